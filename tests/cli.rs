@@ -56,6 +56,9 @@ mod order;
 mod output;
 #[path = "common/pack.rs"]
 mod pack;
+#[cfg(feature = "serve")]
+#[path = "cli/page.rs"]
+mod page;
 #[path = "cli/plain.rs"]
 mod plain;
 #[path = "cli/plan.rs"]
@@ -76,6 +79,9 @@ mod serve;
 #[cfg(feature = "serve")]
 #[path = "cli/serve_hostile.rs"]
 mod serve_hostile;
+#[cfg(feature = "serve")]
+#[path = "cli/serve_views.rs"]
+mod serve_views;
 #[path = "cli/settle.rs"]
 mod settle;
 #[path = "cli/since.rs"]

@@ -6,12 +6,14 @@
 //! | [`NEXT`] | what may be asked of a list of pages to crawl, by name |
 //! | [`Store`] | a store to be asked |
 //! | [`Page`](crate::Page), [`Rank`], [`History`], [`Top`], [`Links`], [`Movers`], [`Host`] | answers, for people and as JSON |
+//! | [`Ends`] | the links of a page, and those to it |
 //! | [`Coverage`] | how much of what readers see was read |
 //! | [`Resettling`] | a closer ranking of what a store holds |
 //! | [`pages_of`], [`ranks_of`] | pages by URLs in any form |
 
 mod coverage;
 mod history;
+mod links;
 mod movers;
 mod next;
 mod page;
@@ -22,10 +24,11 @@ mod store;
 
 pub use coverage::{Coverage, Covered, CoveredHost, Seeds};
 pub use history::{History, HistoryOptions, Moment, history};
+pub use links::{Ends, FetchState, Links, RankedEnd, Swept, Target};
 pub use movers::{Mover, Movers, movers};
 pub use next::NEXT;
 pub use page::{Rank, RankingOf, Top, canonical, pages_of, ranks_of};
 pub use parameter::{Parameter, Takes};
-pub use question::{Host, Links, Question, Target};
+pub use question::{Host, Question};
 pub use settle::Resettling;
 pub use store::Store;

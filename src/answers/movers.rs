@@ -1,24 +1,29 @@
-//! The largest moves between two snapshots of a store.
+//! What moved between two snapshots of a store.
 
 use serde::Serialize;
 
 use crate::Result;
-use crate::metrics::moved::{By, Move, MoveOptions, Standing};
+use crate::metrics::moved::{Move, MoveOptions, Summary, margin};
 use crate::model::PageId;
 use crate::snapshot::{Snapshot, moved};
 
-/// The largest moves between two snapshots.
+/// What moved between two snapshots.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Movers {
     /// The older one; absent where there is one snapshot only.
     pub from: Option<String>,
     /// The newer one.
     pub to: String,
-    /// Those that moved most, by the difference of importance.
+    /// Counts and sums over all pages; absent where there is one snapshot only.
+    #[serde(flatten)]
+    pub summary: Option<Summary>,
+    /// Pages of both that moved most, up or down.
     pub movers: Vec<Mover>,
+    /// The best new ones.
+    pub new: Vec<Mover>,
 }
 
-/// A page that moved.
+/// A page that moved, or is new.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Mover {
     /// Its URL or name.
@@ -31,16 +36,13 @@ pub struct Mover {
     pub importance_before: Option<f64>,
     /// Importance now.
     pub importance: Option<f64>,
+    /// Whether PageRank itself changed in that direction: the importance changed by more than both bounds let it. Absent
+    /// without bounds, and for a new page.
+    pub certain: Option<bool>,
 }
 
-/// A page, and where it stood in both snapshots.
-type Moved = (PageId, Option<Standing>, Option<Standing>);
-
-fn importance(standing: Option<Standing>) -> f64 {
-    standing.map_or(0.0, |standing| standing.importance)
-}
-
-/// The `n` pages that moved most from `older` to `newer`, two snapshots of one store, by the difference of their importance.
+/// The `n` pages of both snapshots whose rank changed most from `older` to `newer`, up or down, of those that are among the
+/// first 1,000 of either; ties by the change of importance, then by rank. Both are of one store.
 ///
 /// ```
 /// # use cashrank::{Options, Record, Writer, movers};
@@ -49,11 +51,11 @@ fn importance(standing: Option<Standing>) -> f64 {
 /// let mut writer = Writer::open(home.path().join("store"), &Options::default())?;
 /// writer.push(&Record::new("http://a.example/", ["/b", "/c"]))?;
 /// let older = writer.publish()?;
-/// writer.push(&Record::new("http://a.example/b", ["/c"]))?;
+/// writer.push(&Record::new("http://a.example/b", ["/c", "/d"]))?;
 /// let newer = writer.publish()?;
-/// let moved = movers(&older, &newer, 1)?;
-/// assert_eq!(moved[0].url, "http://a.example/c");
-/// assert!(moved[0].importance > moved[0].importance_before);
+/// let moved = movers(&older, &newer, 10)?;
+/// let fell = moved.iter().find(|page| page.rank > page.rank_before);
+/// assert_eq!(fell.map(|page| &*page.url), Some("http://a.example/b"));
 /// # Ok(())
 /// # }
 /// ```
@@ -63,29 +65,73 @@ fn importance(standing: Option<Standing>) -> f64 {
 pub fn movers(older: &Snapshot, newer: &Snapshot, n: usize) -> Result<Vec<Mover>> {
     let wanted = MoveOptions {
         count: n,
-        by: By::Change,
-        top: u64::MAX,
-        margin: None,
-        certain_only: false,
+        ..MoveOptions::default()
     };
-    let found = moved(older, newer, wanted)?;
-    let both = found.rose.into_iter().chain(found.fell);
-    let both = both.map(|Move { page, left, right }| (page, Some(left), Some(right)));
-    let new = found.new.into_iter();
-    let mut all: Vec<Moved> = both
-        .chain(new.map(|(page, right)| (page, None, Some(right))))
-        .collect();
-    let change = |&(_, left, right): &Moved| (importance(right) - importance(left)).abs();
-    all.sort_by(|a, b| change(b).total_cmp(&change(a)).then(a.0.cmp(&b.0)));
-    all.truncate(n);
-    let pages: Vec<PageId> = all.iter().map(|(page, ..)| *page).collect();
-    let named = all.into_iter().zip(newer.names_of(&pages)?);
-    let mover = |((_, left, right), url): (Moved, String)| Mover {
-        url,
-        rank_before: left.map(|standing| standing.rank),
-        rank: right.map(|standing| standing.rank),
-        importance_before: left.map(|standing| standing.importance),
-        importance: right.map(|standing| standing.importance),
-    };
-    Ok(named.map(mover).collect())
+    Ok(Movers::between(older, newer, wanted)?.movers)
+}
+
+impl Movers {
+    /// What moved from `older` to `newer`, two snapshots of one store, in each list `wanted.count` pages. Of pages that moved,
+    /// the first are those that moved most, by what `wanted` says; ties by the change of importance, then by rank. The margin
+    /// is that of the two snapshots: `wanted` need not have it.
+    ///
+    /// # Errors
+    /// A snapshot, or names, are damaged or cannot be read.
+    pub fn between(older: &Snapshot, newer: &Snapshot, wanted: MoveOptions) -> Result<Movers> {
+        let margin = margin(older.bound_l1(), newer.bound_l1());
+        let found = moved(older, newer, MoveOptions { margin, ..wanted })?;
+        let mut both: Vec<Move<PageId>> = found.rose.into_iter().chain(found.fell).collect();
+        let size = |page: &Move<PageId>| page.size(wanted.by);
+        both.sort_by(|a, b| {
+            size(b)
+                .total_cmp(&size(a))
+                .then(b.change().abs().total_cmp(&a.change().abs()))
+                .then(a.right.rank.cmp(&b.right.rank))
+                .then(a.page.cmp(&b.page))
+        });
+        both.truncate(wanted.count);
+        let numbers = both.iter().map(|page| page.page);
+        let numbers: Vec<PageId> = numbers.chain(found.new.iter().map(|new| new.0)).collect();
+        let mut names = newer.names_of(&numbers)?.into_iter();
+        let mut movers = Vec::new();
+        for (page, url) in both.iter().zip(names.by_ref()) {
+            movers.push(Mover {
+                url,
+                rank_before: Some(page.left.rank),
+                rank: Some(page.right.rank),
+                importance_before: Some(page.left.importance),
+                importance: Some(page.right.importance),
+                certain: page.is_certain(margin),
+            });
+        }
+        let new = found.new.iter().zip(names).map(|((_, now), url)| Mover {
+            url,
+            rank: Some(now.rank),
+            importance: Some(now.importance),
+            ..Mover::default()
+        });
+        let name = |snapshot: &Snapshot| {
+            let name = snapshot.path().file_name().unwrap_or_default();
+            name.to_string_lossy().into_owned()
+        };
+        Ok(Movers {
+            from: Some(name(older)),
+            to: name(newer),
+            summary: Some(found.summary),
+            movers,
+            new: new.collect(),
+        })
+    }
+
+    /// The first `n` of each list.
+    pub fn first(&self, n: usize) -> Movers {
+        let first = |list: &[Mover]| list.iter().take(n).cloned().collect();
+        Movers {
+            from: self.from.clone(),
+            to: self.to.clone(),
+            summary: self.summary.clone(),
+            movers: first(&self.movers),
+            new: first(&self.new),
+        }
+    }
 }

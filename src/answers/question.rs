@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::parameter::{Parameter, Takes, parsed, read};
 use crate::rank::measures::measure;
 use crate::rules::Scope;
-use crate::snapshot::RankingName;
+use crate::snapshot::{RankingName, SearchOptions};
 use crate::{Error, Result};
 
 /// Most pages, or hosts, of an answer.
@@ -16,14 +16,18 @@ const URLS_MAX: usize = 100;
 const SNAPSHOTS_MAX: usize = 1_000;
 /// Most pages of each site of an answer.
 const BEST_MAX: usize = 20;
+/// Most letters of a part of a URL.
+const TEXT_MAX: usize = 1_000;
+/// Of links to a page, so many are looked at unless it is asked otherwise: about two seconds.
+const LINKS_WITHIN: u64 = 200_000_000;
 
 /// A question about a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {
     /// The most important pages or sites of a ranking that are in a scope, so many; of each site so many pages.
     Top(usize, RankingName, Scope, Option<usize>),
-    /// The largest moves since the previous snapshot.
-    Movers(usize),
+    /// The largest moves since the previous snapshot, so many; only those that are certain.
+    Movers(usize, bool),
     /// The hosts of the largest importance.
     Hosts(usize),
     /// How much of what readers see was read, and the hosts with most that was not, so many.
@@ -32,6 +36,12 @@ pub enum Question {
     Rank(Vec<String>, RankingName, Option<usize>),
     /// The links of a page, so many.
     Links(String, usize),
+    /// Links to a page, so many; among so many links that are kept.
+    LinksTo(String, usize, u64),
+    /// Pages by a part of their URL, or in a scope.
+    Search(SearchOptions),
+    /// The pages that could not be fetched, and their hosts, so many.
+    Failures(usize),
 }
 
 /// The parameters of a question that were given.
@@ -43,6 +53,10 @@ struct Asked {
     urls: Vec<String>,
     ranking: RankingName,
     scope: Scope,
+    text: Option<String>,
+    within: Option<u64>,
+    incoming: bool,
+    certain_only: bool,
 }
 
 const N: Parameter<Asked> = Parameter {
@@ -155,9 +169,63 @@ const SCOPE: Parameter<Asked> = Parameter {
     },
 };
 
+const TEXT: Parameter<Asked> = Parameter {
+    name: "text",
+    takes: Takes::Value("TEXT"),
+    default: None,
+    help: "Only pages with this in their URL, whatever the case of its letters.",
+    excludes: &[],
+    set: |asked, text| {
+        if text.is_empty() || text.len() > TEXT_MAX {
+            return Err(format!("1 to {TEXT_MAX} bytes"));
+        }
+        asked.text = Some(text.to_owned());
+        Ok(())
+    },
+};
+
+const WITHIN: Parameter<Asked> = Parameter {
+    name: "within",
+    takes: Takes::Value("N"),
+    default: None,
+    help: "Look only at the first N pages, in order of first appearance; of links to a page, at N links.",
+    excludes: &[],
+    set: |asked, text| {
+        let within = text.parse().ok().filter(|within| *within > 0);
+        asked.within = Some(within.ok_or_else(|| format!("{text:?}: a whole number above 0"))?);
+        Ok(())
+    },
+};
+
+const IN: Parameter<Asked> = Parameter {
+    name: "in",
+    takes: Takes::Nothing,
+    default: None,
+    help: "The pages that link to it.",
+    excludes: &[],
+    set: |asked, _| {
+        asked.incoming = true;
+        Ok(())
+    },
+};
+
+const CERTAIN_ONLY: Parameter<Asked> = Parameter {
+    name: "certain-only",
+    takes: Takes::Nothing,
+    default: None,
+    help: "Only pages whose change is certain.",
+    excludes: &[],
+    set: |asked, _| {
+        asked.certain_only = true;
+        Ok(())
+    },
+};
+
 impl Question {
     /// The names of all questions.
-    pub const NAMES: [&str; 6] = ["top", "movers", "hosts", "coverage", "rank", "links"];
+    pub const NAMES: [&str; 8] = [
+        "top", "movers", "hosts", "coverage", "rank", "links", "search", "failures",
+    ];
 
     /// A question by its name and its parameters.
     ///
@@ -168,7 +236,9 @@ impl Question {
         let parameters: &[Parameter<Asked>] = match name {
             "top" => &[N, MEASURE, LEVEL, ROLL_UP, SCOPE, BEST],
             "rank" => &[URLS, MEASURE, LEVEL, ROLL_UP, HISTORY],
-            "links" => &[URL, N],
+            "links" => &[URL, N, IN, WITHIN],
+            "movers" => &[N, CERTAIN_ONLY],
+            "search" => &[TEXT, SCOPE, N, WITHIN],
             _ => &[N],
         };
         let Asked {
@@ -178,6 +248,10 @@ impl Question {
             mut urls,
             ranking,
             scope,
+            text,
+            within,
+            incoming,
+            certain_only,
         } = read(parameters, given).map_err(Error::Usage)?;
         ranking.check()?;
         if !(scope.is_all() || ranking.level.is_page()) {
@@ -195,42 +269,42 @@ impl Question {
                 "history: it is for pages; leave it or level out".into(),
             ));
         }
+        if within.is_some() && name == "links" && !incoming {
+            return Err(Error::Usage(
+                "within: it is for links to a page; give `in`, or leave it out".into(),
+            ));
+        }
         let no_url =
             || Error::Usage("url: which page? Like ?url=https%3A%2F%2Fexample.org%2F".into());
         let most = n.unwrap_or(20);
         Ok(match name {
             "top" => Question::Top(most, ranking, scope, best),
-            "movers" => Question::Movers(most),
+            "movers" => Question::Movers(most, certain_only),
             "hosts" => Question::Hosts(most),
             "coverage" => Question::Coverage(most),
             "rank" if urls.is_empty() => return Err(no_url()),
             "rank" => Question::Rank(urls, ranking, history),
-            "links" => Question::Links(urls.pop().ok_or_else(no_url)?, n.unwrap_or(100)),
+            "links" => {
+                let (url, most) = (urls.pop().ok_or_else(no_url)?, n.unwrap_or(100));
+                if incoming {
+                    Question::LinksTo(url, most, within.unwrap_or(LINKS_WITHIN))
+                } else {
+                    Question::Links(url, most)
+                }
+            }
+            "search" => {
+                let usual = SearchOptions::default();
+                Question::Search(SearchOptions {
+                    text,
+                    scope,
+                    count: most,
+                    within: within.unwrap_or(usual.within),
+                })
+            }
+            "failures" => Question::Failures(most),
             _ => return Err(Error::Usage(format!("{name}: unknown question"))),
         })
     }
-}
-
-/// The links of a page.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Links {
-    /// The page, as it was asked for.
-    pub url: String,
-    /// Whether its links are known: it was visited, and its links were kept.
-    pub visited: bool,
-    /// Links that are known, those not listed too.
-    pub count: u64,
-    /// Targets, as many as were asked for.
-    pub links: Vec<Target>,
-}
-
-/// The target of a link.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Target {
-    /// Its URL or name.
-    pub url: String,
-    /// 1 + pages of strictly greater importance; absent for a page that is newer than the snapshot.
-    pub rank: Option<u64>,
 }
 
 /// A host.
@@ -307,6 +381,23 @@ mod tests {
         );
         let links = Question::Links("a".into(), 7);
         assert_eq!(asked("links", &[("n", "7"), ("url", "a")]).unwrap(), links);
+        assert_eq!(
+            asked("links", &[("in", ""), ("url", "a"), ("within", "9")]).unwrap(),
+            Question::LinksTo("a".into(), 100, 9)
+        );
+        assert_eq!(
+            asked("movers", &[("certain-only", "1")]).unwrap(),
+            Question::Movers(20, true)
+        );
+        assert_eq!(
+            asked("search", &[("text", "X"), ("scope", "host:a"), ("n", "3")]).unwrap(),
+            Question::Search(SearchOptions {
+                text: Some("X".into()),
+                scope: "host:a".parse().unwrap(),
+                count: 3,
+                within: crate::snapshot::WITHIN,
+            })
+        );
         for name in Question::NAMES {
             assert!(asked(name, &[("url", "a")]).is_ok() || asked(name, &[]).is_ok());
         }
@@ -331,6 +422,11 @@ mod tests {
             ("hosts", &[("level", "host")], "use one of n"),
             ("links", &[("url", "a"), ("url", "b")], "more than once"),
             ("links", &[], "which page"),
+            ("links", &[("url", "a"), ("within", "1")], "give `in`"),
+            ("links", &[("url", "a"), ("in", "no")], "takes no value"),
+            ("search", &[("text", "")], "1 to 1000 bytes"),
+            ("search", &[("within", "0")], "above 0"),
+            ("failures", &[("scope", "host:a")], "use one of n"),
             ("rank", &[], "which page"),
             ("rank", &[("url", "a"), ("history", "1001")], "1 to 1000"),
             (

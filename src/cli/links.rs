@@ -1,9 +1,8 @@
 //! `cashrank links`: the links of a page, and who links to it.
 
-use cashrank::Error;
+use cashrank::answers::{Ends, FetchState};
 use cashrank::engine::PageId;
-use cashrank::rows::Rows;
-use cashrank::snapshot::{Snapshot, SnapshotPage};
+use cashrank::snapshot::Snapshot;
 use cashrank::store::RealDisk;
 
 use super::common::{Exit, StoreArg, print, shown, thousands};
@@ -47,17 +46,6 @@ struct Link<'a> {
     weight: Option<u64>,
 }
 
-/// Rank and links of the page asked for.
-#[derive(Clone, Copy, PartialEq)]
-enum FetchState {
-    Never,
-    Gone,
-    Yes,
-}
-
-/// Pages linked from it or to it, each with its link's weight.
-type Ends = Vec<(u32, Option<u64>)>;
-
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         let snapshot = Snapshot::latest(&RealDisk, &self.store.store)?;
@@ -65,13 +53,13 @@ impl Args {
             say!("{}: not known", shown(&self.url));
             return Ok(Exit::Unknown);
         };
-        let (fetched, ends) = if self.incoming {
-            (FetchState::Yes, incoming(&snapshot.rows()?, page)?)
+        let found = if self.incoming {
+            Ends::to(&snapshot.rows()?, page, u64::MAX)?
         } else {
-            outgoing(&snapshot, page)?
+            Ends::of(&snapshot, page)?
         };
-        let all = ends.len() as u64;
-        let mut ranked = ranked(&snapshot, ends)?;
+        let mut ranked = found.ranked(&snapshot)?;
+        let all = ranked.len() as u64;
         ranked.truncate(self.n.unwrap_or(usize::MAX));
         let ids: Vec<PageId> = ranked.iter().map(|(page, _)| page.page).collect();
         let names = snapshot.names_of(&ids)?;
@@ -97,7 +85,7 @@ impl Args {
         } else {
             "links"
         };
-        say!("{} {what}{}", thousands(all), note(fetched));
+        say!("{} {what}{}", thousands(all), note(found.fetched));
         Ok(Exit::Done)
     }
 }
@@ -108,49 +96,4 @@ fn note(fetched: FetchState) -> &'static str {
         FetchState::Gone => ": the page is gone",
         FetchState::Never => ": the page was not fetched yet",
     }
-}
-
-/// All pages that link to `page`.
-fn incoming(rows: &dyn Rows, page: u32) -> Result<Ends, Error> {
-    let mut ends = Ends::new();
-    rows.sweep(&mut |row| {
-        if let Some(at) = row.targets.iter().position(|target| *target == page) {
-            let weight = row.weights.get(at).copied();
-            if weight != Some(0) {
-                ends.push((row.page, weight));
-            }
-        }
-        Ok(())
-    })?;
-    Ok(ends)
-}
-
-/// All pages that `page` links to.
-fn outgoing(snapshot: &Snapshot, page: u32) -> Result<(FetchState, Ends), Error> {
-    let mut found = (FetchState::Never, Ends::new());
-    snapshot.row(page, &mut |row| {
-        found.0 = if row.gone {
-            FetchState::Gone
-        } else {
-            FetchState::Yes
-        };
-        let weight = |at| row.weights.get(at).copied();
-        let ends = row.targets.iter().enumerate();
-        let ends = ends.map(|(at, target)| (*target, weight(at)));
-        found.1.extend(ends.filter(|end| end.1 != Some(0)));
-    })?;
-    Ok(found)
-}
-
-/// These pages in the snapshot, best rank first.
-fn ranked(snapshot: &Snapshot, ends: Ends) -> Result<Vec<(SnapshotPage, Option<u64>)>, Error> {
-    let pages: Vec<PageId> = ends.iter().map(|end| PageId(end.0.into())).collect();
-    let weights = ends.into_iter().map(|end| end.1);
-    let mut found: Vec<_> = snapshot
-        .pages_of(&pages)?
-        .into_iter()
-        .zip(weights)
-        .collect();
-    found.sort_by_key(|(page, _)| (page.rank, page.page));
-    Ok(found)
 }

@@ -2,7 +2,6 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -10,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::{Lab, Running, await_that, crawl};
 
 /// Waits for the line that says where it serves. What else is said is read and dropped, so that the pipe never fills.
-fn address(running: &mut Running) -> SocketAddr {
+pub fn address(running: &mut Running) -> SocketAddr {
     let mut lines = BufReader::new(running.child.stderr.take().unwrap()).lines();
     let said = lines.by_ref().map_while(Result::ok).find_map(|line| {
         line.strip_prefix("serving at http://")?
@@ -22,7 +21,7 @@ fn address(running: &mut Running) -> SocketAddr {
     said.expect("it says where it serves")
 }
 
-fn get(address: SocketAddr, path: &str) -> (u16, Vec<u8>) {
+pub fn get(address: SocketAddr, path: &str) -> (u16, Vec<u8>) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream
         .set_read_timeout(Some(Duration::from_secs(60)))
@@ -40,13 +39,13 @@ fn get(address: SocketAddr, path: &str) -> (u16, Vec<u8>) {
 }
 
 #[track_caller]
-fn ask(address: SocketAddr, path: &str) -> Value {
+pub fn ask(address: SocketAddr, path: &str) -> Value {
     let (status, body) = get(address, path);
     assert_eq!(status, 200, "{path}: {}", String::from_utf8_lossy(&body));
     serde_json::from_slice(&body).unwrap()
 }
 
-fn encoded(url: &str) -> String {
+pub fn encoded(url: &str) -> String {
     url.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
@@ -115,29 +114,6 @@ fn a_store_at_rest_is_told_as_the_commands_tell_it() {
     );
     let unknown = ask(address, "/rank?url=http%3A%2F%2Funknown.example%2F");
     assert_eq!(unknown["pages"][0]["known"], false);
-
-    // What moved: the sum over what rose and fell is that of `compare`, list by list.
-    let movers = ask(address, "/movers?n=1000");
-    let names: Vec<String> = std::fs::read_dir(lab.path("s/snapshots"))
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name.ends_with(".snapshot"))
-        .collect();
-    assert!(names.contains(&movers["from"].as_str().unwrap().to_owned()));
-    assert!(names.contains(&movers["to"].as_str().unwrap().to_owned()));
-    let change = |page: &Value| {
-        page["importance"].as_f64().unwrap_or(0.0)
-            - page["importance_before"].as_f64().unwrap_or(0.0)
-    };
-    let changes: Vec<f64> = movers["movers"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(change)
-        .collect();
-    assert!(changes.is_sorted_by(|a, b| a.abs() >= b.abs()));
-    // Importance is a share: what some gained, others lost, as far as the list goes; here it has all pages.
-    assert!(changes.iter().sum::<f64>().abs() < 1e-9);
 
     // Bounds go on from the snapshot before; the command finds them from nothing.
     let covered = ask(address, "/coverage?n=3");
@@ -380,85 +356,6 @@ fn bad_use_is_refused() {
         .exits(7)
         .says(&["absent"]);
     lab.run("serve --store s --listen here").exits(2);
-}
-
-/// The browser, if there is one; else says so.
-fn browser() -> Option<Command> {
-    let named = std::env::var_os("CASHRANK_CHROMIUM");
-    let names = named.into_iter().chain([
-        "chromium".into(),
-        "chromium-browser".into(),
-        "google-chrome".into(),
-    ]);
-    for name in names {
-        let mut version = Command::new(&name);
-        version
-            .arg("--version")
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        if version.status().is_ok_and(|status| status.success()) {
-            let mut browser = Command::new(name);
-            browser.args([
-                "--headless",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--disable-dev-shm-usage",
-                "--no-first-run",
-                "--no-proxy-server",
-            ]);
-            return Some(browser);
-        }
-    }
-    eprintln!("SKIPPED: no chromium (CASHRANK_CHROMIUM names it if it is not on the PATH)");
-    None
-}
-
-/// A real browser shows the page: what is in the store, as text, whatever is in it.
-#[test]
-fn the_page_is_shown_by_a_browser() {
-    let Some(mut browser) = browser() else {
-        return;
-    };
-    let lab = Lab::new();
-    // A node name may be anything, markup too.
-    let evil = "<img src=x onerror=\"document.title='broken'\">";
-    let first = format!("http://a.example/\thttp://b.example/\nhttp://b.example/\t{evil}\n");
-    lab.file("a.tsv", &first);
-    lab.file(
-        "b.tsv",
-        format!("{evil}\thttp://a.example/\nhttp://c.example/\thttp://b.example/\n"),
-    );
-    lab.run("ingest a.tsv --format adjacency --store s")
-        .exits(0);
-    lab.run("ingest a.tsv b.tsv --format adjacency --store s")
-        .exits(0);
-    let mut serving = lab.start("serve --store s --listen 127.0.0.1:0");
-    let address = address(&mut serving);
-    let shown = browser
-        .arg(format!("--user-data-dir={}", lab.path("profile").display()))
-        .args(["--virtual-time-budget=9000", "--dump-dom"])
-        .arg(format!("http://{address}/"))
-        .stderr(Stdio::null())
-        .output()
-        .unwrap();
-    let dom = String::from_utf8(shown.stdout).unwrap();
-    assert!(dom.contains("<title>cashrank</title>"), "{dom}");
-    for text in [
-        "pages known",
-        "idle: no ingest in this process",
-        "http://b.example/</a>",
-        "largest changes",
-        "most important pages",
-    ] {
-        assert!(
-            dom.to_lowercase().contains(text),
-            "{text:?} is not in {dom}"
-        );
-    }
-    assert!(dom.contains("&lt;img src=x"), "{dom}");
-    assert!(!dom.contains("<img"), "{dom}");
-    // Four pages are known: the tile says so.
-    assert!(dom.contains("<b>4</b><span>pages known</span>"), "{dom}");
 }
 
 /// Options for the frontier's order that mean nothing are refused at once, and not when it first looks for an order.

@@ -6,11 +6,13 @@ use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
+use cashrank::Error;
+use cashrank::answers::Movers;
 use cashrank::check::{Depth, check};
+use cashrank::metrics::moved::MoveOptions;
 use cashrank::schedule::{NextOptions, next};
-use cashrank::snapshot::{Snapshot, Which, snapshots};
+use cashrank::snapshot::{SearchOptions, Snapshot, Which, snapshots};
 use cashrank::store::{Disk, open_view, settings_of, spool_state};
-use cashrank::{Error, movers};
 
 use crate::disk::{Fault, Operation, Plan, SimDisk, Survival};
 use crate::readers;
@@ -20,7 +22,7 @@ use crate::tally::{Tally, spread};
 /// A command's reading, and what it answers, as text.
 type Reader = fn(&dyn Disk) -> cashrank::Result<String>;
 
-const READERS: [(&str, Reader); 9] = [
+const READERS: [(&str, Reader); 11] = [
     ("top", |disk| {
         readers::top(&latest(disk)?).map(|top| format!("{top:?}"))
     }),
@@ -45,12 +47,24 @@ const READERS: [(&str, Reader); 9] = [
     ("compare", |disk| {
         let kept = snapshots(disk, store())?;
         let oldest = kept.first().map(|kept| Which::Number(kept.number));
-        let moved = movers(
+        let moved = Movers::between(
             &Snapshot::of(disk, store(), oldest)?,
             &latest(disk)?,
-            usize::MAX,
+            MoveOptions {
+                count: usize::MAX,
+                top: u64::MAX,
+                ..MoveOptions::default()
+            },
         )?;
         Ok(format!("{moved:?}"))
+    }),
+    ("search", |disk| {
+        let found = latest(disk)?.search(&SearchOptions::default())?;
+        Ok(format!("{found:?}"))
+    }),
+    ("failures", |disk| {
+        let found = latest(disk)?.failing(usize::MAX)?;
+        Ok(format!("{found:?}"))
     }),
     ("snapshots", |disk| {
         let kept = snapshots(disk, store())?.into_iter();

@@ -3,14 +3,16 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use cashrank::answers::{
-    self, History, HistoryOptions, Host, Links, Moment, Movers, Question, Rank, Target, Top,
+    self, FetchState, History, HistoryOptions, Host, Links, Moment, Movers, Question, Rank,
+    RankedEnd, Target, Top,
 };
 use cashrank::decode::Reason;
-use cashrank::engine::{Counters, PageId};
+use cashrank::engine::Counters;
 use cashrank::rules::Scope;
-use cashrank::snapshot::{self, Info, RankingName};
+use cashrank::snapshot::{self, Failing, Found, Info, RankingName, SearchOptions};
 use cashrank::store::RealDisk;
 use cashrank_serve::{
     Backend, Counts, CoverageSummary, NextList, NextQuery, Problem, Result, SnapshotSummary, Status,
@@ -22,6 +24,7 @@ use super::current::{Current, OpenSnapshot, Part};
 use super::live::Live;
 use super::once::lock;
 use super::problem::problem;
+use super::rankings::written;
 use crate::cli::common::{say, time};
 
 /// Newest snapshots whose counts `/status` lists.
@@ -57,6 +60,7 @@ impl StoreBackend {
     fn history(&self) -> Result<Vec<SnapshotSummary>> {
         let names = snapshot::names(&RealDisk, &self.store).map_err(problem)?;
         let newest = &names[names.len().saturating_sub(HISTORY)..];
+        let snapshots = self.store.join("snapshots");
         let mut infos = lock(&self.infos);
         infos.retain(|name, _| newest.contains(name));
         let mut history = Vec::new();
@@ -69,7 +73,7 @@ impl StoreBackend {
             let Ok(info) = snapshot::info_of(&RealDisk, &self.store, name) else {
                 continue;
             };
-            let summary = summary(name, &info);
+            let summary = summary(name, &info, written(&snapshots.join(name)));
             infos.insert(name.clone(), summary.clone());
             history.push(summary);
         }
@@ -77,9 +81,11 @@ impl StoreBackend {
     }
 }
 
-fn summary(name: &str, info: &Info) -> SnapshotSummary {
+fn summary(name: &str, info: &Info, made: Option<SystemTime>) -> SnapshotSummary {
+    let seconds = made.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
     SnapshotSummary {
         snapshot: name.into(),
+        made: seconds.map(|since| time(Some(since.as_secs() as i64))),
         records: info.counters.records,
         pages: info.pages,
         visited: info.counters.visited,
@@ -93,6 +99,27 @@ fn skipped(counters: &Counters) -> BTreeMap<String, u64> {
     counts
         .map(|(reason, count)| (reason.name().to_owned(), count))
         .collect()
+}
+
+fn value(of: impl serde::Serialize) -> Result<Value> {
+    serde_json::to_value(of).map_err(|error| Problem::Failed(error.to_string()))
+}
+
+/// An answer, and the name of the snapshot that it is of.
+#[derive(serde::Serialize)]
+struct OfSnapshot<T> {
+    snapshot: String,
+    #[serde(flatten)]
+    answer: T,
+}
+
+impl<T> OfSnapshot<T> {
+    fn new(held: &OpenSnapshot, answer: T) -> OfSnapshot<T> {
+        OfSnapshot {
+            snapshot: held.name().into(),
+            answer,
+        }
+    }
 }
 
 #[derive(serde::Serialize)]
@@ -163,52 +190,56 @@ impl StoreBackend {
         answers::history(&RealDisk, &self.store, urls, &options, &mut failed).map_err(problem)
     }
 
-    fn links(&self, url: &str, n: usize) -> Result<Links> {
+    /// The links of a page, or with `within` those to it among so many, best rank first.
+    fn links(&self, url: &str, n: usize, within: Option<u64>) -> Result<Links> {
         let places = self.cache.with(Part::Places)?;
         let found = places.pages(&[url.to_owned()])?.pop().flatten();
         let page = found.ok_or_else(|| Problem::Unknown(format!("{url}: not known")))?;
         // Only the current snapshot has rows; pages keep their numbers.
-        let held = self.current()?;
-        let row = held.row(page)?;
-        let mut targets = Vec::new();
-        for &target in row.iter().flatten().take(n) {
-            targets.push(PageId(u64::from(target)));
-        }
-        let mut links = Vec::new();
-        for (page, url) in held.named(targets, |page| *page)? {
-            let rank = held.page(page)?;
-            links.push(Target {
-                url,
-                rank: rank.map(|page| page.rank),
-            });
-        }
+        let (found, named) = self.current()?.links(page, n, within)?;
+        let target = |((page, _), url): (RankedEnd, String)| Target {
+            url,
+            rank: page.rank,
+        };
         Ok(Links {
             url: url.into(),
-            visited: row.is_some(),
-            count: row.map_or(0, |row| row.len() as u64),
-            links,
+            visited: found.fetched != FetchState::Never,
+            gone: found.fetched == FetchState::Gone,
+            count: found.ends.len() as u64,
+            links: named.into_iter().map(target).collect(),
+            swept: found.swept,
         })
     }
 
-    fn movers(&self, n: usize) -> Result<Movers> {
-        let held = self.cache.with(Part::Movers)?;
-        let movers = held.movers()?;
-        Ok(Movers {
-            from: movers.from.clone(),
-            to: movers.to.clone(),
-            movers: movers.movers.iter().take(n).cloned().collect(),
-        })
+    fn movers(&self, n: usize, certain_only: bool) -> Result<Movers> {
+        let part = if certain_only {
+            Part::CertainMovers
+        } else {
+            Part::Movers
+        };
+        let held = self.cache.with(part)?;
+        Ok(held.movers(certain_only)?.first(n))
+    }
+
+    fn search(&self, wanted: &SearchOptions) -> Result<OfSnapshot<Found>> {
+        let held = self.current()?;
+        let found = held.snapshot().search(wanted).map_err(problem)?;
+        Ok(OfSnapshot::new(&held, found))
+    }
+
+    fn failures(&self, n: usize) -> Result<OfSnapshot<Failing>> {
+        let held = self.cache.with(Part::Failing)?;
+        Ok(OfSnapshot::new(&held, held.failing()?.first(n)))
     }
 
     /// With the hosts where most was not read, and what earlier snapshots were asked of.
     fn coverage(&self, n: usize) -> Result<Value> {
         let held = self.cache.with(Part::Coverage)?;
         let (covered, hosts) = held.coverage()?;
-        let failed = |error: serde_json::Error| Problem::Failed(error.to_string());
-        let mut answer = serde_json::to_value(covered).map_err(failed)?;
+        let mut answer = value(covered)?;
         answer["snapshot"] = held.name().into();
-        answer["hosts"] = serde_json::to_value(&hosts[..n.min(hosts.len())]).map_err(failed)?;
-        answer["history"] = serde_json::to_value(self.current.covered()).map_err(failed)?;
+        answer["hosts"] = value(&hosts[..n.min(hosts.len())])?;
+        answer["history"] = value(self.current.covered())?;
         Ok(answer)
     }
 
@@ -239,6 +270,9 @@ impl Backend for StoreBackend {
             version: env!("CARGO_PKG_VERSION").into(),
             store: self.store.display().to_string(),
             snapshot: held.as_ref().map(|held| held.name().to_owned()),
+            snapshot_age_seconds: held
+                .as_ref()
+                .and_then(|held| Some(held.written()?.elapsed().ok()?.as_secs())),
             counts: Counts {
                 records: counters.records,
                 links: counters.links,
@@ -280,14 +314,19 @@ impl Backend for StoreBackend {
             Question::Top(n, ranking, scope, best) => {
                 serde_json::to_vec(&self.top(n, (&ranking, &scope, best))?)
             }
-            Question::Movers(n) => serde_json::to_vec(&self.movers(n)?),
+            Question::Movers(n, certain_only) => serde_json::to_vec(&self.movers(n, certain_only)?),
             Question::Hosts(n) => serde_json::to_vec(&json!({ "hosts": self.hosts(n)? })),
             Question::Coverage(n) => serde_json::to_vec(&self.coverage(n)?),
             Question::Rank(urls, ranking, history) => {
                 let pages = self.rank(&urls, &ranking, history)?;
                 serde_json::to_vec(&json!({ "pages": pages }))
             }
-            Question::Links(url, n) => serde_json::to_vec(&self.links(&url, n)?),
+            Question::Links(url, n) => serde_json::to_vec(&self.links(&url, n, None)?),
+            Question::LinksTo(url, n, within) => {
+                serde_json::to_vec(&self.links(&url, n, Some(within))?)
+            }
+            Question::Search(wanted) => serde_json::to_vec(&self.search(&wanted)?),
+            Question::Failures(n) => serde_json::to_vec(&self.failures(n)?),
         };
         answer.map_err(|error| Problem::Failed(error.to_string()))
     }

@@ -9,11 +9,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use cashrank::answers::{
-    Coverage, Covered, CoveredHost, Host, Movers, Rank, Top, movers, pages_of,
+    Coverage, Covered, CoveredHost, Ends, Host, Movers, Rank, RankedEnd, Top, pages_of,
 };
 use cashrank::engine::PageId;
+use cashrank::metrics::moved::MoveOptions;
 use cashrank::rules::Scope;
-use cashrank::snapshot::{self, Info, Lookup, RankingName, Snapshot, SnapshotPage};
+use cashrank::snapshot::{self, Failing, Info, Lookup, RankingName, Snapshot, SnapshotPage};
 use cashrank::store::RealDisk;
 use cashrank_serve::{Problem, Result};
 
@@ -27,8 +28,8 @@ const LOOKUP_PAGES: u64 = 8_000_000;
 const HOSTS: usize = 1_000;
 /// Snapshots of which is kept how much was covered, at most.
 const HISTORY: usize = 400;
-/// Movers that are kept.
-const MOVERS: usize = 1_000;
+/// Movers that are kept, and pages and hosts of failures.
+const LISTED: usize = 1_000;
 
 /// The parts of a snapshot that are read once and kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +40,10 @@ pub enum Part {
     Hosts,
     /// Moves since the previous snapshot.
     Movers,
+    /// Those of them that are certain.
+    CertainMovers,
+    /// What could not be fetched.
+    Failing,
     /// Where each name is.
     Places,
     /// How much of what readers see was read.
@@ -68,6 +73,8 @@ pub struct OpenSnapshot {
     hosts: Once<Vec<Host>>,
     rankings: Rankings,
     movers: Once<Movers>,
+    certain_movers: Once<Movers>,
+    failing: Once<Failing>,
     lookup: Once<Lookup>,
     covered: Once<(Covered, Vec<CoveredHost>)>,
     coverage: Arc<Followed>,
@@ -112,6 +119,8 @@ impl Current {
             hosts: Once::default(),
             rankings: Rankings::default(),
             movers: Once::default(),
+            certain_movers: Once::default(),
+            failing: Once::default(),
             lookup: Once::default(),
             covered: Once::default(),
             coverage: self.coverage.clone(),
@@ -182,7 +191,9 @@ impl OpenSnapshot {
         match part {
             Part::Best => self.best().map(drop),
             Part::Hosts => self.hosts().map(drop),
-            Part::Movers => self.movers().map(drop),
+            Part::Movers => self.movers(false).map(drop),
+            Part::CertainMovers => self.movers(true).map(drop),
+            Part::Failing => self.failing().map(drop),
             Part::Places if self.has_places() => self.places().map(drop),
             Part::Places => Ok(()),
             Part::Coverage => self.coverage().map(drop),
@@ -236,16 +247,33 @@ impl OpenSnapshot {
         pages_of(urls, |names| self.find(names))
     }
 
-    /// The targets of a page's links, from the rows that the store keeps; `None`: it was not visited.
-    pub fn row(&self, page: PageId) -> Result<Option<Vec<u32>>> {
-        let Ok(page) = u32::try_from(page.0) else {
-            return Ok(None);
+    /// The links of a page, or with `within` those to it among so many; the best `n` by name.
+    pub fn links(
+        &self,
+        page: PageId,
+        n: usize,
+        within: Option<u64>,
+    ) -> Result<(Ends, Vec<(RankedEnd, String)>)> {
+        let page = u32::try_from(page.0)
+            .map_err(|_| Problem::Unknown(format!("page {}: no links are kept", page.0)))?;
+        let found = match within {
+            Some(most) => {
+                let rows = self.snapshot.rows();
+                rows.and_then(|rows| Ends::to(&rows, page, most))
+            }
+            None => Ends::of(&self.snapshot, page),
         };
-        let mut targets = Vec::new();
-        let found = self
-            .snapshot
-            .row(page, &mut |row| targets.extend_from_slice(row.targets));
-        Ok(found.map_err(problem)?.then_some(targets))
+        let found = found.map_err(problem)?;
+        let mut ranked = found.ranked(&self.snapshot).map_err(problem)?;
+        ranked.truncate(n);
+        let named = self.named(ranked, |(page, _)| page.page)?;
+        Ok((found, named))
+    }
+
+    /// What could not be fetched.
+    pub fn failing(&self) -> Result<&Failing> {
+        self.failing
+            .get(|| self.snapshot.failing(LISTED).map_err(problem))
     }
 
     /// How much of what readers see was read, and the hosts with most that was not.
@@ -270,25 +298,33 @@ impl OpenSnapshot {
         })
     }
 
-    /// The largest moves since the previous snapshot.
-    pub fn movers(&self) -> Result<&Movers> {
-        self.movers.get(|| {
+    /// The largest moves since the previous snapshot, or those of them that are certain.
+    pub fn movers(&self, certain_only: bool) -> Result<&Movers> {
+        let kept = if certain_only {
+            &self.certain_movers
+        } else {
+            &self.movers
+        };
+        kept.get(|| {
             let names = snapshot::names(&RealDisk, self.snapshot.store()).map_err(problem)?;
             let before = names.into_iter().rfind(|name| *name < self.name);
-            let older = before.as_ref().map(|name| {
+            let older = before.map(|name| {
                 let folder = self.snapshot.path().with_file_name(name);
                 Snapshot::open(&RealDisk, &folder)
             });
-            let mut found = Movers {
-                to: self.name.clone(),
-                ..Movers::default()
-            };
             // One that went in the meantime is as if there were none.
-            if let Some(Ok(older)) = older {
-                found.from = before;
-                found.movers = movers(&older, &self.snapshot, MOVERS).map_err(problem)?;
-            }
-            Ok(found)
+            let Some(Ok(older)) = older else {
+                return Ok(Movers {
+                    to: self.name.clone(),
+                    ..Movers::default()
+                });
+            };
+            let wanted = MoveOptions {
+                count: LISTED,
+                certain_only,
+                ..MoveOptions::default()
+            };
+            Movers::between(&older, &self.snapshot, wanted).map_err(problem)
         })
     }
 }

@@ -1,19 +1,25 @@
 //! The counters that a running ingest shares with the service, updated after every batch.
 
 use std::sync::Arc;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Instant;
 
 use cashrank::engine::Counters;
 use cashrank::ingest::{Note, Observer, ProgressReport};
 use cashrank_serve::Reading;
 
+use super::once::lock;
+use super::rates::Rates;
+
 /// The name of the input of a pass over kept links.
 const OVER_LINKS: &str = "kept links";
 
 /// The newest counters of an ingest.
 #[derive(Default)]
-pub struct Live(Mutex<Option<Now>>);
+pub struct Live {
+    now: Mutex<Option<Now>>,
+    rates: Mutex<Rates>,
+}
 
 /// An ingest as it stood.
 #[derive(Clone, Default)]
@@ -24,12 +30,11 @@ pub struct Now {
 }
 
 impl Live {
-    /// As it stood last; `None`: nothing was read yet.
+    /// As it stood last, with the rates until then; `None`: nothing was read yet.
     pub fn now(&self) -> Option<Now> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        let mut now = lock(&self.now).clone()?;
+        now.reading.rates = lock(&self.rates).rates();
+        Some(now)
     }
 }
 
@@ -68,11 +73,13 @@ impl<'a, O: Observer> WatchedObserver<'a, O> {
                 seconds: self.started.elapsed().as_secs_f64(),
                 records: counters.records - records,
                 links: counters.links - links,
+                rates: Vec::new(),
             },
             counters: counters.clone(),
             pages: report.pages,
         };
-        *self.live.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+        lock(&self.live.rates).add(self.started.elapsed(), now.reading.records);
+        *lock(&self.live.now) = Some(now);
     }
 }
 

@@ -7,6 +7,7 @@ mod live;
 mod once;
 mod problem;
 mod rankings;
+mod rates;
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};

@@ -102,6 +102,11 @@ impl<P> Move<P> {
         self.left.importance * (growth - 1.0)
     }
 
+    /// How far it moved, up or down.
+    pub fn size(&self, by: By) -> f64 {
+        self.key(by).abs()
+    }
+
     /// The order of lists.
     fn key(&self, by: By) -> f64 {
         match by {
@@ -152,6 +157,19 @@ pub struct MoveOptions {
     pub margin: Option<f64>,
     /// Of the pages on both sides, only those whose change is certain: without a margin none. Sums are over all pages.
     pub certain_only: bool,
+}
+
+impl Default for MoveOptions {
+    /// The 20 that moved most by rank, among the first [`MoveOptions::TOP`].
+    fn default() -> MoveOptions {
+        MoveOptions {
+            count: 20,
+            by: By::default(),
+            top: MoveOptions::TOP,
+            margin: None,
+            certain_only: false,
+        }
+    }
 }
 
 impl MoveOptions {

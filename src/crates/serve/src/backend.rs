@@ -64,6 +64,8 @@ pub struct Status {
     pub store: String,
     /// Name of the current snapshot; `None`: none is published yet.
     pub snapshot: Option<String>,
+    /// Seconds since it was published.
+    pub snapshot_age_seconds: Option<u64>,
     /// Counts, as of what is newest: the running ingest, else the snapshot.
     #[serde(flatten)]
     pub counts: Counts,
@@ -127,6 +129,17 @@ pub struct Reading {
     pub records: u64,
     /// Links read since.
     pub links: u64,
+    /// Records a second since the ingest began, at equal steps of time.
+    pub rates: Vec<Rate>,
+}
+
+/// Records a second over a step of time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Rate {
+    /// When the step ended, in seconds since the ingest began.
+    pub seconds: f64,
+    /// The mean rate over it.
+    pub records_per_second: f64,
 }
 
 /// A snapshot, in few words.
@@ -134,6 +147,8 @@ pub struct Reading {
 pub struct SnapshotSummary {
     /// Its name.
     pub snapshot: String,
+    /// When it was published.
+    pub made: Option<String>,
     /// Records until then.
     pub records: u64,
     /// Pages known.

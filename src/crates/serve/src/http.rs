@@ -1,19 +1,19 @@
 //! From a request to its answer.
 
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Version};
 use serde::Serialize;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tonic::body::Body;
 use tonic::codegen::Service as _;
 
 use crate::access::{self, Token};
-use crate::backend::{Backend, NextList, NextPage, NextQuery, Problem, Result};
+use crate::backend::{Backend, NextList, NextPage, NextQuery, Problem, Result, Status};
 use crate::frontier::Server;
 use crate::held::{PendingAnswers, Pieces};
 use crate::limits::Limits;
@@ -31,6 +31,8 @@ pub(crate) struct Shared {
     pub(crate) workers: Workers,
     /// For answers that wait to be taken, each of [`PLACE`] bytes.
     pub(crate) places: Arc<Semaphore>,
+    /// Becomes true when the service ends.
+    pub(crate) ended: watch::Receiver<bool>,
     /// The frontier's calls, if there is one.
     pub(crate) calls: Option<Server>,
 }
@@ -38,7 +40,18 @@ pub(crate) struct Shared {
 /// Bytes of answers are counted in these.
 pub(crate) const PLACE: usize = 1 << 10;
 
-const PAGE: &str = include_str!("page.html");
+/// The page for people: one document, in which its parts stand where they are named.
+static PAGE: LazyLock<String> = LazyLock::new(|| {
+    let parts = [
+        ("/*page.css*/", include_str!("page/page.css")),
+        ("/*draw.js*/", include_str!("page/draw.js")),
+        ("/*overview.js*/", include_str!("page/overview.js")),
+        ("/*views.js*/", include_str!("page/views.js")),
+    ];
+    let page = include_str!("page/page.html").to_owned();
+    let put = |page: String, (name, part): (&str, &str)| page.replace(name, part);
+    parts.into_iter().fold(page, put)
+});
 const JSON: &str = "application/json";
 const HTML: &str = "text/html; charset=utf-8";
 /// The page needs nothing from elsewhere, and may load nothing from there.
@@ -50,6 +63,8 @@ const CALLS: &str = "/urlfrontier.URLFrontier/";
 
 /// How often it is looked for whether a list that is being made is there.
 const LIST_EVERY: Duration = Duration::from_millis(25);
+/// How long `/end` waits for the end.
+const END_WAIT: Duration = Duration::from_secs(25);
 
 /// An answer's kind and bytes.
 struct Found {
@@ -77,6 +92,7 @@ enum Wanted {
     Page,
     Status,
     Metrics,
+    End,
     /// One of the backend's questions, with its parameters.
     Question(&'static str, Vec<(String, String)>),
     Next(NextQuery, NextFormat),
@@ -137,7 +153,8 @@ async fn answered(shared: Arc<Shared>, request: &Request<Incoming>) -> Response<
         Err(problem) => return refusal_of(&problem),
     };
     let found = match wanted {
-        Wanted::Page => Ok(Found::new(HTML, PAGE.into())),
+        Wanted::Page => Ok(Found::new(HTML, PAGE.as_bytes().into())),
+        Wanted::End => end(shared).await,
         Wanted::Next(query, format) => {
             let known = request.headers().get(header::IF_NONE_MATCH).cloned();
             next(&shared, Arc::new((query, format, known))).await
@@ -160,6 +177,7 @@ fn wanted(shared: &Shared, path: &str, query: Option<&str>) -> Result<Wanted> {
         "/" => Wanted::Page,
         "/status" => Wanted::Status,
         "/metrics" => Wanted::Metrics,
+        "/end" => Wanted::End,
         "/next" => {
             let n = query.count("n", 100, shared.limits.next_pages)?;
             let format = match query.one("to")?.as_deref() {
@@ -178,7 +196,7 @@ fn wanted(shared: &Shared, path: &str, query: Option<&str>) -> Result<Wanted> {
             return match questions.iter().find(|question| **question == asked) {
                 Some(question) => Ok(Wanted::Question(question, query.rest())),
                 None => Err(Problem::Unknown(format!(
-                    "no such path; there are /, /status, /{}, /next and /metrics",
+                    "no such path; there are /, /status, /{}, /next, /metrics and /end",
                     questions.join(", /")
                 ))),
             };
@@ -188,12 +206,36 @@ fn wanted(shared: &Shared, path: &str, query: Option<&str>) -> Result<Wanted> {
     Ok(wanted)
 }
 
+/// Whether the service ends, and how it stands then.
+#[derive(Serialize)]
+struct End {
+    ended: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<Status>,
+}
+
+/// Whether the service ends: the answer comes when it does, or after a while.
+async fn end(shared: Arc<Shared>) -> Result<Found> {
+    let mut waiting = shared.ended.clone();
+    let wait = tokio::time::timeout(END_WAIT, waiting.wait_for(|ended| *ended));
+    let ended = wait.await.is_ok();
+    let job = shared.clone();
+    let answer = move || {
+        let status = ended.then(|| job.backend.status()).transpose()?;
+        json(&End { ended, status }, job.limits.answer_bytes)
+    };
+    let answer = shared.workers.run(answer).await;
+    // Until then the service knows that somebody waits.
+    drop(waiting);
+    answer
+}
+
 /// Asks the backend.
 fn found(shared: &Shared, wanted: Wanted) -> Result<Found> {
     let backend = &*shared.backend;
     let most = shared.limits.answer_bytes;
     match wanted {
-        Wanted::Page | Wanted::Next(..) => {
+        Wanted::Page | Wanted::Next(..) | Wanted::End => {
             Err(Problem::Failed("this is not asked for here".into()))
         }
         Wanted::Status => json(&backend.status()?, most),

@@ -22,6 +22,7 @@
 //! |---|---|
 //! | `/` | a page for people |
 //! | `/status` | counts, the bound, snapshots so far |
+//! | `/end` | whether the service ends, as soon as it does |
 //! | `/NAME` | what else the backend answers, by its names: `/top`, `/rank` |
 //! | `/next` | pages to crawl next |
 //! | `/metrics` | counts, for Prometheus |
@@ -44,8 +45,8 @@ mod workers;
 
 pub use access::{Token, is_loopback};
 pub use backend::{
-    Backend, Counts, CoverageSummary, NextList, NextPage, NextQuery, Problem, Reading, Result,
-    SnapshotSummary, Status,
+    Backend, Counts, CoverageSummary, NextList, NextPage, NextQuery, Problem, Rate, Reading,
+    Result, SnapshotSummary, Status,
 };
 pub use frontier::{FrontierLimits, FrontierOptions};
 pub use limits::{Limits, Times};

@@ -11,7 +11,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::TcpStream;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Semaphore, oneshot, watch};
 
 use crate::access::{Token, is_loopback};
 use crate::backend::{Backend, Problem};
@@ -25,6 +25,10 @@ use crate::workers::{Pace, Workers};
 
 /// How long running answers may still take when a service is stopped.
 const STOP_TIME: Duration = Duration::from_secs(2);
+/// How long it may take to tell those who wait for the end, at most.
+const TELL_TIME: Duration = Duration::from_millis(500);
+/// How long it takes to write an answer to this machine.
+const WRITE_TIME: Duration = Duration::from_millis(20);
 /// Pause after a connection could not be taken: this process, or this machine, has no more room for any.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How long a connection that sent no request that may be answered has its place while others wait for one.
@@ -119,8 +123,10 @@ impl Service {
             let own = Calls::new(opened, backend.clone(), workers, address);
             calls = Some(frontier::server(own));
         }
+        let (ending, ended) = watch::channel(false);
         let shared = Arc::new(Shared {
             backend,
+            ended,
             token: options.token,
             pace: Pace::new(limits.requests_per_second, Instant::now()),
             workers: Workers::new(&limits),
@@ -133,8 +139,21 @@ impl Service {
             .name("serve".into())
             .spawn(move || {
                 runtime.spawn(accept(listener, shared));
-                // The sender only ever goes away.
-                let _ = runtime.block_on(stopped);
+                runtime.block_on(async {
+                    // The sender only ever goes away.
+                    let _ = stopped.await;
+                    ending.send_replace(true);
+                    let began = Instant::now();
+                    let mut is_awaited = false;
+                    // One receiver is that from which the others are made.
+                    while ending.receiver_count() > 1 && began.elapsed() < TELL_TIME {
+                        is_awaited = true;
+                        tokio::time::sleep(WRITE_TIME).await;
+                    }
+                    if is_awaited {
+                        tokio::time::sleep(WRITE_TIME).await;
+                    }
+                });
                 runtime.shutdown_timeout(STOP_TIME);
             })?;
         Ok(Service {

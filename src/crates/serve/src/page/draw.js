@@ -1,0 +1,107 @@
+// Elements, tables and curves.
+const at = id => document.getElementById(id);
+// Data from a crawl is only ever set as text, never as markup.
+const make = (name, attributes = {}, ...children) => {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  element.append(...children);
+  return element;
+};
+const show = (id, ...children) => at(id)?.replaceChildren(...children);
+const none = text => make("p", { class: "none" }, text);
+const soft = (...children) => make("p", { class: "soft" }, ...children);
+const count = n => n == null ? "none" : Math.round(n).toLocaleString("en");
+const short = n => n == null ? "none" : n === 0 ? "0" : n >= 1e3 && n < 1e15 ? count(n) : n >= 1e-3 ? n.toPrecision(3) : n.toExponential(2);
+const many = (n, one, more = `${one}s`) => `${count(n)} ${n === 1 ? one : more}`;
+const time = text => text ? text.replace("T", " ").replace("Z", "") : "unknown";
+const span = s => s < 120 ? `${Math.round(s)} s` : s < 7200 ? `${Math.round(s / 60)} min` : s < 172800 ? `${Math.round(s / 3600)} h` : `${Math.round(s / 86400)} days`;
+
+// Views are addresses behind `#`, so that they can be linked to and gone back to.
+const to = (view, parameters) => `#/${view}?${new URLSearchParams(parameters)}`;
+const isUrl = url => /^https?:\/\//i.test(url);
+const hostOf = url => {
+  try { return isUrl(url) ? new URL(url).hostname : ""; } catch { return ""; }
+};
+// A page's URL, host and path apart.
+const page = url => {
+  const cut = isUrl(url) ? (url + "/").indexOf("/", url.indexOf("//") + 2) : 0;
+  const [host, path] = [url.slice(0, cut), url.slice(cut)];
+  return make("a", { class: "u", href: to("page", { url }), title: url },
+    ...(host ? [make("span", { class: path ? "h" : "h alone" }, host)] : []), ...(path ? [make("span", { class: "p" }, path)] : []));
+};
+const site = host => make("a", { class: "u", href: to("host", { name: host }), title: host }, make("span", { class: "p" }, host));
+// Heads are [text, class of the column]; columns of class `wide` are left out on narrow screens.
+const table = (heads, rows) => make("table", {},
+  make("thead", {}, make("tr", {}, ...heads.map(([text, kind]) => make("th", kind ? { class: kind, scope: "col" } : { scope: "col" }, text)))),
+  make("tbody", {}, ...rows.map(cells => make("tr", {}, ...cells.map((cell, i) => {
+    const kind = heads[i][1];
+    return make("td", kind ? { class: kind } : {}, cell ?? "");
+  })))));
+const facts = rows => {
+  const made = table([["", ""], ["", "n"]], rows);
+  made.tHead.remove();
+  return made;
+};
+const pages = (list, empty) => list.length ? table([["rank", "n"], ["importance", "n"], ["visits", "n wide"], ["page", "url"]],
+  list.map(found => [count(found.rank), short(found.importance), count(found.visits), page(found.url)])) : none(empty);
+const section = (title, note, id, ...children) => make("section", {}, make("h2", {}, title, " ", make("small", { id: `${id}-note` }, note)), make("div", { id }, ...children));
+const two = (...sections) => make("div", { class: "two" }, ...sections);
+const get = async path => {
+  const answer = await fetch(path, { cache: "no-store" });
+  const value = await answer.json();
+  if (!answer.ok) throw Object.assign(new Error(value.error), { status: answer.status });
+  return value;
+};
+// Shows what is made once it is there, unless another view is shown by then.
+const tell = async (id, make) => {
+  const view = at("view");
+  let made;
+  try { made = await make(); } catch (error) { made = none(error.message); }
+  if (at("view") === view) show(id, made);
+};
+
+// A curve through points [x, y] in order of x, as wide as what it is in; the y axis is linear or logarithmic, and may go down.
+const SVG = "http://www.w3.org/2000/svg";
+const shape = (name, attributes, text) => {
+  const element = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  if (text != null) element.textContent = text;
+  return element;
+};
+function curve(width, points, { log = false, down = false, above = [], label, xlabel, title }) {
+  const height = 150, left = 58, right = 12, top = 10, bottom = 22;
+  const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title });
+  const scale = log ? Math.log10 : y => y;
+  const xs = points.map(p => p[0]), ys = points.map(p => scale(p[1]));
+  const x0 = Math.min(...xs), x1 = Math.max(...xs);
+  let y0 = log ? Math.min(...ys) : 0, y1 = Math.max(...ys, ...above.map(p => scale(p[1])));
+  const same = log && y1 - y0 < 1e-9;
+  if (y1 - y0 < 1e-9) y1 = y0 + 1;
+  const px = x => left + (x1 > x0 ? (x - x0) / (x1 - x0) : 0.5) * (width - left - right);
+  const part = y => (y - y0) / (y1 - y0);
+  const py = y => top + (down ? part(y) : 1 - part(y)) * (height - top - bottom);
+  const ends = same ? [y0] : [y0, y1];
+  for (const y of ends) {
+    const value = log ? 10 ** y : y;
+    svg.append(shape("line", { class: "axis", x1: left, x2: width - right, y1: py(y), y2: py(y) }));
+    svg.append(shape("text", { x: left - 6, y: py(y) + 4, "text-anchor": "end" }, label(value)));
+  }
+  svg.append(shape("text", { x: left, y: height - 5 }, xlabel(x0)));
+  if (x1 > x0) svg.append(shape("text", { x: width - right, y: height - 5, "text-anchor": "end" }, xlabel(x1)));
+  const line = points.map((p, i) => `${px(p[0]).toFixed(1)},${py(ys[i]).toFixed(1)}`);
+  svg.append(shape("polyline", { class: "curve above", points: above.map(p => `${px(p[0]).toFixed(1)},${py(scale(p[1])).toFixed(1)}`).join(" ") }));
+  const ground = down ? y1 : y0;
+  svg.append(shape("polygon", { class: "area", points: [`${px(x0)},${py(ground)}`, ...line, `${px(x1)},${py(ground)}`].join(" ") }));
+  svg.append(shape("polyline", { class: "curve", points: line.join(" ") }));
+  const last = points[points.length - 1];
+  svg.append(shape("circle", { class: "dot", cx: px(last[0]), cy: py(ys[ys.length - 1]), r: 2.6 }));
+  return svg;
+}
+// Curves that are shown, by the element they are in: drawn again when its width changes.
+let drawn = new Map();
+function draw(id, points, options) {
+  drawn.set(id, [points, options]);
+  const into = at(id);
+  if (into) into.replaceChildren(curve(Math.max(240, into.clientWidth), points, options));
+}
+addEventListener("resize", () => drawn.forEach(([points, options], id) => draw(id, points, options)));

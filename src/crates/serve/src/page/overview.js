@@ -1,0 +1,122 @@
+// The view of the whole crawl.
+function overview(view) {
+  view.replaceChildren(
+    make("div", { class: "tiles", id: "tiles" }),
+    two(section("Records per second", "", "rate"), section("Bound on the error, by records read", "L1, certified, for each snapshot", "bound")),
+    two(section("Most important pages", "", "top"), section("Largest changes", "", "movers")),
+    two(section("Hosts", "by the importance of their pages", "hosts"), section("Crawl next", "", "next")),
+    two(section("Read of what readers see", "who start at the seeds: at least, and at most, in percent, by records read", "covered"),
+      section("Where readers go on", "to pages not read yet, by host", "unread")),
+    two(section("Fetches that failed, and pages that are gone", "by host", "failing"), section("Records that could not be used", "by reason", "skipped")));
+  if (known) counts(known);
+}
+function tiles(status) {
+  const tile = (value, text, href) => make(href ? "a" : "div", { class: "tile", ...(href ? { href } : {}) }, make("b", {}, value), make("span", {}, text));
+  const skipped = Object.values(status.skipped).reduce((sum, n) => sum + n, 0);
+  const age = status.snapshot_age_seconds;
+  show("tiles",
+    tile(count(status.pages), "pages known"),
+    tile(count(status.visited), "visited"),
+    tile(count(status.frontier), "known, not visited (frontier)"),
+    tile(count(status.records), "records"),
+    tile(count(status.links), "links"),
+    tile(count(status.failed), `fetches failed; ${many(status.gone, "record")} of pages gone`, "#/failures"),
+    tile(count(skipped), "records skipped"),
+    tile(short(status.bound_l1), "total error at most"),
+    tile(status.turnovers.toFixed(2), "turnovers (times all cash was passed on)"),
+    tile(age == null ? "none" : span(age), "age of the snapshot"),
+    tile(count(status.history.length), "snapshots listed"),
+    tile(status.last_fetch ? time(status.last_fetch) : "unknown", "latest fetch in it"));
+}
+function rate(status) {
+  const run = status.reading;
+  if (run) {
+    show("rate-note", run.seconds > 0 ? `${count(run.records / run.seconds)} since the start` : "");
+    const points = run.rates.map(step => [step.seconds, step.records_per_second]);
+    if (points.length < 2) return show("rate", none("There is a curve after some seconds."));
+    return draw("rate", points, { label: count, xlabel: s => `after ${span(s)}`, title: "Records per second, since the start" });
+  }
+  const points = [];
+  status.history.forEach((past, i, all) => {
+    const [now, before] = [past, all[i - 1]].map(one => one?.made ? Date.parse(one.made) : NaN);
+    if (now > before && past.records >= all[i - 1].records) points.push([now, (past.records - all[i - 1].records) / (now - before) * 1000]);
+  });
+  show("rate-note", "from snapshot to snapshot");
+  if (points.length < 2) return show("rate", none("No ingest is running here, and there are too few snapshots."));
+  const day = at => new Date(at).toISOString().slice(0, 16).replace("T", " ");
+  draw("rate", points, { label: n => n < 10 ? n.toPrecision(2) : count(n), xlabel: day, title: "Records per second, from snapshot to snapshot" });
+}
+function bounds(status) {
+  const points = status.history.filter(past => past.bound_l1 > 0).map(past => [past.records, past.bound_l1]);
+  if (!points.length) return show("bound", none("No snapshot has a bound yet."));
+  draw("bound", points, { log: true, label: short, xlabel: count, title: "Bound on the error, by records read" });
+}
+function counts(status) {
+  tiles(status);
+  rate(status);
+  bounds(status);
+  const rows = Object.entries(status.skipped).sort((a, b) => b[1] - a[1]).map(([reason, n]) => [reason, count(n)]);
+  show("skipped", rows.length ? table([["reason"], ["records", "n"]], rows) : none("None."));
+}
+// What moved: only changes beyond both bounds count, and of what is left, how much is dilution by new pages.
+function moves(found) {
+  if (!found.from) return none("There is only one snapshot so far.");
+  const moved = found.rose_pages + found.fell_pages;
+  const certain = found.margin == null ? "without a bound on both sides no change is certain"
+    : `${many(moved, "page")} of ${count(found.common_pages)} changed by more than the bounds`;
+  const diluted = found.l1 > 0 ? `; ${(100 * found.dilution_l1 / found.l1).toFixed(0)} % of all change is dilution by ${many(found.new_pages, "new page")}` : "";
+  const row = one => {
+    const ranks = one.rank_before - one.rank;
+    const text = ranks === 0 ? "0" : (ranks < 0 ? "\u2212" : "+") + count(Math.abs(ranks));
+    const change = 100 * (one.importance / one.importance_before - 1);
+    return [count(one.rank), make("span", { class: ranks < 0 ? "down" : "up" }, text),
+      Number.isFinite(change) ? `${change < 0 ? "\u2212" : "+"}${short(Math.abs(change))} %` : "new", one.certain ? "yes" : one.certain == null ? "?" : "no", page(one.url)];
+  };
+  const heads = [["rank", "n"], ["change", "n"], ["importance", "n wide"], ["certain", "wide"], ["page", "url"]];
+  return make("div", {}, soft(certain + diluted), found.movers.length ? table(heads, found.movers.map(row)) : none("No rank among the first 1,000 changed."));
+}
+const failingHosts = (found, n) => found.hosts.length ? table([["failed", "n"], ["gone", "n"], ["host", "url"]],
+  found.hosts.slice(0, n).map(host => [count(host.failed), found.gone == null ? "?" : count(host.gone), site(host.host)])) : none("None.");
+// Shows the answers, and returns the snapshots that they come from: the newest may not be prepared yet.
+async function ranking() {
+  const of = new Set();
+  await tell("top", async () => {
+    const { top, snapshot } = await get("top?n=20");
+    of.add(snapshot);
+    return pages(top, "No pages yet.");
+  });
+  await tell("movers", async () => {
+    const found = await get("movers?n=20");
+    of.add(found.to);
+    show("movers-note", found.from ? "since the previous snapshot, in ranks, among the first 1,000" : "");
+    return moves(found);
+  });
+  await tell("hosts", async () => {
+    const { hosts } = await get("hosts?n=15");
+    return hosts.length ? table([["importance", "n"], ["pages", "n"], ["host", "url"]],
+      hosts.map(host => [short(host.importance), count(host.pages), site(host.host)])) : none("No hosts.");
+  });
+  await tell("failing", async () => {
+    const found = await get("failures?n=10");
+    of.add(found.snapshot);
+    return failingHosts(found, 10);
+  });
+  await tell("covered", async () => {
+    const found = await get("coverage?n=15");
+    of.add(found.snapshot);
+    const hosts = found.hosts.filter(host => host.unread > 0);
+    show("unread", hosts.length ? table([["of all, %", "n"], ["pages", "n wide"], ["read", "n"], ["host", "url"]],
+      hosts.map(host => [short(100 * host.unread), count(host.pages), count(host.read), site(host.host)])) : none("Nowhere."));
+    const points = bound => found.history.map(past => [past.records, 100 * past[bound]]);
+    if (found.history.length > 1) setTimeout(() => draw("coverage", points("at_least"), { above: points("at_most"), label: y => y.toFixed(1), xlabel: count, title: "Read of what readers see, at least and at most, by records read" }));
+    return make("div", {}, make("div", { id: "coverage" }),
+      soft(`at least ${(Math.floor(1000 * found.at_least) / 10).toFixed(1)} %, at most ${(Math.ceil(1000 * found.at_most) / 10).toFixed(1)} %; seeds: ${count(found.seeds)}`));
+  });
+  await tell("next", async () => {
+    const { next, records, snapshot } = await get("next?n=15");
+    of.add(snapshot);
+    show("next-note", `as of ${many(records, "record")}`);
+    return next.length ? table([["score", "n"], ["page", "url"]], next.map(one => [short(one.score), page(one.url)])) : none("No pages left to crawl.");
+  });
+  return of;
+}

@@ -1,0 +1,151 @@
+//! The page for people, in a real browser.
+
+use std::process::{Command, Stdio};
+
+use crate::serve::{address, encoded};
+use crate::support::{Lab, crawl};
+
+/// The browser, if there is one; else says so.
+fn browser() -> Option<Command> {
+    let named = std::env::var_os("CASHRANK_CHROMIUM");
+    let names = named.into_iter().chain([
+        "chromium".into(),
+        "chromium-browser".into(),
+        "google-chrome".into(),
+    ]);
+    for name in names {
+        let mut version = Command::new(&name);
+        version
+            .arg("--version")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        if version.status().is_ok_and(|status| status.success()) {
+            let mut browser = Command::new(name);
+            browser.args([
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-dev-shm-usage",
+                "--no-first-run",
+                "--no-proxy-server",
+            ]);
+            return Some(browser);
+        }
+    }
+    eprintln!("SKIPPED: no chromium (CASHRANK_CHROMIUM names it if it is not on the PATH)");
+    None
+}
+
+/// The page as a browser shows it at this address, in a window of this width.
+fn shown(lab: &Lab, browser: &Command, url: &str, width: u32) -> String {
+    let mut browser_again = Command::new(browser.get_program());
+    let shown = browser_again
+        .args(browser.get_args())
+        .arg(format!("--user-data-dir={}", lab.path("profile").display()))
+        .arg(format!("--window-size={width},900"))
+        .args(["--virtual-time-budget=9000", "--dump-dom"])
+        .arg(url)
+        .stderr(Stdio::null())
+        .output()
+        .unwrap();
+    String::from_utf8(shown.stdout).unwrap()
+}
+
+#[track_caller]
+fn has(dom: &str, texts: &[&str]) {
+    for text in texts {
+        assert!(dom.contains(text), "{text:?} is not in {dom}");
+    }
+}
+
+/// What is in the store is shown as text, whatever is in it.
+#[test]
+fn the_page_is_shown_by_a_browser() {
+    let Some(browser) = browser() else {
+        return;
+    };
+    let lab = Lab::new();
+    // A node name may be anything, markup too.
+    let evil = "<img src=x onerror=\"document.title='broken'\">";
+    let first = format!("http://a.example/\thttp://b.example/\nhttp://b.example/\t{evil}\n");
+    lab.file("a.tsv", &first);
+    lab.file(
+        "b.tsv",
+        format!("{evil}\thttp://a.example/\nhttp://c.example/\thttp://b.example/\n"),
+    );
+    lab.run("ingest a.tsv --format adjacency --store s")
+        .exits(0);
+    lab.run("ingest a.tsv b.tsv --format adjacency --store s")
+        .exits(0);
+    let mut serving = lab.start("serve --store s --listen 127.0.0.1:0");
+    let address = address(&mut serving);
+    let dom = shown(&lab, &browser, &format!("http://{address}/"), 1000);
+    let texts = [
+        "<title>cashrank</title>",
+        "idle: no ingest in this process",
+        "title=\"http://b.example/\"",
+        "Largest changes",
+        "Most important pages",
+        "&lt;img src=x",
+        // Four pages are known: the tile says so.
+        "<b>4</b><span>pages known</span>",
+    ];
+    has(&dom, &texts);
+    assert!(!dom.contains("<img"), "{dom}");
+    for view in ["page?url=", "search?text="] {
+        let url = format!("http://{address}/#/{view}{}", encoded(evil));
+        let dom = shown(&lab, &browser, &url, 1000);
+        has(&dom, &["&lt;img src=x", "\u{2013} cashrank</title>"]);
+        assert!(!dom.contains("<img"), "{dom}");
+    }
+}
+
+/// Each view at three widths, with what the crawl has: a curve is as wide as its place, so that its labels are not made
+/// smaller, and the parts of a URL are apart, so that its host can be cut before its path.
+#[test]
+fn every_view_is_shown_at_every_width() {
+    let Some(browser) = browser() else {
+        return;
+    };
+    let lab = Lab::new();
+    lab.file("a.jsonl", crawl(5, 300).concat());
+    lab.run("ingest a.jsonl --store s --snapshot-every 100");
+    let mut serving = lab.start("serve --store s --listen 127.0.0.1:0");
+    let address = address(&mut serving);
+    let top = lab.run("top -n 1 --json --store s").exits(0).json();
+    let best = top["top"][0]["url"].as_str().unwrap();
+    let (host, path) = best.split_at("http://h0.example".len());
+    let parts = format!("<span class=\"h\">{host}</span><span class=\"p\">{path}</span>");
+    let page = format!("page?url={}", encoded(best));
+    let on_host = format!("host?name={}", &host["http://".len()..]);
+    for width in [500, 820, 1400] {
+        for (view, texts) in [
+            (
+                "",
+                &["total error at most", "age of the snapshot", &*parts][..],
+            ),
+            (
+                &*page,
+                &["Rank over time", "link to it", "On the same host"],
+            ),
+            (&on_host, &["rank among hosts", "Frontier", &*parts]),
+            (
+                "search?text=EXAMPLE%2Fp1",
+                &["pages", "Last fetch failed", "p1"],
+            ),
+            ("failures", &["whose last fetch failed", "h1.example"]),
+        ] {
+            let url = format!("http://{address}/#/{view}");
+            let dom = shown(&lab, &browser, &url, width);
+            has(&dom, texts);
+            for curve in dom.split("viewBox=\"0 0 ").skip(1) {
+                let wide: u32 = curve.split(' ').next().unwrap().parse().unwrap();
+                assert!((240..width).contains(&wide), "{view} at {width}: {wide}");
+            }
+            assert!(
+                view != page && !view.is_empty() || dom.contains("<svg"),
+                "{view}"
+            );
+        }
+    }
+}
