@@ -54,18 +54,22 @@ pub enum Change {
     New,
     /// Its score changed.
     Changed,
+    /// Its score changed as that of the mean page did: it only gave way to new pages.
+    Diluted,
     /// It has been found gone (404, 410) since. It stays in the ranking.
     Gone,
 }
 
 impl Change {
-    pub(crate) const ALL: [Change; 3] = [Change::New, Change::Changed, Change::Gone];
+    pub(crate) const ALL: [Change; 4] =
+        [Change::New, Change::Changed, Change::Diluted, Change::Gone];
 
     /// In a word.
     pub fn name(self) -> &'static str {
         match self {
             Change::New => "new",
             Change::Changed => "changed",
+            Change::Diluted => "diluted",
             Change::Gone => "gone",
         }
     }

@@ -8,7 +8,7 @@
 
 use super::{Column, LevelRanking, Snapshot};
 use crate::engine::CHUNK_PAGES;
-use crate::metrics::moved::{is_moved, margin};
+use crate::metrics::moved::{is_dilution, is_moved, margin};
 use crate::model::{Change, Page};
 use crate::rows::{Bits, Rows, Stop};
 use crate::{Error, Result};
@@ -22,31 +22,48 @@ pub struct ChangeRule {
     pub margin: Option<f64>,
     /// Instead: those that moved by at least so much of what they were.
     pub least: Option<f64>,
+    /// Of those that moved by so much, only those that moved by more than the margin, and without one none.
+    pub certain_only: bool,
+    /// The scaled score of a page that keeps its ratio to the mean page, over its scaled score before; `None`: scores are no
+    /// shares of a whole.
+    pub growth: Option<f64>,
 }
 
 impl ChangeRule {
     /// Of these two rankings, whose scores are multiplied by `scales` first.
-    pub fn of(
-        older: &LevelRanking,
-        newer: &LevelRanking,
-        scales: [f64; 2],
-        least: Option<f64>,
-    ) -> ChangeRule {
+    pub fn of(older: &LevelRanking, newer: &LevelRanking, scales: [f64; 2]) -> ChangeRule {
         let bound = |ranking: &LevelRanking, scale: f64| ranking.bound_l1().map(|b| b * scale);
         ChangeRule {
             scales,
             margin: margin(bound(older, scales[0]), bound(newer, scales[1])),
-            least,
+            least: None,
+            certain_only: false,
+            growth: newer.computed().is_none().then(|| {
+                let pages = older.len() as f64 / newer.len() as f64;
+                pages * scales[1] / scales[0]
+            }),
         }
     }
 
-    fn is_change(&self, older: f64, newer: f64) -> bool {
+    fn change(&self, older: f64, newer: f64) -> Option<Change> {
         let (older, newer) = (older * self.scales[0], newer * self.scales[1]);
         let change = newer - older;
-        match self.least {
+        let is_certain = || self.margin.is_some() && is_moved(change, self.margin);
+        let is_change = match self.least {
             Some(least) => is_moved(change, None) && change.abs() >= least * older.abs(),
             None => is_moved(change, self.margin),
+        };
+        if !is_change || self.certain_only && !is_certain() {
+            return None;
         }
+        let dilution = self.growth.map(|growth| older * (growth - 1.0));
+        Some(
+            if dilution.is_some_and(|part| is_dilution(change, part, self.margin)) {
+                Change::Diluted
+            } else {
+                Change::Changed
+            },
+        )
     }
 }
 
@@ -83,8 +100,7 @@ impl LevelRanking {
                 let change = match known {
                     _ if is_gone() => Some(Change::Gone),
                     None => Some(Change::New),
-                    Some(score) if rule.is_change(score, row.importance) => Some(Change::Changed),
-                    Some(_) => None,
+                    Some(score) => rule.change(score, row.importance),
                 };
                 Ok(change.is_some().then_some(Page { change, ..row }))
             };

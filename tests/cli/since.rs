@@ -94,6 +94,45 @@ fn what_did_not_move_is_left_out() {
     );
 }
 
+/// A closed ring of three among n pages has 3/n of all importance. When another ring is added, the first gives way to it in the
+/// ratio of the numbers of pages, and nothing else changes. A ring that becomes a star meanwhile is not just diluted.
+#[test]
+fn what_gives_way_to_new_pages_is_diluted() {
+    let lab = Lab::new();
+    let ingest = "ingest - --format records --store s --settle 1e-9";
+    let rings = [ring(["a0", "a1", "a2"]), ring(["b0", "b1", "b2"])].concat();
+    lab.feed(ingest, rings.as_bytes()).exits(0);
+    lab.feed(ingest, ring(["c0", "c1", "c2"]).as_bytes())
+        .exits(0);
+    let export = "export --to jsonl --store s --since";
+    let diluted = |names: [&'static str; 3]| names.map(|name| (name, "diluted"));
+    let new = |names: [&'static str; 3]| names.map(|name| (name, "new"));
+    let (a, b) = (["a0", "a1", "a2"], ["b0", "b1", "b2"]);
+    let all = [diluted(a), diluted(b), new(["c0", "c1", "c2"])].concat();
+    let found = lab.run(&format!("{export} 6")).exits(0);
+    assert_eq!(changes(&found.out), pairs(&all));
+    let said = lab.run(&format!("{export} 6 -o changes.jsonl"));
+    said.says(&["3 new, 0 changed, 6 diluted by new pages and 0 gone"]);
+    let ratios = lab.run("export --to scores --score ratio --store s --since 6");
+    assert_eq!(ratios.exits(0).out.lines().count(), 3);
+
+    let star = [
+        record("b0", &["b1", "b2"]),
+        record("b1", &["b0"]),
+        record("b2", &["b0"]),
+    ];
+    let fourth = ring(["d0", "d1", "d2"]);
+    lab.feed(ingest, (star.concat() + &fourth).as_bytes())
+        .exits(0);
+    let changed = b.map(|name| (name, "changed"));
+    let c = diluted(["c0", "c1", "c2"]);
+    let all = [diluted(a), changed, c, new(["d0", "d1", "d2"])].concat();
+    assert_eq!(
+        changes(&lab.run(&format!("{export} 9")).exits(0).out),
+        pairs(&all)
+    );
+}
+
 #[test]
 fn every_format_has_the_same_rows() {
     let lab = ring_to_star();
@@ -166,6 +205,13 @@ fn changes_make_the_newer_ranking_of_the_older() {
     let compared = compared.exits(0).json();
     let margin = compared["margin"].as_f64().unwrap();
     let count = |key: &str| compared[key].as_u64().unwrap() as usize;
+
+    // Those that moved at all, by more than the bounds: as if only the bounds counted.
+    let export = format!("export --to scores --store s --since {number}");
+    let [by_bounds, moved, certain] = ["", " --least 1e-18", " --least 1e-18 --certain-only"]
+        .map(|options| lab.run(&format!("{export}{options}")).exits(0).out);
+    assert_eq!(certain, by_bounds);
+    assert!(moved.lines().count() > certain.lines().count());
 
     for options in [
         "",

@@ -16,12 +16,15 @@ use crate::cli::levels::{LevelArgs, note_parameters};
 pub(super) struct SinceArgs {
     /// Write only what is new or has changed since this snapshot, by its number or by a time, as --snapshot takes them:
     /// scores that moved by more than the bounds of both rankings (compare --moved), and pages found gone since. Tables
-    /// have a column `change`: new, changed or gone.
+    /// have a column `change`: new, changed, diluted (as the mean page: it only gave way to new pages) or gone.
     #[arg(long, value_name = "N|TIME", value_parser = parsed::<Which>)]
     pub since: Option<Which>,
     /// Instead of the bounds: count a score as changed if it moved by at least this share of what it was, like 0.1.
     #[arg(long, value_name = "RATIO", value_parser = ratio, requires = "since")]
     least: Option<f64>,
+    /// With --least: leave out changes that are not certain, of no more than the bounds. Without bounds no change is certain.
+    #[arg(long, requires = "since")]
+    certain_only: bool,
 }
 
 fn ratio(text: &str) -> std::result::Result<f64, String> {
@@ -35,8 +38,9 @@ fn ratio(text: &str) -> std::result::Result<f64, String> {
 pub(super) struct Since {
     older: LevelRanking,
     least: Option<f64>,
-    /// Rows that are new, changed and gone, of those that were asked for.
-    counts: [Cell<u64>; 3],
+    certain_only: bool,
+    /// Rows of each kind of change, of those that were asked for.
+    counts: [Cell<u64>; 4],
 }
 
 impl SinceArgs {
@@ -64,6 +68,7 @@ impl SinceArgs {
         Ok(Some(Since {
             older: level.open(snapshot, memory)?,
             least: self.least,
+            certain_only: self.certain_only,
             counts: Default::default(),
         }))
     }
@@ -82,7 +87,14 @@ impl Since {
             _ => score.scale(ranking.len()),
         });
         note_parameters(&self.older, newer);
-        let rule = ChangeRule::of(&self.older, newer, scales, self.least);
+        let rule = ChangeRule {
+            least: self.least,
+            certain_only: self.certain_only,
+            ..ChangeRule::of(&self.older, newer, scales)
+        };
+        if self.certain_only && rule.margin.is_none() {
+            say!("note: a ranking has no bound, so no change is certain, and none is written");
+        }
         let mut gone = None;
         if newer.level().is_page() {
             let found = newer.snapshot().gone_since(self.older.snapshot());
@@ -108,14 +120,17 @@ impl Since {
             "snapshot": self.older.snapshot().path().display().to_string(),
             "new": of(Change::New),
             "changed": of(Change::Changed),
+            "diluted": of(Change::Diluted),
             "gone": of(Change::Gone),
         })
     }
 
     /// The same, for people.
     pub fn said(&self) -> String {
-        let [new, changed, gone] = self.counts.each_ref().map(Cell::get);
+        let [new, changed, diluted, gone] = self.counts.each_ref().map(Cell::get);
         let older = self.older.snapshot().info().counters.records;
-        format!("{new} new, {changed} changed and {gone} gone since snapshot {older}")
+        format!(
+            "{new} new, {changed} changed, {diluted} diluted by new pages and {gone} gone since snapshot {older}"
+        )
     }
 }

@@ -194,6 +194,12 @@ pub fn is_moved(change: f64, margin: Option<f64>) -> bool {
     change != 0.0 && margin.is_none_or(|margin| change.abs() > margin)
 }
 
+/// Returns whether a change is that of the mean page, within the margin; without one, if they differ by no more than half of the
+/// change. See "Dilution" in the module's head.
+pub fn is_dilution(change: f64, dilution: f64, margin: Option<f64>) -> bool {
+    (change - dilution).abs() <= margin.unwrap_or(change.abs() / 2.0)
+}
+
 /// What moved.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Moves<P> {
@@ -326,8 +332,7 @@ impl<P: Copy + Ord> Movers<P> {
                 &mut summary.fell_pages
             };
             *moved += 1;
-            let rest = margin.unwrap_or(change.abs() / 2.0);
-            summary.diluted_pages += u64::from((change - dilution).abs() <= rest);
+            summary.diluted_pages += u64::from(is_dilution(change, dilution, margin));
         }
         let by = self.wanted.by;
         let key = page.key(by);

@@ -11,7 +11,7 @@
 //! | `last_fetch` | RFC 3339 in UTC, `2014-03-25T12:12:25Z`; Parquet: a UTC timestamp in milliseconds. Empty or null if unknown |
 //!
 //! and, where it is asked for, `distance`: FICA's or the logarithmic one, empty or null for a page that no row
-//! leads to, and `change`: `new`, `changed` or `gone` since an older ranking. Parquet, Arrow and SQLite have `host`, `domain` and `page` (the page's number, as in exports of links) before
+//! leads to, and `change`: `new`, `changed`, `diluted` or `gone` since an older ranking. Parquet, Arrow and SQLite have `host`, `domain` and `page` (the page's number, as in exports of links) before
 //! it. Of sites, `url` is the site's name, `page` its number, visits and last fetch are those of its pages together, and
 //! `pages` is how many they are. Of another measure, `importance` is its score. The other formats hold a name and a
 //! [`Score`] for each page or site, and what their taker wants beside.
