@@ -59,7 +59,7 @@ only after 16 MiB, it is refused: use --new-stream or --resume to decide.";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Files, or `-` for standard input; plain, gzip or zstd, or Parquet tables.
+    /// Files, or `-` for standard input; plain, gzip or zstd, or Parquet tables. The folder of a graph, too.
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<OsString>,
     /// The store's directory; created if it does not exist [default: the environment variable CASHRANK_STORE].

@@ -34,7 +34,7 @@ Nothing is written. With --json there is one line per input.";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Files, or `-` for standard input; plain, gzip or zstd, or Parquet tables.
+    /// Files, or `-` for standard input; plain, gzip or zstd, or Parquet tables. The folder of a graph, too.
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<OsString>,
     /// The format of the inputs (see formats/). auto recognises it from the content.

@@ -11,7 +11,7 @@ use super::planned::{Plan, check_read};
 use super::{Job, Note, Observer, Stream};
 use crate::model::InputSignature;
 use crate::pipeline::checked_format_of;
-use crate::source::InputName;
+use crate::source::{InputName, is_graph};
 use crate::store::rows::KeepRows;
 use crate::store::{Place, Progress, SpoolState};
 use crate::{Error, Result};
@@ -98,9 +98,10 @@ pub(super) fn check_job(job: &Job) -> Result<()> {
     for input in &job.inputs {
         if let InputName::File(path) = input {
             let found = std::fs::metadata(path).map_err(Error::io(path, "open"))?;
-            if found.is_dir() {
+            if found.is_dir() && !is_graph(path) {
                 return usage(format!(
-                    "{}: is a directory; name the files in it, in the order they are to be read",
+                    "{}: is a directory; name the files in it, in the order they are to be read (a folder is read as \
+                     a whole if it has pages.parquet and links.parquet, or files of vertices and edges)",
                     path.display()
                 ));
             }

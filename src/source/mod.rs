@@ -37,8 +37,8 @@ pub(crate) use input::PIPE_BYTES;
 pub use plain::{Plain, open_plain};
 pub(crate) use sniff::sniff;
 pub use stream::Source;
-pub(crate) use table::PARQUET;
 pub use table::Told;
+pub(crate) use table::{PARQUET, is_graph};
 
 /// A run of whole records, in stream order.
 #[derive(Clone)]

@@ -63,7 +63,7 @@ impl Source {
                 return Source::live(name.clone(), reader, None, limits, options);
             }
         };
-        if let Some(table) = table::open(path, &options.fields)? {
+        if let Some(table) = table::open(path, &options.fields, limits)? {
             if options.preverify {
                 Source::of_table(name.clone(), table, limits, options).verify()?;
                 return Source::open(

@@ -284,3 +284,203 @@ fn a_damaged_table_is_used_up_to_the_damage() {
     lab.run("ingest lines --store l").exits(0);
     assert_eq!(lab.export("t"), lab.export("l"));
 }
+
+/// The pages of an export: URL, and the time of the last fetch.
+fn pages(export: &str) -> std::collections::BTreeMap<String, String> {
+    let rows = export.lines().skip(1).map(|line| {
+        let fields: Vec<&str> = line.split('\t').collect();
+        (fields[0].to_owned(), fields[4].to_owned())
+    });
+    rows.collect()
+}
+
+/// A graph that was exported becomes a store with the same pages, links and ranking.
+#[test]
+fn an_exported_graph_becomes_a_store_again() {
+    let lab = Lab::new();
+    lab.file("a", crawl(23, 600).concat());
+    lab.run("ingest a --store s").exits(0);
+    lab.run("settle --store s --until 1e-9").exits(0);
+    let links = lab.run("export --links --to tsv --store s").exits(0).out;
+    let expected = lab.export("s");
+    let unfetched = expected.lines().filter(|line| line.ends_with('\t')).count();
+    assert!(unfetched > 10, "{unfetched}");
+    for (format, folder) in [("parquet", "p"), ("common-crawl", "c")] {
+        lab.run(&format!(
+            "export --links --to {format} -o {folder} --store s"
+        ))
+        .exits(0);
+        for threads in [1, 3] {
+            let store = format!("{folder}{threads}");
+            lab.run(&format!(
+                "ingest {folder} --store {store} --threads {threads} --settle 1e-9"
+            ))
+            .exits(0)
+            .says(&["it is a folder with"]);
+            let found = lab
+                .run(&format!("compare {store} s --json"))
+                .exits(0)
+                .json();
+            assert!(found["l1"].as_f64().unwrap() < 2e-9, "{found}");
+            let found = lab.export(&store);
+            if folder == "p" {
+                let [found, expected] = [&found, &expected].map(|export| pages(export));
+                let differs = found
+                    .iter()
+                    .zip(&expected)
+                    .find(|(one, other)| one != other);
+                assert_eq!(differs, None);
+                assert_eq!(found.len(), expected.len());
+            } else {
+                assert!(pages(&found).keys().eq(pages(&expected).keys()));
+            }
+            let mut found: Vec<String> = lab
+                .run(&format!("export --links --to tsv --store {store}"))
+                .exits(0)
+                .out
+                .lines()
+                .map(String::from)
+                .collect();
+            found.sort();
+            let mut expected: Vec<&str> = links.lines().collect();
+            expected.sort_unstable();
+            assert_eq!(found, expected);
+        }
+        // In steps, and in memory.
+        for records in [10, 30, 100] {
+            let line = format!("ingest {folder} --store {folder}-steps --limit-pages {records}");
+            lab.run(&line).exits(2);
+        }
+        lab.run(&format!(
+            "ingest {folder} --store {folder}-steps --settle 1e-9"
+        ))
+        .exits(0);
+        assert_eq!(
+            lab.export(&format!("{folder}-steps")),
+            lab.export(&format!("{folder}1"))
+        );
+        lab.run(&format!("ingest {folder} --store {folder}1 --settle 1e-9"))
+            .exits(0);
+        lab.run(&format!("pagerank {folder} -o {folder}.tsv"))
+            .exits(0);
+        let found = lab
+            .run(&format!("compare {folder}.tsv s --json"))
+            .exits(0)
+            .json();
+        assert!(found["l1"].as_f64().unwrap() < 1e-6, "{found}");
+    }
+}
+
+/// A graph of hosts as Common Crawl publishes it, in several files, is the graph of its names.
+#[test]
+fn a_graph_of_hosts_keeps_its_names() {
+    let lab = Lab::new();
+    std::fs::create_dir(lab.path("g")).unwrap();
+    lab.file(
+        "g/x-vertices-0.txt.gz",
+        crate::pack::gzip(b"0\tcom.a\t3\n1\tcom.b\t1\n"),
+    );
+    lab.file("g/x-vertices-1.txt", "2\torg.c\t1\n3\torg.d\t1\n");
+    lab.file("g/x-edges-0.txt.gz", crate::pack::gzip(b"0\t1\n0\t2\n1\t2"));
+    lab.file("g/x-edges-1.txt", "2\t0\n");
+    lab.file("g/README.md", "about it");
+    lab.file(
+        "list",
+        "com.a\tcom.b\torg.c\ncom.b\torg.c\norg.c\tcom.a\norg.d\n",
+    );
+    let expected = lab.run("pagerank list --format adjacency").exits(0).out;
+    assert_eq!(lab.run("pagerank g").exits(0).out, expected);
+    assert!(expected.contains("org.d\t"), "{expected}");
+}
+
+#[test]
+fn what_is_no_graph_in_a_folder_is_refused() {
+    let lab = Lab::new();
+    std::fs::create_dir(lab.path("g")).unwrap();
+    let numbers = |rows: &[i64]| longs(rows);
+    let url = "OPTIONAL BYTE_ARRAY url (STRING);";
+    let names = || (url, texts(&["a", "b"]));
+    let number = |name: &str| format!("OPTIONAL INT64 {name};");
+    let (source, target, page) = (number("source"), number("target"), number("page"));
+    let put = |name: &str, columns: &[(&str, Column)]| {
+        write(
+            &lab.path(&format!("g/{name}.parquet")),
+            columns,
+            layouts()[0],
+        );
+    };
+    lab.run("ingest g --store s")
+        .exits(2)
+        .says(&["is a directory"]);
+    put(
+        "links",
+        &[(&source, numbers(&[0, 1])), (&target, numbers(&[1, 0]))],
+    );
+    lab.run("ingest g --store s")
+        .exits(2)
+        .says(&["no pages.parquet"]);
+    put("pages", &[(&page, numbers(&[0, 1]))]);
+    lab.run("ingest g --store s")
+        .exits(2)
+        .says(&["without the column `url`"]);
+    let text = page.replace("INT64", "BYTE_ARRAY");
+    put("pages", &[names(), (&text, texts(&["0", "1"]))]);
+    lab.run("ingest g --store s")
+        .exits(2)
+        .says(&["`page` holds something else"]);
+    assert!(!lab.path("s").exists());
+    put("pages", &[names(), (&page, numbers(&[1, 0]))]);
+    lab.run("ingest g --store s")
+        .exits(4)
+        .says(&["page 1 where page 0"]);
+    put("pages", &[names(), (&page, numbers(&[0, 1]))]);
+    for (store, rows, says) in [
+        (
+            "a",
+            [[1, 0], [0, 1]],
+            "row 1 of the file (counted from 0): a link of page 0 after those of page 1",
+        ),
+        (
+            "b",
+            [[0, 1], [1, 2]],
+            "a link of page 2, and there are 2 pages",
+        ),
+        ("c", [[0, -1], [1, 0]], "a number below 0"),
+    ] {
+        put(
+            "links",
+            &[
+                (&source, numbers(&rows.map(|row| row[0]))),
+                (&target, numbers(&rows.map(|row| row[1]))),
+            ],
+        );
+        lab.run(&format!("ingest g --store {store}"))
+            .exits(4)
+            .says(&["links.parquet", says]);
+    }
+    let weight = number("weight");
+    put(
+        "links",
+        &[
+            (&source, numbers(&[0])),
+            (&target, numbers(&[1])),
+            (&weight, numbers(&[1])),
+        ],
+    );
+    lab.run("ingest g --store s").exits(2).says(&["weights"]);
+    let strings = source.replace("INT64", "BYTE_ARRAY");
+    put(
+        "links",
+        &[(&strings, texts(&["0"])), (&target, numbers(&[1]))],
+    );
+    lab.run("ingest g --store s")
+        .exits(2)
+        .says(&["two columns of numbers"]);
+    put(
+        "links",
+        &[(&source, numbers(&[0])), (&target, numbers(&[1]))],
+    );
+    lab.run("pagerank g --memory 10")
+        .exits(8)
+        .says(&["join links and names"]);
+}

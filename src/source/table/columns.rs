@@ -187,6 +187,16 @@ impl Table {
         )
     }
 
+    /// For messages: where a row is, counted from the first of those that were read last, of which there are `rows`.
+    pub fn place_of(&self, row: usize, rows: usize) -> String {
+        format!(
+            "{}row group {}, row {} of the file (counted from 0)",
+            self.prefix,
+            self.group.saturating_sub(1),
+            self.row - rows as u64 + row as u64
+        )
+    }
+
     fn try_fill(&mut self, most: usize) -> Result<usize, ParquetError> {
         while self.left == 0 {
             if self.group == self.file.num_row_groups() {

@@ -7,26 +7,32 @@
 //! | a Parquet file of records | a line of JSON a row |
 //! | a Parquet file of links, between URLs | a line of JSON for each run of rows with one source |
 //! | the same between other names, or numbers | a line of an adjacency list for each such run |
+//! | a folder with a table of pages and one of links between their numbers | a line of JSON, or of an adjacency list, a page |
 
 #[cfg(feature = "parquet")]
 mod columns;
 #[cfg(feature = "parquet")]
 mod edges;
+mod folder;
+mod graph;
+mod lines;
+#[cfg(feature = "parquet")]
+mod pair;
 #[cfg(feature = "parquet")]
 mod records;
-#[cfg_attr(not(feature = "parquet"), allow(dead_code))] // All tables are Parquet files.
 mod text;
 
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use super::decompress::Fault;
 use super::input::open_file;
+use crate::model::{Damage, Limits};
 use crate::rules::Fields;
 use crate::{Error, Result};
-#[cfg(feature = "parquet")]
-use crate::{model::Damage, source::decompress::Fault};
 
+pub(crate) use folder::is_graph;
 pub(super) use text::Text;
 
 /// First bytes of a Parquet file.
@@ -47,8 +53,11 @@ pub struct Told {
     pub why: String,
 }
 
-/// Opens a table; `None`: the file is none.
-pub(super) fn open(path: &Path, fields: &Fields) -> Result<Option<Table>> {
+/// Opens a table, or a folder with a graph; `None`: it is neither.
+pub(super) fn open(path: &Path, fields: &Fields, limits: &Limits) -> Result<Option<Table>> {
+    if path.is_dir() {
+        return folder::graph_in(path, limits);
+    }
     let (file, length) = open_file(path)?;
     let mut head = [0; PARQUET.len()];
     // A pipe with a name is no table: what is read of it is gone.
@@ -70,10 +79,15 @@ pub(super) fn parquet(file: File, path: &Path, fields: &Fields) -> Result<Table>
 
 #[cfg(not(feature = "parquet"))]
 pub(super) fn parquet(_: File, path: &Path, _: &Fields) -> Result<Table> {
-    Err(Error::Unsupported(format!(
+    Err(without_parquet(path))
+}
+
+#[cfg(not(feature = "parquet"))]
+fn without_parquet(path: &Path) -> Error {
+    Error::Unsupported(format!(
         "{}: a Parquet file, and this program was built without the feature `parquet`",
         path.display()
-    )))
+    ))
 }
 
 #[cfg(feature = "parquet")]
@@ -134,7 +148,6 @@ fn columns_of(found: &[columns::Field]) -> String {
 }
 
 /// The error for a table that cannot be opened.
-#[cfg(feature = "parquet")]
 fn failed(path: &Path, fault: Fault) -> Error {
     match fault {
         Fault::Io(error) => match error.downcast::<Error>() {

@@ -121,9 +121,7 @@ impl Layout {
             Layout::Records => {
                 out.extend_from_slice(br#"{"url":"#);
                 put_string(name, out);
-                if let Some(at) = fetched_at {
-                    out.extend_from_slice(format!(r#","fetched_at":{at}"#).as_bytes());
-                }
+                put_time(fetched_at, out);
                 out.extend_from_slice(br#","links":["#);
             }
             Layout::Adjacency => out.extend_from_slice(name),
@@ -154,12 +152,36 @@ impl Layout {
         }
     }
 
+    /// A page whose links are not known: it was found unchanged, or is only to be known. A graph of opaque names has no such:
+    /// it is one without links.
+    pub fn known(self, name: &[u8], fetched_at: Option<i64>, out: &mut Vec<u8>) {
+        match self {
+            Layout::Records => {
+                out.extend_from_slice(br#"{"status":304,"url":"#);
+                put_string(name, out);
+                put_time(fetched_at, out);
+                out.extend_from_slice(b"}\n");
+            }
+            Layout::Adjacency => {
+                self.begin(name, None, out);
+                self.end(out);
+            }
+        }
+    }
+
     /// A record that is skipped and counted, in the place of a link whose names the text cannot hold.
+    #[cfg(feature = "parquet")]
     pub fn unusable(self, out: &mut Vec<u8>) {
         out.extend_from_slice(match self {
             Layout::Records => b"{\"url\":null}\n",
             Layout::Adjacency => b"\t\n",
         });
+    }
+}
+
+fn put_time(fetched_at: Option<i64>, out: &mut Vec<u8>) {
+    if let Some(at) = fetched_at {
+        out.extend_from_slice(format!(r#","fetched_at":{at}"#).as_bytes());
     }
 }
 

@@ -1,0 +1,131 @@
+//! The files of a graph in a folder, found by their names.
+//!
+//! | files | graph |
+//! |---|---|
+//! | `pages.parquet` or `sites.parquet`, and `links.parquet` | two tables, as `export` writes them |
+//! | `*vertices*.txt`, `*edges*.txt`, perhaps `.gz` or `.zst` | Common Crawl's layout |
+
+use std::path::Path;
+
+#[cfg(feature = "parquet")]
+use super::pair;
+use super::text::Text;
+use super::{Table, Told, failed, graph, lines};
+use crate::model::Limits;
+use crate::{Error, Result};
+
+/// Returns whether the folder holds a graph, or a part of one.
+pub(crate) fn is_graph(folder: &Path) -> bool {
+    names_in(folder).is_ok_and(|names| Found::of(&names).is_any())
+}
+
+/// The names of the files in a folder, sorted.
+fn names_in(folder: &Path) -> Result<Vec<String>> {
+    let failed = Error::io(folder, "read");
+    let names = || -> std::io::Result<Vec<String>> {
+        let entries = std::fs::read_dir(folder)?;
+        let name = |entry: std::io::Result<std::fs::DirEntry>| {
+            Ok(entry?.file_name().to_string_lossy().into_owned())
+        };
+        let mut names: Vec<String> = entries.map(name).collect::<std::io::Result<_>>()?;
+        names.sort();
+        Ok(names)
+    };
+    names().map_err(failed)
+}
+
+/// Files of a graph in a folder.
+struct Found<'n> {
+    /// Tables of pages or sites, and of links.
+    tables: [Option<&'n str>; 2],
+    /// Common Crawl's.
+    vertices: Vec<&'n str>,
+    edges: Vec<&'n str>,
+}
+
+impl<'n> Found<'n> {
+    fn of(names: &'n [String]) -> Found<'n> {
+        let one = |wanted: &[&str]| {
+            let mut names = names.iter().map(String::as_str);
+            names.find(|name| wanted.contains(name))
+        };
+        let lines = |part: &str| -> Vec<&str> {
+            let is_text = |name: &&str| {
+                let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
+                name.ends_with(".txt") && name.contains(part)
+            };
+            names.iter().map(String::as_str).filter(is_text).collect()
+        };
+        Found {
+            tables: [
+                one(&["pages.parquet", "sites.parquet"]),
+                one(&["links.parquet"]),
+            ],
+            vertices: lines("vertices"),
+            edges: lines("edges"),
+        }
+    }
+
+    fn is_any(&self) -> bool {
+        let [_, links] = self.tables;
+        links.is_some() || !self.vertices.is_empty()
+    }
+}
+
+/// The graph in a folder, if there is one.
+pub(super) fn graph_in(folder: &Path, limits: &Limits) -> Result<Option<Table>> {
+    let names = names_in(folder)?;
+    let found = Found::of(&names);
+    let both = match (&found.tables, found.vertices.is_empty()) {
+        ([_, Some(_)], false) => Some("links.parquet and files of vertices: leave one graph"),
+        ([None, Some(_)], _) => Some("links.parquet and no pages.parquet"),
+        ([_, None], false) if found.edges.is_empty() => Some("files of vertices and none of edges"),
+        _ => None,
+    };
+    if let Some(what) = both {
+        let what = format!("{}: has {what}", folder.display());
+        return Err(Error::Unsupported(what));
+    }
+    if let [Some(pages), Some(links)] = found.tables {
+        return parquet_graph(folder, pages, links, limits).map(Some);
+    }
+    if found.vertices.is_empty() {
+        return Ok(None);
+    }
+    let paths = |names: &[&str]| names.iter().map(|name| folder.join(name)).collect();
+    let files = lines::LineFiles {
+        vertices: paths(&found.vertices),
+        edges: paths(&found.edges),
+        limits: limits.clone(),
+    };
+    let why = "it is a folder with files of vertices and of edges";
+    graph_of(folder, files, why.into(), limits).map(Some)
+}
+
+fn graph_of(
+    folder: &Path,
+    files: impl graph::Files + 'static,
+    why: String,
+    limits: &Limits,
+) -> Result<Table> {
+    let graph = graph::Graph::of(files, limits).map_err(|fault| failed(folder, fault))?;
+    Ok(Table {
+        told: Told {
+            format: graph.layout().format(),
+            why,
+        },
+        text: Text::of(graph),
+    })
+}
+
+#[cfg(feature = "parquet")]
+fn parquet_graph(folder: &Path, pages: &str, links: &str, limits: &Limits) -> Result<Table> {
+    let files = pair::ParquetFiles::of(folder.join(pages), folder.join(links))?;
+    let why = format!("it is a folder with {pages} and {links}");
+    graph_of(folder, files, why, limits)
+}
+
+#[cfg(not(feature = "parquet"))]
+fn parquet_graph(folder: &Path, _: &str, links: &str, _: &Limits) -> Result<Table> {
+    Err(super::without_parquet(&folder.join(links)))
+}

@@ -1,0 +1,302 @@
+//! A folder with a graph: a table of pages, and links between their numbers.
+//!
+//! Each page becomes a record with its links, in the order of the table. Links must be sorted by source. Pages that were not
+//! fetched are links' targets only; those of them that nothing links to come first, as unchanged at no time: so they are
+//! known. They are found by reading the links once more, if any page was not fetched.
+//!
+//! Memory: the names of all pages, 8 bytes and a bit for each.
+
+use super::super::decompress::Fault;
+use super::text::{Layout, PIECE, Rows, TELLING};
+use crate::Result;
+use crate::memory::{LOOK_EVERY, check_room};
+use crate::model::{DamageKind, Limits};
+
+/// One page.
+pub(super) struct PageRow {
+    pub name: Vec<u8>,
+    pub fetch: Fetch,
+}
+
+/// How a page was fetched last. Times are in seconds since 1970.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(feature = "parquet"), allow(dead_code))] // Only Parquet tables tell it.
+pub(super) enum Fetch {
+    /// Its links are known; or nothing is known of fetches.
+    Read(Option<i64>),
+    /// It was only found unchanged.
+    Unchanged(i64),
+    Never,
+}
+
+impl Fetch {
+    fn time(self) -> Option<i64> {
+        match self {
+            Fetch::Read(at) => at,
+            Fetch::Unchanged(at) => Some(at),
+            Fetch::Never => None,
+        }
+    }
+}
+
+/// The pages, from number 0 on.
+pub(super) trait Pages: Send {
+    fn next(&mut self) -> Result<Option<PageRow>, Fault>;
+}
+
+/// The links, as pairs of numbers.
+pub(super) trait Links: Send {
+    fn next(&mut self) -> Result<Option<[u64; 2]>, Fault>;
+
+    /// For messages: where the last one is.
+    fn place(&self) -> String;
+}
+
+/// The files of a graph.
+pub(super) trait Files: Send {
+    /// Begins to read the pages.
+    fn pages(&self) -> Result<Box<dyn Pages>, Fault>;
+
+    /// Begins to read the links.
+    fn links(&self) -> Result<Box<dyn Links>, Fault>;
+}
+
+/// See the module.
+pub(super) struct Graph {
+    files: Box<dyn Files>,
+    layout: Layout,
+    memory: Option<u64>,
+    /// `None`: not begun.
+    reading: Option<Reading>,
+}
+
+impl Graph {
+    /// Of these files, of which the first names are read.
+    pub fn of(files: impl Files + 'static, limits: &Limits) -> Result<Graph, Fault> {
+        let mut names = Vec::new();
+        let mut pages = files.pages()?;
+        while let Some(page) = pages.next()?
+            && names.len() < TELLING
+        {
+            names.push(page.name);
+        }
+        Ok(Graph {
+            files: Box::new(files),
+            layout: Layout::of(&names),
+            memory: limits.memory,
+            reading: None,
+        })
+    }
+
+    /// How it is written.
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+}
+
+impl Rows for Graph {
+    fn more(&mut self, out: &mut Vec<u8>) -> Result<bool, Fault> {
+        let reading = match &mut self.reading {
+            Some(reading) => reading,
+            none => {
+                let names = Names::read(&mut *self.files.pages()?, self.layout, self.memory)?;
+                none.insert(Reading::begin(names, &*self.files)?)
+            }
+        };
+        reading.more(self.layout, out)
+    }
+}
+
+/// A graph being read.
+struct Reading {
+    names: Names,
+    pages: Box<dyn Pages>,
+    links: Ahead,
+    /// The page whose links are being written.
+    open: Option<u64>,
+    has_links: bool,
+    /// The next page; and of the pages that come first.
+    page: u64,
+    alone: u64,
+}
+
+impl Reading {
+    fn begin(mut names: Names, files: &dyn Files) -> Result<Reading, Fault> {
+        if names.has_alone {
+            let mut links = Ahead::of(files.links()?, names.len())?;
+            while let Some(link) = links.next {
+                link.into_iter().for_each(|page| names.not_alone(page));
+                links.advance()?;
+            }
+        }
+        Ok(Reading {
+            pages: files.pages()?,
+            links: Ahead::of(files.links()?, names.len())?,
+            open: None,
+            has_links: false,
+            page: 0,
+            alone: 0,
+            names,
+        })
+    }
+
+    fn more(&mut self, layout: Layout, out: &mut Vec<u8>) -> Result<bool, Fault> {
+        while out.len() < PIECE {
+            if self.names.has_alone && self.alone < self.names.len() {
+                if self.names.is_alone(self.alone) {
+                    layout.known(self.names.get(self.alone), None, out);
+                }
+                self.alone += 1;
+                continue;
+            }
+            match (self.open, self.links.next) {
+                (Some(page), Some([source, target])) if source == page => {
+                    layout.link(self.names.get(target), !self.has_links, out);
+                    self.has_links = true;
+                    self.links.advance()?;
+                }
+                (Some(_), _) => {
+                    layout.end(out);
+                    self.open = None;
+                }
+                (None, _) if self.page == self.names.len() => return Ok(false),
+                (None, _) => self.next_page(layout, out)?,
+            }
+        }
+        Ok(true)
+    }
+
+    /// Writes the next page if it was fetched, but for its links.
+    fn next_page(&mut self, layout: Layout, out: &mut Vec<u8>) -> Result<(), Fault> {
+        let Some(row) = self.pages.next()? else {
+            let what = "the table of pages was changed while it was read";
+            return Err(Fault::Damage(DamageKind::InvalidData, what.into()));
+        };
+        let page = self.page;
+        self.page += 1;
+        let has_links = self.links.next.is_some_and(|[source, _]| source == page);
+        let name = self.names.get(page);
+        match row.fetch {
+            Fetch::Unchanged(at) if !has_links => layout.known(name, Some(at), out),
+            Fetch::Never if !has_links => {}
+            fetch => {
+                layout.begin(name, fetch.time(), out);
+                (self.open, self.has_links) = (Some(page), false);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The links, with a look at the next one.
+struct Ahead {
+    links: Box<dyn Links>,
+    next: Option<[u64; 2]>,
+    pages: u64,
+}
+
+impl Ahead {
+    fn of(links: Box<dyn Links>, pages: u64) -> Result<Ahead, Fault> {
+        let mut links = Ahead {
+            links,
+            next: None,
+            pages,
+        };
+        links.advance()?;
+        Ok(links)
+    }
+
+    /// Goes to the next link, whose source is not before the last one's.
+    fn advance(&mut self) -> Result<(), Fault> {
+        let last = self.next.map_or(0, |[source, _]| source);
+        self.next = self.links.next()?;
+        let Some([source, target]) = self.next else {
+            return Ok(());
+        };
+        let (number, pages) = (source.max(target), self.pages);
+        let wrong = if number >= pages {
+            format!("a link of page {number}, and there are {pages} pages, counted from 0")
+        } else if source < last {
+            format!("a link of page {source} after those of page {last}: sort links by source")
+        } else {
+            return Ok(());
+        };
+        let what = format!("{}: {wrong}", self.links.place());
+        Err(Fault::Damage(DamageKind::InvalidData, what))
+    }
+}
+
+/// All names in memory.
+struct Names {
+    text: Vec<u8>,
+    ends: Vec<u64>,
+    /// A bit for each page: it was never fetched, and as far as is known nothing links to it.
+    alone: Vec<u64>,
+    has_alone: bool,
+}
+
+impl Names {
+    fn read(pages: &mut dyn Pages, layout: Layout, memory: Option<u64>) -> Result<Names, Fault> {
+        let mut names = Names {
+            text: Vec::new(),
+            ends: Vec::new(),
+            alone: Vec::new(),
+            has_alone: false,
+        };
+        while let Some(page) = pages.next()? {
+            if !layout.holds(&page.name) {
+                let what = format!("page {} has a name that is empty or no text", names.len());
+                return Err(Fault::Damage(DamageKind::InvalidData, what));
+            }
+            let number = names.len();
+            if number.is_multiple_of(64) {
+                names.alone.push(0);
+            }
+            if matches!(page.fetch, Fetch::Never) {
+                names.alone[(number / 64) as usize] |= 1 << (number % 64);
+                names.has_alone = true;
+            }
+            names.text.extend_from_slice(&page.name);
+            names.ends.push(names.text.len() as u64);
+            if names.len().is_multiple_of(LOOK_EVERY) {
+                names.check(memory)?;
+            }
+        }
+        names.check(memory)?;
+        names.text.shrink_to_fit();
+        Ok(names)
+    }
+
+    /// Refuses names that take more memory than there may be. What grows by doubling may have twice the room, and the old one
+    /// beside it.
+    fn check(&self, memory: Option<u64>) -> Result<(), Fault> {
+        let need = 3 * (self.text.len() as u64 + 8 * self.len()) + self.len() / 8;
+        let work = || {
+            format!(
+                "a graph of more than {} pages, with their names,",
+                self.len()
+            )
+        };
+        let instead = "join links and names outside, and read a table of names";
+        check_room(memory, need, work, instead)
+            .map_err(|error| Fault::Io(std::io::Error::other(error)))
+    }
+
+    fn len(&self) -> u64 {
+        self.ends.len() as u64
+    }
+
+    fn is_alone(&self, page: u64) -> bool {
+        self.alone[(page / 64) as usize] >> (page % 64) & 1 == 1
+    }
+
+    fn not_alone(&mut self, page: u64) {
+        self.alone[(page / 64) as usize] &= !(1 << (page % 64));
+    }
+
+    fn get(&self, page: u64) -> &[u8] {
+        let at = page as usize;
+        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.text[start as usize..self.ends[at] as usize]
+    }
+}

@@ -1,0 +1,228 @@
+//! Two Parquet tables: pages, whose rows are numbered from 0, and links between these numbers, as `export` writes them.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use super::columns::{Cell, Field, Kind, Table};
+use super::graph::{Fetch, Files, Links, PageRow, Pages};
+use super::{Fault, columns_of, edges};
+use crate::model::DamageKind;
+use crate::{Error, Result};
+
+/// Rows that are read together.
+const ROWS: usize = 4096;
+
+/// See the module.
+pub(super) struct ParquetFiles {
+    pages: PathBuf,
+    links: PathBuf,
+}
+
+impl ParquetFiles {
+    /// These two, whose columns are looked at.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if columns are missing or hold something else; those of opening.
+    pub fn of(pages: PathBuf, links: PathBuf) -> Result<ParquetFiles> {
+        let files = ParquetFiles { pages, links };
+        files.open_pages()?;
+        files.open_links()?;
+        Ok(files)
+    }
+
+    fn open_pages(&self) -> Result<PageTable> {
+        let (mut table, found) = open(&self.pages)?;
+        let column = |name: &str, kinds: &[Kind]| -> Result<Option<Field>> {
+            let Some(field) = found.iter().find(|field| field.name == name) else {
+                return Ok(None);
+            };
+            if field.is_list || !field.kind.is_some_and(|kind| kinds.contains(&kind)) {
+                return Err(unsupported(
+                    &self.pages,
+                    format!("column `{name}` holds something else than it should"),
+                ));
+            }
+            Ok(Some(field.clone()))
+        };
+        let numbers = [Kind::Int, Kind::Unsigned];
+        let times = [1_000, 1_000_000, 1_000_000_000].map(Kind::Time);
+        let columns = [
+            column("url", &[Kind::Text])?,
+            column("page", &numbers)?,
+            column("visits", &numbers)?,
+            column("last_fetch", &times)?,
+        ];
+        if columns[0].is_none() {
+            let what = format!(
+                "a table of pages without the column `url`; it has {}",
+                columns_of(&found)
+            );
+            return Err(unsupported(&self.pages, what));
+        }
+        let mut at = 0;
+        let columns = columns.map(|field| {
+            let chosen = field.is_some_and(|field| table.choose(&field));
+            at += usize::from(chosen);
+            chosen.then(|| at - 1)
+        });
+        Ok(PageTable {
+            rows: Filled::of(table),
+            columns,
+            next: 0,
+        })
+    }
+
+    fn open_links(&self) -> Result<LinkTable> {
+        let (mut table, found) = open(&self.links)?;
+        let pair = edges::pair(&found);
+        let is_number = |field: &&Field| matches!(field.kind, Some(Kind::Int | Kind::Unsigned));
+        let Some(pair) = pair.filter(|pair| pair.iter().all(is_number)) else {
+            let what = format!(
+                "two columns of numbers, `source` and `target`, are expected; it has {}",
+                columns_of(&found)
+            );
+            return Err(unsupported(&self.links, what));
+        };
+        edges::choose(&mut table, &found, pair).map_err(|error| match error {
+            Error::Unsupported(what) => unsupported(&self.links, what),
+            other => other,
+        })?;
+        Ok(LinkTable(Filled::of(table)))
+    }
+}
+
+fn open(path: &Path) -> Result<(Table, Vec<Field>)> {
+    let file = File::open(path).map_err(Error::io(path, "open"))?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let table = Table::open(file, format!("{name}: "));
+    let table = table.map_err(|fault| super::failed(path, fault))?;
+    let found = table.fields();
+    Ok((table, found))
+}
+
+fn unsupported(path: &Path, what: String) -> Error {
+    Error::Unsupported(format!("{}: {what}", path.display()))
+}
+
+impl Files for ParquetFiles {
+    fn pages(&self) -> Result<Box<dyn Pages>, Fault> {
+        let pages = self.open_pages();
+        pages.map_or_else(
+            |error| Err(Fault::Io(std::io::Error::other(error))),
+            |pages| Ok(Box::new(pages) as _),
+        )
+    }
+
+    fn links(&self) -> Result<Box<dyn Links>, Fault> {
+        let links = self.open_links();
+        links.map_or_else(
+            |error| Err(Fault::Io(std::io::Error::other(error))),
+            |links| Ok(Box::new(links) as _),
+        )
+    }
+}
+
+/// A table with rows that were read and not used.
+struct Filled {
+    table: Table,
+    filled: usize,
+    used: usize,
+}
+
+impl Filled {
+    fn of(table: Table) -> Filled {
+        Filled {
+            table,
+            filled: 0,
+            used: 0,
+        }
+    }
+
+    /// Goes to the next row; `None`: there is none.
+    fn next(&mut self) -> Result<Option<&mut Table>, Fault> {
+        if self.used == self.filled {
+            self.filled = self.table.fill(ROWS)?;
+            self.used = 0;
+        }
+        if self.filled == 0 {
+            return Ok(None);
+        }
+        self.used += 1;
+        Ok(Some(&mut self.table))
+    }
+
+    /// For messages: where the last row is.
+    fn place(&self) -> String {
+        self.table
+            .place_of(self.used.saturating_sub(1), self.filled)
+    }
+
+    fn wrong(&self, what: &str) -> Fault {
+        Fault::Damage(DamageKind::InvalidData, format!("{}: {what}", self.place()))
+    }
+}
+
+struct PageTable {
+    rows: Filled,
+    /// Numbers of the columns `url`, `page`, `visits`, `last_fetch`, as far as they are there.
+    columns: [Option<usize>; 4],
+    next: u64,
+}
+
+impl Pages for PageTable {
+    fn next(&mut self) -> Result<Option<PageRow>, Fault> {
+        let Some(table) = self.rows.next()? else {
+            return Ok(None);
+        };
+        let [url, page, visits, last_fetch] = self.columns;
+        let name = match url.map(|url| table.next(url)) {
+            Some([Cell::Text(name), ..]) => name.data().to_vec(),
+            _ => Vec::new(),
+        };
+        let mut number = |column: Option<usize>| table.next(column?).first().and_then(whole);
+        let [page, visits, fetched_at] = [number(page), number(visits), number(last_fetch)];
+        let expected = self.next;
+        if self.columns[1].is_some() && page != i64::try_from(expected).ok() {
+            return Err(self.rows.wrong(&format!(
+                "page {} where page {expected} is expected: sort the table by `page`, from 0 on",
+                page.map_or("null".into(), |page| page.to_string())
+            )));
+        }
+        self.next += 1;
+        Ok(Some(PageRow {
+            name,
+            fetch: match fetched_at {
+                _ if self.columns[2].is_none() || visits > Some(0) => Fetch::Read(fetched_at),
+                Some(at) => Fetch::Unchanged(at),
+                None => Fetch::Never,
+            },
+        }))
+    }
+}
+
+struct LinkTable(Filled);
+
+impl Links for LinkTable {
+    fn next(&mut self) -> Result<Option<[u64; 2]>, Fault> {
+        let Some(table) = self.0.next()? else {
+            return Ok(None);
+        };
+        let numbers = [0, 1].map(|column| table.next(column).first().and_then(whole));
+        match numbers.map(|number| u64::try_from(number?).ok()) {
+            [Some(source), Some(target)] => Ok(Some([source, target])),
+            _ => Err(self.0.wrong("a link with a null or a number below 0")),
+        }
+    }
+
+    fn place(&self) -> String {
+        self.0.place()
+    }
+}
+
+fn whole(cell: &Cell) -> Option<i64> {
+    match cell {
+        Cell::Int(number) => Some(*number),
+        Cell::Unsigned(number) => i64::try_from(*number).ok(),
+        _ => None,
+    }
+}
