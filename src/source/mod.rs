@@ -78,6 +78,8 @@ pub struct SourceOptions {
     pub chunk_bytes: usize,
     /// Names of a table's columns, where they are not the usual ones of records.
     pub fields: Fields,
+    /// Read tables and graphs as text; else they are files like any other.
+    pub tables: bool,
 }
 
 impl Default for SourceOptions {
@@ -87,6 +89,7 @@ impl Default for SourceOptions {
             preverify: false,
             chunk_bytes: 1 << 20,
             fields: Fields::default(),
+            tables: true,
         }
     }
 }

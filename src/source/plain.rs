@@ -23,8 +23,12 @@ pub struct Plain {
 /// `--limit-line` is one too.
 pub fn open_plain(path: &Path, limits: &Limits) -> Result<Plain> {
     let name = InputName::File(path.into());
+    let options = SourceOptions {
+        tables: false,
+        ..SourceOptions::default()
+    };
     Ok(Plain {
-        source: Source::open(&name, limits, &SourceOptions::default())?,
+        source: Source::open(&name, limits, &options)?,
         chunk: Vec::new(),
         at: 0,
     })

@@ -63,7 +63,9 @@ impl Source {
                 return Source::live(name.clone(), reader, None, limits, options);
             }
         };
-        if let Some(table) = table::open(path, &options.fields, limits)? {
+        if options.tables
+            && let Some(table) = table::open(path, &options.fields, limits)?
+        {
             if options.preverify {
                 Source::of_table(name.clone(), table, limits, options).verify()?;
                 return Source::open(
