@@ -67,6 +67,8 @@ mod plan;
 mod python;
 #[path = "cli/real.rs"]
 mod real;
+#[path = "cli/record.rs"]
+mod record;
 #[path = "cli/resume.rs"]
 mod resume;
 #[path = "cli/rot.rs"]

@@ -27,6 +27,7 @@ mod output;
 mod pagerank;
 mod panics;
 mod rank;
+mod record;
 mod remarks;
 mod reporter;
 mod rules;

@@ -17,13 +17,15 @@ use super::common::{
     print_json, thousands, time,
 };
 use super::levels::{certain_of, sureness};
+use super::record::Record;
 use crate::cli::common::say;
 
 /// Show what a store holds: counts, accuracy of the ranking, disk and memory.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Example:
+Examples:
   cashrank stat --store ranks --json
+  cashrank stat --store ranks --record > ranking.json
 
 Counts are those of the current snapshot, so the command works while an ingest is running.")]
 pub struct Args {
@@ -32,6 +34,10 @@ pub struct Args {
     /// Print one JSON object, for programs.
     #[arg(long)]
     json: bool,
+    /// Print what the ranking was made of, to cite it and to make it again, as one JSON object: inputs with their hashes,
+    /// version, options, the snapshot's hash. Not while an ingest runs.
+    #[arg(long, conflicts_with = "json")]
+    record: bool,
 }
 
 #[derive(serde::Serialize)]
@@ -176,6 +182,9 @@ struct Disk {
 
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
+        if self.record {
+            return print_json(&Record::of(&self.store.store)?);
+        }
         let snapshot = Snapshot::latest(&RealDisk, &self.store.store)?;
         let spool = spool_state(&RealDisk, &self.store.store)?;
         let rows = rows(&snapshot)?;

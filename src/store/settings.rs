@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::Settings;
 use crate::engine::Config;
-use crate::model::SETTINGS;
+use crate::model::{Limits, SETTINGS};
 use crate::{Error, Result};
 
 /// A setting, and what it was given; empty: nothing.
@@ -35,6 +35,22 @@ fn as_given(settings: &Settings) -> Vec<Given> {
     ];
     given.extend(settings.input.given());
     given
+}
+
+impl Settings {
+    /// The settings that are not the usual ones, each with what it was given.
+    pub fn chosen(&self) -> Vec<(&'static str, String)> {
+        let mut usual = Settings::new(Config::default(), &Limits::default());
+        let window = usual.config.window.to_string();
+        // The window decides on the usual estimator.
+        usual.config.window = self.config.window;
+        let both = as_given(self).into_iter().zip(as_given(&usual));
+        let chosen = both.filter(|((setting, given), (_, usual))| {
+            let usual = if *setting == "window" { &window } else { usual };
+            given != usual && SETTINGS.contains(setting)
+        });
+        chosen.map(|(given, _)| given).collect()
+    }
 }
 
 /// Damping as it was typed: it is kept in 1/2^32, so eight decimals say it all.

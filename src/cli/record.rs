@@ -1,0 +1,166 @@
+//! `cashrank stat --record`: what a ranking was made of, so that it can be cited and made again.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::Context;
+use cashrank::rank::Goal;
+use cashrank::snapshot::{Info, Snapshot};
+use cashrank::store::{Input, Progress, RealDisk, open_view};
+use cashrank::{Config, WindowPolicy};
+use xxhash_rust::xxh3::Xxh3;
+
+/// A ranking's origin.
+#[derive(serde::Serialize)]
+pub struct Record {
+    /// Version of this record.
+    record: u32,
+    program: &'static str,
+    version: &'static str,
+    ranking: Ranking,
+    inputs: Vec<InputRecord>,
+    /// The arguments of a command that makes it again.
+    again: Vec<String>,
+}
+
+#[derive(serde::Serialize)]
+struct Ranking {
+    /// The snapshot's file, its length and its hash (XXH3-128).
+    file: String,
+    bytes: u64,
+    xxh3_128: String,
+    pages: u64,
+    records: u64,
+    links: u64,
+    /// The time of the latest record.
+    until: Option<String>,
+    bound_l1: Option<f64>,
+}
+
+#[derive(serde::Serialize)]
+struct InputRecord {
+    name: String,
+    format: String,
+    /// Bytes, decompressed, as far as it was read, and their hash (XXH3-128); of a stream that was spooled none is known.
+    bytes: u64,
+    xxh3_128: Option<String>,
+    records: u64,
+    /// It was read to its end.
+    whole: bool,
+}
+
+impl Record {
+    /// Of the current snapshot of a store that nothing is being read into.
+    pub fn of(store: &Path) -> anyhow::Result<Record> {
+        let snapshot = Snapshot::latest(&RealDisk, store)?;
+        let view = open_view(&RealDisk, store)?;
+        let (info, progress) = (snapshot.info(), view.progress());
+        anyhow::ensure!(
+            info.counters == *view.counters(),
+            cashrank::Error::Conflict(format!(
+                "{}: its current snapshot is older than what was read last: run the ingest to its end",
+                store.display()
+            ))
+        );
+        let (bytes, hash) = hash_of(snapshot.path())?;
+        Ok(Record {
+            record: 1,
+            program: "cashrank",
+            version: env!("CARGO_PKG_VERSION"),
+            ranking: Ranking {
+                file: snapshot.path().display().to_string(),
+                bytes,
+                xxh3_128: hex(hash),
+                pages: info.pages,
+                records: info.counters.records,
+                links: info.counters.links,
+                until: info.time.map(|at| super::common::time(Some(at))),
+                bound_l1: info.bound_l1(),
+            },
+            inputs: inputs(progress),
+            again: again(info, progress),
+        })
+    }
+}
+
+fn is_usual(config: &Config) -> bool {
+    config.window == WindowPolicy::Auto && config.max_age.is_none()
+}
+
+fn hex(hash: u128) -> String {
+    format!("{hash:032x}")
+}
+
+/// Length and hash of a file.
+fn hash_of(path: &Path) -> anyhow::Result<(u64, u128)> {
+    let failed = || format!("{}: cannot read", path.display());
+    let mut file = File::open(path).with_context(failed)?;
+    let (mut hash, mut bytes) = (Xxh3::new(), 0);
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        let read = file.read(&mut buffer).with_context(failed)?;
+        if read == 0 {
+            return Ok((bytes, hash.digest128()));
+        }
+        hash.update(&buffer[..read]);
+        bytes += read as u64;
+    }
+}
+
+fn inputs(progress: &Progress) -> Vec<InputRecord> {
+    let record = |input: &Input| {
+        let place = input.end.unwrap_or(progress.place);
+        InputRecord {
+            name: input.name.clone(),
+            format: input.format.clone(),
+            bytes: place.offset,
+            xxh3_128: (place.prefix != 0).then(|| hex(place.prefix)),
+            records: place.records,
+            whole: input.end.is_some(),
+        }
+    };
+    progress.inputs.iter().map(record).collect()
+}
+
+/// `ingest` with the inputs and whatever is not usual.
+fn again(info: &Info, progress: &Progress) -> Vec<String> {
+    let mut all: Vec<String> = vec!["cashrank".into(), "ingest".into()];
+    all.extend(progress.inputs.iter().map(|input| input.name.clone()));
+    let mut option = |name: &str, value: Option<String>| {
+        all.push(format!("--{}", name.replace('_', "-")));
+        all.extend(value);
+    };
+    option("store", Some("again".into()));
+    let mut formats = progress.inputs.iter().map(|input| &input.format);
+    if let Some(first) = formats.next()
+        && formats.all(|format| format == first)
+    {
+        option("format", Some(first.clone()));
+    }
+    for (setting, value) in info.settings.chosen() {
+        if setting == "scope" {
+            let rules = value.split(' ');
+            rules.for_each(|rule| option(setting, Some(rule.into())));
+        } else {
+            option(setting, Some(value));
+        }
+    }
+    match info.window.settled {
+        Some(effort) if effort.until == Goal::default().until => {}
+        Some(effort) => option("settle", Some(effort.until.to_string())),
+        // A window that was asked for is not settled anyway.
+        None if is_usual(&info.settings.config) => option("settle", Some("none".into())),
+        None => {}
+    }
+    if let Some(after) = info.expire() {
+        option("expire", Some(format!("{after}s")));
+    }
+    if progress.repeat > 1 {
+        option("repeat", Some(progress.repeat.to_string()));
+    }
+    if progress.complete {
+        option("complete", None);
+    }
+    all
+}

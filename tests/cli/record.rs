@@ -1,0 +1,73 @@
+//! `stat --record`: what a ranking was made of.
+
+use serde_json::{Value, json};
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::crawl::crawl;
+use crate::pack::zstandard;
+use crate::support::Lab;
+
+fn hex(bytes: &[u8]) -> String {
+    format!("{:032x}", xxh3_128(bytes))
+}
+
+fn record(lab: &Lab, store: &str) -> Value {
+    lab.run(&format!("stat --record --store {store}"))
+        .exits(0)
+        .json()
+}
+
+/// The command of a record makes the same bytes again, whatever was chosen.
+#[test]
+fn the_command_of_a_record_makes_the_same_snapshot() {
+    let lab = Lab::new();
+    let lines = crawl(41, 300);
+    let (first, second) = (lines[..120].concat(), lines[120..].concat());
+    lab.file("a.zst", zstandard(first.as_bytes()));
+    lab.file("b", &second);
+    for options in [
+        "",
+        "--settle 1e-7 --damping 0.9 --self-links keep",
+        "--settle none --window variable:4 --limit-url 100 --marks 3",
+        "--scope host:h1.example --scope host:h2.example --follow nofollow=3,ugc=0",
+        "--format json --expire 30s --complete --field fetched_at=fetched_at",
+    ] {
+        let _ = std::fs::remove_dir_all(lab.path("s"));
+        let _ = std::fs::remove_dir_all(lab.path("again"));
+        lab.run(&format!("ingest a.zst b --store s {options}"))
+            .exits(0);
+        let found = record(&lab, "s");
+        let snapshot = lab.snapshot("s");
+        assert_eq!(found["ranking"]["xxh3_128"], hex(&snapshot), "{options}");
+        assert_eq!(found["ranking"]["bytes"], snapshot.len());
+        let inputs = [("a.zst", &first), ("b", &second)];
+        for (at, (name, text)) in inputs.into_iter().enumerate() {
+            let input = &found["inputs"][at];
+            assert_eq!(input["name"], name);
+            assert_eq!(input["xxh3_128"], hex(text.as_bytes()));
+            assert_eq!(input["bytes"], text.len());
+            assert_eq!(input["records"], text.lines().count());
+            assert_eq!(input["whole"], json!(true));
+        }
+        let again = found["again"].as_array().unwrap();
+        let line: Vec<&str> = again[1..]
+            .iter()
+            .map(|word| word.as_str().unwrap())
+            .collect();
+        lab.run(&line.join(" ")).exits(0);
+        let again = record(&lab, "again");
+        assert_eq!(
+            again["ranking"]["xxh3_128"], found["ranking"]["xxh3_128"],
+            "{line:?}"
+        );
+        assert_eq!(again["inputs"], found["inputs"]);
+        assert_eq!(again["again"], found["again"]);
+    }
+}
+
+#[test]
+fn a_store_without_a_snapshot_has_no_record() {
+    let lab = Lab::new();
+    lab.run("stat --record --store none").exits(2);
+    lab.run("stat --record --json --store none").exits(2);
+}
