@@ -15,7 +15,8 @@ use crate::snapshot::{
 use crate::store::base::{BASE, BESIDE};
 use crate::store::rows::{ROWS, number_of};
 use crate::store::{
-    Disk, NEXT_IDENTITY, REPLAY, RealDisk, SNAPSHOTS, View, identity_of, open_view_to, verify_spool,
+    Disk, NEXT_IDENTITY, PARTITIONS, REPLAY, RealDisk, SNAPSHOTS, View, identity_of, open_view_to,
+    partition_dir, verify_spool,
 };
 use crate::{Error, Result};
 
@@ -55,16 +56,18 @@ pub fn check(
     memory: Option<u64>,
 ) -> Result<CheckReport> {
     let mut checked = CheckReport::default();
+    let mut partitions = None;
     match identity_of(disk, dir) {
         Err(refused) if refused.is_refusal() => return Err(refused),
         Err(error) => checked.damage.push(error),
-        Ok(_) => {
+        Ok((settings, _)) => {
+            partitions = settings.partitions.split();
             let view = checked.check_checkpoint(disk, dir, depth, memory)?;
             checked.check_current(disk, dir, view.as_ref());
         }
     }
     checked.check_snapshots(disk, dir, depth);
-    checked.list(disk, dir);
+    checked.list(disk, dir, partitions);
     Ok(checked)
 }
 
@@ -90,7 +93,7 @@ impl CheckReport {
         match open_view_to(disk, dir, depth) {
             Ok(view) => {
                 if depth == Depth::Deep {
-                    let pages = view.state().totals.pages;
+                    let pages = view.settled_pages();
                     let need = view.deep_bytes().max(pages * CHECKING_BASE);
                     let work = || format!("a deep check of {pages} pages");
                     check_room(memory, need, work, "leave `deep` out")?;
@@ -247,7 +250,31 @@ impl CheckReport {
         }
     }
 
-    fn list(&mut self, disk: &dyn Disk, dir: &Path) {
+    /// Finds what is not the store's, nor of one of so many partitions.
+    fn list(&mut self, disk: &dyn Disk, dir: &Path, partitions: Option<u32>) {
+        let is_part = |name: &str| name == PARTITIONS && partitions.is_some();
+        self.list_store(disk, dir, is_part);
+        let Some(count) = partitions else {
+            return;
+        };
+        let folder = dir.join(PARTITIONS);
+        let parts: Vec<PathBuf> = (0..count)
+            .map(|number| partition_dir(dir, number))
+            .collect();
+        let is_part = |name: &str| parts.contains(&folder.join(name));
+        // Before the first checkpoint not all may be there, and later it is found out that one is missing.
+        let is_there = |dir: &Path| disk.list(dir).is_ok();
+        if is_there(&folder) {
+            self.list_one(disk, &folder, is_part);
+        }
+        for part in parts.iter().filter(|part| is_there(part)) {
+            self.list_store(disk, part, |name| {
+                ["ghosts", "ghosts.index"].contains(&name)
+            });
+        }
+    }
+
+    fn list_store(&mut self, disk: &dyn Disk, dir: &Path, besides: impl Fn(&str) -> bool) {
         let own = |name: &str| {
             const OTHERS: [&str; 8] = [
                 BASE,
@@ -259,7 +286,9 @@ impl CheckReport {
                 SNAPSHOTS,
                 "spool",
             ];
-            OTHERS.contains(&name) || crate::store::PARTS.iter().any(|part| part.name == name)
+            OTHERS.contains(&name)
+                || besides(name)
+                || crate::store::PARTS.iter().any(|part| part.name == name)
         };
         let number = |name: &str| name.parse::<u64>().is_ok();
         let published = |name: &str| {

@@ -6,6 +6,11 @@ use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 
 use crate::{Error, Result};
 
+/// As many as there are processors.
+pub(crate) fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, |threads| threads.get())
+}
+
 /// Starts work on a thread of that name.
 pub(crate) fn spawn<T: Send + 'static>(
     name: &str,

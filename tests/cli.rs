@@ -59,6 +59,8 @@ mod pack;
 #[cfg(feature = "serve")]
 #[path = "cli/page.rs"]
 mod page;
+#[path = "cli/partitions.rs"]
+mod partitions;
 #[path = "cli/plain.rs"]
 mod plain;
 #[path = "cli/plan.rs"]

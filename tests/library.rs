@@ -35,6 +35,8 @@ mod follow;
 mod html;
 #[path = "pagerank.rs"]
 mod pagerank;
+#[path = "partitions.rs"]
+mod partitions;
 #[path = "passes.rs"]
 mod passes;
 #[path = "public.rs"]

@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
+use crate::engine::HistoryView;
 use crate::model::Time;
 use crate::snapshot::{Info, Settle, Snapshot, check_base};
 use crate::store::{RealDisk, View};
@@ -24,8 +25,10 @@ impl Resettling {
     /// [`Error::Missing`]: no rows are kept, which says why; [`Error::Usage`]: there are no pages, or `expire`, and no record has a time;
     /// [`Error::Io`]: the current ranking cannot be read.
     pub fn of(view: &View, expire: Option<Option<Time>>) -> Result<Resettling> {
-        view.rows()?;
-        if view.state().totals.pages == 0 {
+        if view.blocks()?.is_none() {
+            view.rows()?;
+        }
+        if HistoryView::totals(view).pages == 0 {
             return Err(Error::Usage("nothing to settle: there are no pages".into()));
         }
         let latest = match Snapshot::latest(&RealDisk, view.dir()) {

@@ -17,7 +17,7 @@ use cashrank::rules::Follow;
 use cashrank::snapshot::Snapshot;
 use cashrank::source::InputName;
 use cashrank::store::rows::KeepRows;
-use cashrank::store::{RealDisk, Settings, SpoolOptions};
+use cashrank::store::{Partitions, RealDisk, Settings, SpoolOptions};
 
 use super::common::{
     Exit, STORE, VerifyArgs, certain_pages, note_keyboard, one_of, parsed, positive, self_links,
@@ -109,6 +109,10 @@ pub struct Args {
     /// is less; otherwise as before].
     #[arg(long, help_heading = "Ranking", value_name = "SIZE|none", value_parser = size_or_none)]
     keep_rows: Option<u64>,
+    /// Deal pages out to so many partitions by host, which are applied and settled on several threads: 1 (none) to 256. A
+    /// setting of the store. See formats/guide/partitions.md [default: 1, or as the store has].
+    #[arg(long, value_name = "N")]
+    partitions: Option<u32>,
     /// Of version 0.1; of no meaning since passes go over kept links.
     #[arg(long, hide = true, value_name = "SIZE")]
     replay_disk: Option<String>,
@@ -393,6 +397,10 @@ impl Args {
         };
         let mut settings = Settings::new(config, &limits);
         settings.input = self.rules.resolve(Some(&job.settings.input))?;
+        settings.partitions = match self.partitions {
+            Some(count) => Partitions::of(count)?,
+            None => job.settings.partitions,
+        };
         if self.replay_disk.is_some() {
             say!(
                 "--replay-disk no longer has an effect: passes after the first use the links kept in the store"

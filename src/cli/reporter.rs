@@ -297,6 +297,9 @@ impl Observer for Reporter {
                 human(need),
                 human(room)
             ),
+            Note::NotRanked => {
+                "no snapshot was made: there was no time to follow all links once; give more --settle-time".into()
+            }
             Note::Bound { pass, bound: found } => format!("pass {pass}: {}", accuracy(found, Basis::AsRead)),
             Note::Withheld { unverified } => withheld(unverified),
             Note::Published { path, info } if info.pages == 0 => {

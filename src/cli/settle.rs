@@ -75,7 +75,7 @@ impl Args {
             self.report(path, info, None)?;
             return self.compute(&view, &Arc::default());
         }
-        let pages = view.state().totals.pages;
+        let pages = view.settled_pages();
         let work = || format!("settling {} pages", thousands(pages));
         let instead = "settle on a machine with more memory";
         check_room(self.memory.budget(3)?, to_settle(pages), work, instead)?;
@@ -171,6 +171,7 @@ impl Args {
             rank_bytes: RANK_BYTES,
             settle: Some(Settle {
                 time: self.settle_time,
+                threads: threads(None),
                 watcher: watcher.clone(),
                 ..again.settle(self.until)
             }),

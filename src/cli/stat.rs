@@ -4,13 +4,13 @@ use std::io::Write;
 use std::path::Path;
 
 use cashrank::engine::{Effort, Estimator};
-use cashrank::memory::{Need, human};
+use cashrank::memory::human;
 use cashrank::rank::measures::Accuracy;
 use cashrank::rows::Rows;
 use cashrank::sites::Level;
 use cashrank::snapshot::{ComputedName, Expired, LevelRanking, RankingName, Snapshot, snapshots};
 use cashrank::store::rows::Retention;
-use cashrank::store::{RealDisk, SpoolState, spool_state};
+use cashrank::store::{PARTITIONS, RealDisk, SpoolState, spool_state};
 
 use super::common::{
     Basis, Exit, StoreArg, accuracy, as_options, certain_pages, counted, left_out, pages, print,
@@ -74,6 +74,9 @@ struct Stat {
     certain_top: Option<u64>,
     #[serde(skip)]
     basis: Basis,
+    /// Absent where the store has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partitions: Option<u32>,
     damping: f64,
     /// The multiple of 2^-32 that is used for it; `bound_l1` includes what that costs.
     damping_used: f64,
@@ -158,7 +161,7 @@ fn rows(snapshot: &Snapshot) -> anyhow::Result<Option<RowsStat>> {
     let rows = snapshot.rows()?;
     Ok(Some(RowsStat {
         bytes: kept.lengths.data + kept.lengths.index,
-        pages: rows.rows(),
+        pages: rows.kept().rows - rows.kept().superseded,
         links: rows.links(),
         superseded: kept.superseded,
         // Of all rows in the file.
@@ -167,11 +170,14 @@ fn rows(snapshot: &Snapshot) -> anyhow::Result<Option<RowsStat>> {
 }
 
 /// Bytes on disk, by part.
-#[derive(serde::Serialize)]
+#[derive(Default, serde::Serialize)]
 struct Disk {
     cash: u64,
     urls: u64,
     fingerprints: u64,
+    /// Where the pages of partitions are; not given for others.
+    #[serde(skip_serializing_if = "is_none")]
+    addresses: u64,
     database: u64,
     rows: u64,
     marks: u64,
@@ -230,6 +236,7 @@ fn stat(
         bound_l1: info.bound_l1(),
         certain_top: snapshot.certain_top()?,
         basis: Basis::of(info),
+        partitions: info.settings.partitions.split(),
         // It is kept in 1/2^32: more than eight decimals would say nothing.
         damping: info.settings.config.damping_asked(),
         damping_used: info.settings.config.damping(),
@@ -242,14 +249,16 @@ fn stat(
         rows,
         spool,
         disk_bytes,
-        memory_bytes: super::summary::memory(&Need::to_resume(
-            &info.settings.config,
-            info.pages,
-            None,
-        )),
+        memory_bytes: super::summary::memory(&snapshot.memory_to_resume()),
     })
 }
 
+/// Returns whether it is nothing.
+fn is_none(bytes: &u64) -> bool {
+    *bytes == 0
+}
+
+/// Of a store with its partitions.
 fn disk(store: &Path) -> anyhow::Result<Disk> {
     let file = |name: &str| std::fs::metadata(store.join(name)).map_or(0, |found| found.len());
     let folder = |name: &str| -> anyhow::Result<u64> {
@@ -267,10 +276,12 @@ fn disk(store: &Path) -> anyhow::Result<Disk> {
             Ok(0)
         }
     };
-    let mut disk = Disk {
+    let log = |name: &str| file(name) + file(&format!("{name}.index"));
+    let mut sum = Disk {
         cash: file("cash"),
-        urls: file("urls") + file("urls.index"),
-        fingerprints: file("fingerprints") + file("fingerprints.index"),
+        urls: log("urls"),
+        fingerprints: log("fingerprints"),
+        addresses: log("addresses") + log("ghosts"),
         database: file("store.redb"),
         marks: folder("marks")?,
         snapshots: folder("snapshots")?,
@@ -278,15 +289,28 @@ fn disk(store: &Path) -> anyhow::Result<Disk> {
         spool: optional("spool")?,
         total: 0,
     };
-    disk.total = disk.cash
-        + disk.urls
-        + disk.fingerprints
-        + disk.database
-        + disk.rows
-        + disk.marks
-        + disk.snapshots
-        + disk.spool;
-    Ok(disk)
+    if let Ok(parts) = std::fs::read_dir(store.join(PARTITIONS)) {
+        for part in parts {
+            let part = disk(&part?.path())?;
+            sum.cash += part.cash;
+            sum.urls += part.urls;
+            sum.fingerprints += part.fingerprints;
+            sum.addresses += part.addresses;
+            sum.database += part.database;
+            sum.rows += part.rows;
+            sum.marks += part.marks;
+        }
+    }
+    sum.total = sum.cash
+        + sum.urls
+        + sum.fingerprints
+        + sum.addresses
+        + sum.database
+        + sum.rows
+        + sum.marks
+        + sum.snapshots
+        + sum.spool;
+    Ok(sum)
 }
 
 fn write_plain(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
@@ -392,6 +416,11 @@ fn write_method(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
         ),
     )?;
     line("window", window(stat))?;
+    if let Some(partitions) = stat.partitions {
+        // The cash of each stays inside it.
+        line("partitions", format!("{partitions}: of pages by host"))?;
+        return Ok(());
+    }
     line(
         "turnovers",
         format!("{:.3}: how often all cash was passed on", stat.turnovers),
@@ -427,6 +456,7 @@ fn disk_text(disk: &Disk) -> String {
         ("cash", disk.cash),
         ("urls", disk.urls),
         ("fingerprints", disk.fingerprints),
+        ("addresses", disk.addresses),
         ("rows", disk.rows),
         ("database", disk.database),
         ("marks", disk.marks),

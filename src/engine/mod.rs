@@ -270,6 +270,20 @@ impl<S: Storage> Engine<S> {
         self.counters.take(entry.what, &entry.counts);
     }
 
+    /// Counts an entry that is applied elsewhere, and takes its time. The latest time so far.
+    pub(crate) fn count_elsewhere(&mut self, entry: &Entry) -> Option<Time> {
+        if entry.what.is_of_page() {
+            self.note_time(entry.fetched_at);
+        }
+        self.counters.take(entry.what, &entry.counts);
+        self.time
+    }
+
+    /// So many pages were visited, elsewhere.
+    pub(crate) fn set_visited(&mut self, pages: u64) {
+        self.counters.visited = pages;
+    }
+
     /// Applies an entry, whose pages were admitted. After an error the engine must not be used further, as the record
     /// may have been applied in part.
     ///

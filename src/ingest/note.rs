@@ -222,6 +222,8 @@ pub enum Note<'a> {
         /// Bytes that there were.
         room: u64,
     },
+    /// No snapshot was made on the way: there was no time to follow all links once, and partitions have no other ranking.
+    NotRanked,
     /// A snapshot was published.
     Published {
         /// Its file.

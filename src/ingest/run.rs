@@ -57,7 +57,7 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         &job.settings,
         &job.limits,
         job.keep_rows,
-        job.stream == Stream::Again,
+        (job.stream == Stream::Again, job.threads),
     )?;
     if new {
         observer.note(Note::Created { store: &job.store });

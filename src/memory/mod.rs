@@ -42,6 +42,14 @@ const RANKING: u64 = 32;
 const RANKING_MOST: u64 = 512 * MIB;
 /// Bytes that settling importance takes for each page.
 pub(crate) const SETTLING: u64 = 18;
+/// Bytes that the order of partitions' pages takes for each page in all, and for each that a partition knows.
+const ADDRESSES: (u64, u64) = (8, 16);
+/// What waits to be written of a partition.
+const PART_BUFFERS: u64 = 2 * MIB;
+/// Bytes a page that an index may take while it grows.
+const INDEX_GROWING: u64 = 20;
+/// Of so few pages it is not known how many of them other partitions link to.
+const FEW: u64 = 1 << 16;
 /// The kernel backs arrays with pages of this size where they are large.
 const HUGE_PAGE: u64 = 2 * MIB;
 /// The share of a budget that the visit log may take: it is cut into runs more often instead.
@@ -115,6 +123,55 @@ impl Need {
         Need::new(engine.config(), pages, index, names, budget)
     }
 
+    /// The memory that partitions need with `pages` pages, of which they know `known`. Pages of others that they link to
+    /// are taken to grow with them.
+    pub(crate) fn of_parts<'e, S: Storage + 'e>(
+        config: &Config,
+        parts: impl Iterator<Item = &'e Engine<S>>,
+        (known, pages): (u64, u64),
+        budget: Option<u64>,
+    ) -> Need {
+        let (mut count, mut local, mut index) = (0, 0, 0);
+        for engine in parts {
+            let its = engine.ledger().totals().pages;
+            index += engine.index_bytes_at(its);
+            local += its;
+            count += 1;
+        }
+        let grown = u128::from(local) * u128::from(pages) / u128::from(known.max(1));
+        let least = if known < FEW { 2 * pages } else { pages };
+        let grown = u64::try_from(grown).unwrap_or(u64::MAX).max(least);
+        let index = index + grown.saturating_sub(local) * INDEX_GROWING;
+        Need::in_parts(config, index, (count, pages, grown), budget)
+    }
+
+    /// In so many partitions, with so many pages, of which the partitions know `local` when each counts its own and those
+    /// that it links to.
+    fn in_parts(
+        config: &Config,
+        index: u64,
+        (count, pages, local): (u32, u64, u64),
+        budget: Option<u64>,
+    ) -> Need {
+        let parts = u64::from(count);
+        let all = Need::new(config, local, index, 0, budget);
+        let one = Need::new(config, pages, 0, 0, budget);
+        Need {
+            cash: all.cash + parts * 2 * HUGE_PAGE.min(pages * 9),
+            database: part_of_cache(count) * parts,
+            buffers: BUFFERS + parts * PART_BUFFERS,
+            publishing: one.publishing + parts_at_rest(pages, local),
+            ..all
+        }
+    }
+
+    /// To go on with a store of so many partitions and pages, of which the partitions know `local` when each counts its own
+    /// and those that it links to.
+    pub(crate) fn to_resume_parts(config: &Config, count: u32, pages: u64, local: u64) -> Need {
+        let index = Index::bytes_with_room(local);
+        Need::in_parts(config, index, (count, pages, local), None)
+    }
+
     /// To go on with a store of `pages` pages.
     pub fn to_resume(config: &Config, pages: u64, budget: Option<u64>) -> Need {
         Need::new(config, pages, Index::bytes_with_room(pages), 0, budget)
@@ -138,6 +195,16 @@ impl Need {
         let pages = self.cash + self.index + self.names + self.rows;
         pages + self.log + self.database + self.buffers + self.publishing
     }
+}
+
+/// The cache of the database of each of so many partitions.
+pub(crate) fn part_of_cache(partitions: u32) -> u64 {
+    (DATABASE / u64::from(partitions.max(1))).max(MIB)
+}
+
+/// Bytes that it takes to read a state of partitions: `pages` pages, which are `local` in all that each partition knows.
+pub(crate) fn parts_at_rest(pages: u64, local: u64) -> u64 {
+    pages * ADDRESSES.0 + local * ADDRESSES.1
 }
 
 /// Bytes that settling `pages` pages takes where nothing else runs, with the ranking that is made of them.

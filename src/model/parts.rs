@@ -13,10 +13,13 @@ pub struct Part {
     pub remedy: &'static str,
 }
 
+/// The folder of a store's partitions.
+pub const PARTITIONS: &str = "parts";
+
 const RESTORE: &str = "restore the whole store from a copy, or ingest the inputs into a new store";
 
 /// All parts that may be damaged.
-pub const PARTS: [Part; 15] = [
+pub const PARTS: [Part; 20] = [
     Part {
         name: "identity.json",
         meaning: "nothing can be read",
@@ -79,6 +82,34 @@ pub const PARTS: [Part; 15] = [
         remedy: RESTORE,
     },
     Part {
+        name: "addresses",
+        meaning: "of a store with partitions: rankings and ingesting stop, and snapshots are not shown",
+        remedy: RESTORE,
+    },
+    Part {
+        name: "addresses.index",
+        meaning: "of a store with partitions: single names cannot be looked up (top); ingesting continues unless the end is \
+                  damaged",
+        remedy: RESTORE,
+    },
+    Part {
+        name: "parts/*/ghosts",
+        meaning: "rankings and commands that need links stop; published snapshots stay readable, and ingesting continues \
+                  until it ranks",
+        remedy: RESTORE,
+    },
+    Part {
+        name: "parts/*/ghosts.index",
+        meaning: "nothing stops unless the end is damaged",
+        remedy: RESTORE,
+    },
+    Part {
+        name: "parts/*/rows/*",
+        meaning: "rankings and commands that need links stop, and so does ingesting where it meets the damage; published \
+                  snapshots stay readable",
+        remedy: RESTORE,
+    },
+    Part {
         name: "snapshots/*.snapshot",
         meaning: "this ranking is lost; others stay readable, and ingesting continues",
         remedy: "if it is the current one, run the same ingest again to publish it; otherwise delete it",
@@ -110,14 +141,23 @@ pub fn part_of(path: &Path) -> Option<&'static Part> {
         "latest.json" => "snapshots/latest.json",
         name if name.ends_with(".snapshot") => "snapshots/*.snapshot",
         name if name.ends_with(".ranking") => "snapshots/*.ranking",
+        "ghosts" => "parts/*/ghosts",
+        "ghosts.index" => "parts/*/ghosts.index",
         _ if within("marks") => "marks/*",
         _ if within("base") => "base/*",
         name if within("rows") && name.ends_with(".places") => "rows/*.places",
+        _ if within("rows") && is_of_partition(path) => "parts/*/rows/*",
         _ if within("rows") => "rows/*",
         _ if within("spool") => "spool/*",
         name => name,
     };
     PARTS.iter().find(|part| part.name == name)
+}
+
+/// Returns whether a row file is that of a partition.
+fn is_of_partition(path: &Path) -> bool {
+    let parts = path.ancestors().nth(3).and_then(Path::file_name);
+    parts.is_some_and(|parts| parts == PARTITIONS)
 }
 
 /// What to do about a damaged file.
@@ -154,6 +194,9 @@ mod tests {
             ("s/marks/12", "marks/*"),
             ("s/base/12", "base/*"),
             ("s/rows/3.index", "rows/*"),
+            ("s/parts/007/rows/3.index", "parts/*/rows/*"),
+            ("s/parts/007/ghosts", "parts/*/ghosts"),
+            ("s/parts/007/cash", "cash"),
             ("s/rows/3.places", "rows/*.places"),
             ("s/snapshots/000000000012.snapshot", "snapshots/*.snapshot"),
             ("s/snapshots/latest.json", "snapshots/latest.json"),

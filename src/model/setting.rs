@@ -5,7 +5,7 @@
 //! there with [`name_settings`].
 
 /// All settings that messages name.
-pub const SETTINGS: [&str; 52] = [
+pub const SETTINGS: [&str; 53] = [
     "also",
     "best",
     "budget",
@@ -39,6 +39,7 @@ pub const SETTINGS: [&str; 52] = [
     "older_than",
     "outlinks",
     "pair_memory",
+    "partitions",
     "preverify",
     "recycle_after",
     "refetch",

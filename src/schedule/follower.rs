@@ -29,7 +29,8 @@ use super::{
 use crate::rows::{PAGES_MAX, Row, RowVisitor, Rows, Stop};
 use crate::snapshot::Snapshot;
 use crate::store::Disk;
-use crate::store::rows::{KeptRows, Retention};
+use crate::store::all::AllRows;
+use crate::store::rows::Retention;
 use crate::threads::in_two;
 use crate::{Error, Result};
 
@@ -181,12 +182,12 @@ pub(crate) struct Mark {
 
 impl Mark {
     /// To the last row as of a snapshot.
-    pub fn of(snapshot: &Snapshot, rows: &KeptRows) -> Result<Mark> {
-        let kept = rows.kept();
+    pub fn of(snapshot: &Snapshot, rows: &AllRows) -> Result<Mark> {
+        let (kept, sum) = rows.written()?;
         Ok(Mark {
             file: (snapshot.key(), kept.number),
             rows: kept.rows,
-            sum: rows.sum_before(kept.rows)?,
+            sum,
         })
     }
 
@@ -196,11 +197,9 @@ impl Mark {
     }
 
     /// Returns whether the rows as of a snapshot begin with those until here.
-    pub fn continues(self, snapshot: &Snapshot, rows: &KeptRows) -> Result<bool> {
+    pub fn continues(self, snapshot: &Snapshot, rows: &AllRows) -> Result<bool> {
         let kept = rows.kept();
-        Ok(self.file == (snapshot.key(), kept.number)
-            && self.rows <= kept.rows
-            && self.sum == rows.sum_before(self.rows)?)
+        Ok(self.file == (snapshot.key(), kept.number) && rows.begins_with(self.rows, self.sum)?)
     }
 }
 

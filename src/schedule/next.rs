@@ -15,7 +15,7 @@ use crate::model::{Fetches, PageId};
 use crate::rows::Rows;
 use crate::rules::Scope;
 use crate::snapshot::{Snapshot, SnapshotPage};
-use crate::store::rows::KeptRows;
+use crate::store::all::AllRows;
 use crate::url::{domain, host};
 use crate::{Error, Result};
 
@@ -137,7 +137,7 @@ pub struct Candidate {
 /// Parameters of a list, and the snapshot it is made from.
 pub(super) struct Source<'a> {
     pub snapshot: &'a Snapshot,
-    pub rows: Option<&'a KeptRows>,
+    pub rows: Option<&'a AllRows>,
     pub options: &'a NextOptions,
 }
 

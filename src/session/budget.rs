@@ -1,11 +1,44 @@
 //! A memory budget: how many pages fit, found again as they grow.
 
 use crate::engine::{Engine, Storage};
-use crate::memory::{Need, largest, log_rows};
+use crate::memory::{Need, largest};
 use crate::{Error, Limits, Result};
 
 /// From so many pages on, each doubling of them is reported.
 const TOLD_FROM: u64 = 1 << 20;
+
+/// What holds pages in memory: an engine, or partitions.
+pub(crate) trait Holder {
+    /// Pages known.
+    fn pages(&self) -> u64;
+    /// Most pages that it takes, whatever memory there is.
+    fn page_limit(&self) -> u64;
+    /// The memory that it needs with `pages` pages, no fewer than it knows, and `names` bytes for names of archives.
+    fn need(&self, pages: u64, names: u64, budget: Option<u64>) -> Need;
+    /// Gives up what only more records would need.
+    ///
+    /// # Errors
+    /// Those of writing what waits.
+    fn rest(&mut self) -> Result<()>;
+}
+
+impl<S: Storage> Holder for Engine<S> {
+    fn pages(&self) -> u64 {
+        self.ledger().totals().pages
+    }
+
+    fn page_limit(&self) -> u64 {
+        self.ledger().page_limit()
+    }
+
+    fn need(&self, pages: u64, names: u64, budget: Option<u64>) -> Need {
+        Need::of(self, pages, names, budget)
+    }
+
+    fn rest(&mut self) -> Result<()> {
+        Engine::rest(self)
+    }
+}
 
 /// The memory budget and its use.
 pub(crate) struct Budget {
@@ -27,66 +60,60 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// Makes the engine keep to the budget, if there is one.
-    pub fn new<S: Storage>(limits: &Limits, engine: &mut Engine<S>) -> Budget {
-        let bytes = limits.memory;
-        engine.cut_log_at(log_rows(engine.config(), bytes));
-        let pages = engine.ledger().totals().pages;
+    /// Of what holds pages.
+    pub fn new(limits: &Limits, holder: &dyn Holder) -> Budget {
         let mut budget = Budget {
-            bytes,
+            bytes: limits.memory,
             fits: 0,
             settles: 0,
             names: 0,
             again_at: 0,
-            tell_at: TOLD_FROM.max(pages.saturating_mul(2)),
+            tell_at: TOLD_FROM.max(holder.pages().saturating_mul(2)),
             rested: None,
             limit: limits.pages,
         };
-        budget.find(engine, 0);
+        budget.find(holder, 0);
         budget
     }
 
     /// Finds how many pages fit beside `names` bytes of names.
-    pub fn find<S: Storage>(&mut self, engine: &Engine<S>, names: u64) {
-        let limit = engine.ledger().page_limit();
-        let pages = engine.ledger().totals().pages;
+    pub fn find(&mut self, holder: &dyn Holder, names: u64) {
+        let limit = holder.page_limit();
+        let pages = holder.pages();
         self.names = names;
         self.again_at = pages + (pages / 8).max(TOLD_FROM);
         self.fits = match self.bytes {
             None => limit,
-            Some(bytes) => largest(limit, |pages| self.need(engine, pages).total() <= bytes),
+            Some(bytes) => largest(limit, |pages| self.need(holder, pages).total() <= bytes),
         };
         self.settles = match self.bytes {
             None => self.fits,
             Some(bytes) => largest(self.fits, |pages| {
-                let need = self.need(engine, pages);
+                let need = self.need(holder, pages);
                 need.total() + need.settling <= bytes
             }),
         };
     }
 
-    pub fn need<S: Storage>(&self, engine: &Engine<S>, pages: u64) -> Need {
-        let known = engine.ledger().totals().pages;
-        Need::of(engine, pages.max(known), self.names, self.bytes)
+    pub fn need(&self, holder: &dyn Holder, pages: u64) -> Need {
+        holder.need(pages.max(holder.pages()), self.names, self.bytes)
     }
 
     /// The need now, and how many pages fit.
-    pub fn now<S: Storage>(&self, engine: &Engine<S>) -> (Need, u64) {
-        self.rested.unwrap_or_else(|| {
-            let pages = engine.ledger().totals().pages;
-            (self.need(engine, pages), self.fits)
-        })
+    pub fn now(&self, holder: &dyn Holder) -> (Need, u64) {
+        self.rested
+            .unwrap_or_else(|| (self.need(holder, holder.pages()), self.fits))
     }
 
     /// Gives up what only more records would need: settling has its memory.
-    pub fn rest<S: Storage>(&mut self, engine: &mut Engine<S>) -> Result<()> {
-        self.rested = Some(self.now(engine));
-        engine.rest()
+    pub fn rest(&mut self, holder: &mut dyn Holder) -> Result<()> {
+        self.rested = Some(self.now(holder));
+        holder.rest()
     }
 
-    /// Bytes that the engine leaves; `None`: there is no budget.
-    pub fn left<S: Storage>(&self, engine: &Engine<S>) -> Option<u64> {
-        let (mut need, _) = self.now(engine);
+    /// Bytes that are left; `None`: there is no budget.
+    pub fn left(&self, holder: &dyn Holder) -> Option<u64> {
+        let (mut need, _) = self.now(holder);
         if self.rested.is_some() {
             need = need.at_rest();
         }
@@ -94,30 +121,30 @@ impl Budget {
     }
 
     /// Finds how many pages fit, if it is time to, where there are no names of archives.
-    pub fn look<S: Storage>(&mut self, engine: &Engine<S>) {
-        if self.bytes.is_some() && engine.ledger().totals().pages >= self.again_at {
-            self.find(engine, 0);
+    pub fn look(&mut self, holder: &dyn Holder) {
+        if self.bytes.is_some() && holder.pages() >= self.again_at {
+            self.find(holder, 0);
         }
     }
 
     /// Most pages that there may be: those that fit both the limit and the budget.
-    pub fn page_limit<S: Storage>(&self, engine: &Engine<S>) -> u64 {
-        engine.ledger().page_limit().min(self.fits)
+    pub fn page_limit(&self, holder: &dyn Holder) -> u64 {
+        holder.page_limit().min(self.fits)
     }
 
     /// The error of the next record, if it was the budget that made [`Budget::page_limit`] as it is.
-    pub fn blamed<S: Storage>(&self, engine: &Engine<S>, error: Error) -> Error {
+    pub fn blamed(&self, holder: &dyn Holder, error: Error) -> Error {
         match error {
-            Error::TooManyPages { limit } if limit < self.limit => self.exceeded(engine),
+            Error::TooManyPages { limit } if limit < self.limit => self.exceeded(holder),
             other => other,
         }
     }
 
     /// That the next record does not fit.
-    pub fn exceeded<S: Storage>(&self, engine: &Engine<S>) -> Error {
-        let pages = engine.ledger().totals().pages;
+    pub fn exceeded(&self, holder: &dyn Holder) -> Error {
+        let pages = holder.pages();
         let budget = self.bytes.unwrap_or(u64::MAX);
-        let next = self.need(engine, pages.max(self.fits) + 1);
+        let next = self.need(holder, pages.max(self.fits) + 1);
         Error::OverBudget {
             pages,
             // One record may bring many pages: those that fit need no more than the budget.

@@ -3,10 +3,13 @@
 
 mod budget;
 mod open;
+mod parts;
+#[cfg(test)]
+mod parts_tests;
 mod reader;
 mod writer;
 
-pub(crate) use budget::Budget;
+pub(crate) use budget::{Budget, Holder};
 pub(crate) use open::{Opened, Session};
 pub use reader::Reader;
 pub use writer::{Options, Writer};

@@ -4,10 +4,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::Budget;
-use crate::batch::Rules;
+use super::parts::Parts;
+use super::{Budget, Holder};
+use crate::batch::{Batch, Rules};
 use crate::disk::Disk;
 use crate::engine::{Counters, Engine, Resolving};
+use crate::memory::log_rows;
 use crate::model::{Entry, Limits};
 use crate::rank::Goal;
 use crate::snapshot::{self, Settle, Watcher};
@@ -22,6 +24,8 @@ pub(crate) struct Session {
     pub budget: Budget,
     /// By which batches for the store are made.
     pub rules: Rules,
+    /// Its partitions, if it has any: then it has no pages itself.
+    pub parts: Option<Parts>,
 }
 
 /// An opened store.
@@ -44,14 +48,29 @@ impl Session {
         settings: &Settings,
         limits: &Limits,
         keep_rows: KeepRows,
-        resumes: bool,
+        (resumes, threads): (bool, usize),
     ) -> Result<Opened> {
-        let opened = Store::open(disk, dir, settings, limits, keep_rows, resumes)?;
+        check_partitions(settings)?;
+        let keep_own = match settings.partitions.split() {
+            None => keep_rows,
+            // They keep them.
+            Some(_) => KeepRows::None,
+        };
+        let opened = Store::open(disk.clone(), dir, settings, limits, keep_own, resumes)?;
         let OpenStore {
             mut engine,
             progress,
             new,
         } = opened;
+        let parts = Parts::open(
+            &disk,
+            dir,
+            settings,
+            limits,
+            (keep_rows, threads),
+            &mut engine,
+        )?;
+        engine.cut_log_at(log_rows(engine.config(), limits.memory));
         let config = engine.config();
         let rules = Rules {
             limits: limits.clone(),
@@ -61,9 +80,10 @@ impl Session {
             classes: !config.follow.is_default(),
         };
         let session = Session {
-            budget: Budget::new(limits, &mut engine),
+            budget: Budget::new(limits, holder(&engine, &parts)),
             rules,
             engine,
+            parts,
         };
         Ok(Opened {
             session,
@@ -92,7 +112,35 @@ impl Session {
 
     /// Pages known.
     pub fn pages(&self) -> u64 {
-        self.engine.ledger().totals().pages
+        self.holder().pages()
+    }
+
+    /// What holds its pages.
+    pub fn holder(&self) -> &dyn Holder {
+        holder(&self.engine, &self.parts)
+    }
+
+    /// Gives up what only more records would need: settling has its memory.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io), after which the store takes no more.
+    pub fn rest(&mut self) -> Result<()> {
+        match &mut self.parts {
+            None => self.budget.rest(&mut self.engine),
+            Some(parts) => {
+                self.engine.rest()?;
+                self.budget.rest(parts)
+            }
+        }
+    }
+
+    /// Finds again how many pages fit: beside so many bytes of names, if it is said, or if it is time to.
+    pub fn find_fits(&mut self, names: Option<u64>) {
+        let holder = holder(&self.engine, &self.parts);
+        match names {
+            Some(names) => self.budget.find(holder, names),
+            None => self.budget.look(holder),
+        }
     }
 
     /// Number of the last commit.
@@ -102,17 +150,70 @@ impl Session {
 
     /// Returns whether links are kept.
     pub fn keeps_rows(&self) -> bool {
-        self.engine.storage().keeps_rows()
+        self.parts.is_some() || self.engine.storage().keeps_rows()
+    }
+
+    /// An input begins. `grouped`: it is noted which pages come back that it visited before.
+    pub fn begin_input(&mut self, grouped: bool) {
+        if let Some(parts) = &mut self.parts {
+            parts.begin_input(grouped);
+        }
+    }
+
+    /// Visits that were found to come back when partitions applied them.
+    pub fn came_back(&self) -> u64 {
+        self.parts.as_ref().map_or(0, Parts::came_back)
+    }
+
+    /// Records of this batch come next.
+    pub fn begin(&mut self, batch: &Batch) {
+        if let Some(parts) = &mut self.parts {
+            parts.begin(batch);
+        }
+    }
+
+    /// Applies an entry of the batch, or queues it until [`Session::flush`]. It is counted at once.
+    ///
+    /// # Errors
+    /// Those of [`Resolving::apply_in_room`].
+    pub fn apply(&mut self, names: &mut Resolving<'_>, batch: &Batch, at: usize) -> Result<()> {
+        let entry = &batch.entries[at];
+        let Some(parts) = &mut self.parts else {
+            return names.apply_in_room(&mut self.engine, entry);
+        };
+        let time = self.engine.count_elsewhere(entry);
+        parts.queue(at, time);
+        Ok(())
+    }
+
+    /// Applies the entries of the batch that are queued.
+    ///
+    /// # Errors
+    /// Those of writing, which are final.
+    pub fn flush(&mut self, batch: &Batch) -> Result<()> {
+        let Some(parts) = &mut self.parts else {
+            return Ok(());
+        };
+        parts.flush(&mut self.engine, batch)
     }
 
     /// Checks that the pages fit that the next entry of a batch brings, and those before it that were not applied yet.
     ///
     /// # Errors
-    /// [`Error::TooManyPages`](crate::Error::TooManyPages) and [`Error::OverBudget`](crate::Error::OverBudget).
-    pub fn check_room(&self, names: &Resolving<'_>, entry: &Entry) -> Result<()> {
-        let limit = self.budget.page_limit(&self.engine);
-        let room = names.check_room(&self.engine, entry, limit);
-        room.map_err(|error| self.budget.blamed(&self.engine, error))
+    /// [`Error::TooManyPages`](crate::Error::TooManyPages) and [`Error::OverBudget`](crate::Error::OverBudget); those of
+    /// [`Session::flush`].
+    pub fn check_room(
+        &mut self,
+        names: &Resolving<'_>,
+        batch: &Batch,
+        entry: &Entry,
+    ) -> Result<()> {
+        let limit = self.budget.page_limit(self.holder());
+        let room = match &mut self.parts {
+            None => names.check_room(&self.engine, entry, limit),
+            Some(parts) => parts.check_room(&mut self.engine, batch, entry, limit),
+        };
+        room.map_err(|error| self.budget.blamed(self.holder(), error))
     }
 
     /// Makes the state durable, with how far inputs were read. Why rows were given up, if they were: what readers of the
@@ -121,7 +222,10 @@ impl Session {
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), after which the store takes no more.
     pub fn checkpoint(&mut self, progress: &Progress) -> Result<Option<Reason>> {
-        checkpoint(&mut self.engine, progress)?;
+        match &mut self.parts {
+            None => checkpoint(&mut self.engine, progress)?,
+            Some(parts) => parts.checkpoint(&mut self.engine, progress)?,
+        }
         Ok(self.rows_given_up())
     }
 
@@ -166,6 +270,11 @@ impl Session {
     /// # Errors
     /// [`Error::Io`](crate::Error::Io).
     pub fn release_rows(&mut self) -> Result<()> {
+        if let Some(parts) = &mut self.parts {
+            let dir = self.engine.storage().dir();
+            let disk = self.engine.storage().disk();
+            return parts.release_rows(&snapshot::part_rows_named(&**disk, dir)?);
+        }
         let retention = *self.engine.storage().rows_retention();
         let named = snapshot::rows_named(&**self.disk(), self.dir(), &retention)?;
         self.engine.storage_mut().release_rows(named)
@@ -176,12 +285,16 @@ impl Session {
     /// # Errors
     /// Those of reading it.
     pub fn view(&self) -> Result<View> {
-        self.engine.storage().view()
+        let view = self.engine.storage().view()?;
+        match &self.parts {
+            None => Ok(view),
+            Some(parts) => view.with_parts(&**self.disk(), parts.views()?),
+        }
     }
 
     /// Bytes of memory that are left.
     pub fn memory_left(&self) -> Option<u64> {
-        self.budget.left(&self.engine)
+        self.budget.left(self.holder())
     }
 
     /// How importance is settled before a snapshot, in the memory that is left; `None`: it is read
@@ -190,8 +303,31 @@ impl Session {
         let goal = goal.filter(|_| self.engine.config().is_settled())?;
         Some(Settle {
             memory: self.memory_left(),
+            threads: self.parts.as_ref().map_or(1, Parts::threads),
             watcher: Arc::new(watcher),
             ..Settle::until(goal)
         })
     }
+}
+
+fn holder<'s>(engine: &'s Engine<Store>, parts: &'s Option<Parts>) -> &'s dyn Holder {
+    match parts {
+        None => engine,
+        Some(parts) => parts,
+    }
+}
+
+/// Refuses settings that need cash to go from page to page, where it does not go from partition to partition.
+///
+/// # Errors
+/// [`Error::Usage`](crate::Error::Usage).
+pub(crate) fn check_partitions(settings: &Settings) -> Result<()> {
+    if settings.partitions.split().is_some() && !settings.config.is_settled() {
+        return Err(Error::Usage(
+            "`window` and `max_age` read the cash that pages hand on, which stays inside each of the `partitions`: leave \
+             the one or the other out"
+                .into(),
+        ));
+    }
+    Ok(())
 }

@@ -16,7 +16,8 @@ use crate::rank::Goal;
 use crate::rules::InputRules;
 use crate::snapshot::{self, KeepSnapshots, RANK_BYTES, Snapshot, SnapshotOptions, Watcher};
 use crate::store::rows::{KeepRows, ROWS_BYTES, Retention};
-use crate::store::{Progress, Settings, settings_of};
+use crate::store::{Partitions, Progress, Settings, settings_of};
+use crate::threads::processors;
 use crate::{Error, Result};
 
 /// How a store is written to. The engine's settings, the rules and the limits on records are the store's own: a
@@ -27,6 +28,8 @@ pub struct Options {
     pub config: Config,
     /// Rules for what is read from records.
     pub input: InputRules,
+    /// Into how many partitions pages are dealt out, by host.
+    pub partitions: Partitions,
     /// Limits on records, pages and memory.
     pub limits: Limits,
     /// Whether rows of links are kept.
@@ -48,6 +51,7 @@ impl Default for Options {
         Options {
             config: Config::default(),
             input: InputRules::default(),
+            partitions: Partitions::default(),
             limits: Limits::default(),
             keep_rows: KeepRows::Usual(ROWS_BYTES),
             names: Names::Url,
@@ -74,6 +78,7 @@ impl Options {
             options.limits = settings.limits();
             options.config = settings.config;
             options.input = settings.input;
+            options.partitions = settings.partitions;
         }
         Ok(options)
     }
@@ -81,6 +86,7 @@ impl Options {
     fn settings(&self) -> Settings {
         let mut settings = Settings::new(self.config.clone(), &self.limits);
         settings.input = self.input.clone();
+        settings.partitions = self.partitions;
         settings
     }
 }
@@ -165,7 +171,7 @@ impl Writer {
             &options.settings(),
             &options.limits,
             options.keep_rows,
-            false,
+            (false, processors()),
         )?;
         if !progress.inputs.is_empty() && !progress.finished {
             return Err(Error::Conflict(format!(
@@ -331,15 +337,17 @@ impl Writer {
     fn apply_batch(&mut self, batch: &Batch) -> Result<()> {
         let mut names = self.resolver.begin(batch);
         let session = &mut self.session;
-        session.budget.look(&session.engine);
-        for entry in &batch.entries {
-            let room = session.check_room(&names, entry);
+        session.find_fits(None);
+        session.begin(batch);
+        for (at, entry) in batch.entries.iter().enumerate() {
+            let room = session.check_room(&names, batch, entry);
             room.inspect_err(|_| self.ended = Some(EndReason::Full))?;
-            let applied = names.apply_in_room(&mut session.engine, entry);
+            let applied = session.apply(&mut names, batch, at);
             applied.inspect_err(|_| self.ended = Some(EndReason::Failed))?;
             self.changed = true;
         }
-        Ok(())
+        let flushed = session.flush(batch);
+        flushed.inspect_err(|_| self.ended = Some(EndReason::Failed))
     }
 
     fn no_more(&self) -> Error {

@@ -34,6 +34,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::{Counters, EngineState, Totals, Window};
 use crate::model::Time;
+use crate::store::all::PublishedParts;
 use crate::store::rows::Retention;
 use crate::store::{
     Disk, NameLengths, SNAPSHOTS, Settings, from_text, read_whole, to_text, write_whole,
@@ -164,6 +165,7 @@ impl Info {
     /// number for it.
     fn new(
         state: &EngineState,
+        totals: &Totals,
         measures: u64,
         window: &Window,
         expired: Option<Expired>,
@@ -174,7 +176,6 @@ impl Info {
                 "a ranking would have no finite certificate",
             ));
         }
-        let totals: &Totals = &state.totals;
         Ok(Info {
             version: VERSION,
             pages: totals.pages,
@@ -212,6 +213,19 @@ pub(crate) struct Latest {
     /// The rows of links as of the snapshot.
     #[serde(default, skip_serializing_if = "Retention::is_not_kept")]
     pub rows: Retention,
+    /// The same of partitions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<PublishedParts>,
+}
+
+/// Numbers of the row files of partitions that the current snapshot of the store in `dir` names.
+pub(crate) fn part_rows_named(disk: &dyn Disk, dir: &Path) -> Result<Vec<Option<u64>>> {
+    let latest = Latest::read(disk, dir)?;
+    let parts = latest.and_then(|latest| latest.parts);
+    let parts = parts.iter().flat_map(|published| &published.parts);
+    Ok(parts
+        .map(|part| part.rows.kept().map(|kept| kept.number))
+        .collect())
 }
 
 /// What the current snapshot of the store in `dir` says, if it has one that can be read.

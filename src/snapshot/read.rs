@@ -11,12 +11,14 @@ use super::file::Failures;
 use super::levels::best;
 use super::{Column, Columns, Info, Latest, MAGIC, SNAPSHOTS};
 use crate::engine::{CHUNK_PAGES, Fingerprint, Page, PageId};
+use crate::memory::Need;
 use crate::metrics::Positions;
 use crate::model::{Fetches, HashKey};
 use crate::rows::{Bits, Row};
 use crate::rules::Scope;
-use crate::store::rows::{KeptRows, Retention, RowsOf};
-use crate::store::{self, Disk, NameReader};
+use crate::store::all::{AllRows, AllRowsOf, HeldNames, Names};
+use crate::store::rows::Retention;
+use crate::store::{self, Disk};
 use crate::{Error, Result};
 
 /// Slots of a filter for each name that is looked for, and at least.
@@ -25,12 +27,14 @@ const FILTER: usize = 1 << 10;
 /// A published snapshot, with the names of its pages.
 pub struct Snapshot {
     pub(super) columns: Columns,
-    pub(super) names: NameReader,
+    pub(super) names: Names,
     pub(super) store: PathBuf,
     /// The store's key, which no two stores have unless one is a copy.
     pub(super) key: HashKey,
     /// `None`: it is not the current one.
-    rows: Option<RowsOf>,
+    rows: Option<AllRowsOf>,
+    /// Of a store with partitions: how many pages they know, each counting its own and those that it links to.
+    local: Option<u64>,
 }
 
 /// One page of a snapshot.
@@ -121,7 +125,7 @@ impl Snapshot {
 
     fn open_with(disk: &dyn Disk, path: &Path, store: &Path, latest: &Latest) -> Result<Snapshot> {
         let columns = Columns::open(disk, path)?;
-        let names = NameReader::open(disk, store, latest.names)?;
+        let names = Names::open(disk, store, latest.names, latest.parts.as_ref())?;
         let (settings, key) = store::identity_of(disk, store)?;
         names.check_end(&key)?;
         if columns.info.settings != settings {
@@ -130,11 +134,15 @@ impl Snapshot {
         let current = path
             .file_name()
             .is_some_and(|name| name == &*latest.snapshot);
-        let pages = columns.info.pages;
+        let kept = (latest.rows, columns.info.pages);
+        let rows = current
+            .then(|| AllRowsOf::new(disk, store, kept, latest.parts.as_ref()))
+            .transpose()?;
         Ok(Snapshot {
             columns,
             names,
-            rows: current.then(|| RowsOf::new(disk, store, latest.rows, pages)),
+            rows,
+            local: (latest.parts.as_ref()).map(|all| all.parts.iter().map(|part| part.pages).sum()),
             store: store.into(),
             key,
         })
@@ -180,7 +188,7 @@ impl Snapshot {
     }
 
     fn rows_failed(&self) -> bool {
-        self.rows.as_ref().is_some_and(RowsOf::failed)
+        self.rows.as_ref().is_some_and(AllRowsOf::failed)
     }
 
     /// The rows of links as of this snapshot, which must be the store's current one.
@@ -188,7 +196,7 @@ impl Snapshot {
     /// # Errors
     ///
     /// [`Error::Missing`] if there are none, which says why; [`Error::Damaged`].
-    pub fn rows(&self) -> Result<KeptRows> {
+    pub fn rows(&self) -> Result<AllRows> {
         self.rows_of_store()?.rows()
     }
 
@@ -201,7 +209,7 @@ impl Snapshot {
         self.rows_of_store()?.row(page, read)
     }
 
-    fn rows_of_store(&self) -> Result<&RowsOf> {
+    fn rows_of_store(&self) -> Result<&AllRowsOf> {
         self.rows.as_ref().ok_or_else(|| {
             Error::Missing(format!(
                 "{}: only the current snapshot of a store has rows of links",
@@ -210,9 +218,21 @@ impl Snapshot {
         })
     }
 
+    /// The memory that an ingest needs to go on with the store, if it has not grown since.
+    pub fn memory_to_resume(&self) -> Need {
+        let Info {
+            settings, pages, ..
+        } = self.info();
+        let config = &settings.config;
+        match self.local {
+            None => Need::to_resume(config, *pages, None),
+            Some(local) => Need::to_resume_parts(config, settings.partitions.count, *pages, local),
+        }
+    }
+
     /// Returns whether there are rows; `None`: this is not the store's current snapshot.
     pub fn rows_retention(&self) -> Option<&Retention> {
-        self.rows.as_ref().map(RowsOf::retention)
+        self.rows.as_ref().map(AllRowsOf::retention)
     }
 
     /// All pages, in number order.
@@ -391,7 +411,7 @@ impl Snapshot {
         let mut sorted: Vec<usize> = (0..pages.len()).collect();
         sorted.sort_unstable_by_key(|&at| pages[at]);
         let mut names = vec![String::new(); pages.len()];
-        let mut held = None;
+        let mut held = HeldNames::default();
         for at in sorted {
             names[at] = self.names.name(pages[at].0, &mut held)?;
         }

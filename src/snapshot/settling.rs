@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use super::KeepSnapshots;
 use super::base::{self, BasePlan, BaseWarning};
 use super::expiry::{Expired, Expiry};
-use crate::Result;
 use crate::disk::Disk;
-use crate::engine::{Estimation, Scores};
+use crate::engine::{Certificate, Effort, Estimation, HistoryView, Scores};
 use crate::model::Time;
-use crate::rank::settle::{Progress, Settled, Watch};
+use crate::rank::settle::{Part, Progress, Settled, Watch, settle_parts};
 use crate::rank::{Goal, METHODS, Method, Options, Teleport};
 use crate::rows::{PAGES_MAX, Rows};
-use crate::store::{Settings, View};
+use crate::store::{Settings, View, ViewBlocks};
+use crate::{Error, Result};
 
 /// How a snapshot is made.
 #[derive(Debug, Clone)]
@@ -40,6 +40,8 @@ pub struct Settle {
     pub time: Option<Duration>,
     /// Bytes of memory that it may take; `None`: any.
     pub memory: Option<u64>,
+    /// Partitions that are settled at a time: the result is the same.
+    pub threads: usize,
     /// Leave out the links of pages that were last reached more than so many seconds before the latest record; `None`: none.
     pub expire: Option<Time>,
     /// Publish only what has a lower bound on the L1 error than this.
@@ -61,6 +63,7 @@ impl Settle {
             goal: goal.into(),
             time: None,
             memory: None,
+            threads: 1,
             expire: None,
             below: None,
             or_nothing: false,
@@ -148,14 +151,14 @@ impl Ranked {
 impl Settle {
     /// Returns whether there are rows, and the memory to settle over them.
     pub(crate) fn is_possible(&self, view: &View) -> bool {
-        let pages = view.state().totals.pages;
+        let pages = HistoryView::totals(view).pages;
         let Some(kept) = view.rows_retention().kept() else {
             return false;
         };
         if pages > PAGES_MAX {
             return false;
         }
-        let bytes = (self.method.bytes)(pages, kept.links);
+        let bytes = (self.method.bytes)(view.settled_pages(), kept.links);
         let fits = self.memory.is_none_or(|memory| bytes <= memory);
         if !fits {
             let too_large = self.watcher.too_large.lock();
@@ -172,6 +175,9 @@ impl Settle {
         view: &View,
         warnings: &mut Vec<BaseWarning>,
     ) -> Result<Outcome> {
+        if view.has_partitions() {
+            self.check_partitions()?;
+        }
         if !self.is_possible(view) {
             return Ok(Outcome::NotDone);
         }
@@ -184,6 +190,17 @@ impl Settle {
             options.until = options.until.min(window.unwrap_or(options.until));
         }
         let mut watching = Watching::new(&self.watcher, self.time);
+        if let Some(blocks) = view.blocks()? {
+            let settled = PartScores::settle(&blocks, &options, self.threads, &mut watching)?;
+            return Ok(match settled {
+                _ if self.watcher.is_stopped() => Outcome::Stopped,
+                None => Outcome::NotDone,
+                Some(scores) => Outcome::Done(Ranked {
+                    scores: Computed::Other(Box::new(scores)),
+                    expired: None,
+                }),
+            });
+        }
         let mut compute =
             |rows: &dyn Rows| (self.method).compute(rows, &options, &self.teleport, &mut watching);
         let rows = view.rows()?;
@@ -210,6 +227,29 @@ impl Settle {
         })
     }
 
+    /// Refuses what is computed from all rows in one piece.
+    ///
+    /// # Errors
+    /// [`Error::Usage`].
+    fn check_partitions(&self) -> Result<()> {
+        let refused = |what: &str| {
+            Err(Error::Usage(format!(
+                "{what}, and a store with `partitions` has them in pieces: leave it out, or ingest into a store without \
+                 `partitions`"
+            )))
+        };
+        if self.method.name != METHODS[0].name {
+            return refused("a `method` other than settling reads all links in one piece");
+        }
+        if !self.teleport.is_uniform() {
+            return refused("`teleport` is settled over all links in one piece");
+        }
+        match self.expire {
+            Some(_) => refused("`expire` leaves out links where all are in one piece"),
+            None => Ok(()),
+        }
+    }
+
     /// How it is computed in a store of these settings.
     pub(super) fn options(&self, settings: &Settings) -> Options {
         Options {
@@ -222,6 +262,53 @@ impl Settle {
     pub(crate) fn may_have_base(&self) -> bool {
         let is_settling = self.method.name == METHODS[0].name;
         is_settling && self.teleport.is_uniform() && self.expire.is_none()
+    }
+}
+
+/// What was settled in blocks, in the order of all pages.
+struct PartScores {
+    settled: Settled,
+    places: Arc<[(u32, u32)]>,
+}
+
+impl PartScores {
+    fn settle(
+        blocks: &ViewBlocks,
+        options: &Options,
+        threads: usize,
+        watch: &mut dyn Watch,
+    ) -> Result<Option<PartScores>> {
+        let parts: Vec<Part<'_>> = (blocks.blocks.iter())
+            .map(|(rows, ghosts)| Part {
+                ghosts: ghosts.clone(),
+                ..Part::whole(rows, &Teleport::default())
+            })
+            .collect();
+        let settled = settle_parts(&parts, options, threads, watch)?;
+        Ok(settled.map(|settled| PartScores {
+            settled,
+            places: blocks.places.clone(),
+        }))
+    }
+}
+
+impl Scores for PartScores {
+    fn certificate(&self) -> Option<Certificate> {
+        Scores::certificate(&self.settled)
+    }
+
+    fn effort(&self) -> Effort {
+        self.settled.effort()
+    }
+
+    fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>) {
+        let places = &self.places[first as usize..][..len];
+        out.clear();
+        out.extend(
+            places
+                .iter()
+                .flat_map(|&(block, at)| self.settled.estimates_of(block as usize, at.into(), 1)),
+        );
     }
 }
 

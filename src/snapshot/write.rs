@@ -14,7 +14,7 @@ use super::ranks::{Seen, order};
 use super::settling::{Outcome, Settle, SnapshotOptions};
 use super::{COLUMNS, Column, Info, Latest, MAGIC, check_not_newer, column};
 use crate::engine::{CHUNK_PAGES, Estimation, HistoryView, NO_TIME, PageEstimate};
-use crate::model::Time;
+use crate::model::{Time, human};
 use crate::store::base::CommittedBase;
 use crate::store::{Disk, SNAPSHOTS, View};
 use crate::threads::{in_two, spawn_in};
@@ -116,6 +116,9 @@ fn make(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Option
     let (estimation, expired) = match &outcome {
         Outcome::Stopped => return Ok(None),
         Outcome::NotDone if settle.is_some_and(|settle| settle.or_nothing) => return Ok(None),
+        Outcome::NotDone if view.has_partitions() && view.totals().pages > 0 => {
+            return Err(not_settled(settle));
+        }
         Outcome::NotDone => (Estimation::begin(view, config)?, None),
         Outcome::Done(ranked) => (
             Estimation::settled(view, config, ranked.scores()),
@@ -145,6 +148,7 @@ fn make(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Option
         writer.ranks(disk, &path.with_extension("ranks"))?;
         let info = Info::new(
             view.state(),
+            view.totals(),
             measures,
             estimation.window(),
             expired,
@@ -158,6 +162,7 @@ fn make(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Option
         snapshot: name,
         names: view.name_lengths(),
         rows: *view.rows_retention(),
+        parts: view.published_parts(),
     };
     latest.write(disk, view.dir())?;
     thin(disk, view.dir(), making.keep)?;
@@ -190,6 +195,25 @@ fn keep_base(
     let (base, warning) = base::keep(disk, view, &settle.base, settled)?;
     warnings.extend(warning);
     Ok(base)
+}
+
+/// Why there is no ranking of a store with partitions, which has none of a window.
+fn not_settled(settle: Option<&Settle>) -> Error {
+    let too_large = settle.and_then(|settle| settle.watcher.too_large());
+    let room = settle.and_then(|settle| settle.memory);
+    Error::Conflict(match (settle, too_large.zip(room)) {
+        (None, _) => "a store with `partitions` is ranked by settling: `settle` must not be none".into(),
+        (Some(_), Some((need, room))) => format!(
+            "no ranking was made: settling takes {}, of which {} are left, and a store with `partitions` is ranked by \
+             settling; all records are kept: give more `memory`, and the same command, or `cashrank settle`, makes it",
+            human(need),
+            human(room)
+        ),
+        (Some(_), None) => "no ranking was made: there was no time to follow all links once, and a store with \
+             `partitions` is ranked by settling; all records are kept: give more `settle_time`, and the same command, or \
+             `cashrank settle`, makes it"
+            .into(),
+    })
 }
 
 /// The same, beside an ingest that goes on meanwhile: cash is copied first, and `apart` dropped when it is.

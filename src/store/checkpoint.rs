@@ -40,7 +40,10 @@ fn try_checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()>
     store.manifest.engine = state;
     store.manifest.progress = progress.clone();
     store.manifest.generation += 1;
-    store.manifest.names = store.names.sync()?;
+    store.manifest.names = store.names.logs.sync()?;
+    if let Some(addresses) = &mut store.names.addresses {
+        store.manifest.parts.log = addresses.sync()?;
+    }
     store.sync_rows()?;
     store.note_owed();
     store.sync_marks()?;
@@ -58,7 +61,12 @@ fn try_checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()>
 impl Store {
     fn writing(&mut self) -> Result<&Writing> {
         if self.db.writing.is_none() {
-            self.db.writing = Some(self.db.tables.begin()?);
+            let tables = &self.db.tables;
+            self.db.writing = Some(if self.is_part() {
+                tables.begin_kept()?
+            } else {
+                tables.begin()?
+            });
         }
         self.db
             .writing
@@ -154,6 +162,23 @@ impl Store {
         if let Some(writing) = self.db.writing.take() {
             writing.commit(&self.manifest)?;
         }
+        if self.is_part() {
+            return Ok(());
+        }
+        self.clear_up()
+    }
+
+    /// The store whose partition this is has committed what this one did: the commit before is not gone back to any more.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io), after which it takes no more.
+    pub(crate) fn confirm(&mut self) -> Result<()> {
+        let cleared = self.clear_up();
+        self.noting(cleared)
+    }
+
+    /// Removes what the last commit does not name any more.
+    fn clear_up(&mut self) -> Result<()> {
         self.rows.base_rows = self.manifest.base.row_files().collect();
         for number in std::mem::take(&mut self.marks.dropped) {
             marks::remove(&*self.disk, &self.dir, number)?;
@@ -234,7 +259,7 @@ impl Store {
 
 impl Storage for Store {
     fn page(&mut self, fingerprint: Fingerprint, name: &[u8]) -> Result<()> {
-        let appended = self.names.append(fingerprint, name);
+        let appended = self.names.logs.append(fingerprint, name);
         self.noting(appended)
     }
 

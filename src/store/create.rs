@@ -16,6 +16,7 @@ pub(super) fn create(
     disk: &dyn Disk,
     dir: &Path,
     settings: &Settings,
+    key: HashKey,
 ) -> Result<Option<Box<dyn DiskFile>>> {
     // Without a slash at the end, which would put it inside.
     let dir = dir.components().collect::<PathBuf>();
@@ -29,11 +30,11 @@ pub(super) fn create(
         )));
     }
     if is_begun(disk, dir) {
-        return inside::create(disk, dir, settings);
+        return inside::create(disk, dir, settings, key);
     }
     let (aside, lock) = match unfinished(dir, |aside| begin(disk, aside)) {
         Err(Error::Io { source, .. }) if inside::is_meant(disk, dir, &source) => {
-            return inside::create(disk, dir, settings);
+            return inside::create(disk, dir, settings, key);
         }
         begun => begun?,
     };
@@ -46,7 +47,7 @@ pub(super) fn create(
         return Ok(None);
     }
     clear(disk, &aside)?;
-    fill(disk, &aside, settings, HashKey::random()?)?;
+    fill(disk, &aside, settings, key)?;
     let sync = |path: &Path| disk.sync_dir(path).map_err(Error::io(path, "sync"));
     sync(&aside)?;
     if let Err(error) = disk.rename(&aside, dir) {
@@ -55,7 +56,7 @@ pub(super) fn create(
             return Ok(None);
         }
         return if inside::is_meant(disk, dir, &error) {
-            inside::create(disk, dir, settings)
+            inside::create(disk, dir, settings, key)
         } else {
             Err(Error::io(dir, "create")(error))
         };

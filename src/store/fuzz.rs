@@ -9,6 +9,7 @@ mod whole;
 pub(crate) use files::{base, cash, identity, log, log_written, marks, name_block, names_written};
 pub(crate) use whole::store;
 
+use super::addresses::{Packer as AddressPacker, unpack as unpack_addresses};
 use super::blocks::{Entry, Packer, unpack};
 use super::manifest::Manifest;
 use super::rows::{block, places};
@@ -171,6 +172,26 @@ pub(crate) fn places(data: &[u8]) {
     let found = places::unpack(at, &packed);
     let whole = packed.len() == 5 * 4096 + 8;
     assert!(found.is_none_or(|found| whole && found == entries));
+}
+
+/// A block of addresses. Input: how many (2 bytes), the payload.
+pub(crate) fn addresses(data: &[u8]) {
+    let mut bytes = Bytes(data);
+    let count = u32::from(bytes.byte()) | u32::from(bytes.byte()) << 8;
+    let payload = bytes.0;
+    let Some(entries) = unpack_addresses(payload, count) else {
+        return;
+    };
+    assert_eq!(entries.len(), count as usize);
+    assert!(entries.is_sorted_by(|one, other| one.page < other.page));
+    // As packed here it may be shorter; the entries are the same.
+    let mut packer = AddressPacker::default();
+    entries.iter().for_each(|&entry| packer.add(entry));
+    let (packed, packed_count) = packer.take();
+    assert!(packed_count == count && packed.len() <= payload.len());
+    if count > 0 {
+        assert_eq!(unpack_addresses(&packed, count), Some(entries));
+    }
 }
 
 /// The manifest, without its seal.

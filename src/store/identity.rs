@@ -18,12 +18,17 @@ use crate::rules::InputRules;
 use crate::{Error, Result};
 
 /// Version of the store's layout. Of version 1, which had no kept rows, and 2, which kept nothing of failed
-/// fetches and of changes, stores are read and go on without.
-pub const VERSION: u32 = 3;
+/// fetches and of changes, stores are read and go on without. Version 4 is 3 with partitions: stores without them are of
+/// version 3.
+pub const VERSION: u32 = WITH_PARTITIONS;
 /// The first version with kept rows.
 const WITH_ROWS: u32 = 2;
 /// The first version that keeps failures and changes.
 const WITH_FETCHES: u32 = 3;
+/// The first version with partitions.
+const WITH_PARTITIONS: u32 = 4;
+/// Most partitions of a store: each is open while the store is, with a dozen files and a database.
+pub const PARTITIONS_MAX: u32 = 256;
 const FILE: &str = "identity.json";
 /// The identity that a store without pages is about to get.
 pub(crate) const NEXT: &str = "identity.next";
@@ -44,6 +49,68 @@ pub struct Settings {
     /// Rules for what is read from inputs.
     #[serde(default, skip_serializing_if = "InputRules::is_default")]
     pub input: InputRules,
+    /// Partitions: pages are dealt out to so many by their hosts.
+    #[serde(default, skip_serializing_if = "Partitions::is_default")]
+    pub partitions: Partitions,
+}
+
+/// How the pages of a store are dealt out to partitions: by their hosts, to as many as it says. Several threads apply and
+/// settle partitions at a time; the result depends on their number, and not on threads.
+///
+/// ```
+/// # fn main() -> cashrank::Result<()> {
+/// let options = cashrank::Options {
+///     partitions: cashrank::Partitions::of(4)?,
+///     ..cashrank::Options::default()
+/// };
+/// assert_eq!(options.partitions.count, 4);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Partitions {
+    /// How many there are; 1: the store has no partitions.
+    pub count: u32,
+    /// Where this is one of them, and no store of its own: its number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) number: Option<u32>,
+}
+
+impl Default for Partitions {
+    fn default() -> Partitions {
+        Partitions {
+            count: 1,
+            number: None,
+        }
+    }
+}
+
+impl Partitions {
+    /// So many.
+    ///
+    /// # Errors
+    /// [`Error::Usage`]: none, or more than [`PARTITIONS_MAX`].
+    pub fn of(count: u32) -> Result<Partitions> {
+        if (1..=PARTITIONS_MAX).contains(&count) {
+            return Ok(Partitions {
+                count,
+                number: None,
+            });
+        }
+        Err(Error::Usage(format!(
+            "`partitions` {count}: from 1 to {PARTITIONS_MAX}"
+        )))
+    }
+
+    fn is_default(&self) -> bool {
+        *self == Partitions::default()
+    }
+
+    /// How many there are beside each other in a store with these settings; `None`: it has none.
+    #[doc(hidden)]
+    pub fn split(&self) -> Option<u32> {
+        (self.count > 1 && self.number.is_none()).then_some(self.count)
+    }
 }
 
 impl Settings {
@@ -56,7 +123,16 @@ impl Settings {
             links: limits.links,
             url_rules: crate::url::RULES,
             input: InputRules::default(),
+            partitions: Partitions::default(),
         }
+    }
+
+    /// Those of a partition of a store with these settings. It keeps no marks, as nobody reads its cash.
+    pub(crate) fn of_partition(&self, number: u32) -> Settings {
+        let mut settings = self.clone();
+        settings.partitions.number = Some(number);
+        settings.config.marks = 0;
+        settings
     }
 
     /// The usual limits, with those that are among the settings.
@@ -136,8 +212,13 @@ impl Identity {
     }
 
     fn write(disk: &dyn Disk, path: &Path, settings: Settings, key: HashKey) -> Result<Identity> {
+        let version = if settings.partitions.is_default() {
+            WITH_FETCHES
+        } else {
+            VERSION
+        };
         let file = File {
-            cashrank_store: VERSION,
+            cashrank_store: version,
             settings: settings.clone(),
             key: format!("{:016x}{:016x}", key.0[0], key.0[1]),
         };
@@ -147,7 +228,7 @@ impl Identity {
             settings,
             key,
             hash: xxh3_64(&text),
-            version: VERSION,
+            version,
         })
     }
 

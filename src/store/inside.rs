@@ -33,6 +33,7 @@ pub(super) fn create(
     disk: &dyn Disk,
     dir: &Path,
     settings: &Settings,
+    key: HashKey,
 ) -> Result<Option<Box<dyn DiskFile>>> {
     let aside = dir.join(UNFINISHED);
     let sync = |path: &Path| disk.sync_dir(path).map_err(Error::io(path, "sync"));
@@ -54,7 +55,7 @@ pub(super) fn create(
     // Files that were moved out when the making was cut off, and those that were not. Folders are replaced.
     clear(disk, dir)?;
     clear(disk, &aside)?;
-    fill(disk, &aside, settings, HashKey::random()?)?;
+    fill(disk, &aside, settings, key)?;
     sync(&aside)?;
     let names = disk.list(&aside).map_err(Error::io(&aside, "list"))?;
     for name in names.iter().filter(|name| *name != IDENTITY) {

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::addresses::CommittedAddresses;
 use super::base::BaseState;
 use super::identity::Identity;
 use super::names::NameLengths;
@@ -56,6 +57,18 @@ pub(crate) struct Manifest {
     /// What there is of a settled base. A value of its own: programs that know of none pass it over.
     #[serde(skip)]
     pub base: BaseState,
+    /// Of a store with partitions, or one of these. A value of its own; others have none.
+    #[serde(skip)]
+    pub parts: PartsState,
+}
+
+/// What a commit of a store with partitions says of these, and that of a partition of the others.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PartsState {
+    /// The log of addresses: of all pages, or of ghosts.
+    pub log: CommittedAddresses,
+    /// Of a store with partitions: the number of each one's commit that belongs to this one.
+    pub generations: Vec<u64>,
 }
 
 /// The totals of version 0.1's ledger of corrections: a phase, and sums.

@@ -8,6 +8,8 @@
 //! | `cash` | cells and ages, two slots a chunk | `chunks` |
 //! | `urls`, `fingerprints` (and `.index`) | names in page order, append-only | `names`, `log` |
 //! | `base/` | the settled base: what the next settling starts from | `base` |
+//! | `parts/` | with partitions: each a store of its own, but for snapshots | `addresses` |
+//! | `addresses`; of a partition `ghosts` | where pages are; pages of other partitions | `addresses` |
 //! | `rows/` | rows of links that visits applied, append-only | `rows`, `log` |
 //! | `marks/` | retained copies of the cells | `marks` |
 //! | `snapshots/` | published rankings, immutable; `latest.json` | [`crate::snapshot`] |
@@ -21,12 +23,20 @@
 //! loaded and checked, the law is checked, the index is rebuilt, marks of no commit and snapshots
 //! never published are removed. redb trusts its pages, so all its calls are fenced (`fence`).
 //!
+//! **Partitions.** A store may deal its pages out to partitions by host ([`Partitions`]), each a store with rows, names and
+//! history in `parts/`. It then has no pages itself, but the order of all of them. A checkpoint commits the partitions
+//! first, and then the store: its commit names the partitions' commits that belong to it, and is the one that counts. A
+//! partition that is one commit ahead goes back when it is opened. What a partition's commit dooms is removed only after
+//! the store's (`Store::confirm`).
+//!
 //! **Damage** is found, never used, and, but for the directory of rows, never repaired: [`PARTS`] says what each file's means. [`crate::check`]
 //! looks for it.
 //!
 //! Any failure of an operation is final for the process: a store that failed once refuses all
 //! further writes, because after a failed sync nobody knows what the disk holds.
 
+pub(crate) mod addresses;
+pub(crate) mod all;
 pub(crate) mod base;
 mod blocks;
 mod checkpoint;
@@ -51,7 +61,9 @@ mod settings;
 mod spool;
 mod tables;
 mod verify;
+mod verify_parts;
 mod view;
+mod view_parts;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -59,10 +71,12 @@ use std::sync::Arc;
 
 use crate::batch::HashKey;
 use crate::engine::{Admission, CHUNK_PAGES, Engine};
-use crate::memory::{Need, pages_with_room};
+use crate::memory::{DATABASE, Need, pages_with_room, part_of_cache};
 use crate::model::Limits;
+use crate::rows::Ghost;
 use crate::threads::in_two;
 use crate::{Error, Result};
+use addresses::AddressWriter;
 use blocks::Packer;
 use chunks::{CASH, ChunkFile, Chunks};
 use create::create;
@@ -78,11 +92,12 @@ pub(crate) use crate::codec::sealed::{from_text, to_text};
 pub(crate) use crate::codec::varint::number;
 pub use crate::disk::{Disk, DiskFile, RealDisk, unfinished};
 pub(crate) use crate::disk::{read_whole, write_whole};
+pub use crate::model::PARTITIONS;
 pub use crate::model::{PARTS, StorePart as Part, part_of};
 pub use cashrank_fence::{PanicFate, fenced};
 pub use checkpoint::checkpoint;
 pub(crate) use identity::NEXT as NEXT_IDENTITY;
-pub use identity::{Settings, VERSION};
+pub use identity::{PARTITIONS_MAX, Partitions, Settings, VERSION};
 pub use names::NameLengths;
 pub(crate) use names::{NameReader, kept};
 pub use progress::{Input, Place, Progress, Spooled, Unverified};
@@ -96,9 +111,32 @@ pub(crate) use spool::{Spool, SpoolReader, remove_spool};
 pub use verify::{Depth, Report};
 pub(crate) use view::SettledBase;
 pub use view::View;
+pub(crate) use view_parts::ViewBlocks;
 
 /// Names of the parts of a store directory.
 pub(crate) const SNAPSHOTS: &str = "snapshots";
+
+/// The directory of a partition of the store in `dir`.
+pub(crate) fn partition_dir(dir: &Path, number: u32) -> PathBuf {
+    dir.join(PARTITIONS).join(format!("{number:03}"))
+}
+
+/// Makes the folder of partitions, if it is not there.
+pub(crate) fn make_partitions(disk: &dyn Disk, dir: &Path) -> Result<()> {
+    let folder = dir.join(PARTITIONS);
+    folder::make_dir(disk, &folder)?;
+    disk.sync_dir(dir).map_err(Error::io(dir, "sync"))
+}
+
+/// How the partition of a store is opened.
+#[derive(Clone, Copy)]
+pub(crate) struct PartOf {
+    /// The store's key.
+    pub key: HashKey,
+    /// Number of the partition's commit that belongs to the store's last one.
+    pub generation: u64,
+}
+
 /// An open store, the writer's side: the storage of a durable [`Engine`].
 pub struct Store {
     disk: Arc<dyn Disk>,
@@ -106,7 +144,7 @@ pub struct Store {
     identity: Identity,
     db: OpenDatabase,
     cash: Chunks,
-    names: NameLogs,
+    names: OpenNames,
     rows: OpenRows,
     manifest: Manifest,
     history: OpenHistory,
@@ -121,6 +159,12 @@ pub struct Store {
 struct OpenDatabase {
     tables: Arc<Tables>,
     writing: Option<Writing>,
+}
+
+/// The names of pages, and, with partitions, where the pages are.
+struct OpenNames {
+    logs: NameLogs,
+    addresses: Option<AddressWriter>,
 }
 
 /// The rows that a store keeps.
@@ -158,6 +202,27 @@ struct OpenMarks {
     dropped: Vec<u64>,
 }
 
+/// What is opened.
+#[derive(Clone, Copy)]
+enum Opening {
+    Store {
+        /// For an ingest that goes on with the last stream.
+        resumes: bool,
+    },
+    Part(PartOf),
+}
+
+impl Opening {
+    /// The key of a store that is made in `dir`.
+    fn key(&self, dir: &Path) -> Result<HashKey> {
+        match self {
+            Opening::Store { .. } => HashKey::random(),
+            Opening::Part(part) if part.generation == 0 => Ok(part.key),
+            Opening::Part(_) => Err(Error::damaged(dir.join(IDENTITY), "it is missing")),
+        }
+    }
+}
+
 /// An opened store.
 pub struct OpenStore {
     /// The engine at the last checkpoint, its storage the store.
@@ -180,10 +245,40 @@ impl Store {
         keep: KeepRows,
         resumes: bool,
     ) -> Result<OpenStore> {
+        Store::open_as(
+            disk,
+            dir,
+            settings,
+            limits,
+            keep,
+            Opening::Store { resumes },
+        )
+    }
+
+    /// Opens the partition in `dir` of a store; makes it if that has committed nothing in it.
+    pub(crate) fn open_part(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        settings: &Settings,
+        limits: &Limits,
+        keep: KeepRows,
+        part: PartOf,
+    ) -> Result<OpenStore> {
+        Store::open_as(disk, dir, settings, limits, keep, Opening::Part(part))
+    }
+
+    fn open_as(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        settings: &Settings,
+        limits: &Limits,
+        keep: KeepRows,
+        opening: Opening,
+    ) -> Result<OpenStore> {
         let created = if is_store(&*disk, dir)? {
             None
         } else {
-            create(&*disk, dir, settings)?
+            create(&*disk, dir, settings, opening.key(dir)?)?
         };
         let new = created.is_some();
         let lock = match created {
@@ -192,8 +287,15 @@ impl Store {
         };
         // A store of another version is refused before anything of it is looked at.
         Identity::read(&*disk, dir)?;
-        let tables = Tables::open(&*disk, dir, Access::Write)?;
-        let (identity, mut manifest) = renew::opened(&*disk, dir, &tables, settings, resumes)?;
+        let cache = match opening {
+            Opening::Store { .. } => DATABASE,
+            Opening::Part(_) => part_of_cache(settings.partitions.count),
+        };
+        let tables = Tables::open_with(&*disk, dir, Access::Write, cache)?;
+        if let Opening::Part(part) = opening {
+            tables.bring_to(part.generation)?;
+        }
+        let (identity, mut manifest) = renew::opened(&*disk, dir, &tables, settings, opening)?;
         let reading = tables.read()?;
         let pages = manifest.engine.totals.pages;
         let cash = Chunks {
@@ -212,7 +314,10 @@ impl Store {
         }
         let mut store = Store {
             cash,
-            names: NameLogs::open(&*disk, dir, manifest.names, pages)?,
+            names: OpenNames {
+                logs: NameLogs::open(&*disk, dir, manifest.names, pages)?,
+                addresses: addresses::open_to_write(&*disk, dir, &identity, &manifest)?,
+            },
             rows: OpenRows {
                 base_rows: manifest.base.row_files().collect(),
                 ..OpenRows::default()
@@ -259,6 +364,7 @@ impl Store {
             slots: self.cash.slots.clone(),
         };
         let names = NameReader::open(&*self.disk, &self.dir, self.manifest.names)?;
+        let names = names.of_part(self.is_part());
         names.check_end(&self.key())?;
         let config = self.identity.settings.config.clone();
         let dir = self.dir.clone();
@@ -309,6 +415,40 @@ impl Store {
     /// Its disk.
     pub fn disk(&self) -> &Arc<dyn Disk> {
         &self.disk
+    }
+
+    /// Returns whether it is a partition.
+    fn is_part(&self) -> bool {
+        self.identity.settings.partitions.number.is_some()
+    }
+
+    /// Appends where a page is: of a store with partitions the next page, of a partition a ghost.
+    pub(crate) fn add_address(&mut self, address: Ghost) -> Result<()> {
+        let addresses = self.names.addresses.as_mut();
+        let addresses = addresses.ok_or_else(|| Error::internal("there are no partitions"))?;
+        let added = addresses.append(address);
+        self.noting(added)
+    }
+
+    /// Pages of a store with partitions, or ghosts of one.
+    pub(crate) fn addresses(&self) -> u64 {
+        let addresses = self.names.addresses.as_ref();
+        addresses.map_or(0, AddressWriter::count)
+    }
+
+    /// Which commits of its partitions belong to the last one; empty: none were made.
+    pub(crate) fn generations(&self) -> &[u64] {
+        &self.manifest.parts.generations
+    }
+
+    /// Which commits of its partitions belong to the next one.
+    pub(crate) fn set_generations(&mut self, generations: Vec<u64>) {
+        self.manifest.parts.generations = generations;
+    }
+
+    /// A partition could not be written: nothing more is.
+    pub(crate) fn fail(&mut self) {
+        self.failed = true;
     }
 
     /// Number of the last commit.

@@ -6,6 +6,7 @@
 use std::ops::Range;
 use std::path::Path;
 
+use super::all::PageBlocks;
 use crate::batch::HashKey;
 use crate::codec::prefix;
 use crate::codec::varint;
@@ -158,6 +159,8 @@ pub(crate) struct Prints {
 
 /// Reads names by page.
 pub(crate) struct NameReader {
+    /// Pages of other partitions are among them, of which only the fingerprints are known.
+    has_ghosts: bool,
     path: std::path::PathBuf,
     urls: BlockLog,
     fingerprints: BlockLog,
@@ -167,6 +170,7 @@ impl NameReader {
     /// Opens for reading the committed `lengths`.
     pub fn open(disk: &dyn Disk, dir: &Path, lengths: NameLengths) -> Result<NameReader> {
         Ok(NameReader {
+            has_ghosts: false,
             path: dir.join("urls"),
             urls: BlockLog::read(disk, &dir.join("urls"), lengths.urls)?,
             fingerprints: BlockLog::read(disk, &dir.join("fingerprints"), lengths.fingerprints)?,
@@ -191,6 +195,17 @@ impl NameReader {
             .ok_or_else(|| Error::damaged(&self.path, format!("no name for page {page}")))
     }
 
+    /// Of a partition, if it `is`.
+    pub fn of_part(mut self, is: bool) -> NameReader {
+        self.has_ghosts = is;
+        self
+    }
+
+    /// Returns whether a page has no name, as is right for it.
+    fn is_ghost(&self, name: &str) -> bool {
+        self.has_ghosts && name.is_empty()
+    }
+
     /// All names in page order.
     pub fn names(&self) -> impl Iterator<Item = Result<String>> + '_ {
         self.urls.blocks().flat_map(|block| {
@@ -201,6 +216,26 @@ impl NameReader {
             };
             names.into_iter().map(Ok).chain(error)
         })
+    }
+
+    /// The names from page `from` on, block by block, with the first page of each block.
+    pub(super) fn name_blocks(&self, from: u64) -> Result<PageBlocks<'_, String>> {
+        let blocks = self.urls.blocks_from(from)?;
+        let unpacked = blocks.map(|block| {
+            let block = block?;
+            Ok((block.first, self.unpack(&block)?))
+        });
+        Ok(Box::new(unpacked))
+    }
+
+    /// The fingerprints, likewise.
+    pub(super) fn print_blocks(&self, from: u64) -> Result<PageBlocks<'_, Fingerprint>> {
+        let blocks = self.fingerprints.blocks_from(from)?;
+        let read = blocks.map(|block| {
+            let prints = self.prints(block?)?;
+            Ok((prints.first, prints.fingerprints))
+        });
+        Ok(Box::new(read))
     }
 
     /// Calls `visit` with the names of these pages, in order. How many there are.
@@ -239,19 +274,21 @@ impl NameReader {
 
     /// The same, block by block.
     pub fn fingerprint_blocks(&self) -> impl Iterator<Item = Result<Prints>> + '_ {
-        self.fingerprints.blocks().map(|block| {
-            let block = block?;
-            let (prints, _) = block.payload.as_chunks::<PRINT>();
-            if block.payload.len() != block.pages as usize * PRINT {
-                return Err(Error::damaged(
-                    self.path.with_file_name("fingerprints"),
-                    "a block of wrong length",
-                ));
-            }
-            Ok(Prints {
-                first: block.first,
-                fingerprints: prints.iter().map(|print| read_print(*print)).collect(),
-            })
+        let blocks = self.fingerprints.blocks();
+        blocks.map(|block| self.prints(block?))
+    }
+
+    fn prints(&self, block: Block) -> Result<Prints> {
+        let (prints, _) = block.payload.as_chunks::<PRINT>();
+        if block.payload.len() != block.pages as usize * PRINT {
+            return Err(Error::damaged(
+                self.path.with_file_name("fingerprints"),
+                "a block of wrong length",
+            ));
+        }
+        Ok(Prints {
+            first: block.first,
+            fingerprints: prints.iter().map(|print| read_print(*print)).collect(),
         })
     }
 
@@ -277,7 +314,7 @@ impl NameReader {
             }
             let at = (page - held.first) as usize;
             let print = held.payload.as_chunks::<PRINT>().0.get(at).copied();
-            if print != Some(print_bytes(expected.of(name.as_bytes()))) {
+            if print != Some(print_bytes(expected.of(name.as_bytes()))) && !self.is_ghost(&name) {
                 let what = misfit(page);
                 return Err(Error::damaged(prints, what));
             }
@@ -293,7 +330,7 @@ impl NameReader {
         for name in self.names() {
             let name = name?;
             let print = prints.next().transpose()?;
-            if print != Some(kept(expected.of(name.as_bytes()))) {
+            if print != Some(kept(expected.of(name.as_bytes()))) && !self.is_ghost(&name) {
                 let what = misfit(pages);
                 let path = self.path.with_file_name("fingerprints");
                 return Err(Error::damaged(path, what));

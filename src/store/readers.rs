@@ -6,11 +6,13 @@ use std::sync::Arc;
 use super::base::{self, CommittedBase};
 use super::folder::{is_busy, is_store, remove_unpublished, take_lock};
 use super::identity::{self, Identity, Settings};
+use super::partition_dir;
 use super::tables::{Access, Tables};
 use super::verify::Depth;
 use super::view::View;
 use crate::batch::HashKey;
 use crate::disk::Disk;
+use crate::memory::{DATABASE, part_of_cache};
 use crate::{Error, Result};
 
 /// The last committed state of the store in `dir`, for reading it; nothing is written to it, and no writer is held
@@ -53,12 +55,34 @@ pub fn open_view_to_publish(disk: &dyn Disk, dir: &Path) -> Result<View> {
 }
 
 fn committed(disk: &dyn Disk, dir: &Path, identity: Identity, depth: Depth) -> Result<View> {
-    let mut tables = Tables::open(disk, dir, Access::Look)?;
+    let tables = look(disk, dir, depth, DATABASE)?;
+    let identity = identity.or_next(disk, dir, tables.read()?.manifest()?.identity)?;
+    let view = View::new(disk, dir, Arc::new(tables), &identity)?;
+    let generations = &view.manifest.parts.generations;
+    if generations.is_empty() {
+        return Ok(view);
+    }
+    let cache = part_of_cache(generations.len() as u32);
+    let part = |(number, &generation): (u32, &u64)| {
+        let dir = partition_dir(dir, number);
+        let tables = look(disk, &dir, depth, cache)?;
+        // One that is a commit ahead, of a checkpoint that was cut off, is read as it was before.
+        tables.bring_to(generation)?;
+        let identity = Identity::read(disk, &dir)?;
+        let identity = identity.or_next(disk, &dir, tables.read()?.manifest()?.identity)?;
+        View::new(disk, &dir, Arc::new(tables), &identity)
+    };
+    let parts = (0..).zip(generations).map(part).collect::<Result<_>>()?;
+    view.with_parts(disk, parts)
+}
+
+/// Opens the tables of a store so that nothing is written.
+fn look(disk: &dyn Disk, dir: &Path, depth: Depth, cache: u64) -> Result<Tables> {
+    let mut tables = Tables::open_with(disk, dir, Access::Look, cache)?;
     if depth == Depth::Deep {
         tables.check()?;
     }
-    let identity = identity.or_next(disk, dir, tables.read()?.manifest()?.identity)?;
-    View::new(disk, dir, Arc::new(tables), &identity)
+    Ok(tables)
 }
 
 impl View {

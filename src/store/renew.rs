@@ -14,7 +14,7 @@ use super::identity::Identity;
 use super::manifest::Manifest;
 use super::spool::{remove_spool, spool_state};
 use super::tables::Tables;
-use super::{SNAPSHOTS, Settings, check_settings};
+use super::{Opening, SNAPSHOTS, Settings, check_settings};
 use crate::disk::Disk;
 use crate::engine::EngineState;
 use crate::{Error, Result};
@@ -25,24 +25,36 @@ pub(super) fn opened(
     dir: &Path,
     tables: &Tables,
     asked: &Settings,
-    resumes: bool,
+    opening: Opening,
 ) -> Result<(Identity, Manifest)> {
     let manifest = tables.read()?.manifest()?;
     let identity = Identity::named(disk, dir, manifest.identity)?;
     manifest.check_identity(dir, &identity)?;
     let untouched = manifest.progress.inputs.is_empty() && identity.settings == *asked;
-    if untouched || !is_void(disk, dir, &manifest, resumes)? {
+    let is_void = match opening {
+        Opening::Store { resumes } => is_void(disk, dir, &manifest, resumes)?,
+        Opening::Part(_) => manifest.engine.totals.pages == 0,
+    };
+    // As long as it has partitions, it stays split into as many.
+    let splits = [&identity.settings, asked].map(|settings| settings.partitions.split());
+    let is_split = splits[0].is_some() && splits[0] != splits[1];
+    if untouched || !is_void || is_split {
         check_settings(dir, &identity.settings, asked)?;
         return Ok((identity, manifest));
     }
-    let renewed = renew(disk, dir, tables, &identity, &manifest, asked)?;
+    let next = match opening {
+        Opening::Store { .. } => manifest.generation + 1,
+        // The store's commit names no other.
+        Opening::Part(_) => manifest.generation,
+    };
+    let renewed = renew(disk, dir, tables, &identity, next, asked)?;
     Ok((renewed, tables.read()?.manifest()?))
 }
 
 /// Returns whether there is nothing in the store to keep: no page, and no bytes that a sender was told are safe and may
 /// rely on.
 fn is_void(disk: &dyn Disk, dir: &Path, manifest: &Manifest, resumes: bool) -> Result<bool> {
-    if manifest.engine.totals.pages > 0 {
+    if manifest.engine.totals.pages > 0 || manifest.parts.log.count > 0 {
         return Ok(false);
     }
     let has_ended = manifest.progress.finished && !resumes;
@@ -54,14 +66,14 @@ fn renew(
     dir: &Path,
     tables: &Tables,
     identity: &Identity,
-    manifest: &Manifest,
+    generation: u64,
     settings: &Settings,
 ) -> Result<Identity> {
     remove_snapshots(disk, dir)?;
     remove_spool(disk, dir)?;
     let next = Identity::stage(disk, dir, settings.clone(), identity.key)?;
     tables.begin()?.commit(&Manifest {
-        generation: manifest.generation + 1,
+        generation,
         identity: next.hash,
         slots: slots_sum(&[]),
         engine: EngineState::start(),

@@ -16,6 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::reindex::reindex;
+use super::verify_parts::PRINT_BYTES;
 use super::view::View;
 use crate::engine::{HistoryView, Index, Sweep, check_law, rows_of_run};
 use crate::memory::DATABASE;
@@ -78,6 +79,9 @@ impl View {
 
     /// Checks all parts, and adds what is wrong to `damage`.
     pub(crate) fn inspect(&self, depth: Depth, damage: &mut Vec<Error>) -> Report {
+        if let Some(parts) = &self.parts {
+            return parts.inspect(self, depth, damage);
+        }
         let mut note = |checked: Result<()>| damage.extend(checked.err());
         let pages = self.totals().pages;
         let mut report = Report {
@@ -104,7 +108,13 @@ impl View {
 
     /// Bytes of memory that [`Depth::Deep`] takes at most.
     pub fn deep_bytes(&self) -> u64 {
-        Index::bytes_with_room(self.totals().pages) + DATABASE
+        let pages = self.totals().pages;
+        let parts = if self.has_partitions() {
+            pages * PRINT_BYTES
+        } else {
+            0
+        };
+        Index::bytes_with_room(pages) + DATABASE + parts
     }
 
     fn inspect_cash(&self) -> Result<()> {

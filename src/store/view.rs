@@ -13,6 +13,7 @@ use super::names::{NameLengths, NameReader};
 use super::progress::Progress;
 use super::rows::{KeptRows, Retention, RowFile, RowsOf, Since};
 use super::tables::{Reading, Tables};
+use super::view_parts::ViewParts;
 use crate::batch::HashKey;
 use crate::disk::{Disk, DiskFile};
 use crate::engine::{
@@ -73,6 +74,8 @@ pub struct View {
     pub(super) names: NameReader,
     pub(super) rows: RowsOf,
     pub(super) base: Option<Result<SettledBase>>,
+    /// Its partitions.
+    pub(super) parts: Option<Box<ViewParts>>,
     /// Keeps the database open.
     pub(super) tables: Arc<Tables>,
     /// The store's lock, where this is a writer's. The last field, so that it is given up last.
@@ -96,7 +99,8 @@ impl View {
                 file: ChunkFile::look(disk, dir)?,
             },
             marks: MarkFiles::open(disk, dir, identity.hash, &manifest.engine.marks)?,
-            names: NameReader::open(disk, dir, manifest.names)?,
+            names: NameReader::open(disk, dir, manifest.names)?
+                .of_part(identity.settings.partitions.number.is_some()),
             rows: RowsOf::new(
                 disk,
                 dir,
@@ -105,6 +109,7 @@ impl View {
             ),
             base: (manifest.base.base.as_ref())
                 .map(|named| SettledBase::open(disk, dir, manifest.identity, named, false)),
+            parts: None,
             key: identity.key,
             policy: identity.settings.config.policy(),
             settings: identity.settings.clone(),
@@ -217,12 +222,37 @@ impl View {
 
     /// Returns whether there are rows.
     pub fn rows_retention(&self) -> &Retention {
-        self.rows.retention()
+        let parts = self.parts.as_ref();
+        parts.map_or_else(|| self.rows.retention(), |parts| &parts.retention)
     }
 
     /// Commits so far.
     pub fn generation(&self) -> u64 {
         self.manifest.generation
+    }
+
+    /// The runs of the history, each in page order; of a partition in that of all pages, whose numbers these are.
+    fn runs<'v>(&'v self, since: u64, numbers: Option<&'v [u32]>) -> Result<Vec<Blocks<'v>>> {
+        let run = |run: &super::manifest::Run| {
+            let inside = run.interval >= since;
+            let mut blocks = self.reading.rows(*run)?;
+            Ok(Box::new(move |rows: &mut Vec<Row>| {
+                loop {
+                    blocks(rows)?;
+                    let is_end = rows.is_empty();
+                    if !inside {
+                        rows.iter_mut().for_each(|row| row.cash = 0);
+                    }
+                    if let Some(numbers) = numbers {
+                        self.number(numbers, rows)?;
+                    }
+                    if is_end || !rows.is_empty() {
+                        return Ok(());
+                    }
+                }
+            }) as Blocks<'_>)
+        };
+        self.manifest.runs.iter().map(run).collect()
     }
 
     /// Rows of the history.
@@ -233,7 +263,8 @@ impl View {
 
 impl HistoryView for View {
     fn totals(&self) -> &Totals {
-        &self.manifest.engine.totals
+        let parts = self.parts.as_ref();
+        parts.map_or(&self.manifest.engine.totals, |parts| &parts.totals)
     }
 
     fn marks(&self) -> &[Mark] {
@@ -241,6 +272,12 @@ impl HistoryView for View {
     }
 
     fn chunk(&self, first: u64, cells: &mut [u64], ages: &mut [u8]) -> Result<()> {
+        if self.parts.is_some() {
+            // Cash stays inside partitions, and nobody reads it.
+            cells.fill(0);
+            ages.fill(0);
+            return Ok(());
+        }
         let arrays = &mut [bytemuck::cast_slice_mut(cells), ages];
         self.cash.read(first, arrays)
     }
@@ -257,22 +294,14 @@ impl HistoryView for View {
     }
 
     fn rows(&self, since: u64, start: u128) -> Result<Blocks<'_>> {
-        let runs = self
-            .manifest
-            .runs
+        let mut runs = self.runs(since, None)?;
+        for (view, numbers) in self
+            .parts
             .iter()
-            .map(|run| {
-                let inside = run.interval >= since;
-                let mut blocks = self.reading.rows(*run)?;
-                Ok(Box::new(move |rows: &mut Vec<Row>| {
-                    blocks(rows)?;
-                    if !inside {
-                        rows.iter_mut().for_each(|row| row.cash = 0);
-                    }
-                    Ok(())
-                }) as Blocks<'_>)
-            })
-            .collect::<Result<Vec<_>>>()?;
+            .flat_map(|parts| parts.views.iter().zip(&parts.numbers))
+        {
+            runs.extend(view.runs(since, Some(numbers))?);
+        }
         Ok(fold_pages(&self.policy, runs, self.admissions()?, start))
     }
 

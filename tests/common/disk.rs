@@ -13,6 +13,10 @@ pub trait Over: Send + Sync {
     fn before(&self, _path: &Path, _create: bool) -> io::Result<()> {
         Ok(())
     }
+    /// Before a folder, or the name of a file, is changed or synced.
+    fn before_change(&self) -> io::Result<()> {
+        Ok(())
+    }
     /// The file to use instead.
     fn over(&self, path: &Path, file: Box<dyn DiskFile>) -> Box<dyn DiskFile>;
 }
@@ -33,15 +37,19 @@ impl<T: Over> Disk for Meddled<T> {
         Ok(self.0.over(path, RealDisk.read(path)?))
     }
     fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.0.before_change()?;
         RealDisk.create_dir(path)
     }
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.0.before_change()?;
         RealDisk.rename(from, to)
     }
     fn remove(&self, path: &Path) -> io::Result<()> {
+        self.0.before_change()?;
         RealDisk.remove(path)
     }
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        self.0.before_change()?;
         RealDisk.sync_dir(path)
     }
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
@@ -56,6 +64,9 @@ pub trait Files: Send + Sync {
     }
     fn sync(&self, file: &dyn DiskFile) -> io::Result<()> {
         file.sync()
+    }
+    fn set_len(&self, file: &dyn DiskFile, len: u64) -> io::Result<()> {
+        file.set_len(len)
     }
 }
 
@@ -79,7 +90,7 @@ impl DiskFile for MeddledFile {
         self.0.size()
     }
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.0.set_len(len)
+        self.1.set_len(&*self.0, len)
     }
     fn sync(&self) -> io::Result<()> {
         self.1.sync(&*self.0)

@@ -8,6 +8,7 @@ use super::opened::{InputSource, InputStart, OpenInput};
 use super::stamp::Stamp;
 use crate::formats::Format;
 use crate::ingest::input::report_format;
+use crate::ingest::plan::check_format;
 use crate::ingest::{Note, Observer};
 use crate::pipeline::Start;
 use crate::source::{InputName, Restart, Source};
@@ -47,6 +48,7 @@ impl Feed<'_> {
         } else {
             self.format(&mut source, cursor, observer)?
         };
+        check_format(self.job, name, format)?;
         let place = cursor.progress.place;
         if place.offset > 0 {
             observer.note(Note::Resuming {

@@ -11,7 +11,7 @@ use crate::memory::Need;
 impl Run<'_> {
     /// The need now, and how many pages fit the budget.
     pub(super) fn memory(&self) -> (Need, u64) {
-        self.session.budget.now(&self.session.engine)
+        self.session.budget.now(self.session.holder())
     }
 
     /// Says what is needed now.
@@ -35,7 +35,7 @@ impl Run<'_> {
     /// Gives up what only more records would need: settling has its memory.
     pub(super) fn rest(&mut self) -> Result<()> {
         self.finish_publishing()?;
-        self.session.budget.rest(&mut self.session.engine)
+        self.session.rest()
     }
 
     /// Looks at the budget before a batch.
@@ -51,18 +51,16 @@ impl Run<'_> {
         if names > self.session.budget.names || pages >= self.session.budget.again_at {
             // The next batches are likely to want more names, too.
             let more = names + names / 16;
-            self.session.budget.find(&self.session.engine, more);
+            self.session.find_fits(Some(more));
         }
         if pages >= self.session.budget.tell_at {
             self.session.budget.tell_at = pages.saturating_mul(2);
-            self.session
-                .budget
-                .find(&self.session.engine, self.session.budget.names);
+            self.session.find_fits(Some(self.session.budget.names));
             self.report_memory();
         }
         // Names of known pages take memory, too.
         if names > 0 && self.session.budget.fits < pages {
-            Err(self.session.budget.exceeded(&self.session.engine))
+            Err(self.session.budget.exceeded(self.session.holder()))
         } else {
             Ok(())
         }

@@ -240,6 +240,9 @@ impl<'a> Cadence<'a> {
         };
         let done = done.map_err(|_| Error::internal("the snapshot thread failed"));
         let Made { published, beside } = done??;
+        if let Some(settle) = &publishing.settle {
+            note_unsettled(settle, published.is_some(), observer);
+        }
         let Some(snapshot::Made {
             path,
             info,
@@ -253,14 +256,6 @@ impl<'a> Cadence<'a> {
         };
         for warning in &warnings {
             observer.note(Note::Base { warning });
-        }
-        if let Some(settle) = &publishing.settle
-            && let Some(need) = settle.watcher.too_large()
-        {
-            observer.note(Note::NotSettled {
-                need,
-                room: settle.memory.unwrap_or(u64::MAX),
-            });
         }
         observer.note(Note::Published {
             path: &path,
@@ -278,6 +273,18 @@ impl<'a> Cadence<'a> {
             self.beside = base.or(self.beside.take());
         }
         Ok(Some(OwedBase::None))
+    }
+}
+
+/// Says why a snapshot was not settled, if it was not.
+fn note_unsettled(settle: &Settle, is_published: bool, observer: &mut dyn Observer) {
+    match settle.watcher.too_large() {
+        Some(need) => observer.note(Note::NotSettled {
+            need,
+            room: settle.memory.unwrap_or(u64::MAX),
+        }),
+        None if !is_published && !settle.watcher.is_stopped() => observer.note(Note::NotRanked),
+        None => {}
     }
 }
 
@@ -386,6 +393,8 @@ impl Run<'_> {
         };
         let mut settle = self.settling(stop.clone());
         if let Some(settle) = &mut settle {
+            // There is no other ranking, and an ingest goes on.
+            settle.or_nothing = self.session.parts.is_some() && !is_last;
             match keep {
                 Keep::InStore if !owes_base => {}
                 keep => settle.base.keep = keep,
@@ -463,7 +472,8 @@ impl Run<'_> {
         let settles = self
             .settling(Arc::default())
             .is_some_and(|settle| settle.may_have_base());
-        settles && self.session.keeps_rows()
+        // Bases of partitions are to come.
+        settles && self.session.keeps_rows() && self.session.parts.is_none()
     }
 
     /// Returns whether something was read since the last snapshot.

@@ -53,6 +53,7 @@ impl Run<'_> {
         self.cursor.begun = true;
         warn(input, records.format, self.observer);
         let at = self.cursor.progress.input;
+        self.session.begin_input(records.format.is_grouped());
         let mut resolver = Resolver::of_archive(self.feed.take_names(at));
         let mut reading = Reading {
             input,
@@ -105,10 +106,13 @@ impl Run<'_> {
         if piece.end() < place.offset {
             return Ok(());
         }
+        self.session.begin(&piece.batch);
         let applied = self.apply_entries(reading, &mut names, piece);
+        let flushed = self.session.flush(&piece.batch);
         // Whatever ended it: the next checkpoint, after bad input too, needs the place's hash.
         self.note_place(reading, piece);
         applied?;
+        flushed?;
         let done = piece.chunk.compressed;
         self.report_progress(Some(reading.input), done, reading.records.compressed_len);
         Ok(())
@@ -121,7 +125,7 @@ impl Run<'_> {
         names: &mut Resolving<'_>,
         piece: &Piece,
     ) -> Result<()> {
-        let first = piece.first;
+        let (first, batch) = (piece.first, &piece.batch);
         for (at, entry) in piece.batch.entries.iter().enumerate().skip(first) {
             if at.is_multiple_of(AHEAD) {
                 let ahead = &piece.batch.entries[at..];
@@ -146,6 +150,7 @@ impl Run<'_> {
             }
             if reading.whole && self.is_due() {
                 self.note_place(reading, piece);
+                self.session.flush(batch)?;
                 self.on_records()?;
             }
         }
@@ -184,16 +189,20 @@ impl Run<'_> {
     /// Refuses the next record, and the lines inside it, before any of that is applied: a
     /// checkpoint can then be made.
     fn check_next(
-        &self,
+        &mut self,
         reading: &Reading<'_>,
         names: &Resolving<'_>,
         piece: &Piece,
         at: usize,
     ) -> Result<()> {
+        let batch = &piece.batch;
         let mut next = piece.batch.entries[at..].iter();
         let begins = |entry: &&Entry| piece.chunk.offset + entry.end > reading.end;
         let record = next.find(|entry| reading.records.is_archive() || begins(entry));
-        record.map_or(Ok(()), |record| self.session.check_room(names, record))
+        match record {
+            Some(record) => self.session.check_room(names, batch, record),
+            None => Ok(()),
+        }
     }
 
     fn apply_entry(
@@ -210,7 +219,7 @@ impl Run<'_> {
         if reading.records.format.is_grouped() && self.comes_back(reading, batch, entry) {
             reading.ungrouped += 1;
         }
-        names.apply_in_room(&mut self.session.engine, entry)?;
+        self.session.apply(names, batch, at)?;
         self.cursor.progress.place.records += 1;
         Ok(())
     }
@@ -250,7 +259,7 @@ impl Run<'_> {
     /// Returns whether an edge list's source was visited before in the first pass over the list. Pages known
     /// from other inputs cannot be judged.
     fn comes_back(&self, reading: &Reading<'_>, batch: &Batch, entry: &Entry) -> bool {
-        if entry.what != What::Visit || self.cursor.is_repeating() {
+        if entry.what != What::Visit || self.cursor.is_repeating() || self.session.parts.is_some() {
             return false;
         }
         let page = self
@@ -269,10 +278,11 @@ impl Run<'_> {
         summary: &Summary,
     ) -> Result<InputEnd> {
         report_unchecked(reading.input, summary, self.observer);
-        if reading.ungrouped > 0 {
+        let sources = reading.ungrouped + self.session.came_back();
+        if sources > 0 {
             self.observer.note(Note::Ungrouped {
                 input: reading.input,
-                sources: reading.ungrouped,
+                sources,
             });
         }
         let at = self.cursor.progress.input;

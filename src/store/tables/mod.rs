@@ -6,6 +6,7 @@
 //! | `manifest` | `"manifest"` | see `manifest.rs`, sealed |
 //! | `manifest` | `"stream"` | what the last stream is known by, sealed; absent where none was read |
 //! | `manifest` | `"base"` | the settled base, sealed; absent where there is none |
+//! | `manifest` | `"parts"` | partitions, sealed; absent where there are none |
 //! | `chunks` | chunk u64 | slot u8, hash u64, sealed |
 //! | `history` | (run u64, block u64) | rows, sealed |
 //! | `admissions` | block u64 | admissions, sealed |
@@ -29,7 +30,7 @@ use redb::{Database, Key, ReadableDatabase, ReadableTable, TableDefinition};
 use super::base::BaseState;
 use super::blocks::{seal, unseal};
 use super::chunks::{CASH, Slot, slots_sum};
-use super::manifest::{self, Manifest, Run};
+use super::manifest::{self, Manifest, PartsState, Run};
 use crate::disk::Disk;
 use crate::engine::{Admissions, Blocks, Rows};
 use crate::memory::DATABASE;
@@ -37,7 +38,8 @@ use crate::{Error, Result};
 use backend::{Backend, failed};
 pub(super) use values::pack_run;
 use values::{
-    BASE_SEAL, MANIFEST_SEAL, STREAM_SEAL, admissions_of, admissions_seal, chunk_seal, rows_of,
+    BASE_SEAL, MANIFEST_SEAL, PARTS_SEAL, STREAM_SEAL, admissions_of, admissions_seal, chunk_seal,
+    rows_of,
 };
 
 const MANIFEST: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("manifest");
@@ -68,6 +70,11 @@ pub(crate) struct Tables {
 impl Tables {
     /// Opens `store.redb` in `dir`.
     pub fn open(disk: &dyn Disk, dir: &Path, access: Access) -> Result<Tables> {
+        Tables::open_with(disk, dir, access, DATABASE)
+    }
+
+    /// The same, with so many bytes of cache.
+    pub fn open_with(disk: &dyn Disk, dir: &Path, access: Access, cache: u64) -> Result<Tables> {
         let path = dir.join("store.redb");
         let file = match access {
             Access::Look => disk.read(&path),
@@ -83,7 +90,7 @@ impl Tables {
         let db = fence.hold(|| {
             let path = fence.path();
             let mut builder = Database::builder();
-            builder.set_cache_size(DATABASE as usize);
+            builder.set_cache_size(cache as usize);
             let db = if access == Access::Look {
                 let file = Overlay::new(file).map_err(Error::io(path, "measure"))?;
                 builder.create_with_backend(file)
@@ -109,6 +116,58 @@ impl Tables {
             fence: self.fence.clone(),
             txn,
         })
+    }
+
+    /// Begins what the next commit will commit, of a partition: the state before that is kept until the commit after it, so
+    /// that it can be gone back to ([`Tables::go_back`]).
+    pub fn begin_kept(&self) -> Result<Writing> {
+        let writing = self.begin()?;
+        let path = self.fence.path();
+        writing.txn.with(|txn| {
+            let before: Vec<u64> = saved(path, txn)?.collect();
+            // Nothing may be written before.
+            let kept = txn.persistent_savepoint();
+            kept.map_err(failed(path, "write"))?;
+            before.into_iter().try_for_each(|id| {
+                let removed = txn.delete_persistent_savepoint(id);
+                removed.map(drop).map_err(failed(path, "write"))
+            })
+        })?;
+        Ok(writing)
+    }
+
+    /// Goes back to this commit, if it is the one before the last.
+    pub fn bring_to(&self, generation: u64) -> Result<()> {
+        let found = self.read()?.manifest()?.generation;
+        if found == generation {
+            return Ok(());
+        }
+        if found != generation + 1 {
+            let what = format!("it is at commit {found}, and the store's is of its {generation}");
+            return Err(Error::damaged(self.fence.path(), what));
+        }
+        self.go_back()?;
+        let found = self.read()?.manifest()?.generation;
+        if found == generation {
+            return Ok(());
+        }
+        let what = format!("it kept commit {found} in place of {generation}");
+        Err(Error::damaged(self.fence.path(), what))
+    }
+
+    /// Undoes the last commit, which was begun by [`Tables::begin_kept`].
+    pub fn go_back(&self) -> Result<()> {
+        let Writing { fence, mut txn } = self.begin()?;
+        let path = fence.path();
+        txn.with_mut(|txn| {
+            let last = saved(path, txn)?.last();
+            let last =
+                last.ok_or_else(|| Error::damaged(path, "it does not have the commit before"))?;
+            let kept = txn.get_persistent_savepoint(last);
+            let kept = kept.map_err(failed(path, "read"))?;
+            txn.restore_savepoint(&kept).map_err(failed(path, "write"))
+        })?;
+        txn.take(|txn| txn.commit().map_err(failed(path, "commit")))
     }
 
     /// The last committed state, for reading; stays as it is whatever is committed later.
@@ -241,11 +300,22 @@ impl Writing {
             let value = seal(BASE_SEAL, value);
             insert(&self.fence, &mut table, "base", &value)?;
         }
+        if manifest.parts != PartsState::default() {
+            let value = manifest::to_bytes(&manifest.parts).map_err(Error::internal)?;
+            let value = seal(PARTS_SEAL, value);
+            insert(&self.fence, &mut table, "parts", &value)?;
+        }
         drop(table);
         let path = self.fence.path();
         self.txn
             .take(|txn| txn.commit().map_err(failed(path, "commit")))
     }
+}
+
+/// The states that are kept, the oldest first.
+fn saved(path: &Path, txn: &redb::WriteTransaction) -> Result<impl Iterator<Item = u64>> {
+    let saved = txn.list_persistent_savepoints();
+    saved.map_err(failed(path, "read"))
 }
 
 fn insert<'k, K: Key + 'static>(
@@ -312,6 +382,14 @@ impl Reading {
             })?;
             manifest.base = manifest::from_bytes(content)
                 .map_err(|what| self.damaged(format!("the entry of the settled base {what}")))?;
+        }
+        let parts = table.with(|table| get(&self.fence, table, "parts"))?;
+        if let Some(value) = parts {
+            let content = unseal(PARTS_SEAL, &value).ok_or_else(|| {
+                self.damaged("the entry of partitions does not match its checksum")
+            })?;
+            manifest.parts = manifest::from_bytes(content)
+                .map_err(|what| self.damaged(format!("the entry of partitions {what}")))?;
         }
         Ok(manifest)
     }

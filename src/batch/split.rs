@@ -1,0 +1,176 @@
+//! A batch dealt out to partitions of pages: for each, a batch of the records of its own pages.
+//!
+//! A page's partition is the hash of its host, modulo the number of partitions; of a name that has no host, the hash of the
+//! name. The hash has no key, so that which pages are together, and with it each bit of a ranking, is the same in every store.
+//!
+//! The batch of a partition names, record by record of the whole stream, first the partition's own pages that appear for the first
+//! time, and then, if the record is of a page of its own, the other targets of its links. Those of other partitions are
+//! *ghosts*: their text is left out. Names are admitted in this order: so a partition numbers its pages alike, wherever batches end.
+
+use std::ops::Range;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::model::{Batch, Entry, Time};
+use crate::url;
+
+/// The partition of a name, of so many.
+pub(crate) fn partition_of(name: &[u8], partitions: u32) -> u32 {
+    let host = url::host(name);
+    let of = if host.is_empty() { name } else { host };
+    (xxh3_64(of) % u64::from(partitions.max(1))) as u32
+}
+
+/// Some entries of a batch that are dealt out to partitions.
+pub(crate) struct Split<'b> {
+    batch: &'b Batch,
+    /// The partition of each name of the batch.
+    owners: &'b [u32],
+    /// The first of the entries, and for each the latest time of a record until then.
+    first: usize,
+    times: &'b [Option<Time>],
+    /// By partition: entries of its pages, and its pages that these entries are the first to name.
+    entries: Vec<Vec<u32>>,
+    names: Vec<Vec<u32>>,
+    /// Names that the batch has up to the last entry.
+    names_end: u32,
+}
+
+/// A partition's batch.
+#[derive(Default)]
+pub(crate) struct PartBatch {
+    pub batch: Batch,
+    /// The number that each of its names has in the whole batch.
+    pub names: Vec<u32>,
+}
+
+/// Where the names of a batch are in that of a partition. Used for one after the other.
+#[derive(Default)]
+pub(crate) struct Slots {
+    /// Number there, and by whom it was set.
+    slots: Vec<(u32, u64)>,
+    turn: u64,
+}
+
+impl<'b> Split<'b> {
+    /// Deals entries from `first` on out, as many as there are times.
+    pub fn new(
+        batch: &'b Batch,
+        owners: &'b [u32],
+        first: usize,
+        times: &'b [Option<Time>],
+        partitions: u32,
+    ) -> Split<'b> {
+        let mut split = Split {
+            batch,
+            owners,
+            first,
+            times,
+            entries: vec![Vec::new(); partitions as usize],
+            names: vec![Vec::new(); partitions as usize],
+            names_end: 0,
+        };
+        let before = batch.entries[..first].iter().rev();
+        let before = before.clone().find(|entry| entry.what.is_of_page());
+        let mut named = before.map_or(0, |entry| entry.names_end);
+        for at in split.range() {
+            let entry = &batch.entries[at];
+            if !entry.what.is_of_page() {
+                continue;
+            }
+            for name in split.named(&mut named, entry) {
+                split.names[owners[name as usize] as usize].push(name);
+            }
+            let owner = owners[entry.source as usize];
+            split.entries[owner as usize].push(at as u32);
+        }
+        split.names_end = named;
+        split
+    }
+
+    fn range(&self) -> Range<usize> {
+        self.first..self.first + self.times.len()
+    }
+
+    /// Names that an entry is the first to give, of which `named` were given before.
+    fn named(&self, named: &mut u32, entry: &Entry) -> Range<u32> {
+        let from = *named;
+        *named = from.max(entry.names_end);
+        from..*named
+    }
+
+    /// The batch of a partition.
+    pub fn part(&self, partition: u32, slots: &mut Slots) -> PartBatch {
+        slots.turn += 1;
+        slots
+            .slots
+            .resize(self.owners.len().max(slots.slots.len()), (0, 0));
+        let mut part = Filling {
+            split: self,
+            partition,
+            slots,
+            made: PartBatch::default(),
+        };
+        let mut own = self.names[partition as usize].iter().copied().peekable();
+        for &at in &self.entries[partition as usize] {
+            let entry = &self.batch.entries[at as usize];
+            while let Some(name) = own.next_if(|&name| name < entry.names_end) {
+                part.slot(name);
+            }
+            part.add(entry, self.times[at as usize - self.first]);
+        }
+        own.for_each(|name| {
+            part.slot(name);
+        });
+        part.made
+    }
+}
+
+/// A partition's batch that is being filled.
+struct Filling<'s> {
+    split: &'s Split<'s>,
+    partition: u32,
+    slots: &'s mut Slots,
+    made: PartBatch,
+}
+
+impl Filling<'_> {
+    /// The number of a name of the whole batch, which is added if it is not there yet.
+    fn slot(&mut self, name: u32) -> u32 {
+        let (slot, turn) = &mut self.slots.slots[name as usize];
+        if *turn != self.slots.turn {
+            *turn = self.slots.turn;
+            *slot = self.made.names.len() as u32;
+            self.made.names.push(name);
+            let whole = self.split.batch;
+            let batch = &mut self.made.batch;
+            batch.fingerprints.push(whole.fingerprints[name as usize]);
+            if self.split.owners[name as usize] == self.partition {
+                batch.text.extend_from_slice(whole.name(name));
+            }
+            batch.text_ends.push(batch.text.len() as u32);
+        }
+        *slot
+    }
+
+    fn add(&mut self, entry: &Entry, now: Option<Time>) {
+        let source = self.slot(entry.source);
+        let links_start = self.made.batch.links.len() as u32;
+        for &target in self.split.batch.targets(entry) {
+            let slot = self.slot(target);
+            self.made.batch.links.push(slot);
+        }
+        let batch = &mut self.made.batch;
+        let classes = self.split.batch.classes(entry);
+        batch.classes.extend_from_slice(classes);
+        batch.entries.push(Entry {
+            source,
+            names_end: batch.fingerprints.len() as u32,
+            links_start,
+            links_end: batch.links.len() as u32,
+            // What a partition does not know is how late it is.
+            fetched_at: entry.fetched_at.or(now),
+            ..*entry
+        });
+    }
+}

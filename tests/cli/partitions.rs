@@ -1,0 +1,105 @@
+//! `ingest --partitions`: what the commands say of such a store, against one without.
+
+use crate::support::{Lab, crawl};
+
+#[test]
+fn commands_show_a_store_with_partitions_as_one() {
+    let lab = Lab::new();
+    lab.file("crawl", crawl(1, 400).concat());
+    lab.run("ingest --store one --settle 1e-9 crawl").exits(0);
+    lab.run("ingest --store four --settle 1e-9 --partitions 4 crawl")
+        .exits(0);
+    let (one, four) = (lab.stat("one"), lab.stat("four"));
+    for field in ["pages", "records", "visits", "visited", "links"] {
+        assert_eq!(one[field], four[field], "{field}");
+    }
+    assert_eq!(four["partitions"], 4);
+    assert!(one.get("partitions").is_none());
+    let rows =
+        |stat: &serde_json::Value| (stat["rows"]["pages"].clone(), stat["rows"]["links"].clone());
+    assert_eq!(rows(&one), rows(&four));
+    for line in ["links http://h1.example/p1", "export --links --to tsv"] {
+        let sorted = |store: &str| {
+            let done = lab.run(&format!("{line} --store {store}")).exits(0);
+            let mut lines: Vec<String> = done.out.lines().map(str::to_owned).collect();
+            lines.sort();
+            lines
+        };
+        assert_eq!(sorted("one"), sorted("four"), "{line}");
+    }
+    let moved = lab.run("compare one four").exits(0).out;
+    let l1 = moved.lines().find_map(|line| line.strip_prefix("l1\t"));
+    assert!(l1.unwrap().parse::<f64>().unwrap() < 1e-8, "{moved}");
+    lab.run("verify --deep --store four").exits(0);
+    // The same command again, and without the option: there is nothing to do.
+    lab.run("ingest --store four --partitions 4 crawl").exits(0);
+    lab.run("ingest --store four crawl").exits(0);
+    lab.run("ingest --store four --partitions 5 crawl")
+        .exits(2)
+        .says(&["--partitions"]);
+}
+
+#[test]
+fn what_it_cannot_do_is_refused_in_words() {
+    let lab = Lab::new();
+    lab.file("crawl", crawl(2, 20).concat());
+    for option in [
+        "--repeat 2",
+        "--complete",
+        "--window whole",
+        "--settle none",
+        "--keep-rows none",
+        "--expire 30d",
+    ] {
+        let line = format!("ingest --store s --partitions 4 {option} crawl");
+        lab.run(&line).exits(2).says(&["--partitions"]);
+        assert!(!lab.path("s").exists(), "{option}");
+    }
+    for number in [0, 257] {
+        let line = format!("ingest --store s --partitions {number} crawl");
+        lab.run(&line).exits(2).says(&["from 1 to 256"]);
+    }
+    lab.run("convert -o crawl.cza crawl").exits(0);
+    lab.run("ingest --store s --partitions 4 crawl.cza")
+        .exits(2)
+        .says(&["archive"]);
+    assert!(!lab.path("s").exists());
+    lab.run("ingest --store s --partitions 4 crawl").exits(0);
+    lab.run("settle --store s --expire 30d")
+        .exits(2)
+        .says(&["partitions"]);
+}
+
+/// Whichever file of a partition is damaged, `verify --deep` names it.
+#[test]
+fn damage_in_a_partition_is_found() {
+    let lab = Lab::new();
+    lab.file("crawl", crawl(3, 300).concat());
+    lab.run("ingest --store s --partitions 2 crawl").exits(0);
+    let rows = std::fs::read_dir(lab.path("s/parts/000/rows")).unwrap();
+    let names = rows.map(|file| file.unwrap().file_name().into_string().unwrap());
+    let rows = names.filter(|name| !name.contains('.')).min().unwrap();
+    let rows = format!("parts/000/rows/{rows}");
+    for file in [
+        "addresses",
+        "addresses.index",
+        "parts/001/ghosts",
+        "parts/001/ghosts.index",
+        "parts/001/urls",
+        "parts/000/fingerprints",
+        &rows,
+        "parts/000/identity.json",
+    ] {
+        let path = lab.path("s").join(file);
+        let bytes = std::fs::read(&path).unwrap();
+        assert!(!bytes.is_empty(), "{file}");
+        let mut damaged = bytes.clone();
+        let middle = bytes.len() / 2;
+        damaged[middle] ^= 4;
+        std::fs::write(&path, damaged).unwrap();
+        let name = file.rsplit('/').next().unwrap();
+        lab.run("verify --deep --store s").exits(5).says(&[name]);
+        std::fs::write(&path, bytes).unwrap();
+    }
+    lab.run("verify --deep --store s").exits(0);
+}
