@@ -216,6 +216,7 @@ impl Args {
             scoring: self.scoring.scoring(),
             pages: scores.len() as u64,
             folder: Some(scratch(output)),
+            ..Setup::default()
         };
         let mut left_out = 0;
         let scored = scores.iter().zip(ranks(scores)).enumerate();

@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 
 use cashrank::memory::{check_room, to_read};
 use cashrank::schedule::Measure;
-use cashrank::snapshot::Snapshot;
 use cashrank::snapshot::export::{
     Columns, Content, Format, LEAST_SORTING, MOST_SORTING, Order, Page, Score, Scoring, Setup,
     Written, export, ordered,
 };
+use cashrank::snapshot::{Snapshot, snapshots};
+use cashrank::store::RealDisk;
 
 use self::links::COMMON_CRAWL;
 use self::since::SinceArgs;
@@ -34,6 +35,7 @@ Examples:
   cashrank export --links --level host --site-links pages --to tsv --store ranks
   cashrank export --to common-crawl --level domain --store ranks | gzip > domain-ranks.txt.gz
   cashrank export --to solr --score log -o external_importance --store ranks
+  cashrank export --to sqlite --history -o ranks.sqlite --store ranks
   cashrank export --to jsonl --since 2026-11-01 --store ranks
   cashrank export --to elasticsearch --into pages --score log --store ranks | split -l 20000 - bulk.
 
@@ -75,6 +77,10 @@ pub struct Args {
     scoring: ScoringArgs,
     #[command(flatten)]
     since: SinceArgs,
+    /// In `sqlite`, add the ranks of all pages in each snapshot that the store keeps, up to this one: the tables `snapshots`
+    /// and `history`.
+    #[arg(long, conflicts_with_all = ["links", "since", "level", "measure", "scope"])]
+    history: bool,
     #[command(flatten)]
     memory: MemoryArg,
 }
@@ -231,6 +237,7 @@ impl Args {
             scoring: self.scoring.scoring(),
             pages: ranking.len(),
             folder: Some(folder.clone()),
+            history: self.kept(ranking.snapshot())?,
         };
         let in_scope = |page: &cashrank::Result<Page<'_>>| {
             let url = page.as_ref().map(|page| page.url.as_bytes());
@@ -278,10 +285,25 @@ impl Args {
         Ok(Exit::Done)
     }
 
+    /// The snapshots up to this one, if they are asked for.
+    fn kept(&self, current: &Snapshot) -> anyhow::Result<Vec<(u64, PathBuf)>> {
+        if !self.history {
+            return Ok(Vec::new());
+        }
+        let kept = snapshots(&RealDisk, &self.store.store)?.into_iter();
+        let kept = kept.filter(|kept| kept.path.as_path() <= current.path());
+        Ok(kept.map(|kept| (kept.number, kept.path)).collect())
+    }
+
     /// Refuses choices that do not go together.
     fn check(&self, format: Format) -> anyhow::Result<()> {
         self.scoring.check(format)?;
         self.since.check(format)?;
+        anyhow::ensure!(
+            !self.history || format == Format::Sqlite,
+            "--history: {} is one table; choose --to sqlite",
+            format.name()
+        );
         anyhow::ensure!(
             self.distance.is_none() || format.content() == Content::Table,
             "--distance: {} has no columns; choose --to tsv, csv, jsonl or parquet",

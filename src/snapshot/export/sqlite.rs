@@ -1,4 +1,5 @@
-//! A SQLite database of one table, `ranking`, with a row per page in the order that was asked for.
+//! A SQLite database of one table, `ranking`, with a row per page in the order that was asked for, and of two more where the
+//! history is asked for.
 //!
 //! ```text
 //! url TEXT, importance REAL, rank INTEGER, visits INTEGER, last_fetch TEXT, host TEXT, domain TEXT, page INTEGER
@@ -6,6 +7,13 @@
 //!
 //! and `distance REAL` where it is asked for, `pages INTEGER` of sites, `change TEXT` since an older ranking. `last_fetch` is as in TSV, which SQLite's functions of dates take. Indexes:
 //! `url`, `rank`, `(host, rank)` and `(domain, rank)`.
+//!
+//! ```text
+//! snapshots  snapshot INTEGER, time TEXT, pages INTEGER, bound_l1 REAL
+//! history    page INTEGER, snapshot INTEGER, rank INTEGER, importance REAL
+//! ```
+//!
+//! A snapshot's number is that of the records read until then; `page` is that of `ranking`. Index: `(page, snapshot)`.
 //!
 //! SQLite writes where it likes, so the database is made in a temporary file, and copied when it is whole.
 
@@ -19,8 +27,9 @@ use super::host::host_and_domain;
 use super::{
     Columns, Content, ExportSpec, Exporter, Output, Page, Setup, importance, integers, last_fetch,
 };
-use crate::disk::unfinished;
-use crate::model::Change;
+use crate::disk::{RealDisk, unfinished};
+use crate::model::{Change, utc};
+use crate::snapshot::Snapshot;
 use crate::{Error, Result};
 
 pub(super) const FORMAT: ExportSpec = ExportSpec {
@@ -48,6 +57,20 @@ const BEGIN: &str = "
         domain TEXT,
         page INTEGER NOT NULL";
 
+const HISTORY: &str = "
+    CREATE TABLE snapshots (
+        snapshot INTEGER PRIMARY KEY,
+        time TEXT,
+        pages INTEGER NOT NULL,
+        bound_l1 REAL);
+    CREATE TABLE history (
+        page INTEGER NOT NULL,
+        snapshot INTEGER NOT NULL,
+        rank INTEGER NOT NULL,
+        importance REAL NOT NULL);";
+
+const HISTORY_END: &str = "CREATE INDEX history_page ON history (page, snapshot);";
+
 const END: &str = "
     CREATE INDEX ranking_url ON ranking (url);
     CREATE INDEX ranking_rank ON ranking (rank);
@@ -61,6 +84,7 @@ struct Sqlite<'w> {
     /// The statement of a row.
     insert: String,
     database: Connection,
+    history: Vec<(u64, PathBuf)>,
     file: Scratch,
 }
 
@@ -100,8 +124,50 @@ impl<'w> Sqlite<'w> {
             columns,
             insert,
             database,
+            history: setup.history.clone(),
             file,
         })
+    }
+
+    /// Writes the ranks of all pages in older snapshots.
+    fn history(&self) -> Result<()> {
+        if self.history.is_empty() {
+            return Ok(());
+        }
+        let failed = || failed(&self.file.0);
+        self.database.execute_batch(HISTORY).map_err(failed())?;
+        for (number, path) in &self.history {
+            match Snapshot::open(&RealDisk, path) {
+                // A writer removed it since it was listed.
+                Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+                snapshot => self.snapshot(*number, &snapshot?)?,
+            }
+        }
+        self.database.execute_batch(HISTORY_END).map_err(failed())
+    }
+
+    fn snapshot(&self, number: u64, snapshot: &Snapshot) -> Result<()> {
+        let failed = || failed(&self.file.0);
+        let too_large = |_| Error::Unsupported("a number above 2^63 - 1".into());
+        let signed = |number: u64| i64::try_from(number).map_err(too_large);
+        let number = signed(number)?;
+        let time = snapshot.info().time.and_then(utc);
+        let row = (number, time, signed(snapshot.len())?, snapshot.bound_l1());
+        let one = "INSERT INTO snapshots VALUES (?, ?, ?, ?)";
+        self.database.execute(one, row).map_err(failed())?;
+        let insert = "INSERT INTO history VALUES (?, ?, ?, ?)";
+        let mut insert = self.database.prepare(insert).map_err(failed())?;
+        for page in snapshot.pages() {
+            let page = page?;
+            let row = (
+                signed(page.page.0)?,
+                number,
+                signed(page.rank)?,
+                page.importance,
+            );
+            insert.execute(row).map_err(failed())?;
+        }
+        Ok(())
     }
 }
 
@@ -138,6 +204,7 @@ impl Exporter for Sqlite<'_> {
 
     fn finish(mut self: Box<Self>) -> Result<u64> {
         let path = self.file.0.clone();
+        self.history()?;
         let ended = self.database.execute_batch(END);
         ended.map_err(failed(&path))?;
         let closed = self.database.close().map_err(|(_, error)| error);
