@@ -4,7 +4,7 @@
 //! And crawlers ask what to crawl next: a client of URLFrontier's interface that another toolchain made, and Scrapy with the
 //! package of `tools/scrapy`.
 //!
-//! wget is taken from the PATH, Scrapy from CASHRANK_SCRAPY (a path of its program) or the PATH, and Python with grpcio-tools, Scrapy
+//! wget is taken from the PATH, Crawlee from CASHRANK_CRAWLEE (a folder in which npm installed it), Scrapy from CASHRANK_SCRAPY (a path of its program) or the PATH, and Python with grpcio-tools, Scrapy
 //! and pytest from CASHRANK_PYTHON; `.ci/run` installs them. Where one is absent, its test says SKIPPED.
 
 #[path = "crawlers/site.rs"]
@@ -128,6 +128,41 @@ fn scrapy_pipes_records() {
     let told: Value = serde_json::from_str(&must(&told)).unwrap();
     assert_eq!(told["records"], 60 * site.pages_served() as u64, "{told}");
     is_ranked(folder.path(), &site, false);
+    assert!(!site.was_asked("/island.html"));
+}
+
+/// The recipe of the guide, as it stands there.
+#[test]
+fn crawlee_crawls_what_next_lists() {
+    let Some(installed) = std::env::var_os("CASHRANK_CRAWLEE") else {
+        eprintln!(
+            "SKIPPED: Crawlee is not installed (CASHRANK_CRAWLEE names a folder that has it)"
+        );
+        return;
+    };
+    let site = Site::start();
+    let folder = TempDir::new().unwrap();
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("formats/guide/crawlers.md");
+    let guide = fs::read_to_string(guide).unwrap();
+    let recipe = guide.split("```js\n").nth(1).unwrap().split("```").next();
+    fs::write(folder.path().join("crawl.mjs"), recipe.unwrap()).unwrap();
+    let modules = Path::new(&installed).join("node_modules");
+    std::os::unix::fs::symlink(modules, folder.path().join("node_modules")).unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_cashrank")).parent().unwrap();
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let paths = [program.to_owned()]
+        .into_iter()
+        .chain(std::env::split_paths(&paths));
+    let crawled = Command::new("node")
+        .args(["crawl.mjs", &site.url("/")])
+        .env("PATH", std::env::join_paths(paths).unwrap())
+        .env_remove("http_proxy")
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    assert!(must(&crawled).contains(&site.url("/")));
+    fs::rename(folder.path().join("ranks"), folder.path().join("s")).unwrap();
+    is_ranked(folder.path(), &site, true);
     assert!(!site.was_asked("/island.html"));
 }
 
