@@ -122,7 +122,7 @@ fn every_view_is_shown_at_every_width() {
         for (view, texts) in [
             (
                 "",
-                &["total error at most", "age of the snapshot", &*parts][..],
+                &["total error at most", "Only certain changes", &*parts][..],
             ),
             (
                 &*page,

@@ -58,6 +58,22 @@ function counts(status) {
   const rows = Object.entries(status.skipped).sort((a, b) => b[1] - a[1]).map(([reason, n]) => [reason, count(n)]);
   show("skipped", rows.length ? table([["reason"], ["records", "n"]], rows) : none("None."));
 }
+let certainOnly = false;
+async function movers() {
+  const found = await get(`movers?n=20${certainOnly ? "&certain-only" : ""}`);
+  show("movers-note", found.from ? "since the previous snapshot, in ranks, among the first 1,000" : "");
+  return [moves(found), found.to];
+}
+// A choice between all changes and those that are certain.
+function choice() {
+  const button = make("button", { type: "button", "aria-pressed": certainOnly }, "Only certain changes");
+  button.addEventListener("click", async () => {
+    certainOnly = !certainOnly;
+    await tell("movers", async () => (await movers())[0]);
+    at("movers")?.querySelector("button")?.focus();
+  });
+  return button;
+}
 // What moved: only changes beyond both bounds count, and of what is left, how much is dilution by new pages.
 function moves(found) {
   if (!found.from) return none("There is only one snapshot so far.");
@@ -73,7 +89,7 @@ function moves(found) {
       Number.isFinite(change) ? `${change < 0 ? "\u2212" : "+"}${short(Math.abs(change))} %` : "new", one.certain ? "yes" : one.certain == null ? "?" : "no", page(one.url)];
   };
   const heads = [["rank", "n"], ["change", "n"], ["importance", "n wide"], ["certain", "wide"], ["page", "url"]];
-  return make("div", {}, soft(certain + diluted), found.movers.length ? table(heads, found.movers.map(row)) : none("No rank among the first 1,000 changed."));
+  return make("div", {}, soft(certain + diluted), found.movers.length ? table(heads, found.movers.map(row)) : none("No rank among the first 1,000 changed."), choice());
 }
 const failingHosts = (found, n) => found.hosts.length ? table([["failed", "n"], ["gone", "n"], ["host", "url"]],
   found.hosts.slice(0, n).map(host => [count(host.failed), found.gone == null ? "?" : count(host.gone), site(host.host)])) : none("None.");
@@ -86,10 +102,9 @@ async function ranking() {
     return pages(top, "No pages yet.");
   });
   await tell("movers", async () => {
-    const found = await get("movers?n=20");
-    of.add(found.to);
-    show("movers-note", found.from ? "since the previous snapshot, in ranks, among the first 1,000" : "");
-    return moves(found);
+    const [shown, snapshot] = await movers();
+    of.add(snapshot);
+    return shown;
   });
   await tell("hosts", async () => {
     const { hosts } = await get("hosts?n=15");
