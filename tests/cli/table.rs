@@ -484,3 +484,28 @@ fn what_is_no_graph_in_a_folder_is_refused() {
         .exits(8)
         .says(&["join links and names"]);
 }
+
+/// A pipe with a name is opened once: where it was looked at before it was read, its writer had lost its reader.
+#[test]
+fn a_named_pipe_is_opened_once() {
+    let lab = Lab::new();
+    let made = std::process::Command::new("mkfifo")
+        .arg(lab.path("pipe"))
+        .status();
+    assert!(made.unwrap().success());
+    let lines = crawl(29, 200).concat();
+    lab.file("lines", &lines);
+    let mut run = lab.start("convert pipe -o p.cza");
+    let mut pipe = std::fs::OpenOptions::new()
+        .write(true)
+        .open(lab.path("pipe"))
+        .unwrap();
+    std::io::Write::write_all(&mut pipe, lines.as_bytes()).unwrap();
+    drop(pipe);
+    run.join().exits(0);
+    lab.run("convert lines -o l.cza").exits(0);
+    assert_eq!(
+        std::fs::read(lab.path("p.cza")).unwrap(),
+        std::fs::read(lab.path("l.cza")).unwrap()
+    );
+}

@@ -58,10 +58,13 @@ pub(super) fn open(path: &Path, fields: &Fields, limits: &Limits) -> Result<Opti
     if path.is_dir() {
         return folder::graph_in(path, limits);
     }
-    let (file, length) = open_file(path)?;
+    // A pipe with a name is no table, and must be opened once only: its writer would not wait for another reader.
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let (file, _) = open_file(path)?;
     let mut head = [0; PARQUET.len()];
-    // A pipe with a name is no table: what is read of it is gone.
-    if length.is_none() || (&file).read_exact(&mut head).is_err() || head != *PARQUET {
+    if (&file).read_exact(&mut head).is_err() || head != *PARQUET {
         return Ok(None);
     }
     parquet(file, path, fields).map(Some)
