@@ -103,3 +103,14 @@ fn damage_in_a_partition_is_found() {
     }
     lab.run("verify --deep --store s").exits(0);
 }
+
+/// A search that writes what a crawler finds into the store needs its pages' numbers at once.
+#[test]
+fn a_live_search_does_not_write_to_partitions() {
+    let lab = Lab::new();
+    lab.file("crawl", crawl(2, 60).concat());
+    lab.run("ingest --store s --partitions 2 crawl").exits(0);
+    lab.run("local --live --domain host:h1.example --store s -n 1")
+        .exits(2)
+        .says(&["--partitions", "--live"]);
+}

@@ -45,6 +45,20 @@ impl Done {
     }
 }
 
+/// What a command line says. With `TEST_PARTITIONS`, stores that it makes have so many partitions, unless it says how many:
+/// tests that hold for them, too, can be run again so.
+fn arguments(line: &str) -> Vec<String> {
+    let mut arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+    let makes = arguments.first().is_some_and(|command| command == "ingest");
+    if let Ok(partitions) = std::env::var("TEST_PARTITIONS")
+        && makes
+        && !line.contains("--partitions")
+    {
+        arguments.extend(["--partitions".into(), partitions]);
+    }
+    arguments
+}
+
 /// A folder of its own for a test's files and stores.
 pub struct Lab(TempDir);
 
@@ -80,7 +94,7 @@ impl Lab {
     /// The same, with standard input.
     pub fn feed(&self, line: &str, stdin: &[u8]) -> Done {
         let output = assert_cmd::Command::new(env!("CARGO_BIN_EXE_cashrank"))
-            .args(line.split_whitespace())
+            .args(arguments(line))
             .current_dir(self.0.path())
             .write_stdin(stdin)
             .timeout(Duration::from_secs(300))
@@ -101,7 +115,7 @@ impl Lab {
     /// The same, its standard output a file.
     pub fn run_into(&self, line: &str, stdout: fs::File) -> Done {
         let output = Command::new(env!("CARGO_BIN_EXE_cashrank"))
-            .args(line.split_whitespace())
+            .args(arguments(line))
             .current_dir(self.0.path())
             .stdin(Stdio::null())
             .stdout(stdout)
@@ -121,7 +135,7 @@ impl Lab {
 
     fn start_with(&self, line: &str, stdin: Stdio) -> Running {
         let mut child = Command::new(env!("CARGO_BIN_EXE_cashrank"))
-            .args(line.split_whitespace())
+            .args(arguments(line))
             .current_dir(self.0.path())
             .stdin(stdin)
             .stdout(Stdio::piped())

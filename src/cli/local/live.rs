@@ -97,6 +97,13 @@ impl Args {
                 store.display()
             )));
         };
+        if settings.partitions.split().is_some() {
+            bail!(Error::Usage(format!(
+                "{}: a store with --partitions, to which --live does not write; ingest what is fetched, round by round, \
+                 and list pages without --live",
+                store.display()
+            )));
+        }
         let mut options = Options::of(store)?;
         options.input = self.rules.resolve(Some(&settings.input))?;
         options.limits.memory = self.memory.budget(threads(None))?;
