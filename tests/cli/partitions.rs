@@ -31,6 +31,9 @@ fn commands_show_a_store_with_partitions_as_one() {
     let l1 = moved.lines().find_map(|line| line.strip_prefix("l1\t"));
     assert!(l1.unwrap().parse::<f64>().unwrap() < 1e-8, "{moved}");
     lab.run("verify --deep --store four").exits(0);
+    lab.run("settle --until 1e-8 --store four")
+        .exits(0)
+        .says(&["nothing to do"]);
     // The same command again, and without the option: there is nothing to do.
     lab.run("ingest --store four --partitions 4 crawl").exits(0);
     lab.run("ingest --store four crawl").exits(0);
