@@ -30,9 +30,9 @@ pub(super) const CHUNK: usize = 4096;
 pub(super) const ENTRY: usize = 5;
 /// Bytes of a chunk with its checksum.
 pub(super) const CHUNK_BYTES: usize = CHUNK * ENTRY + 8;
-/// A part of its pages is in memory at a time while a directory is made, or so many chunks.
+/// A part of its pages is in memory at a time while a directory is made, or so many chunks: 8 MiB.
 const PARTS: u64 = 16;
-const LEAST_CHUNKS: u64 = 16;
+const LEAST_CHUNKS: u64 = 256;
 
 /// The error about a directory of another log.
 const OTHER: &str = "it is not of these rows";
