@@ -27,7 +27,7 @@ use super::estimator::Estimator;
 use super::history_view::{Bases, HistoryView, Sweep};
 use super::ledger::{age_at, is_recycled};
 use super::mark::Mark;
-use super::pages::{Ground, Now, Pages};
+use super::pages::{Ground, Now, Page, Pages};
 use super::row::Row;
 use super::runs::rows_of_run;
 use super::scale::{Scale, Value, WithCash};
@@ -59,6 +59,19 @@ pub struct Window {
 }
 
 impl Window {
+    /// None: importance is what was settled.
+    pub(crate) fn settled(config: &Config, scores: &dyn Scores) -> Window {
+        Window {
+            policy: config.window,
+            mark: 0,
+            correction: false,
+            settled: Some(scores.effort()),
+            turnovers: None,
+            estimator: config.estimator(),
+            certificate: scores.certificate(),
+        }
+    }
+
     /// The certified bound on the L1 distance of the importance to PageRank; `None`: no bound.
     pub fn bound_l1(&self) -> Option<f64> {
         let certificate = self.certificate?;
@@ -69,17 +82,75 @@ impl Window {
     }
 }
 
-/// The estimate of one page.
+/// A page's importance, and its share of what all pages distributed.
+pub type PageScores = (f64, f64);
+
+/// What is known of a page beside these.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PageEstimate {
-    /// The importance, by [`Window::estimator`]; all pages sum to 1.
-    pub importance: f64,
-    /// The distributed estimate.
-    pub distributed: f64,
+pub struct PageFacts {
     /// Cash now, in units.
     pub cash: u64,
     /// Its fetches; recyclings are no visits.
     pub fetches: Fetches,
+}
+
+impl PageFacts {
+    fn of(page: &Page<'_>) -> PageFacts {
+        PageFacts {
+            cash: page.cash,
+            fetches: page.fetches(),
+        }
+    }
+}
+
+/// Reads the facts of all pages, whatever their importance is: hands them to `each` in blocks of at most
+/// [`CHUNK_PAGES`](super::CHUNK_PAGES), with each block's first page; it may take the vector and leave another. How many
+/// measures were read.
+pub(crate) fn facts(
+    view: &dyn HistoryView,
+    config: &Config,
+    each: impl FnMut(u64, &mut Vec<PageFacts>) -> Result<()>,
+) -> Result<u64> {
+    let ground = Ground {
+        view,
+        recycle_after: config.recycle_after,
+        totals: *view.totals(),
+        base: None,
+        mark: 0,
+        start: 0,
+    };
+    walk(ground, config, PageFacts::of, each)
+}
+
+/// Hands what `take` makes of each page to `each`, block by block. How many measures were read.
+fn walk<T>(
+    ground: Ground<'_>,
+    config: &Config,
+    take: impl Fn(&Page<'_>) -> T,
+    mut each: impl FnMut(u64, &mut Vec<T>) -> Result<()>,
+) -> Result<u64> {
+    let keeps_measures = config.window.measures(config.estimator()).is_some();
+    // A row of failed fetches only is none: the page never distributed anything.
+    let is_measure = |row: &&Row| {
+        if keeps_measures {
+            row.clock > 0 && !row.folded
+        } else {
+            row.cash > 0 || row.visits > 0 || row.fetches.failed == 0
+        }
+    };
+    let mut measures = 0;
+    let mut pages = Pages::begin(ground)?;
+    let mut taken = Vec::new();
+    while let Some(first) = pages.next_block()? {
+        taken.clear();
+        while let Some(page) = pages.next()? {
+            measures += page.rows.iter().filter(is_measure).count() as u64;
+            taken.push(take(&page));
+        }
+        each(first, &mut taken)?;
+    }
+    pages.end()?;
+    Ok(measures)
 }
 
 /// Computes the estimates of all pages: chooses the window, then hands out pages in number order,
@@ -90,8 +161,6 @@ pub struct Estimation<'p> {
     now: Now,
     window: Window,
     base: Mark,
-    /// If importance is that of what was settled.
-    settled: Option<&'p dyn Scores>,
     /// G where the window begins, if it keeps measures.
     start: u128,
 }
@@ -103,40 +172,9 @@ impl<'p> Estimation<'p> {
             view: self.view,
             recycle_after: self.config.recycle_after,
             totals: self.now.totals,
-            base: self.base,
+            base: Some(self.base),
             mark: self.window.mark,
-            settled: self.settled,
             start: self.start,
-        }
-    }
-
-    /// Takes importance from what was settled.
-    pub(crate) fn settled(
-        view: &'p dyn HistoryView,
-        config: &'p Config,
-        settled: &'p dyn Scores,
-    ) -> Estimation<'p> {
-        let totals = *view.totals();
-        Estimation {
-            view,
-            config,
-            now: Now {
-                totals,
-                clock: totals.clock,
-                virtual_received: totals.virtual_received,
-            },
-            window: Window {
-                policy: config.window,
-                mark: 0,
-                correction: false,
-                settled: Some(settled.effort()),
-                turnovers: None,
-                estimator: config.estimator(),
-                certificate: settled.certificate(),
-            },
-            base: Mark::default(),
-            settled: Some(settled),
-            start: 0,
         }
     }
 
@@ -184,7 +222,6 @@ impl<'p> Estimation<'p> {
             now,
             window,
             base,
-            settled: None,
             start,
         })
     }
@@ -194,49 +231,18 @@ impl<'p> Estimation<'p> {
         &self.window
     }
 
-    /// Hands the pages to `each`, in blocks of at most [`CHUNK_PAGES`](super::CHUNK_PAGES), with each block's first page; it may
-    /// take the vector and leave another. How many measures were read.
+    /// Hands the pages to `each` as [`facts`] does, with (importance, distributed): importance is by
+    /// [`Window::estimator`], and sums to 1 over all pages.
     pub fn blocks(
         &self,
-        mut each: impl FnMut(u64, &mut Vec<PageEstimate>) -> Result<()>,
+        each: impl FnMut(u64, &mut Vec<(PageFacts, PageScores)>) -> Result<()>,
     ) -> Result<u64> {
-        let keeps_measures = self
-            .window
-            .policy
-            .measures(self.config.estimator())
-            .is_some();
-        // A row of failed fetches only is none: the page never distributed anything.
-        let is_measure = |row: &&Row| {
-            if keeps_measures {
-                row.clock > 0 && !row.folded
-            } else {
-                row.cash > 0 || row.visits > 0 || row.fetches.failed == 0
-            }
-        };
-        let mut measures = 0;
-        let mut pages = Pages::begin(self.ground())?;
         let scale = self.scale()?;
-        let mut out = Vec::new();
-        while let Some(first) = pages.next_block()? {
-            out.clear();
-            while let Some(page) = pages.next()? {
-                let (importance, distributed) = scale.estimates(&page);
-                let (importance, distributed) = match self.window.estimator {
-                    Estimator::Received => (importance, distributed),
-                    Estimator::Distributed => (distributed, distributed),
-                };
-                measures += page.rows.iter().filter(is_measure).count() as u64;
-                out.push(PageEstimate {
-                    importance,
-                    distributed,
-                    cash: page.cash,
-                    fetches: page.fetches(),
-                });
-            }
-            each(first, &mut out)?;
-        }
-        pages.end()?;
-        Ok(measures)
+        let take = |page: &Page<'_>| {
+            let scores = self.window.estimator.read(scale.estimates(page));
+            (PageFacts::of(page), scores)
+        };
+        walk(self.ground(), self.config, take, each)
     }
 
     /// The factor from units to shares of 1.
@@ -247,9 +253,6 @@ impl<'p> Estimation<'p> {
         let since_clock = self.now.clock - self.base.totals.clock;
         let virtual_each =
             (self.now.virtual_received - self.base.totals.virtual_received) as f64 / pages;
-        if self.settled.is_some() {
-            return Ok(Scale::Settled);
-        }
         let shape = self.window.policy.shape();
         Ok(match shape.kept(self.config.estimator()) {
             RowContent::Measures(measures) => return self.measured(measures),

@@ -15,6 +15,16 @@ pub enum Estimator {
     Received,
 }
 
+impl Estimator {
+    /// A page's importance and what it distributed, of (received, distributed).
+    pub(crate) fn read(self, (received, distributed): (f64, f64)) -> (f64, f64) {
+        match self {
+            Estimator::Received => (received, distributed),
+            Estimator::Distributed => (distributed, distributed),
+        }
+    }
+}
+
 impl fmt::Display for Estimator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::estimate::{Estimation, Window};
+use super::estimate::{Estimation, PageFacts, PageScores, Window, facts};
 use super::history::{Admission, Admissions, Notes};
 use super::history_view::HistoryView;
 use super::ledger::Totals;
@@ -128,38 +128,50 @@ impl Engine<InMemory> {
         self.merge_runs()?;
         let mut pages = Vec::new();
         let engine = &*self;
-        let estimation = match scores {
-            Some(scores) => Estimation::settled(engine, engine.config(), scores),
+        let mut add = |page: u64, facts: &PageFacts, (importance, _): PageScores| {
+            pages.push(Page {
+                page: PageId(page),
+                url: Cow::Owned(engine.storage().name(page)),
+                importance,
+                rank: 0,
+                visits: facts.fetches.visits,
+                last_fetch: facts.fetches.last,
+                distance: None,
+                change: None,
+                site: None,
+            });
+        };
+        let config = engine.config();
+        let window = match scores {
+            Some(scores) => {
+                let window = Window::settled(config, scores);
+                let mut read = Vec::new();
+                facts(engine, config, |first, facts| {
+                    scores.read(first, facts.len(), &mut read);
+                    for ((page, facts), scores) in (first..).zip(facts).zip(&read) {
+                        add(page, facts, window.estimator.read(*scores));
+                    }
+                    Ok(())
+                })?;
+                window
+            }
             None => {
                 engine.check_times()?;
-                Estimation::begin(engine, engine.config())?
+                let estimation = Estimation::begin(engine, config)?;
+                estimation.blocks(|first, pages| {
+                    for (page, (facts, scores)) in (first..).zip(pages) {
+                        add(page, facts, *scores);
+                    }
+                    Ok(())
+                })?;
+                estimation.window().clone()
             }
         };
-        estimation.blocks(|first, block| {
-            for (at, page) in block.iter().enumerate() {
-                let page_id = first + at as u64;
-                pages.push(Page {
-                    page: PageId(page_id),
-                    url: Cow::Owned(engine.storage().name(page_id)),
-                    importance: page.importance,
-                    rank: 0,
-                    visits: page.fetches.visits,
-                    last_fetch: page.fetches.last,
-                    distance: None,
-                    change: None,
-                    site: None,
-                });
-            }
-            Ok(())
-        })?;
         let importance: Vec<f64> = pages.iter().map(|page| page.importance).collect();
         for (page, rank) in pages.iter_mut().zip(ranks(&importance)) {
             page.rank = rank;
         }
-        Ok(Ranking {
-            window: estimation.window().clone(),
-            pages,
-        })
+        Ok(Ranking { window, pages })
     }
 }
 

@@ -6,7 +6,6 @@ use super::ledger::{Totals, age_at, is_recycled};
 use super::mark::Mark;
 use super::row::Row;
 use super::runs::Source;
-use super::scores::Scores;
 use crate::Result;
 use crate::model::Fetches;
 
@@ -24,12 +23,10 @@ pub(super) struct Ground<'p> {
     pub(super) view: &'p dyn HistoryView,
     pub(super) recycle_after: u8,
     pub(super) totals: Totals,
-    /// The mark that changes are counted from.
-    pub(super) base: Mark,
+    /// The mark that changes are counted from, if anybody asks for them.
+    pub(super) base: Option<Mark>,
     /// Cash distributed before this mark is left out.
     pub(super) mark: u64,
-    /// If importance is that of what was settled.
-    pub(super) settled: Option<&'p dyn Scores>,
     /// G where the window begins, if it keeps measures.
     pub(super) start: u128,
 }
@@ -45,8 +42,6 @@ pub(super) struct Page<'r> {
     pub(super) change: i128,
     /// G at its admission, if the window keeps measures.
     pub(super) admitted: u128,
-    /// (received, distributed), if they were settled.
-    pub(super) settled: Option<(f64, f64)>,
 }
 
 impl Page<'_> {
@@ -66,7 +61,7 @@ impl Page<'_> {
 pub(super) struct Pages<'p> {
     pub(super) ground: Ground<'p>,
     pub(super) rows: Source<'p>,
-    /// Absent if importance was settled.
+    /// Absent if nobody asks for changes.
     pub(super) bases: Option<Bases<'p>>,
     pub(super) sweep: Sweep<'p>,
     /// The chunk: its first page, and cash and base of each.
@@ -74,17 +69,13 @@ pub(super) struct Pages<'p> {
     pub(super) cash: Vec<(u64, bool)>,
     pub(super) base: Vec<Base>,
     pub(super) at: usize,
-    /// Of the chunk, if importance was settled.
-    pub(super) settled: Vec<(f64, f64)>,
 }
 
 impl<'p> Pages<'p> {
     pub(super) fn begin(ground: Ground<'p>) -> Result<Pages<'p>> {
         let view = ground.view;
-        let bases = match ground.settled {
-            None => Some(Bases::new(view, &[&ground.base])?),
-            Some(_) => None,
-        };
+        let bases = ground.base.as_ref();
+        let bases = bases.map(|mark| Bases::new(view, &[mark])).transpose()?;
         Ok(Pages {
             rows: Source::new(view.rows(ground.mark, ground.start)?),
             bases,
@@ -94,7 +85,6 @@ impl<'p> Pages<'p> {
             cash: Vec::new(),
             base: Vec::new(),
             at: 0,
-            settled: Vec::new(),
         })
     }
 
@@ -108,9 +98,6 @@ impl<'p> Pages<'p> {
         if let Some(bases) = &mut self.bases {
             bases.read(first, cells.len())?;
             self.base.extend(bases.since(0));
-        }
-        if let Some(settled) = self.ground.settled {
-            settled.read(first, cells.len(), &mut self.settled);
         }
         self.cash.clear();
         let pages = cells.iter().zip(0..);
@@ -132,7 +119,6 @@ impl<'p> Pages<'p> {
         let of_page = rows.iter().take_while(|row| row.page == number).count();
         let rows = self.rows.take(of_page);
         let base = self.base.get(self.at).copied().unwrap_or_default();
-        let settled = self.settled.get(self.at).copied();
         self.at += 1;
         Ok(Some(Page {
             rows,
@@ -140,7 +126,6 @@ impl<'p> Pages<'p> {
             waiting: if recycled { cash } else { 0 },
             change: base.change(cash, &self.ground.totals),
             admitted: base.admitted,
-            settled,
         }))
     }
 

@@ -56,8 +56,6 @@ pub(super) enum Scale {
     Even {
         each: f64,
     },
-    /// The shares were settled.
-    Settled,
     Window {
         clock: f64,
         virtual_each: f64,
@@ -88,7 +86,6 @@ impl Scale {
         let distributed = page.rows.first().map_or(0, |row| row.cash);
         match self {
             Scale::Even { each } => (*each, *each),
-            Scale::Settled => page.settled.unwrap_or_default(),
             Scale::Window {
                 clock,
                 virtual_each,

@@ -6,11 +6,9 @@ const LEVEL: i32 = 1;
 
 /// Packs values.
 pub(super) fn pack(values: &[u64]) -> std::io::Result<Vec<u8>> {
-    let mut bytes = vec![0; values.len() * 8];
-    for (at, value) in values.iter().enumerate() {
-        for (plane, byte) in value.to_le_bytes().into_iter().enumerate() {
-            bytes[plane * values.len() + at] = byte;
-        }
+    let mut bytes = Vec::with_capacity(values.len() * 8);
+    for plane in 0..8 {
+        bytes.extend(values.iter().map(|value| (value >> (8 * plane)) as u8));
     }
     zstd::bulk::compress(&bytes, LEVEL)
 }

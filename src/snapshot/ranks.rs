@@ -28,10 +28,13 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::pieces::{PiecePosition, Pieces};
 use crate::engine::PageId;
 use crate::store::Disk;
+use crate::threads::in_two;
 use crate::{Error, Result};
 
 /// Bytes that sorting takes for a value: itself, and beside its place once more.
 const SORT_BYTES: u64 = 24;
+/// From so many values on, halves are sorted by two threads.
+const SORT_APART: usize = 1 << 14;
 /// Samples from which a split is chosen.
 const SAMPLES: u64 = 1024;
 /// Bytes that any page's rank fits.
@@ -51,10 +54,22 @@ pub(super) fn order(importance: f64) -> u64 {
 /// Replaces values by their ranks among themselves and `before` lesser ones.
 fn rank(values: &mut [u64], before: u64) {
     let mut sorted: Vec<(u64, u64)> = values.iter().copied().zip(0..).collect();
-    sorted.sort_unstable();
+    let half = sorted.len() / 2;
+    let (left, right) = sorted.split_at_mut(half);
+    in_two(
+        half >= SORT_APART,
+        || left.sort_unstable(),
+        || right.sort_unstable(),
+    );
+    let (mut left, mut right) = (left.iter().peekable(), right.iter().peekable());
+    let merged = std::iter::from_fn(|| match (left.peek(), right.peek()) {
+        (Some(one), Some(other)) if one > other => right.next(),
+        (None, _) => right.next(),
+        _ => left.next(),
+    });
     let mut last = None;
     let mut rank = before + 1;
-    for ((value, at), number) in sorted.into_iter().zip(before + 1..) {
+    for (&(value, at), number) in merged.zip(before + 1..) {
         if last != Some(value) {
             (last, rank) = (Some(value), number);
         }

@@ -152,13 +152,10 @@ impl Settle {
     /// Returns whether there are rows, and the memory to settle over them.
     pub(crate) fn is_possible(&self, view: &View) -> bool {
         let pages = HistoryView::totals(view).pages;
-        let Some(kept) = view.rows_retention().kept() else {
-            return false;
-        };
-        if pages > PAGES_MAX {
+        if view.rows_retention().kept().is_none() || pages > PAGES_MAX {
             return false;
         }
-        let bytes = (self.method.bytes)(view.settled_pages(), kept.links);
+        let bytes = self.bytes(view);
         let fits = self.memory.is_none_or(|memory| bytes <= memory);
         if !fits {
             let too_large = self.watcher.too_large.lock();
@@ -167,20 +164,26 @@ impl Settle {
         fits
     }
 
-    /// Ranks the rows of a commit, to the bound asked for. Where inputs were read several times, to that of the window if
-    /// it is lower: so what was gained by that is not given away.
+    /// Returns whether it is possible, of all rows in one piece if it asks for that.
+    ///
+    /// # Errors
+    /// [`Error::Usage`]: it does, and they are not.
+    pub(super) fn applies(&self, view: &View) -> Result<bool> {
+        if view.has_partitions() {
+            self.check_partitions()?;
+        }
+        Ok(self.is_possible(view))
+    }
+
+    /// Ranks the rows of a commit, to the bound asked for, unless what is made beside it has `failed`. Where inputs were read
+    /// several times, to that of the window if it is lower: so what was gained by that is not given away.
     pub(super) fn run(
         &self,
         disk: &dyn Disk,
         view: &View,
+        failed: &AtomicBool,
         warnings: &mut Vec<BaseWarning>,
     ) -> Result<Outcome> {
-        if view.has_partitions() {
-            self.check_partitions()?;
-        }
-        if !self.is_possible(view) {
-            return Ok(Outcome::NotDone);
-        }
         let settings = view.settings();
         let mut options = self.options(settings);
         if view.progress().is_past_first() {
@@ -189,7 +192,10 @@ impl Settle {
                 .bound_l1();
             options.until = options.until.min(window.unwrap_or(options.until));
         }
-        let mut watching = Watching::new(&self.watcher, self.time);
+        let mut watching = Watching {
+            failed: Some(failed),
+            ..Watching::new(&self.watcher, self.time)
+        };
         if let Some(blocks) = view.blocks()? {
             let settled = PartScores::settle(&blocks, &options, self.threads, &mut watching)?;
             return Ok(match settled {
@@ -248,6 +254,14 @@ impl Settle {
             Some(_) => refused("`expire` leaves out links where all are in one piece"),
             None => Ok(()),
         }
+    }
+
+    /// Bytes that it takes.
+    fn bytes(&self, view: &View) -> u64 {
+        let kept = view.rows_retention().kept();
+        kept.map_or(0, |kept| {
+            (self.method.bytes)(view.settled_pages(), kept.links)
+        })
     }
 
     /// How it is computed in a store of these settings.
@@ -316,6 +330,8 @@ impl Scores for PartScores {
 pub(super) struct Watching<'w> {
     watcher: &'w Watcher,
     end: Option<Instant>,
+    /// Set once the result is of no use.
+    failed: Option<&'w AtomicBool>,
 }
 
 impl<'w> Watching<'w> {
@@ -325,6 +341,7 @@ impl<'w> Watching<'w> {
             watcher,
             // A time beyond what the clock can tell is no limit.
             end: time.and_then(|time| Instant::now().checked_add(time)),
+            failed: None,
         }
     }
 }
@@ -337,7 +354,8 @@ impl Watch for Watching<'_> {
 
     fn is_over(&mut self) -> bool {
         let late = self.end.is_some_and(|end| Instant::now() >= end);
-        late || self.watcher.is_stopped()
+        let failed = self.failed.is_some_and(|it| it.load(Ordering::Relaxed));
+        late || failed || self.watcher.is_stopped()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::mem;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossbeam_channel::bounded;
 use xxhash_rust::xxh3::xxh3_64;
@@ -13,7 +14,10 @@ use super::kept::thin;
 use super::ranks::{Seen, order};
 use super::settling::{Outcome, Settle, SnapshotOptions};
 use super::{COLUMNS, Column, Info, Latest, MAGIC, check_not_newer, column};
-use crate::engine::{CHUNK_PAGES, Estimation, HistoryView, NO_TIME, PageEstimate};
+use crate::engine::{
+    CHUNK_PAGES, Estimation, Estimator, HistoryView, NO_TIME, PageFacts, PageScores, Scores,
+    Window, facts,
+};
 use crate::model::{Time, human};
 use crate::store::base::CommittedBase;
 use crate::store::{Disk, SNAPSHOTS, View};
@@ -106,58 +110,20 @@ pub fn publish_at_rest(
 /// Makes a snapshot, and publishes it.
 fn make(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Option<Made>> {
     check_not_newer(disk, view.dir(), view.counters())?;
-    let config = &view.settings().config;
-    let settle = making.settle.as_ref();
-    let mut warnings = Vec::new();
-    let outcome = match settle {
-        None => Outcome::NotDone,
-        Some(settle) => settle.run(disk, view, &mut warnings)?,
-    };
-    let (estimation, expired) = match &outcome {
-        Outcome::Stopped => return Ok(None),
-        Outcome::NotDone if settle.is_some_and(|settle| settle.or_nothing) => return Ok(None),
-        Outcome::NotDone if view.has_partitions() && view.totals().pages > 0 => {
-            return Err(not_settled(settle));
-        }
-        Outcome::NotDone => (Estimation::begin(view, config)?, None),
-        Outcome::Done(ranked) => (
-            Estimation::settled(view, config, ranked.scores()),
-            ranked.expired,
-        ),
-    };
-    if let Some(below) = settle.and_then(|settle| settle.below) {
-        let bound = estimation.window().bound_l1().unwrap_or(f64::INFINITY);
-        // As Info::bound_l1 has it.
-        if bound + config.damping_bound() >= below {
-            return Ok(None);
-        }
-    }
-    let keeps = settle.map_or(Keep::No, |settle| settle.base.keep);
-    let mut base = None;
-    if keeps == Keep::AtRest {
-        base = keep_base(disk, view, settle, &outcome, &mut warnings)?;
-    }
-    let dir = view.dir().join(SNAPSHOTS);
     let name = format!("{:012}.snapshot", view.counters().records);
-    let path = dir.join(&name);
+    let path = view.dir().join(SNAPSHOTS).join(&name);
     let aside = path.with_extension("tmp");
-    let seen = Seen::new(view.totals().pages, making.rank_bytes);
-    let info = or_remove(disk, &aside, || {
-        let mut writer = Writer::create(disk, &aside, seen)?;
-        let measures = writer.blocks(&estimation)?;
-        writer.ranks(disk, &path.with_extension("ranks"))?;
-        let info = Info::new(
-            view.state(),
-            view.totals(),
-            measures,
-            estimation.window(),
-            expired,
-            view.settings(),
-        )?;
-        writer.finish(&info)?;
-        put_in_place(disk, &aside, &path)?;
-        Ok(info)
-    })?;
+    let written = or_remove(disk, &aside, || write(disk, view, making, &aside, &path))?;
+    let Some(written) = written else {
+        disk.remove(&aside).map_err(Error::io(&aside, "remove"))?;
+        return Ok(None);
+    };
+    let Written {
+        info,
+        outcome,
+        mut base,
+        mut warnings,
+    } = written;
     let latest = Latest {
         snapshot: name,
         names: view.name_lengths(),
@@ -166,7 +132,8 @@ fn make(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Option
     };
     latest.write(disk, view.dir())?;
     thin(disk, view.dir(), making.keep)?;
-    if keeps != Keep::AtRest {
+    let settle = making.settle.as_ref();
+    if settle.is_some_and(|settle| settle.base.keep != Keep::AtRest) {
         // The ranking comes first where a disk has little room.
         base = keep_base(disk, view, settle, &outcome, &mut warnings)?;
     }
@@ -175,6 +142,101 @@ fn make(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Option
         info,
         warnings,
         base,
+    }))
+}
+
+/// A snapshot that has its name, and what it was made of.
+struct Written {
+    info: Info,
+    outcome: Outcome,
+    base: Option<CommittedBase>,
+    warnings: Vec<BaseWarning>,
+}
+
+/// Writes a snapshot aside, and gives it its name. What is known of pages beside their importance is written while that is
+/// settled. `None`: it is not to be.
+fn write(
+    disk: &dyn Disk,
+    view: &View,
+    making: &SnapshotOptions,
+    aside: &Path,
+    path: &Path,
+) -> Result<Option<Written>> {
+    let config = &view.settings().config;
+    let settle = making.settle.as_ref();
+    let create = || {
+        let seen = Seen::new(view.totals().pages, making.rank_bytes);
+        Writer::create(disk, aside, seen)
+    };
+    let mut writer = create()?;
+    let mut warnings = Vec::new();
+    let mut measures = None;
+    let mut outcome = Outcome::NotDone;
+    if let Some(settle) = settle
+        && settle.applies(view)?
+    {
+        let failed = AtomicBool::new(false);
+        let write = || {
+            let written = writer.facts(view, || settle.watcher.is_stopped());
+            failed.store(written.is_err(), Ordering::Relaxed);
+            written
+        };
+        let (written, settled) = in_two(true, write, || {
+            settle.run(disk, view, &failed, &mut warnings)
+        });
+        (measures, outcome) = (written?, settled?);
+        if measures.is_none() {
+            return Ok(None);
+        }
+    }
+    let (window, expired) = match &outcome {
+        Outcome::Stopped => return Ok(None),
+        Outcome::NotDone if settle.is_some_and(|settle| settle.or_nothing) => return Ok(None),
+        Outcome::NotDone if view.has_partitions() && view.totals().pages > 0 => {
+            return Err(not_settled(settle));
+        }
+        Outcome::NotDone => {
+            writer = create()?;
+            let estimation = Estimation::begin(view, config)?;
+            measures = Some(writer.estimates(&estimation)?);
+            (estimation.window().clone(), None)
+        }
+        Outcome::Done(ranked) => {
+            let scores = ranked.scores();
+            (Window::settled(config, scores), ranked.expired)
+        }
+    };
+    if let Some(below) = settle.and_then(|settle| settle.below) {
+        let bound = window.bound_l1().unwrap_or(f64::INFINITY);
+        // As Info::bound_l1 has it.
+        if bound + config.damping_bound() >= below {
+            return Ok(None);
+        }
+    }
+    let mut base = None;
+    if settle.is_some_and(|settle| settle.base.keep == Keep::AtRest) {
+        base = keep_base(disk, view, settle, &outcome, &mut warnings)?;
+    }
+    if let Outcome::Done(ranked) = &outcome {
+        writer.scores(ranked.scores(), window.estimator)?;
+    }
+    writer.ranks(disk, &path.with_extension("ranks"))?;
+    let measures = measures.unwrap_or_default();
+    let info = Info::new(
+        view.state(),
+        view.totals(),
+        measures,
+        &window,
+        expired,
+        view.settings(),
+    )?;
+    writer.finish(&info)?;
+    put_in_place(disk, aside, path)?;
+    Ok(Some(Written {
+        info,
+        outcome,
+        base,
+        warnings,
     }))
 }
 
@@ -232,10 +294,15 @@ pub(crate) fn publish_apart<T>(
     Ok(published)
 }
 
+/// Takes a block, and may leave another vector.
+type Give<'a, T> = dyn FnMut(&mut Vec<T>) -> Result<()> + 'a;
+
 struct Writer {
     file: BlockWriter,
     directory: Vec<[Packed; COLUMNS]>,
     pages: u64,
+    /// Blocks that have their scores.
+    scored: usize,
     /// For the ranks; absent once they are written.
     seen: Option<Seen>,
 }
@@ -246,25 +313,77 @@ impl Writer {
             file: BlockWriter::create(disk, path, *MAGIC)?,
             directory: Vec::new(),
             pages: 0,
+            scored: 0,
             seen: Some(seen),
         })
     }
 
-    /// All columns but the ranks. Where there are many blocks, one is packed and written while the next is
-    /// estimated. How many measures were read.
-    fn blocks(&mut self, estimation: &Estimation<'_>) -> Result<u64> {
-        let (give, take) = bounded::<Vec<PageEstimate>>(0);
+    /// The columns of what is known of pages beside their scores. How many measures were read; `None`: it was stopped.
+    fn facts(&mut self, view: &View, stopped: impl Fn() -> bool) -> Result<Option<u64>> {
+        let mut is_stopped = false;
+        let read = |give: &mut Give<'_, PageFacts>| {
+            facts(view, &view.settings().config, |_, pages| {
+                is_stopped = stopped();
+                if is_stopped {
+                    return Err(Error::internal("it was stopped"));
+                }
+                give(pages)
+            })
+        };
+        let measures = self.blocks(read, |writer, pages| writer.facts_of(pages.iter()));
+        if is_stopped {
+            return Ok(None);
+        }
+        measures.map(Some)
+    }
+
+    /// The columns of importance and of what was distributed.
+    fn scores(&mut self, scores: &dyn Scores, estimator: Estimator) -> Result<()> {
+        let pages = self.pages;
+        let read = |give: &mut Give<'_, PageScores>| {
+            let mut block = Vec::new();
+            for first in (0..pages).step_by(CHUNK_PAGES as usize) {
+                let len = CHUNK_PAGES.min(pages - first) as usize;
+                scores.read(first, len, &mut block);
+                for scores in &mut block {
+                    *scores = estimator.read(*scores);
+                }
+                give(&mut block)?;
+            }
+            Ok(())
+        };
+        self.blocks(read, |writer, pages| writer.scores_of(pages.iter()))
+    }
+
+    /// All columns but the ranks. How many measures were read.
+    fn estimates(&mut self, estimation: &Estimation<'_>) -> Result<u64> {
+        let read = |give: &mut Give<'_, (PageFacts, PageScores)>| {
+            estimation.blocks(|_, pages| give(pages))
+        };
+        self.blocks(read, |writer, pages| {
+            writer.facts_of(pages.iter().map(|(facts, _)| facts))?;
+            writer.scores_of(pages.iter().map(|(_, scores)| scores))
+        })
+    }
+
+    /// One block is packed and written while the next is read.
+    fn blocks<T: Send, R>(
+        &mut self,
+        read: impl FnOnce(&mut Give<'_, T>) -> Result<R>,
+        write: impl Fn(&mut Writer, &[T]) -> Result<()> + Send,
+    ) -> Result<R> {
+        let (give, take) = bounded::<Vec<T>>(0);
         let (give_back, spent) = bounded(1);
         let write = move || {
             for pages in take {
-                self.block(&pages)?;
+                write(self, &pages)?;
                 let _ = give_back.try_send(pages);
             }
             Ok(())
         };
         std::thread::scope(|scope| {
             let writing = spawn_in(scope, "columns", write)?;
-            let measures = estimation.blocks(|_, pages| {
+            let done = read(&mut |pages| {
                 let next = spent.try_recv().unwrap_or_default();
                 // Nobody takes it: writing failed, and says why below.
                 give.send(mem::replace(pages, next))
@@ -273,57 +392,49 @@ impl Writer {
             drop(give);
             let written = writing.join();
             written.unwrap_or_else(|panic| resume_unwind(panic))?;
-            measures
+            done
         })
     }
 
-    /// All columns of a block but the ranks.
-    fn block(&mut self, pages: &[PageEstimate]) -> Result<()> {
-        let pack = |value: &dyn Fn(&PageEstimate) -> u64| {
-            let values: Vec<u64> = pages.iter().map(value).collect();
-            column::pack(&values)
-        };
+    /// The next block's facts.
+    fn facts_of<'a>(&mut self, pages: impl Iterator<Item = &'a PageFacts> + Clone) -> Result<()> {
         let time = |time: Option<Time>| time.unwrap_or(NO_TIME) as u64;
-        let scores = || {
-            [
-                pack(&|page| page.importance.to_bits()),
-                pack(&|page| page.distributed.to_bits()),
-            ]
-        };
-        // The scores take about as long as the rest. Threads are for blocks that are worth it.
-        let ([importance, distributed], [visits, last_fetch, cash]) =
-            in_two(pages.len() as u64 == CHUNK_PAGES, scores, || {
-                [
-                    pack(&|page| page.fetches.visits),
-                    pack(&|page| time(page.fetches.last)),
-                    pack(&|page| page.cash),
-                ]
-            });
-        let fetches = [
-            pack(&|page| page.fetches.failed),
-            pack(&|page| time(page.fetches.last_failed)),
-            pack(&|page| page.fetches.compared),
-            pack(&|page| page.fetches.changed),
-            pack(&|page| page.fetches.watched_s),
-        ];
         let mut entry = [Packed::default(); COLUMNS];
-        let from = Column::Failed as usize;
-        for (entry, packed) in entry[from..].iter_mut().zip(fetches) {
-            *entry = self.file.column(packed)?;
-        }
-        for (which, packed) in [
-            (Column::Importance, importance),
-            (Column::Distributed, distributed),
-            (Column::Visits, visits),
-            (Column::LastFetch, last_fetch),
-            (Column::Cash, cash),
-        ] {
-            entry[which as usize] = self.file.column(packed)?;
-        }
+        let mut put = |column: Column, value: &dyn Fn(&PageFacts) -> u64| {
+            let values: Vec<u64> = pages.clone().map(value).collect();
+            entry[column as usize] = self.file.column(column::pack(&values))?;
+            Ok::<_, Error>(())
+        };
+        put(Column::Failed, &|page| page.fetches.failed)?;
+        put(Column::LastFailed, &|page| time(page.fetches.last_failed))?;
+        put(Column::Compared, &|page| page.fetches.compared)?;
+        put(Column::Changed, &|page| page.fetches.changed)?;
+        put(Column::Watched, &|page| page.fetches.watched_s)?;
+        put(Column::Visits, &|page| page.fetches.visits)?;
+        put(Column::LastFetch, &|page| time(page.fetches.last))?;
+        put(Column::Cash, &|page| page.cash)?;
         self.directory.push(entry);
-        self.pages += pages.len() as u64;
+        self.pages += pages.count() as u64;
+        Ok(())
+    }
+
+    /// The scores of the next block that has none.
+    fn scores_of<'a>(&mut self, pages: impl Iterator<Item = &'a PageScores> + Clone) -> Result<()> {
+        let importance: Vec<u64> = pages.clone().map(|page| page.0.to_bits()).collect();
+        let distributed: Vec<u64> = pages.clone().map(|page| page.1.to_bits()).collect();
+        // Threads are for blocks that are worth it.
+        let parallel = importance.len() as u64 == CHUNK_PAGES;
+        let (importance, distributed) = in_two(
+            parallel,
+            || column::pack(&importance),
+            || column::pack(&distributed),
+        );
+        let entry = &mut self.directory[self.scored];
+        entry[Column::Importance as usize] = self.file.column(importance)?;
+        entry[Column::Distributed as usize] = self.file.column(distributed)?;
+        self.scored += 1;
         if let Some(seen) = &mut self.seen {
-            let values: Vec<u64> = pages.iter().map(|page| order(page.importance)).collect();
+            let values: Vec<u64> = pages.map(|page| order(page.0)).collect();
             seen.add(&values);
         }
         Ok(())
