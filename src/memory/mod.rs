@@ -42,6 +42,9 @@ const RANKING: u64 = 32;
 const RANKING_MOST: u64 = 512 * MIB;
 /// Bytes that settling importance takes for each page.
 pub(crate) const SETTLING: u64 = 18;
+/// Bytes beside that, of those that are left, that rows may take which stay in memory from one sweep to the next: 32 million
+/// links.
+pub(crate) const UNPACKED_ROWS: u64 = 128 * MIB;
 /// Bytes that the order of partitions' pages takes for each page in all, and for each that a partition knows.
 const ADDRESSES: (u64, u64) = (8, 16);
 /// What waits to be written of a partition.

@@ -9,6 +9,7 @@ use super::base::{self, BasePlan, BaseWarning};
 use super::expiry::{Expired, Expiry};
 use crate::disk::Disk;
 use crate::engine::{Certificate, Effort, Estimation, HistoryView, Scores};
+use crate::memory::UNPACKED_ROWS;
 use crate::model::Time;
 use crate::rank::settle::{Part, Progress, Settled, Watch, settle_parts};
 use crate::rank::{Goal, METHODS, Method, Options, Teleport};
@@ -197,6 +198,9 @@ impl Settle {
             ..Watching::new(&self.watcher, self.time)
         };
         if let Some(blocks) = view.blocks()? {
+            for (rows, _) in &blocks.blocks {
+                rows.stay_in(self.room(view) / blocks.blocks.len() as u64);
+            }
             let settled = PartScores::settle(&blocks, &options, self.threads, &mut watching)?;
             return Ok(match settled {
                 _ if self.watcher.is_stopped() => Outcome::Stopped,
@@ -210,6 +214,7 @@ impl Settle {
         let mut compute =
             |rows: &dyn Rows| (self.method).compute(rows, &options, &self.teleport, &mut watching);
         let rows = view.rows()?;
+        rows.stay_in(self.room(view));
         let expiry = (self.expire).and_then(|after| Expiry::of(view, after).transpose());
         let mut expired = None;
         let scores = match expiry.transpose()? {
@@ -262,6 +267,14 @@ impl Settle {
         kept.map_or(0, |kept| {
             (self.method.bytes)(view.settled_pages(), kept.links)
         })
+    }
+
+    /// Bytes for rows that stay in memory from one sweep to the next.
+    fn room(&self, view: &View) -> u64 {
+        let left = self
+            .memory
+            .map(|memory| memory.saturating_sub(self.bytes(view)));
+        left.map_or(UNPACKED_ROWS, |left| left.min(UNPACKED_ROWS))
     }
 
     /// How it is computed in a store of these settings.

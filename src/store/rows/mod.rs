@@ -20,6 +20,7 @@ mod directory;
 pub(crate) mod places;
 mod read;
 mod since;
+mod unpacked;
 mod write;
 
 use std::path::{Path, PathBuf};

@@ -9,6 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::block::{FIXED, Head, Rows as Block, heads_end, unpack, unpack_heads};
 use super::places::Places;
+use super::unpacked::Unpacked;
 use super::{CommittedRows, Retention, none, path_of};
 use crate::disk::Disk;
 use crate::disk::log::BlockLog;
@@ -27,6 +28,8 @@ pub(crate) struct RowFile {
     pub(super) kept: CommittedRows,
     /// Its directory, if there is one. Where it is damaged, rows are found without it.
     places: Arc<Result<Option<Places>>>,
+    /// Blocks that stay in memory.
+    unpacked: Arc<Unpacked>,
 }
 
 impl RowFile {
@@ -41,6 +44,7 @@ impl RowFile {
         }
         Ok(RowFile {
             places: Arc::new(Places::open(disk, &path, kept.number)),
+            unpacked: Arc::default(),
             path,
             log,
             kept,
@@ -144,13 +148,9 @@ impl RowFile {
         let Some(row) = self.last_row(page)? else {
             return Ok(false);
         };
-        let block = self.log.find(row)?;
-        let mut rows = Block::default();
-        if unpack(&block.payload, block.pages as usize, pages, &mut rows).is_none() {
-            return Err(self.holds_nonsense(block.first));
-        }
+        let (first, rows) = self.block_of(row, pages)?;
         let stopped = rows.each(|at, head, targets, weights| {
-            if block.first + at as u64 == row && head.page == page {
+            if first + at as u64 == row && head.page == page {
                 read(row_of(*head, targets, weights));
                 return Err(());
             }
@@ -162,6 +162,16 @@ impl RowFile {
         let places = super::places::path_of(&self.path);
         let what = format!("row {row} is not of page {page}, as it says");
         Err(Error::damaged(places, what))
+    }
+
+    /// The block that holds a row, and its first row.
+    fn block_of(&self, row: u64, pages: u64) -> Result<(u64, Block)> {
+        let block = self.log.find(row)?;
+        let mut rows = Block::default();
+        match unpack(&block.payload, block.pages as usize, pages, &mut rows) {
+            Some(()) => Ok((block.first, rows)),
+            None => Err(self.holds_nonsense(block.first)),
+        }
     }
 
     /// Tells the rows up to the one before `row` from all others: the checksum of the block that ends there, or holds the
@@ -206,19 +216,21 @@ impl RowFile {
     ) -> Result<(), Stop> {
         let mut from = 0;
         while let Some(row) = marked.next(from).filter(|&row| row < self.kept.rows) {
-            let block = self.log.find(row)?;
-            let mut rows = Block::default();
-            if unpack(&block.payload, block.pages as usize, pages, &mut rows).is_none() {
-                return Err(self.holds_nonsense(block.first).into());
-            }
+            let (first, rows) = match self.unpacked.find(row) {
+                Some(found) => found,
+                None => {
+                    let (first, rows) = self.block_of(row, pages)?;
+                    (first, Arc::new(rows))
+                }
+            };
             rows.each(|at, head, targets, weights| {
-                if marked.get(block.first + at as u64) {
+                if marked.get(first + at as u64) {
                     visit(row_of(*head, targets, weights))
                 } else {
                     Ok(())
                 }
             })?;
-            from = block.pages().end;
+            from = first + rows.heads.len() as u64;
         }
         Ok(())
     }
@@ -364,6 +376,11 @@ impl KeptRows {
         })
     }
 
+    /// The rows that were read stay in memory as far as these bytes go: the next sweep does not read them again.
+    pub(crate) fn stay_in(&self, bytes: u64) {
+        self.file.unpacked.set_room(bytes);
+    }
+
     /// The rows that a sweep visits.
     pub fn rows(&self) -> u64 {
         self.rows
@@ -404,6 +421,14 @@ impl KeptRows {
         from: u64,
         visit: &mut dyn FnMut(u64, &Block) -> Result<(), E>,
     ) -> Result<(), E> {
+        let mut end = 0;
+        for (first, rows) in self.file.unpacked.blocks() {
+            end = first + rows.heads.len() as u64;
+            if end > from {
+                visit(first, &rows)?;
+            }
+        }
+        let from = from.max(end);
         if from >= self.file.kept.rows {
             return Ok(());
         }
@@ -412,12 +437,13 @@ impl KeptRows {
         std::thread::scope(move |scope| {
             let read = move || self.file.read(from, self.pages, &full, &free);
             spawn_in(scope, "rows", read)?;
-            let mut end = 0;
             for block in blocks {
                 let (first, rows): (u64, Block) = block?;
                 visit(first, &rows)?;
                 end = first + rows.heads.len() as u64;
-                let _ = back.try_send(rows);
+                if let Some(rows) = self.file.unpacked.keep(first, rows) {
+                    let _ = back.try_send(rows);
+                }
             }
             if end == self.file.kept.rows {
                 Ok(())
