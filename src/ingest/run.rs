@@ -263,7 +263,9 @@ impl Run<'_> {
         self.make_owed_base(false)?;
         // The ranking of what is not verified is not published either; a stream that was cut in a record has not ended.
         let is_end = self.cursor.progress.unverified.is_none() && self.feed.torn == 0;
-        self.session.owe_base(is_end && self.may_have_base());
+        let is_new = self.cadence.is_after_base(self.session.counters());
+        self.session
+            .owe_base(is_end && is_new && self.may_have_base());
         self.checkpoint()?;
         self.rest()?;
         self.final_snapshot(Keep::InStore)

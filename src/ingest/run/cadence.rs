@@ -97,6 +97,8 @@ pub(super) struct Cadence<'a> {
     beside: Option<CommittedBase>,
     /// Counters at the last snapshot.
     published_at: Option<Counters>,
+    /// The same where the last base was made.
+    based_at: Option<Counters>,
     /// Records when a checkpoint or snapshot was last due by their number.
     due_at: u64,
 }
@@ -114,6 +116,7 @@ impl<'a> Cadence<'a> {
             published: None,
             beside: None,
             published_at,
+            based_at: None,
             due_at: records,
         }
     }
@@ -145,6 +148,11 @@ impl<'a> Cadence<'a> {
     /// Returns whether the last checkpoint was made at this place.
     pub fn is_durable(&self, reached: RunPosition) -> bool {
         self.checkpointed_at == Some(reached)
+    }
+
+    /// Returns whether something was read since the store's base was made.
+    pub fn is_after_base(&self, counters: &Counters) -> bool {
+        self.based_at.as_ref() != Some(counters)
     }
 
     /// Returns whether something was read since the last snapshot.
@@ -267,6 +275,7 @@ impl<'a> Cadence<'a> {
         self.published = Some((path, info));
         // What there was no room for is made later.
         if publishing.makes_base() && !warnings.iter().any(BaseWarning::is_of_room) {
+            self.based_at = self.published_at.clone();
             return Ok(Some(OwedBase::Made(base)));
         }
         if !publishing.makes_base() {
