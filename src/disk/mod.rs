@@ -12,6 +12,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) use aside::recreate;
 pub use aside::unfinished;
@@ -76,13 +77,13 @@ impl Disk for RealDisk {
             .create(create)
             .truncate(false)
             .open(path)?;
-        Ok(Box::new(RealFile(file)))
+        Ok(Box::new(RealFile::from(file)))
     }
 
     fn create_new(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create_new(true).open(path)?;
-        Ok(Box::new(RealFile(file)))
+        Ok(Box::new(RealFile::from(file)))
     }
 
     fn read(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
@@ -90,7 +91,7 @@ impl Disk for RealDisk {
         if std::fs::metadata(path)?.file_type().is_fifo() {
             return Err(io::Error::other("it is a pipe, not a file"));
         }
-        Ok(Box::new(RealFile(File::open(path)?)))
+        Ok(Box::new(RealFile::from(File::open(path)?)))
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
@@ -134,34 +135,58 @@ impl Disk for RealDisk {
 }
 
 #[derive(Debug)]
-struct RealFile(File);
+struct RealFile {
+    file: File,
+    locked: AtomicBool,
+}
+
+impl From<File> for RealFile {
+    fn from(file: File) -> RealFile {
+        RealFile {
+            file,
+            locked: AtomicBool::new(false),
+        }
+    }
+}
+
+/// A process that is being started has all files of the one that starts it, for a moment: to close them gives up no lock.
+impl Drop for RealFile {
+    fn drop(&mut self) {
+        if *self.locked.get_mut() {
+            let _ = self.file.unlock();
+        }
+    }
+}
 
 impl DiskFile for RealFile {
     #[cfg(unix)]
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        std::os::unix::fs::FileExt::read_exact_at(&self.0, buf, offset)
+        std::os::unix::fs::FileExt::read_exact_at(&self.file, buf, offset)
     }
 
     #[cfg(unix)]
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
-        std::os::unix::fs::FileExt::write_all_at(&self.0, data, offset)
+        std::os::unix::fs::FileExt::write_all_at(&self.file, data, offset)
     }
 
     fn size(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.0.set_len(len)
+        self.file.set_len(len)
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data()
     }
 
     fn try_lock(&self) -> io::Result<bool> {
-        match self.0.try_lock() {
-            Ok(()) => Ok(true),
+        match self.file.try_lock() {
+            Ok(()) => {
+                self.locked.store(true, Ordering::Relaxed);
+                Ok(true)
+            }
             Err(std::fs::TryLockError::WouldBlock) => Ok(false),
             Err(std::fs::TryLockError::Error(error)) => Err(error),
         }
@@ -195,4 +220,23 @@ pub(crate) fn read_whole(disk: &dyn Disk, path: &Path) -> io::Result<Vec<u8>> {
     let mut data = vec![0; len as usize];
     file.read_at(&mut data, 0)?;
     Ok(data)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As a process that is just being started has it.
+    #[test]
+    fn a_lock_is_given_up_whoever_else_has_the_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let holder = RealFile::from(File::open(file.path()).unwrap());
+        let other = RealDisk.read(file.path()).unwrap();
+        assert!(holder.try_lock().unwrap());
+        let copy = holder.file.try_clone().unwrap();
+        assert!(!other.try_lock().unwrap());
+        drop(holder);
+        assert!(other.try_lock().unwrap());
+        drop(copy);
+    }
 }
