@@ -98,6 +98,38 @@ fn a_table_of_records_is_what_its_rows_are_as_lines() {
     );
 }
 
+/// The text of a row is made piece by piece, also inside a list.
+#[test]
+fn lists_longer_than_a_piece_of_text_are_whole() {
+    let lab = Lab::new();
+    let record = |page: usize, links: usize| {
+        let links: Vec<String> = (0..links)
+            .map(|to| format!("\"http://h{page}.example/a-page-with-a-name/{to}\""))
+            .collect();
+        format!(
+            "{{\"url\":\"http://h{page}.example/\",\"fetched_at\":{},\"links\":[{}],\"status\":200}}\n",
+            1_700_000_000 + page,
+            links.join(",")
+        )
+    };
+    let lines = [
+        record(1, 5_000),
+        record(2, 0),
+        record(3, 1_900),
+        record(4, 1),
+    ];
+    lab.file("lines", lines.concat());
+    lab.run("ingest lines --store s").exits(0);
+    let expected = lab.export("s");
+    assert_eq!(lab.stat("s")["rows"]["links"], 6_901);
+    for (at, layout) in layouts().into_iter().enumerate() {
+        let (name, store) = (format!("{at}.parquet"), format!("s{at}"));
+        write(&lab.path(&name), &columns(&lines), layout);
+        lab.run(&format!("ingest {name} --store {store}")).exits(0);
+        assert!(lab.export(&store) == expected, "{at}");
+    }
+}
+
 /// Stopped after some records, and killed at checkpoints, it goes on inside the table.
 #[test]
 fn an_ingest_goes_on_inside_a_table() {

@@ -74,6 +74,8 @@ struct Column {
     /// Where the next row begins in the levels and in the values.
     level: usize,
     cell: usize,
+    /// The values of the row that was given last.
+    row: Range<usize>,
 }
 
 /// A file, of which some columns are read.
@@ -151,6 +153,7 @@ impl Table {
             cells: Vec::new(),
             level: 0,
             cell: 0,
+            row: 0..0,
         });
         true
     }
@@ -240,8 +243,14 @@ impl Table {
     /// The values of a column in its next row: none or one, or any number of a list.
     pub fn next(&mut self, column: usize) -> &[Cell] {
         let column = &mut self.columns[column];
-        let cells = column.next();
-        &column.cells[cells]
+        column.row = column.next();
+        &column.cells[column.row.clone()]
+    }
+
+    /// Those that [`Table::next`] gave last.
+    pub fn row(&self, column: usize) -> &[Cell] {
+        let column = &self.columns[column];
+        column.cells.get(column.row.clone()).unwrap_or_default()
     }
 }
 

@@ -23,14 +23,15 @@ const PAIRS: [[&str; 2]; 6] = [
 pub(super) struct Edges {
     table: Table,
     layout: Layout,
-    /// Rows read that were not written: where they begin, and those written before them.
-    filled: usize,
+    /// Rows that the table has read, and whose names were not taken.
+    left: usize,
+    /// Rows that were written, of those whose names were taken.
     done: usize,
     /// The page whose links are being written.
     open: Option<Vec<u8>>,
     /// The first rows could not be read.
     failed: Option<Fault>,
-    /// The names in the rows read first.
+    /// The names of some rows: not of more than it takes for a piece, since rows may share long ones.
     names: Vec<[Vec<u8>; 2]>,
 }
 
@@ -86,7 +87,7 @@ impl Edges {
         let mut edges = Edges {
             table,
             layout: Layout::Adjacency,
-            filled: 0,
+            left: 0,
             done: 0,
             open: None,
             failed: None,
@@ -112,12 +113,17 @@ impl Edges {
     }
 
     fn fill(&mut self) -> Result<(), Fault> {
-        self.filled = self.table.fill(ROWS)?;
+        if self.left == 0 {
+            self.left = self.table.fill(ROWS)?;
+        }
         self.done = 0;
         self.names.clear();
-        for _ in 0..self.filled {
-            self.names
-                .push([0, 1].map(|column| name(self.table.next(column))));
+        let mut bytes = 0;
+        while self.left > 0 && bytes < PIECE {
+            let names = [0, 1].map(|column| name(self.table.next(column)));
+            bytes += names[0].len() + names[1].len();
+            self.names.push(names);
+            self.left -= 1;
         }
         Ok(())
     }
@@ -151,9 +157,9 @@ impl Rows for Edges {
             return Err(fault);
         }
         while out.len() < PIECE {
-            if self.done == self.filled {
+            if self.done == self.names.len() {
                 self.fill()?;
-                if self.filled == 0 {
+                if self.names.is_empty() {
                     self.close(out);
                     return Ok(false);
                 }

@@ -16,6 +16,11 @@ pub(super) struct Records {
     table: Table,
     /// Of each column that is read: its name as JSON with a colon, and whether it is a list.
     columns: Vec<(Vec<u8>, bool)>,
+    /// Rows that the table has read, and that were not begun.
+    left: usize,
+    /// The list that is being written, in the row that is: its column, and values that were written. Values of a row may
+    /// share long texts, so that not even a row is written at once.
+    open: Option<(usize, usize)>,
 }
 
 impl Records {
@@ -60,47 +65,72 @@ impl Records {
                 columns_of(found)
             )));
         }
-        Ok(Records { table, columns })
+        Ok(Records {
+            table,
+            columns,
+            left: 0,
+            open: None,
+        })
     }
 }
 
 impl Rows for Records {
     fn more(&mut self, out: &mut Vec<u8>) -> Result<bool, Fault> {
         while out.len() < PIECE {
-            let rows = self.table.fill(ROWS)?;
-            if rows == 0 {
+            if let Some((column, written)) = self.open {
+                self.go_on(column, written, out);
+                continue;
+            }
+            if self.left == 0 {
+                self.left = self.table.fill(ROWS)?;
+            }
+            if self.left == 0 {
                 return Ok(false);
             }
-            for _ in 0..rows {
-                out.push(b'{');
-                for (at, (name, is_list)) in self.columns.iter().enumerate() {
-                    if at > 0 {
-                        out.push(b',');
-                    }
-                    out.extend_from_slice(name);
-                    let cells = self.table.next(at);
-                    if *is_list {
-                        put_list(cells, out);
-                    } else {
-                        put(cells.first(), out);
-                    }
-                }
-                out.extend_from_slice(b"}\n");
-            }
+            self.left -= 1;
+            out.push(b'{');
+            self.begin(0, out);
         }
         Ok(true)
     }
 }
 
-fn put_list(cells: &[Cell], out: &mut Vec<u8>) {
-    out.push(b'[');
-    for (at, cell) in cells.iter().enumerate() {
-        if at > 0 {
-            out.push(b',');
+impl Records {
+    /// Writes the columns of a row from this one on, up to a list that takes more than a piece.
+    fn begin(&mut self, from: usize, out: &mut Vec<u8>) {
+        for at in from..self.columns.len() {
+            let (name, is_list) = &self.columns[at];
+            if at > 0 {
+                out.push(b',');
+            }
+            out.extend_from_slice(name);
+            let cells = self.table.next(at);
+            if *is_list {
+                out.push(b'[');
+                return self.go_on(at, 0, out);
+            }
+            put(cells.first(), out);
         }
-        put(Some(cell), out);
+        out.extend_from_slice(b"}\n");
     }
-    out.push(b']');
+
+    /// Writes values of a list, after so many of it, and what comes behind it.
+    fn go_on(&mut self, column: usize, written: usize, out: &mut Vec<u8>) {
+        let cells = self.table.row(column);
+        for (at, cell) in cells.iter().enumerate().skip(written) {
+            if out.len() >= PIECE {
+                self.open = Some((column, at));
+                return;
+            }
+            if at > 0 {
+                out.push(b',');
+            }
+            put(Some(cell), out);
+        }
+        out.push(b']');
+        self.open = None;
+        self.begin(column + 1, out);
+    }
 }
 
 fn put(cell: Option<&Cell>, out: &mut Vec<u8>) {
