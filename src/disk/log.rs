@@ -50,6 +50,9 @@ impl Block {
     }
 }
 
+/// The block that was read last: its first page, and what it holds.
+pub(crate) type Held<T> = Option<(u64, Vec<T>)>;
+
 /// A block's head, as it was read.
 struct Head {
     first: u64,
@@ -331,6 +334,28 @@ impl BlockLog {
         } else {
             Err(self.leads_nowhere(page))
         }
+    }
+
+    /// What the log holds of `page`, in a block that `unpack` reads unless `held` has it. `None`: the block holds fewer than it
+    /// says.
+    pub fn value_of<'h, T>(
+        &self,
+        page: u64,
+        held: &'h mut Held<T>,
+        unpack: impl FnOnce(&Block) -> Result<Vec<T>>,
+    ) -> Result<Option<&'h T>> {
+        let has = |(first, values): &&(u64, Vec<T>)| {
+            (*first..*first + values.len() as u64).contains(&page)
+        };
+        if held.as_ref().filter(has).is_none() {
+            let block = self.find(page)?;
+            *held = Some((block.first, unpack(&block)?));
+        }
+        let (first, values) = match held {
+            Some((first, values)) => (*first, &values[..]),
+            None => return Ok(None),
+        };
+        Ok(values.get((page - first) as usize))
     }
 
     /// The last block, which must end where the log does. `None`: the log is empty.

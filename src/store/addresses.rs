@@ -17,7 +17,7 @@ use super::identity::{Identity, PARTITIONS_MAX, Partitions};
 use super::manifest::Manifest;
 use crate::codec::varint;
 use crate::disk::Disk;
-use crate::disk::log::{Block, BlockLog, LogLengths};
+use crate::disk::log::{Block, BlockLog, Held, LogLengths};
 use crate::rows::Ghost;
 use crate::{Error, Result};
 
@@ -243,17 +243,8 @@ impl Addresses {
     }
 
     /// Entry number `at`; `held` has the last block that was read.
-    pub fn get(&self, at: u64, held: &mut Option<(u64, Vec<Ghost>)>) -> Result<Ghost> {
-        let has = |(first, entries): &&(u64, Vec<Ghost>)| {
-            (*first..*first + entries.len() as u64).contains(&at)
-        };
-        if held.as_ref().filter(has).is_none() {
-            let block = self.log.find(at)?;
-            *held = Some((block.first, self.unpack(&block)?));
-        }
-        let found = held
-            .as_ref()
-            .and_then(|(first, entries)| entries.get((at - first) as usize));
+    pub fn get(&self, at: u64, held: &mut Held<Ghost>) -> Result<Ghost> {
+        let found = self.log.value_of(at, held, |block| self.unpack(block))?;
         found
             .copied()
             .ok_or_else(|| self.damaged(format!("no entry {at}")))

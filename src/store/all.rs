@@ -15,6 +15,7 @@ use super::partition_dir;
 use super::rows::{CommittedRows, KeptRows, Retention, RowsOf};
 use crate::batch::HashKey;
 use crate::disk::Disk;
+use crate::disk::log::Held;
 use crate::engine::Fingerprint;
 use crate::rows::{Bits, Ghost, Row, RowVisitor, Rows, Stop};
 use crate::{Error, Result};
@@ -60,9 +61,6 @@ fn sum(mut all: CommittedRows, kept: &CommittedRows) -> CommittedRows {
     all
 }
 
-/// Names that were read last: the first page of a block, and its names.
-type Held = Option<(u64, Vec<String>)>;
-
 /// The names of all pages.
 pub(crate) enum Names {
     One(NameReader),
@@ -75,8 +73,8 @@ pub(crate) enum Names {
 /// What [`Names::name`] read last, by partition.
 #[derive(Default)]
 pub(crate) struct HeldNames {
-    addresses: Option<(u64, Vec<Ghost>)>,
-    names: Vec<Held>,
+    addresses: Held<Ghost>,
+    names: Vec<Held<String>>,
 }
 
 impl Names {

@@ -11,7 +11,7 @@ use crate::batch::HashKey;
 use crate::codec::prefix;
 use crate::codec::varint;
 use crate::disk::Disk;
-use crate::disk::log::{Block, BlockLog, LogLengths};
+use crate::disk::log::{Block, BlockLog, Held, LogLengths};
 use crate::engine::Fingerprint;
 use crate::{Error, Result};
 
@@ -179,17 +179,8 @@ impl NameReader {
 
     /// The name of one page. `held` is the last block read (its first page and its names), and is
     /// used again if it has the page.
-    pub fn name(&self, page: u64, held: &mut Option<(u64, Vec<String>)>) -> Result<String> {
-        let has = |(first, names): &&(u64, Vec<String>)| {
-            (*first..*first + names.len() as u64).contains(&page)
-        };
-        if held.as_ref().filter(has).is_none() {
-            let block = self.urls.find(page)?;
-            *held = Some((block.first, self.unpack(&block)?));
-        }
-        let found = held
-            .as_ref()
-            .and_then(|(first, names)| names.get((page - first) as usize));
+    pub fn name(&self, page: u64, held: &mut Held<String>) -> Result<String> {
+        let found = self.urls.value_of(page, held, |block| self.unpack(block))?;
         found
             .cloned()
             .ok_or_else(|| Error::damaged(&self.path, format!("no name for page {page}")))
