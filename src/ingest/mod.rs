@@ -134,17 +134,6 @@ pub enum OldFault {
 }
 
 impl Job {
-    /// Opens an input.
-    fn open(&self, input: &InputName) -> Result<Source> {
-        let options = SourceOptions {
-            fields: self.settings.input.fields.clone(),
-            ..self.source.clone()
-        };
-        Source::open(input, &self.limits, &options)
-    }
-}
-
-impl Job {
     /// Reads `inputs` once into `store`, with the usual settings and limits: one decoding thread,
     /// a checkpoint every 30 seconds, a snapshot at the end.
     pub fn new(store: impl Into<PathBuf>, inputs: Vec<InputName>) -> Job {
@@ -182,6 +171,15 @@ impl Job {
 }
 
 impl Job {
+    /// Opens an input.
+    fn open(&self, input: &InputName) -> Result<Source> {
+        let options = SourceOptions {
+            fields: self.settings.input.fields.clone(),
+            ..self.source.clone()
+        };
+        Source::open(input, &self.limits, &options)
+    }
+
     /// As [`Job::new`], with the settings of the store, if there is one, and links kept as far as its disk has room
     /// ([`KeepRows::usual`]).
     ///
