@@ -197,38 +197,34 @@ impl Settle {
             failed: Some(failed),
             ..Watching::new(&self.watcher, self.time)
         };
-        if let Some(blocks) = view.blocks()? {
+        let room = self.room(view);
+        let mut expired = None;
+        let scores = if let Some(blocks) = view.blocks()? {
             for (rows, _) in &blocks.blocks {
-                rows.stay_in(self.room(view) / blocks.blocks.len() as u64);
+                rows.stay_in(room / blocks.blocks.len() as u64);
             }
             let settled = PartScores::settle(&blocks, &options, self.threads, &mut watching)?;
-            return Ok(match settled {
-                _ if self.watcher.is_stopped() => Outcome::Stopped,
-                None => Outcome::NotDone,
-                Some(scores) => Outcome::Done(Ranked {
-                    scores: Computed::Other(Box::new(scores)),
-                    expired: None,
-                }),
-            });
-        }
-        let mut compute =
-            |rows: &dyn Rows| (self.method).compute(rows, &options, &self.teleport, &mut watching);
-        let rows = view.rows()?;
-        rows.stay_in(self.room(view));
-        let expiry = (self.expire).and_then(|after| Expiry::of(view, after).transpose());
-        let mut expired = None;
-        let scores = match expiry.transpose()? {
-            None if self.may_have_base() => {
-                let (settled, warning) =
-                    base::settle(disk, view, &rows, &self.base, &options, &mut watching)?;
-                warnings.extend(warning);
-                settled.map(|settled| Computed::Settled(Box::new(settled)))
-            }
-            None => compute(&rows)?.map(Computed::Other),
-            Some(expiry) => {
-                let rows = expiry.over(&rows)?;
-                expired = Some(expiry.found(&rows));
-                compute(&rows)?.map(Computed::Other)
+            settled.map(|settled| Computed::Other(Box::new(settled)))
+        } else {
+            let mut compute = |rows: &dyn Rows| {
+                (self.method).compute(rows, &options, &self.teleport, &mut watching)
+            };
+            let rows = view.rows()?;
+            rows.stay_in(room);
+            let expiry = (self.expire).and_then(|after| Expiry::of(view, after).transpose());
+            match expiry.transpose()? {
+                None if self.may_have_base() => {
+                    let (settled, warning) =
+                        base::settle(disk, view, &rows, &self.base, &options, &mut watching)?;
+                    warnings.extend(warning);
+                    settled.map(|settled| Computed::Settled(Box::new(settled)))
+                }
+                None => compute(&rows)?.map(Computed::Other),
+                Some(expiry) => {
+                    let rows = expiry.over(&rows)?;
+                    expired = Some(expiry.found(&rows));
+                    compute(&rows)?.map(Computed::Other)
+                }
             }
         };
         Ok(match scores {

@@ -170,8 +170,7 @@ fn write(
     };
     let mut writer = create()?;
     let mut warnings = Vec::new();
-    let mut measures = None;
-    let mut outcome = Outcome::NotDone;
+    let (mut outcome, mut measures) = (Outcome::NotDone, 0);
     if let Some(settle) = settle
         && settle.applies(view)?
     {
@@ -184,10 +183,10 @@ fn write(
         let (written, settled) = in_two(true, write, || {
             settle.run(disk, view, &failed, &mut warnings)
         });
-        (measures, outcome) = (written?, settled?);
-        if measures.is_none() {
+        let Some(read) = written? else {
             return Ok(None);
-        }
+        };
+        (outcome, measures) = (settled?, read);
     }
     let (window, expired) = match &outcome {
         Outcome::Stopped => return Ok(None),
@@ -198,7 +197,7 @@ fn write(
         Outcome::NotDone => {
             writer = create()?;
             let estimation = Estimation::begin(view, config)?;
-            measures = Some(writer.estimates(&estimation)?);
+            measures = writer.estimates(&estimation)?;
             (estimation.window().clone(), None)
         }
         Outcome::Done(ranked) => {
@@ -221,7 +220,6 @@ fn write(
         writer.scores(ranked.scores(), window.estimator)?;
     }
     writer.ranks(disk, &path.with_extension("ranks"))?;
-    let measures = measures.unwrap_or_default();
     let info = Info::new(
         view.state(),
         view.totals(),
