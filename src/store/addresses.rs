@@ -242,6 +242,33 @@ impl Addresses {
         }))
     }
 
+    /// By partition, of which each knows so many pages: the number among all of each page of its own; `u32::MAX` of others. Calls
+    /// `each` with the partition of each page, and the page's number there, in the order of all pages.
+    ///
+    /// # Errors
+    /// Those of reading; [`Error::Damaged`]: a page is in no partition, or not in its turn.
+    pub fn numbers(
+        &self,
+        pages: impl Iterator<Item = u64>,
+        mut each: impl FnMut(u32, u32),
+    ) -> Result<Vec<Vec<u32>>> {
+        let mut numbers: Vec<Vec<u32>> =
+            pages.map(|pages| vec![u32::MAX; pages as usize]).collect();
+        for (expected, address) in (0..).zip(self.entries(0)?) {
+            let Ghost { page, owner, at } = address?;
+            let own = numbers.get_mut(owner as usize);
+            let number = own.and_then(|own| own.get_mut(at as usize));
+            let number = number.filter(|_| page == expected);
+            *number.ok_or_else(|| self.nowhere(page))? = page;
+            each(owner, at);
+        }
+        Ok(numbers)
+    }
+
+    pub(super) fn nowhere(&self, page: u32) -> Error {
+        self.damaged(format!("page {page} is in no partition"))
+    }
+
     /// Entry number `at`; `held` has the last block that was read.
     pub fn get(&self, at: u64, held: &mut Held<Ghost>) -> Result<Ghost> {
         let found = self.log.value_of(at, held, |block| self.unpack(block))?;

@@ -254,13 +254,13 @@ pub struct PartRows {
 
 /// What the rows of partitions are made of.
 pub(crate) struct PartRowsOf {
-    pub addresses: Arc<Addresses>,
-    pub parts: Vec<(RowsOf, Addresses)>,
+    addresses: Arc<Addresses>,
+    parts: Vec<(RowsOf, Addresses)>,
 }
 
 impl PartRowsOf {
     /// Of what was published of a store.
-    pub fn open(disk: &dyn Disk, dir: &Path, published: &PublishedParts) -> Result<PartRowsOf> {
+    fn open(disk: &dyn Disk, dir: &Path, published: &PublishedParts) -> Result<PartRowsOf> {
         let parts = (0..).zip(&published.parts).map(|(number, part)| {
             let dir = partition_dir(dir, number);
             let ghosts = Addresses::open(disk, &dir, GHOSTS, part.ghosts)?;
@@ -271,48 +271,30 @@ impl PartRowsOf {
             parts: parts.collect::<Result<_>>()?,
         })
     }
-}
 
-/// The rows of partitions, with what links them.
-pub(crate) fn part_rows<'a>(
-    addresses: Arc<Addresses>,
-    parts: impl Iterator<Item = (&'a RowsOf, &'a Addresses)> + Clone,
-) -> Result<PartRows> {
-    let mut rows = Vec::new();
-    let mut numbers = Vec::new();
-    for (kept, _) in parts.clone() {
-        let kept = kept.rows()?;
-        numbers.push(vec![u32::MAX; kept.pages() as usize]);
-        rows.push(kept);
-    }
-    for page in addresses.entries(0)? {
-        let Ghost { page, owner, at } = page?;
-        let pages = numbers.get_mut(owner as usize);
-        let number = pages.and_then(|pages| pages.get_mut(at as usize));
-        *number.ok_or_else(|| addresses.nowhere(page))? = page;
-    }
-    for (number, (_, ghosts)) in parts.enumerate() {
-        for ghost in ghosts.entries(0)? {
-            let Ghost { page, owner, at } = ghost?;
-            let owned = numbers.get(owner as usize);
-            let known = owned.and_then(|pages| pages.get(at as usize)).copied();
-            let known = known.filter(|&known| known != u32::MAX);
-            let here = numbers[number].get_mut(page as usize);
-            let (known, here) = known.zip(here).ok_or_else(|| ghosts.nowhere(page))?;
-            *here = known;
+    /// The rows, with what links them. All addresses and ghosts are read.
+    fn rows(&self) -> Result<PartRows> {
+        let rows = self.parts.iter().map(|(kept, _)| kept.rows());
+        let rows = rows.collect::<Result<Vec<KeptRows>>>()?;
+        let pages = rows.iter().map(Rows::pages);
+        let mut numbers = self.addresses.numbers(pages, |_, _| {})?;
+        for (number, (_, ghosts)) in self.parts.iter().enumerate() {
+            for ghost in ghosts.entries(0)? {
+                let Ghost { page, owner, at } = ghost?;
+                let owned = numbers.get(owner as usize);
+                let known = owned.and_then(|pages| pages.get(at as usize)).copied();
+                let known = known.filter(|&known| known != u32::MAX);
+                let here = numbers[number].get_mut(page as usize);
+                let (known, here) = known.zip(here).ok_or_else(|| ghosts.nowhere(page))?;
+                *here = known;
+            }
         }
-    }
-    Ok(PartRows {
-        links: rows.iter().map(Rows::links).sum(),
-        parts: rows,
-        numbers,
-        addresses,
-    })
-}
-
-impl Addresses {
-    pub(super) fn nowhere(&self, page: u32) -> Error {
-        self.damaged(format!("page {page} is in no partition"))
+        Ok(PartRows {
+            links: rows.iter().map(Rows::links).sum(),
+            parts: rows,
+            numbers,
+            addresses: self.addresses.clone(),
+        })
     }
 }
 
@@ -455,10 +437,7 @@ impl AllRowsOf {
     pub fn rows(&self) -> Result<AllRows> {
         Ok(match self {
             AllRowsOf::One(rows) => AllRows::One(rows.rows()?),
-            AllRowsOf::Parts { of, .. } => {
-                let parts = of.parts.iter().map(|(rows, ghosts)| (rows, ghosts));
-                AllRows::Parts(part_rows(of.addresses.clone(), parts)?)
-            }
+            AllRowsOf::Parts { of, .. } => AllRows::Parts(of.rows()?),
         })
     }
 

@@ -46,21 +46,10 @@ impl View {
             addresses: self.manifest.parts.log,
             parts: views.iter().map(View::published).collect(),
         };
-        let pages = |view: &View| view.manifest.engine.totals.pages as usize;
-        let mut numbers: Vec<Vec<u32>> = views
-            .iter()
-            .map(|view| vec![u32::MAX; pages(view)])
-            .collect();
-        let mut places = Vec::with_capacity(published.addresses.count as usize);
         let addresses = Addresses::open(disk, &self.dir, ADDRESSES, published.addresses)?;
-        for address in addresses.entries(0)? {
-            let Ghost { page, owner, at } = address?;
-            let number = numbers
-                .get_mut(owner as usize)
-                .and_then(|own| own.get_mut(at as usize));
-            *number.ok_or_else(|| addresses.nowhere(page))? = page;
-            places.push((owner, at));
-        }
+        let mut places = Vec::with_capacity(published.addresses.count as usize);
+        let pages = published.parts.iter().map(|part| part.pages);
+        let numbers = addresses.numbers(pages, |owner, at| places.push((owner, at)))?;
         let mut ghosts = Vec::with_capacity(views.len());
         let mut ghost_logs = Vec::with_capacity(views.len());
         for view in &views {
