@@ -55,9 +55,7 @@ pub fn open_view_to_publish(disk: &dyn Disk, dir: &Path) -> Result<View> {
 }
 
 fn committed(disk: &dyn Disk, dir: &Path, identity: Identity, depth: Depth) -> Result<View> {
-    let tables = look(disk, dir, depth, DATABASE)?;
-    let identity = identity.or_next(disk, dir, tables.read()?.manifest()?.identity)?;
-    let view = View::new(disk, dir, Arc::new(tables), &identity)?;
+    let view = look(disk, dir, identity, (depth, DATABASE), None)?;
     let generations = &view.manifest.parts.generations;
     if generations.is_empty() {
         return Ok(view);
@@ -65,24 +63,29 @@ fn committed(disk: &dyn Disk, dir: &Path, identity: Identity, depth: Depth) -> R
     let cache = part_of_cache(generations.len() as u32);
     let part = |(number, &generation): (u32, &u64)| {
         let dir = partition_dir(dir, number);
-        let tables = look(disk, &dir, depth, cache)?;
-        // One that is a commit ahead, of a checkpoint that was cut off, is read as it was before.
-        tables.bring_to(generation)?;
         let identity = Identity::read(disk, &dir)?;
-        let identity = identity.or_next(disk, &dir, tables.read()?.manifest()?.identity)?;
-        View::new(disk, &dir, Arc::new(tables), &identity)
+        look(disk, &dir, identity, (depth, cache), Some(generation))
     };
     let parts = (0..).zip(generations).map(part).collect::<Result<_>>()?;
     view.with_parts(disk, parts)
 }
 
-/// Opens the tables of a store so that nothing is written.
-fn look(disk: &dyn Disk, dir: &Path, depth: Depth, cache: u64) -> Result<Tables> {
+/// Opens a store, or the partition of one of which this commit belongs to the store's, so that nothing is written.
+fn look(
+    disk: &dyn Disk,
+    dir: &Path,
+    identity: Identity,
+    (depth, cache): (Depth, u64),
+    generation: Option<u64>,
+) -> Result<View> {
     let mut tables = Tables::open_with(disk, dir, Access::Look, cache)?;
     if depth == Depth::Deep {
         tables.check()?;
     }
-    Ok(tables)
+    // A partition that is a commit ahead, of a checkpoint that was cut off, is read as it was before.
+    generation.map_or(Ok(()), |generation| tables.bring_to(generation))?;
+    let identity = identity.or_next(disk, dir, tables.read()?.manifest()?.identity)?;
+    View::new(disk, dir, Arc::new(tables), &identity)
 }
 
 impl View {
