@@ -42,7 +42,7 @@ pub(crate) struct Parts {
 struct Part {
     engine: Engine<Store>,
     resolver: Resolver,
-    /// Something was applied since its last commit.
+    /// Something was applied since the last commit that the store has confirmed.
     is_changed: bool,
     /// Pages before the input that is read, if it is to be known which come back, and visits of those that did.
     known: Option<u64>,
@@ -272,16 +272,20 @@ impl Parts {
     /// # Errors
     /// Those of writing, after which nothing more is written; [`Error::Conflict`]: rows take more than they may.
     pub fn checkpoint(&mut self, whole: &mut Engine<Store>, progress: &Progress) -> Result<()> {
+        whole.storage().check_writes()?;
+        let done = self.try_checkpoint(whole, progress);
+        // Partitions can go back by one commit, and not by two.
+        done.inspect_err(|_| whole.storage_mut().fail())
+    }
+
+    fn try_checkpoint(&mut self, whole: &mut Engine<Store>, progress: &Progress) -> Result<()> {
         let committed = dealt(self.threads, &mut self.parts, |_, part| part.checkpoint());
-        let committed = committed.into_iter().collect::<Result<Vec<u64>>>();
-        let generations = committed.inspect_err(|_| whole.storage_mut().fail())?;
-        let fits = self.check_rows(whole);
-        fits.inspect_err(|_| whole.storage_mut().fail())?;
+        let generations = committed.into_iter().collect::<Result<Vec<u64>>>()?;
+        self.check_rows(whole)?;
         whole.storage_mut().set_generations(generations);
         checkpoint(whole, progress)?;
         let confirmed = dealt(self.threads, &mut self.parts, |_, part| part.confirm());
-        let confirmed = confirmed.into_iter().collect::<Result<()>>();
-        confirmed.inspect_err(|_| whole.storage_mut().fail())
+        confirmed.into_iter().collect()
     }
 
     fn check_rows(&self, whole: &Engine<Store>) -> Result<()> {
@@ -397,14 +401,18 @@ impl Part {
 
     /// Commits what changed. The number of its last commit.
     fn checkpoint(&mut self) -> Result<u64> {
-        if std::mem::take(&mut self.is_changed) {
+        if self.is_changed {
             checkpoint(&mut self.engine, &Progress::default())?;
         }
         Ok(self.engine.storage().generation())
     }
 
+    /// The store has committed what this one did.
     fn confirm(&mut self) -> Result<()> {
-        self.engine.storage_mut().confirm()
+        if std::mem::take(&mut self.is_changed) {
+            self.engine.storage_mut().confirm()?;
+        }
+        Ok(())
     }
 }
 

@@ -36,7 +36,7 @@ fn fill(dir: &Path, partitions: u32, every: usize) {
     };
     let records = records();
     for (at, records) in records.chunks(every).enumerate() {
-        // Opened anew each time.
+        // Opened each time.
         let mut writer = Writer::open(dir, &options).unwrap();
         assert_eq!(writer.pushed() as usize, at * every);
         for (url, links) in records {
@@ -143,4 +143,29 @@ fn rankings_are_those_of_one_store() {
         assert_eq!(one.len(), pages.len());
     }
     assert!(all[1].3 == all[2].3);
+}
+
+/// Partitions commit before the store: where the store's commit fails, they go back when it is next opened.
+#[test]
+fn a_store_whose_commit_failed_is_at_the_checkpoint_before() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("s");
+    fill(&dir, 4, 90);
+    let options = Options {
+        partitions: Partitions::of(4).unwrap(),
+        ..Options::default()
+    };
+    let mut writer = Writer::open(&dir, &options).unwrap();
+    let (identity, aside) = (dir.join("identity.json"), home.path().join("aside"));
+    std::fs::rename(&identity, &aside).unwrap();
+    let later = Record::new("http://later.example/", ["http://h1.example/1"]);
+    writer.push(&later).unwrap();
+    assert!(writer.checkpoint().is_err());
+    drop(writer);
+    std::fs::rename(&aside, &identity).unwrap();
+    let writer = Writer::open(&dir, &options).unwrap();
+    assert_eq!(writer.pushed(), 90);
+    drop(writer);
+    let view = crate::store::open_view(&RealDisk, &dir).unwrap();
+    view.verify().unwrap();
 }

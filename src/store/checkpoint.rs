@@ -19,11 +19,7 @@ const PACKED_BESIDE: usize = 1 << 11;
 
 /// Makes the engine's state durable, with how far the inputs were read.
 pub fn checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()> {
-    if engine.storage().failed {
-        return Err(Error::Conflict(
-            "an earlier write failed; start again from the last checkpoint".into(),
-        ));
-    }
+    engine.storage().check_writes()?;
     engine.check_times()?;
     let store = engine.storage();
     check_in_place(&*store.disk, &store.dir, store.identity.hash)?;
@@ -166,6 +162,16 @@ impl Store {
             return Ok(());
         }
         self.clear_up()
+    }
+
+    /// Refuses to write more after a write that failed.
+    pub(crate) fn check_writes(&self) -> Result<()> {
+        if self.failed {
+            return Err(Error::Conflict(
+                "an earlier write failed; start again from the last checkpoint".into(),
+            ));
+        }
+        Ok(())
     }
 
     /// The store whose partition this is has committed what this one did: the commit before is not gone back to any more.
