@@ -32,8 +32,8 @@ pub(crate) struct Split<'b> {
     /// By partition: entries of its pages, and its pages that these entries are the first to name.
     entries: Vec<Vec<u32>>,
     names: Vec<Vec<u32>>,
-    /// Names that the batch has up to the last entry.
-    names_end: u32,
+    /// Names that the batch has up to the last of these entries.
+    pub names_end: u32,
 }
 
 /// A partition's batch.
@@ -53,11 +53,11 @@ pub(crate) struct Slots {
 }
 
 impl<'b> Split<'b> {
-    /// Deals entries from `first` on out, as many as there are times.
+    /// Deals entries from `first` on out, as many as there are times. Those before named so many.
     pub fn new(
         batch: &'b Batch,
         owners: &'b [u32],
-        first: usize,
+        (first, mut named): (usize, u32),
         times: &'b [Option<Time>],
         partitions: u32,
     ) -> Split<'b> {
@@ -70,9 +70,6 @@ impl<'b> Split<'b> {
             names: vec![Vec::new(); partitions as usize],
             names_end: 0,
         };
-        let before = batch.entries[..first].iter().rev();
-        let before = before.clone().find(|entry| entry.what.is_of_page());
-        let mut named = before.map_or(0, |entry| entry.names_end);
         for at in split.range() {
             let entry = &batch.entries[at];
             if !entry.what.is_of_page() {

@@ -321,7 +321,7 @@ fn holder<'s>(engine: &'s Engine<Store>, parts: &'s Option<Parts>) -> &'s dyn Ho
 ///
 /// # Errors
 /// [`Error::Usage`](crate::Error::Usage).
-pub(crate) fn check_partitions(settings: &Settings) -> Result<()> {
+fn check_partitions(settings: &Settings) -> Result<()> {
     if settings.partitions.split().is_some() && !settings.config.is_settled() {
         return Err(Error::Usage(
             "`window` and `max_age` read the cash that pages hand on, which stays inside each of the `partitions`: leave \

@@ -182,8 +182,6 @@ impl Parts {
             return Ok(());
         }
         let applied = self.apply(whole, batch);
-        let last = self.first + self.times.len();
-        self.named = names_end(&batch.entries[..last], self.named);
         self.times.clear();
         applied.inspect_err(|_| whole.storage_mut().fail())
     }
@@ -200,12 +198,12 @@ impl Parts {
         entry: &Entry,
         limit: u64,
     ) -> Result<()> {
-        let room = limit.saturating_sub(self.pages());
+        let room = limit.saturating_sub(whole.storage().addresses());
         if u64::from(entry.names_end.saturating_sub(self.named)) <= room {
             return Ok(());
         }
         self.flush(whole, batch)?;
-        let room = limit.saturating_sub(self.pages());
+        let room = limit.saturating_sub(whole.storage().addresses());
         let is_new = |&name: &u32| self.page(batch, name).is_none();
         let new = (self.named..entry.names_end).filter(is_new).count();
         if new as u64 <= room {
@@ -223,7 +221,9 @@ impl Parts {
 
     fn apply(&mut self, whole: &mut Engine<Store>, batch: &Batch) -> Result<()> {
         let count = self.parts.len() as u32;
-        let split = Split::new(batch, &self.owners, self.first, &self.times, count);
+        let named = self.named;
+        let split = Split::new(batch, &self.owners, (self.first, named), &self.times, count);
+        self.named = split.names_end;
         let slots = &self.slots;
         let work = |number: usize, part: &mut Part| {
             let spare = || slots.lock().unwrap_or_else(PoisonError::into_inner);
@@ -234,25 +234,18 @@ impl Parts {
         };
         let new = dealt(self.threads, &mut self.parts, work);
         let new = new.into_iter().collect::<Result<Vec<New>>>()?;
-        let owned = |(owner, new): (u32, &New)| {
-            let own = new.own.iter();
-            own.map(move |&(name, at)| (name, owner, at))
-                .collect::<Vec<_>>()
-        };
-        let mut pages: Vec<(u32, u32, u32)> = (0..).zip(&new).flat_map(owned).collect();
+        let mut pages: Vec<(u32, u32)> = new.iter().flat_map(|new| &new.own).copied().collect();
         pages.sort_unstable();
-        for (_, owner, at) in pages {
+        for (name, at) in pages {
+            let owner = self.owners[name as usize];
             let page = whole.storage().addresses() as u32;
             whole.storage_mut().add_address(Ghost { page, owner, at })?;
         }
         for (number, new) in new.iter().enumerate() {
             for &(name, page) in &new.ghosts {
                 let owner = self.owners[name as usize];
-                let at = self.parts[owner as usize]
-                    .engine
-                    .page(batch.fingerprints[name as usize])
-                    .ok_or_else(|| Error::internal("a ghost has no page"))?;
-                let at = at.0 as u32;
+                let at = self.page(batch, name);
+                let at = at.ok_or_else(|| Error::internal("a ghost has no page"))?.0 as u32;
                 let store = self.parts[number].engine.storage_mut();
                 store.add_address(Ghost { page, owner, at })?;
             }
@@ -371,13 +364,13 @@ impl Part {
         let first = self.engine.ledger().totals().pages;
         let mut names = self.resolver.begin(&made.batch);
         for entry in &made.batch.entries {
-            let page = self
-                .engine
-                .page(made.batch.fingerprints[entry.source as usize]);
-            let comes_back = self.known.zip(page).is_some_and(|(known, page)| {
-                page.0 >= known && self.engine.ledger().age(page) != age::NEVER
-            });
-            self.came_back += u64::from(comes_back && entry.what == What::Visit);
+            if let Some(known) = self.known.filter(|_| entry.what == What::Visit) {
+                let page = made.batch.fingerprints[entry.source as usize];
+                let page = self.engine.page(page).filter(|page| page.0 >= known);
+                let ages = self.engine.ledger();
+                let comes_back = page.is_some_and(|page| ages.age(page) != age::NEVER);
+                self.came_back += u64::from(comes_back);
+            }
             names.apply_in_room(&mut self.engine, entry)?;
         }
         names.admit_rest(&mut self.engine)?;
@@ -414,10 +407,4 @@ impl Part {
         }
         Ok(())
     }
-}
-
-/// The names given with these entries and before them, of which there were so many before.
-fn names_end(entries: &[Entry], before: u32) -> u32 {
-    let last = entries.iter().rev().find(|entry| entry.what.is_of_page());
-    last.map_or(before, |entry| entry.names_end.max(before))
 }
