@@ -185,7 +185,7 @@ fn rankings_are_those_of_one_store() {
     }
 }
 
-/// A store that never heard of partitions, and one that is told of one, are the same but for their keys.
+/// A store of one partition has no files of partitions, and its identity is of the version before them.
 #[test]
 fn one_partition_is_no_partition() {
     let lab = Lab::new(12, 60);
@@ -313,7 +313,8 @@ impl Files for DyingFile {
     }
 }
 
-/// Wherever a run dies, also when its partitions have committed and the store has not: readers find the state of a
+/// Whichever change of the disk is a run's last (every seventh), also when its partitions have committed and the store has
+/// not: readers find the state of a
 /// checkpoint, of which nothing is damaged, and the same command goes on to the same bytes.
 #[test]
 fn a_run_that_dies_anywhere_goes_on_to_the_same_bytes() {
