@@ -12,6 +12,7 @@ use crate::rank::settle::CHECKING as CHECKING_BASE;
 use crate::snapshot::{
     Columns, ComputedRanking, Info, Latest, RANKING, Snapshot, computed, verify_base,
 };
+use crate::store::addresses::{ADDRESSES, GHOSTS};
 use crate::store::base::{BASE, BESIDE};
 use crate::store::rows::{ROWS, number_of};
 use crate::store::{
@@ -252,11 +253,12 @@ impl CheckReport {
 
     /// Finds what is not the store's, nor of one of so many partitions.
     fn list(&mut self, disk: &dyn Disk, dir: &Path, partitions: Option<u32>) {
-        let is_part = |name: &str| name == PARTITIONS && partitions.is_some();
-        self.list_store(disk, dir, is_part);
+        let is_log = |log: &str, name: &str| name.strip_suffix(".index").unwrap_or(name) == log;
         let Some(count) = partitions else {
-            return;
+            return self.list_store(disk, dir, |_| false);
         };
+        let is_part = |name: &str| name == PARTITIONS || is_log(ADDRESSES, name);
+        self.list_store(disk, dir, is_part);
         let folder = dir.join(PARTITIONS);
         let parts: Vec<PathBuf> = (0..count)
             .map(|number| partition_dir(dir, number))
@@ -268,9 +270,7 @@ impl CheckReport {
             self.list_one(disk, &folder, is_part);
         }
         for part in parts.iter().filter(|part| is_there(part)) {
-            self.list_store(disk, part, |name| {
-                ["ghosts", "ghosts.index"].contains(&name)
-            });
+            self.list_store(disk, part, |name| is_log(GHOSTS, name));
         }
     }
 
@@ -286,9 +286,11 @@ impl CheckReport {
                 SNAPSHOTS,
                 "spool",
             ];
-            OTHERS.contains(&name)
-                || besides(name)
-                || crate::store::PARTS.iter().any(|part| part.name == name)
+            let is_of_all = |name: &str| {
+                let parts = &crate::store::PARTS;
+                !name.starts_with(ADDRESSES) && parts.iter().any(|part| part.name == name)
+            };
+            OTHERS.contains(&name) || besides(name) || is_of_all(name)
         };
         let number = |name: &str| name.parse::<u64>().is_ok();
         let published = |name: &str| {

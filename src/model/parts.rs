@@ -156,8 +156,9 @@ pub fn part_of(path: &Path) -> Option<&'static Part> {
 
 /// Returns whether a row file is that of a partition.
 fn is_of_partition(path: &Path) -> bool {
-    let parts = path.ancestors().nth(3).and_then(Path::file_name);
-    parts.is_some_and(|parts| parts == PARTITIONS)
+    let named = |up: usize| path.ancestors().nth(up)?.file_name()?.to_str();
+    let is_number = |name: &str| name.len() == 3 && name.bytes().all(|byte| byte.is_ascii_digit());
+    named(3) == Some(PARTITIONS) && named(2).is_some_and(is_number)
 }
 
 /// What to do about a damaged file.
@@ -195,6 +196,7 @@ mod tests {
             ("s/base/12", "base/*"),
             ("s/rows/3.index", "rows/*"),
             ("s/parts/007/rows/3.index", "parts/*/rows/*"),
+            ("parts/s/rows/3", "rows/*"),
             ("s/parts/007/ghosts", "parts/*/ghosts"),
             ("s/parts/007/cash", "cash"),
             ("s/rows/3.places", "rows/*.places"),

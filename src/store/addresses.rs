@@ -24,7 +24,7 @@ use crate::{Error, Result};
 /// The log of a store with partitions.
 pub(crate) const ADDRESSES: &str = "addresses";
 /// That of a partition.
-pub(super) const GHOSTS: &str = "ghosts";
+pub(crate) const GHOSTS: &str = "ghosts";
 /// Entries a block holds at most.
 const BLOCK: u32 = 4096;
 /// Bytes that wait for being written, at most but for the last block.
