@@ -20,6 +20,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 use super::{Disk, DiskFile};
 use crate::codec::frame::{self, Fields};
 use crate::{Error, Result};
+pub(crate) use in_order::AHEAD;
 
 const HEADER: usize = 24;
 /// Bytes of it under its checksum.

@@ -15,7 +15,7 @@ use super::partition_dir;
 use super::rows::{CommittedRows, KeptRows, Retention, RowsOf};
 use crate::batch::HashKey;
 use crate::disk::Disk;
-use crate::disk::log::Held;
+use crate::disk::log::{AHEAD, Held};
 use crate::engine::Fingerprint;
 use crate::rows::{Bits, Ghost, Row, RowVisitor, Rows, Stop};
 use crate::{Error, Result};
@@ -126,7 +126,7 @@ impl Names {
         match self {
             Names::One(names) => Box::new(names.names()),
             Names::Parts { addresses, parts } => {
-                in_order(addresses, 0, parts, |part, from| part.name_blocks(from))
+                in_order(addresses, 0, parts, NameReader::name_blocks)
             }
         }
     }
@@ -138,7 +138,7 @@ impl Names {
             Names::Parts { addresses, parts } => {
                 let wanted = pages.end.saturating_sub(pages.start);
                 let from = pages.start;
-                let names = in_order(addresses, from, parts, |part, from| part.name_blocks(from));
+                let names = in_order(addresses, from, parts, NameReader::name_blocks);
                 let mut found = 0;
                 for name in names.take(wanted as usize) {
                     visit(&name?);
@@ -154,7 +154,7 @@ impl Names {
         match self {
             Names::One(names) => Box::new(names.fingerprints()),
             Names::Parts { addresses, parts } => {
-                in_order(addresses, 0, parts, |part, from| part.print_blocks(from))
+                in_order(addresses, 0, parts, NameReader::print_blocks)
             }
         }
     }
@@ -168,9 +168,11 @@ fn in_order<'a, T: Default + 'a>(
     addresses: &'a Addresses,
     from: u64,
     parts: &'a [NameReader],
-    blocks: impl Fn(&'a NameReader, u64) -> Result<PageBlocks<'a, T>> + 'a,
+    blocks: impl Fn(&'a NameReader, u64, u64) -> Result<PageBlocks<'a, T>> + 'a,
 ) -> Box<dyn Iterator<Item = Result<T>> + 'a> {
     let mut cursors: Vec<Cursor<'a, T>> = parts.iter().map(|_| Cursor::default()).collect();
+    // Together they read as much ahead as one store does.
+    let ahead = AHEAD / parts.len().max(1) as u64;
     let mut failed = false;
     let mut order = match addresses.entries(from) {
         Ok(order) => order,
@@ -180,7 +182,7 @@ fn in_order<'a, T: Default + 'a>(
         let entry = order.next().filter(|_| !failed)?;
         let found = entry.and_then(|Ghost { owner, at, .. }| {
             let (part, cursor) = addresses.part_of(owner, parts, &mut cursors)?;
-            cursor.at(at.into(), |from| blocks(part, from))
+            cursor.at(at.into(), |from| blocks(part, from, ahead))
         });
         failed = found.is_err();
         Some(found)
@@ -398,7 +400,10 @@ impl Rows for PartRows {
 /// What a commit says of the rows of a store, or of its partitions, with their files open.
 pub(crate) enum AllRowsOf {
     One(RowsOf),
-    Parts { of: PartRowsOf, all: Retention },
+    Parts {
+        of: PartRowsOf,
+        all: Retention,
+    },
 }
 
 impl AllRowsOf {

@@ -209,9 +209,9 @@ impl NameReader {
         })
     }
 
-    /// The names from page `from` on, block by block, with the first page of each block.
-    pub(super) fn name_blocks(&self, from: u64) -> Result<PageBlocks<'_, String>> {
-        let blocks = self.urls.blocks_from(from)?;
+    /// The names from page `from` on, block by block, with the first page of each block. So many bytes are read ahead.
+    pub(super) fn name_blocks(&self, from: u64, ahead: u64) -> Result<PageBlocks<'_, String>> {
+        let blocks = self.urls.blocks_ahead(from, ahead)?;
         let unpacked = blocks.map(|block| {
             let block = block?;
             Ok((block.first, self.unpack(&block)?))
@@ -220,8 +220,12 @@ impl NameReader {
     }
 
     /// The fingerprints, likewise.
-    pub(super) fn print_blocks(&self, from: u64) -> Result<PageBlocks<'_, Fingerprint>> {
-        let blocks = self.fingerprints.blocks_from(from)?;
+    pub(super) fn print_blocks(
+        &self,
+        from: u64,
+        ahead: u64,
+    ) -> Result<PageBlocks<'_, Fingerprint>> {
+        let blocks = self.fingerprints.blocks_ahead(from, ahead)?;
         let read = blocks.map(|block| {
             let prints = self.prints(block?)?;
             Ok((prints.first, prints.fingerprints))
