@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
@@ -403,6 +403,8 @@ pub(crate) enum AllRowsOf {
     Parts {
         of: PartRowsOf,
         all: Retention,
+        /// For the rows of single pages, once one was asked for.
+        held: OnceLock<PartRows>,
     },
 }
 
@@ -419,6 +421,7 @@ impl AllRowsOf {
             Some(parts) => AllRowsOf::Parts {
                 of: PartRowsOf::open(disk, dir, parts)?,
                 all: parts.retention(),
+                held: OnceLock::new(),
             },
         })
     }
@@ -450,7 +453,13 @@ impl AllRowsOf {
     pub fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
         match self {
             AllRowsOf::One(rows) => rows.row(page, read),
-            AllRowsOf::Parts { .. } => self.rows()?.row(page, read),
+            AllRowsOf::Parts { of, held, .. } => match held.get() {
+                Some(rows) => rows.row(page, read),
+                None => {
+                    let rows = of.rows()?;
+                    held.get_or_init(|| rows).row(page, read)
+                }
+            },
         }
     }
 }
