@@ -100,13 +100,23 @@ fn failures_and_searches_find_what_the_records_say() {
         (&to["count"], &to["links_read"], &to["links_kept"]),
         (&json!(2), &json!(9), &json!(9))
     );
+    assert_eq!(
+        (&to["visited"], &to["gone"]),
+        (&json!(false), &json!(false))
+    );
     let first = ask(address, &format!("{later}&within=6"));
     assert_eq!(
         (&first["count"], &first["links_read"]),
         (&json!(1), &json!(6))
     );
     let old = format!("/links?url={}", encoded("http://a.example/old"));
-    assert_eq!(ask(address, &old)["gone"], true);
+    for old in [&old, &format!("{old}&in")] {
+        let old = ask(address, old);
+        assert_eq!(
+            (&old["visited"], &old["gone"]),
+            (&json!(true), &json!(true))
+        );
+    }
     for wrong in [
         "/search?text=",
         "/links?url=a&within=1",
@@ -166,12 +176,20 @@ fn movers_and_links_are_those_of_the_commands() {
         both.sort_by_key(fell);
         let movers = told["movers"].as_array().unwrap();
         assert!(movers.len() > 20 && movers.len() == both.len());
-        for (mover, page) in movers.iter().zip(&both) {
-            let ranks = |page: &Value, [now, before]: [&str; 2]| {
-                page[before].as_i64().unwrap() - page[now].as_i64().unwrap()
-            };
-            let change = ranks(mover, ["rank", "rank_before"]);
-            assert_eq!(change.abs(), page["rank_change"].as_i64().unwrap().abs());
+        for (mover, largest) in movers.iter().zip(&both) {
+            let same = |page: &&Value| page["url"] == mover["url"];
+            let page = both.iter().find(same).unwrap();
+            for (one, other) in [
+                ("rank", "right_rank"),
+                ("rank_before", "left_rank"),
+                ("importance", "right_importance"),
+                ("importance_before", "left_importance"),
+            ] {
+                assert_eq!(mover[one], page[other], "{mover}");
+            }
+            // Of equal sizes either may come first.
+            let size = |page: &Value| page["rank_change"].as_i64().unwrap().abs();
+            assert_eq!(size(page), size(largest), "{mover}");
             assert!(option.is_empty() || mover["certain"] == true, "{mover}");
         }
         assert_eq!(urls(&told["movers"]), urls(&json!(both)));

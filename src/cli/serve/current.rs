@@ -257,10 +257,12 @@ impl OpenSnapshot {
         let page = u32::try_from(page.0)
             .map_err(|_| Problem::Unknown(format!("page {}: no links are kept", page.0)))?;
         let found = match within {
-            Some(most) => {
-                let rows = self.snapshot.rows();
-                rows.and_then(|rows| Ends::to(&rows, page, most))
-            }
+            Some(most) => self.snapshot.rows().and_then(|rows| {
+                Ok(Ends {
+                    fetched: Ends::of(&self.snapshot, page)?.fetched,
+                    ..Ends::to(&rows, page, most)?
+                })
+            }),
             None => Ends::of(&self.snapshot, page),
         };
         let found = found.map_err(problem)?;
