@@ -212,12 +212,7 @@ impl StoreBackend {
     }
 
     fn movers(&self, n: usize, certain_only: bool) -> Result<Movers> {
-        let part = if certain_only {
-            Part::CertainMovers
-        } else {
-            Part::Movers
-        };
-        let held = self.cache.with(part)?;
+        let held = self.cache.with(Part::Movers { certain_only })?;
         Ok(held.movers(certain_only)?.first(n))
     }
 

@@ -38,10 +38,8 @@ pub enum Part {
     Best,
     /// Its best hosts.
     Hosts,
-    /// Moves since the previous snapshot.
-    Movers,
-    /// Those of them that are certain.
-    CertainMovers,
+    /// Moves since the previous snapshot, or those of them that are certain.
+    Movers { certain_only: bool },
     /// What could not be fetched.
     Failing,
     /// Where each name is.
@@ -72,8 +70,8 @@ pub struct OpenSnapshot {
     best: Once<Top>,
     hosts: Once<Vec<Host>>,
     rankings: Rankings,
-    movers: Once<Movers>,
-    certain_movers: Once<Movers>,
+    /// All, and those that are certain.
+    movers: [Once<Movers>; 2],
     failing: Once<Failing>,
     lookup: Once<Lookup>,
     covered: Once<(Covered, Vec<CoveredHost>)>,
@@ -118,8 +116,7 @@ impl Current {
             best: Once::default(),
             hosts: Once::default(),
             rankings: Rankings::default(),
-            movers: Once::default(),
-            certain_movers: Once::default(),
+            movers: Default::default(),
             failing: Once::default(),
             lookup: Once::default(),
             covered: Once::default(),
@@ -191,8 +188,7 @@ impl OpenSnapshot {
         match part {
             Part::Best => self.best().map(drop),
             Part::Hosts => self.hosts().map(drop),
-            Part::Movers => self.movers(false).map(drop),
-            Part::CertainMovers => self.movers(true).map(drop),
+            Part::Movers { certain_only } => self.movers(certain_only).map(drop),
             Part::Failing => self.failing().map(drop),
             Part::Places if self.has_places() => self.places().map(drop),
             Part::Places => Ok(()),
@@ -302,12 +298,7 @@ impl OpenSnapshot {
 
     /// The largest moves since the previous snapshot, or those of them that are certain.
     pub fn movers(&self, certain_only: bool) -> Result<&Movers> {
-        let kept = if certain_only {
-            &self.certain_movers
-        } else {
-            &self.movers
-        };
-        kept.get(|| {
+        self.movers[usize::from(certain_only)].get(|| {
             let names = snapshot::names(&RealDisk, self.snapshot.store()).map_err(problem)?;
             let before = names.into_iter().rfind(|name| *name < self.name);
             let older = before.map(|name| {
