@@ -285,22 +285,23 @@ impl Snapshot {
         for (_, page) in visited {
             marked.set(page.0);
         }
-        let mut found = Vec::new();
-        let is_known = self.each_gone(Some(&marked), &mut |page| found.push(page))?;
-        for page in found {
+        is_known(self.each_gone(Some(&marked), &mut |page| {
             if let Ok(at) = visited.binary_search_by_key(&page, |(_, page)| *page) {
                 gone.add(visited[at]);
             }
-        }
-        Ok(is_known)
+        }))
     }
 
-    /// Calls `visit` with the pages that are gone, of those that are marked. Returns whether that is known.
-    fn each_gone(&self, marked: Option<&Bits>, visit: &mut dyn FnMut(PageId)) -> Result<bool> {
-        let rows = match self.rows() {
-            Err(Error::Missing(_)) => return Ok(false),
-            rows => rows?,
-        };
+    /// Calls `visit` with the pages that are gone, of those that are marked.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if no links are kept; those of reading them.
+    pub(super) fn each_gone(
+        &self,
+        marked: Option<&Bits>,
+        visit: &mut dyn FnMut(PageId),
+    ) -> Result<()> {
+        let rows = self.rows()?;
         let mut visit = |row: crate::rows::Row<'_>| {
             if row.gone {
                 visit(PageId(row.page.into()));
@@ -311,7 +312,7 @@ impl Snapshot {
             Some(marked) => rows.walk_some(marked, &mut visit),
             None => rows.walk(&mut visit),
         };
-        Stop::is_whole(ended)
+        Stop::is_whole(ended).map(drop)
     }
 
     /// What is known of these pages.
@@ -342,9 +343,9 @@ impl Snapshot {
             }
         })?;
         let is_known = self.info().counters.gone == 0
-            || self.each_gone(None, &mut |page| {
+            || is_known(self.each_gone(None, &mut |page| {
                 gone.set(page.0);
-            })?;
+            }))?;
         let mut lists = [List::new(count), List::new(count)];
         let mut by_host: HashMap<String, [u64; 2]> = HashMap::new();
         let mut elsewhere = 0;
@@ -390,5 +391,13 @@ impl Snapshot {
             best_failed: self.found(&failed.numbers())?,
             best_gone: self.found(&gone.numbers())?,
         })
+    }
+}
+
+/// Returns whether it was found out which pages are gone: not where no links are kept.
+fn is_known(found: Result<()>) -> Result<bool> {
+    match found {
+        Err(Error::Missing(_)) => Ok(false),
+        found => found.map(|()| true),
     }
 }

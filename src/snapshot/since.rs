@@ -10,7 +10,7 @@ use super::{Column, LevelRanking, Snapshot};
 use crate::engine::CHUNK_PAGES;
 use crate::metrics::moved::{is_dilution, is_moved, margin};
 use crate::model::{Change, Page};
-use crate::rows::{Bits, Rows, Stop};
+use crate::rows::Bits;
 use crate::{Error, Result};
 
 /// Which scores count as changed.
@@ -135,13 +135,9 @@ impl Snapshot {
                 }
             }
         }
-        let ended = self.rows()?.walk_some(&visited, &mut |row| {
-            if row.gone {
-                gone.set(row.page.into());
-            }
-            Ok(())
-        });
-        Stop::is_whole(ended)?;
+        self.each_gone(Some(&visited), &mut |page| {
+            gone.set(page.0);
+        })?;
         Ok(gone)
     }
 }
