@@ -12,6 +12,7 @@ use std::io;
 use super::input::Raw;
 use super::sniff::sniff;
 use super::table::Text;
+use crate::Error;
 use crate::model::Compression;
 use crate::model::DamageKind;
 
@@ -41,6 +42,18 @@ pub(super) enum Fault {
 impl From<io::Error> for Fault {
     fn from(error: io::Error) -> Fault {
         Fault::Io(error)
+    }
+}
+
+/// Of a file that another is read from: its damage is that one's.
+impl From<Error> for Fault {
+    fn from(error: Error) -> Fault {
+        match error {
+            Error::Corrupt { input, damage, .. } => {
+                Fault::Damage(damage.kind, format!("{input}: {}", damage.what))
+            }
+            error => Fault::Io(io::Error::other(error)),
+        }
     }
 }
 

@@ -11,27 +11,15 @@ use std::path::Path;
 use super::pair;
 use super::text::Text;
 use super::{Table, Told, failed, graph, lines};
+use crate::disk::{Disk, RealDisk};
 use crate::model::Limits;
 use crate::{Error, Result};
 
 /// Returns whether the folder holds a graph, or a part of one.
 pub(crate) fn is_graph(folder: &Path) -> bool {
-    names_in(folder).is_ok_and(|names| Found::of(&names).is_any())
-}
-
-/// The names of the files in a folder, sorted.
-fn names_in(folder: &Path) -> Result<Vec<String>> {
-    let failed = Error::io(folder, "read");
-    let names = || -> std::io::Result<Vec<String>> {
-        let entries = std::fs::read_dir(folder)?;
-        let name = |entry: std::io::Result<std::fs::DirEntry>| {
-            Ok(entry?.file_name().to_string_lossy().into_owned())
-        };
-        let mut names: Vec<String> = entries.map(name).collect::<std::io::Result<_>>()?;
-        names.sort();
-        Ok(names)
-    };
-    names().map_err(failed)
+    RealDisk
+        .list(folder)
+        .is_ok_and(|names| Found::of(&names).is_any())
 }
 
 /// Files of a graph in a folder.
@@ -74,15 +62,15 @@ impl<'n> Found<'n> {
 
 /// The graph in a folder, if there is one.
 pub(super) fn graph_in(folder: &Path, limits: &Limits) -> Result<Option<Table>> {
-    let names = names_in(folder)?;
+    let names = RealDisk.list(folder).map_err(Error::io(folder, "read"))?;
     let found = Found::of(&names);
-    let both = match (&found.tables, found.vertices.is_empty()) {
+    let wrong = match (&found.tables, found.vertices.is_empty()) {
         ([_, Some(_)], false) => Some("links.parquet and files of vertices: leave one graph"),
         ([None, Some(_)], _) => Some("links.parquet and no pages.parquet"),
         ([_, None], false) if found.edges.is_empty() => Some("files of vertices and none of edges"),
         _ => None,
     };
-    if let Some(what) = both {
+    if let Some(what) = wrong {
         let what = format!("{}: has {what}", folder.display());
         return Err(Error::Unsupported(what));
     }

@@ -278,8 +278,7 @@ impl Names {
             )
         };
         let instead = "join links and names outside, and read a table of names";
-        check_room(memory, need, work, instead)
-            .map_err(|error| Fault::Io(std::io::Error::other(error)))
+        Ok(check_room(memory, need, work, instead)?)
     }
 
     fn len(&self) -> u64 {

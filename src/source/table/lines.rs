@@ -115,7 +115,7 @@ impl Lines {
                 let Some(path) = self.files.get(self.begun) else {
                     return Ok(false);
                 };
-                let open = open_plain(path, &self.limits).map_err(passed_on)?;
+                let open = open_plain(path, &self.limits)?;
                 self.open = Some(BufReader::new(open));
                 self.begun += 1;
                 self.number = 0;
@@ -156,17 +156,7 @@ impl Lines {
 
 fn passed_on_by_reader(error: std::io::Error) -> Fault {
     match error.downcast::<Error>() {
-        Ok(error) => passed_on(error),
+        Ok(error) => error.into(),
         Err(error) => Fault::Io(error),
-    }
-}
-
-/// A file's damage is the graph's.
-fn passed_on(error: Error) -> Fault {
-    match error {
-        Error::Corrupt { input, damage, .. } => {
-            Fault::Damage(damage.kind, format!("{input}: {}", damage.what))
-        }
-        error => Fault::Io(std::io::Error::other(error)),
     }
 }

@@ -106,19 +106,11 @@ fn unsupported(path: &Path, what: String) -> Error {
 
 impl Files for ParquetFiles {
     fn pages(&self) -> Result<Box<dyn Pages>, Fault> {
-        let pages = self.open_pages();
-        pages.map_or_else(
-            |error| Err(Fault::Io(std::io::Error::other(error))),
-            |pages| Ok(Box::new(pages) as _),
-        )
+        Ok(Box::new(self.open_pages()?))
     }
 
     fn links(&self) -> Result<Box<dyn Links>, Fault> {
-        let links = self.open_links();
-        links.map_or_else(
-            |error| Err(Fault::Io(std::io::Error::other(error))),
-            |links| Ok(Box::new(links) as _),
-        )
+        Ok(Box::new(self.open_links()?))
     }
 }
 
