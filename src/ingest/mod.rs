@@ -173,10 +173,7 @@ impl Job {
 impl Job {
     /// Opens an input.
     fn open(&self, input: &InputName) -> Result<Source> {
-        let options = SourceOptions {
-            fields: self.settings.input.fields.clone(),
-            ..self.source.clone()
-        };
+        let options = self.source.with_fields(&self.settings.input.fields);
         Source::open(input, &self.limits, &options)
     }
 

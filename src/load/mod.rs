@@ -25,10 +25,7 @@ fn open(
     rules: &Rules,
     options: SourceOptions,
 ) -> Result<Option<(Source, Format)>> {
-    let options = SourceOptions {
-        fields: rules.input.fields.clone(),
-        ..options
-    };
+    let options = options.with_fields(&rules.input.fields);
     let mut source = Source::open(input, &rules.limits, &options)?;
     let found = checked_format_of(&mut source, format)?;
     Ok(found.map(|(format, _)| (source, format)))

@@ -121,10 +121,7 @@ impl InputReader {
     /// A reader with `threads` decoders, at least one.
     pub fn new(rules: Rules, options: &SourceOptions, threads: usize) -> InputReader {
         InputReader {
-            options: SourceOptions {
-                fields: rules.input.fields.clone(),
-                ..options.clone()
-            },
+            options: options.with_fields(&rules.input.fields),
             rules,
             threads,
             pool: BufferPool::new(threads),

@@ -82,6 +82,16 @@ pub struct SourceOptions {
     pub tables: bool,
 }
 
+impl SourceOptions {
+    /// The same, with names of columns.
+    pub(crate) fn with_fields(&self, fields: &Fields) -> SourceOptions {
+        SourceOptions {
+            fields: fields.clone(),
+            ..self.clone()
+        }
+    }
+}
+
 impl Default for SourceOptions {
     fn default() -> Self {
         SourceOptions {
