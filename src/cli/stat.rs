@@ -289,8 +289,9 @@ fn disk(store: &Path) -> anyhow::Result<Disk> {
         spool: optional("spool")?,
         total: 0,
     };
-    if let Ok(parts) = std::fs::read_dir(store.join(PARTITIONS)) {
-        for part in parts {
+    let parts = store.join(PARTITIONS);
+    if parts.exists() {
+        for part in std::fs::read_dir(parts)? {
             let part = disk(&part?.path())?;
             sum.cash += part.cash;
             sum.urls += part.urls;
