@@ -109,7 +109,8 @@ fn every_view_is_shown_at_every_width() {
     };
     let lab = Lab::new();
     lab.file("a.jsonl", crawl(5, 300).concat());
-    lab.run("ingest a.jsonl --store s --snapshot-every 100");
+    lab.run("ingest a.jsonl --store s --snapshot-every 100")
+        .exits(0);
     let mut serving = lab.start("serve --store s --listen 127.0.0.1:0");
     let address = address(&mut serving);
     let top = lab.run("top -n 1 --json --store s").exits(0).json();
