@@ -1,4 +1,4 @@
-//! What the service tells of failures, searches, links to a page, what moved, and its own end.
+//! What the service answers about failures, searches, links to a page, what moved, and its own end.
 
 use serde_json::{Value, json};
 
@@ -156,7 +156,7 @@ fn movers_and_links_are_those_of_the_commands() {
     let mut serving = lab.start("serve --store s --listen 127.0.0.1:0");
     let address = address(&mut serving);
     for (path, option) in [("", ""), ("&certain-only", " --certain-only")] {
-        let told = ask(address, &format!("/movers?n=1000{path}"));
+        let answer = ask(address, &format!("/movers?n=1000{path}"));
         let line = format!("compare s --snapshot 300 --moved 1000 --json{option}");
         let found = lab.run(&line).exits(0).json();
         for sum in [
@@ -167,14 +167,14 @@ fn movers_and_links_are_those_of_the_commands() {
             "l1",
             "margin",
         ] {
-            assert_eq!(told[sum], found[sum], "{sum}");
+            assert_eq!(answer[sum], found[sum], "{sum}");
         }
         let both = [&found["rose"], &found["fell"]].map(|list| list.as_array().unwrap().clone());
         let mut both = both.concat();
         let fell =
             |page: &Value| std::cmp::Reverse(page["rank_change"].as_i64().unwrap().unsigned_abs());
         both.sort_by_key(fell);
-        let movers = told["movers"].as_array().unwrap();
+        let movers = answer["movers"].as_array().unwrap();
         assert!(movers.len() > 20 && movers.len() == both.len());
         for (mover, largest) in movers.iter().zip(&both) {
             let same = |page: &&Value| page["url"] == mover["url"];
@@ -192,13 +192,13 @@ fn movers_and_links_are_those_of_the_commands() {
             assert_eq!(size(page), size(largest), "{mover}");
             assert!(option.is_empty() || mover["certain"] == true, "{mover}");
         }
-        assert_eq!(urls(&told["movers"]), urls(&json!(both)));
-        assert_eq!(urls(&told["new"]), urls(&found["new"]));
+        assert_eq!(urls(&answer["movers"]), urls(&json!(both)));
+        assert_eq!(urls(&answer["new"]), urls(&found["new"]));
     }
     let best = ask(address, "/top?n=1")["top"][0]["url"].clone();
     let best = best.as_str().unwrap();
     for (path, option) in [("", ""), ("&in", " --in")] {
-        let told = ask(
+        let answer = ask(
             address,
             &format!("/links?n=1000&url={}{path}", encoded(best)),
         );
@@ -209,20 +209,20 @@ fn movers_and_links_are_those_of_the_commands() {
             .lines()
             .map(|line| serde_json::from_str(line).unwrap())
             .collect();
-        let told = told["links"].as_array().unwrap();
-        assert_eq!(told.len(), found.len());
-        for (told, found) in told.iter().zip(&found) {
+        let answer = answer["links"].as_array().unwrap();
+        assert_eq!(answer.len(), found.len());
+        for (answer, found) in answer.iter().zip(&found) {
             assert_eq!(
-                (&told["url"], &told["rank"]),
+                (&answer["url"], &answer["rank"]),
                 (&found["url"], &found["rank"])
             );
         }
     }
 }
 
-/// Whoever waits for the end of an ingest is told of it, and how it stood; until then the rate is kept for all who come.
+/// Whoever waits for the end of an ingest gets an answer with how it stood; until then the rate is kept for all who come.
 #[test]
-fn the_end_of_an_ingest_is_told() {
+fn the_end_of_an_ingest_is_reported() {
     let lab = Lab::new();
     let lines = crawl(3, 400);
     let mut ingest = lab.start("ingest - --format records --store s --serve 127.0.0.1:0");

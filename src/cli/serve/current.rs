@@ -48,6 +48,9 @@ pub enum Part {
     Coverage,
 }
 
+/// Ends of links and their URLs.
+type NamedEnds = Vec<(RankedEnd, String)>;
+
 /// The current snapshot of a store: read again when there is a newer one.
 pub struct Current {
     store: PathBuf,
@@ -243,13 +246,13 @@ impl OpenSnapshot {
         pages_of(urls, |names| self.find(names))
     }
 
-    /// The links of a page, or with `within` those to it among so many; the best `n` by name.
+    /// The links of a page, or with `within` those to it among so many: how many they are, and the best `n` by name.
     pub fn links(
         &self,
         page: PageId,
         n: usize,
         within: Option<u64>,
-    ) -> Result<(Ends, Vec<(RankedEnd, String)>)> {
+    ) -> Result<(Ends, u64, NamedEnds)> {
         let page = u32::try_from(page.0)
             .map_err(|_| Problem::Unknown(format!("page {}: no links are kept", page.0)))?;
         let found = match within {
@@ -263,9 +266,10 @@ impl OpenSnapshot {
         };
         let found = found.map_err(problem)?;
         let mut ranked = found.ranked(&self.snapshot).map_err(problem)?;
+        let count = ranked.len() as u64;
         ranked.truncate(n);
         let named = self.named(ranked, |(page, _)| page.page)?;
-        Ok((found, named))
+        Ok((found, count, named))
     }
 
     /// What could not be fetched.
