@@ -16,9 +16,9 @@ const URLS_MAX: usize = 100;
 const SNAPSHOTS_MAX: usize = 1_000;
 /// Most pages of each site of an answer.
 const BEST_MAX: usize = 20;
-/// Most letters of a part of a URL.
+/// Most bytes of a part of a URL.
 const TEXT_MAX: usize = 1_000;
-/// Of links to a page, so many are looked at unless it is asked otherwise: about two seconds.
+/// Of links to a page, so many are looked at unless another number is given.
 const LINKS_WITHIN: u64 = 200_000_000;
 
 /// A question about a snapshot.

@@ -142,7 +142,7 @@ fn check_partitions(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Refuses archives, whose names are numbered through, for a store with partitions.
+/// Refuses archives, which number all names in one sequence, for a store with partitions.
 pub(super) fn check_format(job: &Job, input: &InputName, format: Format) -> Result<()> {
     if !is_split(job) || format != Format::Cza {
         return Ok(());
@@ -153,13 +153,13 @@ pub(super) fn check_format(job: &Job, input: &InputName, format: Format) -> Resu
     ))
 }
 
-/// Refuses a first file that is no crawl, so that no store is made for it. What comes through a pipe comes once, and is
-/// told when it is read.
+/// Refuses a first file that is no crawl, so that no store is made for it. A pipe can be read only once: it is
+/// checked when it is read.
 pub(super) fn check_first(job: &Job) -> Result<()> {
     let Some(input @ InputName::File(_)) = job.inputs.first() else {
         return Ok(());
     };
-    // What fails otherwise fails again, and is told, when it is read.
+    // Other failures are reported when the input is read.
     let mut source = match job.open(input) {
         Err(error) if error.is_refusal() => return Err(error),
         Err(_) => return Ok(()),

@@ -13,7 +13,9 @@ use super::{BufferPool, Next, Piece, Pipeline};
 use crate::archive::{self, Chain};
 use crate::batch::Rules;
 use crate::formats::{Format, check_text, guess, is_decided};
-use crate::source::{Chunk, Compression, InputName, Restart, Source, SourceOptions, Summary, Told};
+use crate::source::{
+    Chunk, Compression, InputName, KnownFormat, Restart, Source, SourceOptions, Summary,
+};
 use crate::store::Place;
 use crate::{Error, Result};
 
@@ -30,8 +32,8 @@ pub(crate) fn format_of(
     source: &mut Source,
     asked: Option<Format>,
 ) -> Result<Option<(Format, String)>> {
-    if let Some(told) = source.told() {
-        return told_format(source.name(), told, asked).map(Some);
+    if let Some(known) = source.known_format() {
+        return table_format(source.name(), known, asked).map(Some);
     }
     let head = source.head_until(is_decided)?;
     if head.is_empty() {
@@ -46,17 +48,21 @@ pub(crate) fn format_of(
         .map_err(|error| Error::Unsupported(format!("{}: {error}", source.name())))
 }
 
-/// The format of a table, which is none but its own.
-fn told_format(input: &InputName, told: &Told, asked: Option<Format>) -> Result<(Format, String)> {
-    let format: Format = told.format.parse()?;
+/// The format of a table, which can be read as that only.
+fn table_format(
+    input: &InputName,
+    known: &KnownFormat,
+    asked: Option<Format>,
+) -> Result<(Format, String)> {
+    let format: Format = known.format.parse()?;
     match asked {
         Some(asked) if asked != format => Err(Error::Unsupported(format!(
             "{input}: {}, which is read as `format` {}, not {}; leave `format` out",
-            told.why,
+            known.why,
             format.name(),
             asked.name()
         ))),
-        _ => Ok((format, told.why.clone())),
+        _ => Ok((format, known.why.clone())),
     }
 }
 

@@ -1,8 +1,7 @@
 //! Pages by a part of their URL or by scope, and the pages that could not be fetched: sweeps in number order.
 //!
-//! A search reads names, of [`SearchOptions::within`] pages at most: about a million a second. Columns are read of the blocks
-//! (131,072 pages) in which it finds something. Which pages are gone is told by their rows of links alone,
-//! so it is looked up of [`GONE_AMONG`] found pages at most.
+//! A search reads names, of [`SearchOptions::within`] pages at most. Columns are read of the blocks (131,072 pages) in which it
+//! finds something. Only a page's row of links shows whether it is gone, so that is looked up of [`GONE_AMONG`] found pages at most.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -18,7 +17,7 @@ use crate::rows::{Bits, Rows, Stop};
 use crate::rules::Scope;
 use crate::{Error, Result, url};
 
-/// Pages that a search looks at, unless it is told otherwise.
+/// Pages that a search looks at, unless it is given another number.
 pub const WITHIN: u64 = 2_000_000;
 /// Among more visited pages than this, those that are gone are not looked up.
 pub const GONE_AMONG: usize = 1_000_000;

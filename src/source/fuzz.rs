@@ -307,7 +307,7 @@ fn text(data: &[u8], chunk_bytes: usize) -> Option<(Vec<u8>, bool)> {
         Err(Error::Corrupt { .. } | Error::Unsupported(_)) => return None,
         Err(error) => panic!("{error}"),
     };
-    let decoder = match table.told.format.parse::<Format>() {
+    let decoder = match table.known.format.parse::<Format>() {
         Ok(format) => format.decoder(),
         Err(error) => panic!("{error}"),
     };

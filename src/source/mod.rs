@@ -37,7 +37,7 @@ pub(crate) use input::PIPE_BYTES;
 pub use plain::{Plain, open_plain};
 pub(crate) use sniff::sniff;
 pub use stream::Source;
-pub use table::Told;
+pub use table::KnownFormat;
 pub(crate) use table::{PARQUET, is_graph};
 
 /// A run of whole records, in stream order.

@@ -8,7 +8,7 @@ use super::hold::Hold;
 use super::input::{InputName, Raw, open_file};
 use super::members::Members;
 use super::table::{self, Table};
-use super::{Chunk, Restart, SourceOptions, Summary, Told};
+use super::{Chunk, KnownFormat, Restart, SourceOptions, Summary};
 use crate::decode::Decoder;
 use crate::model::Compression;
 use crate::model::Limits;
@@ -32,7 +32,7 @@ pub struct Source {
     cutter: Cutter,
     ending: Option<Ending>,
     /// Of a table: the format of its text.
-    told: Option<Told>,
+    known: Option<KnownFormat>,
 }
 
 /// How the input ended.
@@ -180,7 +180,7 @@ impl Source {
         let unpacker = Unpacker::Table(text);
         let raw = Raw::new(Box::new(std::io::empty()));
         let mut source = Source::unpacked_by(unpacker, name, raw, limits, options, true);
-        source.told = Some(table.told);
+        source.known = Some(table.known);
         source
     }
 
@@ -207,7 +207,7 @@ impl Source {
             cutter: Cutter::new(options.chunk_bytes, limits.line_bytes, limits.held_bytes),
             members: Members::default(),
             ending: None,
-            told: None,
+            known: None,
         }
     }
 
@@ -222,8 +222,8 @@ impl Source {
     }
 
     /// The format of a table's text; `None`: the input is none, and its format is to be guessed.
-    pub fn told(&self) -> Option<&Told> {
-        self.told.as_ref()
+    pub fn known_format(&self) -> Option<&KnownFormat> {
+        self.known.as_ref()
     }
 
     /// Length of the file in bytes as it lies on disk; `None` where it is not known.

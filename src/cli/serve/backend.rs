@@ -196,7 +196,7 @@ impl StoreBackend {
         let found = places.pages(&[url.to_owned()])?.pop().flatten();
         let page = found.ok_or_else(|| Problem::Unknown(format!("{url}: not known")))?;
         // Only the current snapshot has rows; pages keep their numbers.
-        let (found, named) = self.current()?.links(page, n, within)?;
+        let (found, count, named) = self.current()?.links(page, n, within)?;
         let target = |((page, _), url): (RankedEnd, String)| Target {
             url,
             rank: page.rank,
@@ -205,7 +205,7 @@ impl StoreBackend {
             url: url.into(),
             visited: found.fetched != FetchState::Never,
             gone: found.fetched == FetchState::Gone,
-            count: found.ends.len() as u64,
+            count,
             links: named.into_iter().map(target).collect(),
             swept: found.swept,
         })

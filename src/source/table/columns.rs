@@ -53,7 +53,7 @@ pub(super) enum Kind {
 #[derive(Debug, Clone)]
 pub(super) struct Field {
     pub name: String,
-    /// Its number among the columns without parts. `None`: it has several parts, or is nested deeper than a list.
+    /// Its number among the leaf columns. `None`: it has several parts, or is nested deeper than a list.
     pub leaf: Option<usize>,
     /// What it holds; `None`: something that is not read.
     pub kind: Option<Kind>,

@@ -10,7 +10,7 @@ use std::path::Path;
 #[cfg(feature = "parquet")]
 use super::pair;
 use super::text::Text;
-use super::{Table, Told, failed, graph, lines};
+use super::{KnownFormat, Table, failed, graph, lines};
 use crate::disk::{Disk, RealDisk};
 use crate::model::Limits;
 use crate::{Error, Result};
@@ -98,7 +98,7 @@ fn graph_of(
 ) -> Result<Table> {
     let graph = graph::Graph::of(files, limits).map_err(|fault| failed(folder, fault))?;
     Ok(Table {
-        told: Told {
+        known: KnownFormat {
             format: graph.layout().format(),
             why,
         },

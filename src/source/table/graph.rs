@@ -1,8 +1,8 @@
 //! A folder with a graph: a table of pages, and links between their numbers.
 //!
 //! Each page becomes a record with its links, in the order of the table. Links must be sorted by source. Pages that were not
-//! fetched are links' targets only; those of them that nothing links to come first, as unchanged at no time: so they are
-//! known. They are found by reading the links once more, if any page was not fetched.
+//! fetched are links' targets only; those of them that nothing links to come first, as records of status 304 without a
+//! time: so the store knows them. They are found by reading the links once more, if any page was not fetched.
 //!
 //! Memory: the names of all pages, 8 bytes and a bit for each.
 
@@ -20,7 +20,7 @@ pub(super) struct PageRow {
 
 /// How a page was fetched last. Times are in seconds since 1970.
 #[derive(Debug, Clone, Copy)]
-#[cfg_attr(not(feature = "parquet"), allow(dead_code))] // Only Parquet tables tell it.
+#[cfg_attr(not(feature = "parquet"), allow(dead_code))] // Only Parquet tables have it.
 pub(super) enum Fetch {
     /// Its links are known; or nothing is known of fetches.
     Read(Option<i64>),

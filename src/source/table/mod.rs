@@ -41,15 +41,15 @@ pub(crate) const PARQUET: &[u8; 4] = b"PAR1";
 /// An input that is read as text.
 pub(super) struct Table {
     pub text: Text,
-    pub told: Told,
+    pub known: KnownFormat,
 }
 
 /// What is known of an input's format.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct KnownFormat {
     /// The format's name.
     pub format: &'static str,
-    /// What it was recognised by, for people.
+    /// How it was recognised, for messages.
     pub why: String,
 }
 
@@ -101,7 +101,7 @@ fn of_columns(mut table: columns::Table, fields: &Fields) -> Result<Table> {
     if found.iter().any(is_url) {
         return Ok(Table {
             text: Text::of(records::Records::of(table, &found, fields)?),
-            told: Told {
+            known: KnownFormat {
                 format: "records",
                 why: format!("it is a Parquet table with {}", columns_of(&found)),
             },
@@ -121,7 +121,7 @@ fn of_columns(mut table: columns::Table, fields: &Fields) -> Result<Table> {
     edges::choose(&mut table, &found, pair)?;
     let edges = edges::Edges::of(table);
     Ok(Table {
-        told: Told {
+        known: KnownFormat {
             format: edges.layout().format(),
             why,
         },

@@ -7,7 +7,7 @@ use crate::model::DamageKind;
 /// Bytes of text that are made at a time, about.
 pub(super) const PIECE: usize = 64 << 10;
 
-/// Names that tell whether all are URLs.
+/// So many first names decide whether names are taken for URLs.
 pub(super) const TELLING: usize = 16;
 
 /// Something whose rows are written as text.
@@ -152,8 +152,8 @@ impl Layout {
         }
     }
 
-    /// A page whose links are not known: it was found unchanged, or is only to be known. A graph of opaque names has no such:
-    /// it is one without links.
+    /// A page whose links are not known: it was found unchanged, or is only to be known. An adjacency list cannot say
+    /// so: there it is a page without links.
     pub fn known(self, name: &[u8], fetched_at: Option<i64>, out: &mut Vec<u8>) {
         match self {
             Layout::Records => {

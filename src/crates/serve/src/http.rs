@@ -225,7 +225,7 @@ async fn end(shared: Arc<Shared>) -> Result<Found> {
         json(&End { ended, status }, job.limits.answer_bytes)
     };
     let answer = shared.workers.run(answer).await;
-    // Until then the service knows that somebody waits.
+    // Dropped only now: a service that ends waits for this answer.
     drop(waiting);
     answer
 }

@@ -25,7 +25,7 @@ use crate::workers::{Pace, Workers};
 
 /// How long running answers may still take when a service is stopped.
 const STOP_TIME: Duration = Duration::from_secs(2);
-/// How long it may take to tell those who wait for the end, at most.
+/// The longest wait until answers to `/end` are taken.
 const TELL_TIME: Duration = Duration::from_millis(500);
 /// How long it takes to write an answer to this machine.
 const WRITE_TIME: Duration = Duration::from_millis(20);

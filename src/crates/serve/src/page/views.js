@@ -137,7 +137,7 @@ function refresh() {
   // Slow answers must not delay the counts. Answers from an older snapshot are requested again.
   ranking().then(found => { if ([...found].every(one => one === of)) shown = of; }).finally(() => { busy = false; });
 }
-// An ingest tells when it ends: that it does not answer from then on is no error.
+// `/end` answers when an ingest ends: that there is no answer from then on is no error.
 let awaiting = false;
 async function awaitEnd() {
   if (awaiting || over) return;
