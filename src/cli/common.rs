@@ -14,6 +14,7 @@ use std::sync::atomic::AtomicBool;
 
 use cashrank::decode::{Time, utc};
 use cashrank::engine::SelfLinks;
+pub use cashrank::memory::bytes;
 use cashrank::memory::{AddressSpace, available, check_address_space, human};
 use cashrank::source::{InputName, SourceOptions};
 use cashrank::{Error, name_settings};
@@ -413,31 +414,6 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for Forms<T> {
 /// A word, and what help says of it.
 pub fn word(name: &'static str, about: &'static str) -> PossibleValue {
     PossibleValue::new(name).help(about)
-}
-
-/// A number of bytes: `8192`, `64K`, `64MiB`, `1G`, `1T` (powers of 1,024).
-pub fn bytes(text: &str) -> Result<u64, String> {
-    let (number, unit) = text.split_at(
-        text.find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(text.len()),
-    );
-    let shift = match unit.trim_end_matches("iB").trim_end_matches('B') {
-        "" => 0,
-        "K" | "k" => 10,
-        "M" => 20,
-        "G" => 30,
-        "T" => 40,
-        _ => {
-            return Err(format!(
-                "{text:?}: a number of bytes, like 8192, 64K, 64M or 1G"
-            ));
-        }
-    };
-    number
-        .parse::<u64>()
-        .ok()
-        .and_then(|number| number.checked_mul(1 << shift))
-        .ok_or_else(|| format!("{text:?}: a number of bytes, like 8192, 64K, 64M or 1G"))
 }
 
 /// [`bytes`], and not 0.

@@ -13,7 +13,7 @@ use serde::Serialize;
 pub use address_space::{AddressSpace, check_address_space};
 pub use machine::available;
 
-pub use crate::model::{check_room, human};
+pub use crate::model::{bytes, check_room, human};
 
 use crate::engine::{self, CHUNK_PAGES, Config, Engine, Index, Storage, log_bytes};
 use crate::{Error, Limits, Result};

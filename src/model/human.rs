@@ -28,6 +28,34 @@ pub fn human(bytes: u64) -> String {
     format!("{}.{} {unit}", tenths / 10, tenths % 10)
 }
 
+/// A number of bytes: `8192`, `64K`, `64MiB`, `1G`, `1T` (powers of 1,024).
+///
+/// # Errors
+/// It is none, or beyond 2^64; the text says what is expected.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let (number, unit) = text.split_at(
+        text.find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(text.len()),
+    );
+    let shift = match unit.trim_end_matches("iB").trim_end_matches('B') {
+        "" => 0,
+        "K" | "k" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => {
+            return Err(format!(
+                "{text:?}: a number of bytes, like 8192, 64K, 64M or 1G"
+            ));
+        }
+    };
+    number
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(1 << shift))
+        .ok_or_else(|| format!("{text:?}: a number of bytes, like 8192, 64K, 64M or 1G"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,4 +1,9 @@
 //! Vertices and edges in two gzip files, as Common Crawl publishes its web graphs.
+//!
+//! ```text
+//! vertices.txt.gz   number TAB name
+//! edges.txt.gz      number TAB number
+//! ```
 
 use std::io::Write;
 use std::path::Path;
@@ -6,13 +11,13 @@ use std::path::Path;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::{LINE_ENDS, LinkGraph, Room, write_file};
+use super::{LINE_ENDS, LinkGraph, PageLinks, Room, write_file};
 use crate::sites::Level;
 use crate::snapshot::common_crawl::hosts_of;
 use crate::snapshot::export::{name_without, reversed};
 use crate::{Error, Result};
 
-/// Writes both into `folder`; returns how many links there are.
+/// Writes the links of a snapshot into `folder`; returns how many there are.
 ///
 /// # Errors
 /// As of [`write_tsv`](super::write_tsv), but for names, which stay on the disk.
@@ -21,27 +26,42 @@ pub fn write_common_crawl(graph: &LinkGraph<'_>, room: Room<'_>, folder: &Path) 
     let hosts = (graph.level() == Level::Domain)
         .then(|| hosts_of(graph.ranking.snapshot(), room.memory))
         .transpose()?;
+    let names = (0..).zip(graph.names()).map(|(at, name)| {
+        let name = name?;
+        name_without(&name, at, LINE_ENDS, "vertices", "parquet")?;
+        Ok(match &hosts {
+            Some(hosts) => {
+                let count = hosts.get(&name).copied().unwrap_or_default();
+                format!("{}\t{count}", reversed(&name))
+            }
+            None if is_host => reversed(&name).into_owned(),
+            None => name,
+        })
+    });
+    write_folder(folder, names, |visit| graph.each_links(room, visit))
+}
+
+/// Writes any graph into `folder`: the lines of `names` behind their numbers, from 0 on, then what `links` calls back with,
+/// sorted by source. Returns what `links` does.
+///
+/// # Errors
+/// Those of both; [`Error::Io`].
+pub fn write_folder(
+    folder: &Path,
+    names: impl Iterator<Item = Result<String>>,
+    links: impl FnOnce(&mut PageLinks<'_>) -> Result<u64>,
+) -> Result<u64> {
     write_file(folder, "vertices.txt.gz", |out, path| {
         let mut out = GzEncoder::new(out, Compression::default());
-        for (at, name) in graph.names().enumerate() {
-            let name = name?;
-            name_without(&name, at as u64, LINE_ENDS, "vertices", "parquet")?;
-            let mut write = || match &hosts {
-                Some(hosts) => {
-                    let count = hosts.get(&name).copied().unwrap_or_default();
-                    writeln!(out, "{at}\t{}\t{count}", reversed(&name))
-                }
-                None if is_host => writeln!(out, "{at}\t{}", reversed(&name)),
-                None => writeln!(out, "{at}\t{name}"),
-            };
-            write().map_err(Error::io(path, "write"))?;
+        for (at, name) in names.enumerate() {
+            writeln!(out, "{at}\t{}", name?).map_err(Error::io(path, "write"))?;
         }
         out.finish().map_err(Error::io(path, "write"))?;
         Ok(())
     })?;
     write_file(folder, "edges.txt.gz", |out, path| {
         let mut out = GzEncoder::new(out, Compression::default());
-        let count = graph.each_links(room, &mut |source, links| {
+        let count = links(&mut |source, links| {
             let mut write = || {
                 links
                     .iter()

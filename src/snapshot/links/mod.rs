@@ -32,10 +32,13 @@ use crate::{Error, Result};
 
 #[cfg(feature = "parquet")]
 pub use self::parquet::write_parquet;
-pub use self::{common_crawl::write_common_crawl, tsv::write_tsv};
+pub use self::{
+    common_crawl::{write_common_crawl, write_folder},
+    tsv::write_tsv,
+};
 
 /// The links of a page or site: targets in the order of their numbers, each with its weight.
-type PageLinks<'l> = dyn FnMut(u32, &[(u32, u64)]) -> Result<()> + 'l;
+pub type PageLinks<'l> = dyn FnMut(u32, &[(u32, u64)]) -> Result<()> + 'l;
 
 /// Bytes that end a name in files of lines.
 const LINE_ENDS: &[u8] = b"\t\r\n";
@@ -83,8 +86,21 @@ impl<'g> LinkGraph<'g> {
         self.sites.as_ref().map_or_else(of_pages, |sites| sites.1)
     }
 
+    /// How many pages or sites there are.
+    pub fn len(&self) -> u64 {
+        self.ranking.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// All names, in number order.
-    fn names(&self) -> Box<dyn Iterator<Item = Result<String>> + '_> {
+    ///
+    /// # Errors
+    /// It is damaged or cannot be read.
+    pub fn names(&self) -> Box<dyn Iterator<Item = Result<String>> + '_> {
         match self.ranking.sites() {
             Some(sites) => Box::new(sites.names().map(|name| Ok(name.to_owned()))),
             None => Box::new(self.ranking.snapshot().names()),
@@ -92,7 +108,10 @@ impl<'g> LinkGraph<'g> {
     }
 
     /// Calls `visit` with the links of each page or site that has any, by number. Returns how many links there are.
-    fn each_links(&self, room: Room<'_>, visit: &mut PageLinks<'_>) -> Result<u64> {
+    ///
+    /// # Errors
+    /// Those of `visit`; [`Error::Missing`] if the store keeps no rows or this is not its current snapshot; [`Error::Io`].
+    pub fn each_links(&self, room: Room<'_>, visit: &mut PageLinks<'_>) -> Result<u64> {
         let Some((graph, _)) = &self.sites else {
             return self.each_of_pages(room, visit);
         };

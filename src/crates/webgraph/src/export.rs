@@ -1,0 +1,182 @@
+//! `cashrank-webgraph export`: the links that a store keeps as a BV graph.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use cashrank::sites::{Level, PAIR_BYTES, Pairing, SiteLinks};
+use cashrank::snapshot::links::{LinkGraph, Room};
+use cashrank::snapshot::{LevelRanking, RankingName};
+use cashrank::store::{RealDisk, unfinished};
+use cashrank::{Error, Result, Store};
+use dsi_bitstream::impls::buf_bit_writer;
+use dsi_bitstream::traits::BE;
+use dsi_progress_logger::no_logging;
+use webgraph::graphs::bvgraph::{
+    BvComp, CompFlags, CompStats, DynCodesEncoder, OffsetsWriter, store_ef_with_data,
+};
+
+use crate::MemoryArg;
+use crate::files::beside;
+
+/// The files, in the order in which they get their names: the one without which there is no graph comes last.
+const FILES: [&str; 5] = ["graph", "offsets", "ef", "urls", "properties"];
+
+/// Write the graph that a store keeps as a BV graph, with the list of its URLs.
+///
+/// BASENAME.graph, .offsets and .properties are those that Java's WebGraph reads, .ef is for the one in Rust. Line i of
+/// BASENAME.urls, from 0, is the URL of node i, or the name of a site. Nodes are the pages of the current snapshot in the order in
+/// which they appeared, arcs the links of `cashrank export --links`; weights are left out.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  cashrank-webgraph export ranks crawl
+  cashrank-webgraph export ranks hosts --level host
+  webgraph rank pagerank crawl ranks.txt       # WebGraph's own tools")]
+pub struct Args {
+    /// The store, a directory.
+    store: PathBuf,
+    /// The files to write, without their endings. They appear once all are complete.
+    basename: PathBuf,
+    /// The nodes: page, or sites: host, barehost, domain or prefix:N.
+    #[arg(long, value_name = "LEVEL", default_value = "page")]
+    level: Level,
+    /// With sites: links inside a site are arcs, too, from it to itself.
+    #[arg(long)]
+    inside: bool,
+    /// Replace files that exist.
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    memory: MemoryArg,
+}
+
+impl Args {
+    /// Returns what there is to say.
+    pub fn run(self) -> Result<String> {
+        self.check()?;
+        let (aside, ()) = unfinished(&self.basename, |aside| fs::create_dir(aside))?;
+        let stats = self.write(&aside.join("graph"), &aside);
+        let stats = stats.and_then(|stats| {
+            for file in FILES {
+                let path = beside(&self.basename, file);
+                let renamed = fs::rename(beside(&aside.join("graph"), file), &path);
+                renamed.map_err(Error::io(&path, "rename"))?;
+            }
+            Ok(stats)
+        });
+        let _ = fs::remove_dir_all(&aside);
+        let stats = stats?;
+        let arcs = stats.num_arcs;
+        let bits = stats.written_bits as f64 / arcs.max(1) as f64;
+        let name = self.basename.display();
+        Ok(format!(
+            "{name}: {} nodes, {arcs} arcs, {bits:.2} bits per arc",
+            stats.num_nodes
+        ))
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.inside && self.level.is_page() {
+            let what = "--inside is for the links of sites: add --level";
+            return Err(Error::Usage(what.into()));
+        }
+        for file in FILES {
+            let path = beside(&self.basename, file);
+            if path.exists() && !self.force {
+                return Err(Error::Usage(format!(
+                    "{}: exists already; name another graph, or replace it with --force",
+                    path.display()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, basename: &Path, folder: &Path) -> Result<CompStats> {
+        let name = RankingName {
+            level: self.level,
+            ..RankingName::default()
+        };
+        let snapshot = Store::open(&self.store)?.snapshot()?;
+        let memory = self.memory.budget();
+        let ranking = LevelRanking::open(&RealDisk, snapshot, &name, memory)?;
+        let pairing = Pairing {
+            links: SiteLinks::Once,
+            inside: self.inside,
+            bytes: PAIR_BYTES,
+            aside: Some((&RealDisk, folder.join("pairs"))),
+        };
+        let graph = LinkGraph::of(&ranking, pairing)?;
+        write_names(&graph, &beside(basename, "urls"))?;
+        let stats = write_arcs(&graph, Room { memory, folder }, basename)?;
+        let nodes = stats.num_nodes;
+        let [bits, offsets, ef] = ["graph", "offsets", "ef"].map(|file| beside(basename, file));
+        store_ef_with_data(nodes, bits, offsets, &ef, no_logging![])
+            .map_err(|error| failed(&ef, error))?;
+        Ok(stats)
+    }
+}
+
+fn write_names(graph: &LinkGraph<'_>, path: &Path) -> Result<()> {
+    let mut out = BufWriter::new(File::create_new(path).map_err(Error::io(path, "create"))?);
+    for (at, name) in graph.names().enumerate() {
+        let name = name?;
+        if name.contains(['\n', '\r']) {
+            return Err(Error::Unsupported(format!(
+                "page {at}: its name, {name:?}, holds a line end, which a list of names cannot"
+            )));
+        }
+        writeln!(out, "{name}").map_err(Error::io(path, "write"))?;
+    }
+    out.flush().map_err(Error::io(path, "write"))
+}
+
+/// Writes `.graph`, `.offsets` and `.properties`.
+fn write_arcs(graph: &LinkGraph<'_>, room: Room<'_>, basename: &Path) -> Result<CompStats> {
+    let flags = CompFlags::default();
+    let path = beside(basename, "graph");
+    let offsets = beside(basename, "offsets");
+    let bits = buf_bit_writer::from_path::<BE, usize>(&path).map_err(Error::io(&path, "create"))?;
+    let coder = DynCodesEncoder::new(bits, &flags).map_err(|error| failed(&path, error))?;
+    let offsets =
+        OffsetsWriter::from_path(&offsets, true).map_err(|error| failed(&offsets, error))?;
+    let mut lists = BvComp::new(
+        coder,
+        offsets,
+        flags.compression_window,
+        flags.max_ref_count,
+        flags.min_interval_length,
+        0,
+        (),
+    );
+    let broken = |error| failed(&path, error);
+    let mut nodes = 0;
+    graph.each_links(room, &mut |node, targets| {
+        // Every node has a list.
+        for _ in nodes..u64::from(node) {
+            lists.push([]).map_err(broken)?;
+        }
+        let targets = targets.iter().map(|&(target, _)| (target as usize, ()));
+        nodes = u64::from(node) + 1;
+        lists.push(targets).map_err(broken)
+    })?;
+    for _ in nodes..graph.len() {
+        lists.push([]).map_err(broken)?;
+    }
+    let stats = lists.flush().map_err(|error| failed(&path, error))?;
+    let path = beside(basename, "properties");
+    let text = flags
+        .to_properties::<BE>(&stats)
+        .map_err(|error| failed(&path, error))?;
+    fs::write(&path, text).map_err(Error::io(&path, "write"))?;
+    Ok(stats)
+}
+
+/// What fails in webgraph is writing.
+fn failed(path: &Path, error: anyhow::Error) -> Error {
+    let error = error
+        .downcast()
+        .unwrap_or_else(|error| std::io::Error::other(format!("{error:#}")));
+    Error::io(path, "write")(error)
+}

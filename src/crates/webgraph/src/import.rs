@@ -1,0 +1,202 @@
+//! `cashrank-webgraph import`: a BV graph and the names of its nodes as a folder that `cashrank ingest` takes.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use cashrank::snapshot::links::{PageLinks, write_folder};
+use cashrank::source::open_plain;
+use cashrank::store::unfinished;
+use cashrank::{Error, Limits, Result};
+use dsi_bitstream::traits::BE;
+use webgraph::graphs::bvgraph::DynCodesDecoder;
+use webgraph::graphs::bvgraph::sequential::NodeLabels;
+
+use crate::MemoryArg;
+use crate::check::check;
+use crate::codes::{Bits, bits_of};
+use crate::files::{Properties, beside, damaged};
+
+/// Make a BV graph and the list of its URLs an input of cashrank: a folder with its vertices and edges.
+///
+/// BASENAME.graph and BASENAME.properties are read, of version 0 and big-endian, as Java's WebGraph writes them; offsets are not
+/// needed. Line i of URLS, from 0, is the name of node i: a URL, a host or any other name, in a plain file, gzip or
+/// zstd. The graph is checked before anything is written.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  cashrank-webgraph import uk-2007-05 uk-2007-05.urls.gz -o uk-2007-05.folder
+  cashrank ingest uk-2007-05.folder --store ranks")]
+pub struct Args {
+    /// The graph's files without their endings.
+    basename: PathBuf,
+    /// The names of its nodes, a line each.
+    urls: PathBuf,
+    /// The folder, which appears once it is complete, and must not exist.
+    #[arg(short, long, value_name = "FOLDER")]
+    output: PathBuf,
+    #[command(flatten)]
+    memory: MemoryArg,
+}
+
+impl Args {
+    /// Returns what there is to say.
+    pub fn run(self) -> Result<String> {
+        if self.output.exists() {
+            return Err(Error::Usage(format!(
+                "{}: exists already; name another folder, or remove it",
+                self.output.display()
+            )));
+        }
+        let path = beside(&self.basename, "properties");
+        let properties = Properties::read(&path)?;
+        if properties.nodes > u64::from(u32::MAX) {
+            return Err(Error::Unsupported(format!(
+                "{}: {} nodes; cashrank knows at most {} pages",
+                path.display(),
+                properties.nodes,
+                u32::MAX
+            )));
+        }
+        self.check_names(properties.nodes)?;
+        let graph = beside(&self.basename, "graph");
+        check(&graph, &properties, self.memory.budget())?;
+        let mut lists = Lists::open(&graph, &properties)?;
+        let links = put_folder(&self.output, |folder| {
+            let names = Names::open(&self.urls)?;
+            write_folder(folder, names, |visit| lists.each(visit))
+        })?;
+        Ok(format!(
+            "{}: {} nodes, {links} arcs; next: cashrank ingest {0} --store STORE",
+            self.output.display(),
+            properties.nodes
+        ))
+    }
+
+    /// There must be as many as nodes.
+    fn check_names(&self, nodes: u64) -> Result<()> {
+        let mut names = 0;
+        for name in Names::open(&self.urls)? {
+            name?;
+            names += 1;
+        }
+        if names != nodes {
+            return Err(Error::Conflict(format!(
+                "{}: {names} names, and {} has {nodes} nodes: the list is of another graph",
+                self.urls.display(),
+                self.basename.display()
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Fills a folder aside, and gives it its name when it is whole.
+fn put_folder<T>(path: &Path, fill: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
+    let (aside, ()) = unfinished(path, |aside| fs::create_dir(aside))?;
+    let filled = fill(&aside).and_then(|value| {
+        fs::rename(&aside, path).map_err(Error::io(path, "rename"))?;
+        Ok(value)
+    });
+    if filled.is_err() {
+        let _ = fs::remove_dir_all(&aside);
+    }
+    filled
+}
+
+/// The lines of a list of names.
+struct Names {
+    path: PathBuf,
+    lines: std::io::Lines<Box<dyn BufRead>>,
+    number: u64,
+}
+
+impl Names {
+    fn open(path: &Path) -> Result<Names> {
+        let lines: Box<dyn BufRead> =
+            Box::new(BufReader::new(open_plain(path, &Limits::default())?));
+        Ok(Names {
+            path: path.to_owned(),
+            lines: lines.lines(),
+            number: 0,
+        })
+    }
+}
+
+impl Iterator for Names {
+    type Item = Result<String>;
+
+    fn next(&mut self) -> Option<Result<String>> {
+        let line = self.lines.next()?;
+        self.number += 1;
+        let bad = |what: &str| damaged(&self.path, format!("line {}: {what}", self.number));
+        Some(match line {
+            Ok(name) if name.is_empty() => {
+                Err(bad("it is empty, and should be the name of a node"))
+            }
+            Ok(name) if name.contains(['\t', '\r']) => {
+                Err(bad("a name has no tabs and no carriage returns"))
+            }
+            Ok(name) => Ok(name),
+            Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+                Err(bad("it is no UTF-8 (iconv converts a list in Latin-1)"))
+            }
+            Err(error) => Err(match error.downcast::<Error>() {
+                Ok(error) => error,
+                Err(error) => Error::io(&self.path, "read")(error),
+            }),
+        })
+    }
+}
+
+/// The lists of a graph that was checked.
+struct Lists<'p> {
+    labels: NodeLabels<DynCodesDecoder<BE, Bits<File>>>,
+    path: &'p Path,
+    nodes: u32,
+}
+
+impl<'p> Lists<'p> {
+    fn open(path: &'p Path, properties: &Properties) -> Result<Lists<'p>> {
+        let file = File::open(path).map_err(Error::io(path, "open"))?;
+        let flags = &properties.flags;
+        let decoder = DynCodesDecoder::new(bits_of(file), flags)
+            .map_err(|error| damaged(path, format!("{error:#}")))?;
+        let nodes = properties.nodes;
+        let labels = NodeLabels::new(
+            decoder,
+            nodes as usize,
+            flags.compression_window,
+            flags.min_interval_length,
+        );
+        Ok(Lists {
+            labels,
+            path,
+            nodes: nodes as u32,
+        })
+    }
+
+    /// Calls `visit` with those that are not empty; returns how many arcs there are.
+    fn each(&mut self, visit: &mut PageLinks<'_>) -> Result<u64> {
+        let (mut links, mut arcs) = (Vec::new(), 0);
+        for node in 0..self.nodes {
+            let targets = self.labels.next_successors();
+            let targets = targets.map_err(|error| damaged(self.path, format!("{error:#}")))?;
+            if let Some(twice) = targets.windows(2).find(|pair| pair[0] == pair[1]) {
+                let what = format!(
+                    "the list of node {node}: its target {} comes twice",
+                    twice[0]
+                );
+                return Err(damaged(self.path, what));
+            }
+            links.clear();
+            // Targets are nodes, of which there are fewer than 2^32.
+            links.extend(targets.iter().map(|&target| (target as u32, 1)));
+            arcs += links.len() as u64;
+            if !links.is_empty() {
+                visit(node, &links)?;
+            }
+        }
+        Ok(arcs)
+    }
+}
