@@ -61,8 +61,8 @@ pub fn check(
     match identity_of(disk, dir) {
         Err(refused) if refused.is_refusal() => return Err(refused),
         Err(error) => checked.damage.push(error),
-        Ok((settings, _)) => {
-            partitions = settings.partitions.split();
+        Ok(identity) => {
+            partitions = identity.settings.partitions.split();
             let view = checked.check_checkpoint(disk, dir, depth, memory)?;
             checked.check_current(disk, dir, view.as_ref());
         }

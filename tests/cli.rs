@@ -36,6 +36,8 @@ mod graph;
 mod history;
 #[path = "cli/hostile.rs"]
 mod hostile;
+#[path = "cli/index.rs"]
+mod index;
 #[path = "cli/inspect.rs"]
 mod inspect;
 #[path = "cli/lazy.rs"]

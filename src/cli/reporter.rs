@@ -276,12 +276,15 @@ impl Observer for Reporter {
             Note::RowsGivenUp { reason } => format!(
                 "links are no longer kept: {reason}; the ingest continues without them"
             ),
-            Note::PlacesRenewed { damage } => {
+            Note::PlacesRenewed { damage } | Note::IndexNotUsed { damage } => {
                 let what = match damage {
                     Error::Damaged { path, what } => format!("{}: damaged: {what}", path.display()),
                     other => other.to_string(),
                 };
                 format!("{what}; it was rebuilt")
+            }
+            Note::IndexNotKept { error } => {
+                format!("warning: {error}; the next run takes longer to start")
             }
             Note::Base { warning } => format!("warning: {warning}"),
             Note::Settling { progress } => {
@@ -371,6 +374,8 @@ fn is_warning(note: &Note<'_>) -> bool {
         note,
         Note::RowsGivenUp { .. }
             | Note::PlacesRenewed { .. }
+            | Note::IndexNotUsed { .. }
+            | Note::IndexNotKept { .. }
             | Note::Base { .. }
             | Note::SpooledDamage
             | Note::Skipped { .. }

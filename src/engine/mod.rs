@@ -34,7 +34,7 @@ use crate::model::{Digest, Entry, LinkCounts, Time, What};
 use crate::{Error, Result};
 use fetches::digest_of;
 use history::{Log, Moment, Visit};
-pub(crate) use index::{Index, Share};
+pub(crate) use index::{Index, LEAST_SLOTS, Probe, SEGMENTS, Share, Slot};
 
 pub use crate::model::{Fingerprint, Page, PageId, SelfLinks};
 pub(crate) use accounts::Shares;
@@ -181,6 +181,11 @@ impl<S: Storage> Engine<S> {
     /// Takes the index of all pages, rebuilt from their fingerprints.
     pub(crate) fn restore_index(&mut self, index: Index) {
         self.index = index;
+    }
+
+    /// The index of all pages.
+    pub(crate) fn index(&self) -> &Index {
+        &self.index
     }
 
     /// Gives up index and cash, which only further records need: there must be none.

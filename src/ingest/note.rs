@@ -163,6 +163,16 @@ pub enum Note<'a> {
         /// What was wrong.
         damage: &'a crate::Error,
     },
+    /// The index on disk cannot be used: another was made from the fingerprints.
+    IndexNotUsed {
+        /// What is wrong.
+        damage: &'a crate::Error,
+    },
+    /// The index was not left on disk: the next run makes it from the fingerprints, as it does where there is none.
+    IndexNotKept {
+        /// Why.
+        error: &'a crate::Error,
+    },
     /// Something is wrong with the settled base. The ranking is as it should be.
     Base {
         /// What.

@@ -106,6 +106,9 @@ fn run(
     };
     run.report_passes();
     run.report_memory();
+    while let Some(damage) = &run.session.unused_index() {
+        run.observer.note(Note::IndexNotUsed { damage });
+    }
     run.spoil_base();
     run.session.release_rows()?;
     let dropped = run.report_rows();
@@ -267,8 +270,16 @@ impl Run<'_> {
         self.session
             .owe_base(is_end && is_new && self.may_have_base());
         self.checkpoint()?;
+        self.keep_index();
         self.rest()?;
         self.final_snapshot(Keep::InStore)
+    }
+
+    /// Leaves the index on disk, so that the next run starts sooner.
+    fn keep_index(&mut self) {
+        if let Err(error) = &self.session.keep_index() {
+            self.observer.note(Note::IndexNotKept { error });
+        }
     }
 
     /// Before another pass all before it is made durable where that decides: after the first pass whether links were
@@ -299,6 +310,7 @@ impl Run<'_> {
             Some(spooling) => spooling.before_checkpoint()?,
             None => {}
         }
+        self.keep_index();
         // A crawler that is gone does not send again: what was read of a stream is ranked.
         let input = self.feed.inputs.get(self.cursor.progress.input as usize);
         if self.cursor.begun && !self.cursor.is_repeating() && input == Some(&InputName::Stdin) {

@@ -19,7 +19,7 @@ pub const PARTITIONS: &str = "parts";
 const RESTORE: &str = "restore the whole store from a copy, or ingest the inputs into a new store";
 
 /// All parts that may be damaged.
-pub const PARTS: [Part; 20] = [
+pub const PARTS: [Part; 21] = [
     Part {
         name: "identity.json",
         meaning: "nothing can be read",
@@ -80,6 +80,11 @@ pub const PARTS: [Part; 20] = [
         name: "fingerprints.index",
         meaning: "nothing stops unless the end is damaged",
         remedy: RESTORE,
+    },
+    Part {
+        name: "index",
+        meaning: "nothing stops; an ingest takes longer to start, and pages are found by name more slowly",
+        remedy: "nothing needs to be done: the next ingest that reads new records writes another",
     },
     Part {
         name: "addresses",

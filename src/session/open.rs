@@ -15,7 +15,7 @@ use crate::rank::Goal;
 use crate::snapshot::{self, Settle, Watcher};
 use crate::store::base::{CommittedBase, OwedBase};
 use crate::store::rows::{KeepRows, Reason};
-use crate::store::{Home, OpenStore, Progress, Settings, Store, View, checkpoint};
+use crate::store::{Home, OpenStore, Progress, Settings, Store, View, checkpoint, keep_index};
 use crate::{Error, Result};
 
 /// See the head of the file.
@@ -237,6 +237,25 @@ impl Session {
     /// The damage of the directory of rows, if it was rebuilt since the last call.
     pub fn renewed_places(&mut self) -> Option<Error> {
         self.engine.storage_mut().renewed_places()
+    }
+
+    /// Leaves the index of the last checkpoint on disk, unless there is one that will do.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io): there is none, or the one before, and the store goes on.
+    pub fn keep_index(&mut self) -> Result<()> {
+        match &mut self.parts {
+            None => keep_index(&mut self.engine),
+            Some(parts) => parts.keep_index(),
+        }
+    }
+
+    /// Why the index on disk was not used, or that of a partition, since this was last asked.
+    pub fn unused_index(&mut self) -> Option<Error> {
+        match &mut self.parts {
+            None => self.engine.storage_mut().unused_index(),
+            Some(parts) => parts.unused_index(),
+        }
     }
 
     /// A base is to be made of the checkpoint that comes, or of none.

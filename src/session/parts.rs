@@ -15,7 +15,9 @@ use crate::memory::{Need, log_rows};
 use crate::model::{Batch, Entry, Limits, PageId, Time, What};
 use crate::rows::{Ghost, PAGES_MAX};
 use crate::store::rows::KeepRows;
-use crate::store::{PartOf, Progress, Settings, Store, View, checkpoint, make_partitions};
+use crate::store::{
+    PartOf, Progress, Settings, Store, View, checkpoint, keep_index, make_partitions,
+};
 use crate::threads::dealt;
 use crate::{Error, Result};
 
@@ -316,6 +318,23 @@ impl Parts {
         let named = named.iter().copied().chain(std::iter::repeat(None));
         let mut parts = self.parts.iter_mut().zip(named);
         parts.try_for_each(|(part, named)| part.engine.storage_mut().release_rows(named))
+    }
+
+    /// Leaves the index of each on disk, as of the last commit.
+    ///
+    /// # Errors
+    /// [`Error::Io`]: some have none, or the one before.
+    pub fn keep_index(&mut self) -> Result<()> {
+        let kept = dealt(self.threads, &mut self.parts, |_, part| {
+            keep_index(&mut part.engine)
+        });
+        kept.into_iter().collect()
+    }
+
+    /// Why an index on disk was not used, since this was last asked.
+    pub fn unused_index(&mut self) -> Option<Error> {
+        let mut parts = self.parts.iter_mut();
+        parts.find_map(|part| part.engine.storage_mut().unused_index())
     }
 
     /// An input begins. `grouped`: it is noted which pages come back that it visited before.

@@ -309,6 +309,8 @@ impl Writer {
             rank_bytes: self.options.rank_bytes,
             settle: self.session.settling(settle, watcher),
         };
+        // It only saves time: a disk that has no room for it has none for a ranking either, which is then an error.
+        let _ = self.session.keep_index();
         let view = self.session.view()?;
         if snapshot::publish(&**self.session.disk(), &view, &making)?.is_none() {
             return Ok(None);

@@ -18,16 +18,20 @@ use crate::rows::{Bits, Row};
 use crate::rules::Scope;
 use crate::store::all::{AllRows, AllRowsOf, HeldNames, Names};
 use crate::store::rows::Retention;
-use crate::store::{self, Disk};
+use crate::store::{self, Disk, IndexFile};
 use crate::{Error, Result};
 
 /// Slots of a filter for each name that is looked for, and at least.
 const FILTER: usize = 1 << 10;
+/// Fingerprints that are swept in the time that one is looked up in the index.
+const LOOKUP_PAGES: u64 = 1 << 12;
 
 /// A published snapshot, with the names of its pages.
 pub struct Snapshot {
     pub(super) columns: Columns,
     pub(super) names: Names,
+    /// The index on disk, if it can be used.
+    index: Option<IndexFile>,
     pub(super) store: PathBuf,
     /// The store's key, which no two stores have unless one is a copy.
     pub(super) key: HashKey,
@@ -126,9 +130,9 @@ impl Snapshot {
     fn open_with(disk: &dyn Disk, path: &Path, store: &Path, latest: &Latest) -> Result<Snapshot> {
         let columns = Columns::open(disk, path)?;
         let names = Names::open(disk, store, latest.names, latest.parts.as_ref())?;
-        let (settings, key) = store::identity_of(disk, store)?;
-        names.check_end(&key)?;
-        if columns.info.settings != settings {
+        let identity = store::identity_of(disk, store)?;
+        names.check_end(&identity.key)?;
+        if columns.info.settings != identity.settings {
             return Err(columns.damaged("it belongs to a store with other settings"));
         }
         let current = path
@@ -139,12 +143,13 @@ impl Snapshot {
             .then(|| AllRowsOf::new(disk, store, kept, latest.parts.as_ref()))
             .transpose()?;
         Ok(Snapshot {
+            index: names.index(disk, store, identity.hash, columns.info.pages),
             columns,
             names,
             rows,
             local: (latest.parts.as_ref()).map(|all| all.parts.iter().map(|part| part.pages).sum()),
             store: store.into(),
-            key,
+            key: identity.key,
         })
     }
 
@@ -360,9 +365,18 @@ impl Snapshot {
         what: &'static str,
         from: impl Iterator<Item = Result<T>>,
     ) -> impl Iterator<Item = Result<T>> {
+        self.pages_from(0, what, from)
+    }
+
+    /// The same of the pages from page `found` on.
+    fn pages_from<T>(
+        &self,
+        mut found: u64,
+        what: &'static str,
+        from: impl Iterator<Item = Result<T>>,
+    ) -> impl Iterator<Item = Result<T>> {
         let pages = self.info().pages;
-        let mut from = from.take(pages as usize);
-        let mut found = 0;
+        let mut from = from.take(pages.saturating_sub(found) as usize);
         std::iter::from_fn(move || match from.next() {
             Some(item) => {
                 found += 1;
@@ -418,7 +432,8 @@ impl Snapshot {
         Ok(names)
     }
 
-    /// The pages with these names, in one sweep over the fingerprints (10 bytes a page).
+    /// The pages with these names: from the store's index, and one sweep over the fingerprints that are behind it (10 bytes a
+    /// page). Without an index, or of more names than are worth it, over all of them.
     pub fn find(&self, names: &[&[u8]]) -> Result<Vec<Option<PageId>>> {
         let fingerprints = self.key.fingerprints();
         let mut wanted: HashMap<Fingerprint, Vec<usize>> = HashMap::new();
@@ -427,22 +442,68 @@ impl Snapshot {
             wanted.entry(print).or_default().push(at);
         }
         let mut found = vec![None; names.len()];
+        let mut note = |page: u64, places: &[usize]| {
+            places.iter().for_each(|&at| found[at] = Some(PageId(page)));
+        };
+        let mut from = 0;
+        let looked_up = (self.index.as_ref())
+            .filter(|_| (wanted.len() as u64).saturating_mul(LOOKUP_PAGES) < self.len());
+        // Without it, if it is damaged.
+        if let Some(index) = looked_up
+            && let Ok(known) = self.look_up(index, wanted.keys().copied())
+        {
+            from = index.pages.min(self.len());
+            for (print, page) in known {
+                note(page, &wanted.remove(&print).unwrap_or_default());
+            }
+        }
         // Nearly all pages are none of these, as their lowest bits say.
-        let slots = (names.len() * FILTER).next_power_of_two().max(FILTER);
+        let slots = (wanted.len() * FILTER).next_power_of_two().max(FILTER);
         let slot = |print: Fingerprint| print as usize & (slots - 1);
         let mut filter = vec![false; slots];
         wanted.keys().for_each(|&print| filter[slot(print)] = true);
-        let fingerprints = self.all_pages("fingerprints", self.names.fingerprints());
-        for (page, fingerprint) in fingerprints.enumerate() {
+        if wanted.is_empty() {
+            return Ok(found);
+        }
+        let fingerprints = self.names.fingerprints_from(from)?;
+        let left = self.pages_from(from, "fingerprints", fingerprints);
+        for (page, fingerprint) in (from..).zip(left) {
             let fingerprint = fingerprint?;
-            if !filter[slot(fingerprint)] {
-                continue;
-            }
-            for &at in wanted.get(&fingerprint).into_iter().flatten() {
-                found[at] = Some(PageId(page as u64));
+            if filter[slot(fingerprint)]
+                && let Some(places) = wanted.get(&fingerprint)
+            {
+                note(page, places);
             }
         }
         Ok(found)
+    }
+
+    /// Those of the fingerprints that the index has, of pages of the snapshot, with these. The index is held against the
+    /// fingerprints themselves: it may be newer than the snapshot, and then nothing else says that it is theirs.
+    fn look_up(
+        &self,
+        index: &IndexFile,
+        prints: impl Iterator<Item = Fingerprint>,
+    ) -> Result<Vec<(Fingerprint, u64)>> {
+        let mut known = Vec::new();
+        for print in prints {
+            let page = index.get(print)?.map(|page| page.0);
+            known.extend(
+                page.filter(|&page| page < self.len())
+                    .map(|page| (page, print)),
+            );
+        }
+        known.sort_unstable_by_key(|&(page, _)| page);
+        let mut held = None;
+        for &(page, print) in &known {
+            if self.names.fingerprint(page, &mut held)? != Some(print) {
+                return Err(index.damaged("it is of other fingerprints"));
+            }
+        }
+        Ok(known
+            .into_iter()
+            .map(|(page, print)| (print, page))
+            .collect())
     }
 
     /// The `n` pages of best rank, best first, with their names.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::addresses::{ADDRESSES, Addresses, CommittedAddresses, GHOSTS};
+use super::index_file::IndexFile;
 use super::names::{NameLengths, NameReader};
 use super::partition_dir;
 use super::rows::{CommittedRows, KeptRows, Retention, RowsOf};
@@ -151,11 +152,43 @@ impl Names {
 
     /// All fingerprints in page order, what is [`super::kept`] of them.
     pub fn fingerprints(&self) -> Box<dyn Iterator<Item = Result<Fingerprint>> + '_> {
-        match self {
-            Names::One(names) => Box::new(names.fingerprints()),
+        match self.fingerprints_from(0) {
+            Ok(prints) => prints,
+            Err(error) => Box::new(std::iter::once(Err(error))),
+        }
+    }
+
+    /// The same from page `from` on.
+    pub fn fingerprints_from(
+        &self,
+        from: u64,
+    ) -> Result<Box<dyn Iterator<Item = Result<Fingerprint>> + '_>> {
+        Ok(match self {
+            Names::One(names) => Box::new(names.fingerprints_from(from)?),
             Names::Parts { addresses, parts } => {
-                in_order(addresses, 0, parts, NameReader::print_blocks)
+                in_order(addresses, from, parts, NameReader::print_blocks)
             }
+        })
+    }
+
+    /// The fingerprint of one page. `held` has what was read before.
+    pub fn fingerprint(
+        &self,
+        page: u64,
+        held: &mut Held<Fingerprint>,
+    ) -> Result<Option<Fingerprint>> {
+        match self {
+            Names::One(names) => names.fingerprint(page, held),
+            Names::Parts { .. } => self.fingerprints_from(page)?.next().transpose(),
+        }
+    }
+
+    /// The index on disk, if the store has one that can be used, of whose pages the first `pages` are known.
+    pub fn index(&self, disk: &dyn Disk, dir: &Path, store: u64, pages: u64) -> Option<IndexFile> {
+        match self {
+            Names::One(names) => IndexFile::open(disk, dir, store, pages, names).ok()?,
+            // Each partition has one, of its own numbers.
+            Names::Parts { .. } => None,
         }
     }
 }

@@ -6,7 +6,9 @@
 mod files;
 mod whole;
 
-pub(crate) use files::{base, cash, identity, log, log_written, marks, name_block, names_written};
+pub(crate) use files::{
+    base, cash, identity, index, log, log_written, marks, name_block, names_written,
+};
 pub(crate) use whole::store;
 
 use super::addresses::{Packer as AddressPacker, unpack as unpack_addresses};

@@ -7,6 +7,7 @@
 //! | `store.redb` | manifest, chunk slots, history: **the only commit point** | `tables`, `manifest`, `blocks` |
 //! | `cash` | cells and ages, two slots a chunk | `chunks` |
 //! | `urls`, `fingerprints` (and `.index`) | names in page order, append-only | `names`, `log` |
+//! | `index` | which page has a fingerprint, as of a run's end | `index_file` |
 //! | `base/` | the settled base: what the next settling starts from | `base` |
 //! | `parts/` | with partitions: each a store of its own, but for snapshots | `addresses` |
 //! | `addresses`; of a partition `ghosts` | where pages are; pages of other partitions | `addresses` |
@@ -20,7 +21,7 @@
 //! manifest. Only after it are the old slots and dropped marks given up.
 //!
 //! **Recovery** is opening: redb gives the last commit, logs are cut to its lengths, chunks are
-//! loaded and checked, the law is checked, the index is rebuilt, marks of no commit and snapshots
+//! loaded and checked, the law is checked, the index is read, or rebuilt, marks of no commit and snapshots
 //! never published are removed. redb trusts its pages, so all its calls are fenced (`fence`).
 //!
 //! **Partitions.** A store may deal its pages out to partitions by host ([`Partitions`]), each a store with rows, names and
@@ -29,7 +30,7 @@
 //! partition that is one commit ahead goes back when it is opened. What a partition's commit dooms is removed only after
 //! the store's (`Store::confirm`).
 //!
-//! **Damage** is found, never used, and, but for the directory of rows, never repaired: [`PARTS`] says what each file's means. [`crate::check`]
+//! **Damage** is found, never used, and, but for the directory of rows and the index, never repaired: [`PARTS`] says what each file's means. [`crate::check`]
 //! looks for it.
 //!
 //! Any failure of an operation is final for the process: a store that failed once refuses all
@@ -46,6 +47,7 @@ mod folder;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 mod identity;
+mod index_file;
 mod inside;
 mod manifest;
 mod marks;
@@ -83,6 +85,7 @@ use create::create;
 pub(crate) use folder::{Home, IDENTITY, REPLAY, lock_soon};
 use folder::{is_store, remove_corrected, remove_replay, remove_unpublished, take_lock};
 use identity::Identity;
+pub(crate) use index_file::{IndexFile, keep_index};
 use manifest::Manifest;
 use names::NameLogs;
 use packing::Packing;
@@ -103,7 +106,7 @@ pub(crate) use names::{NameReader, kept};
 pub use progress::{Input, Place, Progress, Spooled, Unverified};
 pub(crate) use readers::{identity_of, open_view_to};
 pub use readers::{open_view, open_view_to_publish, settings_of};
-use reindex::reindex;
+use reindex::{Indexed, indexed};
 use rows::{KeepRows, Reason, RowWriter};
 use settings::check_settings;
 pub use spool::{OnDurable, SpoolOptions, SpoolState, spool_state, verify_spool};
@@ -165,6 +168,10 @@ struct OpenDatabase {
 struct OpenNames {
     logs: NameLogs,
     addresses: Option<AddressWriter>,
+    /// Pages of the index on disk.
+    indexed: u64,
+    /// What was wrong with that, if it was not used.
+    unused_index: Option<Error>,
 }
 
 /// The rows that a store keeps.
@@ -308,6 +315,7 @@ impl Store {
         remove_replay(&*disk, dir)?;
         rows::remove_others(&*disk, dir, &manifest.rows)?;
         base::remove_others(&*disk, dir, &manifest.base)?;
+        index_file::remove_unfinished(&*disk, dir)?;
         // The file is the last commit's until there is another.
         if manifest.corrected.take().is_none() && !identity.has_rows() {
             remove_corrected(&*disk, dir)?;
@@ -317,6 +325,8 @@ impl Store {
             names: OpenNames {
                 logs: NameLogs::open(&*disk, dir, manifest.names, pages)?,
                 addresses: addresses::open_to_write(&*disk, dir, &identity, &manifest)?,
+                indexed: 0,
+                unused_index: None,
             },
             rows: OpenRows {
                 base_rows: manifest.base.row_files().collect(),
@@ -375,17 +385,29 @@ impl Store {
             cash.file.load(&cash.slots, arrays)
         };
         // The cash waits for the disk while the index keeps the processors busy.
-        let index = || reindex(pages, &names);
-        let (indexed, restored) = in_two(true, index, || engine.restore(state, load));
+        let file = engine.storage().index_file(pages, &names);
+        let index = || indexed(pages, &names, file);
+        let (found, restored) = in_two(true, index, || engine.restore(state, load));
         restored?;
         let law = engine.ledger().check_law();
         law.map_err(|what| Error::damaged(dir.join(CASH), what))?;
-        let (index, known) = indexed?;
+        let Indexed {
+            index,
+            known,
+            from_file,
+        } = found?;
         verify::check_count(&dir.join("fingerprints"), known, pages)?;
         engine.restore_index(index);
+        engine.storage_mut().note_index(from_file);
         let track = engine.storage().keeps_fetches();
         engine.track_fetches(track);
         Ok(engine)
+    }
+
+    /// The index on disk, unless it cannot be used.
+    fn index_file(&self, pages: u64, names: &NameReader) -> Result<Option<IndexFile>> {
+        let file = IndexFile::open(&*self.disk, &self.dir, self.identity.hash, pages, names)?;
+        file.map(|file| file.of_committed(pages)).transpose()
     }
 
     /// The key of its fingerprints.

@@ -6,6 +6,8 @@
 use std::ops::Range;
 use std::path::Path;
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use super::all::PageBlocks;
 use crate::batch::HashKey;
 use crate::codec::prefix;
@@ -136,6 +138,12 @@ impl NameLogs {
         }
     }
 
+    /// The checksum of the last block of fingerprints that was closed; 0: there is none.
+    pub fn sum_of_prints(&self) -> Result<u64> {
+        let last = self.fingerprints.last()?;
+        Ok(last.map_or(0, |block| xxh3_64(&block.payload)))
+    }
+
     /// Closes the open blocks and makes all durable; the lengths to commit.
     pub fn sync(&mut self) -> Result<NameLengths> {
         self.close_urls()?;
@@ -155,6 +163,17 @@ fn misfit(page: u64) -> String {
 pub(crate) struct Prints {
     pub first: u64,
     pub fingerprints: Vec<Fingerprint>,
+}
+
+impl Prints {
+    /// Each of what was read, or the error.
+    fn each(read: Result<Prints>) -> impl Iterator<Item = Result<Fingerprint>> {
+        let (prints, error) = match read {
+            Ok(block) => (block.fingerprints, None),
+            Err(error) => (Vec::new(), Some(Err(error))),
+        };
+        prints.into_iter().map(Ok).chain(error)
+    }
 }
 
 /// Reads names by page.
@@ -219,6 +238,23 @@ impl NameReader {
         Ok(Box::new(unpacked))
     }
 
+    /// The fingerprint of one page, as [`NameReader::name`] reads names.
+    pub fn fingerprint(
+        &self,
+        page: u64,
+        held: &mut Held<Fingerprint>,
+    ) -> Result<Option<Fingerprint>> {
+        let read = |block: &Block| Ok(self.prints(block)?.fingerprints);
+        Ok(self.fingerprints.value_of(page, held, read)?.copied())
+    }
+
+    /// The checksum of the block of fingerprints that ends with page `last`; `None`: there is none.
+    pub fn sum_of_prints(&self, last: u64) -> Result<Option<u64>> {
+        let block = self.fingerprints.find(last)?;
+        let ends = block.pages().end == last + 1;
+        Ok(ends.then(|| xxh3_64(&block.payload)))
+    }
+
     /// The fingerprints, likewise.
     pub(super) fn print_blocks(
         &self,
@@ -227,7 +263,7 @@ impl NameReader {
     ) -> Result<PageBlocks<'_, Fingerprint>> {
         let blocks = self.fingerprints.blocks_ahead(from, ahead)?;
         let read = blocks.map(|block| {
-            let prints = self.prints(block?)?;
+            let prints = self.prints(&block?)?;
             Ok((prints.first, prints.fingerprints))
         });
         Ok(Box::new(read))
@@ -258,22 +294,45 @@ impl NameReader {
 
     /// All fingerprints in page order, what is [`kept`] of them.
     pub fn fingerprints(&self) -> impl Iterator<Item = Result<Fingerprint>> + '_ {
-        self.fingerprint_blocks().flat_map(|block| {
-            let (prints, error) = match block {
-                Ok(block) => (block.fingerprints, None),
-                Err(error) => (Vec::new(), Some(Err(error))),
-            };
-            prints.into_iter().map(Ok).chain(error)
-        })
+        self.fingerprint_blocks().flat_map(Prints::each)
+    }
+
+    /// The same from page `from` on.
+    pub fn fingerprints_from(
+        &self,
+        from: u64,
+    ) -> Result<impl Iterator<Item = Result<Fingerprint>> + '_> {
+        Ok(self.fingerprint_blocks_from(from)?.flat_map(Prints::each))
     }
 
     /// The same, block by block.
     pub fn fingerprint_blocks(&self) -> impl Iterator<Item = Result<Prints>> + '_ {
         let blocks = self.fingerprints.blocks();
-        blocks.map(|block| self.prints(block?))
+        blocks.map(|block| self.prints(&block?))
     }
 
-    fn prints(&self, block: Block) -> Result<Prints> {
+    /// Those of the pages from page `from` on, block by block; there may be none.
+    pub fn fingerprint_blocks_from(
+        &self,
+        from: u64,
+    ) -> Result<impl Iterator<Item = Result<Prints>> + '_> {
+        let blocks = self.fingerprints.blocks_from(from)?;
+        Ok(blocks.filter_map(move |block| {
+            let prints = block.and_then(|block| self.prints(&block));
+            match prints {
+                Ok(mut prints) => {
+                    let known = from.saturating_sub(prints.first);
+                    let known = prints.fingerprints.len().min(known as usize);
+                    prints.fingerprints.drain(..known);
+                    prints.first += known as u64;
+                    (!prints.fingerprints.is_empty()).then_some(Ok(prints))
+                }
+                failed => Some(failed),
+            }
+        }))
+    }
+
+    fn prints(&self, block: &Block) -> Result<Prints> {
         let (prints, _) = block.payload.as_chunks::<PRINT>();
         if block.payload.len() != block.pages as usize * PRINT {
             return Err(Error::damaged(

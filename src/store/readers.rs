@@ -10,7 +10,6 @@ use super::partition_dir;
 use super::tables::{Access, Tables};
 use super::verify::Depth;
 use super::view::View;
-use crate::batch::HashKey;
 use crate::disk::Disk;
 use crate::memory::{DATABASE, part_of_cache};
 use crate::{Error, Result};
@@ -129,11 +128,11 @@ pub fn settings_of(disk: &dyn Disk, dir: &Path) -> Result<Option<Settings>> {
     Ok(Some(Identity::read(disk, dir)?.settings))
 }
 
-/// The settings of the store in `dir`, and the key of its fingerprints.
-pub(crate) fn identity_of(disk: &dyn Disk, dir: &Path) -> Result<(Settings, HashKey)> {
-    if !is_store(disk, dir)? {
-        return Err(identity::no_store(dir));
+/// The settings of the store in `dir`, the key of its fingerprints, and the hash of both.
+pub(crate) fn identity_of(disk: &dyn Disk, dir: &Path) -> Result<Identity> {
+    if is_store(disk, dir)? {
+        Identity::read(disk, dir)
+    } else {
+        Err(identity::no_store(dir))
     }
-    let identity = Identity::read(disk, dir)?;
-    Ok((identity.settings, identity.key))
 }

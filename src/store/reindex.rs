@@ -1,10 +1,12 @@
-//! Rebuilding the index from the fingerprint log: one thread reads, others fill shares of the index.
+//! The index of a store that is opened, from its file and the log of fingerprints: one thread reads, others fill shares of the
+//! index.
 
 use std::sync::Arc;
 use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
+use super::index_file::IndexFile;
 use super::names::{NameReader, Prints};
 use crate::engine::{Index, Share};
 use crate::threads::spawn_in;
@@ -15,41 +17,93 @@ const DEPTH: usize = 16;
 /// More threads than this would wait for the one that reads.
 const THREADS: usize = 8;
 
+/// The index of a store.
+pub(super) struct Indexed {
+    pub index: Index,
+    /// How many fingerprints there are; `None`: one occurs twice.
+    pub known: Option<u64>,
+    /// How many of them were in the file, or why that was not used.
+    pub from_file: Result<u64>,
+}
+
+/// The index of all fingerprints: from the file, if there is one and it is sound.
+pub(super) fn indexed(
+    pages: u64,
+    names: &NameReader,
+    file: Result<Option<IndexFile>>,
+) -> Result<Indexed> {
+    let read = |file: Option<&IndexFile>| reindex(pages, names, file);
+    let from_file = match file {
+        Ok(Some(file)) => match read(Some(&file)) {
+            Ok((index, known @ Some(_))) => {
+                let from_file = Ok(file.pages);
+                return Ok(Indexed {
+                    index,
+                    known,
+                    from_file,
+                });
+            }
+            Ok((_, None)) => Err(file.damaged("it has a page that is behind it")),
+            Err(error) => Err(error),
+        },
+        Ok(None) => Ok(0),
+        Err(error) => Err(error),
+    };
+    let (index, known) = read(None)?;
+    Ok(Indexed {
+        index,
+        known,
+        from_file,
+    })
+}
+
 /// The index of all fingerprints, and how many there are, which must be `pages`; `None`: one occurs twice, as far as an
-/// index tells them apart. Memory: the index, and some megabytes.
-pub(crate) fn reindex(pages: u64, names: &NameReader) -> Result<(Index, Option<u64>)> {
-    let mut index = Index::to_fill(pages)?;
+/// index tells them apart. From the file, as far as that goes. Memory: the index, and some megabytes.
+pub(crate) fn reindex(
+    pages: u64,
+    names: &NameReader,
+    file: Option<&IndexFile>,
+) -> Result<(Index, Option<u64>)> {
+    let mut index = match file {
+        Some(file) => file.to_load(pages)?,
+        None => Index::to_fill(pages)?,
+    };
+    let known = file.map_or(0, |file| file.pages);
     let threads = thread::available_parallelism().map_or(1, |n| n.get().min(THREADS));
     let (read, filled) = thread::scope(|scope| {
         let mut to = Vec::new();
         let mut fillers = Vec::new();
         for share in index.shares(threads) {
             let (give, take) = bounded(DEPTH);
-            fillers.push(spawn_in(scope, "index", move || fill(share, &take))?);
+            fillers.push(spawn_in(scope, "index", move || fill(share, file, &take))?);
             to.push(give);
         }
-        let read = hand_out(names, &to);
+        let read = hand_out(names, known, &to);
         drop(to);
-        let mut all_new = true;
+        let mut loaded = Some(0);
         for filler in fillers {
             let failed = |_| Error::internal("a thread failed");
-            all_new &= filler.join().map_err(failed)??;
+            let own = filler.join().map_err(failed)??;
+            loaded = loaded.zip(own).map(|(all, own)| all + own);
         }
-        Ok::<_, Error>((read, all_new))
+        Ok::<_, Error>((read, loaded))
     })?;
     // What was there twice was read before what could not be read.
-    if !filled {
+    let Some(loaded) = filled else {
         return Ok((index, None));
+    };
+    if let Some(file) = file {
+        file.check_loaded(loaded)?;
     }
-    Ok((index, Some(read?)))
+    Ok((index, Some(known + read?)))
 }
 
 type Block = Arc<Prints>;
 
-/// Gives every block to all; how many fingerprints there were, unless somebody gave up.
-fn hand_out(names: &NameReader, to: &[Sender<Block>]) -> Result<u64> {
+/// Gives every block to all, of the pages from `first` on; how many fingerprints there were, unless somebody gave up.
+fn hand_out(names: &NameReader, first: u64, to: &[Sender<Block>]) -> Result<u64> {
     let mut count = 0;
-    for block in names.fingerprint_blocks() {
+    for block in names.fingerprint_blocks_from(first)? {
         let block = Arc::new(block?);
         count += block.fingerprints.len() as u64;
         if to.iter().any(|to| to.send(block.clone()).is_err()) {
@@ -59,14 +113,19 @@ fn hand_out(names: &NameReader, to: &[Sender<Block>]) -> Result<u64> {
     Ok(count)
 }
 
-/// False: a fingerprint is there twice.
-fn fill(mut share: Share<'_>, blocks: &Receiver<Block>) -> Result<bool> {
+/// How many pages were in the file; `None`: a fingerprint is there twice.
+fn fill(
+    mut share: Share<'_>,
+    file: Option<&IndexFile>,
+    blocks: &Receiver<Block>,
+) -> Result<Option<u64>> {
+    let loaded = file.map_or(Ok(0), |file| file.load(&mut share))?;
     for block in blocks {
         if !share.put(block.first, &block.fingerprints)? {
-            return Ok(false);
+            return Ok(None);
         }
     }
-    Ok(true)
+    Ok(Some(loaded))
 }
 
 #[cfg(test)]
@@ -101,7 +160,7 @@ mod tests {
     fn every_page_is_found_again() {
         let dir = tempfile::tempdir().unwrap();
         let names = logs(&RealDisk, dir.path(), 300_000, None);
-        let (index, count) = reindex(300_000, &names).unwrap();
+        let (index, count) = reindex(300_000, &names, None).unwrap();
         assert_eq!(count, Some(300_000));
         for (page, print) in (0..).zip(names.fingerprints()) {
             assert_eq!(index.get(print.unwrap()), Some(PageId(page)));
@@ -113,7 +172,7 @@ mod tests {
         for (at, like) in [(1, 0), (99_999, 3), (99_999, 99_998), (50_000, 49_000)] {
             let dir = tempfile::tempdir().unwrap();
             let names = logs(&RealDisk, dir.path(), 100_000, Some((at, like)));
-            assert_eq!(reindex(100_000, &names).unwrap().1, None);
+            assert_eq!(reindex(100_000, &names, None).unwrap().1, None);
         }
     }
 
@@ -132,7 +191,7 @@ mod tests {
         let lengths = logs.sync().unwrap();
         let names = NameReader::open(&RealDisk, dir.path(), lengths).unwrap();
         let started = std::time::Instant::now();
-        let (index, count) = reindex(pages, &names).unwrap();
+        let (index, count) = reindex(pages, &names, None).unwrap();
         let seconds = started.elapsed().as_secs_f64();
         assert_eq!(count, Some(pages));
         let bytes = index.bytes() as f64 / pages as f64;

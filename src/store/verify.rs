@@ -7,6 +7,7 @@
 //! | `marks/` | all, and the law of each | |
 //! | `rows/` | which row of a page is the last | all, the counts, and where the directory says rows are |
 //! | `fingerprints` | all | the index rebuilt from them, none twice |
+//! | `index` | its head | all, against the fingerprints |
 //! | `urls` | the end, against the fingerprints | all, every name hashed and compared with its fingerprint |
 //! | `*.index` | the end | all, against the logs |
 //!
@@ -97,6 +98,7 @@ impl View {
         }
         note(self.inspect_rows(depth, &mut report));
         note(self.inspect_fingerprints(depth, &mut report));
+        note(self.inspect_index(depth));
         note(self.names.check_end(&self.key));
         if depth == Depth::Deep {
             note(self.inspect_names(&mut report));
@@ -150,10 +152,18 @@ impl View {
                 let count = |block: super::names::Prints| block.fingerprints.len() as u64;
                 Some(blocks.try_fold(0, |sum, block| block.map(|block| sum + count(block)))?)
             }
-            Depth::Deep => reindex(pages, &self.names)?.1,
+            Depth::Deep => reindex(pages, &self.names, None)?.1,
         };
         report.fingerprints = found.unwrap_or_default();
         check_count(&self.dir.join("fingerprints"), found, pages)
+    }
+
+    fn inspect_index(&self, depth: Depth) -> Result<()> {
+        match (&self.index, depth) {
+            (Err(error), _) => Err(error.again()),
+            (Ok(Some(index)), Depth::Deep) => index.verify(&self.names),
+            _ => Ok(()),
+        }
     }
 
     fn inspect_names(&self, report: &mut Report) -> Result<()> {

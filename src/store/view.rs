@@ -7,6 +7,7 @@ use super::base::{BaseFile, CommittedBase, OwedBase};
 use super::chunks::{ChunkFile, Chunks};
 use super::folder::check_in_place;
 use super::identity::{Identity, Settings};
+use super::index_file::IndexFile;
 use super::manifest::Manifest;
 use super::marks::MarkFiles;
 use super::names::{NameLengths, NameReader};
@@ -72,6 +73,8 @@ pub struct View {
     pub(super) cash: Chunks,
     pub(super) marks: MarkFiles,
     pub(super) names: NameReader,
+    /// The index on disk.
+    pub(super) index: Result<Option<IndexFile>>,
     pub(super) rows: RowsOf,
     pub(super) base: Option<Result<SettledBase>>,
     /// Its partitions.
@@ -92,21 +95,19 @@ impl View {
         let reading = tables.read()?;
         let manifest = reading.manifest()?;
         manifest.check_identity(dir, identity)?;
-        let chunks = manifest.engine.totals.pages.div_ceil(CHUNK_PAGES);
+        let pages = manifest.engine.totals.pages;
+        let chunks = pages.div_ceil(CHUNK_PAGES);
+        let names = NameReader::open(disk, dir, manifest.names)?
+            .of_part(identity.settings.partitions.number.is_some());
         Ok(View {
             cash: Chunks {
                 slots: reading.slots(chunks, manifest.slots)?,
                 file: ChunkFile::look(disk, dir)?,
             },
             marks: MarkFiles::open(disk, dir, identity.hash, &manifest.engine.marks)?,
-            names: NameReader::open(disk, dir, manifest.names)?
-                .of_part(identity.settings.partitions.number.is_some()),
-            rows: RowsOf::new(
-                disk,
-                dir,
-                manifest.rows.retention,
-                manifest.engine.totals.pages,
-            ),
+            index: IndexFile::open(disk, dir, identity.hash, pages, &names),
+            names,
+            rows: RowsOf::new(disk, dir, manifest.rows.retention, pages),
             base: (manifest.base.base.as_ref())
                 .map(|named| SettledBase::open(disk, dir, manifest.identity, named, false)),
             parts: None,

@@ -15,7 +15,9 @@ use std::ops::Range;
 
 use crate::Result;
 use crate::model::{Fingerprint, PageId};
-use segment::{FULL, LEAST_HOMES, Layout, Search, Segment, bytes_of, grown, touch};
+use segment::{FULL, LEAST_HOMES, Layout, REACH, Search, Segment, bytes_of, grown, touch};
+
+pub(crate) use segment::Slot;
 
 const SEGMENT_BITS: u32 = 9;
 const TAG_BITS: u32 = 63;
@@ -23,6 +25,11 @@ const TAG_BITS: u32 = 63;
 const _: () = assert!(TAG_BITS <= 64 && SEGMENT_BITS <= 16);
 /// A few segments are crowded before they are full. So small a share of all memory is more than theirs.
 const EARLY: u64 = 128;
+
+/// Segments of an index.
+pub(crate) const SEGMENTS: usize = 1 << SEGMENT_BITS;
+/// Least slots of a segment.
+pub(crate) const LEAST_SLOTS: u64 = (LEAST_HOMES + REACH) as u64;
 
 /// Fingerprints whose homes are best touched at a time.
 pub(crate) const TOUCHED: usize = 64;
@@ -42,7 +49,57 @@ pub(crate) struct Share<'i> {
     own: Vec<(usize, u64, PageId)>,
 }
 
+/// Where an index finds a fingerprint: what to read of one that is on disk.
+pub(crate) struct Probe {
+    pub segment: usize,
+    /// Slots of the segment.
+    pub slots: Range<usize>,
+    layout: Layout,
+    wanted: (usize, u64),
+}
+
+impl Probe {
+    /// In an index whose segments have so many slots, as [`Index::segments`] gives them.
+    pub fn of(fingerprint: Fingerprint, slots: &[u64; SEGMENTS]) -> Probe {
+        let (segment, tag) = Index::split(fingerprint);
+        let layout = Layout::new(slots[segment] as usize - REACH);
+        let wanted = layout.locate(tag);
+        Probe {
+            segment,
+            slots: wanted.0..wanted.0 + REACH,
+            layout,
+            wanted,
+        }
+    }
+
+    /// The page with the fingerprint, given these slots.
+    pub fn find(&self, slots: &[Slot]) -> Option<PageId> {
+        match self.layout.search(self.wanted, slots) {
+            Search::Found(page) => Some(page),
+            Search::Free(_) | Search::Crowded => None,
+        }
+    }
+}
+
 impl Share<'_> {
+    /// Calls `fill` with the number of each segment and its slots, all of which it fills, with entries of the first `pages`
+    /// pages. How many there are; `None`: one is of another page.
+    pub fn fill(
+        &mut self,
+        pages: u64,
+        fill: &mut dyn FnMut(usize, &mut [Slot]) -> Result<()>,
+    ) -> Result<Option<u64>> {
+        let mut entries = 0;
+        for (number, segment) in (self.first..).zip(&mut *self.segments) {
+            fill(number, segment.slots_mut())?;
+            if !segment.count(pages) {
+                return Ok(None);
+            }
+            entries += segment.used as u64;
+        }
+        Ok(Some(entries))
+    }
+
     /// Puts in those of the fingerprints that belong to this share; they are of the pages from `first`
     /// on. False: one was there before.
     pub fn put(&mut self, first: u64, fingerprints: &[Fingerprint]) -> Result<bool> {
@@ -93,7 +150,6 @@ impl Index {
     }
 
     /// Pages known: the next new page gets this number.
-    #[cfg(test)]
     pub fn pages(&self) -> u64 {
         self.pages
     }
@@ -162,6 +218,24 @@ impl Index {
         let mut index = Index::with_room(pages)?;
         index.pages = pages;
         Ok(index)
+    }
+
+    /// The same, with segments of so many slots, [`LEAST_SLOTS`] or more, which [`Share::fill`] fills first.
+    pub fn to_load(pages: u64, slots: &[u64; SEGMENTS]) -> Result<Index> {
+        let segments = slots.iter();
+        let segments = segments.map(|&slots| Segment::with_homes(slots as usize - REACH));
+        Ok(Index {
+            segments: segments.collect::<Result<_>>()?,
+            pages,
+        })
+    }
+
+    /// Calls `each` with the slots of every segment, laid out as in an index that was made of just these pages: they depend on
+    /// the pages alone, however this index grew.
+    pub fn each_segment(&self, each: &mut dyn FnMut(&[Slot]) -> Result<()>) -> Result<()> {
+        let homes = homes_for(self.pages);
+        let mut segments = self.segments.iter();
+        segments.try_for_each(|segment| each(segment.laid_out(homes)?.slots()))
     }
 
     /// All segments in `shares` shares or fewer.

@@ -28,7 +28,7 @@ use crate::{Error, Result};
 /// Bits of its home that a slot holds.
 const HOME_BITS: u32 = 6;
 /// An entry lies less than so many slots right of its home; there are as many past the last home.
-pub(super) const REACH: usize = 1 << HOME_BITS;
+pub(crate) const REACH: usize = 1 << HOME_BITS;
 /// Least homes of a segment: tag and home then leave no bit of a slot's first eight bytes unused.
 pub(super) const LEAST_HOMES: usize = 1 << (TAG_BITS + HOME_BITS - 64);
 /// Below this many homes a segment doubles; above, it grows by an eighth.
@@ -45,7 +45,7 @@ const NEXT_LINE: usize = 6;
 
 /// Little-endian: the last eight bytes are the word that is searched, with the page number's high
 /// bits; the first two are the page number's low bits.
-type Slot = [u8; 10];
+pub(crate) type Slot = [u8; 10];
 
 const GAP: Slot = [0; 10];
 
@@ -76,6 +76,12 @@ fn turn(at: usize) -> u64 {
     (at as u64 + 1) << (64 - HOME_BITS)
 }
 
+/// How many slots right of its home the entry in slot `at` lies.
+fn steps_right(at: usize, word: u64) -> usize {
+    let last = (word >> (64 - HOME_BITS)) as usize;
+    at.wrapping_sub(last) % REACH
+}
+
 /// Returns whether what is in slot `at` is as far right of its home as can be.
 fn is_at_end_of_reach(at: usize, slot: Slot) -> bool {
     word_of(slot).wrapping_sub(turn(at)) >> (64 - HOME_BITS) == 0
@@ -103,8 +109,7 @@ impl Layout {
     /// The tag of what is in slot `at`. `inverse`: see [`Layout::inverse`].
     pub(super) fn tag_at(&self, at: usize, slot: Slot, inverse: u64) -> u64 {
         let word = word_of(slot);
-        let last = (word >> (64 - HOME_BITS)) as usize;
-        let home = (at - (at.wrapping_sub(last) % REACH)) as u64;
+        let home = (at - steps_right(at, word)) as u64;
         let rest = (word << HOME_BITS) >> (64 - TAG_BITS + self.log);
         let share = (home << (TAG_BITS - self.log)) + rest;
         let least = u128::from(share) << self.log;
@@ -140,6 +145,26 @@ impl Layout {
         let [a, b, ..] = stored.to_le_bytes();
         let [c, d, e, f, g, h, i, j] = (word | high).to_le_bytes();
         Some([a, b, c, d, e, f, g, h, i, j])
+    }
+
+    /// Where a search for a tag ends, given its [place](Layout::locate) and [`REACH`] slots from its home on.
+    pub(super) fn search(&self, (home, wanted): (usize, u64), slots: &[Slot]) -> Search {
+        for (at, &slot) in (home..).zip(slots) {
+            let word = word_of(slot);
+            if slot == GAP {
+                return Search::Free(at);
+            }
+            if word & !self.page_mask == wanted {
+                return match self.page_of(slot) {
+                    Some(page) => Search::Found(page),
+                    None => Search::Free(at),
+                };
+            }
+            if word.wrapping_sub(turn(at)) > wanted.wrapping_sub(turn(at)) {
+                return Search::Free(at);
+            }
+        }
+        Search::Crowded
     }
 
     /// Lays out the entries of `from` in `slots`. False: they don't fit.
@@ -197,22 +222,8 @@ impl Segment {
 
     pub(super) fn find(&self, tag: u64) -> Search {
         let (home, wanted) = self.layout.locate(tag);
-        for (at, &slot) in (home..).zip(&self.slots[home..home + REACH]) {
-            let word = word_of(slot);
-            if slot == GAP {
-                return Search::Free(at);
-            }
-            if word & !self.layout.page_mask == wanted {
-                return match self.layout.page_of(slot) {
-                    Some(page) => Search::Found(page),
-                    None => Search::Free(at),
-                };
-            }
-            if word.wrapping_sub(turn(at)) > wanted.wrapping_sub(turn(at)) {
-                return Search::Free(at);
-            }
-        }
-        Search::Crowded
+        let reached = &self.slots[home..home + REACH];
+        self.layout.search((home, wanted), reached)
     }
 
     /// Puts a page at `at`, pushing what is there right to the next gap. False: there is no room.
@@ -254,9 +265,14 @@ impl Segment {
         self.used * FULL.1 > self.homes() * FULL.0
     }
 
-    /// Lays the entries out again over more homes. They are in tag order, so one sweep does it.
+    /// Lays the entries out again over more homes.
     pub(super) fn grow(&mut self) -> Result<()> {
-        let mut homes = self.homes();
+        *self = self.laid_out(grown(self.homes()))?;
+        Ok(())
+    }
+
+    /// The same entries over so many homes, or the least more that they need. They are in tag order, so one sweep does it.
+    pub(super) fn laid_out(&self, mut homes: usize) -> Result<Segment> {
         loop {
             // Hashes never crowd where most slots are gaps.
             if homes > CROWDED * (self.used + REACH) {
@@ -265,14 +281,39 @@ impl Segment {
                     "too many are nearly equal for hashes",
                 ));
             }
-            homes = grown(homes);
             let mut next = Segment::with_homes(homes)?;
-            if next.layout.fill(&mut next.slots, self) {
-                next.used = self.used;
-                *self = next;
-                return Ok(());
+            next.used = self.used;
+            if !next.is_full() && next.layout.fill(&mut next.slots, self) {
+                return Ok(next);
+            }
+            homes = grown(homes);
+        }
+    }
+
+    pub(super) fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    pub(super) fn slots_mut(&mut self) -> &mut [Slot] {
+        &mut self.slots
+    }
+
+    /// Takes the slots as they were filled, if all entries are of the first `pages` pages, and within reach of a home.
+    pub(super) fn count(&mut self, pages: u64) -> bool {
+        let (mut used, homes) = (0, self.homes());
+        for (at, &slot) in self.slots.iter().enumerate() {
+            if slot == GAP {
+                continue;
+            }
+            used += 1;
+            let home = at.checked_sub(steps_right(at, word_of(slot)));
+            let page = self.layout.page_of(slot);
+            if home.is_none_or(|home| home >= homes) || page.is_none_or(|page| page.0 >= pages) {
+                return false;
             }
         }
+        self.used = used;
+        true
     }
 }
 

@@ -7,12 +7,16 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::super::base::{self, BaseFile, BaseHead, FIXED as BASE_HEAD};
 use super::super::chunks::{ChunkFile, Slot};
 use super::super::identity::Identity;
+use super::super::index_file::IndexFile;
 use super::super::marks::{self, MarkFiles};
 use super::super::names::{NameLengths, NameLogs, NameReader, kept};
+use super::super::reindex::indexed;
+use crate::codec::frame::{self, Head};
 use crate::codec::sealed;
 use crate::disk::log::{Block, BlockLog, LogLengths};
 use crate::engine::{
-    Effort, Fingerprint, Mark, SettledPages, SettledPagesMut, SettledTotals, Totals,
+    Effort, Fingerprint, LEAST_SLOTS, Mark, SEGMENTS, SettledPages, SettledPagesMut, SettledTotals,
+    Totals,
 };
 use crate::fuzz::dice::{Bytes, Dice};
 use crate::fuzz::memory::Memory;
@@ -388,4 +392,54 @@ pub(crate) fn base(data: &[u8]) {
     }));
     assert_eq!(read.is_some(), !damaged);
     assert!(read.is_none() || found == (own, accounts, costs));
+}
+
+/// The index. Input: slots of four segments beyond the least (a byte each), then their slots, the checksums made right; and all
+/// of it as a file.
+pub(crate) fn index(data: &[u8]) {
+    let disk = Memory::default();
+    let mut logs = expect(NameLogs::create(&disk, dir()));
+    // All in the first segment.
+    let prints = (0..3u64).map(|page| Fingerprint::from(page << 50));
+    for print in prints.clone() {
+        expect(logs.append(print, b""));
+    }
+    let lengths = expect(logs.sync());
+    let names = expect(NameReader::open(&disk, dir(), lengths));
+    let sum = expect(logs.sum_of_prints());
+    let mut bytes = Bytes(data);
+    let mut slots = [LEAST_SLOTS; SEGMENTS];
+    for slots in &mut slots[..4] {
+        *slots += u64::from(bytes.byte());
+    }
+    let mut content = bytes.0.iter().copied().chain(std::iter::repeat(0));
+    let head = Head::default().u64s([1, 7, 3, sum]).u64s(slots);
+    let mut file = head.sealed();
+    for slots in slots {
+        let at = file.len();
+        file.extend(content.by_ref().take(10 * slots as usize));
+        let sum = frame::checksum(&file[at..], at as u64);
+        file.extend_from_slice(&sum.to_le_bytes());
+    }
+    for file in [data, &file] {
+        disk.put(&dir().join("index"), file);
+        let found = IndexFile::open(&disk, dir(), 7, 3, &names);
+        if let Some(Some(found)) = judge(found.as_ref().map_err(Error::again)) {
+            for print in prints.clone() {
+                let _damaged = judge(found.get(print));
+            }
+            let _damaged = judge(found.verify(&names));
+        }
+        let found = expect(indexed(3, &names, found));
+        let Some(known) = found.known else {
+            panic!("none occurs twice");
+        };
+        assert_eq!(known, 3);
+        let _damaged = judge(found.from_file);
+        // What is taken from a file goes on.
+        let mut index = found.index;
+        for more in 0..200u64 {
+            let _damaged = judge(index.admit(Fingerprint::from(more << 52 | 2)));
+        }
+    }
 }

@@ -1,0 +1,531 @@
+//! The index on disk, `index`: which page has a fingerprint, so that to open a store or to find a name takes no sweep over all
+//! fingerprints.
+//!
+//! It is made from the fingerprints, and can be made again from them: without it, or if it is damaged, they are read. A run
+//! that ends leaves it, after its last commit. It covers the first pages; the fingerprints behind them are read, and are
+//! few: once there are a 64th as many, the next end writes another. A newer one takes its place by a rename. Fingerprints
+//! are never changed, so it stays right for whatever is committed later.
+//!
+//! ```text
+//! version u64 | store u64 | pages u64 | sum u64 | slots u64 of each of 512 segments | XXH3-64 of these u64
+//! chunk*      of each segment after the other: up to 4096 slots, 10 bytes each (`engine::index`)
+//!             | XXH3-64 of them and of the chunk's offset u64
+//! ```
+//! A lookup reads one chunk, or two. The sum is that of the payload of the block that ends with the last page's
+//! fingerprint: it binds the index to its log. Its bytes depend on the pages alone, not on how the index in memory grew.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use super::Store;
+use super::folder::remove_old;
+use super::names::NameReader;
+use crate::codec::frame::{self, Fields, Head};
+use crate::disk::{Disk, DiskFile, recreate};
+use crate::engine::{
+    Engine, Fingerprint, Index, LEAST_SLOTS, PageId, Probe, SEGMENTS, Share, Slot,
+};
+use crate::{Error, Result};
+
+/// Its name in a store's folder.
+pub(crate) const INDEX: &str = "index";
+/// Its name until it is whole.
+const ASIDE: &str = "index.tmp";
+const VERSION: u64 = 1;
+/// Bytes before the first chunk.
+const FIXED: usize = 8 * (4 + SEGMENTS + 1);
+/// Slots of a chunk.
+const CHUNK: usize = 4096;
+const SLOT: usize = size_of::<Slot>();
+/// Bytes of a whole chunk with its checksum.
+const CHUNK_BYTES: u64 = (CHUNK * SLOT + 8) as u64;
+/// A store of fewer pages has none: its fingerprints are read in a millisecond.
+const LEAST_PAGES: u64 = 1 << 14;
+/// Once a store has grown by such a part, another is written.
+const GROWN_BY: u64 = 64;
+
+/// Returns whether a store of so many pages is to have another index than that of `indexed` pages.
+fn is_due(pages: u64, indexed: u64) -> bool {
+    pages >= LEAST_PAGES && pages.saturating_sub(indexed) > indexed / GROWN_BY
+}
+
+/// The bytes of a segment of so many slots.
+fn bytes_of(slots: u64) -> Option<u64> {
+    let sums = slots.div_ceil(CHUNK as u64).checked_mul(8)?;
+    slots.checked_mul(SLOT as u64)?.checked_add(sums)
+}
+
+/// Writes the index of a store with this identity. `sum`: of the last block of its fingerprints.
+///
+/// # Errors
+///
+/// [`Error::Io`]; what there is of it is removed.
+fn write(disk: &dyn Disk, dir: &Path, store: u64, index: &Index, sum: u64) -> Result<()> {
+    let aside = dir.join(ASIDE);
+    let written = write_file(disk, &aside, store, index, sum);
+    if written.is_err() {
+        // What a disk has no room for is not left there.
+        let _ = disk.remove(&aside);
+    }
+    written?;
+    let path = dir.join(INDEX);
+    disk.rename(&aside, &path)
+        .map_err(Error::io(&path, "rename"))?;
+    disk.sync_dir(dir).map_err(Error::io(dir, "sync"))
+}
+
+fn write_file(disk: &dyn Disk, path: &Path, store: u64, index: &Index, sum: u64) -> Result<()> {
+    let file = recreate(disk, path).map_err(Error::io(path, "create"))?;
+    let mut offset = FIXED as u64;
+    let mut slots = Vec::with_capacity(SEGMENTS);
+    let mut bytes = Vec::new();
+    index.each_segment(&mut |segment| {
+        slots.push(segment.len() as u64);
+        bytes.clear();
+        for chunk in segment.chunks(CHUNK) {
+            let at = offset + bytes.len() as u64;
+            let chunk = chunk.as_flattened();
+            bytes.extend_from_slice(chunk);
+            bytes.extend_from_slice(&frame::checksum(chunk, at).to_le_bytes());
+        }
+        let put = file.write_at(&bytes, offset);
+        offset += bytes.len() as u64;
+        put.map_err(Error::io(path, "write"))
+    })?;
+    let head = Head::default().u64s([VERSION, store, index.pages(), sum]);
+    let put = file.write_at(&head.u64s(slots).sealed(), 0);
+    put.and_then(|()| file.sync())
+        .map_err(Error::io(path, "write"))
+}
+
+impl Store {
+    /// What was found of the index on disk when the store was opened: its pages, or why it was not used.
+    pub(super) fn note_index(&mut self, found: Result<u64>) {
+        match found {
+            Ok(pages) => self.names.indexed = pages,
+            Err(damage) => self.names.unused_index = Some(damage),
+        }
+    }
+
+    /// Why the index on disk was not used, since this was last asked.
+    pub(crate) fn unused_index(&mut self) -> Option<Error> {
+        self.names.unused_index.take()
+    }
+}
+
+/// Leaves the index of the last commit on disk, unless there is one of nearly as many pages. A store whose index is not all of
+/// what was committed leaves none.
+///
+/// # Errors
+///
+/// [`Error::Io`]: there is none, or the one before. The store is as it was.
+pub(crate) fn keep_index(engine: &mut Engine<Store>) -> Result<()> {
+    let store = engine.storage();
+    let pages = store.manifest.engine.totals.pages;
+    if engine.index().pages() != pages || !is_due(pages, store.names.indexed) {
+        return Ok(());
+    }
+    let sum = store.names.logs.sum_of_prints()?;
+    write(
+        &*store.disk,
+        &store.dir,
+        store.identity.hash,
+        engine.index(),
+        sum,
+    )?;
+    engine.storage_mut().names.indexed = pages;
+    Ok(())
+}
+
+/// Removes what a killed writer left of one.
+pub(super) fn remove_unfinished(disk: &dyn Disk, dir: &Path) -> Result<()> {
+    remove_old(disk, &dir.join(ASIDE))
+}
+
+/// An index on disk, open for reading: it stays readable when another takes its place.
+pub(crate) struct IndexFile {
+    path: PathBuf,
+    file: Box<dyn DiskFile>,
+    /// The pages that it covers: the first ones.
+    pub pages: u64,
+    sum: u64,
+    /// By segment: its slots, and where its first chunk is.
+    slots: [u64; SEGMENTS],
+    offsets: [u64; SEGMENTS],
+}
+
+impl IndexFile {
+    /// Opens the index of the store with this identity, of whose fingerprints `names` has those of the first `known` pages.
+    /// `None`: there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] if it is of another store, or of other fingerprints, or damaged; those of reading.
+    pub fn open(
+        disk: &dyn Disk,
+        dir: &Path,
+        store: u64,
+        known: u64,
+        names: &NameReader,
+    ) -> Result<Option<IndexFile>> {
+        let path = dir.join(INDEX);
+        let file = match disk.read(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            file => file.map_err(Error::opening(&path))?,
+        };
+        let damaged = |what: &str| Error::damaged(&path, what);
+        let mut head = [0; FIXED];
+        file.read_at(&mut head, 0).map_err(Error::reading(&path))?;
+        if !frame::is_sealed(&head) {
+            return Err(damaged("the checksum of its head does not match"));
+        }
+        let mut fields = Fields(&head);
+        let [version, of, pages, sum] = fields.u64s();
+        if version != VERSION {
+            return Err(damaged("it is of another version"));
+        }
+        if of != store {
+            return Err(damaged("it is of another store"));
+        }
+        let slots = fields.u64s::<SEGMENTS>();
+        let mut offsets = [0; SEGMENTS];
+        let mut end = Some(FIXED as u64);
+        for (offset, &slots) in offsets.iter_mut().zip(&slots) {
+            *offset = end.unwrap_or_default();
+            let bytes = bytes_of(slots).filter(|_| slots >= LEAST_SLOTS);
+            end = end
+                .zip(bytes)
+                .and_then(|(end, bytes)| end.checked_add(bytes));
+        }
+        let size = file.size().map_err(Error::reading(&path))?;
+        if end != Some(size) {
+            return Err(damaged("its length is wrong"));
+        }
+        let found = IndexFile {
+            file,
+            pages,
+            sum,
+            slots,
+            offsets,
+            path,
+        };
+        found.check(known, names)?;
+        Ok(Some(found))
+    }
+
+    /// What is wrong with it.
+    pub fn damaged(&self, what: impl Into<String>) -> Error {
+        Error::damaged(&self.path, what)
+    }
+
+    /// Checks that it is of these fingerprints, unless they are older.
+    fn check(&self, known: u64, names: &NameReader) -> Result<()> {
+        let Some(last) = self.pages.checked_sub(1) else {
+            return Err(self.damaged("it has no pages"));
+        };
+        if self.pages <= known && names.sum_of_prints(last)? != Some(self.sum) {
+            return Err(self.damaged("it is of other fingerprints"));
+        }
+        Ok(())
+    }
+
+    /// It, if all its pages are among the `committed` ones.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`].
+    pub fn of_committed(self, committed: u64) -> Result<IndexFile> {
+        if self.pages <= committed {
+            return Ok(self);
+        }
+        let pages = self.pages;
+        Err(self.damaged(format!("it has {pages} pages, and the store {committed}")))
+    }
+
+    /// The page with this fingerprint, of those that it covers.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`]; those of reading.
+    pub fn get(&self, fingerprint: Fingerprint) -> Result<Option<PageId>> {
+        let probe = Probe::of(fingerprint, &self.slots);
+        let mut slots = vec![[0; SLOT]; probe.slots.len()];
+        self.read(probe.segment, probe.slots.clone(), &mut slots)?;
+        let found = probe.find(&slots);
+        if found.is_some_and(|page| page.0 >= self.pages) {
+            return Err(self.damaged("it has a page that is not its"));
+        }
+        Ok(found)
+    }
+
+    /// Reads these slots of a segment, with their chunks.
+    fn read(&self, segment: usize, wanted: Range<usize>, slots: &mut [Slot]) -> Result<()> {
+        let all = self.slots[segment] as usize;
+        let mut bytes = Vec::new();
+        for at in wanted.start / CHUNK..wanted.end.div_ceil(CHUNK) {
+            let chunk = at * CHUNK..all.min((at + 1) * CHUNK);
+            let offset = self.offsets[segment] + at as u64 * CHUNK_BYTES;
+            bytes.resize(chunk.len() * SLOT + 8, 0);
+            let read = self.file.read_at(&mut bytes, offset);
+            read.map_err(Error::reading(&self.path))?;
+            let (found, sum) = bytes.split_at(chunk.len() * SLOT);
+            if sum != frame::checksum(found, offset).to_le_bytes() {
+                return Err(
+                    self.damaged(format!("the checksum of byte {offset} on does not match"))
+                );
+            }
+            let both = wanted.start.max(chunk.start)..wanted.end.min(chunk.end);
+            let found = &found.as_chunks::<SLOT>().0[both.start - chunk.start..][..both.len()];
+            slots[both.start - wanted.start..][..both.len()].copy_from_slice(found);
+        }
+        Ok(())
+    }
+
+    /// An index of `pages` pages that has room for what it has: [`IndexFile::load`] puts that in, a share at a time.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AddressSpace`].
+    pub fn to_load(&self, pages: u64) -> Result<Index> {
+        Index::to_load(pages, &self.slots)
+    }
+
+    /// Fills a share of an index. How many pages those are.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`]; those of reading.
+    pub fn load(&self, share: &mut Share<'_>) -> Result<u64> {
+        let found = share.fill(self.pages, &mut |segment, slots| {
+            self.read(segment, 0..slots.len(), slots)
+        })?;
+        found.ok_or_else(|| self.damaged("it has a page that is not its"))
+    }
+
+    /// Checks that it has loaded so many pages.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`].
+    pub fn check_loaded(&self, found: u64) -> Result<()> {
+        if found == self.pages {
+            return Ok(());
+        }
+        let pages = self.pages;
+        Err(self.damaged(format!("{found} entries for {pages} pages")))
+    }
+
+    /// Compares it with the fingerprints, all that it covers.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`]; those of reading.
+    pub fn verify(&self, names: &NameReader) -> Result<()> {
+        let mut index = self.to_load(self.pages)?;
+        let loaded = index.shares(1).map(|mut share| self.load(&mut share));
+        self.check_loaded(loaded.sum::<Result<u64>>()?)?;
+        for (page, print) in (0..self.pages).zip(names.fingerprints()) {
+            if index.get(print?) != Some(PageId(page)) {
+                return Err(self.damaged(format!("it does not lead to page {page}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::names::{NameLengths, NameLogs};
+    use super::super::reindex::{Indexed, indexed};
+    use super::*;
+    use crate::batch::HashKey;
+    use crate::disk::read_whole;
+    use crate::fuzz::memory::Memory;
+
+    const DIR: &str = "store";
+    const STORE: u64 = 77;
+
+    fn print(page: u64) -> Fingerprint {
+        HashKey([1, 2]).fingerprints().of(&page.to_le_bytes())
+    }
+
+    /// Fingerprints of pages, with commits after each of these numbers of them.
+    fn names(disk: &Memory, commits: &[u64]) -> NameReader {
+        let mut logs = NameLogs::create(disk, Path::new(DIR)).unwrap();
+        let mut lengths = NameLengths::default();
+        let mut page = 0;
+        for &end in commits {
+            for page in page..end {
+                logs.append(print(page), b"").unwrap();
+            }
+            page = end;
+            lengths = logs.sync().unwrap();
+        }
+        NameReader::open(disk, Path::new(DIR), lengths).unwrap()
+    }
+
+    /// Writes the index of the first `pages` pages, as a store does that has read so many.
+    fn keep(disk: &Memory, index: &Index, names: &NameReader) {
+        let sum = names.sum_of_prints(index.pages() - 1).unwrap().unwrap();
+        write(disk, Path::new(DIR), STORE, index, sum).unwrap();
+    }
+
+    fn open(disk: &Memory, names: &NameReader, known: u64) -> Result<Option<IndexFile>> {
+        IndexFile::open(disk, Path::new(DIR), STORE, known, names)
+    }
+
+    fn grown(pages: u64) -> Index {
+        let mut index = Index::new().unwrap();
+        for page in 0..pages {
+            assert_eq!(index.admit(print(page)).unwrap(), (PageId(page), true));
+        }
+        index
+    }
+
+    /// As `formats/store.md` says, computed from there.
+    #[test]
+    fn its_bytes_are_those_of_the_specification() {
+        let pages = 20_000u64;
+        let disk = Memory::default();
+        let names = names(&disk, &[pages]);
+        keep(&disk, &grown(pages), &names);
+        let bytes = read_whole(&disk, &Path::new(DIR).join(INDEX)).unwrap();
+        let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+        let sum = |bytes: &[u8]| xxhash_rust::xxh3::xxh3_64(bytes);
+        assert_eq!([number(0), number(8), number(16)], [1, STORE, pages]);
+        assert_eq!(number(4128), sum(&bytes[..4128]));
+        let mut at = 4136;
+        let mut pages_of = vec![Vec::new(); 512];
+        for (segment, pages) in pages_of.iter_mut().enumerate() {
+            let slots = number(32 + 8 * segment) as usize;
+            assert!(slots < 4096, "one chunk");
+            let homes = slots as u128 - 64;
+            let log = homes.ilog2();
+            let chunk = &bytes[at..at + 10 * slots];
+            let summed = [chunk, &(at as u64).to_le_bytes()].concat();
+            assert_eq!(number(at + 10 * slots), sum(&summed));
+            at += 10 * slots + 8;
+            for (place, slot) in chunk
+                .chunks(10)
+                .enumerate()
+                .filter(|(_, slot)| slot != &[0; 10])
+            {
+                let mut whole = [0; 16];
+                whole[..10].copy_from_slice(slot);
+                let whole = u128::from_le_bytes(whole);
+                let page = (whole & ((1 << (11 + log)) - 1)) as u64 - 1;
+                let rest = (whole >> (11 + log)) & ((1 << (63 - log)) - 1);
+                let last = (whole >> 74) as usize;
+                let tag = (print(page) as u64 >> 1) as u128;
+                let product = tag * homes;
+                let home = (product >> 63) as usize;
+                assert_eq!((print(page) >> 119) as usize, segment);
+                assert_eq!(
+                    (home % 64, (product & ((1 << 63) - 1)) >> log),
+                    (last, rest)
+                );
+                assert!((home..home + 64).contains(&place));
+                pages.push(page);
+            }
+        }
+        assert_eq!(at, bytes.len());
+        let mut all = pages_of.concat();
+        all.sort_unstable();
+        assert!(all.into_iter().eq(0..pages));
+    }
+
+    #[test]
+    fn pages_are_found_in_the_file_and_in_what_is_loaded_of_it() {
+        let disk = Memory::default();
+        let names = names(&disk, &[40_000, 41_000]);
+        let old = grown(40_000);
+        keep(&disk, &old, &names);
+        let path = Path::new(DIR).join(INDEX);
+        let bytes = read_whole(&disk, &path).unwrap();
+        // It does not say how the index grew.
+        keep(&disk, &reindex_of(&names, 40_000), &names);
+        assert!(read_whole(&disk, &path).unwrap() == bytes);
+        // Fingerprints that are older do not tell whether it is theirs.
+        for known in [39_999, 40_000, 41_000] {
+            let file = open(&disk, &names, known).unwrap().unwrap();
+            assert_eq!(file.pages, 40_000);
+            for page in (0..42_000).step_by(7) {
+                let found = file.get(print(page)).unwrap();
+                assert_eq!(found, (page < 40_000).then_some(PageId(page)));
+            }
+            file.verify(&names).unwrap();
+            assert_eq!(file.of_committed(known).is_ok(), known >= 40_000);
+        }
+        let file = open(&disk, &names, 41_000);
+        let Indexed {
+            index,
+            known,
+            from_file,
+        } = indexed(41_000, &names, file).unwrap();
+        assert_eq!((known, from_file.unwrap()), (Some(41_000), 40_000));
+        for page in 0..42_000 {
+            let found = index.get(print(page));
+            assert_eq!(found, (page < 41_000).then_some(PageId(page)));
+        }
+    }
+
+    fn reindex_of(names: &NameReader, pages: u64) -> Index {
+        let mut index = Index::to_fill(pages).unwrap();
+        for mut share in index.shares(3) {
+            for block in names.fingerprint_blocks() {
+                let block = block.unwrap();
+                let known = pages.saturating_sub(block.first).min(4096) as usize;
+                let prints = &block.fingerprints[..known.min(block.fingerprints.len())];
+                assert!(share.put(block.first, prints).unwrap());
+            }
+        }
+        index
+    }
+
+    #[test]
+    fn what_is_damaged_or_of_others_is_not_used() {
+        let disk = Memory::default();
+        let names = names(&disk, &[20_000]);
+        keep(&disk, &grown(20_000), &names);
+        let path = Path::new(DIR).join(INDEX);
+        let bytes = read_whole(&disk, &path).unwrap();
+        let is_whole = || {
+            let file = open(&disk, &names, 20_000)?;
+            file.map_or(Ok(()), |file| file.verify(&names))
+        };
+        is_whole().unwrap();
+        for at in (0..bytes.len()).step_by(997).chain(0..40) {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 16;
+            disk.put(&path, &flipped);
+            assert!(is_whole().is_err(), "byte {at}");
+            let file = open(&disk, &names, 20_000);
+            let found = indexed(20_000, &names, file).unwrap();
+            assert!(found.known == Some(20_000) && found.from_file.is_err());
+            assert_eq!(found.index.get(print(19_999)), Some(PageId(19_999)));
+            disk.put(&path, &bytes[..at]);
+            assert!(is_whole().is_err(), "cut at {at}");
+        }
+        // Of another store, and of other fingerprints.
+        disk.put(&path, &bytes);
+        assert!(IndexFile::open(&disk, Path::new(DIR), STORE + 1, 20_000, &names).is_err());
+        let sum = names.sum_of_prints(19_999).unwrap().unwrap();
+        write(&disk, Path::new(DIR), STORE, &grown(20_000), sum + 1).unwrap();
+        assert!(is_whole().is_err());
+        // Right in all but the pages that it leads to: found by the comparison.
+        let mut other = Index::new().unwrap();
+        for page in 0..20_000 {
+            other.admit(print(page ^ 1)).unwrap();
+        }
+        write(&disk, Path::new(DIR), STORE, &other, sum).unwrap();
+        let error = is_whole().unwrap_err().to_string();
+        assert!(error.contains("it does not lead to page 0"), "{error}");
+        assert!(open(&disk, &names, 20_000).is_ok());
+    }
+
+    #[test]
+    fn another_is_due_when_a_store_has_grown() {
+        assert!(!is_due(LEAST_PAGES - 1, 0) && is_due(LEAST_PAGES, 0));
+        assert!(!is_due(64_000, 64_000) && !is_due(65_000, 64_000) && is_due(65_001, 64_000));
+    }
+}

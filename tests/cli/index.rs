@@ -1,0 +1,129 @@
+//! The index on disk, `index`, through the command line.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::support::{Done, Lab};
+
+/// A chain of pages, as adjacency lines: the pages from `first` on, each with a link to the next.
+fn chain(first: u64, end: u64) -> String {
+    let line = |page| {
+        format!(
+            "https://{}.example/{page}\thttps://{}.example/{}\n",
+            page % 7,
+            (page + 1) % 7,
+            page + 1
+        )
+    };
+    (first..end).map(line).collect()
+}
+
+/// A store of 20,001 pages, its index, and its fingerprints.
+fn store(lab: &Lab) -> (PathBuf, PathBuf) {
+    lab.file("a", chain(0, 20_000));
+    lab.file("b", chain(20_000, 20_100));
+    lab.run("ingest a --format adjacency --store s").exits(0);
+    (lab.path("s/index"), lab.path("s/fingerprints"))
+}
+
+fn flip(path: &PathBuf, at: usize) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes[at] ^= 1;
+    fs::write(path, bytes).unwrap();
+}
+
+fn rank(lab: &Lab, page: u64) -> Done {
+    lab.run(&format!(
+        "rank https://{}.example/{page} --store s --json",
+        page % 7
+    ))
+}
+
+#[test]
+fn with_it_not_all_fingerprints_are_read() {
+    let lab = Lab::new();
+    let (index, fingerprints) = store(&lab);
+    lab.run("verify --deep --store s").exits(0);
+    let whole = fs::read(&fingerprints).unwrap();
+    // Pages far behind this byte are found, and an ingest goes on.
+    flip(&fingerprints, 1000);
+    let found = rank(&lab, 15_000).exits(0).json();
+    rank(&lab, 77_777_777).exits(1);
+    fs::rename(&index, lab.path("away")).unwrap();
+    rank(&lab, 15_000).exits(5).says(&["fingerprints"]);
+    fs::rename(lab.path("away"), &index).unwrap();
+    lab.run("ingest a b --format adjacency --store s")
+        .exits(0)
+        .says(&["100 new pages"]);
+    lab.run("verify --deep --store s")
+        .exits(5)
+        .says(&["fingerprints"]);
+    // Those that came behind it are found, too; another is written once they are a 64th.
+    let mut grown = fs::read(&fingerprints).unwrap();
+    grown[..whole.len()].copy_from_slice(&whole);
+    fs::write(&fingerprints, grown).unwrap();
+    lab.run("verify --deep --store s").exits(0);
+    let old = fs::read(&index).unwrap();
+    rank(&lab, 20_050).exits(0);
+    assert_eq!(rank(&lab, 15_000).exits(0).json()["url"], found["url"]);
+    lab.file("c", chain(20_100, 21_000));
+    lab.run("ingest a b c --format adjacency --store s")
+        .exits(0);
+    assert!(fs::read(&index).unwrap() != old);
+    lab.run("verify --deep --store s").exits(0);
+}
+
+#[test]
+fn damage_is_named_and_changes_nothing() {
+    let lab = Lab::new();
+    let (index, _) = store(&lab);
+    lab.run("ingest a b --format adjacency --store undisturbed")
+        .exits(0);
+    let bytes = fs::read(&index).unwrap();
+    for (at, deep) in [(3, false), (9_000, true), (bytes.len() - 3, true)] {
+        fs::write(&index, &bytes).unwrap();
+        flip(&index, at);
+        let quick = lab.run("verify --store s");
+        quick.exits(if deep { 0 } else { 5 });
+        lab.run("verify --deep --store s")
+            .exits(5)
+            .says(&["s/index: ", "another"]);
+        rank(&lab, 15_000).exits(0);
+    }
+    lab.run("ingest a b --format adjacency --store s")
+        .exits(0)
+        .says(&["s/index: damaged: the checksum", "rebuilt"]);
+    lab.run("verify --deep --store s").exits(0);
+    lab.run("ingest a --format adjacency --store t").exits(0);
+    lab.run("ingest a b --format adjacency --store t").exits(0);
+    assert_eq!(lab.export("s"), lab.export("t"));
+    // What is not ours in its place is not removed; the store goes on without.
+    fs::remove_file(lab.path("t/index")).unwrap();
+    fs::create_dir(lab.path("t/index")).unwrap();
+    lab.file("c", chain(20_100, 22_000));
+    lab.run("ingest a b c --format adjacency --store t")
+        .exits(0)
+        .says(&["warning: ", "t/index", "takes longer to start"]);
+    rank(&lab, 15_000).exits(0);
+}
+
+#[test]
+fn each_partition_has_one() {
+    let lab = Lab::new();
+    lab.file("a", chain(0, 40_000));
+    lab.file("b", chain(40_000, 41_000));
+    lab.run("ingest a --format adjacency --store s --partitions 2")
+        .exits(0);
+    let files = |number: u32| lab.path(&format!("s/parts/00{number}/index"));
+    assert!(!lab.path("s/index").exists());
+    // Ghosts are pages, too.
+    assert!(files(0).exists() && files(1).exists());
+    flip(&files(1), 9_000);
+    lab.run("verify --deep --store s")
+        .exits(5)
+        .says(&["s/parts/001/index"]);
+    lab.run("ingest a b --format adjacency --store s")
+        .exits(0)
+        .says(&["s/parts/001/index: damaged"]);
+    lab.run("verify --deep --store s").exits(0);
+}
