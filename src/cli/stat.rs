@@ -175,11 +175,15 @@ struct Disk {
     cash: u64,
     urls: u64,
     fingerprints: u64,
+    /// Which page has a fingerprint.
+    index: u64,
     /// Where the pages of partitions are; not given for others.
     #[serde(skip_serializing_if = "is_none")]
     addresses: u64,
     database: u64,
     rows: u64,
+    /// What the next settling starts from.
+    base: u64,
     marks: u64,
     snapshots: u64,
     spool: u64,
@@ -281,11 +285,13 @@ fn disk(store: &Path) -> anyhow::Result<Disk> {
         cash: file("cash"),
         urls: log("urls"),
         fingerprints: log("fingerprints"),
+        index: file("index"),
         addresses: log("addresses") + log("ghosts"),
         database: file("store.redb"),
         marks: folder("marks")?,
         snapshots: folder("snapshots")?,
         rows: optional("rows")?,
+        base: optional("base")?,
         spool: optional("spool")?,
         total: 0,
     };
@@ -296,18 +302,22 @@ fn disk(store: &Path) -> anyhow::Result<Disk> {
             sum.cash += part.cash;
             sum.urls += part.urls;
             sum.fingerprints += part.fingerprints;
+            sum.index += part.index;
             sum.addresses += part.addresses;
             sum.database += part.database;
             sum.rows += part.rows;
+            sum.base += part.base;
             sum.marks += part.marks;
         }
     }
     sum.total = sum.cash
         + sum.urls
         + sum.fingerprints
+        + sum.index
         + sum.addresses
         + sum.database
         + sum.rows
+        + sum.base
         + sum.marks
         + sum.snapshots
         + sum.spool;
@@ -457,8 +467,10 @@ fn disk_text(disk: &Disk) -> String {
         ("cash", disk.cash),
         ("urls", disk.urls),
         ("fingerprints", disk.fingerprints),
+        ("index", disk.index),
         ("addresses", disk.addresses),
         ("rows", disk.rows),
+        ("base", disk.base),
         ("database", disk.database),
         ("marks", disk.marks),
         ("snapshots", disk.snapshots),
