@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::Result;
 use crate::engine::PageId;
 use crate::rows::{Rows, Stop};
-use crate::snapshot::{Snapshot, SnapshotPage};
+use crate::snapshot::Snapshot;
 
 /// The links of a page, or to it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -66,8 +66,18 @@ pub struct Ends {
     pub swept: Option<Swept>,
 }
 
-/// A page of a snapshot, and the weight of its link, if links of its page do not all weigh the same.
-pub type RankedEnd = (SnapshotPage, Option<u64>);
+/// The other end of a link, as a snapshot ranks it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RankedEnd {
+    /// The page.
+    pub page: PageId,
+    /// 1 + pages of strictly greater importance.
+    pub rank: u64,
+    /// Its importance.
+    pub importance: f64,
+    /// The weight of the link, if links of its page do not all weigh the same.
+    pub weight: Option<u64>,
+}
 
 impl Ends {
     /// What a page links to.
@@ -130,13 +140,17 @@ impl Ends {
         let known = |end: &&(u32, Option<u64>)| u64::from(end.0) < snapshot.len();
         let ends: Vec<(u32, Option<u64>)> = self.ends.iter().filter(known).copied().collect();
         let pages: Vec<PageId> = ends.iter().map(|end| PageId(end.0.into())).collect();
-        let weights = ends.into_iter().map(|end| end.1);
-        let mut found: Vec<RankedEnd> = snapshot
-            .pages_of(&pages)?
-            .into_iter()
-            .zip(weights)
+        let ranks = snapshot.ranks_of(&pages)?;
+        let ends = pages.into_iter().zip(ends).zip(ranks);
+        let mut found: Vec<RankedEnd> = ends
+            .map(|((page, (_, weight)), (rank, importance))| RankedEnd {
+                page,
+                rank,
+                importance,
+                weight,
+            })
             .collect();
-        found.sort_by_key(|(page, _)| (page.rank, page.page));
+        found.sort_by_key(|end| (end.rank, end.page));
         Ok(found)
     }
 }

@@ -61,16 +61,16 @@ impl Args {
         let mut ranked = found.ranked(&snapshot)?;
         let all = ranked.len() as u64;
         ranked.truncate(self.n.unwrap_or(usize::MAX));
-        let ids: Vec<PageId> = ranked.iter().map(|(page, _)| page.page).collect();
+        let ids: Vec<PageId> = ranked.iter().map(|end| end.page).collect();
         let names = snapshot.names_of(&ids)?;
         print(|out| {
-            for ((page, weight), url) in ranked.iter().zip(&names) {
+            for (end, url) in ranked.iter().zip(&names) {
                 if self.json {
                     let link = Link {
                         url,
-                        rank: page.rank,
-                        importance: page.importance,
-                        weight: *weight,
+                        rank: end.rank,
+                        importance: end.importance,
+                        weight: end.weight,
                     };
                     serde_json::to_writer(&mut *out, &link)?;
                     out.write_all(b"\n")?;

@@ -19,6 +19,7 @@ use crate::rules::Scope;
 use crate::store::all::{AllRows, AllRowsOf, HeldNames, Names};
 use crate::store::rows::Retention;
 use crate::store::{self, Disk, IndexFile};
+use crate::threads::{dealt, processors};
 use crate::{Error, Result};
 
 /// Slots of a filter for each name that is looked for, and at least.
@@ -404,18 +405,44 @@ impl Snapshot {
 
     /// Some pages that the snapshot has, in the order given. Each block of columns is read once.
     pub fn pages_of(&self, pages: &[PageId]) -> Result<Vec<SnapshotPage>> {
+        self.of_blocks(pages, |block| self.columns.block(block))
+    }
+
+    /// The ranks and importances of some pages that the snapshot has, in the order given. Reads nothing else.
+    ///
+    /// # Errors
+    /// Columns are damaged or cannot be read.
+    pub fn ranks_of(&self, pages: &[PageId]) -> Result<Vec<(u64, f64)>> {
+        self.of_blocks(pages, |block| {
+            let ranks = self.columns.column(block, Column::Rank)?;
+            let importances = self.columns.column(block, Column::Importance)?;
+            let importances = importances.into_iter().map(f64::from_bits);
+            Ok(ranks.into_iter().zip(importances).collect())
+        })
+    }
+
+    /// What `read` reads of each block, of some pages, in the order given. Several blocks are read at a time.
+    fn of_blocks<T: Copy + Send>(
+        &self,
+        pages: &[PageId],
+        read: impl Fn(u64) -> Result<Vec<T>> + Sync,
+    ) -> Result<Vec<T>> {
+        let block_of = |at: usize| pages[at].0 / CHUNK_PAGES;
         let mut sorted: Vec<usize> = (0..pages.len()).collect();
         sorted.sort_unstable_by_key(|&at| pages[at]);
+        let mut blocks: Vec<&[usize]> =
+            (sorted.chunk_by(|&one, &other| block_of(one) == block_of(other))).collect();
+        let parts = dealt(processors(), &mut blocks, |_, places| {
+            let block = read(block_of(places[0]))?;
+            let inside = |at: usize| (pages[at].0 % CHUNK_PAGES) as usize;
+            let found = places
+                .iter()
+                .map(|&at| (at, block.get(inside(at)).copied()));
+            Ok(found.collect::<Vec<_>>())
+        });
         let mut found = vec![None; pages.len()];
-        let mut held: Option<(u64, Vec<SnapshotPage>)> = None;
-        for at in sorted {
-            let number = pages[at].0 / CHUNK_PAGES;
-            let block = match held.take().filter(|(block, _)| *block == number) {
-                Some((_, block)) => block,
-                None => self.columns.block(number)?,
-            };
-            found[at] = block.get((pages[at].0 % CHUNK_PAGES) as usize).copied();
-            held = Some((number, block));
+        for part in parts {
+            part?.into_iter().for_each(|(at, one)| found[at] = one);
         }
         Ok(found.into_iter().flatten().collect())
     }

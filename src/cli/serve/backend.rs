@@ -197,9 +197,9 @@ impl StoreBackend {
         let page = found.ok_or_else(|| Problem::Unknown(format!("{url}: not known")))?;
         // Only the current snapshot has rows; pages keep their numbers.
         let (found, count, named) = self.current()?.links(page, n, within)?;
-        let target = |((page, _), url): (RankedEnd, String)| Target {
+        let target = |(end, url): (RankedEnd, String)| Target {
             url,
-            rank: page.rank,
+            rank: end.rank,
         };
         Ok(Links {
             url: url.into(),

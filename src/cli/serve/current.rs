@@ -268,7 +268,7 @@ impl OpenSnapshot {
         let mut ranked = found.ranked(&self.snapshot).map_err(problem)?;
         let count = ranked.len() as u64;
         ranked.truncate(n);
-        let named = self.named(ranked, |(page, _)| page.page)?;
+        let named = self.named(ranked, |end| end.page)?;
         Ok((found, count, named))
     }
 
