@@ -109,6 +109,16 @@ pub trait Rows: Sync {
     /// Those of `visit`, and failures to read.
     fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop>;
 
+    /// Calls `visit` with many rows at a time, in the order of [`Rows::walk`], as far as they lie together: whoever visits
+    /// them can have what it keeps of the later ones brought near.
+    ///
+    /// # Errors
+    ///
+    /// Those of `visit`, and failures to read.
+    fn walk_many(&self, visit: &mut dyn FnMut(&[Row<'_>]) -> Result<(), Stop>) -> Result<(), Stop> {
+        self.walk(&mut |row| visit(&[row]))
+    }
+
     /// Calls `visit` with each row, as [`Rows::walk`] does. Returns whether it went through to the last row:
     /// `visit` may end it with [`Stop::Enough`].
     ///

@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 
+use prefetch_index::prefetch_index;
+
 use super::worth::{Cost, GHOST, NO_LINKS, NO_ROW, Worth, cost, level};
 use crate::engine::{Cells, SettledPages, SettledPagesMut, Shares};
 use crate::rank::Teleport;
@@ -227,6 +229,15 @@ impl Block {
     pub fn has_links(&self, page: u32) -> bool {
         let cost = self.costs.get(page as usize);
         cost.is_some_and(|cost| (NO_LINKS + 1..GHOST).contains(cost))
+    }
+
+    /// Brings near what is kept of a page: a matter of time alone.
+    pub fn touch(&self, page: u32) {
+        let page = page as usize;
+        prefetch_index(&*self.costs, page);
+        prefetch_index(&*self.accounts, page);
+        prefetch_index(&*self.own, page);
+        prefetch_index(&*self.streaks, page);
     }
 
     /// Returns whether a visit of a page that has links is worth it.

@@ -91,6 +91,9 @@ struct Swept {
     whole: bool,
 }
 
+/// What is kept of a page is brought near so many rows before its own: rows come in the order of a crawl, and in large stores
+/// each page would be waited for.
+const NEAR: usize = 16;
 /// Rows between two questions whether it is over.
 const ASK_EVERY: u64 = 1 << 16;
 
@@ -109,7 +112,7 @@ impl Sweep {
             let mut watch = watch.lock().unwrap_or_else(PoisonError::into_inner);
             watch.is_over()
         };
-        let mut visit = |row: Row<'_>| {
+        let mut visit = |block: &mut Block, row: Row<'_>| {
             if seen.rows.is_multiple_of(ASK_EVERY) && is_over() {
                 return Err(Stop::Enough);
             }
@@ -133,8 +136,16 @@ impl Sweep {
             Ok(())
         };
         let ended = match few {
-            Some(marked) => rows.walk_some(&marked, &mut visit),
-            None => rows.walk(&mut visit),
+            Some(marked) => rows.walk_some(&marked, &mut |row| visit(block, row)),
+            None => rows.walk_many(&mut |rows| {
+                for (at, row) in rows.iter().enumerate() {
+                    if let Some(later) = rows.get(at + NEAR) {
+                        block.touch(later.page);
+                    }
+                    visit(block, *row)?;
+                }
+                Ok(())
+            }),
         };
         let whole = Stop::is_whole(ended)?;
         Ok(Swept {

@@ -520,14 +520,7 @@ impl KeptRows {
         visit: &mut dyn FnMut(&[Row<'_>]) -> Result<(), Stop>,
     ) -> Result<bool> {
         let mut passed = 0;
-        Stop::is_whole(self.each_block(0, &mut |first, block| {
-            let mut rows = Vec::with_capacity(block.heads.len());
-            block.each(|at, head, targets, weights| {
-                if self.counts(first + at as u64) {
-                    rows.push(row_of(*head, targets, weights));
-                }
-                Ok::<(), Stop>(())
-            })?;
+        Stop::is_whole(self.walk_many(&mut |rows| {
             let skipped = from.saturating_sub(passed).min(rows.len() as u64);
             passed += rows.len() as u64;
             visit(&rows[skipped as usize..])
@@ -553,6 +546,19 @@ impl Rows for KeptRows {
     fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
         self.each_from(0, |head, targets, weights| {
             visit(row_of(head, targets, weights))
+        })
+    }
+
+    fn walk_many(&self, visit: &mut dyn FnMut(&[Row<'_>]) -> Result<(), Stop>) -> Result<(), Stop> {
+        self.each_block(0, &mut |first, block| {
+            let mut rows = Vec::with_capacity(block.heads.len());
+            block.each(|at, head, targets, weights| {
+                if self.counts(first + at as u64) {
+                    rows.push(row_of(*head, targets, weights));
+                }
+                Ok::<(), Stop>(())
+            })?;
+            visit(&rows)
         })
     }
 
