@@ -1,6 +1,9 @@
 //! Stores with partitions of pages, against stores without them and against PageRank as its formula has it: whatever
 //! threads, checkpoints and failures there were on the way.
 
+#[path = "partitions/base.rs"]
+mod base;
+
 use crate::crawl;
 use crate::disk;
 use crate::rows::{Named, expected};
@@ -201,17 +204,17 @@ fn one_partition_is_no_partition() {
     assert!(!identity.contains("partition") && identity.contains("\"cashrank_store\": 3"));
 }
 
-/// The bytes depend neither on threads, nor on where checkpoints and snapshots fall, nor on batches.
+/// The bytes depend neither on threads, nor on where checkpoints fall, nor on batches.
 #[test]
 fn the_same_bytes_whatever_the_threads_and_checkpoints() {
     let lab = Lab::new(13, 200);
     for partitions in [4, 64] {
         let mut all = Vec::new();
-        for (at, (threads, every, snapshots)) in [
-            (1, Every::Never, Every::Never),
-            (2, Every::Records(7), Every::Never),
-            (3, Every::Records(17), Every::Records(50)),
-            (16, Every::Records(64), Every::Records(33)),
+        for (at, (threads, every)) in [
+            (1, Every::Never),
+            (2, Every::Records(7)),
+            (3, Every::Records(17)),
+            (16, Every::Records(64)),
         ]
         .into_iter()
         .enumerate()
@@ -220,7 +223,6 @@ fn the_same_bytes_whatever_the_threads_and_checkpoints() {
             run(&Job {
                 threads,
                 checkpoint_every: every,
-                snapshot_every: snapshots,
                 ..lab.job(&store, partitions)
             })
             .unwrap();

@@ -25,9 +25,7 @@ impl Resettling {
     /// [`Error::Missing`]: no rows are kept, which says why; [`Error::Usage`]: there are no pages, or `expire`, and no record has a time;
     /// [`Error::Io`]: the current ranking cannot be read.
     pub fn of(view: &View, expire: Option<Option<Time>>) -> Result<Resettling> {
-        if view.blocks()?.is_none() {
-            view.rows()?;
-        }
+        view.blocks()?;
         if HistoryView::totals(view).pages == 0 {
             return Err(Error::Usage("nothing to settle: there are no pages".into()));
         }
@@ -63,9 +61,7 @@ impl Resettling {
     /// Whether there is nothing to do: that ranking is certified to be within `until` of PageRank, and what the store has of
     /// it, the next one can start from.
     pub fn is_done(&self, view: &View, until: f64) -> bool {
-        // Partitions keep no base.
-        let has_base = || view.has_partitions() || check_base(view).is_ok();
-        self.bound_l1().is_some_and(|bound| bound <= until) && has_base()
+        self.bound_l1().is_some_and(|bound| bound <= until) && check_base(view).is_ok()
     }
 
     /// Settling to `until`, to be published only if it is closer than the ranking that there is already; where that is as

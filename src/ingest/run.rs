@@ -211,7 +211,8 @@ impl Run<'_> {
             self.session.owe_base(false);
             return Ok(false);
         }
-        if owed.number == self.session.generation() {
+        let generation = self.session.generation();
+        if owed.iter().any(|owed| owed.number == generation) {
             return Ok(true);
         }
         self.make_owed_base(true)?;
@@ -240,14 +241,12 @@ impl Run<'_> {
 
     /// Does what the campaign of faults must find out.
     fn spoil_base(&mut self) {
-        let Some(base) = self.session.base_mut() else {
-            return;
-        };
-        match self.job.fault {
+        let fault = self.job.fault;
+        self.session.bases_mut().for_each(|base| match fault {
             Some(OldFault::BaseTooNew) => base.place.1 += 1,
             Some(OldFault::BaseRowsDropped) => base.rows.number = base.place.0,
             _ => {}
-        }
+        });
     }
 
     /// Reads the input that comes, or all that was kept.

@@ -260,28 +260,45 @@ impl Session {
 
     /// A base is to be made of the checkpoint that comes, or of none.
     pub fn owe_base(&mut self, owed: bool) {
-        self.engine.storage_mut().owe_base(owed);
+        self.settled_stores_mut()
+            .for_each(|store| store.owe_base(owed));
     }
 
-    /// The base that the last checkpoint owes.
-    pub fn owed_base(&self) -> Option<OwedBase> {
-        self.engine.storage().owed_base()
+    /// The base that the last checkpoint owes, of each block that is settled.
+    pub fn owed_base(&self) -> Option<Vec<OwedBase>> {
+        match &self.parts {
+            None => Some(vec![self.engine.storage().owed_base()?]),
+            Some(parts) => parts.stores().map(Store::owed_base).collect(),
+        }
     }
 
-    /// What the next commit says of the base: for the campaign of faults.
-    pub fn base_mut(&mut self) -> Option<&mut CommittedBase> {
-        self.engine.storage_mut().base_mut()
+    /// What the next commit says of the bases: for the campaign of faults.
+    pub fn bases_mut(&mut self) -> impl Iterator<Item = &mut CommittedBase> {
+        self.settled_stores_mut().filter_map(Store::base_mut)
     }
 
-    /// The base that was owed is this, or there is none. The next checkpoint says so, or, where none comes, one that is made
-    /// `now`.
+    /// The stores of which each is settled as a block.
+    fn settled_stores_mut(&mut self) -> Box<dyn Iterator<Item = &mut Store> + '_> {
+        match &mut self.parts {
+            None => Box::new(std::iter::once(self.engine.storage_mut())),
+            Some(parts) => Box::new(parts.stores_mut()),
+        }
+    }
+
+    /// The base that was owed is this, one for each block, or there is none. The next checkpoint says so, or, where none
+    /// comes, one that is made `now`.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), after which the store takes no more.
-    pub fn name_base(&mut self, base: Option<CommittedBase>, now: bool) -> Result<()> {
-        let store = self.engine.storage_mut();
-        store.name_base(base);
-        if now { store.commit_base() } else { Ok(()) }
+    pub fn name_base(&mut self, made: Option<Vec<CommittedBase>>, now: bool) -> Result<()> {
+        for (at, store) in self.settled_stores_mut().enumerate() {
+            store.name_base(made.as_ref().and_then(|made| made.get(at).copied()));
+        }
+        match &mut self.parts {
+            _ if !now => Ok(()),
+            None => self.engine.storage_mut().commit_base(),
+            Some(parts) => parts.commit_bases(&mut self.engine),
+        }
     }
 
     /// Drops row files that were compacted, but for the one that readers of the current snapshot use.

@@ -14,6 +14,7 @@ use crate::engine::{Config, Engine, Resolver, age};
 use crate::memory::{Need, log_rows};
 use crate::model::{Batch, Entry, Limits, PageId, Time, What};
 use crate::rows::{Ghost, PAGES_MAX};
+use crate::store::base::BaseState;
 use crate::store::rows::KeepRows;
 use crate::store::{
     PartOf, Progress, Settings, Store, View, checkpoint, keep_index, make_partitions,
@@ -91,21 +92,28 @@ impl Parts {
             )));
         }
         make_partitions(&**disk, dir)?;
+        let key = whole.storage().key();
         let generations = whole.storage().generations();
-        let mut numbers: Vec<(u32, u64)> = (0..count)
+        let bases = whole.storage().bases();
+        let none = BaseState::default();
+        let mut numbers: Vec<(u32, PartOf<'_>)> = (0..count)
             .map(|number| {
-                let generation = generations.get(number as usize);
-                (number, generation.copied().unwrap_or(0))
+                let at = number as usize;
+                let part = PartOf {
+                    key,
+                    generation: generations.get(at).copied().unwrap_or(0),
+                    base: bases.get(at).unwrap_or(&none),
+                };
+                (number, part)
             })
             .collect();
         let limits = &Limits {
             pages: limits.pages.min(PAGES_MAX),
             ..limits.clone()
         };
-        let key = whole.storage().key();
-        let open = |_, &mut (number, generation): &mut (u32, u64)| {
+        let open = |_, &mut (number, part): &mut (u32, PartOf<'_>)| {
             let dir = crate::store::partition_dir(dir, number);
-            let (settings, part) = (settings.of_partition(number), PartOf { key, generation });
+            let settings = settings.of_partition(number);
             let keep = KeepRows::Usual(u64::MAX);
             let opened = Store::open_part(disk.clone(), &dir, &settings, limits, keep, part)?;
             let mut engine = opened.engine;
@@ -115,7 +123,7 @@ impl Parts {
                 engine,
                 resolver: Resolver::default(),
                 // Its first commit says that it keeps rows, also if no record is for it.
-                is_changed: generation == 0,
+                is_changed: part.generation == 0,
                 known: None,
                 came_back: 0,
             })
@@ -277,10 +285,46 @@ impl Parts {
         let committed = dealt(self.threads, &mut self.parts, |_, part| part.checkpoint());
         let generations = committed.into_iter().collect::<Result<Vec<u64>>>()?;
         self.check_rows(whole)?;
+        let (number, records) = (whole.storage().generation() + 1, whole.counters().records);
+        for store in self.stores_mut() {
+            store.note_owed(number, records);
+        }
         whole.storage_mut().set_generations(generations);
+        whole.storage_mut().set_bases(self.bases());
         checkpoint(whole, progress)?;
+        self.confirm()
+    }
+
+    /// The store has committed what they did.
+    fn confirm(&mut self) -> Result<()> {
         let confirmed = dealt(self.threads, &mut self.parts, |_, part| part.confirm());
         confirmed.into_iter().collect()
+    }
+
+    /// What there is of each one's base, as the store's next commit is to say it.
+    fn bases(&self) -> Vec<BaseState> {
+        self.stores().map(Store::base_state).collect()
+    }
+
+    /// Commits what is said of their bases: see [`Store::commit_base`].
+    ///
+    /// # Errors
+    /// Those of writing, after which nothing more is written.
+    pub fn commit_bases(&mut self, whole: &mut Engine<Store>) -> Result<()> {
+        whole.storage_mut().set_bases(self.bases());
+        let done = whole.storage_mut().commit_base();
+        let done = done.and_then(|()| self.confirm());
+        done.inspect_err(|_| whole.storage_mut().fail())
+    }
+
+    /// The stores of the partitions.
+    pub fn stores(&self) -> impl Iterator<Item = &Store> {
+        self.parts.iter().map(|part| part.engine.storage())
+    }
+
+    /// The same.
+    pub fn stores_mut(&mut self) -> impl Iterator<Item = &mut Store> {
+        self.parts.iter_mut().map(|part| part.engine.storage_mut())
     }
 
     fn check_rows(&self, whole: &Engine<Store>) -> Result<()> {
@@ -306,8 +350,7 @@ impl Parts {
     /// # Errors
     /// Those of reading them.
     pub fn views(&self) -> Result<Vec<View>> {
-        let parts = self.parts.iter();
-        parts.map(|part| part.engine.storage().view()).collect()
+        self.stores().map(Store::view).collect()
     }
 
     /// Removes row files that were compacted, but for those that readers of the current snapshot use.
@@ -316,8 +359,8 @@ impl Parts {
     /// [`Error::Io`].
     pub fn release_rows(&mut self, named: &[Option<u64>]) -> Result<()> {
         let named = named.iter().copied().chain(std::iter::repeat(None));
-        let mut parts = self.parts.iter_mut().zip(named);
-        parts.try_for_each(|(part, named)| part.engine.storage_mut().release_rows(named))
+        let mut stores = self.stores_mut().zip(named);
+        stores.try_for_each(|(store, named)| store.release_rows(named))
     }
 
     /// Leaves the index of each on disk, as of the last commit.
@@ -421,9 +464,7 @@ impl Part {
 
     /// The store has committed what this one did.
     fn confirm(&mut self) -> Result<()> {
-        if std::mem::take(&mut self.is_changed) {
-            self.engine.storage_mut().confirm()?;
-        }
-        Ok(())
+        let is_changed = std::mem::take(&mut self.is_changed);
+        self.engine.storage_mut().confirm(is_changed)
     }
 }

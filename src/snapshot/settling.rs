@@ -11,10 +11,10 @@ use crate::disk::Disk;
 use crate::engine::{Certificate, Effort, Estimation, HistoryView, Scores};
 use crate::memory::UNPACKED_ROWS;
 use crate::model::Time;
-use crate::rank::settle::{Part, Progress, Settled, Watch, settle_parts};
+use crate::rank::settle::{Progress, Settled, Watch};
 use crate::rank::{Goal, METHODS, Method, Options, Teleport};
 use crate::rows::{PAGES_MAX, Rows};
-use crate::store::{Settings, View, ViewBlocks};
+use crate::store::{RowBlock, Settings, View, ViewBlocks};
 use crate::{Error, Result};
 
 /// How a snapshot is made.
@@ -128,14 +128,14 @@ pub(super) struct Ranked {
 
 enum Computed {
     /// By settling over all rows, so that it may be the next base.
-    Settled(Box<Settled>),
+    Settled(Box<InOrder>),
     Other(Box<dyn Scores>),
 }
 
 impl Ranked {
     pub fn scores(&self) -> &dyn Scores {
         match &self.scores {
-            Computed::Settled(settled) => &**settled,
+            Computed::Settled(in_order) => &**in_order,
             Computed::Other(scores) => &**scores,
         }
     }
@@ -143,7 +143,7 @@ impl Ranked {
     /// What may be the next base.
     pub fn settled(&self) -> Option<&Settled> {
         match &self.scores {
-            Computed::Settled(settled) => Some(settled),
+            Computed::Settled(in_order) => Some(&in_order.settled),
             Computed::Other(_) => None,
         }
     }
@@ -197,35 +197,33 @@ impl Settle {
             failed: Some(failed),
             ..Watching::new(&self.watcher, self.time)
         };
-        let room = self.room(view);
+        let ViewBlocks { blocks, places } = view.blocks()?;
+        for block in &blocks {
+            block.rows.stay_in(self.room(view) / blocks.len() as u64);
+        }
         let mut expired = None;
-        let scores = if let Some(blocks) = view.blocks()? {
-            for (rows, _) in &blocks.blocks {
-                rows.stay_in(room / blocks.blocks.len() as u64);
-            }
-            let settled = PartScores::settle(&blocks, &options, self.threads, &mut watching)?;
-            settled.map(|settled| Computed::Other(Box::new(settled)))
+        let scores = if self.may_have_base() {
+            let (settled, warning) =
+                base::settle(disk, view, &blocks, self, &options, &mut watching)?;
+            warnings.extend(warning);
+            settled.map(|settled| Computed::Settled(Box::new(InOrder { settled, places })))
         } else {
+            let [RowBlock { rows, .. }] = &blocks[..] else {
+                return Err(Error::internal("rows are in pieces"));
+            };
             let mut compute = |rows: &dyn Rows| {
                 (self.method).compute(rows, &options, &self.teleport, &mut watching)
             };
-            let rows = view.rows()?;
-            rows.stay_in(room);
             let expiry = (self.expire).and_then(|after| Expiry::of(view, after).transpose());
-            match expiry.transpose()? {
-                None if self.may_have_base() => {
-                    let (settled, warning) =
-                        base::settle(disk, view, &rows, &self.base, &options, &mut watching)?;
-                    warnings.extend(warning);
-                    settled.map(|settled| Computed::Settled(Box::new(settled)))
-                }
-                None => compute(&rows)?.map(Computed::Other),
+            let scores = match expiry.transpose()? {
+                None => compute(rows)?,
                 Some(expiry) => {
-                    let rows = expiry.over(&rows)?;
+                    let rows = expiry.over(rows)?;
                     expired = Some(expiry.found(&rows));
-                    compute(&rows)?.map(Computed::Other)
+                    compute(&rows)?
                 }
-            }
+            };
+            scores.map(Computed::Other)
         };
         Ok(match scores {
             _ if self.watcher.is_stopped() => Outcome::Stopped,
@@ -288,34 +286,14 @@ impl Settle {
     }
 }
 
-/// What was settled in blocks, in the order of all pages.
-struct PartScores {
+/// What was settled, in the order of all pages.
+struct InOrder {
     settled: Settled,
-    places: Arc<[(u32, u32)]>,
+    /// The block of each page, and its number there; `None`: there is one block.
+    places: Option<Arc<[(u32, u32)]>>,
 }
 
-impl PartScores {
-    fn settle(
-        blocks: &ViewBlocks,
-        options: &Options,
-        threads: usize,
-        watch: &mut dyn Watch,
-    ) -> Result<Option<PartScores>> {
-        let parts: Vec<Part<'_>> = (blocks.blocks.iter())
-            .map(|(rows, ghosts)| Part {
-                ghosts: ghosts.clone(),
-                ..Part::whole(rows, &Teleport::default())
-            })
-            .collect();
-        let settled = settle_parts(&parts, options, threads, watch)?;
-        Ok(settled.map(|settled| PartScores {
-            settled,
-            places: blocks.places.clone(),
-        }))
-    }
-}
-
-impl Scores for PartScores {
+impl Scores for InOrder {
     fn certificate(&self) -> Option<Certificate> {
         Scores::certificate(&self.settled)
     }
@@ -325,7 +303,10 @@ impl Scores for PartScores {
     }
 
     fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>) {
-        let places = &self.places[first as usize..][..len];
+        let Some(places) = &self.places else {
+            return self.settled.read(first, len, out);
+        };
+        let places = &places[first as usize..][..len];
         out.clear();
         out.extend(
             places

@@ -36,8 +36,8 @@ pub struct Made {
     pub info: Info,
     /// What was wrong with settled bases, the one before and its own.
     pub warnings: Vec<BaseWarning>,
-    /// The base that the next commit is to name.
-    pub(crate) base: Option<CommittedBase>,
+    /// The base that the next commit is to name, of each block that was settled.
+    pub(crate) base: Option<Vec<CommittedBase>>,
 }
 
 /// Computes the estimates of a committed state and publishes them as the store's current snapshot:
@@ -149,7 +149,7 @@ fn make(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Option
 struct Written {
     info: Info,
     outcome: Outcome,
-    base: Option<CommittedBase>,
+    base: Option<Vec<CommittedBase>>,
     warnings: Vec<BaseWarning>,
 }
 
@@ -245,14 +245,14 @@ fn keep_base(
     settle: Option<&Settle>,
     outcome: &Outcome,
     warnings: &mut Vec<BaseWarning>,
-) -> Result<Option<CommittedBase>> {
+) -> Result<Option<Vec<CommittedBase>>> {
     let (Outcome::Done(ranked), Some(settle)) = (outcome, settle) else {
         return Ok(None);
     };
     let Some(settled) = ranked.settled() else {
         return Ok(None);
     };
-    let (base, warning) = base::keep(disk, view, &settle.base, settled)?;
+    let (base, warning) = base::keep(disk, view, settle, settled)?;
     warnings.extend(warning);
     Ok(base)
 }

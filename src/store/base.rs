@@ -90,7 +90,8 @@ impl BaseState {
     }
 }
 
-/// What a base says of itself.
+/// What a base says of itself. Of a partition, its pages are those that the file has, ghosts among them; all else in the totals
+/// is of all partitions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct BaseHead {
     pub number: u64,
@@ -254,6 +255,11 @@ fn sum_of(number: u64, own: &[i64], accounts: &[i64], costs: &[u8]) -> u64 {
     hash.update(costs);
     hash.update(&number.to_le_bytes());
     hash.digest()
+}
+
+/// Removes what was written for nothing, as far as that is possible.
+pub(crate) fn discard(disk: &dyn Disk, dir: &Path, number: u64, beside: bool) {
+    let _ = remove_file(disk, &path_of(dir, &file_name(number, beside)));
 }
 
 /// Removes a base that no commit names. A folder of that name is none.

@@ -1,8 +1,9 @@
 //! A checkpoint, and what the engine gives out between two: runs, admissions, names, marks, rows.
 
-use super::base::{self, CommittedBase, OwedBase};
+use super::base::{self, BaseState, CommittedBase, OwedBase};
 use super::chunks::Slot;
 use super::folder::check_in_place;
+use super::manifest::Manifest;
 use super::packing::{Packed, Packing, pack};
 use super::progress::Progress;
 use super::rows;
@@ -41,7 +42,9 @@ fn try_checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()>
         store.manifest.parts.log = addresses.sync()?;
     }
     store.sync_rows()?;
-    store.note_owed();
+    if !store.is_part() {
+        store.note_owed(store.generation(), store.manifest.engine.counters.records);
+    }
     store.sync_marks()?;
 
     let store = engine.storage();
@@ -81,16 +84,32 @@ impl Store {
         self.manifest.base.owed
     }
 
-    /// The commit that comes owes a base, if one is to be made of it.
-    fn note_owed(&mut self) {
+    /// What there is of a base. Of a partition, its store's next commit is to say so ([`Store::set_bases`]).
+    pub(crate) fn base_state(&self) -> BaseState {
+        self.manifest.base
+    }
+
+    /// What the last commit says of the bases of partitions.
+    pub(crate) fn bases(&self) -> &[BaseState] {
+        &self.manifest.bases
+    }
+
+    /// What the next commit is to say of these.
+    pub(crate) fn set_bases(&mut self, bases: Vec<BaseState>) {
+        self.manifest.bases = bases;
+    }
+
+    /// The commit of that number, after so many records, owes a base, if one is to be made of it. Of a partition these are
+    /// its store's.
+    pub(crate) fn note_owed(&mut self, number: u64, records: u64) {
         if !std::mem::take(&mut self.rows.owes_base) {
             return;
         }
         let manifest = &mut self.manifest;
         let owed = manifest.rows.retention.kept().map(|rows| OwedBase {
-            number: manifest.generation,
+            number,
             pages: manifest.engine.totals.pages,
-            records: manifest.engine.counters.records,
+            records,
             rows: *rows,
             place: (rows.number, rows.rows),
             from: manifest.base.base.map(|base| base.place),
@@ -155,13 +174,17 @@ impl Store {
         self.merge_runs()?;
         self.writing()?.put_slots(written)?;
         self.manifest.slots = self.cash.note(written);
-        if let Some(writing) = self.db.writing.take() {
+        let writing = self.db.writing.take();
+        let writing = writing.ok_or_else(|| Error::internal("no transaction"))?;
+        if !self.is_part() {
             writing.commit(&self.manifest)?;
+            return self.clear_up();
         }
-        if self.is_part() {
-            return Ok(());
-        }
-        self.clear_up()
+        // Its store's commit has the base.
+        writing.commit(&Manifest {
+            base: BaseState::default(),
+            ..self.manifest.clone()
+        })
     }
 
     /// Refuses to write more after a write that failed.
@@ -174,23 +197,34 @@ impl Store {
         Ok(())
     }
 
-    /// The store whose partition this is has committed what this one did: the commit before is not gone back to any more.
+    /// The store whose partition this is has committed what this one did, if that `is_changed`, and what there is of its base: the
+    /// commit before is not gone back to any more.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), after which it takes no more.
-    pub(crate) fn confirm(&mut self) -> Result<()> {
-        let cleared = self.clear_up();
+    pub(crate) fn confirm(&mut self, is_changed: bool) -> Result<()> {
+        let cleared = if is_changed {
+            self.clear_up()
+        } else {
+            self.clear_base()
+        };
         self.noting(cleared)
+    }
+
+    /// The base is the one that the last commit names.
+    fn clear_base(&mut self) -> Result<()> {
+        self.rows.base_rows = self.manifest.base.row_files().collect();
+        match self.rows.doomed_base.take() {
+            Some(number) => base::remove(&*self.disk, &self.dir, number),
+            None => Ok(()),
+        }
     }
 
     /// Removes what the last commit does not name any more.
     fn clear_up(&mut self) -> Result<()> {
-        self.rows.base_rows = self.manifest.base.row_files().collect();
+        self.clear_base()?;
         for number in std::mem::take(&mut self.marks.dropped) {
             marks::remove(&*self.disk, &self.dir, number)?;
-        }
-        if let Some(number) = self.rows.doomed_base.take() {
-            base::remove(&*self.disk, &self.dir, number)?;
         }
         if let Some(number) = self.rows.doomed.take() {
             rows::remove(&*self.disk, &self.dir, number)?;

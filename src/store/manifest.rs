@@ -57,6 +57,9 @@ pub(crate) struct Manifest {
     /// What there is of a settled base. A value of its own: programs that know of none pass it over.
     #[serde(skip)]
     pub base: BaseState,
+    /// The same of each partition of a store that has some: theirs say nothing of it. A value of its own, too.
+    #[serde(skip)]
+    pub bases: Vec<BaseState>,
     /// Of a store with partitions, or one of these. A value of its own; others have none.
     #[serde(skip)]
     pub parts: PartsState,

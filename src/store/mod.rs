@@ -79,6 +79,7 @@ use crate::rows::Ghost;
 use crate::threads::in_two;
 use crate::{Error, Result};
 use addresses::AddressWriter;
+use base::BaseState;
 use blocks::Packer;
 use chunks::{CASH, ChunkFile, Chunks};
 use create::create;
@@ -114,7 +115,7 @@ pub(crate) use spool::{Spool, SpoolReader, remove_spool};
 pub use verify::{Depth, Report};
 pub(crate) use view::SettledBase;
 pub use view::View;
-pub(crate) use view_parts::ViewBlocks;
+pub(crate) use view_parts::{RowBlock, ViewBlocks};
 
 /// Names of the parts of a store directory.
 pub(crate) const SNAPSHOTS: &str = "snapshots";
@@ -133,11 +134,13 @@ pub(crate) fn make_partitions(disk: &dyn Disk, dir: &Path) -> Result<()> {
 
 /// How the partition of a store is opened.
 #[derive(Clone, Copy)]
-pub(crate) struct PartOf {
+pub(crate) struct PartOf<'w> {
     /// The store's key.
     pub key: HashKey,
     /// Number of the partition's commit that belongs to the store's last one.
     pub generation: u64,
+    /// What the store's last commit says of the partition's base.
+    pub base: &'w BaseState,
 }
 
 /// An open store, the writer's side: the storage of a durable [`Engine`].
@@ -211,15 +214,15 @@ struct OpenMarks {
 
 /// What is opened.
 #[derive(Clone, Copy)]
-enum Opening {
+enum Opening<'w> {
     Store {
         /// For an ingest that goes on with the last stream.
         resumes: bool,
     },
-    Part(PartOf),
+    Part(PartOf<'w>),
 }
 
-impl Opening {
+impl Opening<'_> {
     /// The key of a store that is made in `dir`.
     fn key(&self, dir: &Path) -> Result<HashKey> {
         match self {
@@ -269,7 +272,7 @@ impl Store {
         settings: &Settings,
         limits: &Limits,
         keep: KeepRows,
-        part: PartOf,
+        part: PartOf<'_>,
     ) -> Result<OpenStore> {
         Store::open_as(disk, dir, settings, limits, keep, Opening::Part(part))
     }
@@ -280,7 +283,7 @@ impl Store {
         settings: &Settings,
         limits: &Limits,
         keep: KeepRows,
-        opening: Opening,
+        opening: Opening<'_>,
     ) -> Result<OpenStore> {
         let created = if is_store(&*disk, dir)? {
             None
@@ -303,6 +306,9 @@ impl Store {
             tables.bring_to(part.generation)?;
         }
         let (identity, mut manifest) = renew::opened(&*disk, dir, &tables, settings, opening)?;
+        if let Opening::Part(part) = opening {
+            manifest.base = *part.base;
+        }
         let reading = tables.read()?;
         let pages = manifest.engine.totals.pages;
         let cash = Chunks {

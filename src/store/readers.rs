@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::base::{self, CommittedBase};
+use super::base::{self, BaseState, CommittedBase};
 use super::folder::{is_busy, is_store, remove_unpublished, take_lock};
 use super::identity::{self, Identity, Settings};
 use super::partition_dir;
@@ -88,25 +88,37 @@ fn look(
 }
 
 impl View {
-    /// Makes what was settled of this state the store's base, by a commit of its own. The store is locked by whoever reads
-    /// this ([`open_view_to_publish`]).
+    /// Makes what was settled of this state the store's base, or those of its partitions, by a commit of its own. The store is
+    /// locked by whoever reads this ([`open_view_to_publish`]).
     ///
     /// # Errors
     ///
     /// Those of writing.
-    pub(crate) fn name_base(&self, disk: &dyn Disk, base: CommittedBase) -> Result<()> {
+    pub(crate) fn name_bases(&self, disk: &dyn Disk, bases: &[CommittedBase]) -> Result<()> {
         let mut manifest = self.manifest.clone();
-        let before = manifest.base.base.replace(base);
-        manifest.base.owed = None;
+        let states = if self.has_partitions() {
+            manifest.bases.resize(bases.len(), BaseState::default());
+            &mut manifest.bases[..]
+        } else {
+            std::slice::from_mut(&mut manifest.base)
+        };
+        let mut before = Vec::new();
+        for (state, &base) in states.iter_mut().zip(bases) {
+            let named = state.base.replace(base);
+            before.push(named.filter(|named| named.number != base.number));
+            state.owed = None;
+        }
         manifest.generation += 1;
         // Pages of the commit that this reads are not written over by the next one.
         Tables::open(disk, &self.dir, Access::Write)?
             .begin()?
             .commit(&manifest)?;
-        match before.filter(|before| before.number != base.number) {
-            Some(before) => base::remove(disk, &self.dir, before.number),
-            None => Ok(()),
+        for (view, before) in self.settled_views().iter().zip(before) {
+            if let Some(before) = before {
+                base::remove(disk, &view.dir, before.number)?;
+            }
         }
+        Ok(())
     }
 
     /// Returns whether a writer came since this was opened, so that what was read may be of two commits.

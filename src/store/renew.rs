@@ -25,7 +25,7 @@ pub(super) fn opened(
     dir: &Path,
     tables: &Tables,
     asked: &Settings,
-    opening: Opening,
+    opening: Opening<'_>,
 ) -> Result<(Identity, Manifest)> {
     let manifest = tables.read()?.manifest()?;
     let identity = Identity::named(disk, dir, manifest.identity)?;

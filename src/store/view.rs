@@ -32,7 +32,7 @@ pub(crate) struct SettledBase {
 
 impl SettledBase {
     /// See [`BaseFile::open`].
-    fn open(
+    pub(super) fn open(
         disk: &dyn Disk,
         dir: &Path,
         store: u64,
@@ -192,10 +192,9 @@ impl View {
     /// # Errors
     ///
     /// It cannot be used, and why.
-    pub(crate) fn base(&self) -> Result<Option<&SettledBase>> {
-        let base = self.base.as_ref();
-        base.map(|base| base.as_ref().map_err(Error::again))
-            .transpose()
+    pub(super) fn base(&self) -> Option<Result<&SettledBase>> {
+        let base = self.base.as_ref()?;
+        Some(base.as_ref().map_err(Error::again))
     }
 
     /// The rows that there were when a base was owed.
@@ -203,17 +202,8 @@ impl View {
     /// # Errors
     ///
     /// Those of reading them.
-    pub(crate) fn rows_of(&self, disk: &dyn Disk, owed: &OwedBase) -> Result<KeptRows> {
+    pub(super) fn rows_of(&self, disk: &dyn Disk, owed: &OwedBase) -> Result<KeptRows> {
         KeptRows::of(RowFile::open(disk, &self.dir, owed.rows)?, owed.pages)
-    }
-
-    /// A base that was written beside the run.
-    pub(crate) fn base_beside(
-        &self,
-        disk: &dyn Disk,
-        named: &CommittedBase,
-    ) -> Result<SettledBase> {
-        SettledBase::open(disk, &self.dir, self.manifest.identity, named, true)
     }
 
     /// The store's identity.

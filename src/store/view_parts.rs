@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::View;
 use super::addresses::{ADDRESSES, Addresses, GHOSTS};
 use super::all::{PublishedPart, PublishedParts};
+use super::base::{CommittedBase, OwedBase};
 use super::rows::{KeptRows, Retention};
+use super::{SettledBase, View};
 use crate::disk::Disk;
 use crate::engine::{Row, Totals};
 use crate::rows::Ghost;
@@ -28,12 +29,40 @@ pub(super) struct ViewParts {
     pub ghost_logs: Vec<Addresses>,
 }
 
-/// What settling in blocks needs of the partitions of a state.
+/// What is settled of a state: one block, or one for each partition.
 pub(crate) struct ViewBlocks {
-    /// By partition: rows, and ghosts.
-    pub blocks: Vec<(KeptRows, Arc<[Ghost]>)>,
-    /// The block of each page, and its number there.
-    pub places: Arc<[(u32, u32)]>,
+    pub blocks: Vec<RowBlock>,
+    /// The block of each page, and its number there; `None`: there is one block.
+    pub places: Option<Arc<[(u32, u32)]>>,
+}
+
+/// Rows, in numbers of a block's own, and those of its numbers that are pages of others.
+pub(crate) struct RowBlock {
+    pub rows: KeptRows,
+    pub ghosts: Arc<[Ghost]>,
+}
+
+impl RowBlock {
+    /// How many of its first so many pages are ghosts.
+    pub fn ghosts_of_first(&self, pages: u64) -> u64 {
+        first(&self.ghosts, pages) as u64
+    }
+
+    /// When the block had so many pages, and these rows.
+    fn of_first(rows: KeptRows, pages: u64, ghosts: &Arc<[Ghost]>) -> RowBlock {
+        let first = first(ghosts, pages);
+        let ghosts = if first == ghosts.len() {
+            ghosts.clone()
+        } else {
+            ghosts[..first].into()
+        };
+        RowBlock { rows, ghosts }
+    }
+}
+
+/// How many of a block's first so many pages are ghosts, which are in ascending order.
+fn first(ghosts: &[Ghost], pages: u64) -> usize {
+    ghosts.partition_point(|ghost| u64::from(ghost.page) < pages)
 }
 
 impl View {
@@ -41,7 +70,13 @@ impl View {
     ///
     /// # Errors
     /// The orders of pages and ghosts are damaged or cannot be read.
-    pub(crate) fn with_parts(mut self, disk: &dyn Disk, views: Vec<View>) -> Result<View> {
+    pub(crate) fn with_parts(mut self, disk: &dyn Disk, mut views: Vec<View>) -> Result<View> {
+        for (view, state) in views.iter_mut().zip(&self.manifest.bases) {
+            let open = |named: &CommittedBase| {
+                SettledBase::open(disk, &view.dir, view.manifest.identity, named, false)
+            };
+            view.base = state.base.as_ref().map(open);
+        }
         let published = PublishedParts {
             addresses: self.manifest.parts.log,
             parts: views.iter().map(View::published).collect(),
@@ -106,20 +141,83 @@ impl View {
         self.parts.as_ref().map(|parts| parts.published.clone())
     }
 
-    /// The partitions as blocks to settle, if there are any.
+    /// Those of which each is settled as a block: the partitions, or the state itself.
+    pub(crate) fn settled_views(&self) -> &[View] {
+        let parts = self.parts.as_ref();
+        parts.map_or(std::slice::from_ref(self), |parts| &parts.views)
+    }
+
+    /// The ghosts of each.
+    fn settled_ghosts(&self) -> Vec<Arc<[Ghost]>> {
+        let parts = self.parts.as_ref();
+        parts.map_or_else(|| vec![Arc::default()], |parts| parts.ghosts.clone())
+    }
+
+    /// What is settled of it.
+    ///
+    /// # Errors
+    /// As of [`View::rows`].
+    pub(crate) fn blocks(&self) -> Result<ViewBlocks> {
+        let blocks = self.settled_views().iter().zip(self.settled_ghosts());
+        let blocks = blocks.map(|(view, ghosts)| {
+            let rows = view.rows()?;
+            Ok(RowBlock { rows, ghosts })
+        });
+        Ok(ViewBlocks {
+            blocks: blocks.collect::<Result<_>>()?,
+            places: self.parts.as_ref().map(|parts| parts.places.clone()),
+        })
+    }
+
+    /// What was there to settle when bases were owed, one for each block.
     ///
     /// # Errors
     /// Those of reading rows.
-    pub(crate) fn blocks(&self) -> Result<Option<ViewBlocks>> {
-        let Some(parts) = &self.parts else {
-            return Ok(None);
+    pub(crate) fn blocks_of(&self, disk: &dyn Disk, owed: &[OwedBase]) -> Result<Vec<RowBlock>> {
+        let views = self.settled_views().iter().zip(self.settled_ghosts());
+        let blocks = views.zip(owed).map(|((view, ghosts), owed)| {
+            let rows = view.rows_of(disk, owed)?;
+            Ok(RowBlock::of_first(rows, owed.pages, &ghosts))
+        });
+        blocks.collect()
+    }
+
+    /// What these bases were settled over, one for each block.
+    ///
+    /// # Errors
+    /// Those of reading rows.
+    pub(crate) fn blocks_of_bases(&self, bases: &[&SettledBase]) -> Result<Vec<RowBlock>> {
+        let bases = bases.iter().zip(self.settled_ghosts());
+        let blocks = bases.map(|(base, ghosts)| {
+            let pages = base.file.head.totals.pages;
+            Ok(RowBlock::of_first(base.rows()?, pages, &ghosts))
+        });
+        blocks.collect()
+    }
+
+    /// Bases that were written beside the run, one for each block.
+    ///
+    /// # Errors
+    /// One cannot be used, and why.
+    pub(crate) fn bases_beside(
+        &self,
+        disk: &dyn Disk,
+        named: &[CommittedBase],
+    ) -> Result<Vec<SettledBase>> {
+        let views = self.settled_views().iter().zip(named);
+        let open = |(view, named): (&View, &CommittedBase)| {
+            SettledBase::open(disk, &view.dir, view.manifest.identity, named, true)
         };
-        let blocks = parts.views.iter().zip(&parts.ghosts);
-        let blocks = blocks.map(|(view, ghosts)| Ok((view.rows()?, ghosts.clone())));
-        Ok(Some(ViewBlocks {
-            blocks: blocks.collect::<Result<_>>()?,
-            places: parts.places.clone(),
-        }))
+        views.map(open).collect()
+    }
+
+    /// The settled base of each block, if the commit has them.
+    ///
+    /// # Errors
+    /// One cannot be used, and why.
+    pub(crate) fn bases(&self) -> Result<Option<Vec<&SettledBase>>> {
+        let bases: Option<Vec<_>> = self.settled_views().iter().map(View::base).collect();
+        bases.map(|bases| bases.into_iter().collect()).transpose()
     }
 
     /// Gives rows of a partition's history the numbers of all pages. Those of ghosts, which were never visited but whose

@@ -77,7 +77,7 @@ enum OwedBase {
     /// None was owed.
     None,
     /// The base that was owed, if one could be made.
-    Made(Option<CommittedBase>),
+    Made(Option<Vec<CommittedBase>>),
 }
 
 /// When checkpoints and snapshots were made, and what was published.
@@ -94,7 +94,7 @@ pub(super) struct Cadence<'a> {
     publishing: Option<SnapshotJob>,
     pub published: Option<(PathBuf, Info)>,
     /// What the last snapshot by time was settled to.
-    beside: Option<CommittedBase>,
+    beside: Option<Vec<CommittedBase>>,
     /// Counters at the last snapshot.
     published_at: Option<Counters>,
     /// The same where the last base was made.
@@ -258,9 +258,12 @@ impl<'a> Cadence<'a> {
             base,
         }) = published
         else {
-            // It was stopped: it is still owed.
             self.published_at = publishing.before.take();
-            return Ok(None);
+            // One that was stopped is still owed; where it could not be settled, there is no base either.
+            let settle = publishing.settle.as_ref();
+            let is_stopped = settle.is_some_and(|settle| settle.watcher.is_stopped());
+            let is_over = publishing.makes_base() && !is_stopped;
+            return Ok(is_over.then_some(OwedBase::Made(None)));
         };
         for warning in &warnings {
             observer.note(Note::Base { warning });
@@ -409,7 +412,7 @@ impl Run<'_> {
                 keep => settle.base.keep = keep,
             }
             if keep == Keep::Beside {
-                settle.base.beside = self.cadence.beside;
+                settle.base.beside = self.cadence.beside.clone();
             }
         }
         let beside = Beside::new(self.job, &self.session, Watcher::new(stop));
@@ -481,8 +484,7 @@ impl Run<'_> {
         let settles = self
             .settling(Arc::default())
             .is_some_and(|settle| settle.may_have_base());
-        // Bases of partitions are to come.
-        settles && self.session.keeps_rows() && self.session.parts.is_none()
+        settles && self.session.keeps_rows()
     }
 
     /// Returns whether something was read since the last snapshot.

@@ -6,6 +6,7 @@
 //! | `manifest` | `"manifest"` | see `manifest.rs`, sealed |
 //! | `manifest` | `"stream"` | what the last stream is known by, sealed; absent where none was read |
 //! | `manifest` | `"base"` | the settled base, sealed; absent where there is none |
+//! | `manifest` | `"bases"` | those of partitions, sealed; absent where there are none |
 //! | `manifest` | `"parts"` | partitions, sealed; absent where there are none |
 //! | `chunks` | chunk u64 | slot u8, hash u64, sealed |
 //! | `history` | (run u64, block u64) | rows, sealed |
@@ -26,9 +27,11 @@ use std::sync::Arc;
 
 use cashrank_fence::{self as fence, Overlay};
 use redb::{Database, Key, ReadableDatabase, ReadableTable, TableDefinition};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::base::BaseState;
-use super::blocks::{seal, unseal};
+use super::blocks::{Seal, seal, unseal};
 use super::chunks::{CASH, Slot, slots_sum};
 use super::manifest::{self, Manifest, PartsState, Run};
 use crate::disk::Disk;
@@ -38,8 +41,8 @@ use crate::{Error, Result};
 use backend::{Backend, failed};
 pub(super) use values::pack_run;
 use values::{
-    BASE_SEAL, MANIFEST_SEAL, PARTS_SEAL, STREAM_SEAL, admissions_of, admissions_seal, chunk_seal,
-    rows_of,
+    BASE_SEAL, BASES_SEAL, MANIFEST_SEAL, PARTS_SEAL, STREAM_SEAL, admissions_of, admissions_seal,
+    chunk_seal, rows_of,
 };
 
 const MANIFEST: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("manifest");
@@ -283,32 +286,42 @@ impl Writing {
         let value = seal(MANIFEST_SEAL, value);
         let mut table = self.table(MANIFEST)?;
         insert(&self.fence, &mut table, "manifest", &value)?;
-        if let Some(stream) = &manifest.progress.stream {
-            let value = manifest::to_bytes(stream).map_err(Error::internal)?;
-            let value = seal(STREAM_SEAL, value);
-            insert(&self.fence, &mut table, "stream", &value)?;
+        let stream = manifest.progress.stream.as_ref();
+        if stream.is_some() {
+            put_or_remove(&self.fence, &mut table, STREAM_SEAL, stream)?;
         }
-        if manifest.base == BaseState::default() {
-            table.with_mut(|table| {
-                let removed = table.remove("base");
-                removed
-                    .map(drop)
-                    .map_err(failed(self.fence.path(), "write"))
-            })?;
-        } else {
-            let value = manifest::to_bytes(&manifest.base).map_err(Error::internal)?;
-            let value = seal(BASE_SEAL, value);
-            insert(&self.fence, &mut table, "base", &value)?;
-        }
+        let is_none = |base: &BaseState| *base == BaseState::default();
+        let base = (!is_none(&manifest.base)).then_some(&manifest.base);
+        put_or_remove(&self.fence, &mut table, BASE_SEAL, base)?;
         if manifest.parts != PartsState::default() {
-            let value = manifest::to_bytes(&manifest.parts).map_err(Error::internal)?;
-            let value = seal(PARTS_SEAL, value);
-            insert(&self.fence, &mut table, "parts", &value)?;
+            let bases = (!manifest.bases.iter().all(is_none)).then_some(&manifest.bases);
+            put_or_remove(&self.fence, &mut table, BASES_SEAL, bases)?;
+            put_or_remove(&self.fence, &mut table, PARTS_SEAL, Some(&manifest.parts))?;
         }
         drop(table);
         let path = self.fence.path();
         self.txn
             .take(|txn| txn.commit().map_err(failed(path, "commit")))
+    }
+}
+
+/// Writes a value under the name that it is sealed with, or sees to it that there is none.
+fn put_or_remove<T: Serialize>(
+    fence: &Fence,
+    table: &mut Table<'_, &'static str>,
+    seal_of: Seal<0>,
+    value: Option<&T>,
+) -> Result<()> {
+    let name = seal_of.0;
+    match value {
+        Some(value) => {
+            let value = manifest::to_bytes(value).map_err(Error::internal)?;
+            insert(fence, table, name, &seal(seal_of, value))
+        }
+        None => table.with_mut(|table| {
+            let removed = table.remove(name);
+            removed.map(drop).map_err(failed(fence.path(), "write"))
+        }),
     }
 }
 
@@ -367,31 +380,34 @@ impl Reading {
         let content = unseal(MANIFEST_SEAL, &value)
             .ok_or_else(|| self.damaged("the manifest does not match its checksum"))?;
         let mut manifest = Manifest::from_bytes(content).map_err(|what| self.damaged(what))?;
-        let stream = table.with(|table| get(&self.fence, table, "stream"))?;
-        if let Some(value) = stream {
-            let content = unseal(STREAM_SEAL, &value)
-                .ok_or_else(|| self.damaged("a stream's signature does not match its checksum"))?;
-            let stream = manifest::from_bytes(content)
-                .map_err(|what| self.damaged(format!("a stream's signature {what}")))?;
-            manifest.progress.stream = Some(stream);
-        }
-        let base = table.with(|table| get(&self.fence, table, "base"))?;
-        if let Some(value) = base {
-            let content = unseal(BASE_SEAL, &value).ok_or_else(|| {
-                self.damaged("the entry of the settled base does not match its checksum")
-            })?;
-            manifest.base = manifest::from_bytes(content)
-                .map_err(|what| self.damaged(format!("the entry of the settled base {what}")))?;
-        }
-        let parts = table.with(|table| get(&self.fence, table, "parts"))?;
-        if let Some(value) = parts {
-            let content = unseal(PARTS_SEAL, &value).ok_or_else(|| {
-                self.damaged("the entry of partitions does not match its checksum")
-            })?;
-            manifest.parts = manifest::from_bytes(content)
-                .map_err(|what| self.damaged(format!("the entry of partitions {what}")))?;
-        }
+        let stream = self.value_of(&table, STREAM_SEAL, "a stream's signature")?;
+        manifest.progress.stream = stream;
+        let base = self.value_of(&table, BASE_SEAL, "the entry of the settled base")?;
+        manifest.base = base.unwrap_or_default();
+        let bases = self.value_of(&table, BASES_SEAL, "the entry of settled bases")?;
+        manifest.bases = bases.unwrap_or_default();
+        let parts = self.value_of(&table, PARTS_SEAL, "the entry of partitions")?;
+        manifest.parts = parts.unwrap_or_default();
         Ok(manifest)
+    }
+
+    /// The value under the name that it is sealed with, if there is one. `what` names it.
+    fn value_of<T: DeserializeOwned>(
+        &self,
+        table: &ReadTable<&'static str>,
+        seal: Seal<0>,
+        what: &str,
+    ) -> Result<Option<T>> {
+        let value = table.with(|table| get(&self.fence, table, seal.0))?;
+        let Some(value) = value else {
+            return Ok(None);
+        };
+        let content = unseal(seal, &value)
+            .ok_or_else(|| self.damaged(format!("{what} does not match its checksum")))?;
+        let value = manifest::from_bytes(content);
+        value
+            .map(Some)
+            .map_err(|why| self.damaged(format!("{what} {why}")))
     }
 
     /// The current slots of so many chunks, which hash to `sum`.
