@@ -121,6 +121,11 @@ impl Accounts {
         self.dirty = vec![0; pages.div_ceil(CHUNK_PAGES as usize).div_ceil(64)];
     }
 
+    /// Makes room for `limit` pages, which are more than before.
+    pub fn make_room(&mut self, limit: usize) -> Result<()> {
+        self.cells.resize(limit)
+    }
+
     /// Most pages there may be.
     pub fn limit(&self) -> usize {
         self.cells.len()

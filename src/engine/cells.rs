@@ -60,8 +60,20 @@ impl<T: Pod> Cells<T> {
             memory: Memory::Heap(vec![T::zeroed(); len]),
             len,
         };
-        let mut new = Cells::reserve(len).unwrap_or_else(on_heap);
-        if len * size_of::<T>() >= HUGE_BYTES {
+        self.move_to(Cells::reserve(len).unwrap_or_else(on_heap));
+    }
+
+    /// Makes room for exactly `len` values, no fewer than there are, and keeps these.
+    ///
+    /// # Errors
+    /// As of [`Cells::reserve`]; then nothing has changed.
+    pub fn resize(&mut self, len: usize) -> Result<()> {
+        self.move_to(Cells::reserve(len)?);
+        Ok(())
+    }
+
+    fn move_to(&mut self, mut new: Cells<T>) {
+        if new.len * size_of::<T>() >= HUGE_BYTES {
             new.advise_huge();
         }
         new[..self.len].copy_from_slice(self);

@@ -180,6 +180,18 @@ impl Ledger {
         self.cells.limit() as u64
     }
 
+    /// Makes room for so many pages, if there is less; for half as many more than before, up to `limit`, so that growing bit by
+    /// bit costs little.
+    pub(super) fn make_room(&mut self, pages: u64, limit: u64) -> Result<()> {
+        let room = self.page_limit();
+        if pages <= room {
+            return Ok(());
+        }
+        let room = pages.max(room + room / 2).min(limit).max(room) as usize;
+        self.cells.make_room(room)?;
+        self.ages.resize(room.div_ceil(2))
+    }
+
     /// The cells of all pages. See the module's head for what they mean.
     pub fn cells(&self) -> &[u64] {
         self.cells.all()

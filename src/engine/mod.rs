@@ -161,6 +161,15 @@ impl<S: Storage> Engine<S> {
         })
     }
 
+    /// Makes room for so many pages more, if there is less, but not for more than `limit` in all.
+    ///
+    /// # Errors
+    /// The system does not grant the address space.
+    pub(crate) fn make_room(&mut self, more: u64, limit: u64) -> Result<()> {
+        let pages = self.ledger.totals().pages.saturating_add(more);
+        self.ledger.make_room(pages, limit)
+    }
+
     /// Takes up where a checkpoint left off. `load` fills cells and ages. The law is the caller's to check,
     /// and the index is [`Engine::restore_index`]'s to restore.
     pub(crate) fn restore(

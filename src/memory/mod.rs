@@ -40,6 +40,8 @@ const READING_BLOCKS: u64 = 96;
 /// Bytes a page that its rank takes while it is made, up to [`RANKING_MOST`].
 const RANKING: u64 = 32;
 const RANKING_MOST: u64 = 512 * MIB;
+/// Bytes of cash and age of a page, at most.
+const CASH: u64 = 9;
 /// Bytes that settling importance takes for each page.
 pub(crate) const SETTLING: u64 = 18;
 /// Bytes beside that, of those that are left, that rows may take which stay in memory from one sweep to the next: 32 million
@@ -134,18 +136,26 @@ impl Need {
         (known, pages): (u64, u64),
         budget: Option<u64>,
     ) -> Need {
-        let (mut count, mut local, mut index) = (0, 0, 0);
+        let (mut count, mut local, mut index, mut largest) = (0, 0, 0, 0);
         for engine in parts {
             let its = engine.ledger().totals().pages;
             index += engine.index_bytes_at(its);
             local += its;
+            largest = largest.max(its);
             count += 1;
         }
         let grown = u128::from(local) * u128::from(pages) / u128::from(known.max(1));
         let least = if known < FEW { 2 * pages } else { pages };
         let grown = u64::try_from(grown).unwrap_or(u64::MAX).max(least);
         let index = index + grown.saturating_sub(local) * INDEX_GROWING;
-        Need::in_parts(config, index, (count, pages, grown), budget)
+        let need = Need::in_parts(config, index, (count, pages, grown), budget);
+        // What there is of two of them is there twice while it grows.
+        let twice = u128::from(grown) * 2 * u128::from(largest) / u128::from(local.max(1));
+        let twice = u64::try_from(twice).unwrap_or(u64::MAX).min(grown);
+        Need {
+            cash: need.cash + twice * CASH,
+            ..need
+        }
     }
 
     /// In so many partitions, with so many pages, of which the partitions know `local` when each counts its own and those

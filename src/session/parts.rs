@@ -234,12 +234,14 @@ impl Parts {
         let named = self.named;
         let split = Split::new(batch, &self.owners, (self.first, named), &self.times, count);
         self.named = split.names_end;
-        let slots = &self.slots;
+        let (slots, limit) = (&self.slots, self.page_limit);
         let work = |number: usize, part: &mut Part| {
             let spare = || slots.lock().unwrap_or_else(PoisonError::into_inner);
             let mut used = spare().pop().unwrap_or_default();
             let made = split.part(number as u32, &mut used);
             spare().push(used);
+            let names = made.batch.fingerprints.len() as u64;
+            part.engine.make_room(names, limit)?;
             part.apply(&made, number as u32, &self.owners)
         };
         let new = dealt(self.threads, &mut self.parts, work);

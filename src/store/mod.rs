@@ -120,6 +120,9 @@ pub(crate) use view_parts::{RowBlock, ViewBlocks};
 /// Names of the parts of a store directory.
 pub(crate) const SNAPSHOTS: &str = "snapshots";
 
+/// Pages that a partition has room for at first, beside those that it knows.
+const PART_ROOM: u64 = 1 << 12;
+
 /// The directory of a partition of the store in `dir`.
 pub(crate) fn partition_dir(dir: &Path, number: u32) -> PathBuf {
     dir.join(PARTITIONS).join(format!("{number:03}"))
@@ -384,7 +387,12 @@ impl Store {
         names.check_end(&self.key())?;
         let config = self.identity.settings.config.clone();
         let dir = self.dir.clone();
-        let room = pages_with_room(&config, limits);
+        let room = if self.is_part() {
+            // It grows with its pages.
+            pages.saturating_add(PART_ROOM).min(limit)
+        } else {
+            pages_with_room(&config, limits)
+        };
         let mut engine = Engine::with_storage(config, room, self)?;
         let load = |cells: &mut [u64], ages: &mut [u8]| {
             let arrays = vec![bytemuck::cast_slice_mut(cells), ages];

@@ -218,14 +218,6 @@ fn a_file_of_scores_is_refused_where_it_grows_too_large() {
     }
 }
 
-/// A command line under a limit on address space, in KiB.
-fn limited(lab: &Lab, kib: u64, line: &str) -> std::process::Output {
-    let script = format!("ulimit -v {kib} && exec \"$0\" {line}");
-    let mut shell = std::process::Command::new("sh");
-    let shell = shell.args(["-c", &script, env!("CARGO_BIN_EXE_cashrank")]);
-    shell.current_dir(lab.path("")).output().unwrap()
-}
-
 /// An allocation beyond the limit on address space (`ulimit -v`) would end the process with a signal: the limit counts as
 /// memory, so work that does not fit in it is refused. From what the program itself takes, about 42 MB, to where all work
 /// fits.
@@ -247,7 +239,7 @@ fn a_limit_on_address_space_is_refused_and_not_died_of() {
     ] {
         let mut codes = Vec::new();
         for mb in [44, 60, 90, 130, 180, 200, 260, 320, 390, 480] {
-            let done = limited(&lab, mb * 1000, line);
+            let done = lab.limited(&format!("-v {}", mb * 1000), line);
             let said = String::from_utf8_lossy(&done.stderr);
             let code = done.status.code();
             assert!(
@@ -275,15 +267,30 @@ fn an_ingest_fits_into_the_address_space_it_has() {
     let lab = Lab::new();
     lab.file("a", crawl(79, 2_000).concat());
     lab.run("ingest a --store free --threads 1").exits(0);
-    let done = limited(&lab, 2_000_000, "ingest a --store s --threads 1");
+    let done = lab.limited("-v 2000000", "ingest a --store s --threads 1");
     assert_eq!(done.status.code(), Some(0), "{done:?}");
     assert!(lab.snapshot("s") == lab.snapshot("free"));
-    let done = limited(
-        &lab,
-        2_000_000,
-        "ingest a --store t --memory 1T --threads 1",
-    );
+    let done = lab.limited("-v 2000000", "ingest a --store t --memory 1T --threads 1");
     assert_eq!(done.status.code(), Some(8), "{done:?}");
     let said = String::from_utf8_lossy(&done.stderr);
     assert!(said.contains("lower --limit-pages"), "{said}");
+}
+
+/// Partitions share the address space that there is: each takes what its pages need, and no more.
+#[cfg(target_os = "linux")]
+#[test]
+fn partitions_fit_into_the_address_space_there_is() {
+    let lab = Lab::new();
+    lab.file("a", crawl(80, 30_000).concat());
+    for partitions in [4, 16] {
+        let line = |store: &str| {
+            format!("ingest a --store {store}-{partitions} --threads 1 --partitions {partitions}")
+        };
+        lab.run(&line("free")).exits(0);
+        let done = lab.limited("-v 2000000", &line("s"));
+        assert_eq!(done.status.code(), Some(0), "{done:?}");
+        let [limited, free] =
+            ["s", "free"].map(|store| lab.snapshot(&format!("{store}-{partitions}")));
+        assert!(limited == free);
+    }
 }

@@ -157,6 +157,14 @@ impl Lab {
         fs::read(folder.join(latest["snapshot"].as_str().unwrap())).unwrap()
     }
 
+    /// A command line under a limit that a shell sets: what `ulimit` takes.
+    pub fn limited(&self, limit: &str, line: &str) -> std::process::Output {
+        let script = format!("ulimit {limit} && exec \"$0\" {line}");
+        let mut shell = std::process::Command::new("sh");
+        let shell = shell.args(["-c", &script, env!("CARGO_BIN_EXE_cashrank")]);
+        shell.current_dir(self.path("")).output().unwrap()
+    }
+
     /// The export of a store.
     #[track_caller]
     pub fn export(&self, store: &str) -> String {
