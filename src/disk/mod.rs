@@ -5,6 +5,7 @@
 
 mod aside;
 pub(crate) mod log;
+mod open_files;
 mod sorter;
 
 use std::fmt::Debug;
@@ -16,6 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) use aside::recreate;
 pub use aside::unfinished;
+pub(crate) use open_files::allow_open_files;
 pub(crate) use sorter::Sorter;
 
 /// A directory tree.

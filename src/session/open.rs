@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::parts::Parts;
 use super::{Budget, Holder};
 use crate::batch::{Batch, Rules};
-use crate::disk::Disk;
+use crate::disk::{Disk, allow_open_files};
 use crate::engine::{Counters, Engine, Resolving};
 use crate::memory::log_rows;
 use crate::model::{Entry, Limits};
@@ -17,6 +17,9 @@ use crate::store::base::{CommittedBase, OwedBase};
 use crate::store::rows::{KeepRows, Reason};
 use crate::store::{Home, OpenStore, Progress, Settings, Store, View, checkpoint, keep_index};
 use crate::{Error, Result};
+
+/// Files that are open at a time of a partition that is written: its own, and those of two states of it that are read.
+const WRITTEN_FILES: u64 = 40;
 
 /// See the head of the file.
 pub(crate) struct Session {
@@ -51,6 +54,9 @@ impl Session {
         (resumes, threads): (bool, usize),
     ) -> Result<Opened> {
         check_partitions(settings)?;
+        if let Some(count) = settings.partitions.split() {
+            allow_open_files(WRITTEN_FILES * u64::from(count), count)?;
+        }
         let keep_own = match settings.partitions.split() {
             None => keep_rows,
             // They keep them.

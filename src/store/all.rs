@@ -15,11 +15,14 @@ use super::names::{NameLengths, NameReader};
 use super::partition_dir;
 use super::rows::{CommittedRows, KeptRows, Retention, RowsOf};
 use crate::batch::HashKey;
-use crate::disk::Disk;
 use crate::disk::log::{AHEAD, Held};
+use crate::disk::{Disk, allow_open_files};
 use crate::engine::Fingerprint;
 use crate::rows::{Bits, Ghost, Row, RowVisitor, Rows, Stop};
 use crate::{Error, Result};
+
+/// Files that are open of each partition whose names, or rows, are read.
+const READ_FILES: u64 = 6;
 
 /// What a snapshot is read with, of a partition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,6 +52,12 @@ impl PublishedParts {
         let mut kept = self.parts.iter().map(|part| part.rows.kept());
         let all = kept.try_fold(CommittedRows::default(), |all, kept| Some(sum(all, kept?)));
         all.map_or(Retention::NotKept, Retention::Kept)
+    }
+
+    /// Sees to it that names, or rows, of all partitions can be open at a time.
+    fn allow_open_files(&self) -> Result<()> {
+        let count = self.parts.len() as u32;
+        allow_open_files(READ_FILES * u64::from(count), count)
     }
 }
 
@@ -89,6 +98,7 @@ impl Names {
         let Some(published) = parts else {
             return Ok(Names::One(NameReader::open(disk, dir, lengths)?));
         };
+        published.allow_open_files()?;
         let parts = (0..).zip(&published.parts).map(|(number, part)| {
             Ok(NameReader::open(disk, &partition_dir(dir, number), part.names)?.of_part(true))
         });
@@ -296,6 +306,7 @@ pub(crate) struct PartRowsOf {
 impl PartRowsOf {
     /// Of what was published of a store.
     fn open(disk: &dyn Disk, dir: &Path, published: &PublishedParts) -> Result<PartRowsOf> {
+        published.allow_open_files()?;
         let parts = (0..).zip(&published.parts).map(|(number, part)| {
             let dir = partition_dir(dir, number);
             let ghosts = Addresses::open(disk, &dir, GHOSTS, part.ghosts)?;

@@ -10,9 +10,12 @@ use super::partition_dir;
 use super::tables::{Access, Tables};
 use super::verify::Depth;
 use super::view::View;
-use crate::disk::Disk;
+use crate::disk::{Disk, allow_open_files};
 use crate::memory::{DATABASE, part_of_cache};
 use crate::{Error, Result};
+
+/// Files that are open of each partition of a state that is read.
+const VIEWED_FILES: u64 = 24;
 
 /// The last committed state of the store in `dir`, for reading it; nothing is written to it, and no writer is held
 /// up. It is [`Error::Busy`] while an ingest runs. Should one begin later, what is read may be of two commits, and look
@@ -59,7 +62,9 @@ fn committed(disk: &dyn Disk, dir: &Path, identity: Identity, depth: Depth) -> R
     if generations.is_empty() {
         return Ok(view);
     }
-    let cache = part_of_cache(generations.len() as u32);
+    let count = generations.len() as u32;
+    allow_open_files(VIEWED_FILES * u64::from(count), count)?;
+    let cache = part_of_cache(count);
     let part = |(number, &generation): (u32, &u64)| {
         let dir = partition_dir(dir, number);
         let identity = Identity::read(disk, &dir)?;

@@ -116,3 +116,41 @@ fn a_live_search_does_not_write_to_partitions() {
         .exits(2)
         .says(&["--partitions", "--live"]);
 }
+
+/// More partitions than the usual limit on open files allows: it is raised as far as the system lets a process, and where it
+/// does not, that is said before there is a store.
+#[test]
+fn as_many_files_are_opened_as_it_takes() {
+    let lab = Lab::new();
+    lab.file("a", crawl(4, 300).concat());
+    lab.file("b", crawl(5, 300).concat());
+    let ingest = "ingest --store s --partitions 64 a";
+    let refused = lab.limited("-n 400", ingest);
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("--partitions 64") && said.contains("ulimit -n "),
+        "{said}"
+    );
+    assert!(!lab.path("s").exists());
+    for line in [
+        ingest,
+        "ingest --store s b",
+        "top --store s",
+        "export --links --store s --to tsv",
+        "links --store s http://h1.example/p1",
+        "settle --store s --until 1e-7",
+        "next --store s -n 10",
+        "verify --deep --store s",
+    ] {
+        let done = lab.limited("-Sn 200", line);
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(0), "{line}: {said}");
+    }
+    for line in ["verify --store s", "export --links --store s --to tsv"] {
+        let refused = lab.limited("-n 200", line);
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{line}: {said}");
+        assert!(said.contains("ulimit -n "), "{line}: {said}");
+    }
+}
