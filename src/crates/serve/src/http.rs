@@ -202,7 +202,7 @@ fn wanted(shared: &Shared, path: &str, query: Option<&str>) -> Result<Wanted> {
             };
         }
     };
-    query.end("none")?;
+    query.end("")?;
     Ok(wanted)
 }
 

@@ -31,6 +31,7 @@
 mod access;
 mod backend;
 pub mod cpu_time;
+mod explained;
 pub mod fixed;
 mod frontier;
 mod held;

@@ -49,14 +49,19 @@ impl Query {
         self.0
     }
 
-    /// Refuses what was not taken.
+    /// Refuses what was not taken. `known`: what would have been; empty: nothing.
     pub(crate) fn end(self, known: &str) -> Result<()> {
-        match self.0.first() {
-            None => Ok(()),
-            Some((name, _)) => Err(Problem::Asked(format!(
-                "{name}: unknown parameter; use one of {known}"
-            ))),
-        }
+        let Some((name, _)) = self.0.first() else {
+            return Ok(());
+        };
+        let instead = if known.is_empty() {
+            "there are none here".into()
+        } else {
+            format!("use one of {known}")
+        };
+        Err(Problem::Asked(format!(
+            "{name}: unknown parameter; {instead}"
+        )))
     }
 }
 

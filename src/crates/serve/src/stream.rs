@@ -4,6 +4,8 @@
 //!   HTTP/1 from HTTP/2, after which HTTP has deadlines of its own.
 //! - Later, the client may be silent for the idle time after each byte.
 //! - A write must make some progress within the time for writes.
+//!
+//! Answers to what is no HTTP get their reason here ([`Explained`]).
 
 use std::io::{Error, ErrorKind, Result};
 use std::pin::Pin;
@@ -14,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 
+use crate::explained::Explained;
 use crate::limits::Limits;
 
 /// Bytes by which HTTP/2 is known: its preface.
@@ -28,6 +31,8 @@ pub(crate) struct Timed {
     write_by: Pin<Box<Sleep>>,
     /// A write waits for the client, and `write_by` runs.
     writing: bool,
+    /// What is being sent in the place of an answer.
+    explained: Option<Explained>,
 }
 
 impl Timed {
@@ -40,7 +45,28 @@ impl Timed {
             read_by: Box::pin(sleep(limits.times.header)),
             write_by: Box::pin(sleep(limits.times.write)),
             writing: false,
+            explained: None,
         }
+    }
+
+    /// Sends an answer with its reason; `None`: it is not one that lacks it.
+    fn explain(&mut self, answer: &[u8], context: &mut Context<'_>) -> Option<Poll<Result<usize>>> {
+        let mut explained = self.explained.take().or_else(|| Explained::of(answer))?;
+        let done = loop {
+            match Pin::new(&mut self.stream).poll_write(context, explained.left()) {
+                Poll::Ready(Ok(0)) => break Poll::Ready(Err(ErrorKind::WriteZero.into())),
+                Poll::Ready(Ok(sent)) if explained.sent(sent) => {
+                    break Poll::Ready(Ok(answer.len()));
+                }
+                Poll::Ready(Ok(_)) => {}
+                Poll::Ready(Err(error)) => break Poll::Ready(Err(error)),
+                Poll::Pending => {
+                    self.explained = Some(explained);
+                    break Poll::Pending;
+                }
+            }
+        };
+        Some(self.wrote(done, context))
     }
 
     /// Passes on what a write did; one that waits for longer than its time fails.
@@ -95,6 +121,9 @@ impl AsyncWrite for Timed {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<Result<usize>> {
+        if let Some(done) = self.explain(bytes, context) {
+            return done;
+        }
         let done = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.wrote(done, context)
     }
@@ -104,6 +133,11 @@ impl AsyncWrite for Timed {
         context: &mut Context<'_>,
         parts: &[std::io::IoSlice<'_>],
     ) -> Poll<Result<usize>> {
+        if let [part] = parts
+            && let Some(done) = self.explain(part, context)
+        {
+            return done;
+        }
         let done = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
         self.wrote(done, context)
     }

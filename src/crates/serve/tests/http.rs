@@ -105,7 +105,7 @@ fn what_makes_no_sense_is_refused_with_a_reason() {
         ("/nothing", 404, "/status"),
         ("/top?m=1", 400, "m=1: not known here"),
         ("/top/", 404, "/status, /top, /next"),
-        ("/status?x=1", 400, "unknown parameter"),
+        ("/status?x=1", 400, "unknown parameter; there are none here"),
         ("/next?strategy=best", 400, "strategy"),
         ("/next?to=csv", 400, "json or plain"),
     ] {
@@ -124,6 +124,33 @@ fn what_makes_no_sense_is_refused_with_a_reason() {
             exchange(&service, &request).starts_with("HTTP/1.1 405"),
             "{method}"
         );
+    }
+}
+
+/// What is no request was refused without a word.
+#[test]
+fn what_is_no_http_is_told_so() {
+    let service = start(Limits::default());
+    for (request, status, reason) in [
+        ("HELLO\r\n\r\n", "400", "not an HTTP request"),
+        ("GET / HTTP/7.3\r\n\r\n", "400", "not an HTTP request"),
+        (
+            "GET / HTTP/1.1\r\nno header\r\n\r\n",
+            "400",
+            "not an HTTP request",
+        ),
+    ] {
+        let answer = exchange(&service, request);
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(
+            head.starts_with(&format!("HTTP/1.1 {status}")),
+            "{request}: {head}"
+        );
+        assert!(
+            head.contains(&format!("content-length: {}", body.len())),
+            "{request}: {head}"
+        );
+        assert!(body.contains(reason), "{request}: {body}");
     }
 }
 
