@@ -161,14 +161,14 @@ impl CheckReport {
         files.sort_by_key(|name| (name.len(), name.clone()));
         let current = match Latest::read(disk, dir) {
             Ok(Some(latest)) => {
-                self.check_latest(dir, Some(&latest.snapshot), files.last());
+                self.check_latest(dir, Some(&latest.snapshot), &files);
                 if !files.contains(&latest.snapshot) {
                     files.push(latest.snapshot.clone());
                 }
                 Some(latest.snapshot)
             }
             Ok(None) => {
-                self.check_latest(dir, None, files.last());
+                self.check_latest(dir, None, &files);
                 None
             }
             Err(error) => {
@@ -222,16 +222,21 @@ impl CheckReport {
         }
     }
 
-    /// A snapshot that was never made current: the last ingest was killed in between, or the file is
-    /// an old one or lost.
-    fn check_latest(&mut self, dir: &Path, current: Option<&str>, newest: Option<&String>) {
+    /// A snapshot that was never made current: the last ingest was killed in between, or the file is an old one. Of several
+    /// snapshots one was made current: then the file is lost.
+    fn check_latest(&mut self, dir: &Path, current: Option<&str>, files: &[String]) {
         let order = |name: &str| (name.len(), name.to_owned());
-        let Some(newest) = newest.filter(|newest| {
+        let Some(newest) = files.last().filter(|newest| {
             !self.busy && current.is_none_or(|current| order(newest) > order(current))
         }) else {
             return;
         };
         let latest = dir.join(SNAPSHOTS).join("latest.json");
+        // The first snapshot may have been published in part; where there are others, they were current.
+        if current.is_none() && files.len() > 1 {
+            let what = format!("it is missing, and there are {} snapshots", files.len());
+            return self.add(Error::damaged(latest, what));
+        }
         let says = match current {
             Some(current) => format!("it names {current}, but {newest} is newer"),
             None => format!("it is missing, but {newest} exists"),

@@ -72,19 +72,16 @@ pub(super) fn check_settings(dir: &Path, found: &Settings, asked: &Settings) -> 
     if found == asked {
         return Ok(());
     }
-    let or_none = |text: String| {
-        if text.is_empty() {
-            "not given".into()
-        } else {
-            text
-        }
-    };
     let both = as_given(found).into_iter().zip(as_given(asked));
     let differences: Vec<String> = both
         .filter(|(found, asked)| found != asked)
         .map(|((setting, found), (_, asked))| {
-            let (setting, found, asked) = (named(setting), or_none(found), or_none(asked));
-            format!("{setting} {found}, not {asked}")
+            let setting = named(setting);
+            match (&*found, &*asked) {
+                ("", asked) => format!("no {setting}, not {asked}"),
+                (found, "") => format!("{setting} {found}, not without"),
+                (found, asked) => format!("{setting} {found}, not {asked}"),
+            }
         })
         .collect();
     let what = if differences.is_empty() {
@@ -138,8 +135,8 @@ mod tests {
         };
         let text = refused(&usual, &other);
         for word in [
-            "`field` not given, not url=response_url",
-            "`scope` not given, not host:a.example",
+            "no `field`, not url=response_url",
+            "no `scope`, not host:a.example",
             "`marks` 6, not 3",
             "made with: `damping` 0.85 `window` auto",
         ] {

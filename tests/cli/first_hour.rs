@@ -147,7 +147,7 @@ fn a_spooled_stream_keeps_its_settings() {
     assert!(running.kill());
     lab.feed("ingest - --spool --store s --field url=response_url", b"")
         .exits(2)
-        .says(&["--field not given, not url=response_url"]);
+        .says(&["no --field, not url=response_url"]);
 }
 
 /// Its story: a store whose first ingest was killed before it read anything was begun anew by the same command without its

@@ -157,6 +157,23 @@ fn the_same_ingest_again_replaces_a_damaged_current_snapshot() {
     assert!(lab.snapshot("s") == sound);
 }
 
+/// Readers find no ranking without `latest.json`, and `verify` found nothing wrong.
+#[test]
+fn a_lost_name_of_the_current_snapshot_is_damage() {
+    let lab = Lab::new();
+    lab.file("a", crawl(86, 60).concat());
+    lab.file("b", crawl(87, 60).concat());
+    lab.run("ingest a --store s").exits(0);
+    lab.run("ingest b --store s").exits(0);
+    lab.run("verify --store s").exits(0);
+    fs::remove_file(lab.path("s/snapshots/latest.json")).unwrap();
+    lab.run("verify --store s")
+        .exits(5)
+        .says(&["latest.json: damaged: it is missing, and there are 2 snapshots"]);
+    lab.run("ingest b --store s").exits(0);
+    lab.run("verify --deep --store s").exits(0);
+}
+
 /// Its story: redb panics where a page is neither leaf nor branch, and the user saw a backtrace.
 /// `exits` sees to it that nothing says "panicked".
 #[test]
