@@ -6,8 +6,8 @@ use std::path::Path;
 
 use anyhow::Context;
 use cashrank::rank::Goal;
-use cashrank::snapshot::{Info, Snapshot};
-use cashrank::store::{Input, Progress, RealDisk, open_view};
+use cashrank::snapshot::{Info, Snapshot, snapshots};
+use cashrank::store::{Input, Place, Progress, RealDisk, open_view};
 use cashrank::{Config, WindowPolicy};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -22,6 +22,8 @@ pub struct Record {
     inputs: Vec<InputRecord>,
     /// The arguments of a command that makes it again.
     again: Vec<String>,
+    /// Why that command may make other bytes; none: it makes the same.
+    caveats: Vec<String>,
 }
 
 #[derive(serde::Serialize)]
@@ -80,6 +82,7 @@ impl Record {
             },
             inputs: inputs(progress),
             again: again(info, progress),
+            caveats: caveats(info, progress, snapshots(&RealDisk, store)?.len()),
         })
     }
 }
@@ -123,6 +126,51 @@ fn inputs(progress: &Progress) -> Vec<InputRecord> {
     progress.inputs.iter().map(record).collect()
 }
 
+/// Passes that were made, of which `until` may have left some out; and whether the last one was stopped.
+fn passes(progress: &Progress) -> (u32, bool) {
+    let whole = progress.pass.saturating_sub(1);
+    if progress.input == 0 && progress.place == Place::start() || whole >= progress.repeat {
+        (whole, false)
+    } else {
+        (progress.pass, whole > 0)
+    }
+}
+
+/// What the command does not do as it was done.
+fn caveats(info: &Info, progress: &Progress, snapshots: usize) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut inputs = progress.inputs.iter();
+    if let Some(input) = inputs.find(|input| input.end.is_none()) {
+        all.push(format!(
+            "{} was read up to record {} only: the command reads all of it",
+            input.name, progress.place.records
+        ));
+    }
+    let (pass, is_stopped) = passes(progress);
+    if is_stopped {
+        all.push(format!(
+            "pass {pass} was stopped: the command makes whole passes"
+        ));
+    }
+    let settled = info.window.settled.map(|effort| effort.until);
+    if let Some(until) = settled.filter(|until| *until != Goal::default().until)
+        && pass > 1
+    {
+        all.push(format!(
+            "it was settled to {until}, which was asked for or is how near the passes came: the command asks for it, and its \
+             ranking agrees with this one within the bounds of both, not to the byte"
+        ));
+    }
+    if settled.is_some() && snapshots > 1 {
+        all.push(
+            "it was settled from the ranking before it, of which the store has a snapshot: the command settles once, and its \
+             ranking agrees with this one within the bounds of both, not to the byte"
+                .into(),
+        );
+    }
+    all
+}
+
 /// `ingest` with the inputs and whatever is not usual.
 fn again(info: &Info, progress: &Progress) -> Vec<String> {
     let mut all: Vec<String> = vec!["cashrank".into(), "ingest".into()];
@@ -156,8 +204,9 @@ fn again(info: &Info, progress: &Progress) -> Vec<String> {
     if let Some(after) = info.expire() {
         option("expire", Some(format!("{after}s")));
     }
-    if progress.repeat > 1 {
-        option("repeat", Some(progress.repeat.to_string()));
+    let passes = passes(progress).0;
+    if passes > 1 {
+        option("repeat", Some(passes.to_string()));
     }
     if progress.complete {
         option("complete", None);

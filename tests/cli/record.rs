@@ -31,6 +31,9 @@ fn the_command_of_a_record_makes_the_same_snapshot() {
         "--settle none --window variable:4 --limit-url 100 --marks 3",
         "--scope host:h1.example --scope host:h2.example --follow nofollow=3,ugc=0",
         "--format json --expire 30s --complete --field fetched_at=fetched_at",
+        "--repeat 5 --settle none",
+        // Of these passes few are made.
+        "--repeat 300 --until 0.5 --settle none",
     ] {
         let _ = std::fs::remove_dir_all(lab.path("s"));
         let _ = std::fs::remove_dir_all(lab.path("again"));
@@ -49,6 +52,7 @@ fn the_command_of_a_record_makes_the_same_snapshot() {
             assert_eq!(input["records"], text.lines().count());
             assert_eq!(input["whole"], json!(true));
         }
+        assert_eq!(found["caveats"], json!([]), "{options}");
         let again = found["again"].as_array().unwrap();
         let line: Vec<&str> = again[1..]
             .iter()
@@ -63,6 +67,43 @@ fn the_command_of_a_record_makes_the_same_snapshot() {
         assert_eq!(again["inputs"], found["inputs"]);
         assert_eq!(again["again"], found["again"]);
     }
+}
+
+/// What one command does not do again is said.
+#[test]
+fn a_record_says_what_its_command_does_not_repeat() {
+    let lab = Lab::new();
+    let lines = crawl(43, 300);
+    lab.file("a", lines.concat());
+    lab.file("b", crawl(44, 50).concat());
+    lab.run("ingest a --store s --snapshot-every 100").exits(0);
+    let found = record(&lab, "s");
+    let caveat = found["caveats"][0].as_str().unwrap();
+    assert!(caveat.contains("within the bounds of both"), "{caveat}");
+    lab.run("ingest a --store again").exits(0);
+    assert_eq!(record(&lab, "again")["caveats"], json!([]));
+    // A bound that passes came to is not told from one that was asked for.
+    lab.run("ingest a --store p --repeat 5").exits(0);
+    let found = record(&lab, "p");
+    let caveat = found["caveats"][0].as_str().unwrap();
+    assert!(caveat.starts_with("it was settled to "), "{caveat}");
+    // Windows do not go by what was published before.
+    for store in ["w", "v"] {
+        let every = if store == "w" {
+            "--snapshot-every 100"
+        } else {
+            ""
+        };
+        lab.run(&format!("ingest a --store {store} --settle none {every}"))
+            .exits(0);
+        assert_eq!(record(&lab, store)["caveats"], json!([]));
+    }
+    assert_eq!(lab.snapshot("v"), lab.snapshot("w"));
+    // More pages than may be known.
+    lab.run("ingest a b --store l --limit-pages 60").exits(2);
+    let found = record(&lab, "l");
+    let caveat = found["caveats"][0].as_str().unwrap();
+    assert!(caveat.starts_with("a was read up to record "), "{found}");
 }
 
 #[test]
