@@ -19,6 +19,8 @@ pub struct Remarks {
     first: Option<FirstBad>,
     /// Fields that the records of inputs lack, by input.
     missing: Vec<(String, Missing)>,
+    /// An input was a graph in a folder.
+    graphs: bool,
 }
 
 /// Where a record is, and what is wrong with it.
@@ -49,6 +51,20 @@ impl Remarks {
         Some(format!(
             "{input}: record {record} at byte {byte} used without its time: {detail}"
         ))
+    }
+
+    /// Takes an input that is read.
+    pub fn begun(&mut self, input: &InputName) {
+        self.graphs |= matches!(input, InputName::File(path) if path.is_dir());
+    }
+
+    /// What records count as `unchanged`.
+    pub fn unchanged(&self) -> &'static str {
+        if self.graphs {
+            "known only: never fetched, or unchanged (304)"
+        } else {
+            "unchanged"
+        }
     }
 
     /// Takes what the records of an input lack.

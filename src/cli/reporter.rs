@@ -137,6 +137,9 @@ impl Observer for Reporter {
         if let Note::Empty { input } = note {
             self.empty.get_or_insert_with(|| input.to_string());
         }
+        if let Note::Guessed { input, .. } = note {
+            self.remarks.begun(input);
+        }
         if self.log.quiet && !is_warning(&note) {
             return;
         }

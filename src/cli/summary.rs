@@ -99,7 +99,7 @@ pub(super) fn report_counts(
     ));
     let of_these = [
         ("gone (404, 410)", now.gone - before.gone),
-        ("unchanged", now.unchanged - before.unchanged),
+        (remarks.unchanged(), now.unchanged - before.unchanged),
         ("failed", now.failed - before.failed),
     ];
     let of_these: Vec<String> = some_of(&of_these);

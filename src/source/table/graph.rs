@@ -6,6 +6,8 @@
 //!
 //! Memory: the names of all pages, 8 bytes and a bit for each.
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use super::super::decompress::Fault;
 use super::text::{Layout, PIECE, Rows, TELLING};
 use crate::Result;
@@ -264,7 +266,33 @@ impl Names {
         }
         names.check(memory)?;
         names.text.shrink_to_fit();
+        names.ends.shrink_to_fit();
+        names.must_differ()?;
         Ok(names)
+    }
+
+    /// Refuses two pages of one name: as two records of one page, the links of one of them would be lost. Their hashes take the
+    /// memory that growing had.
+    fn must_differ(&self) -> Result<(), Fault> {
+        let hashed = (0..self.len()).map(|page| (xxh3_64(self.get(page)), page));
+        let mut hashes: Vec<(u64, u64)> = hashed.collect();
+        hashes.sort_unstable();
+        for same in hashes
+            .chunk_by(|a, b| a.0 == b.0)
+            .filter(|same| same.len() > 1)
+        {
+            let named = same.iter().map(|&(_, page)| (self.get(page), page));
+            let mut named: Vec<(&[u8], u64)> = named.collect();
+            named.sort_unstable();
+            if let Some(twice) = named.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+                let (name, one, other) = (twice[0].0, twice[0].1, twice[1].1);
+                let name = String::from_utf8_lossy(name);
+                let what =
+                    format!("pages {one} and {other} are both `{name}`: a page has one number");
+                return Err(Fault::Damage(DamageKind::InvalidData, what));
+            }
+        }
+        Ok(())
     }
 
     /// Refuses names that take more memory than there may be. What grows by doubling may have twice the room, and the old one

@@ -84,6 +84,9 @@ fn number(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
+/// Some programs write it at the start of a file of text; files get concatenated.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// The lines of several files.
 struct Lines {
     files: Vec<PathBuf>,
@@ -128,6 +131,9 @@ impl Lines {
                 continue;
             }
             self.number += 1;
+            if self.line.starts_with(BYTE_ORDER_MARK) {
+                self.line.drain(..BYTE_ORDER_MARK.len());
+            }
             if self.line.last() == Some(&b'\n') {
                 self.line.pop();
             }
