@@ -360,6 +360,7 @@ fn guess_graph(head: &[u8]) -> Result<(Format, String), String> {
     let whole = memrchr(b'\n', head).map_or(head, |lf| &head[..lf]);
     let (mut data, mut tabs, mut pairs) = (0u64, 0u64, 0u64);
     let mut words = None;
+    let mut weights = Weights::default();
     for (line, number) in lines::lines(whole).zip(1u64..) {
         let text = line.text.trim_ascii();
         if text.is_empty() || text[0] == b'#' {
@@ -374,6 +375,7 @@ fn guess_graph(head: &[u8]) -> Result<(Format, String), String> {
         }
         tabs += u64::from(has_tab);
         pairs += u64::from(fields == 2);
+        weights.add(line.text);
     }
     match (data, tabs) {
         (0, _) => Err("it has comments only".to_owned()),
@@ -383,9 +385,39 @@ fn guess_graph(head: &[u8]) -> Result<(Format, String), String> {
             "some lines are split by tabs, and line {} has words without one",
             words.unwrap_or_default()
         )),
+        _ if weights.lines == data && weights.is_certain => Err(
+            "every line has three fields, of which the third is a whole number: these look like links with weights, which \
+             are not read; leave them out (`cut -f 1,2`)"
+                .to_owned(),
+        ),
         _ => {
             let message = "its lines are split by tabs, and not all have two fields";
             Ok((Format::Adjacency, message.to_owned()))
+        }
+    }
+}
+
+/// Lines like `from TAB to TAB weight`, which an adjacency list may have, too: `1 TAB 2 TAB 3`. It does not where names are no
+/// numbers, or the same page comes twice in a row.
+#[derive(Default)]
+struct Weights<'h> {
+    lines: u64,
+    is_certain: bool,
+    last: &'h [u8],
+}
+
+impl<'h> Weights<'h> {
+    fn add(&mut self, line: &'h [u8]) {
+        let is_number = |field: &[u8]| !field.is_empty() && field.iter().all(u8::is_ascii_digit);
+        let mut fields = line.trim_ascii_end().split(|&byte| byte == b'\t');
+        let first = [fields.next(), fields.next(), fields.next(), fields.next()];
+        let [Some(from), Some(to), Some(weight), None] = first else {
+            return;
+        };
+        if is_number(weight) {
+            self.lines += 1;
+            self.is_certain |= !is_number(from) || !is_number(to) || from == self.last;
+            self.last = from;
         }
     }
 }

@@ -276,6 +276,39 @@ fn what_is_no_table_of_a_crawl_is_refused_and_leaves_no_store() {
             vec![("OPTIONAL INT64 a;", number()), (LINKS, list())],
             "`links` holds something else",
         ),
+        // A part that is alone was taken for the whole.
+        (
+            vec![
+                (
+                    "REQUIRED GROUP url { OPTIONAL BYTE_ARRAY href (STRING); }",
+                    one(),
+                ),
+                (LINKS, list()),
+            ],
+            "`url` holds something else than a string",
+        ),
+        (
+            vec![
+                (URL, one()),
+                (
+                    "OPTIONAL GROUP links (LIST) { REPEATED GROUP list { OPTIONAL GROUP element { \
+                     REQUIRED BYTE_ARRAY href (STRING); } } }",
+                    list(),
+                ),
+            ],
+            "`links` holds something else than",
+        ),
+        (
+            vec![(URL, one()), (URL, one()), (LINKS, list())],
+            "2 columns are named `url`",
+        ),
+        (
+            vec![
+                (URL, one()),
+                ("OPTIONAL INT32 links (UNKNOWN);", Column::Int(vec![None])),
+            ],
+            "without a column of links",
+        ),
     ] {
         write(&lab.path("t.parquet"), &columns, layouts()[0]);
         lab.run("ingest t.parquet --store s")
@@ -294,6 +327,81 @@ fn what_is_no_table_of_a_crawl_is_refused_and_leaves_no_store() {
     let bytes = std::fs::read(lab.path("t.parquet")).unwrap();
     let done = lab.feed("ingest - --store s", &bytes);
     done.exits(2).says(&["name it as a file"]);
+}
+
+/// Programs write a column that has no value anywhere as one of type null, and lists that are all empty as lists of it.
+#[test]
+fn a_column_of_type_null_is_no_column() {
+    let lab = Lab::new();
+    let nulls = LINKS.replace("BYTE_ARRAY element (STRING)", "INT32 element (UNKNOWN)");
+    let empty = Column::Lists(vec![Some(Vec::new()), None]);
+    let table = [
+        (URL, texts(&["http://a.example/", "http://b.example/"])),
+        (&*nulls, empty),
+        (
+            "OPTIONAL INT32 redirect (UNKNOWN);",
+            Column::Int(vec![None, None]),
+        ),
+        (
+            "OPTIONAL INT32 fetched_at (UNKNOWN);",
+            Column::Int(vec![None, None]),
+        ),
+    ];
+    write(&lab.path("t.parquet"), &table, layouts()[0]);
+    lab.file(
+        "lines",
+        "{\"url\":\"http://a.example/\",\"links\":[]}\n{\"url\":\"http://b.example/\",\"links\":[]}\n",
+    );
+    lab.run("ingest t.parquet --store s").exits(0);
+    lab.run("ingest lines --store t").exits(0);
+    assert_eq!(lab.export("s"), lab.export("t"));
+}
+
+/// The codec stands in the file's end: type, encodings, path, codec (field 4, an integer): 1 is Snappy, 4 Brotli.
+#[test]
+fn a_codec_that_is_not_read_has_a_remedy() {
+    let lab = Lab::new();
+    let links = Column::Lists(vec![Some(vec![Some("http://b.example/".into())])]);
+    let table = [(URL, texts(&["http://a.example/"])), (LINKS, links)];
+    write(&lab.path("t.parquet"), &table, layouts()[0]);
+    let mut bytes = std::fs::read(lab.path("t.parquet")).unwrap();
+    let codec = b"\x19\x18\x03url\x15\x02";
+    let found: Vec<usize> = (0..bytes.len() - codec.len())
+        .filter(|&at| bytes[at..].starts_with(codec))
+        .collect();
+    let [at] = found[..] else {
+        panic!("{found:?}");
+    };
+    bytes[at + codec.len() - 1] = 8;
+    lab.file("t.parquet", bytes);
+    lab.run("ingest t.parquet --store s").exits(2).says(&[
+        "`url` is compressed by BROTLI",
+        "write the table again with zstd",
+    ]);
+    assert_eq!(lab.names(), ["t.parquet"]);
+}
+
+/// Links of sites have a weight each, which was taken for a page.
+#[test]
+fn weights_are_not_read_as_pages() {
+    let lab = Lab::new();
+    lab.file("lines", crawl(23, 200).concat());
+    lab.run("ingest lines --store s").exits(0);
+    for options in ["", " --numbers"] {
+        lab.run(&format!(
+            "export --links --level host --to tsv -o links{options} --store s --force"
+        ))
+        .exits(0);
+        for command in ["ingest links --store t", "pagerank links", "inspect links"] {
+            lab.run(command)
+                .exits(2)
+                .says(&["links with weights", "cut -f 1,2"]);
+        }
+    }
+    lab.run("pagerank links --format adjacency").exits(0);
+    lab.run("export --links --level host --site-links once --to tsv -o once --store s")
+        .exits(0);
+    lab.run("pagerank once").exits(0);
 }
 
 /// A file without its end, or with bytes that are none of it, is damaged: what comes before is used.
@@ -432,6 +540,44 @@ fn a_graph_of_hosts_keeps_its_names() {
     let expected = lab.run("pagerank list --format adjacency").exits(0).out;
     assert_eq!(lab.run("pagerank g").exits(0).out, expected);
     assert!(expected.contains("org.d\t"), "{expected}");
+    // Byte order marks are no part of a number.
+    lab.file("g/x-vertices-1.txt", "\u{feff}2\torg.c\t1\n3\torg.d\t1\n");
+    lab.file("g/x-edges-1.txt", "\u{feff}2\t0\n");
+    assert_eq!(lab.run("pagerank g").exits(0).out, expected);
+}
+
+/// Pages that were never fetched were reported as unchanged.
+#[test]
+fn pages_that_are_only_known_are_counted_as_such() {
+    let lab = Lab::new();
+    std::fs::create_dir(lab.path("g")).unwrap();
+    let number = |name: &str| format!("OPTIONAL INT64 {name};");
+    let (visits, source, target) = (number("visits"), number("source"), number("target"));
+    let urls = texts(&[
+        "http://a.example/",
+        "http://b.example/",
+        "http://c.example/",
+    ]);
+    let pages = [(URL, urls), (&*visits, longs(&[1, 1, 0]))];
+    write(&lab.path("g/pages.parquet"), &pages, layouts()[0]);
+    let links = [(&*source, longs(&[0])), (&*target, longs(&[1]))];
+    write(&lab.path("g/links.parquet"), &links, layouts()[0]);
+    lab.run("ingest g --store s")
+        .exits(0)
+        .says(&["records by outcome: 1 known only: never fetched, or unchanged (304)"]);
+    assert_eq!(lab.stat("s")["pages"], 3);
+}
+
+/// Of two records of one page the second one's links are kept: those of a page with two numbers were lost.
+#[test]
+fn two_pages_of_one_name_are_refused() {
+    let lab = Lab::new();
+    std::fs::create_dir(lab.path("g")).unwrap();
+    lab.file("g/vertices.txt", "0\ta\n1\tb\n2\ta\n");
+    lab.file("g/edges.txt", "0\t1\n2\t0\n");
+    lab.run("ingest g --store s")
+        .exits(4)
+        .says(&["pages 0 and 2 are both `a`"]);
 }
 
 #[test]

@@ -11,15 +11,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cashrank_fence::contained;
-use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type};
+use parquet::basic::{Compression, ConvertedType, LogicalType, TimeUnit, Type};
 use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
-use parquet::schema::types::ColumnDescriptor;
+use parquet::schema::types::{self as schema, ColumnDescriptor};
 
 use super::super::decompress::Fault;
+use crate::Error;
 use crate::model::DamageKind;
 
 /// Most values of a page, and of rows that are read together.
@@ -47,13 +48,15 @@ pub(super) enum Kind {
     Int96,
     Float,
     Bool,
+    /// No value at all.
+    Null,
 }
 
 /// A column by the name that it has in the file.
 #[derive(Debug, Clone)]
 pub(super) struct Field {
     pub name: String,
-    /// Its number among the leaf columns. `None`: it has several parts, or is nested deeper than a list.
+    /// Its number among the leaf columns. `None`: it has parts, or is nested deeper than a list.
     pub leaf: Option<usize>,
     /// What it holds; `None`: something that is not read.
     pub kind: Option<Kind>,
@@ -114,33 +117,42 @@ impl Table {
         })
     }
 
-    /// All columns of the file.
+    /// All columns of the file, but for those of type null: what has no value is no column.
     pub fn fields(&self) -> Vec<Field> {
         let schema = self.file.metadata().file_metadata().schema_descr();
         let mut fields: Vec<Field> = Vec::new();
+        let mut roots: Vec<usize> = Vec::new();
         for (leaf, column) in schema.columns().iter().enumerate() {
-            let Some(name) = column.path().parts().first() else {
-                continue;
-            };
-            match fields.last_mut() {
+            let root = schema.get_column_root_idx(leaf);
+            if roots.last() == Some(&root) {
                 // A second part.
-                Some(field) if field.name == *name => field.leaf = None,
-                _ => fields.push(Field {
-                    name: name.clone(),
-                    leaf: (column.max_rep_level() < 2).then_some(leaf),
-                    kind: kind_of(column),
-                    is_list: column.max_rep_level() > 0,
-                }),
+                if let Some(field) = fields.last_mut() {
+                    field.leaf = None;
+                }
+                continue;
             }
+            roots.push(root);
+            let whole = schema.get_column_root(leaf);
+            fields.push(Field {
+                name: whole.name().to_owned(),
+                leaf: is_plain(whole).then_some(leaf),
+                kind: kind_of(column),
+                is_list: column.max_rep_level() > 0,
+            });
         }
+        fields.retain(|field| field.is_list || field.kind != Some(Kind::Null));
         fields
     }
 
     /// Reads this column from now on; they have the numbers in which they were chosen. False: it holds what is not read.
-    pub fn choose(&mut self, field: &Field) -> bool {
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`]: another column has its name, or it is compressed in a way that is not read.
+    pub fn choose(&mut self, field: &Field) -> Result<bool, Error> {
         let (Some(leaf), Some(kind)) = (field.leaf, field.kind) else {
-            return false;
+            return Ok(false);
         };
+        self.check(&field.name, leaf).map_err(Error::Unsupported)?;
         let column = self.descriptor(leaf);
         self.columns.push(Column {
             name: field.name.clone(),
@@ -155,7 +167,33 @@ impl Table {
             cell: 0,
             row: 0..0,
         });
-        true
+        Ok(true)
+    }
+
+    fn check(&self, name: &str, leaf: usize) -> Result<(), String> {
+        let file = self.file.metadata();
+        let all = file.file_metadata().schema_descr().root_schema();
+        let same = all.get_fields().iter().filter(|of| of.name() == name);
+        let count = same.count();
+        if count > 1 {
+            return Err(format!(
+                "{count} columns are named `{name}`: name one of them otherwise"
+            ));
+        }
+        let chunks = file
+            .row_groups()
+            .iter()
+            .filter_map(|group| group.columns().get(leaf));
+        let codec = chunks
+            .map(|chunk| chunk.compression())
+            .find(|codec| !is_read(*codec));
+        codec.map_or(Ok(()), |codec| {
+            let name_of = codec.to_string();
+            let codec = name_of.split('(').next().unwrap_or_default();
+            Err(format!(
+                "column `{name}` is compressed by {codec}, which is not read: write the table again with zstd or Snappy"
+            ))
+        })
     }
 
     fn descriptor(&self, leaf: usize) -> Arc<ColumnDescriptor> {
@@ -374,6 +412,34 @@ impl PageReader for Pages {
     }
 }
 
+/// Returns whether a column holds values, or lists of values, and nothing that has parts with names: a part that is alone would
+/// be taken for the whole.
+fn is_plain(column: &schema::Type) -> bool {
+    let children = |group: &schema::Type| group.get_fields().to_vec();
+    if column.is_primitive() {
+        return true;
+    }
+    let info = column.get_basic_info();
+    let is_list = info.logical_type_ref() == Some(&LogicalType::List)
+        || info.converted_type() == ConvertedType::LIST;
+    let repeated = children(column);
+    let (true, [repeated]) = (is_list, &*repeated) else {
+        return false;
+    };
+    if repeated.is_primitive() {
+        return true;
+    }
+    // A group with one of these names is itself what the list is of, by the rules for older files.
+    let is_element =
+        repeated.name() == "array" || repeated.name() == format!("{}_tuple", column.name());
+    !is_element && matches!(&*children(repeated), [element] if element.is_primitive())
+}
+
+/// Returns whether pages with this compression are read.
+fn is_read(codec: Compression) -> bool {
+    !matches!(codec, Compression::BROTLI(_) | Compression::LZO)
+}
+
 /// What the column holds.
 fn kind_of(column: &ColumnDescriptor) -> Option<Kind> {
     let logical = column.logical_type_ref();
@@ -384,6 +450,7 @@ fn kind_of(column: &ColumnDescriptor) -> Option<Kind> {
         TimeUnit::NANOS => 1_000_000_000,
     };
     match (column.physical_type(), logical, converted) {
+        (_, Some(LogicalType::Unknown), _) => Some(Kind::Null),
         (Type::BYTE_ARRAY, Some(LogicalType::Decimal(_)), _) => None,
         (Type::BYTE_ARRAY, None, ConvertedType::DECIMAL) => None,
         (Type::BYTE_ARRAY, ..) => Some(Kind::Text),

@@ -63,7 +63,7 @@ pub(super) fn choose(table: &mut Table, found: &[Field], [from, to]: [&Field; 2]
         !field.is_list && field.kind.is_some_and(|kind| kinds.contains(&kind))
     };
     for field in [from, to] {
-        if !is_name(field) || !table.choose(field) {
+        if !is_name(field) || !table.choose(field)? {
             return Err(Error::Unsupported(format!(
                 "column `{}` holds something else than names (strings) or numbers; the table has {}",
                 field.name,

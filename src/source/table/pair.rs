@@ -59,15 +59,19 @@ impl ParquetFiles {
             );
             return Err(unsupported(&self.pages, what));
         }
-        let mut at = 0;
-        let columns = columns.map(|field| {
-            let chosen = field.is_some_and(|field| table.choose(&field));
-            at += usize::from(chosen);
-            chosen.then(|| at - 1)
-        });
+        let mut chosen = [None; 4];
+        let mut count = 0;
+        for (field, number) in columns.iter().zip(&mut chosen) {
+            let Some(field) = field else {
+                continue;
+            };
+            let is_read = table.choose(field).map_err(in_file(&self.pages))?;
+            *number = is_read.then_some(count);
+            count += usize::from(is_read);
+        }
         Ok(PageTable {
             rows: Filled::of(table),
-            columns,
+            columns: chosen,
             next: 0,
         })
     }
@@ -83,10 +87,7 @@ impl ParquetFiles {
             );
             return Err(unsupported(&self.links, what));
         };
-        edges::choose(&mut table, &found, pair).map_err(|error| match error {
-            Error::Unsupported(what) => unsupported(&self.links, what),
-            other => other,
-        })?;
+        edges::choose(&mut table, &found, pair).map_err(in_file(&self.links))?;
         Ok(LinkTable(Filled::of(table)))
     }
 }
@@ -98,6 +99,14 @@ fn open(path: &Path) -> Result<(Table, Vec<Field>)> {
     let table = table.map_err(|fault| super::failed(path, fault))?;
     let found = table.fields();
     Ok((table, found))
+}
+
+/// Names the file in what it is refused for.
+fn in_file(path: &Path) -> impl Fn(Error) -> Error {
+    move |error| match error {
+        Error::Unsupported(what) => unsupported(path, what),
+        other => other,
+    }
 }
 
 fn unsupported(path: &Path, what: String) -> Error {

@@ -41,13 +41,13 @@ impl Records {
                 FieldKind::Url => "a string",
                 FieldKind::Other => "a string, a number or a time",
             };
-            let is_text = field.kind == Some(Kind::Text);
+            let is_text = field.kind == Some(Kind::Text) || field.kind == Some(Kind::Null);
             let fits = match kind {
                 FieldKind::Links | FieldKind::Several => is_text,
                 FieldKind::Url => is_text && !field.is_list,
                 FieldKind::Other => !field.is_list,
             };
-            if !fits || !table.choose(field) {
+            if !fits || !table.choose(field)? {
                 return Err(Error::Unsupported(format!(
                     "column `{}` holds something else than {expected}: write it so, or leave it out",
                     field.name
