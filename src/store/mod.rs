@@ -128,10 +128,15 @@ pub(crate) fn partition_dir(dir: &Path, number: u32) -> PathBuf {
     dir.join(PARTITIONS).join(format!("{number:03}"))
 }
 
-/// Makes the folder of partitions, if it is not there.
+/// Makes the folder of partitions, if it is not there, and removes what a kill left empty in it.
 pub(crate) fn make_partitions(disk: &dyn Disk, dir: &Path) -> Result<()> {
     let folder = dir.join(PARTITIONS);
     folder::make_dir(disk, &folder)?;
+    let names = disk.list(&folder).map_err(Error::opening(&folder))?;
+    for name in names.iter().filter(|name| name.ends_with(".unfinished")) {
+        // Only one that is empty goes. What is in others is used again.
+        let _ = disk.remove_dir(&folder.join(name));
+    }
     disk.sync_dir(dir).map_err(Error::io(dir, "sync"))
 }
 

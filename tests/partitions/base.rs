@@ -156,7 +156,7 @@ fn dies_anywhere(partitions: u32, step: usize, least: usize) {
             }
             assert!(published(&store) == *whole, "{changes}");
         }
-        is_undamaged(&store);
+        is_sound(&store);
         fs::remove_dir_all(&store).unwrap();
         if dying.left.load(Ordering::SeqCst) > 0 {
             break;
