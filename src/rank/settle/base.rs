@@ -132,14 +132,18 @@ fn load(parts: &[Part<'_>], bases: &[&dyn Base], threads: usize) -> Result<Ledge
     let first = bases.first().filter(|_| bases.len() == parts.len());
     let first = first.ok_or_else(|| Error::internal("there is not a base for each partition"))?;
     let mut ledger = Ledger::resume(first.totals(), parts, threads)?;
-    for (at, base) in bases.iter().enumerate() {
-        if base.totals() != first.totals() || base.pages() > parts[at].rows.pages() {
+    for (part, base) in parts.iter().zip(bases) {
+        if base.totals() != first.totals() || base.pages() > part.rows.pages() {
             return Err(Error::internal(
                 "the bases of partitions do not fit together",
             ));
         }
-        base.load(ledger.first_pages(at, base.pages() as usize))?;
     }
+    let loaded = ledger.each_block(|at, block| {
+        let pages = bases[at].pages() as usize;
+        bases[at].load(block.first_pages(pages))
+    });
+    loaded.into_iter().collect::<Result<()>>()?;
     Ok(ledger)
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::block::{self, Block, Mail, SUPPLY, Whole};
 use super::worth::Worth;
-use crate::engine::{SettledPages, SettledPagesMut, SettledTotals};
+use crate::engine::{SettledPages, SettledTotals};
 use crate::rank::Teleport;
 use crate::rows::{Ghost, Rows};
 use crate::threads::dealt;
@@ -101,7 +101,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// The state with these totals; what pages have is to be filled in ([`Ledger::first_pages`]). Those that are not have
+    /// The state with these totals; what pages have is to be filled in ([`Block::first_pages`]). Those that are not have
     /// nothing.
     pub fn resume(totals: &SettledTotals, parts: &[Part<'_>], threads: usize) -> Result<Ledger> {
         let mut ledger = Ledger::new(parts, totals.damping, threads)?;
@@ -111,11 +111,6 @@ impl Ledger {
         ledger.is_first_sweep = false;
         ledger.tell();
         Ok(ledger)
-    }
-
-    /// What the first `len` pages of a block have.
-    pub fn first_pages(&mut self, block: usize, len: usize) -> SettledPagesMut<'_> {
-        self.blocks[block].first_pages(len)
     }
 
     /// What all pages of a block have, if the virtual page pays all the same.
