@@ -1,0 +1,316 @@
+//! Rounds of messages between all processes, by timely dataflow: a worker in each process, one dataflow, in which a message's
+//! pieces go to the worker that they are for. A round is a timestamp, and complete when the frontier has passed it.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::mem;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use timely::WorkerConfig;
+use timely::communication::allocator::zero_copy::initialize::initialize_networking_from_sockets;
+use timely::communication::allocator::{AllocatorBuilder, ProcessBuilder};
+use timely::communication::{Hooks, WorkerGuards};
+use timely::container::{CapacityContainerBuilder, NoopBuilder};
+use timely::dataflow::channels::pact::Exchange;
+use timely::dataflow::operators::Probe;
+use timely::dataflow::operators::generic::Operator;
+use timely::dataflow::operators::vec::Input;
+use timely::dataflow::{InputHandle, ProbeHandle};
+use timely::execute::execute_from;
+use timely::worker::Worker;
+
+use crate::line::Line;
+use crate::meeting::Lines;
+use crate::{Error, Joining};
+
+/// Bytes of a message that are sent in a piece.
+const PIECE: usize = 1 << 15;
+
+/// What the one who waits for a round hears.
+pub(crate) enum Event {
+    /// The round is complete: what each process sent.
+    Round(Vec<Vec<u8>>),
+    /// There will be no more: the line of this number is lost.
+    Failed(u64, Error),
+    /// Timely's threads have ended: everything was said, and heard.
+    Ended(Result<(), String>),
+}
+
+/// Bytes as serde codes them in one piece.
+#[derive(Clone, Default)]
+struct Bytes(Vec<u8>);
+
+impl Serialize for Bytes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Error> {
+        struct Taken;
+        impl Visitor<'_> for Taken {
+            type Value = Bytes;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("bytes")
+            }
+
+            fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<Bytes, E> {
+                Ok(Bytes(bytes.into()))
+            }
+
+            fn visit_byte_buf<E: de::Error>(self, bytes: Vec<u8>) -> Result<Bytes, E> {
+                Ok(Bytes(bytes))
+            }
+        }
+        deserializer.deserialize_byte_buf(Taken)
+    }
+}
+
+/// A piece of a message. Those from a process to a process keep their order.
+#[derive(Clone, Serialize, Deserialize)]
+struct Piece {
+    to: u64,
+    from: u32,
+    round: u64,
+    bytes: Bytes,
+}
+
+/// What came, by round: from each process.
+type Inbox = Rc<RefCell<BTreeMap<u64, Vec<Vec<u8>>>>>;
+
+/// A worker's part of the dataflow.
+struct Rounds {
+    input: InputHandle<u64, CapacityContainerBuilder<Vec<Piece>>>,
+    probe: ProbeHandle<u64>,
+    inbox: Inbox,
+    round: u64,
+}
+
+impl Rounds {
+    fn new(worker: &mut Worker) -> Rounds {
+        let inbox = Inbox::default();
+        let (into, peers) = (inbox.clone(), worker.peers());
+        let probe = ProbeHandle::new();
+        let input = worker.dataflow::<u64, _, _>(|scope| {
+            let (input, pieces) = scope.new_input::<Piece>();
+            let to = Exchange::new(|piece: &Piece| piece.to);
+            pieces
+                .unary_frontier::<NoopBuilder<Vec<Piece>>, _, _, _>(to, "receive", move |_, _| {
+                    move |(input, _), _| {
+                        input.for_each(|_, pieces| {
+                            for piece in pieces.drain(..) {
+                                let mut inbox = into.borrow_mut();
+                                let round = inbox
+                                    .entry(piece.round)
+                                    .or_insert_with(|| vec![Vec::new(); peers]);
+                                if let Some(message) = round.get_mut(piece.from as usize) {
+                                    message.extend_from_slice(&piece.bytes.0);
+                                }
+                            }
+                        });
+                    }
+                })
+                .probe_with(&probe);
+            input
+        });
+        Rounds {
+            input,
+            probe,
+            inbox,
+            round: 0,
+        }
+    }
+
+    fn exchange(&mut self, worker: &mut Worker, mut messages: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+        let (index, round) = (worker.index(), self.round);
+        let own = messages.get_mut(index).map(mem::take);
+        for (to, message) in messages.into_iter().enumerate() {
+            for piece in message.chunks(PIECE) {
+                self.input.send(Piece {
+                    to: to as u64,
+                    from: index as u32,
+                    round,
+                    bytes: Bytes(piece.into()),
+                });
+            }
+        }
+        self.round += 1;
+        self.input.advance_to(self.round);
+        while self.probe.less_than(&self.round) {
+            worker.step_or_park(None);
+        }
+        let mut got = self.inbox.borrow_mut().remove(&round);
+        let got = got.get_or_insert_with(|| vec![Vec::new(); worker.peers()]);
+        if let (Some(place), Some(own)) = (got.get_mut(index), own) {
+            *place = own;
+        }
+        mem::take(got)
+    }
+}
+
+/// The worker's ends of the channels to whoever waits for rounds.
+type Ends = (Receiver<Vec<Vec<u8>>>, Sender<Event>);
+
+/// This process among those that it works with.
+pub struct Cluster {
+    process: usize,
+    lines: Vec<Option<Line>>,
+    /// Messages for the worker, until there are no more.
+    messages: Option<Sender<Vec<Vec<u8>>>>,
+    events: (Sender<Event>, Receiver<Event>),
+    silence: Duration,
+    /// Timely's threads.
+    guards: Option<WorkerGuards<()>>,
+    sent: Arc<AtomicU64>,
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {} of {}", self.process, self.lines.len())
+    }
+}
+
+impl Cluster {
+    pub(crate) fn start(joining: &Joining, met: Lines) -> Result<Cluster, Error> {
+        let failed = |what: String| {
+            Error::Io(
+                "cannot start the exchange".into(),
+                std::io::Error::other(what),
+            )
+        };
+        let hooks = Hooks::default();
+        let own = ProcessBuilder::new_typed_vector(1, hooks.refill.clone(), None);
+        let sockets = met.lines.clone();
+        let (workers, guard) =
+            initialize_networking_from_sockets(own, sockets, joining.process, 1, hooks)
+                .map_err(|error| failed(error.to_string()))?;
+        let workers = workers.into_iter().map(AllocatorBuilder::Tcp).collect();
+        let (messages, wanted) = mpsc::channel();
+        let ends = Mutex::new(Some((wanted, met.events.0.clone())));
+        let guards = execute_from(
+            workers,
+            Box::new(guard),
+            WorkerConfig::default(),
+            move |worker| {
+                let ends = ends.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let Some((wanted, events)): Option<Ends> = ends else {
+                    return;
+                };
+                let mut rounds = Rounds::new(worker);
+                while let Ok(messages) = wanted.recv() {
+                    let got = rounds.exchange(worker, messages);
+                    if events.send(Event::Round(got)).is_err() {
+                        break;
+                    }
+                }
+            },
+        );
+        Ok(Cluster {
+            process: joining.process,
+            lines: met.lines,
+            messages: Some(messages),
+            events: met.events,
+            silence: joining.silence,
+            guards: Some(guards.map_err(failed)?),
+            sent: met.sent,
+        })
+    }
+
+    /// How many processes there are.
+    pub fn processes(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Bytes that were sent to others so far, as they were on the way.
+    pub fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
+    }
+
+    /// Gives each process its message, by number, and returns what each has for this one, once all are there. The message to
+    /// itself comes back.
+    ///
+    /// # Errors
+    /// [`Error::Lost`]: a process ended or is silent, now or before.
+    pub fn exchange(&mut self, messages: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, Error> {
+        let Some(sender) = &self.messages else {
+            return Err(Error::Lost("a process was lost before".into()));
+        };
+        if self.lines.len() == 1 {
+            return Ok(messages);
+        }
+        let sent = sender.send(messages);
+        let heard = match sent {
+            Ok(()) => self.events.1.recv().ok(),
+            Err(_) => self.events.1.try_recv().ok(),
+        };
+        match heard {
+            Some(Event::Round(got)) => Ok(got),
+            Some(Event::Failed(_, error)) => {
+                self.abandon(&error.to_string());
+                Err(error)
+            }
+            Some(Event::Ended(_)) | None => {
+                let error = Error::Lost("the exchange ended".into());
+                self.abandon(&error.to_string());
+                Err(error)
+            }
+        }
+    }
+
+    /// Tells the others that this process ends, and why. Nothing can be exchanged then.
+    pub fn abandon(&mut self, why: &str) {
+        self.lines
+            .iter()
+            .flatten()
+            .for_each(|line| line.abandon(why));
+        self.messages = None;
+        // Its threads wait for a process that is lost: they end with this one.
+        mem::forget(self.guards.take());
+    }
+
+    /// Ends what all do together: all call it after the same round.
+    ///
+    /// # Errors
+    /// [`Error::Lost`].
+    pub fn finish(mut self) -> Result<(), Error> {
+        // After this round nobody needs anybody.
+        self.exchange(vec![Vec::new(); self.lines.len()])?;
+        self.messages = None;
+        let Some(guards) = self.guards.take() else {
+            return Ok(());
+        };
+        // They end once every process has said that it has nothing more to say.
+        let events = self.events.0.clone();
+        thread::Builder::new()
+            .name("end".into())
+            .spawn(move || {
+                let ended: Result<Vec<()>, String> = guards.join().into_iter().collect();
+                let _ = events.send(Event::Ended(ended.map(drop)));
+            })
+            .map_err(|error| Error::Io("cannot start a thread".into(), error))?;
+        match self.events.1.recv_timeout(self.silence) {
+            Ok(Event::Ended(Ok(()))) => Ok(()),
+            Ok(Event::Ended(Err(what))) => Err(Error::Lost(what)),
+            Ok(Event::Failed(_, error)) => Err(error),
+            Ok(Event::Round(_)) | Err(_) => Err(Error::Lost("a process did not end".into())),
+        }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if self.guards.is_some() {
+            self.abandon("it stopped before the end");
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! A line to another process: encrypted, never silent for long, and never an error to timely.
+//!
+//! ```text
+//! frame's content: kind u8 | bytes
+//! kind 0: data   1: "I am there"   2: "that was all"   3: "I end, because ..."
+//! ```
+//!
+//! Timely's threads read and write it as a stream of bytes. Where that is impossible, they would panic; so they are told
+//! nothing: the line reports the failure to whoever waits for a round of the exchange, and stops the thread for ever. The
+//! process is about to end then.
+
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
+use std::thread;
+use std::time::Duration;
+
+use crate::Error;
+use crate::exchange::Event;
+use crate::noise::{FRAME_MAX, Keys};
+use crate::socket::Socket;
+
+const DATA: u8 = 0;
+const THERE: u8 = 1;
+const DONE: u8 = 2;
+const ENDS: u8 = 3;
+/// A process says that it is there so many times in the time after which silence is an error.
+const TIMES: u32 = 6;
+/// Bytes of the reason for which a process ends, at most.
+const WHY_MAX: usize = 1000;
+
+struct Shared {
+    /// The process at the other end, and the number of this line among all that there were.
+    name: String,
+    number: u64,
+    socket: Socket,
+    keys: Keys,
+    writing: Mutex<Writing>,
+    reading: Mutex<Reading>,
+    events: Sender<Event>,
+    silence: Duration,
+    /// This end hung up: no failure is reported any more.
+    is_abandoned: AtomicBool,
+    /// Bytes written.
+    sent: Arc<AtomicU64>,
+}
+
+struct Writing {
+    nonce: u64,
+    /// All was said.
+    is_done: bool,
+    plain: Vec<u8>,
+    frame: Vec<u8>,
+}
+
+struct Reading {
+    nonce: u64,
+    frame: Vec<u8>,
+    /// What came, from `at` on not taken yet.
+    plain: Vec<u8>,
+    at: usize,
+    is_done: bool,
+}
+
+/// A handle to the line.
+#[derive(Clone)]
+pub(crate) struct Line(Arc<Shared>);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Line {
+    /// Over a socket whose ends have greeted each other: frames number 0 were sent both ways. From now on this end says that
+    /// it is there.
+    pub fn new(
+        (name, number): (String, u64),
+        socket: Socket,
+        keys: Keys,
+        silence: Duration,
+        events: Sender<Event>,
+        sent: Arc<AtomicU64>,
+    ) -> io::Result<Line> {
+        socket.set_silence(silence)?;
+        let shared = Arc::new(Shared {
+            name,
+            number,
+            socket,
+            keys,
+            writing: Mutex::new(Writing {
+                nonce: 1,
+                is_done: false,
+                plain: Vec::new(),
+                frame: Vec::new(),
+            }),
+            reading: Mutex::new(Reading {
+                nonce: 1,
+                frame: Vec::new(),
+                plain: Vec::new(),
+                at: 0,
+                is_done: false,
+            }),
+            events,
+            silence,
+            is_abandoned: AtomicBool::new(false),
+            sent,
+        });
+        let line = Arc::downgrade(&shared);
+        let every = silence / TIMES;
+        thread::Builder::new()
+            .name("there".into())
+            .spawn(move || while say_there(&line, every) {})?;
+        Ok(Line(shared))
+    }
+
+    /// Its number among all that there were.
+    pub fn number(&self) -> u64 {
+        self.0.number
+    }
+
+    /// Says that this process ends, and why, and hangs up.
+    pub fn abandon(&self, why: &str) {
+        let line = &self.0;
+        if !line.is_abandoned.swap(true, Ordering::Relaxed) {
+            // Where somebody is writing, there is no room for it.
+            if let Ok(mut writing) = line.writing.try_lock() {
+                let mut end = why.len().min(WHY_MAX);
+                while !why.is_char_boundary(end) {
+                    end -= 1;
+                }
+                let _ = line.write(&mut writing, ENDS, &why.as_bytes()[..end]);
+            }
+        }
+        let _ = line.socket.shutdown(Shutdown::Both);
+    }
+}
+
+/// Returns whether to say it again.
+fn say_there(line: &Weak<Shared>, every: Duration) -> bool {
+    thread::sleep(every);
+    let Some(line) = line.upgrade() else {
+        return false;
+    };
+    let said = match line.writing.try_lock() {
+        Ok(writing) if writing.is_done => return false,
+        Ok(mut writing) => line.write(&mut writing, THERE, &[]),
+        // What is being written says it, too.
+        Err(TryLockError::WouldBlock) => Ok(()),
+        Err(TryLockError::Poisoned(_)) => return false,
+    };
+    match said {
+        Ok(()) => !line.is_abandoned.load(Ordering::Relaxed),
+        Err(error) => {
+            line.report(&error);
+            false
+        }
+    }
+}
+
+impl Shared {
+    fn write(&self, writing: &mut Writing, kind: u8, bytes: &[u8]) -> io::Result<()> {
+        let Writing {
+            nonce,
+            plain,
+            frame,
+            ..
+        } = writing;
+        plain.clear();
+        plain.push(kind);
+        plain.extend_from_slice(bytes);
+        frame.clear();
+        self.keys.seal(*nonce, plain, frame)?;
+        *nonce += 1;
+        self.sent.fetch_add(frame.len() as u64, Ordering::Relaxed);
+        self.socket.write_all(frame)
+    }
+
+    /// Reads the next bytes of data; none at the end.
+    fn read(&self, out: &mut [u8]) -> io::Result<usize> {
+        let mut reading = lock(&self.reading);
+        let reading = &mut *reading;
+        while reading.at == reading.plain.len() {
+            if reading.is_done {
+                return Ok(0);
+            }
+            let mut len = [0; 2];
+            self.socket.read_exact(&mut len)?;
+            reading.frame.resize(u16::from_be_bytes(len).into(), 0);
+            self.socket.read_exact(&mut reading.frame)?;
+            self.keys
+                .open(reading.nonce, &reading.frame, &mut reading.plain)?;
+            reading.nonce += 1;
+            reading.at = 1;
+            match reading.plain.first() {
+                Some(&DATA) => {}
+                Some(&THERE) => reading.at = reading.plain.len(),
+                Some(&DONE) => reading.is_done = true,
+                Some(&ENDS) => {
+                    let why = String::from_utf8_lossy(&reading.plain[1..]);
+                    return Err(io::Error::other(format!("it ended: {why}")));
+                }
+                _ => return Err(io::Error::other("it said something unknown")),
+            }
+        }
+        let left = &reading.plain[reading.at..];
+        let len = left.len().min(out.len());
+        out[..len].copy_from_slice(&left[..len]);
+        reading.at += len;
+        Ok(len)
+    }
+
+    fn report(&self, error: &io::Error) {
+        if self.is_abandoned.load(Ordering::Relaxed) {
+            return;
+        }
+        let why = match error.kind() {
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
+                format!("it was silent for {:?}", self.silence)
+            }
+            io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::BrokenPipe => "it ended, or the connection to it".into(),
+            _ => error.to_string(),
+        };
+        let lost = Error::Lost(format!("{} is lost: {why}", self.name));
+        // Where nobody listens, the failure is known already.
+        let _ = self.events.send(Event::Failed(self.number, lost));
+    }
+
+    /// Reports the failure; the thread does nothing more.
+    fn stop(&self, error: &io::Error) -> ! {
+        self.report(error);
+        loop {
+            thread::park();
+        }
+    }
+}
+
+impl Read for Line {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        match self.0.read(out) {
+            Ok(read) => Ok(read),
+            Err(error) => self.0.stop(&error),
+        }
+    }
+}
+
+impl Write for Line {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let len = bytes.len().min(FRAME_MAX - 1);
+        let written = self
+            .0
+            .write(&mut lock(&self.0.writing), DATA, &bytes[..len]);
+        match written {
+            Ok(()) => Ok(len),
+            Err(error) => self.0.stop(&error),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl timely::communication::allocator::zero_copy::stream::Stream for Line {
+    fn try_clone(&self) -> io::Result<Line> {
+        Ok(self.clone())
+    }
+
+    fn set_nonblocking(&self, _: bool) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Only ever the end of what this process says.
+    fn shutdown(&self, _: Shutdown) -> io::Result<()> {
+        let mut writing = lock(&self.0.writing);
+        writing.is_done = true;
+        let written = self.0.write(&mut writing, DONE, &[]);
+        match written {
+            Ok(()) => Ok(()),
+            Err(error) => self.0.stop(&error),
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! How processes find each other: each connects to those before it, and waits for those after it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::exchange::Event;
+use crate::greeting::Greeting;
+use crate::line::Line;
+use crate::noise::{Keys, Refused, answer, greet};
+use crate::socket::{Listener, Socket};
+use crate::{Error, Joining, PROCESSES_MAX};
+
+/// A greeting takes this long at most.
+const GREETING: Duration = Duration::from_secs(5);
+/// Between two attempts to connect, and two looks whether somebody did.
+const AGAIN: Duration = Duration::from_millis(50);
+/// Whoever connects waits while so many are being answered.
+const ANSWERS_MAX: usize = 64;
+/// So many strangers are named.
+const NAMED_MAX: usize = 100;
+
+/// The lines to all others, by process; none to this one.
+pub(crate) struct Lines {
+    pub lines: Vec<Option<Line>>,
+    pub events: (Sender<Event>, Receiver<Event>),
+    /// Bytes written to all.
+    pub sent: Arc<AtomicU64>,
+}
+
+/// What threads tell the one that waits.
+enum Arrival {
+    /// A process is there.
+    Met(usize, Socket, Keys),
+    /// A process could not be met so far, and why.
+    NotYet(usize, String),
+    /// It will never do.
+    Failed(Error),
+}
+
+/// What all threads of a meeting share.
+struct Meeting {
+    joining: Joining,
+    end: Instant,
+    is_over: AtomicBool,
+    answers: AtomicUsize,
+    strangers: AtomicUsize,
+    arrivals: Mutex<Sender<Arrival>>,
+}
+
+/// Brings all processes together.
+pub(crate) fn meet(
+    joining: &Joining,
+    hopeless: &dyn Fn() -> Option<String>,
+) -> Result<Lines, Error> {
+    let processes = joining.addresses.len();
+    if joining.process >= processes || processes > PROCESSES_MAX {
+        return Err(Error::Usage(format!(
+            "there is no process {} of {processes}: they count from 0, and there can be {PROCESSES_MAX}",
+            joining.process
+        )));
+    }
+    let (arrivals, arrived) = channel();
+    let now = Instant::now();
+    let meeting = Arc::new(Meeting {
+        end: now
+            .checked_add(joining.wait)
+            .unwrap_or(now + Duration::from_secs(1 << 30)),
+        joining: joining.clone(),
+        is_over: AtomicBool::new(false),
+        answers: AtomicUsize::new(0),
+        strangers: AtomicUsize::new(0),
+        arrivals: Mutex::new(arrivals),
+    });
+    let mut threads = Vec::new();
+    if joining.process + 1 < processes {
+        let address = &joining.addresses[joining.process];
+        let listener = Listener::open(address).map_err(|error| {
+            Error::Io(format!("{address}: cannot wait for others there"), error)
+        })?;
+        threads.push(begin(&meeting, move |meeting| listen(meeting, listener))?);
+    }
+    for process in 0..joining.process {
+        threads.push(begin(&meeting, move |meeting| connect(meeting, process))?);
+    }
+    let met = gather(&meeting, &arrived, hopeless);
+    meeting.is_over.store(true, Ordering::Relaxed);
+    // The port is closed when these have ended.
+    for thread in threads {
+        let _ = thread.join();
+    }
+    met
+}
+
+fn begin(
+    meeting: &Arc<Meeting>,
+    work: impl FnOnce(&Arc<Meeting>) + Send + 'static,
+) -> Result<thread::JoinHandle<()>, Error> {
+    let meeting = meeting.clone();
+    thread::Builder::new()
+        .name("meeting".into())
+        .spawn(move || work(&meeting))
+        .map_err(|error| Error::Io("cannot start a thread".into(), error))
+}
+
+/// Waits until all are there.
+fn gather(
+    meeting: &Meeting,
+    arrived: &Receiver<Arrival>,
+    hopeless: &dyn Fn() -> Option<String>,
+) -> Result<Lines, Error> {
+    let joining = &meeting.joining;
+    let mut met = Lines {
+        lines: vec![None; joining.addresses.len()],
+        events: channel(),
+        sent: Arc::default(),
+    };
+    let mut why = vec!["it did not come".to_owned(); met.lines.len()];
+    let others = met.lines.len() - 1;
+    let mut count = 0;
+    while met.lines.iter().flatten().count() < others {
+        let left = meeting.end.saturating_duration_since(Instant::now());
+        // One that was there is lost: it may come again.
+        while let Ok(Event::Failed(number, error)) = met.events.1.try_recv() {
+            let mut lines = met.lines.iter_mut().zip(&mut why);
+            let is_it = |line: &Line| line.number() == number;
+            if let Some((line, why)) = lines.find(|(line, _)| line.as_ref().is_some_and(is_it)) {
+                (joining.tell)(&error.to_string());
+                *line = None;
+                *why = error.to_string();
+            }
+        }
+        if let Some(why) = hopeless() {
+            return Err(abandoned(&met, Error::Missing(why)));
+        }
+        match arrived.recv_timeout(left.min(AGAIN)) {
+            Err(_) if Instant::now() < meeting.end => {}
+            Ok(Arrival::Met(process, socket, keys)) => {
+                let name = joining.name(process);
+                let (events, sent) = (met.events.0.clone(), met.sent.clone());
+                let number = count;
+                count += 1;
+                let of = (name.clone(), number);
+                let line = Line::new(of, socket, keys, joining.silence, events, sent);
+                let line = line.map_err(|error| Error::Io(name.clone(), error))?;
+                // It was started again.
+                if let Some(before) = met.lines[process].replace(line) {
+                    (joining.tell)(&format!(
+                        "{name} came again: the connection before is closed"
+                    ));
+                    before.abandon("another process came with the same number");
+                }
+            }
+            Ok(Arrival::NotYet(process, reason)) => why[process] = reason,
+            Ok(Arrival::Failed(error)) => return Err(abandoned(&met, error)),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                let lines = met.lines.iter().enumerate();
+                let missing =
+                    lines.filter(|(process, line)| line.is_none() && *process != joining.process);
+                let missing = missing
+                    .map(|(process, _)| format!("{}: {}", joining.name(process), why[process]));
+                let missing: Vec<String> = missing.collect();
+                let waited = format!("after {:?} not all processes are there: ", joining.wait);
+                return Err(abandoned(
+                    &met,
+                    Error::Missing(waited + &missing.join("; ")),
+                ));
+            }
+        }
+    }
+    Ok(met)
+}
+
+/// Tells those who are there.
+fn abandoned(met: &Lines, error: Error) -> Error {
+    met.lines
+        .iter()
+        .flatten()
+        .for_each(|line| line.abandon(&error.to_string()));
+    error
+}
+
+impl Meeting {
+    fn own(&self, to: u16) -> Greeting {
+        Greeting {
+            plan: self.joining.plan.clone(),
+            processes: self.joining.addresses.len() as u16,
+            from: self.joining.process as u16,
+            to,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed) || Instant::now() >= self.end
+    }
+
+    fn say(&self, arrival: Arrival) {
+        let arrivals = self.arrivals.lock().unwrap_or_else(PoisonError::into_inner);
+        // Nobody waits any more.
+        let _ = arrivals.send(arrival);
+    }
+
+    fn name_stranger(&self, from: &str, what: &str) {
+        match self.strangers.fetch_add(1, Ordering::Relaxed) {
+            before if before < NAMED_MAX => {
+                (self.joining.tell)(&format!("refused a connection from {from}: {what}"));
+            }
+            NAMED_MAX => (self.joining.tell)("more strangers connect: no more of them is said"),
+            _ => {}
+        }
+    }
+
+    fn greeting_end(&self) -> Instant {
+        self.end.min(Instant::now() + GREETING)
+    }
+}
+
+/// Waits for those that come after this process.
+fn listen(meeting: &Arc<Meeting>, listener: Listener) {
+    while !meeting.is_over() {
+        if meeting.answers.load(Ordering::Relaxed) >= ANSWERS_MAX {
+            thread::sleep(AGAIN);
+            continue;
+        }
+        match listener.accept() {
+            Ok(None) => thread::sleep(AGAIN),
+            Ok(Some((socket, from))) => {
+                meeting.answers.fetch_add(1, Ordering::Relaxed);
+                let begun = begin(meeting, move |meeting| {
+                    answer_one(meeting, socket, &from);
+                    meeting.answers.fetch_sub(1, Ordering::Relaxed);
+                });
+                if let Err(error) = begun {
+                    return meeting.say(Arrival::Failed(error));
+                }
+            }
+            Err(error) => {
+                let address = &meeting.joining.addresses[meeting.joining.process];
+                let error = Error::Io(format!("{address}: cannot wait for others there"), error);
+                return meeting.say(Arrival::Failed(error));
+            }
+        }
+    }
+}
+
+fn answer_one(meeting: &Meeting, socket: Socket, from: &str) {
+    let own = |to| meeting.own(to);
+    let answered = socket
+        .prepare()
+        .map_err(|error| (None, Refused::Stranger(error.to_string())))
+        .and_then(|()| {
+            answer(
+                &socket,
+                &meeting.joining.secret,
+                own,
+                meeting.greeting_end(),
+            )
+        });
+    match answered {
+        Ok((process, keys)) => {
+            let process = usize::from(process);
+            if process > meeting.joining.process && process < meeting.joining.addresses.len() {
+                meeting.say(Arrival::Met(process, socket, keys));
+            } else {
+                meeting.name_stranger(from, &format!("it calls itself process {process}"));
+            }
+        }
+        Err((None, Refused::Stranger(what))) => meeting.name_stranger(from, &what),
+        Err((Some(process), Refused::Stranger(what))) => {
+            meeting.name_stranger(
+                from,
+                &format!("it calls itself process {process}, but {what}"),
+            );
+        }
+        Err((process, Refused::Differs(what))) => {
+            let name = match process {
+                Some(process) => meeting.joining.name(process.into()),
+                None => "the process".into(),
+            };
+            meeting.name_stranger(from, &format!("{name} {what}"));
+        }
+    }
+}
+
+/// Connects to a process before this one, again and again until it answers.
+fn connect(meeting: &Meeting, process: usize) {
+    let joining = &meeting.joining;
+    while !meeting.is_over() {
+        let end = meeting.greeting_end();
+        let left = end.saturating_duration_since(Instant::now());
+        let met = Socket::connect(&joining.addresses[process], left)
+            .and_then(|socket| socket.prepare().map(|()| socket))
+            .map_err(|error| Refused::Stranger(format!("cannot connect: {error}")))
+            .and_then(|socket| {
+                let own = meeting.own(process as u16);
+                greet(&socket, &joining.secret, &own, end).map(|keys| (socket, keys))
+            });
+        match met {
+            Ok((socket, keys)) => return meeting.say(Arrival::Met(process, socket, keys)),
+            Err(Refused::Differs(what)) => {
+                let error = Error::Differs(format!("{} {what}", joining.name(process)));
+                return meeting.say(Arrival::Failed(error));
+            }
+            Err(Refused::Stranger(what)) => {
+                let what = match what.as_str() {
+                    "it hung up" => "it hung up: does it have the same secret?".into(),
+                    _ => what,
+                };
+                meeting.say(Arrival::NotYet(process, what));
+                thread::sleep(AGAIN);
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What the processes know and nobody else.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+use blake2::{Blake2s256, Digest};
+
+use crate::Error;
+
+/// Bytes that a secret has at least.
+const LEN_MIN: usize = 16;
+/// Bytes of a file that is looked at at most.
+const LEN_MAX: u64 = 4096;
+
+/// A secret. It is shown nowhere.
+#[derive(Clone)]
+pub struct Secret([u8; 32]);
+
+impl Secret {
+    /// Of bytes that cannot be guessed.
+    ///
+    /// # Errors
+    /// [`Error::Usage`]: there are fewer than 16.
+    pub fn of(bytes: &[u8]) -> Result<Secret, Error> {
+        if bytes.len() < LEN_MIN {
+            return Err(Error::Usage(format!(
+                "a secret has {LEN_MIN} bytes at least, and this one {}",
+                bytes.len()
+            )));
+        }
+        let mut hash = Blake2s256::new();
+        hash.update(b"cashrank: secret of processes\0");
+        hash.update(bytes);
+        Ok(Secret(hash.finalize().into()))
+    }
+
+    /// In a file, without white space around it.
+    ///
+    /// # Errors
+    /// [`Error::Io`], and [`Error::Usage`] if everybody may read the file, or it is too short or too long to be one.
+    pub fn read(path: &Path) -> Result<Secret, Error> {
+        let refused = |what: String| Error::Usage(format!("{}: {what}", path.display()));
+        let read = |error| Error::Io(format!("{}: cannot read", path.display()), error);
+        let about = fs::metadata(path).map_err(read)?;
+        if about.len() > LEN_MAX {
+            return Err(refused(format!("a secret has {LEN_MAX} bytes at most")));
+        }
+        if is_open(&about) {
+            let what = "everybody may read this secret: `chmod o= FILE`, and use another one";
+            return Err(refused(what.into()));
+        }
+        let bytes = fs::read(path).map_err(read)?;
+        Secret::of(bytes.trim_ascii()).map_err(|error| refused(error.to_string()))
+    }
+
+    /// One that nobody knows.
+    ///
+    /// # Errors
+    /// [`Error::Io`]: the system has no random numbers.
+    pub fn random() -> Result<Secret, Error> {
+        Ok(Secret(crate::noise::random()?))
+    }
+
+    /// Writes it to a new file that only its owner may read, as [`Secret::read`] reads it. What is read is another secret than
+    /// this, and always the same.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn write(&self, path: &Path) -> Result<(), Error> {
+        let hex: String = self.0.iter().map(|byte| format!("{byte:02x}")).collect();
+        let write = |error| Error::Io(format!("{}: cannot write", path.display()), error);
+        fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)
+            .and_then(|mut file| io::Write::write_all(&mut file, hex.as_bytes()))
+            .map_err(write)
+    }
+
+    pub(crate) fn key(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+fn is_open(about: &fs::Metadata) -> bool {
+    about.permissions().mode() & 0o007 != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_a_secret() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("secret");
+        Secret::random().unwrap().write(&path).unwrap();
+        let read = || Secret::read(&path);
+        let one = read().unwrap();
+        assert_eq!(one.key(), read().unwrap().key());
+        let text = fs::read(&path).unwrap();
+        fs::write(&path, [b" ", text.as_slice(), b"\n"].concat()).unwrap();
+        assert_eq!(one.key(), read().unwrap().key());
+        fs::write(&path, &text[1..]).unwrap();
+        assert_ne!(one.key(), read().unwrap().key());
+        let refused = || read().err().unwrap().to_string();
+        fs::write(&path, "123456789 12345").unwrap();
+        assert!(refused().contains("16 bytes at least, and this one 15"));
+        fs::write(&path, "1".repeat(4097)).unwrap();
+        assert!(refused().contains("4096 bytes at most"));
+        fs::write(&path, "1".repeat(16)).unwrap();
+        read().unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(refused().contains("everybody may read"));
+    }
+}

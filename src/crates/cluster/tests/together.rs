@@ -1,0 +1,347 @@
+//! Processes that are threads here: they come together over sockets of the loopback, exchange, and lose each other.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use cashrank_cluster::{Address, Cluster, Error, Joining, Plan, Secret, join};
+
+const SECRET: &[u8] = b"0123456789abcdef";
+
+/// Addresses that nobody listens on. Not of the range of which the system takes ports for who connects.
+fn free(count: usize) -> Vec<Address> {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let candidates = std::iter::repeat_with(|| {
+        let next = std::process::id() as usize * 97 + NEXT.fetch_add(1, Ordering::Relaxed);
+        format!("127.0.0.1:{}", 10_000 + next % 20_000)
+    });
+    candidates
+        .filter(|address| TcpListener::bind(address).is_ok())
+        .take(count)
+        .map(Address::Host)
+        .collect()
+}
+
+fn port(address: &Address) -> String {
+    address.to_string()
+}
+
+fn process(addresses: &[Address], process: usize) -> Joining {
+    Joining {
+        plan: Plan {
+            program: "1".into(),
+            partitions: 4,
+            digest: 5,
+        },
+        wait: Duration::from_secs(20),
+        silence: Duration::from_secs(2),
+        ..Joining::new(addresses.to_vec(), process, Secret::of(SECRET).unwrap())
+    }
+}
+
+/// What it says of strangers.
+fn heard(joining: &mut Joining) -> Arc<Mutex<Vec<String>>> {
+    let all = Arc::new(Mutex::new(Vec::new()));
+    let said = all.clone();
+    joining.tell = Arc::new(move |what| said.lock().unwrap().push(what.to_owned()));
+    all
+}
+
+fn begin(joining: Joining) -> JoinHandle<Result<Cluster, Error>> {
+    thread::spawn(move || join(joining, &|| None))
+}
+
+fn together(count: usize) -> Vec<Cluster> {
+    let addresses = free(count);
+    let begun: Vec<_> = (0..count)
+        .map(|at| begin(process(&addresses, at)))
+        .collect();
+    begun
+        .into_iter()
+        .map(|it| it.join().unwrap().unwrap())
+        .collect()
+}
+
+/// A message from one process to another in a round: of many pieces now and then.
+fn message(from: usize, to: usize, round: usize) -> Vec<u8> {
+    let len = match (from + to + round) % 4 {
+        0 => 0,
+        1 => 1,
+        2 => 1 << 15,
+        _ => 300_000,
+    };
+    (0..len)
+        .map(|at| (at * 7 + from * 31 + to * 5 + round) as u8)
+        .collect()
+}
+
+#[test]
+fn messages_arrive_whole_and_in_order() {
+    for count in 1..=4 {
+        let each = together(count).into_iter().enumerate();
+        let threads = each.map(|(process, mut cluster)| {
+            thread::spawn(move || {
+                assert_eq!(cluster.processes(), count);
+                for round in 0..20 {
+                    let messages = (0..count).map(|to| message(process, to, round));
+                    let got = cluster.exchange(messages.collect()).unwrap();
+                    let expected: Vec<_> = (0..count)
+                        .map(|from| message(from, process, round))
+                        .collect();
+                    assert!(got == expected, "round {round} of process {process}");
+                }
+                assert_eq!(cluster.sent() > 0, count > 1);
+                cluster.finish().unwrap();
+            })
+        });
+        let threads: Vec<_> = threads.collect();
+        threads.into_iter().for_each(|it| it.join().unwrap());
+    }
+}
+
+/// Encrypted: what is sent is nowhere on the way.
+#[test]
+fn nobody_on_the_way_reads() {
+    let addresses = free(2);
+    // Process 1 goes through somebody who looks.
+    let between = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut far = addresses.clone();
+    far[0] = Address::Host(between.local_addr().unwrap().to_string());
+    let (one, other) = (begin(process(&addresses, 0)), begin(process(&far, 1)));
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let looks = seen.clone();
+    thread::spawn(move || {
+        // Until process 0 listens, who connects is let down; it tries again.
+        loop {
+            let (mut from, _) = between.accept().unwrap();
+            let Ok(mut to) = TcpStream::connect(port(&addresses[0])) else {
+                continue;
+            };
+            let (mut back, mut into) = (to.try_clone().unwrap(), from.try_clone().unwrap());
+            thread::spawn(move || std::io::copy(&mut back, &mut into));
+            let mut bytes = [0; 4096];
+            while let Ok(read @ 1..) = from.read(&mut bytes) {
+                looks.lock().unwrap().extend_from_slice(&bytes[..read]);
+                to.write_all(&bytes[..read]).unwrap();
+            }
+        }
+    });
+    let (mut one, mut other) = (one.join().unwrap().unwrap(), other.join().unwrap().unwrap());
+    let text = b"nobody but process 0 reads this".to_vec();
+    let sent = vec![text.clone(), Vec::new()];
+    let other = thread::spawn(move || {
+        other.exchange(sent).unwrap();
+        other.finish()
+    });
+    assert_eq!(one.exchange(vec![Vec::new(); 2]).unwrap()[1], text);
+    one.finish().unwrap();
+    other.join().unwrap().unwrap();
+    let seen = seen.lock().unwrap();
+    assert!(seen.len() > text.len());
+    assert!(!seen.windows(8).any(|bytes| bytes == &text[..8]));
+}
+
+/// Noise, wrong secrets and what was recorded before: refused and named, and the others come together.
+#[test]
+fn strangers_are_refused_and_named() {
+    let addresses = free(2);
+    let mut first = process(&addresses, 0);
+    let said = heard(&mut first);
+    let one = begin(first);
+    let connect = || loop {
+        match TcpStream::connect(port(&addresses[0])) {
+            Ok(stream) => break stream,
+            Err(_) => thread::sleep(Duration::from_millis(10)),
+        }
+    };
+    let said_of = |what: &str| {
+        let end = Instant::now() + Duration::from_secs(10);
+        while !said.lock().unwrap().iter().any(|it| it.contains(what)) {
+            assert!(Instant::now() < end, "{what}: {:?}", said.lock().unwrap());
+            thread::sleep(Duration::from_millis(10));
+        }
+    };
+    for noise in [
+        &b"GET / HTTP/1.0\r\n\r\n"[..],
+        &[0xff; 2000],
+        &[0; 8],
+        &[0, 4, 1, 2, 3, 4],
+    ] {
+        connect().write_all(noise).unwrap();
+    }
+    said_of("something else than processes of cashrank");
+    said_of("does not know the secret");
+    // One that says nothing keeps nobody waiting.
+    let silent = connect();
+    // The right number with a wrong secret.
+    let wrong = Joining {
+        secret: Secret::of(b"another secret that is as long").unwrap(),
+        wait: Duration::from_millis(500),
+        ..process(&addresses, 1)
+    };
+    let error = join(wrong, &|| None).unwrap_err();
+    assert!(matches!(error, Error::Missing(_)), "{error}");
+    assert!(
+        error.to_string().contains("does it have the same secret?"),
+        "{error}"
+    );
+    // A greeting recorded from a process that knows the secret, sent again.
+    let recorder = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut towards = addresses.clone();
+    towards[0] = Address::Host(recorder.local_addr().unwrap().to_string());
+    let recorded = begin(Joining {
+        wait: Duration::from_millis(500),
+        ..process(&towards, 1)
+    });
+    let (mut stream, _) = recorder.accept().unwrap();
+    let mut greeting = vec![0; 4096];
+    let read = stream.read(&mut greeting).unwrap();
+    assert!(recorded.join().unwrap().is_err());
+    let mut again = connect();
+    again.write_all(&greeting[..read]).unwrap();
+    let mut answer = [0; 4096];
+    assert!(again.read(&mut answer).unwrap() > 50);
+    again.write_all(&[&[0, 25][..], &[7; 25]].concat()).unwrap();
+    said_of("it calls itself process 1, but it sent an old greeting again");
+    // Undisturbed.
+    let other = begin(process(&addresses, 1));
+    let (one, other) = (one.join().unwrap().unwrap(), other.join().unwrap().unwrap());
+    let other = thread::spawn(|| other.finish());
+    one.finish().unwrap();
+    other.join().unwrap().unwrap();
+    drop(silent);
+    // Nobody listens any more.
+    assert!(TcpStream::connect(port(&addresses[0])).is_err());
+}
+
+#[test]
+fn another_plan_is_refused_on_both_sides() {
+    type Change = fn(&mut Joining);
+    let changes: [(Change, &str); 4] = [
+        (|it| it.plan.program = "2".into(), "version"),
+        (|it| it.plan.partitions = 64, "partitions"),
+        (|it| it.plan.digest = 6, "another checkpoint"),
+        (
+            |it| it.addresses.push(Address::Host("127.0.0.1:1".into())),
+            "processes",
+        ),
+    ];
+    for (change, what) in changes {
+        let addresses = free(2);
+        let mut first = process(&addresses, 0);
+        first.wait = Duration::from_secs(1);
+        let said = heard(&mut first);
+        let one = begin(first);
+        let mut second = process(&addresses, 1);
+        change(&mut second);
+        let error = join(second, &|| None).unwrap_err();
+        assert!(matches!(error, Error::Differs(_)), "{error}");
+        assert!(
+            error.to_string().starts_with("process 0 (127.0.0.1:"),
+            "{error}"
+        );
+        assert!(error.to_string().contains(what), "{error}");
+        let error = one.join().unwrap().unwrap_err().to_string();
+        assert!(
+            error.contains("process 1 (127.0.0.1:") && error.contains("did not come"),
+            "{error}"
+        );
+        assert!(said.lock().unwrap().iter().any(|it| it.contains(what)));
+    }
+}
+
+/// Each of the others is told who is lost, whoever waits for whom.
+#[test]
+fn a_process_that_ends_is_named() {
+    let mut all = together(3);
+    drop(all.remove(1));
+    for mut cluster in all {
+        let error = cluster.exchange(vec![Vec::new(); 3]).unwrap_err();
+        assert!(matches!(error, Error::Lost(_)));
+        let error = error.to_string();
+        assert!(error.contains("process 1 (127.0.0.1:"), "{error}");
+        assert!(cluster.exchange(vec![Vec::new(); 3]).is_err());
+        assert!(cluster.finish().is_err());
+    }
+}
+
+#[test]
+fn why_a_process_ends_is_said() {
+    let mut all = together(2);
+    all[1].abandon("its disk is full");
+    let error = all[0]
+        .exchange(vec![Vec::new(); 2])
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.ends_with("is lost: it ended: its disk is full"),
+        "{error}"
+    );
+}
+
+/// Exchanges until that fails.
+fn until_lost(mut cluster: Cluster) -> Error {
+    loop {
+        match cluster.exchange(vec![Vec::new(); cluster.processes()]) {
+            Ok(_) => thread::sleep(Duration::from_millis(10)),
+            Err(error) => return error,
+        }
+    }
+}
+
+/// A link over which nothing comes any more, though it is not closed: an end after the silence, on both sides.
+#[test]
+fn a_deaf_link_is_noticed() {
+    let addresses = free(2);
+    let between = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut far = addresses.clone();
+    far[0] = Address::Host(between.local_addr().unwrap().to_string());
+    let is_deaf = Arc::new(Mutex::new(false));
+    let (one, other) = (begin(process(&addresses, 0)), begin(process(&far, 1)));
+    let deaf = is_deaf.clone();
+    thread::spawn(move || {
+        loop {
+            let (from, _) = between.accept().unwrap();
+            let Ok(to) = TcpStream::connect(port(&addresses[0])) else {
+                continue;
+            };
+            for (mut from, mut to) in [
+                (from.try_clone().unwrap(), to.try_clone().unwrap()),
+                (to, from),
+            ] {
+                let deaf = deaf.clone();
+                thread::spawn(move || {
+                    let mut bytes = [0; 4096];
+                    while let Ok(read @ 1..) = from.read(&mut bytes) {
+                        if !*deaf.lock().unwrap() && to.write_all(&bytes[..read]).is_err() {
+                            break;
+                        }
+                    }
+                });
+            }
+        }
+    });
+    let (mut one, mut other) = (one.join().unwrap().unwrap(), other.join().unwrap().unwrap());
+    let other = thread::spawn(move || {
+        other.exchange(vec![Vec::new(); 2]).unwrap();
+        // Long work is no silence.
+        thread::sleep(Duration::from_secs(4));
+        other.exchange(vec![Vec::new(); 2]).unwrap();
+        until_lost(other)
+    });
+    one.exchange(vec![Vec::new(); 2]).unwrap();
+    one.exchange(vec![Vec::new(); 2]).unwrap();
+    *is_deaf.lock().unwrap() = true;
+    let since = Instant::now();
+    for error in [until_lost(one), other.join().unwrap()] {
+        let error = error.to_string();
+        assert!(
+            error.contains("is lost: it was silent for 2s") || error.contains("it ended"),
+            "{error}"
+        );
+    }
+    assert!(since.elapsed() < Duration::from_secs(10));
+}
