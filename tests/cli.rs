@@ -67,6 +67,9 @@ mod partitions;
 mod plain;
 #[path = "cli/plan.rs"]
 mod plan;
+#[cfg(feature = "cluster")]
+#[path = "cli/processes.rs"]
+mod processes;
 #[path = "common/python.rs"]
 mod python;
 #[path = "cli/real.rs"]

@@ -38,6 +38,7 @@ mod simulate;
 mod snapshots;
 mod stat;
 mod summary;
+mod together;
 mod top;
 mod values;
 mod verify;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use cashrank::answers::Resettling;
-use cashrank::memory::{check_room, to_settle};
+use cashrank::memory::{check_room, to_settle_with};
 use cashrank::rank::computing::Computing;
 use cashrank::snapshot::{
     Info, Made, RANK_BYTES, Settle, SnapshotOptions, Watcher, publish_at_rest,
@@ -21,6 +21,7 @@ use super::common::{
 use super::compute::publish_watched;
 use super::snapshots::KeepArg;
 use super::summary::withheld;
+use super::together::{AllWorkers, TogetherArgs};
 use super::values::{Age, age_or_none, bound, time};
 use crate::cli::common::say;
 
@@ -56,6 +57,8 @@ pub struct Args {
     #[command(flatten)]
     keep: KeepArg,
     #[command(flatten)]
+    together: TogetherArgs,
+    #[command(flatten)]
     memory: MemoryArg,
     /// Print the result as one line of JSON on standard output.
     #[arg(long)]
@@ -64,6 +67,9 @@ pub struct Args {
 
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
+        if let Some(done) = self.together.share(&self.store.store, &self.memory) {
+            return done;
+        }
         let view = open_view_to_publish(&RealDisk, &self.store.store)?;
         if let Some(unverified) = &view.progress().unverified {
             anyhow::bail!("{}", withheld(unverified));
@@ -72,18 +78,22 @@ impl Args {
         if let Some((path, info)) = &again.published
             && again.is_done(&view, self.until)
         {
+            self.together.nothing_to_do(&view)?;
             self.report(path, info, None)?;
             return self.compute(&view, &Arc::default());
         }
-        let pages = view.settled_pages();
+        let (pages, others) = self.together.pages(&view)?;
         let work = || format!("settling {} pages", thousands(pages));
         let instead = "settle on a machine with more memory";
-        check_room(self.memory.budget(3)?, to_settle(pages), work, instead)?;
+        let need = to_settle_with(pages, others);
+        check_room(self.memory.budget(3)?, need, work, instead)?;
         let stop = Arc::new(AtomicBool::new(false));
         stop_on_signal(&stop)?;
         let started = Instant::now();
         let watcher = Arc::new(Watcher::new(stop.clone()));
-        let published = self.publish(&view, &watcher, &again)?;
+        let together = self.together.begin(&view, &stop)?;
+        let published = self.publish(&view, &watcher, &again, together.workers())?;
+        together.end();
         let seconds = started.elapsed().as_secs_f64();
         match published {
             Some(made) => {
@@ -165,13 +175,15 @@ impl Args {
         view: &View,
         watcher: &Arc<Watcher>,
         again: &Resettling,
+        workers: AllWorkers,
     ) -> anyhow::Result<Option<Made>> {
         let making = SnapshotOptions {
             keep: self.keep.keep_snapshots,
             rank_bytes: RANK_BYTES,
             settle: Some(Settle {
                 time: self.settle_time,
-                threads: threads(None),
+                threads: workers.threads,
+                peers: workers.peers,
                 watcher: watcher.clone(),
                 ..again.settle(self.until)
             }),

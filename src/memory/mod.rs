@@ -44,6 +44,8 @@ const RANKING_MOST: u64 = 512 * MIB;
 const CASH: u64 = 9;
 /// Bytes that settling importance takes for each page.
 pub(crate) const SETTLING: u64 = 18;
+/// Bytes of memory that the first of several processes takes for a page that another one settled.
+pub(crate) const GATHERED: u64 = 16;
 /// Bytes beside that, of those that are left, that rows may take which stay in memory from one sweep to the next: 32 million
 /// links.
 pub(crate) const UNPACKED_ROWS: u64 = 128 * MIB;
@@ -224,6 +226,12 @@ pub(crate) fn parts_at_rest(pages: u64, local: u64) -> u64 {
 pub fn to_settle(pages: u64) -> u64 {
     let ranking = (pages * RANKING).min(RANKING_MOST);
     pages * SETTLING + ranking + pages.min(BLOCKS) * MAKING_BLOCKS
+}
+
+/// The same where processes settle together, and others go over so many pages: 16 bytes of each come here.
+pub fn to_settle_with(pages: u64, others: u64) -> u64 {
+    let ranking = |pages: u64| (pages * RANKING).min(RANKING_MOST);
+    to_settle(pages) + ranking(pages + others) - ranking(pages) + others * GATHERED
 }
 
 /// Bytes that reading a ranking of `pages` pages takes, from the first page to the last.

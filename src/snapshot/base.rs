@@ -13,7 +13,7 @@ use super::settling::Settle;
 use crate::disk::Disk;
 use crate::engine::{Effort, SettledPages, SettledPagesMut, SettledTotals};
 use crate::rank::settle::{
-    Base, BaseUse, Changed, Part, Settled, Watch, settle_from, verify as holds,
+    Base, BaseUse, Changed, Part, Settled, Watch, Workers, settle_from, verify as holds,
 };
 use crate::rank::{Options, Teleport};
 use crate::rows::{RowVisitor, Stop};
@@ -160,7 +160,7 @@ impl Base for Start<'_> {
 }
 
 /// Blocks of rows as settling takes them.
-fn parts(blocks: &[RowBlock]) -> Vec<Part<'_>> {
+pub(super) fn parts(blocks: &[RowBlock]) -> Vec<Part<'_>> {
     let parts = blocks.iter().map(|block| Part {
         ghosts: block.ghosts.clone(),
         ..Part::whole(&block.rows, &Teleport::default())
@@ -224,7 +224,8 @@ fn settle_at(
         let bases = starts.iter().map(|start| start as &dyn Base);
         bases.collect::<Vec<_>>()
     });
-    let (settled, used) = settle_from(&parts(blocks), options, bases.as_deref(), threads, watch)?;
+    let workers = Workers::threads(threads);
+    let (settled, used) = settle_from(&parts(blocks), options, bases.as_deref(), &workers, watch)?;
     if let (BaseUse::Unusable(error), Some(starts)) = (used, &starts) {
         let files: Vec<&BaseFile> = starts.iter().map(|start| start.file).collect();
         wrong = Some(of_bases(view, &files, error));

@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use super::KeepSnapshots;
 use super::base::{self, BasePlan, BaseWarning};
 use super::expiry::{Expired, Expiry};
+use super::shares::{self, settled_pages};
 use crate::disk::Disk;
 use crate::engine::{Certificate, Effort, Estimation, HistoryView, Scores};
-use crate::memory::UNPACKED_ROWS;
+use crate::memory::{GATHERED, UNPACKED_ROWS};
 use crate::model::Time;
-use crate::rank::settle::{Progress, Settled, Watch};
+use crate::rank::settle::{Peers, Progress, Settled, Watch, Workers};
 use crate::rank::{Goal, METHODS, Method, Options, Teleport};
 use crate::rows::{PAGES_MAX, Rows};
 use crate::store::{RowBlock, Settings, View, ViewBlocks};
@@ -43,6 +44,8 @@ pub struct Settle {
     pub memory: Option<u64>,
     /// Partitions that are settled at a time: the result is the same.
     pub threads: usize,
+    /// Processes that settle together: from nothing, whatever base there is, and without making one.
+    pub peers: Option<Peers>,
     /// Leave out the links of pages that were last reached more than so many seconds before the latest record; `None`: none.
     pub expire: Option<Time>,
     /// Publish only what has a lower bound on the L1 error than this.
@@ -65,6 +68,7 @@ impl Settle {
             time: None,
             memory: None,
             threads: 1,
+            peers: None,
             expire: None,
             below: None,
             or_nothing: false,
@@ -202,7 +206,15 @@ impl Settle {
             block.rows.stay_in(self.room(view) / blocks.len() as u64);
         }
         let mut expired = None;
-        let scores = if self.may_have_base() {
+        let scores = if let Some(peers) = &self.peers {
+            let workers = Workers {
+                threads: self.threads,
+                peers: peers.clone(),
+            };
+            let whole = ViewBlocks { blocks, places };
+            let settled = shares::settle(whole, &options, &workers, &mut watching)?;
+            settled.map(|settled| Computed::Other(Box::new(settled)))
+        } else if self.may_have_base() {
             let (settled, warning) =
                 base::settle(disk, view, &blocks, self, &options, &mut watching)?;
             warnings.extend(warning);
@@ -259,7 +271,10 @@ impl Settle {
     fn bytes(&self, view: &View) -> u64 {
         let kept = view.rows_retention().kept();
         kept.map_or(0, |kept| {
-            (self.method.bytes)(view.settled_pages(), kept.links)
+            let peers = self.peers.as_ref();
+            let processes = peers.map_or(1, Peers::processes);
+            let (pages, others) = settled_pages(view, 0, processes);
+            (self.method.bytes)(pages, kept.links) + others * GATHERED
         })
     }
 

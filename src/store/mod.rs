@@ -105,7 +105,7 @@ pub use identity::{PARTITIONS_MAX, Partitions, Settings, VERSION};
 pub use names::NameLengths;
 pub(crate) use names::{NameReader, kept};
 pub use progress::{Input, Place, Progress, Spooled, Unverified};
-pub(crate) use readers::{identity_of, open_view_to};
+pub(crate) use readers::{SomeParts, identity_of, open_some_parts, open_view_to};
 pub use readers::{open_view, open_view_to_publish, settings_of};
 use reindex::{Indexed, indexed};
 use rows::{KeepRows, Reason, RowWriter};

@@ -10,6 +10,7 @@ use super::partition_dir;
 use super::tables::{Access, Tables};
 use super::verify::Depth;
 use super::view::View;
+use super::view_parts::RowBlock;
 use crate::disk::{Disk, allow_open_files};
 use crate::memory::{DATABASE, part_of_cache};
 use crate::{Error, Result};
@@ -64,14 +65,70 @@ fn committed(disk: &dyn Disk, dir: &Path, identity: Identity, depth: Depth) -> R
     }
     let count = generations.len() as u32;
     allow_open_files(VIEWED_FILES * u64::from(count), count)?;
-    let cache = part_of_cache(count);
-    let part = |(number, &generation): (u32, &u64)| {
-        let dir = partition_dir(dir, number);
-        let identity = Identity::read(disk, &dir)?;
-        look(disk, &dir, identity, (depth, cache), Some(generation))
-    };
-    let parts = (0..).zip(generations).map(part).collect::<Result<_>>()?;
+    let parts = (0..generations.len()).map(|number| part(disk, &view, number, depth));
+    let parts = parts.collect::<Result<_>>()?;
     view.with_parts(disk, parts)
+}
+
+/// The state of a partition that belongs to that of its store.
+fn part(disk: &dyn Disk, whole: &View, number: usize, depth: Depth) -> Result<View> {
+    let generations = &whole.manifest.parts.generations;
+    let dir = partition_dir(&whole.dir, number as u32);
+    let identity = Identity::read(disk, &dir)?;
+    let cache = part_of_cache(generations.len() as u32);
+    look(
+        disk,
+        &dir,
+        identity,
+        (depth, cache),
+        Some(generations[number]),
+    )
+}
+
+/// Partitions of the last committed state of a store, which another process has locked ([`open_view_to_publish`]) and has
+/// the whole of.
+pub(crate) struct SomeParts {
+    /// See [`View::digest`].
+    pub digest: u128,
+    /// How many partitions there are in all.
+    pub count: usize,
+    pub settings: Settings,
+    /// The partitions asked for.
+    pub blocks: Vec<RowBlock>,
+}
+
+/// Opens the partitions of a store that are asked for by number. Of the others nothing is read.
+///
+/// # Errors
+/// [`Error::Usage`]: the store has no partitions; those of [`open_view`].
+pub(crate) fn open_some_parts(
+    disk: &dyn Disk,
+    dir: &Path,
+    has: &dyn Fn(usize) -> bool,
+) -> Result<SomeParts> {
+    let identity = Identity::read(disk, dir)?;
+    let whole = look(disk, dir, identity, (Depth::Quick, DATABASE), None)?;
+    if !whole.has_partitions() {
+        return Err(Error::Usage(format!(
+            "{}: only a store made with `partitions` can be worked on by several processes",
+            dir.display()
+        )));
+    }
+    let count = whole.manifest.parts.generations.len();
+    allow_open_files(VIEWED_FILES * count as u64, count as u32)?;
+    let blocks = (0..count).filter(|&number| has(number)).map(|number| {
+        let part = part(disk, &whole, number, Depth::Quick)?;
+        Ok(RowBlock {
+            rows: part.rows()?,
+            ghosts: part.ghosts(disk)?,
+        })
+    });
+    Ok(SomeParts {
+        digest: whole.digest(),
+        count,
+        blocks: blocks.collect::<Result<_>>()?,
+        settings: whole.settings().clone(),
+    })
 }
 
 /// Opens a store, or the partition of one of which this commit belongs to the store's, so that nothing is written.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use xxhash_rust::xxh3::Xxh3;
+
 use super::addresses::{ADDRESSES, Addresses, GHOSTS};
 use super::all::{PublishedPart, PublishedParts};
 use super::base::{CommittedBase, OwedBase};
@@ -88,9 +90,8 @@ impl View {
         let mut ghosts = Vec::with_capacity(views.len());
         let mut ghost_logs = Vec::with_capacity(views.len());
         for view in &views {
-            let log = Addresses::open(disk, &view.dir, GHOSTS, view.manifest.parts.log)?;
-            ghosts.push(log.entries(0)?.collect::<Result<Arc<[Ghost]>>>()?);
-            ghost_logs.push(log);
+            ghosts.push(view.ghosts(disk)?);
+            ghost_logs.push(view.ghost_log(disk)?);
         }
         let totals = Totals {
             pages: published.addresses.count,
@@ -121,10 +122,45 @@ impl View {
 
     /// Pages that settling has to go over: those of all partitions, with what each knows of others.
     pub fn settled_pages(&self) -> u64 {
+        self.settled_pages_of(&|_| true)
+    }
+
+    /// The same of some of the partitions, by number.
+    pub(crate) fn settled_pages_of(&self, has: &dyn Fn(usize) -> bool) -> u64 {
         match &self.parts {
             None => self.manifest.engine.totals.pages,
-            Some(parts) => parts.views.iter().map(View::settled_pages).sum(),
+            Some(parts) => {
+                let views = parts.views.iter().enumerate();
+                let those = views.filter(|(number, _)| has(*number));
+                those.map(|(_, view)| view.settled_pages()).sum()
+            }
         }
+    }
+
+    /// How many partitions there are; 0 in a store without.
+    pub fn partitions(&self) -> usize {
+        self.manifest.parts.generations.len()
+    }
+
+    /// What processes that work on this state together must have in common: a hash of the store's identity and of the
+    /// numbers of its commits.
+    pub fn digest(&self) -> u128 {
+        let manifest = &self.manifest;
+        let numbers = [manifest.identity, manifest.generation];
+        let mut hasher = Xxh3::with_seed(0);
+        for number in numbers.iter().chain(&manifest.parts.generations) {
+            hasher.update(&number.to_le_bytes());
+        }
+        hasher.digest128()
+    }
+
+    /// The pages of other partitions that the rows of this one link to.
+    pub(super) fn ghosts(&self, disk: &dyn Disk) -> Result<Arc<[Ghost]>> {
+        self.ghost_log(disk)?.entries(0)?.collect()
+    }
+
+    fn ghost_log(&self, disk: &dyn Disk) -> Result<Addresses> {
+        Addresses::open(disk, &self.dir, GHOSTS, self.manifest.parts.log)
     }
 
     fn published(&self) -> PublishedPart {

@@ -6,7 +6,7 @@
 //! links changed than there are, or if afterwards more than [`WAITING_MAX`] of all importance waits: from nothing it
 //! takes as little then.
 
-use super::{Next, Part, Settled, Settling, Watch};
+use super::{Next, Part, Settled, Settling, Watch, Workers};
 use crate::engine::{Effort, Scores, SettledPages, SettledPagesMut, SettledTotals, ratio_up};
 use crate::rank::Options;
 use crate::rank::settle::ledger::Ledger;
@@ -97,18 +97,18 @@ pub(crate) fn settle_from(
     parts: &[Part<'_>],
     options: &Options,
     bases: Option<&[&dyn Base]>,
-    threads: usize,
+    workers: &Workers,
     watch: &mut dyn Watch,
 ) -> Result<(Option<Settled>, BaseUse)> {
     let from = match bases {
         None => BaseUse::None,
-        Some(bases) => match resume(parts, options, bases, threads, watch) {
+        Some(bases) => match resume(parts, options, bases, workers, watch) {
             Ok(Some(settled)) => return Ok((Some(settled), BaseUse::Used)),
             Ok(None) => BaseUse::LeftAside,
             Err(error) => BaseUse::Unusable(error),
         },
     };
-    Ok((super::settle_parts(parts, options, threads, watch)?, from))
+    Ok((super::settle_parts(parts, options, workers, watch)?, from))
 }
 
 /// Bytes of memory a page that [`verify`] takes.
@@ -117,8 +117,8 @@ pub(crate) const CHECKING: u64 = super::BYTES + 8;
 /// Checks that a base can be read and that its books balance; if `deep`, that its D is the function of X that it is for the
 /// rows that it was settled over.
 pub(crate) fn verify(parts: &[Part<'_>], bases: &[&dyn Base], deep: bool) -> Result<()> {
-    let mut ledger = load(parts, bases, 1)?;
-    ledger.check_law().map_err(Error::internal)?;
+    let mut ledger = load(parts, bases, &Workers::threads(1))?;
+    ledger.check_law()?;
     if deep && !ledger.is_function_of_own(parts)? {
         return Err(Error::internal(
             "it is not of the rows that it was settled over",
@@ -128,10 +128,10 @@ pub(crate) fn verify(parts: &[Part<'_>], bases: &[&dyn Base], deep: bool) -> Res
 }
 
 /// The state of the bases, for blocks that may have more pages now.
-fn load(parts: &[Part<'_>], bases: &[&dyn Base], threads: usize) -> Result<Ledger> {
+fn load(parts: &[Part<'_>], bases: &[&dyn Base], workers: &Workers) -> Result<Ledger> {
     let first = bases.first().filter(|_| bases.len() == parts.len());
     let first = first.ok_or_else(|| Error::internal("there is not a base for each partition"))?;
-    let mut ledger = Ledger::resume(first.totals(), parts, threads)?;
+    let mut ledger = Ledger::resume(first.totals(), parts, workers)?;
     for (part, base) in parts.iter().zip(bases) {
         if base.totals() != first.totals() || base.pages() > part.rows.pages() {
             return Err(Error::internal(
@@ -152,7 +152,7 @@ fn resume(
     parts: &[Part<'_>],
     options: &Options,
     bases: &[&dyn Base],
-    threads: usize,
+    workers: &Workers,
     watch: &mut dyn Watch,
 ) -> Result<Option<Settled>> {
     let Some(base) = bases.first() else {
@@ -175,10 +175,10 @@ fn resume(
     {
         return Ok(None);
     }
-    let mut ledger = load(parts, bases, threads)?;
+    let mut ledger = load(parts, bases, workers)?;
     let is_same = changed.rows == 0 && pages == totals.pages;
     while !is_same && ledger.sum() > SUM_MAX {
-        ledger.halve(totals.effort.links);
+        ledger.halve(totals.effort.links)?;
     }
     let touched = ledger.each_block(|at, block| {
         let mut touched = 0;
@@ -193,13 +193,13 @@ fn resume(
         Ok(touched)
     });
     let touched = touched.into_iter().sum::<Result<u64>>()?;
-    ledger.exchange();
-    ledger.check_law().map_err(Error::internal)?;
-    let mut settling = Settling::new(ledger, parts);
+    ledger.exchange()?;
+    ledger.check_law()?;
+    let mut settling = Settling::new(ledger, parts)?;
     settling.is_resumed = true;
     settling.progress.links_touched = touched;
     let worth = if is_same {
-        Some(settling.weigh_all())
+        Some(settling.weigh_all()?)
     } else {
         settling.weigh()?
     };
@@ -213,7 +213,7 @@ fn resume(
     // Where nothing changed, nothing moves, however cheap it is.
     let spare = if is_same { 0 } else { options.spare };
     let options = &Options { spare, ..*options };
-    let next = settling.look(options, &worth, true, watch);
+    let next = settling.look(options, &worth, true, watch)?;
     let is_unmoved = changed.rows == 0 && matches!(next, Next::End { .. });
     let settled = settling.run(options, next, watch)?;
     let Some(mut settled) = settled else {

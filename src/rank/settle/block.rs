@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use prefetch_index::prefetch_index;
 
+use super::mail::Mail;
 use super::worth::{Cost, GHOST, NO_LINKS, NO_ROW, Worth, cost, level};
 use crate::engine::{Cells, SettledPages, SettledPagesMut, Shares};
 use crate::rank::Teleport;
@@ -22,9 +23,6 @@ const OWN_MAX: u64 = 1 << 61;
 const STREAK_MAX: i8 = 4;
 /// Visits between two looks at what the virtual page has for each page.
 const LOOK_EVERY: u32 = 256;
-
-/// What is handed on to pages of one block: their numbers there, and units.
-pub(super) type Mail = Vec<(u32, i64)>;
 
 /// The whole as all blocks see it until the next [`Block::tell`].
 #[derive(Debug, Clone, Copy, Default)]
@@ -198,6 +196,13 @@ impl Block {
         pages.map(|(own, account)| (*own, *account))
     }
 
+    /// (X, D) of its own pages.
+    pub fn own_cells(&self) -> impl Iterator<Item = (i64, i64)> + '_ {
+        let all = self.cells(0, self.own.len()).zip(self.costs.iter());
+        all.filter(|(_, cost)| **cost != GHOST)
+            .map(|(cells, _)| cells)
+    }
+
     /// Takes note of a row, in the first sweep.
     pub fn know(&mut self, row: &Row<'_>) -> Result<()> {
         let cost = cost_of(row);
@@ -345,13 +350,23 @@ impl Block {
         );
     }
 
-    /// Takes what its rows handed on to pages of others, by block.
-    pub fn drain(&mut self, blocks: usize) -> Vec<Mail> {
+    /// Takes what its rows handed on to pages of others, by block. Of a block that is not `here` a page is named by its
+    /// place among the ghosts of that block.
+    pub fn drain(&mut self, blocks: usize, is_here: impl Fn(u32) -> bool) -> Vec<Mail> {
         let mut mail = vec![Mail::new(); blocks];
+        let mut places = vec![0; blocks];
         for ghost in &*self.ghosts {
+            let owner = ghost.owner as usize;
+            let place = places[owner];
+            places[owner] += 1;
             let units = std::mem::take(&mut self.accounts[ghost.page as usize]);
             if units != 0 {
-                mail[ghost.owner as usize].push((ghost.at, units));
+                let name = if is_here(ghost.owner) {
+                    ghost.at
+                } else {
+                    place
+                };
+                mail[owner].push((name, units));
             }
         }
         mail

@@ -5,7 +5,7 @@ use super::*;
 use crate::rows::{Bits, Ghost};
 
 /// Pages dealt out to blocks, each with numbers of its own.
-struct Split {
+pub(super) struct Split {
     blocks: Vec<(Kept, Vec<Ghost>)>,
     /// Block and number there of every page.
     places: Vec<(u32, u32)>,
@@ -13,7 +13,7 @@ struct Split {
 
 impl Split {
     /// By the block of each page. Numbers in a block are by first appearance in the rows, ghosts between the others.
-    fn of(kept: &Kept, owners: &[u32], blocks: u32) -> Split {
+    pub(super) fn of(kept: &Kept, owners: &[u32], blocks: u32) -> Split {
         let mut split = Split {
             blocks: (0..blocks).map(|_| Default::default()).collect(),
             places: vec![(u32::MAX, 0); kept.pages as usize],
@@ -56,7 +56,19 @@ impl Split {
         }
     }
 
-    fn parts(&self) -> Vec<Part<'_>> {
+    pub(super) fn blocks(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// Block and number there of each page, block by block in ascending numbers.
+    pub(super) fn owned(&self) -> impl Iterator<Item = (usize, usize)> {
+        let mut places = self.places.clone();
+        places.sort_unstable();
+        let places = places.into_iter();
+        places.map(|(block, at)| (block as usize, at as usize))
+    }
+
+    pub(super) fn parts(&self) -> Vec<Part<'_>> {
         let blocks = self.blocks.iter();
         blocks
             .map(|(rows, ghosts)| Part {
@@ -78,7 +90,7 @@ impl Split {
 
 /// Rows of a random graph in which pages of the same block link to each other more often, some without links, some
 /// without rows.
-fn a_graph(pick: &mut impl FnMut(u64) -> u64, owners: &[u32]) -> Kept {
+pub(super) fn a_graph(pick: &mut impl FnMut(u64) -> u64, owners: &[u32]) -> Kept {
     let pages = owners.len() as u64;
     let mut kept = Kept {
         pages,
@@ -106,7 +118,7 @@ fn a_graph(pick: &mut impl FnMut(u64) -> u64, owners: &[u32]) -> Kept {
     kept
 }
 
-fn owners(pick: &mut impl FnMut(u64) -> u64, blocks: u32) -> Vec<u32> {
+pub(super) fn owners(pick: &mut impl FnMut(u64) -> u64, blocks: u32) -> Vec<u32> {
     let pages = 1 + pick(40);
     (0..pages).map(|_| pick(blocks.into()) as u32).collect()
 }
@@ -136,7 +148,12 @@ fn a_split(seed: u64, dampings: u64) {
     let exact = dense(&kept, options.damping());
     let what = format!("seed {seed}, {blocks} blocks, damping {damping}, until {until}");
     let on = |threads| {
-        let settled = settle_parts(&split.parts(), &options, threads, &mut ());
+        let settled = settle_parts(
+            &split.parts(),
+            &options,
+            &Workers::threads(threads),
+            &mut (),
+        );
         settled.unwrap().unwrap()
     };
     let settled = on(1);
@@ -191,7 +208,9 @@ fn one_block_is_as_none() {
             vec![whole(&empty), whole(&kept), whole(&empty)],
         ] {
             let at = parts.len() / 2;
-            let settled = settle_parts(&parts, &options, 2, &mut ()).unwrap().unwrap();
+            let settled = settle_parts(&parts, &options, &Workers::threads(2), &mut ())
+                .unwrap()
+                .unwrap();
             let of = settled.estimates_of(at, 0, kept.pages as usize);
             assert!(
                 of.eq(plain.estimates(0, kept.pages as usize)),
@@ -259,7 +278,7 @@ fn bases_of_blocks_are_a_start() {
         };
         let (before, after) = (only(&kept), only(&later));
         let options = Options::until((0.85 * 2f64.powi(32)) as u64, 10f64.powi(-(pick(9) as i32)));
-        let first = settle_parts(&before.parts(), &options, 2, &mut ())
+        let first = settle_parts(&before.parts(), &options, &Workers::threads(2), &mut ())
             .unwrap()
             .unwrap();
         let held: Option<Vec<Held<'_>>> = (0..blocks as usize)
@@ -268,7 +287,14 @@ fn bases_of_blocks_are_a_start() {
         let Some(held) = held else { continue };
         let bases: Vec<&dyn Base> = held.iter().map(|held| held as &dyn Base).collect();
         let parts = after.parts();
-        let (settled, came) = settle_from(&parts, &options, Some(&bases), 2, &mut ()).unwrap();
+        let (settled, came) = settle_from(
+            &parts,
+            &options,
+            Some(&bases),
+            &Workers::threads(2),
+            &mut (),
+        )
+        .unwrap();
         assert!(
             !matches!(came, BaseUse::Unusable(_)),
             "seed {seed}: {came:?}"
@@ -300,7 +326,9 @@ fn foreign_ghosts_are_refused() {
             ghosts: [ghost].into(),
             ..Part::whole(&rows, &Teleport::default())
         });
-        let error = settle_parts(&parts, &options, 1, &mut ()).err().unwrap();
+        let error = settle_parts(&parts, &options, &Workers::threads(1), &mut ())
+            .err()
+            .unwrap();
         assert!(error.to_string().contains(what), "{error}");
     };
     let ghost = |page, owner, at| Ghost { page, owner, at };
@@ -382,7 +410,7 @@ fn a_real_graph_in_64_blocks_by_host() {
     let split = Split::of(&kept, &by_host, 64);
     for (until, most) in [(0.01, 3.9), (1e-4, 6.5), (1e-9, 14.5)] {
         let options = Options::until((0.85 * 2f64.powi(32)) as u64, until);
-        let settled = settle_parts(&split.parts(), &options, 2, &mut ());
+        let settled = settle_parts(&split.parts(), &options, &Workers::threads(2), &mut ());
         let settled = settled.unwrap().unwrap();
         let progress = settled.progress;
         let sweeps = progress.links_touched as f64 / progress.links as f64;

@@ -1,11 +1,13 @@
 //! The ledger of a settling: blocks of pages, and the sums of all. See [`super`] for what they mean.
 //!
-//! Each step is done for every block by itself, on as many threads as there are, and the sums taken in the order of the
-//! blocks: so the threads make no difference.
+//! Each step is done for every block by itself, on as many threads as there are, and the sums are of whole numbers: so
+//! neither threads nor processes make a difference.
 
 use std::sync::Arc;
 
-use super::block::{self, Block, Mail, SUPPLY, Whole};
+use super::block::{self, Block, SUPPLY, Whole};
+use super::mail::Routes;
+use super::peers::Peers;
 use super::worth::Worth;
 use crate::engine::{SettledPages, SettledTotals};
 use crate::rank::Teleport;
@@ -40,10 +42,31 @@ impl<'r> Part<'r> {
     }
 }
 
-pub(super) struct Ledger {
-    blocks: Vec<Block>,
+/// Who works on the blocks.
+#[derive(Debug, Clone)]
+pub struct Workers {
     /// Blocks that are worked on at a time.
+    pub threads: usize,
+    /// Other processes, which have other blocks.
+    pub peers: Peers,
+}
+
+impl Workers {
+    /// So many threads, and no other process.
+    pub fn threads(threads: usize) -> Workers {
+        Workers {
+            threads,
+            peers: Peers::default(),
+        }
+    }
+}
+
+pub(super) struct Ledger {
+    /// Those of this process.
+    blocks: Vec<Block>,
     threads: usize,
+    routes: Routes,
+    /// Of all blocks.
     pages: u64,
     damping: u64,
     /// W: n where the virtual page pays all pages the same.
@@ -58,7 +81,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    pub fn new(parts: &[Part<'_>], damping: u64, threads: usize) -> Result<Ledger> {
+    pub fn new(parts: &[Part<'_>], damping: u64, workers: &Workers) -> Result<Ledger> {
         let mut blocks = Vec::with_capacity(parts.len());
         let mut weights = 0;
         for part in parts {
@@ -68,9 +91,14 @@ impl Ledger {
             let (teleport, ghosts) = (part.teleport.clone(), part.ghosts.clone());
             blocks.push(Block::new(pages, damping, teleport, ghosts)?);
         }
+        let pages: u64 = blocks.iter().map(Block::pages).sum();
+        let mut sums = [pages.into(), weights.into()];
+        workers.peers.sum(&mut sums)?;
+        let [pages, weights] = sums.map(|sum| u64::try_from(sum).unwrap_or(u64::MAX));
         let mut ledger = Ledger {
-            pages: blocks.iter().map(Block::pages).sum(),
-            threads,
+            pages,
+            threads: workers.threads,
+            routes: Routes::new(&workers.peers, &blocks)?,
             damping,
             weights,
             sum: 0,
@@ -79,32 +107,14 @@ impl Ledger {
             strayed: 0,
             blocks,
         };
-        ledger.check_ghosts()?;
         ledger.tell();
         Ok(ledger)
     }
 
-    /// Checks that each ghost is a page of the block whose it should be.
-    fn check_ghosts(&self) -> Result<()> {
-        for (at, block) in self.blocks.iter().enumerate() {
-            for ghost in block.ghosts() {
-                let owner = self.blocks.get(ghost.owner as usize);
-                let owns = owner.is_some_and(|owner| owner.owns(ghost.at));
-                if !owns || ghost.owner as usize == at {
-                    return Err(Error::internal(format!(
-                        "page {} of partition {at} should be page {} of partition {}",
-                        ghost.page, ghost.at, ghost.owner
-                    )));
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// The state with these totals; what pages have is to be filled in ([`Block::first_pages`]). Those that are not have
     /// nothing.
-    pub fn resume(totals: &SettledTotals, parts: &[Part<'_>], threads: usize) -> Result<Ledger> {
-        let mut ledger = Ledger::new(parts, totals.damping, threads)?;
+    pub fn resume(totals: &SettledTotals, parts: &[Part<'_>], workers: &Workers) -> Result<Ledger> {
+        let mut ledger = Ledger::new(parts, totals.damping, workers)?;
         ledger.sum = totals.sum;
         ledger.virtual_page = totals.virtual_page;
         ledger.strayed = totals.strayed;
@@ -121,6 +131,11 @@ impl Ledger {
     /// Does something with every block. The results are in the order of the blocks.
     pub fn each_block<T: Send>(&mut self, work: impl Fn(usize, &mut Block) -> T + Sync) -> Vec<T> {
         dealt(self.threads, &mut self.blocks, work)
+    }
+
+    /// Blocks, those of other processes as well.
+    pub fn blocks(&self) -> usize {
+        self.routes.blocks()
     }
 
     pub fn block(&self, at: usize) -> &Block {
@@ -160,34 +175,46 @@ impl Ledger {
         SUPPLY / self.pages.max(1) as i64
     }
 
+    /// Other processes that take the same steps.
+    pub fn peers(&self) -> &Peers {
+        &self.routes.peers
+    }
+
     /// In the sweep that begins pages hand on so much in advance, at most, all together: each block's so much of it as it
-    /// has of what waits.
-    pub fn begin_sweep(&mut self, advance: u128, waiting: &[u128]) {
-        let all: u128 = waiting.iter().sum();
-        for (block, &waits) in self.blocks.iter_mut().zip(waiting) {
-            block.begin_sweep(share(advance, waits, all));
+    /// has of what waits anywhere.
+    pub fn begin_sweep(&mut self, advance: u128, waiting: &Waiting) {
+        for (block, &waits) in self.blocks.iter_mut().zip(&waiting.blocks) {
+            block.begin_sweep(share(advance, waits, waiting.all));
         }
     }
 
     /// Delivers what blocks handed on to pages of others.
-    pub fn exchange(&mut self) {
-        let blocks = self.blocks.len();
-        if blocks > 1 {
-            let sent = self.each_block(|_, block| block.drain(blocks));
-            let to = |at: usize| sent.iter().map(move |mail: &Vec<Mail>| &mail[at]);
-            self.each_block(|at, block| to(at).for_each(|mail| block.deliver(mail)));
-        }
-        self.collect();
+    pub fn exchange(&mut self) -> Result<()> {
+        self.routes.deliver(&mut self.blocks, self.threads)?;
+        self.collect()
     }
 
     /// Takes what blocks moved into the sums, and tells all blocks of these.
-    fn collect(&mut self) {
-        for block in &mut self.blocks {
-            let moved = block.take_moved();
-            self.sum += moved.sum;
-            self.virtual_page += moved.virtual_page;
-        }
+    fn collect(&mut self) -> Result<()> {
+        let moved = self.blocks.iter_mut().map(Block::take_moved);
+        let mut sums = moved.fold([0, 0], |[sum, virtual_page], moved| {
+            [sum + moved.sum, virtual_page + moved.virtual_page]
+        });
+        self.peers().sum(&mut sums)?;
+        self.sum += sums[0];
+        self.virtual_page += sums[1];
         self.tell();
+        Ok(())
+    }
+
+    /// The sums over all blocks of two numbers of each.
+    fn sums(&mut self, of: impl Fn(&mut Block) -> (i128, i128) + Sync) -> Result<(i128, i128)> {
+        let blocks = self.each_block(|_, block| of(block));
+        let mut sums = blocks
+            .iter()
+            .fold([0, 0], |all, block| [all[0] + block.0, all[1] + block.1]);
+        self.peers().sum(&mut sums)?;
+        Ok((sums[0], sums[1]))
     }
 
     /// Tells all blocks of the sums.
@@ -207,29 +234,35 @@ impl Ledger {
 
     /// Visits all pages without links again and again, until nothing waits at any: with c = T/W at the end, D
     /// is -c w at each of these pages, so that c W = T + sum of their D + c times the sum of their weights w.
-    pub fn visit_dangling(&mut self) {
-        let dangling = self.each_block(|_, block| block.dangling());
-        let weights: u64 = dangling.iter().map(|(weights, _)| weights).sum();
-        let waiting: i128 = dangling.iter().map(|(_, waiting)| waiting).sum();
-        let each = match self.weights - weights {
+    pub fn visit_dangling(&mut self) -> Result<()> {
+        let (weights, waiting) = self.sums(|block| {
+            let (weights, waiting) = block.dangling();
+            (weights.into(), waiting)
+        })?;
+        let each = match self.weights.saturating_sub(weights as u64) {
             // Nobody who is paid has links: each has its part of the supply.
             0 => SUPPLY / self.weights.max(1) as i64,
             linked => block::each(self.virtual_page + waiting, linked),
         };
         self.each_block(|_, block| block.visit_dangling(each));
         self.is_first_sweep = false;
-        self.collect();
+        self.collect()
     }
 
     /// What waits at all pages, and at those of each block.
-    pub fn weigh(&mut self) -> (Worth, Vec<u128>) {
+    pub fn weigh(&mut self) -> Result<(Worth, Waiting)> {
         let rest = self
             .virtual_page
             .rem_euclid(i128::from(self.weights.max(1)));
         let blocks = self.each_block(|_, block| block.weigh());
         let waiting = blocks.iter().map(Worth::waiting).collect();
-        let all = blocks.into_iter().reduce(Worth::and);
-        (all.unwrap_or_default().with_rest(rest as u64), waiting)
+        let here = blocks.into_iter().reduce(Worth::and).unwrap_or_default();
+        let all = here.over_all(self.peers())?.with_rest(rest as u64);
+        let waiting = Waiting {
+            all: all.waiting(),
+            blocks: waiting,
+        };
+        Ok((all, waiting))
     }
 
     /// By how many units Y may be off from one step from X, where rows have so many links.
@@ -238,64 +271,72 @@ impl Ledger {
     }
 
     /// Makes units twice as large where numbers might get too large: see the module's head.
-    pub fn keep_in_bounds(&mut self, links: u64) {
+    pub fn keep_in_bounds(&mut self, links: u64) -> Result<()> {
         let near = self.each_block(|_, block| block.is_near_limit());
-        if near.contains(&true) {
-            self.halve(links);
+        if self.peers().any(near.contains(&true))? {
+            self.halve(links)?;
         }
+        Ok(())
     }
 
     /// Makes units twice as large, where rows have so many links.
-    pub fn halve(&mut self, links: u64) {
-        let (mut own, mut accounts) = (0, 0);
-        for sums in self.each_block(|_, block| block.halve()) {
-            own += sums.0;
-            accounts += sums.1;
-        }
+    pub fn halve(&mut self, links: u64) -> Result<()> {
+        let (own, accounts) = self.sums(Block::halve)?;
         self.sum = own;
         self.virtual_page = -accounts;
         self.strayed = self.strayed.div_ceil(2) + 3 * (u128::from(self.pages) + u128::from(links));
         self.tell();
+        Ok(())
     }
 
     /// What pages below 0 are short of, of the sum of Y and of X.
-    pub fn below(&self) -> (u128, u128) {
-        let blocks = self.blocks.iter().map(Block::below);
-        blocks.fold((0, 0), |all, block| (all.0 + block.0, all.1 + block.1))
+    pub fn below(&mut self) -> Result<(u128, u128)> {
+        let below = self.sums(|block| {
+            let (received, distributed) = block.below();
+            (received as i128, distributed as i128)
+        })?;
+        Ok((below.0 as u128, below.1 as u128))
     }
 
     /// Checks the law; the error says by how much it fails.
-    pub fn check_law(&mut self) -> std::result::Result<(), String> {
-        let (mut own, mut accounts) = (0, 0);
-        for sums in self.each_block(|_, block| block.sums()) {
-            own += sums.0;
-            accounts += sums.1;
-        }
+    pub fn check_law(&mut self) -> Result<()> {
+        let (own, accounts) = self.sums(|block| block.sums())?;
         if accounts == -self.virtual_page && own == self.sum {
             return Ok(());
         }
-        Err(format!(
+        Err(Error::internal(format!(
             "settling: the books do not balance: all accounts are {accounts} units for {} of the virtual page, and all \
              pages own {own} units, not {}; please report it",
             self.virtual_page, self.sum
-        ))
+        )))
     }
 
     /// Whether D is what the module's head defines, from X alone, over the rows of these parts; where units were made
     /// larger, as nearly as it says.
     pub fn is_function_of_own(&self, parts: &[Part<'_>]) -> Result<bool> {
-        let mut other = Ledger::new(parts, self.damping, self.threads)?;
+        let workers = Workers {
+            threads: self.threads,
+            peers: self.peers().clone(),
+        };
+        let mut other = Ledger::new(parts, self.damping, &workers)?;
         let handed_on = other.each_block(|at, block| {
             let own = &self.blocks[at];
             block.own_as(own);
             block.hand_on_all(own, parts[at].rows)
         });
         handed_on.into_iter().collect::<Result<()>>()?;
-        other.exchange();
+        other.exchange()?;
         let blocks = self.blocks.iter().zip(&other.blocks);
         let off: u128 = blocks.map(|(one, other)| one.differs(other)).sum();
         Ok(2 * off <= self.strayed)
     }
+}
+
+/// What waits to be handed on: everywhere, and at the pages of each block of this process.
+#[derive(Default)]
+pub(super) struct Waiting {
+    pub all: u128,
+    pub blocks: Vec<u128>,
 }
 
 /// `part` of `all`, of so many units. Without overflow: units are below 2^64 where `all` is.

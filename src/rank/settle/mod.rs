@@ -96,6 +96,10 @@
 //! | by host | 3.9 / 6.4 / 13.0 |
 //! | by page | 4.7 / 8.3 / 16.5 |
 //!
+//! **By several processes** (`peers`, `mail`, `gather`). Each has some of the blocks, all take the same steps, and every sum is
+//! over the blocks of all of them. Sums are of whole numbers, and what is decided by them is computed by each: so they decide the
+//! same, and what is settled does not depend on how blocks are dealt out to processes.
+//!
 //! **Memory**: 18 bytes a page ([`BYTES`]), and what reading rows takes. A ghost, a page of another block that the rows of this
 //! one link to, takes as much, and 12 bytes to find it there.
 
@@ -103,7 +107,12 @@ mod base;
 mod block;
 #[cfg(test)]
 mod blocks_tests;
+mod gather;
 mod ledger;
+mod mail;
+mod peers;
+#[cfg(test)]
+mod peers_tests;
 mod sweeps;
 #[cfg(test)]
 mod tests;
@@ -114,8 +123,11 @@ use crate::engine::{Certificate, Effort, Engine, InMemory, Ranking, Scores};
 use crate::rows::Rows;
 use crate::{Error, Result};
 pub(crate) use base::{Base, BaseUse, CHECKING, Changed, settle_from, verify};
+pub(crate) use gather::Gathered;
 use ledger::Ledger;
 pub(crate) use ledger::Part;
+pub use ledger::Workers;
+pub use peers::{Exchange, Peers};
 use sweeps::{Next, Settling};
 use worth::Level;
 
@@ -220,15 +232,18 @@ impl Settled {
         first: u64,
         len: usize,
     ) -> impl Iterator<Item = (f64, f64)> + '_ {
+        let block = self.ledger.block(block);
+        let pages = block.cells(first as usize, len).zip(first as usize..);
+        pages.map(move |((own, account), page)| self.estimate(own, account, block.weight(page)))
+    }
+
+    /// The same of a page with this X and D, and this weight for the virtual page.
+    fn estimate(&self, own: i64, account: i64, weight: u32) -> (f64, f64) {
         let sum = self.ledger.sum() as f64;
         let sums = (sum + self.below.0 as f64, sum + self.below.1 as f64);
-        let (block, each) = (self.ledger.block(block), self.ledger.paid());
-        let pages = block.cells(first as usize, len).zip(first as usize..);
-        pages.map(move |((own, account), page)| {
-            let paid = each * f64::from(block.weight(page));
-            let received = (i128::from(own) + i128::from(account)) as f64 + paid;
-            (received.max(0.0) / sums.0, own.max(0) as f64 / sums.1)
-        })
+        let paid = self.ledger.paid() * f64::from(weight);
+        let received = (i128::from(own) + i128::from(account)) as f64 + paid;
+        (received.max(0.0) / sums.0, own.max(0) as f64 / sums.1)
     }
 
     /// All of y, in page order.
@@ -263,11 +278,12 @@ pub fn settle_for(
     teleport: &Teleport,
     watch: &mut dyn Watch,
 ) -> Result<Option<Settled>> {
-    settle_parts(&[Part::whole(rows, teleport)], options, 1, watch)
+    let alone = Workers::threads(1);
+    settle_parts(&[Part::whole(rows, teleport)], options, &alone, watch)
 }
 
-/// The same of pages in several blocks, of which `threads` are worked on at a time: the result does not depend on how
-/// many.
+/// The same of pages in several blocks. The result does not depend on who works on them; where that is several processes,
+/// each settles the parts that it has of the whole, and all at the same time.
 ///
 /// # Errors
 ///
@@ -275,13 +291,14 @@ pub fn settle_for(
 pub(crate) fn settle_parts(
     parts: &[Part<'_>],
     options: &Options,
-    threads: usize,
+    workers: &Workers,
     watch: &mut dyn Watch,
 ) -> Result<Option<Settled>> {
-    if parts.iter().all(|part| part.rows.pages() == 0) {
+    let has_pages = parts.iter().any(|part| part.rows.pages() > 0);
+    if !workers.peers.any(has_pages)? {
         return Ok(None);
     }
-    let ledger = Ledger::new(parts, options.damping, threads)?;
+    let ledger = Ledger::new(parts, options.damping, workers)?;
     let level = if parts.iter().all(|part| part.teleport.is_uniform()) {
         Level::Beginning
     } else {
@@ -291,7 +308,7 @@ pub(crate) fn settle_parts(
             pages: ledger.pages(),
         }
     };
-    Settling::new(ledger, parts).run(options, Next::Sweep(level), watch)
+    Settling::new(ledger, parts)?.run(options, Next::Sweep(level), watch)
 }
 
 impl Engine<InMemory> {

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::block::Block;
-use super::ledger::{Ledger, Part};
+use super::ledger::{Ledger, Part, Waiting};
 use super::worth::{Level, Worth};
 use super::{Progress, Settled, Watch};
 use crate::engine::{Certificate, certify, ratio_up};
@@ -52,14 +52,16 @@ pub(super) struct Settling<'p> {
     pub is_resumed: bool,
     /// The least residual so far, and sweeps since it was last bettered by a thousandth.
     best: (f64, u32),
-    /// What the first sweep read, by block.
+    /// What the first sweep read, by block,
     first: Option<Vec<Seen>>,
+    /// and links that all processes read in it.
+    links: u64,
     /// The residual before this sweep, and what share of it was to be visited.
     planned: Option<(f64, f64)>,
     /// What pages may hand on in advance in the next sweep,
     advance: u128,
-    /// and what waits at the pages of each block.
-    waiting: Vec<u128>,
+    /// and what waits.
+    waiting: Waiting,
 }
 
 /// What a sweep does with every block.
@@ -158,21 +160,29 @@ impl Sweep {
 
 impl<'p> Settling<'p> {
     /// With a ledger of these blocks.
-    pub fn new(ledger: Ledger, parts: &'p [Part<'p>]) -> Settling<'p> {
-        Settling {
+    pub fn new(ledger: Ledger, parts: &'p [Part<'p>]) -> Result<Settling<'p>> {
+        let links: u64 = parts.iter().map(|part| part.rows.links()).sum();
+        let mut links = [links.into()];
+        ledger.peers().sum(&mut links)?;
+        let links = u64::try_from(links[0]).unwrap_or(u64::MAX);
+        Ok(Settling {
             ledger,
             progress: Progress {
-                links: parts.iter().map(|part| part.rows.links()).sum(),
+                links,
                 ..Progress::default()
             },
-            waiting: vec![0; parts.len()],
+            links,
+            waiting: Waiting {
+                all: 0,
+                blocks: vec![0; parts.len()],
+            },
             parts,
             is_resumed: false,
             best: (f64::INFINITY, 0),
             first: None,
             planned: None,
             advance: 0,
-        }
+        })
     }
 
     /// Sweeps until the end. `None`: it was over before anything was known, or a base led nowhere.
@@ -188,7 +198,7 @@ impl<'p> Settling<'p> {
                 Next::End {
                     certificate,
                     by_itself,
-                } => return Ok(Some(self.end(options, certificate, by_itself))),
+                } => return Ok(Some(self.end(options, certificate, by_itself)?)),
             };
             let whole = self.sweep(level, watch)?;
             if !whole && self.first.is_none() && !self.is_resumed {
@@ -198,7 +208,7 @@ impl<'p> Settling<'p> {
                 return Ok(None);
             };
             self.progress.sweeps += 1;
-            next = self.look(options, &worth, whole, watch);
+            next = self.look(options, &worth, whole, watch)?;
         }
     }
 
@@ -209,32 +219,37 @@ impl<'p> Settling<'p> {
         worth: &Worth,
         whole: bool,
         watch: &mut dyn Watch,
-    ) -> Next {
+    ) -> Result<Next> {
         let certificate = self.certificate(options, worth);
         self.progress.bound = certificate.received_l1;
         watch.swept(&self.progress);
         let by_itself = whole
             && (self.is_enough(options, &certificate)
                 || self.is_stuck(options, worth, &certificate));
-        if by_itself || !whole || watch.is_over() {
-            return Next::End {
+        if by_itself || !whole || self.ledger.peers().any(watch.is_over())? {
+            return Ok(Next::End {
                 certificate,
                 by_itself,
-            };
+            });
         }
-        Next::Sweep(self.level(options, worth, &certificate))
+        Ok(Next::Sweep(self.level(options, worth, &certificate)))
     }
 
-    fn end(self, options: &Options, certificate: Certificate, by_itself: bool) -> Settled {
-        Settled {
-            below: self.ledger.below(),
+    fn end(
+        mut self,
+        options: &Options,
+        certificate: Certificate,
+        by_itself: bool,
+    ) -> Result<Settled> {
+        Ok(Settled {
+            below: self.ledger.below()?,
             ledger: self.ledger,
             progress: self.progress,
             reached: is_reached(options, &certificate),
             certificate,
             until: options.until,
             by_itself,
-        }
+        })
     }
 
     /// Visits the pages that are worth it in all blocks. Whether nobody stopped it.
@@ -255,13 +270,19 @@ impl<'p> Settling<'p> {
         let swept = self
             .ledger
             .each_block(|at, block| sweep.over(block, parts[at].rows, &watch));
-        self.ledger.exchange();
         let swept = swept.into_iter().collect::<Result<Vec<Swept>>>()?;
-        self.progress.links_touched += swept.iter().map(|swept| swept.links_touched).sum::<u64>();
-        let whole = swept.iter().all(|swept| swept.whole);
+        self.ledger.exchange()?;
+        let touched: u64 = swept.iter().map(|swept| swept.links_touched).sum();
+        let links: u64 = swept.iter().map(|swept| swept.seen.links).sum();
+        let cut = swept.iter().filter(|swept| !swept.whole).count();
+        let mut sums = [touched, links, cut as u64].map(i128::from);
+        self.ledger.peers().sum(&mut sums)?;
+        self.progress.links_touched += sums[0] as u64;
+        let whole = sums[2] == 0;
         if sweep.few.is_some() || !whole {
             return Ok(whole);
         }
+        self.links = sums[1] as u64;
         let seen: Vec<Seen> = swept.iter().map(|swept| swept.seen).collect();
         let first = self.first.get_or_insert_with(|| seen.clone());
         let pairs = first.iter().zip(&seen);
@@ -277,43 +298,35 @@ impl<'p> Settling<'p> {
     /// Visits pages without links, checks the books, keeps numbers small, and weighs what is left. `None`: a base led to a
     /// state without importance, as it may where most of what it had is taken back.
     pub fn weigh(&mut self) -> Result<Option<Worth>> {
-        self.ledger.visit_dangling();
-        self.ledger.check_law().map_err(Error::internal)?;
+        self.ledger.visit_dangling()?;
+        self.ledger.check_law()?;
         if self.ledger.sum() <= 0 {
             if self.is_resumed {
                 return Ok(None);
             }
             return Err(Error::internal("settling: no importance is left"));
         }
-        self.ledger.keep_in_bounds(self.links());
-        Ok(Some(self.weigh_all()))
+        self.ledger.keep_in_bounds(self.links)?;
+        Ok(Some(self.weigh_all()?))
     }
 
-    pub fn weigh_all(&mut self) -> Worth {
+    pub fn weigh_all(&mut self) -> Result<Worth> {
         let worth;
-        (worth, self.waiting) = self.ledger.weigh();
-        worth
+        (worth, self.waiting) = self.ledger.weigh()?;
+        Ok(worth)
     }
 
     fn certificate(&self, options: &Options, worth: &Worth) -> Certificate {
         let of_all = |units: u128| ratio_up(units, self.ledger.sum().unsigned_abs());
-        let rounding = self.ledger.rounding(self.links());
+        let rounding = self.ledger.rounding(self.links);
         certify(options.damping(), of_all(worth.norm()), of_all(rounding))
     }
 
     /// Returns whether it is as near as it should be, or as is cheap.
     fn is_enough(&self, options: &Options, certificate: &Certificate) -> bool {
         let is_fine = || certificate.received_l1.is_some_and(|bound| bound <= FINEST);
-        let next = self.progress.links_touched + self.links();
+        let next = self.progress.links_touched + self.links;
         is_reached(options, certificate) && (next >= options.spare || is_fine())
-    }
-
-    /// Links that a sweep reads.
-    fn links(&self) -> u64 {
-        let seen = self.first.as_ref();
-        seen.map_or(self.progress.links, |seen| {
-            seen.iter().map(|seen| seen.links).sum()
-        })
     }
 
     /// Returns whether more sweeps would be of no use.

@@ -4,6 +4,8 @@
 //! 0.8 times m_i + 1. Nothing depends on it but which pages a sweep visits, and so how fast
 //! it converges.
 
+use super::peers::Peers;
+use crate::Result;
 use crate::engine::ratio_up;
 
 /// What a page's links cost: [`NO_ROW`], [`NO_LINKS`], or more.
@@ -128,6 +130,24 @@ impl Worth {
             *pages += count;
         }
         self
+    }
+
+    /// With what pages of other processes have.
+    pub fn over_all(mut self, peers: &Peers) -> Result<Worth> {
+        if peers.processes() == 1 {
+            return Ok(self);
+        }
+        let levels = self
+            .levels
+            .iter()
+            .flat_map(|(units, pages)| [*units as i128, i128::from(*pages)]);
+        let mut sums: Vec<i128> = levels.chain([self.dangling as i128]).collect();
+        peers.sum(&mut sums)?;
+        for ((units, pages), sums) in self.levels.iter_mut().zip(sums.chunks_exact(2)) {
+            (*units, *pages) = (sums[0] as u128, sums[1] as u64);
+        }
+        self.dangling = sums[2 * LEVELS] as u128;
+        Ok(self)
     }
 
     /// What waits at pages.

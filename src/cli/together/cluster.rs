@@ -1,0 +1,325 @@
+//! `settle --processes` and `settle --hosts`.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context;
+use cashrank::memory::{check_room, to_settle};
+use cashrank::rank::settle::{Exchange, Peers, Workers};
+use cashrank::snapshot::{Share, Watcher, check_processes, settled_pages};
+use cashrank::store::{RealDisk, View};
+use cashrank::{Error, Result};
+use cashrank_cluster::{Address, Cluster, Joining, PROCESSES_MAX, Plan, Secret, addresses, join};
+
+use super::AllWorkers;
+use super::children::Children;
+use crate::cli::common::{Exit, MemoryArg, say, stop_on_signal, thousands, threads};
+use crate::cli::values::time;
+
+/// Settling by several processes.
+#[derive(clap::Args)]
+pub struct TogetherArgs {
+    /// Let this many processes of this machine share the partitions of the store (`ingest --partitions`). The result is the
+    /// same.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=PROCESSES_MAX as u64),
+          conflicts_with_all = ["hosts", "process", "secret"])]
+    processes: Option<u64>,
+    /// Share the partitions with the processes in this file, an address a line: HOST:PORT, or the path of a socket. Each is
+    /// started by the same command with its own --process, and reads the same store, or a copy of it.
+    #[arg(long, value_name = "FILE", requires_all = ["process", "secret"])]
+    hosts: Option<PathBuf>,
+    /// Which line of --hosts this process is, from 0. Process 0 publishes the ranking, and the options for it are its.
+    #[arg(long, value_name = "I", requires = "hosts")]
+    process: Option<u64>,
+    /// A file with a secret that all processes know, at least 16 bytes. Others may not read it.
+    #[arg(long, value_name = "FILE", requires = "hosts")]
+    secret: Option<PathBuf>,
+    /// Wait this long for the other processes at the start.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time)]
+    wait: Duration,
+    /// Give up when another process says nothing for this long.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
+    silence: Duration,
+    /// Settle this many partitions at a time [default: one for each processor; with --processes, divided among them].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    threads: Option<u64>,
+}
+
+/// This process's part among others, if there are any.
+pub struct Together {
+    threads: usize,
+    /// `None`: nobody asked for several.
+    peers: Option<Peers>,
+    link: Link,
+    children: Option<Children>,
+}
+
+/// The way to other processes.
+#[derive(Clone)]
+struct Link(Arc<Mutex<Option<Cluster>>>);
+
+impl Link {
+    fn cluster(&self) -> MutexGuard<'_, Option<Cluster>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// After the last message of all.
+    fn finish(&self) -> Result<()> {
+        let cluster = self.cluster().take();
+        cluster.map_or(Ok(()), |cluster| cluster.finish().map_err(lost))
+    }
+
+    /// Tells the others that this process ends before the end.
+    fn abandon(&self, why: &str) {
+        if let Some(cluster) = &mut *self.cluster() {
+            cluster.abandon(why);
+        }
+    }
+}
+
+impl Exchange for Link {
+    fn exchange(&mut self, messages: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+        match &mut *self.cluster() {
+            Some(cluster) => cluster.exchange(messages).map_err(lost),
+            None => Ok(messages),
+        }
+    }
+}
+
+/// As an error of the library.
+fn lost(error: cashrank_cluster::Error) -> Error {
+    use cashrank_cluster::Error as Of;
+    match error {
+        Of::Usage(what) | Of::Differs(what) => Error::Usage(what),
+        other => Error::Io {
+            path: "processes".into(),
+            action: "work together",
+            source: std::io::Error::other(other.to_string()),
+        },
+    }
+}
+
+/// The processes of a run.
+struct Hosts {
+    addresses: Vec<Address>,
+    process: usize,
+    secret: Secret,
+}
+
+impl Hosts {
+    fn read(file: &Path, process: u64, secret: &Path) -> anyhow::Result<Hosts> {
+        let text = std::fs::read_to_string(file).map_err(|source| Error::Io {
+            path: file.into(),
+            action: "read",
+            source,
+        })?;
+        let addresses = addresses(&text, file).map_err(lost)?;
+        let process = process as usize;
+        anyhow::ensure!(
+            process < addresses.len(),
+            "--process {process}: {} has {} processes, which count from 0",
+            file.display(),
+            addresses.len()
+        );
+        Ok(Hosts {
+            addresses,
+            process,
+            secret: Secret::read(secret).map_err(lost)?,
+        })
+    }
+}
+
+impl TogetherArgs {
+    fn hosts(&self) -> anyhow::Result<Option<Hosts>> {
+        let (Some(hosts), Some(process), Some(secret)) = (&self.hosts, self.process, &self.secret)
+        else {
+            return Ok(None);
+        };
+        Hosts::read(hosts, process, secret).map(Some)
+    }
+
+    fn threads(&self, processes: usize) -> usize {
+        let divided = || (threads(None) / processes).max(1);
+        (self.threads).map_or_else(divided, |asked| threads(Some(asked)))
+    }
+
+    /// The number of processes; 1 is this one alone.
+    fn count(&self) -> anyhow::Result<usize> {
+        Ok(match self.hosts()? {
+            Some(hosts) => hosts.addresses.len(),
+            None => self.processes.unwrap_or(1) as usize,
+        })
+    }
+
+    /// Does the work of a process that is not the first; `None`: this is the first.
+    pub fn share(&self, store: &Path, memory: &MemoryArg) -> Option<anyhow::Result<Exit>> {
+        match self.hosts() {
+            Ok(Some(hosts)) if hosts.process > 0 => Some(self.settle_share(hosts, store, memory)),
+            Ok(_) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    fn settle_share(&self, hosts: Hosts, store: &Path, memory: &MemoryArg) -> anyhow::Result<Exit> {
+        let (process, processes) = (hosts.process, hosts.addresses.len());
+        let share = Share::open(&RealDisk, store, process, processes)?;
+        let pages = share.pages();
+        let work = || format!("settling {} pages of process {process}", thousands(pages));
+        let instead = "settle by more processes, on more machines";
+        check_room(memory.budget(3)?, to_settle(pages), work, instead)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        stop_on_signal(&stop)?;
+        let plan = plan(share.partitions(), share.digest());
+        let link = self.join(hosts, plan, || is_stopped(&stop))?;
+        let workers = Workers {
+            threads: self.threads(1),
+            peers: Peers::new(process, processes, link.clone())?,
+        };
+        let watcher = Watcher::new(stop.clone());
+        let settled = share
+            .settle(&workers, &watcher)
+            // Process 0 publishes, or has nothing to do; so it says, and all end.
+            .and_then(|()| workers.peers.hear(Vec::new()))
+            .and_then(|_| link.finish());
+        if let Err(error) = settled {
+            link.abandon(&error.to_string());
+            return Err(error.into());
+        }
+        Ok(if stop.load(Ordering::Relaxed) {
+            Exit::Stopped
+        } else {
+            Exit::Done
+        })
+    }
+
+    /// Pages that this process goes over, and pages that others do.
+    pub fn pages(&self, view: &View) -> anyhow::Result<(u64, u64)> {
+        Ok(settled_pages(view, 0, self.count()?))
+    }
+
+    /// Brings the processes together, of which this is the first.
+    pub fn begin(&self, view: &View, stop: &Arc<AtomicBool>) -> anyhow::Result<Together> {
+        let mut children = None;
+        let hosts = match (self.hosts()?, self.processes) {
+            (Some(hosts), _) => hosts,
+            (None, Some(processes @ 2..)) => {
+                let processes = processes as usize;
+                check_processes(view.partitions(), processes)?;
+                let timing = [("--wait", self.wait), ("--silence", self.silence)];
+                let timing = timing.map(|(name, time)| format!("{name}={}s", time.as_secs_f64()));
+                let threads = format!("--threads={}", self.threads(processes));
+                let options = timing.into_iter().chain([threads]).collect();
+                let begun = Children::start(view.dir(), processes, options)?;
+                let (file, secret) = begun.files();
+                let hosts = Hosts::read(&file, 0, &secret)?;
+                children = Some(begun);
+                hosts
+            }
+            (None, asked) => {
+                let link = Link(Arc::default());
+                let peers = asked.map(|_| Peers::new(0, 1, link.clone()));
+                if asked.is_some() {
+                    check_processes(view.partitions(), 1)?;
+                }
+                return Ok(Together {
+                    threads: self.threads(1),
+                    peers: peers.transpose()?,
+                    link,
+                    children,
+                });
+            }
+        };
+        let processes = hosts.addresses.len();
+        check_processes(view.partitions(), processes)?;
+        let hopeless = || {
+            let ended = || children.as_ref().and_then(Children::ended);
+            is_stopped(stop).or_else(ended)
+        };
+        let link = self.join(hosts, plan(view.partitions(), view.digest()), hopeless)?;
+        let threads = match children {
+            Some(_) => self.threads(processes),
+            None => self.threads(1),
+        };
+        Ok(Together {
+            threads,
+            peers: Some(Peers::new(0, processes, link.clone())?),
+            link,
+            children,
+        })
+    }
+
+    /// Tells the others that there is nothing to do.
+    pub fn nothing_to_do(&self, view: &View) -> anyhow::Result<()> {
+        if self.hosts()?.is_some() {
+            let together = self.begin(view, &Arc::default())?;
+            if let Some(peers) = &together.peers {
+                peers.hear(Vec::new())?;
+            }
+            together.end();
+        }
+        Ok(())
+    }
+
+    fn join(
+        &self,
+        hosts: Hosts,
+        plan: Plan,
+        hopeless: impl Fn() -> Option<String>,
+    ) -> anyhow::Result<Link> {
+        let joining = Joining {
+            plan,
+            wait: self.wait,
+            silence: self.silence,
+            tell: Arc::new(|what| say!("{what}")),
+            ..Joining::new(hosts.addresses, hosts.process, hosts.secret)
+        };
+        let cluster = join(joining, &hopeless).map_err(lost);
+        Ok(Link(Arc::new(Mutex::new(Some(cluster?)))))
+    }
+}
+
+fn plan(partitions: usize, digest: u128) -> Plan {
+    Plan {
+        program: env!("CARGO_PKG_VERSION").into(),
+        partitions: partitions as u64,
+        digest,
+    }
+}
+
+fn is_stopped(stop: &AtomicBool) -> Option<String> {
+    stop.load(Ordering::Relaxed)
+        .then(|| "it was stopped".into())
+}
+
+impl Together {
+    pub fn workers(&self) -> AllWorkers {
+        AllWorkers {
+            threads: self.threads,
+            peers: self.peers.clone(),
+        }
+    }
+
+    /// The ranking is published, or there is none: all end. What goes wrong now changes nothing of it.
+    pub fn end(mut self) {
+        if let Some(peers) = self.peers.take() {
+            let ended = peers.hear(vec![1]).and_then(|_| self.link.finish());
+            if let Err(error) = ended {
+                say!("warning: what was to be published is, but: {error}");
+            }
+        }
+        if let Some(children) = self.children.take()
+            && let Err(error) = children.end().context("a process that was started")
+        {
+            say!("warning: {error:#}");
+        }
+    }
+}
+
+/// Not the end: something failed here.
+impl Drop for Together {
+    fn drop(&mut self) {
+        self.link.abandon("process 0 could not go on");
+    }
+}

@@ -1,0 +1,207 @@
+//! Several processes that settle the blocks of one whole: who has which, and how they come to the same sums.
+//!
+//! Process i of N has the blocks p with p mod N = i. All take the same steps in the same order, so that each is told what
+//! it waits for; what they tell each other are whole numbers, and what they decide by them is the same for all.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::codec::varint;
+use crate::{Error, Result};
+
+/// Carries messages between processes that settle together.
+pub trait Exchange: Send {
+    /// Gives each process its message, in the order of their numbers, and returns what each has for this one, once all are
+    /// there. The message of a process to itself comes back.
+    ///
+    /// # Errors
+    /// A process cannot be reached; which one.
+    fn exchange(&mut self, messages: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>>;
+}
+
+/// The processes that settle together, and which of them this is.
+#[derive(Clone)]
+pub struct Peers {
+    process: usize,
+    processes: usize,
+    exchange: Option<Arc<Mutex<dyn Exchange>>>,
+}
+
+/// Only this one.
+impl Default for Peers {
+    fn default() -> Peers {
+        Peers {
+            process: 0,
+            processes: 1,
+            exchange: None,
+        }
+    }
+}
+
+impl fmt::Debug for Peers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {} of {}", self.process, self.processes)
+    }
+}
+
+impl Peers {
+    /// Number `process` of so many, which `exchange` connects.
+    ///
+    /// # Errors
+    /// [`Error::Usage`]: there is no process of that number.
+    pub fn new(
+        process: usize,
+        processes: usize,
+        exchange: impl Exchange + 'static,
+    ) -> Result<Peers> {
+        if process >= processes {
+            return Err(Error::Usage(format!(
+                "there is no process {process} of {processes}: they count from 0"
+            )));
+        }
+        Ok(Peers {
+            process,
+            processes,
+            exchange: Some(Arc::new(Mutex::new(exchange))),
+        })
+    }
+
+    /// The number of this process.
+    pub fn process(&self) -> usize {
+        self.process
+    }
+
+    /// How many there are.
+    pub fn processes(&self) -> usize {
+        self.processes
+    }
+
+    /// Which process has a block.
+    pub(crate) fn process_of(&self, block: usize) -> usize {
+        block % self.processes
+    }
+
+    /// Returns whether this process has a block.
+    pub(crate) fn has(&self, block: usize) -> bool {
+        self.process_of(block) == self.process
+    }
+
+    /// The number among all blocks of one of this process.
+    pub(crate) fn number(&self, at: usize) -> usize {
+        at * self.processes + self.process
+    }
+
+    /// Where a block is among those of its process.
+    pub(crate) fn place(&self, block: usize) -> usize {
+        block / self.processes
+    }
+
+    /// See [`Exchange::exchange`].
+    pub(crate) fn exchange(&self, messages: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+        match &self.exchange {
+            None => Ok(messages),
+            Some(exchange) => {
+                let mut exchange = exchange.lock().unwrap_or_else(PoisonError::into_inner);
+                exchange.exchange(messages)
+            }
+        }
+    }
+
+    /// Makes of each number its sum over all processes.
+    pub(crate) fn sum(&self, values: &mut [i128]) -> Result<()> {
+        if self.exchange.is_none() {
+            return Ok(());
+        }
+        let mut message = Vec::with_capacity(values.len() * 2);
+        for &value in values.iter() {
+            varint::put(&mut message, zigzag(value));
+        }
+        values.fill(0);
+        let told = self.exchange(vec![message; self.processes])?;
+        for (process, message) in told.iter().enumerate() {
+            let mut message = message.as_slice();
+            for value in &mut *values {
+                let told = varint::take(&mut message).map(unzigzag);
+                let sum = told.and_then(|told| value.checked_add(told));
+                *value = sum.ok_or_else(|| nonsense(process))?;
+            }
+            if !message.is_empty() {
+                return Err(nonsense(process));
+            }
+        }
+        Ok(())
+    }
+
+    /// What process 0 says to all. What the others would say is not heard.
+    ///
+    /// # Errors
+    /// See [`Exchange::exchange`].
+    pub fn hear(&self, said: Vec<u8>) -> Result<Vec<u8>> {
+        let mut messages = vec![Vec::new(); self.processes];
+        if self.process == 0 {
+            messages.fill(said);
+        }
+        let mut heard = self.exchange(messages)?;
+        Ok(heard.swap_remove(0))
+    }
+
+    /// Returns whether it is so in one process at least.
+    pub(crate) fn any(&self, is_so: bool) -> Result<bool> {
+        let mut count = [i128::from(is_so)];
+        self.sum(&mut count)?;
+        Ok(count != [0])
+    }
+}
+
+/// What a process sent is not what comes now.
+pub(super) fn nonsense(process: usize) -> Error {
+    Error::internal(format!(
+        "process {process} sent something else than what comes next in settling"
+    ))
+}
+
+fn zigzag(value: i128) -> u128 {
+    (value << 1 ^ value >> 127) as u128
+}
+
+fn unzigzag(value: u128) -> i128 {
+    (value >> 1) as i128 ^ -((value & 1) as i128)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back_from_zigzag() {
+        for value in [0, 1, -1, 77, i128::MAX, i128::MIN] {
+            assert_eq!(unzigzag(zigzag(value)), value);
+        }
+        assert_eq!([0, -1, 1, -2].map(zigzag), [0, 1, 2, 3]);
+    }
+
+    /// What is told by others is replaced.
+    struct Told(Vec<Vec<u8>>);
+
+    impl Exchange for Told {
+        fn exchange(&mut self, messages: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+            let told = std::mem::take(&mut self.0).into_iter();
+            Ok(messages.into_iter().take(1).chain(told).collect())
+        }
+    }
+
+    #[test]
+    fn sums_are_of_all_or_none() {
+        let sum_with = |told: &[u8]| {
+            let peers = Peers::new(0, 2, Told(vec![told.to_vec()])).unwrap();
+            let mut values = [5, -7];
+            peers.sum(&mut values).map(|()| values)
+        };
+        assert_eq!(sum_with(&[2, 3]).unwrap(), [6, -9]);
+        for nonsense in [&[2][..], &[2, 3, 4], &[2, 0x80], &[]] {
+            let error = sum_with(nonsense).unwrap_err();
+            assert!(error.to_string().contains("process 1 sent"), "{error}");
+        }
+        assert!(Peers::new(2, 2, Told(Vec::new())).is_err());
+    }
+}

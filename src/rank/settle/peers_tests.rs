@@ -1,0 +1,128 @@
+//! Settling by several processes against one, on random graphs and random splits; the processes are threads here.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use super::blocks_tests::{Split, a_graph, owners};
+use super::tests::{DAMPINGS, numbers};
+use super::*;
+
+/// A process's ends of the channels between all.
+struct Ends {
+    to: Vec<Sender<Vec<u8>>>,
+    from: Vec<Receiver<Vec<u8>>>,
+}
+
+impl Exchange for Ends {
+    fn exchange(&mut self, messages: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+        let lost = || Error::internal("a process is lost");
+        for (to, message) in self.to.iter().zip(messages) {
+            to.send(message).map_err(|_| lost())?;
+        }
+        let from = self.from.iter();
+        from.map(|from| from.recv().map_err(|_| lost())).collect()
+    }
+}
+
+fn processes(count: usize) -> Vec<Peers> {
+    let mut all: Vec<Ends> = (0..count)
+        .map(|_| Ends {
+            to: Vec::new(),
+            from: Vec::new(),
+        })
+        .collect();
+    for from in 0..count {
+        for to in 0..count {
+            let (sender, receiver) = channel();
+            all[from].to.push(sender);
+            all[to].from.push(receiver);
+        }
+    }
+    let all = all.into_iter().enumerate();
+    all.map(|(process, ends)| Peers::new(process, count, ends).unwrap())
+        .collect()
+}
+
+/// What each of `count` processes says that it settled; `over`: the number of the process that wants to stop after as many
+/// sweeps.
+fn settled_by(
+    split: &Split,
+    options: &Options,
+    count: usize,
+    over: Option<(usize, u64)>,
+) -> Vec<(Settled, Gathered)> {
+    std::thread::scope(|scope| {
+        let each = processes(count).into_iter().map(|peers| {
+            scope.spawn(move || {
+                let mut parts = split.parts();
+                let mut number = 0..;
+                parts.retain(|_| peers.has(number.next().unwrap()));
+                let sweeps = over.filter(|(process, _)| *process == peers.process());
+                let mut watch = Sweeps {
+                    left: sweeps.map(|(_, sweeps)| sweeps),
+                };
+                let workers = Workers { threads: 1, peers };
+                let settled = settle_parts(&parts, options, &workers, &mut watch);
+                let settled = settled.unwrap().unwrap();
+                let gathered = settled.gather().unwrap();
+                (settled, gathered)
+            })
+        });
+        let each: Vec<_> = each.collect();
+        each.into_iter().map(|it| it.join().unwrap()).collect()
+    })
+}
+
+/// Ends after so many sweeps.
+struct Sweeps {
+    left: Option<u64>,
+}
+
+impl Watch for Sweeps {
+    fn swept(&mut self, _: &Progress) {
+        self.left = self.left.map(|left| left.saturating_sub(1));
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.left == Some(0)
+    }
+}
+
+/// Of process 0.
+fn bits(split: &Split, (settled, gathered): &(Settled, Gathered)) -> Vec<(u64, u64)> {
+    let mut known = vec![0; split.blocks()];
+    let pages = split.owned().map(|(block, at)| {
+        let place = known[block];
+        known[block] += 1;
+        let is_here = settled.ledger.peers().has(block);
+        let (y, x) = settled.estimate_in(gathered, block, if is_here { at } else { place });
+        (y.to_bits(), x.to_bits())
+    });
+    pages.collect()
+}
+
+#[test]
+fn processes_make_no_difference() {
+    for seed in 0..150 {
+        let mut pick = numbers(seed);
+        let blocks = 1 + pick(9) as u32;
+        let owners = owners(&mut pick, blocks);
+        let kept = a_graph(&mut pick, &owners);
+        let split = Split::of(&kept, &owners, blocks);
+        let damping = DAMPINGS[pick(5) as usize];
+        let until = 10f64.powi(-(pick(11) as i32));
+        let options = Options::until((damping * 2f64.powi(32)) as u64, until);
+        let over = (seed % 3 == 0).then(|| 1 + pick(3));
+        let one = settled_by(&split, &options, 1, over.map(|sweeps| (0, sweeps)));
+        for count in 2..=4.min(blocks as usize) {
+            let stops = over.map(|sweeps| (pick(count as u64) as usize, sweeps));
+            let several = settled_by(&split, &options, count, stops);
+            let what = format!("seed {seed}, {blocks} blocks, {count} processes");
+            for (settled, _) in &several {
+                assert_eq!(settled.progress, one[0].0.progress, "{what}");
+                assert_eq!(settled.certificate, one[0].0.certificate, "{what}");
+                assert_eq!(settled.reached, one[0].0.reached, "{what}");
+            }
+            assert_eq!(bits(&split, &several[0]), bits(&split, &one[0]), "{what}");
+        }
+    }
+}

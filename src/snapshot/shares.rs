@@ -1,0 +1,185 @@
+//! A store with partitions settled by several processes, each its share of them.
+//!
+//! Process 0 has the store's lock and its whole ([`super::Settle`]); it says how near to come, and publishes what all have
+//! settled. Each of the others has the partitions of its share ([`Share`]), and writes nothing.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::base::parts;
+use super::settling::{Watcher, Watching};
+use crate::disk::Disk;
+use crate::engine::{Certificate, Effort, Scores};
+use crate::memory::UNPACKED_ROWS;
+use crate::rank::Options;
+use crate::rank::settle::{Gathered, Settled, Watch, Workers, settle_parts};
+use crate::rows::Rows;
+use crate::store::{RowBlock, SomeParts, View, ViewBlocks, open_some_parts};
+use crate::{Error, Result};
+
+/// Settles blocks of a state whose whole this process has, with those who have others.
+pub(super) fn settle(
+    mut whole: ViewBlocks,
+    options: &Options,
+    workers: &Workers,
+    watch: &mut dyn Watch,
+) -> Result<Option<PartScores>> {
+    let peers = &workers.peers;
+    let told = [options.until.to_bits(), options.spare].map(u64::to_le_bytes);
+    peers.hear(told.concat())?;
+    let mut number = 0..;
+    whole
+        .blocks
+        .retain(|_| number.next().is_some_and(|number| peers.has(number)));
+    let settled = settle_blocks(&whole.blocks, options, workers, watch)?;
+    let places = whole.places.unwrap_or_default();
+    Ok(settled.map(|(settled, gathered)| PartScores {
+        places: if peers.processes() == 1 {
+            places
+        } else {
+            by_owner(&places, workers)
+        },
+        settled,
+        gathered,
+    }))
+}
+
+/// The places with the numbers that pages of other processes have among those that their partition owns: in the order of
+/// all pages, they ascend.
+fn by_owner(places: &[(u32, u32)], workers: &Workers) -> Arc<[(u32, u32)]> {
+    let mut known = Vec::new();
+    let place = |&(part, at): &(u32, u32)| {
+        if workers.peers.has(part as usize) {
+            return (part, at);
+        }
+        if known.len() <= part as usize {
+            known.resize(part as usize + 1, 0);
+        }
+        let next = &mut known[part as usize];
+        *next += 1;
+        (part, *next - 1)
+    };
+    places.iter().map(place).collect()
+}
+
+fn settle_blocks(
+    blocks: &[RowBlock],
+    options: &Options,
+    workers: &Workers,
+    watch: &mut dyn Watch,
+) -> Result<Option<(Settled, Gathered)>> {
+    let settled = settle_parts(&parts(blocks), options, workers, watch)?;
+    let gathered = settled.map(|settled| Ok((settled.gather()?, settled)));
+    let both = gathered.transpose()?;
+    Ok(both.map(|(gathered, settled)| (settled, gathered)))
+}
+
+/// The partitions of a process that is not the first.
+pub struct Share {
+    parts: SomeParts,
+}
+
+impl Share {
+    /// Opens the partitions that process number `process` of so many settles.
+    ///
+    /// # Errors
+    /// [`Error::Usage`]: the store has no partitions, or fewer than processes; those of reading it.
+    pub fn open(disk: &dyn Disk, dir: &Path, process: usize, processes: usize) -> Result<Share> {
+        let parts = open_some_parts(disk, dir, &|part| part % processes.max(1) == process)?;
+        check_processes(parts.count, processes)?;
+        Ok(Share { parts })
+    }
+
+    /// See [`crate::store::View::digest`].
+    pub fn digest(&self) -> u128 {
+        self.parts.digest
+    }
+
+    /// How many partitions the store has in all.
+    pub fn partitions(&self) -> usize {
+        self.parts.count
+    }
+
+    /// Pages that it has to go over.
+    pub fn pages(&self) -> u64 {
+        let blocks = self.parts.blocks.iter();
+        blocks.map(|block| block.rows.pages()).sum()
+    }
+
+    /// Settles as process 0 says ([`super::Settle::peers`]), unless it has nothing to do.
+    ///
+    /// # Errors
+    /// Those of reading rows, and of [`crate::rank::settle::Exchange`].
+    pub fn settle(&self, workers: &Workers, watcher: &Watcher) -> Result<()> {
+        let told = workers.peers.hear(Vec::new())?;
+        let [until, spare] = match told.as_chunks::<8>() {
+            ([], []) => return Ok(()),
+            ([until, spare], []) => [until, spare].map(|bytes| u64::from_le_bytes(*bytes)),
+            _ => return Err(Error::internal("process 0 said something unknown")),
+        };
+        let options = Options {
+            spare,
+            ..Options::until(
+                self.parts.settings.config.damping_units(),
+                f64::from_bits(until),
+            )
+        };
+        let mut watching = Watching::new(watcher, None);
+        let blocks = &self.parts.blocks;
+        for block in blocks {
+            block.rows.stay_in(UNPACKED_ROWS / blocks.len() as u64);
+        }
+        settle_blocks(blocks, &options, workers, &mut watching).map(drop)
+    }
+}
+
+/// Checks that each of so many processes has a partition.
+///
+/// # Errors
+/// [`Error::Usage`].
+pub fn check_processes(partitions: usize, processes: usize) -> Result<()> {
+    if partitions == 0 {
+        let what = "the store has no `partitions` that processes could share";
+        return Err(Error::Usage(what.into()));
+    }
+    if processes == 0 || processes > partitions {
+        return Err(Error::Usage(format!(
+            "{processes} processes cannot share {partitions} `partitions`: there can be as many as partitions at most"
+        )));
+    }
+    Ok(())
+}
+
+/// Pages of a state that a process of several goes over, and pages that the others do.
+pub fn settled_pages(view: &View, process: usize, processes: usize) -> (u64, u64) {
+    let pages = view.settled_pages_of(&|part| part % processes.max(1) == process);
+    (pages, view.settled_pages() - pages)
+}
+
+/// What was settled in blocks, in the order of all pages.
+pub(super) struct PartScores {
+    settled: Settled,
+    gathered: Gathered,
+    /// See [`by_owner`].
+    places: Arc<[(u32, u32)]>,
+}
+
+impl Scores for PartScores {
+    fn certificate(&self) -> Option<Certificate> {
+        Scores::certificate(&self.settled)
+    }
+
+    fn effort(&self) -> Effort {
+        self.settled.effort()
+    }
+
+    fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>) {
+        let places = &self.places[first as usize..][..len];
+        let pages = places.iter();
+        out.clear();
+        out.extend(pages.map(|&(block, at)| {
+            self.settled
+                .estimate_in(&self.gathered, block as usize, at as usize)
+        }));
+    }
+}

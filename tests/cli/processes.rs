@@ -1,0 +1,367 @@
+//! `settle --processes` and `--hosts`: the same bytes as by one process, and what is said when others are lost, or are not
+//! who they should be. All on the loopback.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::support::{Done, Lab, Running, await_that, crawl};
+
+const UNTIL: &str = "settle --until 1e-9";
+
+/// A store of so many partitions, ranked roughly.
+fn store(lab: &Lab, partitions: u32, records: u64) -> String {
+    let name = format!("s{partitions}");
+    lab.file("crawl", crawl(1, records).concat());
+    lab.run(&format!(
+        "ingest --store {name} --partitions {partitions} --settle 0.1 crawl"
+    ))
+    .exits(0);
+    name
+}
+
+/// Another name for the same store, in its own folder.
+fn copied(lab: &Lab, store: &str, name: &str) -> String {
+    let mut copy = std::process::Command::new("cp");
+    copy.arg("-r").args([lab.path(store), lab.path(name)]);
+    assert!(copy.status().unwrap().success());
+    name.to_owned()
+}
+
+/// One that nobody listens on. Not of the range of which the system takes ports for who connects.
+fn free_address() -> String {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    loop {
+        let next = std::process::id() as usize * 97 + NEXT.fetch_add(1, Ordering::Relaxed);
+        let address = format!("127.0.0.1:{}", 10_000 + next % 20_000);
+        if TcpListener::bind(&address).is_ok() {
+            return address;
+        }
+    }
+}
+
+/// A file with a secret, and one with addresses of the loopback that are free.
+fn hosts(lab: &Lab, count: usize) -> Vec<String> {
+    let addresses: Vec<String> = (0..count).map(|_| free_address()).collect();
+    lab.file("hosts", addresses.join("\n"));
+    secret(lab, "secret", "sixteen bytes or more");
+    addresses
+}
+
+fn secret(lab: &Lab, name: &str, text: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    let path = lab.file(name, text);
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+fn process(lab: &Lab, store: &str, number: usize, options: &str) -> Running {
+    lab.start(&format!(
+        "{UNTIL} --store {store} --hosts hosts --secret secret --process {number} {options}"
+    ))
+}
+
+#[test]
+fn the_same_bytes_by_any_number_of_processes() {
+    let lab = Lab::new();
+    for partitions in [4, 64] {
+        let store = store(&lab, partitions, 400);
+        let of = |name: &str, options: &str| {
+            let copy = copied(&lab, &store, &format!("{store}-{name}"));
+            let done = lab
+                .run(&format!("{UNTIL} --store {copy} {options}"))
+                .exits(0);
+            lab.run(&format!("verify --store {copy}")).exits(0);
+            (lab.snapshot(&copy), done.err)
+        };
+        let (alone, _) = of("alone", "--processes 1");
+        assert_ne!(alone, lab.snapshot(&store));
+        for count in 2..=3 {
+            let (bytes, said) = of(&format!("{count}"), &format!("--processes {count}"));
+            assert!(bytes == alone, "{partitions} partitions, {count} processes");
+            assert!(!said.contains("warning"), "{said}");
+        }
+    }
+    assert!(!lab.names().iter().any(|name| name.starts_with("cashrank-")));
+}
+
+/// Each process has a copy of the store; strangers knock while the first waits.
+#[test]
+fn machines_and_strangers() {
+    let lab = Lab::new();
+    let store = store(&lab, 4, 400);
+    let alone = copied(&lab, &store, "alone");
+    lab.run(&format!("{UNTIL} --store {alone} --processes 1"))
+        .exits(0);
+    let addresses = hosts(&lab, 3);
+    let copies: Vec<String> = (0..3)
+        .map(|at| copied(&lab, &store, &format!("copy{at}")))
+        .collect();
+    // What the others do not need.
+    for (process, copy) in (1..).zip(&copies[1..]) {
+        std::fs::remove_dir_all(lab.path(copy).join("snapshots")).unwrap();
+        for part in (0..4).filter(|&part| part != process) {
+            std::fs::remove_dir_all(lab.path(copy).join(format!("parts/00{part}"))).unwrap();
+        }
+    }
+    let mut first = process(&lab, &copies[0], 0, "");
+    await_that("process 0 waits", || {
+        TcpStream::connect(&addresses[0]).is_ok()
+    });
+    let mut noise = TcpStream::connect(&addresses[0]).unwrap();
+    noise.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
+    // The right number with a wrong secret.
+    secret(&lab, "wrong", "another secret altogether");
+    lab.run(&format!(
+        "settle --store {} --hosts hosts --process 1 --secret wrong --wait 1s",
+        copies[1]
+    ))
+    .exits(7)
+    .says(&["process 0", &addresses[0], "same secret?"]);
+    // The right secret, and another checkpoint.
+    lab.run("ingest --store other --partitions 4 --settle 0.1 crawl")
+        .exits(0);
+    lab.run("settle --store other --hosts hosts --process 1 --secret secret")
+        .exits(2)
+        .says(&["process 0", "another checkpoint"]);
+    lab.run("ingest --store five --partitions 5 --settle 0.1 crawl")
+        .exits(0);
+    lab.run("settle --store five --hosts hosts --process 1 --secret secret")
+        .exits(2)
+        .says(&["4 partitions", "of 5"]);
+    let mut second = process(&lab, &copies[1], 1, "");
+    let mut third = process(&lab, &copies[2], 2, "");
+    for done in [second.join(), third.join()] {
+        done.exits(0);
+    }
+    first.join().exits(0).says(&[
+        "something else than processes of cashrank do",
+        "it does not know the secret",
+        "another checkpoint",
+        "5 partitions",
+        "accuracy",
+    ]);
+    assert!(lab.snapshot(&copies[0]) == lab.snapshot(&alone));
+    // The others write nothing.
+    assert!(!lab.path(&copies[1]).join("snapshots").exists());
+    // Again: nothing to do, which all are told.
+    let mut second = process(&lab, &copies[1], 1, "");
+    let mut third = process(&lab, &copies[2], 2, "");
+    let store = &copies[0];
+    lab.run(&format!(
+        "settle --until 1e-6 --store {store} --hosts hosts --secret secret --process 0"
+    ))
+    .exits(0)
+    .says(&["nothing to do"]);
+    for done in [second.join(), third.join()] {
+        done.exits(0);
+    }
+}
+
+/// A way between two processes that takes its time, and may go deaf.
+struct Between {
+    address: String,
+    is_deaf: Arc<AtomicBool>,
+    /// Bytes that went through.
+    passed: Arc<AtomicUsize>,
+}
+
+impl Between {
+    fn to(target: String) -> Between {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let between = Between {
+            address: listener.local_addr().unwrap().to_string(),
+            is_deaf: Arc::default(),
+            passed: Arc::default(),
+        };
+        let (deaf, passed) = (between.is_deaf.clone(), between.passed.clone());
+        thread::spawn(move || {
+            while let Ok((from, _)) = listener.accept() {
+                let Ok(to) = TcpStream::connect(&target) else {
+                    continue;
+                };
+                let ways = [
+                    (from.try_clone().unwrap(), to.try_clone().unwrap()),
+                    (to, from),
+                ];
+                for (from, to) in ways {
+                    let (deaf, passed) = (deaf.clone(), passed.clone());
+                    thread::spawn(move || pass(from, to, &deaf, &passed));
+                }
+            }
+        });
+        between
+    }
+
+    /// Waits until they are in the midst of it: each sweep takes several times as long as a way.
+    fn await_midst(&self) {
+        await_that("they settle", || {
+            self.passed.load(Ordering::Relaxed) > 20_000
+        });
+    }
+}
+
+fn pass(mut from: TcpStream, mut to: TcpStream, deaf: &AtomicBool, passed: &AtomicUsize) {
+    let mut bytes = [0; 1 << 16];
+    while let Ok(read @ 1..) = from.read(&mut bytes) {
+        thread::sleep(Duration::from_millis(20));
+        if deaf.load(Ordering::Relaxed) {
+            continue;
+        }
+        if to.write_all(&bytes[..read]).is_err() {
+            break;
+        }
+        passed.fetch_add(read, Ordering::Relaxed);
+    }
+    let _ = to.shutdown(std::net::Shutdown::Write);
+}
+
+/// Two processes that settle, the second over a slow way; the latter's address, and the first's.
+fn slow_pair(lab: &Lab, store: &str) -> (Running, Running, Between, String) {
+    let addresses = hosts(lab, 2);
+    let between = Between::to(addresses[0].clone());
+    lab.file("far", format!("{}\n{}", between.address, addresses[1]));
+    let first = process(lab, store, 0, "--silence 2s");
+    let second = lab.start(&format!(
+        "settle --store {store} --hosts far --secret secret --process 1 --silence 2s"
+    ));
+    between.await_midst();
+    (first, second, between, addresses[1].clone())
+}
+
+/// One is killed, or nothing comes from it: the other ends soon, and says which; nothing is published, and what then is, is
+/// right.
+#[test]
+fn a_lost_process_is_named() {
+    let lab = Lab::new();
+    let store = store(&lab, 4, 400);
+    let alone = copied(&lab, &store, "alone");
+    lab.run(&format!("{UNTIL} --store {alone} --processes 1"))
+        .exits(0);
+    let before = lab.snapshot(&store);
+    let lost = |done: Done, who: &str, why: &str| {
+        assert!(!done.err.contains("panicked"), "{}", done.err);
+        done.exits(7).says(&[who, "is lost", why]);
+    };
+
+    let (mut first, second, _, address) = slow_pair(&lab, &store);
+    assert!(second.kill());
+    lost(first.join(), &format!("process 1 ({address})"), "it ended");
+
+    let (first, mut second, between, _) = slow_pair(&lab, &store);
+    assert!(first.kill());
+    lost(
+        second.join(),
+        &format!("process 0 ({})", between.address),
+        "it ended",
+    );
+
+    // Stopped, it holds its sockets open.
+    let (mut first, second, _, address) = slow_pair(&lab, &store);
+    let since = Instant::now();
+    second.signal("STOP");
+    lost(
+        first.join(),
+        &format!("process 1 ({address})"),
+        "it was silent for 2s",
+    );
+    assert!(since.elapsed() < Duration::from_secs(30));
+    drop(second);
+
+    let (mut first, mut second, between, _) = slow_pair(&lab, &store);
+    between.is_deaf.store(true, Ordering::Relaxed);
+    lost(first.join(), "process 1", "");
+    lost(second.join(), "process 0", "");
+
+    assert!(lab.snapshot(&store) == before);
+    lab.run(&format!("{UNTIL} --store {store} --processes 2"))
+        .exits(0);
+    assert!(lab.snapshot(&store) == lab.snapshot(&alone));
+}
+
+/// A way of 20 ms makes it slower, and not different; neither does an interrupt make anything wrong.
+#[test]
+fn slow_ways_and_interrupts() {
+    let lab = Lab::new();
+    let store = store(&lab, 4, 60);
+    let alone = copied(&lab, &store, "alone");
+    lab.run(&format!("{UNTIL} --store {alone} --processes 1"))
+        .exits(0);
+    let before = lab.snapshot(&store);
+    let (mut first, mut second, ..) = slow_pair(&lab, &store);
+    first.signal("INT");
+    first.join().exits(130).says(&["nothing was published"]);
+    second.join().exits(0);
+    assert!(lab.snapshot(&store) == before);
+    let (mut first, mut second, ..) = slow_pair(&lab, &store);
+    first.join().exits(0);
+    second.join().exits(0);
+    assert!(lab.snapshot(&store) == lab.snapshot(&alone));
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let lab = Lab::new();
+    let store = store(&lab, 4, 20);
+    lab.run("ingest --store one --settle 0.1 crawl").exits(0);
+    hosts(&lab, 2);
+    lab.run(&format!("{UNTIL} --store {store} --processes 5"))
+        .exits(2)
+        .says(&["5 processes", "4 --partitions"]);
+    for count in 1..=2 {
+        lab.run(&format!("{UNTIL} --store one --processes {count}"))
+            .exits(2)
+            .says(&["no --partitions"]);
+    }
+    lab.run(&format!("{UNTIL} --store {store} --processes 0"))
+        .exits(2);
+    let with = |process: &str| format!("{UNTIL} --store {store} --hosts hosts {process}");
+    lab.run(&with("--process 1")).exits(2).says(&["--secret"]);
+    lab.run(&with("--process 2 --secret secret"))
+        .exits(2)
+        .says(&["count from 0"]);
+    lab.run(&with("--process 1 --secret none")).exits(7);
+    lab.run(&with("--process 1 --secret secret --wait 1s"))
+        .exits(7)
+        .says(&[
+            "after 1s not all processes are there: process 0",
+            "cannot connect",
+        ]);
+    lab.run(&with("--process 0 --secret secret --wait 1s"))
+        .exits(7)
+        .says(&["process 1", "did not come"]);
+    lab.file("secret", "sixteen bytes or more");
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    std::fs::set_permissions(lab.path("secret"), open).unwrap();
+    lab.run(&with("--process 0 --secret secret"))
+        .exits(2)
+        .says(&["everybody may read"]);
+    lab.file("hosts", "nonsense");
+    lab.run(&with("--process 0 --secret secret"))
+        .exits(2)
+        .says(&["hosts: line 1"]);
+}
+
+/// What one process finds damaged in its copy, it says; and the first, that it did not come.
+#[test]
+fn damage_at_another_process_is_said() {
+    let lab = Lab::new();
+    let store = store(&lab, 4, 400);
+    let copy = copied(&lab, &store, "copy");
+    for entry in std::fs::read_dir(lab.path("copy/parts/001/rows")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none() {
+            let mut bytes = std::fs::read(&path).unwrap();
+            let len = bytes.len();
+            bytes[len / 2] ^= 1;
+            std::fs::write(path, bytes).unwrap();
+        }
+    }
+    hosts(&lab, 2);
+    let mut second = process(&lab, &copy, 1, "");
+    let mut first = process(&lab, &store, 0, "--wait 3s");
+    second.join().exits(5).says(&["copy/parts/001/rows"]);
+    first.join().exits(7).says(&["process 1", "did not come"]);
+}
