@@ -359,6 +359,25 @@ impl BlockLog {
         Ok(values.get((page - first) as usize))
     }
 
+    /// The hash of the checksums of all blocks up to the one that ends with `page`, as their heads have them; `None`: none ends
+    /// there. No payload is read.
+    pub fn sum_until(&self, page: u64) -> Result<Option<u64>> {
+        let mut sums = Xxh3::new();
+        for at in 0..self.entries() {
+            let (_, offset) = self.entry(at)?;
+            let mut head = [0; HEADER];
+            let read = self.data.read_at(&mut head, offset);
+            read.map_err(Error::reading(&self.path))?;
+            let head = Head::of(&head);
+            sums.update(&head.sum.to_le_bytes());
+            let last = head.first.saturating_add(head.pages.into()).checked_sub(1);
+            if last.is_none_or(|last| last >= page) {
+                return Ok((last == Some(page)).then(|| sums.digest()));
+            }
+        }
+        Ok(None)
+    }
+
     /// The last block, which must end where the log does. `None`: the log is empty.
     pub fn last(&self) -> Result<Option<Block>> {
         let index = index_path(&self.path);

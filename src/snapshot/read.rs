@@ -144,7 +144,7 @@ impl Snapshot {
             .then(|| AllRowsOf::new(disk, store, kept, latest.parts.as_ref()))
             .transpose()?;
         Ok(Snapshot {
-            index: names.index(disk, store, identity.hash, columns.info.pages),
+            index: names.index(disk, store, identity.hash),
             columns,
             names,
             rows,
@@ -459,8 +459,9 @@ impl Snapshot {
         Ok(names)
     }
 
-    /// The pages with these names: from the store's index, and one sweep over the fingerprints that are behind it (10 bytes a
-    /// page). Without an index, or of more names than are worth it, over all of them.
+    /// The pages with these names: from the store's index, as far as that has them. The others are looked for in the
+    /// fingerprints (10 bytes a page), first in those that came after the index; so are names that are too many to look each
+    /// up.
     pub fn find(&self, names: &[&[u8]]) -> Result<Vec<Option<PageId>>> {
         let fingerprints = self.key.fingerprints();
         let mut wanted: HashMap<Fingerprint, Vec<usize>> = HashMap::new();
@@ -469,44 +470,60 @@ impl Snapshot {
             wanted.entry(print).or_default().push(at);
         }
         let mut found = vec![None; names.len()];
-        let mut note = |page: u64, places: &[usize]| {
-            places.iter().for_each(|&at| found[at] = Some(PageId(page)));
+        let mut note = |page: u64, places: Vec<usize>| {
+            (places.into_iter()).for_each(|at| found[at] = Some(PageId(page)));
         };
-        let mut from = 0;
-        let looked_up = (self.index.as_ref())
+        let mut behind = 0;
+        let index = (self.index.as_ref())
             .filter(|_| (wanted.len() as u64).saturating_mul(LOOKUP_PAGES) < self.len());
         // Without it, if it is damaged.
-        if let Some(index) = looked_up
+        if let Some(index) = index
             && let Ok(known) = self.look_up(index, wanted.keys().copied())
         {
-            from = index.pages.min(self.len());
+            behind = index.pages.min(self.len());
             for (print, page) in known {
-                note(page, &wanted.remove(&print).unwrap_or_default());
+                note(page, wanted.remove(&print).unwrap_or_default());
             }
         }
-        // Nearly all pages are none of these, as their lowest bits say.
-        let slots = (wanted.len() * FILTER).next_power_of_two().max(FILTER);
-        let slot = |print: Fingerprint| print as usize & (slots - 1);
-        let mut filter = vec![false; slots];
-        wanted.keys().for_each(|&print| filter[slot(print)] = true);
-        if wanted.is_empty() {
-            return Ok(found);
-        }
-        let fingerprints = self.names.fingerprints_from(from)?;
-        let left = self.pages_from(from, "fingerprints", fingerprints);
-        for (page, fingerprint) in (from..).zip(left) {
-            let fingerprint = fingerprint?;
-            if filter[slot(fingerprint)]
-                && let Some(places) = wanted.get(&fingerprint)
-            {
-                note(page, places);
-            }
+        for pages in [behind..self.len(), 0..behind] {
+            self.sweep_prints(pages, &mut wanted, &mut note)?;
         }
         Ok(found)
     }
 
-    /// Those of the fingerprints that the index has, of pages of the snapshot, with these. The index is held against the
-    /// fingerprints themselves: it may be newer than the snapshot, and then nothing else says that it is theirs.
+    /// Calls `found` with those of these pages whose fingerprints are wanted, and takes them from the others, until none is.
+    fn sweep_prints(
+        &self,
+        pages: Range<u64>,
+        wanted: &mut HashMap<Fingerprint, Vec<usize>>,
+        found: &mut dyn FnMut(u64, Vec<usize>),
+    ) -> Result<()> {
+        if wanted.is_empty() || pages.is_empty() {
+            return Ok(());
+        }
+        // Nearly all pages are none of these, as their lowest bits say.
+        let slots = (wanted.len() * FILTER).next_power_of_two();
+        let slot = |print: Fingerprint| print as usize & (slots - 1);
+        let mut filter = vec![false; slots];
+        wanted.keys().for_each(|&print| filter[slot(print)] = true);
+        let prints = self.names.fingerprints_from(pages.start)?;
+        let prints = self.pages_from(pages.start, "fingerprints", prints);
+        for (page, print) in pages.zip(prints) {
+            let print = print?;
+            if filter[slot(print)]
+                && let Some(places) = wanted.remove(&print)
+            {
+                found(page, places);
+                if wanted.is_empty() {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Those of the fingerprints that the index has, of pages of the snapshot, with these: the index is held against the
+    /// fingerprints themselves.
     fn look_up(
         &self,
         index: &IndexFile,

@@ -193,10 +193,10 @@ impl Names {
         }
     }
 
-    /// The index on disk, if the store has one that can be used, of whose pages the first `pages` are known.
-    pub fn index(&self, disk: &dyn Disk, dir: &Path, store: u64, pages: u64) -> Option<IndexFile> {
+    /// The index on disk, if the store has one that can be read.
+    pub fn index(&self, disk: &dyn Disk, dir: &Path, store: u64) -> Option<IndexFile> {
         match self {
-            Names::One(names) => IndexFile::open(disk, dir, store, pages, names).ok()?,
+            Names::One(_) => IndexFile::open(disk, dir, store).ok()?,
             // Each partition has one, of its own numbers.
             Names::Parts { .. } => None,
         }

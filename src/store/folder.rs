@@ -169,7 +169,7 @@ pub(super) fn remove_replay(disk: &dyn Disk, dir: &Path) -> Result<()> {
     remove_old(disk, &dir.join(REPLAY))
 }
 
-pub(super) fn remove_old(disk: &dyn Disk, path: &Path) -> Result<()> {
+fn remove_old(disk: &dyn Disk, path: &Path) -> Result<()> {
     match disk.remove(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         removed => removed.map_err(Error::io(path, "remove")),

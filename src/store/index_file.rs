@@ -9,16 +9,19 @@
 //! ```text
 //! version u64 | store u64 | pages u64 | sum u64 | slots u64 of each of 512 segments | XXH3-64 of these u64
 //! chunk*      of each segment after the other: up to 4096 slots, 10 bytes each (`engine::index`)
-//!             | XXH3-64 of them and of the chunk's offset u64
+//!             | XXH3-64 of them, of the chunk's offset u64 and of the XXH3-64 of the first four u64
 //! ```
-//! A lookup reads one chunk, or two. The sum is that of the payload of the block that ends with the last page's
-//! fingerprint: it binds the index to its log. Its bytes depend on the pages alone, not on how the index in memory grew.
+//! A lookup reads one chunk, or two. The sum is of the checksums of all blocks of fingerprints up to the one that ends with the
+//! last page's: it binds the index to its log, for a store and a copy of it may go on with other pages. Readers do not take its
+//! word: what it finds is held against the fingerprints, and what it does not find is looked for there. Its bytes depend on
+//! the pages alone, not on how the index in memory grew.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
 use super::Store;
-use super::folder::remove_old;
 use super::names::NameReader;
 use crate::codec::frame::{self, Fields, Head};
 use crate::disk::{Disk, DiskFile, recreate};
@@ -74,8 +77,19 @@ fn write(disk: &dyn Disk, dir: &Path, store: u64, index: &Index, sum: u64) -> Re
     disk.sync_dir(dir).map_err(Error::io(dir, "sync"))
 }
 
+/// The checksum of a chunk in the index whose head begins with these.
+pub(super) fn sum_of(chunk: &[u8], offset: u64, begins: &[u64; 4]) -> u64 {
+    let begins = xxh3_64(bytemuck::cast_slice(&begins.map(u64::to_le)));
+    let mut hash = Xxh3::new();
+    hash.update(chunk);
+    hash.update(&offset.to_le_bytes());
+    hash.update(&begins.to_le_bytes());
+    hash.digest()
+}
+
 fn write_file(disk: &dyn Disk, path: &Path, store: u64, index: &Index, sum: u64) -> Result<()> {
     let file = recreate(disk, path).map_err(Error::io(path, "create"))?;
+    let begins = [VERSION, store, index.pages(), sum];
     let mut offset = FIXED as u64;
     let mut slots = Vec::with_capacity(SEGMENTS);
     let mut bytes = Vec::new();
@@ -86,13 +100,13 @@ fn write_file(disk: &dyn Disk, path: &Path, store: u64, index: &Index, sum: u64)
             let at = offset + bytes.len() as u64;
             let chunk = chunk.as_flattened();
             bytes.extend_from_slice(chunk);
-            bytes.extend_from_slice(&frame::checksum(chunk, at).to_le_bytes());
+            bytes.extend_from_slice(&sum_of(chunk, at, &begins).to_le_bytes());
         }
         let put = file.write_at(&bytes, offset);
         offset += bytes.len() as u64;
         put.map_err(Error::io(path, "write"))
     })?;
-    let head = Head::default().u64s([VERSION, store, index.pages(), sum]);
+    let head = Head::default().u64s(begins);
     let put = file.write_at(&head.u64s(slots).sealed(), 0);
     put.and_then(|()| file.sync())
         .map_err(Error::io(path, "write"))
@@ -125,7 +139,9 @@ pub(crate) fn keep_index(engine: &mut Engine<Store>) -> Result<()> {
     if engine.index().pages() != pages || !is_due(pages, store.names.indexed) {
         return Ok(());
     }
-    let sum = store.names.logs.sum_of_prints()?;
+    let Some(sum) = store.names.logs.sum_of_prints()? else {
+        return Ok(());
+    };
     write(
         &*store.disk,
         &store.dir,
@@ -137,9 +153,9 @@ pub(crate) fn keep_index(engine: &mut Engine<Store>) -> Result<()> {
     Ok(())
 }
 
-/// Removes what a killed writer left of one.
-pub(super) fn remove_unfinished(disk: &dyn Disk, dir: &Path) -> Result<()> {
-    remove_old(disk, &dir.join(ASIDE))
+/// Removes what a killed writer left of one, if it can: nothing depends on it.
+pub(super) fn remove_unfinished(disk: &dyn Disk, dir: &Path) {
+    let _ = disk.remove(&dir.join(ASIDE));
 }
 
 /// An index on disk, open for reading: it stays readable when another takes its place.
@@ -148,26 +164,20 @@ pub(crate) struct IndexFile {
     file: Box<dyn DiskFile>,
     /// The pages that it covers: the first ones.
     pub pages: u64,
-    sum: u64,
+    /// What its head begins with.
+    begins: [u64; 4],
     /// By segment: its slots, and where its first chunk is.
     slots: [u64; SEGMENTS],
     offsets: [u64; SEGMENTS],
 }
 
 impl IndexFile {
-    /// Opens the index of the store with this identity, of whose fingerprints `names` has those of the first `known` pages.
-    /// `None`: there is none.
+    /// Opens the index of the store with this identity. `None`: there is none.
     ///
     /// # Errors
     ///
-    /// [`Error::Damaged`] if it is of another store, or of other fingerprints, or damaged; those of reading.
-    pub fn open(
-        disk: &dyn Disk,
-        dir: &Path,
-        store: u64,
-        known: u64,
-        names: &NameReader,
-    ) -> Result<Option<IndexFile>> {
+    /// [`Error::Damaged`] if it is of another store, or damaged; those of reading.
+    pub fn open(disk: &dyn Disk, dir: &Path, store: u64) -> Result<Option<IndexFile>> {
         let path = dir.join(INDEX);
         let file = match disk.read(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -180,7 +190,8 @@ impl IndexFile {
             return Err(damaged("the checksum of its head does not match"));
         }
         let mut fields = Fields(&head);
-        let [version, of, pages, sum] = fields.u64s();
+        let begins = fields.u64s();
+        let [version, of, pages, _] = begins;
         if version != VERSION {
             return Err(damaged("it is of another version"));
         }
@@ -201,16 +212,14 @@ impl IndexFile {
         if end != Some(size) {
             return Err(damaged("its length is wrong"));
         }
-        let found = IndexFile {
+        Ok(Some(IndexFile {
             file,
             pages,
-            sum,
+            begins,
             slots,
             offsets,
             path,
-        };
-        found.check(known, names)?;
-        Ok(Some(found))
+        }))
     }
 
     /// What is wrong with it.
@@ -218,31 +227,27 @@ impl IndexFile {
         Error::damaged(&self.path, what)
     }
 
-    /// Checks that it is of these fingerprints, unless they are older.
-    fn check(&self, known: u64, names: &NameReader) -> Result<()> {
-        let Some(last) = self.pages.checked_sub(1) else {
-            return Err(self.damaged("it has no pages"));
-        };
-        if self.pages <= known && names.sum_of_prints(last)? != Some(self.sum) {
-            return Err(self.damaged("it is of other fingerprints"));
-        }
-        Ok(())
-    }
-
-    /// It, if all its pages are among the `committed` ones.
+    /// Checks that it is of these fingerprints, of which the first `committed` count.
     ///
     /// # Errors
     ///
-    /// [`Error::Damaged`].
-    pub fn of_committed(self, committed: u64) -> Result<IndexFile> {
-        if self.pages <= committed {
-            return Ok(self);
+    /// [`Error::Damaged`]; those of reading.
+    pub fn check(&self, committed: u64, names: &NameReader) -> Result<()> {
+        let ([.., sum], pages) = (self.begins, self.pages);
+        if pages > committed {
+            return Err(self.damaged(format!("it has {pages} pages, and the store {committed}")));
         }
-        let pages = self.pages;
-        Err(self.damaged(format!("it has {pages} pages, and the store {committed}")))
+        let last = pages.checked_sub(1);
+        let found = last.map(|last| names.sum_of_prints(last)).transpose()?;
+        if found.flatten() == Some(sum) {
+            Ok(())
+        } else {
+            Err(self.damaged("it is of other fingerprints"))
+        }
     }
 
-    /// The page with this fingerprint, of those that it covers.
+    /// The page with this fingerprint, of those that it covers; it is to be held against the fingerprints, unless these were
+    /// [checked](IndexFile::check).
     ///
     /// # Errors
     ///
@@ -269,7 +274,7 @@ impl IndexFile {
             let read = self.file.read_at(&mut bytes, offset);
             read.map_err(Error::reading(&self.path))?;
             let (found, sum) = bytes.split_at(chunk.len() * SLOT);
-            if sum != frame::checksum(found, offset).to_le_bytes() {
+            if sum != sum_of(found, offset, &self.begins).to_le_bytes() {
                 return Err(
                     self.damaged(format!("the checksum of byte {offset} on does not match"))
                 );
@@ -370,8 +375,11 @@ mod tests {
         write(disk, Path::new(DIR), STORE, index, sum).unwrap();
     }
 
-    fn open(disk: &Memory, names: &NameReader, known: u64) -> Result<Option<IndexFile>> {
-        IndexFile::open(disk, Path::new(DIR), STORE, known, names)
+    /// As a writer opens it, whose commit has so many pages.
+    fn open(disk: &Memory, names: &NameReader, pages: u64) -> Result<Option<IndexFile>> {
+        let file = IndexFile::open(disk, Path::new(DIR), STORE)?;
+        file.map(|file| file.check(pages, names).map(|()| file))
+            .transpose()
     }
 
     fn grown(pages: u64) -> Index {
@@ -402,7 +410,8 @@ mod tests {
             let homes = slots as u128 - 64;
             let log = homes.ilog2();
             let chunk = &bytes[at..at + 10 * slots];
-            let summed = [chunk, &(at as u64).to_le_bytes()].concat();
+            let begins = sum(&bytes[..32]).to_le_bytes();
+            let summed = [chunk, &(at as u64).to_le_bytes(), &begins].concat();
             assert_eq!(number(at + 10 * slots), sum(&summed));
             at += 10 * slots + 8;
             for (place, slot) in chunk
@@ -445,8 +454,8 @@ mod tests {
         // It does not say how the index grew.
         keep(&disk, &reindex_of(&names, 40_000), &names);
         assert!(read_whole(&disk, &path).unwrap() == bytes);
-        // Fingerprints that are older do not tell whether it is theirs.
-        for known in [39_999, 40_000, 41_000] {
+        assert!(open(&disk, &names, 39_999).is_err());
+        for known in [40_000, 41_000] {
             let file = open(&disk, &names, known).unwrap().unwrap();
             assert_eq!(file.pages, 40_000);
             for page in (0..42_000).step_by(7) {
@@ -454,7 +463,6 @@ mod tests {
                 assert_eq!(found, (page < 40_000).then_some(PageId(page)));
             }
             file.verify(&names).unwrap();
-            assert_eq!(file.of_committed(known).is_ok(), known >= 40_000);
         }
         let file = open(&disk, &names, 41_000);
         let Indexed {
@@ -508,7 +516,7 @@ mod tests {
         }
         // Of another store, and of other fingerprints.
         disk.put(&path, &bytes);
-        assert!(IndexFile::open(&disk, Path::new(DIR), STORE + 1, 20_000, &names).is_err());
+        assert!(IndexFile::open(&disk, Path::new(DIR), STORE + 1).is_err());
         let sum = names.sum_of_prints(19_999).unwrap().unwrap();
         write(&disk, Path::new(DIR), STORE, &grown(20_000), sum + 1).unwrap();
         assert!(is_whole().is_err());

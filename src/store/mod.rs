@@ -329,7 +329,7 @@ impl Store {
         remove_replay(&*disk, dir)?;
         rows::remove_others(&*disk, dir, &manifest.rows)?;
         base::remove_others(&*disk, dir, &manifest.base)?;
-        index_file::remove_unfinished(&*disk, dir)?;
+        index_file::remove_unfinished(&*disk, dir);
         // The file is the last commit's until there is another.
         if manifest.corrected.take().is_none() && !identity.has_rows() {
             remove_corrected(&*disk, dir)?;
@@ -425,8 +425,9 @@ impl Store {
 
     /// The index on disk, unless it cannot be used.
     fn index_file(&self, pages: u64, names: &NameReader) -> Result<Option<IndexFile>> {
-        let file = IndexFile::open(&*self.disk, &self.dir, self.identity.hash, pages, names)?;
-        file.map(|file| file.of_committed(pages)).transpose()
+        let file = IndexFile::open(&*self.disk, &self.dir, self.identity.hash)?;
+        let checked = file.map(|file| file.check(pages, names).map(|()| file));
+        checked.transpose()
     }
 
     /// The key of its fingerprints.

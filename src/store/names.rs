@@ -6,8 +6,6 @@
 use std::ops::Range;
 use std::path::Path;
 
-use xxhash_rust::xxh3::xxh3_64;
-
 use super::all::PageBlocks;
 use crate::batch::HashKey;
 use crate::codec::prefix;
@@ -138,10 +136,12 @@ impl NameLogs {
         }
     }
 
-    /// The checksum of the last block of fingerprints that was closed; 0: there is none.
-    pub fn sum_of_prints(&self) -> Result<u64> {
-        let last = self.fingerprints.last()?;
-        Ok(last.map_or(0, |block| xxh3_64(&block.payload)))
+    /// What tells the fingerprints that there are from others; `None`: some are in no block yet.
+    pub fn sum_of_prints(&self) -> Result<Option<u64>> {
+        match self.pages.checked_sub(1) {
+            Some(last) => self.fingerprints.sum_until(last),
+            None => Ok(None),
+        }
     }
 
     /// Closes the open blocks and makes all durable; the lengths to commit.
@@ -248,11 +248,9 @@ impl NameReader {
         Ok(self.fingerprints.value_of(page, held, read)?.copied())
     }
 
-    /// The checksum of the block of fingerprints that ends with page `last`; `None`: there is none.
+    /// What tells the fingerprints up to that of page `last` from others; `None`: no block ends with it.
     pub fn sum_of_prints(&self, last: u64) -> Result<Option<u64>> {
-        let block = self.fingerprints.find(last)?;
-        let ends = block.pages().end == last + 1;
-        Ok(ends.then(|| xxh3_64(&block.payload)))
+        self.fingerprints.sum_until(last)
     }
 
     /// The fingerprints, likewise.

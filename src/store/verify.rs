@@ -7,7 +7,7 @@
 //! | `marks/` | all, and the law of each | |
 //! | `rows/` | which row of a page is the last | all, the counts, and where the directory says rows are |
 //! | `fingerprints` | all | the index rebuilt from them, none twice |
-//! | `index` | its head | all, against the fingerprints |
+//! | `index` | its head, and whether it is of the fingerprints | all, against these |
 //! | `urls` | the end, against the fingerprints | all, every name hashed and compared with its fingerprint |
 //! | `*.index` | the end | all, against the logs |
 //!
@@ -159,10 +159,13 @@ impl View {
     }
 
     fn inspect_index(&self, depth: Depth) -> Result<()> {
-        match (&self.index, depth) {
-            (Err(error), _) => Err(error.again()),
-            (Ok(Some(index)), Depth::Deep) => index.verify(&self.names),
-            _ => Ok(()),
+        let Some(index) = self.index.as_ref().map_err(Error::again)? else {
+            return Ok(());
+        };
+        index.check(self.totals().pages, &self.names)?;
+        match depth {
+            Depth::Quick => Ok(()),
+            Depth::Deep => index.verify(&self.names),
         }
     }
 

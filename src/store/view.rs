@@ -105,7 +105,7 @@ impl View {
                 file: ChunkFile::look(disk, dir)?,
             },
             marks: MarkFiles::open(disk, dir, identity.hash, &manifest.engine.marks)?,
-            index: IndexFile::open(disk, dir, identity.hash, pages, &names),
+            index: IndexFile::open(disk, dir, identity.hash),
             names,
             rows: RowsOf::new(disk, dir, manifest.rows.retention, pages),
             base: (manifest.base.base.as_ref())

@@ -7,11 +7,11 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::super::base::{self, BaseFile, BaseHead, FIXED as BASE_HEAD};
 use super::super::chunks::{ChunkFile, Slot};
 use super::super::identity::Identity;
-use super::super::index_file::IndexFile;
+use super::super::index_file::{IndexFile, sum_of};
 use super::super::marks::{self, MarkFiles};
 use super::super::names::{NameLengths, NameLogs, NameReader, kept};
 use super::super::reindex::indexed;
-use crate::codec::frame::{self, Head};
+use crate::codec::frame::Head;
 use crate::codec::sealed;
 use crate::disk::log::{Block, BlockLog, LogLengths};
 use crate::engine::{
@@ -406,30 +406,35 @@ pub(crate) fn index(data: &[u8]) {
     }
     let lengths = expect(logs.sync());
     let names = expect(NameReader::open(&disk, dir(), lengths));
-    let sum = expect(logs.sum_of_prints());
+    let sum = expect(logs.sum_of_prints()).unwrap_or_default();
+    let begins = [1, 7, 3, sum];
     let mut bytes = Bytes(data);
     let mut slots = [LEAST_SLOTS; SEGMENTS];
     for slots in &mut slots[..4] {
         *slots += u64::from(bytes.byte());
     }
     let mut content = bytes.0.iter().copied().chain(std::iter::repeat(0));
-    let head = Head::default().u64s([1, 7, 3, sum]).u64s(slots);
+    let head = Head::default().u64s(begins).u64s(slots);
     let mut file = head.sealed();
     for slots in slots {
         let at = file.len();
         file.extend(content.by_ref().take(10 * slots as usize));
-        let sum = frame::checksum(&file[at..], at as u64);
+        let sum = sum_of(&file[at..], at as u64, &begins);
         file.extend_from_slice(&sum.to_le_bytes());
     }
     for file in [data, &file] {
         disk.put(&dir().join("index"), file);
-        let found = IndexFile::open(&disk, dir(), 7, 3, &names);
+        let found = IndexFile::open(&disk, dir(), 7);
         if let Some(Some(found)) = judge(found.as_ref().map_err(Error::again)) {
             for print in prints.clone() {
                 let _damaged = judge(found.get(print));
             }
             let _damaged = judge(found.verify(&names));
         }
+        let found = found.and_then(|file| {
+            file.map(|file| file.check(3, &names).map(|()| file))
+                .transpose()
+        });
         let found = expect(indexed(3, &names, found));
         let Some(known) = found.known else {
             panic!("none occurs twice");
