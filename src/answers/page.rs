@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::model::{Page, PageId, utc};
 use crate::rules::Scope;
 use crate::sites::{Level, RollUpBy};
-use crate::snapshot::{ComputedInfo, LevelRanking, SnapshotPage};
+use crate::snapshot::{ComputedInfo, LevelRanking, Snapshot, SnapshotPage};
 use crate::{Result, url};
 
 /// The most important pages or sites.
@@ -171,18 +171,33 @@ fn percentile(rank: u64, of: u64) -> f64 {
 /// The ranking is damaged or cannot be read.
 pub fn ranks_of(ranking: &LevelRanking, urls: &[String]) -> Result<Vec<(Option<PageId>, Rank)>> {
     let found = pages_of(urls, |names| ranking.find(names))?;
-    let snapshot = ranking.snapshot();
-    let rank = |(url, number): (&String, Option<PageId>)| {
-        let rank = match number {
-            Some(page) if ranking.is_of_pages() => {
-                Rank::of(url, snapshot.page(page)?.as_ref(), snapshot.len())
-            }
-            Some(number) => Rank::of_row(url, ranking.at(&[number])?.first(), ranking.len()),
-            None => Rank::of(url, None, ranking.len()),
-        };
-        Ok((number, rank))
+    let ranks = if ranking.is_of_pages() {
+        page_ranks(ranking.snapshot(), urls, &found)?
+    } else {
+        let numbers: Vec<PageId> = found.iter().flatten().copied().collect();
+        let mut rows = ranking.at(&numbers)?.into_iter();
+        let rows = found.iter().map(|number| number.and_then(|_| rows.next()));
+        let ranks = urls.iter().zip(rows);
+        ranks
+            .map(|(url, row)| Rank::of_row(url, row.as_ref(), ranking.len()))
+            .collect()
     };
-    urls.iter().zip(found).map(rank).collect()
+    Ok(found.into_iter().zip(ranks).collect())
+}
+
+/// The ranks of pages that the snapshot has, by the URLs that they were found by.
+pub(super) fn page_ranks(
+    snapshot: &Snapshot,
+    urls: &[String],
+    found: &[Option<PageId>],
+) -> Result<Vec<Rank>> {
+    let numbers: Vec<PageId> = found.iter().flatten().copied().collect();
+    let mut pages = snapshot.pages_of(&numbers)?.into_iter();
+    let pages = found.iter().map(|page| page.and_then(|_| pages.next()));
+    let ranks = urls.iter().zip(pages);
+    Ok(ranks
+        .map(|(url, page)| Rank::of(url, page.as_ref(), snapshot.len()))
+        .collect())
 }
 
 /// A URL's canonical form, or an opaque name as it is.
@@ -194,23 +209,26 @@ pub fn canonical(url: &str) -> Vec<u8> {
     }
 }
 
-/// The pages of these names, found by `find`: a URL in any form, or an opaque name that looks like one.
+/// The pages of these names, found by `find`: a URL in any form, or an opaque name that looks like one, for which `find` is
+/// called once more.
 ///
 /// # Errors
 ///
 /// Those of `find`.
 pub fn pages_of<P: Copy, E>(
     urls: &[String],
-    find: impl FnOnce(&[&[u8]]) -> std::result::Result<Vec<Option<P>>, E>,
+    mut find: impl FnMut(&[&[u8]]) -> std::result::Result<Vec<Option<P>>, E>,
 ) -> std::result::Result<Vec<Option<P>>, E> {
     let canonical: Vec<Vec<u8>> = urls.iter().map(|url| canonical(url)).collect();
-    let names: Vec<&[u8]> = canonical
-        .iter()
-        .map(Vec::as_slice)
-        .chain(urls.iter().map(String::as_bytes))
-        .collect();
-    let found = find(&names)?;
-    let (as_urls, as_names) = found.split_at(urls.len());
-    let both = as_urls.iter().zip(as_names);
-    Ok(both.map(|(as_url, as_name)| as_url.or(*as_name)).collect())
+    let names: Vec<&[u8]> = canonical.iter().map(Vec::as_slice).collect();
+    let mut found = find(&names)?;
+    let is_left = |at: &usize| found[*at].is_none() && names[*at] != urls[*at].as_bytes();
+    let left: Vec<usize> = (0..urls.len()).filter(is_left).collect();
+    if !left.is_empty() {
+        let names: Vec<&[u8]> = left.iter().map(|&at| urls[at].as_bytes()).collect();
+        for (at, as_name) in left.into_iter().zip(find(&names)?) {
+            found[at] = as_name;
+        }
+    }
+    Ok(found)
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::page::pages_of;
+use super::page::{page_ranks, pages_of};
 use super::{History, HistoryOptions, Rank, Resettling, history};
 use crate::Result;
 use crate::disk::RealDisk;
@@ -127,10 +127,6 @@ impl Snapshot {
     /// The snapshot is damaged or cannot be read.
     pub fn ranks(&self, urls: &[String]) -> Result<Vec<Rank>> {
         let found = pages_of(urls, |names| self.find(names))?;
-        let ranks = urls.iter().zip(found).map(|(url, page)| {
-            let page = page.map_or(Ok(None), |page| self.page(page))?;
-            Ok(Rank::of(url, page.as_ref(), self.len()))
-        });
-        ranks.collect()
+        page_ranks(self, urls, &found)
     }
 }

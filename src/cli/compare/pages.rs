@@ -117,12 +117,13 @@ impl Standings {
         })
     }
 
-    /// Reads scores twice: for the scores and their sum, then for the ranks.
+    /// Reads scores twice: for the scores and their sum, then for the ranks; three times where names are no URLs.
     fn of_scores(side: &Side, urls: &[String]) -> Result<Standings, Error> {
         let (mut sum, mut pages) = (0.0, 0);
         let scores = pages_of(urls, |names| -> Result<Vec<Option<f64>>, Error> {
             let mut found: HashMap<&[u8], Option<f64>> =
                 names.iter().map(|name| (*name, None)).collect();
+            (sum, pages) = (0.0, 0);
             side.each(|name, score| {
                 sum += score;
                 pages += 1;
