@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use super::export::{Format, Setup, export};
 use super::file::Failures;
@@ -33,6 +34,8 @@ pub struct Snapshot {
     pub(super) names: Names,
     /// The index on disk, if it can be used.
     index: Option<IndexFile>,
+    /// Asked when it is first needed.
+    index_is_whole: OnceLock<bool>,
     pub(super) store: PathBuf,
     /// The store's key, which no two stores have unless one is a copy.
     pub(super) key: HashKey,
@@ -145,6 +148,7 @@ impl Snapshot {
             .transpose()?;
         Ok(Snapshot {
             index: names.index(disk, store, identity.hash),
+            index_is_whole: OnceLock::new(),
             columns,
             names,
             rows,
@@ -460,8 +464,8 @@ impl Snapshot {
     }
 
     /// The pages with these names: from the store's index, as far as that has them. The others are looked for in the
-    /// fingerprints (10 bytes a page), first in those that came after the index; so are names that are too many to look each
-    /// up.
+    /// fingerprints (10 bytes a page) that came after the index, and in all if it is not of this snapshot; so are names that
+    /// are too many to look each up.
     pub fn find(&self, names: &[&[u8]]) -> Result<Vec<Option<PageId>>> {
         let fingerprints = self.key.fingerprints();
         let mut wanted: HashMap<Fingerprint, Vec<usize>> = HashMap::new();
@@ -485,10 +489,18 @@ impl Snapshot {
                 note(page, wanted.remove(&print).unwrap_or_default());
             }
         }
-        for pages in [behind..self.len(), 0..behind] {
-            self.sweep_prints(pages, &mut wanted, &mut note)?;
+        self.sweep_prints(behind..self.len(), &mut wanted, &mut note)?;
+        if !index.is_some_and(|index| self.is_whole(index)) {
+            self.sweep_prints(0..behind, &mut wanted, &mut note)?;
         }
         Ok(found)
+    }
+
+    /// Returns whether the index has all pages that it should, so that what it does not know is not among them.
+    fn is_whole(&self, index: &IndexFile) -> bool {
+        *self
+            .index_is_whole
+            .get_or_init(|| self.names.fits(index, self.len()))
     }
 
     /// Calls `found` with those of these pages whose fingerprints are wanted, and takes them from the others, until none is.

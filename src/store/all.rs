@@ -193,6 +193,14 @@ impl Names {
         }
     }
 
+    /// Returns whether an index is of these names, of which the first `pages` count.
+    pub fn fits(&self, index: &IndexFile, pages: u64) -> bool {
+        match self {
+            Names::One(names) => index.check(pages, names).is_ok(),
+            Names::Parts { .. } => false,
+        }
+    }
+
     /// The index on disk, if the store has one that can be read.
     pub fn index(&self, disk: &dyn Disk, dir: &Path, store: u64) -> Option<IndexFile> {
         match self {

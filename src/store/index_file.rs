@@ -12,8 +12,8 @@
 //!             | XXH3-64 of them, of the chunk's offset u64 and of the XXH3-64 of the first four u64
 //! ```
 //! A lookup reads one chunk, or two. The sum is of the checksums of all blocks of fingerprints up to the one that ends with the
-//! last page's: it binds the index to its log, for a store and a copy of it may go on with other pages. Readers do not take its
-//! word: what it finds is held against the fingerprints, and what it does not find is looked for there. Its bytes depend on
+//! last page's: it binds the index to its log, for a store and a copy of it may go on with other pages. Readers hold what it finds
+//! against the fingerprints; where it is not of theirs, they look for what it does not find there. Its bytes depend on
 //! the pages alone, not on how the index in memory grew.
 
 use std::ops::Range;
