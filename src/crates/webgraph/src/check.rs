@@ -175,7 +175,8 @@ impl<'p, R: BitRead<BE, Error = io::Error>> Lists<'p, R> {
             })?;
             let next = start.saturating_add(len);
             self.must_be_node(next - 1)?;
-            end = Some(next);
+            // At least one target lies between two intervals that is in neither.
+            end = Some(next.saturating_add(1));
         }
         Ok(left)
     }

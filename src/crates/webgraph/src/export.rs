@@ -1,7 +1,7 @@
 //! `cashrank-webgraph export`: the links that a store keeps as a BV graph.
 
 use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use cashrank::sites::{Level, PAIR_BYTES, Pairing, SiteLinks};
@@ -58,6 +58,12 @@ impl Args {
         let (aside, ()) = unfinished(&self.basename, |aside| fs::create_dir(aside))?;
         let stats = self.write(&aside.join("graph"), &aside);
         let stats = stats.and_then(|stats| {
+            // A graph without its properties is none: what is replaced in part is not taken for whole.
+            let old = beside(&self.basename, "properties");
+            match fs::remove_file(&old) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                removed => removed.map_err(Error::io(&old, "remove"))?,
+            }
             for file in FILES {
                 let path = beside(&self.basename, file);
                 let renamed = fs::rename(beside(&aside.join("graph"), file), &path);

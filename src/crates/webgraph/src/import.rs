@@ -189,8 +189,14 @@ impl<'p> Lists<'p> {
                 );
                 return Err(damaged(self.path, what));
             }
+            if let Some(beyond) = targets
+                .iter()
+                .find(|&&target| target >= self.nodes as usize)
+            {
+                let what = format!("the list of node {node}: there is no node {beyond}");
+                return Err(damaged(self.path, what));
+            }
             links.clear();
-            // Targets are nodes, of which there are fewer than 2^32.
             links.extend(targets.iter().map(|&target| (target as u32, 1)));
             arcs += links.len() as u64;
             if !links.is_empty() {
