@@ -11,6 +11,7 @@ mod computed;
 mod expiry;
 pub mod export;
 mod file;
+mod find;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 mod keep;

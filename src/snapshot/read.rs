@@ -1,7 +1,6 @@
 //! Reading a snapshot, with the names of its pages.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -11,31 +10,25 @@ use super::export::{Format, Setup, export};
 use super::file::Failures;
 use super::levels::best;
 use super::{Column, Columns, Info, Latest, MAGIC, SNAPSHOTS};
-use crate::engine::{CHUNK_PAGES, Fingerprint, Page, PageId};
+use crate::engine::{Page, PageId};
 use crate::memory::Need;
 use crate::metrics::Positions;
 use crate::model::{Fetches, HashKey};
 use crate::rows::{Bits, Row};
 use crate::rules::Scope;
-use crate::store::all::{AllRows, AllRowsOf, HeldNames, Names};
+use crate::store::all::{AllRows, AllRowsOf, Names};
 use crate::store::rows::Retention;
 use crate::store::{self, Disk, IndexFile};
-use crate::threads::{dealt, processors};
 use crate::{Error, Result};
-
-/// Slots of a filter for each name that is looked for, and at least.
-const FILTER: usize = 1 << 10;
-/// Fingerprints that are swept in the time that one is looked up in the index.
-const LOOKUP_PAGES: u64 = 1 << 12;
 
 /// A published snapshot, with the names of its pages.
 pub struct Snapshot {
     pub(super) columns: Columns,
     pub(super) names: Names,
     /// The index on disk, if it can be used.
-    index: Option<IndexFile>,
+    pub(super) index: Option<IndexFile>,
     /// Asked when it is first needed.
-    index_is_whole: OnceLock<bool>,
+    pub(super) index_is_whole: OnceLock<bool>,
     pub(super) store: PathBuf,
     /// The store's key, which no two stores have unless one is a copy.
     pub(super) key: HashKey,
@@ -374,7 +367,7 @@ impl Snapshot {
     }
 
     /// The same of the pages from page `found` on.
-    fn pages_from<T>(
+    pub(super) fn pages_from<T>(
         &self,
         mut found: u64,
         what: &'static str,
@@ -396,170 +389,6 @@ impl Snapshot {
             }
             None => None,
         })
-    }
-
-    /// One page; `None` if the snapshot has no such page.
-    pub fn page(&self, page: PageId) -> Result<Option<SnapshotPage>> {
-        if page.0 >= self.info().pages {
-            return Ok(None);
-        }
-        let block = self.columns.block(page.0 / CHUNK_PAGES)?;
-        Ok(Some(block[(page.0 % CHUNK_PAGES) as usize]))
-    }
-
-    /// Some pages that the snapshot has, in the order given. Each block of columns is read once.
-    pub fn pages_of(&self, pages: &[PageId]) -> Result<Vec<SnapshotPage>> {
-        self.of_blocks(pages, |block| self.columns.block(block))
-    }
-
-    /// The ranks and importances of some pages that the snapshot has, in the order given. Reads nothing else.
-    ///
-    /// # Errors
-    /// Columns are damaged or cannot be read.
-    pub fn ranks_of(&self, pages: &[PageId]) -> Result<Vec<(u64, f64)>> {
-        self.of_blocks(pages, |block| {
-            let ranks = self.columns.column(block, Column::Rank)?;
-            let importances = self.columns.column(block, Column::Importance)?;
-            let importances = importances.into_iter().map(f64::from_bits);
-            Ok(ranks.into_iter().zip(importances).collect())
-        })
-    }
-
-    /// What `read` reads of each block, of some pages, in the order given. Several blocks are read at a time.
-    fn of_blocks<T: Copy + Send>(
-        &self,
-        pages: &[PageId],
-        read: impl Fn(u64) -> Result<Vec<T>> + Sync,
-    ) -> Result<Vec<T>> {
-        let block_of = |at: usize| pages[at].0 / CHUNK_PAGES;
-        let mut sorted: Vec<usize> = (0..pages.len()).collect();
-        sorted.sort_unstable_by_key(|&at| pages[at]);
-        let mut blocks: Vec<&[usize]> =
-            (sorted.chunk_by(|&one, &other| block_of(one) == block_of(other))).collect();
-        let parts = dealt(processors(), &mut blocks, |_, places| {
-            let block = read(block_of(places[0]))?;
-            let inside = |at: usize| (pages[at].0 % CHUNK_PAGES) as usize;
-            let found = places
-                .iter()
-                .map(|&at| (at, block.get(inside(at)).copied()));
-            Ok(found.collect::<Vec<_>>())
-        });
-        let mut found = vec![None; pages.len()];
-        for part in parts {
-            part?.into_iter().for_each(|(at, one)| found[at] = one);
-        }
-        Ok(found.into_iter().flatten().collect())
-    }
-
-    /// The names of some pages, in the order given. Each block of names is read once.
-    pub fn names_of(&self, pages: &[PageId]) -> Result<Vec<String>> {
-        let mut sorted: Vec<usize> = (0..pages.len()).collect();
-        sorted.sort_unstable_by_key(|&at| pages[at]);
-        let mut names = vec![String::new(); pages.len()];
-        let mut held = HeldNames::default();
-        for at in sorted {
-            names[at] = self.names.name(pages[at].0, &mut held)?;
-        }
-        Ok(names)
-    }
-
-    /// The pages with these names: from the store's index, as far as that has them. The others are looked for in the
-    /// fingerprints (10 bytes a page) that came after the index, and in all if it is not of this snapshot; so are names that
-    /// are too many to look each up.
-    pub fn find(&self, names: &[&[u8]]) -> Result<Vec<Option<PageId>>> {
-        let fingerprints = self.key.fingerprints();
-        let mut wanted: HashMap<Fingerprint, Vec<usize>> = HashMap::new();
-        for (at, name) in names.iter().enumerate() {
-            let print = store::kept(fingerprints.of(name));
-            wanted.entry(print).or_default().push(at);
-        }
-        let mut found = vec![None; names.len()];
-        let mut note = |page: u64, places: Vec<usize>| {
-            (places.into_iter()).for_each(|at| found[at] = Some(PageId(page)));
-        };
-        let mut behind = 0;
-        let index = (self.index.as_ref())
-            .filter(|_| (wanted.len() as u64).saturating_mul(LOOKUP_PAGES) < self.len());
-        // Without it, if it is damaged.
-        if let Some(index) = index
-            && let Ok(known) = self.look_up(index, wanted.keys().copied())
-        {
-            behind = index.pages.min(self.len());
-            for (print, page) in known {
-                note(page, wanted.remove(&print).unwrap_or_default());
-            }
-        }
-        self.sweep_prints(behind..self.len(), &mut wanted, &mut note)?;
-        if !index.is_some_and(|index| self.is_whole(index)) {
-            self.sweep_prints(0..behind, &mut wanted, &mut note)?;
-        }
-        Ok(found)
-    }
-
-    /// Returns whether the index has all pages that it should, so that what it does not know is not among them.
-    fn is_whole(&self, index: &IndexFile) -> bool {
-        *self
-            .index_is_whole
-            .get_or_init(|| self.names.fits(index, self.len()))
-    }
-
-    /// Calls `found` with those of these pages whose fingerprints are wanted, and takes them from the others, until none is.
-    fn sweep_prints(
-        &self,
-        pages: Range<u64>,
-        wanted: &mut HashMap<Fingerprint, Vec<usize>>,
-        found: &mut dyn FnMut(u64, Vec<usize>),
-    ) -> Result<()> {
-        if wanted.is_empty() || pages.is_empty() {
-            return Ok(());
-        }
-        // Nearly all pages are none of these, as their lowest bits say.
-        let slots = (wanted.len() * FILTER).next_power_of_two();
-        let slot = |print: Fingerprint| print as usize & (slots - 1);
-        let mut filter = vec![false; slots];
-        wanted.keys().for_each(|&print| filter[slot(print)] = true);
-        let prints = self.names.fingerprints_from(pages.start)?;
-        let prints = self.pages_from(pages.start, "fingerprints", prints);
-        for (page, print) in pages.zip(prints) {
-            let print = print?;
-            if filter[slot(print)]
-                && let Some(places) = wanted.remove(&print)
-            {
-                found(page, places);
-                if wanted.is_empty() {
-                    break;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Those of the fingerprints that the index has, of pages of the snapshot, with these: the index is held against the
-    /// fingerprints themselves.
-    fn look_up(
-        &self,
-        index: &IndexFile,
-        prints: impl Iterator<Item = Fingerprint>,
-    ) -> Result<Vec<(Fingerprint, u64)>> {
-        let mut known = Vec::new();
-        for print in prints {
-            let page = index.get(print)?.map(|page| page.0);
-            known.extend(
-                page.filter(|&page| page < self.len())
-                    .map(|page| (page, print)),
-            );
-        }
-        known.sort_unstable_by_key(|&(page, _)| page);
-        let mut held = None;
-        for &(page, print) in &known {
-            if self.names.fingerprint(page, &mut held)? != Some(print) {
-                return Err(index.damaged("it is of other fingerprints"));
-            }
-        }
-        Ok(known
-            .into_iter()
-            .map(|(page, print)| (print, page))
-            .collect())
     }
 
     /// The `n` pages of best rank, best first, with their names.
