@@ -113,6 +113,13 @@ fn write_file(disk: &dyn Disk, path: &Path, store: u64, index: &Index, sum: u64)
 }
 
 impl Store {
+    /// The index on disk, unless it cannot be used.
+    pub(super) fn index_file(&self, pages: u64, names: &NameReader) -> Result<Option<IndexFile>> {
+        let file = IndexFile::open(&*self.disk, &self.dir, self.identity.hash)?;
+        let checked = file.map(|file| file.check(pages, names).map(|()| file));
+        checked.transpose()
+    }
+
     /// What was found of the index on disk when the store was opened: its pages, or why it was not used.
     pub(super) fn note_index(&mut self, found: Result<u64>) {
         match found {

@@ -423,13 +423,6 @@ impl Store {
         Ok(engine)
     }
 
-    /// The index on disk, unless it cannot be used.
-    fn index_file(&self, pages: u64, names: &NameReader) -> Result<Option<IndexFile>> {
-        let file = IndexFile::open(&*self.disk, &self.dir, self.identity.hash)?;
-        let checked = file.map(|file| file.check(pages, names).map(|()| file));
-        checked.transpose()
-    }
-
     /// The key of its fingerprints.
     pub fn key(&self) -> HashKey {
         self.identity.key

@@ -334,7 +334,7 @@ fn what_is_no_table_of_a_crawl_is_refused_and_leaves_no_store() {
 fn a_column_of_type_null_is_no_column() {
     let lab = Lab::new();
     let nulls = LINKS.replace("BYTE_ARRAY element (STRING)", "INT32 element (UNKNOWN)");
-    let empty = Column::Lists(vec![Some(Vec::new()), None]);
+    let empty = Column::EmptyLists(vec![true, false]);
     let table = [
         (URL, texts(&["http://a.example/", "http://b.example/"])),
         (&*nulls, empty),

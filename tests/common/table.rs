@@ -43,6 +43,8 @@ pub enum Column {
     Int(Vec<Option<i32>>),
     Long(Vec<Option<i64>>),
     Lists(Vec<Option<Vec<Option<String>>>>),
+    /// Whether there is a list; all are empty.
+    EmptyLists(Vec<bool>),
 }
 
 impl Column {
@@ -52,6 +54,7 @@ impl Column {
             Column::Int(rows) => rows.len(),
             Column::Long(rows) => rows.len(),
             Column::Lists(rows) => rows.len(),
+            Column::EmptyLists(rows) => rows.len(),
         }
     }
 }
@@ -79,6 +82,7 @@ pub fn write(path: &Path, columns: &[(&str, Column)], layout: Layout) {
                 Column::Int(rows) => put::<Int32Type, _>(&mut group, &rows[from..to], |&n| n),
                 Column::Long(rows) => put::<Int64Type, _>(&mut group, &rows[from..to], |&n| n),
                 Column::Lists(rows) => put_lists(&mut group, &rows[from..to]),
+                Column::EmptyLists(rows) => put_empty(&mut group, &rows[from..to]),
             }
         }
         group.close().unwrap();
@@ -129,6 +133,17 @@ fn put_lists(group: &mut SerializedRowGroupWriter<'_, File>, rows: &[Option<Vec<
     column
         .typed::<ByteArrayType>()
         .write_batch(&values, Some(&defined), Some(&repeated))
+        .unwrap();
+    column.close().unwrap();
+}
+
+/// Lists of numbers that are all empty, or none.
+fn put_empty(group: &mut SerializedRowGroupWriter<'_, File>, rows: &[bool]) {
+    let defined: Vec<i16> = rows.iter().map(|&is_list| is_list.into()).collect();
+    let mut column = group.next_column().unwrap().unwrap();
+    column
+        .typed::<Int32Type>()
+        .write_batch(&[], Some(&defined), Some(&vec![0; rows.len()]))
         .unwrap();
     column.close().unwrap();
 }
