@@ -202,8 +202,11 @@ impl Settle {
             ..Watching::new(&self.watcher, self.time)
         };
         let ViewBlocks { blocks, places } = view.blocks()?;
+        let here =
+            (0..blocks.len()).filter(|&block| (self.peers.as_ref()).is_none_or(|it| it.has(block)));
+        let room = self.room(view) / here.count().max(1) as u64;
         for block in &blocks {
-            block.rows.stay_in(self.room(view) / blocks.len() as u64);
+            block.rows.stay_in(room);
         }
         let mut expired = None;
         let scores = if let Some(peers) = &self.peers {
@@ -212,7 +215,7 @@ impl Settle {
                 peers: peers.clone(),
             };
             let whole = ViewBlocks { blocks, places };
-            let settled = shares::settle(whole, &options, &workers, &mut watching)?;
+            let settled = shares::settle(view, whole, &options, &workers, &mut watching)?;
             settled.map(|settled| Computed::Other(Box::new(settled)))
         } else if self.may_have_base() {
             let (settled, warning) =

@@ -3,7 +3,7 @@
 //! Process 0 has the store's lock and its whole ([`super::Settle`]); it says how near to come, and publishes what all have
 //! settled. Each of the others has the partitions of its share ([`Share`]), and writes nothing.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::base::parts;
@@ -19,20 +19,30 @@ use crate::{Error, Result};
 
 /// Settles blocks of a state whose whole this process has, with those who have others.
 pub(super) fn settle(
+    view: &View,
     mut whole: ViewBlocks,
     options: &Options,
     workers: &Workers,
     watch: &mut dyn Watch,
 ) -> Result<Option<PartScores>> {
     let peers = &workers.peers;
-    let told = [options.until.to_bits(), options.spare].map(u64::to_le_bytes);
-    peers.hear(told.concat())?;
+    let mut told = [options.until.to_bits(), options.spare]
+        .map(u64::to_le_bytes)
+        .concat();
+    for digest in view.block_digests()? {
+        told.extend(digest.to_le_bytes());
+    }
+    peers.hear(told)?;
+    let places = whole.places.unwrap_or_default();
+    let mut own = vec![0; whole.blocks.len()];
+    for &(part, _) in places.iter() {
+        own[part as usize] += 1;
+    }
     let mut number = 0..;
     whole
         .blocks
         .retain(|_| number.next().is_some_and(|number| peers.has(number)));
-    let settled = settle_blocks(&whole.blocks, options, workers, watch)?;
-    let places = whole.places.unwrap_or_default();
+    let settled = settle_blocks(&whole.blocks, &own, options, workers, watch)?;
     Ok(settled.map(|(settled, gathered)| PartScores {
         places: if peers.processes() == 1 {
             places
@@ -64,18 +74,20 @@ fn by_owner(places: &[(u32, u32)], workers: &Workers) -> Arc<[(u32, u32)]> {
 
 fn settle_blocks(
     blocks: &[RowBlock],
+    own: &[usize],
     options: &Options,
     workers: &Workers,
     watch: &mut dyn Watch,
 ) -> Result<Option<(Settled, Gathered)>> {
     let settled = settle_parts(&parts(blocks), options, workers, watch)?;
-    let gathered = settled.map(|settled| Ok((settled.gather()?, settled)));
+    let gathered = settled.map(|settled| Ok((settled.gather(own)?, settled)));
     let both = gathered.transpose()?;
     Ok(both.map(|(gathered, settled)| (settled, gathered)))
 }
 
 /// The partitions of a process that is not the first.
 pub struct Share {
+    dir: PathBuf,
     parts: SomeParts,
 }
 
@@ -87,7 +99,10 @@ impl Share {
     pub fn open(disk: &dyn Disk, dir: &Path, process: usize, processes: usize) -> Result<Share> {
         let parts = open_some_parts(disk, dir, &|part| part % processes.max(1) == process)?;
         check_processes(parts.count, processes)?;
-        Ok(Share { parts })
+        Ok(Share {
+            dir: dir.into(),
+            parts,
+        })
     }
 
     /// See [`crate::store::View::digest`].
@@ -112,11 +127,14 @@ impl Share {
     /// Those of reading rows, and of [`crate::rank::settle::Exchange`].
     pub fn settle(&self, workers: &Workers, watcher: &Watcher) -> Result<()> {
         let told = workers.peers.hear(Vec::new())?;
-        let [until, spare] = match told.as_chunks::<8>() {
-            ([], []) => return Ok(()),
-            ([until, spare], []) => [until, spare].map(|bytes| u64::from_le_bytes(*bytes)),
-            _ => return Err(Error::internal("process 0 said something unknown")),
-        };
+        if told.is_empty() {
+            return Ok(());
+        }
+        let unknown = || Error::internal("process 0 said something unknown");
+        let (until, told) = told.split_first_chunk().ok_or_else(unknown)?;
+        let (spare, digests) = told.split_first_chunk().ok_or_else(unknown)?;
+        let [until, spare] = [until, spare].map(|bytes| u64::from_le_bytes(*bytes));
+        self.check_parts(workers, digests)?;
         let options = Options {
             spare,
             ..Options::until(
@@ -129,7 +147,24 @@ impl Share {
         for block in blocks {
             block.rows.stay_in(UNPACKED_ROWS / blocks.len() as u64);
         }
-        settle_blocks(blocks, &options, workers, &mut watching).map(drop)
+        settle_blocks(blocks, &[], &options, workers, &mut watching).map(drop)
+    }
+}
+
+impl Share {
+    /// Checks that these partitions are those of process 0, which told the digests of all, 16 bytes each.
+    fn check_parts(&self, workers: &Workers, digests: &[u8]) -> Result<()> {
+        let (digests, _) = digests.as_chunks::<16>();
+        for (at, own) in self.parts.digests.iter().enumerate() {
+            let number = workers.peers.number(at);
+            if digests.get(number) != Some(&own.to_le_bytes()) {
+                return Err(Error::Usage(format!(
+                    "partition {number} of {} is not as process 0 has it: copy the store again",
+                    self.dir.display()
+                )));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::Xxh3;
 
 use super::addresses::CommittedAddresses;
 use super::base::BaseState;
@@ -106,6 +107,24 @@ impl Manifest {
                 "a manifest of {len} bytes, more than {BYTES_MAX}: too many inputs for one store"
             )),
         }
+    }
+
+    /// A hash of what it says. Two copies of a store may have as many commits, and not the same ones. Bases are left out, and
+    /// the number of the commit, which naming one adds to: nothing that is settled depends on them.
+    ///
+    /// # Errors
+    /// It is too long to be written.
+    pub fn digest(&self) -> Result<u128> {
+        let said = Manifest {
+            generation: 0,
+            ..self.clone()
+        };
+        let mut hasher = Xxh3::new();
+        let beside = to_bytes(&(&self.parts, &self.progress.stream));
+        for bytes in [said.to_bytes(), beside] {
+            hasher.update(&bytes.map_err(Error::internal)?);
+        }
+        Ok(hasher.digest128())
     }
 
     /// Checks that the identity file is the one the store was made with.

@@ -93,8 +93,9 @@ pub(crate) struct SomeParts {
     /// How many partitions there are in all.
     pub count: usize,
     pub settings: Settings,
-    /// The partitions asked for.
+    /// The partitions asked for, each with its own digest.
     pub blocks: Vec<RowBlock>,
+    pub digests: Vec<u128>,
 }
 
 /// Opens the partitions of a store that are asked for by number. Of the others nothing is read.
@@ -115,18 +116,23 @@ pub(crate) fn open_some_parts(
         )));
     }
     let count = whole.manifest.parts.generations.len();
-    allow_open_files(VIEWED_FILES * count as u64, count as u32)?;
-    let blocks = (0..count).filter(|&number| has(number)).map(|number| {
+    let asked: Vec<usize> = (0..count).filter(|&number| has(number)).collect();
+    allow_open_files(VIEWED_FILES * asked.len() as u64, count as u32)?;
+    let mut blocks = Vec::with_capacity(asked.len());
+    let mut digests = Vec::with_capacity(asked.len());
+    for number in asked {
         let part = part(disk, &whole, number, Depth::Quick)?;
-        Ok(RowBlock {
+        blocks.push(RowBlock {
             rows: part.rows()?,
             ghosts: part.ghosts(disk)?,
-        })
-    });
+        });
+        digests.push(part.digest()?);
+    }
     Ok(SomeParts {
-        digest: whole.digest(),
+        digest: whole.digest()?,
         count,
-        blocks: blocks.collect::<Result<_>>()?,
+        blocks,
+        digests,
         settings: whole.settings().clone(),
     })
 }

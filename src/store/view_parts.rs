@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use xxhash_rust::xxh3::Xxh3;
-
 use super::addresses::{ADDRESSES, Addresses, GHOSTS};
 use super::all::{PublishedPart, PublishedParts};
 use super::base::{CommittedBase, OwedBase};
@@ -142,16 +140,18 @@ impl View {
         self.manifest.parts.generations.len()
     }
 
-    /// What processes that work on this state together must have in common: a hash of the store's identity and of the
-    /// numbers of its commits.
-    pub fn digest(&self) -> u128 {
-        let manifest = &self.manifest;
-        let numbers = [manifest.identity, manifest.generation];
-        let mut hasher = Xxh3::with_seed(0);
-        for number in numbers.iter().chain(&manifest.parts.generations) {
-            hasher.update(&number.to_le_bytes());
-        }
-        hasher.digest128()
+    /// What processes that work on this state together must have in common: a hash of what the store's commit says, except
+    /// for bases.
+    ///
+    /// # Errors
+    /// That of [`Manifest::digest`](super::manifest::Manifest::digest).
+    pub fn digest(&self) -> Result<u128> {
+        self.manifest.digest()
+    }
+
+    /// The same of each block's commit.
+    pub(crate) fn block_digests(&self) -> Result<Vec<u128>> {
+        self.settled_views().iter().map(View::digest).collect()
     }
 
     /// The pages of other partitions that the rows of this one link to.

@@ -344,6 +344,46 @@ fn what_cannot_be_is_refused() {
         .says(&["hosts: line 1"]);
 }
 
+/// Copies of a store that went on with different inputs have as many commits, records and partitions; and a copy may have one
+/// partition of another.
+#[test]
+fn copies_that_went_on_differently_are_refused() {
+    let lab = Lab::new();
+    let store = store(&lab, 4, 400);
+    let copies = [2, 3].map(|seed| {
+        let copy = copied(&lab, &store, &format!("copy{seed}"));
+        lab.file(&format!("more{seed}"), crawl(seed, 100).concat());
+        lab.run(&format!("ingest --store {copy} --settle 0.1 more{seed}"))
+            .exits(0);
+        copy
+    });
+    let before = lab.snapshot(&copies[0]);
+    hosts(&lab, 2);
+    let mut first = process(&lab, &copies[0], 0, "--wait 3s");
+    let mut second = process(&lab, &copies[1], 1, "");
+    second
+        .join()
+        .exits(2)
+        .says(&["process 0", "another checkpoint"]);
+    first
+        .join()
+        .exits(7)
+        .says(&["process 1", "another checkpoint"]);
+
+    let mixed = copied(&lab, &copies[0], "mixed");
+    let part = |of: &str| lab.path(of).join("parts/001");
+    std::fs::remove_dir_all(part(&mixed)).unwrap();
+    let mut copy = std::process::Command::new("cp");
+    copy.arg("-r").args([part(&copies[1]), part(&mixed)]);
+    assert!(copy.status().unwrap().success());
+    let mut first = process(&lab, &copies[0], 0, "");
+    let mut second = process(&lab, &mixed, 1, "");
+    let what = "partition 1 of mixed is not as process 0 has it";
+    second.join().exits(2).says(&[what]);
+    first.join().exits(7).says(&["process 1", what]);
+    assert!(lab.snapshot(&copies[0]) == before);
+}
+
 /// What one process finds damaged in its copy, it says; and the first, that it did not come.
 #[test]
 fn damage_at_another_process_is_said() {

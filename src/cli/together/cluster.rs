@@ -237,7 +237,7 @@ impl TogetherArgs {
             let ended = || children.as_ref().and_then(Children::ended);
             is_stopped(stop).or_else(ended)
         };
-        let link = self.join(hosts, plan(view.partitions(), view.digest()), hopeless)?;
+        let link = self.join(hosts, plan(view.partitions(), view.digest()?), hopeless)?;
         let threads = match children {
             Some(_) => self.threads(processes),
             None => self.threads(1),

@@ -13,11 +13,12 @@ pub(crate) struct Gathered {
 }
 
 impl Settled {
-    /// Brings what pages have to process 0; the others get nothing.
+    /// Brings what pages have to process 0; the others get nothing. `own`: how many pages each block has of its own, as
+    /// process 0 knows it.
     ///
     /// # Errors
-    /// Those of [`super::Exchange`].
-    pub(crate) fn gather(&self) -> Result<Gathered> {
+    /// Those of [`super::Exchange`]; a block has another number of pages.
+    pub(crate) fn gather(&self, own: &[usize]) -> Result<Gathered> {
         let peers = self.ledger.peers();
         let (processes, blocks) = (peers.processes(), self.ledger.blocks());
         let mut gathered = Gathered {
@@ -38,7 +39,15 @@ impl Settled {
             }
             for (process, message) in peers.exchange(messages)?.iter().enumerate() {
                 let cells = unpack(message).ok_or_else(|| nonsense(process))?;
-                match gathered.blocks.get_mut(at * processes + process) {
+                let number = at * processes + process;
+                match gathered.blocks.get_mut(number) {
+                    Some(_)
+                        if peers.process() == 0
+                            && process > 0
+                            && own.get(number) != Some(&cells.len()) =>
+                    {
+                        return Err(nonsense(process));
+                    }
                     Some(block) => *block = cells,
                     None if cells.is_empty() => {}
                     None => return Err(nonsense(process)),

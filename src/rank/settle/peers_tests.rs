@@ -42,14 +42,15 @@ fn processes(count: usize) -> Vec<Peers> {
         .collect()
 }
 
-/// What each of `count` processes says that it settled; `over`: the number of the process that wants to stop after as many
-/// sweeps.
-fn settled_by(
+/// What each of `count` processes says that it settled, and what came of it; `over`: the number of the process that wants to
+/// stop after as many sweeps; `own`: how many pages each block has, as process 0 thinks.
+fn gathered_by(
     split: &Split,
     options: &Options,
     count: usize,
     over: Option<(usize, u64)>,
-) -> Vec<(Settled, Gathered)> {
+    own: &[usize],
+) -> Vec<(Settled, Result<Gathered>)> {
     std::thread::scope(|scope| {
         let each = processes(count).into_iter().map(|peers| {
             scope.spawn(move || {
@@ -63,13 +64,25 @@ fn settled_by(
                 let workers = Workers { threads: 1, peers };
                 let settled = settle_parts(&parts, options, &workers, &mut watch);
                 let settled = settled.unwrap().unwrap();
-                let gathered = settled.gather().unwrap();
+                let gathered = settled.gather(own);
                 (settled, gathered)
             })
         });
         let each: Vec<_> = each.collect();
         each.into_iter().map(|it| it.join().unwrap()).collect()
     })
+}
+
+fn settled_by(
+    split: &Split,
+    options: &Options,
+    count: usize,
+    over: Option<(usize, u64)>,
+) -> Vec<(Settled, Gathered)> {
+    let each = gathered_by(split, options, count, over, &split.own());
+    let each = each.into_iter();
+    each.map(|(settled, gathered)| (settled, gathered.unwrap()))
+        .collect()
 }
 
 /// Ends after so many sweeps.
@@ -87,6 +100,15 @@ impl Watch for Sweeps {
     }
 }
 
+impl Split {
+    /// How many pages each block has of its own.
+    fn own(&self) -> Vec<usize> {
+        let mut own = vec![0; self.blocks()];
+        self.owned().for_each(|(block, _)| own[block] += 1);
+        own
+    }
+}
+
 /// Of process 0.
 fn bits(split: &Split, (settled, gathered): &(Settled, Gathered)) -> Vec<(u64, u64)> {
     let mut known = vec![0; split.blocks()];
@@ -98,6 +120,23 @@ fn bits(split: &Split, (settled, gathered): &(Settled, Gathered)) -> Vec<(u64, u
         (y.to_bits(), x.to_bits())
     });
     pages.collect()
+}
+
+#[test]
+fn a_block_with_other_pages_is_refused() {
+    let mut pick = numbers(5);
+    // One round of blocks: nobody waits for process 0 once it refused one.
+    let owners = owners(&mut pick, 2);
+    let kept = a_graph(&mut pick, &owners);
+    let split = Split::of(&kept, &owners, 2);
+    let options = Options::until(1 << 31, 0.1);
+    for change in [-1, 1] {
+        let mut own = split.own();
+        own[1] = own[1].wrapping_add_signed(change);
+        let (_, gathered) = gathered_by(&split, &options, 2, None, &own).swap_remove(0);
+        let error = gathered.err().unwrap().to_string();
+        assert!(error.contains("process 1 sent"), "{error}");
+    }
 }
 
 #[test]
