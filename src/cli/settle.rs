@@ -2,11 +2,10 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use cashrank::answers::Resettling;
-use cashrank::memory::{check_room, to_settle_with};
 use cashrank::rank::computing::Computing;
 use cashrank::snapshot::{
     Info, Made, RANK_BYTES, Settle, SnapshotOptions, Watcher, publish_at_rest,
@@ -16,7 +15,7 @@ use cashrank::store::{RealDisk, View, open_view_to_publish};
 use super::bar::beside_a_bar;
 use super::common::{
     Basis, Exit, MemoryArg, StoreArg, accuracy, accuracy_of, links, pages, parsed, print_json,
-    stop_on_signal, thousands, threads,
+    stop_on_signal, threads,
 };
 use super::compute::publish_watched;
 use super::snapshots::KeepArg;
@@ -82,16 +81,13 @@ impl Args {
             self.report(path, info, None)?;
             return self.compute(&view, &Arc::default());
         }
-        let (pages, others) = self.together.pages(&view)?;
-        let work = || format!("settling {} pages", thousands(pages));
-        let instead = "settle on a machine with more memory";
-        let need = to_settle_with(pages, others);
-        check_room(self.memory.budget(3)?, need, work, instead)?;
+        let budget = self.memory.budget(3)?;
+        self.together.needs(&view)?.check(budget)?;
         let stop = Arc::new(AtomicBool::new(false));
         stop_on_signal(&stop)?;
         let started = Instant::now();
         let watcher = Arc::new(Watcher::new(stop.clone()));
-        let together = self.together.begin(&view, &stop)?;
+        let together = self.together.begin(&view, &stop, budget)?;
         let published = self.publish(&view, &watcher, &again, together.workers())?;
         together.end();
         let seconds = started.elapsed().as_secs_f64();
@@ -103,8 +99,10 @@ impl Args {
                 self.report(&made.path, &made.info, Some(seconds))?;
                 self.compute(&view, &watcher)
             }
-            None if stop.load(Ordering::Relaxed) => {
-                say!("stopped: nothing was published; run the command again to start over");
+            None if watcher.is_stopped() => {
+                let who = watcher.stopped_process().filter(|&process| process > 0);
+                let who = who.map_or_else(String::new, |process| format!("process {process} was "));
+                say!("{who}stopped: nothing was published; run the command again to start over");
                 Ok(Exit::Stopped)
             }
             None if again.published.is_none() => {

@@ -5,7 +5,11 @@ mod children;
 #[cfg(feature = "cluster")]
 mod cluster;
 
+use cashrank::Result;
+use cashrank::memory::check_room;
 use cashrank::rank::settle::Peers;
+
+use super::common::thousands;
 
 #[cfg(feature = "cluster")]
 pub use cluster::TogetherArgs;
@@ -19,6 +23,32 @@ pub struct AllWorkers {
     pub peers: Option<Peers>,
 }
 
+/// What settling takes on this machine.
+pub struct Needs {
+    /// Bytes of each process, of which the first is this one.
+    pub bytes: Vec<u64>,
+    /// Pages that they go over.
+    pub pages: u64,
+}
+
+impl Needs {
+    /// Checks that all have room together.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`].
+    pub fn check(&self, budget: Option<u64>) -> Result<()> {
+        let work = || {
+            let pages = thousands(self.pages);
+            match self.bytes.len() {
+                1 => format!("settling {pages} pages"),
+                processes => format!("settling {pages} pages by {processes} processes"),
+            }
+        };
+        let instead = "settle on a machine with more memory";
+        check_room(budget, self.bytes.iter().sum(), work, instead)
+    }
+}
+
 /// What there is without.
 #[cfg(not(feature = "cluster"))]
 mod alone {
@@ -26,9 +56,10 @@ mod alone {
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
 
+    use cashrank::memory::to_settle;
     use cashrank::store::View;
 
-    use super::AllWorkers;
+    use super::{AllWorkers, Needs};
     use crate::cli::common::{Exit, MemoryArg, threads};
 
     /// No options.
@@ -43,12 +74,18 @@ mod alone {
             None
         }
 
-        /// Pages that this process goes over, and pages that others do.
-        pub fn pages(&self, view: &View) -> anyhow::Result<(u64, u64)> {
-            Ok((view.settled_pages(), 0))
+        pub fn needs(&self, view: &View) -> anyhow::Result<Needs> {
+            let pages = view.settled_pages();
+            let bytes = vec![to_settle(pages)];
+            Ok(Needs { bytes, pages })
         }
 
-        pub fn begin(&self, _: &View, _: &Arc<AtomicBool>) -> anyhow::Result<Together> {
+        pub fn begin(
+            &self,
+            _: &View,
+            _: &Arc<AtomicBool>,
+            _: Option<u64>,
+        ) -> anyhow::Result<Together> {
             Ok(Together {})
         }
 

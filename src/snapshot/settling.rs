@@ -1,7 +1,7 @@
 //! The ranking that is computed before a snapshot: whether it is, who watches it, and what it may take.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::KeepSnapshots;
@@ -82,6 +82,8 @@ impl Settle {
 #[derive(Debug, Default)]
 pub struct Watcher {
     stop: Arc<AtomicBool>,
+    /// The process among several that was stopped.
+    stopped: OnceLock<usize>,
     progress: Mutex<Progress>,
     /// Bytes that it would have taken, if these were too many.
     too_large: Mutex<Option<u64>>,
@@ -98,7 +100,12 @@ impl Watcher {
 
     /// Whether it is to stop, without a result.
     pub fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.stop.load(Ordering::Relaxed) || self.stopped_process().is_some()
+    }
+
+    /// The first of several processes that was stopped before they had settled, which ended all.
+    pub fn stopped_process(&self) -> Option<usize> {
+        self.stopped.get().copied()
     }
 
     /// How far it is.
@@ -351,6 +358,15 @@ impl<'w> Watching<'w> {
             end: time.and_then(|time| Instant::now().checked_add(time)),
             failed: None,
         }
+    }
+
+    /// Asks all processes whether one of them was stopped; then none has a result.
+    pub fn is_one_stopped(&self, peers: &Peers) -> Result<bool> {
+        let stopped = peers.those(self.watcher.is_stopped())?;
+        if let Some(&process) = stopped.first() {
+            self.watcher.stopped.get_or_init(|| process);
+        }
+        Ok(!stopped.is_empty())
     }
 }
 

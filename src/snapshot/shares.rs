@@ -12,7 +12,7 @@ use crate::disk::Disk;
 use crate::engine::{Certificate, Effort, Scores};
 use crate::memory::UNPACKED_ROWS;
 use crate::rank::Options;
-use crate::rank::settle::{Gathered, Settled, Watch, Workers, settle_parts};
+use crate::rank::settle::{Gathered, Settled, Workers, settle_parts};
 use crate::rows::Rows;
 use crate::store::{RowBlock, SomeParts, View, ViewBlocks, open_some_parts};
 use crate::{Error, Result};
@@ -23,7 +23,7 @@ pub(super) fn settle(
     mut whole: ViewBlocks,
     options: &Options,
     workers: &Workers,
-    watch: &mut dyn Watch,
+    watch: &mut Watching<'_>,
 ) -> Result<Option<PartScores>> {
     let peers = &workers.peers;
     let mut told = [options.until.to_bits(), options.spare]
@@ -77,9 +77,12 @@ fn settle_blocks(
     own: &[usize],
     options: &Options,
     workers: &Workers,
-    watch: &mut dyn Watch,
+    watch: &mut Watching<'_>,
 ) -> Result<Option<(Settled, Gathered)>> {
     let settled = settle_parts(&parts(blocks), options, workers, watch)?;
+    if watch.is_one_stopped(&workers.peers)? {
+        return Ok(None);
+    }
     let gathered = settled.map(|settled| Ok((settled.gather(own)?, settled)));
     let both = gathered.transpose()?;
     Ok(both.map(|(gathered, settled)| (settled, gathered)))
@@ -121,7 +124,8 @@ impl Share {
         blocks.map(|block| block.rows.pages()).sum()
     }
 
-    /// Settles as process 0 says ([`super::Settle::peers`]), unless it has nothing to do.
+    /// Settles as process 0 says ([`super::Settle::peers`]), unless it has nothing to do. Where a process was stopped, `watcher`
+    /// knows.
     ///
     /// # Errors
     /// Those of reading rows, and of [`crate::rank::settle::Exchange`].

@@ -84,7 +84,52 @@ fn the_same_bytes_by_any_number_of_processes() {
             assert!(!said.contains("warning"), "{said}");
         }
     }
-    assert!(!lab.names().iter().any(|name| name.starts_with("cashrank-")));
+}
+
+/// Processes find each other in a folder of their own, which goes with them.
+#[test]
+fn nothing_is_left_in_the_temporary_folder() {
+    let lab = Lab::new();
+    let store = store(&lab, 4, 40);
+    std::fs::create_dir(lab.path("tmp")).unwrap();
+    let done = std::process::Command::new(env!("CARGO_BIN_EXE_cashrank"))
+        .args(["settle", "--until", "1e-9", "--store", &store])
+        .args([
+            "--processes",
+            "3",
+            "--silence",
+            "5500ms",
+            "--wait",
+            "59500ms",
+        ])
+        .current_dir(lab.path(""))
+        .env("TMPDIR", "tmp")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success() && !said.contains("warning"), "{said}");
+    let left = std::fs::read_dir(lab.path("tmp")).unwrap().count();
+    assert_eq!(left, 0);
+}
+
+/// Several processes of a machine take no less than one: what has no room alone has none in pieces.
+#[test]
+fn memory_is_that_of_all_processes() {
+    let lab = Lab::new();
+    let store = store(&lab, 4, 400);
+    let with = |count: u32, bytes: u64| {
+        let copy = copied(&lab, &store, &format!("{store}-{count}-{bytes}"));
+        lab.run(&format!(
+            "{UNTIL} --store {copy} --processes {count} --memory {bytes}"
+        ))
+    };
+    let mut bytes = 10_000;
+    while with(1, bytes * 3 / 2).code != Some(0) {
+        bytes = bytes * 3 / 2;
+    }
+    with(1, bytes).exits(8).says(&["settling"]);
+    with(4, bytes).exits(8).says(&["by 4 processes"]);
+    with(4, 100 * bytes).exits(0);
 }
 
 /// Each process has a copy of the store; strangers knock while the first waits.
@@ -293,7 +338,13 @@ fn slow_ways_and_interrupts() {
     let (mut first, mut second, ..) = slow_pair(&lab, &store);
     first.signal("INT");
     first.join().exits(130).says(&["nothing was published"]);
-    second.join().exits(0);
+    second.join().exits(130).says(&["process 0 was stopped"]);
+    assert!(lab.snapshot(&store) == before);
+    let (mut first, mut second, ..) = slow_pair(&lab, &store);
+    second.signal("INT");
+    let who = "process 1 was stopped: nothing was published";
+    first.join().exits(130).says(&[who]);
+    second.join().exits(130);
     assert!(lab.snapshot(&store) == before);
     let (mut first, mut second, ..) = slow_pair(&lab, &store);
     first.join().exits(0);

@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 use cashrank::Error;
 use cashrank_cluster::Secret;
 
+use crate::cli::common::Exit;
+
 /// How long to wait for processes that have nothing more to do.
 const ENDING: Duration = Duration::from_secs(10);
 
@@ -23,9 +25,14 @@ pub struct Children {
 }
 
 impl Children {
-    /// Starts all but the first of so many processes.
-    pub fn start(store: &Path, processes: usize, options: Vec<String>) -> anyhow::Result<Children> {
-        let folder = std::env::temp_dir().join(format!("cashrank-{}", std::process::id()));
+    /// Starts all processes but the first, each with its own options.
+    pub fn start(store: &Path, options: Vec<Vec<String>>) -> anyhow::Result<Children> {
+        let mut random = [0; 8];
+        getrandom::fill(&mut random)
+            .map_err(|error| anyhow::anyhow!("no random numbers are to be had: {error}"))?;
+        let name = format!("cashrank-{:016x}", u64::from_le_bytes(random));
+        // Addresses of sockets are absolute.
+        let folder = std::path::absolute(std::env::temp_dir().join(name))?;
         let failed = |action| {
             let path = folder.clone();
             move |source| Error::Io {
@@ -42,7 +49,7 @@ impl Children {
             children: Mutex::default(),
             folder: folder.clone(),
         };
-        let sockets = (0..processes)
+        let sockets = (0..=options.len())
             .map(|process| format!("{}\n", folder.join(process.to_string()).display()));
         let (hosts, secret) = begun.files();
         fs::write(&hosts, sockets.collect::<String>()).map_err(failed("write into"))?;
@@ -50,7 +57,7 @@ impl Children {
             .and_then(|random| random.write(&secret))
             .map_err(|error| failed("write into")(io::Error::other(error.to_string())))?;
         let program = std::env::current_exe().map_err(failed("start a process with"))?;
-        for process in 1..processes {
+        for (options, process) in options.iter().zip(1..) {
             let child = Command::new(&program)
                 .args(["settle", "--store"])
                 .arg(store)
@@ -59,7 +66,7 @@ impl Children {
                 .arg("--secret")
                 .arg(&secret)
                 .arg(format!("--process={process}"))
-                .args(&options)
+                .args(options)
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
                 .spawn()
@@ -88,7 +95,7 @@ impl Children {
         })
     }
 
-    /// Waits for their end.
+    /// Waits for their end. That they were stopped was said.
     pub fn end(self) -> io::Result<()> {
         let end = Instant::now() + ENDING;
         for child in self.all().iter_mut() {
@@ -99,7 +106,8 @@ impl Children {
                     None => return Err(io::Error::other("it does not end")),
                 }
             };
-            if !status.success() {
+            let is_stopped = status.code() == Some(Exit::Stopped as i32);
+            if !status.success() && !is_stopped {
                 return Err(io::Error::other(format!("it ended with {status}")));
             }
         }

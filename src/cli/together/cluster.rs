@@ -6,23 +6,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
-use cashrank::memory::{check_room, to_settle};
+use cashrank::memory::{check_room, to_settle, to_settle_with};
 use cashrank::rank::settle::{Exchange, Peers, Workers};
 use cashrank::snapshot::{Share, Watcher, check_processes, settled_pages};
 use cashrank::store::{RealDisk, View};
 use cashrank::{Error, Result};
 use cashrank_cluster::{Address, Cluster, Joining, PROCESSES_MAX, Plan, Secret, addresses, join};
 
-use super::AllWorkers;
 use super::children::Children;
+use super::{AllWorkers, Needs};
 use crate::cli::common::{Exit, MemoryArg, say, stop_on_signal, thousands, threads};
 use crate::cli::values::time;
 
 /// Settling by several processes.
 #[derive(clap::Args)]
 pub struct TogetherArgs {
-    /// Let this many processes of this machine share the partitions of the store (`ingest --partitions`). The result is the
-    /// same.
+    /// Let this many processes of this machine share the partitions of the store (`ingest --partitions`). They settle from the
+    /// start, and the result is the same as with --processes 1.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=PROCESSES_MAX as u64),
           conflicts_with_all = ["hosts", "process", "secret"])]
     processes: Option<u64>,
@@ -45,6 +45,15 @@ pub struct TogetherArgs {
     /// Settle this many partitions at a time [default: one for each processor; with --processes, divided among them].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     threads: Option<u64>,
+}
+
+impl Needs {
+    /// The part of a budget, which has room for all, that each process but the first may take.
+    fn parts(&self, budget: u64) -> impl Iterator<Item = u64> {
+        let left = budget.saturating_sub(self.bytes.iter().sum());
+        let more = left / self.bytes.len() as u64;
+        self.bytes[1..].iter().map(move |need| need + more)
+    }
 }
 
 /// This process's part among others, if there are any.
@@ -177,7 +186,7 @@ impl TogetherArgs {
             threads: self.threads(1),
             peers: Peers::new(process, processes, link.clone())?,
         };
-        let watcher = Watcher::new(stop.clone());
+        let watcher = Watcher::new(stop);
         let settled = share
             .settle(&workers, &watcher)
             // Process 0 publishes, or has nothing to do; so it says, and all end.
@@ -187,20 +196,36 @@ impl TogetherArgs {
             link.abandon(&error.to_string());
             return Err(error.into());
         }
-        Ok(if stop.load(Ordering::Relaxed) {
-            Exit::Stopped
-        } else {
-            Exit::Done
-        })
+        let Some(stopped) = watcher.stopped_process() else {
+            return Ok(Exit::Done);
+        };
+        if stopped != process {
+            say!("process {stopped} was stopped: nothing is published");
+        }
+        Ok(Exit::Stopped)
     }
 
-    /// Pages that this process goes over, and pages that others do.
-    pub fn pages(&self, view: &View) -> anyhow::Result<(u64, u64)> {
-        Ok(settled_pages(view, 0, self.count()?))
+    /// What the processes of this machine take.
+    pub fn needs(&self, view: &View) -> anyhow::Result<Needs> {
+        let count = self.count()?;
+        let (mut pages, others) = settled_pages(view, 0, count);
+        let mut bytes = vec![to_settle_with(pages, others)];
+        if self.processes.is_some() {
+            for process in 1..count {
+                bytes.push(to_settle(settled_pages(view, process, count).0));
+            }
+            pages += others;
+        }
+        Ok(Needs { bytes, pages })
     }
 
-    /// Brings the processes together, of which this is the first.
-    pub fn begin(&self, view: &View, stop: &Arc<AtomicBool>) -> anyhow::Result<Together> {
+    /// Brings the processes together, of which this is the first. Those that it starts share a budget of memory with it.
+    pub fn begin(
+        &self,
+        view: &View,
+        stop: &Arc<AtomicBool>,
+        budget: Option<u64>,
+    ) -> anyhow::Result<Together> {
         let mut children = None;
         let hosts = match (self.hosts()?, self.processes) {
             (Some(hosts), _) => hosts,
@@ -208,10 +233,17 @@ impl TogetherArgs {
                 let processes = processes as usize;
                 check_processes(view.partitions(), processes)?;
                 let timing = [("--wait", self.wait), ("--silence", self.silence)];
-                let timing = timing.map(|(name, time)| format!("{name}={}s", time.as_secs_f64()));
+                let timing = timing.map(|(name, time)| format!("{name}={}ms", time.as_millis()));
                 let threads = format!("--threads={}", self.threads(processes));
-                let options = timing.into_iter().chain([threads]).collect();
-                let begun = Children::start(view.dir(), processes, options)?;
+                let common: Vec<String> = timing.into_iter().chain([threads]).collect();
+                let mut options = vec![common; processes - 1];
+                if let Some(budget) = budget {
+                    let parts = self.needs(view)?;
+                    for (options, bytes) in options.iter_mut().zip(parts.parts(budget)) {
+                        options.push(format!("--memory={bytes}"));
+                    }
+                }
+                let begun = Children::start(view.dir(), options)?;
                 let (file, secret) = begun.files();
                 let hosts = Hosts::read(&file, 0, &secret)?;
                 children = Some(begun);
@@ -253,7 +285,7 @@ impl TogetherArgs {
     /// Tells the others that there is nothing to do.
     pub fn nothing_to_do(&self, view: &View) -> anyhow::Result<()> {
         if self.hosts()?.is_some() {
-            let together = self.begin(view, &Arc::default())?;
+            let together = self.begin(view, &Arc::default(), None)?;
             if let Some(peers) = &together.peers {
                 peers.hear(Vec::new())?;
             }

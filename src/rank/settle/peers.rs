@@ -145,11 +145,23 @@ impl Peers {
         Ok(heard.swap_remove(0))
     }
 
+    /// The processes in which it is so.
+    pub(crate) fn those(&self, is_so: bool) -> Result<Vec<usize>> {
+        let told = self.exchange(vec![vec![is_so.into()]; self.processes])?;
+        let mut those = Vec::new();
+        for (process, message) in told.iter().enumerate() {
+            match message[..] {
+                [0] => {}
+                [1] => those.push(process),
+                _ => return Err(nonsense(process)),
+            }
+        }
+        Ok(those)
+    }
+
     /// Returns whether it is so in one process at least.
     pub(crate) fn any(&self, is_so: bool) -> Result<bool> {
-        let mut count = [i128::from(is_so)];
-        self.sum(&mut count)?;
-        Ok(count != [0])
+        Ok(!self.those(is_so)?.is_empty())
     }
 }
 
