@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::mem;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -171,7 +170,6 @@ pub struct Cluster {
     silence: Duration,
     /// Timely's threads.
     guards: Option<WorkerGuards<()>>,
-    sent: Arc<AtomicU64>,
 }
 
 impl fmt::Debug for Cluster {
@@ -222,18 +220,7 @@ impl Cluster {
             events: met.events,
             silence: joining.silence,
             guards: Some(guards.map_err(failed)?),
-            sent: met.sent,
         })
-    }
-
-    /// How many processes there are.
-    pub fn processes(&self) -> usize {
-        self.lines.len()
-    }
-
-    /// Bytes that were sent to others so far, as they were on the way.
-    pub fn sent(&self) -> u64 {
-        self.sent.load(Ordering::Relaxed)
     }
 
     /// Gives each process its message, by number, and returns what each has for this one, once all are there. The message to

@@ -1,9 +1,12 @@
 //! What processes say of themselves before anything else.
 //!
 //! ```text
-//! greeting: format 1 | length of the program's version, the version | partitions u64 | digest u128 | processes u16
-//!           | from u16 | to u16                                              all little-endian
+//! greeting: format 2 | length of the program's version, the version | partitions u64 | digest u128 | silence u64
+//!           | processes u16 | from u16 | to u16                              all little-endian
+//! silence: milliseconds
 //! ```
+
+use std::time::Duration;
 
 /// What must be the same for all processes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -16,12 +19,14 @@ pub struct Plan {
     pub digest: u128,
 }
 
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
 
 /// A process that speaks to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Greeting {
     pub plan: Plan,
+    /// After how long without a word it takes another for lost. They may differ.
+    pub silence: Duration,
     pub processes: u16,
     pub from: u16,
     pub to: u16,
@@ -34,6 +39,8 @@ impl Greeting {
         bytes.extend_from_slice(program);
         bytes.extend_from_slice(&self.plan.partitions.to_le_bytes());
         bytes.extend_from_slice(&self.plan.digest.to_le_bytes());
+        let silence = u64::try_from(self.silence.as_millis()).unwrap_or(u64::MAX);
+        bytes.extend_from_slice(&silence.to_le_bytes());
         for number in [self.processes, self.from, self.to] {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
@@ -46,6 +53,7 @@ impl Greeting {
         let (program, rest) = rest.split_at_checked(len.into())?;
         let (partitions, rest) = rest.split_first_chunk()?;
         let (digest, rest) = rest.split_first_chunk()?;
+        let (silence, rest) = rest.split_first_chunk()?;
         let ([processes, from, to], []) = rest.as_chunks::<2>() else {
             return None;
         };
@@ -55,6 +63,7 @@ impl Greeting {
                 partitions: u64::from_le_bytes(*partitions),
                 digest: u128::from_le_bytes(*digest),
             },
+            silence: Duration::from_millis(u64::from_le_bytes(*silence)),
             processes: u16::from_le_bytes(*processes),
             from: u16::from_le_bytes(*from),
             to: u16::from_le_bytes(*to),
@@ -104,6 +113,7 @@ mod tests {
                 partitions: 64,
                 digest: 1 << 100,
             },
+            silence: Duration::from_millis(1500),
             processes: 3,
             from: 1,
             to: 0,
@@ -118,7 +128,7 @@ mod tests {
             assert_eq!(Greeting::of_bytes(&bytes[..len]), None);
         }
         assert_eq!(Greeting::of_bytes(&[bytes.as_slice(), &[0]].concat()), None);
-        assert_eq!(Greeting::of_bytes(&[&[2], &bytes[1..]].concat()), None);
+        assert_eq!(Greeting::of_bytes(&[&[1], &bytes[1..]].concat()), None);
     }
 
     /// Any bytes: never a panic, and what is taken for a greeting is one.

@@ -80,7 +80,7 @@ pub struct Joining {
     pub plan: Plan,
     /// How long to wait for the others at the start.
     pub wait: Duration,
-    /// After how long a process that says nothing is lost. Each says something six times as often.
+    /// After how long a process that says nothing is lost. The others say something six times as often.
     pub silence: Duration,
     /// Who is told of strangers.
     pub tell: Arc<dyn Fn(&str) + Send + Sync>,

@@ -11,7 +11,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::thread;
@@ -43,8 +43,6 @@ struct Shared {
     silence: Duration,
     /// This end hung up: no failure is reported any more.
     is_abandoned: AtomicBool,
-    /// Bytes written.
-    sent: Arc<AtomicU64>,
 }
 
 struct Writing {
@@ -74,15 +72,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Line {
     /// Over a socket whose ends have greeted each other: frames number 0 were sent both ways. From now on this end says that
-    /// it is there.
+    /// it is there, as often as the other wants to hear it. `silences`: after how long this end takes the other for lost, and
+    /// the other this one.
     pub fn new(
         (name, number): (String, u64),
         socket: Socket,
         keys: Keys,
-        silence: Duration,
+        silences: (Duration, Duration),
         events: Sender<Event>,
-        sent: Arc<AtomicU64>,
     ) -> io::Result<Line> {
+        let (silence, others) = silences;
         socket.set_silence(silence)?;
         let shared = Arc::new(Shared {
             name,
@@ -105,10 +104,9 @@ impl Line {
             events,
             silence,
             is_abandoned: AtomicBool::new(false),
-            sent,
         });
         let line = Arc::downgrade(&shared);
-        let every = silence / TIMES;
+        let every = (others / TIMES).max(Duration::from_millis(1));
         thread::Builder::new()
             .name("there".into())
             .spawn(move || while say_there(&line, every) {})?;
@@ -173,7 +171,6 @@ impl Shared {
         frame.clear();
         self.keys.seal(*nonce, plain, frame)?;
         *nonce += 1;
-        self.sent.fetch_add(frame.len() as u64, Ordering::Relaxed);
         self.socket.write_all(frame)
     }
 

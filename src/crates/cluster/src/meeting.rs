@@ -1,6 +1,6 @@
 //! How processes find each other: each connects to those before it, and waits for those after it.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -26,14 +26,12 @@ const NAMED_MAX: usize = 100;
 pub(crate) struct Lines {
     pub lines: Vec<Option<Line>>,
     pub events: (Sender<Event>, Receiver<Event>),
-    /// Bytes written to all.
-    pub sent: Arc<AtomicU64>,
 }
 
 /// What threads tell the one that waits.
 enum Arrival {
-    /// A process is there.
-    Met(usize, Socket, Keys),
+    /// A process is there, which greeted so.
+    Met(Greeting, Socket, Keys),
     /// A process could not be met so far, and why.
     NotYet(usize, String),
     /// It will never do.
@@ -85,7 +83,7 @@ pub(crate) fn meet(
     for process in 0..joining.process {
         threads.push(begin(&meeting, move |meeting| connect(meeting, process))?);
     }
-    let met = gather(&meeting, &arrived, hopeless);
+    let met = gather(&meeting, &arrived, &mut threads, hopeless);
     meeting.is_over.store(true, Ordering::Relaxed);
     // The port is closed when these have ended.
     for thread in threads {
@@ -105,17 +103,17 @@ fn begin(
         .map_err(|error| Error::Io("cannot start a thread".into(), error))
 }
 
-/// Waits until all are there.
+/// Waits until all are there. `threads`: those that look for them.
 fn gather(
-    meeting: &Meeting,
+    meeting: &Arc<Meeting>,
     arrived: &Receiver<Arrival>,
+    threads: &mut Vec<thread::JoinHandle<()>>,
     hopeless: &dyn Fn() -> Option<String>,
 ) -> Result<Lines, Error> {
     let joining = &meeting.joining;
     let mut met = Lines {
         lines: vec![None; joining.addresses.len()],
         events: channel(),
-        sent: Arc::default(),
     };
     let mut why = vec!["it did not come".to_owned(); met.lines.len()];
     let others = met.lines.len() - 1;
@@ -124,12 +122,17 @@ fn gather(
         let left = meeting.end.saturating_duration_since(Instant::now());
         // One that was there is lost: it may come again.
         while let Ok(Event::Failed(number, error)) = met.events.1.try_recv() {
-            let mut lines = met.lines.iter_mut().zip(&mut why);
-            let is_it = |line: &Line| line.number() == number;
-            if let Some((line, why)) = lines.find(|(line, _)| line.as_ref().is_some_and(is_it)) {
+            let is_it = |line: &Option<Line>| line.as_ref().is_some_and(|it| it.number() == number);
+            if let Some(process) = met.lines.iter().position(is_it) {
                 (joining.tell)(&error.to_string());
-                *line = None;
-                *why = error.to_string();
+                met.lines[process] = None;
+                why[process] = error.to_string();
+                if process < joining.process {
+                    match begin(meeting, move |meeting| connect(meeting, process)) {
+                        Ok(thread) => threads.push(thread),
+                        Err(error) => return Err(abandoned(&met, error)),
+                    }
+                }
             }
         }
         if let Some(why) = hopeless() {
@@ -137,13 +140,15 @@ fn gather(
         }
         match arrived.recv_timeout(left.min(AGAIN)) {
             Err(_) if Instant::now() < meeting.end => {}
-            Ok(Arrival::Met(process, socket, keys)) => {
+            Ok(Arrival::Met(other, socket, keys)) => {
+                let process = usize::from(other.from);
                 let name = joining.name(process);
-                let (events, sent) = (met.events.0.clone(), met.sent.clone());
+                let events = met.events.0.clone();
                 let number = count;
                 count += 1;
                 let of = (name.clone(), number);
-                let line = Line::new(of, socket, keys, joining.silence, events, sent);
+                let silences = (joining.silence, other.silence);
+                let line = Line::new(of, socket, keys, silences, events);
                 let line = line.map_err(|error| Error::Io(name.clone(), error))?;
                 // It was started again.
                 if let Some(before) = met.lines[process].replace(line) {
@@ -186,6 +191,7 @@ impl Meeting {
     fn own(&self, to: u16) -> Greeting {
         Greeting {
             plan: self.joining.plan.clone(),
+            silence: self.joining.silence,
             processes: self.joining.addresses.len() as u16,
             from: self.joining.process as u16,
             to,
@@ -259,10 +265,10 @@ fn answer_one(meeting: &Meeting, socket: Socket, from: &str) {
             )
         });
     match answered {
-        Ok((process, keys)) => {
-            let process = usize::from(process);
+        Ok((other, keys)) => {
+            let process = usize::from(other.from);
             if process > meeting.joining.process && process < meeting.joining.addresses.len() {
-                meeting.say(Arrival::Met(process, socket, keys));
+                meeting.say(Arrival::Met(other, socket, keys));
             } else {
                 meeting.name_stranger(from, &format!("it calls itself process {process}"));
             }
@@ -295,10 +301,12 @@ fn connect(meeting: &Meeting, process: usize) {
             .map_err(|error| Refused::Stranger(format!("cannot connect: {error}")))
             .and_then(|socket| {
                 let own = meeting.own(process as u16);
-                greet(&socket, &joining.secret, &own, end).map(|keys| (socket, keys))
+                greet(&socket, &joining.secret, &own, end).map(|met| (socket, met))
             });
         match met {
-            Ok((socket, keys)) => return meeting.say(Arrival::Met(process, socket, keys)),
+            Ok((socket, (other, keys))) => {
+                return meeting.say(Arrival::Met(other, socket, keys));
+            }
             Err(Refused::Differs(what)) => {
                 let error = Error::Differs(format!("{} {what}", joining.name(process)));
                 return meeting.say(Arrival::Failed(error));

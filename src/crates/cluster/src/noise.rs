@@ -164,13 +164,13 @@ fn hear_confirmed(keys: &Keys, socket: &Socket, end: Instant) -> Result<(), Refu
     }
 }
 
-/// Greets the process at the other end, which waits for this one. Frames number 0 were sent both ways then.
+/// Greets the process at the other end, which waits for this one: its greeting. Frames number 0 were sent both ways then.
 pub(crate) fn greet(
     socket: &Socket,
     secret: &Secret,
     own: &Greeting,
     end: Instant,
-) -> Result<Keys, Refused> {
+) -> Result<(Greeting, Keys), Refused> {
     let broken = |error: io::Error| Refused::Stranger(error.to_string());
     let state = state(secret).and_then(Builder::build_initiator);
     let state = state.map_err(|error| Refused::Stranger(error.to_string()))?;
@@ -183,7 +183,7 @@ pub(crate) fn greet(
     let keys = side.keys()?;
     confirm(&keys, socket)?;
     hear_confirmed(&keys, socket, end)?;
-    Ok(keys)
+    Ok((other, keys))
 }
 
 /// Answers whoever connected. `own`: the greeting for a process of that number.
@@ -192,7 +192,7 @@ pub(crate) fn answer(
     secret: &Secret,
     own: impl Fn(u16) -> Greeting,
     end: Instant,
-) -> Result<(u16, Keys), (Option<u16>, Refused)> {
+) -> Result<(Greeting, Keys), (Option<u16>, Refused)> {
     let nobody = |refused| (None, refused);
     let state = state(secret).and_then(Builder::build_responder);
     let state = state.map_err(|error| nobody(Refused::Stranger(error.to_string())))?;
@@ -209,5 +209,5 @@ pub(crate) fn answer(
     let keys = side.keys().map_err(of)?;
     hear_confirmed(&keys, socket, end).map_err(of)?;
     confirm(&keys, socket).map_err(of)?;
-    Ok((from, keys))
+    Ok((other, keys))
 }
