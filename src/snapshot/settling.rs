@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use super::KeepSnapshots;
 use super::base::{self, BasePlan, BaseWarning};
 use super::expiry::{Expired, Expiry};
-use super::shares::{self, settled_pages};
+use super::shares::{self, InOrder, settled_pages};
 use crate::disk::Disk;
-use crate::engine::{Certificate, Effort, Estimation, HistoryView, Scores};
+use crate::engine::{Estimation, HistoryView, Scores};
 use crate::memory::{GATHERED, UNPACKED_ROWS};
 use crate::model::Time;
 use crate::rank::settle::{Peers, Progress, Settled, Watch, Workers};
@@ -228,7 +228,7 @@ impl Settle {
             let (settled, warning) =
                 base::settle(disk, view, &blocks, self, &options, &mut watching)?;
             warnings.extend(warning);
-            settled.map(|settled| Computed::Settled(Box::new(InOrder { settled, places })))
+            settled.map(|settled| Computed::Settled(Box::new(InOrder::of(settled, places))))
         } else {
             let [RowBlock { rows, .. }] = &blocks[..] else {
                 return Err(Error::internal("rows are in pieces"));
@@ -308,36 +308,6 @@ impl Settle {
     pub(crate) fn may_have_base(&self) -> bool {
         let is_settling = self.method.name == METHODS[0].name;
         is_settling && self.teleport.is_uniform() && self.expire.is_none()
-    }
-}
-
-/// What was settled, in the order of all pages.
-struct InOrder {
-    settled: Settled,
-    /// The block of each page, and its number there; `None`: there is one block.
-    places: Option<Arc<[(u32, u32)]>>,
-}
-
-impl Scores for InOrder {
-    fn certificate(&self) -> Option<Certificate> {
-        Scores::certificate(&self.settled)
-    }
-
-    fn effort(&self) -> Effort {
-        self.settled.effort()
-    }
-
-    fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>) {
-        let Some(places) = &self.places else {
-            return self.settled.read(first, len, out);
-        };
-        let places = &places[first as usize..][..len];
-        out.clear();
-        out.extend(
-            places
-                .iter()
-                .flat_map(|&(block, at)| self.settled.estimates_of(block as usize, at.into(), 1)),
-        );
     }
 }
 

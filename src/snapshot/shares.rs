@@ -24,7 +24,7 @@ pub(super) fn settle(
     options: &Options,
     workers: &Workers,
     watch: &mut Watching<'_>,
-) -> Result<Option<PartScores>> {
+) -> Result<Option<InOrder>> {
     let peers = &workers.peers;
     let mut told = [options.until.to_bits(), options.spare]
         .map(u64::to_le_bytes)
@@ -43,12 +43,12 @@ pub(super) fn settle(
         .blocks
         .retain(|_| number.next().is_some_and(|number| peers.has(number)));
     let settled = settle_blocks(&whole.blocks, &own, options, workers, watch)?;
-    Ok(settled.map(|(settled, gathered)| PartScores {
-        places: if peers.processes() == 1 {
+    Ok(settled.map(|(settled, gathered)| InOrder {
+        places: Some(if peers.processes() == 1 {
             places
         } else {
             by_owner(&places, workers)
-        },
+        }),
         settled,
         gathered,
     }))
@@ -196,14 +196,27 @@ pub fn settled_pages(view: &View, process: usize, processes: usize) -> (u64, u64
 }
 
 /// What was settled in blocks, in the order of all pages.
-pub(super) struct PartScores {
-    settled: Settled,
+pub(super) struct InOrder {
+    pub settled: Settled,
+    /// What other processes settled.
     gathered: Gathered,
-    /// See [`by_owner`].
-    places: Arc<[(u32, u32)]>,
+    /// The block of each page, and its number there, which [`by_owner`] counts where others have it; `None`: there is one
+    /// block.
+    places: Option<Arc<[(u32, u32)]>>,
 }
 
-impl Scores for PartScores {
+impl InOrder {
+    /// All by this process.
+    pub fn of(settled: Settled, places: Option<Arc<[(u32, u32)]>>) -> InOrder {
+        InOrder {
+            settled,
+            gathered: Gathered::default(),
+            places,
+        }
+    }
+}
+
+impl Scores for InOrder {
     fn certificate(&self) -> Option<Certificate> {
         Scores::certificate(&self.settled)
     }
@@ -213,7 +226,10 @@ impl Scores for PartScores {
     }
 
     fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>) {
-        let places = &self.places[first as usize..][..len];
+        let Some(places) = &self.places else {
+            return self.settled.read(first, len, out);
+        };
+        let places = &places[first as usize..][..len];
         let pages = places.iter();
         out.clear();
         out.extend(pages.map(|&(block, at)| {
