@@ -186,7 +186,7 @@ impl TogetherArgs {
             threads: self.threads(1),
             peers: Peers::new(process, processes, link.clone())?,
         };
-        let watcher = Watcher::new(stop);
+        let watcher = Watcher::new(stop.clone());
         let settled = share
             .settle(&workers, &watcher)
             // Process 0 publishes, or has nothing to do; so it says, and all end.
@@ -199,7 +199,8 @@ impl TogetherArgs {
         let Some(stopped) = watcher.stopped_process() else {
             return Ok(Exit::Done);
         };
-        if stopped != process {
+        // Who was stopped here knows: Ctrl-C goes to all processes of a terminal.
+        if is_stopped(&stop).is_none() {
             say!("process {stopped} was stopped: nothing is published");
         }
         Ok(Exit::Stopped)
