@@ -223,7 +223,7 @@ fn huge_lines(scale: Scale) {
         "edges",
         "a\tb\n",
         "x\ny\tb\ny\tb\nx\n",
-        length / 4,
+        length / 8,
     )
     .exits(3)
     .says(&["lines inside its group are no links"]);
