@@ -101,6 +101,7 @@ impl CheckReport {
                 }
                 let mut damage = Vec::new();
                 let report = view.inspect(depth, &mut damage);
+                view.inspect_indexes(disk, depth, &mut damage);
                 // Where rows are damaged, the base made of them cannot be checked.
                 let base = verify_base(&view, depth).err();
                 damage.extend(

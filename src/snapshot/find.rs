@@ -8,7 +8,7 @@ use super::{Column, Snapshot, SnapshotPage};
 use crate::Result;
 use crate::engine::{CHUNK_PAGES, Fingerprint, PageId};
 use crate::store::all::HeldNames;
-use crate::store::{self, IndexFile};
+use crate::store::{self, IndexFile, NameReader};
 use crate::threads::{dealt, processors};
 
 /// Slots of a filter for each name that is looked for, and at least.
@@ -97,29 +97,24 @@ impl Snapshot {
             (places.into_iter()).for_each(|at| found[at] = Some(PageId(page)));
         };
         let mut behind = 0;
-        let index = (self.index.as_ref())
+        let index = (self.index.as_ref().zip(self.names.one()))
             .filter(|_| (wanted.len() as u64).saturating_mul(LOOKUP_PAGES) < self.len());
         // Without it, if it is damaged.
-        if let Some(index) = index
-            && let Ok(known) = self.look_up(index, wanted.keys().copied())
+        if let Some((index, names)) = index
+            && let Ok(known) = self.look_up(index, names, wanted.keys().copied())
         {
             behind = index.pages.min(self.len());
-            for (print, page) in known {
+            for (page, print) in known {
                 note(page, wanted.remove(&print).unwrap_or_default());
             }
         }
         self.sweep_prints(behind..self.len(), &mut wanted, &mut note)?;
-        if !index.is_some_and(|index| self.is_whole(index)) {
+        let is_whole = |(index, names): (&IndexFile, _)| index.check(self.len(), names).is_ok();
+        // An index that is of the snapshot has all pages that it should.
+        if !wanted.is_empty() && !index.is_some_and(is_whole) {
             self.sweep_prints(0..behind, &mut wanted, &mut note)?;
         }
         Ok(found)
-    }
-
-    /// Returns whether the index has all pages that it should, so that what it does not know is not among them.
-    fn is_whole(&self, index: &IndexFile) -> bool {
-        *self
-            .index_is_whole
-            .get_or_init(|| self.names.fits(index, self.len()))
     }
 
     /// Calls `found` with those of these pages whose fingerprints are wanted, and takes them from the others, until none is.
@@ -153,31 +148,26 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Those of the fingerprints that the index has, of pages of the snapshot, with these: the index is held against the
-    /// fingerprints themselves.
+    /// Those of the fingerprints that the index has, with their pages, which are pages of the snapshot: the index is held against
+    /// the fingerprints themselves.
     fn look_up(
         &self,
         index: &IndexFile,
+        names: &NameReader,
         prints: impl Iterator<Item = Fingerprint>,
-    ) -> Result<Vec<(Fingerprint, u64)>> {
+    ) -> Result<Vec<(u64, Fingerprint)>> {
         let mut known = Vec::new();
         for print in prints {
-            let page = index.get(print)?.map(|page| page.0);
-            known.extend(
-                page.filter(|&page| page < self.len())
-                    .map(|page| (page, print)),
-            );
+            let page = index.get(print)?.filter(|page| page.0 < self.len());
+            known.extend(page.map(|page| (page.0, print)));
         }
-        known.sort_unstable_by_key(|&(page, _)| page);
+        known.sort_unstable();
         let mut held = None;
         for &(page, print) in &known {
-            if self.names.fingerprint(page, &mut held)? != Some(print) {
+            if names.fingerprint(page, &mut held)? != Some(print) {
                 return Err(index.damaged("it is of other fingerprints"));
             }
         }
-        Ok(known
-            .into_iter()
-            .map(|(page, print)| (print, page))
-            .collect())
+        Ok(known)
     }
 }

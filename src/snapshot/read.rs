@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 use super::export::{Format, Setup, export};
 use super::file::Failures;
@@ -27,8 +26,6 @@ pub struct Snapshot {
     pub(super) names: Names,
     /// The index on disk, if it can be used.
     pub(super) index: Option<IndexFile>,
-    /// Asked when it is first needed.
-    pub(super) index_is_whole: OnceLock<bool>,
     pub(super) store: PathBuf,
     /// The store's key, which no two stores have unless one is a copy.
     pub(super) key: HashKey,
@@ -139,9 +136,13 @@ impl Snapshot {
         let rows = current
             .then(|| AllRowsOf::new(disk, store, kept, latest.parts.as_ref()))
             .transpose()?;
+        // Each partition has one, of its own numbers. What cannot be read is done without.
+        let index = names
+            .one()
+            .map(|_| IndexFile::open(disk, store, identity.hash));
+        let index = index.and_then(|index| index.ok().flatten());
         Ok(Snapshot {
-            index: names.index(disk, store, identity.hash),
-            index_is_whole: OnceLock::new(),
+            index,
             columns,
             names,
             rows,

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::addresses::{ADDRESSES, Addresses, CommittedAddresses, GHOSTS};
-use super::index_file::IndexFile;
 use super::names::{NameLengths, NameReader};
 use super::partition_dir;
 use super::rows::{CommittedRows, KeptRows, Retention, RowsOf};
@@ -181,31 +180,10 @@ impl Names {
         })
     }
 
-    /// The fingerprint of one page. `held` has what was read before.
-    pub fn fingerprint(
-        &self,
-        page: u64,
-        held: &mut Held<Fingerprint>,
-    ) -> Result<Option<Fingerprint>> {
+    /// The names of a store without partitions.
+    pub fn one(&self) -> Option<&NameReader> {
         match self {
-            Names::One(names) => names.fingerprint(page, held),
-            Names::Parts { .. } => self.fingerprints_from(page)?.next().transpose(),
-        }
-    }
-
-    /// Returns whether an index is of these names, of which the first `pages` count.
-    pub fn fits(&self, index: &IndexFile, pages: u64) -> bool {
-        match self {
-            Names::One(names) => index.check(pages, names).is_ok(),
-            Names::Parts { .. } => false,
-        }
-    }
-
-    /// The index on disk, if the store has one that can be read.
-    pub fn index(&self, disk: &dyn Disk, dir: &Path, store: u64) -> Option<IndexFile> {
-        match self {
-            Names::One(_) => IndexFile::open(disk, dir, store).ok()?,
-            // Each partition has one, of its own numbers.
+            Names::One(names) => Some(names),
             Names::Parts { .. } => None,
         }
     }

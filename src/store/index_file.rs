@@ -18,6 +18,7 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
@@ -176,6 +177,8 @@ pub(crate) struct IndexFile {
     /// By segment: its slots, and where its first chunk is.
     slots: [u64; SEGMENTS],
     offsets: [u64; SEGMENTS],
+    /// Whether it is of its store's fingerprints. Asked when it is first needed.
+    checked: OnceLock<Result<()>>,
 }
 
 impl IndexFile {
@@ -225,6 +228,7 @@ impl IndexFile {
             begins,
             slots,
             offsets,
+            checked: OnceLock::new(),
             path,
         }))
     }
@@ -234,12 +238,17 @@ impl IndexFile {
         Error::damaged(&self.path, what)
     }
 
-    /// Checks that it is of these fingerprints, of which the first `committed` count.
+    /// Checks that it is of its store's fingerprints, of which the first `committed` count.
     ///
     /// # Errors
     ///
     /// [`Error::Damaged`]; those of reading.
     pub fn check(&self, committed: u64, names: &NameReader) -> Result<()> {
+        let checked = self.checked.get_or_init(|| self.compare(committed, names));
+        checked.as_ref().copied().map_err(Error::again)
+    }
+
+    fn compare(&self, committed: u64, names: &NameReader) -> Result<()> {
         let ([.., sum], pages) = (self.begins, self.pages);
         if pages > committed {
             return Err(self.damaged(format!("it has {pages} pages, and the store {committed}")));

@@ -16,9 +16,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::index_file::IndexFile;
 use super::reindex::reindex;
 use super::verify_parts::PRINT_BYTES;
 use super::view::View;
+use crate::disk::Disk;
 use crate::engine::{HistoryView, Index, Sweep, check_law, rows_of_run};
 use crate::memory::DATABASE;
 use crate::rows::Rows;
@@ -98,7 +100,6 @@ impl View {
         }
         note(self.inspect_rows(depth, &mut report));
         note(self.inspect_fingerprints(depth, &mut report));
-        note(self.inspect_index(depth));
         note(self.names.check_end(&self.key));
         if depth == Depth::Deep {
             note(self.inspect_names(&mut report));
@@ -106,6 +107,24 @@ impl View {
             note(self.inspect_history(&mut report));
         }
         report
+    }
+
+    /// Checks the index on disk, or those of the partitions, and adds what is wrong to `damage`.
+    pub(crate) fn inspect_indexes(&self, disk: &dyn Disk, depth: Depth, damage: &mut Vec<Error>) {
+        for view in self.settled_views() {
+            damage.extend(view.inspect_index(disk, depth).err());
+        }
+    }
+
+    fn inspect_index(&self, disk: &dyn Disk, depth: Depth) -> Result<()> {
+        let Some(index) = IndexFile::open(disk, &self.dir, self.manifest.identity)? else {
+            return Ok(());
+        };
+        index.check(self.manifest.engine.totals.pages, &self.names)?;
+        match depth {
+            Depth::Quick => Ok(()),
+            Depth::Deep => index.verify(&self.names),
+        }
     }
 
     /// Bytes of memory that [`Depth::Deep`] takes at most.
@@ -156,17 +175,6 @@ impl View {
         };
         report.fingerprints = found.unwrap_or_default();
         check_count(&self.dir.join("fingerprints"), found, pages)
-    }
-
-    fn inspect_index(&self, depth: Depth) -> Result<()> {
-        let Some(index) = self.index.as_ref().map_err(Error::again)? else {
-            return Ok(());
-        };
-        index.check(self.totals().pages, &self.names)?;
-        match depth {
-            Depth::Quick => Ok(()),
-            Depth::Deep => index.verify(&self.names),
-        }
     }
 
     fn inspect_names(&self, report: &mut Report) -> Result<()> {

@@ -7,7 +7,6 @@ use super::base::{BaseFile, CommittedBase, OwedBase};
 use super::chunks::{ChunkFile, Chunks};
 use super::folder::check_in_place;
 use super::identity::{Identity, Settings};
-use super::index_file::IndexFile;
 use super::manifest::Manifest;
 use super::marks::MarkFiles;
 use super::names::{NameLengths, NameReader};
@@ -73,8 +72,6 @@ pub struct View {
     pub(super) cash: Chunks,
     pub(super) marks: MarkFiles,
     pub(super) names: NameReader,
-    /// The index on disk.
-    pub(super) index: Result<Option<IndexFile>>,
     pub(super) rows: RowsOf,
     pub(super) base: Option<Result<SettledBase>>,
     /// Its partitions.
@@ -105,7 +102,6 @@ impl View {
                 file: ChunkFile::look(disk, dir)?,
             },
             marks: MarkFiles::open(disk, dir, identity.hash, &manifest.engine.marks)?,
-            index: IndexFile::open(disk, dir, identity.hash),
             names,
             rows: RowsOf::new(disk, dir, manifest.rows.retention, pages),
             base: (manifest.base.base.as_ref())
