@@ -66,7 +66,8 @@ pub struct Args {
 
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
-        if let Some(done) = self.together.share(&self.store.store, &self.memory) {
+        let asked = self.together.read()?;
+        if let Some(done) = asked.share(&self.store.store, &self.memory) {
             return done;
         }
         let view = open_view_to_publish(&RealDisk, &self.store.store)?;
@@ -77,17 +78,17 @@ impl Args {
         if let Some((path, info)) = &again.published
             && again.is_done(&view, self.until)
         {
-            self.together.nothing_to_do(&view)?;
+            asked.nothing_to_do(&view)?;
             self.report(path, info, None)?;
             return self.compute(&view, &Arc::default());
         }
         let budget = self.memory.budget(3)?;
-        self.together.needs(&view)?.check(budget)?;
+        asked.needs(&view).check(budget)?;
         let stop = Arc::new(AtomicBool::new(false));
         stop_on_signal(&stop)?;
         let started = Instant::now();
         let watcher = Arc::new(Watcher::new(stop.clone()));
-        let together = self.together.begin(&view, &stop, budget)?;
+        let together = asked.begin(&view, &stop, budget)?;
         let published = self.publish(&view, &watcher, &again, together.workers())?;
         together.end();
         let seconds = started.elapsed().as_secs_f64();

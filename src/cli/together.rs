@@ -69,15 +69,24 @@ mod alone {
     /// This process alone.
     pub struct Together {}
 
+    /// Nothing is asked for.
+    pub struct Asked;
+
     impl TogetherArgs {
+        pub fn read(&self) -> anyhow::Result<Asked> {
+            Ok(Asked)
+        }
+    }
+
+    impl Asked {
         pub fn share(&self, _: &Path, _: &MemoryArg) -> Option<anyhow::Result<Exit>> {
             None
         }
 
-        pub fn needs(&self, view: &View) -> anyhow::Result<Needs> {
+        pub fn needs(&self, view: &View) -> Needs {
             let pages = view.settled_pages();
             let bytes = vec![to_settle(pages)];
-            Ok(Needs { bytes, pages })
+            Needs { bytes, pages }
         }
 
         pub fn begin(

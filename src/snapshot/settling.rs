@@ -208,10 +208,9 @@ impl Settle {
             failed: Some(failed),
             ..Watching::new(&self.watcher, self.time)
         };
-        let ViewBlocks { blocks, places } = view.blocks()?;
-        let here =
-            (0..blocks.len()).filter(|&block| (self.peers.as_ref()).is_none_or(|it| it.has(block)));
-        let room = self.room(view) / here.count().max(1) as u64;
+        let has = |block| (self.peers.as_ref()).is_none_or(|peers| peers.has(block));
+        let ViewBlocks { blocks, places } = view.some_blocks(&has)?;
+        let room = self.room(view) / blocks.len().max(1) as u64;
         for block in &blocks {
             block.rows.stay_in(room);
         }

@@ -17,32 +17,28 @@ use crate::rows::Rows;
 use crate::store::{RowBlock, SomeParts, View, ViewBlocks, open_some_parts};
 use crate::{Error, Result};
 
-/// Settles blocks of a state whose whole this process has, with those who have others.
+/// Settles blocks of a state, with those who have the others.
 pub(super) fn settle(
     view: &View,
-    mut whole: ViewBlocks,
+    own: ViewBlocks,
     options: &Options,
     workers: &Workers,
     watch: &mut Watching<'_>,
 ) -> Result<Option<InOrder>> {
     let peers = &workers.peers;
-    let mut told = [options.until.to_bits(), options.spare]
+    let mut message = [options.until.to_bits(), options.spare]
         .map(u64::to_le_bytes)
         .concat();
     for digest in view.block_digests()? {
-        told.extend(digest.to_le_bytes());
+        message.extend(digest.to_le_bytes());
     }
-    peers.hear(told)?;
-    let places = whole.places.unwrap_or_default();
-    let mut own = vec![0; whole.blocks.len()];
+    peers.hear(message)?;
+    let places = own.places.unwrap_or_default();
+    let mut pages = vec![0; view.partitions()];
     for &(part, _) in places.iter() {
-        own[part as usize] += 1;
+        pages[part as usize] += 1;
     }
-    let mut number = 0..;
-    whole
-        .blocks
-        .retain(|_| number.next().is_some_and(|number| peers.has(number)));
-    let settled = settle_blocks(&whole.blocks, &own, options, workers, watch)?;
+    let settled = settle_blocks(&own.blocks, &pages, options, workers, watch)?;
     Ok(settled.map(|(settled, gathered)| InOrder {
         places: Some(if peers.processes() == 1 {
             places
@@ -130,13 +126,13 @@ impl Share {
     /// # Errors
     /// Those of reading rows, and of [`crate::rank::settle::Exchange`].
     pub fn settle(&self, workers: &Workers, watcher: &Watcher) -> Result<()> {
-        let told = workers.peers.hear(Vec::new())?;
-        if told.is_empty() {
+        let message = workers.peers.hear(Vec::new())?;
+        if message.is_empty() {
             return Ok(());
         }
         let unknown = || Error::internal("process 0 said something unknown");
-        let (until, told) = told.split_first_chunk().ok_or_else(unknown)?;
-        let (spare, digests) = told.split_first_chunk().ok_or_else(unknown)?;
+        let (until, rest) = message.split_first_chunk().ok_or_else(unknown)?;
+        let (spare, digests) = rest.split_first_chunk().ok_or_else(unknown)?;
         let [until, spare] = [until, spare].map(|bytes| u64::from_le_bytes(*bytes));
         self.check_parts(workers, digests)?;
         let options = Options {
@@ -156,7 +152,7 @@ impl Share {
 }
 
 impl Share {
-    /// Checks that these partitions are those of process 0, which told the digests of all, 16 bytes each.
+    /// Checks that these partitions are those of process 0, which sent the digests of all, 16 bytes each.
     fn check_parts(&self, workers: &Workers, digests: &[u8]) -> Result<()> {
         let (digests, _) = digests.as_chunks::<16>();
         for (at, own) in self.parts.digests.iter().enumerate() {

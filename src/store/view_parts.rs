@@ -194,8 +194,17 @@ impl View {
     /// # Errors
     /// As of [`View::rows`].
     pub(crate) fn blocks(&self) -> Result<ViewBlocks> {
+        self.some_blocks(&|_| true)
+    }
+
+    /// The same with some of the blocks only, by number.
+    ///
+    /// # Errors
+    /// As of [`View::rows`].
+    pub(crate) fn some_blocks(&self, has: &dyn Fn(usize) -> bool) -> Result<ViewBlocks> {
         let blocks = self.settled_views().iter().zip(self.settled_ghosts());
-        let blocks = blocks.map(|(view, ghosts)| {
+        let blocks = blocks.enumerate().filter(|(number, _)| has(*number));
+        let blocks = blocks.map(|(_, (view, ghosts))| {
             let rows = view.rows()?;
             Ok(RowBlock { rows, ghosts })
         });

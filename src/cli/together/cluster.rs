@@ -111,6 +111,7 @@ fn lost(error: cashrank_cluster::Error) -> Error {
 }
 
 /// The processes of a run.
+#[derive(Clone)]
 struct Hosts {
     addresses: Vec<Address>,
     process: usize,
@@ -141,37 +142,50 @@ impl Hosts {
 }
 
 impl TogetherArgs {
-    fn hosts(&self) -> anyhow::Result<Option<Hosts>> {
-        let (Some(hosts), Some(process), Some(secret)) = (&self.hosts, self.process, &self.secret)
-        else {
-            return Ok(None);
+    /// Reads the files that the options name.
+    pub fn read(&self) -> anyhow::Result<Asked<'_>> {
+        let hosts = match (&self.hosts, self.process, &self.secret) {
+            (Some(hosts), Some(process), Some(secret)) => {
+                Some(Hosts::read(hosts, process, secret)?)
+            }
+            _ => None,
         };
-        Hosts::read(hosts, process, secret).map(Some)
+        Ok(Asked { args: self, hosts })
     }
+}
 
+/// The options, and what is in the files that they name.
+pub struct Asked<'a> {
+    args: &'a TogetherArgs,
+    hosts: Option<Hosts>,
+}
+
+impl Asked<'_> {
     fn threads(&self, processes: usize) -> usize {
         let divided = || (threads(None) / processes).max(1);
-        (self.threads).map_or_else(divided, |asked| threads(Some(asked)))
+        (self.args.threads).map_or_else(divided, |asked| threads(Some(asked)))
     }
 
     /// The number of processes; 1 is this one alone.
-    fn count(&self) -> anyhow::Result<usize> {
-        Ok(match self.hosts()? {
+    fn count(&self) -> usize {
+        match &self.hosts {
             Some(hosts) => hosts.addresses.len(),
-            None => self.processes.unwrap_or(1) as usize,
-        })
+            None => self.args.processes.unwrap_or(1) as usize,
+        }
     }
 
     /// Does the work of a process that is not the first; `None`: this is the first.
     pub fn share(&self, store: &Path, memory: &MemoryArg) -> Option<anyhow::Result<Exit>> {
-        match self.hosts() {
-            Ok(Some(hosts)) if hosts.process > 0 => Some(self.settle_share(hosts, store, memory)),
-            Ok(_) => None,
-            Err(error) => Some(Err(error)),
-        }
+        let hosts = self.hosts.as_ref().filter(|hosts| hosts.process > 0)?;
+        Some(self.settle_share(hosts, store, memory))
     }
 
-    fn settle_share(&self, hosts: Hosts, store: &Path, memory: &MemoryArg) -> anyhow::Result<Exit> {
+    fn settle_share(
+        &self,
+        hosts: &Hosts,
+        store: &Path,
+        memory: &MemoryArg,
+    ) -> anyhow::Result<Exit> {
         let (process, processes) = (hosts.process, hosts.addresses.len());
         let share = Share::open(&RealDisk, store, process, processes)?;
         let pages = share.pages();
@@ -181,7 +195,7 @@ impl TogetherArgs {
         let stop = Arc::new(AtomicBool::new(false));
         stop_on_signal(&stop)?;
         let plan = plan(share.partitions(), share.digest());
-        let link = self.join(hosts, plan, || is_stopped(&stop))?;
+        let link = self.join(hosts.clone(), plan, || is_stopped(&stop))?;
         let workers = Workers {
             threads: self.threads(1),
             peers: Peers::new(process, processes, link.clone())?,
@@ -207,17 +221,17 @@ impl TogetherArgs {
     }
 
     /// What the processes of this machine take.
-    pub fn needs(&self, view: &View) -> anyhow::Result<Needs> {
-        let count = self.count()?;
+    pub fn needs(&self, view: &View) -> Needs {
+        let count = self.count();
         let (mut pages, others) = settled_pages(view, 0, count);
         let mut bytes = vec![to_settle_with(pages, others)];
-        if self.processes.is_some() {
+        if self.args.processes.is_some() {
             for process in 1..count {
                 bytes.push(to_settle(settled_pages(view, process, count).0));
             }
             pages += others;
         }
-        Ok(Needs { bytes, pages })
+        Needs { bytes, pages }
     }
 
     /// Brings the processes together, of which this is the first. Those that it starts share a budget of memory with it.
@@ -228,18 +242,18 @@ impl TogetherArgs {
         budget: Option<u64>,
     ) -> anyhow::Result<Together> {
         let mut children = None;
-        let hosts = match (self.hosts()?, self.processes) {
+        let hosts = match (self.hosts.clone(), self.args.processes) {
             (Some(hosts), _) => hosts,
             (None, Some(processes @ 2..)) => {
                 let processes = processes as usize;
                 check_processes(view.partitions(), processes)?;
-                let timing = [("--wait", self.wait), ("--silence", self.silence)];
+                let timing = [("--wait", self.args.wait), ("--silence", self.args.silence)];
                 let timing = timing.map(|(name, time)| format!("{name}={}ms", time.as_millis()));
                 let threads = format!("--threads={}", self.threads(processes));
                 let common: Vec<String> = timing.into_iter().chain([threads]).collect();
                 let mut options = vec![common; processes - 1];
                 if let Some(budget) = budget {
-                    let parts = self.needs(view)?;
+                    let parts = self.needs(view);
                     for (options, bytes) in options.iter_mut().zip(parts.parts(budget)) {
                         options.push(format!("--memory={bytes}"));
                     }
@@ -285,7 +299,7 @@ impl TogetherArgs {
 
     /// Tells the others that there is nothing to do.
     pub fn nothing_to_do(&self, view: &View) -> anyhow::Result<()> {
-        if self.hosts()?.is_some() {
+        if self.hosts.is_some() {
             let together = self.begin(view, &Arc::default(), None)?;
             if let Some(peers) = &together.peers {
                 peers.hear(Vec::new())?;
@@ -303,8 +317,8 @@ impl TogetherArgs {
     ) -> anyhow::Result<Link> {
         let joining = Joining {
             plan,
-            wait: self.wait,
-            silence: self.silence,
+            wait: self.args.wait,
+            silence: self.args.silence,
             tell: Arc::new(|what| say!("{what}")),
             ..Joining::new(hosts.addresses, hosts.process, hosts.secret)
         };
