@@ -13,7 +13,7 @@ use super::settling::Settle;
 use crate::disk::Disk;
 use crate::engine::{Effort, SettledPages, SettledPagesMut, SettledTotals};
 use crate::rank::settle::{
-    Base, BaseUse, Changed, Part, Settled, Watch, Workers, settle_from, verify as holds,
+    Base, BaseUse, Changed, Part, Settled, Watch, settle_from, verify as holds,
 };
 use crate::rank::{Options, Teleport};
 use crate::rows::{RowVisitor, Stop};
@@ -224,8 +224,7 @@ fn settle_at(
         let bases = starts.iter().map(|start| start as &dyn Base);
         bases.collect::<Vec<_>>()
     });
-    let workers = Workers::threads(threads);
-    let (settled, used) = settle_from(&parts(blocks), options, bases.as_deref(), &workers, watch)?;
+    let (settled, used) = settle_from(&parts(blocks), options, bases.as_deref(), threads, watch)?;
     if let (BaseUse::Unusable(error), Some(starts)) = (used, &starts) {
         let files: Vec<&BaseFile> = starts.iter().map(|start| start.file).collect();
         wrong = Some(of_bases(view, &files, error));

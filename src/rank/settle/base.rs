@@ -97,9 +97,10 @@ pub(crate) fn settle_from(
     parts: &[Part<'_>],
     options: &Options,
     bases: Option<&[&dyn Base]>,
-    workers: &Workers,
+    threads: usize,
     watch: &mut dyn Watch,
 ) -> Result<(Option<Settled>, BaseUse)> {
+    let workers = &Workers::threads(threads);
     let from = match bases {
         None => BaseUse::None,
         Some(bases) => match resume(parts, options, bases, workers, watch) {

@@ -287,14 +287,7 @@ fn bases_of_blocks_are_a_start() {
         let Some(held) = held else { continue };
         let bases: Vec<&dyn Base> = held.iter().map(|held| held as &dyn Base).collect();
         let parts = after.parts();
-        let (settled, came) = settle_from(
-            &parts,
-            &options,
-            Some(&bases),
-            &Workers::threads(2),
-            &mut (),
-        )
-        .unwrap();
+        let (settled, came) = settle_from(&parts, &options, Some(&bases), 2, &mut ()).unwrap();
         assert!(
             !matches!(came, BaseUse::Unusable(_)),
             "seed {seed}: {came:?}"
