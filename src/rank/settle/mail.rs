@@ -1,7 +1,7 @@
 //! What blocks hand on to pages of each other at the end of a sweep.
 //!
 //! Inside a process a page is named by its number in its block. To another process it is named by its place among the
-//! ghosts that the sending block has of the receiving one; which pages these are is told once, before the first sweep:
+//! ghosts that the sending block has of the receiving one; which pages these are is sent once, before the first sweep:
 //!
 //! ```text
 //! message: (sending block, receiving block, length of what follows, entries)*, all varints
@@ -74,8 +74,8 @@ impl Routes {
                 );
             }
         }
-        let told = routes.peers.exchange(messages)?;
-        for (process, message) in told.iter().enumerate() {
+        let received = routes.peers.exchange(messages)?;
+        for (process, message) in received.iter().enumerate() {
             let mut rest = message.as_slice();
             while !rest.is_empty() {
                 let (from, at, entries) = routes.take(process, &mut rest)?;
@@ -129,9 +129,9 @@ impl Routes {
                 put(message, self.peers.number(at), to as u32, &entries);
             }
         }
-        let told = self.peers.exchange(messages)?;
+        let received = self.peers.exchange(messages)?;
         let mut mail: Vec<Vec<(usize, u32, &[u8])>> = vec![Vec::new(); blocks.len()];
-        for (process, message) in told.iter().enumerate() {
+        for (process, message) in received.iter().enumerate() {
             let mut rest = message.as_slice();
             while !rest.is_empty() {
                 let (from, at, entries) = self.take(process, &mut rest)?;

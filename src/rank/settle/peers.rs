@@ -1,7 +1,7 @@
 //! Several processes that settle the blocks of one whole: who has which, and how they come to the same sums.
 //!
-//! Process i of N has the blocks p with p mod N = i. All take the same steps in the same order, so that each is told what
-//! it waits for; what they tell each other are whole numbers, and what they decide by them is the same for all.
+//! Process i of N has the blocks p with p mod N = i. All take the same steps in the same order, so that each receives
+//! the message that it waits for. Messages hold whole numbers, so all processes decide the same by them.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -114,15 +114,15 @@ impl Peers {
         }
         let mut message = Vec::with_capacity(values.len() * 2);
         for &value in values.iter() {
-            varint::put(&mut message, zigzag(value));
+            varint::put(&mut message, varint::zigzag_wide(value));
         }
         values.fill(0);
-        let told = self.exchange(vec![message; self.processes])?;
-        for (process, message) in told.iter().enumerate() {
+        let received = self.exchange(vec![message; self.processes])?;
+        for (process, message) in received.iter().enumerate() {
             let mut message = message.as_slice();
             for value in &mut *values {
-                let told = varint::take(&mut message).map(unzigzag);
-                let sum = told.and_then(|told| value.checked_add(told));
+                let other = varint::take(&mut message).map(varint::unzigzag_wide);
+                let sum = other.and_then(|other| value.checked_add(other));
                 *value = sum.ok_or_else(|| nonsense(process))?;
             }
             if !message.is_empty() {
@@ -147,9 +147,9 @@ impl Peers {
 
     /// The processes in which it is so.
     pub(crate) fn those(&self, is_so: bool) -> Result<Vec<usize>> {
-        let told = self.exchange(vec![vec![is_so.into()]; self.processes])?;
+        let received = self.exchange(vec![vec![is_so.into()]; self.processes])?;
         let mut those = Vec::new();
-        for (process, message) in told.iter().enumerate() {
+        for (process, message) in received.iter().enumerate() {
             match message[..] {
                 [0] => {}
                 [1] => those.push(process),
@@ -172,40 +172,24 @@ pub(super) fn nonsense(process: usize) -> Error {
     ))
 }
 
-fn zigzag(value: i128) -> u128 {
-    (value << 1 ^ value >> 127) as u128
-}
-
-fn unzigzag(value: u128) -> i128 {
-    (value >> 1) as i128 ^ -((value & 1) as i128)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn numbers_come_back_from_zigzag() {
-        for value in [0, 1, -1, 77, i128::MAX, i128::MIN] {
-            assert_eq!(unzigzag(zigzag(value)), value);
-        }
-        assert_eq!([0, -1, 1, -2].map(zigzag), [0, 1, 2, 3]);
-    }
+    /// Replaces the messages of the others.
+    struct Replaced(Vec<Vec<u8>>);
 
-    /// What is told by others is replaced.
-    struct Told(Vec<Vec<u8>>);
-
-    impl Exchange for Told {
+    impl Exchange for Replaced {
         fn exchange(&mut self, messages: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
-            let told = std::mem::take(&mut self.0).into_iter();
-            Ok(messages.into_iter().take(1).chain(told).collect())
+            let others = std::mem::take(&mut self.0).into_iter();
+            Ok(messages.into_iter().take(1).chain(others).collect())
         }
     }
 
     #[test]
     fn sums_are_of_all_or_none() {
-        let sum_with = |told: &[u8]| {
-            let peers = Peers::new(0, 2, Told(vec![told.to_vec()])).unwrap();
+        let sum_with = |message: &[u8]| {
+            let peers = Peers::new(0, 2, Replaced(vec![message.to_vec()])).unwrap();
             let mut values = [5, -7];
             peers.sum(&mut values).map(|()| values)
         };
@@ -214,6 +198,6 @@ mod tests {
             let error = sum_with(nonsense).unwrap_err();
             assert!(error.to_string().contains("process 1 sent"), "{error}");
         }
-        assert!(Peers::new(2, 2, Told(Vec::new())).is_err());
+        assert!(Peers::new(2, 2, Replaced(Vec::new())).is_err());
     }
 }
