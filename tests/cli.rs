@@ -1,5 +1,8 @@
 //! The real binary, driven from outside as a user would: exit codes, messages, files.
 
+#[cfg(feature = "cluster")]
+#[path = "common/address.rs"]
+mod address;
 #[path = "cli/bad_input.rs"]
 mod bad_input;
 #[path = "cli/base.rs"]

@@ -380,22 +380,13 @@ fn snapshots_of_one_store_say_what_their_exports_say() {
 #[test]
 fn copies_of_a_store() {
     let lab = Lab::new();
-    let copy = |from: &str, to: &str| {
-        let (from, to) = (lab.path(from), lab.path(to));
-        let done = std::process::Command::new("cp")
-            .arg("-r")
-            .arg(from)
-            .arg(to)
-            .status();
-        assert!(done.unwrap().success());
-    };
     let lines = crawl(92, 1_500);
     lab.file("a", lines[..500].concat());
     lab.file("b", lines[500..1_000].concat());
     lab.file("c", lines[1_000..].concat());
     lab.run("ingest a --store s").exits(0);
-    copy("s", "copy");
-    copy("s", "other");
+    lab.copy("s", "copy");
+    lab.copy("s", "other");
     let before = export_of(&lab, "s");
     lab.run("ingest a b --store s").exits(0);
     lab.run("ingest a c --store other").exits(0);

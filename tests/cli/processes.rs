@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::address::free_address;
 use crate::support::{Done, Lab, Running, await_that, crawl};
 
 const UNTIL: &str = "settle --until 1e-9";
@@ -21,26 +22,6 @@ fn store(lab: &Lab, partitions: u32, records: u64) -> String {
     ))
     .exits(0);
     name
-}
-
-/// Another name for the same store, in its own folder.
-fn copied(lab: &Lab, store: &str, name: &str) -> String {
-    let mut copy = std::process::Command::new("cp");
-    copy.arg("-r").args([lab.path(store), lab.path(name)]);
-    assert!(copy.status().unwrap().success());
-    name.to_owned()
-}
-
-/// One that nobody listens on. Not of the range of which the system takes ports for who connects.
-fn free_address() -> String {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    loop {
-        let next = std::process::id() as usize * 97 + NEXT.fetch_add(1, Ordering::Relaxed);
-        let address = format!("127.0.0.1:{}", 10_000 + next % 20_000);
-        if TcpListener::bind(&address).is_ok() {
-            return address;
-        }
-    }
 }
 
 /// A file with a secret, and one with addresses of the loopback that are free.
@@ -69,7 +50,7 @@ fn the_same_bytes_by_any_number_of_processes() {
     for partitions in [4, 64] {
         let store = store(&lab, partitions, 400);
         let of = |name: &str, options: &str| {
-            let copy = copied(&lab, &store, &format!("{store}-{name}"));
+            let copy = lab.copy(&store, &format!("{store}-{name}"));
             let done = lab
                 .run(&format!("{UNTIL} --store {copy} {options}"))
                 .exits(0);
@@ -118,7 +99,7 @@ fn memory_is_that_of_all_processes() {
     let lab = Lab::new();
     let store = store(&lab, 4, 400);
     let with = |count: u32, bytes: u64| {
-        let copy = copied(&lab, &store, &format!("{store}-{count}-{bytes}"));
+        let copy = lab.copy(&store, &format!("{store}-{count}-{bytes}"));
         lab.run(&format!(
             "{UNTIL} --store {copy} --processes {count} --memory {bytes}"
         ))
@@ -137,12 +118,12 @@ fn memory_is_that_of_all_processes() {
 fn machines_and_strangers() {
     let lab = Lab::new();
     let store = store(&lab, 4, 400);
-    let alone = copied(&lab, &store, "alone");
+    let alone = lab.copy(&store, "alone");
     lab.run(&format!("{UNTIL} --store {alone} --processes 1"))
         .exits(0);
     let addresses = hosts(&lab, 3);
     let copies: Vec<String> = (0..3)
-        .map(|at| copied(&lab, &store, &format!("copy{at}")))
+        .map(|at| lab.copy(&store, &format!("copy{at}")))
         .collect();
     // What the others do not need.
     for (process, copy) in (1..).zip(&copies[1..]) {
@@ -191,7 +172,7 @@ fn machines_and_strangers() {
     assert!(lab.snapshot(&copies[0]) == lab.snapshot(&alone));
     // The others write nothing.
     assert!(!lab.path(&copies[1]).join("snapshots").exists());
-    // Again: nothing to do, which all are told.
+    // A second run: nothing to do, and all processes end.
     let mut second = process(&lab, &copies[1], 1, "");
     let mut third = process(&lab, &copies[2], 2, "");
     let store = &copies[0];
@@ -282,7 +263,7 @@ fn slow_pair(lab: &Lab, store: &str) -> (Running, Running, Between, String) {
 fn a_lost_process_is_named() {
     let lab = Lab::new();
     let store = store(&lab, 4, 400);
-    let alone = copied(&lab, &store, "alone");
+    let alone = lab.copy(&store, "alone");
     lab.run(&format!("{UNTIL} --store {alone} --processes 1"))
         .exits(0);
     let before = lab.snapshot(&store);
@@ -331,7 +312,7 @@ fn a_lost_process_is_named() {
 fn slow_ways_and_interrupts() {
     let lab = Lab::new();
     let store = store(&lab, 4, 60);
-    let alone = copied(&lab, &store, "alone");
+    let alone = lab.copy(&store, "alone");
     lab.run(&format!("{UNTIL} --store {alone} --processes 1"))
         .exits(0);
     let before = lab.snapshot(&store);
@@ -402,7 +383,7 @@ fn copies_that_went_on_differently_are_refused() {
     let lab = Lab::new();
     let store = store(&lab, 4, 400);
     let copies = [2, 3].map(|seed| {
-        let copy = copied(&lab, &store, &format!("copy{seed}"));
+        let copy = lab.copy(&store, &format!("copy{seed}"));
         lab.file(&format!("more{seed}"), crawl(seed, 100).concat());
         lab.run(&format!("ingest --store {copy} --settle 0.1 more{seed}"))
             .exits(0);
@@ -421,12 +402,10 @@ fn copies_that_went_on_differently_are_refused() {
         .exits(7)
         .says(&["process 1", "another checkpoint"]);
 
-    let mixed = copied(&lab, &copies[0], "mixed");
-    let part = |of: &str| lab.path(of).join("parts/001");
-    std::fs::remove_dir_all(part(&mixed)).unwrap();
-    let mut copy = std::process::Command::new("cp");
-    copy.arg("-r").args([part(&copies[1]), part(&mixed)]);
-    assert!(copy.status().unwrap().success());
+    let mixed = lab.copy(&copies[0], "mixed");
+    let part = |of: &str| format!("{of}/parts/001");
+    std::fs::remove_dir_all(lab.path(&part(&mixed))).unwrap();
+    lab.copy(&part(&copies[1]), &part(&mixed));
     let mut first = process(&lab, &copies[0], 0, "");
     let mut second = process(&lab, &mixed, 1, "");
     let what = "partition 1 of mixed is not as process 0 has it";
@@ -440,7 +419,7 @@ fn copies_that_went_on_differently_are_refused() {
 fn damage_at_another_process_is_said() {
     let lab = Lab::new();
     let store = store(&lab, 4, 400);
-    let copy = copied(&lab, &store, "copy");
+    let copy = lab.copy(&store, "copy");
     for entry in std::fs::read_dir(lab.path("copy/parts/001/rows")).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_none() {

@@ -82,7 +82,7 @@ fn a_record_says_what_its_command_does_not_repeat() {
     assert!(caveat.contains("within the bounds of both"), "{caveat}");
     lab.run("ingest a --store again").exits(0);
     assert_eq!(record(&lab, "again")["caveats"], json!([]));
-    // A bound that passes came to is not told from one that was asked for.
+    // The bound that several passes reached cannot be distinguished from one that was asked for.
     lab.run("ingest a --store p --repeat 5").exits(0);
     let found = record(&lab, "p");
     let caveat = found["caveats"][0].as_str().unwrap();

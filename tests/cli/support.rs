@@ -77,6 +77,14 @@ impl Lab {
         path
     }
 
+    /// Copies a file or a folder; returns the name of the copy.
+    pub fn copy(&self, from: &str, to: &str) -> String {
+        let mut copy = Command::new("cp");
+        copy.arg("-r").args([self.path(from), self.path(to)]);
+        assert!(copy.status().unwrap().success());
+        to.to_owned()
+    }
+
     /// What is in this folder.
     pub fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.0.path()).unwrap();

@@ -2,27 +2,21 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use cashrank_cluster::{Address, Cluster, Error, Joining, Plan, Secret, join};
 
+#[path = "../../../../tests/common/address.rs"]
+mod address;
+use address::free_address;
+
 const SECRET: &[u8] = b"0123456789abcdef";
 
-/// Addresses that nobody listens on. Not of the range of which the system takes ports for who connects.
+/// Addresses that nobody listens on.
 fn free(count: usize) -> Vec<Address> {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    let candidates = std::iter::repeat_with(|| {
-        let next = std::process::id() as usize * 97 + NEXT.fetch_add(1, Ordering::Relaxed);
-        format!("127.0.0.1:{}", 10_000 + next % 20_000)
-    });
-    candidates
-        .filter(|address| TcpListener::bind(address).is_ok())
-        .take(count)
-        .map(Address::Host)
-        .collect()
+    (0..count).map(|_| Address::Host(free_address())).collect()
 }
 
 fn port(address: &Address) -> String {
@@ -251,7 +245,7 @@ fn another_plan_is_refused_on_both_sides() {
     }
 }
 
-/// Each of the others is told who is lost, whoever waits for whom.
+/// The error in each of the others names the lost process, whoever waits for whom.
 #[test]
 fn a_process_that_ends_is_named() {
     let mut all = together(3);

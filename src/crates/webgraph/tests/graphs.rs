@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use cashrank::{Options, Record, Writer};
-use support::{arcs_of, folder_of, refused, run, small, text_of};
+use support::{arcs_of, folder_of, import, refused, run, small, text_of};
 use tempfile::tempdir;
 
 /// 0 -> 1, 2; 1 -> 2; 2 -> 0. Degree in gamma, reference in unary (0), intervals in gamma (0), the first residual as its
@@ -47,8 +47,8 @@ fn a_store_becomes_the_bits_of_the_paper_and_its_urls() {
     // A base name with a dot, which is no ending.
     let out = dir.path().join("crawl.1");
     let out = out.to_str().unwrap();
-    let told = run(&["export", store.to_str().unwrap(), out]);
-    assert!(told.contains("3 nodes, 4 arcs"), "{told}");
+    let output = run(&["export", store.to_str().unwrap(), out]);
+    assert!(output.contains("3 nodes, 4 arcs"), "{output}");
     assert_eq!(fs::read(format!("{out}.graph")).unwrap()[..4], SMALL);
     assert_eq!(fs::read_to_string(format!("{out}.urls")).unwrap(), URLS);
     let properties = fs::read_to_string(format!("{out}.properties")).unwrap();
@@ -95,8 +95,11 @@ fn a_store_becomes_the_bits_of_the_paper_and_its_urls() {
             "host",
             "--force",
         ];
-        let told = run(&args.into_iter().chain(inside).collect::<Vec<_>>());
-        assert!(told.contains(&format!("2 nodes, {arcs} arcs")), "{told}");
+        let output = run(&args.into_iter().chain(inside).collect::<Vec<_>>());
+        assert!(
+            output.contains(&format!("2 nodes, {arcs} arcs")),
+            "{output}"
+        );
     }
     assert_eq!(
         fs::read_to_string(format!("{sites}.urls")).unwrap(),
@@ -119,14 +122,12 @@ fn a_graph_by_hand_becomes_a_folder() {
     let dir = tempdir().unwrap();
     let base = small(dir.path(), &SMALL, "nodes=3\narcs=4\n", URLS);
     let out = dir.path().join("folder");
-    let told = run(&[
-        "import",
+    let output = run(&import(
         &base,
         &format!("{base}.urls"),
-        "-o",
         out.to_str().unwrap(),
-    ]);
-    assert!(told.contains("3 nodes, 4 arcs"), "{told}");
+    ));
+    assert!(output.contains("3 nodes, 4 arcs"), "{output}");
     let (names, edges) = folder_of(&out);
     assert_eq!(
         names,
@@ -134,13 +135,7 @@ fn a_graph_by_hand_becomes_a_folder() {
     );
     assert_eq!(edges, "0\t1\n0\t2\n1\t2\n2\t0\n");
     refused(
-        &[
-            "import",
-            &base,
-            &format!("{base}.urls"),
-            "-o",
-            out.to_str().unwrap(),
-        ],
+        &import(&base, &format!("{base}.urls"), out.to_str().unwrap()),
         2,
         "exists already",
     );
@@ -200,13 +195,7 @@ fn what_is_no_graph_is_refused() {
     for (graph, properties, urls, code, what) in cases {
         let base = small(dir.path(), graph, properties, urls);
         refused(
-            &[
-                "import",
-                &base,
-                &format!("{base}.urls"),
-                "-o",
-                out.to_str().unwrap(),
-            ],
+            &import(&base, &format!("{base}.urls"), out.to_str().unwrap()),
             code,
             what,
         );
@@ -220,38 +209,26 @@ fn what_is_no_graph_is_refused() {
     )
     .unwrap();
     refused(
-        &["import", &base, &urls, "-o", out.to_str().unwrap()],
+        &import(&base, &urls, out.to_str().unwrap()),
         2,
         "no BVGraph",
     );
     small(dir.path(), &SMALL, plain, URLS);
     fs::write(&urls, b"a\nb\xe9\nc\n").unwrap();
-    refused(
-        &["import", &base, &urls, "-o", out.to_str().unwrap()],
-        4,
-        "UTF-8",
-    );
+    refused(&import(&base, &urls, out.to_str().unwrap()), 4, "UTF-8");
     for file in ["graph", "urls", "properties"] {
         small(dir.path(), &SMALL, plain, URLS);
         fs::remove_file(format!("{base}.{file}")).unwrap();
-        refused(
-            &["import", &base, &urls, "-o", out.to_str().unwrap()],
-            7,
-            file,
-        );
+        refused(&import(&base, &urls, out.to_str().unwrap()), 7, file);
     }
     // Three lists of three targets take more than 40 bytes.
     small(dir.path(), &SMALL, plain, URLS);
     refused(
         &[
-            "import",
-            &base,
-            &urls,
-            "-o",
-            out.to_str().unwrap(),
-            "--memory",
-            "40",
-        ],
+            &import(&base, &urls, out.to_str().unwrap())[..],
+            &["--memory", "40"],
+        ]
+        .concat(),
         8,
         "--memory",
     );
@@ -309,16 +286,10 @@ fn damage_is_found_or_is_another_graph() {
     for damaged in cuts.chain(flips).chain(holes) {
         fs::write(format!("{base}.graph"), damaged).unwrap();
         let out = dir.path().join("out");
-        let args = [
-            "import",
-            base,
-            &format!("{base}.urls"),
-            "-o",
-            out.to_str().unwrap(),
-        ];
-        let (code, told) = support::ended(&args);
-        assert!(code == 0 || code == 4, "{code}: {told}");
-        assert_eq!(out.exists(), code == 0, "{told}");
+        let urls = format!("{base}.urls");
+        let (code, output) = support::ended(&import(base, &urls, out.to_str().unwrap()));
+        assert!(code == 0 || code == 4, "{code}: {output}");
+        assert_eq!(out.exists(), code == 0, "{output}");
         let _ = fs::remove_dir_all(out);
         *(if code == 0 { &mut taken } else { &mut refused }) += 1;
     }
@@ -351,14 +322,12 @@ fn cnr_2000_goes_in_and_out() {
     let url = |node: usize| format!("http://cnr.example/{node}");
     let urls: String = (0..law.len()).map(|node| url(node) + "\n").collect();
     fs::write(path("urls"), urls).unwrap();
-    let told = run(&[
-        "import",
+    let output = run(&import(
         data.join("cnr-2000").to_str().unwrap(),
         &path("urls"),
-        "-o",
         &path("folder"),
-    ]);
-    assert!(told.contains("325557 nodes, 3216152 arcs"), "{told}");
+    ));
+    assert!(output.contains("325557 nodes, 3216152 arcs"), "{output}");
     let (_, edges) = folder_of(Path::new(&path("folder")));
     let arcs = law
         .iter()
@@ -381,8 +350,8 @@ fn cnr_2000_goes_in_and_out() {
             "keep",
         ],
     );
-    let told = run(&["export", &path("store"), &path("out")]);
-    assert!(told.contains("325557 nodes, 3216152 arcs"), "{told}");
+    let output = run(&["export", &path("store"), &path("out")]);
+    assert!(output.contains("325557 nodes, 3216152 arcs"), "{output}");
     let names = fs::read_to_string(path("out.urls")).unwrap();
     let nodes: Vec<usize> = names
         .lines()

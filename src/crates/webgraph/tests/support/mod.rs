@@ -11,6 +11,11 @@ use cashrank::source::open_plain;
 use webgraph::graphs::bvgraph::BvGraphSeq;
 use webgraph::prelude::*;
 
+/// The arguments that import a graph into a folder.
+pub fn import<'a>(base: &'a str, urls: &'a str, folder: &'a str) -> [&'a str; 5] {
+    ["import", base, urls, "-o", folder]
+}
+
 /// Runs `cashrank-webgraph`: how it ended, and what it said.
 pub fn ended(args: &[&str]) -> (i32, String) {
     let ran = Command::new(env!("CARGO_BIN_EXE_cashrank-webgraph"))
@@ -26,18 +31,18 @@ pub fn ended(args: &[&str]) -> (i32, String) {
 
 /// It must end well; returns what it said.
 pub fn run(args: &[&str]) -> String {
-    let (code, told) = ended(args);
-    assert_eq!(code, 0, "{args:?}: {told}");
-    told
+    let (code, output) = ended(args);
+    assert_eq!(code, 0, "{args:?}: {output}");
+    output
 }
 
 /// It must refuse, in a line that holds this.
 pub fn refused(args: &[&str], code: u8, what: &str) {
-    let (found, told) = ended(args);
-    assert_eq!(found, i32::from(code), "{args:?}: {told}");
+    let (found, output) = ended(args);
+    assert_eq!(found, i32::from(code), "{args:?}: {output}");
     assert!(
-        told.contains(what) && told.lines().count() == 1,
-        "{what}: {told}"
+        output.contains(what) && output.lines().count() == 1,
+        "{what}: {output}"
     );
 }
 
