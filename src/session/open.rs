@@ -248,7 +248,7 @@ impl Session {
     /// Leaves the index of the last checkpoint on disk, unless there is one that will do.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io): there is none, or the one before, and the store goes on.
+    /// [`Error::Io`](crate::Error::Io): there is none, or the one before. The store can be written as before.
     pub fn keep_index(&mut self) -> Result<()> {
         match &mut self.parts {
             None => keep_index(&mut self.engine),

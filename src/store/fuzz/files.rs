@@ -441,7 +441,7 @@ pub(crate) fn index(data: &[u8]) {
         };
         assert_eq!(known, 3);
         let _damaged = judge(found.from_file);
-        // What is taken from a file goes on.
+        // What is loaded from a file can grow.
         let mut index = found.index;
         for more in 0..200u64 {
             let _damaged = judge(index.admit(Fingerprint::from(more << 52 | 2)));

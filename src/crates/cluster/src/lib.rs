@@ -82,12 +82,12 @@ pub struct Joining {
     pub wait: Duration,
     /// After how long a process that says nothing is lost. The others say something six times as often.
     pub silence: Duration,
-    /// Who is told of strangers.
+    /// Called with a line about each stranger.
     pub tell: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 impl Joining {
-    /// With usual times, no plan, and nobody to be told of strangers.
+    /// With the usual times, an empty plan, and messages about strangers dropped.
     pub fn new(addresses: Vec<Address>, process: usize, secret: Secret) -> Joining {
         Joining {
             addresses,

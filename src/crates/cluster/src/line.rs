@@ -5,9 +5,9 @@
 //! kind 0: data   1: "I am there"   2: "that was all"   3: "I end, because ..."
 //! ```
 //!
-//! Timely's threads read and write it as a stream of bytes. Where that is impossible, they would panic; so they are told
-//! nothing: the line reports the failure to whoever waits for a round of the exchange, and stops the thread for ever. The
-//! process is about to end then.
+//! Timely's threads read and write it as a stream of bytes. They would panic on an error; so they never get one:
+//! the line reports the failure to whoever waits for a round of the exchange, and stops the thread for ever. The process is
+//! about to end then.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;

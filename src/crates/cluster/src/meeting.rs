@@ -290,7 +290,7 @@ fn answer_one(meeting: &Meeting, socket: Socket, from: &str) {
     }
 }
 
-/// Connects to a process before this one, again and again until it answers.
+/// Connects to a process before this one; retries until it answers.
 fn connect(meeting: &Meeting, process: usize) {
     let joining = &meeting.joining;
     while !meeting.is_over() {

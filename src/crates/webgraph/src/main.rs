@@ -61,8 +61,8 @@ fn main() -> ExitCode {
         Command::Import(args) => args.run(),
     };
     match done {
-        Ok(told) => {
-            say(&told);
+        Ok(summary) => {
+            say(&summary);
             ExitCode::SUCCESS
         }
         Err(error) => {
