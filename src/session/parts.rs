@@ -94,6 +94,7 @@ impl Parts {
         make_partitions(&**disk, dir)?;
         let key = whole.storage().key();
         let generations = whole.storage().generations();
+        let sums = whole.storage().sums();
         let bases = whole.storage().bases();
         let none = BaseState::default();
         let mut numbers: Vec<(u32, PartOf<'_>)> = (0..count)
@@ -102,6 +103,7 @@ impl Parts {
                 let part = PartOf {
                     key,
                     generation: generations.get(at).copied().unwrap_or(0),
+                    sum: sums.get(at).copied(),
                     base: bases.get(at).unwrap_or(&none),
                 };
                 (number, part)
@@ -285,13 +287,13 @@ impl Parts {
 
     fn try_checkpoint(&mut self, whole: &mut Engine<Store>, progress: &Progress) -> Result<()> {
         let committed = dealt(self.threads, &mut self.parts, |_, part| part.checkpoint());
-        let generations = committed.into_iter().collect::<Result<Vec<u64>>>()?;
+        let commits = committed.into_iter().collect::<Result<Vec<_>>>()?;
         self.check_rows(whole)?;
         let (number, records) = (whole.storage().generation() + 1, whole.counters().records);
         for store in self.stores_mut() {
             store.note_owed(number, records);
         }
-        whole.storage_mut().set_generations(generations);
+        whole.storage_mut().set_parts(commits);
         whole.storage_mut().set_bases(self.bases());
         checkpoint(whole, progress)?;
         self.confirm()
@@ -456,12 +458,13 @@ impl Part {
         Ok(new)
     }
 
-    /// Commits what changed. The number of its last commit.
-    fn checkpoint(&mut self) -> Result<u64> {
+    /// Commits what changed. The number of its last commit, and its sum.
+    fn checkpoint(&mut self) -> Result<(u64, u128)> {
         if self.is_changed {
             checkpoint(&mut self.engine, &Progress::default())?;
         }
-        Ok(self.engine.storage().generation())
+        let store = self.engine.storage();
+        Ok((store.generation(), store.sum()?))
     }
 
     /// The store has committed what this one did.

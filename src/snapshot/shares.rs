@@ -3,7 +3,7 @@
 //! Process 0 has the store's lock and its whole ([`super::Settle`]); it says how near to come, and publishes what all have
 //! settled. Each of the others has the partitions of its share ([`Share`]), and writes nothing.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::base::parts;
@@ -26,13 +26,8 @@ pub(super) fn settle(
     watch: &mut Watching<'_>,
 ) -> Result<Option<InOrder>> {
     let peers = &workers.peers;
-    let mut message = [options.until.to_bits(), options.spare]
-        .map(u64::to_le_bytes)
-        .concat();
-    for digest in view.block_digests()? {
-        message.extend(digest.to_le_bytes());
-    }
-    peers.hear(message)?;
+    let message = [options.until.to_bits(), options.spare].map(u64::to_le_bytes);
+    peers.hear(message.concat())?;
     let places = own.places.unwrap_or_default();
     let mut pages = vec![0; view.partitions()];
     for &(part, _) in places.iter() {
@@ -86,7 +81,6 @@ fn settle_blocks(
 
 /// The partitions of a process that is not the first.
 pub struct Share {
-    dir: PathBuf,
     parts: SomeParts,
 }
 
@@ -98,10 +92,7 @@ impl Share {
     pub fn open(disk: &dyn Disk, dir: &Path, process: usize, processes: usize) -> Result<Share> {
         let parts = open_some_parts(disk, dir, &|part| part % processes.max(1) == process)?;
         check_processes(parts.count, processes)?;
-        Ok(Share {
-            dir: dir.into(),
-            parts,
-        })
+        Ok(Share { parts })
     }
 
     /// See [`crate::store::View::digest`].
@@ -132,9 +123,8 @@ impl Share {
         }
         let unknown = || Error::internal("process 0 said something unknown");
         let (until, rest) = message.split_first_chunk().ok_or_else(unknown)?;
-        let (spare, digests) = rest.split_first_chunk().ok_or_else(unknown)?;
-        let [until, spare] = [until, spare].map(|bytes| u64::from_le_bytes(*bytes));
-        self.check_parts(workers, digests)?;
+        let spare = rest.try_into().map_err(|_| unknown())?;
+        let [until, spare] = [*until, spare].map(u64::from_le_bytes);
         let options = Options {
             spare,
             ..Options::until(
@@ -148,23 +138,6 @@ impl Share {
             block.rows.stay_in(UNPACKED_ROWS / blocks.len() as u64);
         }
         settle_blocks(blocks, &[], &options, workers, &mut watching).map(drop)
-    }
-}
-
-impl Share {
-    /// Checks that these partitions are those of process 0, which sent the digests of all, 16 bytes each.
-    fn check_parts(&self, workers: &Workers, digests: &[u8]) -> Result<()> {
-        let (digests, _) = digests.as_chunks::<16>();
-        for (at, own) in self.parts.digests.iter().enumerate() {
-            let number = workers.peers.number(at);
-            if digests.get(number) != Some(&own.to_le_bytes()) {
-                return Err(Error::Usage(format!(
-                    "partition {number} of {} is not as process 0 has it: copy the store again",
-                    self.dir.display()
-                )));
-            }
-        }
-        Ok(())
     }
 }
 

@@ -164,6 +164,11 @@ impl AddressWriter {
         }
     }
 
+    /// See [`BlockLog::appended`].
+    pub fn appended(&self) -> u64 {
+        self.log.appended()
+    }
+
     /// Closes the open block and makes all durable; what to commit.
     pub fn sync(&mut self) -> Result<CommittedAddresses> {
         self.close();

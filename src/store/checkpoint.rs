@@ -174,6 +174,9 @@ impl Store {
         self.merge_runs()?;
         self.writing()?.put_slots(written)?;
         self.manifest.slots = self.cash.note(written);
+        if self.is_part() {
+            self.add_to_sum()?;
+        }
         let writing = self.db.writing.take();
         let writing = writing.ok_or_else(|| Error::internal("no transaction"))?;
         if !self.is_part() {

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::Xxh3;
 
 use super::addresses::CommittedAddresses;
 use super::base::BaseState;
@@ -64,6 +63,10 @@ pub(crate) struct Manifest {
     /// Of a store with partitions, or one of these. A value of its own; others have none.
     #[serde(skip)]
     pub parts: PartsState,
+    /// Of a store with partitions: the sums of their commits that belong to this one; of a partition that of this one
+    /// (`sums.rs`). A value of its own; others have none.
+    #[serde(skip)]
+    pub sums: Vec<u128>,
 }
 
 /// What a commit of a store with partitions says of these, and that of a partition of the others.
@@ -107,24 +110,6 @@ impl Manifest {
                 "a manifest of {len} bytes, more than {BYTES_MAX}: too many inputs for one store"
             )),
         }
-    }
-
-    /// A hash of what it says. Two copies of a store may have as many commits, and not the same ones. Bases are left out, and
-    /// the number of the commit, which naming one adds to: nothing that is settled depends on them.
-    ///
-    /// # Errors
-    /// It is too long to be written.
-    pub fn digest(&self) -> Result<u128> {
-        let said = Manifest {
-            generation: 0,
-            ..self.clone()
-        };
-        let mut hasher = Xxh3::new();
-        let beside = to_bytes(&(&self.parts, &self.progress.stream));
-        for bytes in [said.to_bytes(), beside] {
-            hasher.update(&bytes.map_err(Error::internal)?);
-        }
-        Ok(hasher.digest128())
     }
 
     /// Checks that the identity file is the one the store was made with.

@@ -61,6 +61,7 @@ mod row_file;
 pub mod rows;
 mod settings;
 mod spool;
+mod sums;
 mod tables;
 mod verify;
 mod verify_parts;
@@ -147,6 +148,8 @@ pub(crate) struct PartOf<'w> {
     pub key: HashKey,
     /// Number of the partition's commit that belongs to the store's last one.
     pub generation: u64,
+    /// The sum of that commit, if the store's has it.
+    pub sum: Option<u128>,
     /// What the store's last commit says of the partition's base.
     pub base: &'w BaseState,
 }
@@ -311,11 +314,12 @@ impl Store {
         };
         let tables = Tables::open_with(&*disk, dir, Access::Write, cache)?;
         if let Opening::Part(part) = opening {
-            tables.bring_to(part.generation)?;
+            tables.bring_to(part.generation, part.sum)?;
         }
         let (identity, mut manifest) = renew::opened(&*disk, dir, &tables, settings, opening)?;
         if let Opening::Part(part) = opening {
             manifest.base = *part.base;
+            manifest.sums = vec![manifest.sum()?];
         }
         let reading = tables.read()?;
         let pages = manifest.engine.totals.pages;
@@ -476,9 +480,14 @@ impl Store {
         &self.manifest.parts.generations
     }
 
-    /// Which commits of its partitions belong to the next one.
-    pub(crate) fn set_generations(&mut self, generations: Vec<u64>) {
-        self.manifest.parts.generations = generations;
+    /// Their sums, if the last commit has them.
+    pub(crate) fn sums(&self) -> &[u128] {
+        &self.manifest.sums
+    }
+
+    /// Which commits of its partitions belong to the next one, and the sum of each.
+    pub(crate) fn set_parts(&mut self, commits: Vec<(u64, u128)>) {
+        (self.manifest.parts.generations, self.manifest.sums) = commits.into_iter().unzip();
     }
 
     /// A partition could not be written: nothing more is.

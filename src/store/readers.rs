@@ -76,13 +76,11 @@ fn part(disk: &dyn Disk, whole: &View, number: usize, depth: Depth) -> Result<Vi
     let dir = partition_dir(&whole.dir, number as u32);
     let identity = Identity::read(disk, &dir)?;
     let cache = part_of_cache(generations.len() as u32);
-    look(
-        disk,
-        &dir,
-        identity,
-        (depth, cache),
-        Some(generations[number]),
-    )
+    let commit = (
+        generations[number],
+        whole.manifest.sums.get(number).copied(),
+    );
+    look(disk, &dir, identity, (depth, cache), Some(commit))
 }
 
 /// Partitions of the last committed state of a store, which another process has locked ([`open_view_to_publish`]) and has
@@ -93,9 +91,8 @@ pub(crate) struct SomeParts {
     /// How many partitions there are in all.
     pub count: usize,
     pub settings: Settings,
-    /// The partitions asked for, each with its own digest.
+    /// The partitions asked for.
     pub blocks: Vec<RowBlock>,
-    pub digests: Vec<u128>,
 }
 
 /// Opens the partitions of a store that are asked for by number. Of the others nothing is read.
@@ -118,39 +115,39 @@ pub(crate) fn open_some_parts(
     let count = whole.manifest.parts.generations.len();
     let asked: Vec<usize> = (0..count).filter(|&number| has(number)).collect();
     allow_open_files(VIEWED_FILES * asked.len() as u64, count as u32)?;
-    let mut blocks = Vec::with_capacity(asked.len());
-    let mut digests = Vec::with_capacity(asked.len());
-    for number in asked {
+    let block = |number| {
         let part = part(disk, &whole, number, Depth::Quick)?;
-        blocks.push(RowBlock {
+        Ok(RowBlock {
             rows: part.rows()?,
             ghosts: part.ghosts(disk)?,
-        });
-        digests.push(part.digest()?);
-    }
+        })
+    };
+    let blocks = asked.into_iter().map(block).collect::<Result<_>>()?;
     Ok(SomeParts {
         digest: whole.digest()?,
         count,
         blocks,
-        digests,
         settings: whole.settings().clone(),
     })
 }
 
-/// Opens a store, or the partition of one of which this commit belongs to the store's, so that nothing is written.
+/// Opens a store, or the partition of one of which this commit, with its sum, belongs to the store's, so that nothing is
+/// written.
 fn look(
     disk: &dyn Disk,
     dir: &Path,
     identity: Identity,
     (depth, cache): (Depth, u64),
-    generation: Option<u64>,
+    commit: Option<(u64, Option<u128>)>,
 ) -> Result<View> {
     let mut tables = Tables::open_with(disk, dir, Access::Look, cache)?;
     if depth == Depth::Deep {
         tables.check()?;
     }
     // A partition that is a commit ahead, of a checkpoint that was cut off, is read as it was before.
-    generation.map_or(Ok(()), |generation| tables.bring_to(generation))?;
+    if let Some((generation, sum)) = commit {
+        tables.bring_to(generation, sum)?;
+    }
     let identity = identity.or_next(disk, dir, tables.read()?.manifest()?.identity)?;
     View::new(disk, dir, Arc::new(tables), &identity)
 }

@@ -140,18 +140,13 @@ impl View {
         self.manifest.parts.generations.len()
     }
 
-    /// What processes that work on this state together must have in common: a hash of what the store's commit says, except
-    /// for bases.
+    /// What processes that work on this state together must have in common: a hash of what the store's commit says, with the
+    /// sums of its partitions, except for bases.
     ///
     /// # Errors
     /// That of [`Manifest::digest`](super::manifest::Manifest::digest).
     pub fn digest(&self) -> Result<u128> {
         self.manifest.digest()
-    }
-
-    /// The same of each block's commit.
-    pub(crate) fn block_digests(&self) -> Result<Vec<u128>> {
-        self.settled_views().iter().map(View::digest).collect()
     }
 
     /// The pages of other partitions that the rows of this one link to.

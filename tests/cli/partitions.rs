@@ -106,6 +106,49 @@ fn damage_in_a_partition_is_found() {
     lab.run("verify --deep --store s").exits(0);
 }
 
+/// A partition's folder of a copy that read other records: each has as many commits, and is whole by itself. The records differ
+/// in content; or only in names, so that cash, counts and lengths are the same.
+#[test]
+fn a_partition_of_a_copy_that_went_on_otherwise_is_refused() {
+    let lab = Lab::new();
+    lab.file("crawl", crawl(3, 300).concat());
+    lab.run("ingest --store s --partitions 2 crawl").exits(0);
+    lab.file("crawl4", crawl(4, 100).concat());
+    lab.file("crawl5", crawl(5, 100).concat());
+    for name in ["alpha", "gamma"] {
+        let record = |host: u32| {
+            let page = format!("http://h{host}.example/{name}");
+            serde_json::json!({ "url": page, "links": ["http://h1.example/p1"] }).to_string()
+        };
+        lab.file(name, (0..8).map(record).collect::<Vec<_>>().join("\n"));
+    }
+    for [own, other] in [["crawl4", "crawl5"], ["alpha", "gamma"]] {
+        let [store, copy] = [own, other].map(|more| {
+            let copy = lab.copy("s", &format!("went-on-{more}"));
+            lab.run(&format!("ingest --store {copy} {more}")).exits(0);
+            copy
+        });
+        let part = |of: &str| lab.path(of).join("parts/001");
+        std::fs::remove_dir_all(part(&store)).unwrap();
+        std::fs::rename(part(&copy), part(&store)).unwrap();
+        for line in ["verify", "settle", "settle --until 1e-3", "ingest crawl"] {
+            let done = lab.run(&format!("{line} --store {store}"));
+            let what = "the folder is of a copy of the store that went on with other records";
+            done.exits(5).says(&["parts/001/store.redb", what]);
+        }
+    }
+    // One that read the same is as good as its own.
+    let [store, copy] = ["one", "other"].map(|name| {
+        let copy = lab.copy("s", name);
+        lab.run(&format!("ingest --store {copy} crawl4")).exits(0);
+        copy
+    });
+    std::fs::remove_dir_all(lab.path(&store).join("parts/001")).unwrap();
+    lab.copy(&format!("{copy}/parts/001"), &format!("{store}/parts/001"));
+    lab.run(&format!("verify --deep --store {store}")).exits(0);
+    lab.run(&format!("ingest --store {store} crawl5")).exits(0);
+}
+
 /// A search that writes what a crawler finds into the store needs its pages' numbers at once.
 #[test]
 fn a_live_search_does_not_write_to_partitions() {

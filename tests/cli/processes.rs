@@ -406,11 +406,13 @@ fn copies_that_went_on_differently_are_refused() {
     let part = |of: &str| format!("{of}/parts/001");
     std::fs::remove_dir_all(lab.path(&part(&mixed))).unwrap();
     lab.copy(&part(&copies[1]), &part(&mixed));
-    let mut first = process(&lab, &copies[0], 0, "");
+    let mut first = process(&lab, &copies[0], 0, "--wait 3s");
     let mut second = process(&lab, &mixed, 1, "");
-    let what = "partition 1 of mixed is not as process 0 has it";
-    second.join().exits(2).says(&[what]);
-    first.join().exits(7).says(&["process 1", what]);
+    second
+        .join()
+        .exits(5)
+        .says(&["mixed/parts/001", "went on with other records"]);
+    first.join().exits(7).says(&["process 1"]);
     assert!(lab.snapshot(&copies[0]) == before);
 }
 

@@ -195,6 +195,11 @@ impl RowWriter {
         Ok(self.kept)
     }
 
+    /// See [`BlockLog::appended`].
+    pub fn appended(&self) -> u64 {
+        self.log.appended()
+    }
+
     /// The content of the file now, whether committed or not.
     pub fn kept(&self) -> &CommittedRows {
         &self.kept

@@ -8,6 +8,7 @@
 //! | `manifest` | `"base"` | the settled base, sealed; absent where there is none |
 //! | `manifest` | `"bases"` | those of partitions, sealed; absent where there are none |
 //! | `manifest` | `"parts"` | partitions, sealed; absent where there are none |
+//! | `manifest` | `"sums"` | the sums of commits of partitions, sealed; absent where there are none |
 //! | `chunks` | chunk u64 | slot u8, hash u64, sealed |
 //! | `history` | (run u64, block u64) | rows, sealed |
 //! | `admissions` | block u64 | admissions, sealed |
@@ -34,6 +35,7 @@ use super::base::BaseState;
 use super::blocks::{Seal, seal, unseal};
 use super::chunks::{CASH, Slot, slots_sum};
 use super::manifest::{self, Manifest, PartsState, Run};
+use super::sums::CommittedSums;
 use crate::disk::Disk;
 use crate::engine::{Admissions, Blocks, Rows};
 use crate::memory::DATABASE;
@@ -41,8 +43,8 @@ use crate::{Error, Result};
 use backend::{Backend, failed};
 pub(super) use values::pack_run;
 use values::{
-    BASE_SEAL, BASES_SEAL, MANIFEST_SEAL, PARTS_SEAL, STREAM_SEAL, admissions_of, admissions_seal,
-    chunk_seal, rows_of,
+    BASE_SEAL, BASES_SEAL, MANIFEST_SEAL, PARTS_SEAL, STREAM_SEAL, SUMS_SEAL, admissions_of,
+    admissions_seal, chunk_seal, rows_of,
 };
 
 const MANIFEST: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("manifest");
@@ -139,23 +141,33 @@ impl Tables {
         Ok(writing)
     }
 
-    /// Goes back to this commit, if it is the one before the last.
-    pub fn bring_to(&self, generation: u64) -> Result<()> {
-        let found = self.read()?.manifest()?.generation;
-        if found == generation {
-            return Ok(());
+    /// Goes back to this commit of a partition, if it is the one before the last. It must be the one with this sum.
+    pub fn bring_to(&self, generation: u64, sum: Option<u128>) -> Result<()> {
+        let damaged = |what: String| Err(Error::damaged(self.fence.path(), what));
+        let mut found = self.read()?.manifest()?;
+        if found.generation == generation + 1 {
+            self.go_back()?;
+            found = self.read()?.manifest()?;
+            if found.generation != generation {
+                let kept = found.generation;
+                return damaged(format!("it kept commit {kept} in place of {generation}"));
+            }
         }
-        if found != generation + 1 {
-            let what = format!("it is at commit {found}, and the store's is of its {generation}");
-            return Err(Error::damaged(self.fence.path(), what));
+        let at = found.generation;
+        if at != generation {
+            return damaged(format!(
+                "it is at commit {at}, and the store's is of its {generation}"
+            ));
         }
-        self.go_back()?;
-        let found = self.read()?.manifest()?.generation;
-        if found == generation {
-            return Ok(());
+        if let Some(sum) = sum
+            && sum != found.sum()?
+        {
+            return damaged(format!(
+                "its commit {at} is not the one that belongs to the store's: the folder is of a copy of the store that \
+                 went on with other records"
+            ));
         }
-        let what = format!("it kept commit {found} in place of {generation}");
-        Err(Error::damaged(self.fence.path(), what))
+        Ok(())
     }
 
     /// Undoes the last commit, which was begun by [`Tables::begin_kept`].
@@ -298,6 +310,8 @@ impl Writing {
             put_or_remove(&self.fence, &mut table, BASES_SEAL, bases)?;
             put_or_remove(&self.fence, &mut table, PARTS_SEAL, Some(&manifest.parts))?;
         }
+        let sums = CommittedSums::of(manifest);
+        put_or_remove(&self.fence, &mut table, SUMS_SEAL, sums.as_ref())?;
         drop(table);
         let path = self.fence.path();
         self.txn
@@ -388,6 +402,9 @@ impl Reading {
         manifest.bases = bases.unwrap_or_default();
         let parts = self.value_of(&table, PARTS_SEAL, "the entry of partitions")?;
         manifest.parts = parts.unwrap_or_default();
+        let sums: Option<CommittedSums> =
+            self.value_of(&table, SUMS_SEAL, "the entry of partitions' sums")?;
+        manifest.sums = sums.map_or_else(Vec::new, |sums| sums.of_commit(manifest.generation));
         Ok(manifest)
     }
 
