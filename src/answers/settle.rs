@@ -22,7 +22,8 @@ impl Resettling {
     /// Of a store that keeps rows. `expire`: `None` stands for that of the current ranking.
     ///
     /// # Errors
-    /// [`Error::Missing`]: no rows are kept, which says why; [`Error::Usage`]: there are no pages, or `expire`, and no record has a time;
+    /// [`Error::Missing`]: no rows are kept, which says why; [`Error::Usage`]: there are no pages, or `expire`, and no record has a time,
+    /// or the store has partitions;
     /// [`Error::Io`]: the current ranking cannot be read.
     pub fn of(view: &View, expire: Option<Option<Time>>) -> Result<Resettling> {
         view.blocks()?;
@@ -43,6 +44,13 @@ impl Resettling {
                  name the records' time with `field`"
                     .into(),
             ));
+        }
+        if view.has_partitions() {
+            let settle = Settle {
+                expire,
+                ..Settle::until(1.0)
+            };
+            settle.check_partitions()?;
         }
         let is_same = |info: &Info| info.counters == *view.counters() && info.expire() == expire;
         Ok(Resettling {

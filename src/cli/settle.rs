@@ -88,7 +88,9 @@ impl Args {
         stop_on_signal(&stop)?;
         let started = Instant::now();
         let watcher = Arc::new(Watcher::new(stop.clone()));
-        let together = asked.begin(&view, &stop, budget)?;
+        let Some(together) = asked.begin(&view, &stop, budget)? else {
+            return Ok(stopped(""));
+        };
         let published = self.publish(&view, &watcher, &again, together.workers())?;
         together.end();
         let seconds = started.elapsed().as_secs_f64();
@@ -103,8 +105,7 @@ impl Args {
             None if watcher.is_stopped() => {
                 let who = watcher.stopped_process().filter(|&process| process > 0);
                 let who = who.map_or_else(String::new, |process| format!("process {process} was "));
-                say!("{who}stopped: nothing was published; run the command again to start over");
-                Ok(Exit::Stopped)
+                Ok(stopped(&who))
             }
             None if again.published.is_none() => {
                 say!(
@@ -191,6 +192,12 @@ impl Args {
             publish_at_rest(&RealDisk, view, making)
         })?)
     }
+}
+
+/// Says that it was stopped, `who`: by another process.
+fn stopped(who: &str) -> Exit {
+    say!("{who}stopped: nothing was published; run the command again to start over");
+    Exit::Stopped
 }
 
 fn report_settled(info: &Info, path: &Path, seconds: f64, reached: bool) {

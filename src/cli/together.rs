@@ -94,8 +94,8 @@ mod alone {
             _: &View,
             _: &Arc<AtomicBool>,
             _: Option<u64>,
-        ) -> anyhow::Result<Together> {
-            Ok(Together {})
+        ) -> anyhow::Result<Option<Together>> {
+            Ok(Some(Together {}))
         }
 
         pub fn nothing_to_do(&self, _: &View) -> anyhow::Result<()> {

@@ -257,7 +257,7 @@ impl Settle {
     ///
     /// # Errors
     /// [`Error::Usage`].
-    fn check_partitions(&self) -> Result<()> {
+    pub(crate) fn check_partitions(&self) -> Result<()> {
         let refused = |what: &str| {
             Err(Error::Usage(format!(
                 "{what}, and a store with `partitions` has them in pieces: leave it out, or ingest into a store without \

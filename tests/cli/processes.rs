@@ -307,6 +307,87 @@ fn a_lost_process_is_named() {
     assert!(lab.snapshot(&store) == lab.snapshot(&alone));
 }
 
+/// A signal while others are awaited is no failure.
+#[test]
+fn an_interrupt_while_waiting_for_others_stops() {
+    let lab = Lab::new();
+    let store = store(&lab, 4, 20);
+    for number in [0, 1] {
+        hosts(&lab, 3);
+        let mut alone = process(&lab, &store, number, "--wait 200s");
+        alone.await_handler();
+        alone.signal("INT");
+        let done = alone.join().exits(130);
+        assert!(!done.err.contains("processes: cannot"), "{}", done.err);
+    }
+}
+
+/// Whoever was started by a process that is gone does not wait for it.
+#[test]
+fn an_orphan_does_not_wait() {
+    let lab = Lab::new();
+    let store = store(&lab, 4, 20);
+    hosts(&lab, 2);
+    let line = format!(
+        "{UNTIL} --store {store} --hosts hosts --secret secret --process 1 --wait 200s --parent"
+    );
+    let started = Instant::now();
+    let orphan = std::process::Command::new("sh")
+        .args([
+            "-c",
+            &format!("\"$0\" {line} $$ & sleep 0.2"),
+            env!("CARGO_BIN_EXE_cashrank"),
+        ])
+        .current_dir(lab.path(""))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&orphan.stderr);
+    assert!(
+        said.contains("the process that started this one is gone"),
+        "{said}"
+    );
+    assert!(started.elapsed() < Duration::from_secs(100));
+    // As long as it is there, it does.
+    let line = format!("{line} {}", std::process::id());
+    let mut waits = lab.start(&line.replace("200s", "1s"));
+    waits
+        .join()
+        .exits(7)
+        .says(&["after 1s not all processes are there"]);
+}
+
+/// What only the first process checks, it checks before it starts others: here none can be.
+#[test]
+fn nothing_is_started_for_what_is_refused() {
+    let lab = Lab::new();
+    let store = store(&lab, 4, 20);
+    let processes = |option: &str| {
+        let done = std::process::Command::new(env!("CARGO_BIN_EXE_cashrank"))
+            .args(format!("{UNTIL} --store {store} --processes 2").split(' '))
+            .args(option.split_whitespace())
+            .current_dir(lab.path(""))
+            .env("TMPDIR", "nowhere")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        (done.status.code(), said)
+    };
+    let (code, said) = processes("");
+    assert!(code == Some(7) && said.contains("nowhere"), "{said}");
+    let (code, said) = processes("--expire 30d");
+    assert!(code == Some(2) && said.contains("--partitions"), "{said}");
+}
+
+/// The name of a store may begin as an option does.
+#[test]
+fn a_store_may_be_named_like_an_option() {
+    let lab = Lab::new();
+    let store = store(&lab, 4, 20);
+    std::fs::rename(lab.path(&store), lab.path("-T")).unwrap();
+    lab.run(&format!("{UNTIL} --store=-T --processes 2"))
+        .exits(0);
+}
+
 /// A way of 20 ms makes it slower, and not different; neither does an interrupt make anything wrong.
 #[test]
 fn slow_ways_and_interrupts() {

@@ -1,5 +1,6 @@
 //! Processes that are started on this machine to settle with this one.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -59,13 +60,12 @@ impl Children {
         let program = std::env::current_exe().map_err(failed("start a process with"))?;
         for (options, process) in options.iter().zip(1..) {
             let child = Command::new(&program)
-                .args(["settle", "--store"])
-                .arg(store)
-                .arg("--hosts")
-                .arg(&hosts)
-                .arg("--secret")
-                .arg(&secret)
+                .arg("settle")
+                .arg(with("--store=", store))
+                .arg(with("--hosts=", &hosts))
+                .arg(with("--secret=", &secret))
                 .arg(format!("--process={process}"))
+                .arg(format!("--parent={}", std::process::id()))
                 .args(options)
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
@@ -113,6 +113,13 @@ impl Children {
         }
         Ok(())
     }
+}
+
+/// An option with a path, which may begin as an option does.
+fn with(option: &str, path: &Path) -> OsString {
+    let mut word = OsString::from(option);
+    word.push(path);
+    word
 }
 
 impl Drop for Children {

@@ -1,5 +1,6 @@
 //! `settle --processes` and `settle --hosts`.
 
+use std::os::unix::process::parent_id;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,6 +37,9 @@ pub struct TogetherArgs {
     /// A file with a secret that all processes know, at least 16 bytes. Others may not read it.
     #[arg(long, value_name = "FILE", requires = "hosts")]
     secret: Option<PathBuf>,
+    /// The process that started this one, which has no use without it.
+    #[arg(long, hide = true, value_name = "PID", requires = "hosts")]
+    parent: Option<u32>,
     /// Wait this long for the other processes at the start.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time)]
     wait: Duration,
@@ -195,7 +199,13 @@ impl Asked<'_> {
         let stop = Arc::new(AtomicBool::new(false));
         stop_on_signal(&stop)?;
         let plan = plan(share.partitions(), share.digest());
-        let link = self.join(hosts.clone(), plan, || is_stopped(&stop))?;
+        let orphaned = || {
+            let parent = self.args.parent?;
+            (parent_id() != parent).then(|| "the process that started this one is gone".into())
+        };
+        let Some(link) = self.join(hosts.clone(), plan, &stop, orphaned)? else {
+            return Ok(Exit::Stopped);
+        };
         let workers = Workers {
             threads: self.threads(1),
             peers: Peers::new(process, processes, link.clone())?,
@@ -235,12 +245,13 @@ impl Asked<'_> {
     }
 
     /// Brings the processes together, of which this is the first. Those that it starts share a budget of memory with it.
+    /// `None`: it was stopped before all were there.
     pub fn begin(
         &self,
         view: &View,
         stop: &Arc<AtomicBool>,
         budget: Option<u64>,
-    ) -> anyhow::Result<Together> {
+    ) -> anyhow::Result<Option<Together>> {
         let mut children = None;
         let hosts = match (self.hosts.clone(), self.args.processes) {
             (Some(hosts), _) => hosts,
@@ -270,37 +281,39 @@ impl Asked<'_> {
                 if asked.is_some() {
                     check_processes(view.partitions(), 1)?;
                 }
-                return Ok(Together {
+                return Ok(Some(Together {
                     threads: self.threads(1),
                     peers: peers.transpose()?,
                     link,
                     children,
-                });
+                }));
             }
         };
         let processes = hosts.addresses.len();
         check_processes(view.partitions(), processes)?;
-        let hopeless = || {
-            let ended = || children.as_ref().and_then(Children::ended);
-            is_stopped(stop).or_else(ended)
+        let ended = || children.as_ref().and_then(Children::ended);
+        let plan = plan(view.partitions(), view.digest()?);
+        let Some(link) = self.join(hosts, plan, stop, ended)? else {
+            return Ok(None);
         };
-        let link = self.join(hosts, plan(view.partitions(), view.digest()?), hopeless)?;
         let threads = match children {
             Some(_) => self.threads(processes),
             None => self.threads(1),
         };
-        Ok(Together {
+        Ok(Some(Together {
             threads,
             peers: Some(Peers::new(0, processes, link.clone())?),
             link,
             children,
-        })
+        }))
     }
 
     /// Tells the others that there is nothing to do.
     pub fn nothing_to_do(&self, view: &View) -> anyhow::Result<()> {
         if self.hosts.is_some() {
-            let together = self.begin(view, &Arc::default(), None)?;
+            let Some(together) = self.begin(view, &Arc::default(), None)? else {
+                return Ok(());
+            };
             if let Some(peers) = &together.peers {
                 peers.hear(Vec::new())?;
             }
@@ -309,12 +322,14 @@ impl Asked<'_> {
         Ok(())
     }
 
+    /// Waits for the others, unless it is `hopeless`, which says why. `None`: it was stopped.
     fn join(
         &self,
         hosts: Hosts,
         plan: Plan,
+        stop: &AtomicBool,
         hopeless: impl Fn() -> Option<String>,
-    ) -> anyhow::Result<Link> {
+    ) -> anyhow::Result<Option<Link>> {
         let joining = Joining {
             plan,
             wait: self.args.wait,
@@ -322,8 +337,12 @@ impl Asked<'_> {
             tell: Arc::new(|what| say!("{what}")),
             ..Joining::new(hosts.addresses, hosts.process, hosts.secret)
         };
-        let cluster = join(joining, &hopeless).map_err(lost);
-        Ok(Link(Arc::new(Mutex::new(Some(cluster?)))))
+        match join(joining, &|| is_stopped(stop).or_else(&hopeless)) {
+            Err(_) if is_stopped(stop).is_some() => Ok(None),
+            cluster => Ok(Some(Link(Arc::new(Mutex::new(Some(
+                cluster.map_err(lost)?,
+            )))))),
+        }
     }
 }
 
