@@ -76,7 +76,7 @@ impl Args {
         }
         let again = Resettling::of(&view, self.expire.map(|Age(expire)| expire))?;
         if let Some((path, info)) = &again.published
-            && again.is_done(&view, self.until)
+            && again.is_done(&view, self.until, asked.machines())
         {
             asked.nothing_to_do(&view)?;
             self.report(path, info, None)?;

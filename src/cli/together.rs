@@ -83,6 +83,10 @@ mod alone {
             None
         }
 
+        pub fn machines(&self) -> usize {
+            1
+        }
+
         pub fn needs(&self, view: &View) -> Needs {
             let pages = view.settled_pages();
             let bytes = vec![to_settle(pages)];

@@ -7,18 +7,19 @@
 //! Of a store with partitions each has its own, beside its rows; all of them together are one base, which one commit names.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::settling::Settle;
+use super::shares;
 use crate::disk::Disk;
 use crate::engine::{Effort, SettledPages, SettledPagesMut, SettledTotals};
 use crate::rank::settle::{
-    Base, BaseUse, Changed, Part, Settled, Watch, settle_from, verify as holds,
+    Base, BaseUse, Changed, Part, Settled, Watch, Workers, settle_from, verify as holds,
 };
 use crate::rank::{Options, Teleport};
 use crate::rows::{RowVisitor, Stop};
 use crate::store::base::{self, BaseFile, BaseHead, CommittedBase, OwedBase};
-use crate::store::rows::{KeptRows, Since};
+use crate::store::rows::{CommittedRows, KeptRows, Since};
 use crate::store::{Depth, PARTITIONS, RowBlock, SettledBase, View};
 use crate::threads::dealt;
 use crate::{Error, Result};
@@ -84,6 +85,18 @@ impl fmt::Display for BaseWarning {
     }
 }
 
+/// Settled states that a settling may start from, of the blocks of this process.
+pub(super) struct Starting<'v> {
+    /// Kept beside the run, if that is of use; it is tried first.
+    pub beside: Option<Result<Vec<SettledBase>>>,
+    /// The store's, if it has any.
+    pub stored: Result<Option<Vec<&'v SettledBase>>>,
+    /// Where the rows of the store's end in their files; `None`: in those that there are now.
+    pub places: Option<Vec<(u64, u64)>>,
+    /// Records that were read until now.
+    pub records: u64,
+}
+
 /// A block's base beside its latest rows.
 struct Start<'v> {
     file: &'v BaseFile,
@@ -94,27 +107,33 @@ struct Start<'v> {
     records: u64,
 }
 
-/// The bases of all blocks as starts, of these rows, after so many records. `places`: where each base's rows end in their
-/// file; `None`: in that there is now.
+/// The bases of blocks as starts, unless a process has none for its own. What is wrong with them in one process is wrong in
+/// all.
 fn starts<'v>(
-    bases: &[&'v SettledBase],
+    bases: Result<Option<Vec<&'v SettledBase>>>,
     blocks: &'v [RowBlock],
-    places: Option<&[(u64, u64)]>,
-    records: u64,
-    threads: usize,
-) -> Result<Vec<Start<'v>>> {
+    (places, records): (Option<&[(u64, u64)]>, u64),
+    workers: &Workers,
+) -> Result<Result<Option<Vec<Start<'v>>>>> {
+    let bases = match workers.peers.agree(bases)? {
+        Ok(Some(bases)) => bases,
+        Ok(None) => return Ok(Ok(None)),
+        Err(error) => return Ok(Err(error)),
+    };
     let own = |(base, block): (&&SettledBase, &RowBlock)| {
         let pages = base.file.head.totals.pages;
-        pages - block.ghosts_of_first(pages)
+        pages.saturating_sub(block.ghosts_of_first(pages))
     };
-    let pages = bases.iter().zip(blocks).map(own).sum();
+    let pages: u64 = bases.iter().zip(blocks).map(own).sum();
+    let mut pages = [i128::from(pages)];
+    workers.peers.sum(&mut pages)?;
     let mut pairs: Vec<_> = bases.iter().zip(blocks).collect();
     let start = |at: usize, (base, block): &mut (&&'v SettledBase, &'v RowBlock)| {
         let place = places.and_then(|places| places.get(at).copied());
         Ok(Start {
             file: &base.file,
             totals: SettledTotals {
-                pages,
+                pages: pages[0] as u64,
                 ..base.file.head.totals
             },
             rows: &block.rows,
@@ -122,7 +141,9 @@ fn starts<'v>(
             records,
         })
     };
-    dealt(threads, &mut pairs, start).into_iter().collect()
+    let starts = dealt(workers.threads, &mut pairs, start).into_iter();
+    let starts = workers.peers.agree(starts.collect::<Result<_>>())?;
+    Ok(starts.map(Some))
 }
 
 impl Base for Start<'_> {
@@ -168,55 +189,28 @@ pub(super) fn parts(blocks: &[RowBlock]) -> Vec<Part<'_>> {
     parts.collect()
 }
 
-/// Settles over the rows of a commit, from what is nearest; and says what was wrong with that.
+/// Settles blocks of the store in `dir` from what is nearest, and says what was wrong with that: then from nothing.
 pub(super) fn settle(
-    disk: &dyn Disk,
-    view: &View,
+    dir: &Path,
+    starting: Starting<'_>,
     blocks: &[RowBlock],
-    settle: &Settle,
     options: &Options,
+    workers: &Workers,
     watch: &mut dyn Watch,
 ) -> Result<(Option<Settled>, Option<BaseWarning>)> {
-    let records = view.counters().records;
-    let threads = settle.threads;
+    let records = starting.records;
     // What is beside the run is of no other use: without it there is the store's.
-    let beside = settle.base.beside.as_ref();
-    let beside = beside.and_then(|named| view.bases_beside(disk, named).ok());
-    let start = beside.as_ref().and_then(|bases| {
-        let bases: Vec<&SettledBase> = bases.iter().collect();
-        starts(&bases, blocks, None, records, threads).ok()
-    });
-    let start = match start {
-        Some(start) => Ok(Some(start)),
-        None => stored(view, blocks, None, records, threads),
+    let beside = match &starting.beside {
+        None => Ok(None),
+        Some(Ok(bases)) => Ok(Some(bases.iter().collect())),
+        Some(Err(error)) => Err(error.again()),
     };
-    settle_at(view, blocks, start, options, threads, watch)
-}
-
-/// The store's base as a start: see [`starts`].
-fn stored<'v>(
-    view: &'v View,
-    blocks: &'v [RowBlock],
-    places: Option<&[(u64, u64)]>,
-    records: u64,
-    threads: usize,
-) -> Result<Option<Vec<Start<'v>>>> {
-    let bases = view.bases()?;
-    bases
-        .map(|bases| starts(&bases, blocks, places, records, threads))
-        .transpose()
-}
-
-/// Settles from a start, or from nothing if there is none or it cannot be used, which is said.
-fn settle_at(
-    view: &View,
-    blocks: &[RowBlock],
-    starts: Result<Option<Vec<Start<'_>>>>,
-    options: &Options,
-    threads: usize,
-    watch: &mut dyn Watch,
-) -> Result<(Option<Settled>, Option<BaseWarning>)> {
-    let (starts, mut wrong) = match starts {
+    let mut found = starts(beside, blocks, (None, records), workers)?;
+    if !matches!(found, Ok(Some(_))) {
+        let places = starting.places.as_deref();
+        found = starts(starting.stored, blocks, (places, records), workers)?;
+    }
+    let (starts, mut wrong) = match found {
         Ok(starts) => (starts, None),
         Err(error) => (None, Some(error)),
     };
@@ -224,35 +218,46 @@ fn settle_at(
         let bases = starts.iter().map(|start| start as &dyn Base);
         bases.collect::<Vec<_>>()
     });
-    let (settled, used) = settle_from(&parts(blocks), options, bases.as_deref(), threads, watch)?;
+    let parts = &parts(blocks);
+    let (settled, used) = settle_from(parts, options, bases.as_deref(), workers, watch)?;
     if let (BaseUse::Unusable(error), Some(starts)) = (used, &starts) {
         let files: Vec<&BaseFile> = starts.iter().map(|start| start.file).collect();
-        wrong = Some(of_bases(view, &files, error));
+        wrong = Some(of_bases(dir, &files, error));
     }
     Ok((settled, wrong.map(BaseWarning::Unusable)))
 }
 
 /// What is wrong with bases as an error that names them: of several, where they are.
-fn of_bases(view: &View, bases: &[&BaseFile], error: Error) -> Error {
+fn of_bases(dir: &Path, bases: &[&BaseFile], error: Error) -> Error {
     match (error, bases) {
         (Error::Internal { what }, [base]) => base.damaged(what),
         (Error::Internal { what }, _) => {
             let what = format!("of the settled bases in it: {what}");
-            Error::damaged(view.dir().join(PARTITIONS), what)
+            Error::damaged(dir.join(PARTITIONS), what)
         }
         (other, _) => other,
     }
 }
 
-/// Checks that the base of a commit can be a start, without taking memory for its pages: all of its file, and that the rows
-/// that changed since can be found.
+/// Some blocks of a state, by this process alone.
+fn starts_of<'v>(
+    view: &'v View,
+    has: &dyn Fn(usize) -> bool,
+    blocks: &'v [RowBlock],
+) -> Result<Option<Vec<Start<'v>>>> {
+    let of = (None, view.counters().records);
+    starts(view.some_bases(has), blocks, of, &Workers::threads(1))?
+}
+
+/// Checks that the base of a commit can be a start, as far as some of its blocks go, and without taking memory for its pages:
+/// all of its files, and that the rows that changed since can be found.
 ///
 /// # Errors
 ///
 /// [`Error::Damaged`], and those of reading.
-pub(crate) fn check(view: &View) -> Result<()> {
-    let blocks = view.blocks()?.blocks;
-    let starts = stored(view, &blocks, None, view.counters().records, 1)?;
+pub(crate) fn check(view: &View, has: &dyn Fn(usize) -> bool) -> Result<()> {
+    let blocks = view.some_blocks(has)?.blocks;
+    let starts = starts_of(view, has, &blocks)?;
     starts
         .iter()
         .flatten()
@@ -270,13 +275,13 @@ pub(crate) fn verify(view: &View, depth: Depth) -> Result<()> {
         return Ok(());
     };
     let latest = view.blocks()?.blocks;
-    let starts = starts(&bases, &latest, None, view.counters().records, 1)?;
+    let starts = starts_of(view, &|_| true, &latest)?.unwrap_or_default();
     let starts: Vec<&dyn Base> = starts.iter().map(|start| start as &dyn Base).collect();
     let blocks = view.blocks_of_bases(&bases)?;
     let checked = holds(&parts(&blocks), &starts, depth == Depth::Deep);
     checked.map_err(|error| {
         let files: Vec<&BaseFile> = bases.iter().map(|base| &base.file).collect();
-        of_bases(view, &files, error)
+        of_bases(view.dir(), &files, error)
     })
 }
 
@@ -296,17 +301,58 @@ pub(crate) fn make_owed(
         return Ok((None, Vec::new()));
     }
     let blocks = view.blocks_of(disk, owed)?;
-    let from: Option<Vec<(u64, u64)>> = owed.iter().map(|owed| owed.from).collect();
-    let records = owed.first().map_or(0, |owed| owed.records);
-    let start = match &from {
-        Some(places) => stored(view, &blocks, Some(places), records, settle.threads),
-        None => Ok(None),
+    let places: Option<Vec<(u64, u64)>> = owed.iter().map(|owed| owed.from).collect();
+    let starting = Starting {
+        beside: None,
+        stored: match &places {
+            Some(_) => view.bases(),
+            None => Ok(None),
+        },
+        places,
+        records: owed.first().map_or(0, |owed| owed.records),
     };
+    let workers = &settle.workers();
     let options = settle.options(view.settings());
-    let (settled, unusable) = settle_at(view, &blocks, start, &options, settle.threads, &mut ())?;
-    let made = settled.map(|settled| write(disk, view, owed, &settled, settle.threads, false));
+    let settled = self::settle(view.dir(), starting, &blocks, &options, workers, &mut ())?;
+    let (settled, unusable) = settled;
+    let homes = homes(view, workers);
+    let made = settled.map(|settled| write(disk, &homes, owed, &settled, workers, false));
     let (made, unwritten) = made.transpose()?.unwrap_or_default();
     Ok((made, unusable.into_iter().chain(unwritten).collect()))
+}
+
+/// Where the base of a block is kept.
+#[derive(Clone)]
+pub(super) struct BlockHome {
+    pub dir: PathBuf,
+    /// Of the store, or partition, in it.
+    pub identity: u64,
+}
+
+/// Those of the blocks of this process.
+fn homes(view: &View, workers: &Workers) -> Vec<BlockHome> {
+    let home = |block: &View| BlockHome {
+        dir: block.dir().into(),
+        identity: block.identity(),
+    };
+    let views = workers.peers.own(view.settled_views());
+    views.map(home).collect()
+}
+
+/// What a base of this commit is of, for each block; `None`: there are no rows.
+fn of_commit(view: &View) -> Option<Vec<OwedBase>> {
+    let of = |block: &View| {
+        let rows = *block.rows_retention().kept()?;
+        Some(OwedBase {
+            number: view.generation(),
+            pages: block.state().totals.pages,
+            records: view.counters().records,
+            rows,
+            place: (rows.number, rows.rows),
+            from: None,
+        })
+    };
+    view.settled_views().iter().map(of).collect()
 }
 
 /// Writes what a settling of a commit came to, if it is to be kept.
@@ -320,62 +366,47 @@ pub(super) fn keep(
     if keep == Keep::No {
         return Ok((None, None));
     }
-    let of = |block: &View| {
-        let rows = *block.rows_retention().kept()?;
-        Some(OwedBase {
-            number: view.generation(),
-            pages: block.state().totals.pages,
-            records: view.counters().records,
-            rows,
-            place: (rows.number, rows.rows),
-            from: None,
-        })
-    };
-    let Some(of) = view
-        .settled_views()
-        .iter()
-        .map(of)
-        .collect::<Option<Vec<_>>>()
-    else {
+    let Some(of) = of_commit(view) else {
         return Ok((None, None));
     };
-    let (made, warning) = write(
-        disk,
-        view,
-        &of,
-        settled,
-        settle.threads,
-        keep == Keep::Beside,
-    )?;
+    let (workers, beside) = (&settle.workers(), keep == Keep::Beside);
+    shares::announce_base(workers, &of, beside)?;
+    let own: Vec<OwedBase> = workers.peers.own(&of).copied().collect();
+    let homes = homes(view, workers);
+    let (made, warning) = write(disk, &homes, &own, settled, workers, beside)?;
     if let Some(made) = made.as_ref().filter(|_| keep == Keep::AtRest) {
         view.name_bases(disk, made)?;
+        shares::announce_named(workers)?;
     }
     Ok((made, warning))
 }
 
 /// One block's base that is to be written.
 struct Unwritten<'a> {
-    dir: PathBuf,
-    store: u64,
+    dir: &'a Path,
+    identity: u64,
     head: BaseHead,
     pages: SettledPages<'a>,
+    rows: CommittedRows,
 }
 
-/// Writes a settled state of these rows as a base, if it can be a start: one for each block. A full disk leaves all out.
-fn write(
+/// Writes a settled state as a base, if it can be a start: one for each block, by the process that has it, which knows where,
+/// and of which rows. A full disk leaves all out. What there is of all blocks.
+pub(super) fn write(
     disk: &dyn Disk,
-    view: &View,
+    homes: &[BlockHome],
     of: &[OwedBase],
     settled: &Settled,
-    threads: usize,
+    workers: &Workers,
     beside: bool,
 ) -> Result<(Option<Vec<CommittedBase>>, Option<BaseWarning>)> {
-    let block = |(at, (block, of)): (usize, (&View, &OwedBase))| {
+    let blocks = homes.iter().zip(of).enumerate();
+    let blocks = blocks.map(|(at, (home, of))| {
         let (totals, pages) = settled.as_base(at)?;
         let own = pages.own.len() as u64;
         Some(Unwritten {
-            dir: block.dir().into(),
-            store: block.identity(),
+            dir: &home.dir,
+            identity: home.identity,
             head: BaseHead {
                 number: of.number,
                 records: of.records,
@@ -385,34 +416,33 @@ fn write(
                 },
             },
             pages,
+            rows: of.rows,
         })
-    };
-    let blocks = view.settled_views().iter().zip(of).enumerate().map(block);
+    });
     let Some(mut blocks) = blocks.collect::<Option<Vec<_>>>() else {
         return Ok((None, None));
     };
-    let written = dealt(threads, &mut blocks, |at, block| {
-        let (dir, rows) = (&block.dir, of[at].rows);
-        base::write(
-            disk,
+    let written = dealt(workers.threads, &mut blocks, |_, block| {
+        let Unwritten {
             dir,
-            block.store,
-            block.head,
-            block.pages,
+            identity,
+            head,
+            pages,
             rows,
-            beside,
-        )
+        } = block;
+        base::write(disk, dir, *identity, *head, *pages, *rows, beside)
     });
-    let written = written.into_iter().collect::<Result<Vec<_>>>();
-    if written.is_err() {
+    let all = workers
+        .peers
+        .share(written.into_iter().collect(), Error::is_full);
+    if !matches!(all, Ok(Ok(_))) {
         // One without the others is of no use.
         for block in &blocks {
-            base::discard(disk, &block.dir, block.head.number, beside);
+            base::discard(disk, block.dir, block.head.number, beside);
         }
     }
-    match written {
+    match all? {
         Ok(made) => Ok((Some(made), None)),
-        Err(error) if error.is_full() => Ok((None, Some(BaseWarning::NotWritten(error)))),
-        Err(error) => Err(error),
+        Err(full) => Ok((None, Some(BaseWarning::NotWritten(full)))),
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::KeepSnapshots;
-use super::base::{self, BasePlan, BaseWarning};
+use super::base::{BasePlan, BaseWarning};
 use super::expiry::{Expired, Expiry};
 use super::shares::{self, InOrder, settled_pages};
 use crate::disk::Disk;
@@ -15,7 +15,7 @@ use crate::model::Time;
 use crate::rank::settle::{Peers, Progress, Settled, Watch, Workers};
 use crate::rank::{Goal, METHODS, Method, Options, Teleport};
 use crate::rows::{PAGES_MAX, Rows};
-use crate::store::{RowBlock, Settings, View, ViewBlocks};
+use crate::store::{RowBlock, Settings, View};
 use crate::{Error, Result};
 
 /// How a snapshot is made.
@@ -44,7 +44,7 @@ pub struct Settle {
     pub memory: Option<u64>,
     /// Partitions that are settled at a time: the result is the same.
     pub threads: usize,
-    /// Processes that settle together: from nothing, whatever base there is, and without making one.
+    /// Processes that settle together: the result is the same, too.
     pub peers: Option<Peers>,
     /// Leave out the links of pages that were last reached more than so many seconds before the latest record; `None`: none.
     pub expire: Option<Time>,
@@ -208,28 +208,21 @@ impl Settle {
             failed: Some(failed),
             ..Watching::new(&self.watcher, self.time)
         };
-        let has = |block| (self.peers.as_ref()).is_none_or(|peers| peers.has(block));
-        let ViewBlocks { blocks, places } = view.some_blocks(&has)?;
-        let room = self.room(view) / blocks.len().max(1) as u64;
-        for block in &blocks {
+        let workers = self.workers();
+        let has = |block| workers.peers.has(block);
+        let own = view.some_blocks(&has)?;
+        let room = self.room(view) / own.blocks.len().max(1) as u64;
+        for block in &own.blocks {
             block.rows.stay_in(room);
         }
         let mut expired = None;
-        let scores = if let Some(peers) = &self.peers {
-            let workers = Workers {
-                threads: self.threads,
-                peers: peers.clone(),
-            };
-            let whole = ViewBlocks { blocks, places };
-            let settled = shares::settle(view, whole, &options, &workers, &mut watching)?;
-            settled.map(|settled| Computed::Other(Box::new(settled)))
-        } else if self.may_have_base() {
+        let scores = if self.may_have_base() {
             let (settled, warning) =
-                base::settle(disk, view, &blocks, self, &options, &mut watching)?;
+                shares::settle(disk, view, own, self, (&options, &workers), &mut watching)?;
             warnings.extend(warning);
-            settled.map(|settled| Computed::Settled(Box::new(InOrder::of(settled, places))))
+            settled.map(|settled| Computed::Settled(Box::new(settled)))
         } else {
-            let [RowBlock { rows, .. }] = &blocks[..] else {
+            let [RowBlock { rows, .. }] = &own.blocks[..] else {
                 return Err(Error::internal("rows are in pieces"));
             };
             let mut compute = |rows: &dyn Rows| {
@@ -293,6 +286,14 @@ impl Settle {
             .memory
             .map(|memory| memory.saturating_sub(self.bytes(view)));
         left.map_or(UNPACKED_ROWS, |left| left.min(UNPACKED_ROWS))
+    }
+
+    /// Who settles.
+    pub(super) fn workers(&self) -> Workers {
+        Workers {
+            threads: self.threads,
+            peers: self.peers.clone().unwrap_or_default(),
+        }
     }
 
     /// How it is computed in a store of these settings.

@@ -1,48 +1,134 @@
 //! A store with partitions settled by several processes, each its share of them.
 //!
-//! Process 0 has the store's lock and its whole ([`super::Settle`]); it says how near to come, and publishes what all have
-//! settled. Each of the others has the partitions of its share ([`Share`]), and writes nothing.
+//! Process 0 has the store's lock and its whole ([`super::Settle`]); it says what comes next ([`Order`]), and publishes what all
+//! have settled. Each of the others has the partitions of its share ([`Share`]), does the same for these, and writes nothing but
+//! their settled bases.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::base::parts;
-use super::settling::{Watcher, Watching};
+use serde::{Deserialize, Serialize};
+
+use super::base::{self, BaseWarning, BlockHome, Starting};
+use super::settling::{Settle, Watcher, Watching};
 use crate::disk::Disk;
 use crate::engine::{Certificate, Effort, Scores};
 use crate::memory::UNPACKED_ROWS;
 use crate::rank::Options;
-use crate::rank::settle::{Gathered, Settled, Workers, settle_parts};
+use crate::rank::settle::{Gathered, Peers, Settled, Workers};
 use crate::rows::Rows;
+use crate::store::base::{CommittedBase, OwedBase};
 use crate::store::{RowBlock, SomeParts, View, ViewBlocks, open_some_parts};
 use crate::{Error, Result};
 
+/// What process 0 tells the others to do with it.
+#[derive(Serialize, Deserialize)]
+enum Order {
+    /// Settle.
+    Settle(Task),
+    /// Keep what was settled last as bases of what these are for, one for each block: `beside` the run, or the store's.
+    Base { of: Vec<OwedBase>, beside: bool },
+    /// The store's commit names the bases that were kept last.
+    Named,
+}
+
+/// What is settled, and how near to come.
+#[derive(Serialize, Deserialize)]
+struct Task {
+    /// The bits of it.
+    until: u64,
+    spare: u64,
+    /// Records that were read.
+    records: u64,
+    /// The bases of all blocks that are beside the run, and those that the store names.
+    beside: Option<Vec<CommittedBase>>,
+    stored: Option<Vec<CommittedBase>>,
+}
+
+impl Order {
+    /// Tells the others, where there are some.
+    fn announce(&self, peers: &Peers) -> Result<()> {
+        if peers.processes() == 1 {
+            return Ok(());
+        }
+        let said = serde_json::to_vec(self).map_err(|error| Error::internal(error.to_string()))?;
+        peers.hear(said).map(drop)
+    }
+
+    /// What process 0 tells this one; `None`: there is nothing more to do.
+    fn hear(peers: &Peers) -> Result<Option<Order>> {
+        let said = peers.hear(Vec::new())?;
+        if said.is_empty() {
+            return Ok(None);
+        }
+        let order = serde_json::from_slice(&said);
+        let unknown = |error| Error::internal(format!("process 0 said something unknown: {error}"));
+        order.map(Some).map_err(unknown)
+    }
+}
+
+/// Tells the other processes that there is nothing more to do.
+///
+/// # Errors
+/// Those of [`crate::rank::settle::Exchange`].
+pub fn dismiss(peers: &Peers) -> Result<()> {
+    peers.hear(Vec::new()).map(drop)
+}
+
+/// Tells the others to keep what was settled.
+pub(super) fn announce_base(workers: &Workers, of: &[OwedBase], beside: bool) -> Result<()> {
+    let of = of.to_vec();
+    Order::Base { of, beside }.announce(&workers.peers)
+}
+
+/// Tells them that the store's commit names what they kept.
+pub(super) fn announce_named(workers: &Workers) -> Result<()> {
+    Order::Named.announce(&workers.peers)
+}
+
 /// Settles blocks of a state, with those who have the others.
 pub(super) fn settle(
+    disk: &dyn Disk,
     view: &View,
     own: ViewBlocks,
-    options: &Options,
-    workers: &Workers,
+    settle: &Settle,
+    (options, workers): (&Options, &Workers),
     watch: &mut Watching<'_>,
-) -> Result<Option<InOrder>> {
+) -> Result<(Option<InOrder>, Option<BaseWarning>)> {
     let peers = &workers.peers;
-    let message = [options.until.to_bits(), options.spare].map(u64::to_le_bytes);
-    peers.hear(message.concat())?;
-    let places = own.places.unwrap_or_default();
+    let beside = settle.base.beside.as_ref();
+    Order::Settle(Task {
+        until: options.until.to_bits(),
+        spare: options.spare,
+        records: view.counters().records,
+        beside: beside.cloned(),
+        stored: view.named_bases(),
+    })
+    .announce(peers)?;
+    let has = |block| peers.has(block);
+    let starting = Starting {
+        beside: beside.map(|named| view.bases_beside(disk, named, &has)),
+        stored: view.some_bases(&has),
+        places: None,
+        records: view.counters().records,
+    };
+    let places = own.places;
+    // Alone nothing is brought together.
     let mut pages = vec![0; view.partitions()];
-    for &(part, _) in places.iter() {
+    for &(part, _) in places.iter().flat_map(|places| places.iter()) {
         pages[part as usize] += 1;
     }
-    let settled = settle_blocks(&own.blocks, &pages, options, workers, watch)?;
-    Ok(settled.map(|(settled, gathered)| InOrder {
-        places: Some(if peers.processes() == 1 {
-            places
-        } else {
-            by_owner(&places, workers)
+    let state = (view.dir(), starting, &own.blocks[..]);
+    let (settled, warning) = settle_blocks(state, &pages, options, workers, watch)?;
+    let in_order = settled.map(|(settled, gathered)| InOrder {
+        places: places.map(|places| match peers.processes() {
+            1 => places,
+            _ => by_owner(&places, workers),
         }),
         settled,
         gathered,
-    }))
+    });
+    Ok((in_order, warning))
 }
 
 /// The places with the numbers that pages of other processes have among those that their partition owns: in the order of
@@ -63,36 +149,49 @@ fn by_owner(places: &[(u32, u32)], workers: &Workers) -> Arc<[(u32, u32)]> {
     places.iter().map(place).collect()
 }
 
+type Whole = Option<(Settled, Gathered)>;
+
 fn settle_blocks(
-    blocks: &[RowBlock],
+    (dir, starting, blocks): (&Path, Starting<'_>, &[RowBlock]),
     own: &[usize],
     options: &Options,
     workers: &Workers,
     watch: &mut Watching<'_>,
-) -> Result<Option<(Settled, Gathered)>> {
-    let settled = settle_parts(&parts(blocks), options, workers, watch)?;
+) -> Result<(Whole, Option<BaseWarning>)> {
+    let (settled, warning) = base::settle(dir, starting, blocks, options, workers, watch)?;
     if watch.is_one_stopped(&workers.peers)? {
-        return Ok(None);
+        return Ok((None, warning));
     }
     let gathered = settled.map(|settled| Ok((settled.gather(own)?, settled)));
     let both = gathered.transpose()?;
-    Ok(both.map(|(gathered, settled)| (settled, gathered)))
+    Ok((both.map(|(gathered, settled)| (settled, gathered)), warning))
 }
 
 /// The partitions of a process that is not the first.
-pub struct Share {
+pub struct Share<'d> {
+    disk: &'d dyn Disk,
+    dir: PathBuf,
     parts: SomeParts,
 }
 
-impl Share {
+impl<'d> Share<'d> {
     /// Opens the partitions that process number `process` of so many settles.
     ///
     /// # Errors
     /// [`Error::Usage`]: the store has no partitions, or fewer than processes; those of reading it.
-    pub fn open(disk: &dyn Disk, dir: &Path, process: usize, processes: usize) -> Result<Share> {
+    pub fn open(
+        disk: &'d dyn Disk,
+        dir: &Path,
+        process: usize,
+        processes: usize,
+    ) -> Result<Share<'d>> {
         let parts = open_some_parts(disk, dir, &|part| part % processes.max(1) == process)?;
         check_processes(parts.count, processes)?;
-        Ok(Share { parts })
+        Ok(Share {
+            disk,
+            dir: dir.into(),
+            parts,
+        })
     }
 
     /// See [`crate::store::View::digest`].
@@ -111,33 +210,81 @@ impl Share {
         blocks.map(|block| block.rows.pages()).sum()
     }
 
-    /// Settles as process 0 says ([`super::Settle::peers`]), unless it has nothing to do. Where a process was stopped, `watcher`
-    /// knows.
+    /// Does what process 0 says ([`super::Settle::peers`]), until there is nothing more to do. Where a process was stopped,
+    /// `watcher` knows.
     ///
     /// # Errors
-    /// Those of reading rows, and of [`crate::rank::settle::Exchange`].
-    pub fn settle(&self, workers: &Workers, watcher: &Watcher) -> Result<()> {
-        let message = workers.peers.hear(Vec::new())?;
-        if message.is_empty() {
-            return Ok(());
+    /// Those of reading rows, of writing bases, and of [`crate::rank::settle::Exchange`].
+    pub fn work(&self, workers: &Workers, watcher: &Watcher) -> Result<()> {
+        let (mut settled, mut kept) = (None, None);
+        while let Some(order) = Order::hear(&workers.peers)? {
+            match order {
+                Order::Settle(task) => settled = self.settle(&task, workers, watcher)?,
+                Order::Base { of, beside } => {
+                    let settled = settled.as_ref();
+                    let settled = settled.ok_or_else(|| Error::internal("nothing is settled"))?;
+                    kept = self.keep(&of, settled, workers, beside)?;
+                }
+                Order::Named => {
+                    let kept: Vec<CommittedBase> = kept.take().unwrap_or_default();
+                    let own: Vec<CommittedBase> = workers.peers.own(&kept).copied().collect();
+                    self.parts.keep_bases(self.disk, &own)?;
+                }
+            }
         }
-        let unknown = || Error::internal("process 0 said something unknown");
-        let (until, rest) = message.split_first_chunk().ok_or_else(unknown)?;
-        let spare = rest.try_into().map_err(|_| unknown())?;
-        let [until, spare] = [*until, spare].map(u64::from_le_bytes);
+        Ok(())
+    }
+
+    fn settle(&self, task: &Task, workers: &Workers, watcher: &Watcher) -> Result<Option<Settled>> {
         let options = Options {
-            spare,
+            spare: task.spare,
             ..Options::until(
                 self.parts.settings.config.damping_units(),
-                f64::from_bits(until),
+                f64::from_bits(task.until),
             )
         };
-        let mut watching = Watching::new(watcher, None);
         let blocks = &self.parts.blocks;
         for block in blocks {
             block.rows.stay_in(UNPACKED_ROWS / blocks.len() as u64);
         }
-        settle_blocks(blocks, &[], &options, workers, &mut watching).map(drop)
+        let open = |named: &Option<Vec<CommittedBase>>, beside| {
+            let named = named.as_ref()?;
+            let own: Vec<CommittedBase> = workers.peers.own(named).copied().collect();
+            Some(self.parts.bases(self.disk, &own, beside))
+        };
+        let stored = open(&task.stored, false).transpose();
+        let starting = Starting {
+            beside: open(&task.beside, true),
+            stored: match &stored {
+                Ok(bases) => Ok(bases.as_ref().map(|bases| bases.iter().collect())),
+                Err(error) => Err(error.again()),
+            },
+            places: None,
+            records: task.records,
+        };
+        let mut watching = Watching::new(watcher, None);
+        let state = (&*self.dir, starting, &blocks[..]);
+        // What is wrong with bases, process 0 says.
+        let (settled, _) = settle_blocks(state, &[], &options, workers, &mut watching)?;
+        Ok(settled.map(|(settled, _)| settled))
+    }
+
+    /// Writes what was settled as the bases of its partitions. What there is of all blocks.
+    fn keep(
+        &self,
+        of: &[OwedBase],
+        settled: &Settled,
+        workers: &Workers,
+        beside: bool,
+    ) -> Result<Option<Vec<CommittedBase>>> {
+        let homes = self.parts.views.iter().map(|view| BlockHome {
+            dir: view.dir().into(),
+            identity: view.identity(),
+        });
+        let homes: Vec<BlockHome> = homes.collect();
+        let own: Vec<OwedBase> = workers.peers.own(of).copied().collect();
+        let (made, _) = base::write(self.disk, &homes, &own, settled, workers, beside)?;
+        Ok(made)
     }
 }
 
@@ -172,17 +319,6 @@ pub(super) struct InOrder {
     /// The block of each page, and its number there, which [`by_owner`] counts where others have it; `None`: there is one
     /// block.
     places: Option<Arc<[(u32, u32)]>>,
-}
-
-impl InOrder {
-    /// All by this process.
-    pub fn of(settled: Settled, places: Option<Arc<[(u32, u32)]>>) -> InOrder {
-        InOrder {
-            settled,
-            gathered: Gathered::default(),
-            places,
-        }
-    }
 }
 
 impl Scores for InOrder {

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::SettledBase;
 use super::base::{self, BaseState, CommittedBase};
 use super::folder::{is_busy, is_store, remove_unpublished, take_lock};
 use super::identity::{self, Identity, Settings};
@@ -91,8 +92,43 @@ pub(crate) struct SomeParts {
     /// How many partitions there are in all.
     pub count: usize,
     pub settings: Settings,
-    /// The partitions asked for.
+    /// The partitions asked for, and what is settled of each.
+    pub views: Vec<View>,
     pub blocks: Vec<RowBlock>,
+}
+
+impl SomeParts {
+    /// The settled bases of these names, which the store's commit has for these partitions, or that are `beside` the run.
+    ///
+    /// # Errors
+    /// One cannot be used, and why.
+    pub fn bases(
+        &self,
+        disk: &dyn Disk,
+        named: &[CommittedBase],
+        beside: bool,
+    ) -> Result<Vec<SettledBase>> {
+        let views = self.views.iter().zip(named);
+        let open = |(view, named): (&View, &CommittedBase)| {
+            SettledBase::open(disk, &view.dir, view.identity(), named, beside)
+        };
+        views.map(open).collect()
+    }
+
+    /// Removes all bases but these, which the store's commit names.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn keep_bases(&self, disk: &dyn Disk, named: &[CommittedBase]) -> Result<()> {
+        for (view, &base) in self.views.iter().zip(named) {
+            let state = BaseState {
+                base: Some(base),
+                owed: None,
+            };
+            base::remove_others(disk, &view.dir, &state)?;
+        }
+        Ok(())
+    }
 }
 
 /// Opens the partitions of a store that are asked for by number. Of the others nothing is read.
@@ -115,18 +151,20 @@ pub(crate) fn open_some_parts(
     let count = whole.manifest.parts.generations.len();
     let asked: Vec<usize> = (0..count).filter(|&number| has(number)).collect();
     allow_open_files(VIEWED_FILES * asked.len() as u64, count as u32)?;
-    let block = |number| {
-        let part = part(disk, &whole, number, Depth::Quick)?;
+    let views = asked.into_iter();
+    let views = views.map(|number| part(disk, &whole, number, Depth::Quick));
+    let views: Vec<View> = views.collect::<Result<_>>()?;
+    let block = |view: &View| {
         Ok(RowBlock {
-            rows: part.rows()?,
-            ghosts: part.ghosts(disk)?,
+            rows: view.rows()?,
+            ghosts: view.ghosts(disk)?,
         })
     };
-    let blocks = asked.into_iter().map(block).collect::<Result<_>>()?;
     Ok(SomeParts {
         digest: whole.digest()?,
         count,
-        blocks,
+        blocks: views.iter().map(block).collect::<Result<_>>()?,
+        views,
         settings: whole.settings().clone(),
     })
 }

@@ -235,7 +235,7 @@ impl View {
         blocks.collect()
     }
 
-    /// Bases that were written beside the run, one for each block.
+    /// Bases that were written beside the run, one for each of these blocks; `named`: those of all.
     ///
     /// # Errors
     /// One cannot be used, and why.
@@ -243,12 +243,13 @@ impl View {
         &self,
         disk: &dyn Disk,
         named: &[CommittedBase],
+        has: &dyn Fn(usize) -> bool,
     ) -> Result<Vec<SettledBase>> {
-        let views = self.settled_views().iter().zip(named);
-        let open = |(view, named): (&View, &CommittedBase)| {
+        let views = self.settled_views().iter().zip(named).enumerate();
+        let open = |(_, (view, named)): (usize, (&View, &CommittedBase))| {
             SettledBase::open(disk, &view.dir, view.manifest.identity, named, true)
         };
-        views.map(open).collect()
+        views.filter(|(number, _)| has(*number)).map(open).collect()
     }
 
     /// The settled base of each block, if the commit has them.
@@ -256,8 +257,33 @@ impl View {
     /// # Errors
     /// One cannot be used, and why.
     pub(crate) fn bases(&self) -> Result<Option<Vec<&SettledBase>>> {
-        let bases: Option<Vec<_>> = self.settled_views().iter().map(View::base).collect();
+        self.some_bases(&|_| true)
+    }
+
+    /// The same of some of the blocks only, by number.
+    ///
+    /// # Errors
+    /// One of them cannot be used, and why.
+    pub(crate) fn some_bases(
+        &self,
+        has: &dyn Fn(usize) -> bool,
+    ) -> Result<Option<Vec<&SettledBase>>> {
+        let views = self.settled_views().iter().enumerate();
+        let those = views.filter(|(number, _)| has(*number));
+        let bases: Option<Vec<_>> = those.map(|(_, view)| view.base()).collect();
         bases.map(|bases| bases.into_iter().collect()).transpose()
+    }
+
+    /// The settled bases that the commit names, one for each block, if there is one for each.
+    pub(crate) fn named_bases(&self) -> Option<Vec<CommittedBase>> {
+        match &self.parts {
+            None => Some(vec![self.manifest.base.base?]),
+            Some(parts) => {
+                let named = self.manifest.bases.iter().map(|state| state.base);
+                let named: Vec<CommittedBase> = named.collect::<Option<_>>()?;
+                (named.len() == parts.views.len()).then_some(named)
+            }
+        }
     }
 
     /// Gives rows of a partition's history the numbers of all pages. Those of ghosts, which were never visited but whose

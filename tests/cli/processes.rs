@@ -1,8 +1,10 @@
 //! `settle --processes` and `--hosts`: the same bytes as by one process, and what is said when others are lost, or are not
 //! who they should be. All on the loopback.
 
+use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -44,26 +46,117 @@ fn process(lab: &Lab, store: &str, number: usize, options: &str) -> Running {
     ))
 }
 
+/// The settled bases of all partitions, with where they are.
+fn bases(lab: &Lab, store: &str) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut all = Vec::new();
+    for part in fs::read_dir(lab.path(store).join("parts")).unwrap() {
+        let part = part.unwrap();
+        for file in fs::read_dir(part.path().join("base")).unwrap() {
+            let file = file.unwrap();
+            let name = PathBuf::from(part.file_name())
+                .join("base")
+                .join(file.file_name());
+            all.push((name, fs::read(file.path()).unwrap()));
+        }
+    }
+    all.sort();
+    all
+}
+
+/// Each begins with the bases that an ingest left, and leaves others: with those of one process, byte for byte.
 #[test]
 fn the_same_bytes_by_any_number_of_processes() {
     let lab = Lab::new();
+    lab.file("more", crawl(2, 60).concat());
     for partitions in [4, 64] {
         let store = store(&lab, partitions, 400);
         let of = |name: &str, options: &str| {
             let copy = lab.copy(&store, &format!("{store}-{name}"));
-            let done = lab
-                .run(&format!("{UNTIL} --store {copy} {options}"))
+            let settle = || {
+                let line = format!("{UNTIL} --store {copy} {options}");
+                let said = lab.run(&line).exits(0).err;
+                assert!(!said.contains("warning"), "{line}: {said}");
+                lab.run(&format!("verify --deep --store {copy}")).exits(0);
+                (lab.snapshot(&copy), bases(&lab, &copy))
+            };
+            let first = settle();
+            lab.run(&format!("ingest --store {copy} --settle 0.1 more"))
                 .exits(0);
-            lab.run(&format!("verify --store {copy}")).exits(0);
-            (lab.snapshot(&copy), done.err)
+            (first, settle())
         };
-        let (alone, _) = of("alone", "--processes 1");
-        assert_ne!(alone, lab.snapshot(&store));
-        for count in 2..=3 {
-            let (bytes, said) = of(&format!("{count}"), &format!("--processes {count}"));
-            assert!(bytes == alone, "{partitions} partitions, {count} processes");
-            assert!(!said.contains("warning"), "{said}");
+        let alone = of("alone", "");
+        assert_eq!(alone.0.1.len(), partitions as usize);
+        for count in 1..=3 {
+            let several = of(&format!("{count}"), &format!("--processes {count}"));
+            assert!(
+                several == alone,
+                "{partitions} partitions, {count} processes"
+            );
         }
+        // From nothing it is another: the bases were used.
+        let nothing = lab.copy(&store, &format!("{store}-nothing"));
+        for part in fs::read_dir(lab.path(&nothing).join("parts")).unwrap() {
+            fs::remove_dir_all(part.unwrap().path().join("base")).unwrap();
+        }
+        lab.run(&format!("{UNTIL} --store {nothing} --processes 2"))
+            .exits(0)
+            .says(&["warning", "settled from the start"]);
+        assert!(lab.snapshot(&nothing) != alone.0.0);
+    }
+}
+
+/// What is wrong with a base in one process, the first says: all begin with nothing, and leave bases that are sound.
+#[test]
+fn a_damaged_base_is_named() {
+    let lab = Lab::new();
+    let store = store(&lab, 4, 400);
+    let (file, mut bytes) = bases(&lab, &store).swap_remove(1);
+    let nothing = lab.copy(&store, "nothing");
+    let path = |store: &str| lab.path(store).join("parts").join(&file);
+    fs::remove_file(path(&nothing)).unwrap();
+    lab.run(&format!("{UNTIL} --store {nothing}"))
+        .exits(0)
+        .says(&["warning"]);
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(path(&store), bytes).unwrap();
+    lab.run(&format!("{UNTIL} --store {store} --processes 2"))
+        .exits(0)
+        .says(&["process 1: ", "parts/001/base", "settled from the start"]);
+    assert!(lab.snapshot(&store) == lab.snapshot(&nothing));
+    lab.run(&format!("verify --deep --store {store}")).exits(0);
+    assert!(bases(&lab, &store) == bases(&lab, &nothing));
+}
+
+/// Whichever process is killed, whenever: the store is sound, its ranking is the one before or the next, and the same command
+/// makes the latter.
+#[test]
+fn kills_leave_the_bases_before_or_the_next() {
+    let lab = Lab::new();
+    let store = store(&lab, 4, 400);
+    hosts(&lab, 3);
+    let before = (lab.snapshot(&store), bases(&lab, &store));
+    let alone = lab.copy(&store, "alone");
+    let started = Instant::now();
+    lab.run(&format!("{UNTIL} --store {alone} --processes 3"))
+        .exits(0);
+    let takes = started.elapsed();
+    let after = lab.snapshot(&alone);
+    for kill in 0..12 {
+        let copy = lab.copy(&store, &format!("copy{kill}"));
+        let mut all: Vec<Running> = (0..3)
+            .map(|number| process(&lab, &copy, number, "--silence 2s --wait 2s"))
+            .collect();
+        thread::sleep(takes * kill / 12);
+        all.swap_remove(kill as usize % 3).kill();
+        all.iter_mut().for_each(|process| drop(process.join()));
+        lab.run(&format!("verify --deep --store {copy}")).exits(0);
+        let now = lab.snapshot(&copy);
+        assert!(now == before.0 || now == after, "kill {kill}");
+        lab.run(&format!("{UNTIL} --store {copy} --processes 2"))
+            .exits(0);
+        assert!(lab.snapshot(&copy) == after, "kill {kill}");
+        lab.run(&format!("verify --deep --store {copy}")).exits(0);
     }
 }
 
@@ -170,12 +263,35 @@ fn machines_and_strangers() {
         "accuracy",
     ]);
     assert!(lab.snapshot(&copies[0]) == lab.snapshot(&alone));
-    // The others write nothing.
+    // The others write the bases of their own partitions, and nothing else.
     assert!(!lab.path(&copies[1]).join("snapshots").exists());
+    let base = |store: &str| {
+        let mut of_one = bases(&lab, store);
+        of_one.retain(|(file, _)| file.starts_with("001"));
+        of_one
+    };
+    assert!(base(&copies[1]) == base(&alone));
+    assert!(base(&copies[0]) != base(&alone));
+    // The next one begins with these.
+    let closer = "settle --until 1e-11";
+    lab.run(&format!("{closer} --store {alone}")).exits(0);
+    let with = "--hosts hosts --secret secret";
+    let others = [1, 2].map(|number| {
+        let store = &copies[number];
+        lab.start(&format!("settle --store {store} {with} --process {number}"))
+    });
+    let store = &copies[0];
+    let first = format!("{closer} --store {store} {with} --process 0");
+    let said = lab.run(&first).exits(0).err;
+    assert!(!said.contains("warning"), "{said}");
+    for mut other in others {
+        other.join().exits(0);
+    }
+    assert!(lab.snapshot(store) == lab.snapshot(&alone));
+    assert!(base(&copies[1]) == base(&alone));
     // A second run: nothing to do, and all processes end.
     let mut second = process(&lab, &copies[1], 1, "");
     let mut third = process(&lab, &copies[2], 2, "");
-    let store = &copies[0];
     lab.run(&format!(
         "settle --until 1e-6 --store {store} --hosts hosts --secret secret --process 0"
     ))

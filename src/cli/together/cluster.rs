@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use cashrank::memory::{check_room, to_settle, to_settle_with};
 use cashrank::rank::settle::{Exchange, Peers, Workers};
-use cashrank::snapshot::{Share, Watcher, check_processes, settled_pages};
+use cashrank::snapshot::{Share, Watcher, check_processes, dismiss, settled_pages};
 use cashrank::store::{RealDisk, View};
 use cashrank::{Error, Result};
 use cashrank_cluster::{Address, Cluster, Joining, PROCESSES_MAX, Plan, Secret, addresses, join};
@@ -22,8 +22,8 @@ use crate::cli::values::time;
 /// Settling by several processes.
 #[derive(clap::Args)]
 pub struct TogetherArgs {
-    /// Let this many processes of this machine share the partitions of the store (`ingest --partitions`). They settle from the
-    /// start, and the result is the same as with --processes 1.
+    /// Let this many processes of this machine share the partitions of the store (`ingest --partitions`). The result is the same
+    /// as by one.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=PROCESSES_MAX as u64),
           conflicts_with_all = ["hosts", "process", "secret"])]
     processes: Option<u64>,
@@ -178,6 +178,12 @@ impl Asked<'_> {
         }
     }
 
+    /// On how many machines processes are, as far as this one knows.
+    pub fn machines(&self) -> usize {
+        let hosts = self.hosts.as_ref();
+        hosts.map_or(1, |hosts| hosts.addresses.len())
+    }
+
     /// Does the work of a process that is not the first; `None`: this is the first.
     pub fn share(&self, store: &Path, memory: &MemoryArg) -> Option<anyhow::Result<Exit>> {
         let hosts = self.hosts.as_ref().filter(|hosts| hosts.process > 0)?;
@@ -211,11 +217,7 @@ impl Asked<'_> {
             peers: Peers::new(process, processes, link.clone())?,
         };
         let watcher = Watcher::new(stop.clone());
-        let settled = share
-            .settle(&workers, &watcher)
-            // Process 0 publishes, or has nothing to do; so it says, and all end.
-            .and_then(|()| workers.peers.hear(Vec::new()))
-            .and_then(|_| link.finish());
+        let settled = share.work(&workers, &watcher).and_then(|()| link.finish());
         if let Err(error) = settled {
             link.abandon(&error.to_string());
             return Err(error.into());
@@ -314,9 +316,6 @@ impl Asked<'_> {
             let Some(together) = self.begin(view, &Arc::default(), None)? else {
                 return Ok(());
             };
-            if let Some(peers) = &together.peers {
-                peers.hear(Vec::new())?;
-            }
             together.end();
         }
         Ok(())
@@ -370,7 +369,7 @@ impl Together {
     /// The ranking is published, or there is none: all end. What goes wrong now changes nothing of it.
     pub fn end(mut self) {
         if let Some(peers) = self.peers.take() {
-            let ended = peers.hear(vec![1]).and_then(|_| self.link.finish());
+            let ended = dismiss(&peers).and_then(|()| self.link.finish());
             if let Err(error) = ended {
                 say!("warning: what was to be published is, but: {error}");
             }

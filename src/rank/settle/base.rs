@@ -6,7 +6,7 @@
 //! links changed than there are, or if afterwards more than [`WAITING_MAX`] of all importance waits: from nothing it
 //! takes as little then.
 
-use super::{Next, Part, Settled, Settling, Watch, Workers};
+use super::{Next, Part, Peers, Settled, Settling, Watch, Workers};
 use crate::engine::{Effort, Scores, SettledPages, SettledPagesMut, SettledTotals, ratio_up};
 use crate::rank::Options;
 use crate::rank::settle::ledger::Ledger;
@@ -88,7 +88,8 @@ impl Settled {
     }
 }
 
-/// Settles, beginning with a base if there is one and it is worth it: one for each block. Also returns what became of it.
+/// Settles, beginning with a base if there is one and it is worth it: one for each block. Also returns what became of it. Of
+/// several processes each has the bases of its own blocks, or none has any.
 ///
 /// # Errors
 ///
@@ -97,19 +98,30 @@ pub(crate) fn settle_from(
     parts: &[Part<'_>],
     options: &Options,
     bases: Option<&[&dyn Base]>,
-    threads: usize,
+    workers: &Workers,
     watch: &mut dyn Watch,
 ) -> Result<(Option<Settled>, BaseUse)> {
-    let workers = &Workers::threads(threads);
     let from = match bases {
         None => BaseUse::None,
         Some(bases) => match resume(parts, options, bases, workers, watch) {
-            Ok(Some(settled)) => return Ok((Some(settled), BaseUse::Used)),
-            Ok(None) => BaseUse::LeftAside,
-            Err(error) => BaseUse::Unusable(error),
+            Ok(Resumed::Settled(settled)) => return Ok((Some(*settled), BaseUse::Used)),
+            Ok(Resumed::LeftAside) => BaseUse::LeftAside,
+            Ok(Resumed::Unusable(error)) => BaseUse::Unusable(error),
+            Err(error) if workers.peers.processes() == 1 => BaseUse::Unusable(error),
+            // The others may be elsewhere by now.
+            Err(error) => return Err(error),
         },
     };
     Ok((super::settle_parts(parts, options, workers, watch)?, from))
+}
+
+/// How settling from a base ended.
+enum Resumed {
+    Settled(Box<Settled>),
+    /// It is of no use.
+    LeftAside,
+    /// Something is wrong with it, as all processes know.
+    Unusable(Error),
 }
 
 /// Bytes of memory a page that [`verify`] takes.
@@ -128,59 +140,42 @@ pub(crate) fn verify(parts: &[Part<'_>], bases: &[&dyn Base], deep: bool) -> Res
     Ok(())
 }
 
-/// The state of the bases, for blocks that may have more pages now.
-fn load(parts: &[Part<'_>], bases: &[&dyn Base], workers: &Workers) -> Result<Ledger> {
+/// Checks that there is a base for each block, of one state.
+fn check_fit(parts: &[Part<'_>], bases: &[&dyn Base]) -> Result<SettledTotals> {
     let first = bases.first().filter(|_| bases.len() == parts.len());
     let first = first.ok_or_else(|| Error::internal("there is not a base for each partition"))?;
-    let mut ledger = Ledger::resume(first.totals(), parts, workers)?;
     for (part, base) in parts.iter().zip(bases) {
         if base.totals() != first.totals() || base.pages() > part.rows.pages() {
-            return Err(Error::internal(
-                "the bases of partitions do not fit together",
-            ));
+            return Err(unfit());
         }
     }
+    Ok(*first.totals())
+}
+
+fn unfit() -> Error {
+    Error::internal("the bases of partitions do not fit together")
+}
+
+/// Fills in what the bases say of pages.
+fn fill(ledger: &mut Ledger, bases: &[&dyn Base]) -> Result<()> {
     let loaded = ledger.each_block(|at, block| {
         let pages = bases[at].pages() as usize;
         bases[at].load(block.first_pages(pages))
     });
-    loaded.into_iter().collect::<Result<()>>()?;
+    loaded.into_iter().collect()
+}
+
+/// The state of the bases, for blocks that may have more pages now.
+fn load(parts: &[Part<'_>], bases: &[&dyn Base], workers: &Workers) -> Result<Ledger> {
+    let totals = check_fit(parts, bases)?;
+    let mut ledger = Ledger::resume(&totals, parts, workers)?;
+    fill(&mut ledger, bases)?;
     Ok(ledger)
 }
 
-/// Settles from a base. `None`: it is of no use.
-fn resume(
-    parts: &[Part<'_>],
-    options: &Options,
-    bases: &[&dyn Base],
-    workers: &Workers,
-    watch: &mut dyn Watch,
-) -> Result<Option<Settled>> {
-    let Some(base) = bases.first() else {
-        return Ok(None);
-    };
-    let totals = base.totals();
-    let changed = bases.iter().map(|base| base.changed());
-    let changed = changed.fold(Changed::default(), |all, block| Changed {
-        rows: all.rows + block.rows,
-        links: all.links + block.links,
-    });
-    let pages: u64 = parts.iter().map(Part::pages).sum();
-    let links: u64 = parts.iter().map(|part| part.rows.links()).sum();
-    if totals.damping != options.damping
-        || totals.pages == 0
-        || totals.pages > pages
-        || totals.pages < pages.div_ceil(2)
-        || changed.links > links
-        || totals.sum < SUM_MIN
-    {
-        return Ok(None);
-    }
-    let mut ledger = load(parts, bases, workers)?;
-    let is_same = changed.rows == 0 && pages == totals.pages;
-    while !is_same && ledger.sum() > SUM_MAX {
-        ledger.halve(totals.effort.links)?;
-    }
+/// Gives back what pages handed on over rows that were superseded since the bases, and hands it on over the new ones. Links
+/// that were gone over.
+fn change(ledger: &mut Ledger, bases: &[&dyn Base]) -> Result<u64> {
     let touched = ledger.each_block(|at, block| {
         let mut touched = 0;
         Stop::is_whole(bases[at].old_rows(&mut |row| {
@@ -193,41 +188,122 @@ fn resume(
         }))?;
         Ok(touched)
     });
-    let touched = touched.into_iter().sum::<Result<u64>>()?;
+    touched.into_iter().sum()
+}
+
+/// What changed since the bases, and what there is now, in all blocks.
+struct Since {
+    changed: Changed,
+    pages: u64,
+    links: u64,
+}
+
+impl Since {
+    fn of(parts: &[Part<'_>], bases: &[&dyn Base], peers: &Peers) -> Result<Since> {
+        let mut sums = [0i128; 4];
+        for (part, base) in parts.iter().zip(bases) {
+            let changed = base.changed();
+            let of_block = [changed.rows, changed.links, part.pages(), part.rows.links()];
+            let all = sums.iter_mut().zip(of_block);
+            all.for_each(|(sum, value)| *sum += i128::from(value));
+        }
+        peers.sum(&mut sums)?;
+        let [rows, links, pages, all] = sums.map(|sum| u64::try_from(sum).unwrap_or(u64::MAX));
+        Ok(Since {
+            changed: Changed { rows, links },
+            pages,
+            links: all,
+        })
+    }
+
+    /// Returns whether a base of these totals is too far from what there is now, or from what is asked for.
+    fn is_too_far(&self, totals: &SettledTotals, options: &Options) -> bool {
+        totals.damping != options.damping
+            || totals.pages == 0
+            || totals.pages > self.pages
+            || totals.pages < self.pages.div_ceil(2)
+            || self.changed.links > self.links
+            || totals.sum < SUM_MIN
+    }
+}
+
+/// Settles from a base. What each process finds wrong with its own, all know before they go on.
+fn resume(
+    parts: &[Part<'_>],
+    options: &Options,
+    bases: &[&dyn Base],
+    workers: &Workers,
+    watch: &mut dyn Watch,
+) -> Result<Resumed> {
+    let peers = &workers.peers;
+    let first = bases
+        .first()
+        .map(|base| (*base.totals(), base.own_effort()));
+    // As words: one program has written them.
+    if !peers.is_same(format!("{first:?}").into_bytes())? {
+        return Ok(Resumed::Unusable(unfit()));
+    }
+    let Some((totals, own)) = first else {
+        return Ok(Resumed::LeftAside);
+    };
+    let since = Since::of(parts, bases, peers)?;
+    if since.is_too_far(&totals, options) {
+        return Ok(Resumed::LeftAside);
+    }
+    if let Err(error) = peers.agree(check_fit(parts, bases))? {
+        return Ok(Resumed::Unusable(error));
+    }
+    let mut ledger = Ledger::resume(&totals, parts, workers)?;
+    let filled = fill(&mut ledger, bases);
+    if let Err(error) = peers.agree(filled)? {
+        return Ok(Resumed::Unusable(error));
+    }
+    let is_same = since.changed.rows == 0 && since.pages == totals.pages;
+    while !is_same && ledger.sum() > SUM_MAX {
+        ledger.halve(totals.effort.links)?;
+    }
+    let touched = change(&mut ledger, bases);
+    let touched = match peers.agree(touched)? {
+        Ok(touched) => touched,
+        Err(error) => return Ok(Resumed::Unusable(error)),
+    };
+    let mut touched = [i128::from(touched)];
+    peers.sum(&mut touched)?;
     ledger.exchange()?;
-    ledger.check_law()?;
+    if let Some(error) = ledger.unbalanced()? {
+        return Ok(Resumed::Unusable(error));
+    }
     let mut settling = Settling::new(ledger, parts)?;
     settling.is_resumed = true;
-    settling.progress.links_touched = touched;
+    settling.progress.links_touched = touched[0] as u64;
     let worth = if is_same {
         Some(settling.weigh_all()?)
     } else {
         settling.weigh()?
     };
     let Some(worth) = worth else {
-        return Ok(None);
+        return Ok(Resumed::LeftAside);
     };
     let waiting = ratio_up(worth.norm(), settling.ledger.sum().unsigned_abs());
     if waiting > WAITING_MAX || worth.norm() > UNITS_MAX {
-        return Ok(None);
+        return Ok(Resumed::LeftAside);
     }
     // Where nothing changed, nothing moves, however cheap it is.
     let spare = if is_same { 0 } else { options.spare };
     let options = &Options { spare, ..*options };
     let next = settling.look(options, &worth, true, watch)?;
-    let is_unmoved = changed.rows == 0 && matches!(next, Next::End { .. });
+    let is_unmoved = since.changed.rows == 0 && matches!(next, Next::End { .. });
     let settled = settling.run(options, next, watch)?;
     let Some(mut settled) = settled else {
-        return Ok(None);
+        return Ok(Resumed::LeftAside);
     };
     // From nothing numbers may resolve more.
     if settled.by_itself && !settled.reached {
-        return Ok(None);
+        return Ok(Resumed::LeftAside);
     }
-    let own = base.own_effort();
     if let Some(effort) = own.filter(|effort| is_unmoved && effort.until == options.until) {
         settled.progress.sweeps = effort.sweeps;
         settled.progress.links_touched = effort.links_touched;
     }
-    Ok(Some(settled))
+    Ok(Resumed::Settled(Box::new(settled)))
 }

@@ -222,86 +222,115 @@ fn one_block_is_as_none() {
     }
 }
 
+/// A graph in blocks of which some rows changed.
+pub(super) struct ChangedSplit {
+    pub before: Split,
+    pub after: Split,
+    /// The rows then, of all blocks.
+    later: Kept,
+    pub options: Options,
+}
+
+/// A random one.
+pub(super) fn a_change(seed: u64) -> ChangedSplit {
+    let mut pick = numbers(seed);
+    let blocks = 1 + pick(5) as u32;
+    let owners = owners(&mut pick, blocks);
+    let kept = a_graph(&mut pick, &owners);
+    // The numbers of pages are those of the graph after the change: only rows are new.
+    let mut later = kept.clone();
+    for _ in 0..1 + pick(3) {
+        let page = pick(kept.pages) as u32;
+        let targets: Vec<u32> = (0..kept.pages as u32)
+            .filter(|&target| target != page && pick(4) == 0)
+            .collect();
+        later.visit(page, &targets, &[]);
+    }
+    let mut both = later.clone();
+    both.rows.extend(kept.rows.iter().cloned());
+    let all = Split::of(&both, &owners, blocks);
+    let only = |rows: &Kept| {
+        let mut split = Split::of(&both, &owners, blocks);
+        let has = |page: u32, targets: &[u32], weights: &[u64]| {
+            rows.rows
+                .iter()
+                .any(|row| row.0 == page && row.1 == targets && row.2 == weights)
+        };
+        let names: Vec<Vec<u32>> = (0..blocks as usize)
+            .map(|block| {
+                let (rows, ghosts) = &split.blocks[block];
+                let mut names = vec![0; rows.pages as usize];
+                for (name, place) in (0..).zip(&split.places) {
+                    if place.0 as usize == block {
+                        names[place.1 as usize] = name;
+                    }
+                }
+                for ghost in ghosts {
+                    let owned = |place: &(u32, u32)| *place == (ghost.owner, ghost.at);
+                    let name = split.places.iter().position(owned);
+                    names[ghost.page as usize] = name.unwrap() as u32;
+                }
+                names
+            })
+            .collect();
+        for ((local, _), names) in split.blocks.iter_mut().zip(&names) {
+            let mut seen = std::collections::HashSet::new();
+            local.rows.retain(|(page, targets, weights)| {
+                let named: Vec<u32> = targets.iter().map(|&at| names[at as usize]).collect();
+                has(names[*page as usize], &named, weights) && seen.insert(*page)
+            });
+        }
+        split
+    };
+    let (before, after) = (only(&kept), only(&later));
+    let options = Options::until((0.85 * 2f64.powi(32)) as u64, 10f64.powi(-(pick(9) as i32)));
+    assert_eq!(all.places, after.places);
+    ChangedSplit {
+        before,
+        after,
+        later,
+        options,
+    }
+}
+
+impl ChangedSplit {
+    /// What was settled before as a base for each block, if it can be one.
+    pub(super) fn held<'r>(&'r self, first: &Settled) -> Option<Vec<Held<'r>>> {
+        let both = self.before.blocks.iter().zip(&self.after.blocks);
+        let held = |(at, (before, after)): (usize, (&(Kept, _), &'r (Kept, _)))| {
+            Held::of_block(first, at, &before.0, &after.0)
+        };
+        both.enumerate().map(held).collect()
+    }
+}
+
 /// Rows that changed since, in a base for each block.
 #[test]
 fn bases_of_blocks_are_a_start() {
     let mut used = 0;
     for seed in 0..300 {
-        let mut pick = numbers(seed);
-        let blocks = 1 + pick(5) as u32;
-        let owners = owners(&mut pick, blocks);
-        let kept = a_graph(&mut pick, &owners);
-        // The numbers of pages are those of the graph after the change: only rows are new.
-        let mut later = kept.clone();
-        for _ in 0..1 + pick(3) {
-            let page = pick(kept.pages) as u32;
-            let targets: Vec<u32> = (0..kept.pages as u32)
-                .filter(|&target| target != page && pick(4) == 0)
-                .collect();
-            later.visit(page, &targets, &[]);
-        }
-        let mut both = later.clone();
-        both.rows.extend(kept.rows.iter().cloned());
-        let all = Split::of(&both, &owners, blocks);
-        let only = |rows: &Kept| {
-            let mut split = Split::of(&both, &owners, blocks);
-            let has = |page: u32, targets: &[u32], weights: &[u64]| {
-                rows.rows
-                    .iter()
-                    .any(|row| row.0 == page && row.1 == targets && row.2 == weights)
-            };
-            let names: Vec<Vec<u32>> = (0..blocks as usize)
-                .map(|block| {
-                    let (rows, ghosts) = &split.blocks[block];
-                    let mut names = vec![0; rows.pages as usize];
-                    for (name, place) in (0..).zip(&split.places) {
-                        if place.0 as usize == block {
-                            names[place.1 as usize] = name;
-                        }
-                    }
-                    for ghost in ghosts {
-                        let owned = |place: &(u32, u32)| *place == (ghost.owner, ghost.at);
-                        let name = split.places.iter().position(owned);
-                        names[ghost.page as usize] = name.unwrap() as u32;
-                    }
-                    names
-                })
-                .collect();
-            for ((local, _), names) in split.blocks.iter_mut().zip(&names) {
-                let mut seen = std::collections::HashSet::new();
-                local.rows.retain(|(page, targets, weights)| {
-                    let named: Vec<u32> = targets.iter().map(|&at| names[at as usize]).collect();
-                    has(names[*page as usize], &named, weights) && seen.insert(*page)
-                });
-            }
-            split
+        let changed = a_change(seed);
+        let (options, workers) = (&changed.options, &Workers::threads(2));
+        let first = settle_parts(&changed.before.parts(), options, workers, &mut ());
+        let Some(held) = changed.held(&first.unwrap().unwrap()) else {
+            continue;
         };
-        let (before, after) = (only(&kept), only(&later));
-        let options = Options::until((0.85 * 2f64.powi(32)) as u64, 10f64.powi(-(pick(9) as i32)));
-        let first = settle_parts(&before.parts(), &options, &Workers::threads(2), &mut ())
-            .unwrap()
-            .unwrap();
-        let held: Option<Vec<Held<'_>>> = (0..blocks as usize)
-            .map(|at| Held::of_block(&first, at, &before.blocks[at].0, &after.blocks[at].0))
-            .collect();
-        let Some(held) = held else { continue };
         let bases: Vec<&dyn Base> = held.iter().map(|held| held as &dyn Base).collect();
-        let parts = after.parts();
-        let (settled, came) = settle_from(&parts, &options, Some(&bases), 2, &mut ()).unwrap();
+        let parts = changed.after.parts();
+        let (settled, came) = settle_from(&parts, options, Some(&bases), workers, &mut ()).unwrap();
         assert!(
             !matches!(came, BaseUse::Unusable(_)),
             "seed {seed}: {came:?}"
         );
         used += u32::from(matches!(came, BaseUse::Used));
-        let exact = dense(&later, options.damping());
+        let exact = dense(&changed.later, options.damping());
         hold(
-            &after,
+            &changed.after,
             &settled.unwrap(),
             &exact,
             options.damping(),
             &format!("seed {seed}"),
         );
-        assert_eq!(all.places, after.places);
     }
     assert!(used > 150, "{used}");
 }

@@ -300,15 +300,20 @@ impl Ledger {
 
     /// Checks the law; the error says by how much it fails.
     pub fn check_law(&mut self) -> Result<()> {
+        self.unbalanced()?.map_or(Ok(()), Err)
+    }
+
+    /// By how much the law fails, if it does.
+    pub fn unbalanced(&mut self) -> Result<Option<Error>> {
         let (own, accounts) = self.sums(|block| block.sums())?;
         if accounts == -self.virtual_page && own == self.sum {
-            return Ok(());
+            return Ok(None);
         }
-        Err(Error::internal(format!(
+        Ok(Some(Error::internal(format!(
             "settling: the books do not balance: all accounts are {accounts} units for {} of the virtual page, and all \
              pages own {own} units, not {}; please report it",
             self.virtual_page, self.sum
-        )))
+        ))))
     }
 
     /// Whether D is what the module's head defines, from X alone, over the rows of these parts; where units were made

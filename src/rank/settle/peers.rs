@@ -6,6 +6,9 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use crate::codec::varint;
 use crate::{Error, Result};
 
@@ -157,6 +160,76 @@ impl Peers {
             }
         }
         Ok(those)
+    }
+
+    /// What failed in one process has failed in all. Each names the process that it failed in, if that is another.
+    pub(crate) fn agree<T>(&self, done: Result<T>) -> Result<Result<T>> {
+        if self.exchange.is_none() {
+            return Ok(done);
+        }
+        // An error's words behind a byte that says that it is one.
+        let mut said = Vec::new();
+        if let Err(error) = &done {
+            said.push(1);
+            said.extend_from_slice(error.to_string().as_bytes());
+        }
+        let heard = self.exchange(vec![said; self.processes])?;
+        let failed = heard.iter().enumerate().find_map(|(process, said)| {
+            let (_, words) = said.split_first()?;
+            Some((process, String::from_utf8_lossy(words)))
+        });
+        Ok(match (done, failed) {
+            (Ok(_), Some((process, words))) => {
+                Err(Error::Conflict(format!("process {process}: {words}")))
+            }
+            (done, _) => done,
+        })
+    }
+
+    /// Makes of what each process has for its blocks what there is for all, in the order of the blocks. What failed in one
+    /// process has failed in all, if the error is `soft`: such as they can go on after.
+    ///
+    /// # Errors
+    /// Others, and those of [`Exchange::exchange`].
+    pub(crate) fn share<T: Serialize + DeserializeOwned>(
+        &self,
+        own: Result<Vec<T>>,
+        soft: impl Fn(&Error) -> bool,
+    ) -> Result<Result<Vec<T>>> {
+        let own = match own {
+            Err(error) if !soft(&error) => return Err(error),
+            own => self.agree(own)?,
+        };
+        let own = match own {
+            Ok(own) if self.processes > 1 => own,
+            own => return Ok(own),
+        };
+        let said = serde_json::to_vec(&own).map_err(|error| Error::internal(error.to_string()))?;
+        let heard = self.exchange(vec![said; self.processes])?;
+        let mut each = Vec::with_capacity(self.processes);
+        for (process, said) in heard.iter().enumerate() {
+            let said: Vec<T> = serde_json::from_slice(said).map_err(|_| nonsense(process))?;
+            each.push(said.into_iter());
+        }
+        let mut all = Vec::new();
+        for number in 0.. {
+            match each[self.process_of(number)].next() {
+                Some(value) => all.push(value),
+                None => break,
+            }
+        }
+        Ok(Ok(all))
+    }
+
+    /// Of values for all blocks, those for the blocks of this process.
+    pub(crate) fn own<'v, T>(&self, all: &'v [T]) -> impl Iterator<Item = &'v T> + use<'v, T> {
+        all.iter().skip(self.process).step_by(self.processes)
+    }
+
+    /// Returns whether all processes say the same.
+    pub(crate) fn is_same(&self, said: Vec<u8>) -> Result<bool> {
+        let heard = self.exchange(vec![said; self.processes])?;
+        Ok(heard.iter().all(|other| *other == heard[0]))
     }
 
     /// Returns whether it is so in one process at least.

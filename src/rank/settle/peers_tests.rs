@@ -2,9 +2,11 @@
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use super::blocks_tests::{Split, a_graph, owners};
-use super::tests::{DAMPINGS, numbers};
+use super::blocks_tests::{Split, a_change, a_graph, owners};
+use super::tests::{DAMPINGS, Held, numbers};
 use super::*;
+use crate::engine::{SettledPagesMut, SettledTotals};
+use crate::rows::{RowVisitor, Stop};
 
 /// A process's ends of the channels between all.
 struct Ends {
@@ -164,4 +166,111 @@ fn processes_make_no_difference() {
             assert_eq!(bits(&split, &several[0]), bits(&split, &one[0]), "{what}");
         }
     }
+}
+
+/// A base that cannot be read.
+struct Unreadable<'b>(&'b dyn Base);
+
+impl Base for Unreadable<'_> {
+    fn totals(&self) -> &SettledTotals {
+        self.0.totals()
+    }
+
+    fn pages(&self) -> u64 {
+        self.0.pages()
+    }
+
+    fn own_effort(&self) -> Option<Effort> {
+        self.0.own_effort()
+    }
+
+    fn changed(&self) -> Changed {
+        self.0.changed()
+    }
+
+    fn load(&self, _: SettledPagesMut<'_>) -> Result<()> {
+        Err(Error::internal("it cannot be read"))
+    }
+
+    fn old_rows(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+        self.0.old_rows(visit)
+    }
+
+    fn new_rows(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+        self.0.new_rows(visit)
+    }
+}
+
+/// What each of `count` processes settles from the bases of its blocks, of which one cannot be read if it is `broken`.
+fn from_bases(
+    split: &Split,
+    options: &Options,
+    count: usize,
+    held: &[Held<'_>],
+    broken: Option<usize>,
+) -> Vec<((Settled, Gathered), BaseUse)> {
+    std::thread::scope(|scope| {
+        let each = processes(count).into_iter().map(|peers| {
+            scope.spawn(move || {
+                let parts: Vec<Part<'_>> = peers.own(&split.parts()).cloned().collect();
+                let whole: Vec<&dyn Base> = held.iter().map(|held| held as &dyn Base).collect();
+                let bad: Vec<Unreadable<'_>> = whole.iter().map(|base| Unreadable(*base)).collect();
+                let bases = whole.iter().zip(&bad).enumerate();
+                let bases = bases.map(|(at, (base, bad))| match broken {
+                    Some(broken) if broken == at => bad as &dyn Base,
+                    _ => *base,
+                });
+                let bases: Vec<&dyn Base> = bases.collect();
+                let bases: Vec<&dyn Base> = peers.own(&bases).copied().collect();
+                let workers = Workers { threads: 1, peers };
+                let settled = settle_from(&parts, options, Some(&bases), &workers, &mut ());
+                let (settled, came) = settled.unwrap();
+                let settled = settled.unwrap();
+                let gathered = settled.gather(&split.own()).unwrap();
+                ((settled, gathered), came)
+            })
+        });
+        let each: Vec<_> = each.collect();
+        each.into_iter().map(|it| it.join().unwrap()).collect()
+    })
+}
+
+/// Bases of earlier rows, one for each block, are a start for any number of processes. Where one cannot be read, all begin with
+/// nothing.
+#[test]
+fn processes_make_no_difference_to_bases() {
+    let mut used = 0;
+    for seed in 0..150 {
+        let changed = a_change(seed);
+        let (split, options) = (&changed.after, &changed.options);
+        let first = settled_by(&changed.before, options, 1, None).remove(0).0;
+        let Some(held) = changed.held(&first) else {
+            continue;
+        };
+        let nothing = settled_by(split, options, 1, None).remove(0);
+        let (one, came) = from_bases(split, options, 1, &held, None).remove(0);
+        let is_used = matches!(came, BaseUse::Used);
+        used += u32::from(is_used);
+        for count in 2..=4.min(split.blocks()) {
+            let what = format!("seed {seed}, {count} processes");
+            let several = from_bases(split, options, count, &held, None);
+            for ((settled, _), came) in &several {
+                assert_eq!(matches!(came, BaseUse::Used), is_used, "{what}: {came:?}");
+                assert_eq!(settled.progress, one.0.progress, "{what}");
+                assert_eq!(settled.certificate, one.0.certificate, "{what}");
+            }
+            assert_eq!(bits(split, &several[0].0), bits(split, &one), "{what}");
+            if !is_used {
+                continue;
+            }
+            let broken = Some(seed as usize % split.blocks());
+            let several = from_bases(split, options, count, &held, broken);
+            for ((settled, _), came) in &several {
+                assert!(matches!(came, BaseUse::Unusable(_)), "{what}: {came:?}");
+                assert_eq!(settled.progress, nothing.0.progress, "{what}");
+            }
+            assert_eq!(bits(split, &several[0].0), bits(split, &nothing), "{what}");
+        }
+    }
+    assert!(used > 70, "{used}");
 }

@@ -262,7 +262,8 @@ fn stream_from_bases(seed: u64) -> (u32, u32) {
         let start = held.as_ref().map(|held| [held as &dyn Base]);
         let start = start.as_ref().map(|start| &start[..]);
         let parts = [Part::whole(&kept, &Teleport::default())];
-        let (settled, came) = settle_from(&parts, &options, start, 1, &mut ()).unwrap();
+        let (settled, came) =
+            settle_from(&parts, &options, start, &Workers::threads(1), &mut ()).unwrap();
         assert!(
             !matches!(came, BaseUse::Unusable(_)),
             "seed {seed}: {came:?}"
@@ -308,7 +309,14 @@ fn where_nothing_changed_nothing_moves() {
         let first = settle(&kept, &options, &mut ()).unwrap().unwrap();
         let held = Held::of(&first, &kept, &kept).unwrap();
         let parts = [Part::whole(&kept, &Teleport::default())];
-        let (again, came) = settle_from(&parts, &options, Some(&[&held]), 1, &mut ()).unwrap();
+        let (again, came) = settle_from(
+            &parts,
+            &options,
+            Some(&[&held]),
+            &Workers::threads(1),
+            &mut (),
+        )
+        .unwrap();
         let again = again.unwrap();
         assert!(matches!(came, BaseUse::Used));
         assert_eq!(again.progress.links_touched, 0);
