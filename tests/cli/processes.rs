@@ -340,7 +340,7 @@ impl Between {
     /// Waits until they are in the midst of it: each sweep takes several times as long as a way.
     fn await_midst(&self) {
         await_that("they settle", || {
-            self.passed.load(Ordering::Relaxed) > 20_000
+            self.passed.load(Ordering::Relaxed) > 10_000
         });
     }
 }
