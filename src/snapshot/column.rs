@@ -6,9 +6,15 @@ const LEVEL: i32 = 1;
 
 /// Packs values.
 pub(super) fn pack(values: &[u64]) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(values.len() * 8);
-    for plane in 0..8 {
-        bytes.extend(values.iter().map(|value| (value >> (8 * plane)) as u8));
+    let mut bytes = vec![0; values.len() * 8];
+    let used = values.iter().fold(0, |used, value| used | value);
+    for (plane, bytes) in bytes.chunks_exact_mut(values.len().max(1)).enumerate() {
+        // Most columns hold small numbers: their high bytes are 0 already.
+        if (used >> (8 * plane)) as u8 != 0 {
+            for (byte, value) in bytes.iter_mut().zip(values) {
+                *byte = (value >> (8 * plane)) as u8;
+            }
+        }
     }
     zstd::bulk::compress(&bytes, LEVEL)
 }

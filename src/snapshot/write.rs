@@ -1,5 +1,6 @@
 //! Writing a snapshot, and publishing it.
 
+use std::array;
 use std::mem;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -292,6 +293,18 @@ pub(crate) fn publish_apart<T>(
     Ok(published)
 }
 
+/// The columns of what is known of pages beside their scores.
+const FACTS: [Column; 8] = [
+    Column::Failed,
+    Column::LastFailed,
+    Column::Compared,
+    Column::Changed,
+    Column::Watched,
+    Column::Visits,
+    Column::LastFetch,
+    Column::Cash,
+];
+
 /// Takes a block, and may leave another vector.
 type Give<'a, T> = dyn FnMut(&mut Vec<T>) -> Result<()> + 'a;
 
@@ -395,24 +408,31 @@ impl Writer {
     }
 
     /// The next block's facts.
-    fn facts_of<'a>(&mut self, pages: impl Iterator<Item = &'a PageFacts> + Clone) -> Result<()> {
+    fn facts_of<'a>(&mut self, pages: impl ExactSizeIterator<Item = &'a PageFacts>) -> Result<()> {
         let time = |time: Option<Time>| time.unwrap_or(NO_TIME) as u64;
+        let len = pages.len();
+        let mut columns: [Vec<u64>; FACTS.len()] = array::from_fn(|_| Vec::with_capacity(len));
+        for PageFacts { cash, fetches } in pages {
+            let values = [
+                fetches.failed,
+                time(fetches.last_failed),
+                fetches.compared,
+                fetches.changed,
+                fetches.watched_s,
+                fetches.visits,
+                time(fetches.last),
+                *cash,
+            ];
+            for (column, value) in columns.iter_mut().zip(values) {
+                column.push(value);
+            }
+        }
         let mut entry = [Packed::default(); COLUMNS];
-        let mut put = |column: Column, value: &dyn Fn(&PageFacts) -> u64| {
-            let values: Vec<u64> = pages.clone().map(value).collect();
-            entry[column as usize] = self.file.column(column::pack(&values))?;
-            Ok::<_, Error>(())
-        };
-        put(Column::Failed, &|page| page.fetches.failed)?;
-        put(Column::LastFailed, &|page| time(page.fetches.last_failed))?;
-        put(Column::Compared, &|page| page.fetches.compared)?;
-        put(Column::Changed, &|page| page.fetches.changed)?;
-        put(Column::Watched, &|page| page.fetches.watched_s)?;
-        put(Column::Visits, &|page| page.fetches.visits)?;
-        put(Column::LastFetch, &|page| time(page.fetches.last))?;
-        put(Column::Cash, &|page| page.cash)?;
+        for (column, values) in FACTS.into_iter().zip(&columns) {
+            entry[column as usize] = self.file.column(column::pack(values))?;
+        }
         self.directory.push(entry);
-        self.pages += pages.count() as u64;
+        self.pages += len as u64;
         Ok(())
     }
 

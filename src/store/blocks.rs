@@ -114,10 +114,11 @@ pub(crate) fn unseal<const N: usize>(seal: Seal<N>, value: &[u8]) -> Option<&[u8
 
 /// Adds all entries of a block's content; `None` if it makes no sense.
 pub(crate) fn unpack<T: Entry>(mut rest: &[u8], entries: &mut Vec<T>) -> Option<()> {
-    let mut before = T::default();
+    let none = T::default();
+    let first = entries.len();
     while !rest.is_empty() {
-        before = T::take(&before, &mut rest)?;
-        entries.push(before);
+        let before = entries[first..].last().unwrap_or(&none);
+        entries.push(T::take(before, &mut rest)?);
     }
     Some(())
 }
@@ -156,6 +157,7 @@ impl Entry for Row {
         put_fetches(self, recorded, out);
     }
 
+    #[inline]
     fn take(before: &Row, from: &mut &[u8]) -> Option<Row> {
         let head = take(from)?;
         let page = before.page.checked_add(u64::try_from(head >> 3).ok()?)?;

@@ -4,6 +4,7 @@
 //! of other blocks adds up in the accounts of *ghosts*, the numbers that it has for them, and is delivered after the sweep
 //! ([`Block::drain`]).
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use prefetch_index::prefetch_index;
@@ -13,6 +14,7 @@ use super::worth::{Cost, GHOST, NO_LINKS, NO_ROW, Worth, cost, level};
 use crate::engine::{Cells, SettledPages, SettledPagesMut, Shares};
 use crate::rank::Teleport;
 use crate::rows::{Bits, Ghost, Row, Rows};
+use crate::threads::in_two;
 use crate::{Error, Result};
 
 /// What all pages have together at first.
@@ -23,6 +25,8 @@ const OWN_MAX: u64 = 1 << 61;
 const STREAK_MAX: i8 = 4;
 /// Visits between two looks at what the virtual page has for each page.
 const LOOK_EVERY: u32 = 256;
+/// From so many pages on, what is done for each page alone is done for two halves at a time.
+const HALVES_FROM: usize = 1 << 16;
 
 /// The whole as all blocks see it until the next [`Block::tell`].
 #[derive(Debug, Clone, Copy, Default)]
@@ -380,50 +384,86 @@ impl Block {
         }
     }
 
+    /// What `of` makes of a range of pages, of all pages: of two halves at a time where there are many.
+    fn over_all<T: Send>(
+        &self,
+        of: impl Fn(Range<usize>) -> T + Sync,
+        and: impl FnOnce(T, T) -> T,
+    ) -> T {
+        let (half, pages) = (self.own.len() / 2, self.own.len());
+        let (first, second) = in_two(pages >= HALVES_FROM, || of(0..half), || of(half..pages));
+        and(first, second)
+    }
+
     /// The weights of pages without links, and what waits at these.
     pub fn dangling(&self) -> (u64, i128) {
-        let (mut weights, mut waiting) = (0u64, 0i128);
-        let pages = self.accounts.iter().zip(self.costs.iter()).enumerate();
-        for (page, (account, cost)) in pages {
-            if *cost <= NO_LINKS {
-                weights += u64::from(self.teleport.weight(page));
-                waiting += i128::from(*account);
+        let of = |pages: Range<usize>| {
+            let (mut weights, mut waiting) = (0u64, 0i128);
+            let cells = self.accounts[pages.clone()].iter();
+            for ((account, cost), page) in cells.zip(&self.costs[pages.clone()]).zip(pages) {
+                if *cost <= NO_LINKS {
+                    weights += u64::from(self.teleport.weight(page));
+                    waiting += i128::from(*account);
+                }
             }
-        }
-        (weights, waiting)
+            (weights, waiting)
+        };
+        self.over_all(of, |one, other| (one.0 + other.0, one.1 + other.1))
     }
 
     /// Visits all pages without links, where a unit of weight is paid `each` in the end.
     pub fn visit_dangling(&mut self, each: i64) {
-        let mut moved = 0i128;
-        let pages = self.accounts.iter_mut().zip(self.own.iter_mut());
-        for (page, ((account, own), cost)) in pages.zip(self.costs.iter()).enumerate() {
-            if *cost <= NO_LINKS {
-                let paid = paid(each, self.teleport.weight(page));
-                let units = account.wrapping_add(paid);
-                *own = own.wrapping_add(units);
-                *account = paid.wrapping_neg();
-                moved += i128::from(units);
+        let half = self.own.len() / 2;
+        let parallel = self.own.len() >= HALVES_FROM;
+        let (costs, teleport) = (&*self.costs, &self.teleport);
+        let own = self.own.split_at_mut(half);
+        let accounts = self.accounts.split_at_mut(half);
+        let visit = |first: usize, accounts: &mut [i64], own: &mut [i64]| {
+            let mut moved = 0i128;
+            let pages = accounts.iter_mut().zip(own).zip(&costs[first..]);
+            for (((account, own), cost), page) in pages.zip(first..) {
+                if *cost <= NO_LINKS {
+                    let paid = paid(each, teleport.weight(page));
+                    let units = account.wrapping_add(paid);
+                    *own = own.wrapping_add(units);
+                    *account = paid.wrapping_neg();
+                    moved += i128::from(units);
+                }
             }
-        }
-        self.moved.sum += moved;
-        self.moved.virtual_page += moved;
+            moved
+        };
+        let (first, second) = in_two(
+            parallel,
+            || visit(0, accounts.0, own.0),
+            || visit(half, accounts.1, own.1),
+        );
+        self.moved.sum += first + second;
+        self.moved.virtual_page += first + second;
     }
 
     /// What waits at its pages.
     pub fn weigh(&self) -> Worth {
-        let mut worth = Worth::default();
-        for (page, cost) in self.costs.iter().enumerate() {
-            if *cost != GHOST {
-                worth.add(self.units(page).unsigned_abs(), *cost);
+        let of = |pages: Range<usize>| {
+            let mut worth = Worth::default();
+            let cells = self.accounts[pages.clone()].iter();
+            for ((account, cost), page) in cells.zip(&self.costs[pages.clone()]).zip(pages) {
+                if *cost != GHOST {
+                    let units = account.wrapping_add(self.paid_of_late(page));
+                    worth.add(units.unsigned_abs(), *cost);
+                }
             }
-        }
-        worth
+            worth
+        };
+        self.over_all(of, Worth::and)
     }
 
     /// Returns whether a page's X is so large that the next sweep might overflow it.
     pub fn is_near_limit(&self) -> bool {
-        self.own.iter().any(|own| own.unsigned_abs() > OWN_MAX)
+        let of = |pages: Range<usize>| {
+            let mut own = self.own[pages].iter();
+            own.any(|own| own.unsigned_abs() > OWN_MAX)
+        };
+        self.over_all(of, |one, other| one | other)
     }
 
     /// Makes units twice as large. The sums of X and D then.
@@ -439,7 +479,8 @@ impl Block {
     /// The sums of X and D.
     pub fn sums(&self) -> (i128, i128) {
         let sum = |cells: &[i64]| cells.iter().map(|&units| i128::from(units)).sum::<i128>();
-        (sum(&self.own), sum(&self.accounts))
+        let of = |pages: Range<usize>| (sum(&self.own[pages.clone()]), sum(&self.accounts[pages]));
+        self.over_all(of, |one, other| (one.0 + other.0, one.1 + other.1))
     }
 
     /// What pages below 0 are short of, of the sum of Y and of X.

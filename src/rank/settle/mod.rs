@@ -178,8 +178,7 @@ pub(super) const METHOD: Method = Method {
 /// A settled ranking.
 pub struct Settled {
     ledger: Ledger,
-    /// What is added for pages below 0: see the module's head.
-    below: (u128, u128),
+    scale: Scale,
     /// How far it came.
     pub progress: Progress,
     /// What is certain of it.
@@ -190,6 +189,25 @@ pub struct Settled {
     pub reached: bool,
     /// It ended because that was reached, or more sweeps would be of no use: nobody stopped it.
     by_itself: bool,
+}
+
+/// From units to shares of 1.
+struct Scale {
+    /// All of y and of x, with what is added for pages below 0: see the module's head.
+    sums: (f64, f64),
+    /// What the virtual page paid for a unit of weight.
+    paid: f64,
+}
+
+impl Scale {
+    fn of(ledger: &mut Ledger) -> Result<Scale> {
+        let below = ledger.below()?;
+        let sum = ledger.sum() as f64;
+        Ok(Scale {
+            sums: (sum + below.0 as f64, sum + below.1 as f64),
+            paid: ledger.paid(),
+        })
+    }
 }
 
 impl Scores for Settled {
@@ -239,10 +257,13 @@ impl Settled {
 
     /// The same of a page with this X and D, and this weight for the virtual page.
     fn estimate(&self, own: i64, account: i64, weight: u32) -> (f64, f64) {
-        let sum = self.ledger.sum() as f64;
-        let sums = (sum + self.below.0 as f64, sum + self.below.1 as f64);
-        let paid = self.ledger.paid() * f64::from(weight);
-        let received = (i128::from(own) + i128::from(account)) as f64 + paid;
+        // Few sums are so large that they need the slow conversion, which rounds the same.
+        let received = match own.checked_add(account) {
+            Some(received) => received as f64,
+            None => (i128::from(own) + i128::from(account)) as f64,
+        };
+        let received = received + self.scale.paid * f64::from(weight);
+        let sums = self.scale.sums;
         (received.max(0.0) / sums.0, own.max(0) as f64 / sums.1)
     }
 

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use super::block::Block;
 use super::ledger::{Ledger, Part, Waiting};
 use super::worth::{Level, Worth};
-use super::{Progress, Settled, Watch};
+use super::{Progress, Scale, Settled, Watch};
 use crate::engine::{Certificate, certify, ratio_up};
 use crate::rank::{FINEST, Options};
 use crate::rows::{Bits, Row, Rows, Stop};
@@ -242,7 +242,7 @@ impl<'p> Settling<'p> {
         by_itself: bool,
     ) -> Result<Settled> {
         Ok(Settled {
-            below: self.ledger.below()?,
+            scale: Scale::of(&mut self.ledger)?,
             ledger: self.ledger,
             progress: self.progress,
             reached: is_reached(options, &certificate),
