@@ -73,6 +73,9 @@ mod plan;
 #[cfg(feature = "cluster")]
 #[path = "cli/processes.rs"]
 mod processes;
+#[cfg(feature = "cluster")]
+#[path = "cli/processes_ingest.rs"]
+mod processes_ingest;
 #[path = "common/python.rs"]
 mod python;
 #[path = "cli/real.rs"]

@@ -3,6 +3,8 @@
 
 #[path = "partitions/base.rs"]
 mod base;
+#[path = "partitions/processes.rs"]
+mod processes;
 
 use crate::crawl;
 use crate::disk;

@@ -40,8 +40,9 @@ pub(crate) struct Split<'b> {
 #[derive(Default)]
 pub(crate) struct PartBatch {
     pub batch: Batch,
-    /// The number that each of its names has in the whole batch.
+    /// The number that each of its names has in the whole batch, and the partition that it is of.
     pub names: Vec<u32>,
+    pub owners: Vec<u32>,
 }
 
 /// Where the names of a batch are in that of a partition. Used for one after the other.
@@ -138,11 +139,13 @@ impl Filling<'_> {
         if *turn != self.slots.turn {
             *turn = self.slots.turn;
             *slot = self.made.names.len() as u32;
+            let owner = self.split.owners[name as usize];
             self.made.names.push(name);
+            self.made.owners.push(owner);
             let whole = self.split.batch;
             let batch = &mut self.made.batch;
             batch.fingerprints.push(whole.fingerprints[name as usize]);
-            if self.split.owners[name as usize] == self.partition {
+            if owner == self.partition {
                 batch.text.extend_from_slice(whole.name(name));
             }
             batch.text_ends.push(batch.text.len() as u32);

@@ -17,7 +17,7 @@ use cashrank::rules::Follow;
 use cashrank::snapshot::Snapshot;
 use cashrank::source::InputName;
 use cashrank::store::rows::KeepRows;
-use cashrank::store::{Partitions, RealDisk, Settings, SpoolOptions};
+use cashrank::store::{PARTITIONS, Partitions, RealDisk, Settings, SpoolOptions};
 
 use super::common::{
     Exit, STORE, VerifyArgs, certain_pages, note_keyboard, one_of, parsed, positive, self_links,
@@ -32,6 +32,7 @@ use super::rules::RulesArgs;
 use super::say;
 use super::snapshots::KeepArg;
 use super::summary::{summary, summary_json};
+use super::together::JoinArgs;
 use super::values::{
     Age, Bound, FormatArg, age_or_none, eps_or_none, every, formats, size_or_none, time, windows,
 };
@@ -60,7 +61,9 @@ only after 16 MiB, it is refused: use --new-stream or --resume to decide.";
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Files, or `-` for standard input; plain, gzip or zstd, or Parquet tables. The folder of a graph, too.
-    #[arg(value_name = "INPUT", required = true)]
+    #[arg(value_name = "INPUT")]
+    #[cfg_attr(not(feature = "cluster"), arg(required = true))]
+    #[cfg_attr(feature = "cluster", arg(required_unless_present = "process"))]
     inputs: Vec<OsString>,
     /// The store's directory; created if it does not exist [default: the environment variable CASHRANK_STORE].
     #[arg(long, value_name = "DIR", env = STORE, hide_env = true)]
@@ -156,6 +159,8 @@ pub struct Args {
     /// Threads for decoding [default: the number of processors].
     #[arg(long, value_name = "N", value_parser = positive)]
     threads: Option<u64>,
+    #[command(flatten, next_help_heading = "Several processes")]
+    together: JoinArgs,
     /// Use at most this much memory, like 20G. The run stops at a checkpoint before it needs more [default: 15/16 of
     /// the available memory, within the limits of the container].
     #[arg(long, value_name = "SIZE", value_parser = some_bytes)]
@@ -219,12 +224,19 @@ pub struct Args {
     limits: LimitArgs,
 }
 
-/// How many of the first positions of what was published are certain.
-fn certain_top(outcome: &Outcome) -> cashrank::Result<Option<u64>> {
+/// How many of the first positions of what was published are certain; `None` also where other machines have some of it.
+fn certain_top(job: &Job, outcome: &Outcome) -> cashrank::Result<Option<u64>> {
     match &outcome.snapshot {
-        Some((path, _)) => Snapshot::open(&RealDisk, path)?.certain_top(),
-        None => Ok(None),
+        Some((path, _)) if is_here(job) => Snapshot::open(&RealDisk, path)?.certain_top(),
+        _ => Ok(None),
     }
+}
+
+/// Whether all partitions are in the store's folder.
+fn is_here(job: &Job) -> bool {
+    let folder = job.store.join(PARTITIONS);
+    let count = job.settings.partitions.split().unwrap_or(0);
+    (0..count).all(|number| folder.join(format!("{number:03}")).is_dir())
 }
 
 impl Args {
@@ -234,20 +246,37 @@ impl Args {
         if to_stdout && (self.json || self.top.is_some()) {
             anyhow::bail!("--ack -: standard output is also used by --json or --top; name a file");
         }
+        let asked = self.together.read(self.threads)?;
+        if let Some(done) = asked.follow(&self.store, self.memory) {
+            return done;
+        }
         let disk = Arc::new(RealDisk);
-        let job = self.job()?;
+        let mut job = self.job()?;
         stop_on_signal(&job.stop)?;
+        let partitions = job.settings.partitions.count;
+        let begun = asked.begin_ingest(&self.store, partitions, &job.stop)?;
+        let Some(together) = begun else {
+            return Ok(Exit::Stopped);
+        };
+        job.peers = together.peers();
         note_keyboard(&job.inputs, "ingest -");
         let mut reporter = Reporter::new(&job.inputs, job.repeat, self.talk.log());
         let done = self.ingest(&job, disk, &mut reporter)?;
         reporter.clear();
         reporter.report_hidden();
-        let outcome = done?;
+        let outcome = match done {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                together.fail(&error.to_string());
+                return Err(error.into());
+            }
+        };
+        together.end();
         let seconds = reporter.started.elapsed().as_secs_f64();
         let nothing = nothing::is_nothing(&outcome, reporter.empty.is_some());
         if self.json {
             let remarks = &reporter.remarks;
-            let certain = certain_top(&outcome)?;
+            let certain = certain_top(&job, &outcome)?;
             super::common::print_json(&summary_json(&outcome, remarks, seconds, certain))?;
         } else if !(nothing && outcome.nothing_to_do) {
             summary(
@@ -284,7 +313,7 @@ impl Args {
         if let Some(n) = self.top {
             super::top::show(&self.store, n)?;
         } else if !self.json && !reporter.log.quiet {
-            let message = certain_pages(certain_top(&outcome)?);
+            let message = certain_pages(certain_top(&job, &outcome)?);
             message
                 .iter()
                 .for_each(|message| reporter.log.info(message));

@@ -1,9 +1,11 @@
-//! Settling by several processes, where the command was built with it (the feature `cluster`).
+//! Ingesting and settling by several processes, where the command was built with it (the feature `cluster`).
 
 #[cfg(feature = "cluster")]
 mod children;
 #[cfg(feature = "cluster")]
 mod cluster;
+#[cfg(feature = "cluster")]
+mod ingest;
 
 use cashrank::Result;
 use cashrank::memory::check_room;
@@ -12,10 +14,10 @@ use cashrank::rank::settle::Peers;
 use super::common::thousands;
 
 #[cfg(feature = "cluster")]
-pub use cluster::TogetherArgs;
+pub use cluster::{JoinArgs, TogetherArgs};
 
 #[cfg(not(feature = "cluster"))]
-pub use alone::TogetherArgs;
+pub use alone::{JoinArgs, TogetherArgs};
 
 /// Who settles: threads, and other processes.
 pub struct AllWorkers {
@@ -57,6 +59,7 @@ mod alone {
     use std::sync::atomic::AtomicBool;
 
     use cashrank::memory::to_settle;
+    use cashrank::rank::settle::Peers;
     use cashrank::store::View;
 
     use super::{AllWorkers, Needs};
@@ -65,6 +68,10 @@ mod alone {
     /// No options.
     #[derive(clap::Args)]
     pub struct TogetherArgs {}
+
+    /// The same.
+    #[derive(clap::Args)]
+    pub struct JoinArgs {}
 
     /// This process alone.
     pub struct Together {}
@@ -78,7 +85,26 @@ mod alone {
         }
     }
 
+    impl JoinArgs {
+        pub fn read(&self, _: Option<u64>) -> anyhow::Result<Asked> {
+            Ok(Asked)
+        }
+    }
+
     impl Asked {
+        pub fn follow(&self, _: &Path, _: Option<u64>) -> Option<anyhow::Result<Exit>> {
+            None
+        }
+
+        pub fn begin_ingest(
+            &self,
+            _: &Path,
+            _: u32,
+            _: &Arc<AtomicBool>,
+        ) -> anyhow::Result<Option<Together>> {
+            Ok(Some(Together {}))
+        }
+
         pub fn share(&self, _: &Path, _: &MemoryArg) -> Option<anyhow::Result<Exit>> {
             None
         }
@@ -114,6 +140,12 @@ mod alone {
                 peers: None,
             }
         }
+
+        pub fn peers(&self) -> Option<Peers> {
+            None
+        }
+
+        pub fn fail(self, _: &str) {}
 
         pub fn end(self) {}
     }

@@ -31,6 +31,7 @@ use crate::memory::Need;
 use crate::model::{Limits, Time};
 use crate::rank::Goal;
 use crate::rank::computing::Computing;
+use crate::rank::settle::Peers;
 use crate::snapshot::{Info, KeepSnapshots};
 use crate::source::{InputName, Source, SourceOptions};
 use crate::store::rows::KeepRows;
@@ -40,6 +41,8 @@ pub use crate::store::rows::ROWS_BYTES;
 pub use convert::{Conversion, ConversionReport, convert};
 pub use note::{Note, Observer, ProgressReport};
 pub use run::ingest;
+
+pub use crate::session::follow;
 
 /// How often something is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,6 +106,8 @@ pub struct Job {
     pub rank_bytes: u64,
     /// Threads that decode, besides the one that reads and the one that applies. At least 1.
     pub threads: usize,
+    /// Processes that have partitions of the store, if there are others; this is the first.
+    pub peers: Option<Peers>,
     /// Limits on input.
     pub limits: Limits,
     /// How inputs are read.
@@ -161,6 +166,7 @@ impl Job {
             keep_snapshots: KeepSnapshots::ALL,
             rank_bytes: crate::snapshot::RANK_BYTES,
             threads: 1,
+            peers: None,
             limits,
             source: SourceOptions::default(),
             delays: None,

@@ -28,6 +28,7 @@ use super::{Job, Note, Observer, Outcome, ProgressReport, Stream};
 use crate::decode::Reason;
 use crate::engine::Counters;
 use crate::ingest::OldFault;
+use crate::rank::settle::Workers;
 use crate::session::{Opened, Session};
 use crate::snapshot::{self, BaseWarning, Keep};
 use crate::source::{DamageKind, InputName, Restart};
@@ -47,6 +48,10 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
     if settings_of(&*disk, &job.store)?.is_none() {
         check_first(job)?;
     }
+    let workers = Workers {
+        threads: job.threads,
+        peers: job.peers.clone().unwrap_or_default(),
+    };
     let Opened {
         session,
         progress,
@@ -57,7 +62,7 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         &job.settings,
         &job.limits,
         job.keep_rows,
-        (job.stream == Stream::Again, job.threads),
+        (job.stream == Stream::Again, &workers),
     )?;
     if new {
         observer.note(Note::Created { store: &job.store });
@@ -208,7 +213,7 @@ impl Run<'_> {
             return Ok(false);
         };
         if !self.may_have_base() || self.job.fault == Some(OldFault::BaseForgotten) {
-            self.session.owe_base(false);
+            self.session.owe_base(false)?;
             return Ok(false);
         }
         let generation = self.session.generation();
@@ -266,8 +271,8 @@ impl Run<'_> {
         // The ranking of what is not verified is not published either; a stream that was cut in a record has not ended.
         let is_end = self.cursor.progress.unverified.is_none() && self.feed.torn == 0;
         let is_new = self.cadence.is_after_base(self.session.counters());
-        self.session
-            .owe_base(is_end && is_new && self.may_have_base());
+        let owes = is_end && is_new && self.may_have_base();
+        self.session.owe_base(owes)?;
         self.checkpoint()?;
         self.keep_index();
         self.rest()?;

@@ -130,18 +130,18 @@ impl Need {
         Need::new(engine.config(), pages, index, names, budget)
     }
 
-    /// The memory that partitions need with `pages` pages, of which they know `known`. Pages of others that they link to
+    /// The memory that partitions, each of so many pages and with an index of so many bytes, need with `pages` pages, of which they
+    /// know `known`. Pages of others that they link to
     /// are taken to grow with them.
-    pub(crate) fn of_parts<'e, S: Storage + 'e>(
+    pub(crate) fn of_parts(
         config: &Config,
-        parts: impl Iterator<Item = &'e Engine<S>>,
+        parts: impl Iterator<Item = (u64, u64)>,
         (known, pages): (u64, u64),
         budget: Option<u64>,
     ) -> Need {
         let (mut count, mut local, mut index, mut largest) = (0, 0, 0, 0);
-        for engine in parts {
-            let its = engine.ledger().totals().pages;
-            index += engine.index_bytes_at(its);
+        for (its, bytes) in parts {
+            index += bytes;
             local += its;
             largest = largest.max(its);
             count += 1;

@@ -1,5 +1,7 @@
 //! Records as the engine takes them: many at a time, in one arena, with every distinct name once.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Digest, Fingerprint, LinkClass, Part, Reason, Time};
 
 /// Text that ends a batch early: relative links can be far shorter than what they stand for.
@@ -32,7 +34,7 @@ impl What {
 }
 
 /// Counts of a record's links.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkCounts {
     /// Links as read.
     pub read: u32,

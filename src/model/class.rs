@@ -10,7 +10,7 @@ use super::Rel;
 /// As a number: bit 0: internal; bit 1 + k: there is a link whose [`Rel::bits`] are k, bit 1 turned
 /// round. So 0 is one link or more to another host of which the page says nothing, and names that
 /// are no URLs have that.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LinkClass(u16);
 
 /// Links of which the page says nothing: turned round, so that most classes are 0 or 1.

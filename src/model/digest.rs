@@ -1,9 +1,10 @@
 //! Shows whether a page has changed: 31 bits of its content's digest, or of its links'.
 
+use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// A digest of one look at a page, in 4 bytes. Two different pages have the same by chance in one of 2^31 cases.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Digest(u32);
 
 impl Digest {

@@ -2,14 +2,18 @@
 //! memory.
 
 mod budget;
+mod follow;
 mod open;
+mod own;
 mod parts;
 #[cfg(test)]
 mod parts_tests;
 mod reader;
+mod wire;
 mod writer;
 
 pub(crate) use budget::{Budget, Holder};
+pub use follow::follow;
 pub(crate) use open::{Opened, Session};
 pub use reader::Reader;
 pub use writer::{Options, Writer};

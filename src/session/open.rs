@@ -12,6 +12,7 @@ use crate::engine::{Counters, Engine, Resolving};
 use crate::memory::log_rows;
 use crate::model::{Entry, Limits};
 use crate::rank::Goal;
+use crate::rank::settle::Workers;
 use crate::snapshot::{self, Settle, Watcher};
 use crate::store::base::{CommittedBase, OwedBase};
 use crate::store::rows::{KeepRows, Reason};
@@ -19,7 +20,7 @@ use crate::store::{Home, OpenStore, Progress, Settings, Store, View, checkpoint,
 use crate::{Error, Result};
 
 /// Files that are open at a time of a partition that is written: its own, and those of two states of it that are read.
-const WRITTEN_FILES: u64 = 40;
+pub(super) const WRITTEN_FILES: u64 = 40;
 
 /// See the head of the file.
 pub(crate) struct Session {
@@ -51,7 +52,7 @@ impl Session {
         settings: &Settings,
         limits: &Limits,
         keep_rows: KeepRows,
-        (resumes, threads): (bool, usize),
+        (resumes, workers): (bool, &Workers),
     ) -> Result<Opened> {
         check_partitions(settings)?;
         if let Some(count) = settings.partitions.split() {
@@ -73,7 +74,7 @@ impl Session {
             dir,
             settings,
             limits,
-            (keep_rows, threads),
+            (keep_rows, workers),
             &mut engine,
         )?;
         engine.cut_log_at(log_rows(engine.config(), limits.memory));
@@ -160,10 +161,19 @@ impl Session {
     }
 
     /// An input begins. `grouped`: it is noted which pages come back that it visited before.
-    pub fn begin_input(&mut self, grouped: bool) {
-        if let Some(parts) = &mut self.parts {
-            parts.begin_input(grouped);
-        }
+    ///
+    /// # Errors
+    /// A process is lost.
+    pub fn begin_input(&mut self, grouped: bool) -> Result<()> {
+        self.parts
+            .as_mut()
+            .map_or(Ok(()), |parts| parts.begin_input(grouped))
+    }
+
+    /// Whether other processes work with this one, which take one step after the other.
+    pub fn is_in_step(&self) -> bool {
+        let parts = self.parts.as_ref();
+        parts.is_some_and(|parts| parts.workers().peers.processes() > 1)
     }
 
     /// Visits that were found to come back when partitions applied them.
@@ -265,30 +275,34 @@ impl Session {
     }
 
     /// A base is to be made of the checkpoint that comes, or of none.
-    pub fn owe_base(&mut self, owed: bool) {
-        self.settled_stores_mut()
-            .for_each(|store| store.owe_base(owed));
+    ///
+    /// # Errors
+    /// A process is lost.
+    pub fn owe_base(&mut self, owed: bool) -> Result<()> {
+        match &mut self.parts {
+            None => {
+                self.engine.storage_mut().owe_base(owed);
+                Ok(())
+            }
+            Some(parts) => parts.owe_base(owed),
+        }
     }
 
     /// The base that the last checkpoint owes, of each block that is settled.
     pub fn owed_base(&self) -> Option<Vec<OwedBase>> {
         match &self.parts {
             None => Some(vec![self.engine.storage().owed_base()?]),
-            Some(parts) => parts.stores().map(Store::owed_base).collect(),
+            Some(parts) => parts.owed_base(),
         }
     }
 
     /// What the next commit says of the bases: for the campaign of faults.
     pub fn bases_mut(&mut self) -> impl Iterator<Item = &mut CommittedBase> {
-        self.settled_stores_mut().filter_map(Store::base_mut)
-    }
-
-    /// The stores of which each is settled as a block.
-    fn settled_stores_mut(&mut self) -> Box<dyn Iterator<Item = &mut Store> + '_> {
-        match &mut self.parts {
+        let stores: Box<dyn Iterator<Item = &mut Store> + '_> = match &mut self.parts {
             None => Box::new(std::iter::once(self.engine.storage_mut())),
             Some(parts) => Box::new(parts.stores_mut()),
-        }
+        };
+        stores.filter_map(Store::base_mut)
     }
 
     /// The base that was owed is this, one for each block, or there is none. The next checkpoint says so, or, where none
@@ -297,14 +311,12 @@ impl Session {
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), after which the store takes no more.
     pub fn name_base(&mut self, made: Option<Vec<CommittedBase>>, now: bool) -> Result<()> {
-        for (at, store) in self.settled_stores_mut().enumerate() {
-            store.name_base(made.as_ref().and_then(|made| made.get(at).copied()));
+        if let Some(parts) = &mut self.parts {
+            return parts.name_base(&mut self.engine, made, now);
         }
-        match &mut self.parts {
-            _ if !now => Ok(()),
-            None => self.engine.storage_mut().commit_base(),
-            Some(parts) => parts.commit_bases(&mut self.engine),
-        }
+        let store = self.engine.storage_mut();
+        store.name_base(made.and_then(|made| made.first().copied()));
+        if now { store.commit_base() } else { Ok(()) }
     }
 
     /// Drops row files that were compacted, but for the one that readers of the current snapshot use.
@@ -330,7 +342,7 @@ impl Session {
         let view = self.engine.storage().view()?;
         match &self.parts {
             None => Ok(view),
-            Some(parts) => view.with_parts(&**self.disk(), parts.views()?),
+            Some(parts) => parts.view(&**self.disk(), view),
         }
     }
 
@@ -343,9 +355,11 @@ impl Session {
     /// from a window.
     pub fn settling(&self, goal: Option<Goal>, watcher: Watcher) -> Option<Settle> {
         let goal = goal.filter(|_| self.engine.config().is_settled())?;
+        let workers = self.parts.as_ref().map(Parts::workers);
         Some(Settle {
             memory: self.memory_left(),
-            threads: self.parts.as_ref().map_or(1, Parts::threads),
+            threads: workers.map_or(1, |workers| workers.threads),
+            peers: workers.map(|workers| workers.peers.clone()),
             watcher: Arc::new(watcher),
             ..Settle::until(goal)
         })

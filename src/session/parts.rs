@@ -1,5 +1,5 @@
 //! The partitions of a store that is open for writing. Records are queued as they come, and applied some at a time: each
-//! partition takes those of its own pages, on as many threads as there are to be.
+//! partition takes those of its own pages, on as many threads as there are to be, and in as many processes (`own`, `follow`).
 //!
 //! What comes of it is the same as if one record was applied after the other: see [`crate::batch::split`]. The pages that
 //! are new in the stream are then put in its order, and every new ghost gets the number that its owner has for it.
@@ -8,27 +8,32 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Holder;
+use super::follow::{APPLY, Say, announce, ask_history};
+use super::own::{Opening, Order, OwnParts, PartState, Told};
+use super::wire;
 use crate::batch::split::{PartBatch, Slots, Split, partition_of};
 use crate::disk::Disk;
-use crate::engine::{Config, Engine, Resolver, age};
-use crate::memory::{Need, log_rows};
-use crate::model::{Batch, Entry, Limits, PageId, Time, What};
+use crate::engine::{Config, Engine};
+use crate::memory::Need;
+use crate::model::{Batch, Entry, Fingerprint, Limits, Time};
+use crate::rank::settle::{Peers, Workers};
 use crate::rows::{Ghost, PAGES_MAX};
-use crate::store::base::BaseState;
+use crate::snapshot::check_processes;
+use crate::store::base::{BaseState, CommittedBase, OwedBase};
 use crate::store::rows::KeepRows;
-use crate::store::{
-    PartOf, Progress, Settings, Store, View, checkpoint, keep_index, make_partitions,
-};
+use crate::store::{AskHistory, Progress, Settings, Store, View, checkpoint, make_partitions};
 use crate::threads::dealt;
 use crate::{Error, Result};
 
 /// See the head of the file.
 pub(crate) struct Parts {
-    parts: Vec<Part>,
-    /// Partitions that are worked on at a time.
-    threads: usize,
+    own: OwnParts,
+    /// How those of all processes are.
+    states: Vec<PartState>,
     /// The partition of each name of the batch that records are queued of.
     owners: Vec<u32>,
+    /// Nothing of that batch was applied yet.
+    is_new_batch: bool,
     /// Of the names of the batch so many were given with records that are applied.
     named: u32,
     /// The first record that is queued, and the latest time of each, as far as known then.
@@ -42,25 +47,6 @@ pub(crate) struct Parts {
     slots: Mutex<Vec<Slots>>,
 }
 
-struct Part {
-    engine: Engine<Store>,
-    resolver: Resolver,
-    /// Something was applied since the last commit that the store has confirmed.
-    is_changed: bool,
-    /// Pages before the input that is read, if it is to be known which come back, and visits of those that did.
-    known: Option<u64>,
-    came_back: u64,
-}
-
-/// New numbers of a partition.
-#[derive(Default)]
-struct New {
-    /// Its own pages: the name in the whole batch, and the number.
-    own: Vec<(u32, u32)>,
-    /// Ghosts, likewise.
-    ghosts: Vec<(u32, u32)>,
-}
-
 impl Parts {
     /// Opens the partitions of a store that is open, or makes them. `None`: it has none.
     pub fn open(
@@ -68,12 +54,17 @@ impl Parts {
         dir: &Path,
         settings: &Settings,
         limits: &Limits,
-        (keep_rows, threads): (KeepRows, usize),
+        (keep_rows, workers): (KeepRows, &Workers),
         whole: &mut Engine<Store>,
     ) -> Result<Option<Parts>> {
+        let processes = workers.peers.processes();
         let Some(count) = settings.partitions.split() else {
+            if processes > 1 {
+                check_processes(0, processes)?;
+            }
             return Ok(None);
         };
+        check_processes(count as usize, processes)?;
         let rows_most = match keep_rows {
             KeepRows::Usual(most) | KeepRows::AtMost(most) => most,
             KeepRows::None => {
@@ -92,49 +83,23 @@ impl Parts {
             )));
         }
         make_partitions(&**disk, dir)?;
-        let key = whole.storage().key();
-        let generations = whole.storage().generations();
-        let sums = whole.storage().sums();
-        let bases = whole.storage().bases();
-        let none = BaseState::default();
-        let mut numbers: Vec<(u32, PartOf<'_>)> = (0..count)
-            .map(|number| {
-                let at = number as usize;
-                let part = PartOf {
-                    key,
-                    generation: generations.get(at).copied().unwrap_or(0),
-                    sum: sums.get(at).copied(),
-                    base: bases.get(at).unwrap_or(&none),
-                };
-                (number, part)
-            })
-            .collect();
-        let limits = &Limits {
+        let store = whole.storage();
+        let settings_text = serde_json::to_string(settings);
+        let opening = Opening {
+            settings: settings_text.map_err(|error| Error::internal(error.to_string()))?,
+            key: store.key().0,
+            generations: store.generations().to_vec(),
+            sums: store.sums().to_vec(),
+            bases: store.bases().to_vec(),
             pages: limits.pages.min(PAGES_MAX),
-            ..limits.clone()
         };
-        let open = |_, &mut (number, part): &mut (u32, PartOf<'_>)| {
-            let dir = crate::store::partition_dir(dir, number);
-            let settings = settings.of_partition(number);
-            let keep = KeepRows::Usual(u64::MAX);
-            let opened = Store::open_part(disk.clone(), &dir, &settings, limits, keep, part)?;
-            let mut engine = opened.engine;
-            let rows = log_rows(engine.config(), limits.memory) / count as usize;
-            engine.cut_log_at(rows.max(1));
-            Ok(Part {
-                engine,
-                resolver: Resolver::default(),
-                // Its first commit says that it keeps rows, also if no record is for it.
-                is_changed: part.generation == 0,
-                known: None,
-                came_back: 0,
-            })
-        };
-        let parts = dealt(threads, &mut numbers, open).into_iter();
+        announce(&workers.peers, &Say::Open(&opening))?;
+        let mut own = OwnParts::open(disk, dir, &opening, workers, limits.memory)?;
         let parts = Parts {
-            parts: parts.collect::<Result<_>>()?,
-            threads,
+            states: own.share_states()?,
+            own,
             owners: Vec::new(),
+            is_new_batch: true,
             named: 0,
             first: 0,
             times: Vec::new(),
@@ -161,16 +126,28 @@ impl Parts {
         Ok(Some(parts))
     }
 
-    /// Partitions that are worked on at a time.
-    pub fn threads(&self) -> usize {
-        self.threads
+    /// Who works on them.
+    pub fn workers(&self) -> &Workers {
+        &self.own.workers
+    }
+
+    fn peers(&self) -> &Peers {
+        &self.own.workers.peers
+    }
+
+    /// Has all processes do something with their partitions. The inner error is one after which they can go on.
+    fn order(&mut self, order: Order) -> Result<Result<()>> {
+        announce(self.peers(), &Say::Order(&order))?;
+        let done = self.own.obey(&order)?;
+        Ok(done.map(|states| self.states = states))
     }
 
     /// Records of this batch come next.
     pub fn begin(&mut self, batch: &Batch) {
         debug_assert!(self.times.is_empty());
         self.named = 0;
-        let count = self.parts.len() as u32;
+        self.is_new_batch = true;
+        let count = self.states.len() as u32;
         let names = 0..batch.fingerprints.len() as u32;
         self.owners.clear();
         self.owners
@@ -216,62 +193,59 @@ impl Parts {
         }
         self.flush(whole, batch)?;
         let room = limit.saturating_sub(whole.storage().addresses());
-        let is_new = |&name: &u32| self.page(batch, name).is_none();
-        let new = (self.named..entry.names_end).filter(is_new).count();
-        if new as u64 <= room {
+        let names = self.named..entry.names_end;
+        let names = names.map(|name| {
+            (
+                self.owners[name as usize],
+                batch.fingerprints[name as usize],
+            )
+        });
+        let names: Vec<(u32, Fingerprint)> = names.collect();
+        announce(self.peers(), &Say::Unknown(&names))?;
+        if self.own.unknown(&names)? <= room {
             Ok(())
         } else {
             Err(Error::TooManyPages { limit })
         }
     }
 
-    /// The page of a name of the batch, in its partition.
-    fn page(&self, batch: &Batch, name: u32) -> Option<PageId> {
-        let owner = &self.parts[self.owners[name as usize] as usize];
-        owner.engine.page(batch.fingerprints[name as usize])
-    }
-
     fn apply(&mut self, whole: &mut Engine<Store>, batch: &Batch) -> Result<()> {
-        let count = self.parts.len() as u32;
+        let count = self.states.len() as u32;
         let named = self.named;
         let split = Split::new(batch, &self.owners, (self.first, named), &self.times, count);
         self.named = split.names_end;
-        let (slots, limit) = (&self.slots, self.page_limit);
-        let work = |number: usize, part: &mut Part| {
+        let slots = &self.slots;
+        let make = |number: u32| {
             let spare = || slots.lock().unwrap_or_else(PoisonError::into_inner);
             let mut used = spare().pop().unwrap_or_default();
-            let made = split.part(number as u32, &mut used);
+            let made = split.part(number, &mut used);
             spare().push(used);
-            let names = made.batch.fingerprints.len() as u64;
-            part.engine.make_room(names, limit)?;
-            part.apply(&made, number as u32, &self.owners)
+            Ok::<PartBatch, Error>(made)
         };
-        let new = dealt(self.threads, &mut self.parts, work);
-        let new = new.into_iter().collect::<Result<Vec<New>>>()?;
-        let mut pages: Vec<(u32, u32)> = new.iter().flat_map(|new| &new.own).copied().collect();
+        let workers = self.own.workers.clone();
+        send(&workers, count, self.is_new_batch, &make)?;
+        self.is_new_batch = false;
+        let new = self.own.apply(make, false)?;
+        let told = self
+            .own
+            .meet(new, |name| batch.fingerprints.get(name as usize).copied())?;
+        let mut pages: Vec<(u32, u32, u32)> = Vec::new();
+        for (owner, Told { own, .. }) in (0..).zip(&told) {
+            pages.extend(own.iter().map(|&(name, at)| (name, owner, at)));
+        }
         pages.sort_unstable();
-        for (name, at) in pages {
-            let owner = self.owners[name as usize];
+        for (_, owner, at) in pages {
             let page = whole.storage().addresses() as u32;
             whole.storage_mut().add_address(Ghost { page, owner, at })?;
         }
-        for (number, new) in new.iter().enumerate() {
-            for &(name, page) in &new.ghosts {
-                let owner = self.owners[name as usize];
-                let at = self.page(batch, name);
-                let at = at.ok_or_else(|| Error::internal("a ghost has no page"))?.0 as u32;
-                let store = self.parts[number].engine.storage_mut();
-                store.add_address(Ghost { page, owner, at })?;
-            }
-        }
+        self.states = told.into_iter().map(|told| told.state).collect();
         self.note_visited(whole);
         Ok(())
     }
 
     /// Takes the count of pages that were visited from the partitions.
     fn note_visited(&self, whole: &mut Engine<Store>) {
-        let parts = self.parts.iter();
-        whole.set_visited(parts.map(|part| part.engine.counters().visited).sum());
+        whole.set_visited(self.states.iter().map(|state| state.visited).sum());
     }
 
     /// Makes all durable: the partitions first, then the store.
@@ -286,57 +260,62 @@ impl Parts {
     }
 
     fn try_checkpoint(&mut self, whole: &mut Engine<Store>, progress: &Progress) -> Result<()> {
-        let committed = dealt(self.threads, &mut self.parts, |_, part| part.checkpoint());
-        let commits = committed.into_iter().collect::<Result<Vec<_>>>()?;
-        self.check_rows(whole)?;
         let (number, records) = (whole.storage().generation() + 1, whole.counters().records);
-        for store in self.stores_mut() {
-            store.note_owed(number, records);
-        }
-        whole.storage_mut().set_parts(commits);
+        self.order(Order::Checkpoint { number, records })??;
+        self.check_rows(whole)?;
+        let commits = self.states.iter();
+        let commits = commits.map(|state| (state.generation, state.sum));
+        whole.storage_mut().set_parts(commits.collect());
         whole.storage_mut().set_bases(self.bases());
         checkpoint(whole, progress)?;
-        self.confirm()
-    }
-
-    /// The store has committed what they did.
-    fn confirm(&mut self) -> Result<()> {
-        let confirmed = dealt(self.threads, &mut self.parts, |_, part| part.confirm());
-        confirmed.into_iter().collect()
+        self.order(Order::Confirm)?
     }
 
     /// What there is of each one's base, as the store's next commit is to say it.
     fn bases(&self) -> Vec<BaseState> {
-        self.stores().map(Store::base_state).collect()
+        self.states.iter().map(|state| state.base).collect()
     }
 
-    /// Commits what is said of their bases: see [`Store::commit_base`].
+    /// A base is to be made of the checkpoint that comes, or of none.
+    ///
+    /// # Errors
+    /// A process is lost.
+    pub fn owe_base(&mut self, owed: bool) -> Result<()> {
+        self.order(Order::OweBase(owed))?
+    }
+
+    /// The base that the last checkpoint owes, of each.
+    pub fn owed_base(&self) -> Option<Vec<OwedBase>> {
+        self.states.iter().map(|state| state.base.owed).collect()
+    }
+
+    /// The base that was owed is this, or there is none. The next checkpoint says so, or, where none comes, a commit `now`.
     ///
     /// # Errors
     /// Those of writing, after which nothing more is written.
-    pub fn commit_bases(&mut self, whole: &mut Engine<Store>) -> Result<()> {
+    pub fn name_base(
+        &mut self,
+        whole: &mut Engine<Store>,
+        made: Option<Vec<CommittedBase>>,
+        now: bool,
+    ) -> Result<()> {
+        self.order(Order::NameBase(made))??;
+        if !now {
+            return Ok(());
+        }
         whole.storage_mut().set_bases(self.bases());
         let done = whole.storage_mut().commit_base();
-        let done = done.and_then(|()| self.confirm());
+        let done = done.and_then(|()| self.order(Order::Confirm)?);
         done.inspect_err(|_| whole.storage_mut().fail())
     }
 
-    /// The stores of the partitions.
-    pub fn stores(&self) -> impl Iterator<Item = &Store> {
-        self.parts.iter().map(|part| part.engine.storage())
-    }
-
-    /// The same.
+    /// The stores of this process's: for the campaign of faults.
     pub fn stores_mut(&mut self) -> impl Iterator<Item = &mut Store> {
-        self.parts.iter_mut().map(|part| part.engine.storage_mut())
+        self.own.stores_mut()
     }
 
     fn check_rows(&self, whole: &Engine<Store>) -> Result<()> {
-        let kept = self.parts.iter().filter_map(|part| {
-            let kept = part.engine.storage().rows_retention().kept()?;
-            Some(kept.lengths.data)
-        });
-        let bytes: u64 = kept.sum();
+        let bytes: u64 = self.states.iter().map(|state| state.rows).sum();
         if bytes <= self.rows_most {
             return Ok(());
         }
@@ -349,12 +328,17 @@ impl Parts {
         )))
     }
 
-    /// The last committed states.
+    /// The last committed state of the store, with those of its partitions.
     ///
     /// # Errors
-    /// Those of reading them.
-    pub fn views(&self) -> Result<Vec<View>> {
-        self.stores().map(Store::view).collect()
+    /// Those of reading it.
+    pub fn view(&self, disk: &dyn Disk, whole: View) -> Result<View> {
+        let peers = self.peers();
+        announce(peers, &Say::View)?;
+        let (here, views) = self.own.views()?;
+        let seen = peers.all(views.iter().map(View::seen).collect())?;
+        let ask: Option<AskHistory> = (peers.processes() > 1).then(|| ask_history(peers));
+        whole.with_some_parts(disk, (here, views), seen, ask)
     }
 
     /// Removes row files that were compacted, but for those that readers of the current snapshot use.
@@ -362,9 +346,7 @@ impl Parts {
     /// # Errors
     /// [`Error::Io`].
     pub fn release_rows(&mut self, named: &[Option<u64>]) -> Result<()> {
-        let named = named.iter().copied().chain(std::iter::repeat(None));
-        let mut stores = self.stores_mut().zip(named);
-        stores.try_for_each(|(store, named)| store.release_rows(named))
+        self.order(Order::Release(named.to_vec()))?
     }
 
     /// Leaves the index of each on disk, as of the last commit.
@@ -372,36 +354,57 @@ impl Parts {
     /// # Errors
     /// [`Error::Io`]: some have none, or the one before.
     pub fn keep_index(&mut self) -> Result<()> {
-        let kept = dealt(self.threads, &mut self.parts, |_, part| {
-            keep_index(&mut part.engine)
-        });
-        kept.into_iter().collect()
+        self.order(Order::KeepIndex)?
     }
 
     /// Why an index on disk was not used, since this was last asked.
     pub fn unused_index(&mut self) -> Option<Error> {
-        let mut parts = self.parts.iter_mut();
-        parts.find_map(|part| part.engine.storage_mut().unused_index())
+        let mut states = self.states.iter_mut();
+        states.find_map(|state| state.unused_index.take().map(Error::Conflict))
     }
 
     /// An input begins. `grouped`: it is noted which pages come back that it visited before.
-    pub fn begin_input(&mut self, grouped: bool) {
-        for part in &mut self.parts {
-            let pages = part.engine.ledger().totals().pages;
-            part.known = grouped.then_some(pages);
-            part.came_back = 0;
-        }
+    ///
+    /// # Errors
+    /// A process is lost.
+    pub fn begin_input(&mut self, grouped: bool) -> Result<()> {
+        self.order(Order::BeginInput(grouped))?
     }
 
     /// Visits of pages that this input had visited before, and that were new with it.
     pub fn came_back(&self) -> u64 {
-        self.parts.iter().map(|part| part.came_back).sum()
+        self.states.iter().map(|state| state.came_back).sum()
     }
+}
+
+/// Sends the other processes what there is for their partitions.
+fn send(
+    workers: &Workers,
+    count: u32,
+    is_new_batch: bool,
+    make: &(impl Fn(u32) -> Result<PartBatch> + Sync),
+) -> Result<()> {
+    let peers = &workers.peers;
+    if peers.processes() == 1 {
+        return Ok(());
+    }
+    let others = (0..count).filter(|&number| !peers.has(number as usize));
+    let mut others: Vec<u32> = others.collect();
+    let sent = dealt(workers.threads, &mut others, |_, &mut number| {
+        let mut message = Vec::new();
+        wire::put(&mut message, number, &make(number)?)?;
+        Ok(message)
+    });
+    let mut messages = vec![vec![APPLY, is_new_batch.into()]; peers.processes()];
+    for (&number, sent) in others.iter().zip(sent) {
+        messages[peers.process_of(number as usize)].extend(sent?);
+    }
+    peers.exchange(messages).map(drop)
 }
 
 impl Holder for Parts {
     fn pages(&self) -> u64 {
-        self.parts.iter().map(Part::own).sum()
+        self.states.iter().map(PartState::own).sum()
     }
 
     fn page_limit(&self) -> u64 {
@@ -409,67 +412,15 @@ impl Holder for Parts {
     }
 
     fn need(&self, pages: u64, _names: u64, budget: Option<u64>) -> Need {
-        let engines = self.parts.iter().map(|part| &part.engine);
-        Need::of_parts(&self.config, engines, (self.pages(), pages), budget)
+        let peers = self.peers();
+        let states = self.states.iter().enumerate();
+        // The budget is that of this machine.
+        let here = states.filter(|(number, _)| peers.is_one_machine() || peers.has(*number));
+        let parts = here.map(|(_, state)| (state.pages, state.index));
+        Need::of_parts(&self.config, parts, (self.pages(), pages), budget)
     }
 
     fn rest(&mut self) -> Result<()> {
-        let mut parts = self.parts.iter_mut();
-        parts.try_for_each(|part| part.engine.rest())
-    }
-}
-
-impl Part {
-    /// Pages of its own.
-    fn own(&self) -> u64 {
-        self.engine.ledger().totals().pages - self.engine.storage().addresses()
-    }
-
-    /// Applies its batch. The numbers that are new.
-    fn apply(&mut self, made: &PartBatch, number: u32, owners: &[u32]) -> Result<New> {
-        let first = self.engine.ledger().totals().pages;
-        let mut names = self.resolver.begin(&made.batch);
-        for entry in &made.batch.entries {
-            if let Some(known) = self.known.filter(|_| entry.what == What::Visit) {
-                let page = made.batch.fingerprints[entry.source as usize];
-                let page = self.engine.page(page).filter(|page| page.0 >= known);
-                let ages = self.engine.ledger();
-                let comes_back = page.is_some_and(|page| ages.age(page) != age::NEVER);
-                self.came_back += u64::from(comes_back);
-            }
-            names.apply_in_room(&mut self.engine, entry)?;
-        }
-        names.admit_rest(&mut self.engine)?;
-        let (mut new, mut next) = (New::default(), first);
-        // Names are admitted in their order, and so the pages of new ones follow on.
-        for (page, &name) in self.resolver.own().iter().zip(&made.names) {
-            if page.0 != next {
-                continue;
-            }
-            next += 1;
-            if owners[name as usize] == number {
-                new.own.push((name, page.0 as u32));
-            } else {
-                new.ghosts.push((name, page.0 as u32));
-            }
-        }
-        let pages = self.engine.ledger().totals().pages;
-        self.is_changed |= !made.batch.entries.is_empty() || pages > first;
-        Ok(new)
-    }
-
-    /// Commits what changed. The number of its last commit, and its sum.
-    fn checkpoint(&mut self) -> Result<(u64, u128)> {
-        if self.is_changed {
-            checkpoint(&mut self.engine, &Progress::default())?;
-        }
-        let store = self.engine.storage();
-        Ok((store.generation(), store.sum()?))
-    }
-
-    /// The store has committed what this one did.
-    fn confirm(&mut self) -> Result<()> {
-        let is_changed = std::mem::take(&mut self.is_changed);
-        self.engine.storage_mut().confirm(is_changed)
+        self.order(Order::Rest)?
     }
 }

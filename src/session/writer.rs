@@ -13,6 +13,7 @@ use crate::disk::{Disk, RealDisk};
 use crate::engine::{Config, Counters, Resolver};
 use crate::model::{Limits, Names, Parsed, Record, What};
 use crate::rank::Goal;
+use crate::rank::settle::Workers;
 use crate::rules::InputRules;
 use crate::snapshot::{self, KeepSnapshots, RANK_BYTES, Snapshot, SnapshotOptions, Watcher};
 use crate::store::rows::{KeepRows, ROWS_BYTES, Retention};
@@ -171,7 +172,7 @@ impl Writer {
             &options.settings(),
             &options.limits,
             options.keep_rows,
-            (false, processors()),
+            (false, &Workers::threads(processors())),
         )?;
         if !progress.inputs.is_empty() && !progress.finished {
             return Err(Error::Conflict(format!(
@@ -181,7 +182,7 @@ impl Writer {
         }
         snapshot::check_not_newer(&**session.disk(), dir, session.counters())?;
         // An ingest that owed one was killed: its command is over.
-        session.owe_base(false);
+        session.owe_base(false)?;
         Ok(Writer {
             builder: Builder::new(session.rules.clone(), options.names),
             options: options.clone(),

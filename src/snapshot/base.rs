@@ -300,25 +300,28 @@ pub(crate) fn make_owed(
     if !settle.is_possible(view) {
         return Ok((None, Vec::new()));
     }
-    let blocks = view.blocks_of(disk, owed)?;
-    let places: Option<Vec<(u64, u64)>> = owed.iter().map(|owed| owed.from).collect();
-    let starting = Starting {
-        beside: None,
-        stored: match &places {
-            Some(_) => view.bases(),
-            None => Ok(None),
-        },
-        places,
-        records: owed.first().map_or(0, |owed| owed.records),
-    };
     let workers = &settle.workers();
     let options = settle.options(view.settings());
-    let settled = self::settle(view.dir(), starting, &blocks, &options, workers, &mut ())?;
+    let settled = shares::settle_owed(disk, view, owed, &options, workers)?;
     let (settled, unusable) = settled;
-    let homes = homes(view, workers);
-    let made = settled.map(|settled| write(disk, &homes, owed, &settled, workers, false));
+    let made = settled.map(|settled| {
+        shares::announce_base(workers, owed, false)?;
+        write(
+            disk,
+            &homes(view, workers),
+            &own_of(owed, workers),
+            &settled,
+            workers,
+            false,
+        )
+    });
     let (made, unwritten) = made.transpose()?.unwrap_or_default();
     Ok((made, unusable.into_iter().chain(unwritten).collect()))
+}
+
+/// Of what there is for all blocks, that for the blocks of this process.
+pub(super) fn own_of<T: Copy>(all: &[T], workers: &Workers) -> Vec<T> {
+    workers.peers.own(all).copied().collect()
 }
 
 /// Where the base of a block is kept.
@@ -331,28 +334,23 @@ pub(super) struct BlockHome {
 
 /// Those of the blocks of this process.
 fn homes(view: &View, workers: &Workers) -> Vec<BlockHome> {
-    let home = |block: &View| BlockHome {
-        dir: block.dir().into(),
-        identity: block.identity(),
-    };
-    let views = workers.peers.own(view.settled_views());
-    views.map(home).collect()
+    let homes = view.homes(&|block| workers.peers.has(block)).into_iter();
+    homes
+        .map(|(dir, identity)| BlockHome { dir, identity })
+        .collect()
 }
 
 /// What a base of this commit is of, for each block; `None`: there are no rows.
 fn of_commit(view: &View) -> Option<Vec<OwedBase>> {
-    let of = |block: &View| {
-        let rows = *block.rows_retention().kept()?;
-        Some(OwedBase {
-            number: view.generation(),
-            pages: block.state().totals.pages,
-            records: view.counters().records,
-            rows,
-            place: (rows.number, rows.rows),
-            from: None,
-        })
+    let of = |(pages, rows): (u64, CommittedRows)| OwedBase {
+        number: view.generation(),
+        pages,
+        records: view.counters().records,
+        rows,
+        place: (rows.number, rows.rows),
+        from: None,
     };
-    view.settled_views().iter().map(of).collect()
+    Some(view.settled_rows()?.into_iter().map(of).collect())
 }
 
 /// Writes what a settling of a commit came to, if it is to be kept.
@@ -371,8 +369,7 @@ pub(super) fn keep(
     };
     let (workers, beside) = (&settle.workers(), keep == Keep::Beside);
     shares::announce_base(workers, &of, beside)?;
-    let own: Vec<OwedBase> = workers.peers.own(&of).copied().collect();
-    let homes = homes(view, workers);
+    let (homes, own) = (homes(view, workers), own_of(&of, workers));
     let (made, warning) = write(disk, &homes, &own, settled, workers, beside)?;
     if let Some(made) = made.as_ref().filter(|_| keep == Keep::AtRest) {
         view.name_bases(disk, made)?;

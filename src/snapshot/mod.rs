@@ -63,6 +63,7 @@ pub use moved::{Elapsed, elapsed, moved, same_numbers};
 pub use read::{Snapshot, SnapshotPage};
 pub use search::{Failing, FailingHost, Found, FoundPage, SearchOptions, WITHIN};
 pub use settling::{Settle, SnapshotOptions, Watcher};
+pub(crate) use shares::Order as ShareOrder;
 pub use shares::{Share, check_processes, dismiss, settled_pages};
 pub use since::ChangeRule;
 pub use write::{Made, Published, publish, publish_at_rest};

@@ -288,6 +288,13 @@ impl Settle {
         left.map_or(UNPACKED_ROWS, |left| left.min(UNPACKED_ROWS))
     }
 
+    /// Whether other processes settle with this one, which take one step after the other.
+    pub(super) fn is_in_step(&self) -> bool {
+        self.peers
+            .as_ref()
+            .is_some_and(|peers| peers.processes() > 1)
+    }
+
     /// Who settles.
     pub(super) fn workers(&self) -> Workers {
         Workers {

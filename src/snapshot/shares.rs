@@ -18,12 +18,12 @@ use crate::rank::Options;
 use crate::rank::settle::{Gathered, Peers, Settled, Workers};
 use crate::rows::Rows;
 use crate::store::base::{CommittedBase, OwedBase};
-use crate::store::{RowBlock, SomeParts, View, ViewBlocks, open_some_parts};
+use crate::store::{RowBlock, SettledBase, SomeParts, View, ViewBlocks, open_some_parts};
 use crate::{Error, Result};
 
 /// What process 0 tells the others to do with it.
 #[derive(Serialize, Deserialize)]
-enum Order {
+pub(crate) enum Order {
     /// Settle.
     Settle(Task),
     /// Keep what was settled last as bases of what these are for, one for each block: `beside` the run, or the store's.
@@ -34,12 +34,14 @@ enum Order {
 
 /// What is settled, and how near to come.
 #[derive(Serialize, Deserialize)]
-struct Task {
+pub(crate) struct Task {
     /// The bits of it.
     until: u64,
     spare: u64,
     /// Records that were read.
     records: u64,
+    /// Not the latest state is settled, but what these were owed of, one for each block.
+    owed: Option<Vec<OwedBase>>,
     /// The bases of all blocks that are beside the run, and those that the store names.
     beside: Option<Vec<CommittedBase>>,
     stored: Option<Vec<CommittedBase>>,
@@ -61,9 +63,13 @@ impl Order {
         if said.is_empty() {
             return Ok(None);
         }
-        let order = serde_json::from_slice(&said);
+        Order::of(&said).map(Some)
+    }
+
+    /// What a message says.
+    pub(crate) fn of(said: &[u8]) -> Result<Order> {
         let unknown = |error| Error::internal(format!("process 0 said something unknown: {error}"));
-        order.map(Some).map_err(unknown)
+        serde_json::from_slice(said).map_err(unknown)
     }
 }
 
@@ -101,6 +107,7 @@ pub(super) fn settle(
         until: options.until.to_bits(),
         spare: options.spare,
         records: view.counters().records,
+        owed: None,
         beside: beside.cloned(),
         stored: view.named_bases(),
     })
@@ -129,6 +136,52 @@ pub(super) fn settle(
         gathered,
     });
     Ok((in_order, warning))
+}
+
+/// What an earlier commit owed a base of, settled by all who have blocks of it: not brought together.
+pub(super) fn settle_owed(
+    disk: &dyn Disk,
+    view: &View,
+    owed: &[OwedBase],
+    options: &Options,
+    workers: &Workers,
+) -> Result<(Option<Settled>, Option<BaseWarning>)> {
+    let has = |block| workers.peers.has(block);
+    Order::Settle(Task {
+        until: options.until.to_bits(),
+        spare: options.spare,
+        records: records_of(owed),
+        owed: Some(owed.to_vec()),
+        beside: None,
+        stored: view.named_bases(),
+    })
+    .announce(&workers.peers)?;
+    let blocks = view.blocks_of(disk, owed, &has)?;
+    let starting = owed_start(owed, view.some_bases(&has), workers);
+    base::settle(view.dir(), starting, &blocks, options, workers, &mut ())
+}
+
+fn records_of(owed: &[OwedBase]) -> u64 {
+    owed.first().map_or(0, |owed| owed.records)
+}
+
+/// What a base that is owed is settled from.
+fn owed_start<'v>(
+    owed: &[OwedBase],
+    stored: Result<Option<Vec<&'v SettledBase>>>,
+    workers: &Workers,
+) -> Starting<'v> {
+    // One may have come for all, or for none.
+    let places: Option<Vec<(u64, u64)>> = owed.iter().map(|owed| owed.from).collect();
+    Starting {
+        beside: None,
+        stored: match &places {
+            Some(_) => stored,
+            None => Ok(None),
+        },
+        places: places.map(|places| base::own_of(&places, workers)),
+        records: records_of(owed),
+    }
 }
 
 /// The places with the numbers that pages of other processes have among those that their partition owns: in the order of
@@ -172,6 +225,9 @@ pub struct Share<'d> {
     disk: &'d dyn Disk,
     dir: PathBuf,
     parts: SomeParts,
+    /// What was settled last, and kept of it: the bases of all blocks.
+    settled: Option<Settled>,
+    kept: Option<Vec<CommittedBase>>,
 }
 
 impl<'d> Share<'d> {
@@ -187,11 +243,18 @@ impl<'d> Share<'d> {
     ) -> Result<Share<'d>> {
         let parts = open_some_parts(disk, dir, &|part| part % processes.max(1) == process)?;
         check_processes(parts.count, processes)?;
-        Ok(Share {
+        Ok(Share::of(disk, dir, parts))
+    }
+
+    /// Of these partitions of the store in `dir`.
+    pub(crate) fn of(disk: &'d dyn Disk, dir: &Path, parts: SomeParts) -> Share<'d> {
+        Share {
             disk,
             dir: dir.into(),
             parts,
-        })
+            settled: None,
+            kept: None,
+        }
     }
 
     /// See [`crate::store::View::digest`].
@@ -215,21 +278,34 @@ impl<'d> Share<'d> {
     ///
     /// # Errors
     /// Those of reading rows, of writing bases, and of [`crate::rank::settle::Exchange`].
-    pub fn work(&self, workers: &Workers, watcher: &Watcher) -> Result<()> {
-        let (mut settled, mut kept) = (None, None);
+    pub fn work(mut self, workers: &Workers, watcher: &Watcher) -> Result<()> {
         while let Some(order) = Order::hear(&workers.peers)? {
-            match order {
-                Order::Settle(task) => settled = self.settle(&task, workers, watcher)?,
-                Order::Base { of, beside } => {
-                    let settled = settled.as_ref();
-                    let settled = settled.ok_or_else(|| Error::internal("nothing is settled"))?;
-                    kept = self.keep(&of, settled, workers, beside)?;
-                }
-                Order::Named => {
-                    let kept: Vec<CommittedBase> = kept.take().unwrap_or_default();
-                    let own: Vec<CommittedBase> = workers.peers.own(&kept).copied().collect();
-                    self.parts.keep_bases(self.disk, &own)?;
-                }
+            self.obey(order, workers, watcher)?;
+        }
+        Ok(())
+    }
+
+    /// Does what process 0 says.
+    ///
+    /// # Errors
+    /// Those of [`Share::work`].
+    pub(crate) fn obey(
+        &mut self,
+        order: Order,
+        workers: &Workers,
+        watcher: &Watcher,
+    ) -> Result<()> {
+        match order {
+            Order::Settle(task) => self.settled = self.settle(&task, workers, watcher)?,
+            Order::Base { of, beside } => {
+                let settled = self.settled.as_ref();
+                let settled = settled.ok_or_else(|| Error::internal("nothing is settled"))?;
+                self.kept = self.keep(&of, settled, workers, beside)?;
+            }
+            Order::Named => {
+                let kept = self.kept.take().unwrap_or_default();
+                let own = base::own_of(&kept, workers);
+                self.parts.keep_bases(self.disk, &own)?;
             }
         }
         Ok(())
@@ -243,28 +319,37 @@ impl<'d> Share<'d> {
                 f64::from_bits(task.until),
             )
         };
-        let blocks = &self.parts.blocks;
-        for block in blocks {
-            block.rows.stay_in(UNPACKED_ROWS / blocks.len() as u64);
-        }
         let open = |named: &Option<Vec<CommittedBase>>, beside| {
-            let named = named.as_ref()?;
-            let own: Vec<CommittedBase> = workers.peers.own(named).copied().collect();
+            let own = base::own_of(named.as_ref()?, workers);
             Some(self.parts.bases(self.disk, &own, beside))
         };
         let stored = open(&task.stored, false).transpose();
+        let stored = match &stored {
+            Ok(bases) => Ok(bases.as_ref().map(|bases| bases.iter().collect())),
+            Err(error) => Err(error.again()),
+        };
+        // What is wrong with bases, process 0 says.
+        if let Some(owed) = &task.owed {
+            let own = base::own_of(owed, workers);
+            let blocks = self.parts.blocks_of(self.disk, &own)?;
+            let starting = owed_start(owed, stored, workers);
+            let settled = base::settle(&self.dir, starting, &blocks, &options, workers, &mut ());
+            return Ok(settled?.0);
+        }
+        let blocks = &self.parts.blocks;
+        for block in blocks {
+            block
+                .rows
+                .stay_in(UNPACKED_ROWS / blocks.len().max(1) as u64);
+        }
         let starting = Starting {
             beside: open(&task.beside, true),
-            stored: match &stored {
-                Ok(bases) => Ok(bases.as_ref().map(|bases| bases.iter().collect())),
-                Err(error) => Err(error.again()),
-            },
+            stored,
             places: None,
             records: task.records,
         };
         let mut watching = Watching::new(watcher, None);
         let state = (&*self.dir, starting, &blocks[..]);
-        // What is wrong with bases, process 0 says.
         let (settled, _) = settle_blocks(state, &[], &options, workers, &mut watching)?;
         Ok(settled.map(|(settled, _)| settled))
     }
@@ -282,7 +367,7 @@ impl<'d> Share<'d> {
             identity: view.identity(),
         });
         let homes: Vec<BlockHome> = homes.collect();
-        let own: Vec<OwedBase> = workers.peers.own(of).copied().collect();
+        let own = base::own_of(of, workers);
         let (made, _) = base::write(self.disk, &homes, &own, settled, workers, beside)?;
         Ok(made)
     }

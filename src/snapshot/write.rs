@@ -181,7 +181,8 @@ fn write(
             failed.store(written.is_err(), Ordering::Relaxed);
             written
         };
-        let (written, settled) = in_two(true, write, || {
+        // What others have of the history comes the same way as what they settle.
+        let (written, settled) = in_two(!settle.is_in_step(), write, || {
             settle.run(disk, view, &failed, &mut warnings)
         });
         let Some(read) = written? else {

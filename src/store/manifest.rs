@@ -160,6 +160,17 @@ pub(crate) fn from_bytes<T: DeserializeOwned>(content: &[u8]) -> std::result::Re
     Ok(value)
 }
 
+/// A message between processes of one program: a value's bytes.
+pub(crate) fn packed(value: &impl Serialize) -> Result<Vec<u8>> {
+    let bytes = bincode::serde::encode_to_vec(value, CODING);
+    bytes.map_err(|error| Error::internal(error.to_string()))
+}
+
+/// The value of a message.
+pub(crate) fn unpacked<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+    from_bytes(bytes).map_err(|what| Error::internal(format!("a message {what}")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -43,6 +43,7 @@ mod blocks;
 mod checkpoint;
 mod chunks;
 mod create;
+mod elsewhere;
 mod folder;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
@@ -89,6 +90,7 @@ use folder::{is_store, remove_corrected, remove_replay, remove_unpublished, take
 use identity::Identity;
 pub(crate) use index_file::{IndexFile, keep_index};
 use manifest::Manifest;
+pub(crate) use manifest::{packed, unpacked};
 use names::NameLogs;
 use packing::Packing;
 use tables::{Access, Tables, Writing};
@@ -101,10 +103,11 @@ pub use crate::model::PARTITIONS;
 pub use crate::model::{PARTS, StorePart as Part, part_of};
 pub use cashrank_fence::{PanicFate, fenced};
 pub use checkpoint::checkpoint;
+pub(crate) use elsewhere::{AskHistory, PartSeen};
 pub(crate) use identity::NEXT as NEXT_IDENTITY;
 pub use identity::{PARTITIONS_MAX, Partitions, Settings, VERSION};
 pub use names::NameLengths;
-pub(crate) use names::{NameReader, kept};
+pub(crate) use names::{NameReader, PRINT, kept, print_bytes, read_print};
 pub use progress::{Input, Place, Progress, Spooled, Unverified};
 pub(crate) use readers::{SomeParts, identity_of, open_some_parts, open_view_to};
 pub use readers::{open_view, open_view_to_publish, settings_of};
@@ -138,6 +141,13 @@ pub(crate) fn make_partitions(disk: &dyn Disk, dir: &Path) -> Result<()> {
         // Only one that is empty goes. What is in others is used again.
         let _ = disk.remove_dir(&folder.join(name));
     }
+    disk.sync_dir(dir).map_err(Error::io(dir, "sync"))
+}
+
+/// Makes the folders for partitions of a store where another process has the rest of it, if they are not there.
+pub(crate) fn make_folders(disk: &dyn Disk, dir: &Path) -> Result<()> {
+    folder::make_dir(disk, dir)?;
+    folder::make_dir(disk, &dir.join(PARTITIONS))?;
     disk.sync_dir(dir).map_err(Error::io(dir, "sync"))
 }
 

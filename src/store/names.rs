@@ -21,7 +21,7 @@ const URL_BLOCK_BYTES: usize = 64 << 10;
 const FINGERPRINT_BLOCK: usize = 4096;
 const ZSTD_LEVEL: i32 = 3;
 /// Bytes kept of a fingerprint.
-const PRINT: usize = 10;
+pub(crate) const PRINT: usize = 10;
 
 /// The stored part of a fingerprint: its low 64 bits and its high 16, in this order, which are all that
 /// the index looks at. The bits between are 0 in what is read back.
@@ -29,14 +29,16 @@ pub(crate) fn kept(fingerprint: Fingerprint) -> Fingerprint {
     read_print(print_bytes(fingerprint))
 }
 
-fn print_bytes(fingerprint: Fingerprint) -> [u8; PRINT] {
+/// Its bytes.
+pub(crate) fn print_bytes(fingerprint: Fingerprint) -> [u8; PRINT] {
     let mut bytes = [0; PRINT];
     bytes[..8].copy_from_slice(&(fingerprint as u64).to_le_bytes());
     bytes[8..].copy_from_slice(&((fingerprint >> 112) as u16).to_le_bytes());
     bytes
 }
 
-fn read_print(bytes: [u8; PRINT]) -> Fingerprint {
+/// What [`kept`] is of the one with these.
+pub(crate) fn read_print(bytes: [u8; PRINT]) -> Fingerprint {
     let [low @ .., a, b] = bytes;
     let high = u16::from_le_bytes([a, b]);
     Fingerprint::from(high) << 112 | Fingerprint::from(u64::from_le_bytes(low))

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::SettledBase;
-use super::base::{self, BaseState, CommittedBase};
+use super::base::{self, BaseState, CommittedBase, OwedBase};
 use super::folder::{is_busy, is_store, remove_unpublished, take_lock};
 use super::identity::{self, Identity, Settings};
 use super::partition_dir;
@@ -115,6 +115,38 @@ impl SomeParts {
         views.map(open).collect()
     }
 
+    /// What was there to settle when these bases were owed, one for each of these partitions.
+    ///
+    /// # Errors
+    /// Those of reading rows.
+    pub fn blocks_of(&self, disk: &dyn Disk, owed: &[OwedBase]) -> Result<Vec<RowBlock>> {
+        let all = self.views.iter().zip(owed).zip(&self.blocks);
+        let block = |((view, owed), latest): ((&View, &OwedBase), &RowBlock)| {
+            view.block_of(disk, owed, &latest.ghosts)
+        };
+        all.map(block).collect()
+    }
+
+    /// Those whose states are these, of a store with these settings.
+    ///
+    /// # Errors
+    /// Those of reading them.
+    pub fn of(disk: &dyn Disk, settings: &Settings, views: Vec<View>) -> Result<SomeParts> {
+        let block = |view: &View| {
+            Ok(RowBlock {
+                rows: view.rows()?,
+                ghosts: view.ghosts(disk)?,
+            })
+        };
+        Ok(SomeParts {
+            digest: 0,
+            count: settings.partitions.count as usize,
+            settings: settings.clone(),
+            blocks: views.iter().map(block).collect::<Result<_>>()?,
+            views,
+        })
+    }
+
     /// Removes all bases but these, which the store's commit names.
     ///
     /// # Errors
@@ -153,19 +185,11 @@ pub(crate) fn open_some_parts(
     allow_open_files(VIEWED_FILES * asked.len() as u64, count as u32)?;
     let views = asked.into_iter();
     let views = views.map(|number| part(disk, &whole, number, Depth::Quick));
-    let views: Vec<View> = views.collect::<Result<_>>()?;
-    let block = |view: &View| {
-        Ok(RowBlock {
-            rows: view.rows()?,
-            ghosts: view.ghosts(disk)?,
-        })
-    };
+    let views = views.collect::<Result<_>>()?;
     Ok(SomeParts {
         digest: whole.digest()?,
         count,
-        blocks: views.iter().map(block).collect::<Result<_>>()?,
-        views,
-        settings: whole.settings().clone(),
+        ..SomeParts::of(disk, whole.settings(), views)?
     })
 }
 

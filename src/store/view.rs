@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use super::base::{BaseFile, CommittedBase, OwedBase};
 use super::chunks::{ChunkFile, Chunks};
+use super::elsewhere::run_elsewhere;
 use super::folder::check_in_place;
 use super::identity::{Identity, Settings};
-use super::manifest::Manifest;
+use super::manifest::{Manifest, Run};
 use super::marks::MarkFiles;
 use super::names::{NameLengths, NameReader};
 use super::progress::Progress;
@@ -220,26 +221,56 @@ impl View {
 
     /// The runs of the history, each in page order; of a partition in that of all pages, whose numbers these are.
     fn runs<'v>(&'v self, since: u64, numbers: Option<&'v [u32]>) -> Result<Vec<Blocks<'v>>> {
-        let run = |run: &super::manifest::Run| {
-            let inside = run.interval >= since;
-            let mut blocks = self.reading.rows(*run)?;
-            Ok(Box::new(move |rows: &mut Vec<Row>| {
-                loop {
-                    blocks(rows)?;
-                    let is_end = rows.is_empty();
-                    if !inside {
-                        rows.iter_mut().for_each(|row| row.cash = 0);
-                    }
-                    if let Some(numbers) = numbers {
-                        self.number(numbers, rows)?;
-                    }
-                    if is_end || !rows.is_empty() {
-                        return Ok(());
-                    }
-                }
-            }) as Blocks<'_>)
+        let runs = self.manifest.runs.iter();
+        let run = |run: &Run| {
+            let blocks = self.reading.rows(*run)?;
+            Ok(self.counted(blocks, run.interval >= since, numbers))
         };
-        self.manifest.runs.iter().map(run).collect()
+        runs.map(run).collect()
+    }
+
+    /// Those of the partitions that other processes have.
+    fn runs_elsewhere(&self, since: u64) -> Vec<Blocks<'_>> {
+        let mut runs = Vec::new();
+        let Some((parts, ask)) = self.parts.as_ref().and_then(|p| Some((p, p.ask.as_ref()?)))
+        else {
+            return runs;
+        };
+        for (number, part) in parts.seen.iter().enumerate() {
+            if parts.here.contains(&number) {
+                continue;
+            }
+            let numbers = Some(&parts.numbers[number][..]);
+            for run in &part.runs {
+                let blocks = run_elsewhere(&self.dir, ask, number, *run);
+                runs.push(self.counted(blocks, run.interval >= since, numbers));
+            }
+        }
+        runs
+    }
+
+    /// The rows of a run, with their cash if that is `inside` of the window.
+    fn counted<'v>(
+        &'v self,
+        mut blocks: Blocks<'v>,
+        inside: bool,
+        numbers: Option<&'v [u32]>,
+    ) -> Blocks<'v> {
+        Box::new(move |rows: &mut Vec<Row>| {
+            loop {
+                blocks(rows)?;
+                let is_end = rows.is_empty();
+                if !inside {
+                    rows.iter_mut().for_each(|row| row.cash = 0);
+                }
+                if let Some(numbers) = numbers {
+                    self.number(numbers, rows)?;
+                }
+                if is_end || !rows.is_empty() {
+                    return Ok(());
+                }
+            }
+        })
     }
 
     /// Rows of the history.
@@ -282,13 +313,15 @@ impl HistoryView for View {
 
     fn rows(&self, since: u64, start: u128) -> Result<Blocks<'_>> {
         let mut runs = self.runs(since, None)?;
-        for (view, numbers) in self
-            .parts
-            .iter()
-            .flat_map(|parts| parts.views.iter().zip(&parts.numbers))
-        {
+        for (view, numbers) in self.parts.iter().flat_map(|parts| {
+            parts
+                .views
+                .iter()
+                .zip(parts.here.iter().map(|&it| &parts.numbers[it]))
+        }) {
             runs.extend(view.runs(since, Some(numbers))?);
         }
+        runs.extend(self.runs_elsewhere(since));
         Ok(fold_pages(&self.policy, runs, self.admissions()?, start))
     }
 

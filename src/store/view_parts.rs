@@ -1,11 +1,13 @@
 //! The partitions of a committed state, for reading: how they hang together, and what they come to.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::addresses::{ADDRESSES, Addresses, GHOSTS};
 use super::all::{PublishedPart, PublishedParts};
 use super::base::{CommittedBase, OwedBase};
-use super::rows::{KeptRows, Retention};
+use super::elsewhere::{AskHistory, PartSeen};
+use super::rows::{CommittedRows, KeptRows, Retention};
 use super::{SettledBase, View};
 use crate::disk::Disk;
 use crate::engine::{Row, Totals};
@@ -14,7 +16,14 @@ use crate::{Error, Result};
 
 /// The partitions of a state, and what all of them are together.
 pub(super) struct ViewParts {
+    /// Those that this process has,
     pub views: Vec<View>,
+    /// and their numbers.
+    pub here: Vec<usize>,
+    /// What all of them say.
+    pub seen: Vec<PartSeen>,
+    /// Reads the history of those that others have.
+    pub ask: Option<AskHistory>,
     /// By partition: the number of each of its own pages among all. They ascend.
     pub numbers: Vec<Vec<u32>>,
     pub totals: Totals,
@@ -70,8 +79,27 @@ impl View {
     ///
     /// # Errors
     /// The orders of pages and ghosts are damaged or cannot be read.
-    pub(crate) fn with_parts(mut self, disk: &dyn Disk, mut views: Vec<View>) -> Result<View> {
-        for (view, state) in views.iter_mut().zip(&self.manifest.bases) {
+    pub(crate) fn with_parts(self, disk: &dyn Disk, views: Vec<View>) -> Result<View> {
+        let here = (0..views.len()).collect();
+        let seen = views.iter().map(View::seen).collect();
+        self.with_some_parts(disk, (here, views), seen, None)
+    }
+
+    /// The same where this process has some of them, with these numbers, and others have the rest.
+    ///
+    /// # Errors
+    /// Those of [`View::with_parts`].
+    pub(crate) fn with_some_parts(
+        mut self,
+        disk: &dyn Disk,
+        (here, mut views): (Vec<usize>, Vec<View>),
+        seen: Vec<PartSeen>,
+        ask: Option<AskHistory>,
+    ) -> Result<View> {
+        for (view, &number) in views.iter_mut().zip(&here) {
+            let Some(state) = self.manifest.bases.get(number) else {
+                continue;
+            };
             let open = |named: &CommittedBase| {
                 SettledBase::open(disk, &view.dir, view.manifest.identity, named, false)
             };
@@ -79,7 +107,7 @@ impl View {
         }
         let published = PublishedParts {
             addresses: self.manifest.parts.log,
-            parts: views.iter().map(View::published).collect(),
+            parts: seen.iter().map(|part| part.published.clone()).collect(),
         };
         let addresses = Addresses::open(disk, &self.dir, ADDRESSES, published.addresses)?;
         let mut places = Vec::with_capacity(published.addresses.count as usize);
@@ -93,15 +121,15 @@ impl View {
         }
         let totals = Totals {
             pages: published.addresses.count,
-            visits: views
-                .iter()
-                .map(|view| view.manifest.engine.totals.visits)
-                .sum(),
+            visits: seen.iter().map(|part| part.visits).sum(),
             ..self.manifest.engine.totals
         };
         self.parts = Some(Box::new(ViewParts {
             retention: published.retention(),
             views,
+            here,
+            seen,
+            ask,
             numbers,
             totals,
             published,
@@ -128,9 +156,9 @@ impl View {
         match &self.parts {
             None => self.manifest.engine.totals.pages,
             Some(parts) => {
-                let views = parts.views.iter().enumerate();
-                let those = views.filter(|(number, _)| has(*number));
-                those.map(|(_, view)| view.settled_pages()).sum()
+                let all = parts.seen.iter().enumerate();
+                let those = all.filter(|(number, _)| has(*number));
+                those.map(|(_, part)| part.published.pages).sum()
             }
         }
     }
@@ -158,7 +186,7 @@ impl View {
         Addresses::open(disk, &self.dir, GHOSTS, self.manifest.parts.log)
     }
 
-    fn published(&self) -> PublishedPart {
+    pub(super) fn published(&self) -> PublishedPart {
         PublishedPart {
             pages: self.manifest.engine.totals.pages,
             names: self.manifest.names,
@@ -172,7 +200,41 @@ impl View {
         self.parts.as_ref().map(|parts| parts.published.clone())
     }
 
-    /// Those of which each is settled as a block: the partitions, or the state itself.
+    /// Those of these blocks that this process has, with the pages of each that are others'.
+    fn own_views(
+        &self,
+        has: &dyn Fn(usize) -> bool,
+    ) -> impl Iterator<Item = (usize, &View, Arc<[Ghost]>)> {
+        let here = self.parts.as_ref().map_or(&[0][..], |parts| &parts.here);
+        let views = here.iter().copied().zip(self.settled_views());
+        let all = views.zip(self.settled_ghosts());
+        let all = all.map(|((number, view), ghosts)| (number, view, ghosts));
+        all.filter(|(number, ..)| has(*number))
+    }
+
+    /// Where the bases of these blocks are kept, and what they are of.
+    pub(crate) fn homes(&self, has: &dyn Fn(usize) -> bool) -> Vec<(PathBuf, u64)> {
+        let own = self.own_views(has);
+        own.map(|(_, view, _)| (view.dir.clone(), view.identity()))
+            .collect()
+    }
+
+    /// The pages and rows of each block; `None`: some has no rows.
+    pub(crate) fn settled_rows(&self) -> Option<Vec<(u64, CommittedRows)>> {
+        match &self.parts {
+            None => {
+                let rows = self.rows_retention().kept()?;
+                Some(vec![(self.manifest.engine.totals.pages, *rows)])
+            }
+            Some(parts) => {
+                let all = parts.seen.iter().map(|part| &part.published);
+                all.map(|part| Some((part.pages, *part.rows.kept()?)))
+                    .collect()
+            }
+        }
+    }
+
+    /// Those of which each is settled as a block, as far as this process has them: the partitions, or the state itself.
     pub(crate) fn settled_views(&self) -> &[View] {
         let parts = self.parts.as_ref();
         parts.map_or(std::slice::from_ref(self), |parts| &parts.views)
@@ -197,9 +259,7 @@ impl View {
     /// # Errors
     /// As of [`View::rows`].
     pub(crate) fn some_blocks(&self, has: &dyn Fn(usize) -> bool) -> Result<ViewBlocks> {
-        let blocks = self.settled_views().iter().zip(self.settled_ghosts());
-        let blocks = blocks.enumerate().filter(|(number, _)| has(*number));
-        let blocks = blocks.map(|(_, (view, ghosts))| {
+        let blocks = self.own_views(has).map(|(_, view, ghosts)| {
             let rows = view.rows()?;
             Ok(RowBlock { rows, ghosts })
         });
@@ -209,17 +269,32 @@ impl View {
         })
     }
 
-    /// What was there to settle when bases were owed, one for each block.
+    /// What was there to settle in these blocks when bases were owed, one for each block there is.
     ///
     /// # Errors
     /// Those of reading rows.
-    pub(crate) fn blocks_of(&self, disk: &dyn Disk, owed: &[OwedBase]) -> Result<Vec<RowBlock>> {
-        let views = self.settled_views().iter().zip(self.settled_ghosts());
-        let blocks = views.zip(owed).map(|((view, ghosts), owed)| {
-            let rows = view.rows_of(disk, owed)?;
-            Ok(RowBlock::of_first(rows, owed.pages, &ghosts))
+    pub(crate) fn blocks_of(
+        &self,
+        disk: &dyn Disk,
+        owed: &[OwedBase],
+        has: &dyn Fn(usize) -> bool,
+    ) -> Result<Vec<RowBlock>> {
+        let blocks = self.own_views(has).filter_map(|(number, view, ghosts)| {
+            let owed = owed.get(number)?;
+            Some(view.block_of(disk, owed, &ghosts))
         });
         blocks.collect()
+    }
+
+    /// What was there to settle in this block when a base was owed.
+    pub(super) fn block_of(
+        &self,
+        disk: &dyn Disk,
+        owed: &OwedBase,
+        ghosts: &Arc<[Ghost]>,
+    ) -> Result<RowBlock> {
+        let rows = self.rows_of(disk, owed)?;
+        Ok(RowBlock::of_first(rows, owed.pages, ghosts))
     }
 
     /// What these bases were settled over, one for each block.
@@ -245,11 +320,17 @@ impl View {
         named: &[CommittedBase],
         has: &dyn Fn(usize) -> bool,
     ) -> Result<Vec<SettledBase>> {
-        let views = self.settled_views().iter().zip(named).enumerate();
-        let open = |(_, (view, named)): (usize, (&View, &CommittedBase))| {
-            SettledBase::open(disk, &view.dir, view.manifest.identity, named, true)
-        };
-        views.filter(|(number, _)| has(*number)).map(open).collect()
+        let bases = self.own_views(has).filter_map(|(number, view, _)| {
+            let named = named.get(number)?;
+            Some(SettledBase::open(
+                disk,
+                &view.dir,
+                view.manifest.identity,
+                named,
+                true,
+            ))
+        });
+        bases.collect()
     }
 
     /// The settled base of each block, if the commit has them.
@@ -268,9 +349,8 @@ impl View {
         &self,
         has: &dyn Fn(usize) -> bool,
     ) -> Result<Option<Vec<&SettledBase>>> {
-        let views = self.settled_views().iter().enumerate();
-        let those = views.filter(|(number, _)| has(*number));
-        let bases: Option<Vec<_>> = those.map(|(_, view)| view.base()).collect();
+        let bases = self.own_views(has).map(|(_, view, _)| view.base());
+        let bases: Option<Vec<_>> = bases.collect();
         bases.map(|bases| bases.into_iter().collect()).transpose()
     }
 
@@ -281,7 +361,7 @@ impl View {
             Some(parts) => {
                 let named = self.manifest.bases.iter().map(|state| state.base);
                 let named: Vec<CommittedBase> = named.collect::<Option<_>>()?;
-                (named.len() == parts.views.len()).then_some(named)
+                (named.len() == parts.seen.len()).then_some(named)
             }
         }
     }

@@ -27,14 +27,14 @@ fn store(lab: &Lab, partitions: u32, records: u64) -> String {
 }
 
 /// A file with a secret, and one with addresses of the loopback that are free.
-fn hosts(lab: &Lab, count: usize) -> Vec<String> {
+pub fn hosts(lab: &Lab, count: usize) -> Vec<String> {
     let addresses: Vec<String> = (0..count).map(|_| free_address()).collect();
     lab.file("hosts", addresses.join("\n"));
     secret(lab, "secret", "sixteen bytes or more");
     addresses
 }
 
-fn secret(lab: &Lab, name: &str, text: &str) {
+pub fn secret(lab: &Lab, name: &str, text: &str) {
     use std::os::unix::fs::PermissionsExt;
     let path = lab.file(name, text);
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();

@@ -5,7 +5,7 @@ use super::*;
 use cashrank::engine::Effort;
 
 /// The records of a crawl in so many files, and what is read up to the end of each.
-fn files(lab: &Lab, count: usize) -> Vec<(PathBuf, usize)> {
+pub(super) fn files(lab: &Lab, count: usize) -> Vec<(PathBuf, usize)> {
     let len = lab.records.len().div_ceil(count);
     let file = |(at, records): (usize, &[String])| {
         let path = lab.path(&format!("file{at}"));
@@ -15,7 +15,7 @@ fn files(lab: &Lab, count: usize) -> Vec<(PathBuf, usize)> {
     lab.records.chunks(len).enumerate().map(file).collect()
 }
 
-fn job_of(lab: &Lab, store: &str, partitions: u32, file: &Path) -> Job {
+pub(super) fn job_of(lab: &Lab, store: &str, partitions: u32, file: &Path) -> Job {
     Job {
         inputs: vec![InputName::File(file.into())],
         ..lab.job(store, partitions)
@@ -32,7 +32,7 @@ fn sweeps(effort: &Effort) -> f64 {
     effort.links_touched as f64 / effort.links as f64
 }
 
-fn is_sound(store: &Path) {
+pub(super) fn is_sound(store: &Path) {
     let checked = check(&RealDisk, store, Depth::Deep, None).unwrap();
     assert!(
         checked.damage.is_empty() && checked.strangers.is_empty(),
@@ -167,7 +167,7 @@ fn dies_anywhere(partitions: u32, step: usize, least: usize) {
 }
 
 /// What a disk that was gone could not remove may be left.
-fn is_undamaged(store: &Path) {
+pub(super) fn is_undamaged(store: &Path) {
     let checked = check(&RealDisk, store, Depth::Deep, None).unwrap();
     assert!(checked.damage.is_empty(), "{checked:?}");
 }
@@ -183,7 +183,7 @@ fn sixty_four_that_die_anywhere_go_on_to_the_same_bytes() {
 }
 
 /// A disk without room for the base of partition 2.
-struct Full;
+pub(super) struct Full;
 
 impl Over for Full {
     fn over(&self, path: &Path, file: Box<dyn DiskFile>) -> Box<dyn DiskFile> {

@@ -1,4 +1,4 @@
-//! Processes that are started on this machine to settle with this one.
+//! Processes that are started on this machine to work with this one.
 
 use std::ffi::OsString;
 use std::fs;
@@ -26,8 +26,12 @@ pub struct Children {
 }
 
 impl Children {
-    /// Starts all processes but the first, each with its own options.
-    pub fn start(store: &Path, options: Vec<Vec<String>>) -> anyhow::Result<Children> {
+    /// Starts all processes of a command but the first, each with its own options.
+    pub fn start(
+        command: &str,
+        store: &Path,
+        options: Vec<Vec<String>>,
+    ) -> anyhow::Result<Children> {
         let mut random = [0; 8];
         getrandom::fill(&mut random)
             .map_err(|error| anyhow::anyhow!("no random numbers are to be had: {error}"))?;
@@ -60,7 +64,7 @@ impl Children {
         let program = std::env::current_exe().map_err(failed("start a process with"))?;
         for (options, process) in options.iter().zip(1..) {
             let child = Command::new(&program)
-                .arg("settle")
+                .arg(command)
                 .arg(with("--store=", store))
                 .arg(with("--hosts=", &hosts))
                 .arg(with("--secret=", &secret))

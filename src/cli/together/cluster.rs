@@ -19,19 +19,20 @@ use super::{AllWorkers, Needs};
 use crate::cli::common::{Exit, MemoryArg, say, stop_on_signal, thousands, threads};
 use crate::cli::values::time;
 
-/// Settling by several processes.
+/// Which processes work together.
 #[derive(clap::Args)]
-pub struct TogetherArgs {
+pub struct JoinArgs {
     /// Let this many processes of this machine share the partitions of the store (`ingest --partitions`). The result is the same
     /// as by one.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=PROCESSES_MAX as u64),
           conflicts_with_all = ["hosts", "process", "secret"])]
-    processes: Option<u64>,
+    pub(super) processes: Option<u64>,
     /// Share the partitions with the processes in this file, an address a line: HOST:PORT, or the path of a socket. Each is
-    /// started by the same command with its own --process, and reads the same store, or a copy of it.
+    /// started by the same command with its own --process. See formats/guide/partitions.md.
     #[arg(long, value_name = "FILE", requires_all = ["process", "secret"])]
     hosts: Option<PathBuf>,
-    /// Which line of --hosts this process is, from 0. Process 0 publishes the ranking, and the options for it are its.
+    /// Which line of --hosts this process is, from 0. Process 0 reads inputs and publishes rankings, and the options for that are
+    /// its.
     #[arg(long, value_name = "I", requires = "hosts")]
     process: Option<u64>,
     /// A file with a secret that all processes know, at least 16 bytes. Others may not read it.
@@ -39,13 +40,20 @@ pub struct TogetherArgs {
     secret: Option<PathBuf>,
     /// The process that started this one, which has no use without it.
     #[arg(long, hide = true, value_name = "PID", requires = "hosts")]
-    parent: Option<u32>,
+    pub(super) parent: Option<u32>,
     /// Wait this long for the other processes at the start.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time)]
     wait: Duration,
     /// Give up when another process says nothing for this long.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
     silence: Duration,
+}
+
+/// Settling by several processes.
+#[derive(clap::Args)]
+pub struct TogetherArgs {
+    #[command(flatten)]
+    join: JoinArgs,
     /// Settle this many partitions at a time [default: one for each processor; with --processes, divided among them].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     threads: Option<u64>,
@@ -62,16 +70,16 @@ impl Needs {
 
 /// This process's part among others, if there are any.
 pub struct Together {
-    threads: usize,
+    pub(super) threads: usize,
     /// `None`: nobody asked for several.
-    peers: Option<Peers>,
-    link: Link,
-    children: Option<Children>,
+    pub(super) peers: Option<Peers>,
+    pub(super) link: Link,
+    pub(super) children: Option<Children>,
 }
 
 /// The way to other processes.
-#[derive(Clone)]
-struct Link(Arc<Mutex<Option<Cluster>>>);
+#[derive(Clone, Default)]
+pub(super) struct Link(Arc<Mutex<Option<Cluster>>>);
 
 impl Link {
     fn cluster(&self) -> MutexGuard<'_, Option<Cluster>> {
@@ -79,13 +87,13 @@ impl Link {
     }
 
     /// After the last message of all.
-    fn finish(&self) -> Result<()> {
+    pub fn finish(&self) -> Result<()> {
         let cluster = self.cluster().take();
         cluster.map_or(Ok(()), |cluster| cluster.finish().map_err(lost))
     }
 
     /// Tells the others that this process ends before the end.
-    fn abandon(&self, why: &str) {
+    pub fn abandon(&self, why: &str) {
         if let Some(cluster) = &mut *self.cluster() {
             cluster.abandon(why);
         }
@@ -116,14 +124,14 @@ fn lost(error: cashrank_cluster::Error) -> Error {
 
 /// The processes of a run.
 #[derive(Clone)]
-struct Hosts {
-    addresses: Vec<Address>,
-    process: usize,
+pub(super) struct Hosts {
+    pub addresses: Vec<Address>,
+    pub process: usize,
     secret: Secret,
 }
 
 impl Hosts {
-    fn read(file: &Path, process: u64, secret: &Path) -> anyhow::Result<Hosts> {
+    pub fn read(file: &Path, process: u64, secret: &Path) -> anyhow::Result<Hosts> {
         let text = std::fs::read_to_string(file).map_err(|source| Error::Io {
             path: file.into(),
             action: "read",
@@ -148,26 +156,39 @@ impl Hosts {
 impl TogetherArgs {
     /// Reads the files that the options name.
     pub fn read(&self) -> anyhow::Result<Asked<'_>> {
+        self.join.read(self.threads)
+    }
+}
+
+impl JoinArgs {
+    /// Reads the files that the options name. So many threads are asked for.
+    pub fn read(&self, threads: Option<u64>) -> anyhow::Result<Asked<'_>> {
         let hosts = match (&self.hosts, self.process, &self.secret) {
             (Some(hosts), Some(process), Some(secret)) => {
                 Some(Hosts::read(hosts, process, secret)?)
             }
             _ => None,
         };
-        Ok(Asked { args: self, hosts })
+        Ok(Asked {
+            args: self,
+            threads,
+            hosts,
+        })
     }
 }
 
 /// The options, and what is in the files that they name.
 pub struct Asked<'a> {
-    args: &'a TogetherArgs,
-    hosts: Option<Hosts>,
+    pub(super) args: &'a JoinArgs,
+    threads: Option<u64>,
+    pub(super) hosts: Option<Hosts>,
 }
 
 impl Asked<'_> {
-    fn threads(&self, processes: usize) -> usize {
+    pub(super) fn threads(&self, processes: usize) -> usize {
         let divided = || (threads(None) / processes).max(1);
-        (self.args.threads).map_or_else(divided, |asked| threads(Some(asked)))
+        self.threads
+            .map_or_else(divided, |asked| threads(Some(asked)))
     }
 
     /// The number of processes; 1 is this one alone.
@@ -205,10 +226,7 @@ impl Asked<'_> {
         let stop = Arc::new(AtomicBool::new(false));
         stop_on_signal(&stop)?;
         let plan = plan(share.partitions(), share.digest());
-        let orphaned = || {
-            let parent = self.args.parent?;
-            (parent_id() != parent).then(|| "the process that started this one is gone".into())
-        };
+        let orphaned = || self.orphaned();
         let Some(link) = self.join(hosts.clone(), plan, &stop, orphaned)? else {
             return Ok(Exit::Stopped);
         };
@@ -230,6 +248,20 @@ impl Asked<'_> {
             say!("process {stopped} was stopped: nothing is published");
         }
         Ok(Exit::Stopped)
+    }
+
+    /// Why this process has no use any more, if another one had started it.
+    pub(super) fn orphaned(&self) -> Option<String> {
+        let parent = self.args.parent?;
+        (parent_id() != parent).then(|| "the process that started this one is gone".into())
+    }
+
+    /// Options of processes that this one starts, for so many in all.
+    pub(super) fn common_options(&self, processes: usize) -> Vec<String> {
+        let timing = [("--wait", self.args.wait), ("--silence", self.args.silence)];
+        let timing = timing.map(|(name, time)| format!("{name}={}ms", time.as_millis()));
+        let threads = format!("--threads={}", self.threads(processes));
+        timing.into_iter().chain([threads]).collect()
     }
 
     /// What the processes of this machine take.
@@ -260,25 +292,21 @@ impl Asked<'_> {
             (None, Some(processes @ 2..)) => {
                 let processes = processes as usize;
                 check_processes(view.partitions(), processes)?;
-                let timing = [("--wait", self.args.wait), ("--silence", self.args.silence)];
-                let timing = timing.map(|(name, time)| format!("{name}={}ms", time.as_millis()));
-                let threads = format!("--threads={}", self.threads(processes));
-                let common: Vec<String> = timing.into_iter().chain([threads]).collect();
-                let mut options = vec![common; processes - 1];
+                let mut options = vec![self.common_options(processes); processes - 1];
                 if let Some(budget) = budget {
                     let parts = self.needs(view);
                     for (options, bytes) in options.iter_mut().zip(parts.parts(budget)) {
                         options.push(format!("--memory={bytes}"));
                     }
                 }
-                let begun = Children::start(view.dir(), options)?;
+                let begun = Children::start("settle", view.dir(), options)?;
                 let (file, secret) = begun.files();
                 let hosts = Hosts::read(&file, 0, &secret)?;
                 children = Some(begun);
                 hosts
             }
             (None, asked) => {
-                let link = Link(Arc::default());
+                let link = Link::default();
                 let peers = asked.map(|_| Peers::new(0, 1, link.clone()));
                 if asked.is_some() {
                     check_processes(view.partitions(), 1)?;
@@ -322,7 +350,7 @@ impl Asked<'_> {
     }
 
     /// Waits for the others, unless it is `hopeless`, which says why. `None`: it was stopped.
-    fn join(
+    pub(super) fn join(
         &self,
         hosts: Hosts,
         plan: Plan,
@@ -353,7 +381,7 @@ fn plan(partitions: usize, digest: u128) -> Plan {
     }
 }
 
-fn is_stopped(stop: &AtomicBool) -> Option<String> {
+pub(super) fn is_stopped(stop: &AtomicBool) -> Option<String> {
     stop.load(Ordering::Relaxed)
         .then(|| "it was stopped".into())
 }

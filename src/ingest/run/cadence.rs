@@ -325,7 +325,7 @@ impl Run<'_> {
             self.make_owed_base(false)?;
             // Later passes change no rows.
             let may = self.may_have_base() && !self.cursor.progress.is_past_first();
-            self.session.owe_base(may);
+            self.session.owe_base(may)?;
             self.checkpoint()?;
             return self.begin_snapshot(Instant::now(), Keep::InStore);
         }
@@ -419,7 +419,12 @@ impl Run<'_> {
         let disk = self.session.disk().clone();
         let counters = self.session.counters().clone();
         self.cadence
-            .publish(disk, view, counters, (settle, beside), is_last, started)
+            .publish(disk, view, counters, (settle, beside), is_last, started)?;
+        if self.session.is_in_step() {
+            // Other processes do one thing after the other.
+            self.finish_publishing()?;
+        }
+        Ok(())
     }
 
     /// How importance is settled before a snapshot, if it is: in the memory that is left.

@@ -53,7 +53,7 @@ impl Run<'_> {
         self.cursor.begun = true;
         warn(input, records.format, self.observer);
         let at = self.cursor.progress.input;
-        self.session.begin_input(records.format.is_grouped());
+        self.session.begin_input(records.format.is_grouped())?;
         let mut resolver = Resolver::of_archive(self.feed.take_names(at));
         let mut reading = Reading {
             input,

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::codec::varint;
+use crate::store::{packed, unpacked};
 use crate::{Error, Result};
 
 /// Carries messages between processes that settle together.
@@ -27,6 +28,8 @@ pub trait Exchange: Send {
 pub struct Peers {
     process: usize,
     processes: usize,
+    /// They share the memory of a machine.
+    is_one_machine: bool,
     exchange: Option<Arc<Mutex<dyn Exchange>>>,
 }
 
@@ -36,6 +39,7 @@ impl Default for Peers {
         Peers {
             process: 0,
             processes: 1,
+            is_one_machine: true,
             exchange: None,
         }
     }
@@ -65,8 +69,22 @@ impl Peers {
         Ok(Peers {
             process,
             processes,
+            is_one_machine: processes == 1,
             exchange: Some(Arc::new(Mutex::new(exchange))),
         })
+    }
+
+    /// The same, all on this machine.
+    pub fn on_one_machine(self) -> Peers {
+        Peers {
+            is_one_machine: true,
+            ..self
+        }
+    }
+
+    /// Whether they share the memory of a machine.
+    pub(crate) fn is_one_machine(&self) -> bool {
+        self.is_one_machine
     }
 
     /// The number of this process.
@@ -200,25 +218,28 @@ impl Peers {
             Err(error) if !soft(&error) => return Err(error),
             own => self.agree(own)?,
         };
-        let own = match own {
-            Ok(own) if self.processes > 1 => own,
-            own => return Ok(own),
-        };
-        let said = serde_json::to_vec(&own).map_err(|error| Error::internal(error.to_string()))?;
-        let heard = self.exchange(vec![said; self.processes])?;
+        own.map(|own| self.all(own))
+            .map_or_else(|error| Ok(Err(error)), |all| all.map(Ok))
+    }
+
+    /// The same of what cannot fail.
+    pub(crate) fn all<T: Serialize + DeserializeOwned>(&self, own: Vec<T>) -> Result<Vec<T>> {
+        if self.processes == 1 {
+            return Ok(own);
+        }
+        let heard = self.exchange(vec![packed(&own)?; self.processes])?;
+        self.in_order(&heard)
+    }
+
+    /// The values in what each process says of its blocks, in the order of all blocks.
+    pub(crate) fn in_order<T: DeserializeOwned>(&self, heard: &[Vec<u8>]) -> Result<Vec<T>> {
         let mut each = Vec::with_capacity(self.processes);
         for (process, said) in heard.iter().enumerate() {
-            let said: Vec<T> = serde_json::from_slice(said).map_err(|_| nonsense(process))?;
+            let said: Vec<T> = unpacked(said).map_err(|_| nonsense(process))?;
             each.push(said.into_iter());
         }
-        let mut all = Vec::new();
-        for number in 0.. {
-            match each[self.process_of(number)].next() {
-                Some(value) => all.push(value),
-                None => break,
-            }
-        }
-        Ok(Ok(all))
+        let next = |number: usize| each[self.process_of(number)].next();
+        Ok((0..).map_while(next).collect())
     }
 
     /// Of values for all blocks, those for the blocks of this process.

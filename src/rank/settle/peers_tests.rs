@@ -1,48 +1,15 @@
 //! Settling by several processes against one, on random graphs and random splits; the processes are threads here.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
+#[path = "../../../tests/common/ends.rs"]
+mod ends;
+
+use ends::processes;
 
 use super::blocks_tests::{Split, a_change, a_graph, owners};
 use super::tests::{DAMPINGS, Held, numbers};
 use super::*;
 use crate::engine::{SettledPagesMut, SettledTotals};
 use crate::rows::{RowVisitor, Stop};
-
-/// A process's ends of the channels between all.
-struct Ends {
-    to: Vec<Sender<Vec<u8>>>,
-    from: Vec<Receiver<Vec<u8>>>,
-}
-
-impl Exchange for Ends {
-    fn exchange(&mut self, messages: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
-        let lost = || Error::internal("a process is lost");
-        for (to, message) in self.to.iter().zip(messages) {
-            to.send(message).map_err(|_| lost())?;
-        }
-        let from = self.from.iter();
-        from.map(|from| from.recv().map_err(|_| lost())).collect()
-    }
-}
-
-fn processes(count: usize) -> Vec<Peers> {
-    let mut all: Vec<Ends> = (0..count)
-        .map(|_| Ends {
-            to: Vec::new(),
-            from: Vec::new(),
-        })
-        .collect();
-    for from in 0..count {
-        for to in 0..count {
-            let (sender, receiver) = channel();
-            all[from].to.push(sender);
-            all[to].from.push(receiver);
-        }
-    }
-    let all = all.into_iter().enumerate();
-    all.map(|(process, ends)| Peers::new(process, count, ends).unwrap())
-        .collect()
-}
 
 /// What each of `count` processes says that it settled, and what came of it; `over`: the number of the process that wants to
 /// stop after as many sweeps; `own`: how many pages each block has, as process 0 thinks.

@@ -41,11 +41,11 @@ use crate::engine::{Admissions, Blocks, Rows};
 use crate::memory::DATABASE;
 use crate::{Error, Result};
 use backend::{Backend, failed};
-pub(super) use values::pack_run;
 use values::{
     BASE_SEAL, BASES_SEAL, MANIFEST_SEAL, PARTS_SEAL, STREAM_SEAL, SUMS_SEAL, admissions_of,
-    admissions_seal, chunk_seal, rows_of,
+    admissions_seal, chunk_seal,
 };
+pub(super) use values::{pack_run, rows_of};
 
 const MANIFEST: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("manifest");
 const CHUNKS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("chunks");
@@ -459,6 +459,12 @@ impl Reading {
         Ok(rows_of(self.fence.path(), run, move |key| {
             table.with(|table| get(&self.fence, table, key))
         }))
+    }
+
+    /// A block of a run, as it is stored.
+    pub fn history_block(&self, key: (u64, u64)) -> Result<Option<Vec<u8>>> {
+        let table = self.table(HISTORY)?;
+        table.with(|table| get(&self.fence, table, key))
     }
 
     /// All admissions.

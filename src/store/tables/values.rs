@@ -62,7 +62,7 @@ pub(in crate::store) fn pack_run(
 
 pub(super) type Value = Result<Option<Vec<u8>>>;
 
-pub(super) fn rows_of<'a>(
+pub(in crate::store) fn rows_of<'a>(
     path: &'a Path,
     run: Run,
     get: impl Fn((u64, u64)) -> Value + 'a,

@@ -1,0 +1,211 @@
+//! The process of an ingest that is not the first: it has some of the partitions, and does with them what the first one says.
+//!
+//! ```text
+//! message of process 0: nothing: it is over | 0: what it says (Said) | 1: records (wire) | what snapshots say (ShareOrder)
+//! ```
+//!
+//! All processes answer at the same time, so each step is the same in all of them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::open::WRITTEN_FILES;
+use super::own::{Opening, Order, OwnParts};
+use super::wire;
+use crate::disk::{Disk, allow_open_files};
+use crate::model::{Fingerprint, Fingerprints, HashKey};
+use crate::rank::settle::{Peers, Workers};
+use crate::snapshot::{Share, ShareOrder, Watcher};
+use crate::store::{
+    AskHistory, PartSeen, Settings, SomeParts, View, make_folders, packed, unpacked,
+};
+use crate::{Error, Result};
+
+/// The first byte of a message with [`Said`],
+const SAID: u8 = 0;
+/// and of one with records; in the second is whether they begin a batch.
+pub(super) const APPLY: u8 = 1;
+
+/// What process 0 says: of what it has ([`Say`]), or the others have heard ([`Heard`]).
+#[derive(Serialize, Deserialize)]
+pub(super) enum Said<Openings, Orders, Names> {
+    /// Open the partitions.
+    Open(Openings),
+    /// Do this with them.
+    Order(Orders),
+    /// Look how many of these names, with their partitions, are not known.
+    Unknown(Names),
+    /// Say what the last commits are; orders of snapshots are of these.
+    View,
+    /// Send a block of the history of a partition in one of them.
+    History(u32, (u64, u64)),
+}
+
+pub(super) type Say<'a> = Said<&'a Opening, &'a Order, &'a [(u32, Fingerprint)]>;
+type Heard = Said<Opening, Order, Vec<(u32, Fingerprint)>>;
+
+/// Tells the other processes, if there are any.
+pub(super) fn announce(peers: &Peers, said: &Say<'_>) -> Result<()> {
+    if peers.processes() == 1 {
+        return Ok(());
+    }
+    let mut message = vec![SAID];
+    message.extend(packed(said)?);
+    peers.hear(message).map(drop)
+}
+
+/// Reads the history of partitions of other processes.
+pub(super) fn ask_history(peers: &Peers) -> AskHistory {
+    let peers = peers.clone();
+    Arc::new(move |part, key| {
+        announce(&peers, &Said::History(part as u32, key))?;
+        let heard = peers.exchange(vec![Vec::new(); peers.processes()])?;
+        unpacked(&heard[peers.process_of(part)])
+    })
+}
+
+/// What a process that is not the first works with.
+struct Follower<'d> {
+    disk: &'d Arc<dyn Disk>,
+    dir: &'d Path,
+    workers: &'d Workers,
+    memory: Option<u64>,
+    open: Option<Open>,
+    /// The last committed states, and what is settled of them.
+    share: Option<Share<'d>>,
+    history: Vec<View>,
+}
+
+/// The partitions, once they are open.
+struct Open {
+    own: OwnParts,
+    settings: Settings,
+    prints: Fingerprints,
+}
+
+/// Does what process 0 of an ingest says with the partitions of this process, which are in the folder `dir`, until it is over. Of
+/// memory so much is there for it.
+///
+/// # Errors
+/// Those of reading and writing partitions, and of [`crate::rank::settle::Exchange`].
+pub fn follow(
+    disk: &Arc<dyn Disk>,
+    dir: &Path,
+    workers: &Workers,
+    memory: Option<u64>,
+    watcher: &Watcher,
+) -> Result<()> {
+    let mut follower = Follower {
+        disk,
+        dir,
+        workers,
+        memory,
+        open: None,
+        share: None,
+        history: Vec::new(),
+    };
+    loop {
+        let message = workers.peers.hear(Vec::new())?;
+        match message.split_first() {
+            None => return Ok(()),
+            Some((&SAID, said)) => follower.obey(unpacked(said)?)?,
+            Some((&APPLY, records)) => follower.apply(records)?,
+            Some(_) => {
+                let share = follower.share.as_mut();
+                let share = share.ok_or_else(|| unexpected("a ranking before its state"))?;
+                share.obey(ShareOrder::of(&message)?, workers, watcher)?;
+            }
+        }
+    }
+}
+
+fn unexpected(what: &str) -> Error {
+    Error::internal(format!("process 0 sent {what}"))
+}
+
+impl Follower<'_> {
+    fn open(&mut self) -> Result<&mut Open> {
+        let open = self.open.as_mut();
+        open.ok_or_else(|| unexpected("something before the start"))
+    }
+
+    fn obey(&mut self, said: Heard) -> Result<()> {
+        match said {
+            Said::Open(opening) => self.begin(&opening),
+            Said::Order(order) => {
+                // What is settled goes with its state.
+                (self.share, self.history) = (None, Vec::new());
+                // What they can go on after, process 0 says.
+                let _ = self.open()?.own.obey(&order)?;
+                Ok(())
+            }
+            Said::Unknown(names) => self.open()?.own.unknown(&names).map(drop),
+            Said::View => self.view(),
+            Said::History(part, key) => self.send_history(part, key),
+        }
+    }
+
+    fn begin(&mut self, opening: &Opening) -> Result<()> {
+        make_folders(&**self.disk, self.dir)?;
+        let settings = serde_json::from_str(&opening.settings);
+        let settings: Settings = settings.map_err(|error| Error::internal(error.to_string()))?;
+        let count = settings.partitions.count;
+        let own = (0..count).filter(|&number| self.workers.peers.has(number as usize));
+        allow_open_files(WRITTEN_FILES * own.count() as u64, count)?;
+        let mut own = OwnParts::open(self.disk, self.dir, opening, self.workers, self.memory)?;
+        own.share_states()?;
+        self.open = Some(Open {
+            own,
+            settings,
+            prints: HashKey(opening.key).fingerprints(),
+        });
+        Ok(())
+    }
+
+    fn apply(&mut self, records: &[u8]) -> Result<()> {
+        (self.share, self.history) = (None, Vec::new());
+        let memory = self.memory;
+        let Open { own, prints, .. } = self.open()?;
+        let (&is_new_batch, records) = records
+            .split_first()
+            .ok_or_else(|| unexpected("no records"))?;
+        if is_new_batch == 1 {
+            own.forget_names();
+        }
+        let parts = wire::parts(records)?;
+        let make = |number: u32| {
+            let part = parts.iter().find(|(other, _)| *other == number);
+            let (_, bytes) = part.ok_or_else(|| unexpected("no records for a partition"))?;
+            wire::take(bytes, number, prints)
+        };
+        let new = own.apply(make, true)?;
+        own.meet(new, |_| None)?;
+        own.check_memory(memory)
+    }
+
+    fn view(&mut self) -> Result<()> {
+        let (disk, dir, workers) = (self.disk, self.dir, self.workers);
+        let Open { own, settings, .. } = self.open()?;
+        let (_, views) = own.views()?;
+        let seen: Vec<PartSeen> = views.iter().map(View::seen).collect();
+        workers.peers.all(seen)?;
+        let parts = SomeParts::of(&**disk, settings, views)?;
+        let (_, history) = own.views()?;
+        self.share = Some(Share::of(&**disk, dir, parts));
+        self.history = history;
+        Ok(())
+    }
+
+    fn send_history(&mut self, part: u32, key: (u64, u64)) -> Result<()> {
+        let peers = &self.workers.peers;
+        let mut messages = vec![Vec::new(); peers.processes()];
+        if peers.has(part as usize) {
+            let view = self.history.get(peers.place(part as usize));
+            let view = view.ok_or_else(|| unexpected("a question before its state"))?;
+            messages[0] = packed(&view.history_block(key)?)?;
+        }
+        peers.exchange(messages).map(drop)
+    }
+}

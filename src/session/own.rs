@@ -1,0 +1,451 @@
+//! The partitions that a process has, open for writing. What is done with those of all processes, each does with its own, in the
+//! same order.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::batch::split::PartBatch;
+use crate::disk::Disk;
+use crate::engine::{Config, Engine, Resolver, age};
+use crate::memory::{Need, log_rows};
+use crate::model::{Fingerprint, HashKey, Limits, What};
+use crate::rank::settle::Workers;
+use crate::rows::{Ghost, PAGES_MAX};
+use crate::store::base::{BaseState, CommittedBase};
+use crate::store::rows::KeepRows;
+use crate::store::{
+    PartOf, Progress, Settings, Store, View, checkpoint, keep_index, packed, partition_dir,
+    unpacked,
+};
+use crate::threads::dealt;
+use crate::{Error, Result};
+
+/// What partitions are opened by: what their store says.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Opening {
+    /// The store's settings, as JSON.
+    pub settings: String,
+    pub key: [u64; 2],
+    /// For each partition, its commit that belongs to the store's last one, the sum of that, and what is said of its base.
+    pub generations: Vec<u64>,
+    pub sums: Vec<u128>,
+    pub bases: Vec<BaseState>,
+    /// Most pages of a partition.
+    pub pages: u64,
+}
+
+/// What all processes do with their partitions, as process 0 says.
+#[derive(Serialize, Deserialize)]
+pub(super) enum Order {
+    /// Commit what changed. The store's commit will have this number, after so many records.
+    Checkpoint { number: u64, records: u64 },
+    /// The store has committed what they did.
+    Confirm,
+    /// A base is to be made of the next commit, or of none.
+    OweBase(bool),
+    /// The bases that were owed are these, one for each partition, or there is none.
+    NameBase(Option<Vec<CommittedBase>>),
+    /// Remove row files that were compacted, but for these of each partition.
+    Release(Vec<Option<u64>>),
+    /// Leave the index on disk, as of the last commit.
+    KeepIndex,
+    /// Give up what only more records would need.
+    Rest,
+    /// An input begins; whether it is noted which pages come back that it visited before.
+    BeginInput(bool),
+}
+
+/// How a partition is.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct PartState {
+    /// Its last commit, and the sum of that.
+    pub generation: u64,
+    pub sum: u128,
+    /// Pages that it knows, and those of them that are others'.
+    pub pages: u64,
+    pub ghosts: u64,
+    pub visited: u64,
+    /// Visits of pages that the input had visited before, and that were new with it.
+    pub came_back: u64,
+    /// Bytes of its index, and of its rows as committed.
+    pub index: u64,
+    pub rows: u64,
+    pub base: BaseState,
+    /// Why its index on disk was not used.
+    pub unused_index: Option<String>,
+}
+
+impl PartState {
+    /// Pages of its own.
+    pub fn own(&self) -> u64 {
+        self.pages - self.ghosts
+    }
+}
+
+/// New numbers of a partition.
+#[derive(Default)]
+pub(super) struct New {
+    /// Its own pages: the name in the whole batch, and the number.
+    own: Vec<(u32, u32)>,
+    /// Ghosts, likewise, and whose they are.
+    ghosts: Vec<(u32, u32, u32)>,
+    /// Its names and their fingerprints, where others will ask for them.
+    names: Vec<(u32, Fingerprint)>,
+}
+
+/// What process 0 hears of a partition after records were applied.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Told {
+    /// Its new pages.
+    pub own: Vec<(u32, u32)>,
+    pub state: PartState,
+}
+
+/// See the head of the file.
+pub(super) struct OwnParts {
+    parts: Vec<Part>,
+    pub workers: Workers,
+    config: Config,
+    /// Most pages of each.
+    page_limit: u64,
+    /// Fingerprints of own names of the batch that records are applied of.
+    names: HashMap<u32, Fingerprint>,
+}
+
+struct Part {
+    number: u32,
+    engine: Engine<Store>,
+    resolver: Resolver,
+    /// Something was applied since the last commit that the store has confirmed.
+    is_changed: bool,
+    /// Pages before the input that is read, if it is to be known which come back, and visits of those that did.
+    known: Option<u64>,
+    came_back: u64,
+}
+
+impl OwnParts {
+    /// Opens them in the store's folder `dir`, or makes them.
+    pub fn open(
+        disk: &Arc<dyn Disk>,
+        dir: &Path,
+        opening: &Opening,
+        workers: &Workers,
+        memory: Option<u64>,
+    ) -> Result<OwnParts> {
+        let settings: Settings = serde_json::from_str(&opening.settings)
+            .map_err(|error| Error::internal(error.to_string()))?;
+        let count = settings.partitions.count;
+        let limits = &Limits {
+            pages: opening.pages,
+            memory,
+            ..settings.limits()
+        };
+        let none = BaseState::default();
+        let open = |_, &mut number: &mut u32| {
+            let at = number as usize;
+            let part = PartOf {
+                key: HashKey(opening.key),
+                generation: opening.generations.get(at).copied().unwrap_or(0),
+                sum: opening.sums.get(at).copied(),
+                base: opening.bases.get(at).unwrap_or(&none),
+            };
+            let dir = partition_dir(dir, number);
+            let settings = settings.of_partition(number);
+            let keep = KeepRows::Usual(u64::MAX);
+            let opened = Store::open_part(disk.clone(), &dir, &settings, limits, keep, part)?;
+            let mut engine = opened.engine;
+            if engine.storage().key() != part.key {
+                return Err(Error::Conflict(format!(
+                    "{}: it is a partition of another store",
+                    dir.display()
+                )));
+            }
+            let rows = log_rows(engine.config(), limits.memory) / count as usize;
+            engine.cut_log_at(rows.max(1));
+            Ok(Part {
+                number,
+                engine,
+                resolver: Resolver::default(),
+                // Its first commit says that it keeps rows, also if no record is for it.
+                is_changed: part.generation == 0,
+                known: None,
+                came_back: 0,
+            })
+        };
+        let mut numbers: Vec<u32> = (0..count)
+            .filter(|&number| workers.peers.has(number as usize))
+            .collect();
+        let parts = dealt(workers.threads, &mut numbers, open).into_iter();
+        Ok(OwnParts {
+            parts: parts.collect::<Result<_>>()?,
+            workers: workers.clone(),
+            config: settings.config.clone(),
+            page_limit: opening.pages.min(PAGES_MAX),
+            names: HashMap::new(),
+        })
+    }
+
+    /// The states of all processes' partitions, which all give at the same time.
+    pub fn share_states(&mut self) -> Result<Vec<PartState>> {
+        let states = self.parts.iter_mut().map(Part::state);
+        self.workers.peers.all(states.collect::<Result<_>>()?)
+    }
+
+    /// Does what process 0 says, as all do at the same time. How all partitions are then; the inner error is one after which
+    /// they can go on.
+    pub fn obey(&mut self, order: &Order) -> Result<Result<Vec<PartState>>> {
+        let done = dealt(self.workers.threads, &mut self.parts, |_, part| {
+            part.obey(order)?;
+            part.state()
+        });
+        let is_soft = |_: &Error| matches!(order, Order::KeepIndex);
+        let done = done.into_iter().collect();
+        self.workers.peers.share(done, is_soft)
+    }
+
+    /// Applies what `make` gives for each partition. `remember`: others will ask for names, of this batch alone.
+    pub fn apply(
+        &mut self,
+        make: impl Fn(u32) -> Result<PartBatch> + Sync,
+        remember: bool,
+    ) -> Result<Vec<New>> {
+        let limit = self.page_limit;
+        let work = |_, part: &mut Part| {
+            let made = make(part.number)?;
+            part.engine.make_room(made.names.len() as u64, limit)?;
+            let mut new = part.apply(&made)?;
+            if remember {
+                let names = made.names.iter().zip(&made.batch.fingerprints);
+                let own = names
+                    .zip(&made.owners)
+                    .filter(|(_, owner)| **owner == part.number);
+                new.names = own.map(|((&name, &print), _)| (name, print)).collect();
+            }
+            Ok(new)
+        };
+        let new = dealt(self.workers.threads, &mut self.parts, work);
+        let mut new = new.into_iter().collect::<Result<Vec<New>>>()?;
+        for part in &mut new {
+            self.names.extend(part.names.drain(..));
+        }
+        Ok(new)
+    }
+
+    /// Another batch begins.
+    pub fn forget_names(&mut self) {
+        self.names.clear();
+    }
+
+    /// Tells process 0 what is new, and gives each new ghost the number that its owner has for it; all do this at the same time.
+    /// `print`: the fingerprints of names, where they are not remembered. What process 0 hears, of all partitions.
+    pub fn meet(
+        &mut self,
+        new: Vec<New>,
+        print: impl Fn(u32) -> Option<Fingerprint>,
+    ) -> Result<Vec<Told>> {
+        let peers = self.workers.peers.clone();
+        let mut asked = vec![Vec::new(); peers.processes()];
+        for &(name, _, owner) in new.iter().flat_map(|new| &new.ghosts) {
+            asked[peers.process_of(owner as usize)].push((owner, name));
+        }
+        let told = self.parts.iter_mut().zip(&new);
+        let told: Vec<Told> = told
+            .map(|(part, new)| part.tell(new))
+            .collect::<Result<_>>()?;
+        let page = |(owner, name): (u32, u32)| {
+            let print = self.names.get(&name).copied().or_else(|| print(name));
+            let part = self.parts.get(peers.place(owner as usize));
+            let page = print.and_then(|print| part?.engine.page(print));
+            page.map(|page| page.0 as u32)
+                .ok_or_else(|| Error::internal("a ghost has no page"))
+        };
+        let (told, answers) = if peers.processes() == 1 {
+            let asked = asked.remove(0).into_iter();
+            (told, vec![asked.map(page).collect::<Result<Vec<u32>>>()?])
+        } else {
+            let (mut own, mut messages) = (Some(packed(&told)?), Vec::new());
+            for asked in &asked {
+                let told = own.take().unwrap_or_else(|| vec![0]);
+                messages.push(packed(&(told, asked))?);
+            }
+            let mut heard = Vec::new();
+            let mut answers = Vec::new();
+            for message in peers.exchange(messages)? {
+                let (told, asked): (Vec<u8>, Vec<(u32, u32)>) = unpacked(&message)?;
+                heard.push(told);
+                let pages = asked.into_iter().map(page).collect::<Result<Vec<u32>>>()?;
+                answers.push(packed(&pages)?);
+            }
+            let answers = peers.exchange(answers)?;
+            let answers = answers
+                .iter()
+                .map(|answer| unpacked(answer))
+                .collect::<Result<_>>()?;
+            (peers.in_order(&heard)?, answers)
+        };
+        let mut answers: Vec<_> = answers.into_iter().map(Vec::into_iter).collect();
+        for (part, new) in self.parts.iter_mut().zip(new) {
+            for (_, page, owner) in new.ghosts {
+                let at = answers[peers.process_of(owner as usize)].next();
+                let at = at.ok_or_else(|| Error::internal("a ghost was not answered"))?;
+                let store = part.engine.storage_mut();
+                store.add_address(Ghost { page, owner, at })?;
+            }
+        }
+        Ok(told)
+    }
+
+    /// How many of these names, with the partitions that they are of, are not known in those of all processes, which all ask at
+    /// the same time.
+    pub fn unknown(&self, names: &[(u32, Fingerprint)]) -> Result<u64> {
+        let peers = &self.workers.peers;
+        let own = names.iter().filter(|(owner, _)| peers.has(*owner as usize));
+        let unknown = own.filter(|(owner, print)| {
+            let part = self.parts.get(peers.place(*owner as usize));
+            part.is_none_or(|part| part.engine.page(*print).is_none())
+        });
+        let mut count = [unknown.count() as i128];
+        peers.sum(&mut count)?;
+        Ok(count[0] as u64)
+    }
+
+    /// Checks that they need no more memory than there is for them.
+    ///
+    /// # Errors
+    /// [`Error::OverBudget`].
+    pub fn check_memory(&mut self, budget: Option<u64>) -> Result<()> {
+        let Some(budget) = budget else { return Ok(()) };
+        let states = self.parts.iter_mut().map(Part::state);
+        let states = states.collect::<Result<Vec<PartState>>>()?;
+        let pages = states.iter().map(PartState::own).sum();
+        let parts = states.iter().map(|state| (state.pages, state.index));
+        let need = Need::of_parts(&self.config, parts, (pages, pages), Some(budget)).total();
+        if need <= budget {
+            return Ok(());
+        }
+        Err(Error::OverBudget {
+            pages,
+            need,
+            budget,
+        })
+    }
+
+    /// Their last committed states, with their numbers.
+    pub fn views(&self) -> Result<(Vec<usize>, Vec<View>)> {
+        let views = self.parts.iter().map(|part| part.engine.storage().view());
+        let numbers = self.parts.iter().map(|part| part.number as usize);
+        Ok((numbers.collect(), views.collect::<Result<_>>()?))
+    }
+
+    /// Their stores: for the campaign of faults.
+    pub fn stores_mut(&mut self) -> impl Iterator<Item = &mut Store> {
+        self.parts.iter_mut().map(|part| part.engine.storage_mut())
+    }
+}
+
+impl Part {
+    fn state(&mut self) -> Result<PartState> {
+        let pages = self.engine.ledger().totals().pages;
+        let index = self.engine.index_bytes_at(pages);
+        let visited = self.engine.counters().visited;
+        let store = self.engine.storage_mut();
+        Ok(PartState {
+            generation: store.generation(),
+            sum: store.sum()?,
+            pages,
+            ghosts: store.addresses(),
+            visited,
+            came_back: self.came_back,
+            index,
+            rows: store
+                .rows_retention()
+                .kept()
+                .map_or(0, |kept| kept.lengths.data),
+            base: store.base_state(),
+            unused_index: store.unused_index().map(|error| error.to_string()),
+        })
+    }
+
+    fn tell(&mut self, new: &New) -> Result<Told> {
+        let mut state = self.state()?;
+        state.ghosts += new.ghosts.len() as u64;
+        Ok(Told {
+            own: new.own.clone(),
+            state,
+        })
+    }
+
+    fn obey(&mut self, order: &Order) -> Result<()> {
+        let store = self.engine.storage_mut();
+        match order {
+            Order::Checkpoint { number, records } => {
+                if self.is_changed {
+                    checkpoint(&mut self.engine, &Progress::default())?;
+                }
+                self.engine.storage_mut().note_owed(*number, *records);
+                Ok(())
+            }
+            Order::Confirm => {
+                let is_changed = std::mem::take(&mut self.is_changed);
+                store.confirm(is_changed)
+            }
+            Order::OweBase(owed) => {
+                store.owe_base(*owed);
+                Ok(())
+            }
+            Order::NameBase(made) => {
+                let made = made.as_ref();
+                store.name_base(made.and_then(|made| made.get(self.number as usize).copied()));
+                Ok(())
+            }
+            Order::Release(named) => {
+                store.release_rows(named.get(self.number as usize).copied().flatten())
+            }
+            Order::KeepIndex => keep_index(&mut self.engine),
+            Order::Rest => self.engine.rest(),
+            Order::BeginInput(grouped) => {
+                let pages = self.engine.ledger().totals().pages;
+                self.known = grouped.then_some(pages);
+                self.came_back = 0;
+                Ok(())
+            }
+        }
+    }
+
+    /// Applies its batch. The numbers that are new.
+    fn apply(&mut self, made: &PartBatch) -> Result<New> {
+        let first = self.engine.ledger().totals().pages;
+        let mut names = self.resolver.begin(&made.batch);
+        for entry in &made.batch.entries {
+            if let Some(known) = self.known.filter(|_| entry.what == What::Visit) {
+                let page = made.batch.fingerprints[entry.source as usize];
+                let page = self.engine.page(page).filter(|page| page.0 >= known);
+                let ages = self.engine.ledger();
+                let comes_back = page.is_some_and(|page| ages.age(page) != age::NEVER);
+                self.came_back += u64::from(comes_back);
+            }
+            names.apply_in_room(&mut self.engine, entry)?;
+        }
+        names.admit_rest(&mut self.engine)?;
+        let (mut new, mut next) = (New::default(), first);
+        // Names are admitted in their order, and so the pages of new ones follow on.
+        let names = made.names.iter().zip(&made.owners);
+        for (page, (&name, &owner)) in self.resolver.own().iter().zip(names) {
+            if page.0 != next {
+                continue;
+            }
+            next += 1;
+            if owner == self.number {
+                new.own.push((name, page.0 as u32));
+            } else {
+                new.ghosts.push((name, page.0 as u32, owner));
+            }
+        }
+        let pages = self.engine.ledger().totals().pages;
+        self.is_changed |= !made.batch.entries.is_empty() || pages > first;
+        Ok(new)
+    }
+}

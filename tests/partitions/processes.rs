@@ -1,0 +1,122 @@
+//! Ingests by several processes, which are threads here: whichever disk dies, or is full, and whenever.
+
+#[path = "../common/ends.rs"]
+mod ends;
+
+use ends::processes;
+
+use super::base::{files, is_sound, is_undamaged, job_of};
+use super::*;
+
+use std::thread;
+
+use cashrank::ingest::follow;
+use cashrank::rank::settle::{Exchange, Peers, Workers};
+use cashrank::snapshot::{Watcher, dismiss};
+
+/// What comes of a job in each process, which all have a disk of their own.
+fn together(job: &Job, disks: Vec<Arc<dyn Disk>>) -> Vec<Result<()>> {
+    thread::scope(|scope| {
+        let each = processes(disks.len()).into_iter().zip(disks).enumerate();
+        let each = each.map(|(process, (peers, disk))| {
+            scope.spawn(move || {
+                if process > 0 {
+                    let workers = Workers { threads: 1, peers };
+                    return follow(&disk, &job.store, &workers, None, &Watcher::default());
+                }
+                let job = Job {
+                    peers: Some(peers.clone()),
+                    ..job.clone()
+                };
+                ingest(&job, disk, &mut Quiet)?;
+                dismiss(&peers)
+            })
+        });
+        let each: Vec<_> = each.collect();
+        each.into_iter().map(|it| it.join().unwrap()).collect()
+    })
+}
+
+fn real(count: usize) -> Vec<Arc<dyn Disk>> {
+    (0..count).map(|_| Arc::new(RealDisk) as _).collect()
+}
+
+/// Wherever the disk of one process is gone: the same commands, by another number of processes, go on to the same bytes. Deaths
+/// in a commit, when partitions are ahead of their store, are among them.
+#[test]
+fn processes_that_die_anywhere_go_on_to_the_same_bytes() {
+    let lab = Lab::new(25, 90);
+    let files = files(&lab, 2);
+    let job = |store: &str, file: &Path| Job {
+        checkpoint_every: Every::Records(10),
+        snapshot_every: Every::Records(25),
+        threads: 1,
+        ..job_of(&lab, store, 4, file)
+    };
+    let mut whole = Vec::new();
+    for (file, _) in &files {
+        run(&job("whole", file)).unwrap();
+        whole.push(published(&lab.path("whole")));
+    }
+    let store = lab.path("dies");
+    let (mut deaths, mut ahead) = (0, 0);
+    for victim in 0..3 {
+        for changes in (0..).step_by(31) {
+            let dying = Dying::after(changes);
+            for ((file, _), whole) in files.iter().zip(&whole) {
+                let job = job("dies", file);
+                let mut disks = real(3);
+                let gone = dying.left.load(Ordering::SeqCst) == 0;
+                if !gone {
+                    disks[victim] = Arc::new(Meddled(Dies(dying.clone())));
+                }
+                let done = together(&job, disks);
+                let is_whole = done.iter().all(Result::is_ok);
+                if !is_whole {
+                    if store.join("identity.json").exists() {
+                        is_undamaged(&store);
+                    }
+                    let count = 1 + changes as usize % 4;
+                    for done in together(&job, real(count)) {
+                        done.unwrap_or_else(|error| panic!("{victim} {changes}: {error}"));
+                    }
+                }
+                assert!(published(&store) == *whole, "{victim} {changes}");
+            }
+            is_sound(&store);
+            fs::remove_dir_all(&store).unwrap();
+            if dying.left.load(Ordering::SeqCst) > 0 {
+                break;
+            }
+            deaths += 1;
+            ahead += u32::from(dying.died_ahead.load(Ordering::SeqCst));
+        }
+    }
+    assert!(deaths >= 60 && ahead >= 5, "{deaths} {ahead}");
+}
+
+/// Where one disk has no room for a base, there is none, and the ranking is what it should be.
+#[test]
+fn one_disk_without_room_for_its_base() {
+    let lab = Lab::new(26, 120);
+    run(&lab.job("alone", 4)).unwrap();
+    let mut disks = real(3);
+    disks[2] = Arc::new(Meddled(super::base::Full));
+    let job = lab.job("full", 4);
+    for done in together(&job, disks) {
+        done.unwrap();
+    }
+    let store = lab.path("full");
+    assert!(published(&store) == published(&lab.path("alone")));
+    let left = fs::read_dir(store.join("parts/000/base")).unwrap().count();
+    assert_eq!(left, 0);
+    is_sound(&store);
+    for done in together(&job, real(2)) {
+        done.unwrap();
+    }
+    assert_eq!(
+        fs::read_dir(store.join("parts/002/base")).unwrap().count(),
+        1
+    );
+    is_sound(&store);
+}
