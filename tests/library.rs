@@ -43,6 +43,8 @@ mod passes;
 mod public;
 #[path = "reread.rs"]
 mod reread;
+#[path = "room.rs"]
+mod room;
 #[path = "rows.rs"]
 mod rows;
 #[path = "snapshot.rs"]

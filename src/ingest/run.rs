@@ -276,7 +276,18 @@ impl Run<'_> {
         self.checkpoint()?;
         self.keep_index();
         self.rest()?;
-        self.final_snapshot(Keep::InStore)
+        self.rank_at_last(Keep::InStore)
+    }
+
+    /// The last snapshot. Where the disk has no room for it, the index gives up its own: it can be made again.
+    fn rank_at_last(&mut self, keep: Keep) -> Result<()> {
+        match self.final_snapshot(keep) {
+            Err(error) if error.is_full() && self.session.drop_index()? => {
+                self.observer.note(Note::IndexNotKept { error: &error });
+                self.final_snapshot(keep)
+            }
+            done => done,
+        }
     }
 
     /// Leaves the index on disk, so that the next run starts sooner.
@@ -319,7 +330,7 @@ impl Run<'_> {
         let input = self.feed.inputs.get(self.cursor.progress.input as usize);
         if self.cursor.begun && !self.cursor.is_repeating() && input == Some(&InputName::Stdin) {
             self.observer.note(Note::Stopping);
-            self.final_snapshot(Keep::No)?;
+            self.rank_at_last(Keep::No)?;
         }
         self.finish_publishing()?;
         Ok(self.outcome(false, true))

@@ -266,6 +266,15 @@ impl Session {
         }
     }
 
+    /// Removes the index from disk, to make room. Whether there was one.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io).
+    pub fn drop_index(&mut self) -> Result<bool> {
+        let mut stores = self.stores_here();
+        stores.try_fold(false, |had, store| Ok(store.drop_index()? || had))
+    }
+
     /// Why the index on disk was not used, or that of a partition, since this was last asked.
     pub fn unused_index(&mut self) -> Option<Error> {
         match &mut self.parts {
@@ -298,11 +307,15 @@ impl Session {
 
     /// What the next commit says of the bases: for the campaign of faults.
     pub fn bases_mut(&mut self) -> impl Iterator<Item = &mut CommittedBase> {
-        let stores: Box<dyn Iterator<Item = &mut Store> + '_> = match &mut self.parts {
+        self.stores_here().filter_map(Store::base_mut)
+    }
+
+    /// The store, or those of its partitions that this process has.
+    fn stores_here(&mut self) -> Box<dyn Iterator<Item = &mut Store> + '_> {
+        match &mut self.parts {
             None => Box::new(std::iter::once(self.engine.storage_mut())),
             Some(parts) => Box::new(parts.stores_mut()),
-        };
-        stores.filter_map(Store::base_mut)
+        }
     }
 
     /// The base that was owed is this, one for each block, or there is none. The next checkpoint says so, or, where none

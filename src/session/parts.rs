@@ -309,7 +309,7 @@ impl Parts {
         done.inspect_err(|_| whole.storage_mut().fail())
     }
 
-    /// The stores of this process's: for the campaign of faults.
+    /// The stores of this process's.
     pub fn stores_mut(&mut self) -> impl Iterator<Item = &mut Store> {
         self.own.stores_mut()
     }

@@ -310,10 +310,17 @@ impl Writer {
             rank_bytes: self.options.rank_bytes,
             settle: self.session.settling(settle, watcher),
         };
-        // It only saves time: a disk that has no room for it has none for a ranking either, which is then an error.
+        // It only saves time, and where there is no room for both, the ranking has it.
         let _ = self.session.keep_index();
         let view = self.session.view()?;
-        if snapshot::publish(&**self.session.disk(), &view, &making)?.is_none() {
+        let publish = |disk: &dyn Disk| snapshot::publish(disk, &view, &making);
+        let published = match publish(&**self.session.disk()) {
+            Err(error) if error.is_full() && self.session.drop_index()? => {
+                publish(&**self.session.disk())
+            }
+            published => published,
+        };
+        if published?.is_none() {
             return Ok(None);
         }
         self.session.release_rows()?;

@@ -129,6 +129,20 @@ impl Store {
         }
     }
 
+    /// Removes the index from disk. Whether there was one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`].
+    pub(crate) fn drop_index(&mut self) -> Result<bool> {
+        let path = self.dir.join(INDEX);
+        self.names.indexed = 0;
+        match self.disk.remove(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            removed => removed.map(|()| true).map_err(Error::io(&path, "remove")),
+        }
+    }
+
     /// Why the index on disk was not used, since this was last asked.
     pub(crate) fn unused_index(&mut self) -> Option<Error> {
         self.names.unused_index.take()

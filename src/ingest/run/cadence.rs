@@ -247,7 +247,14 @@ impl<'a> Cadence<'a> {
             return Ok(None);
         };
         let done = done.map_err(|_| Error::internal("the snapshot thread failed"));
-        let Made { published, beside } = done??;
+        let Made { published, beside } = match done? {
+            Ok(made) => made,
+            Err(error) => {
+                // It is still owed.
+                self.published_at = publishing.before.take();
+                return Err(error);
+            }
+        };
         if let Some(settle) = &publishing.settle {
             note_unsettled(settle, published.is_some(), observer);
         }
