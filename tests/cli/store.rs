@@ -341,6 +341,97 @@ fn a_store_of_version_0_1_with_corrections_goes_on() {
     lab.run("verify --deep --store old").exits(0);
 }
 
+/// The store `old` of a golden sample, made of the file `first` by this command; with `WRITE_SAMPLES` it is made anew.
+fn unpack_sample(lab: &Lab, name: &str, ingest: &str) {
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("formats/samples/good/store");
+    let path = samples.join(name);
+    if std::env::var_os("WRITE_SAMPLES").is_some() {
+        lab.run(ingest).exits(0);
+        let made = std::process::Command::new("tar")
+            .args([
+                "--format=ustar",
+                "--owner=0",
+                "--group=0",
+                "-cf",
+                "made.tar",
+                "old",
+            ])
+            .current_dir(lab.path(""))
+            .status();
+        assert!(made.unwrap().success());
+        let tar = fs::read(lab.path("made.tar")).unwrap();
+        fs::write(&path, zstd::encode_all(&tar[..], 19).unwrap()).unwrap();
+        fs::remove_dir_all(lab.path("old")).unwrap();
+    }
+    unpack(&fs::read(path).unwrap(), &lab.path(""));
+}
+
+/// Goes on with the store `old`, of a golden sample that was made by this command, and holds what comes of it against
+/// today's program.
+fn goes_on(lab: &Lab, ingest: &str) {
+    lab.run("verify --deep --store old").exits(0);
+    let done = lab.run("ingest second --store old").exits(0);
+    assert!(!done.err.contains("warning"), "{}", done.err);
+    lab.run("verify --deep --store old").exits(0);
+    lab.run(&ingest.replace("old", "new")).exits(0);
+    lab.run("ingest second --store new").exits(0);
+    let links = |store: &str| {
+        let links = lab
+            .run(&format!("export --links --to tsv --store {store}"))
+            .exits(0)
+            .out;
+        let mut links: Vec<String> = links.lines().map(str::to_owned).collect();
+        links.sort_unstable();
+        links
+    };
+    assert!(links("old") == links("new"));
+    for field in ["pages", "records", "visits", "visited"] {
+        assert_eq!(lab.stat("old")[field], lab.stat("new")[field], "{field}");
+    }
+    // Each is certified to be within 1e-8 of PageRank.
+    let moved = lab.run("compare old new").exits(0).out;
+    let l1 = moved.lines().find_map(|line| line.strip_prefix("l1\t"));
+    assert!(l1.unwrap().parse::<f64>().unwrap() <= 2e-8, "{moved}");
+}
+
+/// A store with partitions, as the first version that had them wrote it: goes on with its bases.
+#[test]
+fn a_golden_store_with_partitions_goes_on() {
+    let lab = Lab::new();
+    lab.file("first", crawl(71, 60).concat());
+    lab.file("second", crawl(72, 30).concat());
+    let ingest = "ingest first --store old --partitions 3 --settle 1e-8";
+    unpack_sample(&lab, "4-partitions.tar.zst", ingest);
+    assert_eq!(lab.stat("old")["partitions"], 3);
+    for part in 0..3 {
+        let bases = fs::read_dir(lab.path(&format!("old/parts/{part:03}/base")));
+        assert_eq!(bases.unwrap().count(), 1, "partition {part}");
+    }
+    goes_on(&lab, ingest);
+}
+
+/// The same with an index, which `verify --deep` holds against the fingerprints, and a base.
+#[test]
+fn a_golden_store_with_an_index_goes_on() {
+    let lab = Lab::new();
+    let links: Vec<String> = (0..16_400)
+        .map(|page| format!("http://a.example/{page}"))
+        .collect();
+    let record = |url: &str, links: &[String]| {
+        serde_json::json!({"url": url, "links": links}).to_string() + "\n"
+    };
+    lab.file("first", record("http://a.example/", &links));
+    lab.file(
+        "second",
+        record(&links[7], &["http://b.example/".into(), links[8].clone()]),
+    );
+    let ingest = "ingest first --store old --settle 1e-8";
+    unpack_sample(&lab, "3-index.tar.zst", ingest);
+    assert!(lab.path("old/index").exists());
+    assert_eq!(fs::read_dir(lab.path("old/base")).unwrap().count(), 1);
+    goes_on(&lab, ingest);
+}
+
 /// A store was moved away while it was ingested into, and what was missed first was called damaged, or only not found; and a
 /// store that came to its place was written into. Whoever goes on looks first whether the store is still the one it opened.
 #[test]
