@@ -59,6 +59,15 @@ fn arguments(line: &str) -> Vec<String> {
     arguments
 }
 
+/// Returns whether stores get partitions ([`arguments`]), with which a test cannot hold, and prints why.
+pub fn is_for_one_partition(why: &str) -> bool {
+    let has_partitions = std::env::var_os("TEST_PARTITIONS").is_some();
+    if has_partitions {
+        eprintln!("SKIPPED: with partitions this cannot hold: {why}");
+    }
+    has_partitions
+}
+
 /// A folder of its own for a test's files and stores.
 pub struct Lab(TempDir);
 
@@ -167,6 +176,7 @@ impl Lab {
 
     /// A command line under a limit that a shell sets: what `ulimit` takes.
     pub fn limited(&self, limit: &str, line: &str) -> std::process::Output {
+        let line = arguments(line).join(" ");
         let script = format!("ulimit {limit} && exec \"$0\" {line}");
         let mut shell = std::process::Command::new("sh");
         let shell = shell.args(["-c", &script, env!("CARGO_BIN_EXE_cashrank")]);
