@@ -66,9 +66,16 @@ pub(super) fn open_to_write(
     identity: &Identity,
     manifest: &Manifest,
 ) -> Result<Option<AddressWriter>> {
-    let log = name(identity.settings.partitions);
-    log.map(|name| AddressWriter::open(disk, &dir.join(name), manifest.parts.log))
-        .transpose()
+    let Some(name) = name(identity.settings.partitions) else {
+        return Ok(None);
+    };
+    let committed = manifest.parts.log;
+    let log = AddressWriter::open(disk, &dir.join(name), committed)?;
+    if committed.count == 0 {
+        // The names of its files must not be lost when a commit says what is in them.
+        disk.sync_dir(dir).map_err(Error::io(dir, "sync"))?;
+    }
+    Ok(Some(log))
 }
 
 /// The name of a store's log, if it has one.
