@@ -166,29 +166,6 @@ pub fn random(kind: Kind, dir: &Path, seed: u64, chains: u64, broken: Broken) ->
     })
 }
 
-/// The same with one scenario of many pages.
-pub fn wide(dir: &Path, seed: u64, chains: u64) -> Tally {
-    let scenario = match Scenario::wide(dir) {
-        Ok(scenario) => scenario,
-        Err(what) => {
-            let failures = vec![format!("wide scenario: {what}")];
-            return Tally {
-                failures,
-                ..Tally::default()
-            };
-        }
-    };
-    spread(chains, |chain| {
-        let mut tally = Tally::default();
-        let mut dice = Dice::numbered(seed, chain);
-        let result = one_chain(&scenario, &mut dice, None, &mut tally);
-        tally.judge(result, || {
-            format!("--seed {seed}, wide scenario, chain {chain}")
-        });
-        tally
-    })
-}
-
 /// The last operations of a run: those of its last checkpoint and snapshot.
 const ENDS: u64 = 40;
 

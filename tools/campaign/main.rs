@@ -12,6 +12,9 @@
 //! | `cuts` | power cuts at random operations of random runs, up to four in a row |
 //! | `threads` | the same while archives are read again by several threads, each made fast or slow at random |
 //! | `ends` | the same while the last snapshot of a stream is made, which is then sent again |
+//! | `changes` | the same while pages change, and each ranking starts from the one before |
+//! | `partitions` | the same in a store with four partitions |
+//! | `index` | the same while the ranking of pages is made that have an index on disk |
 //! | `wide` | the same with more pages than a chunk of the cash file holds |
 //! | `errors` | every operation fails in every way, once and from then on |
 //! | `reading` | every operation of commands that only read fails |
@@ -87,6 +90,8 @@ enum Part {
     Threads,
     Ends,
     Changes,
+    Partitions,
+    Index,
     Wide,
     Errors,
     Reading,
@@ -166,7 +171,9 @@ fn run(part: Part, options: &Options, lab: &Path) -> Result<Tally, String> {
         Part::Threads => random(Kind::Threads, if options.full { 5_000 } else { 300 }),
         Part::Ends => random(Kind::Ends, if options.full { 20_000 } else { 2_000 }),
         Part::Changes => random(Kind::Changes, if options.full { 5_000 } else { 500 }),
-        Part::Wide => cuts::wide(lab, seed, if options.full { 2_000 } else { 100 }),
+        Part::Partitions => random(Kind::Partitions, if options.full { 20_000 } else { 300 }),
+        Part::Index => random(Kind::Index, if options.full { 500 } else { 20 }),
+        Part::Wide => random(Kind::Wide, if options.full { 2_000 } else { 100 }),
         Part::Errors => {
             let mut tally = errors::sweep(&small()?, seed);
             tally += errors::sweep(&Scenario::piped(&mut crawl::Dice(seed))?, seed);

@@ -40,8 +40,35 @@ fn after_commit(mutated: bool) -> Mutation {
     }
 }
 
-/// By name.
-pub const MUTANTS: &[(&str, Mutant)] = &[
+fn of_part(path: &Path) -> bool {
+    path.iter().any(|name| name == "parts")
+}
+
+/// By name; cuts of runs of this kind must find them out.
+pub const MUTANTS: &[(Kind, &[(&str, Mutant)])] = &[
+    (Kind::Any, OF_STORES),
+    (Kind::Partitions, OF_PARTITIONS),
+    (Kind::Index, OF_INDEXES),
+];
+
+const OF_PARTITIONS: &[(&str, Mutant)] = &[
+    ("a partition's commit is not synced", |path, _| {
+        dropped(of_part(path) && file(path, "store.redb"))
+    }),
+    ("ghosts is not synced", |path, _| {
+        dropped(file(path, "ghosts"))
+    }),
+    ("names of partitions are not synced", |path, _| {
+        dropped(file(path, "parts"))
+    }),
+];
+
+const OF_INDEXES: &[(&str, Mutant)] =
+    &[("the index is not synced before it is named", |path, _| {
+        dropped(file(path, "index.tmp"))
+    })];
+
+const OF_STORES: &[(&str, Mutant)] = &[
     ("cash is not synced", |path, _| dropped(file(path, "cash"))),
     ("cash is synced after the commit", |path, _| {
         after_commit(file(path, "cash"))
@@ -193,12 +220,14 @@ pub fn catch(binary: &Binary, dir: &Path, seed: u64) -> Tally {
         };
         cut(name, kind, broken, &mut tally);
     }
-    for &(name, mutant) in MUTANTS {
-        let broken = Broken {
-            mutant: Some(mutant),
-            fault: None,
-        };
-        cut(name, Kind::Any, broken, &mut tally);
+    for &(kind, mutants) in MUTANTS {
+        for &(name, mutant) in mutants {
+            let broken = Broken {
+                mutant: Some(mutant),
+                fault: None,
+            };
+            cut(name, kind, broken, &mut tally);
+        }
     }
     for &(name, tried) in OTHERS {
         if name == CLOCK && !clocks::is_possible() {

@@ -15,9 +15,10 @@ use cashrank::ingest::{
     convert, ingest,
 };
 use cashrank::rows::Rows;
+use cashrank::snapshot::Snapshot;
 use cashrank::source::{InputName, SourceOptions};
 use cashrank::store::rows::KeepRows;
-use cashrank::store::{Disk, Settings, View, open_view};
+use cashrank::store::{Disk, Partitions, Settings};
 use cashrank::{Error, KeepSnapshots, Limits};
 
 use crate::crawl::{Dice, crawl};
@@ -81,6 +82,12 @@ pub enum Kind {
     Ends,
     /// Files whose pages change, with several rankings on the way, and compactions of kept links.
     Changes,
+    /// The same in a store with partitions.
+    Partitions,
+    /// So many pages that they have an index on disk, cut off while their ranking is made.
+    Index,
+    /// More pages than a chunk of the cash file holds, whose logs are flushed on the way.
+    Wide,
 }
 
 /// How a run ended.
@@ -91,7 +98,7 @@ pub struct Ran {
     pub began_with: Option<u64>,
     /// Time until it went on with its work.
     pub recovery: Duration,
-    /// What was wrong with a settled base.
+    /// What was wrong with a settled base, or with the index.
     pub warned: Option<String>,
 }
 
@@ -102,7 +109,7 @@ struct Witness {
     recovery: Option<Duration>,
     began_with: Option<u64>,
     promise: Promise,
-    /// What was wrong with a settled base.
+    /// What was wrong with a settled base, or with the index.
     warned: Option<String>,
 }
 
@@ -124,6 +131,7 @@ impl Observer for Witness {
                 self.recovery.get_or_insert(self.started.elapsed());
             }
             Note::Base { warning } => self.warned = Some(warning.to_string()),
+            Note::IndexNotUsed { damage } => self.warned = Some(damage.to_string()),
             _ => {}
         }
     }
@@ -151,7 +159,10 @@ impl Scenario {
         let mut scenario = match kind {
             Kind::Threads => Scenario::threaded(dice, dir),
             Kind::Ends => Scenario::sent_again(dice),
-            Kind::Changes => Scenario::changing(dice, dir),
+            Kind::Changes => Scenario::changing(dice, dir, 1),
+            Kind::Partitions => Scenario::changing(dice, dir, 4),
+            Kind::Index => Scenario::indexed(dice, dir),
+            Kind::Wide => Scenario::wide(dice, dir),
             Kind::Any => Scenario::any(dice, dir),
         }?;
         scenario.job.fault = fault;
@@ -214,8 +225,9 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Crawls that fetch pages several times, in two files: each ranking starts from the one before.
-    fn changing(dice: &mut Dice, dir: &Path) -> Result<Scenario, String> {
+    /// Crawls that fetch pages several times, in two files, by a store of so many partitions: each ranking starts from the
+    /// one before.
+    fn changing(dice: &mut Dice, dir: &Path, partitions: u32) -> Result<Scenario, String> {
         let files: Vec<PathBuf> = (0..2)
             .map(|_| {
                 let file = write_crawl(dir, dice.roll(1 << 40), 100 + dice.roll(150))?;
@@ -228,6 +240,7 @@ impl Scenario {
         let mut job = job(files, Config::default());
         job.checkpoint_every = Every::Records([7, 20, 45][dice.roll(3) as usize]);
         job.snapshot_every = Every::Records(20 + dice.roll(40));
+        job.settings.partitions = Partitions::of(partitions).map_err(|error| error.to_string())?;
         Scenario::new(job, None)
     }
 
@@ -298,23 +311,22 @@ impl Scenario {
         Scenario::new(job, None)
     }
 
-    /// One of more pages than a chunk of the cash file holds, whose logs are flushed on the way.
-    pub fn wide(dir: &Path) -> Result<Scenario, String> {
-        let path = dir.join("wide.jsonl");
-        let records: String = (0..6)
-            .map(|page| {
-                let links = (0..30_000).map(|link| format!("/{page}/{link}"));
-                let links: Vec<String> = links.collect();
-                let url = format!("http://wide.example/{page}/0");
-                serde_json::json!({"url": url, "links": links}).to_string() + "\n"
-            })
-            .collect();
-        write(&path, &records)?;
-        let mut job = job(vec![path], Config::default());
+    /// See [`Kind::Wide`].
+    fn wide(dice: &mut Dice, dir: &Path) -> Result<Scenario, String> {
+        let mut job = job(vec![many_pages(dice, dir, 6)?], Config::default());
         job.checkpoint_every = Every::Records(1);
         job.limits.pages = 1 << 18;
         job.repeat = 2;
         Scenario::new(job, None)
+    }
+
+    /// See [`Kind::Index`].
+    fn indexed(dice: &mut Dice, dir: &Path) -> Result<Scenario, String> {
+        let mut job = job(vec![many_pages(dice, dir, 1)?], Config::default());
+        job.limits.pages = 1 << 16;
+        let mut scenario = Scenario::new(job, None)?;
+        scenario.ends = true;
+        Ok(scenario)
     }
 
     /// The scenario of a job, run once without faults.
@@ -342,9 +354,7 @@ impl Scenario {
             .map_err(|error| format!("without faults: {error}"))?;
         scenario.operations = disk.operations();
         scenario.job.keep_snapshots = keep;
-        let view = open_view(&disk, Path::new(STORE)).map_err(|error| error.to_string())?;
-        scenario.rows = rows_of(&view).map_err(|error| error.to_string())?;
-        drop(view);
+        scenario.rows = rows_of(&disk).map_err(|error| error.to_string())?;
         let dir = Path::new(STORE).join("snapshots");
         for (path, _) in disk.files() {
             if path.starts_with(&dir) && path.extension().is_some_and(|ext| ext == "snapshot") {
@@ -440,13 +450,12 @@ impl Scenario {
 
     /// Checks a store that [`Scenario::finish`] finished, as `verify` does.
     pub fn verify(&self, disk: &SimDisk) -> Result<(), String> {
-        let view = open_view(disk, Path::new(STORE)).map_err(|error| error.to_string())?;
         let checked = check(disk, Path::new(STORE), Depth::Deep, None);
         let damage = checked.map_err(|error| error.to_string())?.damage;
         if let Some(error) = damage.first() {
             return Err(error.to_string());
         }
-        match rows_of(&view) {
+        match rows_of(disk) {
             Ok(rows) if rows == self.rows => Ok(()),
             Ok(_) => Err("the rows differ".into()),
             Err(error) => Err(error.to_string()),
@@ -478,12 +487,14 @@ impl Scenario {
     }
 }
 
-fn rows_of(view: &View) -> cashrank::Result<Vec<Row>> {
+/// The links that the store keeps, as of its last snapshot.
+fn rows_of(disk: &SimDisk) -> cashrank::Result<Vec<Row>> {
     let mut found = Vec::new();
-    if view.rows_retention().kept().is_none() {
-        return Ok(found);
-    }
-    let rows = view.rows()?;
+    let snapshot = Snapshot::latest(disk, Path::new(STORE))?;
+    let rows = match snapshot.rows() {
+        Err(Error::Missing(_)) => return Ok(found),
+        rows => rows?,
+    };
     rows.sweep(&mut |row| {
         found.push((row.page, row.gone, row.targets.to_vec()));
         Ok(())
@@ -575,6 +586,21 @@ fn sent(dice: &mut Dice, text: Vec<u8>) -> Vec<u8> {
             in_pieces(&text, 1 + dice.roll(2000) as usize, pack)
         }
     }
+}
+
+/// A crawl of so many records, each of which has links to 30,000 pages of its own.
+fn many_pages(dice: &mut Dice, dir: &Path, records: u64) -> Result<PathBuf, String> {
+    let path = dir.join(format!("{:x}-many-{records}.jsonl", dice.roll(1 << 40)));
+    let records: String = (0..records)
+        .map(|page| {
+            let links = (0..30_000).map(|link| format!("/{page}/{link}"));
+            let links: Vec<String> = links.collect();
+            let url = format!("http://wide.example/{page}/0");
+            serde_json::json!({"url": url, "links": links}).to_string() + "\n"
+        })
+        .collect();
+    write(&path, &records)?;
+    Ok(path)
 }
 
 pub fn write_crawl(dir: &Path, seed: u64, records: u64) -> Result<PathBuf, String> {

@@ -47,6 +47,14 @@ fn rankings_from_the_last_one_are_the_same_after_any_cut() {
     assert!(tally.cuts >= 30, "{tally:?}");
 }
 
+#[test]
+fn cuts_of_partitions_lose_nothing() {
+    let lab = tempfile::tempdir().unwrap();
+    let tally = cuts::random(Kind::Partitions, lab.path(), 7, 20, Broken::default());
+    sound(&tally);
+    assert!(tally.cuts >= 20, "{tally:?}");
+}
+
 /// The cuts find out what is wrong with a program that has a fault.
 #[test]
 fn old_faults_are_caught() {
