@@ -150,4 +150,4 @@ pub use store::Partitions;
 pub use store::rows::KeepRows;
 
 #[doc(hidden)]
-pub use model::{SETTINGS, name_settings};
+pub use model::{Exit, SETTINGS, name_settings};

@@ -7,11 +7,11 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+pub use cashrank::Exit;
 use cashrank::decode::{Time, utc};
 use cashrank::engine::SelfLinks;
 pub use cashrank::memory::bytes;
@@ -27,50 +27,12 @@ pub use accuracy::{
     Basis, accuracy, accuracy_of, certain_pages, certain_text, left_out, rounded_up,
 };
 
-/// How the process ends; see `formats/guide/reliability.md`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Exit {
-    Done = 0,
-    Unknown = 1,
-    Refused = 2,
-    Skipped = 3,
-    Corrupt = 4,
-    Damaged = 5,
-    Busy = 6,
-    Io = 7,
-    Memory = 8,
-    Fault = 9,
-    Stopped = 130,
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> ExitCode {
-        ExitCode::from(exit as u8)
-    }
-}
-
 /// The exit code an error asks for.
 pub fn exit_of(error: &anyhow::Error) -> Exit {
     match error.downcast_ref::<Error>() {
-        Some(error) => exit_of_error(error),
+        Some(error) => Exit::from(error),
         None if error.downcast_ref::<io::Error>().is_some() => Exit::Io,
         None => Exit::Refused,
-    }
-}
-
-/// The same for an error of the library.
-pub fn exit_of_error(error: &Error) -> Exit {
-    match error {
-        Error::Corrupt { .. } | Error::BadRecord { .. } => Exit::Corrupt,
-        Error::Damaged { .. } => Exit::Damaged,
-        Error::Busy { .. } => Exit::Busy,
-        Error::Io { .. } => Exit::Io,
-        Error::Internal { .. } => Exit::Fault,
-        Error::OverBudget { .. } | Error::TooLarge { .. } | Error::AddressSpace { .. } => {
-            Exit::Memory
-        }
-        _ => Exit::Refused,
     }
 }
 

@@ -6,7 +6,7 @@ use cashrank::answers::{History, HistoryOptions, Moment, history};
 use cashrank::store::RealDisk;
 
 use super::common::{
-    Exit, MemoryArg, StoreArg, exit_of_error, positive, print, rounded_up, shown, thousands, time,
+    Exit, MemoryArg, StoreArg, positive, print, rounded_up, shown, thousands, time,
 };
 use super::levels::LevelArgs;
 use super::log::Paint;
@@ -58,7 +58,7 @@ impl Args {
             &options,
             &mut |error| {
                 say!("cashrank: {error}");
-                failed = failed.or(Some(exit_of_error(&error)));
+                failed = failed.or(Some(Exit::from(&error)));
                 Ok(())
             },
         )?;

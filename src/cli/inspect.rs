@@ -11,8 +11,8 @@ use cashrank::source::{Compression, InputName};
 use serde_json::{Value, json};
 
 use super::common::{
-    self, Exit, MemoryArg, VerifyArgs, as_options, exit_of_error, note_keyboard, positive, print,
-    shown, thousands, threads, time,
+    self, Exit, MemoryArg, VerifyArgs, as_options, note_keyboard, positive, print, shown,
+    thousands, threads, time,
 };
 use super::limits::LimitArgs;
 use super::missing;
@@ -86,7 +86,7 @@ impl Args {
                 Ok(report) => self.print(input, &report, at > 0)?,
                 Err(error) => {
                     say!("cashrank: {error}");
-                    exit_of_error(&error)
+                    Exit::from(&error)
                 }
             };
             exit = worse(exit, found);
@@ -249,7 +249,8 @@ fn records(report: &Report) -> String {
     let of = [
         (report.visits(), "visits"),
         (report.counters.gone, "gone"),
-        (report.counters.unchanged, "unchanged"),
+        (report.counters.unchanged - report.known_only, "unchanged"),
+        (report.known_only, "known only"),
         (report.counters.failed, "failed"),
         (report.counters.out_of_scope, "out of scope"),
         (report.counters.skipped_total(), "skipped"),
@@ -411,7 +412,8 @@ fn as_json(input: &InputName, report: &Report) -> Value {
         "records": report.records,
         "visits": report.visits(),
         "gone": counters.gone,
-        "unchanged": counters.unchanged,
+        "unchanged": counters.unchanged - report.known_only,
+        "known_only": report.known_only,
         "failed": counters.failed,
         "out_of_scope": counters.out_of_scope,
         "skipped": skipped,

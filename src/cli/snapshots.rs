@@ -8,9 +8,7 @@ use cashrank::memory::human;
 use cashrank::snapshot::{Info, KeepSnapshots, Snapshot, SnapshotEntry, Which, pin, snapshots};
 use cashrank::store::RealDisk;
 
-use super::common::{
-    Exit, StoreArg, exit_of_error, parsed, print, print_json, rounded_up, thousands, time,
-};
+use super::common::{Exit, StoreArg, parsed, print, print_json, rounded_up, thousands, time};
 use super::log::Paint;
 use crate::cli::common::say;
 
@@ -113,7 +111,7 @@ impl Args {
             print(|out| write_plain(out, &kept)).map(drop)?
         }
         let failed = kept.iter().filter_map(|kept| kept.info.as_ref().err());
-        let exits: Vec<Exit> = failed.map(exit_of_error).collect();
+        let exits: Vec<Exit> = failed.map(Exit::from).collect();
         let worst = exits.iter().find(|exit| **exit == Exit::Damaged);
         Ok(*worst.or(exits.first()).unwrap_or(&Exit::Done))
     }

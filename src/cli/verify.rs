@@ -8,8 +8,7 @@ use cashrank::check::{CheckReport, Depth, Report, check};
 use cashrank::store::{RealDisk, part_of};
 
 use super::common::{
-    self, Exit, MemoryArg, StoreArg, as_options, counted, exit_of_error, pages, print, print_json,
-    say, thousands,
+    self, Exit, MemoryArg, StoreArg, as_options, counted, pages, print, print_json, say, thousands,
 };
 
 /// Check a store for damage.
@@ -100,7 +99,7 @@ impl Args {
             print(|out| write_plain(out, &checked))?;
         }
         let worst = |exit: &Exit| *exit == Exit::Damaged;
-        let exits: Vec<Exit> = checked.damage.iter().map(exit_of_error).collect();
+        let exits: Vec<Exit> = checked.damage.iter().map(Exit::from).collect();
         let exit = exits.iter().copied().find(worst);
         Ok(exit.or(exits.first().copied()).unwrap_or(Exit::Done))
     }

@@ -5,12 +5,12 @@ use std::ops::{Range, RangeInclusive};
 use super::Inspection;
 use super::distinct::Names;
 use super::report::{Damage, First, RecordPosition, Report};
-use crate::batch::{Batch, Fingerprints, HashKey, What};
+use crate::batch::{Batch, Entry, Fingerprints, HashKey, What};
 use crate::decode::{Names as Naming, Reason, Time, is_redirect};
 use crate::formats::Format;
 use crate::model::Numbering;
 use crate::pipeline::{Piece, Remark};
-use crate::source::Summary;
+use crate::source::{Compression, Summary};
 use crate::url;
 use crate::{Error, Result};
 
@@ -114,6 +114,7 @@ impl<'a> Reading<'a> {
 
     fn record(&mut self, batch: &Batch, at: usize) {
         let (entry, status) = (&batch.entries[at], batch.status(at));
+        self.report.known_only += u64::from(self.is_known_only(entry));
         let report = &mut self.report;
         match status {
             Some(status) if STATUSES.contains(&status) => {
@@ -135,6 +136,12 @@ impl<'a> Reading<'a> {
         if self.report.first.len() < self.how.first {
             self.first(batch, at);
         }
+    }
+
+    /// Returns whether it only says that there is a page: tables write so of pages that nobody fetched.
+    fn is_known_only(&self, entry: &Entry) -> bool {
+        let is_table = self.report.compression == Some(Compression::Table);
+        is_table && entry.what == What::Unchanged && entry.fetched_at.is_none()
     }
 
     fn time(&mut self, time: Option<Time>) {
@@ -166,6 +173,7 @@ impl<'a> Reading<'a> {
             url: name(entry.source),
             what: match entry.what {
                 What::Gone => "gone",
+                What::Unchanged if self.is_known_only(entry) => "known",
                 What::Unchanged => "unchanged",
                 What::Failed => "failed",
                 _ => "visit",

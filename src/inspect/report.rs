@@ -33,6 +33,8 @@ pub struct Report {
     pub records: u64,
     /// Counts of them and of their links, as an ingest counts, pages visited aside.
     pub counters: Counters,
+    /// Of those that are counted as unchanged: a table only says that there are these pages, which nobody fetched.
+    pub known_only: u64,
     /// Distinct targets of a record, summed over records: what is ranked by.
     pub followed: u64,
     /// The most distinct targets that one record has.
@@ -160,7 +162,7 @@ pub struct First {
     pub place: RecordPosition,
     /// The page: its canonical URL, or opaque name.
     pub url: String,
-    /// `visit`, `gone`, `unchanged` or `failed`.
+    /// `visit`, `gone`, `unchanged`, `failed`, or `known` ([`Report::known_only`]).
     pub what: &'static str,
     /// HTTP status.
     pub status: Option<i32>,

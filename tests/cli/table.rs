@@ -566,6 +566,58 @@ fn pages_that_are_only_known_are_counted_as_such() {
         .exits(0)
         .says(&["records by outcome: 1 known only: never fetched, or unchanged (304)"]);
     assert_eq!(lab.stat("s")["pages"], 3);
+    let shown = lab.run("inspect g").exits(0).out;
+    assert!(shown.contains("3: 2 visits, 1 known only"), "{shown}");
+    let json = lab.run("inspect g --json").exits(0).json();
+    assert_eq!(
+        (&json["unchanged"], &json["known_only"]),
+        (&0.into(), &1.into())
+    );
+}
+
+/// Its story: pages whose names are one URL in other spellings were read as two records of one page, of which the second
+/// one's links counted. They have the links of both, and the later fetch.
+#[test]
+fn pages_of_one_url_are_one_page_with_the_links_of_both() {
+    let lab = Lab::new();
+    std::fs::create_dir(lab.path("g")).unwrap();
+    let names = [
+        "http://a.example",
+        "http://b.example/",
+        "HTTP://A.example/#top",
+        "http://c.example/",
+    ];
+    let vertices = names
+        .iter()
+        .enumerate()
+        .map(|(at, name)| format!("{at}\t{name}\n"));
+    lab.file("g/vertices.txt", vertices.collect::<String>());
+    lab.file("g/edges.txt", "0\t1\n1\t2\n2\t0\n2\t3\n");
+    lab.run("ingest g --store s").exits(0);
+    let stat = lab.stat("s");
+    assert_eq!((&stat["pages"], &stat["visited"]), (&3.into(), &3.into()));
+    let links = lab.run("export --links --to tsv --store s").exits(0).out;
+    let mut links: Vec<&str> = links.lines().skip(1).collect();
+    links.sort_unstable();
+    assert_eq!(
+        links,
+        [
+            "http://a.example/\thttp://b.example/",
+            "http://a.example/\thttp://c.example/",
+            "http://b.example/\thttp://a.example/"
+        ]
+    );
+    let number = |name: &str| format!("OPTIONAL INT64 {name};");
+    let (visits, source, target) = (number("visits"), number("source"), number("target"));
+    std::fs::create_dir(lab.path("p")).unwrap();
+    // The first was never fetched.
+    let pages = [(URL, texts(&names)), (&*visits, longs(&[0, 1, 1, 0]))];
+    write(&lab.path("p/pages.parquet"), &pages, layouts()[0]);
+    let links = [(&*source, longs(&[1])), (&*target, longs(&[3]))];
+    write(&lab.path("p/links.parquet"), &links, layouts()[0]);
+    lab.run("ingest p --store t").exits(0);
+    let stat = lab.stat("t");
+    assert_eq!((&stat["pages"], &stat["visited"]), (&3.into(), &2.into()));
 }
 
 /// Of two records of one page the second one's links are kept: those of a page with two numbers were lost.

@@ -6,13 +6,17 @@
 //!
 //! Memory: the names of all pages, 8 bytes and a bit for each.
 
+use std::collections::BTreeMap;
+
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::super::decompress::Fault;
 use super::text::{Layout, PIECE, Rows, TELLING};
+use super::twins::Twins;
 use crate::Result;
 use crate::memory::{LOOK_EVERY, check_room};
 use crate::model::{DamageKind, Limits};
+use crate::url;
 
 /// One page.
 pub(super) struct PageRow {
@@ -32,6 +36,16 @@ pub(super) enum Fetch {
 }
 
 impl Fetch {
+    /// Of a page that was fetched so, and so.
+    pub fn or(self, other: Fetch) -> Fetch {
+        match (self, other) {
+            (Fetch::Read(one), Fetch::Read(other)) => Fetch::Read(one.max(other)),
+            (Fetch::Unchanged(one), Fetch::Unchanged(other)) => Fetch::Unchanged(one.max(other)),
+            (read @ Fetch::Read(_), _) | (_, read @ Fetch::Read(_)) => read,
+            (Fetch::Never, other) | (other, Fetch::Never) => other,
+        }
+    }
+
     fn time(self) -> Option<i64> {
         match self {
             Fetch::Read(at) => at,
@@ -68,6 +82,8 @@ pub(super) struct Graph {
     files: Box<dyn Files>,
     layout: Layout,
     memory: Option<u64>,
+    /// Bytes of a name at most.
+    longest: usize,
     /// `None`: not begun.
     reading: Option<Reading>,
 }
@@ -86,6 +102,7 @@ impl Graph {
             files: Box::new(files),
             layout: Layout::of(&names),
             memory: limits.memory,
+            longest: limits.url_bytes as usize,
             reading: None,
         })
     }
@@ -102,7 +119,9 @@ impl Rows for Graph {
             Some(reading) => reading,
             none => {
                 let names = Names::read(&mut *self.files.pages()?, self.layout, self.memory)?;
-                none.insert(Reading::begin(names, &*self.files)?)
+                let mut twins = names.twins(self.layout, self.longest)?;
+                twins.read(&*self.files, names.len(), self.memory)?;
+                none.insert(Reading::begin(names, twins, &*self.files)?)
             }
         };
         reading.more(self.layout, out)
@@ -112,6 +131,7 @@ impl Rows for Graph {
 /// A graph being read.
 struct Reading {
     names: Names,
+    twins: Twins,
     pages: Box<dyn Pages>,
     links: Ahead,
     /// The page whose links are being written.
@@ -123,7 +143,7 @@ struct Reading {
 }
 
 impl Reading {
-    fn begin(mut names: Names, files: &dyn Files) -> Result<Reading, Fault> {
+    fn begin(mut names: Names, twins: Twins, files: &dyn Files) -> Result<Reading, Fault> {
         if names.has_alone {
             let mut links = Ahead::of(files.links()?, names.len())?;
             while let Some(link) = links.next {
@@ -139,6 +159,7 @@ impl Reading {
             page: 0,
             alone: 0,
             names,
+            twins,
         })
     }
 
@@ -157,7 +178,11 @@ impl Reading {
                     self.has_links = true;
                     self.links.advance()?;
                 }
-                (Some(_), _) => {
+                (Some(page), _) => {
+                    for &target in self.twins.targets(page) {
+                        layout.link(self.names.get(target), !self.has_links, out);
+                        self.has_links = true;
+                    }
                     layout.end(out);
                     self.open = None;
                 }
@@ -176,9 +201,16 @@ impl Reading {
         };
         let page = self.page;
         self.page += 1;
-        let has_links = self.links.next.is_some_and(|[source, _]| source == page);
+        let is_own = |link: Option<[u64; 2]>| link.is_some_and(|[source, _]| source == page);
+        if self.twins.is_later(page) {
+            while is_own(self.links.next) {
+                self.links.advance()?;
+            }
+            return Ok(());
+        }
+        let has_links = is_own(self.links.next) || !self.twins.targets(page).is_empty();
         let name = self.names.get(page);
-        match row.fetch {
+        match self.twins.fetch(page, row.fetch) {
             Fetch::Unchanged(at) if !has_links => layout.known(name, Some(at), out),
             Fetch::Never if !has_links => {}
             fetch => {
@@ -191,14 +223,14 @@ impl Reading {
 }
 
 /// The links, with a look at the next one.
-struct Ahead {
+pub(super) struct Ahead {
     links: Box<dyn Links>,
-    next: Option<[u64; 2]>,
+    pub next: Option<[u64; 2]>,
     pages: u64,
 }
 
 impl Ahead {
-    fn of(links: Box<dyn Links>, pages: u64) -> Result<Ahead, Fault> {
+    pub fn of(links: Box<dyn Links>, pages: u64) -> Result<Ahead, Fault> {
         let mut links = Ahead {
             links,
             next: None,
@@ -209,7 +241,7 @@ impl Ahead {
     }
 
     /// Goes to the next link, whose source is not before the last one's.
-    fn advance(&mut self) -> Result<(), Fault> {
+    pub fn advance(&mut self) -> Result<(), Fault> {
         let last = self.next.map_or(0, |[source, _]| source);
         self.next = self.links.next()?;
         let Some([source, target]) = self.next else {
@@ -267,32 +299,64 @@ impl Names {
         names.check(memory)?;
         names.text.shrink_to_fit();
         names.ends.shrink_to_fit();
-        names.must_differ()?;
         Ok(names)
     }
 
-    /// Refuses two pages of one name: as two records of one page, the links of one of them would be lost. Their hashes take the
-    /// memory that growing had.
-    fn must_differ(&self) -> Result<(), Fault> {
-        let hashed = (0..self.len()).map(|page| (xxh3_64(self.get(page)), page));
-        let mut hashes: Vec<(u64, u64)> = hashed.collect();
+    /// The pages that have one URL; two of the same name are refused. Hashes of names take the memory that growing had.
+    fn twins(&self, layout: Layout, longest: usize) -> Result<Twins, Fault> {
+        let mut scratch = Vec::new();
+        let mut hash = |page| xxh3_64(self.page_name(page, layout, longest, &mut scratch));
+        let mut hashes: Vec<(u64, u64)> = (0..self.len()).map(|page| (hash(page), page)).collect();
         hashes.sort_unstable();
+        let mut twins = Twins::default();
         for same in hashes
             .chunk_by(|a, b| a.0 == b.0)
             .filter(|same| same.len() > 1)
         {
-            let named = same.iter().map(|&(_, page)| (self.get(page), page));
-            let mut named: Vec<(&[u8], u64)> = named.collect();
-            named.sort_unstable();
-            if let Some(twice) = named.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-                let (name, one, other) = (twice[0].0, twice[0].1, twice[1].1);
-                let name = String::from_utf8_lossy(name);
-                let what =
-                    format!("pages {one} and {other} are both `{name}`: a page has one number");
-                return Err(Fault::Damage(DamageKind::InvalidData, what));
+            let mut named: BTreeMap<Vec<u8>, Vec<u64>> = BTreeMap::new();
+            for &(_, page) in same {
+                let name = self.page_name(page, layout, longest, &mut scratch);
+                named.entry(name.to_vec()).or_default().push(page);
+            }
+            for pages in named.values() {
+                self.must_differ(pages)?;
+                let (first, later) = (pages[0], &pages[1..]);
+                later.iter().for_each(|&later| twins.add(first, later));
             }
         }
-        Ok(())
+        Ok(twins)
+    }
+
+    /// Refuses a name that two of these pages have.
+    fn must_differ(&self, pages: &[u64]) -> Result<(), Fault> {
+        let mut named: Vec<_> = pages.iter().map(|&page| (self.get(page), page)).collect();
+        named.sort_unstable();
+        let Some(twice) = named.windows(2).find(|pair| pair[0].0 == pair[1].0) else {
+            return Ok(());
+        };
+        let (name, one, other) = (twice[0].0, twice[0].1, twice[1].1);
+        let name = String::from_utf8_lossy(name);
+        let what = format!("pages {one} and {other} are both `{name}`: a page has one number");
+        Err(Fault::Damage(DamageKind::InvalidData, what))
+    }
+
+    /// A page's name as the store has it: a URL in canonical form, if it has one.
+    fn page_name<'n>(
+        &'n self,
+        page: u64,
+        layout: Layout,
+        longest: usize,
+        scratch: &'n mut Vec<u8>,
+    ) -> &'n [u8] {
+        let name = self.get(page);
+        scratch.clear();
+        match layout {
+            Layout::Records => match url::canonical(name, None, longest, scratch) {
+                Ok(form) => form.text(name, scratch),
+                Err(_) => name,
+            },
+            Layout::Adjacency => name,
+        }
     }
 
     /// Refuses names that take more memory than there may be. What grows by doubling may have twice the room, and the old one

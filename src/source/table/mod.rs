@@ -21,6 +21,7 @@ mod pair;
 #[cfg(feature = "parquet")]
 mod records;
 mod text;
+mod twins;
 
 use std::fs::File;
 use std::io::Read;
