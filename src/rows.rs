@@ -60,6 +60,28 @@ pub(crate) struct Ghost {
     pub at: u32,
 }
 
+/// The ghosts of a partition, wherever they are kept.
+pub(crate) trait Ghosts: Sync {
+    /// How many there are.
+    fn count(&self) -> u64;
+
+    /// All of them, in ascending order.
+    ///
+    /// # Errors
+    /// Those of reading.
+    fn read(&self) -> Result<Vec<Ghost>>;
+}
+
+impl Ghosts for Vec<Ghost> {
+    fn count(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn read(&self) -> Result<Vec<Ghost>> {
+        Ok(self.clone())
+    }
+}
+
 /// Why a sweep ends before its last row.
 #[derive(Debug)]
 pub enum Stop {

@@ -119,6 +119,8 @@ mod takers;
 mod terminal;
 #[path = "cli/times.rs"]
 mod times;
+#[path = "cli/turns.rs"]
+mod turns;
 #[path = "cli/until.rs"]
 mod until;
 #[path = "cli/warc.rs"]

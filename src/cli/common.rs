@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -183,6 +184,22 @@ impl MemoryArg {
     pub fn budget(&self, threads: usize) -> Result<Option<u64>, Error> {
         check_address_space(threads, 0)?;
         Ok(self.memory.or_else(|| available(threads)))
+    }
+}
+
+/// Settling in little memory.
+#[derive(clap::Args)]
+pub struct ResidentArg {
+    /// Of a store with partitions, settle with at most this many of them in memory at a time; the others wait on disk. The result
+    /// is the same [default: as many as --memory has room for].
+    #[arg(long, value_name = "N", value_parser = positive)]
+    resident: Option<u64>,
+}
+
+impl ResidentArg {
+    pub fn partitions(&self) -> Option<NonZeroUsize> {
+        let asked = usize::try_from(self.resident?);
+        NonZeroUsize::new(asked.unwrap_or(usize::MAX))
     }
 }
 

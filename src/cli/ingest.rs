@@ -20,8 +20,8 @@ use cashrank::store::rows::KeepRows;
 use cashrank::store::{PARTITIONS, Partitions, RealDisk, Settings, SpoolOptions};
 
 use super::common::{
-    Exit, STORE, VerifyArgs, certain_pages, note_keyboard, one_of, parsed, positive, self_links,
-    some_bytes, stop_on_signal, threads,
+    Exit, ResidentArg, STORE, VerifyArgs, certain_pages, note_keyboard, one_of, parsed, positive,
+    self_links, some_bytes, stop_on_signal, threads,
 };
 use super::limits::LimitArgs;
 use super::log::{Log, TalkArgs};
@@ -165,6 +165,8 @@ pub struct Args {
     /// the available memory, within the limits of the container].
     #[arg(long, value_name = "SIZE", value_parser = some_bytes)]
     memory: Option<u64>,
+    #[command(flatten)]
+    resident: ResidentArg,
     /// Stop at the first record that cannot be used.
     #[arg(long)]
     strict: bool,
@@ -247,14 +249,14 @@ impl Args {
             anyhow::bail!("--ack -: standard output is also used by --json or --top; name a file");
         }
         let asked = self.together.read(self.threads)?;
-        if let Some(done) = asked.follow(&self.store, self.memory) {
+        if let Some(done) = asked.follow(&self.store, self.memory, self.resident.partitions()) {
             return done;
         }
         let disk = Arc::new(RealDisk);
         let mut job = self.job()?;
         stop_on_signal(&job.stop)?;
         let partitions = job.settings.partitions.count;
-        let begun = asked.begin_ingest(&self.store, partitions, &job.stop)?;
+        let begun = asked.begin_ingest(&self.store, partitions, job.resident, &job.stop)?;
         let Some(together) = begun else {
             return Ok(Exit::Stopped);
         };
@@ -439,6 +441,7 @@ impl Args {
             settings,
             format: self.format.0,
             repeat: self.repeat,
+            resident: self.resident.partitions(),
             keep_rows: match self.keep_rows {
                 Some(0) => KeepRows::None,
                 Some(most) => KeepRows::AtMost(most),

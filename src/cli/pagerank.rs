@@ -141,7 +141,7 @@ impl Args {
         let scores = method("exact")?.compute(graph, &options, &Teleport::default(), &mut ())?;
         let scores = scores.context("nothing was ranked")?;
         let mut pairs = Vec::new();
-        scores.read(0, graph.nodes(), &mut pairs);
+        scores.read(0, graph.nodes(), &mut pairs)?;
         Ok(Ranked {
             scores: pairs.into_iter().map(|(score, _)| score).collect(),
             damping: options.damping(),

@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use cashrank::answers::Resettling;
 use cashrank::rank::computing::Computing;
 use cashrank::snapshot::{
-    Info, Made, RANK_BYTES, Settle, SnapshotOptions, Watcher, publish_at_rest,
+    Info, Made, RANK_BYTES, Residency, Settle, SnapshotOptions, Watcher, publish_at_rest,
 };
 use cashrank::store::{RealDisk, View, open_view_to_publish};
 
 use super::bar::beside_a_bar;
 use super::common::{
-    Basis, Exit, MemoryArg, StoreArg, accuracy, accuracy_of, links, pages, parsed, print_json,
-    stop_on_signal, threads,
+    Basis, Exit, MemoryArg, ResidentArg, StoreArg, accuracy, accuracy_of, links, pages, parsed,
+    print_json, stop_on_signal, threads,
 };
 use super::compute::publish_watched;
 use super::snapshots::KeepArg;
@@ -33,7 +33,8 @@ Examples:
 
 Settling iterates over the links until importance is close to PageRank. It uses the latest links of every page, which \
 the store keeps (`ingest --keep-rows`); no input is read. This takes 50 bytes of memory per page, and up to 66 MiB of \
-buffers. The store is locked meanwhile: no ingest can run, but rankings can be read.
+buffers; of a store with partitions less, where they take turns (--resident). The \
+store is locked meanwhile: no ingest can run, but rankings can be read.
 
 The new snapshot replaces the one made after the same records, if it is closer to PageRank. If you stop the command \
 (Ctrl-C), nothing is published; run it again to start over.")]
@@ -59,6 +60,8 @@ pub struct Args {
     together: TogetherArgs,
     #[command(flatten)]
     memory: MemoryArg,
+    #[command(flatten)]
+    resident: ResidentArg,
     /// Print the result as one line of JSON on standard output.
     #[arg(long)]
     json: bool,
@@ -67,7 +70,8 @@ pub struct Args {
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         let asked = self.together.read()?;
-        if let Some(done) = asked.share(&self.store.store, &self.memory) {
+        let resident = self.resident.partitions();
+        if let Some(done) = asked.share(&self.store.store, &self.memory, resident) {
             return done;
         }
         let view = open_view_to_publish(&RealDisk, &self.store.store)?;
@@ -83,12 +87,16 @@ impl Args {
             return self.compute(&view, &Arc::default());
         }
         let budget = self.memory.budget(3)?;
-        asked.needs(&view).check(budget)?;
+        asked.needs(&view, resident).check(budget)?;
         let stop = Arc::new(AtomicBool::new(false));
         stop_on_signal(&stop)?;
         let started = Instant::now();
         let watcher = Arc::new(Watcher::new(stop.clone()));
-        let Some(together) = asked.begin(&view, &stop, budget)? else {
+        let within = Residency {
+            partitions: resident,
+            memory: budget,
+        };
+        let Some(together) = asked.begin(&view, &stop, within)? else {
             return Ok(stopped(""));
         };
         let published = self.publish(&view, &watcher, &again, together.workers())?;
@@ -177,16 +185,21 @@ impl Args {
         again: &Resettling,
         workers: AllWorkers,
     ) -> anyhow::Result<Option<Made>> {
+        let settle = Settle {
+            time: self.settle_time,
+            threads: workers.threads,
+            peers: workers.peers,
+            watcher: watcher.clone(),
+            ..again.settle(self.until)
+        };
+        let settle = settle.within(view, workers.within);
+        if let Some((resident, partitions)) = settle.in_turns(view) {
+            say!("{resident} of {partitions} partitions are in memory at a time");
+        }
         let making = SnapshotOptions {
             keep: self.keep.keep_snapshots,
             rank_bytes: RANK_BYTES,
-            settle: Some(Settle {
-                time: self.settle_time,
-                threads: workers.threads,
-                peers: workers.peers,
-                watcher: watcher.clone(),
-                ..again.settle(self.until)
-            }),
+            settle: Some(settle),
         };
         Ok(beside_a_bar(watcher, || {
             publish_at_rest(&RealDisk, view, making)

@@ -10,6 +10,7 @@ mod ingest;
 use cashrank::Result;
 use cashrank::memory::check_room;
 use cashrank::rank::settle::Peers;
+use cashrank::snapshot::Residency;
 
 use super::common::thousands;
 
@@ -19,10 +20,11 @@ pub use cluster::{JoinArgs, TogetherArgs};
 #[cfg(not(feature = "cluster"))]
 pub use alone::{JoinArgs, TogetherArgs};
 
-/// Who settles: threads, and other processes.
+/// Who settles: threads, and other processes; and what of the store is in memory at a time.
 pub struct AllWorkers {
     pub threads: usize,
     pub peers: Option<Peers>,
+    pub within: Residency,
 }
 
 /// What settling takes on this machine.
@@ -54,12 +56,13 @@ impl Needs {
 /// What there is without.
 #[cfg(not(feature = "cluster"))]
 mod alone {
+    use std::num::NonZeroUsize;
     use std::path::Path;
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
 
-    use cashrank::memory::to_settle;
     use cashrank::rank::settle::Peers;
+    use cashrank::snapshot::{Residency, settling_needs};
     use cashrank::store::View;
 
     use super::{AllWorkers, Needs};
@@ -74,7 +77,9 @@ mod alone {
     pub struct JoinArgs {}
 
     /// This process alone.
-    pub struct Together {}
+    pub struct Together {
+        within: Residency,
+    }
 
     /// Nothing is asked for.
     pub struct Asked;
@@ -92,7 +97,12 @@ mod alone {
     }
 
     impl Asked {
-        pub fn follow(&self, _: &Path, _: Option<u64>) -> Option<anyhow::Result<Exit>> {
+        pub fn follow(
+            &self,
+            _: &Path,
+            _: Option<u64>,
+            _: Option<NonZeroUsize>,
+        ) -> Option<anyhow::Result<Exit>> {
             None
         }
 
@@ -100,12 +110,19 @@ mod alone {
             &self,
             _: &Path,
             _: u32,
+            _: Option<NonZeroUsize>,
             _: &Arc<AtomicBool>,
         ) -> anyhow::Result<Option<Together>> {
-            Ok(Some(Together {}))
+            let within = Residency::default();
+            Ok(Some(Together { within }))
         }
 
-        pub fn share(&self, _: &Path, _: &MemoryArg) -> Option<anyhow::Result<Exit>> {
+        pub fn share(
+            &self,
+            _: &Path,
+            _: &MemoryArg,
+            _: Option<NonZeroUsize>,
+        ) -> Option<anyhow::Result<Exit>> {
             None
         }
 
@@ -113,19 +130,20 @@ mod alone {
             1
         }
 
-        pub fn needs(&self, view: &View) -> Needs {
-            let pages = view.settled_pages();
-            let bytes = vec![to_settle(pages)];
-            Needs { bytes, pages }
+        pub fn needs(&self, view: &View, resident: Option<NonZeroUsize>) -> Needs {
+            Needs {
+                bytes: vec![settling_needs(view, (0, 1), resident, threads(None))],
+                pages: view.settled_pages(),
+            }
         }
 
         pub fn begin(
             &self,
             _: &View,
             _: &Arc<AtomicBool>,
-            _: Option<u64>,
+            within: Residency,
         ) -> anyhow::Result<Option<Together>> {
-            Ok(Some(Together {}))
+            Ok(Some(Together { within }))
         }
 
         pub fn nothing_to_do(&self, _: &View) -> anyhow::Result<()> {
@@ -138,6 +156,7 @@ mod alone {
             AllWorkers {
                 threads: threads(None),
                 peers: None,
+                within: self.within,
             }
         }
 

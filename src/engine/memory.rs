@@ -147,7 +147,7 @@ impl Engine<InMemory> {
                 let window = Window::settled(config, scores);
                 let mut read = Vec::new();
                 facts(engine, config, |first, facts| {
-                    scores.read(first, facts.len(), &mut read);
+                    scores.read(first, facts.len(), &mut read)?;
                     for ((page, facts), scores) in (first..).zip(facts).zip(&read) {
                         add(page, facts, window.estimator.read(*scores));
                     }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::certificate::Certificate;
+use crate::Result;
 
 /// Work done.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -26,5 +27,8 @@ pub trait Scores {
     /// Work done.
     fn effort(&self) -> Effort;
     /// (received, distributed) of `len` pages from `first` on.
-    fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>);
+    ///
+    /// # Errors
+    /// Those of reading what does not lie in memory.
+    fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>) -> Result<()>;
 }

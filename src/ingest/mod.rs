@@ -19,6 +19,7 @@ mod stream_match;
 
 use std::fmt;
 use std::io::Read;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -74,6 +75,8 @@ pub struct Job {
     /// Settle importance to this bound on the L1 error before a snapshot, where the links are kept and no window is
     /// asked for; `None`: never.
     pub settle: Option<Goal>,
+    /// Partitions that are in memory at a time when they are settled; `None`: as many as there is memory for.
+    pub resident: Option<NonZeroUsize>,
     /// Settle for so long at most.
     pub settle_time: Option<Duration>,
     /// When settling, leave out the links of pages that were last reached more than so many seconds before the latest record;
@@ -151,6 +154,7 @@ impl Job {
             repeat: 1,
             keep_rows: KeepRows::Usual(ROWS_BYTES),
             settle: Some(Goal::default()),
+            resident: None,
             settle_time: None,
             expire: None,
             also: Vec::new(),

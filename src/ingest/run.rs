@@ -49,8 +49,8 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         check_first(job)?;
     }
     let workers = Workers {
-        threads: job.threads,
         peers: job.peers.clone().unwrap_or_default(),
+        ..Workers::threads(job.threads)
     };
     let Opened {
         session,

@@ -49,8 +49,6 @@ pub(crate) const GATHERED: u64 = 16;
 /// Bytes beside that, of those that are left, that rows may take which stay in memory from one sweep to the next: 32 million
 /// links.
 pub(crate) const UNPACKED_ROWS: u64 = 128 * MIB;
-/// Bytes that the order of partitions' pages takes for each page in all, and for each that a partition knows.
-const ADDRESSES: (u64, u64) = (8, 16);
 /// What waits to be written of a partition.
 const PART_BUFFERS: u64 = 2 * MIB;
 /// Bytes a page that an index may take while it grows.
@@ -175,7 +173,7 @@ impl Need {
             cash: all.cash + parts * 2 * HUGE_PAGE.min(pages * 9),
             database: part_of_cache(count) * parts,
             buffers: BUFFERS + parts * PART_BUFFERS,
-            publishing: one.publishing + parts_at_rest(pages, local),
+            publishing: one.publishing,
             ..all
         }
     }
@@ -217,21 +215,10 @@ pub(crate) fn part_of_cache(partitions: u32) -> u64 {
     (DATABASE / u64::from(partitions.max(1))).max(MIB)
 }
 
-/// Bytes that it takes to read a state of partitions: `pages` pages, which are `local` in all that each partition knows.
-pub(crate) fn parts_at_rest(pages: u64, local: u64) -> u64 {
-    pages * ADDRESSES.0 + local * ADDRESSES.1
-}
-
-/// Bytes that settling `pages` pages takes where nothing else runs, with the ranking that is made of them.
-pub fn to_settle(pages: u64) -> u64 {
-    let ranking = (pages * RANKING).min(RANKING_MOST);
-    pages * SETTLING + ranking + pages.min(BLOCKS) * MAKING_BLOCKS
-}
-
-/// The same where processes settle together, and others go over so many pages: 16 bytes of each come here.
-pub fn to_settle_with(pages: u64, others: u64) -> u64 {
-    let ranking = |pages: u64| (pages * RANKING).min(RANKING_MOST);
-    to_settle(pages) + ranking(pages + others) - ranking(pages) + others * GATHERED
+/// Bytes that a ranking of `pages` pages takes in the making, ranks at most `most` of them.
+pub(crate) fn ranking(pages: u64, most: Option<u64>) -> u64 {
+    let ranks = (pages * RANKING).min(most.unwrap_or(RANKING_MOST));
+    ranks + pages.min(BLOCKS) * MAKING_BLOCKS
 }
 
 /// Bytes that reading a ranking of `pages` pages takes, from the first page to the last.

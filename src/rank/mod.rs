@@ -205,9 +205,10 @@ impl Scores for Computed {
         self.effort
     }
 
-    fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>) {
+    fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>) -> Result<()> {
         out.clear();
         let scores = &self.scores[first as usize..][..len];
         out.extend(scores.iter().map(|&score| (score, score)));
+        Ok(())
     }
 }

@@ -16,7 +16,7 @@ fn computed(
     let scores = method.compute(rows, options, teleport, &mut ()).unwrap();
     let scores = scores.unwrap();
     let mut pages = Vec::new();
-    scores.read(0, rows.pages() as usize, &mut pages);
+    scores.read(0, rows.pages() as usize, &mut pages).unwrap();
     let bound = scores.certificate().unwrap().received_l1;
     assert!(scores.effort().reached, "{}", method.name);
     (pages.into_iter().map(|page| page.0).collect(), bound)

@@ -17,7 +17,7 @@ use super::wire;
 use crate::disk::{Disk, allow_open_files};
 use crate::model::{Fingerprint, Fingerprints, HashKey};
 use crate::rank::settle::{Peers, Workers};
-use crate::snapshot::{Share, ShareOrder, Watcher};
+use crate::snapshot::{Residency, Share, ShareOrder, Watcher};
 use crate::store::{
     AskHistory, PartSeen, Settings, SomeParts, View, make_folders, packed, unpacked,
 };
@@ -71,7 +71,8 @@ struct Follower<'d> {
     disk: &'d Arc<dyn Disk>,
     dir: &'d Path,
     workers: &'d Workers,
-    memory: Option<u64>,
+    /// What it may take of memory in all, and how many partitions there may be in that when they are settled.
+    within: Residency,
     open: Option<Open>,
     /// The last committed states, and what is settled of them.
     share: Option<Share<'d>>,
@@ -85,8 +86,8 @@ struct Open {
     prints: Fingerprints,
 }
 
-/// Does what process 0 of an ingest says with the partitions of this process, which are in the folder `dir`, until it is over. Of
-/// memory so much is there for it.
+/// Does what process 0 of an ingest says with the partitions of this process, which are in the folder `dir`, until it is over, in
+/// so much memory in all.
 ///
 /// # Errors
 /// Those of reading and writing partitions, and of [`crate::rank::settle::Exchange`].
@@ -94,14 +95,14 @@ pub fn follow(
     disk: &Arc<dyn Disk>,
     dir: &Path,
     workers: &Workers,
-    memory: Option<u64>,
+    within: Residency,
     watcher: &Watcher,
 ) -> Result<()> {
     let mut follower = Follower {
         disk,
         dir,
         workers,
-        memory,
+        within,
         open: None,
         share: None,
         history: Vec::new(),
@@ -154,7 +155,13 @@ impl Follower<'_> {
         let count = settings.partitions.count;
         let own = (0..count).filter(|&number| self.workers.peers.has(number as usize));
         allow_open_files(WRITTEN_FILES * own.count() as u64, count)?;
-        let mut own = OwnParts::open(self.disk, self.dir, opening, self.workers, self.memory)?;
+        let mut own = OwnParts::open(
+            self.disk,
+            self.dir,
+            opening,
+            self.workers,
+            self.within.memory,
+        )?;
         own.share_states()?;
         self.open = Some(Open {
             own,
@@ -166,7 +173,7 @@ impl Follower<'_> {
 
     fn apply(&mut self, records: &[u8]) -> Result<()> {
         (self.share, self.history) = (None, Vec::new());
-        let memory = self.memory;
+        let memory = self.within.memory;
         let Open { own, prints, .. } = self.open()?;
         let (&is_new_batch, records) = records
             .split_first()
@@ -187,13 +194,15 @@ impl Follower<'_> {
 
     fn view(&mut self) -> Result<()> {
         let (disk, dir, workers) = (self.disk, self.dir, self.workers);
+        let mut within = self.within;
         let Open { own, settings, .. } = self.open()?;
+        within.memory = own.memory_left(within.memory)?;
         let (_, views) = own.views()?;
         let seen: Vec<PartSeen> = views.iter().map(View::seen).collect();
         workers.peers.all(seen)?;
         let parts = SomeParts::of(&**disk, settings, views)?;
         let (_, history) = own.views()?;
-        self.share = Some(Share::of(&**disk, dir, parts));
+        self.share = Some(Share::of(&**disk, dir, parts, within));
         self.history = history;
         Ok(())
     }

@@ -13,7 +13,7 @@ use crate::memory::log_rows;
 use crate::model::{Entry, Limits};
 use crate::rank::Goal;
 use crate::rank::settle::Workers;
-use crate::snapshot::{self, Settle, Watcher};
+use crate::snapshot::{self, Residency, Settle, Watcher};
 use crate::store::base::{CommittedBase, OwedBase};
 use crate::store::rows::{KeepRows, Reason};
 use crate::store::{Home, OpenStore, Progress, Settings, Store, View, checkpoint, keep_index};
@@ -364,13 +364,24 @@ impl Session {
         self.budget.left(self.holder())
     }
 
+    /// Those of them that this process has for settling: others on this machine have as many.
+    fn memory_to_settle(&self) -> Option<u64> {
+        let peers = self.parts.as_ref().map(|parts| &parts.workers().peers);
+        let sharing = peers.filter(|peers| peers.is_one_machine());
+        let sharing = sharing.map_or(1, |peers| peers.processes());
+        Some(self.memory_left()? / sharing as u64)
+    }
+
     /// How importance is settled before a snapshot, in the memory that is left; `None`: it is read
     /// from a window.
     pub fn settling(&self, goal: Option<Goal>, watcher: Watcher) -> Option<Settle> {
         let goal = goal.filter(|_| self.engine.config().is_settled())?;
         let workers = self.parts.as_ref().map(Parts::workers);
         Some(Settle {
-            memory: self.memory_left(),
+            residency: Residency {
+                memory: self.memory_to_settle(),
+                partitions: None,
+            },
             threads: workers.map_or(1, |workers| workers.threads),
             peers: workers.map(|workers| workers.peers.clone()),
             watcher: Arc::new(watcher),

@@ -318,11 +318,8 @@ impl OwnParts {
     /// [`Error::OverBudget`].
     pub fn check_memory(&mut self, budget: Option<u64>) -> Result<()> {
         let Some(budget) = budget else { return Ok(()) };
-        let states = self.parts.iter_mut().map(Part::state);
-        let states = states.collect::<Result<Vec<PartState>>>()?;
-        let pages = states.iter().map(PartState::own).sum();
-        let parts = states.iter().map(|state| (state.pages, state.index));
-        let need = Need::of_parts(&self.config, parts, (pages, pages), Some(budget)).total();
+        let (pages, need) = self.need(budget)?;
+        let need = need.total();
         if need <= budget {
             return Ok(());
         }
@@ -331,6 +328,28 @@ impl OwnParts {
             need,
             budget,
         })
+    }
+
+    /// Bytes of a budget that they leave.
+    ///
+    /// # Errors
+    /// Those of [`OwnParts::check_memory`].
+    pub fn memory_left(&mut self, budget: Option<u64>) -> Result<Option<u64>> {
+        let Some(budget) = budget else {
+            return Ok(None);
+        };
+        let (_, need) = self.need(budget)?;
+        Ok(Some(budget.saturating_sub(need.total())))
+    }
+
+    /// Their pages, and what they need of a budget.
+    fn need(&mut self, budget: u64) -> Result<(u64, Need)> {
+        let states = self.parts.iter_mut().map(Part::state);
+        let states = states.collect::<Result<Vec<PartState>>>()?;
+        let pages = states.iter().map(PartState::own).sum();
+        let parts = states.iter().map(|state| (state.pages, state.index));
+        let need = Need::of_parts(&self.config, parts, (pages, pages), Some(budget));
+        Ok((pages, need))
     }
 
     /// Their last committed states, with their numbers.

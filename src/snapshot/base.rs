@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 use super::settling::Settle;
 use super::shares;
 use crate::disk::Disk;
-use crate::engine::{Effort, SettledPages, SettledPagesMut, SettledTotals};
+use crate::engine::{Effort, SettledPagesMut, SettledTotals};
 use crate::rank::settle::{
     Base, BaseUse, Changed, Part, Settled, Watch, Workers, settle_from, verify as holds,
 };
 use crate::rank::{Options, Teleport};
-use crate::rows::{RowVisitor, Stop};
+use crate::rows::{Ghosts, RowVisitor, Stop};
 use crate::store::base::{self, BaseFile, BaseHead, CommittedBase, OwedBase};
 use crate::store::rows::{CommittedRows, KeptRows, Since};
 use crate::store::{Depth, PARTITIONS, RowBlock, SettledBase, View};
@@ -122,9 +122,13 @@ fn starts<'v>(
     };
     let own = |(base, block): (&&SettledBase, &RowBlock)| {
         let pages = base.file.head.totals.pages;
-        pages.saturating_sub(block.ghosts_of_first(pages))
+        Ok(pages.saturating_sub(block.ghosts.of_first(pages)?.count()))
     };
-    let pages: u64 = bases.iter().zip(blocks).map(own).sum();
+    let pages = bases.iter().zip(blocks).map(own).sum::<Result<u64>>();
+    let pages = match workers.peers.agree(pages)? {
+        Ok(pages) => pages,
+        Err(error) => return Ok(Err(error)),
+    };
     let mut pages = [i128::from(pages)];
     workers.peers.sum(&mut pages)?;
     let mut pairs: Vec<_> = bases.iter().zip(blocks).collect();
@@ -183,7 +187,7 @@ impl Base for Start<'_> {
 /// Blocks of rows as settling takes them.
 pub(super) fn parts(blocks: &[RowBlock]) -> Vec<Part<'_>> {
     let parts = blocks.iter().map(|block| Part {
-        ghosts: block.ghosts.clone(),
+        ghosts: &block.ghosts,
         ..Part::whole(&block.rows, &Teleport::default())
     });
     parts.collect()
@@ -300,7 +304,7 @@ pub(crate) fn make_owed(
     if !settle.is_possible(view) {
         return Ok((None, Vec::new()));
     }
-    let workers = &settle.workers();
+    let workers = &settle.workers_in_turns(disk, view)?;
     let options = settle.options(view.settings());
     let settled = shares::settle_owed(disk, view, owed, &options, workers)?;
     let (settled, unusable) = settled;
@@ -378,15 +382,6 @@ pub(super) fn keep(
     Ok((made, warning))
 }
 
-/// One block's base that is to be written.
-struct Unwritten<'a> {
-    dir: &'a Path,
-    identity: u64,
-    head: BaseHead,
-    pages: SettledPages<'a>,
-    rows: CommittedRows,
-}
-
 /// Writes a settled state as a base, if it can be a start: one for each block, by the process that has it, which knows where,
 /// and of which rows. A full disk leaves all out. What there is of all blocks.
 pub(super) fn write(
@@ -397,45 +392,26 @@ pub(super) fn write(
     workers: &Workers,
     beside: bool,
 ) -> Result<(Option<Vec<CommittedBase>>, Option<BaseWarning>)> {
-    let blocks = homes.iter().zip(of).enumerate();
-    let blocks = blocks.map(|(at, (home, of))| {
-        let (totals, pages) = settled.as_base(at)?;
-        let own = pages.own.len() as u64;
-        Some(Unwritten {
-            dir: &home.dir,
-            identity: home.identity,
-            head: BaseHead {
-                number: of.number,
-                records: of.records,
-                totals: SettledTotals {
-                    pages: own,
-                    ..totals
-                },
-            },
-            pages,
-            rows: of.rows,
-        })
-    });
-    let Some(mut blocks) = blocks.collect::<Option<Vec<_>>>() else {
+    let Some(totals) = settled.base_totals() else {
         return Ok((None, None));
     };
-    let written = dealt(workers.threads, &mut blocks, |_, block| {
-        let Unwritten {
-            dir,
-            identity,
-            head,
-            pages,
-            rows,
-        } = block;
-        base::write(disk, dir, *identity, *head, *pages, *rows, beside)
+    let written = settled.as_bases(workers.threads, |at, pages| {
+        let (home, of) = (&homes[at], &of[at]);
+        let head = BaseHead {
+            number: of.number,
+            records: of.records,
+            totals: SettledTotals {
+                pages: pages.own.len() as u64,
+                ..totals
+            },
+        };
+        base::write(disk, &home.dir, home.identity, head, pages, of.rows, beside)
     });
-    let all = workers
-        .peers
-        .share(written.into_iter().collect(), Error::is_full);
+    let all = workers.peers.share(written, Error::is_full);
     if !matches!(all, Ok(Ok(_))) {
         // One without the others is of no use.
-        for block in &blocks {
-            base::discard(disk, block.dir, block.head.number, beside);
+        for (home, of) in homes.iter().zip(of) {
+            base::discard(disk, &home.dir, of.number, beside);
         }
     }
     match all? {

@@ -28,6 +28,7 @@ mod settling;
 mod shares;
 mod since;
 mod site_pages;
+mod turns;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -64,8 +65,9 @@ pub use read::{Snapshot, SnapshotPage};
 pub use search::{Failing, FailingHost, Found, FoundPage, SearchOptions, WITHIN};
 pub use settling::{Settle, SnapshotOptions, Watcher};
 pub(crate) use shares::Order as ShareOrder;
-pub use shares::{Share, check_processes, dismiss, settled_pages};
+pub use shares::{Share, check_processes, dismiss};
 pub use since::ChangeRule;
+pub use turns::{Residency, settling_needs};
 pub use write::{Made, Published, publish, publish_at_rest};
 pub(crate) use write::{publish_apart, publish_keeping};
 

@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 use super::KeepSnapshots;
 use super::base::{BasePlan, BaseWarning};
 use super::expiry::{Expired, Expiry};
-use super::shares::{self, InOrder, settled_pages};
+use super::shares::{self, InOrder};
+use super::turns::Residency;
 use crate::disk::Disk;
 use crate::engine::{Estimation, HistoryView, Scores};
-use crate::memory::{GATHERED, UNPACKED_ROWS};
+use crate::memory::UNPACKED_ROWS;
 use crate::model::Time;
 use crate::rank::settle::{Peers, Progress, Settled, Watch, Workers};
 use crate::rank::{Goal, METHODS, Method, Options, Teleport};
@@ -40,8 +41,8 @@ pub struct Settle {
     pub goal: Goal,
     /// End after so long with the bound that there is then.
     pub time: Option<Duration>,
-    /// Bytes of memory that it may take; `None`: any.
-    pub memory: Option<u64>,
+    /// Bytes of memory that it may take, and partitions that may be there at a time.
+    pub residency: Residency,
     /// Partitions that are settled at a time: the result is the same.
     pub threads: usize,
     /// Processes that settle together: the result is the same, too.
@@ -66,7 +67,7 @@ impl Settle {
             teleport: Teleport::default(),
             goal: goal.into(),
             time: None,
-            memory: None,
+            residency: Residency::default(),
             threads: 1,
             peers: None,
             expire: None,
@@ -168,7 +169,7 @@ impl Settle {
             return false;
         }
         let bytes = self.bytes(view);
-        let fits = self.memory.is_none_or(|memory| bytes <= memory);
+        let fits = self.residency.memory.is_none_or(|memory| bytes <= memory);
         if !fits {
             let too_large = self.watcher.too_large.lock();
             *too_large.unwrap_or_else(PoisonError::into_inner) = Some(bytes);
@@ -208,7 +209,7 @@ impl Settle {
             failed: Some(failed),
             ..Watching::new(&self.watcher, self.time)
         };
-        let workers = self.workers();
+        let workers = self.workers_in_turns(disk, view)?;
         let has = |block| workers.peers.has(block);
         let own = view.some_blocks(&has)?;
         let room = self.room(view) / own.blocks.len().max(1) as u64;
@@ -271,20 +272,22 @@ impl Settle {
 
     /// Bytes that it takes.
     fn bytes(&self, view: &View) -> u64 {
+        if view.has_partitions() {
+            return self.plan(view).bytes();
+        }
         let kept = view.rows_retention().kept();
         kept.map_or(0, |kept| {
-            let peers = self.peers.as_ref();
-            let processes = peers.map_or(1, Peers::processes);
-            let (pages, others) = settled_pages(view, 0, processes);
-            (self.method.bytes)(pages, kept.links) + others * GATHERED
+            (self.method.bytes)(view.settled_pages(), kept.links)
         })
     }
 
     /// Bytes for rows that stay in memory from one sweep to the next.
     fn room(&self, view: &View) -> u64 {
-        let left = self
-            .memory
-            .map(|memory| memory.saturating_sub(self.bytes(view)));
+        if view.has_partitions() && self.plan(view).takes_turns() {
+            return 0;
+        }
+        let memory = self.residency.memory;
+        let left = memory.map(|memory| memory.saturating_sub(self.bytes(view)));
         left.map_or(UNPACKED_ROWS, |left| left.min(UNPACKED_ROWS))
     }
 
@@ -298,8 +301,8 @@ impl Settle {
     /// Who settles.
     pub(super) fn workers(&self) -> Workers {
         Workers {
-            threads: self.threads,
             peers: self.peers.clone().unwrap_or_default(),
+            ..Workers::threads(self.threads)
         }
     }
 

@@ -4,19 +4,22 @@
 //! have settled. Each of the others has the partitions of its share ([`Share`]), does the same for these, and writes nothing but
 //! their settled bases.
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
 use super::base::{self, BaseWarning, BlockHome, Starting};
 use super::settling::{Settle, Watcher, Watching};
+use super::turns::{Plan, Residency, least};
 use crate::disk::Disk;
 use crate::engine::{Certificate, Effort, Scores};
 use crate::memory::UNPACKED_ROWS;
 use crate::rank::Options;
-use crate::rank::settle::{Gathered, Peers, Settled, Workers};
-use crate::rows::Rows;
+use crate::rank::settle::{Gathered, Peers, Settled, Turns, Workers};
+use crate::rows::{Ghost, Ghosts, Rows};
+use crate::store::addresses::Addresses;
 use crate::store::base::{CommittedBase, OwedBase};
 use crate::store::{RowBlock, SettledBase, SomeParts, View, ViewBlocks, open_some_parts};
 use crate::{Error, Result};
@@ -42,6 +45,8 @@ pub(crate) struct Task {
     records: u64,
     /// Not the latest state is settled, but what these were owed of, one for each block.
     owed: Option<Vec<OwedBase>>,
+    /// How many partitions process 0 has in memory at a time, where they take turns.
+    resident: Option<NonZeroUsize>,
     /// The bases of all blocks that are beside the run, and those that the store names.
     beside: Option<Vec<CommittedBase>>,
     stored: Option<Vec<CommittedBase>>,
@@ -108,6 +113,7 @@ pub(super) fn settle(
         spare: options.spare,
         records: view.counters().records,
         owed: None,
+        resident: workers.turns.as_ref().and_then(Turns::resident),
         beside: beside.cloned(),
         stored: view.named_bases(),
     })
@@ -119,21 +125,17 @@ pub(super) fn settle(
         places: None,
         records: view.counters().records,
     };
-    let places = own.places;
-    // Alone nothing is brought together.
-    let mut pages = vec![0; view.partitions()];
-    for &(part, _) in places.iter().flat_map(|places| places.iter()) {
-        pages[part as usize] += 1;
-    }
+    let pages = view.block_pages().into_iter();
+    let pages: Vec<usize> = pages
+        .map(|(all, ghosts)| all.saturating_sub(ghosts) as usize)
+        .collect();
     let state = (view.dir(), starting, &own.blocks[..]);
     let (settled, warning) = settle_blocks(state, &pages, options, workers, watch)?;
     let in_order = settled.map(|(settled, gathered)| InOrder {
-        places: places.map(|places| match peers.processes() {
-            1 => places,
-            _ => by_owner(&places, workers),
-        }),
         settled,
         gathered,
+        order: own.order,
+        reached: Mutex::default(),
     });
     Ok((in_order, warning))
 }
@@ -152,6 +154,7 @@ pub(super) fn settle_owed(
         spare: options.spare,
         records: records_of(owed),
         owed: Some(owed.to_vec()),
+        resident: workers.turns.as_ref().and_then(Turns::resident),
         beside: None,
         stored: view.named_bases(),
     })
@@ -184,24 +187,6 @@ fn owed_start<'v>(
     }
 }
 
-/// The places with the numbers that pages of other processes have among those that their partition owns: in the order of
-/// all pages, they ascend.
-fn by_owner(places: &[(u32, u32)], workers: &Workers) -> Arc<[(u32, u32)]> {
-    let mut known = Vec::new();
-    let place = |&(part, at): &(u32, u32)| {
-        if workers.peers.has(part as usize) {
-            return (part, at);
-        }
-        if known.len() <= part as usize {
-            known.resize(part as usize + 1, 0);
-        }
-        let next = &mut known[part as usize];
-        *next += 1;
-        (part, *next - 1)
-    };
-    places.iter().map(place).collect()
-}
-
 type Whole = Option<(Settled, Gathered)>;
 
 fn settle_blocks(
@@ -225,6 +210,8 @@ pub struct Share<'d> {
     disk: &'d dyn Disk,
     dir: PathBuf,
     parts: SomeParts,
+    /// What of them is in memory at a time. Where nothing is said of it, process 0 says that.
+    within: Residency,
     /// What was settled last, and kept of it: the bases of all blocks.
     settled: Option<Settled>,
     kept: Option<Vec<CommittedBase>>,
@@ -243,15 +230,21 @@ impl<'d> Share<'d> {
     ) -> Result<Share<'d>> {
         let parts = open_some_parts(disk, dir, &|part| part % processes.max(1) == process)?;
         check_processes(parts.count, processes)?;
-        Ok(Share::of(disk, dir, parts))
+        Ok(Share::of(disk, dir, parts, Residency::default()))
     }
 
     /// Of these partitions of the store in `dir`.
-    pub(crate) fn of(disk: &'d dyn Disk, dir: &Path, parts: SomeParts) -> Share<'d> {
+    pub(crate) fn of(
+        disk: &'d dyn Disk,
+        dir: &Path,
+        parts: SomeParts,
+        within: Residency,
+    ) -> Share<'d> {
         Share {
             disk,
             dir: dir.into(),
             parts,
+            within,
             settled: None,
             kept: None,
         }
@@ -269,16 +262,27 @@ impl<'d> Share<'d> {
 
     /// Pages that it has to go over.
     pub fn pages(&self) -> u64 {
+        self.pages_and_ghosts().iter().map(|(pages, _)| pages).sum()
+    }
+
+    /// Bytes of memory that settling takes: see [`settling_needs`](super::settling_needs).
+    pub fn needs(&self, partitions: Option<NonZeroUsize>, threads: usize) -> u64 {
+        least(&self.pages_and_ghosts(), 0, partitions, threads)
+    }
+
+    fn pages_and_ghosts(&self) -> Vec<(u64, u64)> {
         let blocks = self.parts.blocks.iter();
-        blocks.map(|block| block.rows.pages()).sum()
+        let of = |block: &RowBlock| (block.rows.pages(), block.ghosts.count());
+        blocks.map(of).collect()
     }
 
     /// Does what process 0 says ([`super::Settle::peers`]), until there is nothing more to do. Where a process was stopped,
     /// `watcher` knows.
     ///
     /// # Errors
-    /// Those of reading rows, of writing bases, and of [`crate::rank::settle::Exchange`].
-    pub fn work(mut self, workers: &Workers, watcher: &Watcher) -> Result<()> {
+    /// Those of reading rows, of writing bases and what waits aside, and of [`crate::rank::settle::Exchange`].
+    pub fn work(mut self, workers: &Workers, within: Residency, watcher: &Watcher) -> Result<()> {
+        self.within = within;
         while let Some(order) = Order::hear(&workers.peers)? {
             self.obey(order, workers, watcher)?;
         }
@@ -296,7 +300,11 @@ impl<'d> Share<'d> {
         watcher: &Watcher,
     ) -> Result<()> {
         match order {
-            Order::Settle(task) => self.settled = self.settle(&task, workers, watcher)?,
+            Order::Settle(task) => {
+                self.settled = None;
+                let workers = self.in_turns(task.resident, workers)?;
+                self.settled = self.settle(&task, &workers, watcher)?;
+            }
             Order::Base { of, beside } => {
                 let settled = self.settled.as_ref();
                 let settled = settled.ok_or_else(|| Error::internal("nothing is settled"))?;
@@ -309,6 +317,32 @@ impl<'d> Share<'d> {
             }
         }
         Ok(())
+    }
+
+    /// Who settles, in turns if need be: then no rows stay in memory.
+    fn in_turns(&self, resident: Option<NonZeroUsize>, workers: &Workers) -> Result<Workers> {
+        let within = match self.within {
+            Residency {
+                partitions: None,
+                memory: None,
+            } => Residency {
+                partitions: resident,
+                memory: None,
+            },
+            own => own,
+        };
+        let pages = self.pages_and_ghosts();
+        let within = within.beside(&pages, 0, workers.threads);
+        let plan = Plan::new(&pages, 0, workers.threads, within);
+        let room = if plan.takes_turns() { 0 } else { UNPACKED_ROWS };
+        let blocks = &self.parts.blocks;
+        for block in blocks {
+            block.rows.stay_in(room / blocks.len().max(1) as u64);
+        }
+        Ok(Workers {
+            turns: plan.turns(self.disk, &self.dir, workers.peers.process())?,
+            ..workers.clone()
+        })
     }
 
     fn settle(&self, task: &Task, workers: &Workers, watcher: &Watcher) -> Result<Option<Settled>> {
@@ -337,11 +371,6 @@ impl<'d> Share<'d> {
             return Ok(settled?.0);
         }
         let blocks = &self.parts.blocks;
-        for block in blocks {
-            block
-                .rows
-                .stay_in(UNPACKED_ROWS / blocks.len().max(1) as u64);
-        }
         let starting = Starting {
             beside: open(&task.beside, true),
             stored,
@@ -390,20 +419,22 @@ pub fn check_processes(partitions: usize, processes: usize) -> Result<()> {
     Ok(())
 }
 
-/// Pages of a state that a process of several goes over, and pages that the others do.
-pub fn settled_pages(view: &View, process: usize, processes: usize) -> (u64, u64) {
-    let pages = view.settled_pages_of(&|part| part % processes.max(1) == process);
-    (pages, view.settled_pages() - pages)
-}
-
 /// What was settled in blocks, in the order of all pages.
 pub(super) struct InOrder {
     pub settled: Settled,
     /// What other processes settled.
     gathered: Gathered,
-    /// The block of each page, and its number there, which [`by_owner`] counts where others have it; `None`: there is one
-    /// block.
-    places: Option<Arc<[(u32, u32)]>>,
+    /// The block of each page, and its number there; `None`: there is one block.
+    order: Option<Arc<Addresses>>,
+    /// How far it was read.
+    reached: Mutex<Reached>,
+}
+
+/// The next page, and by block how many of its pages came before.
+#[derive(Default)]
+struct Reached {
+    page: u64,
+    before: Vec<u64>,
 }
 
 impl Scores for InOrder {
@@ -415,16 +446,28 @@ impl Scores for InOrder {
         self.settled.effort()
     }
 
-    fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>) {
-        let Some(places) = &self.places else {
+    /// From the first page to the last: only so is it known where what pages have lies.
+    fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>) -> Result<()> {
+        let Some(order) = &self.order else {
             return self.settled.read(first, len, out);
         };
-        let places = &places[first as usize..][..len];
-        let pages = places.iter();
-        out.clear();
-        out.extend(pages.map(|&(block, at)| {
-            self.settled
-                .estimate_in(&self.gathered, block as usize, at as usize)
-        }));
+        let mut reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
+        if first == 0 {
+            *reached = Reached {
+                page: 0,
+                before: vec![0; self.settled.blocks()],
+            };
+        }
+        if reached.page != first {
+            return Err(Error::internal("scores are read in another order"));
+        }
+        let entries = order.entries(first)?.take(len);
+        let place = |entry: Result<Ghost>| entry.map(|Ghost { owner, at, .. }| (owner, at));
+        let places = entries.map(place).collect::<Result<Vec<_>>>()?;
+        *out = self
+            .settled
+            .estimates_in(&self.gathered, &places, &mut reached.before)?;
+        reached.page += out.len() as u64;
+        Ok(())
     }
 }

@@ -166,7 +166,10 @@ fn write(
     let config = &view.settings().config;
     let settle = making.settle.as_ref();
     let create = || {
-        let seen = Seen::new(view.totals().pages, making.rank_bytes);
+        let bytes = settle.map_or(making.rank_bytes, |settle| {
+            settle.rank_bytes(view, making.rank_bytes)
+        });
+        let seen = Seen::new(view.totals().pages, bytes);
         Writer::create(disk, aside, seen)
     };
     let mut writer = create()?;
@@ -262,7 +265,7 @@ fn keep_base(
 /// Why there is no ranking of a store with partitions, which has none of a window.
 fn not_settled(settle: Option<&Settle>) -> Error {
     let too_large = settle.and_then(|settle| settle.watcher.too_large());
-    let room = settle.and_then(|settle| settle.memory);
+    let room = settle.and_then(|settle| settle.residency.memory);
     Error::Conflict(match (settle, too_large.zip(room)) {
         (None, _) => "a store with `partitions` is ranked by settling: `settle` must not be none".into(),
         (Some(_), Some((need, room))) => format!(
@@ -356,7 +359,7 @@ impl Writer {
             let mut block = Vec::new();
             for first in (0..pages).step_by(CHUNK_PAGES as usize) {
                 let len = CHUNK_PAGES.min(pages - first) as usize;
-                scores.read(first, len, &mut block);
+                scores.read(first, len, &mut block)?;
                 for scores in &mut block {
                     *scores = estimator.read(*scores);
                 }

@@ -254,16 +254,11 @@ impl Addresses {
         }))
     }
 
-    /// By partition, of which each knows so many pages: the number among all of each page of its own; `u32::MAX` of others. Calls
-    /// `each` with the partition of each page, and the page's number there, in the order of all pages.
+    /// By partition, of which each knows so many pages: the number among all of each page of its own; `u32::MAX` of others.
     ///
     /// # Errors
     /// Those of reading; [`Error::Damaged`]: a page is in no partition, or not in its turn.
-    pub fn numbers(
-        &self,
-        pages: impl Iterator<Item = u64>,
-        mut each: impl FnMut(u32, u32),
-    ) -> Result<Vec<Vec<u32>>> {
+    pub fn numbers(&self, pages: impl Iterator<Item = u64>) -> Result<Vec<Vec<u32>>> {
         let mut numbers: Vec<Vec<u32>> =
             pages.map(|pages| vec![u32::MAX; pages as usize]).collect();
         for (expected, address) in (0..).zip(self.entries(0)?) {
@@ -272,7 +267,6 @@ impl Addresses {
             let number = own.and_then(|own| own.get_mut(at as usize));
             let number = number.filter(|_| page == expected);
             *number.ok_or_else(|| self.nowhere(page))? = page;
-            each(owner, at);
         }
         Ok(numbers)
     }

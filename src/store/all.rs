@@ -309,7 +309,7 @@ impl PartRowsOf {
         let rows = self.parts.iter().map(|(kept, _)| kept.rows());
         let rows = rows.collect::<Result<Vec<KeptRows>>>()?;
         let pages = rows.iter().map(Rows::pages);
-        let mut numbers = self.addresses.numbers(pages, |_, _| {})?;
+        let mut numbers = self.addresses.numbers(pages)?;
         for (number, (_, ghosts)) in self.parts.iter().enumerate() {
             for ghost in ghosts.entries(0)? {
                 let Ghost { page, owner, at } = ghost?;

@@ -47,6 +47,7 @@ mod elsewhere;
 mod folder;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
+mod history_parts;
 mod identity;
 mod index_file;
 mod inside;

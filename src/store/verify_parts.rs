@@ -10,9 +10,10 @@
 use super::View;
 use super::addresses::{ADDRESSES, GHOSTS};
 use super::verify::{Depth, Report};
-use super::view_parts::ViewParts;
+use super::view_parts::{GhostLog, ViewParts};
 use crate::batch::split::partition_of;
 use crate::engine::{Counters, Fingerprint};
+use crate::rows::{Ghost, Ghosts};
 use crate::{Error, Result};
 
 /// Bytes a page that a deep check takes for fingerprints.
@@ -35,7 +36,7 @@ impl ViewParts {
         for (view, ghosts) in self.views.iter().zip(&self.ghosts) {
             let part = view.inspect(depth, damage);
             // Of pages of others there is a fingerprint, and no name.
-            let ghosts = ghosts.len() as u64;
+            let ghosts = ghosts.count();
             all.cash_chunks += part.cash_chunks;
             all.marks += part.marks;
             all.fingerprints += part.fingerprints.saturating_sub(ghosts);
@@ -46,43 +47,29 @@ impl ViewParts {
             add(&mut all.admissions, part.admissions, 0);
         }
         let mut note = |checked: Result<()>| damage.extend(checked.err());
-        note(self.inspect_order(whole));
         note(self.inspect_counts(whole));
-        for number in 0..self.views.len() {
-            note(self.inspect_ghosts(number));
+        match self.read() {
+            Ok(inside) => inside.inspect(whole, depth, &mut note),
+            Err(error) => note(Err(error)),
         }
         if depth == Depth::Deep {
             note(self.order.verify_index());
-            for log in &self.ghost_logs {
+            for log in &self.ghosts {
                 note(log.verify_index());
             }
-            for number in 0..self.views.len() {
-                note(self.inspect_names(number));
-            }
-            note(self.inspect_prints());
         }
         all
     }
 
-    /// Each of a partition's own pages must have its place in the order of all.
-    fn inspect_order(&self, whole: &View) -> Result<()> {
-        let own = self
-            .numbers
-            .iter()
-            .flatten()
-            .filter(|&&page| page != u32::MAX);
-        let ascend = |numbers: &Vec<u32>| {
-            let own = numbers.iter().filter(|&&page| page != u32::MAX);
-            own.is_sorted_by(|one, other| one < other)
-        };
-        let what = if own.count() as u64 != self.totals.pages {
-            "a page occurs twice"
-        } else if self.numbers.iter().all(ascend) {
-            return Ok(());
-        } else {
-            "pages of a partition are not in its order"
-        };
-        Err(Error::damaged(whole.dir.join(ADDRESSES), what))
+    /// Reads how they hang together.
+    fn read(&self) -> Result<Inside<'_>> {
+        let pages = self.views.iter().map(|view| view.state().totals.pages);
+        let ghosts = self.ghosts.iter().map(GhostLog::read);
+        Ok(Inside {
+            parts: self,
+            numbers: self.order.numbers(pages)?,
+            ghosts: ghosts.collect::<Result<_>>()?,
+        })
     }
 
     /// What the partitions counted must be what the store did.
@@ -109,11 +96,55 @@ impl ViewParts {
         let what = "its counts of records, links and visited pages are not those of its partitions";
         Err(Error::damaged(whole.dir.join("store.redb"), what))
     }
+}
+
+/// How the partitions of a state hang together.
+struct Inside<'p> {
+    parts: &'p ViewParts,
+    /// By partition: the number of each of its own pages among all. They ascend.
+    numbers: Vec<Vec<u32>>,
+    ghosts: Vec<Vec<Ghost>>,
+}
+
+impl Inside<'_> {
+    fn inspect(&self, whole: &View, depth: Depth, note: &mut impl FnMut(Result<()>)) {
+        note(self.inspect_order(whole));
+        for number in 0..self.ghosts.len() {
+            note(self.inspect_ghosts(number));
+        }
+        if depth == Depth::Deep {
+            for number in 0..self.ghosts.len() {
+                note(self.inspect_names(number));
+            }
+            note(self.inspect_prints());
+        }
+    }
+
+    /// Each of a partition's own pages must have its place in the order of all.
+    fn inspect_order(&self, whole: &View) -> Result<()> {
+        let own = self
+            .numbers
+            .iter()
+            .flatten()
+            .filter(|&&page| page != u32::MAX);
+        let ascend = |numbers: &Vec<u32>| {
+            let own = numbers.iter().filter(|&&page| page != u32::MAX);
+            own.is_sorted_by(|one, other| one < other)
+        };
+        let what = if own.count() as u64 != self.parts.totals.pages {
+            "a page occurs twice"
+        } else if self.numbers.iter().all(ascend) {
+            return Ok(());
+        } else {
+            "pages of a partition are not in its order"
+        };
+        Err(Error::damaged(whole.dir.join(ADDRESSES), what))
+    }
 
     /// The ghosts of a partition are all of its pages that are not its own, and their owners have them.
     fn inspect_ghosts(&self, number: usize) -> Result<()> {
         let (ghosts, numbers) = (&self.ghosts[number], &self.numbers[number]);
-        let bad = |what: String| Error::damaged(self.views[number].dir.join(GHOSTS), what);
+        let bad = |what: String| Error::damaged(self.parts.views[number].dir.join(GHOSTS), what);
         let own = numbers.iter().filter(|&&page| page != u32::MAX).count();
         if own + ghosts.len() != numbers.len() {
             let what = format!(
@@ -140,8 +171,8 @@ impl ViewParts {
 
     /// Names are those of the partition's own pages, and no others.
     fn inspect_names(&self, number: usize) -> Result<()> {
-        let view = &self.views[number];
-        let count = self.views.len() as u32;
+        let view = &self.parts.views[number];
+        let count = self.parts.views.len() as u32;
         for (page, (name, &own)) in view.names.names().zip(&self.numbers[number]).enumerate() {
             let name = name?;
             let is_right = match own {
@@ -159,15 +190,15 @@ impl ViewParts {
 
     /// A ghost has the fingerprint that its owner has of the page.
     fn inspect_prints(&self) -> Result<()> {
-        let mut prints = vec![0u64; self.totals.pages as usize];
-        for (view, numbers) in self.views.iter().zip(&self.numbers) {
+        let mut prints = vec![0u64; self.parts.totals.pages as usize];
+        for (view, numbers) in self.parts.views.iter().zip(&self.numbers) {
             for (print, &page) in view.names.fingerprints().zip(numbers) {
                 if let Some(slot) = prints.get_mut(page as usize) {
                     *slot = low(print?);
                 }
             }
         }
-        for (view, ghosts) in self.views.iter().zip(&self.ghosts) {
+        for (view, ghosts) in self.parts.views.iter().zip(&self.ghosts) {
             let mut ghosts = ghosts.iter().peekable();
             for (page, print) in view.names.fingerprints().enumerate() {
                 let print = low(print?);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::base::{BaseFile, CommittedBase, OwedBase};
 use super::chunks::{ChunkFile, Chunks};
-use super::elsewhere::run_elsewhere;
+use super::elsewhere::{AskHistory, PartSeen, run_elsewhere};
 use super::folder::check_in_place;
 use super::identity::{Identity, Settings};
 use super::manifest::{Manifest, Run};
@@ -219,64 +219,44 @@ impl View {
         self.manifest.generation
     }
 
-    /// The runs of the history, each in page order; of a partition in that of all pages, whose numbers these are.
-    fn runs<'v>(&'v self, since: u64, numbers: Option<&'v [u32]>) -> Result<Vec<Blocks<'v>>> {
+    /// The rows of its own history.
+    pub(super) fn own_rows(&self, since: u64, start: u128) -> Result<Blocks<'_>> {
         let runs = self.manifest.runs.iter();
-        let run = |run: &Run| {
-            let blocks = self.reading.rows(*run)?;
-            Ok(self.counted(blocks, run.interval >= since, numbers))
-        };
-        runs.map(run).collect()
+        let run = |run: &Run| Ok(of_run(self.reading.rows(*run)?, run, since));
+        let runs = runs.map(run).collect::<Result<_>>()?;
+        let admissions = self.reading.admissions(self.manifest.admission_blocks)?;
+        Ok(fold_pages(&self.policy, runs, admissions, start))
     }
 
-    /// Those of the partitions that other processes have.
-    fn runs_elsewhere(&self, since: u64) -> Vec<Blocks<'_>> {
-        let mut runs = Vec::new();
-        let Some((parts, ask)) = self.parts.as_ref().and_then(|p| Some((p, p.ask.as_ref()?)))
-        else {
-            return runs;
-        };
-        for (number, part) in parts.seen.iter().enumerate() {
-            if parts.here.contains(&number) {
-                continue;
-            }
-            let numbers = Some(&parts.numbers[number][..]);
-            for run in &part.runs {
-                let blocks = run_elsewhere(&self.dir, ask, number, *run);
-                runs.push(self.counted(blocks, run.interval >= since, numbers));
-            }
-        }
-        runs
-    }
-
-    /// The rows of a run, with their cash if that is `inside` of the window.
-    fn counted<'v>(
+    /// Those of a partition that another process has.
+    pub(super) fn rows_elsewhere<'v>(
         &'v self,
-        mut blocks: Blocks<'v>,
-        inside: bool,
-        numbers: Option<&'v [u32]>,
+        (number, part): (usize, &PartSeen),
+        ask: &'v AskHistory,
+        (since, start): (u64, u128),
     ) -> Blocks<'v> {
-        Box::new(move |rows: &mut Vec<Row>| {
-            loop {
-                blocks(rows)?;
-                let is_end = rows.is_empty();
-                if !inside {
-                    rows.iter_mut().for_each(|row| row.cash = 0);
-                }
-                if let Some(numbers) = numbers {
-                    self.number(numbers, rows)?;
-                }
-                if is_end || !rows.is_empty() {
-                    return Ok(());
-                }
-            }
-        })
+        let run = |run: &Run| of_run(run_elsewhere(&self.dir, ask, number, *run), run, since);
+        let runs = part.runs.iter().map(run).collect();
+        // Nobody asked for a period, so rows have no times.
+        fold_pages(&self.policy, runs, Box::new(std::iter::empty()), start)
     }
 
     /// Rows of the history.
     pub fn history_rows(&self) -> u64 {
         self.manifest.runs.iter().map(|run| run.rows).sum()
     }
+}
+
+/// The rows of a run, with their cash if it is of the window.
+fn of_run<'v>(mut blocks: Blocks<'v>, run: &Run, since: u64) -> Blocks<'v> {
+    let inside = run.interval >= since;
+    Box::new(move |rows: &mut Vec<Row>| {
+        blocks(rows)?;
+        if !inside {
+            rows.iter_mut().for_each(|row| row.cash = 0);
+        }
+        Ok(())
+    })
 }
 
 impl HistoryView for View {
@@ -312,17 +292,11 @@ impl HistoryView for View {
     }
 
     fn rows(&self, since: u64, start: u128) -> Result<Blocks<'_>> {
-        let mut runs = self.runs(since, None)?;
-        for (view, numbers) in self.parts.iter().flat_map(|parts| {
-            parts
-                .views
-                .iter()
-                .zip(parts.here.iter().map(|&it| &parts.numbers[it]))
-        }) {
-            runs.extend(view.runs(since, Some(numbers))?);
+        match &self.parts {
+            None => self.own_rows(since, start),
+            // The store has no history beside theirs.
+            Some(parts) => parts.rows(self, since, start),
         }
-        runs.extend(self.runs_elsewhere(since));
-        Ok(fold_pages(&self.policy, runs, self.admissions()?, start))
     }
 
     fn times(&self) -> &TimeTable {

@@ -9,10 +9,10 @@ use super::base::{CommittedBase, OwedBase};
 use super::elsewhere::{AskHistory, PartSeen};
 use super::rows::{CommittedRows, KeptRows, Retention};
 use super::{SettledBase, View};
+use crate::Result;
 use crate::disk::Disk;
-use crate::engine::{Row, Totals};
-use crate::rows::Ghost;
-use crate::{Error, Result};
+use crate::engine::Totals;
+use crate::rows::{Ghost, Ghosts};
 
 /// The partitions of a state, and what all of them are together.
 pub(super) struct ViewParts {
@@ -24,54 +24,85 @@ pub(super) struct ViewParts {
     pub seen: Vec<PartSeen>,
     /// Reads the history of those that others have.
     pub ask: Option<AskHistory>,
-    /// By partition: the number of each of its own pages among all. They ascend.
-    pub numbers: Vec<Vec<u32>>,
     pub totals: Totals,
     pub retention: Retention,
     /// What a snapshot is read with.
     published: PublishedParts,
     /// The partition of each page, and its number there.
-    places: Arc<[(u32, u32)]>,
-    pub ghosts: Vec<Arc<[Ghost]>>,
-    /// The logs that this was read from.
-    pub order: Addresses,
-    pub ghost_logs: Vec<Addresses>,
+    pub order: Arc<Addresses>,
+    pub ghosts: Vec<GhostLog>,
 }
 
 /// What is settled of a state: one block, or one for each partition.
 pub(crate) struct ViewBlocks {
     pub blocks: Vec<RowBlock>,
     /// The block of each page, and its number there; `None`: there is one block.
-    pub places: Option<Arc<[(u32, u32)]>>,
+    pub order: Option<Arc<Addresses>>,
 }
 
 /// Rows, in numbers of a block's own, and those of its numbers that are pages of others.
 pub(crate) struct RowBlock {
     pub rows: KeptRows,
-    pub ghosts: Arc<[Ghost]>,
+    pub ghosts: GhostLog,
 }
 
-impl RowBlock {
-    /// How many of its first so many pages are ghosts.
-    pub fn ghosts_of_first(&self, pages: u64) -> u64 {
-        first(&self.ghosts, pages) as u64
+/// The first ghosts in a log of them; the default has none.
+#[derive(Clone, Default)]
+pub(crate) struct GhostLog {
+    log: Option<Arc<Addresses>>,
+    count: u64,
+}
+
+impl GhostLog {
+    fn new(log: Addresses) -> GhostLog {
+        GhostLog {
+            count: log.count,
+            log: Some(Arc::new(log)),
+        }
     }
 
-    /// When the block had so many pages, and these rows.
-    fn of_first(rows: KeptRows, pages: u64, ghosts: &Arc<[Ghost]>) -> RowBlock {
-        let first = first(ghosts, pages);
-        let ghosts = if first == ghosts.len() {
-            ghosts.clone()
-        } else {
-            ghosts[..first].into()
+    /// Those among the first so many pages of their partition.
+    pub fn of_first(&self, pages: u64) -> Result<GhostLog> {
+        let (mut low, mut high) = (0, self.count);
+        let mut held = None;
+        while let Some(log) = &self.log
+            && low < high
+        {
+            let mid = low + (high - low) / 2;
+            if u64::from(log.get(mid, &mut held)?.page) < pages {
+                low = mid + 1;
+            } else {
+                high = mid;
+            }
+        }
+        Ok(GhostLog {
+            count: low,
+            ..self.clone()
+        })
+    }
+
+    /// Checks the index of the log.
+    pub(super) fn verify_index(&self) -> Result<()> {
+        let mut log = self.log.iter();
+        log.try_for_each(|log| log.verify_index())
+    }
+}
+
+impl Ghosts for GhostLog {
+    fn count(&self) -> u64 {
+        self.count
+    }
+
+    fn read(&self) -> Result<Vec<Ghost>> {
+        let Some(log) = &self.log else {
+            return Ok(Vec::new());
         };
-        RowBlock { rows, ghosts }
+        let mut ghosts = Vec::with_capacity(self.count as usize);
+        for ghost in log.entries(0)?.take(self.count as usize) {
+            ghosts.push(ghost?);
+        }
+        Ok(ghosts)
     }
-}
-
-/// How many of a block's first so many pages are ghosts, which are in ascending order.
-fn first(ghosts: &[Ghost], pages: u64) -> usize {
-    ghosts.partition_point(|ghost| u64::from(ghost.page) < pages)
 }
 
 impl View {
@@ -109,16 +140,9 @@ impl View {
             addresses: self.manifest.parts.log,
             parts: seen.iter().map(|part| part.published.clone()).collect(),
         };
-        let addresses = Addresses::open(disk, &self.dir, ADDRESSES, published.addresses)?;
-        let mut places = Vec::with_capacity(published.addresses.count as usize);
-        let pages = published.parts.iter().map(|part| part.pages);
-        let numbers = addresses.numbers(pages, |owner, at| places.push((owner, at)))?;
-        let mut ghosts = Vec::with_capacity(views.len());
-        let mut ghost_logs = Vec::with_capacity(views.len());
-        for view in &views {
-            ghosts.push(view.ghosts(disk)?);
-            ghost_logs.push(view.ghost_log(disk)?);
-        }
+        let order = Addresses::open(disk, &self.dir, ADDRESSES, published.addresses)?;
+        let ghosts = views.iter().map(|view| view.ghosts(disk));
+        let ghosts = ghosts.collect::<Result<_>>()?;
         let totals = Totals {
             pages: published.addresses.count,
             visits: seen.iter().map(|part| part.visits).sum(),
@@ -130,13 +154,10 @@ impl View {
             here,
             seen,
             ask,
-            numbers,
             totals,
             published,
-            places: places.into(),
+            order: Arc::new(order),
             ghosts,
-            order: addresses,
-            ghost_logs,
         }));
         Ok(self)
     }
@@ -148,19 +169,7 @@ impl View {
 
     /// Pages that settling has to go over: those of all partitions, with what each knows of others.
     pub fn settled_pages(&self) -> u64 {
-        self.settled_pages_of(&|_| true)
-    }
-
-    /// The same of some of the partitions, by number.
-    pub(crate) fn settled_pages_of(&self, has: &dyn Fn(usize) -> bool) -> u64 {
-        match &self.parts {
-            None => self.manifest.engine.totals.pages,
-            Some(parts) => {
-                let all = parts.seen.iter().enumerate();
-                let those = all.filter(|(number, _)| has(*number));
-                those.map(|(_, part)| part.published.pages).sum()
-            }
-        }
+        self.block_pages().iter().map(|(pages, _)| pages).sum()
     }
 
     /// How many partitions there are; 0 in a store without.
@@ -178,12 +187,9 @@ impl View {
     }
 
     /// The pages of other partitions that the rows of this one link to.
-    pub(super) fn ghosts(&self, disk: &dyn Disk) -> Result<Arc<[Ghost]>> {
-        self.ghost_log(disk)?.entries(0)?.collect()
-    }
-
-    fn ghost_log(&self, disk: &dyn Disk) -> Result<Addresses> {
-        Addresses::open(disk, &self.dir, GHOSTS, self.manifest.parts.log)
+    pub(super) fn ghosts(&self, disk: &dyn Disk) -> Result<GhostLog> {
+        let log = Addresses::open(disk, &self.dir, GHOSTS, self.manifest.parts.log)?;
+        Ok(GhostLog::new(log))
     }
 
     pub(super) fn published(&self) -> PublishedPart {
@@ -204,7 +210,7 @@ impl View {
     fn own_views(
         &self,
         has: &dyn Fn(usize) -> bool,
-    ) -> impl Iterator<Item = (usize, &View, Arc<[Ghost]>)> {
+    ) -> impl Iterator<Item = (usize, &View, GhostLog)> {
         let here = self.parts.as_ref().map_or(&[0][..], |parts| &parts.here);
         let views = here.iter().copied().zip(self.settled_views());
         let all = views.zip(self.settled_ghosts());
@@ -241,9 +247,20 @@ impl View {
     }
 
     /// The ghosts of each.
-    fn settled_ghosts(&self) -> Vec<Arc<[Ghost]>> {
+    fn settled_ghosts(&self) -> Vec<GhostLog> {
         let parts = self.parts.as_ref();
-        parts.map_or_else(|| vec![Arc::default()], |parts| parts.ghosts.clone())
+        parts.map_or_else(|| vec![GhostLog::default()], |parts| parts.ghosts.clone())
+    }
+
+    /// Pages that each of all blocks knows, and how many of them are ghosts.
+    pub(crate) fn block_pages(&self) -> Vec<(u64, u64)> {
+        match &self.parts {
+            None => vec![(self.manifest.engine.totals.pages, 0)],
+            Some(parts) => {
+                let all = parts.seen.iter().map(|part| &part.published);
+                all.map(|part| (part.pages, part.ghosts.count)).collect()
+            }
+        }
     }
 
     /// What is settled of it.
@@ -265,7 +282,7 @@ impl View {
         });
         Ok(ViewBlocks {
             blocks: blocks.collect::<Result<_>>()?,
-            places: self.parts.as_ref().map(|parts| parts.places.clone()),
+            order: self.parts.as_ref().map(|parts| parts.order.clone()),
         })
     }
 
@@ -291,10 +308,12 @@ impl View {
         &self,
         disk: &dyn Disk,
         owed: &OwedBase,
-        ghosts: &Arc<[Ghost]>,
+        ghosts: &GhostLog,
     ) -> Result<RowBlock> {
-        let rows = self.rows_of(disk, owed)?;
-        Ok(RowBlock::of_first(rows, owed.pages, ghosts))
+        Ok(RowBlock {
+            rows: self.rows_of(disk, owed)?,
+            ghosts: ghosts.of_first(owed.pages)?,
+        })
     }
 
     /// What these bases were settled over, one for each block.
@@ -304,8 +323,10 @@ impl View {
     pub(crate) fn blocks_of_bases(&self, bases: &[&SettledBase]) -> Result<Vec<RowBlock>> {
         let bases = bases.iter().zip(self.settled_ghosts());
         let blocks = bases.map(|(base, ghosts)| {
-            let pages = base.file.head.totals.pages;
-            Ok(RowBlock::of_first(base.rows()?, pages, &ghosts))
+            Ok(RowBlock {
+                rows: base.rows()?,
+                ghosts: ghosts.of_first(base.file.head.totals.pages)?,
+            })
         });
         blocks.collect()
     }
@@ -363,29 +384,6 @@ impl View {
                 let named: Vec<CommittedBase> = named.collect::<Option<_>>()?;
                 (named.len() == parts.seen.len()).then_some(named)
             }
-        }
-    }
-
-    /// Gives rows of a partition's history the numbers of all pages. Those of ghosts, which were never visited but whose
-    /// cash was recycled, are left out.
-    pub(super) fn number(&self, numbers: &[u32], rows: &mut Vec<Row>) -> Result<()> {
-        let mut lost = None;
-        rows.retain_mut(|row| match numbers.get(row.page as usize) {
-            Some(&number) if number != u32::MAX => {
-                row.page = number.into();
-                true
-            }
-            _ => {
-                lost = lost.or((row.visits > 0).then_some(row.page));
-                false
-            }
-        });
-        match lost {
-            None => Ok(()),
-            Some(page) => Err(Error::damaged(
-                self.dir.join("store.redb"),
-                format!("history of page {page}, which is another partition's"),
-            )),
         }
     }
 }

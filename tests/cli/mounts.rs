@@ -6,10 +6,10 @@ use std::process::Command;
 use crate::support::{Lab, crawl};
 
 /// A file system in memory, unmounted when dropped. `None`: it takes root, or a kernel that lets us.
-struct Mounted(std::path::PathBuf);
+pub struct Mounted(std::path::PathBuf);
 
 impl Mounted {
-    fn at(dir: &Path) -> Option<Mounted> {
+    pub fn at(dir: &Path) -> Option<Mounted> {
         std::fs::create_dir(dir).unwrap();
         let mount = Command::new("mount")
             .args(["-t", "tmpfs", "-o", "size=64m", "tmpfs"])

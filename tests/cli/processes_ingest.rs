@@ -53,7 +53,11 @@ fn the_same_bytes_by_any_number_of_processes() {
             let inputs = ["one", "two", "three"].into_iter().zip(counts);
             let mut all = Vec::new();
             for (input, count) in inputs {
-                let by = count.map_or(String::new(), |count| format!("--processes {count}"));
+                let by = count.map_or(String::new(), |count| {
+                    // Partitions of each take turns, or do not.
+                    let resident = if count == 3 { "--resident 1" } else { "" };
+                    format!("--processes {count} {resident}")
+                });
                 let line = format!(
                     "ingest --store {store} --partitions {partitions} {EVERY} {by} {input}"
                 );

@@ -8,11 +8,12 @@ use ends::processes;
 use super::base::{files, is_sound, is_undamaged, job_of};
 use super::*;
 
+use std::num::NonZeroUsize;
 use std::thread;
 
 use cashrank::ingest::follow;
 use cashrank::rank::settle::{Exchange, Peers, Workers};
-use cashrank::snapshot::{Watcher, dismiss};
+use cashrank::snapshot::{Residency, Watcher, dismiss};
 
 /// What comes of a job in each process, which all have a disk of their own.
 fn together(job: &Job, disks: Vec<Arc<dyn Disk>>) -> Vec<Result<()>> {
@@ -21,8 +22,12 @@ fn together(job: &Job, disks: Vec<Arc<dyn Disk>>) -> Vec<Result<()>> {
         let each = each.map(|(process, (peers, disk))| {
             scope.spawn(move || {
                 if process > 0 {
-                    let workers = Workers { threads: 1, peers };
-                    return follow(&disk, &job.store, &workers, None, &Watcher::default());
+                    let workers = Workers {
+                        peers,
+                        ..Workers::threads(1)
+                    };
+                    let within = Residency::default();
+                    return follow(&disk, &job.store, &workers, within, &Watcher::default());
                 }
                 let job = Job {
                     peers: Some(peers.clone()),
@@ -119,4 +124,53 @@ fn one_disk_without_room_for_its_base() {
         1
     );
     is_sound(&store);
+}
+
+/// A disk without room for partitions that take turns.
+struct NoTurns;
+
+impl Over for NoTurns {
+    fn before(&self, path: &Path, create: bool) -> io::Result<()> {
+        let waits = path.to_string_lossy().contains("snapshots/settling-");
+        if create && waits {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        Ok(())
+    }
+
+    fn over(&self, _: &Path, file: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
+        file
+    }
+}
+
+/// In each process as many partitions are in memory at a time as in the first: the bytes are those of all in memory.
+#[test]
+fn partitions_of_each_process_take_turns() {
+    let lab = Lab::new(27, 120);
+    run(&lab.job("alone", 6)).unwrap();
+    let job = |store: &str, resident: usize| Job {
+        resident: NonZeroUsize::new(resident),
+        ..lab.job(store, 6)
+    };
+    for (count, resident) in [(1, 2), (2, 1), (2, 2), (3, 1)] {
+        let store = format!("{count}-{resident}");
+        for done in together(&job(&store, resident), real(count)) {
+            done.unwrap();
+        }
+        let store = lab.path(&store);
+        assert!(published(&store) == published(&lab.path("alone")));
+        is_sound(&store);
+    }
+    for victim in 0..2 {
+        let store = format!("full-{victim}");
+        let mut disks = real(2);
+        disks[victim] = Arc::new(Meddled(NoTurns));
+        let done = together(&job(&store, 1), disks);
+        let error = done[victim].as_ref().unwrap_err().to_string();
+        assert!(error.contains(&format!("settling-{victim}")), "{error}");
+        for done in together(&job(&store, 1), real(2)) {
+            done.unwrap();
+        }
+        assert!(published(&lab.path(&store)) == published(&lab.path("alone")));
+    }
 }

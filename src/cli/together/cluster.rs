@@ -1,5 +1,6 @@
 //! `settle --processes` and `settle --hosts`.
 
+use std::num::NonZeroUsize;
 use std::os::unix::process::parent_id;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,9 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
-use cashrank::memory::{check_room, to_settle, to_settle_with};
+use cashrank::memory::check_room;
 use cashrank::rank::settle::{Exchange, Peers, Workers};
-use cashrank::snapshot::{Share, Watcher, check_processes, dismiss, settled_pages};
+use cashrank::snapshot::{Residency, Share, Watcher, check_processes, dismiss, settling_needs};
 use cashrank::store::{RealDisk, View};
 use cashrank::{Error, Result};
 use cashrank_cluster::{Address, Cluster, Joining, PROCESSES_MAX, Plan, Secret, addresses, join};
@@ -62,9 +63,19 @@ pub struct TogetherArgs {
 impl Needs {
     /// The part of a budget, which has room for all, that each process but the first may take.
     fn parts(&self, budget: u64) -> impl Iterator<Item = u64> {
-        let left = budget.saturating_sub(self.bytes.iter().sum());
-        let more = left / self.bytes.len() as u64;
+        let more = self.more(budget);
         self.bytes[1..].iter().map(move |need| need + more)
+    }
+
+    /// That of the first.
+    fn own(&self, budget: u64) -> Option<u64> {
+        self.bytes.first().map(|need| need + self.more(budget))
+    }
+
+    /// What there is for each beyond its need.
+    fn more(&self, budget: u64) -> u64 {
+        let left = budget.saturating_sub(self.bytes.iter().sum());
+        left / self.bytes.len().max(1) as u64
     }
 }
 
@@ -73,6 +84,7 @@ pub struct Together {
     pub(super) threads: usize,
     /// `None`: nobody asked for several.
     pub(super) peers: Option<Peers>,
+    pub(super) within: Residency,
     pub(super) link: Link,
     pub(super) children: Option<Children>,
 }
@@ -206,9 +218,14 @@ impl Asked<'_> {
     }
 
     /// Does the work of a process that is not the first; `None`: this is the first.
-    pub fn share(&self, store: &Path, memory: &MemoryArg) -> Option<anyhow::Result<Exit>> {
+    pub fn share(
+        &self,
+        store: &Path,
+        memory: &MemoryArg,
+        resident: Option<NonZeroUsize>,
+    ) -> Option<anyhow::Result<Exit>> {
         let hosts = self.hosts.as_ref().filter(|hosts| hosts.process > 0)?;
-        Some(self.settle_share(hosts, store, memory))
+        Some(self.settle_share(hosts, store, memory, resident))
     }
 
     fn settle_share(
@@ -216,13 +233,19 @@ impl Asked<'_> {
         hosts: &Hosts,
         store: &Path,
         memory: &MemoryArg,
+        resident: Option<NonZeroUsize>,
     ) -> anyhow::Result<Exit> {
         let (process, processes) = (hosts.process, hosts.addresses.len());
         let share = Share::open(&RealDisk, store, process, processes)?;
         let pages = share.pages();
         let work = || format!("settling {} pages of process {process}", thousands(pages));
         let instead = "settle by more processes, on more machines";
-        check_room(memory.budget(3)?, to_settle(pages), work, instead)?;
+        let within = Residency {
+            partitions: resident,
+            memory: memory.budget(3)?,
+        };
+        let need = share.needs(resident, self.threads(1));
+        check_room(within.memory, need, work, instead)?;
         let stop = Arc::new(AtomicBool::new(false));
         stop_on_signal(&stop)?;
         let plan = plan(share.partitions(), share.digest());
@@ -231,11 +254,12 @@ impl Asked<'_> {
             return Ok(Exit::Stopped);
         };
         let workers = Workers {
-            threads: self.threads(1),
             peers: Peers::new(process, processes, link.clone())?,
+            ..Workers::threads(self.threads(1))
         };
         let watcher = Watcher::new(stop.clone());
-        let settled = share.work(&workers, &watcher).and_then(|()| link.finish());
+        let settled = share.work(&workers, within, &watcher);
+        let settled = settled.and_then(|()| link.finish());
         if let Err(error) = settled {
             link.abandon(&error.to_string());
             return Err(error.into());
@@ -257,25 +281,32 @@ impl Asked<'_> {
     }
 
     /// Options of processes that this one starts, for so many in all.
-    pub(super) fn common_options(&self, processes: usize) -> Vec<String> {
+    pub(super) fn common_options(
+        &self,
+        processes: usize,
+        resident: Option<NonZeroUsize>,
+    ) -> Vec<String> {
         let timing = [("--wait", self.args.wait), ("--silence", self.args.silence)];
         let timing = timing.map(|(name, time)| format!("{name}={}ms", time.as_millis()));
         let threads = format!("--threads={}", self.threads(processes));
-        timing.into_iter().chain([threads]).collect()
+        let resident = resident.map(|resident| format!("--resident={resident}"));
+        let options = timing.into_iter().chain([threads]);
+        options.chain(resident).collect()
     }
 
     /// What the processes of this machine take.
-    pub fn needs(&self, view: &View) -> Needs {
+    pub fn needs(&self, view: &View, resident: Option<NonZeroUsize>) -> Needs {
         let count = self.count();
-        let (mut pages, others) = settled_pages(view, 0, count);
-        let mut bytes = vec![to_settle_with(pages, others)];
-        if self.args.processes.is_some() {
-            for process in 1..count {
-                bytes.push(to_settle(settled_pages(view, process, count).0));
-            }
-            pages += others;
+        let here = match self.args.processes {
+            Some(_) => count,
+            None => 1,
+        };
+        let threads = self.threads(here);
+        let need = |process| settling_needs(view, (process, count), resident, threads);
+        Needs {
+            bytes: (0..here).map(need).collect(),
+            pages: view.settled_pages(),
         }
-        Needs { bytes, pages }
     }
 
     /// Brings the processes together, of which this is the first. Those that it starts share a budget of memory with it.
@@ -284,20 +315,23 @@ impl Asked<'_> {
         &self,
         view: &View,
         stop: &Arc<AtomicBool>,
-        budget: Option<u64>,
+        within: Residency,
     ) -> anyhow::Result<Option<Together>> {
         let mut children = None;
+        let mut own = within;
         let hosts = match (self.hosts.clone(), self.args.processes) {
             (Some(hosts), _) => hosts,
             (None, Some(processes @ 2..)) => {
                 let processes = processes as usize;
                 check_processes(view.partitions(), processes)?;
-                let mut options = vec![self.common_options(processes); processes - 1];
-                if let Some(budget) = budget {
-                    let parts = self.needs(view);
+                let common = self.common_options(processes, within.partitions);
+                let mut options = vec![common; processes - 1];
+                if let Some(budget) = within.memory {
+                    let parts = self.needs(view, within.partitions);
                     for (options, bytes) in options.iter_mut().zip(parts.parts(budget)) {
                         options.push(format!("--memory={bytes}"));
                     }
+                    own.memory = parts.own(budget);
                 }
                 let begun = Children::start("settle", view.dir(), options)?;
                 let (file, secret) = begun.files();
@@ -314,6 +348,7 @@ impl Asked<'_> {
                 return Ok(Some(Together {
                     threads: self.threads(1),
                     peers: peers.transpose()?,
+                    within,
                     link,
                     children,
                 }));
@@ -333,6 +368,7 @@ impl Asked<'_> {
         Ok(Some(Together {
             threads,
             peers: Some(Peers::new(0, processes, link.clone())?),
+            within: own,
             link,
             children,
         }))
@@ -341,7 +377,7 @@ impl Asked<'_> {
     /// Tells the others that there is nothing to do.
     pub fn nothing_to_do(&self, view: &View) -> anyhow::Result<()> {
         if self.hosts.is_some() {
-            let Some(together) = self.begin(view, &Arc::default(), None)? else {
+            let Some(together) = self.begin(view, &Arc::default(), Residency::default())? else {
                 return Ok(());
             };
             together.end();
@@ -391,6 +427,7 @@ impl Together {
         AllWorkers {
             threads: self.threads,
             peers: self.peers.clone(),
+            within: self.within,
         }
     }
 

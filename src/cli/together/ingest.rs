@@ -1,5 +1,6 @@
 //! `ingest --processes` and `ingest --hosts`.
 
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -7,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use cashrank::ingest::follow;
 use cashrank::memory::available;
 use cashrank::rank::settle::{Peers, Workers};
-use cashrank::snapshot::{Watcher, check_processes};
+use cashrank::snapshot::{Residency, Watcher, check_processes};
 use cashrank::store::{Disk, RealDisk};
 use cashrank_cluster::Plan;
 
@@ -28,9 +29,14 @@ fn plan() -> Plan {
 
 impl Asked<'_> {
     /// Does the work of a process that is not the first; `None`: this is the first.
-    pub fn follow(&self, store: &Path, memory: Option<u64>) -> Option<anyhow::Result<Exit>> {
+    pub fn follow(
+        &self,
+        store: &Path,
+        memory: Option<u64>,
+        resident: Option<NonZeroUsize>,
+    ) -> Option<anyhow::Result<Exit>> {
         let hosts = self.hosts.as_ref().filter(|hosts| hosts.process > 0)?;
-        Some(self.follow_first(hosts, store, memory))
+        Some(self.follow_first(hosts, store, memory, resident))
     }
 
     fn follow_first(
@@ -38,6 +44,7 @@ impl Asked<'_> {
         hosts: &Hosts,
         store: &Path,
         memory: Option<u64>,
+        resident: Option<NonZeroUsize>,
     ) -> anyhow::Result<Exit> {
         let (process, processes) = (hosts.process, hosts.addresses.len());
         let stop = Arc::new(AtomicBool::new(false));
@@ -47,15 +54,19 @@ impl Asked<'_> {
             return Ok(Exit::Stopped);
         };
         let workers = Workers {
-            threads: self.threads(1),
             peers: Peers::new(process, processes, link.clone())?,
+            ..Workers::threads(self.threads(1))
         };
         // One that the first started shares its budget, which that keeps to.
         let own = || available(threads(None)).filter(|_| self.args.parent.is_none());
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
         // The first says when to stop: it hears of a signal to all, and makes a checkpoint.
         let watcher = Watcher::default();
-        let followed = follow(&disk, store, &workers, memory.or_else(own), &watcher);
+        let within = Residency {
+            partitions: resident,
+            memory: memory.or_else(own),
+        };
+        let followed = follow(&disk, store, &workers, within, &watcher);
         if let Err(error) = followed.and_then(|()| link.finish()) {
             link.abandon(&error.to_string());
             return Err(error.into());
@@ -72,6 +83,7 @@ impl Asked<'_> {
         &self,
         store: &Path,
         partitions: u32,
+        resident: Option<NonZeroUsize>,
         stop: &Arc<AtomicBool>,
     ) -> anyhow::Result<Option<Together>> {
         let mut children = None;
@@ -85,7 +97,7 @@ impl Asked<'_> {
             (None, Some(processes @ 2..)) => {
                 let processes = processes as usize;
                 check_processes(partitions, processes)?;
-                let options = vec![self.common_options(processes); processes - 1];
+                let options = vec![self.common_options(processes, resident); processes - 1];
                 let begun = Children::start("ingest", store, options)?;
                 let (file, secret) = begun.files();
                 let hosts = Hosts::read(&file, 0, &secret)?;
@@ -96,6 +108,7 @@ impl Asked<'_> {
                 return Ok(Some(Together {
                     threads: self.threads(1),
                     peers: None,
+                    within: Residency::default(),
                     link: Link::default(),
                     children,
                 }));
@@ -114,6 +127,7 @@ impl Asked<'_> {
         Ok(Some(Together {
             threads: self.threads(processes),
             peers: Some(peers),
+            within: Residency::default(),
             link,
             children,
         }))

@@ -300,7 +300,7 @@ fn note_unsettled(settle: &Settle, is_published: bool, observer: &mut dyn Observ
     match settle.watcher.too_large() {
         Some(need) => observer.note(Note::NotSettled {
             need,
-            room: settle.memory.unwrap_or(u64::MAX),
+            room: settle.residency.memory.unwrap_or(u64::MAX),
         }),
         None if !is_published && !settle.watcher.is_stopped() => observer.note(Note::NotRanked),
         None => {}
@@ -444,10 +444,12 @@ impl Run<'_> {
                 .map_or(goal.until, |least| least.min(goal.until)),
             ..goal
         });
+        let mut settle = self.session.settling(goal, Watcher::new(stop))?;
+        settle.residency.partitions = self.job.resident;
         Some(Settle {
             time: self.job.settle_time,
             expire: self.job.expire,
-            ..self.session.settling(goal, Watcher::new(stop))?
+            ..settle
         })
     }
 

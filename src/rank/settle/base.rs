@@ -9,7 +9,7 @@
 use super::{Next, Part, Peers, Settled, Settling, Watch, Workers};
 use crate::engine::{Effort, Scores, SettledPages, SettledPagesMut, SettledTotals, ratio_up};
 use crate::rank::Options;
-use crate::rank::settle::ledger::Ledger;
+use crate::rank::settle::ledger::{HandedOn, Ledger};
 use crate::rows::{RowVisitor, Stop};
 use crate::{Error, Result};
 
@@ -70,12 +70,21 @@ pub(crate) enum BaseUse {
 }
 
 impl Settled {
-    /// The state of a block to start from another time, if it ended by itself and can be one.
-    pub(crate) fn as_base(&self, block: usize) -> Option<(SettledTotals, SettledPages<'_>)> {
-        let pages = self
-            .ledger
-            .settled_pages(block)
-            .filter(|_| self.by_itself)?;
+    /// Calls `write` with what pages of each block have, on so many threads.
+    pub(crate) fn as_bases<T: Send>(
+        &self,
+        threads: usize,
+        write: impl Fn(usize, SettledPages<'_>) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
+        self.ledger.places().read(threads, |at, block| {
+            let pages = block.settled_pages();
+            let unlike = || Error::internal("a base is of pages that are paid alike");
+            write(at, pages.ok_or_else(unlike)?)
+        })
+    }
+
+    /// The totals of the state to start from another time, if it ended by itself and can be one.
+    pub(crate) fn base_totals(&self) -> Option<SettledTotals> {
         let totals = SettledTotals {
             pages: self.ledger.pages(),
             damping: self.ledger.damping(),
@@ -84,7 +93,7 @@ impl Settled {
             strayed: self.ledger.strayed(),
             effort: self.effort(),
         };
-        (totals.sum >= SUM_MIN).then_some((totals, pages))
+        (self.by_itself && totals.sum >= SUM_MIN).then_some(totals)
     }
 }
 
@@ -131,7 +140,7 @@ pub(crate) const CHECKING: u64 = super::BYTES + 8;
 /// rows that it was settled over.
 pub(crate) fn verify(parts: &[Part<'_>], bases: &[&dyn Base], deep: bool) -> Result<()> {
     let mut ledger = load(parts, bases, &Workers::threads(1))?;
-    ledger.check_law()?;
+    ledger.unbalanced()?.map_or(Ok(()), Err)?;
     if deep && !ledger.is_function_of_own(parts)? {
         return Err(Error::internal(
             "it is not of the rows that it was settled over",
@@ -157,26 +166,26 @@ fn unfit() -> Error {
 }
 
 /// Fills in what the bases say of pages.
-fn fill(ledger: &mut Ledger, bases: &[&dyn Base]) -> Result<()> {
-    let loaded = ledger.each_block(|at, block| {
+fn fill(ledger: &mut Ledger, parts: &[Part<'_>], bases: &[&dyn Base]) -> Result<()> {
+    let filled = ledger.each_block(parts, |at, block| {
         let pages = bases[at].pages() as usize;
         bases[at].load(block.first_pages(pages))
     });
-    loaded.into_iter().collect()
+    filled.map(drop)
 }
 
 /// The state of the bases, for blocks that may have more pages now.
 fn load(parts: &[Part<'_>], bases: &[&dyn Base], workers: &Workers) -> Result<Ledger> {
     let totals = check_fit(parts, bases)?;
     let mut ledger = Ledger::resume(&totals, parts, workers)?;
-    fill(&mut ledger, bases)?;
+    fill(&mut ledger, parts, bases)?;
     Ok(ledger)
 }
 
 /// Gives back what pages handed on over rows that were superseded since the bases, and hands it on over the new ones. Links
 /// that were gone over.
-fn change(ledger: &mut Ledger, bases: &[&dyn Base]) -> Result<u64> {
-    let touched = ledger.each_block(|at, block| {
+fn change(ledger: &mut Ledger, parts: &[Part<'_>], bases: &[&dyn Base]) -> Result<(u64, HandedOn)> {
+    let (touched, handed) = ledger.begin_handing_on(parts, |at, block| {
         let mut touched = 0;
         Stop::is_whole(bases[at].old_rows(&mut |row| {
             touched += block.take_back(&row)?;
@@ -187,8 +196,8 @@ fn change(ledger: &mut Ledger, bases: &[&dyn Base]) -> Result<u64> {
             Ok(())
         }))?;
         Ok(touched)
-    });
-    touched.into_iter().sum()
+    })?;
+    Ok((touched.iter().sum(), handed))
 }
 
 /// What changed since the bases, and what there is now, in all blocks.
@@ -254,7 +263,7 @@ fn resume(
         return Ok(Resumed::Unusable(error));
     }
     let mut ledger = Ledger::resume(&totals, parts, workers)?;
-    let filled = fill(&mut ledger, bases);
+    let filled = fill(&mut ledger, parts, bases);
     if let Err(error) = peers.agree(filled)? {
         return Ok(Resumed::Unusable(error));
     }
@@ -262,14 +271,14 @@ fn resume(
     while !is_same && ledger.sum() > SUM_MAX {
         ledger.halve(totals.effort.links)?;
     }
-    let touched = change(&mut ledger, bases);
-    let touched = match peers.agree(touched)? {
-        Ok(touched) => touched,
+    let changed = change(&mut ledger, parts, bases);
+    let (touched, handed) = match peers.agree(changed)? {
+        Ok(changed) => changed,
         Err(error) => return Ok(Resumed::Unusable(error)),
     };
     let mut touched = [i128::from(touched)];
     peers.sum(&mut touched)?;
-    ledger.exchange()?;
+    ledger.deliver(handed)?;
     if let Some(error) = ledger.unbalanced()? {
         return Ok(Resumed::Unusable(error));
     }
@@ -277,7 +286,7 @@ fn resume(
     settling.is_resumed = true;
     settling.progress.links_touched = touched[0] as u64;
     let worth = if is_same {
-        Some(settling.weigh_all()?)
+        Some(settling.weigh_all(None)?)
     } else {
         settling.weigh()?
     };

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use prefetch_index::prefetch_index;
 
-use super::mail::Mail;
+use super::ghosts::ByOwner;
 use super::worth::{Cost, GHOST, NO_LINKS, NO_ROW, Worth, cost, level};
 use crate::engine::{Cells, SettledPages, SettledPagesMut, Shares};
 use crate::rank::Teleport;
@@ -20,7 +20,7 @@ use crate::{Error, Result};
 /// What all pages have together at first.
 pub(super) const SUPPLY: i64 = 1 << 58;
 /// Units are made twice as large where a page's X has passed this: the next sweep may double it.
-const OWN_MAX: u64 = 1 << 61;
+pub(super) const OWN_MAX: u64 = 1 << 61;
 /// A page is in advance by at most so many tenths.
 const STREAK_MAX: i8 = 4;
 /// Visits between two looks at what the virtual page has for each page.
@@ -49,15 +49,40 @@ pub(super) struct Moved {
     pub virtual_page: i128,
 }
 
+/// What waits at pages without links.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Dangling {
+    /// The weights of these pages,
+    pub weights: u64,
+    /// what waits at all of them,
+    pub waiting: i128,
+    /// and the most that does at one.
+    pub most: u64,
+}
+
+/// What a block has.
+#[derive(Default)]
+pub(super) struct Weighed {
+    /// What waits at its pages.
+    pub worth: Worth,
+    /// The sum of X, and the largest |X|.
+    pub own: i128,
+    pub own_max: u64,
+    /// The sum of D.
+    pub accounts: i128,
+}
+
 pub(super) struct Block {
-    /// X.
-    own: Cells<i64>,
+    /// X. Where a block that lies aside is read in part, there is nothing of it, nor of the streaks.
+    pub own: Cells<i64>,
     /// D; of a ghost, what is to be delivered.
-    accounts: Cells<i64>,
-    costs: Cells<Cost>,
+    pub accounts: Cells<i64>,
+    pub costs: Cells<Cost>,
     /// How many visits in a row found something of the same sign, with that sign.
-    streaks: Cells<i8>,
-    ghosts: Arc<[Ghost]>,
+    pub streaks: Cells<i8>,
+    pub ghosts: Arc<ByOwner>,
+    /// Room for what is for them.
+    pub spare: Vec<i64>,
     damping: u64,
     teleport: Teleport,
     whole: Whole,
@@ -70,19 +95,27 @@ pub(super) struct Block {
 
 impl Block {
     /// Of so many pages, ghosts among them.
-    pub fn new(
-        pages: u64,
-        damping: u64,
-        teleport: Teleport,
-        ghosts: Arc<[Ghost]>,
-    ) -> Result<Block> {
+    pub fn new(pages: u64, damping: u64, teleport: Teleport, ghosts: Vec<Ghost>) -> Result<Block> {
+        let mut block = Block::with_room(pages, damping, teleport, true)?;
+        for ghost in &ghosts {
+            let known = block.costs.get_mut(ghost.page as usize);
+            *known.ok_or_else(|| unknown(ghost.page, pages))? = GHOST;
+        }
+        block.ghosts = Arc::new(ByOwner::new(&ghosts));
+        Ok(block)
+    }
+
+    /// Of so many pages, to be filled in: `whole`, or without X.
+    pub fn with_room(pages: u64, damping: u64, teleport: Teleport, whole: bool) -> Result<Block> {
         let len = pages as usize;
-        let mut block = Block {
-            own: Cells::reserve(len)?,
+        let only_whole = if whole { len } else { 0 };
+        let block = Block {
+            own: Cells::reserve(only_whole)?,
             accounts: Cells::reserve(len)?,
             costs: Cells::reserve(len)?,
-            streaks: Cells::reserve(len)?,
-            ghosts,
+            streaks: Cells::reserve(only_whole)?,
+            ghosts: Arc::default(),
+            spare: Vec::new(),
             damping,
             teleport,
             whole: Whole::default(),
@@ -90,10 +123,6 @@ impl Block {
             visits: 0,
             advance: 0,
         };
-        for ghost in &*block.ghosts {
-            let known = block.costs.get_mut(ghost.page as usize);
-            *known.ok_or_else(|| unknown(ghost.page, pages))? = GHOST;
-        }
         block.own.advise_huge();
         block.accounts.advise_huge();
         Ok(block)
@@ -101,22 +130,7 @@ impl Block {
 
     /// Pages, ghosts among them.
     pub fn len(&self) -> u64 {
-        self.own.len() as u64
-    }
-
-    /// Pages of its own.
-    pub fn pages(&self) -> u64 {
-        self.len() - self.ghosts.len() as u64
-    }
-
-    /// Returns whether a page is known, and the block's own.
-    pub fn owns(&self, page: u32) -> bool {
-        let cost = self.costs.get(page as usize);
-        cost.is_some_and(|cost| *cost != GHOST)
-    }
-
-    pub fn ghosts(&self) -> &[Ghost] {
-        &self.ghosts
+        self.costs.len() as u64
     }
 
     /// What the first `len` pages have.
@@ -198,6 +212,11 @@ impl Block {
             .iter()
             .zip(&self.accounts[first..][..len]);
         pages.map(|(own, account)| (*own, *account))
+    }
+
+    /// (X, D) of a page.
+    pub fn cell(&self, page: usize) -> Option<(i64, i64)> {
+        Some((*self.own.get(page)?, *self.accounts.get(page)?))
     }
 
     /// (X, D) of its own pages.
@@ -354,34 +373,31 @@ impl Block {
         );
     }
 
-    /// Takes what its rows handed on to pages of others, by block. Of a block that is not `here` a page is named by its
-    /// place among the ghosts of that block.
-    pub fn drain(&mut self, blocks: usize, is_here: impl Fn(u32) -> bool) -> Vec<Mail> {
-        let mut mail = vec![Mail::new(); blocks];
-        let mut places = vec![0; blocks];
-        for ghost in &*self.ghosts {
-            let owner = ghost.owner as usize;
-            let place = places[owner];
-            places[owner] += 1;
-            let units = std::mem::take(&mut self.accounts[ghost.page as usize]);
-            if units != 0 {
-                let name = if is_here(ghost.owner) {
-                    ghost.at
-                } else {
-                    place
-                };
-                mail[owner].push((name, units));
-            }
-        }
-        mail
+    /// Takes what its rows handed on to pages of others: what is for each ghost, by owner.
+    pub fn drain(&mut self) -> Vec<i64> {
+        let mut units = std::mem::take(&mut self.spare);
+        units.clear();
+        let accounts: &mut [i64] = &mut self.accounts;
+        let ghosts = self.ghosts.pages.iter();
+        units.extend(ghosts.map(|&page| std::mem::take(&mut accounts[page as usize])));
+        units
     }
 
-    /// Takes what others handed on to its pages.
-    pub fn deliver(&mut self, mail: &[(u32, i64)]) {
-        for &(page, units) in mail {
-            let account = &mut self.accounts[page as usize];
+    /// Takes what others handed on to its pages. `Err`: the number of one that it does not have.
+    pub fn deliver(&mut self, mail: impl Iterator<Item = (u32, i64)>) -> Result<(), u32> {
+        let (costs, accounts): (&[Cost], &mut [i64]) = (&self.costs, &mut self.accounts);
+        for (page, units) in mail {
+            if units == 0 {
+                continue;
+            }
+            match costs.get(page as usize) {
+                None | Some(&GHOST) => return Err(page),
+                Some(_) => {}
+            }
+            let account = &mut accounts[page as usize];
             *account = account.wrapping_add(units);
         }
+        Ok(())
     }
 
     /// What `of` makes of a range of pages, of all pages: of two halves at a time where there are many.
@@ -390,80 +406,85 @@ impl Block {
         of: impl Fn(Range<usize>) -> T + Sync,
         and: impl FnOnce(T, T) -> T,
     ) -> T {
-        let (half, pages) = (self.own.len() / 2, self.own.len());
+        let (half, pages) = (self.costs.len() / 2, self.costs.len());
         let (first, second) = in_two(pages >= HALVES_FROM, || of(0..half), || of(half..pages));
         and(first, second)
     }
 
-    /// The weights of pages without links, and what waits at these.
-    pub fn dangling(&self) -> (u64, i128) {
+    /// What waits at pages without links.
+    pub fn dangling(&self) -> Dangling {
         let of = |pages: Range<usize>| {
-            let (mut weights, mut waiting) = (0u64, 0i128);
+            let mut dangling = Dangling::default();
             let cells = self.accounts[pages.clone()].iter();
             for ((account, cost), page) in cells.zip(&self.costs[pages.clone()]).zip(pages) {
                 if *cost <= NO_LINKS {
-                    weights += u64::from(self.teleport.weight(page));
-                    waiting += i128::from(*account);
+                    dangling.weights += u64::from(self.teleport.weight(page));
+                    dangling.waiting += i128::from(*account);
+                    dangling.most = dangling.most.max(account.unsigned_abs());
                 }
             }
-            (weights, waiting)
+            dangling
         };
-        self.over_all(of, |one, other| (one.0 + other.0, one.1 + other.1))
+        self.over_all(of, |one, other| Dangling {
+            weights: one.weights + other.weights,
+            waiting: one.waiting + other.waiting,
+            most: one.most.max(other.most),
+        })
     }
 
-    /// Visits all pages without links, where a unit of weight is paid `each` in the end.
+    /// Visits all pages without links, where a unit of weight is paid `each` in the end. Where there is no X, D is as after that.
     pub fn visit_dangling(&mut self, each: i64) {
-        let half = self.own.len() / 2;
-        let parallel = self.own.len() >= HALVES_FROM;
+        let (pages, own) = (self.costs.len(), self.own.len());
+        let half = pages / 2;
         let (costs, teleport) = (&*self.costs, &self.teleport);
-        let own = self.own.split_at_mut(half);
+        let own = self.own.split_at_mut(half.min(own));
         let accounts = self.accounts.split_at_mut(half);
         let visit = |first: usize, accounts: &mut [i64], own: &mut [i64]| {
-            let mut moved = 0i128;
-            let pages = accounts.iter_mut().zip(own).zip(&costs[first..]);
-            for (((account, own), cost), page) in pages.zip(first..) {
+            let mut own = own.iter_mut();
+            let pages = accounts.iter_mut().zip(&costs[first..]);
+            for ((account, cost), page) in pages.zip(first..) {
+                let own = own.next();
                 if *cost <= NO_LINKS {
                     let paid = paid(each, teleport.weight(page));
-                    let units = account.wrapping_add(paid);
-                    *own = own.wrapping_add(units);
+                    if let Some(own) = own {
+                        *own = own.wrapping_add(account.wrapping_add(paid));
+                    }
                     *account = paid.wrapping_neg();
-                    moved += i128::from(units);
                 }
             }
-            moved
         };
-        let (first, second) = in_two(
-            parallel,
+        in_two(
+            pages >= HALVES_FROM,
             || visit(0, accounts.0, own.0),
             || visit(half, accounts.1, own.1),
         );
-        self.moved.sum += first + second;
-        self.moved.virtual_page += first + second;
     }
 
-    /// What waits at its pages.
-    pub fn weigh(&self) -> Worth {
+    /// What waits at its pages, and the sums.
+    pub fn weigh(&self) -> Weighed {
         let of = |pages: Range<usize>| {
-            let mut worth = Worth::default();
+            let mut weighed = Weighed::default();
             let cells = self.accounts[pages.clone()].iter();
-            for ((account, cost), page) in cells.zip(&self.costs[pages.clone()]).zip(pages) {
+            let costs = &self.costs[pages.clone()];
+            for ((account, cost), page) in cells.zip(costs).zip(pages.clone()) {
+                weighed.accounts += i128::from(*account);
                 if *cost != GHOST {
                     let units = account.wrapping_add(self.paid_of_late(page));
-                    worth.add(units.unsigned_abs(), *cost);
+                    weighed.worth.add(units.unsigned_abs(), *cost);
                 }
             }
-            worth
+            for own in self.own.get(pages).unwrap_or_default() {
+                weighed.own += i128::from(*own);
+                weighed.own_max = weighed.own_max.max(own.unsigned_abs());
+            }
+            weighed
         };
-        self.over_all(of, Worth::and)
-    }
-
-    /// Returns whether a page's X is so large that the next sweep might overflow it.
-    pub fn is_near_limit(&self) -> bool {
-        let of = |pages: Range<usize>| {
-            let mut own = self.own[pages].iter();
-            own.any(|own| own.unsigned_abs() > OWN_MAX)
-        };
-        self.over_all(of, |one, other| one | other)
+        self.over_all(of, |one, other| Weighed {
+            worth: one.worth.and(other.worth),
+            own: one.own + other.own,
+            own_max: one.own_max.max(other.own_max),
+            accounts: one.accounts + other.accounts,
+        })
     }
 
     /// Makes units twice as large. The sums of X and D then.
@@ -476,11 +497,9 @@ impl Block {
         (own, self.accounts.iter_mut().map(halve).sum())
     }
 
-    /// The sums of X and D.
-    pub fn sums(&self) -> (i128, i128) {
-        let sum = |cells: &[i64]| cells.iter().map(|&units| i128::from(units)).sum::<i128>();
-        let of = |pages: Range<usize>| (sum(&self.own[pages.clone()]), sum(&self.accounts[pages]));
-        self.over_all(of, |one, other| (one.0 + other.0, one.1 + other.1))
+    /// Returns whether a page's X is so large that the next sweep might overflow it.
+    pub fn is_near_limit(&self) -> bool {
+        self.own.iter().any(|own| own.unsigned_abs() > OWN_MAX)
     }
 
     /// What pages below 0 are short of, of the sum of Y and of X.

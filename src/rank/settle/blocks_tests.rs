@@ -72,19 +72,32 @@ impl Split {
         let blocks = self.blocks.iter();
         blocks
             .map(|(rows, ghosts)| Part {
-                ghosts: ghosts.clone().into(),
+                ghosts,
                 ..Part::whole(rows, &Teleport::default())
             })
             .collect()
     }
 
     /// What was settled, in the order of pages.
-    fn estimates(&self, settled: &Settled) -> Vec<(f64, f64)> {
-        let of = |&(block, at): &(u32, u32)| {
-            let mut page = settled.estimates_of(block as usize, at.into(), 1);
-            page.next().unwrap()
-        };
-        self.places.iter().map(of).collect()
+    pub(super) fn estimates(&self, settled: &Settled, gathered: &Gathered) -> Vec<(f64, f64)> {
+        let mut pages: Vec<usize> = (0..self.places.len()).collect();
+        pages.sort_unstable_by_key(|&page| self.places[page]);
+        let places: Vec<(u32, u32)> = pages.iter().map(|&page| self.places[page]).collect();
+        let mut before = vec![0; self.blocks()];
+        // A few at a time.
+        let read = places.chunks(7).flat_map(|places| {
+            let read = settled.estimates_in(gathered, places, &mut before);
+            read.unwrap()
+        });
+        let mut found: Vec<(usize, (f64, f64))> = pages.iter().copied().zip(read).collect();
+        found.sort_unstable_by_key(|(page, _)| *page);
+        found.into_iter().map(|(_, estimate)| estimate).collect()
+    }
+
+    /// The same as bits.
+    pub(super) fn bits(&self, settled: &Settled, gathered: &Gathered) -> Vec<(u64, u64)> {
+        let estimates = self.estimates(settled, gathered).into_iter();
+        estimates.map(|(y, x)| (y.to_bits(), x.to_bits())).collect()
     }
 }
 
@@ -128,7 +141,7 @@ fn hold(split: &Split, settled: &Settled, exact: &[f64], damping: f64, what: &st
     hold_to(
         settled,
         &split.parts(),
-        split.estimates(settled),
+        split.estimates(settled, &Gathered::default()),
         exact,
         damping,
         what,
@@ -164,10 +177,7 @@ fn a_split(seed: u64, dampings: u64) {
         "{what}: {:?}",
         settled.progress
     );
-    let bits = |settled: &Settled| -> Vec<(u64, u64)> {
-        let estimates = split.estimates(settled).into_iter();
-        estimates.map(|(y, x)| (y.to_bits(), x.to_bits())).collect()
-    };
+    let bits = |settled: &Settled| split.bits(settled, &Gathered::default());
     // Threads are begun for every sweep: not where there are many of these.
     let threads = [2, 4].into_iter().filter(|_| seed.is_multiple_of(8));
     for threads in threads {
@@ -211,9 +221,14 @@ fn one_block_is_as_none() {
             let settled = settle_parts(&parts, &options, &Workers::threads(2), &mut ())
                 .unwrap()
                 .unwrap();
-            let of = settled.estimates_of(at, 0, kept.pages as usize);
+            let all: Vec<(u32, u32)> = (0..kept.pages as u32)
+                .map(|page| (at as u32, page))
+                .collect();
+            let of = settled.estimates_in(&Gathered::default(), &all, &mut vec![0; parts.len()]);
             assert!(
-                of.eq(plain.estimates(0, kept.pages as usize)),
+                of.unwrap()
+                    .into_iter()
+                    .eq(plain.estimates(0, kept.pages as usize)),
                 "seed {seed}"
             );
             assert_eq!(settled.certificate, plain.certificate);
@@ -344,8 +359,9 @@ fn foreign_ghosts_are_refused() {
     };
     let options = Options::until(1 << 31, 1e-3);
     let refused = |ghosts: [Ghost; 2], what: &str| {
-        let parts = ghosts.map(|ghost| Part {
-            ghosts: [ghost].into(),
+        let ghosts = ghosts.map(|ghost| vec![ghost]);
+        let parts = ghosts.each_ref().map(|ghosts| Part {
+            ghosts,
             ..Part::whole(&rows, &Teleport::default())
         });
         let error = settle_parts(&parts, &options, &Workers::threads(1), &mut ())

@@ -1,9 +1,10 @@
-//! What several processes settled, brought to the first of them.
+//! What was settled in blocks, read in the order of all pages, and what several processes settled, brought to the first of
+//! them.
 
 use super::Settled;
 use super::peers::nonsense;
-use crate::Result;
 use crate::codec::varint;
+use crate::{Error, Result};
 
 /// X and D of the pages of other processes' blocks.
 #[derive(Default)]
@@ -31,7 +32,7 @@ impl Settled {
         for at in 0..blocks.div_ceil(processes) {
             let mut messages = vec![Vec::new(); processes];
             if peers.process() != 0 && peers.number(at) < blocks {
-                for (own, account) in self.ledger.block(at).own_cells() {
+                for (own, account) in self.ledger.places().own_cells(at, 0, None)? {
                     for units in [own, account] {
                         varint::put(&mut messages[0], varint::zigzag(units).into());
                     }
@@ -57,16 +58,68 @@ impl Settled {
         Ok(gathered)
     }
 
-    /// (y, x) of a page: see [`Settled::estimates`]. Of a block of another process it is number `at` among its own pages.
-    pub(crate) fn estimate_in(&self, gathered: &Gathered, block: usize, at: usize) -> (f64, f64) {
-        let peers = self.ledger.peers();
-        if peers.has(block) {
-            let mut page = self.estimates_of(peers.place(block), at as u64, 1);
-            return page.next().unwrap_or_default();
+    /// (X, D) of so many of the own pages of a block that is not in memory, from number `first` of these on; `None`: it is.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub(crate) fn cells_of(
+        &self,
+        gathered: &Gathered,
+        block: usize,
+        first: u64,
+        len: usize,
+    ) -> Result<Option<Vec<(i64, i64)>>> {
+        let (peers, places) = (self.ledger.peers(), self.ledger.places());
+        if !peers.has(block) {
+            let cells = gathered.blocks.get(block);
+            let cells = cells.into_iter().flatten().skip(first as usize);
+            return Ok(Some(cells.take(len).copied().collect()));
         }
-        let cells = gathered.blocks.get(block).and_then(|block| block.get(at));
-        let &(own, account) = cells.unwrap_or(&(0, 0));
-        self.estimate(own, account, 1)
+        let at = peers.place(block);
+        match places.block(at) {
+            Some(_) => Ok(None),
+            None => places.own_cells(at, first, Some(len)).map(Some),
+        }
+    }
+
+    /// (y, x) of the pages in these places, block and number there, which come in the order of the numbers of each block.
+    /// `before`: how many pages of each block came before; those that came now are added.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub(crate) fn estimates_in(
+        &self,
+        gathered: &Gathered,
+        places: &[(u32, u32)],
+        before: &mut [u64],
+    ) -> Result<Vec<(f64, f64)>> {
+        let mut counts = vec![0; before.len()];
+        for &(block, _) in places {
+            let count = counts.get_mut(block as usize);
+            *count.ok_or_else(|| Error::internal("a page is in no block"))? += 1;
+        }
+        let mut cells = Vec::with_capacity(before.len());
+        for (block, (before, &count)) in before.iter_mut().zip(&counts).enumerate() {
+            let read = self.cells_of(gathered, block, *before, count)?;
+            cells.push(read.map(Vec::into_iter));
+            *before += count as u64;
+        }
+        let of = |&(block, at): &(u32, u32)| {
+            let found = match &mut cells[block as usize] {
+                Some(cells) => cells.next(),
+                None => {
+                    let here = self
+                        .ledger
+                        .places()
+                        .block(self.ledger.peers().place(block as usize));
+                    here.and_then(|here| here.cell(at as usize))
+                }
+            };
+            let (own, account) =
+                found.ok_or_else(|| Error::internal("a block has too few pages"))?;
+            Ok(self.estimate(own, account, 1))
+        };
+        places.iter().map(of).collect()
     }
 }
 

@@ -1,18 +1,19 @@
 //! The ledger of a settling: blocks of pages, and the sums of all. See [`super`] for what they mean.
 //!
 //! Each step is done for every block by itself, on as many threads as there are, and the sums are of whole numbers: so
-//! neither threads nor processes make a difference.
+//! neither threads nor processes make a difference, nor whether blocks are in memory or take turns (`aside`). A sweep is
+//! three steps: rows are gone over, and what is for others is taken; what is for a block is delivered; pages without
+//! links are visited, and all is weighed.
 
-use std::sync::Arc;
-
-use super::block::{self, Block, SUPPLY, Whole};
-use super::mail::Routes;
+use super::aside::{Turns, Use};
+use super::block::{self, Block, Dangling, OWN_MAX, SUPPLY, Weighed, Whole};
+use super::mail::{Routes, Sent};
 use super::peers::Peers;
+use super::places::Places;
 use super::worth::Worth;
-use crate::engine::{SettledPages, SettledTotals};
+use crate::engine::SettledTotals;
 use crate::rank::Teleport;
-use crate::rows::{Ghost, Rows};
-use crate::threads::dealt;
+use crate::rows::{Ghost, Ghosts, Rows};
 use crate::{Error, Result};
 
 /// Pages that are settled as one block, and how they hang together with other blocks.
@@ -21,24 +22,26 @@ pub(crate) struct Part<'r> {
     /// Their rows, in numbers of the block's own.
     pub rows: &'r dyn Rows,
     /// Those of its numbers that are pages of other blocks.
-    pub ghosts: Arc<[Ghost]>,
+    pub ghosts: &'r dyn Ghosts,
     /// How the virtual page pays its pages.
     pub teleport: Teleport,
 }
+
+static NO_GHOSTS: Vec<Ghost> = Vec::new();
 
 impl<'r> Part<'r> {
     /// All pages in one.
     pub fn whole(rows: &'r dyn Rows, teleport: &Teleport) -> Part<'r> {
         Part {
             rows,
-            ghosts: Arc::default(),
+            ghosts: &NO_GHOSTS,
             teleport: teleport.clone(),
         }
     }
 
     /// Pages of its own.
     pub fn pages(&self) -> u64 {
-        self.rows.pages().saturating_sub(self.ghosts.len() as u64)
+        self.rows.pages().saturating_sub(self.ghosts.count())
     }
 }
 
@@ -49,6 +52,8 @@ pub struct Workers {
     pub threads: usize,
     /// Other processes, which have other blocks.
     pub peers: Peers,
+    /// Blocks of this process take turns in memory; `None`: all are there.
+    pub turns: Option<Turns>,
 }
 
 impl Workers {
@@ -57,14 +62,14 @@ impl Workers {
         Workers {
             threads,
             peers: Peers::default(),
+            turns: None,
         }
     }
 }
 
 pub(super) struct Ledger {
-    /// Those of this process.
-    blocks: Vec<Block>,
-    threads: usize,
+    /// The blocks of this process.
+    places: Places,
     routes: Routes,
     /// Of all blocks.
     pages: u64,
@@ -78,37 +83,32 @@ pub(super) struct Ledger {
     is_first_sweep: bool,
     /// What larger units have added to [`Ledger::rounding`].
     strayed: u128,
+    /// What waits at pages without links, by block, since the last delivery.
+    dangling: Vec<Dangling>,
+    /// They are to be visited, with so much for each, before blocks in memory are weighed.
+    visiting: Option<i64>,
 }
 
 impl Ledger {
     pub fn new(parts: &[Part<'_>], damping: u64, workers: &Workers) -> Result<Ledger> {
-        let mut blocks = Vec::with_capacity(parts.len());
-        let mut weights = 0;
-        for part in parts {
-            let pages = part.rows.pages();
-            part.teleport.check(pages)?;
-            weights += part.teleport.sum(part.pages());
-            let (teleport, ghosts) = (part.teleport.clone(), part.ghosts.clone());
-            blocks.push(Block::new(pages, damping, teleport, ghosts)?);
-        }
-        let pages: u64 = blocks.iter().map(Block::pages).sum();
-        let mut sums = [pages.into(), weights.into()];
+        let pages: u64 = parts.iter().map(Part::pages).sum();
+        let weights = parts.iter().map(|part| part.teleport.sum(part.pages()));
+        let mut sums = [pages.into(), weights.sum::<u64>().into()];
         workers.peers.sum(&mut sums)?;
         let [pages, weights] = sums.map(|sum| u64::try_from(sum).unwrap_or(u64::MAX));
-        let mut ledger = Ledger {
+        Ok(Ledger {
+            places: Places::new(parts, damping, workers)?,
             pages,
-            threads: workers.threads,
-            routes: Routes::new(&workers.peers, &blocks)?,
+            routes: Routes::new(&workers.peers, parts)?,
             damping,
             weights,
             sum: 0,
             virtual_page: 0,
             is_first_sweep: true,
             strayed: 0,
-            blocks,
-        };
-        ledger.tell();
-        Ok(ledger)
+            dangling: vec![Dangling::default(); parts.len()],
+            visiting: None,
+        })
     }
 
     /// The state with these totals; what pages have is to be filled in ([`Block::first_pages`]). Those that are not have
@@ -119,27 +119,27 @@ impl Ledger {
         ledger.virtual_page = totals.virtual_page;
         ledger.strayed = totals.strayed;
         ledger.is_first_sweep = false;
-        ledger.tell();
         Ok(ledger)
     }
 
-    /// What all pages of a block have, if the virtual page pays all the same.
-    pub fn settled_pages(&self, block: usize) -> Option<SettledPages<'_>> {
-        self.blocks.get(block)?.settled_pages()
+    /// The blocks of this process.
+    pub fn places(&self) -> &Places {
+        &self.places
     }
 
-    /// Does something with every block. The results are in the order of the blocks.
-    pub fn each_block<T: Send>(&mut self, work: impl Fn(usize, &mut Block) -> T + Sync) -> Vec<T> {
-        dealt(self.threads, &mut self.blocks, work)
+    /// Does something with every block of these parts. The results are in the order of the blocks.
+    pub fn each_block<T: Send>(
+        &mut self,
+        parts: &[Part<'_>],
+        work: impl Fn(usize, &mut Block) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
+        let whole = self.whole();
+        self.places.each(whole, Use::All, Some(parts), work)
     }
 
     /// Blocks, those of other processes as well.
     pub fn blocks(&self) -> usize {
         self.routes.blocks()
-    }
-
-    pub fn block(&self, at: usize) -> &Block {
-        &self.blocks[at]
     }
 
     /// F: see the module's head.
@@ -180,46 +180,78 @@ impl Ledger {
         &self.routes.peers
     }
 
-    /// In the sweep that begins pages hand on so much in advance, at most, all together: each block's so much of it as it
-    /// has of what waits anywhere.
-    pub fn begin_sweep(&mut self, advance: u128, waiting: &Waiting) {
-        for (block, &waits) in self.blocks.iter_mut().zip(&waiting.blocks) {
-            block.begin_sweep(share(advance, waits, waiting.all));
+    /// Does something with every block of these parts, by which its pages may hand something on, and delivers what they
+    /// handed on to pages of others.
+    pub fn hand_on<T: Send>(
+        &mut self,
+        parts: &[Part<'_>],
+        work: impl Fn(usize, &mut Block) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
+        let (results, handed) = self.begin_handing_on(parts, work)?;
+        self.deliver(handed)?;
+        Ok(results)
+    }
+
+    /// The same, but for what concerns other processes.
+    pub fn begin_handing_on<T: Send>(
+        &mut self,
+        parts: &[Part<'_>],
+        work: impl Fn(usize, &mut Block) -> Result<T> + Sync,
+    ) -> Result<(Vec<T>, HandedOn)> {
+        let (whole, routes, aside) = (self.whole(), &self.routes, self.places.aside());
+        let done = self
+            .places
+            .each(whole, Use::All, Some(parts), |at, block| {
+                let done = work(at, block)?;
+                let sent = routes.drain(at, block, aside.as_ref())?;
+                Ok((done, sent, block.take_moved()))
+            })?;
+        let mut results = Vec::with_capacity(parts.len());
+        let mut handed = HandedOn::default();
+        for (done, sent, moved) in done {
+            results.push(done);
+            handed.sent.push(sent);
+            handed.moved[0] += moved.sum;
+            handed.moved[1] += moved.virtual_page;
         }
+        Ok((results, handed))
     }
 
-    /// Delivers what blocks handed on to pages of others.
-    pub fn exchange(&mut self) -> Result<()> {
-        self.routes.deliver(&mut self.blocks, self.threads)?;
-        self.collect()
+    /// Delivers what blocks handed on.
+    pub fn deliver(&mut self, handed: HandedOn) -> Result<()> {
+        let HandedOn {
+            mut sent,
+            mut moved,
+        } = handed;
+        self.peers().sum(&mut moved)?;
+        self.sum += moved[0];
+        self.virtual_page += moved[1];
+        let messages = self.routes.exchange(&mut sent)?;
+        let received = self.routes.sorted(&messages)?;
+        let (whole, routes, aside) = (self.whole(), &self.routes, self.places.aside());
+        let deliver = |at: usize, block: &mut Block| {
+            routes.deliver((at, block), &sent, &received[at], aside.as_ref())?;
+            Ok(block.dangling())
+        };
+        self.dangling = self.places.each(whole, Use::Accounts, None, deliver)?;
+        self.places
+            .give_back(sent.into_iter().map(|sent| sent.units));
+        aside.map_or(Ok(()), |aside| aside.clear_mail())
     }
 
-    /// Takes what blocks moved into the sums, and tells all blocks of these.
-    fn collect(&mut self) -> Result<()> {
-        let moved = self.blocks.iter_mut().map(Block::take_moved);
-        let mut sums = moved.fold([0, 0], |[sum, virtual_page], moved| {
-            [sum + moved.sum, virtual_page + moved.virtual_page]
-        });
-        self.peers().sum(&mut sums)?;
-        self.sum += sums[0];
-        self.virtual_page += sums[1];
-        self.tell();
-        Ok(())
+    /// Does something with so much of every block.
+    fn each<T: Send>(
+        &mut self,
+        using: Use,
+        work: impl Fn(usize, &mut Block) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
+        let whole = self.whole();
+        self.places.each(whole, using, None, work)
     }
 
-    /// The sums over all blocks of two numbers of each.
-    fn sums(&mut self, of: impl Fn(&mut Block) -> (i128, i128) + Sync) -> Result<(i128, i128)> {
-        let blocks = self.each_block(|_, block| of(block));
-        let mut sums = blocks
-            .iter()
-            .fold([0, 0], |all, block| [all[0] + block.0, all[1] + block.1]);
-        self.peers().sum(&mut sums)?;
-        Ok((sums[0], sums[1]))
-    }
-
-    /// Tells all blocks of the sums.
-    fn tell(&mut self) {
-        let whole = Whole {
+    /// The whole as all blocks see it.
+    fn whole(&self) -> Whole {
+        Whole {
             virtual_page: self.virtual_page,
             weights: self.weights,
             each: if self.is_first_sweep {
@@ -228,35 +260,60 @@ impl Ledger {
                 block::each(self.virtual_page, self.weights)
             },
             is_first_sweep: self.is_first_sweep,
-        };
-        self.blocks.iter_mut().for_each(|block| block.tell(whole));
+        }
     }
 
     /// Visits all pages without links again and again, until nothing waits at any: with c = T/W at the end, D
     /// is -c w at each of these pages, so that c W = T + sum of their D + c times the sum of their weights w.
     pub fn visit_dangling(&mut self) -> Result<()> {
-        let (weights, waiting) = self.sums(|block| {
-            let (weights, waiting) = block.dangling();
-            (weights.into(), waiting)
-        })?;
+        let here = self.dangling.iter().fold([0, 0], |sums, block| {
+            [sums[0] + i128::from(block.weights), sums[1] + block.waiting]
+        });
+        let mut sums = here;
+        self.peers().sum(&mut sums)?;
+        let [weights, waiting] = sums;
         let each = match self.weights.saturating_sub(weights as u64) {
             // Nobody who is paid has links: each has its part of the supply.
             0 => SUPPLY / self.weights.max(1) as i64,
             linked => block::each(self.virtual_page + waiting, linked),
         };
-        self.each_block(|_, block| block.visit_dangling(each));
+        let moved = waiting + i128::from(each) * weights;
+        self.sum += moved;
+        self.virtual_page += moved;
         self.is_first_sweep = false;
-        self.collect()
+        self.visiting = Some(each);
+        let elsewhere = self.places.elsewhere().zip(&self.dangling);
+        for (elsewhere, dangling) in elsewhere {
+            if let Some(elsewhere) = elsewhere {
+                elsewhere.visit_dangling(each, dangling);
+            }
+        }
+        Ok(())
     }
 
-    /// What waits at all pages, and at those of each block.
-    pub fn weigh(&mut self) -> Result<(Worth, Waiting)> {
+    /// Checks the law, and finds what waits at all pages, and at those of each block. If rows have so many `links`, numbers
+    /// that might get too large are made smaller first.
+    pub fn weigh(&mut self, links: Option<u64>) -> Result<(Worth, Waiting)> {
+        let (weighed, mut is_near) = self.weigh_blocks()?;
+        if is_near && links.is_some() {
+            // Of blocks that lie aside only a bound is known.
+            let is_near_limit = |_: usize, block: &mut Block| Ok(block.is_near_limit());
+            let near = self.each(Use::All, is_near_limit)?;
+            is_near = self.peers().any(near.contains(&true))?;
+        }
+        let weighed = match links.filter(|_| is_near) {
+            None => weighed,
+            Some(links) => {
+                self.halve(links)?;
+                self.weigh_blocks()?.0
+            }
+        };
+        let waiting = weighed.iter().map(|block| block.worth.waiting()).collect();
+        let worth = weighed.into_iter().map(|block| block.worth);
+        let here = worth.reduce(Worth::and).unwrap_or_default();
         let rest = self
             .virtual_page
             .rem_euclid(i128::from(self.weights.max(1)));
-        let blocks = self.each_block(|_, block| block.weigh());
-        let waiting = blocks.iter().map(Worth::waiting).collect();
-        let here = blocks.into_iter().reduce(Worth::and).unwrap_or_default();
         let all = here.over_all(self.peers())?.with_rest(rest as u64);
         let waiting = Waiting {
             all: all.waiting(),
@@ -265,76 +322,122 @@ impl Ledger {
         Ok((all, waiting))
     }
 
+    /// What blocks have, of which all together is checked; and whether a page anywhere may have more than numbers are to be.
+    fn weigh_blocks(&mut self) -> Result<(Vec<Weighed>, bool)> {
+        let (weighed, near, error) = self.weigh_unchecked()?;
+        error.map_or(Ok((weighed, near)), Err)
+    }
+
+    /// By how much the law fails, if it does.
+    pub fn unbalanced(&mut self) -> Result<Option<Error>> {
+        Ok(self.weigh_unchecked()?.2)
+    }
+
+    fn weigh_unchecked(&mut self) -> Result<(Vec<Weighed>, bool, Option<Error>)> {
+        let visiting = self.visiting.take();
+        let mut weighed = self.each(Use::Weigh, |_, block| {
+            // Of others, the visit was made when they were read.
+            if let Some(each) = visiting.filter(|_| !block.own.is_empty()) {
+                block.visit_dangling(each);
+            }
+            Ok(block.weigh())
+        })?;
+        let elsewhere = self.places.elsewhere().zip(&mut weighed);
+        for (elsewhere, weighed) in elsewhere {
+            if let Some(elsewhere) = elsewhere {
+                elsewhere.complete(weighed);
+            }
+        }
+        let near = weighed.iter().any(|block| block.own_max > OWN_MAX);
+        let mut sums = [0, 0, near.into()];
+        for block in &weighed {
+            sums = [sums[0] + block.own, sums[1] + block.accounts, sums[2]];
+        }
+        self.peers().sum(&mut sums)?;
+        let [own, accounts, near] = sums;
+        Ok((weighed, near > 0, self.law(own, accounts)))
+    }
+
     /// By how many units Y may be off from one step from X, where rows have so many links.
     pub fn rounding(&self, links: u64) -> u128 {
         self.strayed + 2 * u128::from(links)
     }
 
-    /// Makes units twice as large where numbers might get too large: see the module's head.
-    pub fn keep_in_bounds(&mut self, links: u64) -> Result<()> {
-        let near = self.each_block(|_, block| block.is_near_limit());
-        if self.peers().any(near.contains(&true))? {
-            self.halve(links)?;
-        }
-        Ok(())
-    }
-
     /// Makes units twice as large, where rows have so many links.
     pub fn halve(&mut self, links: u64) -> Result<()> {
-        let (own, accounts) = self.sums(Block::halve)?;
-        self.sum = own;
-        self.virtual_page = -accounts;
+        let halved = self.each(Use::All, |_, block| Ok(block.halve()))?;
+        let mut sums = halved
+            .iter()
+            .fold([0, 0], |all, block| [all[0] + block.0, all[1] + block.1]);
+        self.peers().sum(&mut sums)?;
+        self.sum = sums[0];
+        self.virtual_page = -sums[1];
         self.strayed = self.strayed.div_ceil(2) + 3 * (u128::from(self.pages) + u128::from(links));
-        self.tell();
         Ok(())
     }
 
-    /// What pages below 0 are short of, of the sum of Y and of X.
+    /// What pages below 0 are short of, of the sum of Y and of X. What lies aside is whole from then on.
     pub fn below(&mut self) -> Result<(u128, u128)> {
-        let below = self.sums(|block| {
-            let (received, distributed) = block.below();
-            (received as i128, distributed as i128)
-        })?;
-        Ok((below.0 as u128, below.1 as u128))
+        let below = self.each(Use::All, |_, block| Ok(block.below()))?;
+        let mut sums = below.iter().fold([0, 0], |all, block| {
+            [all[0] + block.0 as i128, all[1] + block.1 as i128]
+        });
+        self.peers().sum(&mut sums)?;
+        Ok((sums[0] as u128, sums[1] as u128))
     }
 
-    /// Checks the law; the error says by how much it fails.
-    pub fn check_law(&mut self) -> Result<()> {
-        self.unbalanced()?.map_or(Ok(()), Err)
-    }
-
-    /// By how much the law fails, if it does.
-    pub fn unbalanced(&mut self) -> Result<Option<Error>> {
-        let (own, accounts) = self.sums(|block| block.sums())?;
+    /// By how much the law fails with these sums of X and D, if it does.
+    fn law(&self, own: i128, accounts: i128) -> Option<Error> {
         if accounts == -self.virtual_page && own == self.sum {
-            return Ok(None);
+            return None;
         }
-        Ok(Some(Error::internal(format!(
+        Some(Error::internal(format!(
             "settling: the books do not balance: all accounts are {accounts} units for {} of the virtual page, and all \
              pages own {own} units, not {}; please report it",
             self.virtual_page, self.sum
-        ))))
+        )))
     }
 
     /// Whether D is what the module's head defines, from X alone, over the rows of these parts; where units were made
     /// larger, as nearly as it says.
     pub fn is_function_of_own(&self, parts: &[Part<'_>]) -> Result<bool> {
         let workers = Workers {
-            threads: self.threads,
             peers: self.peers().clone(),
+            ..Workers::threads(self.places.threads())
+        };
+        let here = |at: usize| {
+            let block = self.places.block(at);
+            block.ok_or_else(|| Error::internal("a block is not in memory"))
         };
         let mut other = Ledger::new(parts, self.damping, &workers)?;
-        let handed_on = other.each_block(|at, block| {
-            let own = &self.blocks[at];
+        other.hand_on(parts, |at, block| {
+            let own = here(at)?;
             block.own_as(own);
             block.hand_on_all(own, parts[at].rows)
-        });
-        handed_on.into_iter().collect::<Result<()>>()?;
-        other.exchange()?;
-        let blocks = self.blocks.iter().zip(&other.blocks);
-        let off: u128 = blocks.map(|(one, other)| one.differs(other)).sum();
+        })?;
+        let mut off = 0;
+        for at in 0..parts.len() {
+            let other = other.places.block(at);
+            off += other.map_or(Ok(0), |other| Ok(here(at)?.differs(other)))?;
+        }
         Ok(2 * off <= self.strayed)
     }
+
+    /// Of what pages may hand on in advance in a sweep, all together, the part of each block: as much as it has of what waits
+    /// anywhere.
+    pub fn advances(advance: u128, waiting: &Waiting) -> Vec<u128> {
+        let blocks = waiting.blocks.iter();
+        blocks
+            .map(|&waits| share(advance, waits, waiting.all))
+            .collect()
+    }
+}
+
+/// What blocks handed on that is not delivered yet, and what they moved of the sums of X and T.
+#[derive(Default)]
+pub(super) struct HandedOn {
+    sent: Vec<Sent>,
+    moved: [i128; 2],
 }
 
 /// What waits to be handed on: everywhere, and at the pages of each block of this process.

@@ -100,28 +100,39 @@
 //! over the blocks of all of them. Sums are of whole numbers, and what is decided by them is computed by each: so they decide the
 //! same, and what is settled does not depend on how blocks are dealt out to processes.
 //!
-//! **Memory**: 18 bytes a page ([`BYTES`]), and what reading rows takes. A ghost, a page of another block that the rows of this
-//! one link to, takes as much, and 12 bytes to find it there.
+//! **In turns** (`places`, `aside`). Of the blocks of a process only some may be in memory at a time. A sweep then goes over the
+//! blocks three times: each reads its rows and hands on; takes what is for it; is weighed. What a block has lies in a file
+//! meanwhile, and so does what it handed on. That is a matter of memory and time alone.
+//!
+//! **Memory**: 18 bytes a page ([`BYTES`]) of the blocks that are there, and what reading rows takes. A ghost, a page of another
+//! block that the rows of this one link to, takes as much, and 16 bytes more: to find it there, and what is for it.
 
+mod aside;
 mod base;
 mod block;
 #[cfg(test)]
 mod blocks_tests;
 mod gather;
+mod ghosts;
 mod ledger;
 mod mail;
 mod peers;
 #[cfg(test)]
 mod peers_tests;
+mod places;
 mod sweeps;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod turns_tests;
 mod worth;
 
 use super::{Method, Options, Teleport};
 use crate::engine::{Certificate, Effort, Engine, InMemory, Ranking, Scores};
 use crate::rows::Rows;
 use crate::{Error, Result};
+pub(crate) use aside::A_GHOST;
+pub use aside::Turns;
 pub(crate) use base::{Base, BaseUse, CHECKING, Changed, settle_from, verify};
 pub(crate) use gather::Gathered;
 use ledger::Ledger;
@@ -225,9 +236,10 @@ impl Scores for Settled {
         }
     }
 
-    fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>) {
+    fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>) -> Result<()> {
         out.clear();
         out.extend(self.estimates(first, len));
+        Ok(())
     }
 }
 
@@ -237,22 +249,19 @@ impl Settled {
         self.ledger.pages()
     }
 
-    /// (y, x) of `len` pages from `first` on: importance, and what was distributed. Each sums to 1 over all pages. Of
-    /// several blocks, those of the first.
-    pub fn estimates(&self, first: u64, len: usize) -> impl Iterator<Item = (f64, f64)> + '_ {
-        self.estimates_of(0, first, len)
+    /// Blocks, those of other processes as well.
+    pub(crate) fn blocks(&self) -> usize {
+        self.ledger.blocks()
     }
 
-    /// The same of the pages of a block, by its own numbers.
-    pub(crate) fn estimates_of(
-        &self,
-        block: usize,
-        first: u64,
-        len: usize,
-    ) -> impl Iterator<Item = (f64, f64)> + '_ {
-        let block = self.ledger.block(block);
-        let pages = block.cells(first as usize, len).zip(first as usize..);
-        pages.map(move |((own, account), page)| self.estimate(own, account, block.weight(page)))
+    /// (y, x) of `len` pages from `first` on: importance, and what was distributed. Each sums to 1 over all pages. Of
+    /// several blocks, those of the first, if it is in memory.
+    pub fn estimates(&self, first: u64, len: usize) -> impl Iterator<Item = (f64, f64)> + '_ {
+        let block = self.ledger.places().block(0).into_iter();
+        block.flat_map(move |block| {
+            let pages = block.cells(first as usize, len).zip(first as usize..);
+            pages.map(move |((own, account), page)| self.estimate(own, account, block.weight(page)))
+        })
     }
 
     /// The same of a page with this X and D, and this weight for the virtual page.

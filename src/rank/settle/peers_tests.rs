@@ -30,7 +30,10 @@ fn gathered_by(
                 let mut watch = Sweeps {
                     left: sweeps.map(|(_, sweeps)| sweeps),
                 };
-                let workers = Workers { threads: 1, peers };
+                let workers = Workers {
+                    peers,
+                    ..Workers::threads(1)
+                };
                 let settled = settle_parts(&parts, options, &workers, &mut watch);
                 let settled = settled.unwrap().unwrap();
                 let gathered = settled.gather(own);
@@ -52,6 +55,37 @@ fn settled_by(
     let each = each.into_iter();
     each.map(|(settled, gathered)| (settled, gathered.unwrap()))
         .collect()
+}
+
+/// Of each of `count` processes, whose blocks take turns as `turns` says.
+pub(super) fn settled_by_each(
+    split: &Split,
+    options: &Options,
+    count: usize,
+    turns: impl Fn(&Peers) -> Option<Turns> + Sync,
+) -> Vec<(Settled, Gathered)> {
+    let own = split.own();
+    std::thread::scope(|scope| {
+        let each = processes(count).into_iter().map(|peers| {
+            let (turns, own) = (&turns, &own);
+            scope.spawn(move || {
+                let mut parts = split.parts();
+                let mut number = 0..;
+                parts.retain(|_| peers.has(number.next().unwrap()));
+                let workers = Workers {
+                    turns: turns(&peers),
+                    peers,
+                    ..Workers::threads(1)
+                };
+                let settled = settle_parts(&parts, options, &workers, &mut ());
+                let settled = settled.unwrap().unwrap();
+                let gathered = settled.gather(own).unwrap();
+                (settled, gathered)
+            })
+        });
+        let each: Vec<_> = each.collect();
+        each.into_iter().map(|it| it.join().unwrap()).collect()
+    })
 }
 
 /// Ends after so many sweeps.
@@ -80,15 +114,7 @@ impl Split {
 
 /// Of process 0.
 fn bits(split: &Split, (settled, gathered): &(Settled, Gathered)) -> Vec<(u64, u64)> {
-    let mut known = vec![0; split.blocks()];
-    let pages = split.owned().map(|(block, at)| {
-        let place = known[block];
-        known[block] += 1;
-        let is_here = settled.ledger.peers().has(block);
-        let (y, x) = settled.estimate_in(gathered, block, if is_here { at } else { place });
-        (y.to_bits(), x.to_bits())
-    });
-    pages.collect()
+    split.bits(settled, gathered)
 }
 
 #[test]
@@ -189,7 +215,10 @@ fn from_bases(
                 });
                 let bases: Vec<&dyn Base> = bases.collect();
                 let bases: Vec<&dyn Base> = peers.own(&bases).copied().collect();
-                let workers = Workers { threads: 1, peers };
+                let workers = Workers {
+                    peers,
+                    ..Workers::threads(1)
+                };
                 let settled = settle_from(&parts, options, Some(&bases), &workers, &mut ());
                 let (settled, came) = settled.unwrap();
                 let settled = settled.unwrap();

@@ -265,13 +265,12 @@ impl<'p> Settling<'p> {
                 (false, _) => Known::All,
             },
         };
-        self.ledger.begin_sweep(self.advance, &self.waiting);
+        let advances = Ledger::advances(self.advance, &self.waiting);
         let (parts, watch) = (self.parts, Mutex::new(watch));
-        let swept = self
-            .ledger
-            .each_block(|at, block| sweep.over(block, parts[at].rows, &watch));
-        let swept = swept.into_iter().collect::<Result<Vec<Swept>>>()?;
-        self.ledger.exchange()?;
+        let swept = self.ledger.hand_on(parts, |at, block| {
+            block.begin_sweep(advances[at]);
+            sweep.over(block, parts[at].rows, &watch)
+        })?;
         let touched: u64 = swept.iter().map(|swept| swept.links_touched).sum();
         let links: u64 = swept.iter().map(|swept| swept.seen.links).sum();
         let cut = swept.iter().filter(|swept| !swept.whole).count();
@@ -299,20 +298,20 @@ impl<'p> Settling<'p> {
     /// state without importance, as it may where most of what it had is taken back.
     pub fn weigh(&mut self) -> Result<Option<Worth>> {
         self.ledger.visit_dangling()?;
-        self.ledger.check_law()?;
-        if self.ledger.sum() <= 0 {
-            if self.is_resumed {
-                return Ok(None);
-            }
-            return Err(Error::internal("settling: no importance is left"));
+        let worth = self.weigh_all(Some(self.links))?;
+        if self.ledger.sum() > 0 {
+            Ok(Some(worth))
+        } else if self.is_resumed {
+            Ok(None)
+        } else {
+            Err(Error::internal("settling: no importance is left"))
         }
-        self.ledger.keep_in_bounds(self.links)?;
-        Ok(Some(self.weigh_all()?))
     }
 
-    pub fn weigh_all(&mut self) -> Result<Worth> {
+    /// See [`Ledger::weigh`].
+    pub fn weigh_all(&mut self, links: Option<u64>) -> Result<Worth> {
         let worth;
-        (worth, self.waiting) = self.ledger.weigh()?;
+        (worth, self.waiting) = self.ledger.weigh(links)?;
         Ok(worth)
     }
 

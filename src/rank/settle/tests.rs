@@ -68,15 +68,18 @@ impl Held<'_> {
         before: &Kept,
         latest: &'r Kept,
     ) -> Option<Held<'r>> {
-        let (totals, pages) = settled.as_base(block)?;
-        Some(Held {
-            totals,
-            own: pages.own.into(),
-            accounts: pages.accounts.into(),
-            costs: pages.costs.into(),
-            before: before.clone(),
-            latest,
-        })
+        let totals = settled.base_totals()?;
+        let held = settled.as_bases(1, |at, pages| {
+            Ok((at == block).then(|| Held {
+                totals,
+                own: pages.own.into(),
+                accounts: pages.accounts.into(),
+                costs: pages.costs.into(),
+                before: before.clone(),
+                latest,
+            }))
+        });
+        held.unwrap().swap_remove(block)
     }
 
     /// Rows of `left` that `right` has not.

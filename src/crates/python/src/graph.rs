@@ -210,7 +210,7 @@ fn ranked(graph: &Graph, options: &Options, stop: &Stop) -> cashrank::Result<Vec
         )));
     }
     let mut pairs = Vec::new();
-    scores.read(0, graph.nodes(), &mut pairs);
+    scores.read(0, graph.nodes(), &mut pairs)?;
     Ok(pairs.into_iter().map(|(score, _)| score).collect())
 }
 

@@ -1,0 +1,122 @@
+//! The history of all partitions of a state, in the order of all pages: whoever reads it goes through the order once, and
+//! takes the rows of each page from its partition.
+
+use std::path::PathBuf;
+
+use super::view_parts::ViewParts;
+use super::{View, partition_dir};
+use crate::engine::{Blocks, Row};
+use crate::rows::Ghost;
+use crate::{Error, Result};
+
+/// Rows from which on a block is given.
+const BLOCK: usize = 1 << 12;
+
+impl ViewParts {
+    /// See [`HistoryView::rows`](crate::engine::HistoryView::rows).
+    ///
+    /// # Errors
+    /// Those of reading; [`Error::Damaged`]: the order is not that of the partitions' pages.
+    pub(super) fn rows<'v>(
+        &'v self,
+        whole: &'v View,
+        since: u64,
+        start: u128,
+    ) -> Result<Blocks<'v>> {
+        let parts = self.seen.iter().enumerate().map(|(number, part)| {
+            let at = self.here.iter().position(|&here| here == number);
+            let rows = match (at.and_then(|at| self.views.get(at)), &self.ask) {
+                (Some(view), _) => view.own_rows(since, start)?,
+                (None, Some(ask)) => whole.rows_elsewhere((number, part), ask, (since, start)),
+                (None, None) => return Err(Error::internal("a partition is nowhere")),
+            };
+            let part = &part.published;
+            Ok(Part {
+                dir: partition_dir(whole.dir(), number as u32),
+                rows,
+                held: Vec::new(),
+                taken: 0,
+                next: 0,
+                left: part.pages.saturating_sub(part.ghosts.count),
+            })
+        });
+        let mut parts = parts.collect::<Result<Vec<Part<'_>>>>()?;
+        let mut order = self.order.entries(0)?;
+        Ok(Box::new(move |rows: &mut Vec<Row>| {
+            while rows.len() < BLOCK {
+                let Some(address) = order.next() else {
+                    return parts.iter_mut().try_for_each(|part| match part.left {
+                        0 => part.end(),
+                        left => Err(self.order.damaged(format!(
+                            "{left} pages of {} are not in it",
+                            part.dir.display()
+                        ))),
+                    });
+                };
+                let Ghost { page, owner, at } = address?;
+                let part = parts.get_mut(owner as usize);
+                let part = part.filter(|part| part.left > 0 && at >= part.next);
+                let part = part.ok_or_else(|| self.order.nowhere(page))?;
+                part.take(at.into(), page.into(), rows)?;
+                (part.next, part.left) = (at.saturating_add(1), part.left - 1);
+            }
+            Ok(())
+        }))
+    }
+}
+
+/// The history of a partition.
+struct Part<'v> {
+    dir: PathBuf,
+    rows: Blocks<'v>,
+    held: Vec<Row>,
+    taken: usize,
+    /// Where its next page may be, and pages of its own that are yet to come.
+    next: u32,
+    left: u64,
+}
+
+impl Part<'_> {
+    /// The next row, if there is one.
+    fn row(&mut self) -> Result<Option<&Row>> {
+        if self.taken == self.held.len() {
+            self.held.clear();
+            self.taken = 0;
+            (self.rows)(&mut self.held)?;
+        }
+        Ok(self.held.get(self.taken))
+    }
+
+    /// Takes the rows of its page `at`, whose number among all is `page`, as rows of that.
+    fn take(&mut self, at: u64, page: u64, rows: &mut Vec<Row>) -> Result<()> {
+        while let Some(row) = self.row()?.filter(|row| row.page <= at) {
+            let row = *row;
+            self.taken += 1;
+            if row.page == at {
+                rows.push(Row { page, ..row });
+            } else {
+                self.check_ghost(&row)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All pages of its own were read.
+    fn end(&mut self) -> Result<()> {
+        while let Some(row) = self.row()? {
+            let row = *row;
+            self.taken += 1;
+            self.check_ghost(&row)?;
+        }
+        Ok(())
+    }
+
+    /// Ghosts were never visited, but their cash was recycled: that is left out.
+    fn check_ghost(&self, row: &Row) -> Result<()> {
+        if row.visits == 0 {
+            return Ok(());
+        }
+        let what = format!("history of page {}, which is another partition's", row.page);
+        Err(Error::damaged(self.dir.join("store.redb"), what))
+    }
+}
