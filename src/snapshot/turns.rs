@@ -9,7 +9,7 @@ use super::settling::Settle;
 use crate::Result;
 use crate::disk::Disk;
 use crate::memory::{GATHERED, SETTLING, ranking};
-use crate::rank::settle::{A_GHOST, Turns, Workers};
+use crate::rank::settle::{A_GHOST, Turns, Workers, in_memory};
 use crate::store::{SNAPSHOTS, View};
 
 /// What of partitions is in memory at a time.
@@ -58,13 +58,7 @@ impl Plan {
 
     /// Bytes that it takes.
     pub fn bytes(&self) -> u64 {
-        let all = self.blocks.len();
-        let (stay, at_a_time) = if self.resident >= all {
-            (all, 0)
-        } else {
-            let threads = self.threads.min(self.resident);
-            (self.resident - threads, threads)
-        };
+        let (stay, at_a_time) = in_memory(self.resident, self.blocks.len(), self.threads);
         let (stay, others) = self.blocks.split_at(stay);
         let largest = others.iter().max().copied().unwrap_or(0);
         self.gathered + stay.iter().sum::<u64>() + at_a_time as u64 * largest

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 
-use super::block::{Block, Dangling, Weighed};
+use super::block::{Block, Dangling, Sums};
 use super::ghosts::ByOwner;
 use super::ledger::Part;
 use super::worth::{Cost, GHOST};
@@ -30,6 +30,16 @@ use crate::{Error, Result};
 pub(crate) const A_GHOST: u64 = 12 + 8;
 /// Cells that are read or written at a time where ghosts lie between them.
 const CELLS: usize = 1 << 16;
+
+/// Where at most `resident` of so many blocks are in memory at a time: how many stay there, and on how many of so many threads the
+/// others take turns.
+pub(crate) fn in_memory(resident: usize, blocks: usize, threads: usize) -> (usize, usize) {
+    if resident >= blocks {
+        return (blocks, threads);
+    }
+    let threads = threads.clamp(1, resident.max(1));
+    (resident.saturating_sub(threads), threads)
+}
 
 /// How many blocks are in memory at a time, and the files for the others.
 #[derive(Debug, Clone)]
@@ -66,11 +76,7 @@ impl Turns {
 
     /// How many of so many blocks stay in memory all the time, and how many others are there at a time, on so many threads.
     pub(super) fn of(&self, blocks: usize, threads: usize) -> (usize, usize) {
-        if self.resident >= blocks {
-            return (blocks, threads);
-        }
-        let threads = threads.clamp(1, self.resident);
-        (self.resident - threads, threads)
+        in_memory(self.resident, blocks, threads)
     }
 
     /// How many blocks are in memory at a time.
@@ -150,13 +156,6 @@ pub(super) struct Elsewhere {
     sums: Sums,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Sums {
-    own: i128,
-    own_max: u64,
-    accounts: i128,
-}
-
 impl Elsewhere {
     /// A block whose bytes begin at `offset`, and where they end.
     ///
@@ -224,7 +223,7 @@ impl Elsewhere {
         if let Some(each) = self.visited {
             block.visit_dangling(each);
         }
-        let Sums { own, accounts, .. } = sums_of(&block);
+        let Sums { own, accounts, .. } = block.sums();
         if accounts != self.sums.accounts || using.is_whole() && own != self.sums.own {
             return Err(state.damaged());
         }
@@ -238,7 +237,7 @@ impl Elsewhere {
         }
         let state = &aside.0.state;
         let costs = (self.own < self.pages).then_some(&block.costs[..]);
-        let sums = sums_of(block);
+        let sums = block.sums();
         self.sums.accounts = sums.accounts;
         if using.is_whole() {
             write_own(state, self.offset, &block.own, costs)?;
@@ -264,8 +263,8 @@ impl Elsewhere {
     }
 
     /// Fills in what is not known of it without X. The largest |X| may be less than that.
-    pub fn complete(&self, weighed: &mut Weighed) {
-        (weighed.own, weighed.own_max) = (self.sums.own, self.sums.own_max);
+    pub fn complete(&self, sums: &mut Sums) {
+        (sums.own, sums.own_max) = (self.sums.own, self.sums.own_max);
     }
 
     /// (X, D) of so many of its own pages, or those that there are, from number `first` of these on.
@@ -280,16 +279,6 @@ impl Elsewhere {
             aside.0.state.read(cast_slice_mut(cells), at + 8 * first)?;
         }
         Ok(own.into_iter().zip(accounts).collect())
-    }
-}
-
-fn sums_of(block: &Block) -> Sums {
-    let sum = |cells: &[i64]| cells.iter().map(|&units| i128::from(units)).sum();
-    let own_max = block.own.iter().map(|own| own.unsigned_abs()).max();
-    Sums {
-        own: sum(&block.own),
-        own_max: own_max.unwrap_or(0),
-        accounts: sum(&block.accounts),
     }
 }
 

@@ -54,17 +54,15 @@ pub(super) struct Moved {
 pub(super) struct Dangling {
     /// The weights of these pages,
     pub weights: u64,
-    /// what waits at all of them,
+    /// what waits at these together,
     pub waiting: i128,
     /// and the most that does at one.
     pub most: u64,
 }
 
-/// What a block has.
-#[derive(Default)]
-pub(super) struct Weighed {
-    /// What waits at its pages.
-    pub worth: Worth,
+/// What a block has in all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Sums {
     /// The sum of X, and the largest |X|.
     pub own: i128,
     pub own_max: u64,
@@ -460,27 +458,37 @@ impl Block {
         );
     }
 
-    /// What waits at its pages, and the sums.
-    pub fn weigh(&self) -> Weighed {
+    /// What waits at its pages.
+    pub fn weigh(&self) -> Worth {
         let of = |pages: Range<usize>| {
-            let mut weighed = Weighed::default();
+            let mut worth = Worth::default();
             let cells = self.accounts[pages.clone()].iter();
-            let costs = &self.costs[pages.clone()];
-            for ((account, cost), page) in cells.zip(costs).zip(pages.clone()) {
-                weighed.accounts += i128::from(*account);
+            for ((account, cost), page) in cells.zip(&self.costs[pages.clone()]).zip(pages) {
                 if *cost != GHOST {
                     let units = account.wrapping_add(self.paid_of_late(page));
-                    weighed.worth.add(units.unsigned_abs(), *cost);
+                    worth.add(units.unsigned_abs(), *cost);
                 }
             }
-            for own in self.own.get(pages).unwrap_or_default() {
-                weighed.own += i128::from(*own);
-                weighed.own_max = weighed.own_max.max(own.unsigned_abs());
-            }
-            weighed
+            worth
         };
-        self.over_all(of, |one, other| Weighed {
-            worth: one.worth.and(other.worth),
+        self.over_all(of, Worth::and)
+    }
+
+    /// The sums. Where there is no X, that of D.
+    pub fn sums(&self) -> Sums {
+        let of = |pages: Range<usize>| {
+            let accounts = self.accounts[pages.clone()].iter();
+            let mut sums = Sums {
+                accounts: accounts.map(|&units| i128::from(units)).sum(),
+                ..Sums::default()
+            };
+            for own in self.own.get(pages).unwrap_or_default() {
+                sums.own += i128::from(*own);
+                sums.own_max = sums.own_max.max(own.unsigned_abs());
+            }
+            sums
+        };
+        self.over_all(of, |one, other| Sums {
             own: one.own + other.own,
             own_max: one.own_max.max(other.own_max),
             accounts: one.accounts + other.accounts,
@@ -495,11 +503,6 @@ impl Block {
         };
         let own = self.own.iter_mut().map(halve).sum();
         (own, self.accounts.iter_mut().map(halve).sum())
-    }
-
-    /// Returns whether a page's X is so large that the next sweep might overflow it.
-    pub fn is_near_limit(&self) -> bool {
-        self.own.iter().any(|own| own.unsigned_abs() > OWN_MAX)
     }
 
     /// What pages below 0 are short of, of the sum of Y and of X.

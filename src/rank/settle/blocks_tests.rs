@@ -136,6 +136,14 @@ pub(super) fn owners(pick: &mut impl FnMut(u64) -> u64, blocks: u32) -> Vec<u32>
     (0..pages).map(|_| pick(blocks.into()) as u32).collect()
 }
 
+/// A random graph, and it in so many blocks.
+pub(super) fn a_split_graph(pick: &mut impl FnMut(u64) -> u64, blocks: u32) -> (Kept, Split) {
+    let owners = owners(pick, blocks);
+    let kept = a_graph(pick, &owners);
+    let split = Split::of(&kept, &owners, blocks);
+    (kept, split)
+}
+
 /// What was settled is what its bound says, its books balance, and D is the function of X that it should be.
 fn hold(split: &Split, settled: &Settled, exact: &[f64], damping: f64, what: &str) {
     hold_to(
@@ -152,9 +160,7 @@ fn hold(split: &Split, settled: &Settled, exact: &[f64], damping: f64, what: &st
 fn a_split(seed: u64, dampings: u64) {
     let mut pick = numbers(seed);
     let blocks = 1 + pick(9) as u32;
-    let owners = owners(&mut pick, blocks);
-    let kept = a_graph(&mut pick, &owners);
-    let split = Split::of(&kept, &owners, blocks);
+    let (kept, split) = a_split_graph(&mut pick, blocks);
     let damping = DAMPINGS[pick(dampings) as usize];
     let until = 10f64.powi(-(pick(13) as i32));
     let options = Options::until((damping * 2f64.powi(32)) as u64, until);

@@ -6,7 +6,7 @@
 //! links are visited, and all is weighed.
 
 use super::aside::{Turns, Use};
-use super::block::{self, Block, Dangling, OWN_MAX, SUPPLY, Weighed, Whole};
+use super::block::{self, Block, Dangling, OWN_MAX, SUPPLY, Sums, Whole};
 use super::mail::{Routes, Sent};
 use super::peers::Peers;
 use super::places::Places;
@@ -297,8 +297,7 @@ impl Ledger {
         let (weighed, mut is_near) = self.weigh_blocks()?;
         if is_near && links.is_some() {
             // Of blocks that lie aside only a bound is known.
-            let is_near_limit = |_: usize, block: &mut Block| Ok(block.is_near_limit());
-            let near = self.each(Use::All, is_near_limit)?;
+            let near = self.each(Use::All, |_, block| Ok(block.sums().own_max > OWN_MAX))?;
             is_near = self.peers().any(near.contains(&true))?;
         }
         let weighed = match links.filter(|_| is_near) {
@@ -308,9 +307,8 @@ impl Ledger {
                 self.weigh_blocks()?.0
             }
         };
-        let waiting = weighed.iter().map(|block| block.worth.waiting()).collect();
-        let worth = weighed.into_iter().map(|block| block.worth);
-        let here = worth.reduce(Worth::and).unwrap_or_default();
+        let waiting = weighed.iter().map(Worth::waiting).collect();
+        let here = weighed.into_iter().reduce(Worth::and).unwrap_or_default();
         let rest = self
             .virtual_page
             .rem_euclid(i128::from(self.weights.max(1)));
@@ -322,8 +320,8 @@ impl Ledger {
         Ok((all, waiting))
     }
 
-    /// What blocks have, of which all together is checked; and whether a page anywhere may have more than numbers are to be.
-    fn weigh_blocks(&mut self) -> Result<(Vec<Weighed>, bool)> {
+    /// What waits at blocks, of which the law is checked; and whether a page anywhere may have more than numbers are to be.
+    fn weigh_blocks(&mut self) -> Result<(Vec<Worth>, bool)> {
         let (weighed, near, error) = self.weigh_unchecked()?;
         error.map_or(Ok((weighed, near)), Err)
     }
@@ -333,25 +331,28 @@ impl Ledger {
         Ok(self.weigh_unchecked()?.2)
     }
 
-    fn weigh_unchecked(&mut self) -> Result<(Vec<Weighed>, bool, Option<Error>)> {
+    fn weigh_unchecked(&mut self) -> Result<(Vec<Worth>, bool, Option<Error>)> {
         let visiting = self.visiting.take();
-        let mut weighed = self.each(Use::Weigh, |_, block| {
+        let weighed = self.each(Use::Weigh, |_, block| {
             // Of others, the visit was made when they were read.
             if let Some(each) = visiting.filter(|_| !block.own.is_empty()) {
                 block.visit_dangling(each);
             }
-            Ok(block.weigh())
+            Ok((block.weigh(), block.sums()))
         })?;
-        let elsewhere = self.places.elsewhere().zip(&mut weighed);
-        for (elsewhere, weighed) in elsewhere {
+        let (weighed, mut blocks): (Vec<Worth>, Vec<Sums>) = weighed.into_iter().unzip();
+        let elsewhere = self.places.elsewhere().zip(&mut blocks);
+        for (elsewhere, block) in elsewhere {
             if let Some(elsewhere) = elsewhere {
-                elsewhere.complete(weighed);
+                elsewhere.complete(block);
             }
         }
-        let near = weighed.iter().any(|block| block.own_max > OWN_MAX);
-        let mut sums = [0, 0, near.into()];
-        for block in &weighed {
-            sums = [sums[0] + block.own, sums[1] + block.accounts, sums[2]];
+        let mut sums = [0; 3];
+        for block in &blocks {
+            let near = block.own_max > OWN_MAX;
+            let of_block = [block.own, block.accounts, near.into()];
+            let all = sums.iter_mut().zip(of_block);
+            all.for_each(|(sum, value)| *sum += value);
         }
         self.peers().sum(&mut sums)?;
         let [own, accounts, near] = sums;

@@ -5,7 +5,7 @@ mod ends;
 
 use ends::processes;
 
-use super::blocks_tests::{Split, a_change, a_graph, owners};
+use super::blocks_tests::{Split, a_change, a_split_graph};
 use super::tests::{DAMPINGS, Held, numbers};
 use super::*;
 use crate::engine::{SettledPagesMut, SettledTotals};
@@ -121,9 +121,7 @@ fn bits(split: &Split, (settled, gathered): &(Settled, Gathered)) -> Vec<(u64, u
 fn a_block_with_other_pages_is_refused() {
     let mut pick = numbers(5);
     // One round of blocks: nobody waits for process 0 once it refused one.
-    let owners = owners(&mut pick, 2);
-    let kept = a_graph(&mut pick, &owners);
-    let split = Split::of(&kept, &owners, 2);
+    let (_, split) = a_split_graph(&mut pick, 2);
     let options = Options::until(1 << 31, 0.1);
     for change in [-1, 1] {
         let mut own = split.own();
@@ -139,9 +137,7 @@ fn processes_make_no_difference() {
     for seed in 0..150 {
         let mut pick = numbers(seed);
         let blocks = 1 + pick(9) as u32;
-        let owners = owners(&mut pick, blocks);
-        let kept = a_graph(&mut pick, &owners);
-        let split = Split::of(&kept, &owners, blocks);
+        let (_, split) = a_split_graph(&mut pick, blocks);
         let damping = DAMPINGS[pick(5) as usize];
         let until = 10f64.powi(-(pick(11) as i32));
         let options = Options::until((damping * 2f64.powi(32)) as u64, until);

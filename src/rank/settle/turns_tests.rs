@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use super::blocks_tests::{Split, a_change, a_graph, owners};
+use super::blocks_tests::{a_change, a_split_graph};
 use super::peers_tests::settled_by_each;
 use super::tests::{DAMPINGS, dense, numbers};
 use super::*;
@@ -23,9 +23,7 @@ fn turns_make_no_difference() {
     for seed in 0..300 {
         let mut pick = numbers(seed);
         let blocks = 1 + pick(9) as u32;
-        let owners = owners(&mut pick, blocks);
-        let kept = a_graph(&mut pick, &owners);
-        let split = Split::of(&kept, &owners, blocks);
+        let (_, split) = a_split_graph(&mut pick, blocks);
         let damping = DAMPINGS[pick(5) as usize];
         let until = 10f64.powi(-(pick(12) as i32));
         let options = Options::until((damping * 2f64.powi(32)) as u64, until);
@@ -57,9 +55,7 @@ fn no_bound_is_violated_in_turns() {
     for seed in 0..300 {
         let mut pick = numbers(seed);
         let blocks = 2 + pick(8) as u32;
-        let owners = owners(&mut pick, blocks);
-        let kept = a_graph(&mut pick, &owners);
-        let split = Split::of(&kept, &owners, blocks);
+        let (kept, split) = a_split_graph(&mut pick, blocks);
         let options = Options::until(
             (0.85 * 2f64.powi(32)) as u64,
             10f64.powi(-(pick(11) as i32)),
@@ -139,9 +135,7 @@ fn processes_may_take_turns() {
     for seed in 0..60 {
         let mut pick = numbers(seed);
         let blocks = 4 + pick(5) as u32;
-        let owners = owners(&mut pick, blocks);
-        let kept = a_graph(&mut pick, &owners);
-        let split = Split::of(&kept, &owners, blocks);
+        let (_, split) = a_split_graph(&mut pick, blocks);
         let options = Options::until((0.85 * 2f64.powi(32)) as u64, 10f64.powi(-(pick(9) as i32)));
         let run = |count, turns: bool| {
             let disk = Memory::default();
@@ -241,9 +235,7 @@ impl DiskFile for FullFile {
 #[test]
 fn a_full_disk_is_named() {
     let mut pick = numbers(3);
-    let owners = owners(&mut pick, 4);
-    let kept = a_graph(&mut pick, &owners);
-    let split = Split::of(&kept, &owners, 4);
+    let (_, split) = a_split_graph(&mut pick, 4);
     let workers = in_turns(&Full(Memory::default()), 1, 1);
     let error = settle_parts(
         &split.parts(),
