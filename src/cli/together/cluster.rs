@@ -249,20 +249,10 @@ impl Asked<'_> {
         let stop = Arc::new(AtomicBool::new(false));
         stop_on_signal(&stop)?;
         let plan = plan(share.partitions(), share.digest());
-        let orphaned = || self.orphaned();
-        let Some(link) = self.join(hosts.clone(), plan, &stop, orphaned)? else {
-            return Ok(Exit::Stopped);
-        };
-        let workers = Workers {
-            peers: Peers::new(process, processes, link.clone())?,
-            ..Workers::threads(self.threads(1))
-        };
         let watcher = Watcher::new(stop.clone());
-        let settled = share.work(&workers, within, &watcher);
-        let settled = settled.and_then(|()| link.finish());
-        if let Err(error) = settled {
-            link.abandon(&error.to_string());
-            return Err(error.into());
+        let work = |workers: &Workers| share.work(workers, within, &watcher);
+        if !self.work_for_first(hosts, plan, &stop, work)? {
+            return Ok(Exit::Stopped);
         }
         let Some(stopped) = watcher.stopped_process() else {
             return Ok(Exit::Done);
@@ -274,8 +264,30 @@ impl Asked<'_> {
         Ok(Exit::Stopped)
     }
 
+    /// Joins the others, and does what the first one asks for. Returns whether it was not stopped before all were there.
+    pub(super) fn work_for_first(
+        &self,
+        hosts: &Hosts,
+        plan: Plan,
+        stop: &AtomicBool,
+        work: impl FnOnce(&Workers) -> Result<()>,
+    ) -> anyhow::Result<bool> {
+        let Some(link) = self.join(hosts.clone(), plan, stop, || self.orphaned())? else {
+            return Ok(false);
+        };
+        let workers = Workers {
+            peers: Peers::new(hosts.process, hosts.addresses.len(), link.clone())?,
+            ..Workers::threads(self.threads(1))
+        };
+        if let Err(error) = work(&workers).and_then(|()| link.finish()) {
+            link.abandon(&error.to_string());
+            return Err(error.into());
+        }
+        Ok(true)
+    }
+
     /// Why this process has no use any more, if another one had started it.
-    pub(super) fn orphaned(&self) -> Option<String> {
+    fn orphaned(&self) -> Option<String> {
         let parent = self.args.parent?;
         (parent_id() != parent).then(|| "the process that started this one is gone".into())
     }
@@ -317,61 +329,83 @@ impl Asked<'_> {
         stop: &Arc<AtomicBool>,
         within: Residency,
     ) -> anyhow::Result<Option<Together>> {
-        let mut children = None;
         let mut own = within;
-        let hosts = match (self.hosts.clone(), self.args.processes) {
-            (Some(hosts), _) => hosts,
-            (None, Some(processes @ 2..)) => {
-                let processes = processes as usize;
-                check_processes(view.partitions(), processes)?;
-                let common = self.common_options(processes, within.partitions);
-                let mut options = vec![common; processes - 1];
-                if let Some(budget) = within.memory {
-                    let parts = self.needs(view, within.partitions);
-                    for (options, bytes) in options.iter_mut().zip(parts.parts(budget)) {
-                        options.push(format!("--memory={bytes}"));
-                    }
-                    own.memory = parts.own(budget);
+        let options = |processes: usize| {
+            let common = self.common_options(processes, within.partitions);
+            let mut options = vec![common; processes - 1];
+            if let Some(budget) = within.memory {
+                let parts = self.needs(view, within.partitions);
+                for (options, bytes) in options.iter_mut().zip(parts.parts(budget)) {
+                    options.push(format!("--memory={bytes}"));
                 }
-                let begun = Children::start("settle", view.dir(), options)?;
-                let (file, secret) = begun.files();
-                let hosts = Hosts::read(&file, 0, &secret)?;
-                children = Some(begun);
-                hosts
+                own.memory = parts.own(budget);
             }
-            (None, asked) => {
-                let link = Link::default();
-                let peers = asked.map(|_| Peers::new(0, 1, link.clone()));
-                if asked.is_some() {
-                    check_processes(view.partitions(), 1)?;
-                }
-                return Ok(Some(Together {
-                    threads: self.threads(1),
-                    peers: peers.transpose()?,
-                    within,
-                    link,
-                    children,
-                }));
+            options
+        };
+        let store = ("settle", view.dir(), view.partitions());
+        let others = self.others(store, options)?;
+        let plan = plan(view.partitions(), view.digest()?);
+        let mut together = self.meet(others, plan, stop)?;
+        if let Some(together) = &mut together {
+            together.within = own;
+            if self.args.processes == Some(1) {
+                check_processes(view.partitions(), 1)?;
+                together.peers = Some(Peers::new(0, 1, together.link.clone())?);
             }
+        }
+        Ok(together)
+    }
+
+    /// The other processes, if there are any: those of the file, or those that this one starts with these options, for this
+    /// command and a store with so many partitions.
+    pub(super) fn others(
+        &self,
+        (command, store, partitions): (&str, &Path, usize),
+        options: impl FnOnce(usize) -> Vec<Vec<String>>,
+    ) -> anyhow::Result<Option<(Hosts, Option<Children>)>> {
+        if let Some(hosts) = &self.hosts {
+            check_processes(partitions, hosts.addresses.len())?;
+            return Ok(Some((hosts.clone(), None)));
+        }
+        let Some(processes @ 2..) = self.args.processes else {
+            return Ok(None);
+        };
+        let processes = processes as usize;
+        check_processes(partitions, processes)?;
+        let children = Children::start(command, store, options(processes))?;
+        let (file, secret) = children.files();
+        Ok(Some((Hosts::read(&file, 0, &secret)?, Some(children))))
+    }
+
+    /// Waits for the others, if there are any, of which this is the first. `None`: it was stopped before all were there.
+    pub(super) fn meet(
+        &self,
+        others: Option<(Hosts, Option<Children>)>,
+        plan: Plan,
+        stop: &AtomicBool,
+    ) -> anyhow::Result<Option<Together>> {
+        let mut alone = Together {
+            threads: self.threads(1),
+            peers: None,
+            within: Residency::default(),
+            link: Link::default(),
+            children: None,
+        };
+        let Some((hosts, children)) = others else {
+            return Ok(Some(alone));
         };
         let processes = hosts.addresses.len();
-        check_processes(view.partitions(), processes)?;
         let ended = || children.as_ref().and_then(Children::ended);
-        let plan = plan(view.partitions(), view.digest()?);
         let Some(link) = self.join(hosts, plan, stop, ended)? else {
             return Ok(None);
         };
-        let threads = match children {
-            Some(_) => self.threads(processes),
-            None => self.threads(1),
-        };
-        Ok(Some(Together {
-            threads,
-            peers: Some(Peers::new(0, processes, link.clone())?),
-            within: own,
-            link,
-            children,
-        }))
+        let mut peers = Peers::new(0, processes, link.clone())?;
+        if children.is_some() {
+            alone.threads = self.threads(processes);
+            peers = peers.on_one_machine();
+        }
+        (alone.peers, alone.link, alone.children) = (Some(peers), link, children);
+        Ok(Some(alone))
     }
 
     /// Tells the others that there is nothing to do.
@@ -409,7 +443,7 @@ impl Asked<'_> {
     }
 }
 
-fn plan(partitions: usize, digest: u128) -> Plan {
+pub(super) fn plan(partitions: usize, digest: u128) -> Plan {
     Plan {
         program: env!("CARGO_PKG_VERSION").into(),
         partitions: partitions as u64,
