@@ -109,10 +109,9 @@ impl SomeParts {
         beside: bool,
     ) -> Result<Vec<SettledBase>> {
         let views = self.views.iter().zip(named);
-        let open = |(view, named): (&View, &CommittedBase)| {
-            SettledBase::open(disk, &view.dir, view.identity(), named, beside)
-        };
-        views.map(open).collect()
+        views
+            .map(|(view, named)| view.open_base(disk, named, beside))
+            .collect()
     }
 
     /// What was there to settle when these bases were owed, one for each of these partitions.

@@ -131,10 +131,8 @@ impl View {
             let Some(state) = self.manifest.bases.get(number) else {
                 continue;
             };
-            let open = |named: &CommittedBase| {
-                SettledBase::open(disk, &view.dir, view.manifest.identity, named, false)
-            };
-            view.base = state.base.as_ref().map(open);
+            let base = state.base.as_ref();
+            view.base = base.map(|named| view.open_base(disk, named, false));
         }
         let published = PublishedParts {
             addresses: self.manifest.parts.log,
@@ -343,15 +341,19 @@ impl View {
     ) -> Result<Vec<SettledBase>> {
         let bases = self.own_views(has).filter_map(|(number, view, _)| {
             let named = named.get(number)?;
-            Some(SettledBase::open(
-                disk,
-                &view.dir,
-                view.manifest.identity,
-                named,
-                true,
-            ))
+            Some(view.open_base(disk, named, true))
         });
         bases.collect()
+    }
+
+    /// A base of this state of this name, which a commit has, or that is `beside` the run.
+    pub(super) fn open_base(
+        &self,
+        disk: &dyn Disk,
+        named: &CommittedBase,
+        beside: bool,
+    ) -> Result<SettledBase> {
+        SettledBase::open(disk, &self.dir, self.manifest.identity, named, beside)
     }
 
     /// The settled base of each block, if the commit has them.
