@@ -282,7 +282,7 @@ impl Run<'_> {
     /// The last snapshot. Where the disk has no room for it, the index gives up its own: it can be made again.
     fn rank_at_last(&mut self, keep: Keep) -> Result<()> {
         match self.final_snapshot(keep) {
-            Err(error) if error.is_full() && self.session.drop_index()? => {
+            Err(error) if self.session.makes_room(&error)? => {
                 self.observer.note(Note::IndexNotKept { error: &error });
                 self.final_snapshot(keep)
             }

@@ -266,11 +266,14 @@ impl Session {
         }
     }
 
-    /// Removes the index from disk, to make room. Whether there was one.
+    /// Where the disk was too full for something, removes the index: it can be made again. Whether there was one.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io).
-    pub fn drop_index(&mut self) -> Result<bool> {
+    pub fn makes_room(&mut self, error: &Error) -> Result<bool> {
+        if !error.is_full() {
+            return Ok(false);
+        }
         let mut stores = self.stores_here();
         stores.try_fold(false, |had, store| Ok(store.drop_index()? || had))
     }

@@ -315,9 +315,7 @@ impl Writer {
         let view = self.session.view()?;
         let publish = |disk: &dyn Disk| snapshot::publish(disk, &view, &making);
         let published = match publish(&**self.session.disk()) {
-            Err(error) if error.is_full() && self.session.drop_index()? => {
-                publish(&**self.session.disk())
-            }
+            Err(error) if self.session.makes_room(&error)? => publish(&**self.session.disk()),
             published => published,
         };
         if published?.is_none() {
