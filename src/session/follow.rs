@@ -4,7 +4,7 @@
 //! message of process 0: nothing: it is over | 0: what it says (Said) | 1: records (wire) | what snapshots say (ShareOrder)
 //! ```
 //!
-//! All processes answer at the same time, so each step is the same in all of them.
+//! All processes answer at the same time, so each step is the same in all.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -76,7 +76,6 @@ struct Follower<'d> {
     open: Option<Open>,
     /// The last committed states, and what is settled of them.
     share: Option<Share<'d>>,
-    history: Vec<View>,
 }
 
 /// The partitions, once they are open.
@@ -105,7 +104,6 @@ pub fn follow(
         within,
         open: None,
         share: None,
-        history: Vec::new(),
     };
     loop {
         let message = workers.peers.hear(Vec::new())?;
@@ -137,7 +135,7 @@ impl Follower<'_> {
             Said::Open(opening) => self.begin(&opening),
             Said::Order(order) => {
                 // What is settled goes with its state.
-                (self.share, self.history) = (None, Vec::new());
+                self.share = None;
                 // What they can go on after, process 0 says.
                 let _ = self.open()?.own.obey(&order)?;
                 Ok(())
@@ -157,7 +155,7 @@ impl Follower<'_> {
         allow_open_files(WRITTEN_FILES * own.count() as u64, count)?;
         let mut own = OwnParts::open(
             self.disk,
-            self.dir,
+            (self.dir, &settings),
             opening,
             self.workers,
             self.within.memory,
@@ -172,7 +170,7 @@ impl Follower<'_> {
     }
 
     fn apply(&mut self, records: &[u8]) -> Result<()> {
-        (self.share, self.history) = (None, Vec::new());
+        self.share = None;
         let memory = self.within.memory;
         let Open { own, prints, .. } = self.open()?;
         let (&is_new_batch, records) = records
@@ -201,9 +199,7 @@ impl Follower<'_> {
         let seen: Vec<PartSeen> = views.iter().map(View::seen).collect();
         workers.peers.all(seen)?;
         let parts = SomeParts::of(&**disk, settings, views)?;
-        let (_, history) = own.views()?;
         self.share = Some(Share::of(&**disk, dir, parts, within));
-        self.history = history;
         Ok(())
     }
 
@@ -211,9 +207,9 @@ impl Follower<'_> {
         let peers = &self.workers.peers;
         let mut messages = vec![Vec::new(); peers.processes()];
         if peers.has(part as usize) {
-            let view = self.history.get(peers.place(part as usize));
-            let view = view.ok_or_else(|| unexpected("a question before its state"))?;
-            messages[0] = packed(&view.history_block(key)?)?;
+            let share = self.share.as_ref();
+            let share = share.ok_or_else(|| unexpected("a question before its state"))?;
+            messages[0] = packed(&share.history_block(peers.place(part as usize), key)?)?;
         }
         peers.exchange(messages).map(drop)
     }

@@ -26,7 +26,7 @@ use crate::{Error, Result};
 /// What partitions are opened by: what their store says.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Opening {
-    /// The store's settings, as JSON.
+    /// The store's settings, as JSON: for processes that have only partitions.
     pub settings: String,
     pub key: [u64; 2],
     /// For each partition, its commit that belongs to the store's last one, the sum of that, and what is said of its base.
@@ -96,9 +96,9 @@ pub(super) struct New {
     names: Vec<(u32, Fingerprint)>,
 }
 
-/// What process 0 hears of a partition after records were applied.
+/// What process 0 gets of a partition after records were applied.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Told {
+pub(super) struct Applied {
     /// Its new pages.
     pub own: Vec<(u32, u32)>,
     pub state: PartState,
@@ -127,16 +127,14 @@ struct Part {
 }
 
 impl OwnParts {
-    /// Opens them in the store's folder `dir`, or makes them.
+    /// Opens them in the folder `dir` of a store of these settings, or makes them.
     pub fn open(
         disk: &Arc<dyn Disk>,
-        dir: &Path,
+        (dir, settings): (&Path, &Settings),
         opening: &Opening,
         workers: &Workers,
         memory: Option<u64>,
     ) -> Result<OwnParts> {
-        let settings: Settings = serde_json::from_str(&opening.settings)
-            .map_err(|error| Error::internal(error.to_string()))?;
         let count = settings.partitions.count;
         let limits = &Limits {
             pages: opening.pages,
@@ -239,22 +237,21 @@ impl OwnParts {
         self.names.clear();
     }
 
-    /// Tells process 0 what is new, and gives each new ghost the number that its owner has for it; all do this at the same time.
-    /// `print`: the fingerprints of names, where they are not remembered. What process 0 hears, of all partitions.
+    /// Sends process 0 what is new, and gives each new ghost the number that its owner has for it; all do this at the same time.
+    /// `print`: the fingerprints of names, where they are not remembered. What process 0 gets, of all partitions.
     pub fn meet(
         &mut self,
         new: Vec<New>,
         print: impl Fn(u32) -> Option<Fingerprint>,
-    ) -> Result<Vec<Told>> {
+    ) -> Result<Vec<Applied>> {
         let peers = self.workers.peers.clone();
         let mut asked = vec![Vec::new(); peers.processes()];
         for &(name, _, owner) in new.iter().flat_map(|new| &new.ghosts) {
             asked[peers.process_of(owner as usize)].push((owner, name));
         }
-        let told = self.parts.iter_mut().zip(&new);
-        let told: Vec<Told> = told
-            .map(|(part, new)| part.tell(new))
-            .collect::<Result<_>>()?;
+        let parts = self.parts.iter_mut().zip(&new);
+        let applied = parts.map(|(part, new)| part.applied(new));
+        let applied = applied.collect::<Result<Vec<Applied>>>()?;
         let page = |(owner, name): (u32, u32)| {
             let print = self.names.get(&name).copied().or_else(|| print(name));
             let part = self.parts.get(peers.place(owner as usize));
@@ -262,20 +259,24 @@ impl OwnParts {
             page.map(|page| page.0 as u32)
                 .ok_or_else(|| Error::internal("a ghost has no page"))
         };
-        let (told, answers) = if peers.processes() == 1 {
+        let (applied, answers) = if peers.processes() == 1 {
             let asked = asked.remove(0).into_iter();
-            (told, vec![asked.map(page).collect::<Result<Vec<u32>>>()?])
+            (
+                applied,
+                vec![asked.map(page).collect::<Result<Vec<u32>>>()?],
+            )
         } else {
-            let (mut own, mut messages) = (Some(packed(&told)?), Vec::new());
+            let (mut own, mut messages) = (Some(packed(&applied)?), Vec::new());
             for asked in &asked {
-                let told = own.take().unwrap_or_else(|| vec![0]);
-                messages.push(packed(&(told, asked))?);
+                // Only process 0 needs it.
+                let applied = own.take().unwrap_or_else(|| vec![0]);
+                messages.push(packed(&(applied, asked))?);
             }
             let mut heard = Vec::new();
             let mut answers = Vec::new();
             for message in peers.exchange(messages)? {
-                let (told, asked): (Vec<u8>, Vec<(u32, u32)>) = unpacked(&message)?;
-                heard.push(told);
+                let (applied, asked): (Vec<u8>, Vec<(u32, u32)>) = unpacked(&message)?;
+                heard.push(applied);
                 let pages = asked.into_iter().map(page).collect::<Result<Vec<u32>>>()?;
                 answers.push(packed(&pages)?);
             }
@@ -295,7 +296,7 @@ impl OwnParts {
                 store.add_address(Ghost { page, owner, at })?;
             }
         }
-        Ok(told)
+        Ok(applied)
     }
 
     /// How many of these names, with the partitions that they are of, are not known in those of all processes, which all ask at
@@ -359,7 +360,7 @@ impl OwnParts {
         Ok((numbers.collect(), views.collect::<Result<_>>()?))
     }
 
-    /// Their stores: for the campaign of faults.
+    /// Their stores.
     pub fn stores_mut(&mut self) -> impl Iterator<Item = &mut Store> {
         self.parts.iter_mut().map(|part| part.engine.storage_mut())
     }
@@ -388,10 +389,10 @@ impl Part {
         })
     }
 
-    fn tell(&mut self, new: &New) -> Result<Told> {
+    fn applied(&mut self, new: &New) -> Result<Applied> {
         let mut state = self.state()?;
         state.ghosts += new.ghosts.len() as u64;
-        Ok(Told {
+        Ok(Applied {
             own: new.own.clone(),
             state,
         })

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Holder;
 use super::follow::{APPLY, Say, announce, ask_history};
-use super::own::{Opening, Order, OwnParts, PartState, Told};
+use super::own::{Applied, Opening, Order, OwnParts, PartState};
 use super::wire;
 use crate::batch::split::{PartBatch, Slots, Split, partition_of};
 use crate::disk::Disk;
@@ -94,7 +94,7 @@ impl Parts {
             pages: limits.pages.min(PAGES_MAX),
         };
         announce(&workers.peers, &Say::Open(&opening))?;
-        let mut own = OwnParts::open(disk, dir, &opening, workers, limits.memory)?;
+        let mut own = OwnParts::open(disk, (dir, settings), &opening, workers, limits.memory)?;
         let parts = Parts {
             states: own.share_states()?,
             own,
@@ -226,11 +226,11 @@ impl Parts {
         send(&workers, count, self.is_new_batch, &make)?;
         self.is_new_batch = false;
         let new = self.own.apply(make, false)?;
-        let told = self
+        let applied = self
             .own
             .meet(new, |name| batch.fingerprints.get(name as usize).copied())?;
         let mut pages: Vec<(u32, u32, u32)> = Vec::new();
-        for (owner, Told { own, .. }) in (0..).zip(&told) {
+        for (owner, Applied { own, .. }) in (0..).zip(&applied) {
             pages.extend(own.iter().map(|&(name, at)| (name, owner, at)));
         }
         pages.sort_unstable();
@@ -238,7 +238,7 @@ impl Parts {
             let page = whole.storage().addresses() as u32;
             whole.storage_mut().add_address(Ghost { page, owner, at })?;
         }
-        self.states = told.into_iter().map(|told| told.state).collect();
+        self.states = applied.into_iter().map(|part| part.state).collect();
         self.note_visited(whole);
         Ok(())
     }

@@ -4,8 +4,8 @@
 //! message: partition u32 | length u32 | zstd of the records and names of that partition; and so on for each partition
 //! ```
 //!
-//! A name is given by its number in the whole batch: one of the partition's own by its text, of which the fingerprint is made
-//! anew, another by what an index looks at of its fingerprint.
+//! A name is given by its number in the whole batch: one of the partition's own by its text, of which the fingerprint is
+//! made, another by what an index looks at of its fingerprint.
 
 use serde::{Deserialize, Serialize};
 

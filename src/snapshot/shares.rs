@@ -276,6 +276,16 @@ impl<'d> Share<'d> {
         blocks.map(of).collect()
     }
 
+    /// A block of the history of a partition, by its place among those of this process.
+    ///
+    /// # Errors
+    /// There is no such partition; those of reading it.
+    pub(crate) fn history_block(&self, place: usize, key: (u64, u64)) -> Result<Option<Vec<u8>>> {
+        let view = self.parts.views.get(place);
+        let view = view.ok_or_else(|| Error::internal("a partition is not here"))?;
+        view.history_block(key)
+    }
+
     /// Does what process 0 says ([`super::Settle::peers`]), until there is nothing more to do. Where a process was stopped,
     /// `watcher` knows.
     ///
