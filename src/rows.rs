@@ -65,7 +65,7 @@ pub(crate) trait Ghosts: Sync {
     /// How many there are.
     fn count(&self) -> u64;
 
-    /// All of them, in ascending order.
+    /// All, in ascending order.
     ///
     /// # Errors
     /// Those of reading.

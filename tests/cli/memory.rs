@@ -65,7 +65,7 @@ fn a_small_budget_stops_at_a_checkpoint_and_a_larger_one_goes_on() {
 }
 
 /// How many pages of others a partition will know is estimated, so what it takes is known only near the end. What fits is
-/// kept, and the run goes on from there with more.
+/// kept, and the run continues from there with more.
 #[test]
 fn partitions_stop_at_a_budget_and_a_larger_one_goes_on() {
     let lab = Lab::new();

@@ -132,7 +132,7 @@ fn each_machine_has_its_own_partitions() {
     }
 }
 
-/// Whichever process is killed, whenever, with whatever number of processes it goes on: the same bytes in the end.
+/// Whichever process is killed, whenever, with whatever number of processes it continues: the same bytes in the end.
 #[test]
 fn kills_make_no_difference() {
     let lab = Lab::new();
@@ -178,7 +178,7 @@ fn kills_make_no_difference() {
     }
 }
 
-/// A stream on standard input is read by the first process; one that is lost is named, and the stream sent again goes on.
+/// A stream on standard input is read by the first process; one that is lost is named, and the stream sent again continues.
 #[test]
 fn a_lost_process_is_named_and_the_stream_goes_on() {
     let lab = Lab::new();
@@ -212,7 +212,7 @@ fn a_lost_process_is_named_and_the_stream_goes_on() {
     assert!(lab.snapshot("s") == lab.snapshot("alone"));
 }
 
-/// Where a disk is full, it is said whose; with room the same command goes on to the same bytes.
+/// Where a disk is full, it is said whose; with room the same command continues to the same bytes.
 #[test]
 fn a_full_disk_is_named() {
     let lab = Lab::new();

@@ -341,7 +341,7 @@ fn a_store_of_version_0_1_with_corrections_goes_on() {
     lab.run("verify --deep --store old").exits(0);
 }
 
-/// The store `old` of a golden sample, made of the file `first` by this command; with `WRITE_SAMPLES` it is made anew.
+/// The store `old` of a golden sample, made of the file `first` by this command; with `WRITE_SAMPLES` it is made again.
 fn unpack_sample(lab: &Lab, name: &str, ingest: &str) {
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("formats/samples/good/store");
     let path = samples.join(name);
@@ -366,7 +366,7 @@ fn unpack_sample(lab: &Lab, name: &str, ingest: &str) {
     unpack(&fs::read(path).unwrap(), &lab.path(""));
 }
 
-/// Goes on with the store `old`, of a golden sample that was made by this command, and holds what comes of it against
+/// Continues the store `old`, of a golden sample that was made by this command, and holds what comes of it against
 /// today's program.
 fn goes_on(lab: &Lab, ingest: &str) {
     lab.run("verify --deep --store old").exits(0);
@@ -394,7 +394,7 @@ fn goes_on(lab: &Lab, ingest: &str) {
     assert!(l1.unwrap().parse::<f64>().unwrap() <= 2e-8, "{moved}");
 }
 
-/// A store with partitions, as the first version that had them wrote it: goes on with its bases.
+/// A store with partitions, as the first version that had them wrote it: it continues from its bases.
 #[test]
 fn a_golden_store_with_partitions_goes_on() {
     let lab = Lab::new();

@@ -90,7 +90,7 @@ impl Twins {
         )?)
     }
 
-    /// Returns whether the page is told of with one before it.
+    /// Returns whether the page is read with one before it.
     pub fn is_later(&self, page: u64) -> bool {
         self.firsts.contains_key(&page)
     }
