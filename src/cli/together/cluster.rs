@@ -1,4 +1,4 @@
-//! `settle --processes` and `settle --hosts`.
+//! `--processes` and `--hosts`: how processes meet, and those that settle.
 
 use std::num::NonZeroUsize;
 use std::os::unix::process::parent_id;
