@@ -130,6 +130,11 @@ impl Iterator for Names {
         let line = self.lines.next()?;
         self.number += 1;
         let bad = |what: &str| damaged(&self.path, format!("line {}: {what}", self.number));
+        // Some programs begin a file in UTF-8 with a mark, which is part of no name.
+        let line = line.map(|name| match name.strip_prefix('\u{feff}') {
+            Some(rest) if self.number == 1 => rest.into(),
+            _ => name,
+        });
         Some(match line {
             Ok(name) if name.is_empty() => {
                 Err(bad("it is empty, and should be the name of a node"))

@@ -22,7 +22,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use cashrank::memory::{available, bytes};
-use cashrank::{Error, name_settings};
+use cashrank::{Exit, name_settings};
 use clap::{Parser, Subcommand};
 
 /// Write the graph that a cashrank store keeps as a BV graph (WebGraph), and make BV graphs inputs of cashrank.
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
         }
         Err(error) => {
             say(&format!("cashrank-webgraph: {error}"));
-            ExitCode::from(exit_code(&error))
+            Exit::from(&error).into()
         }
     }
 }
@@ -76,16 +76,4 @@ fn main() -> ExitCode {
 fn say(what: &str) {
     let line = name_settings(what, |name| format!("--{}", name.replace('_', "-")));
     let _ = writeln!(io::stderr(), "{line}");
-}
-
-/// As the command `cashrank` has them.
-fn exit_code(error: &Error) -> u8 {
-    match error {
-        Error::Corrupt { .. } => 4,
-        Error::Damaged { .. } => 5,
-        Error::Io { .. } => 7,
-        Error::TooLarge { .. } | Error::OverBudget { .. } | Error::AddressSpace { .. } => 8,
-        Error::Internal { .. } => 9,
-        _ => 2,
-    }
 }
