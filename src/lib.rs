@@ -118,6 +118,8 @@ pub mod metrics;
 #[doc(hidden)]
 pub mod rank;
 #[doc(hidden)]
+pub mod reshard;
+#[doc(hidden)]
 pub mod rows;
 #[doc(hidden)]
 pub mod rules;

@@ -82,6 +82,8 @@ mod python;
 mod real;
 #[path = "cli/record.rs"]
 mod record;
+#[path = "cli/reshard.rs"]
+mod reshard;
 #[path = "cli/resume.rs"]
 mod resume;
 #[path = "cli/rot.rs"]

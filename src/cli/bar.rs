@@ -9,9 +9,17 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::summary::settling;
 
-/// Does work on another thread, while this one shows on a terminal how far it is.
+/// Settles on another thread, while this one shows on a terminal how far it is.
 pub(super) fn beside_a_bar<T: Send>(
     watcher: &Watcher,
+    work: impl FnOnce() -> cashrank::Result<T> + Send,
+) -> cashrank::Result<T> {
+    beside_words(|| settling(&watcher.progress()), work)
+}
+
+/// Does work on another thread, while this one says on a terminal how far it is.
+pub(super) fn beside_words<T: Send>(
+    words: impl Fn() -> String,
     work: impl FnOnce() -> cashrank::Result<T> + Send,
 ) -> cashrank::Result<T> {
     let bar = std::io::stderr().is_terminal().then(|| {
@@ -30,7 +38,7 @@ pub(super) fn beside_a_bar<T: Send>(
         while let Some(bar) = &bar
             && !working.is_finished()
         {
-            bar.set_message(settling(&watcher.progress()));
+            bar.set_message(words());
             bar.tick();
             std::thread::sleep(Duration::from_millis(100));
         }

@@ -30,6 +30,7 @@ mod rank;
 mod record;
 mod remarks;
 mod reporter;
+mod reshard;
 mod rules;
 #[cfg(feature = "serve")]
 mod serve;
@@ -88,6 +89,7 @@ enum Command {
     Order(order::Args),
     Next(Box<next::Args>),
     Settle(settle::Args),
+    Reshard(reshard::Args),
     Compute(Box<compute::Args>),
     Top(top::Args),
     Rank(rank::Args),
@@ -152,6 +154,7 @@ impl Command {
             Command::Order(args) => args.run(),
             Command::Next(args) => args.run(),
             Command::Settle(args) => args.run(),
+            Command::Reshard(args) => args.run(),
             Command::Compute(args) => args.run(),
             Command::Top(args) => args.run(),
             Command::Rank(args) => args.run(),

@@ -82,6 +82,15 @@ impl RowFetches {
         *self == RowFetches::default()
     }
 
+    /// Its links lead to the same pages, which have other numbers now: this is the digest of those of its last visit.
+    pub(crate) fn renumber(&mut self, links: Digest) {
+        for digest in [&mut self.first, &mut self.last] {
+            if digest.is_of_links() {
+                *digest = links;
+            }
+        }
+    }
+
     /// The fetches of a page with this many visits, the last of them at `last`.
     pub(super) fn known(&self, visits: u64, last: Option<Time>) -> Fetches {
         let time = |time| Some(time).filter(|&time| time != NO_TIME);
@@ -129,7 +138,7 @@ impl RowFetches {
 }
 
 /// Digest of a page's links as a set: their order does not matter, nor what they weigh.
-pub(super) fn digest_of(links: Links<'_>) -> Digest {
+pub(crate) fn digest_of(links: Links<'_>) -> Digest {
     // A product's high half depends on all bits of both factors; the sum does not know an order.
     let mixed = links.targets.iter().map(|page| {
         let page = (page.0 ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xff51_afd7_ed55_8ccd);

@@ -170,6 +170,11 @@ impl Ledger {
         Ok(())
     }
 
+    /// Counts visits that were made elsewhere, whose cash is none of this ledger's.
+    pub(crate) fn add_visits(&mut self, visits: u64) {
+        self.totals.visits += visits;
+    }
+
     /// The sums.
     pub fn totals(&self) -> &Totals {
         &self.totals

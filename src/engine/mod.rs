@@ -32,7 +32,6 @@ mod window;
 
 use crate::model::{Digest, Entry, LinkCounts, Time, What};
 use crate::{Error, Result};
-use fetches::digest_of;
 use history::{Log, Moment, Visit};
 pub(crate) use index::{Index, LEAST_SLOTS, Probe, SEGMENTS, Share, Slot};
 
@@ -47,8 +46,8 @@ pub use counters::Counters;
 pub(crate) use estimate::facts;
 pub use estimate::{Estimation, PageFacts, PageScores, Window};
 pub use estimator::Estimator;
-pub(crate) use fetches::NO_TIME;
 pub use fetches::RowFetches;
+pub(crate) use fetches::{NO_TIME, digest_of};
 pub use history::{Admission, Admissions, Notes};
 pub(crate) use history::{log_bytes, log_rows};
 pub use history_view::HistoryView;
@@ -297,6 +296,17 @@ impl<S: Storage> Engine<S> {
     /// So many pages were visited, elsewhere.
     pub(crate) fn set_visited(&mut self, pages: u64) {
         self.counters.visited = pages;
+    }
+
+    /// Takes over what was counted elsewhere, and the latest time there. How many pages were visited it knows itself, and
+    /// these visits beside its own.
+    pub(crate) fn take_over(&mut self, counters: &Counters, time: Option<Time>, visits: u64) {
+        self.ledger.add_visits(visits);
+        self.counters = Counters {
+            visited: self.counters.visited,
+            ..counters.clone()
+        };
+        self.time = time;
     }
 
     /// Applies an entry, whose pages were admitted. After an error the engine must not be used further, as the record

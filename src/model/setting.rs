@@ -5,7 +5,7 @@
 //! there with [`name_settings`].
 
 /// All settings that messages name.
-pub const SETTINGS: [&str; 53] = [
+pub const SETTINGS: [&str; 55] = [
     "also",
     "best",
     "budget",
@@ -45,6 +45,7 @@ pub const SETTINGS: [&str; 53] = [
     "refetch",
     "registers",
     "repeat",
+    "resident",
     "resume",
     "roll_up",
     "scope",
@@ -57,6 +58,7 @@ pub const SETTINGS: [&str; 53] = [
     "strategy",
     "teleport",
     "threads",
+    "to",
     "until",
     "window",
 ];

@@ -275,9 +275,9 @@ pub enum AllRows {
 
 /// The rows of all partitions, one partition after the other.
 pub struct PartRows {
-    parts: Vec<KeptRows>,
+    pub(super) parts: Vec<KeptRows>,
     /// By partition: the number of each of its pages, and ghosts, among all.
-    numbers: Vec<Vec<u32>>,
+    pub(super) numbers: Vec<Vec<u32>>,
     /// The partition of each page, and its number there.
     addresses: Arc<Addresses>,
     links: u64,
@@ -332,7 +332,12 @@ impl PartRowsOf {
 
 impl PartRows {
     /// The row of a partition by the numbers of all pages. `targets` is used for it.
-    fn global<'t>(&self, part: usize, row: Row<'t>, targets: &'t mut Vec<u32>) -> Result<Row<'t>> {
+    pub(super) fn global<'t>(
+        &self,
+        part: usize,
+        row: Row<'t>,
+        targets: &'t mut Vec<u32>,
+    ) -> Result<Row<'t>> {
         let numbers = &self.numbers[part];
         // Rows are checked to name pages that there are.
         targets.clear();

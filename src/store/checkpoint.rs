@@ -58,7 +58,7 @@ fn try_checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()>
 }
 
 impl Store {
-    fn writing(&mut self) -> Result<&Writing> {
+    pub(super) fn writing(&mut self) -> Result<&Writing> {
         if self.db.writing.is_none() {
             let tables = &self.db.tables;
             self.db.writing = Some(if self.is_part() {
@@ -92,6 +92,11 @@ impl Store {
     /// What the last commit says of the bases of partitions.
     pub(crate) fn bases(&self) -> &[BaseState] {
         &self.manifest.bases
+    }
+
+    /// What the next commit is to say of its base.
+    pub(crate) fn set_base(&mut self, base: BaseState) {
+        self.manifest.base = base;
     }
 
     /// What the next commit is to say of these.
@@ -281,7 +286,7 @@ impl Store {
     }
 
     /// Writes the run that is being packed, if there is one. Its notes.
-    fn finish_packing(&mut self) -> Result<Option<Notes>> {
+    pub(super) fn finish_packing(&mut self) -> Result<Option<Notes>> {
         let packed = self.history.packing.take().map(Packing::end).transpose()?;
         packed.map(|packed| self.write_run(packed)).transpose()
     }

@@ -42,8 +42,10 @@ pub(crate) mod base;
 mod blocks;
 mod checkpoint;
 mod chunks;
+mod crawled;
 mod create;
 mod elsewhere;
+mod facts;
 mod folder;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
@@ -86,6 +88,8 @@ use base::BaseState;
 use blocks::Packer;
 use chunks::{CASH, ChunkFile, Chunks};
 use create::create;
+pub(crate) use create::make_with_key;
+pub(crate) use facts::FactsRun;
 pub(crate) use folder::{Home, IDENTITY, REPLAY, lock_soon};
 use folder::{is_store, remove_corrected, remove_replay, remove_unpublished, take_lock};
 use identity::Identity;
@@ -116,7 +120,7 @@ use reindex::{Indexed, indexed};
 use rows::{KeepRows, Reason, RowWriter};
 use settings::check_settings;
 pub use spool::{OnDurable, SpoolOptions, SpoolState, spool_state, verify_spool};
-pub(crate) use spool::{Spool, SpoolReader, remove_spool};
+pub(crate) use spool::{Spool, SpoolReader, copy_spool, remove_spool};
 pub use verify::{Depth, Report};
 pub(crate) use view::SettledBase;
 pub use view::View;
@@ -446,6 +450,11 @@ impl Store {
     /// Returns whether failures and changes of pages are kept.
     pub(crate) fn keeps_fetches(&self) -> bool {
         self.identity.has_fetches()
+    }
+
+    /// What its base says of whose it is.
+    pub(crate) fn identity(&self) -> u64 {
+        self.identity.hash
     }
 
     /// Where it was opened.

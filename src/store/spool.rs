@@ -18,6 +18,7 @@
 //! is written, acknowledged or reported.
 
 mod block;
+mod copy;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -36,6 +37,7 @@ use crate::codec::sealed;
 use crate::disk::{Disk, DiskFile, read_whole, write_whole};
 use crate::{Error, Result};
 use block::{BLOCK_BYTES, HEADER, Head, segment_path};
+pub(crate) use copy::copy_spool;
 pub(crate) use read::SpoolReader;
 use read::{missing, walk};
 

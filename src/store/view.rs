@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::all::{AllRows, AllRowsOf, Names};
 use super::base::{BaseFile, CommittedBase, OwedBase};
 use super::chunks::{ChunkFile, Chunks};
 use super::elsewhere::{AskHistory, PartSeen, run_elsewhere};
@@ -201,6 +202,30 @@ impl View {
     /// Those of reading them.
     pub(super) fn rows_of(&self, disk: &dyn Disk, owed: &OwedBase) -> Result<KeptRows> {
         KeptRows::of(RowFile::open(disk, &self.dir, owed.rows)?, owed.pages)
+    }
+
+    /// The key of its fingerprints.
+    pub(crate) fn key(&self) -> HashKey {
+        self.key
+    }
+
+    /// The names of all pages.
+    ///
+    /// # Errors
+    /// Those of opening them.
+    pub(crate) fn names(&self, disk: &dyn Disk) -> Result<Names> {
+        let parts = self.published_parts();
+        Names::open(disk, &self.dir, self.manifest.names, parts.as_ref())
+    }
+
+    /// The rows of all pages.
+    ///
+    /// # Errors
+    /// As of [`View::rows`].
+    pub(crate) fn all_rows(&self, disk: &dyn Disk) -> Result<AllRows> {
+        let own = (*self.rows_retention(), HistoryView::totals(self).pages);
+        let parts = self.published_parts();
+        AllRowsOf::new(disk, &self.dir, own, parts.as_ref())?.rows()
     }
 
     /// The store's identity.

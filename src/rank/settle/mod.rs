@@ -140,6 +140,7 @@ pub(crate) use ledger::Part;
 pub use ledger::Workers;
 pub use peers::{Exchange, Peers};
 use sweeps::{Next, Settling};
+pub(crate) use worth::GHOST;
 use worth::Level;
 
 /// Bytes of memory a page.

@@ -9,7 +9,7 @@ use crate::Result;
 use crate::engine::ratio_up;
 
 /// What a page's links cost: [`NO_ROW`], [`NO_LINKS`], or more.
-pub(super) type Cost = u8;
+pub(crate) type Cost = u8;
 /// The cost of a page that has no row.
 pub(super) const NO_ROW: Cost = 0;
 /// That of one whose row is empty.
@@ -17,7 +17,7 @@ pub(super) const NO_LINKS: Cost = 1;
 /// Least cost of a page with links.
 const LINKED: i32 = 2;
 /// That of a page of another block, which is visited there.
-pub(super) const GHOST: Cost = Cost::MAX;
+pub(crate) const GHOST: Cost = Cost::MAX;
 
 /// The share of the norm that the pages visited in a sweep have at its beginning.
 const SHARE: f64 = 0.65;

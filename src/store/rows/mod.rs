@@ -16,6 +16,7 @@
 
 pub(crate) mod block;
 mod compact;
+mod cursor;
 mod directory;
 pub(crate) mod places;
 mod read;
@@ -33,6 +34,7 @@ use crate::model::human;
 use crate::{Error, Result};
 
 pub(super) use compact::compact;
+pub(crate) use cursor::RowCursor;
 pub use read::KeptRows;
 pub(crate) use read::{RowFile, RowsOf};
 pub(crate) use since::Since;

@@ -12,7 +12,7 @@ use super::places::Places;
 use super::unpacked::Unpacked;
 use super::{CommittedRows, Retention, none, path_of};
 use crate::disk::Disk;
-use crate::disk::log::BlockLog;
+use crate::disk::log::{Block as Stored, BlockLog};
 use crate::rows::{Bits, Row, RowVisitor, Rows, Stop};
 use crate::threads::spawn_in;
 use crate::{Error, Result};
@@ -166,12 +166,7 @@ impl RowFile {
 
     /// The block that holds a row, and its first row.
     fn block_of(&self, row: u64, pages: u64) -> Result<(u64, Block)> {
-        let block = self.log.find(row)?;
-        let mut rows = Block::default();
-        match unpack(&block.payload, block.pages as usize, pages, &mut rows) {
-            Some(()) => Ok((block.first, rows)),
-            None => Err(self.holds_nonsense(block.first)),
-        }
+        self.unpacked_block(&self.log.find(row)?, pages, Block::default())
     }
 
     /// Tells the rows up to the one before `row` from all others: the checksum of the block that ends there, or holds the
@@ -269,16 +264,20 @@ impl RowFile {
         };
         for block in blocks {
             let unpacked = block.and_then(|block| {
-                let mut rows = free.try_recv().unwrap_or_default();
-                let count = block.pages as usize;
-                match unpack(&block.payload, count, pages, &mut rows) {
-                    Some(()) => Ok((block.first, rows)),
-                    None => Err(self.holds_nonsense(block.first)),
-                }
+                let rows = free.try_recv().unwrap_or_default();
+                self.unpacked_block(&block, pages, rows)
             });
             if full.send(unpacked).is_err() {
                 return;
             }
+        }
+    }
+
+    /// The first row of a block of the log, and all its rows, which are put into `rows`.
+    fn unpacked_block(&self, block: &Stored, pages: u64, mut rows: Block) -> Result<(u64, Block)> {
+        match unpack(&block.payload, block.pages as usize, pages, &mut rows) {
+            Some(()) => Ok((block.first, rows)),
+            None => Err(self.holds_nonsense(block.first)),
         }
     }
 }
@@ -472,6 +471,15 @@ impl KeptRows {
         })
     }
 
+    /// The blocks in their order, each with the number of its first row, one at a time.
+    pub(super) fn blocks(&self) -> Result<impl Iterator<Item = Result<(u64, Block)>> + '_> {
+        let blocks = self.file.log.blocks_from(0)?;
+        Ok(blocks.map(|block| {
+            self.file
+                .unpacked_block(&block?, self.pages, Block::default())
+        }))
+    }
+
     /// How many of the rows before row `end` are the last of their page.
     pub(super) fn live_before(&self, end: u64) -> u64 {
         match &self.live {
@@ -481,7 +489,7 @@ impl KeptRows {
     }
 
     /// Returns whether a row is the last of its page.
-    fn counts(&self, row: u64) -> bool {
+    pub(super) fn counts(&self, row: u64) -> bool {
         self.live.as_ref().is_none_or(|live| live.get(row))
     }
 

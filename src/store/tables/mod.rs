@@ -45,7 +45,7 @@ use values::{
     BASE_SEAL, BASES_SEAL, MANIFEST_SEAL, PARTS_SEAL, STREAM_SEAL, SUMS_SEAL, admissions_of,
     admissions_seal, chunk_seal,
 };
-pub(super) use values::{pack_run, rows_of};
+pub(super) use values::{RunPacker, pack_run, rows_of};
 
 const MANIFEST: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("manifest");
 const CHUNKS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("chunks");
@@ -234,6 +234,11 @@ impl Writing {
             insert(&self.fence, &mut table, (run.number, at), block)?;
         }
         Ok(())
+    }
+
+    /// Writes a sealed block of a run.
+    pub fn put_block(&self, key: (u64, u64), block: &[u8]) -> Result<()> {
+        insert(&self.fence, &mut self.table(HISTORY)?, key, block)
     }
 
     /// Writes a block of admissions.

@@ -34,30 +34,59 @@ pub(in crate::store) fn pack_run(
     rows: impl Iterator<Item = Result<Row>>,
     mut put: impl FnMut((u64, u64), Vec<u8>) -> Result<()>,
 ) -> Result<Run> {
-    let mut run = Run {
-        number,
-        interval,
-        rows: 0,
-        blocks: 0,
-        bytes: 0,
-    };
-    let mut packer = Packer::new();
-    let mut put = |run: &mut Run, value: Vec<u8>| {
-        run.bytes += value.len() as u64;
-        let key = (number, run.blocks);
-        run.blocks += 1;
-        put(key, seal(rows_seal(key), value))
-    };
+    let mut packer = RunPacker::new(number, interval);
     for row in rows {
-        run.rows += 1;
-        if let Some(value) = packer.add(row?) {
-            put(&mut run, value)?;
+        if let Some((key, value)) = packer.add(row?) {
+            put(key, value)?;
         }
     }
-    if let Some(value) = packer.finish() {
-        put(&mut run, value)?;
-    }
+    let (run, last) = packer.end();
+    last.map_or(Ok(()), |(key, value)| put(key, value))?;
     Ok(run)
+}
+
+/// A run that is being packed, row by row.
+pub(in crate::store) struct RunPacker {
+    run: Run,
+    packer: Packer<Row>,
+}
+
+/// A sealed block of a run, with its key.
+type RunBlock = ((u64, u64), Vec<u8>);
+
+impl RunPacker {
+    pub fn new(number: u64, interval: u64) -> RunPacker {
+        RunPacker {
+            run: Run {
+                number,
+                interval,
+                rows: 0,
+                blocks: 0,
+                bytes: 0,
+            },
+            packer: Packer::new(),
+        }
+    }
+
+    /// Adds the next row, of a page behind that of the last one. A block that is full.
+    pub fn add(&mut self, row: Row) -> Option<RunBlock> {
+        self.run.rows += 1;
+        let value = self.packer.add(row)?;
+        Some(self.sealed(value))
+    }
+
+    /// The run, and its last block, if that has a row.
+    pub fn end(mut self) -> (Run, Option<RunBlock>) {
+        let last = self.packer.finish().map(|value| self.sealed(value));
+        (self.run, last)
+    }
+
+    fn sealed(&mut self, value: Vec<u8>) -> RunBlock {
+        let key = (self.run.number, self.run.blocks);
+        self.run.blocks += 1;
+        self.run.bytes += value.len() as u64;
+        (key, seal(rows_seal(key), value))
+    }
 }
 
 pub(super) type Value = Result<Option<Vec<u8>>>;
