@@ -143,6 +143,8 @@ pub(crate) fn rows_of_run(run: Blocks<'_>) -> Rows<'_> {
 
 /// Pages whose rows are joined at a time.
 const STRETCH: usize = 1024;
+/// So many rows of one run, with none of another between, are handed on as they are.
+const ALONE: usize = 64;
 
 /// All runs' rows where any two of a page are joined: a block for each stretch of pages, in which the runs' rows
 /// are added up in place.
@@ -154,12 +156,12 @@ fn sum<'a>(policy: &Arc<dyn Policy>, runs: Vec<Blocks<'a>>) -> Blocks<'a> {
         there: [0; STRETCH / 64],
     };
     Box::new(move |block| {
-        let added = sum.next_stretch();
+        let added = sum.next(block);
         if added.is_err() {
             sum.sources.clear();
             sum.there = [0; STRETCH / 64];
         }
-        added.map(|()| sum.give_out(block))
+        added
     })
 }
 
@@ -172,16 +174,41 @@ struct Sum<'a> {
 }
 
 impl Sum<'_> {
-    /// Adds up the next stretch that has rows, if there is one.
-    fn next_stretch(&mut self) -> Result<()> {
-        let mut first = None;
-        for source in &mut self.sources {
-            let page = source.ahead()?.first().map(|row| row.page);
-            first = first.into_iter().chain(page).min();
+    /// Adds the next rows to the block.
+    fn next(&mut self, block: &mut Vec<Row>) -> Result<()> {
+        // The next page, the run that has it, and the next page of the others.
+        let (mut first, mut others) = (None, u64::MAX);
+        for (at, source) in self.sources.iter_mut().enumerate() {
+            let Some(page) = source.ahead()?.first().map(|row| row.page) else {
+                continue;
+            };
+            match first {
+                Some((least, _)) if least <= page => others = others.min(page),
+                before => {
+                    others = before.map_or(others, |(least, _)| least);
+                    first = Some((page, at));
+                }
+            }
         }
-        let Some(first) = first else {
+        let Some((first, at)) = first else {
             return Ok(());
         };
+        let source = &mut self.sources[at];
+        let ahead = source.ahead()?;
+        let alone = &ahead[..ahead.partition_point(|row| row.page < others)];
+        if alone.len() >= ALONE && alone.is_sorted_by(|row, next| row.page < next.page) {
+            let rows = alone.len();
+            block.extend_from_slice(alone);
+            source.taken += rows;
+            return Ok(());
+        }
+        self.next_stretch(first)?;
+        self.give_out(block);
+        Ok(())
+    }
+
+    /// Adds up the stretch of pages from `first` on.
+    fn next_stretch(&mut self, first: u64) -> Result<()> {
         for source in &mut self.sources {
             loop {
                 let ahead = source.ahead()?;

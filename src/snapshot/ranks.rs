@@ -58,12 +58,12 @@ fn rank(values: &mut [u64], before: u64) {
     let (left, right) = sorted.split_at_mut(half);
     in_two(
         half >= SORT_APART,
-        || left.sort_unstable(),
-        || right.sort_unstable(),
+        || left.sort_unstable_by_key(|&(value, _)| value),
+        || right.sort_unstable_by_key(|&(value, _)| value),
     );
     let (mut left, mut right) = (left.iter().peekable(), right.iter().peekable());
     let merged = std::iter::from_fn(|| match (left.peek(), right.peek()) {
-        (Some(one), Some(other)) if one > other => right.next(),
+        (Some((one, _)), Some((other, _))) if one > other => right.next(),
         (None, _) => right.next(),
         _ => left.next(),
     });

@@ -54,7 +54,8 @@ pub(crate) struct Packer<T: Entry> {
 /// The items of blocks.
 pub(crate) trait Entry: Copy + Default {
     fn put(&self, before: &Self, out: &mut Vec<u8>);
-    fn take(before: &Self, from: &mut &[u8]) -> Option<Self>;
+    /// Fills in the entry that is next, which is as by default: entries are large, and are not moved about.
+    fn take(&mut self, before: &Self, from: &mut &[u8]) -> Option<()>;
 }
 
 impl<T: Entry> Packer<T> {
@@ -117,8 +118,9 @@ pub(crate) fn unpack<T: Entry>(mut rest: &[u8], entries: &mut Vec<T>) -> Option<
     let none = T::default();
     let first = entries.len();
     while !rest.is_empty() {
-        let before = entries[first..].last().unwrap_or(&none);
-        entries.push(T::take(before, &mut rest)?);
+        entries.push(none);
+        let (next, before) = entries[first..].split_last_mut()?;
+        next.take(before.last().unwrap_or(&none), &mut rest)?;
     }
     Some(())
 }
@@ -158,9 +160,9 @@ impl Entry for Row {
     }
 
     #[inline]
-    fn take(before: &Row, from: &mut &[u8]) -> Option<Row> {
+    fn take(&mut self, before: &Row, from: &mut &[u8]) -> Option<()> {
         let head = take(from)?;
-        let page = before.page.checked_add(u64::try_from(head >> 3).ok()?)?;
+        self.page = before.page.checked_add(u64::try_from(head >> 3).ok()?)?;
         let flags = head as u8 & 7;
         let recorded = match flags & RECORDED {
             RECORDED => Some(byte(from)?).filter(|recorded| recorded & !T_ALL == 0)?,
@@ -168,25 +170,21 @@ impl Entry for Row {
             LONG => T_LONG,
             _ => 0,
         };
-        let mut row = Row {
-            page,
-            visits: u64::from(recorded & T_VISITED != 0),
-            ..Row::default()
-        };
+        self.visits = u64::from(recorded & T_VISITED != 0);
         if flags & FETCHED != 0 {
             let since = unzigzag(take_u64(from)?);
-            row.last_fetch = Some(before.last_fetch.unwrap_or(0).wrapping_add(since));
+            self.last_fetch = Some(before.last_fetch.unwrap_or(0).wrapping_add(since));
         }
         if recorded & T_LONG != 0 {
-            row.visits = take_u64(from)?;
-            row.clock = take(from)?;
-            row.pages = take_u64(from)?;
-            row.span = take(from)?;
-            row.folded = byte(from)? != 0;
+            self.visits = take_u64(from)?;
+            self.clock = take(from)?;
+            self.pages = take_u64(from)?;
+            self.span = take(from)?;
+            self.folded = byte(from)? != 0;
         }
-        row.cash = take(from)?;
-        row.fetches = take_fetches(&row, recorded, from)?;
-        Some(row)
+        self.cash = take(from)?;
+        self.fetches = take_fetches(self, recorded, from)?;
+        Some(())
     }
 }
 
@@ -289,12 +287,11 @@ impl Entry for Admission {
         put(out, self.clock);
     }
 
-    fn take(before: &Admission, from: &mut &[u8]) -> Option<Admission> {
-        Some(Admission {
-            first: before.first.checked_add(take_u64(from)?)?,
-            paid: before.paid.wrapping_add(take_u64(from)?),
-            clock: take(from)?,
-        })
+    fn take(&mut self, before: &Admission, from: &mut &[u8]) -> Option<()> {
+        self.first = before.first.checked_add(take_u64(from)?)?;
+        self.paid = before.paid.wrapping_add(take_u64(from)?);
+        self.clock = take(from)?;
+        Some(())
     }
 }
 

@@ -18,7 +18,7 @@ fn blocks(rows: &[Row], at_a_time: usize) -> Blocks<'_> {
 fn run() -> impl Strategy<Value = Vec<Row>> {
     let further = prop_oneof![1u64..4, 60..70u64, 1_000..1_100u64, Just(1 << 20)];
     let row = (further, 0u128..1 << 90, 0u64..3, any::<Option<i64>>());
-    proptest::collection::vec(row, 0..60).prop_map(|rows| {
+    proptest::collection::vec(row, 0..160).prop_map(|rows| {
         let mut page = 0;
         let rows = rows.into_iter();
         let row = rows.map(|(further, cash, visits, last_fetch)| {
@@ -39,7 +39,7 @@ proptest! {
     /// A page's cash and visits are added up, its last fetch is the latest, whatever the runs and the
     /// blocks they are read in.
     #[test]
-    fn rows_are_added_up(runs in proptest::collection::vec(run(), 0..8), at_a_time in 1usize..40) {
+    fn rows_are_added_up(runs in proptest::collection::vec(run(), 0..8), at_a_time in 1usize..130) {
         let mut sums: BTreeMap<u64, (u128, u64, Option<i64>)> = BTreeMap::new();
         for row in runs.iter().flatten() {
             let sum = sums.entry(row.page).or_default();
