@@ -139,6 +139,8 @@ pub enum OldFault {
     BaseTooNew,
     /// A store that is opened drops the rows of before a compaction that its settled base was settled over.
     BaseRowsDropped,
+    /// A store that is opened does not look whether its index on disk is of its pages.
+    IndexUnchecked,
 }
 
 impl Job {

@@ -33,7 +33,7 @@ use crate::session::{Opened, Session};
 use crate::snapshot::{self, BaseWarning, Keep};
 use crate::source::{DamageKind, InputName, Restart};
 use crate::store::rows::Reason as GivenUp;
-use crate::store::{Disk, Progress, Spooled, Unverified, settings_of};
+use crate::store::{Disk, Progress, Spooled, Unverified, settings_of, trust_index};
 use crate::{Error, Result};
 use cadence::Cadence;
 use cursor::{Cursor, Phase};
@@ -111,10 +111,10 @@ fn run(
     };
     run.report_passes();
     run.report_memory();
+    run.spoil()?;
     while let Some(damage) = &run.session.unused_index() {
         run.observer.note(Note::IndexNotUsed { damage });
     }
-    run.spoil_base();
     run.session.release_rows()?;
     let dropped = run.report_rows();
     // What a kill came before: the base that is owed, and the snapshot at the end of what was read.
@@ -245,13 +245,17 @@ impl Run<'_> {
     }
 
     /// Does what the campaign of faults must find out.
-    fn spoil_base(&mut self) {
+    fn spoil(&mut self) -> Result<()> {
         let fault = self.job.fault;
+        if fault == Some(OldFault::IndexUnchecked) {
+            trust_index(&mut self.session.engine)?;
+        }
         self.session.bases_mut().for_each(|base| match fault {
             Some(OldFault::BaseTooNew) => base.place.1 += 1,
             Some(OldFault::BaseRowsDropped) => base.rows.number = base.place.0,
             _ => {}
         });
+        Ok(())
     }
 
     /// Reads the input that comes, or all that was kept.

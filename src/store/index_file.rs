@@ -24,6 +24,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::Store;
 use super::names::NameReader;
+use super::reindex::{Indexed, indexed};
 use crate::codec::frame::{self, Fields, Head};
 use crate::disk::{Disk, DiskFile, recreate};
 use crate::engine::{
@@ -172,6 +173,26 @@ pub(crate) fn keep_index(engine: &mut Engine<Store>) -> Result<()> {
         sum,
     )?;
     engine.storage_mut().names.indexed = pages;
+    Ok(())
+}
+
+/// Takes the index on disk for that of the store, of whatever pages it is: what the campaign of faults must find out.
+///
+/// # Errors
+///
+/// Those of reading.
+pub(crate) fn trust_index(engine: &mut Engine<Store>) -> Result<()> {
+    let store = engine.storage();
+    let pages = store.manifest.engine.totals.pages;
+    let names = NameReader::open(&*store.disk, &store.dir, store.manifest.names)?;
+    let file = IndexFile::open(&*store.disk, &store.dir, store.identity.hash);
+    let Indexed {
+        index, from_file, ..
+    } = indexed(pages, &names, file)?;
+    engine.restore_index(index);
+    let store = engine.storage_mut();
+    store.names.unused_index = None;
+    store.note_index(from_file);
     Ok(())
 }
 

@@ -93,7 +93,7 @@ pub(crate) use facts::FactsRun;
 pub(crate) use folder::{Home, IDENTITY, REPLAY, lock_soon};
 use folder::{is_store, remove_corrected, remove_replay, remove_unpublished, take_lock};
 use identity::Identity;
-pub(crate) use index_file::{IndexFile, keep_index};
+pub(crate) use index_file::{IndexFile, keep_index, trust_index};
 use manifest::Manifest;
 pub(crate) use manifest::{packed, unpacked};
 use names::NameLogs;

@@ -11,7 +11,7 @@ use crate::cuts::{self, Broken};
 use crate::disk::{Mutant, Mutation, Operation};
 use crate::scenario::{Kind, STORE, Scenario};
 use crate::tally::Tally;
-use crate::{clocks, outputs, reading, together};
+use crate::{clocks, copies, outputs, reading, together};
 
 /// Each must be caught within this time.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -201,6 +201,10 @@ pub const OTHERS: &[(&str, Tried)] = &[
         "results are written into NAME.unfinished, whoever has it",
         |binary, dir, seed| outputs::campaign(&outputs::careless(binary, dir)?, dir, seed, 20),
     ),
+    ("nobody looks of which pages an index is", |_, dir, seed| {
+        let fault = Some(OldFault::IndexUnchecked);
+        Ok(copies::campaign(dir, seed, 2, fault))
+    }),
     (CLOCK, |binary, dir, seed| {
         clocks::campaign(binary, dir, seed, 4, clocks::Set::All)
     }),

@@ -138,6 +138,14 @@ fn clocks_that_are_set_change_nothing() {
     sound(&tally);
 }
 
+#[test]
+fn the_index_of_a_copy_is_not_used() {
+    let lab = tempfile::tempdir().unwrap();
+    let tally = copies::campaign(lab.path(), 7, 3, None);
+    sound(&tally);
+    assert_eq!(tally.survivors, 3);
+}
+
 /// The parts for other faults than cuts find out what is wrong with programs that have them.
 #[test]
 fn other_mutants_are_caught() {
