@@ -278,8 +278,8 @@ impl Asking<'_> {
         let none = NoRows(u64::from(followed.history.crawl().pages()));
         let rows = source.rows.map_or(&none as &dyn Rows, |rows| rows);
         let order = (known.names != Names::Unseen).then_some(&followed.order);
-        let settled = OfSnapshot::of(snapshot);
-        let settled = settled.as_ref().map(|of| of as &dyn SettledRanking);
+        let settled = OfSnapshot(snapshot);
+        let settled = Some(&settled as &dyn SettledRanking);
         let history = &mut followed.history;
         source.select(count, limits, false, |most| match &cash {
             Some(cash) => Ok(best_of(history.crawl(), most, |page| {
@@ -426,32 +426,24 @@ impl Followed {
     }
 }
 
-/// The ranking of a snapshot that was settled over its rows.
-struct OfSnapshot<'a> {
-    snapshot: &'a Snapshot,
-    bound: f64,
-}
-
-impl<'a> OfSnapshot<'a> {
-    fn of(snapshot: &'a Snapshot) -> Option<OfSnapshot<'a>> {
-        let info = snapshot.info();
-        info.window.settled.as_ref()?;
-        let bound = info.bound_l1()?;
-        Some(OfSnapshot { snapshot, bound })
-    }
-}
+/// The ranking of a snapshot.
+struct OfSnapshot<'a>(&'a Snapshot);
 
 impl SettledRanking for OfSnapshot<'_> {
     fn damping(&self) -> f64 {
-        self.snapshot.info().settings.config.damping()
+        self.0.info().settings.config.damping()
     }
 
     fn bound_l1(&self) -> f64 {
-        self.bound
+        let info = self.0.info();
+        // What is certain of others is not so of all its rows.
+        let is_settled = info.window.settled.is_some() && info.expired.is_none();
+        let bound = info.bound_l1().filter(|_| is_settled);
+        bound.unwrap_or(f64::INFINITY)
     }
 
     fn each(&self, visit: &mut dyn FnMut(u32, f64)) -> Result<()> {
-        self.snapshot.importances(visit)
+        self.0.importances(visit)
     }
 }
 

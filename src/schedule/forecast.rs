@@ -234,7 +234,10 @@ impl Forecast {
         };
         match ask.settled {
             // What a page found counts less in a ranking: it helps where most pages known were read.
-            Some(ranking) if u64::from(crawl.read()) * WARM >= u64::from(crawl.pages()) => {
+            Some(ranking)
+                if ranking.bound_l1().is_finite()
+                    && u64::from(crawl.read()) * WARM >= u64::from(crawl.pages()) =>
+            {
                 pushes.grow(crawl.pages());
                 ranking.each(&mut |page, importance| pushes.set_handed(page, [importance]))?;
                 let returned = self.returned();

@@ -72,18 +72,19 @@ pub struct Ask<'a> {
     pub rows: &'a dyn Rows,
     /// Which pages stand near each other by their names, and which are on one host; `None`: not known.
     pub names: Option<&'a NameOrder>,
-    /// A ranking settled over these rows; `None`: there is none.
+    /// A ranking of these rows; `None`: there is none.
     pub settled: Option<&'a dyn SettledRanking>,
     /// How many pages are wanted.
     pub count: usize,
 }
 
-/// PageRank of the known graph, in which pages without a row have no links, that was settled before.
+/// A ranking that was made before: PageRank of the known graph, in which pages without a row have no links, as near as its
+/// bound says.
 pub trait SettledRanking {
     /// Its damping.
     fn damping(&self) -> f64;
 
-    /// The bound on its L1 error.
+    /// The bound on its L1 error; infinite: there is none, and it is no more than a start.
     fn bound_l1(&self) -> f64;
 
     /// Calls `visit` with each page and its importance, in the order of pages; all are 1 together.

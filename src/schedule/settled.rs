@@ -1,12 +1,16 @@
 //! Settled importance: PageRank of the known graph, in which pages not read have no links.
 //!
-//! If a ranking was settled over the same rows, as a snapshot's is, it is taken, and no row is read. Otherwise it is computed,
-//! again whenever it is asked for: with a focus, where nothing was settled, or to another damping, or only roughly.
+//! If a ranking was settled over the same rows, as a snapshot's is, it is taken, and no row is read. Otherwise importance is
+//! settled whenever it is asked for, to a proven bound: from the ranking that there is, if it is of a window, of another damping,
+//! or rough ([`settle_near`]), else from nothing. With a focus all pages are swept a fixed number of times.
 
 use super::queue::Best;
-use super::surfer::settle;
+use super::surfer;
 use super::{Ask, Batching, Names, Scored, SettledRanking, Strategy, StrategySpec, best_of};
 use crate::Result;
+use crate::engine::checked_damping;
+use crate::rank::Options;
+use crate::rank::settle::{Progress, Watch, settle, settle_near};
 
 pub(super) const SPEC: StrategySpec = StrategySpec {
     name: "settled",
@@ -25,12 +29,12 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     },
 };
 
-/// What is left after the last sweep, at most: 0.85^30 and a little, less than 0.8 %; unless damping is so near 1 that it takes more
-/// sweeps than [`SWEEPS`].
+/// The bound that is settled to. With a focus, what is left after the last sweep, at most: 0.85^30 and a little. Unless damping
+/// is so near 1 that it takes more sweeps than [`SWEEPS`].
 const LEFT: f64 = 0.007_65;
 const SWEEPS: u32 = 300;
 
-/// Sweeps from nothing.
+/// Sweeps from nothing, with a focus.
 pub(super) fn sweeps(damping: f64) -> u32 {
     let needed = LEFT.ln() / damping.ln();
     (needed.ceil() as u32).clamp(1, SWEEPS)
@@ -44,6 +48,45 @@ struct Settled {
 /// Returns whether a ranking is what sweeps would give: as near to PageRank, in L1, as they come.
 pub(super) fn is_settled(ranking: &dyn SettledRanking, damping: f64) -> bool {
     (ranking.damping() - damping).abs() < 1e-6 && ranking.bound_l1() <= 2.0 * LEFT
+}
+
+impl Settled {
+    /// The importance of all pages.
+    fn settle(&mut self, ask: &Ask<'_>) -> Result<Vec<f64>> {
+        let options = Options::until(checked_damping(self.damping)?, LEFT);
+        let mut watch = AtMost {
+            links: u64::from(SWEEPS) * ask.rows.links(),
+            is_over: false,
+        };
+        let settled = match ask.settled {
+            None => settle(ask.rows, &options, &mut watch)?,
+            Some(ranking) => {
+                let mut near = Vec::new();
+                ranking.each(&mut |_, importance| near.push(importance))?;
+                settle_near(ask.rows, &near, &options, &mut watch)?
+            }
+        };
+        Ok(settled.map_or_else(Vec::new, |settled| {
+            self.links += settled.progress.links_touched;
+            settled.importance()
+        }))
+    }
+}
+
+/// Ends a settling once it went over so many links.
+struct AtMost {
+    links: u64,
+    is_over: bool,
+}
+
+impl Watch for AtMost {
+    fn swept(&mut self, progress: &Progress) {
+        self.is_over = progress.links_touched > self.links;
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.is_over
+    }
 }
 
 impl Strategy for Settled {
@@ -61,9 +104,16 @@ impl Strategy for Settled {
             })?;
             return Ok(best.sorted());
         }
-        let scores = settle(crawl, ask.rows, self.damping, sweeps(self.damping))?;
-        self.links += u64::from(sweeps(self.damping)) * ask.rows.links();
-        Ok(best_of(crawl, ask.count, |page| scores[page as usize]))
+        let scores = if crawl.focus().shares().is_empty() {
+            self.settle(ask)?
+        } else {
+            let sweeps = sweeps(self.damping);
+            self.links += u64::from(sweeps) * ask.rows.links();
+            surfer::settle(crawl, ask.rows, self.damping, sweeps)?
+        };
+        Ok(best_of(crawl, ask.count, |page| {
+            scores.get(page as usize).copied().unwrap_or(0.0)
+        }))
     }
 
     fn links(&self) -> u64 {

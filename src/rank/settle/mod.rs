@@ -49,6 +49,8 @@
 //! one. D is then the function of X and the latest rows that it is above, exactly, and all of this holds as from
 //! nothing. Where little changed, little waits anywhere.
 //!
+//! **From an estimate** (`near`). So may any other numbers, such as a ranking that was published: D is found from X by a sweep.
+//!
 //! **In advance.** What a page receives has most often the sign of what it received last. So a page whose K had one
 //! sign at j visits in a row hands on 1 + j/10 times what it has, j <= 4; the next K of the other sign ends that. It is
 //! over-relaxation, but page by page, and takes a third off the links; with one factor for all
@@ -116,6 +118,7 @@ mod gather;
 mod ghosts;
 mod ledger;
 mod mail;
+mod near;
 mod peers;
 #[cfg(test)]
 mod peers_tests;
@@ -138,6 +141,7 @@ pub(crate) use gather::Gathered;
 use ledger::Ledger;
 pub(crate) use ledger::Part;
 pub use ledger::Workers;
+pub(crate) use near::settle_near;
 pub use peers::{Exchange, Peers};
 use sweeps::{Next, Settling};
 pub(crate) use worth::GHOST;
