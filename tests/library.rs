@@ -33,6 +33,8 @@ mod engine;
 mod follow;
 #[path = "html.rs"]
 mod html;
+#[path = "overlap.rs"]
+mod overlap;
 #[path = "pagerank.rs"]
 mod pagerank;
 #[path = "partitions.rs"]

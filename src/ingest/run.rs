@@ -8,6 +8,7 @@ mod cadence;
 mod complete;
 mod cursor;
 mod feed;
+mod making;
 mod opened;
 mod reading;
 mod stamp;

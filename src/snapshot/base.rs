@@ -8,6 +8,9 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crossbeam_channel::{Receiver, Sender};
 
 use super::settling::Settle;
 use super::shares;
@@ -19,9 +22,9 @@ use crate::rank::settle::{
 use crate::rank::{Options, Teleport};
 use crate::rows::{Ghosts, RowVisitor, Stop};
 use crate::store::base::{self, BaseFile, BaseHead, CommittedBase, OwedBase};
-use crate::store::rows::{CommittedRows, KeptRows, Since};
+use crate::store::rows::{CommittedRows, HeldRows, KeptRows, Since};
 use crate::store::{Depth, PARTITIONS, RowBlock, SettledBase, View};
-use crate::threads::dealt;
+use crate::threads::{dealt, yield_to_others};
 use crate::{Error, Result};
 
 /// What becomes of the state that a settling ends with.
@@ -45,6 +48,35 @@ pub struct BasePlan {
     pub(crate) keep: Keep,
     /// One that was kept beside the run: of each block.
     pub(crate) beside: Option<Vec<CommittedBase>>,
+    /// Who waits for the base: it is made before the ranking is published, and sent there if there is one.
+    pub(crate) ahead: Option<Sender<Vec<CommittedBase>>>,
+    /// Rows that the snapshot before has read, and that the next one will: of a store without partitions.
+    pub(crate) rows: Option<Arc<HeldRows>>,
+    /// Disconnected when the snapshot before is published.
+    pub(crate) after: Option<Receiver<()>>,
+}
+
+impl BasePlan {
+    /// Returns whether the base comes before the ranking, which has what room is left of a disk.
+    pub(super) fn comes_first(&self) -> bool {
+        self.keep == Keep::AtRest || self.ahead.is_some()
+    }
+
+    /// Waits for the snapshot before.
+    pub(super) fn await_turn(&self) {
+        if let Some(after) = &self.after {
+            let _ = after.recv();
+        }
+    }
+
+    /// Gives the base to whoever waits for it. Then nobody waits for the ranking, and this thread yields to others.
+    pub(super) fn give_ahead(&self, base: Option<&Vec<CommittedBase>>) {
+        if let (Some(ahead), Some(base)) = (&self.ahead, base)
+            && ahead.send(base.clone()).is_ok()
+        {
+            yield_to_others();
+        }
+    }
 }
 
 /// What is wrong with a base: the ranking is as it should be.

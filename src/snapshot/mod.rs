@@ -23,6 +23,7 @@ mod moved;
 mod pieces;
 mod ranks;
 mod read;
+mod scored;
 mod search;
 mod settling;
 mod shares;

@@ -147,6 +147,11 @@ impl Seen {
         }
     }
 
+    /// Returns whether all values are kept, and there is as much memory for packed columns.
+    pub fn has_room(&self, pages: u64) -> bool {
+        self.stretch == 0 && fits(2 * pages, self.plan.bytes)
+    }
+
     /// The ranks of all pages, if all values were kept.
     pub fn ranks(self) -> std::result::Result<Vec<u64>, Seen> {
         if self.stretch > 0 {

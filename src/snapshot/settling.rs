@@ -10,7 +10,7 @@ use super::expiry::{Expired, Expiry};
 use super::shares::{self, InOrder};
 use super::turns::Residency;
 use crate::disk::Disk;
-use crate::engine::{Estimation, HistoryView, Scores};
+use crate::engine::{Config, Estimation, HistoryView, Scores, Window};
 use crate::memory::UNPACKED_ROWS;
 use crate::model::Time;
 use crate::rank::settle::{Peers, Progress, Settled, Watch, Workers};
@@ -213,13 +213,15 @@ impl Settle {
         let has = |block| workers.peers.has(block);
         let own = view.some_blocks(&has)?;
         let room = self.room(view) / own.blocks.len().max(1) as u64;
+        let held = self.base.rows.as_ref();
         for block in &own.blocks {
+            held.inspect(|held| block.rows.take_held(held));
             block.rows.stay_in(room);
         }
         let mut expired = None;
         let scores = if self.may_have_base() {
             let (settled, warning) =
-                shares::settle(disk, view, own, self, (&options, &workers), &mut watching)?;
+                shares::settle(disk, view, &own, self, (&options, &workers), &mut watching)?;
             warnings.extend(warning);
             settled.map(|settled| Computed::Settled(Box::new(settled)))
         } else {
@@ -240,6 +242,9 @@ impl Settle {
             };
             scores.map(Computed::Other)
         };
+        for block in &own.blocks {
+            held.inspect(|held| block.rows.give_held(held));
+        }
         Ok(match scores {
             _ if self.watcher.is_stopped() => Outcome::Stopped,
             None => Outcome::NotDone,
@@ -271,7 +276,7 @@ impl Settle {
     }
 
     /// Bytes that it takes.
-    fn bytes(&self, view: &View) -> u64 {
+    pub(crate) fn bytes(&self, view: &View) -> u64 {
         if view.has_partitions() {
             return self.plan(view).bytes();
         }
@@ -304,6 +309,14 @@ impl Settle {
             peers: self.peers.clone().unwrap_or_default(),
             ..Workers::threads(self.threads)
         }
+    }
+
+    /// Whether a ranking of this window is not as near as is asked for, so that it is not to be published.
+    pub(super) fn is_not_below(&self, config: &Config, window: &Window) -> bool {
+        let bound = window.bound_l1().unwrap_or(f64::INFINITY);
+        // As Info::bound_l1 has it.
+        self.below
+            .is_some_and(|below| bound + config.damping_bound() >= below)
     }
 
     /// How it is computed in a store of these settings.

@@ -101,7 +101,7 @@ pub(super) fn announce_named(workers: &Workers) -> Result<()> {
 pub(super) fn settle(
     disk: &dyn Disk,
     view: &View,
-    own: ViewBlocks,
+    own: &ViewBlocks,
     settle: &Settle,
     (options, workers): (&Options, &Workers),
     watch: &mut Watching<'_>,
@@ -134,7 +134,7 @@ pub(super) fn settle(
     let in_order = settled.map(|(settled, gathered)| InOrder {
         settled,
         gathered,
-        order: own.order,
+        order: own.order.clone(),
         reached: Mutex::default(),
     });
     Ok((in_order, warning))

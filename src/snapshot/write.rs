@@ -13,6 +13,7 @@ use super::base::{self, BaseWarning, Keep};
 use super::blocks::{BlockWriter, Packed};
 use super::kept::thin;
 use super::ranks::{Seen, order};
+use super::scored::{Column as PackedColumn, Scored, each_block, pack, pack_ranks};
 use super::settling::{Outcome, Settle, SnapshotOptions};
 use super::{COLUMNS, Column, Info, Latest, MAGIC, check_not_newer, column};
 use crate::engine::{
@@ -22,7 +23,7 @@ use crate::engine::{
 use crate::model::{Time, human};
 use crate::store::base::CommittedBase;
 use crate::store::{Disk, SNAPSHOTS, View};
-use crate::threads::{in_two, spawn_in};
+use crate::threads::{beside, spawn_in};
 use crate::{Error, Result};
 
 /// A snapshot's path, and what it says of the run.
@@ -133,8 +134,9 @@ fn make(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Option
     };
     latest.write(disk, view.dir())?;
     thin(disk, view.dir(), making.keep)?;
-    let settle = making.settle.as_ref();
-    if settle.is_some_and(|settle| settle.base.keep != Keep::AtRest) {
+    if let Some(settle) = &making.settle
+        && !settle.base.comes_first()
+    {
         // The ranking comes first where a disk has little room.
         base = keep_base(disk, view, settle, &outcome, &mut warnings)?;
     }
@@ -154,6 +156,48 @@ struct Written {
     warnings: Vec<BaseWarning>,
 }
 
+/// What is computed while the other columns are written.
+struct Computed {
+    outcome: Outcome,
+    /// If it comes before the ranking.
+    base: Option<Vec<CommittedBase>>,
+    /// If there is memory for them.
+    scored: Option<Scored>,
+}
+
+/// Settles, keeps the base if that comes first, and packs the scores if there is memory, for which ranks are `seen` then.
+fn compute(
+    disk: &dyn Disk,
+    view: &View,
+    settle: &Settle,
+    failed: &AtomicBool,
+    seen: Option<Seen>,
+    warnings: &mut Vec<BaseWarning>,
+) -> Result<Computed> {
+    let config = &view.settings().config;
+    let mut computed = Computed {
+        outcome: settle.run(disk, view, failed, warnings)?,
+        base: None,
+        scored: None,
+    };
+    let Outcome::Done(ranked) = &computed.outcome else {
+        return Ok(computed);
+    };
+    let (scores, window) = (ranked.scores(), Window::settled(config, ranked.scores()));
+    if settle.is_not_below(config, &window) {
+        return Ok(computed);
+    }
+    settle.base.await_turn();
+    if settle.base.comes_first() {
+        computed.base = keep_base(disk, view, settle, &computed.outcome, warnings)?;
+        settle.base.give_ahead(computed.base.as_ref());
+    }
+    if let Some(seen) = seen {
+        computed.scored = Scored::of(scores, window.estimator, view.totals().pages, seen)?;
+    }
+    Ok(computed)
+}
+
 /// Writes a snapshot aside, and gives it its name. What is known of pages beside their importance is written while that is
 /// settled. `None`: it is not to be.
 fn write(
@@ -165,38 +209,50 @@ fn write(
 ) -> Result<Option<Written>> {
     let config = &view.settings().config;
     let settle = making.settle.as_ref();
+    let pages = view.totals().pages;
     let create = || {
         let bytes = settle.map_or(making.rank_bytes, |settle| {
             settle.rank_bytes(view, making.rank_bytes)
         });
-        let seen = Seen::new(view.totals().pages, bytes);
-        Writer::create(disk, aside, seen)
+        Writer::create(disk, aside, Seen::new(pages, bytes))
     };
     let mut writer = create()?;
     let mut warnings = Vec::new();
-    let (mut outcome, mut measures) = (Outcome::NotDone, 0);
+    let mut computed = Computed {
+        outcome: Outcome::NotDone,
+        base: None,
+        scored: None,
+    };
+    let mut measures = 0;
     if let Some(settle) = settle
         && settle.applies(view)?
     {
         let failed = AtomicBool::new(false);
+        let seen = writer.seen.take_if(|seen| seen.has_room(pages));
         let write = || {
             let written = writer.facts(view, || settle.watcher.is_stopped());
             failed.store(written.is_err(), Ordering::Relaxed);
             written
         };
         // What others have of the history comes the same way as what they settle.
-        let (written, settled) = in_two(!settle.is_in_step(), write, || {
-            settle.run(disk, view, &failed, &mut warnings)
+        let (parallel, yields) = (!settle.is_in_step(), settle.base.ahead.is_some());
+        let (written, done) = beside(parallel, yields, write, || {
+            compute(disk, view, settle, &failed, seen, &mut warnings)
         });
         let Some(read) = written? else {
             return Ok(None);
         };
-        (outcome, measures) = (settled?, read);
+        (computed, measures) = (done?, read);
     }
+    let Computed {
+        outcome,
+        base,
+        scored,
+    } = computed;
     let (window, expired) = match &outcome {
         Outcome::Stopped => return Ok(None),
         Outcome::NotDone if settle.is_some_and(|settle| settle.or_nothing) => return Ok(None),
-        Outcome::NotDone if view.has_partitions() && view.totals().pages > 0 => {
+        Outcome::NotDone if view.has_partitions() && pages > 0 => {
             return Err(not_settled(settle));
         }
         Outcome::NotDone => {
@@ -210,19 +266,13 @@ fn write(
             (Window::settled(config, scores), ranked.expired)
         }
     };
-    if let Some(below) = settle.and_then(|settle| settle.below) {
-        let bound = window.bound_l1().unwrap_or(f64::INFINITY);
-        // As Info::bound_l1 has it.
-        if bound + config.damping_bound() >= below {
-            return Ok(None);
-        }
+    if settle.is_some_and(|settle| settle.is_not_below(config, &window)) {
+        return Ok(None);
     }
-    let mut base = None;
-    if settle.is_some_and(|settle| settle.base.keep == Keep::AtRest) {
-        base = keep_base(disk, view, settle, &outcome, &mut warnings)?;
-    }
-    if let Outcome::Done(ranked) = &outcome {
-        writer.scores(ranked.scores(), window.estimator)?;
+    match (scored, &outcome) {
+        (Some(scored), _) => writer.scored(scored)?,
+        (None, Outcome::Done(ranked)) => writer.scores(ranked.scores(), window.estimator)?,
+        (None, _) => {}
     }
     writer.ranks(disk, &path.with_extension("ranks"))?;
     let info = Info::new(
@@ -234,6 +284,9 @@ fn write(
         view.settings(),
     )?;
     writer.finish(&info)?;
+    if let Some(settle) = settle {
+        settle.base.await_turn();
+    }
     put_in_place(disk, aside, path)?;
     Ok(Some(Written {
         info,
@@ -247,11 +300,11 @@ fn write(
 fn keep_base(
     disk: &dyn Disk,
     view: &View,
-    settle: Option<&Settle>,
+    settle: &Settle,
     outcome: &Outcome,
     warnings: &mut Vec<BaseWarning>,
 ) -> Result<Option<Vec<CommittedBase>>> {
-    let (Outcome::Done(ranked), Some(settle)) = (outcome, settle) else {
+    let Outcome::Done(ranked) = outcome else {
         return Ok(None);
     };
     let Some(settled) = ranked.settled() else {
@@ -355,19 +408,16 @@ impl Writer {
     /// The columns of importance and of what was distributed.
     fn scores(&mut self, scores: &dyn Scores, estimator: Estimator) -> Result<()> {
         let pages = self.pages;
-        let read = |give: &mut Give<'_, PageScores>| {
-            let mut block = Vec::new();
-            for first in (0..pages).step_by(CHUNK_PAGES as usize) {
-                let len = CHUNK_PAGES.min(pages - first) as usize;
-                scores.read(first, len, &mut block)?;
-                for scores in &mut block {
-                    *scores = estimator.read(*scores);
-                }
-                give(&mut block)?;
-            }
-            Ok(())
-        };
-        self.blocks(read, |writer, pages| writer.scores_of(pages.iter()))
+        let read = |give: &mut Give<'_, PageScores>| each_block(scores, estimator, pages, give);
+        self.blocks(read, |writer, pages| writer.scores_of(pages))
+    }
+
+    /// The same, and the ranks, which were packed before.
+    fn scored(&mut self, scored: Scored) -> Result<()> {
+        for columns in scored.scores {
+            self.score(columns)?;
+        }
+        self.rank(scored.ranks.into_iter())
     }
 
     /// All columns but the ranks. How many measures were read.
@@ -377,7 +427,8 @@ impl Writer {
         };
         self.blocks(read, |writer, pages| {
             writer.facts_of(pages.iter().map(|(facts, _)| facts))?;
-            writer.scores_of(pages.iter().map(|(_, scores)| scores))
+            let scores: Vec<PageScores> = pages.iter().map(|(_, scores)| *scores).collect();
+            writer.scores_of(&scores)
         })
     }
 
@@ -441,38 +492,34 @@ impl Writer {
     }
 
     /// The scores of the next block that has none.
-    fn scores_of<'a>(&mut self, pages: impl Iterator<Item = &'a PageScores> + Clone) -> Result<()> {
-        let importance: Vec<u64> = pages.clone().map(|page| page.0.to_bits()).collect();
-        let distributed: Vec<u64> = pages.clone().map(|page| page.1.to_bits()).collect();
-        // Threads are for blocks that are worth it.
-        let parallel = importance.len() as u64 == CHUNK_PAGES;
-        let (importance, distributed) = in_two(
-            parallel,
-            || column::pack(&importance),
-            || column::pack(&distributed),
-        );
+    fn scores_of(&mut self, pages: &[PageScores]) -> Result<()> {
+        let seen = self.seen.as_mut();
+        let seen = seen.ok_or_else(|| Error::internal("ranks are written already"))?;
+        let columns = pack(pages, seen);
+        self.score(columns)
+    }
+
+    fn score(&mut self, (importance, distributed): (PackedColumn, PackedColumn)) -> Result<()> {
         let entry = &mut self.directory[self.scored];
         entry[Column::Importance as usize] = self.file.column(importance)?;
         entry[Column::Distributed as usize] = self.file.column(distributed)?;
         self.scored += 1;
-        if let Some(seen) = &mut self.seen {
-            let values: Vec<u64> = pages.map(|page| order(page.0)).collect();
-            seen.add(&values);
+        Ok(())
+    }
+
+    /// The rank columns, of one block after the other.
+    fn rank(&mut self, packed: impl Iterator<Item = PackedColumn>) -> Result<()> {
+        for (entry, ranks) in self.directory.iter_mut().zip(packed) {
+            entry[Column::Rank as usize] = self.file.column(ranks)?;
         }
         Ok(())
     }
 
-    /// The rank columns, once all importances are known. Those that are not in memory are read back.
+    /// The rank columns, once all importances are known, if they are not written. Those that are not in memory are read back.
     fn ranks(&mut self, disk: &dyn Disk, temporary: &Path) -> Result<()> {
         let seen = match self.seen.take().map(Seen::ranks) {
             None => return Ok(()),
-            Some(Ok(ranks)) => {
-                for (block, ranks) in ranks.chunks(CHUNK_PAGES as usize).enumerate() {
-                    self.directory[block][Column::Rank as usize] =
-                        self.file.column(column::pack(ranks))?;
-                }
-                return Ok(());
-            }
+            Some(Ok(ranks)) => return self.rank(pack_ranks(&ranks)),
             Some(Err(seen)) => seen,
         };
         let mut gaps = seen.divide(disk, temporary);

@@ -1,83 +1,35 @@
-//! When checkpoints and snapshots are made, by number of records or by time, and the snapshot that
-//! is made in the background meanwhile, with the rankings that are computed beside it (`beside.rs`).
+//! When checkpoints and snapshots are made, by number of records or by time, and the snapshots that
+//! are made in the background meanwhile (`making.rs`), with the rankings that are computed beside them (`beside.rs`): the newest
+//! is settled, and the one before, once it has left the base that the newest starts from, is written.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
+use crossbeam_channel::{Sender, bounded};
 
 use super::Run;
 use super::beside::{Beside, Made};
 use super::cursor::RunPosition;
+use super::making::{OwedBase, SnapshotJob, note_unsettled};
 use crate::engine::Counters;
 use crate::ingest::{Checkpoints, Every, Job, Note, Observer};
 use crate::rank::Goal;
-use crate::rank::settle::Progress;
 use crate::snapshot::{
     self, BaseWarning, Info, Keep, KeepSnapshots, Settle, SnapshotOptions, Watcher,
 };
 use crate::store::base::CommittedBase;
+use crate::store::rows::HeldRows;
 use crate::store::{Disk, View};
 use crate::threads::spawn;
 use crate::{Error, Result};
-
-/// How often the progress of a snapshot that is waited for is shown.
-const WATCH: Duration = Duration::from_millis(100);
 
 /// How long no snapshot is begun by time, in times that the last one took.
 const SNAPSHOT_RESTS: u32 = 3;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A snapshot being made in the background, from the commit of `generation`.
-pub(super) struct SnapshotJob {
-    generation: u64,
-    /// Absent once it was waited for.
-    thread: Option<JoinHandle<Result<Made>>>,
-    /// Disconnected when the thread ends.
-    ended: Receiver<()>,
-    /// Disconnected when checkpoints do not disturb it any more.
-    apart: Receiver<()>,
-    /// Limits of settling, and its watcher.
-    settle: Option<Settle>,
-    /// The snapshot published before.
-    before: Option<Counters>,
-}
-
-impl SnapshotJob {
-    fn is_finished(&self) -> bool {
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
-    }
-
-    /// Whether what it settles is to be the store's base.
-    fn makes_base(&self) -> bool {
-        self.settle
-            .as_ref()
-            .is_some_and(|settle| settle.base.keep == Keep::InStore)
-    }
-
-    fn wait(&mut self) -> Option<std::thread::Result<Result<Made>>> {
-        self.thread.take().map(JoinHandle::join)
-    }
-}
-
-impl Drop for SnapshotJob {
-    fn drop(&mut self) {
-        self.wait();
-    }
-}
-
-/// What a snapshot that was made left.
-enum OwedBase {
-    /// None was owed.
-    None,
-    /// The base that was owed, if one could be made.
-    Made(Option<Vec<CommittedBase>>),
 }
 
 /// When checkpoints and snapshots were made, and what was published.
@@ -92,7 +44,11 @@ pub(super) struct Cadence<'a> {
     /// From when on a snapshot may be begun by time; `None`: one is being made.
     next_snapshot: Arc<Mutex<Option<Instant>>>,
     publishing: Option<SnapshotJob>,
+    /// The one before, which has left its base and is not published yet.
+    leaving: Option<SnapshotJob>,
     pub published: Option<(PathBuf, Info)>,
+    /// Rows in memory, on their way from one snapshot to the next.
+    rows: Arc<HeldRows>,
     /// What the last snapshot by time was settled to.
     beside: Option<Vec<CommittedBase>>,
     /// Counters at the last snapshot.
@@ -113,7 +69,9 @@ impl<'a> Cadence<'a> {
             snapshotted: Instant::now(),
             next_snapshot: Arc::new(Mutex::new(Some(Instant::now()))),
             publishing: None,
+            leaving: None,
             published: None,
+            rows: Arc::default(),
             beside: None,
             published_at,
             based_at: None,
@@ -183,16 +141,21 @@ impl<'a> Cadence<'a> {
         is_last: bool,
         started: Instant,
     ) -> Result<()> {
-        let making = SnapshotOptions {
+        let (ends, ended) = bounded::<()>(0);
+        let (parts, apart) = bounded::<()>(0);
+        let (ahead, base) = bounded(1);
+        let mut making = SnapshotOptions {
             keep: KeepSnapshots::ALL,
             rank_bytes: self.job.rank_bytes,
             settle: settle.clone(),
         };
-        let (ends, ended) = bounded::<()>(0);
-        let (parts, apart) = bounded::<()>(0);
+        if let Some(settle) = &mut making.settle {
+            self.plan_ahead(settle, ahead, view.has_partitions(), is_last);
+        }
         *lock(&self.next_snapshot) = None;
         let next = self.next_snapshot.clone();
         let generation = view.generation();
+        let bytes = settle.as_ref().map_or(0, |settle| settle.bytes(&view));
         let publish = move || {
             let _ends = ends;
             let settles = making.settle.as_ref();
@@ -211,38 +174,79 @@ impl<'a> Cadence<'a> {
             thread: Some(spawn("snapshot", publish)?),
             ended,
             apart,
+            base,
+            has_left_base: false,
+            bytes,
             settle,
             before: self.published_at.replace(counters),
         });
         Ok(())
     }
 
-    /// Tells how far the snapshot in the making is, until it is made.
-    fn watch(&self, observer: &mut dyn Observer) {
-        let mut reported = Progress::default();
-        while let Some(publishing) = &self.publishing
-            && let Some(settle) = &publishing.settle
-            && !publishing.is_finished()
-        {
-            let progress = settle.watcher.progress();
-            if progress != reported {
-                reported = progress;
-                observer.note(Note::Settling {
-                    progress: &progress,
-                });
-            }
-            if publishing.ended.recv_timeout(WATCH) == Err(RecvTimeoutError::Disconnected) {
-                break;
-            }
+    /// Has a snapshot leave its base before it is published, where another may be begun then, and follow the one before.
+    fn plan_ahead(
+        &mut self,
+        settle: &mut Settle,
+        ahead: Sender<Vec<CommittedBase>>,
+        has_partitions: bool,
+        is_last: bool,
+    ) {
+        settle.base.after = self.leaving.as_ref().map(|before| before.ended.clone());
+        // Partitions have the processors busy without it.
+        if settle.base.keep != Keep::InStore || has_partitions {
+            return;
+        }
+        if is_last {
+            settle.base.rows = Some(std::mem::take(&mut self.rows));
+        } else if self.job.also.is_empty() {
+            // What is computed beside a snapshot has all the memory that is left.
+            settle.base.rows = Some(self.rows.clone());
+            settle.base.ahead = Some(ahead);
         }
     }
 
-    /// Waits for the snapshot in the making, if there is one. Whether one was made, and the base that it was to leave.
+    /// Waits until the snapshot in the making has left its base, if it does before it is published. Then that goes on beside
+    /// the next one.
+    fn await_base(&mut self, observer: &mut dyn Observer) -> Option<OwedBase> {
+        let publishing = self.publishing.as_ref()?;
+        let base = publishing.watch(&publishing.base, observer)?;
+        let mut job = self.publishing.take()?;
+        job.has_left_base = true;
+        self.leaving = Some(job);
+        self.based_at = self.published_at.clone();
+        Some(OwedBase::Made(Some(base)))
+    }
+
+    /// Waits for the snapshot in the making, if there is one, and has no other after it. Whether one was made, and the base
+    /// that it was to leave.
     fn finish(&mut self, observer: &mut dyn Observer) -> Result<Option<OwedBase>> {
-        self.watch(observer);
         let Some(mut publishing) = self.publishing.take() else {
             return Ok(None);
         };
+        publishing.watch(&publishing.ended, observer);
+        self.end(&mut publishing, observer)
+    }
+
+    /// Returns whether the one before that is made.
+    fn has_left(&self) -> bool {
+        self.leaving.as_ref().is_some_and(SnapshotJob::is_finished)
+    }
+
+    /// Waits for the one before that, likewise. Whether there was one.
+    fn finish_leaving(&mut self, observer: &mut dyn Observer) -> Result<bool> {
+        let Some(mut leaving) = self.leaving.take() else {
+            return Ok(false);
+        };
+        self.end(&mut leaving, observer)?;
+        Ok(true)
+    }
+
+    /// Takes note of what a snapshot came to.
+    fn end(
+        &mut self,
+        publishing: &mut SnapshotJob,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<OwedBase>> {
         let Some(done) = publishing.wait() else {
             return Ok(None);
         };
@@ -283,6 +287,9 @@ impl<'a> Cadence<'a> {
             .iter()
             .for_each(|ranking| observer.note(ranking.note()));
         self.published = Some((path, info));
+        if publishing.has_left_base {
+            return Ok(Some(OwedBase::None));
+        }
         // What there was no room for is made later.
         if publishing.makes_base() && !warnings.iter().any(BaseWarning::is_of_room) {
             self.based_at = self.published_at.clone();
@@ -292,18 +299,6 @@ impl<'a> Cadence<'a> {
             self.beside = base.or(self.beside.take());
         }
         Ok(Some(OwedBase::None))
-    }
-}
-
-/// Says why a snapshot was not settled, if it was not.
-fn note_unsettled(settle: &Settle, is_published: bool, observer: &mut dyn Observer) {
-    match settle.watcher.too_large() {
-        Some(need) => observer.note(Note::NotSettled {
-            need,
-            room: settle.residency.memory.unwrap_or(u64::MAX),
-        }),
-        None if !is_published && !settle.watcher.is_stopped() => observer.note(Note::NotRanked),
-        None => {}
     }
 }
 
@@ -328,7 +323,7 @@ impl Run<'_> {
         let records = self.session.counters().records;
         self.cadence.due_at = records;
         if is_multiple(self.job.snapshot_every, records) {
-            self.finish_publishing()?;
+            self.take_base()?;
             self.make_owed_base(false)?;
             // Later passes change no rows.
             let may = self.may_have_base() && !self.cursor.progress.is_past_first();
@@ -364,6 +359,8 @@ impl Run<'_> {
         let generation = self.session.generation();
         if self.cadence.wait_for_slots(generation) {
             self.finish_publishing()?;
+        } else if self.cadence.has_left() {
+            self.finish_leaving()?;
         }
         if let Some(spooling) = &self.feed.spooling {
             spooling.before_checkpoint()?;
@@ -397,7 +394,9 @@ impl Run<'_> {
     /// Starts making a snapshot of the last commit, for which something was done since `started`. What is settled for it is
     /// kept like this.
     pub(super) fn begin_snapshot(&mut self, started: Instant, keep: Keep) -> Result<()> {
-        self.finish_publishing()?;
+        if self.cadence.publishing.is_some() {
+            self.finish_publishing()?;
+        }
         self.cadence.snapshotted = Instant::now();
         let owes_base = keep == Keep::InStore && self.session.owed_base().is_some();
         if !self.owes_snapshot() && !owes_base {
@@ -411,6 +410,16 @@ impl Run<'_> {
             Arc::default()
         };
         let mut settle = self.settling(stop.clone());
+        if let (Some(settle), Some(leaving)) = (&mut settle, &self.cadence.leaving) {
+            // Both are in memory for a while.
+            let memory = settle.residency.memory;
+            let left = memory.map(|memory| memory.saturating_sub(leaving.bytes));
+            if left.is_some_and(|left| left < settle.bytes(&view)) {
+                self.finish_leaving()?;
+            } else {
+                settle.residency.memory = left;
+            }
+        }
         if let Some(settle) = &mut settle {
             // There is no other ranking, and an ingest goes on.
             settle.or_nothing = self.session.parts.is_some() && !is_last;
@@ -453,16 +462,44 @@ impl Run<'_> {
         })
     }
 
-    /// Waits for the snapshot in the making, if there is one.
+    /// Waits for the snapshots in the making, if there are any.
     pub(super) fn finish_publishing(&mut self) -> Result<()> {
+        self.finish_leaving()?;
         let Some(left) = self.cadence.finish(self.observer)? else {
             return Ok(());
         };
+        self.name_left_base(left)?;
+        self.after_publishing()
+    }
+
+    /// Waits until the next snapshot can be begun: the one in the making has left its base, or is published.
+    fn take_base(&mut self) -> Result<()> {
+        self.finish_leaving()?;
+        match self.cadence.await_base(self.observer) {
+            Some(left) => self.name_left_base(left),
+            None => self.finish_publishing(),
+        }
+    }
+
+    /// Waits for a snapshot that has left its base, if there is one.
+    fn finish_leaving(&mut self) -> Result<()> {
+        if self.cadence.finish_leaving(self.observer)? {
+            self.after_publishing()?;
+        }
+        Ok(())
+    }
+
+    /// What a snapshot left is the store's base.
+    fn name_left_base(&mut self, left: OwedBase) -> Result<()> {
         if let OwedBase::Made(base) = left {
             // Where nothing was applied since the last checkpoint, none may come.
             let now = !self.cursor.begun || self.cadence.is_durable(self.cursor.reached());
             self.session.name_base(base, now)?;
         }
+        Ok(())
+    }
+
+    fn after_publishing(&mut self) -> Result<()> {
         self.thin_snapshots()?;
         self.session.release_rows()
     }

@@ -38,6 +38,7 @@ pub(crate) use cursor::RowCursor;
 pub use read::KeptRows;
 pub(crate) use read::{RowFile, RowsOf};
 pub(crate) use since::Since;
+pub(crate) use unpacked::HeldRows;
 pub(super) use write::{AppendError, RowWriter};
 
 /// The folder of a store's row files.

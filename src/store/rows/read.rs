@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::block::{FIXED, Head, Rows as Block, heads_end, unpack, unpack_heads};
 use super::places::Places;
-use super::unpacked::Unpacked;
+use super::unpacked::{HeldRows, Unpacked};
 use super::{CommittedRows, Retention, none, path_of};
 use crate::disk::Disk;
 use crate::disk::log::{Block as Stored, BlockLog};
@@ -378,6 +378,17 @@ impl KeptRows {
     /// The rows that were read stay in memory as far as these bytes go: the next sweep does not read them again.
     pub(crate) fn stay_in(&self, bytes: u64) {
         self.file.unpacked.set_room(bytes);
+    }
+
+    /// What is held of an earlier state of the file stays in memory, too, as far as [`KeptRows::stay_in`] then says.
+    pub(crate) fn take_held(&self, held: &HeldRows) {
+        let kept = &self.file.kept;
+        self.file.unpacked.take_held(held, kept.number, kept.rows);
+    }
+
+    /// Hands on what is in memory to a later state of the file.
+    pub(crate) fn give_held(&self, held: &HeldRows) {
+        self.file.unpacked.give_held(held, self.file.kept.number);
     }
 
     /// The rows that a sweep visits.

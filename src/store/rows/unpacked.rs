@@ -1,6 +1,7 @@
 //! The first blocks of a row file, unpacked: sweep after sweep goes over the same rows, and reads those blocks once that
-//! memory has room for.
+//! memory has room for. They may be handed on to a later state of the file, which begins with the same blocks.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::block::{Head, Rows as Block};
@@ -14,14 +15,64 @@ struct Prefix {
     blocks: Vec<(u64, Arc<Block>)>,
     /// The row after them.
     end: u64,
-    /// Bytes that are left for more.
+    /// Bytes that they take, and that they may take.
+    bytes: u64,
     room: u64,
 }
 
+/// Blocks that were read of a row file of this number, for who reads a later state of it.
+#[derive(Default)]
+pub(crate) struct HeldRows(Mutex<Option<(u64, Prefix)>>);
+
+impl HeldRows {
+    fn with<T>(&self, work: impl FnOnce(&mut Option<(u64, Prefix)>) -> T) -> T {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl fmt::Debug for HeldRows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HeldRows")
+    }
+}
+
+/// What a block takes.
+fn bytes_of(block: &Block) -> u64 {
+    let bytes = block.heads.capacity() * size_of::<Head>()
+        + block.targets.capacity() * size_of::<u32>()
+        + block.weights.capacity() * size_of::<u64>();
+    bytes as u64
+}
+
 impl Unpacked {
-    /// Blocks may take so many bytes more.
+    /// Blocks may take so many bytes: those that do not fit go.
     pub fn set_room(&self, bytes: u64) {
-        self.with(|prefix| prefix.room = bytes);
+        self.with(|prefix| {
+            prefix.room = bytes;
+            while prefix.bytes > bytes
+                && let Some((first, last)) = prefix.blocks.pop()
+            {
+                prefix.bytes -= bytes_of(&last);
+                prefix.end = first;
+            }
+        });
+    }
+
+    /// Goes on with what is held of the file of this number, of which `rows` rows count.
+    pub fn take_held(&self, held: &HeldRows, number: u64, rows: u64) {
+        // Others are of no use any more.
+        if let Some((of, found)) = held.with(Option::take)
+            && of == number
+            && found.end <= rows
+        {
+            self.with(|prefix| *prefix = found);
+        }
+    }
+
+    /// Hands on all blocks.
+    pub fn give_held(&self, held: &HeldRows, number: u64) {
+        let prefix = self.with(std::mem::take);
+        held.with(|held| *held = Some((number, prefix)));
     }
 
     /// Those that there are, each with its first row.
@@ -42,15 +93,12 @@ impl Unpacked {
 
     /// Keeps the block that comes next, if there is room for it; else gives it back.
     pub fn keep(&self, first: u64, block: Block) -> Option<Block> {
-        let bytes = block.heads.capacity() * size_of::<Head>()
-            + block.targets.capacity() * size_of::<u32>()
-            + block.weights.capacity() * size_of::<u64>();
+        let bytes = bytes_of(&block);
         self.with(|prefix| {
-            let left = prefix.room.checked_sub(bytes as u64);
-            let (true, Some(left)) = (first == prefix.end, left) else {
+            if first != prefix.end || prefix.bytes + bytes > prefix.room {
                 return Some(block);
-            };
-            prefix.room = left;
+            }
+            prefix.bytes += bytes;
             prefix.end = first + block.heads.len() as u64;
             prefix.blocks.push((first, Arc::new(block)));
             None

@@ -1,0 +1,84 @@
+//! The columns of scores and ranks, packed: of a block at a time, or of all in memory, while what is known of pages beside
+//! these is still being written.
+
+use std::io;
+
+use super::column;
+use super::ranks::{Seen, order};
+use crate::Result;
+use crate::engine::{CHUNK_PAGES, Estimator, PageScores, Scores};
+use crate::threads::in_two;
+
+/// A packed column.
+pub(super) type Column = io::Result<Vec<u8>>;
+
+/// All of them.
+pub(super) struct Scored {
+    /// Importance, and what was distributed, of each block.
+    pub scores: Vec<(Column, Column)>,
+    /// Ranks of each block.
+    pub ranks: Vec<Column>,
+}
+
+impl Scored {
+    /// Of so many pages, for ranks that fit in memory as `seen` does.
+    ///
+    /// # Errors
+    /// Those of reading scores.
+    pub fn of(
+        scores: &dyn Scores,
+        estimator: Estimator,
+        pages: u64,
+        mut seen: Seen,
+    ) -> Result<Option<Scored>> {
+        let mut packed = Vec::new();
+        each_block(scores, estimator, pages, |block| {
+            packed.push(pack(block, &mut seen));
+            Ok(())
+        })?;
+        Ok(seen.ranks().ok().map(|ranks| Scored {
+            scores: packed,
+            ranks: pack_ranks(&ranks).collect(),
+        }))
+    }
+}
+
+/// Hands the scores of so many pages to `each`, block by block; it may take the vector and leave another.
+pub(super) fn each_block(
+    scores: &dyn Scores,
+    estimator: Estimator,
+    pages: u64,
+    mut each: impl FnMut(&mut Vec<PageScores>) -> Result<()>,
+) -> Result<()> {
+    let mut block = Vec::new();
+    for first in (0..pages).step_by(CHUNK_PAGES as usize) {
+        let len = CHUNK_PAGES.min(pages - first) as usize;
+        scores.read(first, len, &mut block)?;
+        for scores in &mut block {
+            *scores = estimator.read(*scores);
+        }
+        each(&mut block)?;
+    }
+    Ok(())
+}
+
+/// Packs a block's scores, for the ranks of which its importances are `seen`.
+pub(super) fn pack(pages: &[PageScores], seen: &mut Seen) -> (Column, Column) {
+    let importance: Vec<u64> = pages.iter().map(|page| page.0.to_bits()).collect();
+    let distributed: Vec<u64> = pages.iter().map(|page| page.1.to_bits()).collect();
+    // Threads are for blocks that are worth it.
+    let parallel = importance.len() as u64 == CHUNK_PAGES;
+    let packed = in_two(
+        parallel,
+        || column::pack(&importance),
+        || column::pack(&distributed),
+    );
+    let values: Vec<u64> = pages.iter().map(|page| order(page.0)).collect();
+    seen.add(&values);
+    packed
+}
+
+/// Packs the ranks of all pages, a block at a time.
+pub(super) fn pack_ranks(ranks: &[u64]) -> impl Iterator<Item = Column> + '_ {
+    ranks.chunks(CHUNK_PAGES as usize).map(column::pack)
+}

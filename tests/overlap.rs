@@ -1,0 +1,241 @@
+//! A ranking on the way begins while the one before is still being written: the bytes are those of rankings one after the
+//! other, the store is whole whatever happens meanwhile, and with too little memory for both the next one waits.
+
+use crate::common::snapshots;
+use crate::crawl::crawl;
+use crate::disk::{Files, Meddled, MeddledFile, Over};
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use cashrank::check::{Depth, check};
+use cashrank::formats::Format;
+use cashrank::ingest::{Every, Job, Note, Observer, Outcome, ProgressReport, ingest};
+use cashrank::source::InputName;
+use cashrank::store::{DiskFile, RealDisk};
+use cashrank::{Error, KeepSnapshots};
+
+/// Which rankings were published, in that order.
+#[derive(Default)]
+struct Published(Vec<String>);
+
+impl Observer for Published {
+    fn note(&mut self, note: Note<'_>) {
+        if let Note::Published { path, .. } = note {
+            let name = path.file_name().unwrap();
+            self.0.push(name.to_string_lossy().into_owned());
+        }
+    }
+
+    fn progress(&mut self, _: &ProgressReport<'_>) {}
+}
+
+/// A disk on which a ranking is not published before the next has begun, or so much time went by.
+#[derive(Default)]
+struct Slow {
+    pause: Duration,
+    /// Names of files that were made, in that order.
+    made: Mutex<Vec<String>>,
+    /// Bytes for which there is room in the folder of rankings; 0: all.
+    room: u64,
+    used: AtomicU64,
+}
+
+impl Slow {
+    /// How many rankings were begun, and published, until the last was begun. Each begins with a copy of the cash.
+    fn until_last(&self) -> (usize, usize) {
+        let made = self.made.lock().unwrap();
+        let last = made.iter().rposition(|name| name.ends_with(".cash.tmp"));
+        count(&made[..last.unwrap_or(0)])
+    }
+
+    /// Whether the last ranking was begun while the one before was being written.
+    fn overlapped(&self) -> bool {
+        let (begun, published) = self.until_last();
+        published < begun
+    }
+}
+
+fn count(made: &[String]) -> (usize, usize) {
+    let begun = made.iter().filter(|name| name.ends_with(".cash.tmp"));
+    let published = made.iter().filter(|name| *name == "latest.tmp");
+    (begun.count(), published.count())
+}
+
+impl Over for Arc<Slow> {
+    fn before(&self, path: &Path, create: bool) -> io::Result<()> {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if !create {
+            return Ok(());
+        }
+        let until = Instant::now() + self.pause;
+        while name == "latest.tmp" && Instant::now() < until {
+            let (begun, published) = count(&self.made.lock().unwrap());
+            if begun > published + 1 {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.made.lock().unwrap().push(name);
+        Ok(())
+    }
+
+    fn over(&self, path: &Path, file: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
+        let is_ranking = path.parent().is_some_and(|dir| dir.ends_with("snapshots"));
+        if is_ranking {
+            Box::new(MeddledFile(file, self.clone()))
+        } else {
+            file
+        }
+    }
+}
+
+impl Files for Slow {
+    fn write(&self, file: &dyn DiskFile, data: &[u8], offset: u64) -> io::Result<()> {
+        let used = self.used.fetch_add(data.len() as u64, Ordering::Relaxed);
+        if self.room > 0 && used + data.len() as u64 > self.room {
+            return Err(ErrorKind::StorageFull.into());
+        }
+        file.write_at(data, offset)
+    }
+}
+
+/// A crawl whose pages change, of 400 records.
+fn file(lab: &Path) -> PathBuf {
+    let path = lab.join("crawl.jsonl");
+    fs::write(&path, crawl(11, 400).concat()).unwrap();
+    path
+}
+
+fn job(lab: &Path, store: &str) -> Job {
+    let mut job = Job::new(lab.join(store), vec![InputName::File(file(lab))]);
+    job.format = Some(Format::Records);
+    job.checkpoint_every = Every::Never;
+    job.snapshot_every = Every::Records(40);
+    job.keep_snapshots = KeepSnapshots::ALL;
+    job
+}
+
+fn run(job: &Job, slow: &Arc<Slow>) -> Result<(Outcome, Vec<String>), Error> {
+    let mut published = Published::default();
+    let outcome = ingest(job, Arc::new(Meddled(slow.clone())), &mut published)?;
+    Ok((outcome, published.0))
+}
+
+fn slow(millis: u64) -> Arc<Slow> {
+    Arc::new(Slow {
+        pause: Duration::from_millis(millis),
+        ..Slow::default()
+    })
+}
+
+/// Rankings that overlap, rankings one after the other (as with others beside them), and with checkpoints between.
+#[test]
+fn rankings_that_overlap_have_the_same_bytes() {
+    let lab = tempfile::tempdir().unwrap();
+    let disk = slow(400);
+    let (_, published) = run(&job(lab.path(), "overlapping"), &disk).unwrap();
+    assert!(disk.overlapped());
+    let all = snapshots(&lab.path().join("overlapping"));
+    let names: Vec<&String> = all.iter().map(|(name, _)| name).collect();
+    assert_eq!(names.len(), 10);
+    assert!(published.iter().eq(names), "{published:?}");
+
+    let mut beside = job(lab.path(), "beside");
+    beside.also = vec!["page:salsa".parse().unwrap()];
+    let disk = slow(0);
+    run(&beside, &disk).unwrap();
+    assert!(!disk.overlapped());
+    let mut one_by_one = snapshots(&lab.path().join("beside"));
+    one_by_one.retain(|(name, _)| name.ends_with(".snapshot"));
+    assert!(one_by_one == all, "one after the other they differ");
+
+    let mut checkpoints = job(lab.path(), "checkpoints");
+    checkpoints.checkpoint_every = Every::Records(7);
+    run(&checkpoints, &slow(100)).unwrap();
+    assert!(snapshots(&lab.path().join("checkpoints")) == all);
+    for store in ["overlapping", "beside", "checkpoints"] {
+        let report = check(&RealDisk, &lab.path().join(store), Depth::Deep, None).unwrap();
+        assert!(report.damage.is_empty(), "{store}: {:?}", report.damage);
+    }
+}
+
+/// Of the rankings only the newest two stay, however late each is published.
+#[test]
+fn older_rankings_go_though_the_next_has_begun() {
+    let lab = tempfile::tempdir().unwrap();
+    let mut job = job(lab.path(), "store");
+    job.keep_snapshots = KeepSnapshots::newest(2);
+    let disk = slow(400);
+    run(&job, &disk).unwrap();
+    assert!(disk.overlapped());
+    let names: Vec<String> = snapshots(&job.store)
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(names, ["000000000360.snapshot", "000000000400.snapshot"]);
+}
+
+/// The disk is full while a ranking is written and the next is settled: that is told, and with room the same command goes on
+/// to the same bytes.
+#[test]
+fn a_disk_that_is_full_meanwhile_loses_nothing() {
+    let lab = tempfile::tempdir().unwrap();
+    let whole = slow(0);
+    run(&job(lab.path(), "whole"), &whole).unwrap();
+    let expected = snapshots(&lab.path().join("whole"));
+    let all = whole.used.load(Ordering::Relaxed);
+    for part in 1..12 {
+        let job = job(lab.path(), &format!("store-{part}"));
+        let full = Arc::new(Slow {
+            pause: Duration::from_millis(100),
+            room: all * part / 12,
+            ..Slow::default()
+        });
+        let full = run(&job, &full).map(|(_, published)| published);
+        assert!(matches!(full, Err(Error::Io { .. })), "{full:?}");
+        run(&job, &slow(0)).unwrap();
+        let found = snapshots(&job.store);
+        assert_eq!(
+            found.last(),
+            expected.last(),
+            "with room for {part} twelfths"
+        );
+        let known = |found: &(String, Vec<u8>)| expected.contains(found);
+        assert!(found.iter().all(known), "with room for {part} twelfths");
+    }
+}
+
+/// Memory for one settling, and not for two: each is made, and has the same bytes.
+#[test]
+fn with_memory_for_one_the_next_waits() {
+    let lab = tempfile::tempdir().unwrap();
+    let links = |page: u64| (0..3_000).map(move |link| format!("/{page}/{link}"));
+    let record = |page: u64| {
+        let links: Vec<String> = links(page).collect();
+        serde_json::json!({"url": format!("http://wide.example/{page}/0"), "links": links})
+            .to_string()
+            + "\n"
+    };
+    let path = lab.path().join("wide.jsonl");
+    fs::write(&path, (0..12).map(record).collect::<String>()).unwrap();
+    let wide = |store: &str| {
+        let mut job = job(lab.path(), store);
+        job.inputs = vec![InputName::File(path.clone())];
+        job.snapshot_every = Every::Records(2);
+        job
+    };
+    let disk = slow(400);
+    let (outcome, _) = run(&wide("plenty"), &disk).unwrap();
+    assert!(disk.overlapped());
+    let mut little = wide("little");
+    // 18 bytes a page, of which there are 36,000 at last.
+    little.limits.memory = Some(outcome.need.total() + 18 * 36_000 * 5 / 4);
+    let disk = slow(400);
+    run(&little, &disk).unwrap();
+    assert!(snapshots(&little.store) == snapshots(&lab.path().join("plenty")));
+}
