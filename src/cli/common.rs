@@ -187,11 +187,11 @@ impl MemoryArg {
     }
 }
 
-/// Settling in little memory.
+/// Partitions in little memory.
 #[derive(clap::Args)]
 pub struct ResidentArg {
-    /// Of a store with partitions, settle with at most this many of them in memory at a time; the others wait on disk. The result
-    /// is the same [default: as many as --memory has room for].
+    /// Of a store with partitions, have at most this many of them in memory at a time; the others wait on disk. The result is the
+    /// same [default: as many as --memory has room for].
     #[arg(long, value_name = "N", value_parser = positive)]
     resident: Option<u64>,
 }

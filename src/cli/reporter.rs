@@ -256,6 +256,12 @@ impl Observer for Reporter {
                 Some(message) => message,
                 None => return,
             },
+            Note::Turns {
+                resident,
+                partitions,
+            } => format!(
+                "{resident} of {partitions} partitions are in memory at a time; the others, and records for them, wait on disk"
+            ),
             Note::Ungrouped { input, sources } => format!(
                 "{input}: {} lines return to an earlier source: each group of lines counts as a visit of its \
                 own. If the file is not grouped by source, sort it first (edges: sort -s -k1,1; crawl-log: \

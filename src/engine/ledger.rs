@@ -163,6 +163,34 @@ impl Ledger {
         load(self.cells.all_mut(), &mut self.ages[..pages.div_ceil(2)])
     }
 
+    /// Gives cells and ages to `put`, and the memory for them up, until [`Ledger::take_back`].
+    pub(super) fn give_away(&mut self, put: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        self.arrays().into_iter().try_for_each(put)?;
+        self.leave();
+        Ok(())
+    }
+
+    /// Gives up the memory for cells and ages, which are kept elsewhere.
+    pub(super) fn leave(&mut self) {
+        self.cells.leave();
+        self.ages = Cells::default();
+    }
+
+    /// Has `get` fill in what was given away, with room for so many pages.
+    pub(super) fn take_back(
+        &mut self,
+        room: u64,
+        get: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        let pages = self.totals.pages as usize;
+        let room = pages.max(room.min(PageId::LIMIT) as usize);
+        self.cells.come_back(room)?;
+        self.ages = Cells::reserve(room.div_ceil(2))?;
+        self.ages.in_use(pages.next_power_of_two() / 2);
+        get(bytemuck::cast_slice_mut(self.cells.all_mut()))?;
+        get(&mut self.ages[..pages.div_ceil(2)])
+    }
+
     /// Gives up cells and ages.
     pub(super) fn rest(&mut self) -> Result<()> {
         self.cells = Accounts::new(0)?;

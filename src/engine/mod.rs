@@ -6,6 +6,7 @@
 //! tests, the store for real runs. The ledger conserves, the history forgets: two modules.
 
 mod accounts;
+mod aside;
 mod cells;
 mod certificate;
 mod config;
@@ -38,6 +39,7 @@ pub(crate) use index::{Index, LEAST_SLOTS, Probe, SEGMENTS, Share, Slot};
 pub use crate::model::{Fingerprint, Page, PageId, SelfLinks};
 pub(crate) use accounts::Shares;
 pub use accounts::{CHUNK_PAGES, Links};
+pub(crate) use aside::IndexPlace;
 pub(crate) use cells::Cells;
 pub use certificate::Certificate;
 pub(crate) use certificate::{certify, ratio_up};

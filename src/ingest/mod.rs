@@ -75,7 +75,8 @@ pub struct Job {
     /// Settle importance to this bound on the L1 error before a snapshot, where the links are kept and no window is
     /// asked for; `None`: never.
     pub settle: Option<Goal>,
-    /// Partitions that are in memory at a time when they are settled; `None`: as many as there is memory for.
+    /// Partitions that are in memory at a time, while records are read and when they are settled; `None`: as many as there is
+    /// memory for.
     pub resident: Option<NonZeroUsize>,
     /// Settle for so long at most.
     pub settle_time: Option<Duration>,

@@ -49,6 +49,13 @@ pub enum Note<'a> {
         /// Those up to which importance is settled beside the ingest, for snapshots on the way; all that fit where none is.
         settles: u64,
     },
+    /// Partitions take turns in memory from now on, while records are read, or fewer are there at a time.
+    Turns {
+        /// So many are there at a time,
+        resident: usize,
+        /// of so many that the process has.
+        partitions: usize,
+    },
     /// A spool is open.
     Spooling {
         /// Bytes of the stream, from its start, that it has: the next one is expected.

@@ -63,7 +63,7 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         &job.settings,
         &job.limits,
         job.keep_rows,
-        (job.stream == Stream::Again, &workers),
+        (job.stream == Stream::Again, &workers, job.resident),
     )?;
     if new {
         observer.note(Note::Created { store: &job.store });
@@ -103,6 +103,7 @@ fn run(
     }
     let mut run = Run {
         before: (session.counters().clone(), session.pages()),
+        turns: None,
         cadence: Cadence::new(job, published_at, session.counters().records),
         cursor: Cursor::new(progress, inputs.len()),
         feed: Feed::new(job, inputs, spooling, session.rules.clone()),
@@ -113,6 +114,7 @@ fn run(
     run.report_passes();
     run.report_memory();
     run.spoil()?;
+    run.report_turns();
     while let Some(damage) = &run.session.unused_index() {
         run.observer.note(Note::IndexNotUsed { damage });
     }
@@ -164,6 +166,8 @@ struct Run<'a> {
     session: Session,
     /// Counters and pages when the run began.
     before: (Counters, u64),
+    /// What was said of partitions that take turns.
+    turns: Option<(usize, usize)>,
 }
 
 /// Why reading an input ended.

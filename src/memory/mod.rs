@@ -7,11 +7,13 @@
 
 mod address_space;
 mod machine;
+mod parts;
 
 use serde::Serialize;
 
 pub use address_space::{AddressSpace, check_address_space};
 pub use machine::available;
+pub(crate) use parts::{PartsInMemory, in_memory, most_resident, residing};
 
 pub use crate::model::{bytes, check_room, human};
 
@@ -41,7 +43,7 @@ const READING_BLOCKS: u64 = 96;
 const RANKING: u64 = 32;
 const RANKING_MOST: u64 = 512 * MIB;
 /// Bytes of cash and age of a page, at most.
-const CASH: u64 = 9;
+pub(crate) const CASH: u64 = 9;
 /// Bytes that settling importance takes for each page.
 pub(crate) const SETTLING: u64 = 18;
 /// Bytes of memory that the first of several processes takes for a page that another one settled.
@@ -126,63 +128,6 @@ impl Need {
     ) -> Need {
         let index = engine.index_bytes_at(pages);
         Need::new(engine.config(), pages, index, names, budget)
-    }
-
-    /// The memory that partitions, each of so many pages and with an index of so many bytes, need with `pages` pages, of which they
-    /// know `known`. Pages of others that they link to
-    /// are taken to grow with them.
-    pub(crate) fn of_parts(
-        config: &Config,
-        parts: impl Iterator<Item = (u64, u64)>,
-        (known, pages): (u64, u64),
-        budget: Option<u64>,
-    ) -> Need {
-        let (mut count, mut local, mut index, mut largest) = (0, 0, 0, 0);
-        for (its, bytes) in parts {
-            index += bytes;
-            local += its;
-            largest = largest.max(its);
-            count += 1;
-        }
-        let grown = u128::from(local) * u128::from(pages) / u128::from(known.max(1));
-        let least = if known < FEW { 2 * pages } else { pages };
-        let grown = u64::try_from(grown).unwrap_or(u64::MAX).max(least);
-        let index = index + grown.saturating_sub(local) * INDEX_GROWING;
-        let need = Need::in_parts(config, index, (count, pages, grown), budget);
-        // What there is of two of them is there twice while it grows.
-        let twice = u128::from(grown) * 2 * u128::from(largest) / u128::from(local.max(1));
-        let twice = u64::try_from(twice).unwrap_or(u64::MAX).min(grown);
-        Need {
-            cash: need.cash + twice * CASH,
-            ..need
-        }
-    }
-
-    /// In so many partitions, with so many pages, of which the partitions know `local` when each counts its own and those
-    /// that it links to.
-    fn in_parts(
-        config: &Config,
-        index: u64,
-        (count, pages, local): (u32, u64, u64),
-        budget: Option<u64>,
-    ) -> Need {
-        let parts = u64::from(count);
-        let all = Need::new(config, local, index, 0, budget);
-        let one = Need::new(config, pages, 0, 0, budget);
-        Need {
-            cash: all.cash + parts * 2 * HUGE_PAGE.min(pages * 9),
-            database: part_of_cache(count) * parts,
-            buffers: BUFFERS + parts * PART_BUFFERS,
-            publishing: one.publishing,
-            ..all
-        }
-    }
-
-    /// To go on with a store of so many partitions and pages, of which the partitions know `local` when each counts its own
-    /// and those that it links to.
-    pub(crate) fn to_resume_parts(config: &Config, count: u32, pages: u64, local: u64) -> Need {
-        let index = Index::bytes_with_room(local);
-        Need::in_parts(config, index, (count, pages, local), None)
     }
 
     /// To go on with a store of `pages` pages.

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use crate::disk::{Disk, allow_open_files};
 use crate::engine::{Counters, Engine, HistoryView};
 use crate::formats::Format;
-use crate::memory::{Need, log_rows};
+use crate::memory::{Need, PartsInMemory, log_rows};
 use crate::model::{Limits, Time};
 use crate::rows::{Rows, Stop};
 use crate::store::all::AllRows;
@@ -461,10 +461,14 @@ impl New<'_> {
 
     /// Refuses to go on where partitions need more memory than there is.
     fn check_memory(&self, parts: &[Part]) -> Result<()> {
-        let sizes = parts.iter().map(Part::size);
-        let local = sizes.clone().map(|(pages, _)| pages).sum();
+        let share = PartsInMemory {
+            parts: parts.iter().map(Part::size).collect(),
+            resident: parts.len(),
+            threads: 1,
+        };
+        let local = share.parts.iter().map(|(pages, _)| pages).sum();
         let (config, memory) = (&self.settings.config, self.job.memory);
-        self.check_need(Need::of_parts(config, sizes, (local, local), memory))
+        self.check_need(Need::of_parts(config, &[share], (local, local), memory))
     }
 
     fn check_need(&self, need: Need) -> Result<()> {

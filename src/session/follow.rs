@@ -13,9 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use super::open::WRITTEN_FILES;
 use super::own::{Opening, Order, OwnParts};
+use super::turns::Grows;
 use super::wire;
 use crate::disk::{Disk, allow_open_files};
-use crate::model::{Fingerprint, Fingerprints, HashKey};
+use crate::model::Fingerprint;
 use crate::rank::settle::{Peers, Workers};
 use crate::snapshot::{Residency, Share, ShareOrder, Watcher};
 use crate::store::{
@@ -25,7 +26,7 @@ use crate::{Error, Result};
 
 /// The first byte of a message with [`Said`],
 const SAID: u8 = 0;
-/// and of one with records; in the second is whether they begin a batch.
+/// and of one with records; behind it is whether they begin a batch, and whether they wait.
 pub(super) const APPLY: u8 = 1;
 
 /// What process 0 says: of what it has ([`Say`]), or the others have heard ([`Heard`]).
@@ -35,8 +36,10 @@ pub(super) enum Said<Openings, Orders, Names> {
     Open(Openings),
     /// Do this with them.
     Order(Orders),
-    /// Look how many of these names, with their partitions, are not known.
+    /// Look which of these names, with their partitions, are not known.
     Unknown(Names),
+    /// Apply the records that wait.
+    TakeATurn,
     /// Say what the last commits are; orders of snapshots are of these.
     View,
     /// Send a block of the history of a partition in one of them.
@@ -82,7 +85,6 @@ struct Follower<'d> {
 struct Open {
     own: OwnParts,
     settings: Settings,
-    prints: Fingerprints,
 }
 
 /// Does what process 0 of an ingest says with the partitions of this process, which are in the folder `dir`, until it is over, in
@@ -141,6 +143,7 @@ impl Follower<'_> {
                 Ok(())
             }
             Said::Unknown(names) => self.open()?.own.unknown(&names).map(drop),
+            Said::TakeATurn => self.take_a_turn(),
             Said::View => self.view(),
             Said::History(part, key) => self.send_history(part, key),
         }
@@ -158,36 +161,52 @@ impl Follower<'_> {
             (self.dir, &settings),
             opening,
             self.workers,
-            self.within.memory,
+            self.within,
         )?;
         own.share_states()?;
-        self.open = Some(Open {
-            own,
-            settings,
-            prints: HashKey(opening.key).fingerprints(),
-        });
+        self.open = Some(Open { own, settings });
         Ok(())
     }
 
     fn apply(&mut self, records: &[u8]) -> Result<()> {
         self.share = None;
         let memory = self.within.memory;
-        let Open { own, prints, .. } = self.open()?;
-        let (&is_new_batch, records) = records
-            .split_first()
-            .ok_or_else(|| unexpected("no records"))?;
-        if is_new_batch == 1 {
+        let Open { own, .. } = self.open()?;
+        let Some((&[begins, wait], records)) = records.split_first_chunk() else {
+            return Err(unexpected("no records"));
+        };
+        let parts = wire::parts(records)?;
+        let of = |number: u32| {
+            let part = parts.iter().find(|part| part.number == number);
+            part.ok_or_else(|| unexpected("no records for a partition"))
+        };
+        if wait == 1 {
+            let pack = |number: u32| {
+                let part = of(number)?;
+                Ok((part.records.to_vec(), part.names))
+            };
+            return own.wait(begins == 1, pack).map(drop);
+        }
+        if begins == 1 {
             own.forget_names();
         }
-        let parts = wire::parts(records)?;
-        let make = |number: u32| {
-            let part = parts.iter().find(|(other, _)| *other == number);
-            let (_, bytes) = part.ok_or_else(|| unexpected("no records for a partition"))?;
-            wire::take(bytes, number, prints)
-        };
-        let new = own.apply(make, true)?;
-        own.meet(new, |_| None)?;
-        own.check_memory(memory)
+        let prints = own.prints.clone();
+        let new = own.apply(|number| wire::take(of(number)?.records, number, &prints))?;
+        // What it says of its partitions is to be what is then.
+        own.fit(memory, Grows::AtOnce)?;
+        own.meet(new).map(drop)
+    }
+
+    fn take_a_turn(&mut self) -> Result<()> {
+        self.share = None;
+        let memory = self.within.memory;
+        let Open { own, .. } = self.open()?;
+        for piece in 0..own.take_a_turn()? {
+            let new = own.told(piece)?;
+            own.meet(new)?;
+        }
+        own.end_turn()?;
+        own.fit(memory, Grows::InTurns)
     }
 
     fn view(&mut self) -> Result<()> {

@@ -1,6 +1,7 @@
 //! Records given one by one, by a program that has them: [`Writer`] into a store, [`Reader`] into an engine in
 //! memory.
 
+mod aside;
 mod budget;
 mod follow;
 mod open;
@@ -9,6 +10,7 @@ mod parts;
 #[cfg(test)]
 mod parts_tests;
 mod reader;
+mod turns;
 mod wire;
 mod writer;
 

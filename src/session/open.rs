@@ -1,6 +1,7 @@
 //! A store that is open for writing, and what all who write into it do alike: keep to the memory budget, make the state
 //! durable, rank it.
 
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use crate::store::{Home, OpenStore, Progress, Settings, Store, View, checkpoint,
 use crate::{Error, Result};
 
 /// Files that are open at a time of a partition that is written: its own, and those of two states of it that are read.
-pub(super) const WRITTEN_FILES: u64 = 40;
+pub(super) const WRITTEN_FILES: u64 = 42;
 
 /// See the head of the file.
 pub(crate) struct Session {
@@ -52,7 +53,7 @@ impl Session {
         settings: &Settings,
         limits: &Limits,
         keep_rows: KeepRows,
-        (resumes, workers): (bool, &Workers),
+        (resumes, workers, resident): (bool, &Workers, Option<NonZeroUsize>),
     ) -> Result<Opened> {
         check_partitions(settings)?;
         if let Some(count) = settings.partitions.split() {
@@ -74,7 +75,7 @@ impl Session {
             dir,
             settings,
             limits,
-            (keep_rows, workers),
+            (keep_rows, workers, resident),
             &mut engine,
         )?;
         engine.cut_log_at(log_rows(engine.config(), limits.memory));
@@ -167,7 +168,7 @@ impl Session {
     pub fn begin_input(&mut self, grouped: bool) -> Result<()> {
         self.parts
             .as_mut()
-            .map_or(Ok(()), |parts| parts.begin_input(grouped))
+            .map_or(Ok(()), |parts| parts.begin_input(&mut self.engine, grouped))
     }
 
     /// Whether other processes work with this one, which take one step after the other.
@@ -177,8 +178,17 @@ impl Session {
     }
 
     /// Visits that were found to come back when partitions applied them.
-    pub fn came_back(&self) -> u64 {
-        self.parts.as_ref().map_or(0, Parts::came_back)
+    ///
+    /// # Errors
+    /// Those of [`Session::flush`].
+    pub fn came_back(&mut self) -> Result<u64> {
+        let parts = self.parts.as_mut();
+        parts.map_or(Ok(0), |parts| parts.came_back(&mut self.engine))
+    }
+
+    /// How many partitions are in memory at a time, and how many there are, if they take turns.
+    pub fn turns(&self) -> Option<(usize, usize)> {
+        self.parts.as_ref()?.turns()
     }
 
     /// Records of this batch come next.

@@ -1,19 +1,22 @@
 //! The partitions that a process has, open for writing. What is done with those of all processes, each does with its own, in the
 //! same order.
 
-use std::collections::HashMap;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::aside::Aside;
+use super::turns::{Grows, OpenedInMemory};
 use crate::batch::split::PartBatch;
 use crate::disk::Disk;
 use crate::engine::{Config, Engine, Resolver, age};
-use crate::memory::{Need, log_rows};
-use crate::model::{Fingerprint, HashKey, Limits, What};
+use crate::memory::{Need, PartsInMemory, log_rows, most_resident};
+use crate::model::{Fingerprint, Fingerprints, HashKey, Limits, What};
 use crate::rank::settle::Workers;
 use crate::rows::{Ghost, PAGES_MAX};
+use crate::snapshot::Residency;
 use crate::store::base::{BaseState, CommittedBase};
 use crate::store::rows::KeepRows;
 use crate::store::{
@@ -56,6 +59,8 @@ pub(super) enum Order {
     Rest,
     /// An input begins; whether it is noted which pages come back that it visited before.
     BeginInput(bool),
+    /// Have no more than so many in memory at a time.
+    Reside(usize),
 }
 
 /// How a partition is.
@@ -76,6 +81,8 @@ pub(super) struct PartState {
     pub base: BaseState,
     /// Why its index on disk was not used.
     pub unused_index: Option<String>,
+    /// Those of its process take turns in memory.
+    pub takes_turns: bool,
 }
 
 impl PartState {
@@ -85,15 +92,15 @@ impl PartState {
     }
 }
 
-/// New numbers of a partition.
-#[derive(Default)]
+/// What came of records in a partition.
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct New {
-    /// Its own pages: the name in the whole batch, and the number.
+    /// New pages of its own: the name in the whole batch, and the number.
     own: Vec<(u32, u32)>,
-    /// Ghosts, likewise, and whose they are.
+    /// New ghosts, likewise, and whose they are.
     ghosts: Vec<(u32, u32, u32)>,
-    /// Its names and their fingerprints, where others will ask for them.
-    names: Vec<(u32, Fingerprint)>,
+    /// All pages of its own that were named, which others may ask for.
+    named: Vec<(u32, u32)>,
 }
 
 /// What process 0 gets of a partition after records were applied.
@@ -106,18 +113,25 @@ pub(super) struct Applied {
 
 /// See the head of the file.
 pub(super) struct OwnParts {
-    parts: Vec<Part>,
+    pub(super) parts: Vec<Part>,
     pub workers: Workers,
     config: Config,
     /// Most pages of each.
-    page_limit: u64,
-    /// Fingerprints of own names of the batch that records are applied of.
-    names: HashMap<u32, Fingerprint>,
+    pub(super) page_limit: u64,
+    pub(super) prints: Fingerprints,
+    /// By name of the batch that records are applied of: the number of its page, if it is one of these partitions'.
+    named: Vec<Option<u32>>,
+    /// How many are in memory at a time.
+    pub(super) resident: usize,
+    /// Records that wait for the turns of their partitions: of each piece, whether it begins a batch.
+    pub(super) pieces: Vec<bool>,
 }
 
-struct Part {
-    number: u32,
-    engine: Engine<Store>,
+pub(super) struct Part {
+    pub(super) number: u32,
+    pub(super) engine: Engine<Store>,
+    /// What of it lies on disk, once it has waited for its turn.
+    pub(super) aside: Option<Aside>,
     resolver: Resolver,
     /// Something was applied since the last commit that the store has confirmed.
     is_changed: bool,
@@ -133,8 +147,9 @@ impl OwnParts {
         (dir, settings): (&Path, &Settings),
         opening: &Opening,
         workers: &Workers,
-        memory: Option<u64>,
+        within: Residency,
     ) -> Result<OwnParts> {
+        let memory = within.memory;
         let count = settings.partitions.count;
         let limits = &Limits {
             pages: opening.pages,
@@ -142,6 +157,7 @@ impl OwnParts {
             ..settings.limits()
         };
         let none = BaseState::default();
+        let loaded = OpenedInMemory::default();
         let open = |_, &mut number: &mut u32| {
             let at = number as usize;
             let part = PartOf {
@@ -163,102 +179,108 @@ impl OwnParts {
             }
             let rows = log_rows(engine.config(), limits.memory) / count as usize;
             engine.cut_log_at(rows.max(1));
-            Ok(Part {
+            let mut part = Part {
                 number,
                 engine,
+                aside: None,
                 resolver: Resolver::default(),
                 // Its first commit says that it keeps rows, also if no record is for it.
                 is_changed: part.generation == 0,
                 known: None,
                 came_back: 0,
-            })
+            };
+            // How many there is room for, is known once all were opened.
+            if !loaded.has_room(within, part.bytes()) {
+                part.leave()?;
+            }
+            Ok(part)
         };
         let mut numbers: Vec<u32> = (0..count)
             .filter(|&number| workers.peers.has(number as usize))
             .collect();
-        let parts = dealt(workers.threads, &mut numbers, open).into_iter();
-        Ok(OwnParts {
+        let resident = within.partitions.map_or(numbers.len(), NonZeroUsize::get);
+        let parts = dealt(workers.threads.min(resident), &mut numbers, open).into_iter();
+        let mut own = OwnParts {
             parts: parts.collect::<Result<_>>()?,
             workers: workers.clone(),
             config: settings.config.clone(),
             page_limit: opening.pages.min(PAGES_MAX),
-            names: HashMap::new(),
-        })
+            prints: HashKey(opening.key).fingerprints(),
+            named: Vec::new(),
+            resident: numbers.len(),
+            pieces: Vec::new(),
+        };
+        own.reside(resident)?;
+        own.fit(memory, Grows::AtOnce)?;
+        Ok(own)
     }
 
     /// The states of all processes' partitions, which all give at the same time.
     pub fn share_states(&mut self) -> Result<Vec<PartState>> {
-        let states = self.parts.iter_mut().map(Part::state);
-        self.workers.peers.all(states.collect::<Result<_>>()?)
+        let states = self.states()?;
+        self.workers.peers.all(states)
+    }
+
+    fn states(&mut self) -> Result<Vec<PartState>> {
+        let takes_turns = self.take_turns();
+        let parts = self.parts.iter_mut();
+        parts.map(|part| part.state(takes_turns)).collect()
     }
 
     /// Does what process 0 says, as all do at the same time. How all partitions are then; the inner error is one after which
     /// they can go on.
     pub fn obey(&mut self, order: &Order) -> Result<Result<Vec<PartState>>> {
-        let done = dealt(self.workers.threads, &mut self.parts, |_, part| {
+        if let Order::Reside(most) = order {
+            self.reside(*most)?;
+        }
+        let (_, threads) = self.at_a_time();
+        let takes_turns = self.take_turns();
+        let done = dealt(threads, &mut self.parts, |_, part| {
             part.obey(order)?;
-            part.state()
+            part.state(takes_turns)
         });
         let is_soft = |_: &Error| matches!(order, Order::KeepIndex);
         let done = done.into_iter().collect();
         self.workers.peers.share(done, is_soft)
     }
 
-    /// Applies what `make` gives for each partition. `remember`: others will ask for names, of this batch alone.
-    pub fn apply(
-        &mut self,
-        make: impl Fn(u32) -> Result<PartBatch> + Sync,
-        remember: bool,
-    ) -> Result<Vec<New>> {
+    /// Applies what `make` gives for each partition, all of which are in memory.
+    pub fn apply(&mut self, make: impl Fn(u32) -> Result<PartBatch> + Sync) -> Result<Vec<New>> {
         let limit = self.page_limit;
-        let work = |_, part: &mut Part| {
-            let made = make(part.number)?;
-            part.engine.make_room(made.names.len() as u64, limit)?;
-            let mut new = part.apply(&made)?;
-            if remember {
-                let names = made.names.iter().zip(&made.batch.fingerprints);
-                let own = names
-                    .zip(&made.owners)
-                    .filter(|(_, owner)| **owner == part.number);
-                new.names = own.map(|((&name, &print), _)| (name, print)).collect();
-            }
-            Ok(new)
-        };
+        let work = |_, part: &mut Part| part.apply(&make(part.number)?, limit);
         let new = dealt(self.workers.threads, &mut self.parts, work);
-        let mut new = new.into_iter().collect::<Result<Vec<New>>>()?;
-        for part in &mut new {
-            self.names.extend(part.names.drain(..));
-        }
-        Ok(new)
+        new.into_iter().collect()
     }
 
     /// Another batch begins.
     pub fn forget_names(&mut self) {
-        self.names.clear();
+        self.named.clear();
+    }
+
+    /// The number of the page of a name of the batch, which is of a partition of this process.
+    fn page_named(&self, name: u32) -> Result<u32> {
+        let page = self.named.get(name as usize).copied().flatten();
+        page.ok_or_else(|| Error::internal("a ghost has no page"))
     }
 
     /// Sends process 0 what is new, and gives each new ghost the number that its owner has for it; all do this at the same time.
-    /// `print`: the fingerprints of names, where they are not remembered. What process 0 gets, of all partitions.
-    pub fn meet(
-        &mut self,
-        new: Vec<New>,
-        print: impl Fn(u32) -> Option<Fingerprint>,
-    ) -> Result<Vec<Applied>> {
+    /// What process 0 gets, of all partitions.
+    pub fn meet(&mut self, mut new: Vec<New>) -> Result<Vec<Applied>> {
+        for (name, page) in new.iter_mut().flat_map(|new| new.named.drain(..)) {
+            let at = name as usize;
+            self.named.resize(self.named.len().max(at + 1), None);
+            self.named[at] = Some(page);
+        }
         let peers = self.workers.peers.clone();
         let mut asked = vec![Vec::new(); peers.processes()];
         for &(name, _, owner) in new.iter().flat_map(|new| &new.ghosts) {
-            asked[peers.process_of(owner as usize)].push((owner, name));
+            asked[peers.process_of(owner as usize)].push(name);
         }
+        let takes_turns = self.take_turns();
         let parts = self.parts.iter_mut().zip(&new);
-        let applied = parts.map(|(part, new)| part.applied(new));
+        let applied = parts.map(|(part, new)| part.applied(new, takes_turns));
         let applied = applied.collect::<Result<Vec<Applied>>>()?;
-        let page = |(owner, name): (u32, u32)| {
-            let print = self.names.get(&name).copied().or_else(|| print(name));
-            let part = self.parts.get(peers.place(owner as usize));
-            let page = print.and_then(|print| part?.engine.page(print));
-            page.map(|page| page.0 as u32)
-                .ok_or_else(|| Error::internal("a ghost has no page"))
-        };
+        let page = |name: u32| self.page_named(name);
         let (applied, answers) = if peers.processes() == 1 {
             let asked = asked.remove(0).into_iter();
             (
@@ -275,7 +297,7 @@ impl OwnParts {
             let mut heard = Vec::new();
             let mut answers = Vec::new();
             for message in peers.exchange(messages)? {
-                let (applied, asked): (Vec<u8>, Vec<(u32, u32)>) = unpacked(&message)?;
+                let (applied, asked): (Vec<u8>, Vec<u32>) = unpacked(&message)?;
                 heard.push(applied);
                 let pages = asked.into_iter().map(page).collect::<Result<Vec<u32>>>()?;
                 answers.push(packed(&pages)?);
@@ -299,27 +321,41 @@ impl OwnParts {
         Ok(applied)
     }
 
-    /// How many of these names, with the partitions that they are of, are not known in those of all processes, which all ask at
-    /// the same time.
-    pub fn unknown(&self, names: &[(u32, Fingerprint)]) -> Result<u64> {
+    /// Which of these names, with the partitions that they are of, are not known in those of all processes, which all ask at
+    /// the same time; of records that wait nothing is known. By their places.
+    pub fn unknown(&self, names: &[(u32, Fingerprint)]) -> Result<Vec<u32>> {
         let peers = &self.workers.peers;
-        let own = names.iter().filter(|(owner, _)| peers.has(*owner as usize));
-        let unknown = own.filter(|(owner, print)| {
-            let part = self.parts.get(peers.place(*owner as usize));
-            part.is_none_or(|part| part.engine.page(*print).is_none())
-        });
-        let mut count = [unknown.count() as i128];
-        peers.sum(&mut count)?;
-        Ok(count[0] as u64)
+        let mut unknown = Vec::new();
+        for (place, &(owner, print)) in (0u32..).zip(names) {
+            if !peers.has(owner as usize) {
+                continue;
+            }
+            let part = self.parts.get(peers.place(owner as usize));
+            let page = part.map(|part| part.find(print)).transpose()?;
+            if page.flatten().is_none() {
+                unknown.push(place);
+            }
+        }
+        let mut all = Vec::new();
+        for heard in peers.exchange(vec![packed(&unknown)?; peers.processes()])? {
+            all.extend(unpacked::<Vec<u32>>(&heard)?);
+        }
+        Ok(all)
     }
 
-    /// Checks that they need no more memory than there is for them.
+    /// Has so many in memory that they need no more than there is for them.
     ///
     /// # Errors
-    /// [`Error::OverBudget`].
-    pub fn check_memory(&mut self, budget: Option<u64>) -> Result<()> {
+    /// [`Error::OverBudget`]: one at a time needs more; those of putting the others aside.
+    pub fn fit(&mut self, budget: Option<u64>, grows: Grows) -> Result<()> {
         let Some(budget) = budget else { return Ok(()) };
-        let (pages, need) = self.need(budget)?;
+        let (pages, share) = self.share_of_memory()?;
+        let shares = &[share];
+        let resident = most_resident(&self.config, shares, grows.of(pages), budget);
+        if resident < self.resident {
+            self.reside(resident)?;
+        }
+        let (_, need) = self.need(budget)?;
         let need = need.total();
         if need <= budget {
             return Ok(());
@@ -332,9 +368,6 @@ impl OwnParts {
     }
 
     /// Bytes of a budget that they leave.
-    ///
-    /// # Errors
-    /// Those of [`OwnParts::check_memory`].
     pub fn memory_left(&mut self, budget: Option<u64>) -> Result<Option<u64>> {
         let Some(budget) = budget else {
             return Ok(None);
@@ -345,12 +378,22 @@ impl OwnParts {
 
     /// Their pages, and what they need of a budget.
     fn need(&mut self, budget: u64) -> Result<(u64, Need)> {
-        let states = self.parts.iter_mut().map(Part::state);
-        let states = states.collect::<Result<Vec<PartState>>>()?;
+        let (pages, share) = self.share_of_memory()?;
+        let need = Need::of_parts(&self.config, &[share], (pages, pages), Some(budget));
+        Ok((pages, need))
+    }
+
+    /// Their pages, and what they are in memory.
+    fn share_of_memory(&mut self) -> Result<(u64, PartsInMemory)> {
+        let states = self.states()?;
         let pages = states.iter().map(PartState::own).sum();
         let parts = states.iter().map(|state| (state.pages, state.index));
-        let need = Need::of_parts(&self.config, parts, (pages, pages), Some(budget));
-        Ok((pages, need))
+        let share = PartsInMemory {
+            parts: parts.collect(),
+            resident: self.resident,
+            threads: self.workers.threads,
+        };
+        Ok((pages, share))
     }
 
     /// Their last committed states, with their numbers.
@@ -367,9 +410,9 @@ impl OwnParts {
 }
 
 impl Part {
-    fn state(&mut self) -> Result<PartState> {
+    fn state(&mut self, takes_turns: bool) -> Result<PartState> {
         let pages = self.engine.ledger().totals().pages;
-        let index = self.engine.index_bytes_at(pages);
+        let index = self.index_bytes();
         let visited = self.engine.counters().visited;
         let store = self.engine.storage_mut();
         Ok(PartState {
@@ -386,11 +429,12 @@ impl Part {
                 .map_or(0, |kept| kept.lengths.data),
             base: store.base_state(),
             unused_index: store.unused_index().map(|error| error.to_string()),
+            takes_turns,
         })
     }
 
-    fn applied(&mut self, new: &New) -> Result<Applied> {
-        let mut state = self.state()?;
+    fn applied(&mut self, new: &New, takes_turns: bool) -> Result<Applied> {
+        let mut state = self.state(takes_turns)?;
         state.ghosts += new.ghosts.len() as u64;
         Ok(Applied {
             own: new.own.clone(),
@@ -403,7 +447,7 @@ impl Part {
         match order {
             Order::Checkpoint { number, records } => {
                 if self.is_changed {
-                    checkpoint(&mut self.engine, &Progress::default())?;
+                    self.with_cash(|engine| checkpoint(engine, &Progress::default()))?;
                 }
                 self.engine.storage_mut().note_owed(*number, *records);
                 Ok(())
@@ -424,8 +468,9 @@ impl Part {
             Order::Release(named) => {
                 store.release_rows(named.get(self.number as usize).copied().flatten())
             }
-            Order::KeepIndex => keep_index(&mut self.engine),
-            Order::Rest => self.engine.rest(),
+            Order::KeepIndex => self.with_index(keep_index),
+            Order::Rest => self.rest(),
+            Order::Reside(_) => Ok(()),
             Order::BeginInput(grouped) => {
                 let pages = self.engine.ledger().totals().pages;
                 self.known = grouped.then_some(pages);
@@ -435,8 +480,9 @@ impl Part {
         }
     }
 
-    /// Applies its batch. The numbers that are new.
-    fn apply(&mut self, made: &PartBatch) -> Result<New> {
+    /// Applies its batch. What came of it.
+    pub(super) fn apply(&mut self, made: &PartBatch, limit: u64) -> Result<New> {
+        self.engine.make_room(made.names.len() as u64, limit)?;
         let first = self.engine.ledger().totals().pages;
         let mut names = self.resolver.begin(&made.batch);
         for entry in &made.batch.entries {
@@ -454,6 +500,9 @@ impl Part {
         // Names are admitted in their order, and so the pages of new ones follow on.
         let names = made.names.iter().zip(&made.owners);
         for (page, (&name, &owner)) in self.resolver.own().iter().zip(names) {
+            if owner == self.number {
+                new.named.push((name, page.0 as u32));
+            }
             if page.0 != next {
                 continue;
             }

@@ -4,21 +4,23 @@
 //! What comes of it is the same as if one record was applied after the other: see [`crate::batch::split`]. The pages that
 //! are new in the stream are then put in its order, and every new ghost gets the number that its owner has for it.
 
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Holder;
 use super::follow::{APPLY, Say, announce, ask_history};
-use super::own::{Applied, Opening, Order, OwnParts, PartState};
+use super::own::{Applied, New, Opening, Order, OwnParts, PartState};
+use super::turns::{Grows, worth_a_turn};
 use super::wire;
 use crate::batch::split::{PartBatch, Slots, Split, partition_of};
 use crate::disk::Disk;
 use crate::engine::{Config, Engine};
-use crate::memory::Need;
+use crate::memory::{CASH, Need, PartsInMemory, most_resident, residing};
 use crate::model::{Batch, Entry, Fingerprint, Limits, Time};
 use crate::rank::settle::{Peers, Workers};
 use crate::rows::{Ghost, PAGES_MAX};
-use crate::snapshot::check_processes;
+use crate::snapshot::{Residency, check_processes};
 use crate::store::base::{BaseState, CommittedBase, OwedBase};
 use crate::store::rows::KeepRows;
 use crate::store::{AskHistory, Progress, Settings, Store, View, checkpoint, make_partitions};
@@ -34,8 +36,16 @@ pub(crate) struct Parts {
     owners: Vec<u32>,
     /// Nothing of that batch was applied yet.
     is_new_batch: bool,
-    /// Of the names of the batch so many were given with records that are applied.
+    /// Of the names of the batch so many were given with records that are applied, or wait for turns.
     named: u32,
+    /// Which names of the batch may be of new pages, once that was asked.
+    unknown: Option<Unknown>,
+    /// What waits for turns.
+    waiting: Waiting,
+    /// It is noted which pages of the input come back.
+    grouped: bool,
+    /// Bytes of memory that there are.
+    memory: Option<u64>,
     /// The first record that is queued, and the latest time of each, as far as known then.
     first: usize,
     times: Vec<Option<Time>>,
@@ -54,7 +64,7 @@ impl Parts {
         dir: &Path,
         settings: &Settings,
         limits: &Limits,
-        (keep_rows, workers): (KeepRows, &Workers),
+        (keep_rows, workers, resident): (KeepRows, &Workers, Option<NonZeroUsize>),
         whole: &mut Engine<Store>,
     ) -> Result<Option<Parts>> {
         let processes = workers.peers.processes();
@@ -94,13 +104,21 @@ impl Parts {
             pages: limits.pages.min(PAGES_MAX),
         };
         announce(&workers.peers, &Say::Open(&opening))?;
-        let mut own = OwnParts::open(disk, (dir, settings), &opening, workers, limits.memory)?;
-        let parts = Parts {
+        let within = Residency {
+            partitions: resident,
+            memory: limits.memory,
+        };
+        let mut own = OwnParts::open(disk, (dir, settings), &opening, workers, within)?;
+        let mut parts = Parts {
             states: own.share_states()?,
             own,
             owners: Vec::new(),
             is_new_batch: true,
             named: 0,
+            unknown: None,
+            waiting: Waiting::default(),
+            grouped: false,
+            memory: limits.memory,
             first: 0,
             times: Vec::new(),
             config: settings.config.clone(),
@@ -122,6 +140,7 @@ impl Parts {
                 budget,
             });
         }
+        parts.fit()?;
         parts.note_visited(whole);
         Ok(Some(parts))
     }
@@ -146,6 +165,7 @@ impl Parts {
     pub fn begin(&mut self, batch: &Batch) {
         debug_assert!(self.times.is_empty());
         self.named = 0;
+        self.unknown = None;
         self.is_new_batch = true;
         let count = self.states.len() as u32;
         let names = 0..batch.fingerprints.len() as u32;
@@ -176,7 +196,7 @@ impl Parts {
     }
 
     /// Checks that with the pages that an entry brings, and those before it that were not applied yet, there are no more
-    /// than `limit`. Where it may be that there are, the queued records are applied first.
+    /// than `limit`. Where it may be that there are, the records before it are applied first.
     ///
     /// # Errors
     /// [`Error::TooManyPages`], and those of [`Parts::flush`].
@@ -187,33 +207,67 @@ impl Parts {
         entry: &Entry,
         limit: u64,
     ) -> Result<()> {
-        let room = limit.saturating_sub(whole.storage().addresses());
-        if u64::from(entry.names_end.saturating_sub(self.named)) <= room {
+        let end = entry.names_end;
+        if self.may_be(whole, end) <= limit {
             return Ok(());
         }
-        self.flush(whole, batch)?;
-        let room = limit.saturating_sub(whole.storage().addresses());
-        let names = self.named..entry.names_end;
-        let names = names.map(|name| {
-            (
-                self.owners[name as usize],
-                batch.fingerprints[name as usize],
-            )
-        });
-        let names: Vec<(u32, Fingerprint)> = names.collect();
-        announce(self.peers(), &Say::Unknown(&names))?;
-        if self.own.unknown(&names)? <= room {
+        if self.unknown.is_none() {
+            self.find_unknown(batch)?;
+        }
+        if self.may_be(whole, end) > limit {
+            self.flush(whole, batch)?;
+            self.catch_up(whole)?;
+            self.find_unknown(batch)?;
+        }
+        if self.may_be(whole, end) <= limit {
             Ok(())
         } else {
             Err(Error::TooManyPages { limit })
         }
     }
 
+    /// Most pages that there may be with those of the batch's names up to here.
+    fn may_be(&self, whole: &Engine<Store>, end: u32) -> u64 {
+        whole.storage().addresses() + self.waiting.new + self.may_be_new(end)
+    }
+
+    /// Of the names of the batch, from those on that were given, up to here: how many may be of new pages.
+    fn may_be_new(&self, end: u32) -> u64 {
+        match &self.unknown {
+            None => end.saturating_sub(self.named).into(),
+            Some(unknown) => unknown.between(self.named, end),
+        }
+    }
+
+    /// Finds which names of the batch, from those on that were given, are not known.
+    fn find_unknown(&mut self, batch: &Batch) -> Result<()> {
+        let first = self.named as usize;
+        let names = self
+            .owners
+            .iter()
+            .copied()
+            .zip(batch.fingerprints.iter().copied());
+        let names: Vec<(u32, Fingerprint)> = names.skip(first).collect();
+        announce(self.peers(), &Say::Unknown(&names))?;
+        let mut places = self.own.unknown(&names)?;
+        places.sort_unstable();
+        let first = self.named;
+        let names = places.into_iter().map(|place| first + place).collect();
+        self.unknown = Some(Unknown { names });
+        Ok(())
+    }
+
+    /// Whether partitions of this process or of another take turns in memory. Then all records wait, until it is worth a turn
+    /// of each.
+    fn take_turns(&self) -> bool {
+        self.own.take_turns() || self.states.iter().any(|state| state.takes_turns)
+    }
+
     fn apply(&mut self, whole: &mut Engine<Store>, batch: &Batch) -> Result<()> {
         let count = self.states.len() as u32;
         let named = self.named;
         let split = Split::new(batch, &self.owners, (self.first, named), &self.times, count);
-        self.named = split.names_end;
+        let names_end = split.names_end;
         let slots = &self.slots;
         let make = |number: u32| {
             let spare = || slots.lock().unwrap_or_else(PoisonError::into_inner);
@@ -222,13 +276,70 @@ impl Parts {
             spare().push(used);
             Ok::<PartBatch, Error>(made)
         };
+        let pack = |number: u32| {
+            let made = make(number)?;
+            Ok::<_, Error>((wire::pack(number, &made)?, made.names.len()))
+        };
+        let wait = self.take_turns();
+        let begins = std::mem::take(&mut self.is_new_batch);
         let workers = self.own.workers.clone();
-        send(&workers, count, self.is_new_batch, &make)?;
-        self.is_new_batch = false;
-        let new = self.own.apply(make, false)?;
-        let applied = self
-            .own
-            .meet(new, |name| batch.fingerprints.get(name as usize).copied())?;
+        let sent = send(&workers, count, (begins, wait), &pack)?;
+        if wait {
+            let own = self.own.wait(begins, pack)?;
+            self.waiting.bytes += own + sent;
+            self.waiting.new += self.may_be_new(names_end);
+            self.named = names_end;
+            return if self.waiting.bytes >= self.worth_a_turn() {
+                self.catch_up(whole)
+            } else {
+                Ok(())
+            };
+        }
+        self.named = names_end;
+        if begins {
+            self.own.forget_names();
+        }
+        let new = self.own.apply(make)?;
+        self.meet(whole, new)?;
+        self.fit()?;
+        self.note_visited(whole);
+        Ok(())
+    }
+
+    /// Bytes of records that are worth a turn.
+    fn worth_a_turn(&self) -> u64 {
+        let state = |state: &PartState| state.pages * CASH + state.index;
+        worth_a_turn(self.states.iter().map(state).sum())
+    }
+
+    /// Applies the records that wait for turns.
+    ///
+    /// # Errors
+    /// Those of reading and writing, which are final.
+    pub fn catch_up(&mut self, whole: &mut Engine<Store>) -> Result<()> {
+        if self.waiting.bytes == 0 {
+            return Ok(());
+        }
+        let done = self.take_a_turn(whole);
+        done.inspect_err(|_| whole.storage_mut().fail())
+    }
+
+    fn take_a_turn(&mut self, whole: &mut Engine<Store>) -> Result<()> {
+        announce(self.peers(), &Say::TakeATurn)?;
+        for piece in 0..self.own.take_a_turn()? {
+            let new = self.own.told(piece)?;
+            self.meet(whole, new)?;
+        }
+        self.own.end_turn()?;
+        self.waiting = Waiting::default();
+        self.fit()?;
+        self.note_visited(whole);
+        Ok(())
+    }
+
+    /// Puts new pages in the order of the stream.
+    fn meet(&mut self, whole: &mut Engine<Store>, new: Vec<New>) -> Result<()> {
+        let applied = self.own.meet(new)?;
         let mut pages: Vec<(u32, u32, u32)> = Vec::new();
         for (owner, Applied { own, .. }) in (0..).zip(&applied) {
             pages.extend(own.iter().map(|&(name, at)| (name, owner, at)));
@@ -239,8 +350,54 @@ impl Parts {
             whole.storage_mut().add_address(Ghost { page, owner, at })?;
         }
         self.states = applied.into_iter().map(|part| part.state).collect();
-        self.note_visited(whole);
         Ok(())
+    }
+
+    /// Has fewer partitions in memory at a time, where there is no room for more.
+    fn fit(&mut self) -> Result<()> {
+        let Some(budget) = self.memory else {
+            return Ok(());
+        };
+        let grows = if self.take_turns() {
+            Grows::InTurns
+        } else {
+            Grows::AtOnce
+        };
+        let pages = grows.of(self.pages());
+        let most = most_resident(&self.config, &self.in_memory(), pages, budget);
+        if most >= self.own.resident {
+            Ok(())
+        } else if self.peers().is_one_machine() {
+            self.order(Order::Reside(most))?
+        } else {
+            self.own.reside(most)
+        }
+    }
+
+    /// The partitions of processes on this machine.
+    fn in_memory(&self) -> Vec<PartsInMemory> {
+        let peers = self.peers();
+        let here = if peers.is_one_machine() {
+            0..peers.processes()
+        } else {
+            peers.process()..peers.process() + 1
+        };
+        let share = |process: usize| {
+            let states = self.states.iter().enumerate();
+            let its = states.filter(|(number, _)| peers.process_of(*number) == process);
+            PartsInMemory {
+                parts: its.map(|(_, state)| (state.pages, state.index)).collect(),
+                resident: self.own.resident,
+                threads: self.own.workers.threads,
+            }
+        };
+        here.map(share).collect()
+    }
+
+    /// How many partitions of a process are in memory at a time, and how many it has, if they take turns.
+    pub fn turns(&self) -> Option<(usize, usize)> {
+        let own = &self.own;
+        own.take_turns().then_some((own.resident, own.parts.len()))
     }
 
     /// Takes the count of pages that were visited from the partitions.
@@ -260,6 +417,7 @@ impl Parts {
     }
 
     fn try_checkpoint(&mut self, whole: &mut Engine<Store>, progress: &Progress) -> Result<()> {
+        self.catch_up(whole)?;
         let (number, records) = (whole.storage().generation() + 1, whole.counters().records);
         self.order(Order::Checkpoint { number, records })??;
         self.check_rows(whole)?;
@@ -367,39 +525,71 @@ impl Parts {
     ///
     /// # Errors
     /// A process is lost.
-    pub fn begin_input(&mut self, grouped: bool) -> Result<()> {
+    pub fn begin_input(&mut self, whole: &mut Engine<Store>, grouped: bool) -> Result<()> {
+        if grouped || self.grouped {
+            self.catch_up(whole)?;
+        }
+        self.grouped = grouped;
         self.order(Order::BeginInput(grouped))?
     }
 
     /// Visits of pages that this input had visited before, and that were new with it.
-    pub fn came_back(&self) -> u64 {
-        self.states.iter().map(|state| state.came_back).sum()
+    ///
+    /// # Errors
+    /// Those of applying what waits.
+    pub fn came_back(&mut self, whole: &mut Engine<Store>) -> Result<u64> {
+        if self.grouped {
+            self.catch_up(whole)?;
+        }
+        Ok(self.states.iter().map(|state| state.came_back).sum())
     }
 }
 
-/// Sends the other processes what there is for their partitions.
+/// Records that wait for turns.
+#[derive(Default)]
+struct Waiting {
+    bytes: u64,
+    /// Pages that they bring at most.
+    new: u64,
+}
+
+/// The names of a batch that were not known when that was asked.
+struct Unknown {
+    names: Vec<u32>,
+}
+
+impl Unknown {
+    /// How many there are of them, from one name to before another.
+    fn between(&self, from: u32, to: u32) -> u64 {
+        let before = |end: u32| self.names.partition_point(|&name| name < end);
+        before(to).saturating_sub(before(from)) as u64
+    }
+}
+
+/// Sends the other processes what there is for their partitions: whether it begins a batch, and waits. How many bytes.
 fn send(
     workers: &Workers,
     count: u32,
-    is_new_batch: bool,
-    make: &(impl Fn(u32) -> Result<PartBatch> + Sync),
-) -> Result<()> {
+    (begins, wait): (bool, bool),
+    pack: &(impl Fn(u32) -> Result<(Vec<u8>, usize)> + Sync),
+) -> Result<u64> {
     let peers = &workers.peers;
     if peers.processes() == 1 {
-        return Ok(());
+        return Ok(0);
     }
     let others = (0..count).filter(|&number| !peers.has(number as usize));
     let mut others: Vec<u32> = others.collect();
-    let sent = dealt(workers.threads, &mut others, |_, &mut number| {
-        let mut message = Vec::new();
-        wire::put(&mut message, number, &make(number)?)?;
-        Ok(message)
-    });
-    let mut messages = vec![vec![APPLY, is_new_batch.into()]; peers.processes()];
-    for (&number, sent) in others.iter().zip(sent) {
-        messages[peers.process_of(number as usize)].extend(sent?);
+    let packed = dealt(workers.threads, &mut others, |_, &mut number| pack(number));
+    let mut messages = vec![vec![APPLY, begins.into(), wait.into()]; peers.processes()];
+    let mut bytes = 0;
+    for (&number, packed) in others.iter().zip(packed) {
+        let (packed, names) = packed?;
+        bytes += packed.len() as u64;
+        let message = &mut messages[peers.process_of(number as usize)];
+        wire::put(message, number, names, &packed);
     }
-    peers.exchange(messages).map(drop)
+    peers.exchange(messages)?;
+    Ok(bytes)
 }
 
 impl Holder for Parts {
@@ -412,12 +602,13 @@ impl Holder for Parts {
     }
 
     fn need(&self, pages: u64, _names: u64, budget: Option<u64>) -> Need {
-        let peers = self.peers();
-        let states = self.states.iter().enumerate();
-        // The budget is that of this machine.
-        let here = states.filter(|(number, _)| peers.is_one_machine() || peers.has(*number));
-        let parts = here.map(|(_, state)| (state.pages, state.index));
-        Need::of_parts(&self.config, parts, (self.pages(), pages), budget)
+        let pages = (self.pages(), pages);
+        let mut shares = self.in_memory();
+        if let Some(budget) = budget {
+            // With more pages, fewer partitions are in memory at a time.
+            shares = residing(&shares, most_resident(&self.config, &shares, pages, budget));
+        }
+        Need::of_parts(&self.config, &shares, pages, budget)
     }
 
     fn rest(&mut self) -> Result<()> {

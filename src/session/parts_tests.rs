@@ -90,7 +90,7 @@ fn pages_and_rows_are_those_of_one_store() {
             },
             &options.limits,
             options.keep_rows,
-            (false, &crate::rank::settle::Workers::threads(2)),
+            (false, &crate::rank::settle::Workers::threads(2), None),
         )
         .unwrap();
         all.push(known(&opened.session.view().unwrap(), &dir));

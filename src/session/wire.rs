@@ -1,7 +1,7 @@
-//! Part of a batch on its way to the process that has its partition.
+//! Part of a batch on its way to the process that has its partition, or to its turn in memory.
 //!
 //! ```text
-//! message: partition u32 | length u32 | zstd of the records and names of that partition; and so on for each partition
+//! message: partition u32 | names u32 | length u32 | zstd of the records and names of that partition; and so on for each partition
 //! ```
 //!
 //! A name is given by its number in the whole batch: one of the partition's own by its text, of which the fingerprint is
@@ -47,15 +47,19 @@ struct SentEntry {
 /// What entries of pages can be, by their numbers on the way.
 const WHATS: [What; 4] = [What::Visit, What::Gone, What::Unchanged, What::Failed];
 
-/// Adds what there is for a partition to a message.
-pub(super) fn put(message: &mut Vec<u8>, partition: u32, part: &PartBatch) -> Result<()> {
+/// What there is for a partition, as it is sent, or waits.
+pub(super) fn pack(partition: u32, part: &PartBatch) -> Result<Vec<u8>> {
     let bytes = packed(&sent(partition, part)?)?;
     let bytes = zstd::bulk::compress(&bytes, LEVEL);
-    let bytes = bytes.map_err(|error| Error::internal(error.to_string()))?;
+    bytes.map_err(|error| Error::internal(error.to_string()))
+}
+
+/// Adds that to a message.
+pub(super) fn put(message: &mut Vec<u8>, partition: u32, names: usize, bytes: &[u8]) {
     message.extend(partition.to_le_bytes());
+    message.extend((names as u32).to_le_bytes());
     message.extend((bytes.len() as u32).to_le_bytes());
     message.extend(bytes);
-    Ok(())
 }
 
 fn sent(partition: u32, part: &PartBatch) -> Result<Sent> {
@@ -98,16 +102,30 @@ fn sent(partition: u32, part: &PartBatch) -> Result<Sent> {
     Ok(sent)
 }
 
-/// The partitions in a message, and what there is for each ([`take`]).
-pub(super) fn parts(mut message: &[u8]) -> Result<Vec<(u32, &[u8])>> {
+/// What there is for a partition in a message.
+pub(super) struct Part<'m> {
+    pub number: u32,
+    /// How many names it has.
+    pub names: usize,
+    /// See [`take`].
+    pub records: &'m [u8],
+}
+
+/// What there is for each partition in a message.
+pub(super) fn parts(mut message: &[u8]) -> Result<Vec<Part<'_>>> {
     let mut parts = Vec::new();
     while !message.is_empty() {
         let mut part = || {
             let (number, rest) = message.split_first_chunk()?;
+            let (names, rest) = rest.split_first_chunk()?;
             let (len, rest) = rest.split_first_chunk()?;
-            let (bytes, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
+            let (records, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
             message = rest;
-            Some((u32::from_le_bytes(*number), bytes))
+            Some(Part {
+                number: u32::from_le_bytes(*number),
+                names: u32::from_le_bytes(*names) as usize,
+                records,
+            })
         };
         parts.push(part().ok_or_else(unknown)?);
     }
@@ -118,7 +136,7 @@ fn unknown() -> Error {
     Error::internal("process 0 sent records that cannot be read")
 }
 
-/// What [`put`] put.
+/// What [`pack`] packed.
 pub(super) fn take(bytes: &[u8], partition: u32, prints: &Fingerprints) -> Result<PartBatch> {
     let bytes = zstd::decode_all(bytes).map_err(|_| unknown())?;
     let sent: Sent = unpacked(&bytes)?;
@@ -229,14 +247,17 @@ mod tests {
             .map(|number| split.part(number, &mut Slots::default()))
             .collect();
         for (number, made) in (0..).zip(&made) {
-            put(&mut message, number, made).unwrap();
+            let names = made.names.len();
+            put(&mut message, number, names, &pack(number, made).unwrap());
         }
         let entries: Vec<usize> = made.iter().map(|part| part.batch.entries.len()).collect();
         assert_eq!(entries.iter().sum::<usize>(), batch.entries.len());
         assert!(entries.iter().filter(|&&entries| entries > 0).count() > 1);
         let sent = parts(&message).unwrap();
         assert_eq!(sent.len(), made.len());
-        for ((number, bytes), made) in sent.into_iter().zip(&made) {
+        for (part, made) in sent.into_iter().zip(&made) {
+            let (number, bytes) = (part.number, part.records);
+            assert_eq!(part.names, made.names.len());
             let got = take(bytes, number, &key.fingerprints()).unwrap();
             assert_eq!((&got.names, &got.owners), (&made.names, &made.owners));
             let of = |batch: &Batch| {

@@ -172,7 +172,7 @@ impl Writer {
             &options.settings(),
             &options.limits,
             options.keep_rows,
-            (false, &Workers::threads(processors())),
+            (false, &Workers::threads(processors()), None),
         )?;
         if !progress.inputs.is_empty() && !progress.finished {
             return Err(Error::Conflict(format!(

@@ -8,8 +8,8 @@ use std::path::Path;
 use super::settling::Settle;
 use crate::Result;
 use crate::disk::Disk;
-use crate::memory::{GATHERED, SETTLING, ranking};
-use crate::rank::settle::{A_GHOST, Turns, Workers, in_memory};
+use crate::memory::{GATHERED, SETTLING, in_memory, ranking};
+use crate::rank::settle::{A_GHOST, Turns, Workers};
 use crate::store::{SNAPSHOTS, View};
 
 /// What of partitions is in memory at a time.

@@ -1,5 +1,9 @@
-//! `--resident`: partitions that take turns in memory when they are settled come to the same bytes, and leave nothing.
+//! `--resident`: partitions that take turns in memory, while records are read and when they are settled, come to the same bytes,
+//! and leave nothing.
 
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -194,4 +198,184 @@ fn a_full_disk_is_named() {
     assert_eq!(left(&lab, "m/s"), [""; 0]);
     lab.run(&format!("{settle} m/s")).exits(0);
     assert!(bytes(&lab, "m/s") == bytes(&lab, "all"));
+}
+
+/// All files of a store but for its databases, whose bytes depend on the past.
+fn files(lab: &Lab, store: &str) -> BTreeMap<PathBuf, Vec<u8>> {
+    fn walk(dir: &Path, home: &Path, all: &mut BTreeMap<PathBuf, Vec<u8>>) {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                walk(&path, home, all);
+            } else if path.file_name().is_some_and(|name| name != "store.redb") {
+                let name = path.strip_prefix(home).unwrap().to_owned();
+                all.insert(name, fs::read(&path).unwrap());
+            }
+        }
+    }
+    let home = lab.path(store);
+    let mut all = BTreeMap::new();
+    walk(&home, &home, &mut all);
+    all
+}
+
+/// Records are read into copies of a store, so that keys and with them all bytes are the same, however many partitions are in
+/// memory, on however many threads.
+#[test]
+fn records_are_read_in_turns() {
+    let lab = Lab::new();
+    store(&lab);
+    lab.file("c", crawl(3, 900).concat());
+    let read = |name: &str, options: &str| {
+        lab.copy("s", name);
+        let every = "--checkpoint-every 230 --snapshot-every 400";
+        let done = lab.run(&format!("ingest --store {name} {every} {options} a b c"));
+        let err = done.exits(0).err;
+        lab.run(&format!("verify --deep --store {name}")).exits(0);
+        (files(&lab, name), err)
+    };
+    let (all, _) = read("all", "");
+    assert!(all.len() > 30, "{:?}", all.keys());
+    for (resident, threads) in [(1, 1), (1, 3), (2, 2), (3, 1), (PARTITIONS - 1, 2)] {
+        let name = format!("r{resident}t{threads}");
+        let (turned, err) = read(&name, &format!("--resident {resident} --threads {threads}"));
+        let said = format!("{resident} of {PARTITIONS} partitions are in memory at a time");
+        assert!(err.contains(&said), "{err}");
+        assert_eq!(
+            turned.keys().collect::<Vec<_>>(),
+            all.keys().collect::<Vec<_>>()
+        );
+        for (file, bytes) in &turned {
+            assert!(*bytes == all[file], "{name}: {}", file.display());
+        }
+    }
+}
+
+/// Whatever ends a run, or kills it: what it left on disk for the turns is gone, and the same command comes to the same bytes.
+#[test]
+fn an_ingest_in_turns_that_was_killed_goes_on() {
+    let lab = Lab::new();
+    lab.file("a", crawl(1, 4_000).concat());
+    let ingest = |store: &str, options: &str| {
+        format!(
+            "ingest --store {store} --partitions {PARTITIONS} --checkpoint-every 500 {options} a"
+        )
+    };
+    lab.run(&ingest("all", "")).exits(0);
+    let mut killed = 0;
+    for wait in (0..).step_by(60) {
+        // Each time another number of them goes on.
+        let running = lab.start(&ingest("s", &format!("--resident {}", 1 + wait / 60 % 4)));
+        sleep(Duration::from_millis(wait));
+        if !running.kill() {
+            break;
+        }
+        killed += 1;
+    }
+    assert!(killed > 0);
+    lab.run(&ingest("s", "--resident 2")).exits(0);
+    lab.run("verify --deep --store s").exits(0);
+    assert!(lab.snapshot("s") == lab.snapshot("all"));
+    assert_eq!(lab.export("s"), lab.export("all"));
+}
+
+/// A run stops at the same record, however many partitions are in memory, and goes on from there.
+#[test]
+fn a_limit_on_pages_is_met_at_the_same_record() {
+    let lab = Lab::new();
+    lab.file("a", crawl(1, 400).concat());
+    let ingest = |store: &str, options: &str| {
+        lab.run(&format!(
+            "ingest --store {store} --partitions {PARTITIONS} {options} a"
+        ))
+    };
+    for limit in [20, 57, 90] {
+        let mut all = Vec::new();
+        for resident in ["", "--resident 1", "--resident 3"] {
+            let store = format!("{limit}{}", resident.replace(' ', ""));
+            let options = format!("--limit-pages {limit} {resident}");
+            ingest(&store, &options).exits(2);
+            // Once more, with names that are known.
+            ingest(&store, &options).exits(2);
+            let stat = lab.stat(&store);
+            let counts = (stat["pages"].clone(), stat["records"].clone());
+            assert!(counts.0.as_u64() <= Some(limit), "{stat}");
+            ingest(&store, resident).exits(0);
+            all.push((counts, lab.snapshot(&store)));
+        }
+        assert!(all.iter().all(|one| *one == all[0]), "{limit}");
+    }
+}
+
+/// An input that is not grouped by source is said to be so, with the same count.
+#[test]
+fn sources_that_come_back_are_counted_in_turns() {
+    let lab = Lab::new();
+    let hosts = ["a", "b", "c", "d"];
+    let line = |at: usize| format!("http://{}.example/\thttp://x.example/{at}\n", hosts[at % 4]);
+    lab.file("edges", (0..40).map(line).collect::<String>());
+    for resident in ["", "--resident 1"] {
+        let store = format!("s{}", resident.len());
+        let format = "--format edges --partitions 4";
+        // Each group after the first of its source: 40 groups of 4 sources.
+        lab.run(&format!("ingest --store {store} {format} {resident} edges"))
+            .exits(0)
+            .says(&["36 lines return to an earlier source"]);
+    }
+}
+
+#[test]
+fn a_full_disk_while_records_are_read_is_named() {
+    let lab = Lab::new();
+    store(&lab);
+    lab.file("c", crawl(3, 3_000).concat());
+    let ingest = "ingest --resident 1 a b c --store";
+    lab.copy("s", "all");
+    lab.run(&format!("{ingest} all")).exits(0);
+    let Some(_mounted) = Mounted::at(&lab.path("m")) else {
+        return;
+    };
+    lab.copy("s", "m/s");
+    let mut fill = fs::File::create(lab.path("m/fill")).unwrap();
+    let filled = std::io::copy(&mut std::io::repeat(0), &mut fill);
+    assert_eq!(filled.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
+    lab.run(&format!("{ingest} m/s"))
+        .exits(7)
+        .says(&["m/s/parts/", "No space left"]);
+    drop(fill);
+    fs::remove_file(lab.path("m/fill")).unwrap();
+    lab.run(&format!("{ingest} m/s")).exits(0);
+    assert!(bytes(&lab, "m/s") == bytes(&lab, "all"));
+}
+
+/// As little memory as an ingest can do with has room for one partition at a time, and that is enough.
+#[test]
+fn memory_decides_while_records_are_read() {
+    let lab = Lab::new();
+    lab.file("a", crawl(1, 3_000).concat());
+    let ingest = |store: &str, options: &str| {
+        lab.run(&format!(
+            "ingest --store {store} --partitions {PARTITIONS} {options} a"
+        ))
+    };
+    ingest("all", "").exits(0);
+    let (mut low, mut high) = (1u64 << 20, 1u64 << 31);
+    let mut last = None;
+    while high - low > 1 << 12 {
+        let memory = low.midpoint(high);
+        let store = format!("s{memory}");
+        let done = ingest(&store, &format!("--memory {memory}"));
+        match done.code {
+            Some(0) => (high, last) = (memory, Some((done, store))),
+            _ => {
+                done.exits(8).says(&["--memory"]);
+                low = memory;
+            }
+        }
+    }
+    let (done, store) = last.unwrap();
+    done.says(&[&format!(
+        "1 of {PARTITIONS} partitions are in memory at a time"
+    )]);
+    assert!(lab.snapshot(&store) == lab.snapshot("all"));
 }

@@ -13,7 +13,7 @@
 //! | `threads` | the same while archives are read again by several threads, each made fast or slow at random |
 //! | `ends` | the same while the last snapshot of a stream is made, which is then sent again |
 //! | `changes` | the same while pages change, and each ranking starts from the one before |
-//! | `partitions` | the same in a store with four partitions |
+//! | `partitions` | the same in a store with four partitions, all in memory or in turns |
 //! | `index` | the same while the ranking of pages is made that have an index on disk; and stores with the index of a copy |
 //! | `wide` | the same with more pages than a chunk of the cash file holds |
 //! | `errors` | every operation fails in every way, once and from then on |

@@ -2,6 +2,7 @@
 //! disk; and what must hold whatever happens to it.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -241,6 +242,10 @@ impl Scenario {
         job.checkpoint_every = Every::Records([7, 20, 45][dice.roll(3) as usize]);
         job.snapshot_every = Every::Records(20 + dice.roll(40));
         job.settings.partitions = Partitions::of(partitions).map_err(|error| error.to_string())?;
+        if partitions > 1 {
+            // None: all are in memory.
+            job.resident = NonZeroUsize::new(dice.roll(u64::from(partitions)) as usize);
+        }
         Scenario::new(job, None)
     }
 

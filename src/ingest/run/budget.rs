@@ -32,6 +32,21 @@ impl Run<'_> {
         }
     }
 
+    /// Says how many partitions are in memory at a time, if that has changed.
+    pub(super) fn report_turns(&mut self) {
+        let turns = self.session.turns();
+        if turns == self.turns {
+            return;
+        }
+        self.turns = turns;
+        if let Some((resident, partitions)) = turns {
+            self.observer.note(Note::Turns {
+                resident,
+                partitions,
+            });
+        }
+    }
+
     /// Gives up what only more records would need: settling has its memory.
     pub(super) fn rest(&mut self) -> Result<()> {
         self.finish_publishing()?;

@@ -113,6 +113,7 @@ impl Run<'_> {
         self.note_place(reading, piece);
         applied?;
         flushed?;
+        self.report_turns();
         let done = piece.chunk.compressed;
         self.report_progress(Some(reading.input), done, reading.records.compressed_len);
         Ok(())
@@ -278,7 +279,7 @@ impl Run<'_> {
         summary: &Summary,
     ) -> Result<InputEnd> {
         report_unchecked(reading.input, summary, self.observer);
-        let sources = reading.ungrouped + self.session.came_back();
+        let sources = reading.ungrouped + self.session.came_back()?;
         if sources > 0 {
             self.observer.note(Note::Ungrouped {
                 input: reading.input,

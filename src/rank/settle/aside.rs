@@ -22,6 +22,7 @@ use super::ghosts::ByOwner;
 use super::ledger::Part;
 use super::worth::{Cost, GHOST};
 use crate::disk::{Disk, Nameless};
+use crate::memory::in_memory;
 use crate::rank::Teleport;
 use crate::{Error, Result};
 
@@ -30,16 +31,6 @@ use crate::{Error, Result};
 pub(crate) const A_GHOST: u64 = 12 + 8;
 /// Cells that are read or written at a time where ghosts lie between them.
 const CELLS: usize = 1 << 16;
-
-/// Where at most `resident` of so many blocks are in memory at a time: how many stay there, and on how many of so many threads the
-/// others take turns.
-pub(crate) fn in_memory(resident: usize, blocks: usize, threads: usize) -> (usize, usize) {
-    if resident >= blocks {
-        return (blocks, threads);
-    }
-    let threads = threads.clamp(1, resident.max(1));
-    (resident.saturating_sub(threads), threads)
-}
 
 /// How many blocks are in memory at a time, and the files for the others.
 #[derive(Debug, Clone)]
