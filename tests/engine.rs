@@ -15,11 +15,11 @@ mod measures;
 #[path = "engine/moved.rs"]
 mod moved;
 #[path = "engine/reference.rs"]
-mod reference;
+pub mod reference;
 #[path = "engine/same.rs"]
 mod same;
 #[path = "engine/stream.rs"]
-mod stream;
+pub mod stream;
 #[path = "engine/weights.rs"]
 mod weights;
 #[path = "engine/windows.rs"]

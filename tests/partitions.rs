@@ -3,6 +3,8 @@
 
 #[path = "partitions/base.rs"]
 mod base;
+#[path = "partitions/epochs.rs"]
+mod epochs;
 #[path = "partitions/processes.rs"]
 mod processes;
 
@@ -317,22 +319,25 @@ impl Files for DyingFile {
     }
 }
 
-/// Whichever change of the disk is a run's last (every seventh), also when its partitions have committed and the store has
-/// not: readers find the state of a
-/// checkpoint, of which nothing is damaged, and the same command goes on to the same bytes.
 #[test]
 fn a_run_that_dies_anywhere_goes_on_to_the_same_bytes() {
     let lab = Lab::new(14, 90);
-    let job = |store: &str| Job {
+    dies_anywhere(&lab, 7, |store| Job {
         checkpoint_every: Every::Records(30),
         threads: 1,
         ..lab.job(store, 4)
-    };
+    });
+}
+
+/// Whichever change of the disk is the last of a job that makes a checkpoint after every 30 of 90 records, one in so many, also
+/// when its partitions have committed and the store has not: readers find the state of a checkpoint, of which nothing is
+/// damaged, and the same command goes on to the same bytes.
+fn dies_anywhere(lab: &Lab, one_in: usize, job: impl Fn(&str) -> Job) {
     run(&job("whole")).unwrap();
     let whole = published(&lab.path("whole"));
     let known = names(&lab.path("whole"));
     let (mut ahead, mut reached) = (0, BTreeSet::new());
-    for changes in (0..).step_by(7) {
+    for changes in (0..).step_by(one_in) {
         let dying = Dying::after(changes);
         let job = job("dies");
         let disk: Arc<dyn Disk> = Arc::new(Meddled(Dies(dying.clone())));

@@ -116,6 +116,11 @@ pub struct Args {
     /// setting of the store. See formats/guide/partitions.md [default: 1, or as the store has].
     #[arg(long, value_name = "N")]
     partitions: Option<u32>,
+    /// Let cash cross from partition to partition after every so many records, so that --window and --max-age can be used. With
+    /// fewer, importance is closer to that of one partition, and reading takes longer. A setting of the store [default: cash
+    /// does not cross, or as the store has].
+    #[arg(long, value_name = "RECORDS")]
+    epoch: Option<u64>,
     /// Of version 0.1; of no meaning since passes go over kept links.
     #[arg(long, hide = true, value_name = "SIZE")]
     replay_disk: Option<String>,
@@ -255,7 +260,7 @@ impl Args {
         let disk = Arc::new(RealDisk);
         let mut job = self.job()?;
         stop_on_signal(&job.stop)?;
-        let partitions = job.settings.partitions.count;
+        let partitions = job.settings.partitions;
         let begun = asked.begin_ingest(&self.store, partitions, job.resident, &job.stop)?;
         let Some(together) = begun else {
             return Ok(Exit::Stopped);
@@ -428,10 +433,14 @@ impl Args {
         };
         let mut settings = Settings::new(config, &limits);
         settings.input = self.rules.resolve(Some(&job.settings.input))?;
-        settings.partitions = match self.partitions {
-            Some(count) => Partitions::of(count)?,
-            None => job.settings.partitions,
-        };
+        settings.partitions = job.settings.partitions;
+        if let Some(count) = self.partitions {
+            settings.partitions = Partitions::of(count)?;
+            settings.partitions.epoch = job.settings.partitions.epoch;
+        }
+        if let Some(records) = self.epoch {
+            settings.partitions = settings.partitions.with_epoch(records)?;
+        }
         if self.replay_disk.is_some() {
             say!(
                 "--replay-disk no longer has an effect: passes after the first use the links kept in the store"

@@ -77,6 +77,8 @@ struct Stat {
     /// Absent where the store has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     partitions: Option<u32>,
+    /// Records after which cash crosses between these, if it does.
+    epoch: Option<u64>,
     damping: f64,
     /// The multiple of 2^-32 that is used for it; `bound_l1` includes what that costs.
     damping_used: f64,
@@ -241,6 +243,7 @@ fn stat(
         certain_top: snapshot.certain_top()?,
         basis: Basis::of(info),
         partitions: info.settings.partitions.split(),
+        epoch: info.settings.partitions.epoch,
         // It is kept in 1/2^32: more than eight decimals would say nothing.
         damping: info.settings.config.damping_asked(),
         damping_used: info.settings.config.damping(),
@@ -428,9 +431,16 @@ fn write_method(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
     )?;
     line("window", window(stat))?;
     if let Some(partitions) = stat.partitions {
-        // The cash of each stays inside it.
         line("partitions", format!("{partitions}: of pages by host"))?;
-        return Ok(());
+        let Some(records) = stat.epoch else {
+            // The cash of each stays inside it.
+            return Ok(());
+        };
+        let records = thousands(records);
+        line(
+            "epoch",
+            format!("{records} records: then cash crosses between partitions"),
+        )?;
     }
     line(
         "turnovers",

@@ -63,7 +63,7 @@ mod alone {
 
     use cashrank::rank::settle::Peers;
     use cashrank::snapshot::{Residency, settling_needs};
-    use cashrank::store::View;
+    use cashrank::store::{Partitions, View};
 
     use super::{AllWorkers, Needs};
     use crate::cli::common::{Exit, MemoryArg, threads};
@@ -109,7 +109,7 @@ mod alone {
         pub fn begin_ingest(
             &self,
             _: &Path,
-            _: u32,
+            _: Partitions,
             _: Option<NonZeroUsize>,
             _: &Arc<AtomicBool>,
         ) -> anyhow::Result<Option<Together>> {

@@ -17,6 +17,7 @@ mod fetches;
 mod history;
 mod history_view;
 mod index;
+mod joint;
 mod ledger;
 mod mark;
 mod memory;
@@ -54,10 +55,11 @@ pub use history::{Admission, Admissions, Notes};
 pub(crate) use history::{log_bytes, log_rows};
 pub use history_view::HistoryView;
 pub(crate) use history_view::Sweep;
-pub(crate) use ledger::has_room;
+pub(crate) use joint::{HandedIn, JointState, Transfer, check_funds};
 pub use ledger::{
     ENDOWMENT, Ledger, ROUND_MIN, Totals, age, check_law, checked_damping, damping_units,
 };
+pub(crate) use ledger::{age_at, has_room};
 pub use mark::Mark;
 pub use memory::{InMemory, Ranking, ranks};
 pub use names::NameMap;
@@ -123,6 +125,8 @@ pub struct Engine<S = InMemory> {
     log: Log,
     marks: Vec<Mark>,
     marks_made: u64,
+    /// Where its ledger is one of several: its funds at each mark.
+    mark_funds: Vec<u128>,
     counters: Counters,
     time: Option<Time>,
     times: TimeTable,
@@ -149,6 +153,7 @@ impl<S: Storage> Engine<S> {
             log: Log::new(config.policy()),
             marks: Vec::new(),
             marks_made: 0,
+            mark_funds: Vec::new(),
             counters: Counters::default(),
             time: None,
             times: TimeTable::default(),
@@ -427,13 +432,13 @@ impl<S: Storage> Engine<S> {
             self.counters.visited += 1;
         }
         let paid = self.ledger.visit(page, links, age);
-        let pages = self.ledger.totals().pages;
-        let moment = moment(&*self.window, &self.times, paid.clock, pages);
+        let moment = self.moment(paid.clock);
         self.log.measure(page, paid.cash, Some(visit), moment);
     }
 
     fn end_record(&mut self) -> Result<()> {
-        if self.ledger.count_record() {
+        // Of one of several, the rounds are those of all.
+        if self.ledger.joint().is_none() && self.ledger.count_record() {
             return self.end_round();
         }
         if self.log.is_full() {
@@ -475,11 +480,19 @@ impl<S: Storage> Engine<S> {
     }
 
     fn end_round(&mut self) -> Result<()> {
-        let pages = self.ledger.totals().pages;
+        self.recycle()?;
+        self.ledger.finish_round();
+        self.move_window(self.ledger.totals().pages);
+        self.make_mark(*self.ledger.totals())
+    }
+
+    /// Visits the pages that a round's end recycles.
+    fn recycle(&mut self) -> Result<()> {
+        let pages = self.ledger.known_pages();
         let (log, storage) = (&mut self.log, &mut self.storage);
         let (window, times) = (&*self.window, &self.times);
         let interval = self.marks_made;
-        self.ledger.end_round(|page, paid| {
+        self.ledger.recycle(|page, paid| {
             let moment = moment(window, times, paid.clock, pages);
             log.measure(page, paid.cash, None, moment);
             // A round may recycle most pages there are.
@@ -487,15 +500,11 @@ impl<S: Storage> Engine<S> {
                 log.cut(|notes| storage.run(interval, notes))?;
             }
             Ok::<(), Error>(())
-        })?;
-        let clock = self.ledger.totals().clock;
-        let length = |span: Span| span.units(clock, pages, &self.times);
-        let start = self.window.start(clock, &length);
-        self.window_start = self.window_start.max(start);
-        self.make_mark()
+        })
     }
 
-    fn make_mark(&mut self) -> Result<()> {
+    /// Keeps a mark of these totals, if marks are of use.
+    fn make_mark(&mut self, totals: Totals) -> Result<()> {
         if !self.config.makes_marks() {
             return Ok(());
         }
@@ -503,16 +512,21 @@ impl<S: Storage> Engine<S> {
         self.marks_made += 1;
         let mark = Mark {
             number: self.marks_made,
-            totals: *self.ledger.totals(),
+            totals,
         };
         self.storage.keep_mark(&mark, self.ledger.cells())?;
         self.marks.push(mark);
+        self.mark_funds
+            .extend(self.ledger.joint().map(|joint| joint.funds));
         let limit = usize::from(self.config.marks);
         let superfluous = self
             .window
             .superfluous(&self.marks, limit, self.window_start);
         if let Some(at) = superfluous {
             let dropped = self.marks.remove(at);
+            if at < self.mark_funds.len() {
+                self.mark_funds.remove(at);
+            }
             self.storage.drop_mark(dropped.number)?;
         }
         Ok(())

@@ -311,8 +311,9 @@ impl<S: Storage> Admit for Engine<S> {
         self.index
             .admit_all(&batch.fingerprints, names, |at, page, is_new| {
                 if is_new {
-                    ledger.admit()?;
-                    storage.page(batch.fingerprints[at], batch.name(at as u32))?;
+                    let name = batch.name(at as u32);
+                    ledger.admit_named(name)?;
+                    storage.page(batch.fingerprints[at], name)?;
                 }
                 put(page);
                 Ok(())

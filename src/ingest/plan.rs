@@ -123,14 +123,19 @@ fn is_split(job: &Job) -> bool {
 fn check_partitions(job: &Job) -> Result<()> {
     if job.repeat > 1 || job.complete {
         return usage(
-            "`repeat`, `until` and `complete` go by the cash that pages hand on, which stays inside each of the \
-             `partitions`: leave them out; a lower `settle` makes the ranking closer",
+            "`repeat`, `until` and `complete` visit all pages again in one order, and links are kept in each of the \
+             `partitions` by itself: leave them out; a lower `settle` makes the ranking closer",
         );
     }
-    if job.settle.is_none() || job.keep_rows == KeepRows::None {
+    if job.keep_rows == KeepRows::None {
         return usage(
-            "a store with `partitions` is ranked by settling over the links that it keeps: `settle` and `keep_rows` must \
-             not be none",
+            "a store with `partitions` keeps the links of all pages: `keep_rows` must not be none",
+        );
+    }
+    if job.settle.is_none() && job.settings.partitions.epoch.is_none() {
+        return usage(
+            "a store with `partitions` is ranked by settling over the links that it keeps, unless it has `epoch`: `settle` \
+             must not be none",
         );
     }
     if job.expire.is_some() {

@@ -5,7 +5,7 @@
 //! there with [`name_settings`].
 
 /// All settings that messages name.
-pub const SETTINGS: [&str; 55] = [
+pub const SETTINGS: [&str; 56] = [
     "also",
     "best",
     "budget",
@@ -13,6 +13,7 @@ pub const SETTINGS: [&str; 55] = [
     "damping",
     "deep",
     "drop_params",
+    "epoch",
     "estimator",
     "expire",
     "field",

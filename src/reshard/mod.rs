@@ -123,6 +123,13 @@ fn new_settings(view: &View, partitions: Partitions) -> Result<Settings> {
     };
     let dir = view.dir().display();
     let refused = |why: String| Err(Error::Conflict(format!("{dir}: {why}")));
+    if view.settings().partitions.epoch.is_some() || partitions.epoch.is_some() {
+        return refused(
+            "it has `epoch`, or is to have it: its cash is not carried over to another number of `partitions`; make a new store \
+             of its inputs"
+                .into(),
+        );
+    }
     if settings == *view.settings() {
         let count = partitions.count;
         return Err(Error::Usage(format!(

@@ -379,8 +379,8 @@ impl Followed {
         Ok(continues)
     }
 
-    /// Tells which pages are known, and which are not to be named. Without rows those that were visited are read; then the
-    /// cash of each page, if the strategy goes by it.
+    /// Tells which pages are known, and which are not to be named. Without rows those that were visited are read. The cash of
+    /// each page, if the strategy goes by it: without rows, and where these are in pieces, and not in the order of fetches.
     fn hold(&mut self, source: &Source<'_>) -> Result<Option<Vec<u64>>> {
         let Source {
             snapshot,
@@ -390,8 +390,14 @@ impl Followed {
         let history = &mut self.history;
         history.known_below(snapshot.info().pages as u32, None);
         let by_cash = options.strategy.spec().name == "greedy";
-        let mut cash = (rows.is_none() && by_cash).then(Vec::new);
+        let crosses = snapshot.info().settings.partitions.epoch.is_some();
+        let mut cash = ((rows.is_none() || crosses) && by_cash).then(Vec::new);
         if rows.is_some() {
+            if let Some(cash) = &mut cash {
+                for page in snapshot.pages() {
+                    cash.push(page?.cash);
+                }
+            }
             snapshot.failures(&mut |page, fetches| {
                 if fetches.last.is_some() || source.is_failing(fetches) {
                     history.hold(page);

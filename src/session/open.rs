@@ -201,7 +201,7 @@ impl Session {
     /// Applies an entry of the batch, or queues it until [`Session::flush`]. It is counted at once.
     ///
     /// # Errors
-    /// Those of [`Resolving::apply_in_room`].
+    /// Those of [`Resolving::apply_in_room`], of [`Session::flush`], and of an epoch's end.
     pub fn apply(&mut self, names: &mut Resolving<'_>, batch: &Batch, at: usize) -> Result<()> {
         let entry = &batch.entries[at];
         let Some(parts) = &mut self.parts else {
@@ -209,6 +209,10 @@ impl Session {
         };
         let time = self.engine.count_elsewhere(entry);
         parts.queue(at, time);
+        if entry.what.is_of_page() && parts.ends_epoch(self.engine.counters().records) {
+            parts.flush(&mut self.engine, batch)?;
+            parts.end_epoch(&mut self.engine)?;
+        }
         Ok(())
     }
 
@@ -410,17 +414,20 @@ fn holder<'s>(engine: &'s Engine<Store>, parts: &'s Option<Parts>) -> &'s dyn Ho
     }
 }
 
-/// Refuses settings that need cash to go from page to page, where it does not go from partition to partition.
+/// Refuses settings that need cash to go from page to page, where it does not go from partition to partition, and epochs
+/// without partitions.
 ///
 /// # Errors
 /// [`Error::Usage`](crate::Error::Usage).
 fn check_partitions(settings: &Settings) -> Result<()> {
-    if settings.partitions.split().is_some() && !settings.config.is_settled() {
-        return Err(Error::Usage(
-            "`window` and `max_age` read the cash that pages hand on, which stays inside each of the `partitions`: leave \
-             the one or the other out"
+    let partitions = settings.partitions;
+    match (partitions.split(), partitions.epoch) {
+        (None, Some(records)) => partitions.with_epoch(records).map(drop),
+        (Some(_), None) if !settings.config.is_settled() => Err(Error::Usage(
+            "`window` and `max_age` read the cash that pages hand on, which stays inside each of the `partitions` unless \
+             there are epochs: give `epoch` when the store is made, or leave the one or the other out"
                 .into(),
-        ));
+        )),
+        _ => Ok(()),
     }
-    Ok(())
 }

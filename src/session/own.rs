@@ -1,6 +1,8 @@
 //! The partitions that a process has, open for writing. What is done with those of all processes, each does with its own, in the
 //! same order.
 
+mod epoch;
+
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
@@ -73,6 +75,8 @@ pub(super) struct PartState {
     pub pages: u64,
     pub ghosts: u64,
     pub visited: u64,
+    /// Where cash crosses from partition to partition: what it was given of it, less what it gave.
+    pub funds: u128,
     /// Visits of pages that the input had visited before, and that were new with it.
     pub came_back: u64,
     /// Bytes of its index, and of its rows as committed.
@@ -133,6 +137,8 @@ pub(super) struct Part {
     /// What of it lies on disk, once it has waited for its turn.
     pub(super) aside: Option<Aside>,
     resolver: Resolver,
+    /// Its ghosts, where cash crosses to their owners.
+    ghosts: Vec<Ghost>,
     /// Something was applied since the last commit that the store has confirmed.
     is_changed: bool,
     /// Pages before the input that is read, if it is to be known which come back, and visits of those that did.
@@ -150,6 +156,11 @@ impl OwnParts {
         within: Residency,
     ) -> Result<OwnParts> {
         let memory = within.memory;
+        // Where cash crosses, all are in memory: at an epoch's end each has to do with all others.
+        let within = match settings.partitions.epoch {
+            Some(_) => Residency::default(),
+            None => within,
+        };
         let count = settings.partitions.count;
         let limits = &Limits {
             pages: opening.pages,
@@ -179,11 +190,16 @@ impl OwnParts {
             }
             let rows = log_rows(engine.config(), limits.memory) / count as usize;
             engine.cut_log_at(rows.max(1));
+            let ghosts = match settings.partitions.epoch {
+                Some(_) => engine.storage().ghosts()?,
+                None => Vec::new(),
+            };
             let mut part = Part {
                 number,
                 engine,
                 aside: None,
                 resolver: Resolver::default(),
+                ghosts,
                 // Its first commit says that it keeps rows, also if no record is for it.
                 is_changed: part.generation == 0,
                 known: None,
@@ -211,7 +227,7 @@ impl OwnParts {
             pieces: Vec::new(),
         };
         own.reside(resident)?;
-        own.fit(memory, Grows::AtOnce)?;
+        own.fit(within.memory, Grows::AtOnce)?;
         Ok(own)
     }
 
@@ -314,8 +330,11 @@ impl OwnParts {
             for (_, page, owner) in new.ghosts {
                 let at = answers[peers.process_of(owner as usize)].next();
                 let at = at.ok_or_else(|| Error::internal("a ghost was not answered"))?;
-                let store = part.engine.storage_mut();
-                store.add_address(Ghost { page, owner, at })?;
+                let ghost = Ghost { page, owner, at };
+                part.engine.storage_mut().add_address(ghost)?;
+                if part.engine.ledger().joint().is_some() {
+                    part.ghosts.push(ghost);
+                }
             }
         }
         Ok(applied)
@@ -414,6 +433,7 @@ impl Part {
         let pages = self.engine.ledger().totals().pages;
         let index = self.index_bytes();
         let visited = self.engine.counters().visited;
+        let joint = self.engine.ledger().joint();
         let store = self.engine.storage_mut();
         Ok(PartState {
             generation: store.generation(),
@@ -421,6 +441,7 @@ impl Part {
             pages,
             ghosts: store.addresses(),
             visited,
+            funds: joint.map_or(0, |joint| joint.funds),
             came_back: self.came_back,
             index,
             rows: store
@@ -469,7 +490,10 @@ impl Part {
                 store.release_rows(named.get(self.number as usize).copied().flatten())
             }
             Order::KeepIndex => self.with_index(keep_index),
-            Order::Rest => self.rest(),
+            Order::Rest => {
+                self.ghosts = Vec::new();
+                self.rest()
+            }
             Order::Reside(_) => Ok(()),
             Order::BeginInput(grouped) => {
                 let pages = self.engine.ledger().totals().pages;

@@ -15,7 +15,7 @@ use super::turns::{Grows, worth_a_turn};
 use super::wire;
 use crate::batch::split::{PartBatch, Slots, Split, partition_of};
 use crate::disk::Disk;
-use crate::engine::{Config, Engine};
+use crate::engine::{Config, Engine, check_funds};
 use crate::memory::{CASH, Need, PartsInMemory, most_resident, residing};
 use crate::model::{Batch, Entry, Fingerprint, Limits, Time};
 use crate::rank::settle::{Peers, Workers};
@@ -49,6 +49,8 @@ pub(crate) struct Parts {
     /// The first record that is queued, and the latest time of each, as far as known then.
     first: usize,
     times: Vec<Option<Time>>,
+    /// Records of an epoch, if cash crosses.
+    epoch: Option<u64>,
     /// Bytes that rows may take, all together.
     rows_most: u64,
     config: Config,
@@ -68,18 +70,18 @@ impl Parts {
         whole: &mut Engine<Store>,
     ) -> Result<Option<Parts>> {
         let processes = workers.peers.processes();
-        let Some(count) = settings.partitions.split() else {
+        if settings.partitions.split().is_none() {
             if processes > 1 {
-                check_processes(0, processes)?;
+                check_processes(settings.partitions, processes)?;
             }
             return Ok(None);
-        };
-        check_processes(count as usize, processes)?;
+        }
+        check_processes(settings.partitions, processes)?;
         let rows_most = match keep_rows {
             KeepRows::Usual(most) | KeepRows::AtMost(most) => most,
             KeepRows::None => {
                 return Err(Error::Usage(
-                    "`keep_rows` none: a store with `partitions` ranks by the links that it keeps"
+                    "`keep_rows` none: a store with `partitions` keeps the links of all pages"
                         .into(),
                 ));
             }
@@ -122,6 +124,7 @@ impl Parts {
             first: 0,
             times: Vec::new(),
             config: settings.config.clone(),
+            epoch: settings.partitions.epoch,
             page_limit: limits.pages,
             rows_most,
             slots: Mutex::default(),
@@ -140,6 +143,8 @@ impl Parts {
                 budget,
             });
         }
+        let law = parts.check_law(whole);
+        law.map_err(|what| Error::damaged(dir.join("store.redb"), what))?;
         parts.fit()?;
         parts.note_visited(whole);
         Ok(Some(parts))
@@ -345,6 +350,9 @@ impl Parts {
             pages.extend(own.iter().map(|&(name, at)| (name, owner, at)));
         }
         pages.sort_unstable();
+        if self.epoch.is_some() && !pages.is_empty() {
+            whole.note_admission(whole.storage().addresses())?;
+        }
         for (_, owner, at) in pages {
             let page = whole.storage().addresses() as u32;
             whole.storage_mut().add_address(Ghost { page, owner, at })?;
@@ -355,7 +363,7 @@ impl Parts {
 
     /// Has fewer partitions in memory at a time, where there is no room for more.
     fn fit(&mut self) -> Result<()> {
-        let Some(budget) = self.memory else {
+        let Some(budget) = self.memory.filter(|_| self.epoch.is_none()) else {
             return Ok(());
         };
         let grows = if self.take_turns() {
@@ -400,6 +408,34 @@ impl Parts {
         own.take_turns().then_some((own.resident, own.parts.len()))
     }
 
+    /// Returns whether an epoch ends with so many records.
+    pub fn ends_epoch(&self, records: u64) -> bool {
+        self.epoch
+            .is_some_and(|epoch| records.is_multiple_of(epoch))
+    }
+
+    /// An epoch is over: all its records were applied.
+    ///
+    /// # Errors
+    /// Those of writing, which are final.
+    pub fn end_epoch(&mut self, whole: &mut Engine<Store>) -> Result<()> {
+        let Some(records) = self.epoch else {
+            return Ok(());
+        };
+        let pages = whole.storage().addresses();
+        let ended = self.own.end_epoch(whole, (records, pages));
+        ended.inspect_err(|_| whole.storage_mut().fail())
+    }
+
+    /// Where cash crosses, none was lost or made on the way.
+    fn check_law(&self, whole: &Engine<Store>) -> Result<(), String> {
+        let Some(joint) = whole.ledger().joint() else {
+            return Ok(());
+        };
+        let funds = self.states.iter().map(|state| state.funds);
+        check_funds(funds.chain([joint.funds]), whole.storage().addresses())
+    }
+
     /// Takes the count of pages that were visited from the partitions.
     fn note_visited(&self, whole: &mut Engine<Store>) {
         whole.set_visited(self.states.iter().map(|state| state.visited).sum());
@@ -420,6 +456,7 @@ impl Parts {
         self.catch_up(whole)?;
         let (number, records) = (whole.storage().generation() + 1, whole.counters().records);
         self.order(Order::Checkpoint { number, records })??;
+        self.check_law(whole).map_err(Error::internal)?;
         self.check_rows(whole)?;
         let commits = self.states.iter();
         let commits = commits.map(|state| (state.generation, state.sum));
@@ -604,11 +641,19 @@ impl Holder for Parts {
     fn need(&self, pages: u64, _names: u64, budget: Option<u64>) -> Need {
         let pages = (self.pages(), pages);
         let mut shares = self.in_memory();
-        if let Some(budget) = budget {
+        if let Some(budget) = budget.filter(|_| self.epoch.is_none()) {
             // With more pages, fewer partitions are in memory at a time.
             shares = residing(&shares, most_resident(&self.config, &shares, pages, budget));
         }
-        Need::of_parts(&self.config, &shares, pages, budget)
+        let need = Need::of_parts(&self.config, &shares, pages, budget);
+        match self.epoch {
+            None => need,
+            Some(_) => {
+                let ghosts = self.states.iter().map(|state| state.ghosts).sum();
+                let parts = self.states.len() as u64;
+                need.with_epochs(&self.config, parts, pages, ghosts)
+            }
+        }
     }
 
     fn rest(&mut self) -> Result<()> {

@@ -230,7 +230,17 @@ impl Snapshot {
         let config = &settings.config;
         match self.local {
             None => Need::to_resume(config, *pages, None),
-            Some(local) => Need::to_resume_parts(config, settings.partitions.count, *pages, local),
+            Some(local) => {
+                let count = settings.partitions.count;
+                let need = Need::to_resume_parts(config, count, *pages, local);
+                match settings.partitions.epoch {
+                    None => need,
+                    Some(_) => {
+                        let ghosts = local.saturating_sub(*pages);
+                        need.with_epochs(config, count.into(), (*pages, *pages), ghosts)
+                    }
+                }
+            }
         }
     }
 

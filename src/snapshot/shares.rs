@@ -21,7 +21,9 @@ use crate::rank::settle::{Gathered, Peers, Settled, Turns, Workers};
 use crate::rows::{Ghost, Ghosts, Rows};
 use crate::store::addresses::Addresses;
 use crate::store::base::{CommittedBase, OwedBase};
-use crate::store::{RowBlock, SettledBase, SomeParts, View, ViewBlocks, open_some_parts};
+use crate::store::{
+    Partitions, RowBlock, SettledBase, SomeParts, View, ViewBlocks, open_some_parts,
+};
 use crate::{Error, Result};
 
 /// What process 0 tells the others to do with it.
@@ -229,7 +231,7 @@ impl<'d> Share<'d> {
         processes: usize,
     ) -> Result<Share<'d>> {
         let parts = open_some_parts(disk, dir, &|part| part % processes.max(1) == process)?;
-        check_processes(parts.count, processes)?;
+        check_processes(parts.settings.partitions, processes)?;
         Ok(Share::of(disk, dir, parts, Residency::default()))
     }
 
@@ -412,18 +414,24 @@ impl<'d> Share<'d> {
     }
 }
 
-/// Checks that each of so many processes has a partition.
+/// Checks that each of so many processes has a partition, and that nothing is read of partitions that another has.
 ///
 /// # Errors
 /// [`Error::Usage`].
-pub fn check_processes(partitions: usize, processes: usize) -> Result<()> {
-    if partitions == 0 {
+pub fn check_processes(partitions: Partitions, processes: usize) -> Result<()> {
+    let Some(count) = partitions.split() else {
         let what = "the store has no `partitions` that processes could share";
         return Err(Error::Usage(what.into()));
-    }
-    if processes == 0 || processes > partitions {
+    };
+    if processes == 0 || processes > count as usize {
         return Err(Error::Usage(format!(
-            "{processes} processes cannot share {partitions} `partitions`: there can be as many as partitions at most"
+            "{processes} processes cannot share {count} `partitions`: there can be as many as partitions at most"
+        )));
+    }
+    if partitions.epoch.is_some() && processes > 1 {
+        return Err(Error::Usage(format!(
+            "{processes} processes cannot share `partitions` of a store with `epoch`, where cash crosses from one to another \
+             and each ranking reads that of all: use threads of one process, or a store without `epoch`"
         )));
     }
     Ok(())

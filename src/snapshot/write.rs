@@ -252,7 +252,7 @@ fn write(
     let (window, expired) = match &outcome {
         Outcome::Stopped => return Ok(None),
         Outcome::NotDone if settle.is_some_and(|settle| settle.or_nothing) => return Ok(None),
-        Outcome::NotDone if view.has_partitions() && pages > 0 => {
+        Outcome::NotDone if !view.has_cash() && pages > 0 => {
             return Err(not_settled(settle));
         }
         Outcome::NotDone => {
@@ -343,10 +343,12 @@ pub(crate) fn publish_apart<T>(
 ) -> Result<Option<Made>> {
     let name = format!("{:012}.cash.tmp", view.counters().records);
     let path = view.dir().join(SNAPSHOTS).join(name);
-    view.set_cash_aside(disk, &path)?;
+    let copies = view.set_cash_aside(disk, &path)?;
     drop(apart);
     let published = publish_keeping(disk, view, making)?;
-    disk.remove(&path).map_err(Error::io(&path, "remove"))?;
+    for path in copies {
+        disk.remove(&path).map_err(Error::io(&path, "remove"))?;
+    }
     Ok(published)
 }
 

@@ -32,9 +32,10 @@ pub fn checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()>
 fn try_checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()> {
     engine.flush_log()?;
     engine.ledger().check_law().map_err(Error::internal)?;
-    let state = engine.state();
+    let (state, joint) = (engine.state(), engine.joint_state());
     let store = engine.storage_mut();
     store.manifest.engine = state;
+    store.manifest.joint = joint;
     store.manifest.progress = progress.clone();
     store.manifest.generation += 1;
     store.manifest.names = store.names.logs.sync()?;

@@ -10,14 +10,15 @@ use super::all::PublishedPart;
 use super::manifest::Run;
 use super::tables::rows_of;
 use crate::Result;
-use crate::engine::{Blocks, HistoryView};
+use crate::engine::{Blocks, HistoryView, Totals};
 
 /// What a partition's commit says.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct PartSeen {
     /// What its pages are read with.
     pub published: PublishedPart,
-    pub visits: u64,
+    /// The sums of its ledger.
+    pub totals: Totals,
     /// The runs of its history.
     pub runs: Vec<Run>,
 }
@@ -27,7 +28,7 @@ impl View {
     pub(crate) fn seen(&self) -> PartSeen {
         PartSeen {
             published: self.published(),
-            visits: HistoryView::totals(self).visits,
+            totals: *HistoryView::totals(self),
             runs: self.manifest.runs.clone(),
         }
     }

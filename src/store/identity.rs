@@ -18,15 +18,17 @@ use crate::rules::InputRules;
 use crate::{Error, Result};
 
 /// Version of the store's layout. Of version 1, which had no kept rows, and 2, which kept nothing of failed
-/// fetches and of changes, stores are read and go on without. Version 4 is 3 with partitions: stores without them are of
-/// version 3.
-pub const VERSION: u32 = WITH_PARTITIONS;
+/// fetches and of changes, stores are read and go on without. Version 4 is 3 with partitions, and 5 is 4 with epochs, at
+/// whose ends cash crosses from one to another: stores without the one or the other are of the version before.
+pub const VERSION: u32 = WITH_EPOCHS;
 /// The first version with kept rows.
 const WITH_ROWS: u32 = 2;
 /// The first version that keeps failures and changes.
 const WITH_FETCHES: u32 = 3;
 /// The first version with partitions.
 const WITH_PARTITIONS: u32 = 4;
+/// The first version with epochs.
+const WITH_EPOCHS: u32 = 5;
 /// Most partitions of a store: each is open while the store is, with a dozen files and a database.
 pub const PARTITIONS_MAX: u32 = 256;
 const FILE: &str = "identity.json";
@@ -71,6 +73,9 @@ pub struct Settings {
 pub struct Partitions {
     /// How many there are; 1: the store has no partitions.
     pub count: u32,
+    /// Records of an epoch, at whose end cash crosses from partition to partition; `None`: it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<u64>,
     /// Where this is one of them, and no store of its own: its number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) number: Option<u32>,
@@ -80,6 +85,7 @@ impl Default for Partitions {
     fn default() -> Partitions {
         Partitions {
             count: 1,
+            epoch: None,
             number: None,
         }
     }
@@ -94,12 +100,41 @@ impl Partitions {
         if (1..=PARTITIONS_MAX).contains(&count) {
             return Ok(Partitions {
                 count,
-                number: None,
+                ..Partitions::default()
             });
         }
         Err(Error::Usage(format!(
             "`partitions` {count}: from 1 to {PARTITIONS_MAX}"
         )))
+    }
+
+    /// With epochs of so many records: cash crosses from partition to partition at the end of each, so that windows can be
+    /// used.
+    ///
+    /// ```
+    /// # fn main() -> cashrank::Result<()> {
+    /// let partitions = cashrank::Partitions::of(4)?.with_epoch(100_000)?;
+    /// assert_eq!(partitions.epoch, Some(100_000));
+    /// assert!(cashrank::Partitions::of(1)?.with_epoch(100_000).is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Usage`]: no records, or no partitions.
+    pub fn with_epoch(self, records: u64) -> Result<Partitions> {
+        if self.count <= 1 {
+            return Err(Error::Usage(
+                "`epoch` is for stores with `partitions`: in others cash reaches all pages at once; leave it out".into(),
+            ));
+        }
+        if records == 0 {
+            return Err(Error::Usage("`epoch` 0: at least one record".into()));
+        }
+        Ok(Partitions {
+            epoch: Some(records),
+            ..self
+        })
     }
 
     fn is_default(&self) -> bool {
@@ -127,11 +162,13 @@ impl Settings {
         }
     }
 
-    /// Those of a partition of a store with these settings. It keeps no marks, as nobody reads its cash.
+    /// Those of a partition of a store with these settings. Where cash does not cross, it keeps no marks, as nobody reads it.
     pub(crate) fn of_partition(&self, number: u32) -> Settings {
         let mut settings = self.clone();
         settings.partitions.number = Some(number);
-        settings.config.marks = 0;
+        if settings.partitions.epoch.is_none() {
+            settings.config.marks = 0;
+        }
         settings
     }
 
@@ -214,8 +251,10 @@ impl Identity {
     fn write(disk: &dyn Disk, path: &Path, settings: Settings, key: HashKey) -> Result<Identity> {
         let version = if settings.partitions.is_default() {
             WITH_FETCHES
+        } else if settings.partitions.epoch.is_none() {
+            WITH_PARTITIONS
         } else {
-            VERSION
+            WITH_EPOCHS
         };
         let file = File {
             cashrank_store: version,

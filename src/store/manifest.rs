@@ -11,7 +11,7 @@ use super::identity::Identity;
 use super::names::NameLengths;
 use super::progress::Progress;
 use super::rows::RowsState;
-use crate::engine::EngineState;
+use crate::engine::{EngineState, JointState};
 use crate::{Error, Result};
 
 /// Longest manifest: 64 MiB, some hundred thousand inputs.
@@ -67,6 +67,10 @@ pub(crate) struct Manifest {
     /// (`sums.rs`). A value of its own; others have none.
     #[serde(skip)]
     pub sums: Vec<u128>,
+    /// Of a store whose partitions hand cash on to each other, and of these: what each has of it. A value of its own; others
+    /// have none.
+    #[serde(skip)]
+    pub joint: Option<JointState>,
 }
 
 /// What a commit of a store with partitions says of these, and that of a partition of the others.

@@ -40,6 +40,7 @@ pub(crate) mod addresses;
 pub(crate) mod all;
 pub(crate) mod base;
 mod blocks;
+mod cash_parts;
 mod checkpoint;
 mod chunks;
 mod crawled;
@@ -77,7 +78,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::batch::HashKey;
-use crate::engine::{Admission, CHUNK_PAGES, Engine};
+use crate::engine::{Admission, CHUNK_PAGES, Engine, JointState};
 use crate::memory::{DATABASE, Need, pages_with_room, part_of_cache};
 use crate::model::Limits;
 use crate::rows::Ghost;
@@ -427,6 +428,9 @@ impl Store {
         let index = || indexed(pages, &names, file);
         let (found, restored) = in_two(true, index, || engine.restore(state, load));
         restored?;
+        if let Some(joint) = engine.storage().joint() {
+            engine.join(joint);
+        }
         let law = engine.ledger().check_law();
         law.map_err(|what| Error::damaged(dir.join(CASH), what))?;
         let Indexed {
@@ -479,6 +483,19 @@ impl Store {
     /// Returns whether it is a partition.
     fn is_part(&self) -> bool {
         self.identity.settings.partitions.number.is_some()
+    }
+
+    /// What it has of the cash of several, if it is of a store whose partitions hand cash on to each other.
+    fn joint(&self) -> Option<JointState> {
+        let epoch = self.identity.settings.partitions.epoch;
+        epoch.map(|_| self.manifest.joint.clone().unwrap_or_default())
+    }
+
+    /// The pages of other partitions that this one knows, as of the last commit.
+    pub(crate) fn ghosts(&self) -> Result<Vec<Ghost>> {
+        let log = self.manifest.parts.log;
+        let ghosts = addresses::Addresses::open(&*self.disk, &self.dir, addresses::GHOSTS, log)?;
+        ghosts.entries(0)?.collect()
     }
 
     /// Appends where a page is: of a store with partitions the next page, of a partition a ghost.

@@ -40,6 +40,8 @@ fn as_given(settings: &Settings) -> Vec<Given> {
         count => count.to_string(),
     };
     given.push(("partitions", count));
+    let epoch = partitions.epoch;
+    given.push(("epoch", epoch.map_or(String::new(), |n| n.to_string())));
     let number = partitions.number.map_or(String::new(), |n| n.to_string());
     given.push(("number of a partition", number));
     given

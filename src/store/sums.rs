@@ -61,7 +61,8 @@ impl Manifest {
         };
         let mut hasher = Xxh3::new();
         let beside = super::manifest::to_bytes(&(&self.parts, &self.progress.stream));
-        for bytes in [said.to_bytes(), beside] {
+        let joint = self.joint.as_ref().map(super::manifest::to_bytes);
+        for bytes in [said.to_bytes(), beside].into_iter().chain(joint) {
             hasher.update(&bytes.map_err(Error::internal)?);
         }
         Ok(hasher)

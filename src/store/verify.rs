@@ -95,8 +95,10 @@ impl View {
             ..Report::default()
         };
         note(self.inspect_cash());
-        for mark in self.marks() {
-            note(self.marks.verify(mark));
+        let joint = self.manifest.joint.as_ref();
+        let funds = joint.map_or(&[][..], |joint| &joint.mark_funds);
+        for (at, mark) in self.marks().iter().enumerate() {
+            note(self.marks.verify(mark, funds.get(at).copied()));
         }
         note(self.inspect_rows(depth, &mut report));
         note(self.inspect_fingerprints(depth, &mut report));
@@ -146,7 +148,8 @@ impl View {
             let cash = cells.iter().map(|cell| u128::from(cell.wrapping_add(paid)));
             sum += cash.sum::<u128>();
         }
-        let law = check_law(sum, self.totals());
+        let joint = self.manifest.joint.as_ref();
+        let law = check_law(sum, self.totals(), joint.map(|joint| joint.joint.funds));
         law.map_err(|what| Error::damaged(self.dir.join("cash"), what))
     }
 

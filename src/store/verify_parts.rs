@@ -5,14 +5,14 @@
 //! | `addresses` | all: each of a partition's own pages occurs once, in ascending order | its index |
 //! | `ghosts` | all: its pages are none of the partition's own, each is one of its owner's | its index, and that both have one fingerprint |
 //! | `urls` | | that a page is in the partition of its host, and ghosts have no name |
-//! | counts | visits and records of the partitions are those of the store | |
+//! | counts | visits and records of the partitions are those of the store, and so is their cash, where it crosses | |
 
 use super::View;
 use super::addresses::{ADDRESSES, GHOSTS};
 use super::verify::{Depth, Report};
 use super::view_parts::{GhostLog, ViewParts};
 use crate::batch::split::partition_of;
-use crate::engine::{Counters, Fingerprint};
+use crate::engine::{Counters, Fingerprint, check_funds};
 use crate::rows::{Ghost, Ghosts};
 use crate::{Error, Result};
 
@@ -48,6 +48,7 @@ impl ViewParts {
         }
         let mut note = |checked: Result<()>| damage.extend(checked.err());
         note(self.inspect_counts(whole));
+        note(self.inspect_funds(whole));
         match self.read() {
             Ok(inside) => inside.inspect(whole, depth, &mut note),
             Err(error) => note(Err(error)),
@@ -95,6 +96,22 @@ impl ViewParts {
         }
         let what = "its counts of records, links and visited pages are not those of its partitions";
         Err(Error::damaged(whole.dir.join("store.redb"), what))
+    }
+}
+
+impl ViewParts {
+    /// Where cash crosses, none was lost or made on the way.
+    fn inspect_funds(&self, whole: &View) -> Result<()> {
+        if !whole.has_cash() {
+            return Ok(());
+        }
+        let funds = |view: &View| {
+            let joint = view.manifest.joint.as_ref();
+            joint.map_or(0, |joint| joint.joint.funds)
+        };
+        let all = self.views.iter().chain([whole]).map(funds);
+        let law = check_funds(all, self.totals.pages);
+        law.map_err(|what| Error::damaged(whole.dir.join("store.redb"), what))
     }
 }
 

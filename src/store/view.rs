@@ -120,16 +120,29 @@ impl View {
         })
     }
 
-    /// Reads cash from a copy at `path` from now on: this state then stays readable however many commits come.
+    /// Reads cash from copies from now on, at `path` and, of partitions, beside it: this state then stays readable however many
+    /// commits come. Where they are.
     ///
     /// # Errors
     ///
-    /// Those of reading cash and of writing the copy.
-    pub(crate) fn set_cash_aside(&mut self, disk: &dyn Disk, path: &Path) -> Result<()> {
+    /// Those of reading cash and of writing the copies.
+    pub(crate) fn set_cash_aside(&mut self, disk: &dyn Disk, path: &Path) -> Result<Vec<PathBuf>> {
+        let mut copies = vec![path.to_path_buf()];
         self.cash = self
             .cash
             .copy(disk, path, self.manifest.engine.totals.pages)?;
-        Ok(())
+        if !self.has_cash() {
+            return Ok(copies);
+        }
+        let Some(parts) = &mut self.parts else {
+            return Ok(copies);
+        };
+        parts.forget_cash();
+        for (view, number) in parts.views.iter_mut().zip(&parts.here) {
+            let path = path.with_extension(format!("{number:03}.tmp"));
+            copies.extend(view.set_cash_aside(disk, &path)?);
+        }
+        Ok(copies)
     }
 
     /// Returns whether the store is locked by whoever reads this, so that nobody else publishes meanwhile.
@@ -295,7 +308,10 @@ impl HistoryView for View {
     }
 
     fn chunk(&self, first: u64, cells: &mut [u64], ages: &mut [u8]) -> Result<()> {
-        if self.parts.is_some() {
+        if let Some(parts) = &self.parts {
+            if self.has_cash() {
+                return parts.chunk(first, cells, ages);
+            }
             // Cash stays inside partitions, and nobody reads it.
             cells.fill(0);
             ages.fill(0);
@@ -309,6 +325,9 @@ impl HistoryView for View {
         let marked = self.marks().iter().find(|kept| kept.number == mark);
         let pages = marked.map_or(0, |mark| mark.totals.pages);
         debug_assert!(first + out.len() as u64 <= pages);
+        if let Some(parts) = &self.parts {
+            return parts.mark_cells(mark, first, out);
+        }
         self.marks.cells(mark, first, out)
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::addresses::{ADDRESSES, Addresses, GHOSTS};
 use super::all::{PublishedPart, PublishedParts};
 use super::base::{CommittedBase, OwedBase};
+use super::cash_parts::PartCash;
 use super::elsewhere::{AskHistory, PartSeen};
 use super::rows::{CommittedRows, KeptRows, Retention};
 use super::{SettledBase, View};
@@ -31,6 +32,8 @@ pub(super) struct ViewParts {
     /// The partition of each page, and its number there.
     pub order: Arc<Addresses>,
     pub ghosts: Vec<GhostLog>,
+    /// Their cash, where it crosses from one to another.
+    pub cash: PartCash,
 }
 
 /// What is settled of a state: one block, or one for each partition.
@@ -141,10 +144,16 @@ impl View {
         let order = Addresses::open(disk, &self.dir, ADDRESSES, published.addresses)?;
         let ghosts = views.iter().map(|view| view.ghosts(disk));
         let ghosts = ghosts.collect::<Result<_>>()?;
+        let parts = seen.iter().map(|part| &part.totals);
         let totals = Totals {
             pages: published.addresses.count,
-            visits: seen.iter().map(|part| part.visits).sum(),
+            visits: parts.clone().map(|part| part.visits).sum(),
             ..self.manifest.engine.totals
+        };
+        let totals = if self.has_cash() {
+            totals.with_parts(parts)
+        } else {
+            totals
         };
         self.parts = Some(Box::new(ViewParts {
             retention: published.retention(),
@@ -156,6 +165,7 @@ impl View {
             published,
             order: Arc::new(order),
             ghosts,
+            cash: PartCash::default(),
         }));
         Ok(self)
     }
@@ -163,6 +173,12 @@ impl View {
     /// Returns whether it is of a store with partitions.
     pub(crate) fn has_partitions(&self) -> bool {
         self.settings().partitions.split().is_some()
+    }
+
+    /// Returns whether importance can be read from the cash of its pages: it reaches all that they link to.
+    pub(crate) fn has_cash(&self) -> bool {
+        let partitions = self.settings().partitions;
+        partitions.split().is_none() || partitions.epoch.is_some()
     }
 
     /// Pages that settling has to go over: those of all partitions, with what each knows of others.

@@ -42,8 +42,20 @@ pub struct Moment {
     pub pages: usize,
 }
 
+/// Pages in partitions, between which cash crosses after so many records.
+pub struct Epochs {
+    pub records: u64,
+    /// The partition of a page by name.
+    pub owner: Box<dyn Fn(u32) -> u32>,
+}
+
 pub struct Reference {
     damping: u64,
+    /// `None`: cash is everywhere at once.
+    epochs: Option<Epochs>,
+    /// By page: its partition, and what waits elsewhere to cross to it.
+    owners: Vec<u32>,
+    waiting: Vec<u128>,
     recycle_after: u64,
     keep_self_links: bool,
     numbers: HashMap<u32, usize>,
@@ -61,6 +73,7 @@ pub struct Reference {
     /// The running maximum of times, and G, before each record.
     pub times: Vec<(Option<i64>, u128)>,
     time: Option<i64>,
+    records: u64,
     round_records: u64,
     round_length: u64,
 }
@@ -69,6 +82,9 @@ impl Reference {
     pub fn new(damping: u64, recycle_after: u8, keep_self_links: bool) -> Reference {
         Reference {
             damping,
+            epochs: None,
+            owners: Vec::new(),
+            waiting: Vec::new(),
             recycle_after: u64::from(recycle_after),
             keep_self_links,
             numbers: HashMap::new(),
@@ -83,9 +99,23 @@ impl Reference {
             marks: Vec::new(),
             times: Vec::new(),
             time: None,
+            records: 0,
             round_records: 0,
             round_length: ROUND_MIN,
         }
+    }
+
+    /// The same with its pages in partitions.
+    pub fn in_partitions(self, epochs: Epochs) -> Reference {
+        Reference {
+            epochs: Some(epochs),
+            ..self
+        }
+    }
+
+    /// A page's cash, with what waits to cross to it.
+    pub fn held(&self, page: usize) -> u128 {
+        self.cash[page] + self.waiting[page]
     }
 
     pub fn apply(&mut self, event: &Event) {
@@ -109,6 +139,12 @@ impl Reference {
         let page = *self.numbers.entry(name).or_insert(next);
         if page == next {
             self.cash.push(ENDOWMENT);
+            self.waiting.push(0);
+            let owner = self
+                .epochs
+                .as_ref()
+                .map_or(0, |epochs| (epochs.owner)(name));
+            self.owners.push(owner);
             self.last.push(Last::Never);
             self.visits.push(0);
             self.last_fetch.push(None);
@@ -159,7 +195,9 @@ impl Reference {
         self.visits[page] += 1;
         self.now.followed += targets.len() as u128;
         self.distribute(page, targets, true);
-        self.pay();
+        if self.epochs.is_none() {
+            self.pay();
+        }
     }
 
     fn distribute(&mut self, page: usize, targets: Vec<usize>, visit: bool) {
@@ -169,7 +207,11 @@ impl Reference {
         if !targets.is_empty() {
             let share = (cash * u128::from(self.damping) / (1 << 32)) / targets.len() as u128;
             for &target in &targets {
-                self.cash[target] += share;
+                if self.owners[target] == self.owners[page] {
+                    self.cash[target] += share;
+                } else {
+                    self.waiting[target] += share;
+                }
                 rest -= share;
             }
         }
@@ -196,8 +238,22 @@ impl Reference {
 
     fn count_record(&mut self) {
         self.round_records += 1;
-        if self.round_records >= self.round_length {
-            self.end_round();
+        self.records += 1;
+        let is_full = self.round_records >= self.round_length;
+        match &self.epochs {
+            None if is_full => self.end_round(),
+            Some(epochs) if self.records.is_multiple_of(epochs.records) => {
+                for (cash, waiting) in self.cash.iter_mut().zip(&mut self.waiting) {
+                    *cash += std::mem::take(waiting);
+                }
+                // A round ends with an epoch, before the one payment.
+                if is_full {
+                    self.end_round();
+                } else {
+                    self.pay();
+                }
+            }
+            _ => {}
         }
     }
 
@@ -239,7 +295,7 @@ impl Reference {
         let waiting = waiting.map(|page| Row {
             page,
             targets: Vec::new(),
-            cash: self.cash[page],
+            cash: self.held(page),
             clock: 0,
             pages,
             visit: false,

@@ -11,7 +11,7 @@ use anyhow::Context;
 use cashrank::memory::check_room;
 use cashrank::rank::settle::{Exchange, Peers, Workers};
 use cashrank::snapshot::{Residency, Share, Watcher, check_processes, dismiss, settling_needs};
-use cashrank::store::{RealDisk, View};
+use cashrank::store::{Partitions, RealDisk, View};
 use cashrank::{Error, Result};
 use cashrank_cluster::{Address, Cluster, Joining, PROCESSES_MAX, Plan, Secret, addresses, join};
 
@@ -342,14 +342,15 @@ impl Asked<'_> {
             }
             options
         };
-        let store = ("settle", view.dir(), view.partitions());
+        let partitions = view.settings().partitions;
+        let store = ("settle", view.dir(), partitions);
         let others = self.others(store, options)?;
         let plan = plan(view.partitions(), view.digest()?);
         let mut together = self.meet(others, plan, stop)?;
         if let Some(together) = &mut together {
             together.within = own;
             if self.args.processes == Some(1) {
-                check_processes(view.partitions(), 1)?;
+                check_processes(partitions, 1)?;
                 together.peers = Some(Peers::new(0, 1, together.link.clone())?);
             }
         }
@@ -360,7 +361,7 @@ impl Asked<'_> {
     /// command and a store with so many partitions.
     pub(super) fn others(
         &self,
-        (command, store, partitions): (&str, &Path, usize),
+        (command, store, partitions): (&str, &Path, Partitions),
         options: impl FnOnce(usize) -> Vec<Vec<String>>,
     ) -> anyhow::Result<Option<(Hosts, Option<Children>)>> {
         if let Some(hosts) = &self.hosts {

@@ -9,7 +9,7 @@ use cashrank::ingest::follow;
 use cashrank::memory::available;
 use cashrank::rank::settle::{Peers, Workers};
 use cashrank::snapshot::{Residency, Watcher};
-use cashrank::store::{Disk, RealDisk};
+use cashrank::store::{Disk, Partitions, RealDisk};
 
 use super::cluster::{Asked, Hosts, Together, is_stopped, plan};
 use crate::cli::common::{Exit, stop_on_signal, threads};
@@ -62,15 +62,10 @@ impl Asked<'_> {
     pub fn begin_ingest(
         &self,
         store: &Path,
-        partitions: u32,
+        partitions: Partitions,
         resident: Option<NonZeroUsize>,
         stop: &Arc<AtomicBool>,
     ) -> anyhow::Result<Option<Together>> {
-        let partitions = if partitions > 1 {
-            partitions as usize
-        } else {
-            0
-        };
         let options =
             |processes: usize| vec![self.common_options(processes, resident); processes - 1];
         let others = self.others(("ingest", store, partitions), options)?;

@@ -42,8 +42,8 @@ use crate::memory::DATABASE;
 use crate::{Error, Result};
 use backend::{Backend, failed};
 use values::{
-    BASE_SEAL, BASES_SEAL, MANIFEST_SEAL, PARTS_SEAL, STREAM_SEAL, SUMS_SEAL, admissions_of,
-    admissions_seal, chunk_seal,
+    BASE_SEAL, BASES_SEAL, EPOCH_SEAL, MANIFEST_SEAL, PARTS_SEAL, STREAM_SEAL, SUMS_SEAL,
+    admissions_of, admissions_seal, chunk_seal,
 };
 pub(super) use values::{RunPacker, pack_run, rows_of};
 
@@ -315,6 +315,7 @@ impl Writing {
             put_or_remove(&self.fence, &mut table, BASES_SEAL, bases)?;
             put_or_remove(&self.fence, &mut table, PARTS_SEAL, Some(&manifest.parts))?;
         }
+        put_or_remove(&self.fence, &mut table, EPOCH_SEAL, manifest.joint.as_ref())?;
         let sums = CommittedSums::of(manifest);
         put_or_remove(&self.fence, &mut table, SUMS_SEAL, sums.as_ref())?;
         drop(table);
@@ -410,6 +411,7 @@ impl Reading {
         let sums: Option<CommittedSums> =
             self.value_of(&table, SUMS_SEAL, "the entry of partitions' sums")?;
         manifest.sums = sums.map_or_else(Vec::new, |sums| sums.of_commit(manifest.generation));
+        manifest.joint = self.value_of(&table, EPOCH_SEAL, "the entry of epochs")?;
         Ok(manifest)
     }
 

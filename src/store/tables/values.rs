@@ -14,6 +14,7 @@ pub(super) const BASE_SEAL: Seal<0> = Seal("base", []);
 pub(super) const BASES_SEAL: Seal<0> = Seal("bases", []);
 pub(super) const PARTS_SEAL: Seal<0> = Seal("parts", []);
 pub(super) const SUMS_SEAL: Seal<0> = Seal("sums", []);
+pub(super) const EPOCH_SEAL: Seal<0> = Seal("epoch", []);
 
 pub(super) fn chunk_seal(chunk: u64) -> Seal<1> {
     Seal("chunks", [chunk])
