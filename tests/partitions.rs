@@ -331,7 +331,7 @@ fn a_run_that_dies_anywhere_goes_on_to_the_same_bytes() {
 
 /// Whichever change of the disk is the last of a job that makes a checkpoint after every 30 of 90 records, one in so many, also
 /// when its partitions have committed and the store has not: readers find the state of a checkpoint, of which nothing is
-/// damaged, and the same command goes on to the same bytes.
+/// damaged, and the same command continues to the same bytes.
 fn dies_anywhere(lab: &Lab, one_in: usize, job: impl Fn(&str) -> Job) {
     run(&job("whole")).unwrap();
     let whole = published(&lab.path("whole"));

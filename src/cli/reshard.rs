@@ -1,4 +1,4 @@
-//! `cashrank reshard`: a store made anew with another number of partitions.
+//! `cashrank reshard`: a store made again with another number of partitions.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use super::common::{
 };
 use crate::cli::common::say;
 
-/// Make a store anew with another number of partitions, from what it keeps.
+/// Make a store with another number of partitions, from what a store keeps.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

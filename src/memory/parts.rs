@@ -143,7 +143,7 @@ impl Need {
         }
     }
 
-    /// To go on with a store of so many partitions and pages, of which the partitions know `local` when each counts its own
+    /// To continue with a store of so many partitions and pages, of which the partitions know `local` when each counts its own
     /// and those that it links to.
     pub(crate) fn to_resume_parts(config: &Config, count: u32, pages: u64, local: u64) -> Need {
         let index = Index::bytes_with_room(local);

@@ -5,7 +5,7 @@
 //! there with [`name_settings`].
 
 /// All settings that messages name.
-pub const SETTINGS: [&str; 56] = [
+pub const SETTINGS: [&str; 55] = [
     "also",
     "best",
     "budget",
@@ -59,7 +59,6 @@ pub const SETTINGS: [&str; 56] = [
     "strategy",
     "teleport",
     "threads",
-    "to",
     "until",
     "window",
 ];

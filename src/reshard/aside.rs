@@ -102,7 +102,7 @@ fn check_free(disk: &dyn Disk, to: &Path) -> Result<()> {
         return Ok(());
     }
     Err(Error::Usage(format!(
-        "{}: is there already; `to` names a new folder",
+        "{}: is there already; name a new folder, or remove it",
         to.display()
     )))
 }

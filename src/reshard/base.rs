@@ -1,4 +1,4 @@
-//! What importance was settled to, dealt out anew: it is a number of each page, whichever partition that is in. Where it is of
+//! What importance was settled to, dealt out again: it is a number of each page, whichever partition that is in. Where it is of
 //! the last checkpoint, the next ranking of the new store starts from it, as one of the old store does.
 
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
-//! A store made anew with another number of partitions, out of what it keeps: no input is read again.
+//! A store made again with another number of partitions, out of what it keeps: no input is read again.
 //!
 //! **What is carried over exactly**: pages with their numbers and names, the last links of each, what fetches found (times,
 //! visits, failures, changes), counts of records, settings, progress through inputs, a spool, and what importance was
-//! settled to, if that is of the last checkpoint. So the same command goes on where it stopped, and the next ranking is of
+//! settled to, if that is of the last checkpoint. So the same command continues where it stopped, and the next ranking is of
 //! the same graph.
 //!
 //! **What is not**: snapshots, whose files name parts of the old store; superseded links, which nothing reads; and cash,
@@ -466,7 +466,7 @@ impl New<'_> {
         self.check_need(Need::to_resume_parts(config, lot as u32, pages, pages))
     }
 
-    /// Refuses to go on where partitions need more memory than there is.
+    /// Refuses to continue where partitions need more memory than there is.
     fn check_memory(&self, parts: &[Part]) -> Result<()> {
         let share = PartsInMemory {
             parts: parts.iter().map(Part::size).collect(),

@@ -213,7 +213,7 @@ impl Follower<'_> {
         let (disk, dir, workers) = (self.disk, self.dir, self.workers);
         let mut within = self.within;
         let Open { own, settings, .. } = self.open()?;
-        within.memory = own.memory_left(within.memory)?;
+        within.memory = own.memory_left(within.memory);
         let (_, views) = own.views()?;
         let seen: Vec<PartSeen> = views.iter().map(View::seen).collect();
         workers.peers.all(seen)?;

@@ -368,14 +368,12 @@ impl OwnParts {
     /// [`Error::OverBudget`]: one at a time needs more; those of putting the others aside.
     pub fn fit(&mut self, budget: Option<u64>, grows: Grows) -> Result<()> {
         let Some(budget) = budget else { return Ok(()) };
-        let (pages, share) = self.share_of_memory()?;
-        let shares = &[share];
-        let resident = most_resident(&self.config, shares, grows.of(pages), budget);
+        let (pages, share) = self.share_of_memory();
+        let resident = most_resident(&self.config, &[share], grows.of(pages), budget);
         if resident < self.resident {
             self.reside(resident)?;
         }
-        let (_, need) = self.need(budget)?;
-        let need = need.total();
+        let need = self.need(budget).total();
         if need <= budget {
             return Ok(());
         }
@@ -387,32 +385,29 @@ impl OwnParts {
     }
 
     /// Bytes of a budget that they leave.
-    pub fn memory_left(&mut self, budget: Option<u64>) -> Result<Option<u64>> {
-        let Some(budget) = budget else {
-            return Ok(None);
-        };
-        let (_, need) = self.need(budget)?;
-        Ok(Some(budget.saturating_sub(need.total())))
+    pub fn memory_left(&self, budget: Option<u64>) -> Option<u64> {
+        budget.map(|budget| budget.saturating_sub(self.need(budget).total()))
     }
 
-    /// Their pages, and what they need of a budget.
-    fn need(&mut self, budget: u64) -> Result<(u64, Need)> {
-        let (pages, share) = self.share_of_memory()?;
-        let need = Need::of_parts(&self.config, &[share], (pages, pages), Some(budget));
-        Ok((pages, need))
+    /// What they need of a budget.
+    fn need(&self, budget: u64) -> Need {
+        let (pages, share) = self.share_of_memory();
+        Need::of_parts(&self.config, &[share], (pages, pages), Some(budget))
     }
 
     /// Their pages, and what they are in memory.
-    fn share_of_memory(&mut self) -> Result<(u64, PartsInMemory)> {
-        let states = self.states()?;
-        let pages = states.iter().map(PartState::own).sum();
-        let parts = states.iter().map(|state| (state.pages, state.index));
+    fn share_of_memory(&self) -> (u64, PartsInMemory) {
+        let known = |part: &Part| part.engine.ledger().totals().pages;
+        let own = |part: &Part| known(part) - part.engine.storage().addresses();
+        let parts = self.parts.iter();
         let share = PartsInMemory {
-            parts: parts.collect(),
+            parts: parts
+                .map(|part| (known(part), part.index_bytes()))
+                .collect(),
             resident: self.resident,
             threads: self.workers.threads,
         };
-        Ok((pages, share))
+        (self.parts.iter().map(own).sum(), share)
     }
 
     /// Their last committed states, with their numbers.

@@ -163,7 +163,13 @@ impl Parts {
     fn order(&mut self, order: Order) -> Result<Result<()>> {
         announce(self.peers(), &Say::Order(&order))?;
         let done = self.own.obey(&order)?;
-        Ok(done.map(|states| self.states = states))
+        Ok(done.map(|states| {
+            let before = std::mem::replace(&mut self.states, states);
+            for (now, before) in self.states.iter_mut().zip(before) {
+                // It is told once, of those that were opened.
+                now.unused_index = now.unused_index.take().or(before.unused_index);
+            }
+        }))
     }
 
     /// Records of this batch come next.

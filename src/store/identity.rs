@@ -18,7 +18,7 @@ use crate::rules::InputRules;
 use crate::{Error, Result};
 
 /// Version of the store's layout. Of version 1, which had no kept rows, and 2, which kept nothing of failed
-/// fetches and of changes, stores are read and go on without. Version 4 is 3 with partitions, and 5 is 4 with epochs, at
+/// fetches and of changes, stores are read and continue without. Version 4 is 3 with partitions, and 5 is 4 with epochs, at
 /// whose ends cash crosses from one to another: stores without the one or the other are of the version before.
 pub const VERSION: u32 = WITH_EPOCHS;
 /// The first version with kept rows.

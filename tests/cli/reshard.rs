@@ -252,7 +252,7 @@ fn turns_and_threads_make_no_difference() {
     assert!(made.iter().all(|files| *files == made[0]));
 }
 
-/// A stream that was cut off goes on in the new store, from what its spool has.
+/// A stream that was cut off continues in the new store, from what its spool has.
 #[test]
 fn a_spooled_stream_goes_on() {
     let lab = Lab::new();

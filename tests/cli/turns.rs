@@ -264,7 +264,7 @@ fn an_ingest_in_turns_that_was_killed_goes_on() {
     lab.run(&ingest("all", "")).exits(0);
     let mut killed = 0;
     for wait in (0..).step_by(60) {
-        // Each time another number of them goes on.
+        // Each time another number of them continues.
         let running = lab.start(&ingest("s", &format!("--resident {}", 1 + wait / 60 % 4)));
         sleep(Duration::from_millis(wait));
         if !running.kill() {
@@ -279,7 +279,7 @@ fn an_ingest_in_turns_that_was_killed_goes_on() {
     assert_eq!(lab.export("s"), lab.export("all"));
 }
 
-/// A run stops at the same record, however many partitions are in memory, and goes on from there.
+/// A run stops at the same record, however many partitions are in memory, and continues from there.
 #[test]
 fn a_limit_on_pages_is_met_at_the_same_record() {
     let lab = Lab::new();

@@ -368,7 +368,7 @@ fn the_same_bytes_whatever_the_threads_and_checkpoints() {
     }
 }
 
-/// A run that dies goes on to the same bytes with cash on its way, too.
+/// A run that dies continues to the same bytes with cash on its way, too.
 #[test]
 fn a_run_that_dies_inside_an_epoch_goes_on_to_the_same_bytes() {
     let lab = Lab::new(14, 90);

@@ -205,7 +205,7 @@ impl<'a> Cadence<'a> {
         }
     }
 
-    /// Waits until the snapshot in the making has left its base, if it does before it is published. Then that goes on beside
+    /// Waits until the snapshot in the making has left its base, if it does before it is published. Then that continues beside
     /// the next one.
     fn await_base(&mut self, observer: &mut dyn Observer) -> Option<OwedBase> {
         let publishing = self.publishing.as_ref()?;
