@@ -313,7 +313,7 @@ fn what_cannot_be_is_refused_in_words() {
     refused(
         "--store old --partitions 3 --to first",
         2,
-        &["is there already", "--to"],
+        &["is there already", "name a new folder"],
     );
     refused(
         "--store old --partitions 3 --to old",
