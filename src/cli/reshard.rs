@@ -72,6 +72,7 @@ impl Args {
             memory: self.memory.budget(threads + 3)?,
             watch: watch.clone(),
         };
+        self.check_outside()?;
         stop_on_signal(&stop)?;
         let started = Instant::now();
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
@@ -80,6 +81,23 @@ impl Args {
             return Ok(Exit::Stopped);
         };
         self.report(&made, &job.to, started.elapsed().as_secs_f64())
+    }
+
+    /// Refuses a place in the store that is read: its files there are its own.
+    fn check_outside(&self) -> anyhow::Result<()> {
+        let parent = self.to.parent().filter(|parent| *parent != Path::new(""));
+        let parent = parent.unwrap_or(Path::new(".")).canonicalize();
+        let store = self.store.store.canonicalize();
+        if let (Ok(parent), Ok(store)) = (parent, store)
+            && parent.starts_with(&store)
+        {
+            anyhow::bail!(
+                "--to {}: it is in the store {}, which is left as it is; name a folder outside",
+                self.to.display(),
+                self.store.store.display()
+            );
+        }
+        Ok(())
     }
 
     fn report(&self, made: &Resharded, to: &Path, seconds: f64) -> anyhow::Result<Exit> {

@@ -395,7 +395,12 @@ impl<S: Storage> Engine<S> {
     /// [`Error::Usage`].
     pub(crate) fn check_times(&self) -> Result<()> {
         let needs_times = matches!(self.config.span(), Some(Span::Seconds(_)));
-        if self.time.is_some() || !needs_times || self.ledger.totals().pages == 0 {
+        // Where it is one of several, pages may be elsewhere.
+        let is_empty = match self.ledger.joint() {
+            Some(_) => self.counters.records == 0,
+            None => self.ledger.totals().pages == 0,
+        };
+        if self.time.is_some() || !needs_times || is_empty {
             return Ok(());
         }
         let option = match self.config.max_age {

@@ -453,6 +453,7 @@ impl Parts {
     /// Those of writing, after which nothing more is written; [`Error::Conflict`]: rows take more than they may.
     pub fn checkpoint(&mut self, whole: &mut Engine<Store>, progress: &Progress) -> Result<()> {
         whole.storage().check_writes()?;
+        whole.check_times()?;
         let done = self.try_checkpoint(whole, progress);
         // Partitions can go back by one commit, and not by two.
         done.inspect_err(|_| whole.storage_mut().fail())

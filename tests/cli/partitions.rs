@@ -197,3 +197,27 @@ fn as_many_files_are_opened_as_it_takes() {
         assert!(said.contains("ulimit -n "), "{line}: {said}");
     }
 }
+
+/// Its story: each partition looked whether its own records had times, and one that had none yet stopped an ingest.
+#[test]
+fn a_window_in_fetch_time_is_of_the_records_of_all_partitions() {
+    let lab = Lab::new();
+    let record = |page: &str, time: &str| {
+        format!(
+            "{{\"url\":\"https://a.example/{page}\",{time}\"links\":[\"https://b.example/\",\"https://c.example/\"]}}\n"
+        )
+    };
+    let at = |hour: u32| format!("\"fetched_at\":\"2024-01-01T0{hour}:00:00Z\",");
+    lab.file("timed", [record("", &at(0)), record("2", &at(1))].concat());
+    lab.file("untimed", record("", ""));
+    for partitions in [2, 3, 16] {
+        let line = format!("--partitions {partitions} --epoch 1000 --max-age 10d");
+        lab.run(&format!("ingest timed --store s{partitions} {line}"))
+            .exits(0);
+        lab.run(&format!("verify --deep --store s{partitions}"))
+            .exits(0);
+        lab.run(&format!("ingest untimed --store u{partitions} {line}"))
+            .exits(2)
+            .says(&["records have no times"]);
+    }
+}

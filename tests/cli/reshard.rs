@@ -320,6 +320,14 @@ fn what_cannot_be_is_refused_in_words() {
         2,
         &["is there already"],
     );
+    // Its story: an ingest took a store that was put among the old store's rows for one of these.
+    for inside in ["old/new", "old/rows/2", "old/parts/../x"] {
+        refused(
+            &format!("--store old --partitions 3 --to {inside}"),
+            2,
+            &["in the store old", "outside"],
+        );
+    }
     refused(
         "--store old --partitions 3 --to nowhere/new",
         7,
