@@ -100,7 +100,7 @@ pub const PARTS: [Part; 21] = [
     Part {
         name: "parts/*/ghosts",
         meaning: "rankings and commands that need links stop; published snapshots stay readable, and ingesting continues \
-                  until it ranks",
+                  until it ranks (with `epoch`: it does not begin)",
         remedy: RESTORE,
     },
     Part {
