@@ -251,15 +251,17 @@ impl Run<'_> {
 
     /// Does what the campaign of faults must find out.
     fn spoil(&mut self) -> Result<()> {
-        let fault = self.job.fault;
-        if fault == Some(OldFault::IndexUnchecked) {
-            trust_index(&mut self.session.engine)?;
-        }
-        self.session.bases_mut().for_each(|base| match fault {
-            Some(OldFault::BaseTooNew) => base.place.1 += 1,
-            Some(OldFault::BaseRowsDropped) => base.rows.number = base.place.0,
+        match self.job.fault {
+            Some(OldFault::IndexUnchecked) => trust_index(&mut self.session.engine)?,
+            Some(OldFault::BaseTooNew) => {
+                self.session.bases_mut().for_each(|base| base.place.1 += 1);
+            }
+            Some(OldFault::BaseRowsDropped) => self
+                .session
+                .bases_mut()
+                .for_each(|base| base.rows.number = base.place.0),
             _ => {}
-        });
+        }
         Ok(())
     }
 
