@@ -55,9 +55,6 @@ pub(crate) const UNPACKED_ROWS: u64 = 128 * MIB;
 const PART_BUFFERS: u64 = 2 * MIB;
 /// Bytes a page that an index may take while it grows.
 const INDEX_GROWING: u64 = 20;
-/// Bytes of a page of another partition where cash crosses: where it is, twice while that grows, and cash on its way there,
-/// when an epoch ends and in a snapshot.
-const CROSSING: u64 = 36 + 2 * 16;
 /// Of so few pages it is not known how many of them other partitions link to.
 const FEW: u64 = 1 << 16;
 /// The kernel backs arrays with pages of this size where they are large.
@@ -131,32 +128,6 @@ impl Need {
     ) -> Need {
         let index = engine.index_bytes_at(pages);
         Need::new(engine.config(), pages, index, names, budget)
-    }
-
-    /// The same where cash crosses between so many partitions, which know so many pages of others now: with `pages` pages, of
-    /// which they know `known`.
-    pub(crate) fn with_epochs(
-        self,
-        config: &Config,
-        parts: u64,
-        (known, pages): (u64, u64),
-        ghosts: u64,
-    ) -> Need {
-        let grown = u128::from(ghosts) * u128::from(pages) / u128::from(known.max(1));
-        let least = if known < FEW { pages } else { 0 };
-        let grown = u64::try_from(grown).unwrap_or(u64::MAX).max(least);
-        // Of cash and of each mark, a chunk of each partition.
-        let chunks = parts * CHUNK_PAGES.min(pages + grown) * CASH;
-        let copies = 1 + if config.makes_marks() {
-            u64::from(config.marks)
-        } else {
-            0
-        };
-        Need {
-            cash: self.cash + grown * CROSSING,
-            publishing: self.publishing + chunks * copies,
-            ..self
-        }
     }
 
     /// To go on with a store of `pages` pages.

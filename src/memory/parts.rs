@@ -3,7 +3,7 @@
 use super::{
     BUFFERS, CASH, FEW, HUGE_PAGE, INDEX_GROWING, Need, PART_BUFFERS, largest, part_of_cache,
 };
-use crate::engine::{Config, Index};
+use crate::engine::{CHUNK_PAGES, Config, Index};
 
 /// Where at most `resident` of so many partitions are in memory at a time: how many stay there, and on how many of so many threads
 /// the others take turns.
@@ -24,6 +24,10 @@ pub(crate) struct PartsInMemory {
     pub resident: usize,
     pub threads: usize,
 }
+
+/// Bytes of a page of another partition where cash crosses: where it is, twice while that grows, and cash on its way there,
+/// when an epoch ends and in a snapshot.
+const CROSSING: u64 = 36 + 2 * 16;
 
 /// Pages, and bytes of indexes.
 #[derive(Default)]
@@ -82,6 +86,12 @@ pub(crate) fn residing(shares: &[PartsInMemory], resident: usize) -> Vec<PartsIn
     shares.iter().map(share).collect()
 }
 
+/// So many with `pages` pages, where there are `now` with `known`.
+fn grown(now: u64, (known, pages): (u64, u64)) -> u64 {
+    let grown = u128::from(now) * u128::from(pages) / u128::from(known.max(1));
+    u64::try_from(grown).unwrap_or(u64::MAX)
+}
+
 impl Need {
     /// The memory that partitions need with `pages` pages, of which they know `known`. Pages of others that they link to
     /// are taken to grow with them.
@@ -98,10 +108,7 @@ impl Need {
             share.parts.iter().for_each(|&part| all.add(part));
             most = share.parts.iter().fold(most, |most, part| most.max(part.0));
         }
-        let grown = |local: u64| {
-            let grown = u128::from(local) * u128::from(pages) / u128::from(known.max(1));
-            u64::try_from(grown).unwrap_or(u64::MAX)
-        };
+        let grown = |local: u64| grown(local, (known, pages));
         let least = if known < FEW { 2 * pages } else { pages };
         let local = grown(all.pages).max(least);
         let mean = least * u64::from(there.count) / u64::from(all.count.max(1));
@@ -120,6 +127,31 @@ impl Need {
         Need {
             cash: cash + u64::from(there.count) * 2 * HUGE_PAGE.min(pages * 9) + twice * CASH,
             ..need
+        }
+    }
+
+    /// The same where cash crosses between so many partitions, which know so many pages of others now: with `pages` pages, of
+    /// which they know `known`.
+    pub(crate) fn with_epochs(
+        self,
+        config: &Config,
+        parts: u64,
+        (known, pages): (u64, u64),
+        ghosts: u64,
+    ) -> Need {
+        let least = if known < FEW { pages } else { 0 };
+        let grown = grown(ghosts, (known, pages)).max(least);
+        // Of cash and of each mark, a chunk of each partition.
+        let chunks = parts * CHUNK_PAGES.min(pages + grown) * CASH;
+        let copies = 1 + if config.makes_marks() {
+            u64::from(config.marks)
+        } else {
+            0
+        };
+        Need {
+            cash: self.cash + grown * CROSSING,
+            publishing: self.publishing + chunks * copies,
+            ..self
         }
     }
 
