@@ -82,10 +82,7 @@ impl Names {
     /// Adds a name that is not there yet.
     #[inline]
     pub fn add(&mut self, batch: &mut Batch, canonical: &[u8], fingerprint: Fingerprint) -> u32 {
-        let name = batch.fingerprints.len() as u32;
-        batch.text.extend_from_slice(canonical);
-        batch.text_ends.push(batch.text.len() as u32);
-        batch.fingerprints.push(fingerprint);
+        let name = batch.push_name(canonical, fingerprint);
         self.spell(batch, u64::from(name) << 1, fingerprint);
         name
     }

@@ -144,11 +144,12 @@ impl Filling<'_> {
             self.made.owners.push(owner);
             let whole = self.split.batch;
             let batch = &mut self.made.batch;
-            batch.fingerprints.push(whole.fingerprints[name as usize]);
-            if owner == self.partition {
-                batch.text.extend_from_slice(whole.name(name));
-            }
-            batch.text_ends.push(batch.text.len() as u32);
+            let text = if owner == self.partition {
+                whole.name(name)
+            } else {
+                b""
+            };
+            batch.push_name(text, whole.fingerprints[name as usize]);
         }
         *slot
     }

@@ -106,6 +106,18 @@ pub struct Batch {
     pub numbering: Numbering,
 }
 
+impl Batch {
+    /// Adds a name that is not there yet; returns its number.
+    #[inline]
+    pub fn push_name(&mut self, text: &[u8], fingerprint: Fingerprint) -> u32 {
+        let name = self.fingerprints.len() as u32;
+        self.text.extend_from_slice(text);
+        self.text_ends.push(self.text.len() as u32);
+        self.fingerprints.push(fingerprint);
+        name
+    }
+}
+
 /// Redirect and base of a record as they are written, truncated where they are long.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Written {

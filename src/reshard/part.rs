@@ -71,7 +71,7 @@ impl Part {
 
     /// Queues the name of its next page.
     pub fn queue_name(&mut self, name: &str, print: Fingerprint) {
-        put_name(&mut self.names, name.as_bytes(), print);
+        self.names.push_name(name.as_bytes(), print);
     }
 
     /// Admits the names that are queued.
@@ -160,7 +160,7 @@ impl Part {
         clear(batch);
         let is_ghost = |target: &&u32| deal.place(**target).0 != self.number;
         for &target in queue.targets.iter().filter(is_ghost) {
-            put_name(batch, b"", deal.print(target));
+            batch.push_name(b"", deal.print(target));
         }
         let mut next = self.engine.ledger().totals().pages;
         self.engine
@@ -241,13 +241,6 @@ impl Part {
         self.engine.take_over(counters, time, self.visits);
         checkpoint(&mut self.engine, progress)
     }
-}
-
-/// Adds a name to a batch.
-fn put_name(batch: &mut Batch, name: &[u8], print: Fingerprint) {
-    batch.text.extend_from_slice(name);
-    batch.text_ends.push(batch.text.len() as u32);
-    batch.fingerprints.push(print);
 }
 
 fn clear(batch: &mut Batch) {

@@ -201,12 +201,8 @@ impl Crawl {
             *known = self.nodes.len() as u32;
             self.nodes.push(node);
             let name = node.to_string();
-            let batch = &mut self.batch;
-            batch
-                .fingerprints
-                .push(self.fingerprints.of(name.as_bytes()));
-            batch.text.extend_from_slice(name.as_bytes());
-            batch.text_ends.push(batch.text.len() as u32);
+            let fingerprint = self.fingerprints.of(name.as_bytes());
+            self.batch.push_name(name.as_bytes(), fingerprint);
         }
         *known
     }
