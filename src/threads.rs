@@ -131,24 +131,29 @@ pub(crate) fn each_of<T: Send>(parts: usize, work: impl Fn(usize) -> T + Sync) -
     })
 }
 
-/// The results of `work` for each item, in the order of the items, which are dealt out to so many threads as they come.
+/// The results of `work` for each item, in the order of the items, which are dealt out to so many threads as they come. Where it
+/// fails for one, it is done for the others all the same.
+///
+/// # Errors
+/// That of the first item that has one.
 pub(crate) fn dealt<T: Send, R: Send>(
     threads: usize,
     items: &mut [T],
-    work: impl Fn(usize, &mut T) -> R + Sync,
-) -> Vec<R> {
+    work: impl Fn(usize, &mut T) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
     let threads = threads.min(items.len());
     if threads <= 1 {
         let items = items.iter_mut().enumerate();
-        return items.map(|(at, item)| work(at, item)).collect();
+        let done: Vec<_> = items.map(|(at, item)| work(at, item)).collect();
+        return done.into_iter().collect();
     }
     let left = Mutex::new(items.iter_mut().enumerate());
     let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
     let take = |_| {
         let done = std::iter::from_fn(|| next().map(|(at, item)| (at, work(at, item))));
-        done.collect::<Vec<(usize, R)>>()
+        done.collect::<Vec<_>>()
     };
-    let mut done: Vec<(usize, R)> = each_of(threads, take).into_iter().flatten().collect();
+    let mut done: Vec<_> = each_of(threads, take).into_iter().flatten().collect();
     done.sort_unstable_by_key(|(at, _)| *at);
     done.into_iter().map(|(_, result)| result).collect()
 }

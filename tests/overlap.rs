@@ -180,7 +180,7 @@ fn older_rankings_go_though_the_next_has_begun() {
     assert_eq!(names, ["000000000360.snapshot", "000000000400.snapshot"]);
 }
 
-/// The disk is full while a ranking is written and the next is settled: that is told, and with room the same command continues
+/// The disk is full while a ranking is written and the next is settled: that is said, and with room the same command continues
 /// to the same bytes.
 #[test]
 fn a_disk_that_is_full_meanwhile_loses_nothing() {

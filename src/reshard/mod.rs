@@ -10,15 +10,15 @@
 //! read (`store/crawled.rs`). Where a ranking is read from the history (`window`, `max_age`), or passes go by it, a store
 //! stays as it is.
 //!
-//! The new store is made aside (`aside`) and gets its name once it is whole. The old one is locked meanwhile, and not changed.
+//! The new store is made aside (`unfinished`) and gets its name once it is whole. The old one is locked meanwhile, and not changed.
 //!
 //! Names are read once to deal pages out (`deal`), and then for each lot of new partitions that are in memory at a time
 //! names, rows and facts. Each partition (`part`) is an engine of its own, as in an ingest.
 
-mod aside;
 mod base;
 mod deal;
 mod part;
+mod unfinished;
 mod watch;
 
 use std::num::NonZeroUsize;
@@ -31,6 +31,7 @@ use crate::formats::Format;
 use crate::memory::{Need, PartsInMemory, log_rows};
 use crate::model::{Limits, Time};
 use crate::rows::{Rows, Stop};
+use crate::session::WRITTEN_FILES;
 use crate::store::all::AllRows;
 use crate::store::base::BaseState;
 use crate::store::rows::KeepRows;
@@ -40,14 +41,12 @@ use crate::store::{
 };
 use crate::threads::dealt;
 use crate::{Error, Result};
-use aside::Aside;
 use deal::{A_PAGE, Deal, LOOK, unnamed};
 use part::Part;
+use unfinished::Unfinished;
 
 pub use watch::{Stage, Watch};
 
-/// Files that are open of each new partition.
-const WRITTEN_FILES: u64 = 40;
 /// Names, or links, that are queued for all partitions together.
 const QUEUED: usize = 1 << 20;
 
@@ -94,21 +93,21 @@ pub fn reshard(disk: &Arc<dyn Disk>, job: &Job) -> Result<Option<Resharded>> {
     let settings = new_settings(&view, job.partitions)?;
     // Without a slash at the end, which would put things inside.
     let to: PathBuf = job.to.components().collect();
-    let aside = Aside::begin(&**disk, &to)?;
+    let unfinished = Unfinished::begin(&**disk, &to)?;
     let new = New {
         disk,
         view: &view,
-        dir: aside.store(),
+        dir: unfinished.store(),
         settings,
         job,
     };
     let mut done = None;
     let made = new.make().map(|made| done = Some(made));
     match Stop::is_whole(made) {
-        Ok(true) => aside.put(&to)?,
-        Ok(false) => aside.give_up(),
+        Ok(true) => unfinished.put(&to)?,
+        Ok(false) => unfinished.give_up(),
         Err(error) => {
-            aside.give_up();
+            unfinished.give_up();
             return Err(error);
         }
     }
@@ -322,8 +321,7 @@ impl New<'_> {
                 home: base::Home::of(&part.engine)?,
             })
         };
-        let filled = dealt(self.job.threads, &mut parts, end);
-        Ok(filled.into_iter().collect::<Result<_>>()?)
+        Ok(dealt(self.job.threads, &mut parts, end)?)
     }
 
     fn open_part(&self, number: u32) -> Result<Part> {
@@ -510,6 +508,5 @@ fn each(
     parts: &mut [Part],
     work: impl Fn(&mut Part) -> Result<()> + Sync,
 ) -> Result<()> {
-    let done = dealt(threads, parts, |_, part| work(part));
-    done.into_iter().collect()
+    dealt(threads, parts, |_, part| work(part)).map(drop)
 }

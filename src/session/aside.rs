@@ -27,7 +27,7 @@ pub(super) struct Aside {
     /// Where the next record goes.
     end: u64,
     pieces: Vec<Place>,
-    told: Vec<Place>,
+    results: Vec<Place>,
     /// Names of the records that wait.
     names: u64,
 }
@@ -64,7 +64,7 @@ impl Aside {
             away: None,
             end: 0,
             pieces: Vec::new(),
-            told: Vec::new(),
+            results: Vec::new(),
             names: 0,
         })
     }
@@ -191,9 +191,9 @@ impl Aside {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn tell(&mut self, new: &[u8]) -> Result<()> {
+    pub fn put_result(&mut self, new: &[u8]) -> Result<()> {
         let place = self.write(new)?;
-        self.told.push(place);
+        self.results.push(place);
         Ok(())
     }
 
@@ -201,8 +201,8 @@ impl Aside {
     ///
     /// # Errors
     /// Those of reading.
-    pub fn told(&self, piece: usize) -> Result<Option<Vec<u8>>> {
-        self.read(&self.told, piece)
+    pub fn result(&self, piece: usize) -> Result<Option<Vec<u8>>> {
+        self.read(&self.results, piece)
     }
 
     /// No records wait any more.
@@ -211,7 +211,7 @@ impl Aside {
     /// [`Error::Io`].
     pub fn clear(&mut self) -> Result<()> {
         self.pieces.clear();
-        self.told.clear();
+        self.results.clear();
         self.names = 0;
         if std::mem::take(&mut self.end) == 0 {
             return Ok(());

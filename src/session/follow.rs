@@ -202,7 +202,7 @@ impl Follower<'_> {
         let memory = self.within.memory;
         let Open { own, .. } = self.open()?;
         for piece in 0..own.take_a_turn()? {
-            let new = own.told(piece)?;
+            let new = own.result(piece)?;
             own.meet(new)?;
         }
         own.end_turn()?;

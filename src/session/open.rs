@@ -21,7 +21,7 @@ use crate::store::{Home, OpenStore, Progress, Settings, Store, View, checkpoint,
 use crate::{Error, Result};
 
 /// Files that are open at a time of a partition that is written: its own, and those of two states of it that are read.
-pub(super) const WRITTEN_FILES: u64 = 42;
+pub(crate) const WRITTEN_FILES: u64 = 42;
 
 /// See the head of the file.
 pub(crate) struct Session {

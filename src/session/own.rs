@@ -215,9 +215,8 @@ impl OwnParts {
             .filter(|&number| workers.peers.has(number as usize))
             .collect();
         let resident = within.partitions.map_or(numbers.len(), NonZeroUsize::get);
-        let parts = dealt(workers.threads.min(resident), &mut numbers, open).into_iter();
         let mut own = OwnParts {
-            parts: parts.collect::<Result<_>>()?,
+            parts: dealt(workers.threads.min(resident), &mut numbers, open)?,
             workers: workers.clone(),
             config: settings.config.clone(),
             page_limit: opening.pages.min(PAGES_MAX),
@@ -256,7 +255,6 @@ impl OwnParts {
             part.state(takes_turns)
         });
         let is_soft = |_: &Error| matches!(order, Order::KeepIndex);
-        let done = done.into_iter().collect();
         self.workers.peers.share(done, is_soft)
     }
 
@@ -264,8 +262,7 @@ impl OwnParts {
     pub fn apply(&mut self, make: impl Fn(u32) -> Result<PartBatch> + Sync) -> Result<Vec<New>> {
         let limit = self.page_limit;
         let work = |_, part: &mut Part| part.apply(&make(part.number)?, limit);
-        let new = dealt(self.workers.threads, &mut self.parts, work);
-        new.into_iter().collect()
+        dealt(self.workers.threads, &mut self.parts, work)
     }
 
     /// Another batch begins.

@@ -51,6 +51,8 @@ pub(crate) struct Parts {
     times: Vec<Option<Time>>,
     /// Records of an epoch, if cash crosses.
     epoch: Option<u64>,
+    /// Why indexes on disk were not used when partitions were opened.
+    unused_indexes: Vec<String>,
     /// Bytes that rows may take, all together.
     rows_most: u64,
     config: Config,
@@ -111,8 +113,13 @@ impl Parts {
             memory: limits.memory,
         };
         let mut own = OwnParts::open(disk, (dir, settings), &opening, workers, within)?;
+        let mut states = own.share_states()?;
+        let unused = states.iter_mut().rev();
         let mut parts = Parts {
-            states: own.share_states()?,
+            unused_indexes: unused
+                .filter_map(|state| state.unused_index.take())
+                .collect(),
+            states,
             own,
             owners: Vec::new(),
             is_new_batch: true,
@@ -163,13 +170,7 @@ impl Parts {
     fn order(&mut self, order: Order) -> Result<Result<()>> {
         announce(self.peers(), &Say::Order(&order))?;
         let done = self.own.obey(&order)?;
-        Ok(done.map(|states| {
-            let before = std::mem::replace(&mut self.states, states);
-            for (now, before) in self.states.iter_mut().zip(before) {
-                // It is told once, of those that were opened.
-                now.unused_index = now.unused_index.take().or(before.unused_index);
-            }
-        }))
+        Ok(done.map(|states| self.states = states))
     }
 
     /// Records of this batch come next.
@@ -338,7 +339,7 @@ impl Parts {
     fn take_a_turn(&mut self, whole: &mut Engine<Store>) -> Result<()> {
         announce(self.peers(), &Say::TakeATurn)?;
         for piece in 0..self.own.take_a_turn()? {
-            let new = self.own.told(piece)?;
+            let new = self.own.result(piece)?;
             self.meet(whole, new)?;
         }
         self.own.end_turn()?;
@@ -561,8 +562,7 @@ impl Parts {
 
     /// Why an index on disk was not used, since this was last asked.
     pub fn unused_index(&mut self) -> Option<Error> {
-        let mut states = self.states.iter_mut();
-        states.find_map(|state| state.unused_index.take().map(Error::Conflict))
+        self.unused_indexes.pop().map(Error::Conflict)
     }
 
     /// An input begins. `grouped`: it is noted which pages come back that it visited before.
@@ -623,11 +623,10 @@ fn send(
     }
     let others = (0..count).filter(|&number| !peers.has(number as usize));
     let mut others: Vec<u32> = others.collect();
-    let packed = dealt(workers.threads, &mut others, |_, &mut number| pack(number));
+    let packed = dealt(workers.threads, &mut others, |_, &mut number| pack(number))?;
     let mut messages = vec![vec![APPLY, begins.into(), wait.into()]; peers.processes()];
     let mut bytes = 0;
-    for (&number, packed) in others.iter().zip(packed) {
-        let (packed, names) = packed?;
+    for (&number, (packed, names)) in others.iter().zip(packed) {
         bytes += packed.len() as u64;
         let message = &mut messages[peers.process_of(number as usize)];
         wire::put(message, number, names, &packed);

@@ -1,6 +1,6 @@
 //! Partitions that take turns in memory while records are read. Those that are not there have their cash and index on disk
 //! (`aside`). Records wait there, too, until there are enough of them that it is worth having each partition in memory once:
-//! its records are applied then, in their order, and what is new is told when all had their turn.
+//! its records are applied then, in their order, and what is new is handed on when all had their turn.
 //!
 //! What comes of it is the same, to the byte, as if all were in memory: each partition applies the same records in the same
 //! order, and what it hears of others are numbers of pages, which do not change.
@@ -87,8 +87,7 @@ impl OwnParts {
         let (stay, threads) = self.at_a_time();
         let (those, others) = self.parts.split_at_mut(stay);
         others.iter_mut().try_for_each(Part::leave)?;
-        let back = dealt(threads, those, |_, part| part.come_back());
-        back.into_iter().collect()
+        dealt(threads, those, |_, part| part.come_back()).map(drop)
     }
 
     /// Puts records of a piece aside, which `pack` gives for each partition with the count of their names.
@@ -107,7 +106,7 @@ impl OwnParts {
             part.aside()?.put(some, names)?;
             Ok(some.map_or(0, |some| some.len() as u64))
         });
-        put.into_iter().sum()
+        put.map(|bytes| bytes.into_iter().sum())
     }
 
     /// Has each partition in memory once, and applies the records that wait. How many pieces were waiting; what came of each is
@@ -125,12 +124,12 @@ impl OwnParts {
                 part.come_back()?;
             }
             for piece in 0..pieces {
-                let mut told = Vec::new();
+                let mut result = Vec::new();
                 if let Some(records) = part.aside()?.records(piece)? {
                     let made: PartBatch = wire::take(&records, part.number, &prints)?;
-                    told = packed(&part.apply(&made, limit)?)?;
+                    result = packed(&part.apply(&made, limit)?)?;
                 }
-                part.aside()?.tell(&told)?;
+                part.aside()?.put_result(&result)?;
             }
             if has_records && !stays {
                 part.leave()?;
@@ -139,10 +138,8 @@ impl OwnParts {
         };
         let (those, others) = self.parts.split_at_mut(stay);
         let threads = self.workers.threads;
-        let done = dealt(threads, those, |_, part| turn(part, true));
-        done.into_iter().collect::<Result<()>>()?;
-        let done = dealt(at_a_time, others, |_, part| turn(part, false));
-        done.into_iter().collect::<Result<()>>()?;
+        dealt(threads, those, |_, part| turn(part, true))?;
+        dealt(at_a_time, others, |_, part| turn(part, false))?;
         Ok(pieces)
     }
 
@@ -150,16 +147,16 @@ impl OwnParts {
     ///
     /// # Errors
     /// Those of reading.
-    pub fn told(&mut self, piece: usize) -> Result<Vec<New>> {
+    pub fn result(&mut self, piece: usize) -> Result<Vec<New>> {
         if self.pieces.get(piece) == Some(&true) {
             self.forget_names();
         }
         let parts = self.parts.iter_mut();
-        let told = parts.map(|part| match part.aside()?.told(piece)? {
-            Some(told) => unpacked(&told),
+        let results = parts.map(|part| match part.aside()?.result(piece)? {
+            Some(result) => unpacked(&result),
             None => Ok(New::default()),
         });
-        told.collect()
+        results.collect()
     }
 
     /// No records wait any more.

@@ -177,8 +177,9 @@ fn starts<'v>(
             records,
         })
     };
-    let starts = dealt(workers.threads, &mut pairs, start).into_iter();
-    let starts = workers.peers.agree(starts.collect::<Result<_>>())?;
+    let starts = workers
+        .peers
+        .agree(dealt(workers.threads, &mut pairs, start))?;
     Ok(starts.map(Some))
 }
 

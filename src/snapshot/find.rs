@@ -62,10 +62,10 @@ impl Snapshot {
                 .iter()
                 .map(|&at| (at, block.get(inside(at)).copied()));
             Ok(found.collect::<Vec<_>>())
-        });
+        })?;
         let mut found = vec![None; pages.len()];
-        for part in parts {
-            part?.into_iter().for_each(|(at, one)| found[at] = one);
+        for (at, one) in parts.into_iter().flatten() {
+            found[at] = one;
         }
         Ok(found.into_iter().flatten().collect())
     }

@@ -75,7 +75,7 @@ impl Places {
         work: impl Fn(usize, &mut Block) -> Result<T> + Sync,
     ) -> Result<Vec<T>> {
         let (aside, damping) = (self.aside.as_ref(), self.damping);
-        let done = dealt(self.threads, &mut self.places, |at, place| match place {
+        dealt(self.threads, &mut self.places, |at, place| match place {
             Place::Here(block) => {
                 block.tell(whole);
                 work(at, block)
@@ -89,8 +89,7 @@ impl Places {
                 elsewhere.store(aside, &block, using)?;
                 Ok(done)
             }
-        });
-        done.into_iter().collect()
+        })
     }
 
     /// Gives blocks that are in memory back the room that what they sent took.
@@ -112,14 +111,13 @@ impl Places {
     ) -> Result<Vec<T>> {
         let mut places: Vec<&Place> = self.places.iter().collect();
         let threads = threads.min(self.threads);
-        let done = dealt(threads, &mut places, |at, place| match place {
+        dealt(threads, &mut places, |at, place| match place {
             Place::Here(block) => work(at, block),
             Place::Aside(elsewhere) => {
                 let aside = self.aside.as_ref().ok_or_else(nowhere)?;
                 work(at, &elsewhere.load(aside, self.damping, Use::Read, None)?)
             }
-        });
-        done.into_iter().collect()
+        })
     }
 
     /// A block that is in memory.

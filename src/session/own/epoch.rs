@@ -1,8 +1,8 @@
 //! The end of an epoch: cash crosses from partition to partition, and the virtual page pays. See `engine/joint.rs`.
 
-use super::OwnParts;
+use super::{OwnParts, Part};
 use crate::Result;
-use crate::engine::{Engine, HandedIn, Transfer};
+use crate::engine::{Engine, Transfer};
 use crate::store::Store;
 use crate::threads::dealt;
 
@@ -19,23 +19,21 @@ impl OwnParts {
         let ends_round = whole.fills_round(records);
         let (threads, count) = (self.workers.threads, self.parts.len());
         let sent = dealt(threads, &mut self.parts, |_, part| {
-            let mut mail = vec![Vec::new(); count];
+            let mut mail: Vec<Vec<Transfer>> = vec![Vec::new(); count];
             part.engine.send_cash(&part.ghosts, &mut mail)?;
             Ok(mail)
-        });
-        let sent: Vec<Vec<Vec<Transfer>>> = sent.into_iter().collect::<Result<_>>()?;
+        })?;
         let handed = dealt(threads, &mut self.parts, |at, part| {
             let mut mail = sent.iter().filter_map(|mail| mail.get(at));
             mail.try_for_each(|transfers| part.engine.receive_cash(transfers))?;
             part.engine.close_epoch(ends_round)
-        });
+        })?;
         drop(sent);
-        let handed: Vec<HandedIn> = handed.into_iter().collect::<Result<_>>()?;
         let epoch = whole.end_epoch(pages, ends_round, &handed)?;
-        let begun = dealt(threads, &mut self.parts, |_, part| {
+        let begin = |_, part: &mut Part| {
             part.is_changed = true;
             part.engine.begin_epoch(&epoch, &part.ghosts)
-        });
-        begun.into_iter().collect()
+        };
+        dealt(threads, &mut self.parts, begin).map(drop)
     }
 }

@@ -58,7 +58,7 @@ impl Unpacked {
         });
     }
 
-    /// Goes on with what is held of the file of this number, of which `rows` rows count.
+    /// Continues with what is held of the file of this number, of which `rows` rows count.
     pub fn take_held(&self, held: &HeldRows, number: u64, rows: u64) {
         // Others are of no use any more.
         if let Some((of, found)) = held.with(Option::take)

@@ -19,19 +19,19 @@ const STORE: &str = "store";
 const BEGUN: &str = "store.unfinished";
 
 /// See the head of the file.
-pub(super) struct Aside<'d> {
+pub(super) struct Unfinished<'d> {
     disk: &'d dyn Disk,
     folder: PathBuf,
     /// Holds the lock.
     _mark: Box<dyn DiskFile>,
 }
 
-impl<'d> Aside<'d> {
+impl<'d> Unfinished<'d> {
     /// Makes the folder for a store that is to come to `to`, where there must be nothing.
     ///
     /// # Errors
     /// [`Error::Usage`]: there is something; those of writing.
-    pub fn begin(disk: &'d dyn Disk, to: &Path) -> Result<Aside<'d>> {
+    pub fn begin(disk: &'d dyn Disk, to: &Path) -> Result<Unfinished<'d>> {
         if to.file_name().is_none() {
             return Err(Error::Usage(format!(
                 "{}: a store is made under a name of its own; name a directory in it",
@@ -40,13 +40,13 @@ impl<'d> Aside<'d> {
         }
         check_free(disk, to)?;
         let (folder, mark) = unfinished(to, |folder| begin(disk, folder))?;
-        let aside = Aside {
+        let made = Unfinished {
             disk,
             folder,
             _mark: mark,
         };
-        aside.clear()?;
-        Ok(aside)
+        made.clear()?;
+        Ok(made)
     }
 
     /// Where the store is made.
