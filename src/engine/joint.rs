@@ -57,7 +57,7 @@ pub(crate) struct JointState {
 pub(crate) type Transfer = (u32, u64);
 
 /// What a partition hands in at an epoch's end.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct HandedIn {
     /// Units that the virtual page received.
     units: u64,
@@ -69,7 +69,7 @@ pub(crate) struct HandedIn {
 }
 
 /// What an epoch's end is for each partition.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Epoch {
     /// What each page is paid.
     each: u64,

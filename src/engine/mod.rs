@@ -55,7 +55,7 @@ pub use history::{Admission, Admissions, Notes};
 pub(crate) use history::{log_bytes, log_rows};
 pub use history_view::HistoryView;
 pub(crate) use history_view::Sweep;
-pub(crate) use joint::{JointState, Transfer, check_funds};
+pub(crate) use joint::{Epoch, HandedIn, JointState, Transfer, check_funds};
 pub use ledger::{
     ENDOWMENT, Ledger, ROUND_MIN, Totals, age, check_law, checked_damping, damping_units,
 };

@@ -142,6 +142,10 @@ pub enum OldFault {
     BaseRowsDropped,
     /// A store that is opened does not look whether its index on disk is of its pages.
     IndexUnchecked,
+    /// What is sent from partition to partition at the first end of an epoch after a restart arrives twice.
+    CashTwice,
+    /// A partition that got cash from others, and no records, is not committed.
+    CashNotCommitted,
 }
 
 impl Job {

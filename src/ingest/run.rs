@@ -30,7 +30,7 @@ use crate::decode::Reason;
 use crate::engine::Counters;
 use crate::ingest::OldFault;
 use crate::rank::settle::Workers;
-use crate::session::{Opened, Session};
+use crate::session::{Opened, Session, Spoiled};
 use crate::snapshot::{self, BaseWarning, Keep};
 use crate::source::{DamageKind, InputName, Restart};
 use crate::store::rows::Reason as GivenUp;
@@ -260,6 +260,12 @@ impl Run<'_> {
                 .session
                 .bases_mut()
                 .for_each(|base| base.rows.number = base.place.0),
+            Some(OldFault::CashTwice) if self.session.pages() > 0 => {
+                self.session.spoil_epochs(Spoiled::SentTwice);
+            }
+            Some(OldFault::CashNotCommitted) => {
+                self.session.spoil_epochs(Spoiled::NotCommitted);
+            }
             _ => {}
         }
         Ok(())

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 pub use address_space::{AddressSpace, check_address_space};
 pub use machine::available;
-pub(crate) use parts::{PartsInMemory, in_memory, most_resident, residing};
+pub(crate) use parts::{Crossing, PartsInMemory, in_memory, most_resident, residing};
 
 pub use crate::model::{bytes, check_room, human};
 

@@ -25,9 +25,11 @@ pub(crate) struct PartsInMemory {
     pub threads: usize,
 }
 
-/// Bytes of a page of another partition where cash crosses: where it is, twice while that grows, and cash on its way there,
-/// when an epoch ends and in a snapshot.
-const CROSSING: u64 = 36 + 2 * 16;
+/// Bytes of a page of another partition where cash crosses: where it is, twice while that grows, and cash on its way there
+/// when an epoch ends,
+const CROSSING: u64 = 36 + 16;
+/// and in a snapshot, where that of all partitions comes together.
+const WAITING: u64 = 16;
 
 /// Pages, and bytes of indexes.
 #[derive(Default)]
@@ -58,18 +60,18 @@ impl PartsInMemory {
     }
 }
 
-/// The most partitions of each process that can be in memory at a time in a budget, with `pages` pages, of which they know
-/// `known`; no more than are, and one at least.
+/// The most partitions of each process that can be in memory at a time in a budget beside so many bytes, with `pages` pages, of
+/// which they know `known`; no more than are, and one at least.
 pub(crate) fn most_resident(
     config: &Config,
     shares: &[PartsInMemory],
     (known, pages): (u64, u64),
-    budget: u64,
+    (budget, beside): (u64, u64),
 ) -> usize {
     let resident = shares.iter().map(|share| share.resident).max();
     let need = |resident: u64| {
         let shares = residing(shares, resident as usize);
-        Need::of_parts(config, &shares, (known, pages), Some(budget)).total()
+        Need::of_parts(config, &shares, (known, pages), Some(budget)).total() + beside
     };
     let most = largest(resident.unwrap_or(1) as u64, |resident| {
         resident <= 1 || need(resident) <= budget
@@ -90,6 +92,58 @@ pub(crate) fn residing(shares: &[PartsInMemory], resident: usize) -> Vec<PartsIn
 fn grown(now: u64, (known, pages): (u64, u64)) -> u64 {
     let grown = u128::from(now) * u128::from(pages) / u128::from(known.max(1));
     u64::try_from(grown).unwrap_or(u64::MAX)
+}
+
+/// The same of pages of others, of which there may be more where there are few.
+fn grown_ghosts(now: u64, (known, pages): (u64, u64)) -> u64 {
+    let least = if known < FEW { pages } else { 0 };
+    grown(now, (known, pages)).max(least)
+}
+
+/// Bytes that it takes that cash crosses from partition to partition.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Crossing {
+    /// At the ends of epochs,
+    epochs: u64,
+    /// and in a snapshot.
+    publishing: u64,
+}
+
+impl Crossing {
+    /// With `pages` pages, of which partitions know `known`, where those of a process know so many pages of others now.
+    pub fn new((known, pages): (u64, u64), ghosts: u64) -> Crossing {
+        Crossing {
+            epochs: grown_ghosts(ghosts, (known, pages)) * CROSSING,
+            publishing: 0,
+        }
+    }
+
+    /// And of so many partitions, which know so many pages of others, this process makes snapshots.
+    pub fn with_snapshots(
+        self,
+        config: &Config,
+        parts: u64,
+        (known, pages): (u64, u64),
+        ghosts: u64,
+    ) -> Crossing {
+        let grown = grown_ghosts(ghosts, (known, pages));
+        // Of cash and of each mark, a chunk of each partition.
+        let chunks = parts * CHUNK_PAGES.min(pages + grown) * CASH;
+        let copies = 1 + if config.makes_marks() {
+            u64::from(config.marks)
+        } else {
+            0
+        };
+        Crossing {
+            publishing: grown * WAITING + chunks * copies,
+            ..self
+        }
+    }
+
+    /// All of it.
+    pub fn total(self) -> u64 {
+        self.epochs + self.publishing
+    }
 }
 
 impl Need {
@@ -130,27 +184,11 @@ impl Need {
         }
     }
 
-    /// The same where cash crosses between so many partitions, which know so many pages of others now: with `pages` pages, of
-    /// which they know `known`.
-    pub(crate) fn with_epochs(
-        self,
-        config: &Config,
-        parts: u64,
-        (known, pages): (u64, u64),
-        ghosts: u64,
-    ) -> Need {
-        let least = if known < FEW { pages } else { 0 };
-        let grown = grown(ghosts, (known, pages)).max(least);
-        // Of cash and of each mark, a chunk of each partition.
-        let chunks = parts * CHUNK_PAGES.min(pages + grown) * CASH;
-        let copies = 1 + if config.makes_marks() {
-            u64::from(config.marks)
-        } else {
-            0
-        };
+    /// The same where cash crosses, with what that takes.
+    pub(crate) fn with(self, crossing: Crossing) -> Need {
         Need {
-            cash: self.cash + grown * CROSSING,
-            publishing: self.publishing + chunks * copies,
+            cash: self.cash + crossing.epochs,
+            publishing: self.publishing + crossing.publishing,
             ..self
         }
     }
@@ -228,7 +266,7 @@ mod tests {
                 &Config::default(),
                 std::slice::from_ref(&share),
                 pages,
-                budget,
+                (budget, 0),
             )
         };
         assert_eq!((of(0), of(u64::MAX)), (1, 8));

@@ -115,7 +115,23 @@ impl Aside {
         reading.end()
     }
 
-    /// The same with its index.
+    /// Takes the cash again that was lent, and may have changed.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; then the engine must not be used further.
+    pub fn take_cash(&mut self, engine: &mut Engine<Store>) -> Result<()> {
+        let Some(away) = &mut self.away else {
+            return Ok(());
+        };
+        let mut writing = Writing::from(&self.state, away.cash.at);
+        engine.give_cash(&mut |bytes| writing.put(bytes))?;
+        let cash = writing.end()?;
+        debug_assert_eq!(cash.len, away.cash.len, "the index lies behind it");
+        away.cash = cash;
+        Ok(())
+    }
+
+    /// Gives the engine its index back, and leaves it lie there, too. Nothing if it has it.
     ///
     /// # Errors
     /// Those of reading.

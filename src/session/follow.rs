@@ -20,7 +20,7 @@ use crate::model::Fingerprint;
 use crate::rank::settle::{Peers, Workers};
 use crate::snapshot::{Residency, Share, ShareOrder, Watcher};
 use crate::store::{
-    AskHistory, PartSeen, Settings, SomeParts, View, make_folders, packed, unpacked,
+    Ask, Asked, PartSeen, Settings, SomeParts, View, make_folders, packed, unpacked,
 };
 use crate::{Error, Result};
 
@@ -42,8 +42,10 @@ pub(super) enum Said<Openings, Orders, Names> {
     TakeATurn,
     /// Say what the last commits are; orders of snapshots are of these.
     View,
-    /// Send a block of the history of a partition in one of them.
-    History(u32, (u64, u64)),
+    /// Send what is asked of a partition in one of them.
+    Ask(u32, Asked),
+    /// An epoch is over, and whether a round is.
+    EndEpoch(bool),
 }
 
 pub(super) type Say<'a> = Said<&'a Opening, &'a Order, &'a [(u32, Fingerprint)]>;
@@ -59,13 +61,13 @@ pub(super) fn announce(peers: &Peers, said: &Say<'_>) -> Result<()> {
     peers.hear(message).map(drop)
 }
 
-/// Reads the history of partitions of other processes.
-pub(super) fn ask_history(peers: &Peers) -> AskHistory {
+/// Reads of partitions of other processes.
+pub(super) fn ask(peers: &Peers) -> Ask {
     let peers = peers.clone();
-    Arc::new(move |part, key| {
-        announce(&peers, &Said::History(part as u32, key))?;
-        let heard = peers.exchange(vec![Vec::new(); peers.processes()])?;
-        unpacked(&heard[peers.process_of(part)])
+    Arc::new(move |part, asked| {
+        announce(&peers, &Said::Ask(part as u32, asked))?;
+        let mut heard = peers.exchange(vec![Vec::new(); peers.processes()])?;
+        Ok(heard.swap_remove(peers.process_of(part)))
     })
 }
 
@@ -145,7 +147,11 @@ impl Follower<'_> {
             Said::Unknown(names) => self.open()?.own.unknown(&names).map(drop),
             Said::TakeATurn => self.take_a_turn(),
             Said::View => self.view(),
-            Said::History(part, key) => self.send_history(part, key),
+            Said::Ask(part, asked) => self.answer(part, asked),
+            Said::EndEpoch(ends_round) => {
+                self.share = None;
+                self.open()?.own.follow_epoch(ends_round)
+            }
         }
     }
 
@@ -222,13 +228,13 @@ impl Follower<'_> {
         Ok(())
     }
 
-    fn send_history(&mut self, part: u32, key: (u64, u64)) -> Result<()> {
+    fn answer(&mut self, part: u32, asked: Asked) -> Result<()> {
         let peers = &self.workers.peers;
         let mut messages = vec![Vec::new(); peers.processes()];
         if peers.has(part as usize) {
             let share = self.share.as_ref();
             let share = share.ok_or_else(|| unexpected("a question before its state"))?;
-            messages[0] = packed(&share.history_block(peers.place(part as usize), key)?)?;
+            messages[0] = share.answer(peers.place(part as usize), asked)?;
         }
         peers.exchange(messages).map(drop)
     }

@@ -17,5 +17,6 @@ mod writer;
 pub(crate) use budget::{Budget, Holder};
 pub use follow::follow;
 pub(crate) use open::{Opened, Session, WRITTEN_FILES};
+pub(crate) use own::Spoiled;
 pub use reader::Reader;
 pub use writer::{Options, Writer};

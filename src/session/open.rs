@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::parts::Parts;
-use super::{Budget, Holder};
+use super::{Budget, Holder, Spoiled};
 use crate::batch::{Batch, Rules};
 use crate::disk::{Disk, allow_open_files};
 use crate::engine::{Counters, Engine, Resolving};
@@ -325,6 +325,13 @@ impl Session {
     /// What the next commit says of the bases: for the campaign of faults.
     pub fn bases_mut(&mut self) -> impl Iterator<Item = &mut CommittedBase> {
         self.stores_here().filter_map(Store::base_mut)
+    }
+
+    /// Does at the ends of epochs what the campaign of faults must find out.
+    pub fn spoil_epochs(&mut self, how: Spoiled) {
+        if let Some(parts) = &mut self.parts {
+            parts.spoil_epochs(how);
+        }
     }
 
     /// The store, or those of its partitions that this process has.

@@ -3,6 +3,8 @@
 
 mod epoch;
 
+pub(crate) use epoch::Spoiled;
+
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +16,7 @@ use super::turns::{Grows, OpenedInMemory};
 use crate::batch::split::PartBatch;
 use crate::disk::Disk;
 use crate::engine::{Config, Engine, Resolver, age};
-use crate::memory::{Need, PartsInMemory, log_rows, most_resident};
+use crate::memory::{Crossing, Need, PartsInMemory, log_rows, most_resident};
 use crate::model::{Fingerprint, Fingerprints, HashKey, Limits, What};
 use crate::rank::settle::Workers;
 use crate::rows::{Ghost, PAGES_MAX};
@@ -120,6 +122,12 @@ pub(super) struct OwnParts {
     pub(super) parts: Vec<Part>,
     pub workers: Workers,
     config: Config,
+    /// Partitions of all processes.
+    count: usize,
+    /// Cash crosses between them,
+    crosses: bool,
+    /// and is to be lost or made on the way.
+    pub(super) spoiled: Option<Spoiled>,
     /// Most pages of each.
     pub(super) page_limit: u64,
     pub(super) prints: Fingerprints,
@@ -156,11 +164,6 @@ impl OwnParts {
         within: Residency,
     ) -> Result<OwnParts> {
         let memory = within.memory;
-        // Where cash crosses, all are in memory: at an epoch's end each has to do with all others.
-        let within = match settings.partitions.epoch {
-            Some(_) => Residency::default(),
-            None => within,
-        };
         let count = settings.partitions.count;
         let limits = &Limits {
             pages: opening.pages,
@@ -219,6 +222,9 @@ impl OwnParts {
             parts: dealt(workers.threads.min(resident), &mut numbers, open)?,
             workers: workers.clone(),
             config: settings.config.clone(),
+            count: count as usize,
+            crosses: settings.partitions.epoch.is_some(),
+            spoiled: None,
             page_limit: opening.pages.min(PAGES_MAX),
             prints: HashKey(opening.key).fingerprints(),
             named: Vec::new(),
@@ -366,7 +372,9 @@ impl OwnParts {
     pub fn fit(&mut self, budget: Option<u64>, grows: Grows) -> Result<()> {
         let Some(budget) = budget else { return Ok(()) };
         let (pages, share) = self.share_of_memory();
-        let resident = most_resident(&self.config, &[share], grows.of(pages), budget);
+        let grown = grows.of(pages);
+        let beside = self.crossing(grown).total();
+        let resident = most_resident(&self.config, &[share], grown, (budget, beside));
         if resident < self.resident {
             self.reside(resident)?;
         }
@@ -389,7 +397,18 @@ impl OwnParts {
     /// What they need of a budget.
     fn need(&self, budget: u64) -> Need {
         let (pages, share) = self.share_of_memory();
-        Need::of_parts(&self.config, &[share], (pages, pages), Some(budget))
+        let pages = (pages, pages);
+        Need::of_parts(&self.config, &[share], pages, Some(budget)).with(self.crossing(pages))
+    }
+
+    /// What it takes with `pages` pages, of which they know `known`, that cash crosses; what snapshots take of it, process 0
+    /// counts.
+    fn crossing(&self, pages: (u64, u64)) -> Crossing {
+        if !self.crosses {
+            return Crossing::default();
+        }
+        let ghosts = self.parts.iter().map(|part| part.ghosts.len() as u64);
+        Crossing::new(pages, ghosts.sum())
     }
 
     /// Their pages, and what they are in memory.

@@ -5,25 +5,26 @@
 //! are new in the stream are then put in its order, and every new ghost gets the number that its owner has for it.
 
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Holder;
-use super::follow::{APPLY, Say, announce, ask_history};
-use super::own::{Applied, New, Opening, Order, OwnParts, PartState};
+use super::follow::{APPLY, Say, announce, ask};
+use super::own::{Applied, New, Opening, Order, OwnParts, PartState, Spoiled};
 use super::turns::{Grows, worth_a_turn};
 use super::wire;
 use crate::batch::split::{PartBatch, Slots, Split, partition_of};
 use crate::disk::Disk;
 use crate::engine::{Config, Engine, check_funds};
-use crate::memory::{CASH, Need, PartsInMemory, most_resident, residing};
+use crate::memory::{CASH, Crossing, Need, PartsInMemory, most_resident, residing};
 use crate::model::{Batch, Entry, Fingerprint, Limits, Time};
 use crate::rank::settle::{Peers, Workers};
 use crate::rows::{Ghost, PAGES_MAX};
 use crate::snapshot::{Residency, check_processes};
 use crate::store::base::{BaseState, CommittedBase, OwedBase};
 use crate::store::rows::KeepRows;
-use crate::store::{AskHistory, Progress, Settings, Store, View, checkpoint, make_partitions};
+use crate::store::{Ask, Progress, Settings, Store, View, checkpoint, make_partitions};
 use crate::threads::dealt;
 use crate::{Error, Result};
 
@@ -370,7 +371,7 @@ impl Parts {
 
     /// Has fewer partitions in memory at a time, where there is no room for more.
     fn fit(&mut self) -> Result<()> {
-        let Some(budget) = self.memory.filter(|_| self.epoch.is_none()) else {
+        let Some(budget) = self.memory else {
             return Ok(());
         };
         let grows = if self.take_turns() {
@@ -379,7 +380,8 @@ impl Parts {
             Grows::AtOnce
         };
         let pages = grows.of(self.pages());
-        let most = most_resident(&self.config, &self.in_memory(), pages, budget);
+        let within = (budget, self.crossing(pages).total());
+        let most = most_resident(&self.config, &self.in_memory(), pages, within);
         if most >= self.own.resident {
             Ok(())
         } else if self.peers().is_one_machine() {
@@ -389,14 +391,33 @@ impl Parts {
         }
     }
 
-    /// The partitions of processes on this machine.
-    fn in_memory(&self) -> Vec<PartsInMemory> {
+    /// What it takes with `pages` pages, of which the partitions know `known`, that cash crosses.
+    fn crossing(&self, pages: (u64, u64)) -> Crossing {
+        if self.epoch.is_none() {
+            return Crossing::default();
+        }
+        let (peers, here) = (self.peers(), self.processes_here());
+        let states = self.states.iter().enumerate();
+        let own = states.filter(|(number, _)| here.contains(&peers.process_of(*number)));
+        let own = own.map(|(_, state)| state.ghosts).sum();
+        let all = self.states.iter().map(|state| state.ghosts).sum();
+        let parts = self.states.len() as u64;
+        Crossing::new(pages, own).with_snapshots(&self.config, parts, pages, all)
+    }
+
+    /// The processes on this machine.
+    fn processes_here(&self) -> Range<usize> {
         let peers = self.peers();
-        let here = if peers.is_one_machine() {
+        if peers.is_one_machine() {
             0..peers.processes()
         } else {
             peers.process()..peers.process() + 1
-        };
+        }
+    }
+
+    /// The partitions of processes on this machine.
+    fn in_memory(&self) -> Vec<PartsInMemory> {
+        let (peers, here) = (self.peers(), self.processes_here());
         let share = |process: usize| {
             let states = self.states.iter().enumerate();
             let its = states.filter(|(number, _)| peers.process_of(*number) == process);
@@ -429,9 +450,21 @@ impl Parts {
         let Some(records) = self.epoch else {
             return Ok(());
         };
-        let pages = whole.storage().addresses();
-        let ended = self.own.end_epoch(whole, (records, pages));
+        self.catch_up(whole)?;
+        let ended = self.try_end_epoch(whole, records);
         ended.inspect_err(|_| whole.storage_mut().fail())
+    }
+
+    fn try_end_epoch(&mut self, whole: &mut Engine<Store>, records: u64) -> Result<()> {
+        let pages = whole.storage().addresses();
+        let ends_round = whole.fills_round(records);
+        announce(self.peers(), &Say::EndEpoch(ends_round))?;
+        self.own.end_epoch(whole, pages, ends_round)
+    }
+
+    /// See [`Spoiled`].
+    pub fn spoil_epochs(&mut self, how: Spoiled) {
+        self.own.spoiled = Some(how);
     }
 
     /// Where cash crosses, none was lost or made on the way.
@@ -540,7 +573,7 @@ impl Parts {
         announce(peers, &Say::View)?;
         let (here, views) = self.own.views()?;
         let seen = peers.all(views.iter().map(View::seen).collect())?;
-        let ask: Option<AskHistory> = (peers.processes() > 1).then(|| ask_history(peers));
+        let ask: Option<Ask> = (peers.processes() > 1).then(|| ask(peers));
         whole.with_some_parts(disk, (here, views), seen, ask)
     }
 
@@ -647,19 +680,13 @@ impl Holder for Parts {
     fn need(&self, pages: u64, _names: u64, budget: Option<u64>) -> Need {
         let pages = (self.pages(), pages);
         let mut shares = self.in_memory();
-        if let Some(budget) = budget.filter(|_| self.epoch.is_none()) {
+        let crossing = self.crossing(pages);
+        if let Some(budget) = budget {
             // With more pages, fewer partitions are in memory at a time.
-            shares = residing(&shares, most_resident(&self.config, &shares, pages, budget));
+            let within = (budget, crossing.total());
+            shares = residing(&shares, most_resident(&self.config, &shares, pages, within));
         }
-        let need = Need::of_parts(&self.config, &shares, pages, budget);
-        match self.epoch {
-            None => need,
-            Some(_) => {
-                let ghosts = self.states.iter().map(|state| state.ghosts).sum();
-                let parts = self.states.len() as u64;
-                need.with_epochs(&self.config, parts, pages, ghosts)
-            }
-        }
+        Need::of_parts(&self.config, &shares, pages, budget).with(crossing)
     }
 
     fn rest(&mut self) -> Result<()> {

@@ -206,6 +206,21 @@ impl Part {
         aside.try_for_each(|aside| aside.give_back(engine))
     }
 
+    /// Does what needs the cash, and may change it, but not how many pages there are.
+    pub(super) fn change_cash<T>(
+        &mut self,
+        work: impl FnOnce(&mut Part) -> Result<T>,
+    ) -> Result<T> {
+        let Part { aside, engine, .. } = self;
+        aside.iter().try_for_each(|aside| aside.lend_cash(engine))?;
+        let done = work(self)?;
+        let Part { aside, engine, .. } = self;
+        aside
+            .iter_mut()
+            .try_for_each(|aside| aside.take_cash(engine))?;
+        Ok(done)
+    }
+
     /// Does what needs the cash, and does not change it.
     pub(super) fn with_cash(
         &mut self,

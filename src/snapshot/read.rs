@@ -10,7 +10,7 @@ use super::file::Failures;
 use super::levels::best;
 use super::{Column, Columns, Info, Latest, MAGIC, SNAPSHOTS};
 use crate::engine::{Page, PageId};
-use crate::memory::Need;
+use crate::memory::{Crossing, Need};
 use crate::metrics::Positions;
 use crate::model::{Fetches, HashKey};
 use crate::rows::{Bits, Row};
@@ -237,7 +237,9 @@ impl Snapshot {
                     None => need,
                     Some(_) => {
                         let ghosts = local.saturating_sub(*pages);
-                        need.with_epochs(config, count.into(), (*pages, *pages), ghosts)
+                        let now = (*pages, *pages);
+                        let crossing = Crossing::new(now, ghosts);
+                        need.with(crossing.with_snapshots(config, count.into(), now, ghosts))
                     }
                 }
             }

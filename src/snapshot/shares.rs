@@ -22,7 +22,7 @@ use crate::rows::{Ghost, Ghosts, Rows};
 use crate::store::addresses::Addresses;
 use crate::store::base::{CommittedBase, OwedBase};
 use crate::store::{
-    Partitions, RowBlock, SettledBase, SomeParts, View, ViewBlocks, open_some_parts,
+    Asked, Partitions, RowBlock, SettledBase, SomeParts, View, ViewBlocks, open_some_parts,
 };
 use crate::{Error, Result};
 
@@ -278,14 +278,18 @@ impl<'d> Share<'d> {
         blocks.map(of).collect()
     }
 
-    /// A block of the history of a partition, by its place among those of this process.
+    /// What is asked of a partition, by its place among those of this process.
     ///
     /// # Errors
     /// There is no such partition; those of reading it.
-    pub(crate) fn history_block(&self, place: usize, key: (u64, u64)) -> Result<Option<Vec<u8>>> {
-        let view = self.parts.views.get(place);
-        let view = view.ok_or_else(|| Error::internal("a partition is not here"))?;
-        view.history_block(key)
+    pub(crate) fn answer(&self, place: usize, asked: Asked) -> Result<Vec<u8>> {
+        let part = self
+            .parts
+            .views
+            .get(place)
+            .zip(self.parts.blocks.get(place));
+        let (view, block) = part.ok_or_else(|| Error::internal("a partition is not here"))?;
+        view.answer(asked, &block.ghosts)
     }
 
     /// Does what process 0 says ([`super::Settle::peers`]), until there is nothing more to do. Where a process was stopped,
@@ -414,7 +418,7 @@ impl<'d> Share<'d> {
     }
 }
 
-/// Checks that each of so many processes has a partition, and that nothing is read of partitions that another has.
+/// Checks that each of so many processes has a partition.
 ///
 /// # Errors
 /// [`Error::Usage`].
@@ -426,12 +430,6 @@ pub fn check_processes(partitions: Partitions, processes: usize) -> Result<()> {
     if processes == 0 || processes > count as usize {
         return Err(Error::Usage(format!(
             "{processes} processes cannot share {count} `partitions`: there can be as many as partitions at most"
-        )));
-    }
-    if partitions.epoch.is_some() && processes > 1 {
-        return Err(Error::Usage(format!(
-            "{processes} processes cannot share `partitions` of a store with `epoch`, where cash crosses from one to another \
-             and each ranking reads that of all: use threads of one process, or a store without `epoch`"
         )));
     }
     Ok(())

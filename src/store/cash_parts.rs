@@ -2,26 +2,33 @@
 //!
 //! A partition's pages ascend in that order, so whoever goes through it once reads each of its chunks once: the last one of
 //! each partition, and of each mark that is read with it, stays in memory. What waits inside an epoch to cross to another
-//! partition counts as the cash of its page there.
+//! partition counts as the cash of its page there. That of partitions of other processes is asked for.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use serde::{Deserialize, Serialize};
+
 use super::View;
-use super::view_parts::ViewParts;
+use super::elsewhere::Asked;
+use super::manifest::unpacked;
+use super::view_parts::{GhostLog, PartAt, ViewParts};
 use crate::engine::{CHUNK_PAGES, HistoryView, age_at};
-use crate::rows::{Ghost, Ghosts};
+use crate::rows::Ghost;
 use crate::{Error, Result};
 
 /// Pages of a partition in a chunk of all: the place there, and the number in the partition, both ascending.
 type Placed = Vec<(u32, u32)>;
-/// Pages of a partition for which others have something, in order, and units.
+/// Pages of a partition for which others have something, and units.
 type Waiting = Vec<(u32, u64)>;
+
+/// Ghosts of a partition whose cash is looked at at a time.
+const AT_A_TIME: u64 = 1 << 20;
 
 /// See the head of the file.
 #[derive(Default)]
 pub(super) struct PartCash {
-    /// By partition.
+    /// By partition, in the order of pages.
     waiting: OnceLock<Vec<Waiting>>,
     held: Mutex<Held>,
 }
@@ -36,20 +43,40 @@ struct Held {
 }
 
 /// Cells, and of cash ages, from page `first` on.
-#[derive(Default)]
-struct Chunk {
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct Chunk {
     first: Option<u64>,
     cells: Vec<u64>,
     ages: Vec<u8>,
 }
 
 impl Chunk {
-    /// Reads the chunk that has a page, of a state of one partition or of one of its marks, unless it is there.
-    fn bring(&mut self, view: &View, mark: Option<u64>, page: u64) -> Result<u64> {
+    /// Reads the chunk that has a page, of a partition or of one of its marks, unless it is there.
+    fn bring(&mut self, part: PartAt<'_>, mark: Option<u64>, page: u64) -> Result<u64> {
         let first = page - page % CHUNK_PAGES;
         if self.first == Some(first) {
             return Ok(first);
         }
+        match part {
+            PartAt::Here(view) => self.read(view, mark, page)?,
+            PartAt::Elsewhere(number, ask) => {
+                *self = unpacked(&ask(number, Asked::Cash { mark, page })?)?;
+                let len = self.cells.len() as u64;
+                let ages = self.ages.len() as u64;
+                let is_it = self.first == Some(first) && page - first < len;
+                if !is_it || mark.is_none() && ages != len.div_ceil(2) {
+                    return Err(Error::internal(
+                        "a process sent other cash than was asked for",
+                    ));
+                }
+            }
+        }
+        Ok(first)
+    }
+
+    /// The same of a partition that is here.
+    fn read(&mut self, view: &View, mark: Option<u64>, page: u64) -> Result<()> {
+        let first = page - page % CHUNK_PAGES;
         let known = match mark {
             None => Some(view.state().totals.pages),
             Some(number) => {
@@ -75,7 +102,41 @@ impl Chunk {
             Some(number) => view.mark_cells(number, first, &mut self.cells)?,
         }
         self.first = Some(first);
-        Ok(first)
+        Ok(())
+    }
+}
+
+impl View {
+    /// The chunk of the cash of this partition that has a page, or of one of its marks.
+    ///
+    /// # Errors
+    /// Those of reading it.
+    pub(super) fn cash_chunk(&self, mark: Option<u64>, page: u64) -> Result<Chunk> {
+        let mut chunk = Chunk::default();
+        chunk.read(self, mark, page)?;
+        Ok(chunk)
+    }
+
+    /// What this partition, which has these ghosts, has of the cash of [`AT_A_TIME`] of them, from one on: by whose they are.
+    ///
+    /// # Errors
+    /// Those of reading it.
+    pub(super) fn waiting(&self, ghosts: &GhostLog, first: u64) -> Result<Vec<Waiting>> {
+        let mut waiting = Vec::new();
+        waiting.resize_with(self.settings().partitions.count as usize, Waiting::new);
+        let paid = self.state().totals.paid;
+        let mut chunk = Chunk::default();
+        for Ghost { page, owner, at } in ghosts.read_some(first, AT_A_TIME)? {
+            let first = chunk.bring(PartAt::Here(self), None, page.into())?;
+            let cell = chunk.cells[(u64::from(page) - first) as usize];
+            let units = cell.wrapping_add(paid);
+            if units > 0 {
+                let owner = waiting.get_mut(owner as usize);
+                let owner = owner.ok_or_else(|| Error::internal("a ghost is of no partition"))?;
+                owner.push((at, units));
+            }
+        }
+        Ok(waiting)
     }
 }
 
@@ -84,13 +145,13 @@ impl ViewParts {
     pub(super) fn chunk(&self, first: u64, cells: &mut [u64], ages: &mut [u8]) -> Result<()> {
         let waiting = self.waiting()?;
         ages.fill(0);
-        self.gather(first, None, cells.len(), |owner, pages, chunk, view| {
+        self.gather(first, None, cells.len(), |owner, pages, chunk, part| {
             let waiting = waiting.get(owner).map_or(&[][..], |waiting| waiting);
             let from = pages.first().map_or(0, |&(_, at)| at);
             let mut waiting = waiting[waiting.partition_point(|&(at, _)| at < from)..].iter();
             let mut next = waiting.next();
             for &(place, at) in pages {
-                let begins = chunk.bring(view, None, at.into())?;
+                let begins = chunk.bring(part, None, at.into())?;
                 let here = u64::from(at) - begins;
                 let mut cell = chunk.cells[here as usize];
                 while let Some(&(page, units)) = next.filter(|(page, _)| *page <= at) {
@@ -108,9 +169,9 @@ impl ViewParts {
 
     /// See [`HistoryView::mark_cells`].
     pub(super) fn mark_cells(&self, mark: u64, first: u64, out: &mut [u64]) -> Result<()> {
-        self.gather(first, Some(mark), out.len(), |_, pages, chunk, view| {
+        self.gather(first, Some(mark), out.len(), |_, pages, chunk, part| {
             for &(place, at) in pages {
-                let begins = chunk.bring(view, Some(mark), at.into())?;
+                let begins = chunk.bring(part, Some(mark), at.into())?;
                 out[place as usize] = chunk.cells[(u64::from(at) - begins) as usize];
             }
             Ok(())
@@ -118,13 +179,13 @@ impl ViewParts {
     }
 
     /// Calls `take` with each partition's number, its pages among the first `len` of the chunk of all that begins with page
-    /// `first`, what was read last of it, and its state.
+    /// `first`, what was read last of it, and where it is.
     fn gather(
         &self,
         first: u64,
         mark: Option<u64>,
         len: usize,
-        mut take: impl FnMut(usize, &[(u32, u32)], &mut Chunk, &View) -> Result<()>,
+        mut take: impl FnMut(usize, &[(u32, u32)], &mut Chunk, PartAt<'_>) -> Result<()>,
     ) -> Result<()> {
         let mut held = self.cash.held.lock();
         let held = held.as_deref_mut();
@@ -134,17 +195,17 @@ impl ViewParts {
             *pages = Some((first, self.pages_of(first)?));
         }
         let by_part = pages.iter().flat_map(|(_, pages)| pages);
-        for (owner, (all, view)) in by_part.zip(&self.views).enumerate() {
+        for (owner, all) in by_part.enumerate() {
             let known = all.partition_point(|&(place, _)| (place as usize) < len);
             let chunk = chunks.entry((mark, owner)).or_default();
-            take(owner, &all[..known], chunk, view)?;
+            take(owner, &all[..known], chunk, self.part_at(owner)?)?;
         }
         Ok(())
     }
 
     /// The pages of the chunk that begins with page `first`, by partition.
     fn pages_of(&self, first: u64) -> Result<Vec<Placed>> {
-        let mut pages = vec![Placed::new(); self.views.len()];
+        let mut pages = vec![Placed::new(); self.seen.len()];
         let entries = self.order.entries(first)?.take(CHUNK_PAGES as usize);
         for (place, address) in (0..).zip(entries) {
             let Ghost { page, owner, at } = address?;
@@ -161,18 +222,17 @@ impl ViewParts {
         if let Some(waiting) = self.cash.waiting.get() {
             return Ok(waiting);
         }
-        let mut waiting = vec![Waiting::new(); self.views.len()];
-        for (view, ghosts) in self.views.iter().zip(&self.ghosts) {
-            let paid = view.state().totals.paid;
-            let mut chunk = Chunk::default();
-            for Ghost { page, owner, at } in ghosts.read()? {
-                let first = chunk.bring(view, None, page.into())?;
-                let cell = chunk.cells[(u64::from(page) - first) as usize];
-                let units = cell.wrapping_add(paid);
-                if units > 0 {
-                    let owner = waiting.get_mut(owner as usize);
-                    let owner = owner.ok_or_else(|| self.order.nowhere(page))?;
-                    owner.push((at, units));
+        let mut waiting = vec![Waiting::new(); self.seen.len()];
+        for (number, seen) in self.seen.iter().enumerate() {
+            for first in (0..seen.published.ghosts.count).step_by(AT_A_TIME as usize) {
+                let its: Vec<Waiting> = match self.part_at(number)? {
+                    PartAt::Here(view) => view.waiting(self.ghosts_of(number)?, first)?,
+                    PartAt::Elsewhere(number, ask) => {
+                        unpacked(&ask(number, Asked::Waiting { first })?)?
+                    }
+                };
+                for (all, its) in waiting.iter_mut().zip(its) {
+                    all.extend(its);
                 }
             }
         }

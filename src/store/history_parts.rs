@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use super::view_parts::ViewParts;
+use super::view_parts::{PartAt, ViewParts};
 use super::{View, partition_dir};
 use crate::engine::{Blocks, Row};
 use crate::rows::Ghost;
@@ -24,11 +24,11 @@ impl ViewParts {
         start: u128,
     ) -> Result<Blocks<'v>> {
         let parts = self.seen.iter().enumerate().map(|(number, part)| {
-            let at = self.here.iter().position(|&here| here == number);
-            let rows = match (at.and_then(|at| self.views.get(at)), &self.ask) {
-                (Some(view), _) => view.own_rows(since, start)?,
-                (None, Some(ask)) => whole.rows_elsewhere((number, part), ask, (since, start)),
-                (None, None) => return Err(Error::internal("a partition is nowhere")),
+            let rows = match self.part_at(number)? {
+                PartAt::Here(view) => view.own_rows(since, start)?,
+                PartAt::Elsewhere(_, ask) => {
+                    whole.rows_elsewhere((number, part), ask, (since, start))
+                }
             };
             let part = &part.published;
             Ok(Part {

@@ -109,7 +109,7 @@ pub use crate::model::PARTITIONS;
 pub use crate::model::{PARTS, StorePart as Part, part_of};
 pub use cashrank_fence::{PanicFate, fenced};
 pub use checkpoint::checkpoint;
-pub(crate) use elsewhere::{AskHistory, PartSeen};
+pub(crate) use elsewhere::{Ask, Asked, PartSeen};
 pub(crate) use identity::NEXT as NEXT_IDENTITY;
 pub use identity::{PARTITIONS_MAX, Partitions, Settings, VERSION};
 pub use names::NameLengths;

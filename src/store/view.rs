@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::all::{AllRows, AllRowsOf, Names};
 use super::base::{BaseFile, CommittedBase, OwedBase};
 use super::chunks::{ChunkFile, Chunks};
-use super::elsewhere::{AskHistory, PartSeen, run_elsewhere};
+use super::elsewhere::{Ask, PartSeen, admissions_elsewhere, run_elsewhere};
 use super::folder::check_in_place;
 use super::identity::{Identity, Settings};
 use super::manifest::{Manifest, Run};
@@ -270,13 +270,13 @@ impl View {
     pub(super) fn rows_elsewhere<'v>(
         &'v self,
         (number, part): (usize, &PartSeen),
-        ask: &'v AskHistory,
+        ask: &'v Ask,
         (since, start): (u64, u128),
     ) -> Blocks<'v> {
         let run = |run: &Run| of_run(run_elsewhere(&self.dir, ask, number, *run), run, since);
         let runs = part.runs.iter().map(run).collect();
-        // Nobody asked for a period, so rows have no times.
-        fold_pages(&self.policy, runs, Box::new(std::iter::empty()), start)
+        let admissions = admissions_elsewhere(&self.dir, ask, number, part.admission_blocks);
+        fold_pages(&self.policy, runs, admissions, start)
     }
 
     /// Rows of the history.

@@ -7,13 +7,13 @@ use super::addresses::{ADDRESSES, Addresses, GHOSTS};
 use super::all::{PublishedPart, PublishedParts};
 use super::base::{CommittedBase, OwedBase};
 use super::cash_parts::PartCash;
-use super::elsewhere::{AskHistory, PartSeen};
+use super::elsewhere::{Ask, PartSeen};
 use super::rows::{CommittedRows, KeptRows, Retention};
 use super::{SettledBase, View};
-use crate::Result;
 use crate::disk::Disk;
 use crate::engine::Totals;
 use crate::rows::{Ghost, Ghosts};
+use crate::{Error, Result};
 
 /// The partitions of a state, and what all of them are together.
 pub(super) struct ViewParts {
@@ -23,8 +23,8 @@ pub(super) struct ViewParts {
     pub here: Vec<usize>,
     /// What all of them say.
     pub seen: Vec<PartSeen>,
-    /// Reads the history of those that others have.
-    pub ask: Option<AskHistory>,
+    /// Asks for what is read of those that others have.
+    pub ask: Option<Ask>,
     pub totals: Totals,
     pub retention: Retention,
     /// What a snapshot is read with.
@@ -34,6 +34,38 @@ pub(super) struct ViewParts {
     pub ghosts: Vec<GhostLog>,
     /// Their cash, where it crosses from one to another.
     pub cash: PartCash,
+}
+
+/// Where a partition of a state is read.
+#[derive(Clone, Copy)]
+pub(super) enum PartAt<'v> {
+    /// By this process.
+    Here(&'v View),
+    /// By the process that has the partition of this number.
+    Elsewhere(usize, &'v Ask),
+}
+
+impl ViewParts {
+    /// Where a partition is read.
+    pub fn part_at(&self, number: usize) -> Result<PartAt<'_>> {
+        match (self.place(number), &self.ask) {
+            (Some(at), _) => Ok(PartAt::Here(&self.views[at])),
+            (None, Some(ask)) => Ok(PartAt::Elsewhere(number, ask)),
+            (None, None) => Err(Error::internal("a partition is nowhere")),
+        }
+    }
+
+    /// The ghosts of a partition that this process has.
+    pub fn ghosts_of(&self, number: usize) -> Result<&GhostLog> {
+        let ghosts = self.place(number).and_then(|at| self.ghosts.get(at));
+        ghosts.ok_or_else(|| Error::internal("a partition is not here"))
+    }
+
+    /// Where it is among those of this process.
+    fn place(&self, number: usize) -> Option<usize> {
+        let at = self.here.binary_search(&number).ok()?;
+        (at < self.views.len()).then_some(at)
+    }
 }
 
 /// What is settled of a state: one block, or one for each partition.
@@ -84,6 +116,19 @@ impl GhostLog {
         })
     }
 
+    /// So many at most, from one on.
+    pub(super) fn read_some(&self, first: u64, most: u64) -> Result<Vec<Ghost>> {
+        let count = self.count.saturating_sub(first).min(most) as usize;
+        let Some(log) = self.log.as_ref().filter(|_| count > 0) else {
+            return Ok(Vec::new());
+        };
+        let mut ghosts = Vec::with_capacity(count);
+        for ghost in log.entries(first)?.take(count) {
+            ghosts.push(ghost?);
+        }
+        Ok(ghosts)
+    }
+
     /// Checks the index of the log.
     pub(super) fn verify_index(&self) -> Result<()> {
         let mut log = self.log.iter();
@@ -97,14 +142,7 @@ impl Ghosts for GhostLog {
     }
 
     fn read(&self) -> Result<Vec<Ghost>> {
-        let Some(log) = &self.log else {
-            return Ok(Vec::new());
-        };
-        let mut ghosts = Vec::with_capacity(self.count as usize);
-        for ghost in log.entries(0)?.take(self.count as usize) {
-            ghosts.push(ghost?);
-        }
-        Ok(ghosts)
+        self.read_some(0, self.count)
     }
 }
 
@@ -128,7 +166,7 @@ impl View {
         disk: &dyn Disk,
         (here, mut views): (Vec<usize>, Vec<View>),
         seen: Vec<PartSeen>,
-        ask: Option<AskHistory>,
+        ask: Option<Ask>,
     ) -> Result<View> {
         for (view, &number) in views.iter_mut().zip(&here) {
             let Some(state) = self.manifest.bases.get(number) else {

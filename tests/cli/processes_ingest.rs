@@ -41,6 +41,8 @@ fn files(lab: &Lab, store: &str) -> BTreeMap<PathBuf, u64> {
 }
 
 const EVERY: &str = "--settle 1e-7 --snapshot-every 150 --checkpoint-every 70";
+/// The same with cash that crosses between partitions, by which pages are ranked.
+const EPOCHS: &str = "--epoch 40 --settle none --snapshot-every 150 --checkpoint-every 70";
 
 #[test]
 fn the_same_bytes_by_any_number_of_processes() {
@@ -48,7 +50,12 @@ fn the_same_bytes_by_any_number_of_processes() {
     for (name, seed, records) in [("one", 1, 400), ("two", 2, 200), ("three", 3, 90)] {
         lab.file(name, crawl(seed, records).concat());
     }
-    for (partitions, ways) in [(4, 0..3), (16, 3..4)] {
+    for (partitions, ways, every) in [
+        (4, 0..3, EVERY),
+        (16, 3..4, EVERY),
+        (5, 0..2, EPOCHS),
+        (16, 2..4, EPOCHS),
+    ] {
         let of = |store: &str, counts: [Option<u32>; 3]| {
             let inputs = ["one", "two", "three"].into_iter().zip(counts);
             let mut all = Vec::new();
@@ -59,7 +66,7 @@ fn the_same_bytes_by_any_number_of_processes() {
                     format!("--processes {count} {resident}")
                 });
                 let line = format!(
-                    "ingest --store {store} --partitions {partitions} {EVERY} {by} {input}"
+                    "ingest --store {store} --partitions {partitions} {every} {by} {input}"
                 );
                 let err = lab.run(&line).exits(0).err;
                 assert!(!err.contains("warning"), "{line}: {err}");
@@ -68,12 +75,13 @@ fn the_same_bytes_by_any_number_of_processes() {
             }
             (all, files(&lab, store))
         };
-        let alone = of(&format!("alone{partitions}"), [None; 3]);
+        let epochs = if every == EPOCHS { "e" } else { "" };
+        let alone = of(&format!("alone{epochs}{partitions}"), [None; 3]);
         for counts in &[[1, 2, 3], [3, 4, 1], [4, 3, 2], [2, 3, 4]][ways] {
-            let store = format!("s{partitions}-{counts:?}").replace([' ', ','], "");
+            let store = format!("s{epochs}{partitions}-{counts:?}").replace([' ', ','], "");
             let several = of(&store, counts.map(Some));
-            assert!(several.0 == alone.0, "{partitions} {counts:?}");
-            assert_eq!(several.1, alone.1, "{partitions} {counts:?}");
+            assert!(several.0 == alone.0, "{partitions} {every} {counts:?}");
+            assert_eq!(several.1, alone.1, "{partitions} {every} {counts:?}");
         }
     }
 }
@@ -84,20 +92,19 @@ fn process(lab: &Lab, store: &str, number: usize, inputs: &str) -> Running {
     ))
 }
 
-/// Each machine has a disk of its own, with its partitions; together they are the store.
-#[test]
-fn each_machine_has_its_own_partitions() {
+/// What three machines make, each on a disk of its own: together that of one, as store `whole`.
+fn on_three_machines(every: &str) -> Lab {
     let lab = Lab::new();
     lab.file("one", crawl(1, 400).concat());
     lab.file("two", crawl(2, 200).concat());
     hosts(&lab, 3);
     for input in ["one", "two"] {
         lab.run(&format!(
-            "ingest --store alone --partitions 4 {EVERY} {input}"
+            "ingest --store alone --partitions 4 {every} {input}"
         ))
         .exits(0);
         let mut others = [1, 2].map(|number| process(&lab, &format!("m{number}"), number, ""));
-        let mut first = process(&lab, "m0", 0, &format!("--partitions 4 {EVERY} {input}"));
+        let mut first = process(&lab, "m0", 0, &format!("--partitions 4 {every} {input}"));
         first.join().exits(0);
         for other in &mut others {
             other.join().exits(0);
@@ -118,6 +125,13 @@ fn each_machine_has_its_own_partitions() {
     lab.copy("m2/parts/002", "whole/parts/002");
     lab.run(&format!("verify --deep --store {whole}")).exits(0);
     assert!(said(&lab, &whole) == said(&lab, "alone"));
+    lab
+}
+
+/// Each machine has a disk of its own, with its partitions; together they are the store.
+#[test]
+fn each_machine_has_its_own_partitions() {
+    let lab = on_three_machines(EVERY);
     // One of another store.
     lab.run("ingest --store other --partitions 4 --settle 0.1 one")
         .exits(0);
@@ -132,19 +146,40 @@ fn each_machine_has_its_own_partitions() {
     }
 }
 
+/// Where cash crosses, the first process brings that of all together, and reads it nowhere but from the others. Settled by several,
+/// the ranking has it as well.
+#[test]
+fn cash_crosses_between_machines() {
+    let lab = on_three_machines(EPOCHS);
+    lab.run("settle --store alone --until 1e-9").exits(0);
+    lab.run("settle --store whole --until 1e-9 --processes 3")
+        .exits(0);
+    assert!(said(&lab, "whole") == said(&lab, "alone"));
+    assert!(lab.stat("whole")["turnovers"].as_f64().unwrap() > 0.0);
+}
+
 /// Whichever process is killed, whenever, with whatever number of processes it continues: the same bytes in the end.
 #[test]
 fn kills_make_no_difference() {
+    whoever_is_killed(EVERY);
+}
+
+#[test]
+fn kills_inside_an_epoch_make_no_difference() {
+    whoever_is_killed(EPOCHS);
+}
+
+fn whoever_is_killed(every: &str) {
     let lab = Lab::new();
     lab.file("one", crawl(1, 600).concat());
     hosts(&lab, 3);
     let started = Instant::now();
     lab.run(&format!(
-        "ingest --store timed --partitions 4 {EVERY} --processes 3 one"
+        "ingest --store timed --partitions 4 {every} --processes 3 one"
     ))
     .exits(0);
     let takes = started.elapsed();
-    lab.run(&format!("ingest --store alone --partitions 4 {EVERY} one"))
+    lab.run(&format!("ingest --store alone --partitions 4 {every} one"))
         .exits(0);
     let alone = said(&lab, "alone");
     let kills = std::env::var("KILLS").map_or(10, |kills| kills.parse().unwrap());
@@ -152,7 +187,7 @@ fn kills_make_no_difference() {
         let store = format!("killed{kill}");
         // Some twice.
         for again in 0..=kill % 2 {
-            let options = format!("--partitions 4 {EVERY} one");
+            let options = format!("--partitions 4 {every} one");
             let inputs = |number| if number == 0 { &options } else { "" };
             let mut all: Vec<Running> = (0..3)
                 .map(|number| process(&lab, &store, number, inputs(number)))
@@ -169,7 +204,7 @@ fn kills_make_no_difference() {
         }
         let count = 1 + kill % 4;
         lab.run(&format!(
-            "ingest --store {store} --partitions 4 {EVERY} --processes {count} one"
+            "ingest --store {store} --partitions 4 {every} --processes {count} one"
         ))
         .exits(0);
         lab.run(&format!("verify --deep --store {store}")).exits(0);

@@ -2,18 +2,20 @@
 //! (`engine/reference.rs`), against stores without partitions, closed forms, and PageRank by its formula.
 
 use std::borrow::Cow;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use cashrank::check::{Depth, check};
 use cashrank::decode::{Link, Names, Record};
 use cashrank::engine::{Config, ENDOWMENT};
 use cashrank::ingest::{Every, Job};
-use cashrank::snapshot::{Snapshot, check_processes};
-use cashrank::store::{Partitions, RealDisk};
+use cashrank::snapshot::Snapshot;
+use cashrank::store::{Partitions, RealDisk, Settings};
 use cashrank::{Error, Options, Writer};
 use tempfile::TempDir;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::processes::{real, together};
 use super::{Lab, dies_anywhere, pagerank, published, run};
 use crate::crawl::Dice;
 use crate::engine::reference::{Epochs, Reference};
@@ -331,9 +333,16 @@ fn job(lab: &Lab, store: &str, partitions: Partitions, window: &str) -> Job {
     job
 }
 
-/// The bytes depend neither on threads, nor on where checkpoints and snapshots fall.
+/// Those settings with epochs of so many records, and this window.
+pub(super) fn with_epochs(mut settings: Settings, records: u64, window: &str) -> Settings {
+    settings.partitions = settings.partitions.with_epoch(records).unwrap();
+    settings.config.window = window.parse().unwrap();
+    settings
+}
+
+/// The bytes depend neither on threads and processes, nor on turns, nor on where checkpoints and snapshots fall.
 #[test]
-fn the_same_bytes_whatever_the_threads_and_checkpoints() {
+fn the_same_bytes_whoever_works_and_whatever_the_checkpoints() {
     let lab = Lab::new(21, 1500);
     for (count, epoch, window) in [
         (4, 7, "auto"),
@@ -343,28 +352,35 @@ fn the_same_bytes_whatever_the_threads_and_checkpoints() {
         (4, 500, "fixed:1.5,min=3"),
     ] {
         let mut all = Vec::new();
-        for (at, (threads, every, snapshots)) in [
-            (1, Every::Never, Every::Never),
-            (2, Every::Records(70), Every::Records(300)),
-            (16, Every::Records(64), Every::Never),
+        for (at, (threads, processes, resident, every, snapshots)) in [
+            (1, 1, 0, Every::Never, Every::Never),
+            (2, 1, 0, Every::Records(70), Every::Records(300)),
+            (16, 1, 3, Every::Records(64), Every::Never),
+            (2, 2, 0, Every::Records(101), Every::Records(250)),
+            (1, 3, 1, Every::Never, Every::Records(300)),
+            (1, 4, 0, Every::Records(90), Every::Never),
         ]
         .into_iter()
         .enumerate()
         {
             let store = format!("{count}-{at}-{window}");
-            run(&Job {
+            let job = Job {
                 threads,
+                resident: NonZeroUsize::new(resident),
                 checkpoint_every: every,
                 snapshot_every: snapshots,
                 ..job(&lab, &store, partitions(count, epoch), window)
-            })
-            .unwrap();
+            };
+            for done in together(&job, real(processes)) {
+                done.unwrap_or_else(|error| panic!("{count} {at} {window}: {error}"));
+            }
             let store = lab.path(&store);
             let checked = check(&RealDisk, &store, Depth::Deep, None).unwrap();
             assert!(checked.damage.is_empty(), "{window}: {checked:?}");
             all.push(published(&store));
         }
-        assert!(all.iter().all(|one| *one == all[0]), "{window}");
+        let differ: Vec<usize> = (0..all.len()).filter(|&at| all[at] != all[0]).collect();
+        assert!(differ.is_empty(), "{window}: {differ:?}");
     }
 }
 
@@ -400,13 +416,9 @@ fn settled_rankings_have_cash() {
     assert_eq!((settled.0, settled.2), (window.0, window.2));
 }
 
-/// An epoch needs partitions, all of them in one process, and is a setting of the store.
+/// An epoch needs partitions, and is a setting of the store.
 #[test]
 fn an_epoch_is_a_stores() {
-    assert!(check_processes(Partitions::of(4).unwrap(), 2).is_ok());
-    assert!(check_processes(partitions(4, 10), 1).is_ok());
-    let shared = check_processes(partitions(4, 10), 2);
-    assert!(matches!(shared, Err(Error::Usage(what)) if what.contains("`epoch`")));
     let none = Partitions::of(1).unwrap().with_epoch(5);
     assert!(matches!(none, Err(Error::Usage(what)) if what.contains("`epoch`")));
     assert!(Partitions::of(2).unwrap().with_epoch(0).is_err());

@@ -6,6 +6,7 @@ mod ends;
 use ends::processes;
 
 use super::base::{files, is_sound, is_undamaged, job_of};
+use super::epochs::with_epochs;
 use super::*;
 
 use std::num::NonZeroUsize;
@@ -16,7 +17,7 @@ use cashrank::rank::settle::{Exchange, Peers, Workers};
 use cashrank::snapshot::{Residency, Watcher, dismiss};
 
 /// What comes of a job in each process, which all have a disk of their own.
-fn together(job: &Job, disks: Vec<Arc<dyn Disk>>) -> Vec<Result<()>> {
+pub(super) fn together(job: &Job, disks: Vec<Arc<dyn Disk>>) -> Vec<Result<()>> {
     thread::scope(|scope| {
         let each = processes(disks.len()).into_iter().zip(disks).enumerate();
         let each = each.map(|(process, (peers, disk))| {
@@ -42,7 +43,7 @@ fn together(job: &Job, disks: Vec<Arc<dyn Disk>>) -> Vec<Result<()>> {
     })
 }
 
-fn real(count: usize) -> Vec<Arc<dyn Disk>> {
+pub(super) fn real(count: usize) -> Vec<Arc<dyn Disk>> {
     (0..count).map(|_| Arc::new(RealDisk) as _).collect()
 }
 
@@ -50,13 +51,31 @@ fn real(count: usize) -> Vec<Arc<dyn Disk>> {
 /// in a commit, when partitions are ahead of their store, are among them.
 #[test]
 fn processes_that_die_anywhere_go_on_to_the_same_bytes() {
-    let lab = Lab::new(25, 90);
-    let files = files(&lab, 2);
-    let job = |store: &str, file: &Path| Job {
-        checkpoint_every: Every::Records(10),
-        snapshot_every: Every::Records(25),
-        threads: 1,
-        ..job_of(&lab, store, 4, file)
+    die_anywhere(&Lab::new(25, 90), |job| job);
+}
+
+/// The same with cash on its way from one to another. Each takes turns with its partitions, or does not.
+#[test]
+fn processes_that_die_inside_an_epoch_go_on_to_the_same_bytes() {
+    for resident in [None, NonZeroUsize::new(1)] {
+        die_anywhere(&Lab::new(25, 90), |job| Job {
+            settings: with_epochs(job.settings, 8, "whole"),
+            settle: None,
+            resident,
+            ..job
+        });
+    }
+}
+
+fn die_anywhere(lab: &Lab, of: impl Fn(Job) -> Job) {
+    let files = files(lab, 2);
+    let job = |store: &str, file: &Path| {
+        of(Job {
+            checkpoint_every: Every::Records(10),
+            snapshot_every: Every::Records(25),
+            threads: 1,
+            ..job_of(lab, store, 4, file)
+        })
     };
     let mut whole = Vec::new();
     for (file, _) in &files {

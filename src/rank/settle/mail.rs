@@ -228,7 +228,7 @@ fn put(message: &mut Vec<u8>, from: usize, to: u32, entries: &[u8]) {
 }
 
 /// Those that have anything.
-fn pack(mail: impl Iterator<Item = (u32, i64)>) -> Vec<u8> {
+pub(crate) fn pack(mail: impl Iterator<Item = (u32, i64)>) -> Vec<u8> {
     let mut entries = Vec::new();
     let mut next = 0;
     for (name, units) in mail.filter(|(_, units)| *units != 0) {
@@ -240,7 +240,7 @@ fn pack(mail: impl Iterator<Item = (u32, i64)>) -> Vec<u8> {
 }
 
 /// With the numbers of pages for places, if names are places.
-fn unpack(mut entries: &[u8], places: Option<&[u32]>) -> Option<Mail> {
+pub(crate) fn unpack(mut entries: &[u8], places: Option<&[u32]>) -> Option<Vec<(u32, i64)>> {
     let mut mail = Mail::with_capacity(entries.len() / 4);
     let mut next = 0i64;
     while !entries.is_empty() {

@@ -141,6 +141,7 @@ pub(crate) use gather::Gathered;
 use ledger::Ledger;
 pub(crate) use ledger::Part;
 pub use ledger::Workers;
+pub(crate) use mail::{pack as pack_units, unpack as unpack_units};
 pub(crate) use near::settle_near;
 pub use peers::{Exchange, Peers};
 use sweeps::{Next, Settling};

@@ -43,9 +43,9 @@ use crate::{Error, Result};
 use backend::{Backend, failed};
 use values::{
     BASE_SEAL, BASES_SEAL, EPOCH_SEAL, MANIFEST_SEAL, PARTS_SEAL, STREAM_SEAL, SUMS_SEAL,
-    admissions_of, admissions_seal, chunk_seal,
+    admissions_seal, chunk_seal,
 };
-pub(super) use values::{RunPacker, pack_run, rows_of};
+pub(super) use values::{RunPacker, admissions_of, pack_run, rows_of};
 
 const MANIFEST: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("manifest");
 const CHUNKS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("chunks");
@@ -483,5 +483,11 @@ impl Reading {
         Ok(admissions_of(self.fence.path(), blocks, move |block| {
             table.with(|table| get(&self.fence, table, block))
         }))
+    }
+
+    /// A block of admissions, as it is stored.
+    pub fn admission_block(&self, block: u64) -> Result<Option<Vec<u8>>> {
+        let table = self.table(ADMISSIONS)?;
+        table.with(|table| get(&self.fence, table, block))
     }
 }

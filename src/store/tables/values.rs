@@ -111,7 +111,7 @@ pub(in crate::store) fn rows_of<'a>(
     })
 }
 
-pub(super) fn admissions_of<'a>(
+pub(in crate::store) fn admissions_of<'a>(
     path: &'a Path,
     blocks: u64,
     get: impl Fn(u64) -> Value + 'a,
