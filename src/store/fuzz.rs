@@ -13,10 +13,10 @@ pub(crate) use whole::store;
 
 use super::addresses::{Packer as AddressPacker, unpack as unpack_addresses};
 use super::blocks::{Entry, Packer, unpack};
-use super::manifest::Manifest;
+use super::manifest::{Manifest, from_bytes, to_bytes};
 use super::rows::{block, places};
 use crate::codec::varint::{put, take, unzigzag, zigzag};
-use crate::engine::{Admission, Row, RowFetches};
+use crate::engine::{Admission, JointState, Row, RowFetches};
 use crate::fuzz::dice::Bytes;
 use crate::model::Digest;
 
@@ -196,10 +196,14 @@ pub(crate) fn addresses(data: &[u8]) {
     }
 }
 
-/// The manifest, without its seal.
+/// The manifest, and its entry of epochs, without their seals.
 pub(crate) fn manifest(data: &[u8]) {
     if let Ok(manifest) = Manifest::from_bytes(data) {
         let bytes = manifest.to_bytes().unwrap_or_default();
         assert_eq!(Manifest::from_bytes(&bytes[8..]), Ok(manifest));
+    }
+    if let Ok(joint) = from_bytes::<JointState>(data) {
+        let bytes = to_bytes(&joint).unwrap_or_default();
+        assert_eq!(from_bytes(&bytes[8..]), Ok(joint));
     }
 }

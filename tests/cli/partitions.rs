@@ -106,6 +106,105 @@ fn damage_in_a_partition_is_found() {
     lab.run("verify --deep --store s").exits(0);
 }
 
+/// Ways to damage a file, with another one of its kind.
+fn damages(bytes: &[u8], other: &[u8]) -> Vec<(&'static str, Option<Vec<u8>>)> {
+    let flipped = |at: usize| {
+        let mut bytes = bytes.to_vec();
+        bytes[at] ^= 4;
+        Some(bytes)
+    };
+    let mut all = vec![
+        ("lost", None),
+        ("emptied", Some(Vec::new())),
+        ("cut", Some(bytes[..bytes.len() / 2].to_vec())),
+        ("foreign", Some(other.to_vec())),
+    ];
+    // Cash has two places, of which one counts.
+    if !bytes.is_empty() {
+        all.push(("flipped", flipped(40.min(bytes.len() - 1))));
+        all.push(("flipped in the middle", flipped(bytes.len() / 2)));
+    }
+    all
+}
+
+/// Where cash crosses, what each command says of a store of which a file is damaged names that file, or is what it says
+/// without the damage.
+#[test]
+fn damage_where_cash_crosses_is_named() {
+    let lab = Lab::new();
+    lab.file("crawl", crawl(3, 1100).concat());
+    lab.file("more", crawl(4, 60).concat());
+    let settings = "--partitions 2 --epoch 150 --settle none";
+    lab.run(&format!("ingest --store s {settings} crawl"))
+        .exits(0);
+    lab.file("crawl5", crawl(5, 1100).concat());
+    lab.run(&format!("ingest --store other {settings} crawl5"))
+        .exits(0);
+    let lines = [
+        "verify --deep --store c",
+        "ingest --store c more",
+        "settle --store c --until 1e-3",
+    ];
+    let said = |store: &str, line: &str| {
+        lab.copy(store, "c");
+        let done = lab.run(line);
+        let snapshot = lab.path("c/snapshots/latest.json").exists();
+        let snapshot = snapshot.then(|| lab.snapshot("c"));
+        std::fs::remove_dir_all(lab.path("c")).unwrap();
+        (done, snapshot)
+    };
+    let sound = lines.map(|line| {
+        let (done, snapshot) = said("s", line);
+        done.exits(0);
+        snapshot
+    });
+    let marks = |of: &str| {
+        let marks = std::fs::read_dir(lab.path(&format!("s/{of}"))).unwrap();
+        let names = marks.map(|mark| mark.unwrap().file_name().into_string().unwrap());
+        let names: Vec<String> = names.map(|name| format!("{of}/{name}")).collect();
+        assert_eq!(names.len(), 1, "a round has ended");
+        names.into_iter()
+    };
+    let mut files: Vec<String> = ["cash", "store.redb", "identity.json"]
+        .iter()
+        .flat_map(|file| [(*file).into(), format!("parts/001/{file}")])
+        .collect();
+    files.extend(marks("marks").chain(marks("parts/000/marks")));
+    let mut found = 0;
+    for file in &files {
+        let read = |store: &str| std::fs::read(lab.path(store).join(file)).unwrap();
+        let (bytes, other) = (read("s"), read("other"));
+        for (how, damaged) in damages(&bytes, &other) {
+            if damaged.as_ref() == Some(&bytes) {
+                continue;
+            }
+            lab.copy("s", "damaged");
+            let path = lab.path("damaged").join(file);
+            match &damaged {
+                None => std::fs::remove_file(&path).unwrap(),
+                Some(damaged) => std::fs::write(&path, damaged).unwrap(),
+            }
+            for (line, sound) in lines.iter().zip(&sound) {
+                let (done, snapshot) = said("damaged", line);
+                assert!(!done.err.contains("panicked"), "{file} {how}: {}", done.err);
+                match done.code {
+                    Some(0) => assert!(snapshot == *sound, "{file} {how}: {line}"),
+                    _ => {
+                        found += 1;
+                        // By its path, or with the file beside it that it does not go with.
+                        let (dir, name) = file.rsplit_once('/').unwrap_or(("", file));
+                        let is_named = done.err.contains(dir) && done.err.contains(name);
+                        assert!(is_named, "{file} {how}: {line}: {}", done.err);
+                    }
+                }
+            }
+            std::fs::remove_dir_all(lab.path("damaged")).unwrap();
+        }
+    }
+    // All that is not there, or of another store, is found by all three; and `verify` finds what counts of the rest.
+    assert!(found >= files.len() * 2 * lines.len(), "{found}");
+}
+
 /// A partition's folder of a copy that read other records: each has as many commits, and is whole by itself. The records differ
 /// in content; or only in names, so that cash, counts and lengths are the same.
 #[test]

@@ -410,6 +410,38 @@ fn a_golden_store_with_partitions_goes_on() {
     goes_on(&lab, ingest);
 }
 
+/// The same with epochs: it continues inside one, with its cash, and marks at the end of a round.
+#[test]
+fn a_golden_store_with_epochs_goes_on() {
+    let lab = Lab::new();
+    lab.file("first", crawl(73, 1100).concat());
+    lab.file("second", crawl(74, 300).concat());
+    let ingest = "ingest first --store old --partitions 3 --epoch 80 --settle 1e-8";
+    unpack_sample(&lab, "5-epochs.tar.zst", ingest);
+    let stat = lab.stat("old");
+    assert_eq!(
+        (&stat["partitions"], &stat["epoch"]),
+        (&3.into(), &80.into())
+    );
+    assert_eq!(stat["rounds"], 1);
+    for of in ["old", "old/parts/000", "old/parts/002"] {
+        let marks = fs::read_dir(lab.path(&format!("{of}/marks"))).unwrap();
+        assert_eq!(marks.count(), 1, "{of}");
+    }
+    goes_on(&lab, ingest);
+    // Pages that wait for being fetched, by their cash.
+    let by_cash = |store: &str| {
+        let next = format!("next -n 1000 --strategy greedy --to jsonl --store {store}");
+        lab.run(&next).exits(0).out
+    };
+    let old = by_cash("old");
+    assert!(old.lines().count() > 100, "{old}");
+    assert_eq!(old, by_cash("new"));
+    for field in ["clock", "rounds"] {
+        assert_eq!(lab.stat("old")[field], lab.stat("new")[field], "{field}");
+    }
+}
+
 /// The same with an index, which `verify --deep` holds against the fingerprints, and a base.
 #[test]
 fn a_golden_store_with_an_index_goes_on() {
