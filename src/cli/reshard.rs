@@ -26,8 +26,8 @@ Examples:
 
 No input is read again. Pages and their numbers, links, what fetches found, the progress through inputs and all other \
 settings stay: the same ingest continues with the new store where it stopped. Cash and its history do not: a store \
-made with --window, --max-age, --repeat or --complete is refused if there are to be partitions. Snapshots stay with the \
-old store; `cashrank settle` makes one.
+made with --window or --max-age is refused, and one made with --repeat or --complete if there are to be partitions. Snapshots \
+stay with the old store; `cashrank settle` makes one.
 
 The old store is locked meanwhile, and not changed. The new one appears under its name once it is whole. If you stop the \
 command (Ctrl-C), nothing is left; run it again to start over.")]
@@ -37,6 +37,9 @@ pub struct Args {
     /// Partitions of the new store, from 1 (none) to 256.
     #[arg(long, value_name = "N", value_parser = positive)]
     partitions: u64,
+    /// Let cash cross from partition to partition after every so many records, as `ingest --epoch` [default: as the store has].
+    #[arg(long, value_name = "RECORDS")]
+    epoch: Option<u64>,
     /// The new store's directory; there must be nothing under this name.
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
@@ -56,7 +59,10 @@ pub struct Args {
 
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
-        let partitions = Partitions::of(u32::try_from(self.partitions).unwrap_or(u32::MAX))?;
+        let mut partitions = Partitions::of(u32::try_from(self.partitions).unwrap_or(u32::MAX))?;
+        if let Some(records) = self.epoch {
+            partitions = partitions.with_epoch(records)?;
+        }
         let stop = Arc::new(AtomicBool::new(false));
         let watch = Arc::new(Watch::new(stop.clone()));
         let threads = threads(self.threads);

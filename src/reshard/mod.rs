@@ -7,7 +7,8 @@
 //!
 //! **What is not**: snapshots, whose files name parts of the old store; superseded links, which nothing reads; and cash,
 //! history and marks. The new store's cash is that of one visit of each page with the links that are kept, in about the order in which they were
-//! read (`store/crawled.rs`). Where a ranking is read from the history (`window`, `max_age`), or passes go by it, a store
+//! read (`store/crawled.rs`); with epochs these are the first records of one that is not over, so that what goes to pages of other
+//! partitions is on its way. Where a ranking is read from the history (`window`, `max_age`), or passes go by it, a store
 //! stays as it is.
 //!
 //! The new store is made aside (`unfinished`) and gets its name once it is whole. The old one is locked meanwhile, and not changed.
@@ -26,7 +27,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::disk::{Disk, allow_open_files};
-use crate::engine::{Counters, Engine, HistoryView};
+use crate::engine::{Counters, Engine, HistoryView, check_funds};
 use crate::formats::Format;
 use crate::memory::{Need, PartsInMemory, log_rows};
 use crate::model::{Limits, Time};
@@ -57,7 +58,7 @@ pub struct Job {
     pub store: PathBuf,
     /// Where the new one is to be; there must be nothing.
     pub to: PathBuf,
-    /// Partitions of the new one.
+    /// Partitions of the new one; with epochs as the store has them, if nothing is said of these.
     pub partitions: Partitions,
     /// How many of these are in memory at a time; `None`: all. The links are read once for each such lot.
     pub resident: Option<NonZeroUsize>,
@@ -115,20 +116,16 @@ pub fn reshard(disk: &Arc<dyn Disk>, job: &Job) -> Result<Option<Resharded>> {
 }
 
 /// The settings of a store with so many partitions, if it can become one.
-fn new_settings(view: &View, partitions: Partitions) -> Result<Settings> {
+fn new_settings(view: &View, mut partitions: Partitions) -> Result<Settings> {
+    if partitions.split().is_some() {
+        partitions.epoch = partitions.epoch.or(view.settings().partitions.epoch);
+    }
     let settings = Settings {
         partitions,
         ..view.settings().clone()
     };
     let dir = view.dir().display();
     let refused = |why: String| Err(Error::Conflict(format!("{dir}: {why}")));
-    if view.settings().partitions.epoch.is_some() || partitions.epoch.is_some() {
-        return refused(
-            "it has `epoch`, or is to have it: its cash is not carried over to another number of `partitions`; make a new store \
-             of its inputs"
-                .into(),
-        );
-    }
     if settings == *view.settings() {
         let count = partitions.count;
         return Err(Error::Usage(format!(
@@ -141,15 +138,15 @@ fn new_settings(view: &View, partitions: Partitions) -> Result<Settings> {
                 .into(),
         );
     }
-    if partitions.split().is_none() {
-        return Ok(settings);
-    }
     if !settings.config.is_settled() {
         return refused(
-            "its rankings are read from the cash that pages hand on (`window`, `max_age`), which stays inside each of the \
-             `partitions`: ingest the inputs into a new store without these"
+            "its rankings are read from the cash that pages handed on (`window`, `max_age`), which is not carried over to \
+             another number of `partitions`: ingest the inputs into a new store"
                 .into(),
         );
+    }
+    if partitions.split().is_none() {
+        return Ok(settings);
     }
     let progress = view.progress();
     if progress.repeat > 1 || progress.complete {
@@ -181,6 +178,8 @@ struct New<'j> {
 /// What there is of a partition that was written.
 struct Filled {
     commit: (u64, u128),
+    /// What it has of the cash, where that crosses.
+    funds: u128,
     visited: u64,
     home: base::Home,
 }
@@ -267,6 +266,9 @@ impl New<'_> {
     /// Fills one with partitions: as many at a time as are to be. Whether they have bases.
     fn split(&self, rows: &AllRows) -> Result<bool, Stop> {
         let mut whole = self.open(KeepRows::None)?;
+        if self.settings.partitions.epoch.is_some() {
+            whole.note_admission(0)?;
+        }
         make_partitions(&**self.disk, &self.dir)?;
         let deal = Deal::new(
             &**self.disk,
@@ -283,6 +285,10 @@ impl New<'_> {
         let number = whole.storage().generation() + 1;
         let (counters, time) = self.counted();
         whole.set_visited(filled.iter().map(|part| part.visited).sum());
+        if whole.ledger().joint().is_some() {
+            let funds = filled.iter().map(|part| part.funds);
+            check_funds(funds, self.pages()).map_err(Error::internal)?;
+        }
         whole.take_over(counters, time, 0);
         let (commits, homes): (Vec<_>, Vec<_>) = filled
             .into_iter()
@@ -317,6 +323,7 @@ impl New<'_> {
             let store = part.engine.storage();
             Ok(Filled {
                 commit: (store.generation(), store.sum()?),
+                funds: part.engine.ledger().joint().map_or(0, |joint| joint.funds),
                 visited: part.engine.counters().visited,
                 home: base::Home::of(&part.engine)?,
             })

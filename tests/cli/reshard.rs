@@ -283,6 +283,68 @@ fn a_spooled_stream_goes_on() {
     assert_eq!(known(&lab, "new"), known(&lab, "whole"));
 }
 
+/// Epochs stay, or are as is said, and the books of the new store balance: `verify` checks that, and so does each checkpoint. A
+/// ranking by its cash is no farther from one that is settled than both promise.
+#[test]
+fn a_store_gets_and_keeps_epochs() {
+    let lab = Lab::new();
+    lab.file("first", crawl(6, 700).concat());
+    lab.file("second", crawl(7, 1300).concat());
+    lab.run("ingest --store one --settle 1e-6 first").exits(0);
+    lab.run("ingest --store four --partitions 4 --epoch 90 --settle 1e-6 first")
+        .exits(0);
+    let ways = [
+        ("four", "--partitions 3", json!(90)),
+        ("four", "--partitions 8 --epoch 30", json!(30)),
+        ("four", "--partitions 4 --epoch 91", json!(91)),
+        ("four", "--partitions 1", Value::Null),
+        ("one", "--partitions 4 --epoch 90", json!(90)),
+    ];
+    for (at, (old, options, epoch)) in ways.into_iter().enumerate() {
+        let new = format!("new{at}");
+        lab.run(&format!("reshard --store {old} {options} --to {new}"))
+            .exits(0);
+        lab.run(&format!("verify --deep --store {new}")).exits(0);
+        for (input, rounds) in [("first", 0), ("second", 1)] {
+            let line = format!("ingest --store {new} --settle 1e-9 {input} --checkpoint-every 64");
+            lab.run(&line).exits(0);
+            lab.run(&format!("settle --store {new} --until 1e-9"))
+                .exits(0);
+            lab.run(&format!("verify --deep --store {new}")).exits(0);
+            let stat = lab.stat(&new);
+            assert_eq!(stat["epoch"], epoch, "{options}");
+            if epoch.is_u64() {
+                assert!(stat["rounds"].as_u64() >= Some(rounds), "{options}: {stat}");
+            }
+            lab.copy(&new, "settled");
+            lab.file("third", crawl(8, 1).concat());
+            for (store, settle) in [("settled", "1e-9"), (&*lab.copy(&new, "window"), "none")] {
+                lab.run(&format!("ingest --store {store} --settle {settle} third"))
+                    .exits(0);
+            }
+            let bound = |store: &str| lab.stat(store)["bound_l1"].as_f64().unwrap_or(2.0);
+            let promised = bound("settled") + bound("window");
+            let moved = lab.run("compare settled window").exits(0).out;
+            let l1 = moved.lines().find_map(|line| line.strip_prefix("l1\t"));
+            let l1: f64 = l1.unwrap().parse().unwrap();
+            assert!(l1 > 0.0 && l1 <= promised, "{options}: {l1} {promised}");
+            fs::remove_dir_all(lab.path("settled")).unwrap();
+            fs::remove_dir_all(lab.path("window")).unwrap();
+        }
+    }
+    lab.run("reshard --store four --partitions 4 --to new")
+        .exits(2)
+        .says(&["already"]);
+    lab.run("reshard --store four --partitions 1 --epoch 5 --to new")
+        .exits(2)
+        .says(&["--epoch"]);
+    lab.run("ingest --store w --partitions 4 --epoch 90 --window whole first")
+        .exits(0);
+    lab.run("reshard --store w --partitions 3 --to new")
+        .exits(2)
+        .says(&["--window"]);
+}
+
 #[test]
 fn what_cannot_be_is_refused_in_words() {
     let lab = lab(2);
