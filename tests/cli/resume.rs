@@ -28,7 +28,12 @@ pub fn kill_often(lab: &Lab, line: &str, seed: u64) {
     for _ in 0..12 {
         let mut running = lab.start(&again);
         await_commits(&mut running, &lab.path("cut"), 1 + dice.roll(25));
-        killed += u64::from(running.kill());
+        if running.kill() {
+            killed += 1;
+        } else if killed < 3 {
+            // On a busy machine it may be over before enough commits were seen: from the start, then.
+            std::fs::remove_dir_all(lab.path("cut")).unwrap();
+        }
     }
     assert!(killed >= 3, "killed only {killed} times, seed {seed}");
     // Perhaps all was read before the last kill: then there is nothing to do.
