@@ -94,9 +94,11 @@ impl<'d> Unfinished<'d> {
 
 /// Refuses a place where there is something.
 fn check_free(disk: &dyn Disk, to: &Path) -> Result<()> {
+    // A link is there even where it leads nowhere.
+    let is_link = disk.target(to).map_or(true, |target| target != to);
     let is_there = match (disk.list(to), disk.read(to)) {
         (Ok(_), _) | (_, Ok(_)) => true,
-        (Err(error), _) => error.kind() != ErrorKind::NotFound,
+        (Err(error), _) => is_link || error.kind() != ErrorKind::NotFound,
     };
     if !is_there {
         return Ok(());

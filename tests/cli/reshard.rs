@@ -382,6 +382,12 @@ fn what_cannot_be_is_refused_in_words() {
         2,
         &["is there already"],
     );
+    std::os::unix::fs::symlink("nowhere", lab.path("link")).unwrap();
+    refused(
+        "--store old --partitions 3 --to link",
+        2,
+        &["is there already"],
+    );
     // Its story: an ingest took a store that was put among the old store's rows for one of these.
     for inside in ["old/new", "old/rows/2", "old/parts/../x"] {
         refused(
