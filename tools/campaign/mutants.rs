@@ -48,6 +48,7 @@ fn of_part(path: &Path) -> bool {
 pub const MUTANTS: &[(Kind, &[(&str, Mutant)])] = &[
     (Kind::Any, OF_STORES),
     (Kind::Partitions, OF_PARTITIONS),
+    (Kind::Epochs, OF_EPOCHS),
     (Kind::Index, OF_INDEXES),
 ];
 
@@ -60,6 +61,15 @@ const OF_PARTITIONS: &[(&str, Mutant)] = &[
     }),
     ("names of partitions are not synced", |path, _| {
         dropped(file(path, "parts"))
+    }),
+];
+
+const OF_EPOCHS: &[(&str, Mutant)] = &[
+    ("the cash of partitions is not synced", |path, _| {
+        dropped(of_part(path) && file(path, "cash"))
+    }),
+    ("the marks of partitions are not synced", |path, _| {
+        dropped(of_part(path) && within(path, "marks"))
     }),
 ];
 
@@ -176,6 +186,16 @@ pub const FAULTS: &[(&str, Kind, OldFault)] = &[
         "rows that a settled base needs are dropped",
         Kind::Changes,
         OldFault::BaseRowsDropped,
+    ),
+    (
+        "cash that was on its way at a restart arrives twice",
+        Kind::Epochs,
+        OldFault::CashTwice,
+    ),
+    (
+        "a partition that got cash and no records is not committed",
+        Kind::Epochs,
+        OldFault::CashNotCommitted,
     ),
 ];
 

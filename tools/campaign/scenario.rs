@@ -85,6 +85,8 @@ pub enum Kind {
     Changes,
     /// The same in a store with partitions.
     Partitions,
+    /// The same in one where cash crosses between these.
+    Epochs,
     /// So many pages that they have an index on disk, cut off while their ranking is made.
     Index,
     /// More pages than a chunk of the cash file holds, whose logs are flushed on the way.
@@ -162,6 +164,7 @@ impl Scenario {
             Kind::Ends => Scenario::sent_again(dice),
             Kind::Changes => Scenario::changing(dice, dir, 1),
             Kind::Partitions => Scenario::changing(dice, dir, 4),
+            Kind::Epochs => Scenario::crossing(dice, dir),
             Kind::Index => Scenario::indexed(dice, dir),
             Kind::Wide => Scenario::wide(dice, dir),
             Kind::Any => Scenario::any(dice, dir),
@@ -246,6 +249,30 @@ impl Scenario {
             // None: all are in memory.
             job.resident = NonZeroUsize::new(dice.roll(u64::from(partitions)) as usize);
         }
+        Scenario::new(job, None)
+    }
+
+    /// See [`Kind::Epochs`]. Most are ranked by their cash, and one in three goes past the end of a round.
+    fn crossing(dice: &mut Dice, dir: &Path) -> Result<Scenario, String> {
+        let records = if dice.roll(3) == 0 { 520 } else { 80 };
+        let files = (0..2).map(|_| write_crawl(dir, dice.roll(1 << 40), records + dice.roll(80)));
+        let files = files.collect::<Result<_, String>>()?;
+        let mut config = Config::default();
+        config.marks = 1 + dice.roll(4) as u8;
+        config.recycle_after = dice.roll(4) as u8;
+        if dice.coin() {
+            config.window = WindowPolicy::Whole;
+        }
+        let mut job = job(files, config);
+        if dice.roll(3) > 0 {
+            job.settle = None;
+        }
+        job.checkpoint_every = Every::Records([20, 45, 110][dice.roll(3) as usize]);
+        job.snapshot_every = Every::Records(records / 3 + dice.roll(100));
+        let epoch = [9, 30, 64, 130][dice.roll(4) as usize];
+        let partitions = Partitions::of(4).and_then(|four| four.with_epoch(epoch));
+        job.settings.partitions = partitions.map_err(|error| error.to_string())?;
+        job.resident = NonZeroUsize::new(dice.roll(4) as usize);
         Scenario::new(job, None)
     }
 
