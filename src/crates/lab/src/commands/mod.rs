@@ -2,6 +2,7 @@
 
 mod bfs_order;
 mod crawl;
+mod epochs;
 mod figures;
 mod generate;
 mod local;
@@ -42,6 +43,7 @@ enum Command {
     Local(local::Args),
     Generate(generate::Args),
     BfsOrder(bfs_order::Args),
+    Epochs(epochs::Args),
     Plot(plot::Args),
 }
 
@@ -53,6 +55,7 @@ pub fn main() -> ExitCode {
         Command::Local(args) => args.run(),
         Command::Generate(args) => args.run(),
         Command::BfsOrder(args) => args.run(),
+        Command::Epochs(args) => args.run(),
         Command::Plot(args) => args.run(),
     };
     let Err(error) = done else {

@@ -62,7 +62,7 @@ impl Args {
 }
 
 /// The links of all pages, by page.
-fn read(lines: impl BufRead) -> anyhow::Result<Vec<Vec<u32>>> {
+pub(super) fn read(lines: impl BufRead) -> anyhow::Result<Vec<Vec<u32>>> {
     let mut links: Vec<Vec<u32>> = Vec::new();
     for (at, line) in lines.lines().enumerate() {
         let line = line.map_err(Error::io("standard input", "read"))?;
