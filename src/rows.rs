@@ -298,4 +298,69 @@ impl Bits {
             .get(at as usize / 64)
             .is_some_and(|word| word >> (at % 64) & 1 == 1)
     }
+
+    /// All that are set.
+    pub fn all(&self) -> impl Iterator<Item = u64> + '_ {
+        let next = |at: &u64| self.next(at + 1);
+        std::iter::successors(self.next(0), next)
+    }
+}
+
+/// Bits that are set, with how many are before each.
+pub(crate) struct Ranked {
+    /// By word: its bits, and how many are set before it.
+    words: Vec<(u64, u32)>,
+    len: usize,
+}
+
+impl Ranked {
+    pub fn new(bits: &Bits) -> Ranked {
+        let mut len = 0;
+        let words = bits.0.iter().map(|&word| {
+            let before = len;
+            len += word.count_ones();
+            (word, before)
+        });
+        Ranked {
+            words: words.collect(),
+            len: len as usize,
+        }
+    }
+
+    /// How many are set.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// How many are set before this one; `None`: it is not.
+    #[inline]
+    pub fn place(&self, at: u64) -> Option<usize> {
+        let &(word, before) = self.words.get(at as usize / 64)?;
+        let bit = 1u64 << (at % 64);
+        let lower = (word & (bit - 1)).count_ones();
+        (word & bit != 0).then_some((before + lower) as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn bits_that_are_set_are_found(set in proptest::collection::btree_set(0u64..1_000, 0..100)) {
+            let mut bits = Bits::default();
+            for &at in &set {
+                bits.grow(at + 1);
+                prop_assert!(bits.set(at));
+            }
+            prop_assert_eq!(bits.all().collect::<Vec<u64>>(), set.iter().copied().collect::<Vec<_>>());
+            let ranked = Ranked::new(&bits);
+            prop_assert_eq!(ranked.len(), set.len());
+            for at in 0..1_100 {
+                prop_assert_eq!(ranked.place(at), set.iter().position(|&other| other == at));
+            }
+        }
+    }
 }

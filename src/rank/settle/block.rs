@@ -381,20 +381,18 @@ impl Block {
         units
     }
 
-    /// Takes what others handed on to its pages. `Err`: the number of one that it does not have.
-    pub fn deliver(&mut self, mail: impl Iterator<Item = (u32, i64)>) -> Result<(), u32> {
-        let (costs, accounts): (&[Cost], &mut [i64]) = (&self.costs, &mut self.accounts);
-        for (page, units) in mail {
-            if units == 0 {
-                continue;
-            }
-            match costs.get(page as usize) {
-                None | Some(&GHOST) => return Err(page),
-                Some(_) => {}
-            }
-            let account = &mut accounts[page as usize];
-            *account = account.wrapping_add(units);
+    /// Takes what others handed on to a page of its own. `Err`: the number of one that it does not have.
+    #[inline]
+    pub fn deliver(&mut self, page: u32, units: i64) -> Result<(), u32> {
+        if units == 0 {
+            return Ok(());
         }
+        match self.costs.get(page as usize) {
+            None | Some(&GHOST) => return Err(page),
+            Some(_) => {}
+        }
+        let account = &mut self.accounts[page as usize];
+        *account = account.wrapping_add(units);
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 
 use super::Settled;
 use super::peers::nonsense;
-use crate::codec::varint;
+use crate::codec::{planes, varint};
 use crate::{Error, Result};
 
 /// X and D of the pages of other processes' blocks.
@@ -28,30 +28,26 @@ impl Settled {
         if processes == 1 {
             return Ok(gathered);
         }
+        let each = self.ledger.each_is_paid();
         // A block of each at a time, so that little is on the way.
         for at in 0..blocks.div_ceil(processes) {
             let mut messages = vec![Vec::new(); processes];
             if peers.process() != 0 && peers.number(at) < blocks {
-                for (own, account) in self.ledger.places().own_cells(at, 0, None)? {
-                    for units in [own, account] {
-                        varint::put(&mut messages[0], varint::zigzag(units).into());
-                    }
-                }
+                let cells = self.ledger.places().own_cells(at, 0, None)?;
+                messages[0] = pack(&cells, each)?;
             }
             for (process, message) in peers.exchange(messages)?.iter().enumerate() {
-                let cells = unpack(message).ok_or_else(|| nonsense(process))?;
                 let number = at * processes + process;
-                match gathered.blocks.get_mut(number) {
-                    Some(_)
-                        if peers.process() == 0
-                            && process > 0
-                            && own.get(number) != Some(&cells.len()) =>
-                    {
-                        return Err(nonsense(process));
-                    }
-                    Some(block) => *block = cells,
-                    None if cells.is_empty() => {}
-                    None => return Err(nonsense(process)),
+                // Only process 0 is sent anything.
+                let is_sent = peers.process() == 0 && process > 0 && number < blocks;
+                let own = own.get(number).copied().filter(|_| is_sent);
+                let cells = match own {
+                    Some(own) => unpack(message, own, each),
+                    None => message.is_empty().then(Vec::new),
+                };
+                let cells = cells.ok_or_else(|| nonsense(process))?;
+                if let Some(block) = gathered.blocks.get_mut(number) {
+                    *block = cells;
                 }
             }
         }
@@ -123,14 +119,30 @@ impl Settled {
     }
 }
 
-fn unpack(mut message: &[u8]) -> Option<Vec<(i64, i64)>> {
-    let mut cells = Vec::with_capacity(message.len() / 10);
-    let take = |message: &mut &[u8]| {
-        let units = u64::try_from(varint::take(message)?).ok()?;
-        Some(varint::unzigzag(units))
-    };
-    while !message.is_empty() {
-        cells.push((take(&mut message)?, take(&mut message)?));
+/// X of each page, and D less what makes up for what each is paid: little is left where little waits.
+fn pack(cells: &[(i64, i64)], each: i64) -> Result<Vec<u8>> {
+    let mut message = Vec::new();
+    let own = |&(own, _): &(i64, i64)| varint::zigzag(own);
+    let waiting = |&(_, account): &(i64, i64)| varint::zigzag(account.wrapping_add(each));
+    for units in [
+        cells.iter().map(own).collect::<Vec<u64>>(),
+        cells.iter().map(waiting).collect(),
+    ] {
+        let put = planes::put(&mut message, &units);
+        put.map_err(|error| Error::internal(error.to_string()))?;
     }
-    Some(cells)
+    Ok(message)
+}
+
+/// What [`pack`] packed, of so many pages.
+fn unpack(mut message: &[u8], pages: usize, each: i64) -> Option<Vec<(i64, i64)>> {
+    let own = planes::take(&mut message, pages)?;
+    let waiting = planes::take(&mut message, pages)?;
+    if !message.is_empty() || own.len() != pages || waiting.len() != pages {
+        return None;
+    }
+    let own = own.into_iter().map(varint::unzigzag);
+    let waiting = waiting.into_iter().map(varint::unzigzag);
+    let accounts = waiting.map(|waiting| waiting.wrapping_sub(each));
+    Some(own.zip(accounts).collect())
 }

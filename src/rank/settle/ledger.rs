@@ -99,7 +99,7 @@ impl Ledger {
         Ok(Ledger {
             places: Places::new(parts, damping, workers)?,
             pages,
-            routes: Routes::new(&workers.peers, parts)?,
+            routes: Routes::new(workers, parts)?,
             damping,
             weights,
             sum: 0,
@@ -219,16 +219,13 @@ impl Ledger {
 
     /// Delivers what blocks handed on.
     pub fn deliver(&mut self, handed: HandedOn) -> Result<()> {
-        let HandedOn {
-            mut sent,
-            mut moved,
-        } = handed;
+        let HandedOn { sent, mut moved } = handed;
         self.peers().sum(&mut moved)?;
         self.sum += moved[0];
         self.virtual_page += moved[1];
-        let messages = self.routes.exchange(&mut sent)?;
-        let received = self.routes.sorted(&messages)?;
         let (whole, routes, aside) = (self.whole(), &self.routes, self.places.aside());
+        let messages = routes.exchange(&sent, aside.as_ref())?;
+        let received = routes.sorted(&messages)?;
         let deliver = |at: usize, block: &mut Block| {
             routes.deliver((at, block), &sent, &received[at], aside.as_ref())?;
             Ok(block.dangling())
@@ -249,6 +246,11 @@ impl Ledger {
         self.places.each(whole, using, None, work)
     }
 
+    /// What the virtual page has for each unit of weight, rounded down.
+    pub fn each_is_paid(&self) -> i64 {
+        block::each(self.virtual_page, self.weights)
+    }
+
     /// The whole as all blocks see it.
     fn whole(&self) -> Whole {
         Whole {
@@ -257,7 +259,7 @@ impl Ledger {
             each: if self.is_first_sweep {
                 SUPPLY / self.weights.max(1) as i64
             } else {
-                block::each(self.virtual_page, self.weights)
+                self.each_is_paid()
             },
             is_first_sweep: self.is_first_sweep,
         }

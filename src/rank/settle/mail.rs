@@ -1,14 +1,16 @@
 //! What blocks hand on to pages of each other at the end of a sweep.
 //!
-//! Inside a process a page is named by its number in its block. To another process it is named by its place among the
-//! ghosts that the sending block has of the receiving one; which pages these are is sent once, before the first sweep:
+//! Inside a process a page is named by its number in its block. What all blocks of a process have for a page of another
+//! process is added up before it is sent, and the page is named by its place among those of its block that are ghosts in the
+//! sending process; which these are is sent once, before the first sweep:
 //!
 //! ```text
-//! message: (sending block, receiving block, length of what follows, entries)*, all varints
-//! entry at first: the ghost's number in its block, less that of the one before, zigzag
-//! entry of a sweep: the page's name, less the name behind the one before, zigzag; units zigzag
+//! message: receiving block varint | length of what follows varint | what there is for it; and so on
+//! at first: how many numbers come between each of the pages and the one before (planes)
+//! of a sweep: places between each of those that have anything and the one before (planes) | units zigzag of each (planes)
 //! ```
-//! Where blocks take turns, what is for blocks of the same process waits in a file, packed likewise.
+//! Where blocks take turns, what they have for others waits in a file: of each page, its number less the one behind the one
+//! before, and units, zigzag varints.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,12 +18,14 @@ use std::sync::Arc;
 use super::aside::Aside;
 use super::block::Block;
 use super::ghosts::ByOwner;
-use super::ledger::Part;
+use super::ledger::{Part, Workers};
 use super::peers::{Peers, nonsense};
-use crate::codec::varint;
+use crate::codec::{planes, varint};
+use crate::rows::{Bits, Ranked};
+use crate::threads::dealt;
 use crate::{Error, Result};
 
-/// What is handed on to pages of one block: their numbers there, or their places among its ghosts, and units.
+/// What is handed on to pages of one block: their numbers there, and units.
 type Mail = Vec<(u32, i64)>;
 
 /// What a block handed on to pages of others.
@@ -32,12 +36,34 @@ pub(super) struct Sent {
     pub units: Vec<i64>,
     /// Where it lies aside, by the block that it is for, and its length.
     aside: BTreeMap<usize, (u64, usize)>,
-    /// What is for blocks of other processes.
-    packed: Vec<(usize, Vec<u8>)>,
 }
 
-/// What is for a block of this process: the block that it is from, and from which process; and entries.
-type Received<'m> = (usize, u32, &'m [u8]);
+impl Sent {
+    /// Gives `take` what it has for a block; that may say that there is no such page.
+    #[inline]
+    fn each_for(
+        &self,
+        block: usize,
+        aside: Option<&Aside>,
+        take: impl FnMut((u32, i64)) -> Result<(), u32>,
+    ) -> Result<Result<(), u32>> {
+        if let Some(&(at, len)) = self.aside.get(&block) {
+            let (packed, aside) = Aside::take(aside, at, len)?;
+            let mail = unpack(&packed).ok_or_else(|| aside.damaged())?;
+            return Ok(mail.into_iter().try_for_each(take));
+        }
+        if self.units.is_empty() {
+            return Ok(Ok(()));
+        }
+        let range = self.ghosts.of(block);
+        let pages = self.ghosts.ats[range.clone()].iter().copied();
+        let mut mail = pages.zip(self.units[range].iter().copied());
+        Ok(mail.try_for_each(take))
+    }
+}
+
+/// What is for a block of this process, packed, and the process that it is from.
+type Received<'m> = (usize, &'m [u8]);
 
 /// The way between all blocks, those of other processes as well.
 #[derive(Default)]
@@ -45,54 +71,60 @@ pub(super) struct Routes {
     pub peers: Peers,
     /// All blocks.
     blocks: usize,
-    /// By block of this process: its pages that are ghosts of another process's block, in the order of that one's.
-    places: Vec<BTreeMap<u32, Vec<u32>>>,
+    threads: usize,
+    /// By block of another process: its pages that are ghosts here.
+    theirs: BTreeMap<usize, Ranked>,
+    /// By block of this process: its pages that are ghosts of another process, in ascending order.
+    ours: Vec<BTreeMap<usize, Vec<u32>>>,
 }
 
 impl Routes {
     /// Tells other processes which of their pages are ghosts here.
-    pub fn new(peers: &Peers, parts: &[Part<'_>]) -> Result<Routes> {
+    pub fn new(workers: &Workers, parts: &[Part<'_>]) -> Result<Routes> {
+        let peers = &workers.peers;
         let mut count = [parts.len() as i128];
         peers.sum(&mut count)?;
         let mut routes = Routes {
             peers: peers.clone(),
             blocks: count[0] as usize,
-            places: parts.iter().map(|_| BTreeMap::new()).collect(),
+            threads: workers.threads,
+            theirs: BTreeMap::new(),
+            ours: parts.iter().map(|_| BTreeMap::new()).collect(),
         };
         if peers.processes() == 1 {
             return Ok(routes);
         }
-        let mut messages = vec![Vec::new(); peers.processes()];
+        let mut theirs: BTreeMap<usize, Bits> = BTreeMap::new();
         for (at, part) in parts.iter().enumerate() {
-            let from = peers.number(at);
-            let mut ghosts: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
             for ghost in part.ghosts.read()? {
-                if ghost.owner as usize >= routes.blocks {
-                    return Err(no_page_of(from, ghost.owner, ghost.at));
+                let owner = ghost.owner as usize;
+                if owner >= routes.blocks {
+                    return Err(no_page_of(peers.number(at), ghost.owner, ghost.at));
                 }
-                if !peers.has(ghost.owner as usize) {
-                    ghosts.entry(ghost.owner).or_default().push(ghost.at);
+                if !peers.has(owner) {
+                    let pages = theirs.entry(owner).or_default();
+                    pages.grow(u64::from(ghost.at) + 1);
+                    pages.set(ghost.at.into());
                 }
-            }
-            for (to, numbers) in ghosts {
-                let mut entries = Vec::new();
-                let mut last = 0;
-                for number in numbers {
-                    let change = i64::from(number) - last;
-                    varint::put(&mut entries, varint::zigzag(change).into());
-                    last = number.into();
-                }
-                let message = &mut messages[peers.process_of(to as usize)];
-                put(message, from, to, &entries);
             }
         }
-        let received = routes.peers.exchange(messages)?;
-        for (process, message) in received.iter().enumerate() {
-            let mut rest = message.as_slice();
-            while !rest.is_empty() {
-                let (from, at, entries) = routes.take(process, &mut rest)?;
-                let places = unpack_numbers(entries).ok_or_else(|| nonsense(process))?;
-                if routes.places[at].insert(from, places).is_some() {
+        let mut messages = vec![Vec::new(); peers.processes()];
+        for (block, pages) in theirs {
+            let mut packed = Vec::new();
+            planes::put(&mut packed, &gaps(pages.all())).map_err(internal)?;
+            put(&mut messages[peers.process_of(block)], block, &packed);
+            routes.theirs.insert(block, Ranked::new(&pages));
+        }
+        let messages = peers.exchange(messages)?;
+        let sorted = routes.sorted(&messages)?;
+        for ((received, ours), part) in sorted.into_iter().zip(&mut routes.ours).zip(parts) {
+            for (process, mut packed) in received {
+                let gaps = planes::take(&mut packed, part.rows.pages() as usize);
+                let pages = gaps
+                    .filter(|_| packed.is_empty())
+                    .and_then(|gaps| numbers(gaps, u32::MAX));
+                let pages = pages.ok_or_else(|| nonsense(process))?;
+                if ours.insert(process, pages).is_some() {
                     return Err(nonsense(process));
                 }
             }
@@ -121,38 +153,37 @@ impl Routes {
             units: block.drain(),
             ..Sent::default()
         };
-        for owner in 0..self.blocks {
-            let range = ghosts.of(owner);
-            let units = sent.units[range.clone()].iter().copied();
-            if !self.peers.has(owner) {
-                sent.packed.push((owner, pack((0..).zip(units))));
-            } else if let Some(aside) = aside {
-                let packed = pack(ghosts.ats[range].iter().copied().zip(units));
-                if !packed.is_empty() {
-                    let place = (aside.post(&packed)?, packed.len());
-                    sent.aside.insert(owner, place);
-                }
-            }
-        }
         match aside {
-            Some(_) => block.spare = std::mem::take(&mut sent.units),
             None => sent.ghosts = ghosts,
+            Some(aside) => {
+                for owner in 0..self.blocks {
+                    let range = ghosts.of(owner);
+                    let units = sent.units[range.clone()].iter().copied();
+                    let packed = pack(ghosts.ats[range].iter().copied().zip(units));
+                    if !packed.is_empty() {
+                        let place = (aside.post(&packed)?, packed.len());
+                        sent.aside.insert(owner, place);
+                    }
+                }
+                block.spare = std::mem::take(&mut sent.units);
+            }
         }
         Ok(sent)
     }
 
     /// Exchanges what is for other processes.
-    pub fn exchange(&self, sent: &mut [Sent]) -> Result<Vec<Vec<u8>>> {
+    pub fn exchange(&self, sent: &[Sent], aside: Option<&Aside>) -> Result<Vec<Vec<u8>>> {
         if self.peers.processes() == 1 {
             return Ok(Vec::new());
         }
+        let mut theirs: Vec<(usize, &Ranked)> = self.theirs.iter().map(|(b, p)| (*b, p)).collect();
+        let packed = dealt(self.threads, &mut theirs, |_, &mut (block, pages)| {
+            self.for_block((block, pages), sent, aside)
+        })?;
         let mut messages = vec![Vec::new(); self.peers.processes()];
-        for (at, sent) in sent.iter_mut().enumerate() {
-            for (to, entries) in std::mem::take(&mut sent.packed) {
-                if !entries.is_empty() {
-                    let message = &mut messages[self.peers.process_of(to)];
-                    put(message, self.peers.number(at), to as u32, &entries);
-                }
+        for (&(block, _), packed) in theirs.iter().zip(packed) {
+            if !packed.is_empty() {
+                put(&mut messages[self.peers.process_of(block)], block, &packed);
             }
         }
         self.peers.exchange(messages)
@@ -160,15 +191,40 @@ impl Routes {
 
     /// What other processes have for each block of this one.
     pub fn sorted<'m>(&self, messages: &'m [Vec<u8>]) -> Result<Vec<Vec<Received<'m>>>> {
-        let mut sorted = vec![Vec::new(); self.places.len()];
+        let mut sorted = vec![Vec::new(); self.ours.len()];
         for (process, message) in messages.iter().enumerate() {
             let mut rest = message.as_slice();
             while !rest.is_empty() {
-                let (from, at, entries) = self.take(process, &mut rest)?;
-                sorted[at].push((process, from, entries));
+                let next = next(&mut rest).filter(|(block, _)| self.peers.has(*block));
+                let (block, packed) = next.ok_or_else(|| nonsense(process))?;
+                let ours = sorted.get_mut(self.peers.place(block));
+                ours.ok_or_else(|| nonsense(process))?
+                    .push((process, packed));
             }
         }
         Ok(sorted)
+    }
+
+    /// What all blocks of this process have for one of another, packed; nothing if they have nothing.
+    fn for_block(
+        &self,
+        (block, pages): (usize, &Ranked),
+        sent: &[Sent],
+        aside: Option<&Aside>,
+    ) -> Result<Vec<u8>> {
+        let mut units = vec![0i64; pages.len()];
+        for (at, sent) in sent.iter().enumerate() {
+            let added = sent.each_for(block, aside, |(page, more)| {
+                if more != 0 {
+                    let place = pages.place(page.into()).ok_or(page)?;
+                    units[place] = units[place].wrapping_add(more);
+                }
+                Ok(())
+            })?;
+            let from = self.peers.number(at);
+            added.map_err(|page| no_page_of(from, block as u32, page))?;
+        }
+        pack_places(&units)
     }
 
     /// Delivers to block `at` of this process what blocks of this one sent, and what was received from others.
@@ -180,92 +236,112 @@ impl Routes {
         aside: Option<&Aside>,
     ) -> Result<()> {
         let to = self.peers.number(at);
-        let no_page = |from| move |page| no_page_of(from, to as u32, page);
         for (from, sent) in sent.iter().enumerate() {
+            let delivered = sent.each_for(to, aside, |(page, units)| block.deliver(page, units))?;
             let from = self.peers.number(from);
-            if let Some(&(at, len)) = sent.aside.get(&to) {
-                let (packed, aside) = Aside::take(aside, at, len)?;
-                let mail = unpack(&packed, None).ok_or_else(|| aside.damaged())?;
-                block.deliver(mail.into_iter()).map_err(no_page(from))?;
-            } else if !sent.units.is_empty() {
-                let range = sent.ghosts.of(to);
-                let pages = sent.ghosts.ats[range.clone()].iter().copied();
-                let mail = pages.zip(sent.units[range].iter().copied());
-                block.deliver(mail).map_err(no_page(from))?;
-            }
+            delivered.map_err(|page| no_page_of(from, to as u32, page))?;
         }
-        for &(process, from, entries) in received {
-            let places = self.places[at].get(&from);
-            let mail = places.and_then(|places| unpack(entries, Some(places)));
-            let mail = mail.ok_or_else(|| nonsense(process))?.into_iter();
-            block.deliver(mail).map_err(no_page(from as usize))?;
+        for &(process, packed) in received {
+            let pages = self.ours[at].get(&process);
+            let mail = pages.and_then(|pages| unpack_places(packed, pages));
+            let mut mail = mail.ok_or_else(|| nonsense(process))?.into_iter();
+            let delivered = mail.try_for_each(|(page, units)| block.deliver(page, units));
+            delivered.map_err(|_| nonsense(process))?;
         }
         Ok(())
     }
-
-    /// Takes the next part of a message of a process: the sending block, where the receiving one is, and entries.
-    fn take<'m>(&self, process: usize, rest: &mut &'m [u8]) -> Result<(u32, usize, &'m [u8])> {
-        let mut part = || {
-            let from = u32::try_from(varint::take(rest)?).ok()?;
-            let to = usize::try_from(varint::take(rest)?).ok()?;
-            let len = usize::try_from(varint::take(rest)?).ok()?;
-            let (entries, after) = rest.split_at_checked(len)?;
-            *rest = after;
-            let is_theirs = self.peers.process_of(from as usize) == process;
-            let place = self.peers.place(to);
-            let is_ours = self.peers.has(to) && place < self.places.len();
-            (is_theirs && is_ours).then_some((from, place, entries))
-        };
-        part().ok_or_else(|| nonsense(process))
-    }
 }
 
-fn put(message: &mut Vec<u8>, from: usize, to: u32, entries: &[u8]) {
-    for number in [from as u128, to.into(), entries.len() as u128] {
-        varint::put(message, number);
+/// Adds what there is for a block to a message.
+fn put(message: &mut Vec<u8>, block: usize, packed: &[u8]) {
+    varint::put(message, block as u128);
+    varint::put(message, packed.len() as u128);
+    message.extend_from_slice(packed);
+}
+
+/// Takes the next block, and what there is for it.
+fn next<'m>(rest: &mut &'m [u8]) -> Option<(usize, &'m [u8])> {
+    let block = usize::try_from(varint::take(rest)?).ok()?;
+    let len = usize::try_from(varint::take(rest)?).ok()?;
+    let (packed, after) = rest.split_at_checked(len)?;
+    *rest = after;
+    Some((block, packed))
+}
+
+fn internal(error: std::io::Error) -> Error {
+    Error::internal(error.to_string())
+}
+
+/// Of ascending numbers, how many come between each and the one before.
+fn gaps(numbers: impl Iterator<Item = u64>) -> Vec<u64> {
+    let mut next = 0;
+    let gap = |number| number - std::mem::replace(&mut next, number + 1);
+    numbers.map(gap).collect()
+}
+
+/// The numbers of these gaps, which are below `end`.
+fn numbers(gaps: Vec<u64>, end: u32) -> Option<Vec<u32>> {
+    let mut next = 0u64;
+    let number = |gap: u64| {
+        let number = next
+            .checked_add(gap)
+            .filter(|number| *number < end.into())?;
+        next = number + 1;
+        Some(number as u32)
+    };
+    gaps.into_iter().map(number).collect()
+}
+
+/// Those that have anything; nothing if none has.
+fn pack_places(units: &[i64]) -> Result<Vec<u8>> {
+    let mut packed = Vec::new();
+    let some = || (0..).zip(units).filter(|(_, units)| **units != 0);
+    let gaps = gaps(some().map(|(place, _)| place));
+    if !gaps.is_empty() {
+        planes::put(&mut packed, &gaps).map_err(internal)?;
+        let units: Vec<u64> = some().map(|(_, units)| varint::zigzag(*units)).collect();
+        planes::put(&mut packed, &units).map_err(internal)?;
     }
-    message.extend_from_slice(entries);
+    Ok(packed)
+}
+
+/// The pages in these places, and units.
+fn unpack_places(mut packed: &[u8], places: &[u32]) -> Option<Mail> {
+    let found = numbers(
+        planes::take(&mut packed, places.len())?,
+        places.len() as u32,
+    )?;
+    let units = planes::take(&mut packed, found.len())?;
+    if units.len() != found.len() || !packed.is_empty() {
+        return None;
+    }
+    let pages = found.iter().map(|place| places[*place as usize]);
+    Some(pages.zip(units.into_iter().map(varint::unzigzag)).collect())
 }
 
 /// Those that have anything.
 pub(crate) fn pack(mail: impl Iterator<Item = (u32, i64)>) -> Vec<u8> {
     let mut entries = Vec::new();
     let mut next = 0;
-    for (name, units) in mail.filter(|(_, units)| *units != 0) {
-        varint::put(&mut entries, varint::zigzag(i64::from(name) - next).into());
+    for (page, units) in mail.filter(|(_, units)| *units != 0) {
+        varint::put(&mut entries, varint::zigzag(i64::from(page) - next).into());
         varint::put(&mut entries, varint::zigzag(units).into());
-        next = i64::from(name) + 1;
+        next = i64::from(page) + 1;
     }
     entries
 }
 
-/// With the numbers of pages for places, if names are places.
-pub(crate) fn unpack(mut entries: &[u8], places: Option<&[u32]>) -> Option<Vec<(u32, i64)>> {
+pub(crate) fn unpack(mut entries: &[u8]) -> Option<Vec<(u32, i64)>> {
     let mut mail = Mail::with_capacity(entries.len() / 4);
     let mut next = 0i64;
     while !entries.is_empty() {
         let change = u64::try_from(varint::take(&mut entries)?).ok()?;
         let units = u64::try_from(varint::take(&mut entries)?).ok()?;
-        let name = u32::try_from(next.checked_add(varint::unzigzag(change))?).ok()?;
-        let page = match places {
-            None => name,
-            Some(places) => *places.get(name as usize)?,
-        };
+        let page = u32::try_from(next.checked_add(varint::unzigzag(change))?).ok()?;
         mail.push((page, varint::unzigzag(units)));
-        next = i64::from(name) + 1;
+        next = i64::from(page) + 1;
     }
     Some(mail)
-}
-
-fn unpack_numbers(mut entries: &[u8]) -> Option<Vec<u32>> {
-    let mut numbers = Vec::new();
-    let mut last = 0i64;
-    while !entries.is_empty() {
-        let change = varint::unzigzag(u64::try_from(varint::take(&mut entries)?).ok()?);
-        last = last.checked_add(change)?;
-        numbers.push(u32::try_from(last).ok()?);
-    }
-    Some(numbers)
 }
 
 fn no_page_of(block: usize, owner: u32, at: u32) -> Error {
@@ -282,20 +358,36 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_packed_is_unpacked(cells in proptest::collection::vec(any::<i64>(), 0..50)) {
-            let mail: Mail = (0..).zip(cells).filter(|(_, units)| units % 3 != 0).collect();
+            let some = |units: i64| if units % 3 == 0 { 0 } else { units };
+            let units: Vec<i64> = cells.into_iter().map(some).collect();
             let places: Vec<u32> = (0..50).map(|place| 1000 - place).collect();
-            let named: Mail = mail.iter().map(|&(place, units)| (1000 - place, units)).collect();
-            prop_assert_eq!(unpack(&pack(mail.into_iter()), Some(&places)), Some(named.clone()));
-            prop_assert_eq!(unpack(&pack(named.iter().copied()), None), Some(named));
+            let mail: Mail = places.iter().copied().zip(units.iter().copied()).collect();
+            let some: Mail = mail.iter().copied().filter(|(_, units)| *units != 0).collect();
+            prop_assert_eq!(unpack(&pack(mail.into_iter())), Some(some.clone()));
+            let packed = pack_places(&units).unwrap();
+            prop_assert_eq!(packed.is_empty(), some.is_empty());
+            if !packed.is_empty() {
+                prop_assert_eq!(unpack_places(&packed, &places), Some(some));
+                prop_assert_eq!(unpack_places(&packed[..packed.len() - 1], &places), None);
+            }
         }
 
         #[test]
-        fn nonsense_is_refused(entries in proptest::collection::vec(any::<u8>(), 0..50)) {
+        fn numbers_come_back(numbers in proptest::collection::btree_set(0u64..1 << 32, 0..50)) {
+            let last = numbers.last().map_or(0, |last| *last as u32);
+            let all: Vec<u32> = numbers.iter().map(|number| *number as u32).collect();
+            let gaps = gaps(numbers.into_iter());
+            prop_assert_eq!(super::numbers(gaps.clone(), last.saturating_add(1)), Some(all));
+            prop_assert!(gaps.is_empty() || super::numbers(gaps, last).is_none());
+        }
+
+        #[test]
+        fn nonsense_is_refused(bytes in proptest::collection::vec(any::<u8>(), 0..50)) {
             let places = [3, 1, 2];
-            if let Some(mail) = unpack(&entries, Some(&places)) {
+            if let Some(mail) = unpack_places(&bytes, &places) {
                 prop_assert!(mail.len() <= 3 && mail.iter().all(|(page, _)| places.contains(page)));
             }
-            let _ = unpack_numbers(&entries);
+            let _ = unpack(&bytes);
         }
     }
 }

@@ -151,7 +151,7 @@ fn unpack(mut message: &[u8], partitions: usize) -> Option<Mail> {
     for _ in 0..partitions {
         let len = usize::try_from(varint::take(&mut message)?).ok()?;
         let (entries, rest) = message.split_at_checked(len)?;
-        let transfers = unpack_units(entries, None)?.into_iter();
+        let transfers = unpack_units(entries)?.into_iter();
         mail.push(
             transfers
                 .map(|(page, units)| (page, units.cast_unsigned()))
