@@ -97,8 +97,13 @@ impl<'b> Split<'b> {
         from..*named
     }
 
-    /// The batch of a partition.
-    pub fn part(&self, partition: u32, slots: &mut Slots) -> PartBatch {
+    /// The batch of a partition, without such of its names as it only might have to admit, but it `knows` them.
+    pub fn part(
+        &self,
+        partition: u32,
+        slots: &mut Slots,
+        knows: impl Fn(u32) -> bool,
+    ) -> PartBatch {
         slots.turn += 1;
         slots
             .slots
@@ -109,7 +114,8 @@ impl<'b> Split<'b> {
             slots,
             made: PartBatch::default(),
         };
-        let mut own = self.names[partition as usize].iter().copied().peekable();
+        let own = self.names[partition as usize].iter().copied();
+        let mut own = own.filter(|&name| !knows(name)).peekable();
         for &at in &self.entries[partition as usize] {
             let entry = &self.batch.entries[at as usize];
             while let Some(name) = own.next_if(|&name| name < entry.names_end) {

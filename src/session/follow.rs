@@ -1,7 +1,8 @@
 //! The process of an ingest that is not the first: it has some of the partitions, and does with them what the first one says.
 //!
 //! ```text
-//! message of process 0: nothing: it is over | 0: what it says (Said) | 1: records (wire) | what snapshots say (ShareOrder)
+//! message of process 0: nothing: it is over | 0: what it says (Said) | 1: names that are new (numbers), records (wire) | what
+//!     snapshots say (ShareOrder)
 //! ```
 //!
 //! All processes answer at the same time, so each step is the same in all.
@@ -11,6 +12,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::numbers::Known;
 use super::open::WRITTEN_FILES;
 use super::own::{Opening, Order, OwnParts};
 use super::turns::Grows;
@@ -26,7 +28,7 @@ use crate::{Error, Result};
 
 /// The first byte of a message with [`Said`],
 const SAID: u8 = 0;
-/// and of one with records; behind it is whether they begin a batch, and whether they wait.
+/// and of one with records; behind it is whether numbers of names begin anew, and whether records wait, with their names.
 pub(super) const APPLY: u8 = 1;
 
 /// What process 0 says: of what it has ([`Say`]), or the others have heard ([`Heard`]).
@@ -87,6 +89,7 @@ struct Follower<'d> {
 struct Open {
     own: OwnParts,
     settings: Settings,
+    known: Known,
 }
 
 /// Does what process 0 of an ingest says with the partitions of this process, which are in the folder `dir`, until it is over, in
@@ -170,17 +173,29 @@ impl Follower<'_> {
             self.within,
         )?;
         own.share_states()?;
-        self.open = Some(Open { own, settings });
+        self.open = Some(Open {
+            own,
+            settings,
+            known: Known::default(),
+        });
         Ok(())
     }
 
     fn apply(&mut self, records: &[u8]) -> Result<()> {
         self.share = None;
         let memory = self.within.memory;
-        let Open { own, .. } = self.open()?;
-        let Some((&[begins, wait], records)) = records.split_first_chunk() else {
+        let peers = self.workers.peers.clone();
+        let Open { own, known, .. } = self.open()?;
+        let Some((&[begins, wait], mut records)) = records.split_first_chunk() else {
             return Err(unexpected("no records"));
         };
+        if begins == 1 {
+            known.forget();
+        }
+        let prints = own.prints.clone();
+        if wait == 0 {
+            known.learn(&mut records, &prints, &peers)?;
+        }
         let parts = wire::parts(records)?;
         let of = |number: u32| {
             let part = parts.iter().find(|part| part.number == number);
@@ -196,8 +211,8 @@ impl Follower<'_> {
         if begins == 1 {
             own.forget_names();
         }
-        let prints = own.prints.clone();
-        let new = own.apply(|number| wire::take(of(number)?.records, number, &prints))?;
+        let names = (&*known, &prints);
+        let new = own.apply(|number| wire::take(of(number)?.records, number, names))?;
         // What it says of its partitions is to be what is then.
         own.fit(memory, Grows::AtOnce)?;
         own.meet(new).map(drop)

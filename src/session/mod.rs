@@ -4,6 +4,7 @@
 mod aside;
 mod budget;
 mod follow;
+mod numbers;
 mod open;
 mod own;
 mod parts;
@@ -12,6 +13,8 @@ mod parts_tests;
 mod reader;
 mod turns;
 mod wire;
+#[cfg(test)]
+mod wire_tests;
 mod writer;
 
 pub(crate) use budget::{Budget, Holder};

@@ -5,6 +5,7 @@ mod epoch;
 
 pub(crate) use epoch::Spoiled;
 
+use std::mem;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::aside::Aside;
 use super::turns::{Grows, OpenedInMemory};
 use crate::batch::split::PartBatch;
+use crate::codec::{planes, varint};
 use crate::disk::Disk;
 use crate::engine::{Config, Engine, Resolver, age};
 use crate::memory::{Crossing, Need, PartsInMemory, log_rows, most_resident};
@@ -98,10 +100,10 @@ impl PartState {
     }
 }
 
-/// What came of records in a partition.
+/// What came of records in a partition. Names are given by their numbers ([`super::numbers`]).
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct New {
-    /// New pages of its own: the name in the whole batch, and the number.
+    /// New pages of its own: the name, and the page.
     own: Vec<(u32, u32)>,
     /// New ghosts, likewise, and whose they are.
     ghosts: Vec<(u32, u32, u32)>,
@@ -110,11 +112,60 @@ pub(super) struct New {
 }
 
 /// What process 0 gets of a partition after records were applied.
-#[derive(Serialize, Deserialize)]
 pub(super) struct Applied {
     /// Its new pages.
     pub own: Vec<(u32, u32)>,
     pub state: PartState,
+}
+
+/// The same on its way.
+#[derive(Serialize, Deserialize)]
+struct SentApplied {
+    names: Vec<u8>,
+    pages: Vec<u8>,
+    state: PartState,
+}
+
+impl SentApplied {
+    fn of(Applied { own, state }: Applied) -> Result<SentApplied> {
+        let (names, pages): (Vec<u32>, Vec<u32>) = own.into_iter().unzip();
+        Ok(SentApplied {
+            names: put_numbers(&names)?,
+            pages: put_numbers(&pages)?,
+            state,
+        })
+    }
+
+    fn taken(self) -> Result<Applied> {
+        let names = take_numbers(&self.names)?.into_iter();
+        Ok(Applied {
+            own: names.zip(take_numbers(&self.pages)?).collect(),
+            state: self.state,
+        })
+    }
+}
+
+/// Numbers, most of which are near the one before, as how much they are more than that.
+fn put_numbers(numbers: &[u32]) -> Result<Vec<u8>> {
+    let mut last = 0;
+    let change =
+        |&number: &u32| varint::zigzag(i64::from(number) - mem::replace(&mut last, number.into()));
+    let changes: Vec<u64> = numbers.iter().map(change).collect();
+    let mut bytes = Vec::new();
+    let put = planes::put(&mut bytes, &changes);
+    put.map_err(|error| Error::internal(error.to_string()))?;
+    Ok(bytes)
+}
+
+fn take_numbers(mut bytes: &[u8]) -> Result<Vec<u32>> {
+    let mut last = 0i64;
+    let number = |change: u64| {
+        last = last.checked_add(varint::unzigzag(change))?;
+        u32::try_from(last).ok()
+    };
+    let changes = planes::take(&mut bytes, u32::MAX as usize).filter(|_| bytes.is_empty());
+    let numbers = changes.and_then(|changes| changes.into_iter().map(number).collect());
+    numbers.ok_or_else(|| Error::internal("numbers of a message cannot be read"))
 }
 
 /// See the head of the file.
@@ -131,11 +182,11 @@ pub(super) struct OwnParts {
     /// Most pages of each.
     pub(super) page_limit: u64,
     pub(super) prints: Fingerprints,
-    /// By name of the batch that records are applied of: the number of its page, if it is one of these partitions'.
+    /// By the number of a name: its page in its partition, as far as known.
     named: Vec<Option<u32>>,
     /// How many are in memory at a time.
     pub(super) resident: usize,
-    /// Records that wait for the turns of their partitions: of each piece, whether it begins a batch.
+    /// Records that wait for the turns of their partitions: of each piece, whether numbers of names begin anew with it.
     pub(super) pieces: Vec<bool>,
 }
 
@@ -271,69 +322,52 @@ impl OwnParts {
         dealt(self.workers.threads, &mut self.parts, work)
     }
 
-    /// Another batch begins.
+    /// Numbers of names begin anew.
     pub fn forget_names(&mut self) {
         self.named.clear();
     }
 
-    /// The number of the page of a name of the batch, which is of a partition of this process.
+    /// The page of a name, if it is known.
+    fn find_named(&self, name: u32) -> Option<u32> {
+        self.named.get(name as usize).copied().flatten()
+    }
+
+    /// That of one which is of a partition of this process, or was answered.
     fn page_named(&self, name: u32) -> Result<u32> {
-        let page = self.named.get(name as usize).copied().flatten();
+        let page = self.find_named(name);
         page.ok_or_else(|| Error::internal("a ghost has no page"))
+    }
+
+    fn note_named(&mut self, names: impl Iterator<Item = (u32, u32)>) {
+        for (name, page) in names {
+            let at = name as usize;
+            self.named.resize(self.named.len().max(at + 1), None);
+            self.named[at] = Some(page);
+        }
     }
 
     /// Sends process 0 what is new, and gives each new ghost the number that its owner has for it; all do this at the same time.
     /// What process 0 gets, of all partitions.
     pub fn meet(&mut self, mut new: Vec<New>) -> Result<Vec<Applied>> {
-        for (name, page) in new.iter_mut().flat_map(|new| new.named.drain(..)) {
-            let at = name as usize;
-            self.named.resize(self.named.len().max(at + 1), None);
-            self.named[at] = Some(page);
-        }
-        let peers = self.workers.peers.clone();
-        let mut asked = vec![Vec::new(); peers.processes()];
-        for &(name, _, owner) in new.iter().flat_map(|new| &new.ghosts) {
-            asked[peers.process_of(owner as usize)].push(name);
-        }
+        self.note_named(new.iter_mut().flat_map(|new| new.named.drain(..)));
         let takes_turns = self.take_turns();
         let parts = self.parts.iter_mut().zip(&new);
         let applied = parts.map(|(part, new)| part.applied(new, takes_turns));
         let applied = applied.collect::<Result<Vec<Applied>>>()?;
-        let page = |name: u32| self.page_named(name);
-        let (applied, answers) = if peers.processes() == 1 {
-            let asked = asked.remove(0).into_iter();
-            (
-                applied,
-                vec![asked.map(page).collect::<Result<Vec<u32>>>()?],
-            )
+        let applied = if self.workers.peers.processes() == 1 {
+            applied
         } else {
-            let (mut own, mut messages) = (Some(packed(&applied)?), Vec::new());
-            for asked in &asked {
-                // Only process 0 needs it.
-                let applied = own.take().unwrap_or_else(|| vec![0]);
-                messages.push(packed(&(applied, asked))?);
-            }
-            let mut heard = Vec::new();
-            let mut answers = Vec::new();
-            for message in peers.exchange(messages)? {
-                let (applied, asked): (Vec<u8>, Vec<u32>) = unpacked(&message)?;
-                heard.push(applied);
-                let pages = asked.into_iter().map(page).collect::<Result<Vec<u32>>>()?;
-                answers.push(packed(&pages)?);
-            }
-            let answers = peers.exchange(answers)?;
-            let answers = answers
-                .iter()
-                .map(|answer| unpacked(answer))
-                .collect::<Result<_>>()?;
-            (peers.in_order(&heard)?, answers)
+            self.ask(applied, &new)?
         };
-        let mut answers: Vec<_> = answers.into_iter().map(Vec::into_iter).collect();
-        for (part, new) in self.parts.iter_mut().zip(new) {
-            for (_, page, owner) in new.ghosts {
-                let at = answers[peers.process_of(owner as usize)].next();
-                let at = at.ok_or_else(|| Error::internal("a ghost was not answered"))?;
-                let ghost = Ghost { page, owner, at };
+        for (at, new) in new.into_iter().enumerate() {
+            for (name, page, owner) in new.ghosts {
+                let at_owner = self.page_named(name)?;
+                let ghost = Ghost {
+                    page,
+                    owner,
+                    at: at_owner,
+                };
+                let part = &mut self.parts[at];
                 part.engine.storage_mut().add_address(ghost)?;
                 if part.engine.ledger().joint().is_some() {
                     part.ghosts.push(ghost);
@@ -341,6 +375,46 @@ impl OwnParts {
             }
         }
         Ok(applied)
+    }
+
+    /// Asks other processes which pages new ghosts are that are not known, and sends process 0 what was applied. What it gets.
+    fn ask(&mut self, applied: Vec<Applied>, new: &[New]) -> Result<Vec<Applied>> {
+        let peers = self.workers.peers.clone();
+        let mut asked = vec![Vec::new(); peers.processes()];
+        for &(name, _, owner) in new.iter().flat_map(|new| &new.ghosts) {
+            if self.find_named(name).is_none() {
+                asked[peers.process_of(owner as usize)].push(name);
+            }
+        }
+        let applied: Vec<SentApplied> = applied
+            .into_iter()
+            .map(SentApplied::of)
+            .collect::<Result<_>>()?;
+        let (mut own, mut messages) = (Some(packed(&applied)?), Vec::new());
+        for asked in &mut asked {
+            asked.sort_unstable();
+            asked.dedup();
+            // Only process 0 needs what was applied.
+            let applied = own.take().unwrap_or_else(|| vec![0]);
+            messages.push(packed(&(applied, put_numbers(asked)?))?);
+        }
+        let (mut heard, mut answers) = (Vec::new(), Vec::new());
+        for message in peers.exchange(messages)? {
+            let (applied, asked): (Vec<u8>, Vec<u8>) = unpacked(&message)?;
+            heard.push(applied);
+            let pages = take_numbers(&asked)?.into_iter();
+            let pages = pages.map(|name| self.page_named(name));
+            answers.push(put_numbers(&pages.collect::<Result<Vec<u32>>>()?)?);
+        }
+        for (asked, answers) in asked.into_iter().zip(peers.exchange(answers)?) {
+            let pages = take_numbers(&answers)?;
+            if pages.len() != asked.len() {
+                return Err(Error::internal("a ghost was not answered"));
+            }
+            self.note_named(asked.into_iter().zip(pages));
+        }
+        let applied: Vec<SentApplied> = peers.in_order(&heard)?;
+        applied.into_iter().map(SentApplied::taken).collect()
     }
 
     /// Which of these names, with the partitions that they are of, are not known in those of all processes, which all ask at

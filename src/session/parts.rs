@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Holder;
 use super::follow::{APPLY, Say, announce, ask};
+use super::numbers::Numbers;
 use super::own::{Applied, New, Opening, Order, OwnParts, PartState, Spoiled};
 use super::turns::{Grows, worth_a_turn};
 use super::wire;
@@ -33,8 +34,9 @@ pub(crate) struct Parts {
     own: OwnParts,
     /// How those of all processes are.
     states: Vec<PartState>,
-    /// The partition of each name of the batch that records are queued of.
+    /// The partition of each name of the batch that records are queued of, and how processes speak of it.
     owners: Vec<u32>,
+    numbers: Numbers,
     /// Nothing of that batch was applied yet.
     is_new_batch: bool,
     /// Of the names of the batch so many were given with records that are applied, or wait for turns.
@@ -123,6 +125,7 @@ impl Parts {
             states,
             own,
             owners: Vec::new(),
+            numbers: Numbers::default(),
             is_new_batch: true,
             named: 0,
             unknown: None,
@@ -277,26 +280,25 @@ impl Parts {
     }
 
     fn apply(&mut self, whole: &mut Engine<Store>, batch: &Batch) -> Result<()> {
-        let count = self.states.len() as u32;
-        let named = self.named;
+        let workers = self.own.workers.clone();
+        let begins =
+            std::mem::take(&mut self.is_new_batch) && self.numbers.begin(batch, &workers.peers)?;
+        let (count, named) = (self.states.len() as u32, self.named);
         let split = Split::new(batch, &self.owners, (self.first, named), &self.times, count);
         let names_end = split.names_end;
-        let slots = &self.slots;
-        let make = |number: u32| {
-            let spare = || slots.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut used = spare().pop().unwrap_or_default();
-            let made = split.part(number, &mut used);
-            spare().push(used);
-            Ok::<PartBatch, Error>(made)
-        };
-        let pack = |number: u32| {
-            let made = make(number)?;
-            Ok::<_, Error>((wire::pack(number, &made)?, made.names.len()))
-        };
         let wait = self.take_turns();
-        let begins = std::mem::take(&mut self.is_new_batch);
-        let workers = self.own.workers.clone();
-        let sent = send(&workers, count, (begins, wait), &pack)?;
+        let dealing = Dealing {
+            batch,
+            owners: &self.owners,
+            split,
+            slots: &self.slots,
+        };
+        let sent = dealing.send(&mut self.numbers, (&workers, count), (begins, wait))?;
+        let make = |number: u32| Ok(dealing.part(number, &self.numbers, |_| false).1);
+        let pack = |number: u32| {
+            let made: PartBatch = make(number)?;
+            Ok::<_, Error>((wire::pack(number, &made, true)?, made.names.len()))
+        };
         if wait {
             let own = self.own.wait(begins, pack)?;
             self.waiting.bytes += own + sent;
@@ -643,29 +645,68 @@ impl Unknown {
     }
 }
 
-/// Sends the other processes what there is for their partitions: whether it begins a batch, and waits. How many bytes.
-fn send(
-    workers: &Workers,
-    count: u32,
-    (begins, wait): (bool, bool),
-    pack: &(impl Fn(u32) -> Result<(Vec<u8>, usize)> + Sync),
-) -> Result<u64> {
-    let peers = &workers.peers;
-    if peers.processes() == 1 {
-        return Ok(0);
+/// Records of a batch on their way to partitions.
+struct Dealing<'d> {
+    batch: &'d Batch,
+    owners: &'d [u32],
+    split: Split<'d>,
+    slots: &'d Mutex<Vec<Slots>>,
+}
+
+impl Dealing<'_> {
+    /// Those of a partition, which `knows` names of its own: the names in the batch, and with numbers for these.
+    fn part(
+        &self,
+        number: u32,
+        numbers: &Numbers,
+        knows: impl Fn(u32) -> bool,
+    ) -> (Vec<u32>, PartBatch) {
+        let spare = || self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = spare().pop().unwrap_or_default();
+        let mut made = self.split.part(number, &mut used, knows);
+        spare().push(used);
+        let numbered = made.names.iter().map(|&name| numbers.of(name)).collect();
+        (std::mem::replace(&mut made.names, numbered), made)
     }
-    let others = (0..count).filter(|&number| !peers.has(number as usize));
-    let mut others: Vec<u32> = others.collect();
-    let packed = dealt(workers.threads, &mut others, |_, &mut number| pack(number))?;
-    let mut messages = vec![vec![APPLY, begins.into(), wait.into()]; peers.processes()];
-    let mut bytes = 0;
-    for (&number, (packed, names)) in others.iter().zip(packed) {
-        bytes += packed.len() as u64;
-        let message = &mut messages[peers.process_of(number as usize)];
-        wire::put(message, number, names, &packed);
+
+    /// Sends the other processes what there is for their partitions, of so many: whether numbers begin anew with it, and whether
+    /// it waits. How many bytes.
+    fn send(
+        &self,
+        numbers: &mut Numbers,
+        (workers, count): (&Workers, u32),
+        (begins, wait): (bool, bool),
+    ) -> Result<u64> {
+        let peers = &workers.peers;
+        if peers.processes() == 1 {
+            return Ok(0);
+        }
+        let others = (0..count).filter(|&number| !peers.has(number as usize));
+        let mut others: Vec<u32> = others.collect();
+        let packed = dealt(workers.threads, &mut others, |_, &mut number| {
+            let process = peers.process_of(number as usize);
+            // What waits is applied when other names may be known.
+            let knows = |name| !wait && numbers.is_known(process, name);
+            let (names, made) = self.part(number, numbers, knows);
+            Ok::<_, Error>((names, wire::pack(number, &made, wait)?))
+        })?;
+        let mut messages = vec![vec![APPLY, begins.into(), wait.into()]; peers.processes()];
+        for (process, message) in messages.iter_mut().enumerate().filter(|_| !wait) {
+            if process != peers.process() {
+                let its = others.iter().zip(&packed);
+                let its = its.filter(|(number, _)| peers.process_of(**number as usize) == process);
+                let names = its.flat_map(|(_, (names, _))| names).copied();
+                let new = numbers.introduce(self.batch, self.owners, names, (peers, process))?;
+                message.extend(new);
+            }
+        }
+        for (&number, (names, records)) in others.iter().zip(&packed) {
+            let message = &mut messages[peers.process_of(number as usize)];
+            wire::put(message, number, names.len(), records);
+        }
+        peers.exchange(messages)?;
+        Ok(packed.iter().map(|(_, records)| records.len() as u64).sum())
     }
-    peers.exchange(messages)?;
-    Ok(bytes)
 }
 
 impl Holder for Parts {

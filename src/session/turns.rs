@@ -8,6 +8,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::aside::Aside;
+use super::numbers::Known;
 use super::own::{New, OwnParts, Part};
 use super::wire;
 use crate::Result;
@@ -90,7 +91,8 @@ impl OwnParts {
         dealt(threads, those, |_, part| part.come_back()).map(drop)
     }
 
-    /// Puts records of a piece aside, which `pack` gives for each partition with the count of their names.
+    /// Puts records of a piece aside, which `pack` gives for each partition with the count of their names; whether numbers of
+    /// names begin anew with it.
     ///
     /// # Errors
     /// Those of writing, which are final.
@@ -117,6 +119,7 @@ impl OwnParts {
     pub fn take_a_turn(&mut self) -> Result<usize> {
         let (stay, at_a_time) = self.at_a_time();
         let (limit, prints, pieces) = (self.page_limit, self.prints.clone(), self.pieces.len());
+        let none = Known::default();
         let turn = |part: &mut Part, stays: bool| {
             let aside = part.aside()?;
             let has_records = aside.has_records();
@@ -126,7 +129,7 @@ impl OwnParts {
             for piece in 0..pieces {
                 let mut result = Vec::new();
                 if let Some(records) = part.aside()?.records(piece)? {
-                    let made: PartBatch = wire::take(&records, part.number, &prints)?;
+                    let made: PartBatch = wire::take(&records, part.number, (&none, &prints))?;
                     result = packed(&part.apply(&made, limit)?)?;
                 }
                 part.aside()?.put_result(&result)?;
@@ -143,7 +146,7 @@ impl OwnParts {
         Ok(pieces)
     }
 
-    /// What came of the records of a piece, and whether it begins a batch.
+    /// What came of the records of a piece.
     ///
     /// # Errors
     /// Those of reading.

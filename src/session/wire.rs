@@ -1,16 +1,19 @@
 //! Part of a batch on its way to the process that has its partition, or to its turn in memory.
 //!
 //! ```text
-//! message: partition u32 | names u32 | length u32 | zstd of the records and names of that partition; and so on for each partition
+//! message: partition u32 | names u32 | length u32 | zstd of the records of that partition; and so on for each partition
 //! ```
 //!
-//! A name is given by its number in the whole batch: one of the partition's own by its text, of which the fingerprint is
-//! made, another by what an index looks at of its fingerprint.
+//! A name is given by its number. Where the other process does not know these (`numbers`), or what it knows may be another by
+//! the time that the records are applied, names are there as well: one of the partition's own by its text, of which the
+//! fingerprint is made, another by what an index looks at of its fingerprint.
 
 use serde::{Deserialize, Serialize};
 
+use super::numbers::Known;
 use crate::batch::split::PartBatch;
-use crate::model::{Batch, Digest, Entry, Fingerprints, LinkClass, LinkCounts, Time, What};
+use crate::codec::{planes, varint};
+use crate::model::{Digest, Entry, Fingerprints, LinkClass, LinkCounts, Time, What};
 use crate::store::{PRINT, packed, print_bytes, read_print, unpacked};
 use crate::{Error, Result};
 
@@ -19,17 +22,24 @@ const LEVEL: i32 = 1;
 
 #[derive(Serialize, Deserialize)]
 struct Sent {
-    /// Names: by how much each number is more than the one before, and the partition that it is of.
-    names: Vec<i64>,
+    /// Numbers of names (planes).
+    numbers: Vec<u8>,
+    names: Option<SentNames>,
+    entries: Vec<SentEntry>,
+    /// By how much a link's place among the names is more than behind the one before, zigzag (planes).
+    links: Vec<u8>,
+    classes: Vec<LinkClass>,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct SentNames {
+    /// The partitions that they are of.
     owners: Vec<u32>,
     /// Of the partition's own: the lengths of their texts, and these.
     lengths: Vec<u32>,
     text: Vec<u8>,
     /// Of others: what indexes look at of their fingerprints.
     prints: Vec<u8>,
-    entries: Vec<SentEntry>,
-    links: Vec<u32>,
-    classes: Vec<LinkClass>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -47,11 +57,14 @@ struct SentEntry {
 /// What entries of pages can be, by their numbers on the way.
 const WHATS: [What; 4] = [What::Visit, What::Gone, What::Unchanged, What::Failed];
 
-/// What there is for a partition, as it is sent, or waits.
-pub(super) fn pack(partition: u32, part: &PartBatch) -> Result<Vec<u8>> {
-    let bytes = packed(&sent(partition, part)?)?;
-    let bytes = zstd::bulk::compress(&bytes, LEVEL);
-    bytes.map_err(|error| Error::internal(error.to_string()))
+/// What there is for a partition, as it is sent, or waits: with its names, or without.
+pub(super) fn pack(partition: u32, part: &PartBatch, with_names: bool) -> Result<Vec<u8>> {
+    let bytes = packed(&sent(partition, part, with_names)?)?;
+    zstd::bulk::compress(&bytes, LEVEL).map_err(internal)
+}
+
+fn internal(error: std::io::Error) -> Error {
+    Error::internal(error.to_string())
 }
 
 /// Adds that to a message.
@@ -62,28 +75,24 @@ pub(super) fn put(message: &mut Vec<u8>, partition: u32, names: usize, bytes: &[
     message.extend(bytes);
 }
 
-fn sent(partition: u32, part: &PartBatch) -> Result<Sent> {
+fn sent(partition: u32, part: &PartBatch, with_names: bool) -> Result<Sent> {
     let batch = &part.batch;
     let mut sent = Sent {
-        names: Vec::with_capacity(part.names.len()),
-        owners: part.owners.clone(),
-        lengths: Vec::new(),
-        text: batch.text.clone(),
-        prints: Vec::new(),
+        numbers: Vec::new(),
+        names: with_names.then(|| names(partition, part)),
         entries: Vec::with_capacity(batch.entries.len()),
-        links: batch.links.clone(),
+        links: Vec::new(),
         classes: batch.classes.clone(),
     };
-    let mut last = 0;
-    for (at, (&name, &owner)) in part.names.iter().zip(&part.owners).enumerate() {
-        sent.names.push(i64::from(name) - last);
-        last = name.into();
-        if owner == partition {
-            sent.lengths.push(batch.name(at as u32).len() as u32);
-        } else {
-            sent.prints.extend(print_bytes(batch.fingerprints[at]));
-        }
-    }
+    let numbers: Vec<u64> = part.names.iter().map(|&number| number.into()).collect();
+    planes::put(&mut sent.numbers, &numbers).map_err(internal)?;
+    let mut next = 0;
+    let links = batch.links.iter().map(|&link| {
+        let change = i64::from(link) - next;
+        next = i64::from(link) + 1;
+        varint::zigzag(change)
+    });
+    planes::put(&mut sent.links, &links.collect::<Vec<u64>>()).map_err(internal)?;
     let mut named = 0;
     for entry in &batch.entries {
         let what = WHATS.iter().position(|what| *what == entry.what);
@@ -100,6 +109,24 @@ fn sent(partition: u32, part: &PartBatch) -> Result<Sent> {
         named = entry.names_end;
     }
     Ok(sent)
+}
+
+fn names(partition: u32, part: &PartBatch) -> SentNames {
+    let mut names = SentNames {
+        owners: part.owners.clone(),
+        text: part.batch.text.clone(),
+        ..SentNames::default()
+    };
+    for (at, &owner) in part.owners.iter().enumerate() {
+        if owner == partition {
+            let text = part.batch.name(at as u32);
+            names.lengths.push(text.len() as u32);
+        } else {
+            let print = part.batch.fingerprints[at];
+            names.prints.extend(print_bytes(print));
+        }
+    }
+    names
 }
 
 /// What there is for a partition in a message.
@@ -132,34 +159,52 @@ pub(super) fn parts(mut message: &[u8]) -> Result<Vec<Part<'_>>> {
     Ok(parts)
 }
 
-fn unknown() -> Error {
+pub(super) fn unknown() -> Error {
     Error::internal("process 0 sent records that cannot be read")
 }
 
-/// What [`pack`] packed.
-pub(super) fn take(bytes: &[u8], partition: u32, prints: &Fingerprints) -> Result<PartBatch> {
+/// What [`pack`] packed, by what is known of names if they are not there.
+pub(super) fn take(
+    bytes: &[u8],
+    partition: u32,
+    (known, prints): (&Known, &Fingerprints),
+) -> Result<PartBatch> {
     let bytes = zstd::decode_all(bytes).map_err(|_| unknown())?;
-    let sent: Sent = unpacked(&bytes)?;
-    received(sent, partition, prints).ok_or_else(unknown)
-}
-
-fn received(sent: Sent, partition: u32, prints: &Fingerprints) -> Option<PartBatch> {
+    let mut sent: Sent = unpacked(&bytes)?;
+    let numbers = unpack(&sent.numbers).ok_or_else(unknown)?;
     let mut part = PartBatch {
-        owners: sent.owners,
+        names: numbers.into_iter().map(|number| number as u32).collect(),
         ..PartBatch::default()
     };
-    let mut batch = Batch {
-        text: sent.text,
-        links: sent.links,
-        classes: sent.classes,
-        ..Batch::default()
+    let named = match sent.names.take() {
+        Some(names) => take_names(names, &mut part, partition, prints),
+        None => find_names(&mut part, partition, known),
     };
-    let (others, _) = sent.prints.as_chunks::<PRINT>();
-    let (mut lengths, mut others) = (sent.lengths.into_iter(), others.iter());
-    let (mut last, mut end) = (0i64, 0u32);
-    for (step, &owner) in sent.names.into_iter().zip(&part.owners) {
-        last = last.checked_add(step)?;
-        part.names.push(u32::try_from(last).ok()?);
+    named
+        .and_then(|()| received(sent, part))
+        .ok_or_else(unknown)
+}
+
+/// All of these values.
+fn unpack(mut bytes: &[u8]) -> Option<Vec<u64>> {
+    let most = u32::MAX as usize;
+    let values = planes::take(&mut bytes, most)?;
+    bytes.is_empty().then_some(values)
+}
+
+/// Puts names in that were sent with the records.
+fn take_names(
+    names: SentNames,
+    part: &mut PartBatch,
+    partition: u32,
+    prints: &Fingerprints,
+) -> Option<()> {
+    let batch = &mut part.batch;
+    (batch.text, part.owners) = (names.text, names.owners);
+    let (others, _) = names.prints.as_chunks::<PRINT>();
+    let (mut lengths, mut others) = (names.lengths.into_iter(), others.iter());
+    let mut end = 0u32;
+    for &owner in &part.owners {
         let print = if owner == partition {
             let start = end as usize;
             end = end.checked_add(lengths.next()?)?;
@@ -169,6 +214,34 @@ fn received(sent: Sent, partition: u32, prints: &Fingerprints) -> Option<PartBat
         };
         batch.fingerprints.push(print);
         batch.text_ends.push(end);
+    }
+    (part.owners.len() == part.names.len()).then_some(())
+}
+
+/// Puts names in that are known.
+fn find_names(part: &mut PartBatch, partition: u32, known: &Known) -> Option<()> {
+    let batch = &mut part.batch;
+    for &number in &part.names {
+        let (print, owner) = known.name(number)?;
+        if owner == partition {
+            batch.text.extend_from_slice(known.text(number));
+        }
+        part.owners.push(owner);
+        batch.fingerprints.push(print);
+        batch.text_ends.push(u32::try_from(batch.text.len()).ok()?);
+    }
+    Some(())
+}
+
+/// Puts the records in.
+fn received(sent: Sent, mut part: PartBatch) -> Option<PartBatch> {
+    let batch = &mut part.batch;
+    batch.classes = sent.classes;
+    let mut next = 0;
+    for change in unpack(&sent.links)? {
+        let link = varint::unzigzag(change).checked_add(next)?;
+        batch.links.push(u32::try_from(link).ok()?);
+        next = link + 1;
     }
     let count = part.names.len() as u32;
     let (mut named, mut linked) = (0u32, 0u32);
@@ -193,88 +266,5 @@ fn received(sent: Sent, partition: u32, prints: &Fingerprints) -> Option<PartBat
         && linked as usize == batch.links.len()
         && batch.links.iter().all(is_named)
         && batch.entries.iter().all(|entry| is_named(&entry.source));
-    part.batch = batch;
     fits.then_some(part)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::batch::split::{Slots, Split, partition_of};
-    use crate::batch::{Builder, Rules};
-    use crate::model::Fingerprint;
-    use crate::model::{HashKey, Limits, Link, Names, Parsed, Record};
-    use crate::store::kept;
-
-    fn batch(key: HashKey) -> Batch {
-        let rules = Rules {
-            limits: Limits::default(),
-            self_links: Default::default(),
-            key,
-            input: Default::default(),
-            classes: true,
-        };
-        let mut builder = Builder::new(rules, Names::Url);
-        for at in 0..40u8 {
-            let links: Vec<String> = (0..at % 7)
-                .map(|link| format!("http://h{}.example/{}", (at * 3 + link) % 5, link * at % 11))
-                .collect();
-            let links: Vec<Link<'_>> = links.iter().map(|link| Link::to(link.as_bytes())).collect();
-            let url = format!("http://h{}.example/{}", at % 5, at % 13);
-            builder.add(Parsed::Record(&Record {
-                url: url.as_bytes().into(),
-                links,
-                fetched_at: (at % 3 == 0).then_some(i64::from(at) - 20),
-                ..Record::default()
-            }));
-        }
-        builder.take()
-    }
-
-    #[test]
-    fn parts_arrive_as_they_were_sent() {
-        let key = HashKey([3, 4]);
-        let batch = batch(key);
-        let count = 3;
-        let names = 0..batch.fingerprints.len() as u32;
-        let owners: Vec<u32> = names
-            .map(|name| partition_of(batch.name(name), count))
-            .collect();
-        let times = vec![Some(5); batch.entries.len()];
-        let split = Split::new(&batch, &owners, (0, 0), &times, count);
-        let mut message = Vec::new();
-        let made: Vec<PartBatch> = (0..count)
-            .map(|number| split.part(number, &mut Slots::default()))
-            .collect();
-        for (number, made) in (0..).zip(&made) {
-            let names = made.names.len();
-            put(&mut message, number, names, &pack(number, made).unwrap());
-        }
-        let entries: Vec<usize> = made.iter().map(|part| part.batch.entries.len()).collect();
-        assert_eq!(entries.iter().sum::<usize>(), batch.entries.len());
-        assert!(entries.iter().filter(|&&entries| entries > 0).count() > 1);
-        let sent = parts(&message).unwrap();
-        assert_eq!(sent.len(), made.len());
-        for (part, made) in sent.into_iter().zip(&made) {
-            let (number, bytes) = (part.number, part.records);
-            assert_eq!(part.names, made.names.len());
-            let got = take(bytes, number, &key.fingerprints()).unwrap();
-            assert_eq!((&got.names, &got.owners), (&made.names, &made.owners));
-            let of = |batch: &Batch| {
-                let entries: Vec<Entry> = batch
-                    .entries
-                    .iter()
-                    .map(|e| Entry { end: 0, ..*e })
-                    .collect();
-                let prints: Vec<Fingerprint> =
-                    batch.fingerprints.iter().copied().map(kept).collect();
-                let names = (prints, batch.text_ends.clone());
-                let links = (batch.links.clone(), batch.classes.clone());
-                (format!("{entries:?}"), names, batch.text.clone(), links)
-            };
-            assert_eq!(of(&got.batch), of(&made.batch));
-            assert!(take(&bytes[..bytes.len() - 1], number, &key.fingerprints()).is_err());
-        }
-        assert!(parts(&message[..message.len() - 1]).is_err());
-    }
 }
