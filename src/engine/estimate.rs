@@ -106,7 +106,7 @@ impl PageFacts {
 /// Reads the facts of all pages, whatever their importance is: hands them to `each` in blocks of at most
 /// [`CHUNK_PAGES`](super::CHUNK_PAGES), with each block's first page; it may take the vector and leave another. How many
 /// measures were read.
-pub(crate) fn facts(
+pub(super) fn facts(
     view: &dyn HistoryView,
     config: &Config,
     each: impl FnMut(u64, &mut Vec<PageFacts>) -> Result<()>,
@@ -122,6 +122,19 @@ pub(crate) fn facts(
     walk(ground, config, PageFacts::of, each)
 }
 
+/// Tells which rows are measures of a window.
+pub(crate) fn measure(config: &Config) -> impl Fn(&Row) -> bool + use<> {
+    let keeps_measures = config.window.measures(config.estimator()).is_some();
+    // A row of failed fetches only is none: the page never distributed anything.
+    move |row| {
+        if keeps_measures {
+            row.clock > 0 && !row.folded
+        } else {
+            row.cash > 0 || row.visits > 0 || row.fetches.failed == 0
+        }
+    }
+}
+
 /// Hands what `take` makes of each page to `each`, block by block. How many measures were read.
 fn walk<T>(
     ground: Ground<'_>,
@@ -129,22 +142,14 @@ fn walk<T>(
     take: impl Fn(&Page<'_>) -> T,
     mut each: impl FnMut(u64, &mut Vec<T>) -> Result<()>,
 ) -> Result<u64> {
-    let keeps_measures = config.window.measures(config.estimator()).is_some();
-    // A row of failed fetches only is none: the page never distributed anything.
-    let is_measure = |row: &&Row| {
-        if keeps_measures {
-            row.clock > 0 && !row.folded
-        } else {
-            row.cash > 0 || row.visits > 0 || row.fetches.failed == 0
-        }
-    };
+    let is_measure = measure(config);
     let mut measures = 0;
     let mut pages = Pages::begin(ground)?;
     let mut taken = Vec::new();
     while let Some(first) = pages.next_block()? {
         taken.clear();
         while let Some(page) = pages.next()? {
-            measures += page.rows.iter().filter(is_measure).count() as u64;
+            measures += page.rows.iter().filter(|row| is_measure(row)).count() as u64;
             taken.push(take(&page));
         }
         each(first, &mut taken)?;

@@ -92,7 +92,7 @@ impl RowFetches {
     }
 
     /// The fetches of a page with this many visits, the last of them at `last`.
-    pub(super) fn known(&self, visits: u64, last: Option<Time>) -> Fetches {
+    pub(crate) fn known(&self, visits: u64, last: Option<Time>) -> Fetches {
         let time = |time| Some(time).filter(|&time| time != NO_TIME);
         // Only comparisons make a length of time of the first look.
         let since = time(self.since).filter(|_| self.compared > 0);

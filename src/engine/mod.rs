@@ -46,7 +46,7 @@ pub use certificate::Certificate;
 pub(crate) use certificate::{certify, ratio_up};
 pub use config::Config;
 pub use counters::Counters;
-pub(crate) use estimate::facts;
+pub(crate) use estimate::measure;
 pub use estimate::{Estimation, PageFacts, PageScores, Window};
 pub use estimator::Estimator;
 pub use fetches::RowFetches;

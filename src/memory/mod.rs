@@ -51,6 +51,9 @@ pub(crate) const GATHERED: u64 = 16;
 /// Bytes beside that, of those that are left, that rows may take which stay in memory from one sweep to the next: 32 million
 /// links.
 pub(crate) const UNPACKED_ROWS: u64 = 128 * MIB;
+/// Bytes beside these that what fetches showed of pages may take, which one snapshot leaves to the next: of some ten million
+/// pages.
+pub(crate) const KNOWN_PAGES: u64 = 128 * MIB;
 /// What waits to be written of a partition.
 const PART_BUFFERS: u64 = 2 * MIB;
 /// Bytes a page that an index may take while it grows.

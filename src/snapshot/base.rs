@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
 
+use super::known::HeldKnown;
 use super::settling::Settle;
 use super::shares;
 use crate::disk::Disk;
@@ -52,6 +53,9 @@ pub struct BasePlan {
     pub(crate) ahead: Option<Sender<Vec<CommittedBase>>>,
     /// Rows that the snapshot before has read, and that the next one will: of a store without partitions.
     pub(crate) rows: Option<Arc<HeldRows>>,
+    /// What the snapshot before has left of what is known of pages, and whether another one comes, to which it is left.
+    pub(crate) known: Arc<HeldKnown>,
+    pub(crate) leaves_known: bool,
     /// Disconnected when the snapshot before is published.
     pub(crate) after: Option<Receiver<()>>,
 }

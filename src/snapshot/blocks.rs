@@ -215,12 +215,13 @@ impl BlockWriter {
     }
 
     /// Writes a packed column.
-    pub fn column(&mut self, packed: std::io::Result<Vec<u8>>) -> Result<Packed> {
+    pub fn column(&mut self, packed: std::io::Result<impl AsRef<[u8]>>) -> Result<Packed> {
         let packed = packed.map_err(Error::io(&self.path, "compress"))?;
+        let packed = packed.as_ref();
         Ok(Packed {
-            offset: self.write(&packed)?,
+            offset: self.write(packed)?,
             len: packed.len() as u32,
-            sum: xxh3_64(&packed),
+            sum: xxh3_64(packed),
         })
     }
 

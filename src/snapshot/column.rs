@@ -16,7 +16,12 @@ pub(super) fn pack(values: &[u64]) -> std::io::Result<Vec<u8>> {
             }
         }
     }
-    zstd::bulk::compress(&bytes, LEVEL)
+    compress(&bytes)
+}
+
+/// Compresses transposed values.
+pub(super) fn compress(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+    zstd::bulk::compress(bytes, LEVEL)
 }
 
 /// Unpacks `count` values; `None` if `packed` does not hold just that many.

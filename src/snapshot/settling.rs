@@ -11,7 +11,7 @@ use super::shares::{self, InOrder};
 use super::turns::Residency;
 use crate::disk::Disk;
 use crate::engine::{Config, Estimation, HistoryView, Scores, Window};
-use crate::memory::UNPACKED_ROWS;
+use crate::memory::{KNOWN_PAGES, UNPACKED_ROWS};
 use crate::model::Time;
 use crate::rank::settle::{Peers, Progress, Settled, Watch, Workers};
 use crate::rank::{Goal, METHODS, Method, Options, Teleport};
@@ -294,6 +294,17 @@ impl Settle {
         let memory = self.residency.memory;
         let left = memory.map(|memory| memory.saturating_sub(self.bytes(view)));
         left.map_or(UNPACKED_ROWS, |left| left.min(UNPACKED_ROWS))
+    }
+
+    /// Bytes for what is known of pages, to be left to the next snapshot, of what memory is left beside the rows.
+    pub(super) fn known_room(&self, view: &View) -> u64 {
+        if !self.base.leaves_known || view.joined_runs().is_none() {
+            return 0;
+        }
+        let taken = self.bytes(view) + UNPACKED_ROWS;
+        let memory = self.residency.memory;
+        let left = memory.map(|memory| memory.saturating_sub(taken));
+        left.map_or(KNOWN_PAGES, |left| left.min(KNOWN_PAGES))
     }
 
     /// Whether other processes settle with this one, which take one step after the other.

@@ -1,6 +1,7 @@
 //! Writing a snapshot, and publishing it.
 
 use std::array;
+use std::io;
 use std::mem;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -12,15 +13,15 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::base::{self, BaseWarning, Keep};
 use super::blocks::{BlockWriter, Packed};
 use super::kept::thin;
+use super::known::{self, COLUMNS as FETCHES, Keeping, Known};
 use super::ranks::{Seen, order};
 use super::scored::{Column as PackedColumn, Scored, each_block, pack, pack_ranks};
 use super::settling::{Outcome, Settle, SnapshotOptions};
 use super::{COLUMNS, Column, Info, Latest, MAGIC, check_not_newer, column};
 use crate::engine::{
-    CHUNK_PAGES, Estimation, Estimator, HistoryView, NO_TIME, PageFacts, PageScores, Scores,
-    Window, facts,
+    CHUNK_PAGES, Estimation, Estimator, HistoryView, PageFacts, PageScores, Scores, Window,
 };
-use crate::model::{Time, human};
+use crate::model::human;
 use crate::store::base::CommittedBase;
 use crate::store::{Disk, SNAPSHOTS, View};
 use crate::threads::{beside, spawn_in};
@@ -230,7 +231,7 @@ fn write(
         let failed = AtomicBool::new(false);
         let seen = writer.seen.take_if(|seen| seen.has_room(pages));
         let write = || {
-            let written = writer.facts(view, || settle.watcher.is_stopped());
+            let written = writer.facts(view, settle);
             failed.store(written.is_err(), Ordering::Relaxed);
             written
         };
@@ -352,20 +353,8 @@ pub(crate) fn publish_apart<T>(
     Ok(published)
 }
 
-/// The columns of what is known of pages beside their scores.
-const FACTS: [Column; 8] = [
-    Column::Failed,
-    Column::LastFailed,
-    Column::Compared,
-    Column::Changed,
-    Column::Watched,
-    Column::Visits,
-    Column::LastFetch,
-    Column::Cash,
-];
-
-/// Takes a block, and may leave another vector.
-type Give<'a, T> = dyn FnMut(&mut Vec<T>) -> Result<()> + 'a;
+/// Takes a block, and may leave another.
+type Give<'a, B> = dyn FnMut(&mut B) -> Result<()> + 'a;
 
 struct Writer {
     file: BlockWriter,
@@ -388,29 +377,45 @@ impl Writer {
         })
     }
 
-    /// The columns of what is known of pages beside their scores. How many measures were read; `None`: it was stopped.
-    fn facts(&mut self, view: &View, stopped: impl Fn() -> bool) -> Result<Option<u64>> {
+    /// The columns of what is known of pages beside their scores, from what the snapshot before has left of it on. How many
+    /// measures were read; `None`: it was stopped.
+    fn facts(&mut self, view: &View, settle: &Settle) -> Result<Option<u64>> {
+        let mut held = settle.base.known.lock();
+        let (before, runs) = held.take(view);
+        let rows = view.rows_behind(runs)?;
+        let mut keeping = Keeping::new(settle.known_room(view));
         let mut is_stopped = false;
-        let read = |give: &mut Give<'_, PageFacts>| {
-            facts(view, &view.settings().config, |_, pages| {
-                is_stopped = stopped();
+        let read = |give: &mut Give<'_, Known>| {
+            known::read(view, rows, before, |known| {
+                is_stopped = settle.watcher.is_stopped();
                 if is_stopped {
                     return Err(Error::internal("it was stopped"));
                 }
-                give(pages)
+                give(known)
             })
         };
-        let measures = self.blocks(read, |writer, pages| writer.facts_of(pages.iter()));
+        let measures = self.blocks(read, |writer, known| {
+            let Known { block, cash } = known;
+            let fetches = block.packed();
+            writer.facts_of(fetches, column::pack(cash), cash.len())?;
+            keeping.add(mem::take(block));
+            Ok(())
+        });
         if is_stopped {
             return Ok(None);
         }
-        measures.map(Some)
+        let measures = measures?;
+        if let Some(blocks) = keeping.all() {
+            held.give(view, blocks);
+        }
+        Ok(Some(measures))
     }
 
     /// The columns of importance and of what was distributed.
     fn scores(&mut self, scores: &dyn Scores, estimator: Estimator) -> Result<()> {
         let pages = self.pages;
-        let read = |give: &mut Give<'_, PageScores>| each_block(scores, estimator, pages, give);
+        let read =
+            |give: &mut Give<'_, Vec<PageScores>>| each_block(scores, estimator, pages, give);
         self.blocks(read, |writer, pages| writer.scores_of(pages))
     }
 
@@ -424,27 +429,27 @@ impl Writer {
 
     /// All columns but the ranks. How many measures were read.
     fn estimates(&mut self, estimation: &Estimation<'_>) -> Result<u64> {
-        let read = |give: &mut Give<'_, (PageFacts, PageScores)>| {
+        let read = |give: &mut Give<'_, Vec<(PageFacts, PageScores)>>| {
             estimation.blocks(|_, pages| give(pages))
         };
         self.blocks(read, |writer, pages| {
-            writer.facts_of(pages.iter().map(|(facts, _)| facts))?;
+            writer.fetches_and_cash(pages.iter().map(|(facts, _)| facts))?;
             let scores: Vec<PageScores> = pages.iter().map(|(_, scores)| *scores).collect();
             writer.scores_of(&scores)
         })
     }
 
     /// One block is packed and written while the next is read.
-    fn blocks<T: Send, R>(
+    fn blocks<B: Default + Send, R>(
         &mut self,
-        read: impl FnOnce(&mut Give<'_, T>) -> Result<R>,
-        write: impl Fn(&mut Writer, &[T]) -> Result<()> + Send,
+        read: impl FnOnce(&mut Give<'_, B>) -> Result<R>,
+        mut write: impl FnMut(&mut Writer, &mut B) -> Result<()> + Send,
     ) -> Result<R> {
-        let (give, take) = bounded::<Vec<T>>(0);
+        let (give, take) = bounded::<B>(0);
         let (give_back, spent) = bounded(1);
         let write = move || {
-            for pages in take {
-                write(self, &pages)?;
+            for mut pages in take {
+                write(self, &mut pages)?;
                 let _ = give_back.try_send(pages);
             }
             Ok(())
@@ -465,31 +470,37 @@ impl Writer {
     }
 
     /// The next block's facts.
-    fn facts_of<'a>(&mut self, pages: impl ExactSizeIterator<Item = &'a PageFacts>) -> Result<()> {
-        let time = |time: Option<Time>| time.unwrap_or(NO_TIME) as u64;
+    fn fetches_and_cash<'a>(
+        &mut self,
+        pages: impl ExactSizeIterator<Item = &'a PageFacts>,
+    ) -> Result<()> {
         let len = pages.len();
-        let mut columns: [Vec<u64>; FACTS.len()] = array::from_fn(|_| Vec::with_capacity(len));
-        for PageFacts { cash, fetches } in pages {
-            let values = [
-                fetches.failed,
-                time(fetches.last_failed),
-                fetches.compared,
-                fetches.changed,
-                fetches.watched_s,
-                fetches.visits,
-                time(fetches.last),
-                *cash,
-            ];
-            for (column, value) in columns.iter_mut().zip(values) {
+        let mut columns: [Vec<u64>; FETCHES.len()] = array::from_fn(|_| Vec::with_capacity(len));
+        let mut cash = Vec::with_capacity(len);
+        for facts in pages {
+            for (column, value) in columns.iter_mut().zip(known::values(&facts.fetches)) {
                 column.push(value);
             }
+            cash.push(facts.cash);
         }
+        let fetches = columns.iter().map(|values| column::pack(values));
+        self.facts_of(fetches, column::pack(&cash), len)
+    }
+
+    /// The columns of the next block's facts, packed, of so many pages.
+    fn facts_of(
+        &mut self,
+        fetches: impl Iterator<Item = io::Result<impl AsRef<[u8]>>>,
+        cash: io::Result<Vec<u8>>,
+        pages: usize,
+    ) -> Result<()> {
         let mut entry = [Packed::default(); COLUMNS];
-        for (column, values) in FACTS.into_iter().zip(&columns) {
-            entry[column as usize] = self.file.column(column::pack(values))?;
+        for (column, packed) in FETCHES.into_iter().zip(fetches) {
+            entry[column as usize] = self.file.column(packed)?;
         }
+        entry[Column::Cash as usize] = self.file.column(cash)?;
         self.directory.push(entry);
-        self.pages += len as u64;
+        self.pages += pages as u64;
         Ok(())
     }
 

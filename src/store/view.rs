@@ -257,9 +257,28 @@ impl View {
         self.manifest.generation
     }
 
+    /// Numbers of the history's runs, oldest first, if rows of a page are joined whatever runs they are in; `None`: they are
+    /// not, or there are partitions.
+    pub(crate) fn joined_runs(&self) -> Option<Vec<u64>> {
+        let joins = self.parts.is_none() && !self.policy.is_timed();
+        joins.then(|| self.manifest.runs.iter().map(|run| run.number).collect())
+    }
+
+    /// The rows behind the first so many of these runs.
+    pub(crate) fn rows_behind(&self, runs: usize) -> Result<Blocks<'_>> {
+        match runs {
+            0 => HistoryView::rows(self, 0, 0),
+            _ => self.rows_of_runs(runs, 0, 0),
+        }
+    }
+
     /// The rows of its own history.
     pub(super) fn own_rows(&self, since: u64, start: u128) -> Result<Blocks<'_>> {
-        let runs = self.manifest.runs.iter();
+        self.rows_of_runs(0, since, start)
+    }
+
+    fn rows_of_runs(&self, skipped: usize, since: u64, start: u128) -> Result<Blocks<'_>> {
+        let runs = self.manifest.runs.iter().skip(skipped);
         let run = |run: &Run| Ok(of_run(self.reading.rows(*run)?, run, since));
         let runs = runs.map(run).collect::<Result<_>>()?;
         let admissions = self.reading.admissions(self.manifest.admission_blocks)?;

@@ -17,7 +17,7 @@ use crate::engine::Counters;
 use crate::ingest::{Checkpoints, Every, Job, Note, Observer};
 use crate::rank::Goal;
 use crate::snapshot::{
-    self, BaseWarning, Info, Keep, KeepSnapshots, Settle, SnapshotOptions, Watcher,
+    self, BaseWarning, HeldKnown, Info, Keep, KeepSnapshots, Settle, SnapshotOptions, Watcher,
 };
 use crate::store::base::CommittedBase;
 use crate::store::rows::HeldRows;
@@ -49,6 +49,8 @@ pub(super) struct Cadence<'a> {
     pub published: Option<(PathBuf, Info)>,
     /// Rows in memory, on their way from one snapshot to the next.
     rows: Arc<HeldRows>,
+    /// What is known of pages, likewise.
+    known: Arc<HeldKnown>,
     /// What the last snapshot by time was settled to.
     beside: Option<Vec<CommittedBase>>,
     /// Counters at the last snapshot.
@@ -72,6 +74,7 @@ impl<'a> Cadence<'a> {
             leaving: None,
             published: None,
             rows: Arc::default(),
+            known: Arc::default(),
             beside: None,
             published_at,
             based_at: None,
@@ -192,6 +195,8 @@ impl<'a> Cadence<'a> {
         is_last: bool,
     ) {
         settle.base.after = self.leaving.as_ref().map(|before| before.ended.clone());
+        settle.base.known = self.known.clone();
+        settle.base.leaves_known = !is_last && self.job.also.is_empty();
         // Partitions have the processors busy without it.
         if settle.base.keep != Keep::InStore || has_partitions {
             return;
