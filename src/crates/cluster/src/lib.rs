@@ -11,7 +11,7 @@
 //! # let home = tempfile::tempdir().unwrap();
 //! let secret = Secret::of(b"sixteen bytes or more")?;
 //! let of = |process| Joining {
-//!     plan: Plan { program: "0.1.0".into(), partitions: 4, digest: 7 },
+//!     plan: Plan { program: "0.2.0".into(), partitions: 4, digest: 7 },
 //!     ..Joining::new(
 //!         vec![Address::Path(home.path().join("0")), Address::Path(home.path().join("1"))],
 //!         process,
