@@ -119,6 +119,13 @@ impl Exchange for Link {
             None => Ok(messages),
         }
     }
+
+    fn check(&mut self) -> Result<()> {
+        match &mut *self.cluster() {
+            Some(cluster) => cluster.check().map_err(lost),
+            None => Ok(()),
+        }
+    }
 }
 
 /// As an error of the library.

@@ -341,7 +341,7 @@ impl Run<'_> {
 
     /// Does what is due by time.
     pub(super) fn on_time(&mut self) -> Result<()> {
-        self.feed.check_spool()?;
+        self.feed.check_beside()?;
         let snapshot = self
             .cadence
             .is_snapshot_late(self.session.counters().records);

@@ -13,6 +13,7 @@ use crate::formats::is_decided;
 use crate::ingest::Job;
 use crate::ingest::spooling::Spooling;
 use crate::pipeline::{InputReader, PATIENCE};
+use crate::rank::settle::Peers;
 use crate::source::{InputName, Source};
 use crate::threads::spawn;
 use crate::{Error, Result};
@@ -83,8 +84,10 @@ impl<'a> Feed<'a> {
         spooling.is_some_and(|spooling| spooling.input == input)
     }
 
-    pub fn check_spool(&self) -> Result<()> {
-        self.spooling.as_ref().map_or(Ok(()), Spooling::check)
+    /// Looks whether what goes on beside the reading does: the spool, and other processes.
+    pub fn check_beside(&self) -> Result<()> {
+        self.spooling.as_ref().map_or(Ok(()), Spooling::check)?;
+        self.job.peers.as_ref().map_or(Ok(()), Peers::check)
     }
 
     pub fn stop_asked(&self) -> bool {
@@ -117,7 +120,7 @@ impl<'a> Feed<'a> {
             match take.recv_timeout(PATIENCE) {
                 Ok(done) => return done.map(Some),
                 Err(RecvTimeoutError::Timeout) if self.stop_asked() => return Ok(None),
-                Err(RecvTimeoutError::Timeout) => self.check_spool()?,
+                Err(RecvTimeoutError::Timeout) => self.check_beside()?,
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(Error::internal("a reading thread failed"));
                 }

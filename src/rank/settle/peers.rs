@@ -21,6 +21,14 @@ pub trait Exchange: Send {
     /// # Errors
     /// A process cannot be reached; which one.
     fn exchange(&mut self, messages: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>>;
+
+    /// Looks whether all processes are there, without waiting: for one that has no message for them for some time.
+    ///
+    /// # Errors
+    /// As [`Exchange::exchange`].
+    fn check(&mut self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// The processes that settle together, and which of them this is.
@@ -125,6 +133,14 @@ impl Peers {
                 let mut exchange = exchange.lock().unwrap_or_else(PoisonError::into_inner);
                 exchange.exchange(messages)
             }
+        }
+    }
+
+    /// See [`Exchange::check`]. Where another thread exchanges messages, that finds out.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.exchange.as_ref().map(|exchange| exchange.try_lock()) {
+            Some(Ok(mut exchange)) => exchange.check(),
+            _ => Ok(()),
         }
     }
 

@@ -242,16 +242,27 @@ impl Cluster {
         };
         match heard {
             Some(Event::Round(got)) => Ok(got),
-            Some(Event::Failed(_, error)) => {
-                self.abandon(&error.to_string());
-                Err(error)
-            }
+            Some(Event::Failed(_, error)) => Err(self.lost(error)),
             Some(Event::Ended(_)) | None => {
-                let error = Error::Lost("the exchange ended".into());
-                self.abandon(&error.to_string());
-                Err(error)
+                Err(self.lost(Error::Lost("the exchange ended".into())))
             }
         }
+    }
+
+    /// Looks whether all processes are there, between two rounds, and without waiting.
+    ///
+    /// # Errors
+    /// As of [`Cluster::exchange`].
+    pub fn check(&mut self) -> Result<(), Error> {
+        match self.events.1.try_recv() {
+            Ok(Event::Failed(_, error)) => Err(self.lost(error)),
+            _ => Ok(()),
+        }
+    }
+
+    fn lost(&mut self, error: Error) -> Error {
+        self.abandon(&error.to_string());
+        error
     }
 
     /// Tells the others that this process ends, and why. Nothing can be exchanged then.
