@@ -1,8 +1,8 @@
 //! What tells a partition's commit from that of a copy of its store that went on with other records: its *sum*.
 //!
 //! Two copies of a store may have as many commits, and a partition's folder of one may come to stand in the other. So each
-//! commit of a partition has a sum over the one before it, over what its manifest says (which has the hash of all cash), and
-//! over all blocks of names, fingerprints, ghosts and rows that were appended since. The store's commit has the sums of
+//! commit of a partition has a sum over the one before it, over what its manifest says (which has the hash of all cash), over
+//! all blocks of names, fingerprints, ghosts and rows that were appended since, and over what was put into the history. The store's commit has the sums of
 //! its partitions' commits that belong to it; a partition with another one is refused when it is opened.
 
 use serde::{Deserialize, Serialize};
@@ -10,6 +10,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::Store;
 use super::manifest::Manifest;
+use super::tables::Writing;
 use crate::{Error, Result};
 
 /// What a commit says of sums. A value of its own, which programs that know of none leave as it is.
@@ -103,6 +104,8 @@ impl Store {
             (self.rows.writer.as_ref()).map_or(0, |rows| rows.appended()),
         ];
         hasher.update(bytemuck::cast_slice(&logs.map(u64::to_le)));
+        let history = self.db.writing.as_ref().map_or(0, Writing::history_sum);
+        hasher.update(&history.to_le_bytes());
         self.manifest.sums = vec![hasher.digest128()];
         Ok(())
     }

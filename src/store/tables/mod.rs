@@ -22,7 +22,7 @@ mod backend;
 mod tests;
 mod values;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -119,6 +119,7 @@ impl Tables {
         })?;
         Ok(Writing {
             fence: self.fence.clone(),
+            history: Cell::new(0),
             txn,
         })
     }
@@ -172,7 +173,7 @@ impl Tables {
 
     /// Undoes the last commit, which was begun by [`Tables::begin_kept`].
     pub fn go_back(&self) -> Result<()> {
-        let Writing { fence, mut txn } = self.begin()?;
+        let Writing { fence, mut txn, .. } = self.begin()?;
         let path = fence.path();
         txn.with_mut(|txn| {
             let last = saved(path, txn)?.last();
@@ -217,6 +218,8 @@ type Table<'t, K> = Fenced<redb::Table<'t, K, &'static [u8]>>;
 /// An open write transaction.
 pub(crate) struct Writing {
     fence: Arc<Fence>,
+    /// The sum of the checksums of values of the history that were put.
+    history: Cell<u64>,
     txn: Fenced<redb::WriteTransaction>,
 }
 
@@ -231,19 +234,32 @@ impl Writing {
     pub fn put_run(&self, run: &Run, blocks: &[Vec<u8>]) -> Result<()> {
         let mut table = self.table(HISTORY)?;
         for (block, at) in blocks.iter().zip(0..) {
+            self.count(block);
             insert(&self.fence, &mut table, (run.number, at), block)?;
         }
         Ok(())
     }
 
+    fn count(&self, value: &[u8]) {
+        let sum = self.history.get().wrapping_add(checksum(value));
+        self.history.set(sum);
+    }
+
+    /// The sum, modulo 2^64, of the checksums of all values of the history that were put. What came of merging does not count.
+    pub fn history_sum(&self) -> u64 {
+        self.history.get()
+    }
+
     /// Writes a sealed block of a run.
     pub fn put_block(&self, key: (u64, u64), block: &[u8]) -> Result<()> {
+        self.count(block);
         insert(&self.fence, &mut self.table(HISTORY)?, key, block)
     }
 
     /// Writes a block of admissions.
     pub fn put_admissions(&self, block: u64, value: Vec<u8>) -> Result<()> {
         let value = seal(admissions_seal(block), value);
+        self.count(&value);
         insert(&self.fence, &mut self.table(ADMISSIONS)?, block, &value)
     }
 
@@ -343,6 +359,13 @@ fn put_or_remove<T: Serialize>(
             removed.map(drop).map_err(failed(fence.path(), "write"))
         }),
     }
+}
+
+/// That of a sealed value.
+fn checksum(value: &[u8]) -> u64 {
+    value
+        .first_chunk()
+        .map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
 /// The states that are kept, the oldest first.
