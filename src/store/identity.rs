@@ -207,6 +207,17 @@ pub(super) fn no_store(dir: &Path) -> Error {
     ))
 }
 
+/// A partition that the store has is not in `dir`.
+pub(super) fn no_partition(disk: &dyn Disk, dir: &Path) -> Error {
+    match disk.list(dir) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Error::damaged(
+            dir,
+            "the folder of this partition is missing; if another process keeps it on another disk, mount or copy it here",
+        ),
+        _ => Error::damaged(dir.join(FILE), "it is missing"),
+    }
+}
+
 impl Identity {
     /// Writes the identity of a new store.
     pub fn create(

@@ -251,11 +251,11 @@ enum Opening<'w> {
 
 impl Opening<'_> {
     /// The key of a store that is made in `dir`.
-    fn key(&self, dir: &Path) -> Result<HashKey> {
+    fn key(&self, disk: &dyn Disk, dir: &Path) -> Result<HashKey> {
         match self {
             Opening::Store { .. } => HashKey::random(),
             Opening::Part(part) if part.generation == 0 => Ok(part.key),
-            Opening::Part(_) => Err(Error::damaged(dir.join(IDENTITY), "it is missing")),
+            Opening::Part(_) => Err(identity::no_partition(disk, dir)),
         }
     }
 }
@@ -315,7 +315,7 @@ impl Store {
         let created = if is_store(&*disk, dir)? {
             None
         } else {
-            create(&*disk, dir, settings, opening.key(dir)?)?
+            create(&*disk, dir, settings, opening.key(&*disk, dir)?)?
         };
         let new = created.is_some();
         let lock = match created {

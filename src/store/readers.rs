@@ -75,7 +75,10 @@ fn committed(disk: &dyn Disk, dir: &Path, identity: Identity, depth: Depth) -> R
 fn part(disk: &dyn Disk, whole: &View, number: usize, depth: Depth) -> Result<View> {
     let generations = &whole.manifest.parts.generations;
     let dir = partition_dir(&whole.dir, number as u32);
-    let identity = Identity::read(disk, &dir)?;
+    let identity = match Identity::read(disk, &dir) {
+        Err(Error::Missing(_)) => return Err(identity::no_partition(disk, &dir)),
+        read => read?,
+    };
     let cache = part_of_cache(generations.len() as u32);
     let commit = (
         generations[number],

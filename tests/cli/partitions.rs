@@ -221,7 +221,16 @@ fn a_partition_of_a_copy_that_went_on_otherwise_is_refused() {
         };
         lab.file(name, (0..8).map(record).collect::<Vec<_>>().join("\n"));
     }
-    for [own, other] in [["crawl4", "crawl5"], ["alpha", "gamma"]] {
+    // The same but for when pages were fetched, which only the history has.
+    for (name, second) in [("noon", 0), ("later", 1)] {
+        let record = |host: u32| {
+            let page = format!("http://h{host}.example/p1");
+            let time = 1_700_000_000 + if host < 8 { second } else { 9 };
+            serde_json::json!({ "url": page, "links": [], "fetched_at": time }).to_string()
+        };
+        lab.file(name, (0..9).map(record).collect::<Vec<_>>().join("\n"));
+    }
+    for [own, other] in [["crawl4", "crawl5"], ["alpha", "gamma"], ["noon", "later"]] {
         let [store, copy] = [own, other].map(|more| {
             let copy = lab.copy("s", &format!("went-on-{more}"));
             lab.run(&format!("ingest --store {copy} {more}")).exits(0);
@@ -246,6 +255,17 @@ fn a_partition_of_a_copy_that_went_on_otherwise_is_refused() {
     lab.copy(&format!("{copy}/parts/001"), &format!("{store}/parts/001"));
     lab.run(&format!("verify --deep --store {store}")).exits(0);
     lab.run(&format!("ingest --store {store} crawl5")).exits(0);
+    std::fs::remove_dir_all(lab.path(&store).join("parts/001")).unwrap();
+    for line in [
+        "verify",
+        "settle",
+        "reshard --partitions 2 --to new",
+        "ingest crawl",
+    ] {
+        let done = lab.run(&format!("{line} --store {store}"));
+        done.exits(5)
+            .says(&["parts/001", "the folder of this partition is missing"]);
+    }
 }
 
 /// A search that writes what a crawler finds into the store needs its pages' numbers at once.
