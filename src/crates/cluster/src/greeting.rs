@@ -109,7 +109,7 @@ mod tests {
     fn greeting() -> Greeting {
         Greeting {
             plan: Plan {
-                program: "0.2.0".into(),
+                program: "0.1.0".into(),
                 partitions: 64,
                 digest: 1 << 100,
             },
