@@ -477,20 +477,22 @@ fn an_orphan_does_not_wait() {
 fn nothing_is_started_for_what_is_refused() {
     let lab = Lab::new();
     let store = store(&lab, 4, 20);
-    let processes = |option: &str| {
+    let processes = |folder: &str, option: &str| {
         let done = std::process::Command::new(env!("CARGO_BIN_EXE_cashrank"))
             .args(format!("{UNTIL} --store {store} --processes 2").split(' '))
             .args(option.split_whitespace())
             .current_dir(lab.path(""))
-            .env("TMPDIR", "nowhere")
+            .env("TMPDIR", folder)
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&done.stderr).into_owned();
         (done.status.code(), said)
     };
-    let (code, said) = processes("");
+    let (code, said) = processes("nowhere", "");
     assert!(code == Some(7) && said.contains("nowhere"), "{said}");
-    let (code, said) = processes("--expire 30d");
+    let (code, said) = processes(&"long/".repeat(20), "");
+    assert!(code == Some(2) && said.contains("too long"), "{said}");
+    let (code, said) = processes("nowhere", "--expire 30d");
     assert!(code == Some(2) && said.contains("--partitions"), "{said}");
 }
 

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
@@ -38,6 +39,13 @@ impl Children {
         let name = format!("cashrank-{:016x}", u64::from_le_bytes(random));
         // Addresses of sockets are absolute.
         let folder = std::path::absolute(std::env::temp_dir().join(name))?;
+        if SocketAddr::from_pathname(folder.join(options.len().to_string())).is_err() {
+            return Err(Error::Usage(format!(
+                "TMPDIR: {}: its path is too long for sockets, by which processes find each other; name a shorter one",
+                std::env::temp_dir().display()
+            ))
+            .into());
+        }
         let failed = |action| {
             let path = folder.clone();
             move |source| Error::Io {
