@@ -13,7 +13,8 @@ use super::content::File;
 enum Entry {
     Put(String, usize),
     Drop(String),
-    Move(String, String),
+    /// Of this file, from a name to another.
+    Move(usize, String, String),
 }
 
 /// Names now, names on the platter, and the changes in between, by their operation.
@@ -32,9 +33,11 @@ fn apply(names: &mut BTreeMap<String, usize>, entry: &Entry) {
         Entry::Drop(name) => {
             names.remove(name);
         }
-        Entry::Move(from, to) => {
-            if let Some(id) = names.remove(from) {
-                names.insert(to.clone(), id);
+        // Another one, which had the name before, is not moved by it.
+        Entry::Move(id, from, to) => {
+            if names.get(from) == Some(id) {
+                names.remove(from);
+                names.insert(to.clone(), *id);
             }
         }
     }
@@ -139,7 +142,7 @@ impl Tree {
         if from.parent() != to.parent() {
             return Err(ErrorKind::CrossesDevices.into());
         }
-        self.find(from)?;
+        let moved = self.find(from)?;
         if let Ok(id) = self.find(to)
             && let Node::Dir(dir) = &self.0[id]
             && !dir.now.is_empty()
@@ -148,7 +151,7 @@ impl Tree {
         }
         let (_, to) = self.parent(to)?;
         let (dir, from) = self.parent(from)?;
-        dir.change(operation, Entry::Move(from, to));
+        dir.change(operation, Entry::Move(moved, from, to));
         Ok(())
     }
 
