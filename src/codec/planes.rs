@@ -10,11 +10,12 @@
 //! Planes of zeros above the last one are left out.
 
 use std::cell::RefCell;
-use std::io::Result;
+use std::{io, mem};
 
 use zstd::bulk::{Compressor, Decompressor};
 
 use super::varint;
+use crate::{Error, Result};
 
 const LEVEL: i32 = 1;
 
@@ -24,8 +25,8 @@ thread_local! {
 }
 
 fn with_zstd<T>(
-    work: impl FnOnce(&mut Compressor<'static>, &mut Decompressor<'static>) -> Result<T>,
-) -> Result<T> {
+    work: impl FnOnce(&mut Compressor<'static>, &mut Decompressor<'static>) -> io::Result<T>,
+) -> io::Result<T> {
     ZSTD.with_borrow_mut(|zstd| {
         let (compressor, decompressor) = match zstd {
             Some(zstd) => zstd,
@@ -41,7 +42,62 @@ const SAMPLES: [usize; 2] = [1 << 7, 1 << 10];
 const OFTEN: usize = 3;
 
 /// Appends values.
+///
+/// # Errors
+/// Those of compressing.
 pub(crate) fn put(out: &mut Vec<u8>, values: &[u64]) -> Result<()> {
+    try_put(out, values).map_err(|error| Error::internal(error.to_string()))
+}
+
+/// Appends ascending numbers, none of which comes twice, as how many come between each and the one before.
+///
+/// # Errors
+/// As of [`put`].
+pub(crate) fn put_ascending(out: &mut Vec<u8>, numbers: impl Iterator<Item = u64>) -> Result<()> {
+    let mut next = 0;
+    let gap = |number| number - mem::replace(&mut next, number + 1);
+    put(out, &numbers.map(gap).collect::<Vec<u64>>())
+}
+
+/// Takes what [`put_ascending`] appended: so many at most, all below `end`.
+pub(crate) fn take_ascending(from: &mut &[u8], most: usize, end: u32) -> Option<Vec<u32>> {
+    let mut next = 0u64;
+    let number = |gap: u64| {
+        let number = next
+            .checked_add(gap)
+            .filter(|number| *number < end.into())?;
+        next = number + 1;
+        Some(number as u32)
+    };
+    take(from, most)?.into_iter().map(number).collect()
+}
+
+/// Appends numbers, most of which come soon behind the one before, as how much they are more than that, zigzag.
+///
+/// # Errors
+/// As of [`put`].
+pub(crate) fn put_near(out: &mut Vec<u8>, numbers: &[u32]) -> Result<()> {
+    let mut next = 0;
+    let change = |&number: &u32| {
+        let number = i64::from(number);
+        varint::zigzag(number - mem::replace(&mut next, number + 1))
+    };
+    put(out, &numbers.iter().map(change).collect::<Vec<u64>>())
+}
+
+/// What [`put_near`] made, and nothing else.
+pub(crate) fn all_near(mut bytes: &[u8]) -> Option<Vec<u32>> {
+    let mut next = 0i64;
+    let number = |change: u64| {
+        let number = u32::try_from(next.checked_add(varint::unzigzag(change))?).ok()?;
+        next = i64::from(number) + 1;
+        Some(number)
+    };
+    let changes = take(&mut bytes, u32::MAX as usize).filter(|_| bytes.is_empty())?;
+    changes.into_iter().map(number).collect()
+}
+
+fn try_put(out: &mut Vec<u8>, values: &[u64]) -> io::Result<()> {
     varint::put(out, values.len() as u128);
     let common = common(values);
     out.push(common.len() as u8);
@@ -78,7 +134,7 @@ fn sample(values: &[u64], most: usize) -> Vec<u64> {
     sample
 }
 
-fn put_planes(out: &mut Vec<u8>, values: &[u64]) -> Result<()> {
+fn put_planes(out: &mut Vec<u8>, values: &[u64]) -> io::Result<()> {
     let used = values.iter().fold(0, |used, value| used | value);
     let planes = (u64::BITS - used.leading_zeros()).div_ceil(8);
     out.push(planes as u8);
@@ -91,7 +147,7 @@ fn put_planes(out: &mut Vec<u8>, values: &[u64]) -> Result<()> {
     Ok(())
 }
 
-fn put_plane(out: &mut Vec<u8>, bytes: &[u8]) -> Result<()> {
+fn put_plane(out: &mut Vec<u8>, bytes: &[u8]) -> io::Result<()> {
     let packed = with_zstd(|zstd, _| zstd.compress(bytes))?;
     let (len, bytes) = if packed.len() < bytes.len() {
         (packed.len(), &*packed)
@@ -181,6 +237,29 @@ mod tests {
             if let Some(most) = values.len().checked_sub(1) {
                 prop_assert_eq!(take(&mut &bytes[..], most), None);
             }
+        }
+
+        #[test]
+        fn ascending_numbers_come_back(numbers in proptest::collection::btree_set(0u64..1 << 32, 0..50)) {
+            let last = numbers.last().map_or(0, |last| *last as u32);
+            let all: Vec<u32> = numbers.iter().map(|number| *number as u32).collect();
+            let mut bytes = Vec::new();
+            put_ascending(&mut bytes, numbers.into_iter()).unwrap();
+            let below = |end: u32| take_ascending(&mut &bytes[..], 50, end);
+            prop_assert!(all.is_empty() || below(last).is_none());
+            // No end is above the last number of all.
+            if let Some(end) = last.checked_add(1) {
+                prop_assert_eq!(below(end), Some(all));
+            }
+        }
+
+        #[test]
+        fn near_numbers_come_back(numbers in proptest::collection::vec(any::<u32>(), 0..50), byte in any::<u8>()) {
+            let mut bytes = Vec::new();
+            put_near(&mut bytes, &numbers).unwrap();
+            prop_assert_eq!(all_near(&bytes), Some(numbers));
+            bytes.push(byte);
+            prop_assert_eq!(all_near(&bytes), None);
         }
 
         #[test]

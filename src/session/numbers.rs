@@ -2,27 +2,24 @@
 //! fingerprint, and then named by its number.
 //!
 //! Process 0 numbers names as they first appear ([`Numbers`]), and knows which of them each other process was sent; that one keeps
-//! what it was sent ([`Known`]). Once they are many, numbers begin anew. A process alone numbers the names of each batch.
+//! what it was sent ([`Known`]). Once they are many, numbering restarts. A process alone numbers the names of each batch.
 //!
 //! ```text
 //! new names: numbers, how many come between each and the one before (planes) | partitions (planes) | lengths of the texts of
 //!            those that are the process's own (planes) | length varint, zstd of the texts | prints of the others
 //! ```
 
-use super::wire::unknown;
+use super::wire::{compress, unknown};
+use crate::Result;
 use crate::codec::{planes, varint};
 use crate::engine::Index;
 use crate::model::{Batch, Fingerprint, Fingerprints};
 use crate::rank::settle::Peers;
 use crate::rows::Bits;
 use crate::store::{PRINT, print_bytes, read_print};
-use crate::{Error, Result};
 
-/// Numbers begin anew with a batch that has more names than are left of these: they take some 40 bytes each in every process.
+/// Numbering restarts with a batch that has more names than are left of these: they take some 40 bytes each in every process.
 const NAMES: u64 = 1 << 19;
-/// Little time, and less than half of the bytes.
-const LEVEL: i32 = 1;
-
 /// See the head of the file.
 pub(super) struct Numbers {
     /// So many names at most, but for those of one batch.
@@ -51,7 +48,7 @@ impl Numbers {
         }
     }
 
-    /// Numbers the names of a batch. Whether numbers begin anew with it.
+    /// Numbers the names of a batch. Whether numbering restarts with it.
     ///
     /// # Errors
     /// There is no memory.
@@ -63,8 +60,8 @@ impl Numbers {
             return Ok(true);
         }
         let room = |index: &Index| self.most.saturating_sub(index.pages());
-        let anew = self.index.as_ref().map_or(0, room) < names as u64;
-        if anew {
+        let restarts = self.index.as_ref().map_or(0, room) < names as u64;
+        if restarts {
             self.index = None;
             self.sent = (0..peers.processes()).map(|_| Bits::default()).collect();
         }
@@ -80,7 +77,7 @@ impl Numbers {
         self.sent
             .iter_mut()
             .for_each(|sent| sent.grow(index.pages()));
-        Ok(anew)
+        Ok(restarts)
     }
 
     /// The number of a name of the batch.
@@ -111,32 +108,28 @@ impl Numbers {
             .filter(|&name| sent.set(number(name).into()))
             .collect();
         new.sort_unstable_by_key(|&name| number(name));
-        let mut columns = [const { Vec::<u64>::new() }; 3];
-        let (mut text, mut prints, mut next) = (Vec::new(), Vec::new(), 0);
-        for name in new {
-            let (owner, number) = (owners[name as usize], number(name));
-            columns[0].push(u64::from(number - next));
-            columns[1].push(owner.into());
+        let mut columns = [const { Vec::<u64>::new() }; 2];
+        let (mut text, mut prints) = (Vec::new(), Vec::new());
+        for &name in &new {
+            let owner = owners[name as usize];
+            columns[0].push(owner.into());
             if peers.process_of(owner as usize) == process {
-                columns[2].push(batch.name(name).len() as u64);
+                columns[1].push(batch.name(name).len() as u64);
                 text.extend_from_slice(batch.name(name));
             } else {
                 prints.extend(print_bytes(batch.fingerprints[name as usize]));
             }
-            next = number + 1;
         }
         let mut message = Vec::new();
-        let put = || {
-            columns
-                .iter()
-                .try_for_each(|column| planes::put(&mut message, column))?;
-            let text = zstd::bulk::compress(&text, LEVEL)?;
-            varint::put(&mut message, text.len() as u128);
-            message.extend(text);
-            message.extend(prints);
-            Ok(message)
-        };
-        put().map_err(|error: std::io::Error| Error::internal(error.to_string()))
+        planes::put_ascending(&mut message, new.iter().map(|&name| number(name).into()))?;
+        columns
+            .iter()
+            .try_for_each(|column| planes::put(&mut message, column))?;
+        let text = compress(&text)?;
+        varint::put(&mut message, text.len() as u128);
+        message.extend(text);
+        message.extend(prints);
+        Ok(message)
     }
 }
 
@@ -152,7 +145,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Numbers begin anew.
+    /// Numbering restarts.
     pub fn forget(&mut self) {
         *self = Known::default();
     }
@@ -177,21 +170,19 @@ impl Known {
         peers: &Peers,
     ) -> Option<()> {
         let most = message.len().saturating_mul(1 << 16);
-        let gaps = planes::take(message, most)?;
-        let owners = planes::take(message, gaps.len())?;
-        let lengths = planes::take(message, gaps.len())?;
+        let numbers = planes::take_ascending(message, most, u32::MAX)?;
+        let owners = planes::take(message, numbers.len())?;
+        let lengths = planes::take(message, numbers.len())?;
         let packed = usize::try_from(varint::take(message)?).ok()?;
         let (packed, rest) = message.split_at_checked(packed)?;
         self.text = zstd::decode_all(packed).ok()?;
         *message = rest;
-        if owners.len() != gaps.len() {
+        if owners.len() != numbers.len() {
             return None;
         }
         self.new.clear();
-        let (mut lengths, mut next, mut end) = (lengths.into_iter(), 0u64, 0u32);
-        for (gap, owner) in gaps.into_iter().zip(owners) {
-            let number = u32::try_from(next.checked_add(gap)?).ok()?;
-            next = u64::from(number) + 1;
+        let (mut lengths, mut end) = (lengths.into_iter(), 0u32);
+        for (number, owner) in numbers.into_iter().zip(owners) {
             let owner = u32::try_from(owner).ok()?;
             let print = if peers.has(owner as usize) {
                 let start = end as usize;

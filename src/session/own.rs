@@ -5,7 +5,6 @@ mod epoch;
 
 pub(crate) use epoch::Spoiled;
 
-use std::mem;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::aside::Aside;
 use super::turns::{Grows, OpenedInMemory};
 use crate::batch::split::PartBatch;
-use crate::codec::{planes, varint};
+use crate::codec::planes;
 use crate::disk::Disk;
 use crate::engine::{Config, Engine, Resolver, age};
 use crate::memory::{Crossing, Need, PartsInMemory, log_rows, most_resident};
@@ -145,26 +144,14 @@ impl SentApplied {
     }
 }
 
-/// Numbers, most of which are near the one before, as how much they are more than that.
 fn put_numbers(numbers: &[u32]) -> Result<Vec<u8>> {
-    let mut last = 0;
-    let change =
-        |&number: &u32| varint::zigzag(i64::from(number) - mem::replace(&mut last, number.into()));
-    let changes: Vec<u64> = numbers.iter().map(change).collect();
     let mut bytes = Vec::new();
-    let put = planes::put(&mut bytes, &changes);
-    put.map_err(|error| Error::internal(error.to_string()))?;
+    planes::put_near(&mut bytes, numbers)?;
     Ok(bytes)
 }
 
-fn take_numbers(mut bytes: &[u8]) -> Result<Vec<u32>> {
-    let mut last = 0i64;
-    let number = |change: u64| {
-        last = last.checked_add(varint::unzigzag(change))?;
-        u32::try_from(last).ok()
-    };
-    let changes = planes::take(&mut bytes, u32::MAX as usize).filter(|_| bytes.is_empty());
-    let numbers = changes.and_then(|changes| changes.into_iter().map(number).collect());
+fn take_numbers(bytes: &[u8]) -> Result<Vec<u32>> {
+    let numbers = planes::all_near(bytes);
     numbers.ok_or_else(|| Error::internal("numbers of a message cannot be read"))
 }
 
@@ -186,7 +173,7 @@ pub(super) struct OwnParts {
     named: Vec<Option<u32>>,
     /// How many are in memory at a time.
     pub(super) resident: usize,
-    /// Records that wait for the turns of their partitions: of each piece, whether numbers of names begin anew with it.
+    /// Records that wait for the turns of their partitions: of each piece, whether numbering of names restarts with it.
     pub(super) pieces: Vec<bool>,
 }
 
@@ -322,7 +309,7 @@ impl OwnParts {
         dealt(self.workers.threads, &mut self.parts, work)
     }
 
-    /// Numbers of names begin anew.
+    /// Numbering of names restarts.
     pub fn forget_names(&mut self) {
         self.named.clear();
     }

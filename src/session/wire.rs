@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::numbers::Known;
 use crate::batch::split::PartBatch;
-use crate::codec::{planes, varint};
+use crate::codec::planes;
 use crate::model::{Digest, Entry, Fingerprints, LinkClass, LinkCounts, Time, What};
 use crate::store::{PRINT, packed, print_bytes, read_print, unpacked};
 use crate::{Error, Result};
@@ -26,7 +26,7 @@ struct Sent {
     numbers: Vec<u8>,
     names: Option<SentNames>,
     entries: Vec<SentEntry>,
-    /// By how much a link's place among the names is more than behind the one before, zigzag (planes).
+    /// The places of links among the names (planes).
     links: Vec<u8>,
     classes: Vec<LinkClass>,
 }
@@ -60,11 +60,12 @@ const WHATS: [What; 4] = [What::Visit, What::Gone, What::Unchanged, What::Failed
 /// What there is for a partition, as it is sent, or waits: with its names, or without.
 pub(super) fn pack(partition: u32, part: &PartBatch, with_names: bool) -> Result<Vec<u8>> {
     let bytes = packed(&sent(partition, part, with_names)?)?;
-    zstd::bulk::compress(&bytes, LEVEL).map_err(internal)
+    compress(&bytes)
 }
 
-fn internal(error: std::io::Error) -> Error {
-    Error::internal(error.to_string())
+pub(super) fn compress(bytes: &[u8]) -> Result<Vec<u8>> {
+    let packed = zstd::bulk::compress(bytes, LEVEL);
+    packed.map_err(|error| Error::internal(error.to_string()))
 }
 
 /// Adds that to a message.
@@ -85,14 +86,8 @@ fn sent(partition: u32, part: &PartBatch, with_names: bool) -> Result<Sent> {
         classes: batch.classes.clone(),
     };
     let numbers: Vec<u64> = part.names.iter().map(|&number| number.into()).collect();
-    planes::put(&mut sent.numbers, &numbers).map_err(internal)?;
-    let mut next = 0;
-    let links = batch.links.iter().map(|&link| {
-        let change = i64::from(link) - next;
-        next = i64::from(link) + 1;
-        varint::zigzag(change)
-    });
-    planes::put(&mut sent.links, &links.collect::<Vec<u64>>()).map_err(internal)?;
+    planes::put(&mut sent.numbers, &numbers)?;
+    planes::put_near(&mut sent.links, &batch.links)?;
     let mut named = 0;
     for entry in &batch.entries {
         let what = WHATS.iter().position(|what| *what == entry.what);
@@ -171,9 +166,8 @@ pub(super) fn take(
 ) -> Result<PartBatch> {
     let bytes = zstd::decode_all(bytes).map_err(|_| unknown())?;
     let mut sent: Sent = unpacked(&bytes)?;
-    let numbers = unpack(&sent.numbers).ok_or_else(unknown)?;
     let mut part = PartBatch {
-        names: numbers.into_iter().map(|number| number as u32).collect(),
+        names: numbers(&sent.numbers).ok_or_else(unknown)?,
         ..PartBatch::default()
     };
     let named = match sent.names.take() {
@@ -185,11 +179,10 @@ pub(super) fn take(
         .ok_or_else(unknown)
 }
 
-/// All of these values.
-fn unpack(mut bytes: &[u8]) -> Option<Vec<u64>> {
-    let most = u32::MAX as usize;
-    let values = planes::take(&mut bytes, most)?;
-    bytes.is_empty().then_some(values)
+fn numbers(mut bytes: &[u8]) -> Option<Vec<u32>> {
+    let numbers = planes::take(&mut bytes, u32::MAX as usize).filter(|_| bytes.is_empty())?;
+    let number = |number| u32::try_from(number).ok();
+    numbers.into_iter().map(number).collect()
 }
 
 /// Puts names in that were sent with the records.
@@ -223,12 +216,14 @@ fn find_names(part: &mut PartBatch, partition: u32, known: &Known) -> Option<()>
     let batch = &mut part.batch;
     for &number in &part.names {
         let (print, owner) = known.name(number)?;
-        if owner == partition {
-            batch.text.extend_from_slice(known.text(number));
-        }
+        let text = if owner == partition {
+            known.text(number)
+        } else {
+            b""
+        };
+        u32::try_from(batch.text.len() + text.len()).ok()?;
         part.owners.push(owner);
-        batch.fingerprints.push(print);
-        batch.text_ends.push(u32::try_from(batch.text.len()).ok()?);
+        batch.push_name(text, print);
     }
     Some(())
 }
@@ -237,12 +232,7 @@ fn find_names(part: &mut PartBatch, partition: u32, known: &Known) -> Option<()>
 fn received(sent: Sent, mut part: PartBatch) -> Option<PartBatch> {
     let batch = &mut part.batch;
     batch.classes = sent.classes;
-    let mut next = 0;
-    for change in unpack(&sent.links)? {
-        let link = varint::unzigzag(change).checked_add(next)?;
-        batch.links.push(u32::try_from(link).ok()?);
-        next = link + 1;
-    }
+    batch.links = planes::all_near(&sent.links)?;
     let count = part.names.len() as u32;
     let (mut named, mut linked) = (0u32, 0u32);
     for entry in sent.entries {

@@ -62,11 +62,11 @@ fn parts_arrive_as_they_were_sent() {
     // Room for two batches, and for few names more.
     let most = 2 * batch(key, 0).fingerprints.len() as u64 + 8;
     let (mut numbers, mut known) = (Numbers::of_at_most(most), Known::default());
-    let (mut texts, mut turns_anew) = (0, Vec::new());
+    let (mut texts, mut restarts) = (0, Vec::new());
     for turn in 0..6u8 {
         let batch = batch(key, turn);
         if numbers.begin(&batch, peers).unwrap() {
-            turns_anew.push(turn);
+            restarts.push(turn);
             known.forget();
         }
         let names = 0..batch.fingerprints.len() as u32;
@@ -127,7 +127,7 @@ fn parts_arrive_as_they_were_sent() {
             .filter(|(new, owner)| **new && **owner == 1)
             .count();
         assert!(
-            turns_anew.ends_with(&[turn]) || new.iter().any(|new| !new),
+            restarts.ends_with(&[turn]) || new.iter().any(|new| !new),
             "nothing comes twice"
         );
         assert!(
@@ -138,7 +138,7 @@ fn parts_arrive_as_they_were_sent() {
         assert!(take(&bytes, 1, (&Known::default(), &prints)).is_err());
     }
     assert!(texts > 4, "{texts}");
-    assert!((2..6).contains(&turns_anew.len()), "{turns_anew:?}");
+    assert!((2..6).contains(&restarts.len()), "{restarts:?}");
 }
 
 /// Of names of the partition's own only those have a text of which that `is_new`.

@@ -128,8 +128,7 @@ fn pack(cells: &[(i64, i64)], each: i64) -> Result<Vec<u8>> {
         cells.iter().map(own).collect::<Vec<u64>>(),
         cells.iter().map(waiting).collect(),
     ] {
-        let put = planes::put(&mut message, &units);
-        put.map_err(|error| Error::internal(error.to_string()))?;
+        planes::put(&mut message, &units)?;
     }
     Ok(message)
 }

@@ -111,7 +111,7 @@ impl Routes {
         let mut messages = vec![Vec::new(); peers.processes()];
         for (block, pages) in theirs {
             let mut packed = Vec::new();
-            planes::put(&mut packed, &gaps(pages.all())).map_err(internal)?;
+            planes::put_ascending(&mut packed, pages.all())?;
             put(&mut messages[peers.process_of(block)], block, &packed);
             routes.theirs.insert(block, Ranked::new(&pages));
         }
@@ -119,10 +119,9 @@ impl Routes {
         let sorted = routes.sorted(&messages)?;
         for ((received, ours), part) in sorted.into_iter().zip(&mut routes.ours).zip(parts) {
             for (process, mut packed) in received {
-                let gaps = planes::take(&mut packed, part.rows.pages() as usize);
-                let pages = gaps
-                    .filter(|_| packed.is_empty())
-                    .and_then(|gaps| numbers(gaps, u32::MAX));
+                let most = part.rows.pages() as usize;
+                let pages = planes::take_ascending(&mut packed, most, u32::MAX);
+                let pages = pages.filter(|_| packed.is_empty());
                 let pages = pages.ok_or_else(|| nonsense(process))?;
                 if ours.insert(process, pages).is_some() {
                     return Err(nonsense(process));
@@ -268,49 +267,21 @@ fn next<'m>(rest: &mut &'m [u8]) -> Option<(usize, &'m [u8])> {
     Some((block, packed))
 }
 
-fn internal(error: std::io::Error) -> Error {
-    Error::internal(error.to_string())
-}
-
-/// Of ascending numbers, how many come between each and the one before.
-fn gaps(numbers: impl Iterator<Item = u64>) -> Vec<u64> {
-    let mut next = 0;
-    let gap = |number| number - std::mem::replace(&mut next, number + 1);
-    numbers.map(gap).collect()
-}
-
-/// The numbers of these gaps, which are below `end`.
-fn numbers(gaps: Vec<u64>, end: u32) -> Option<Vec<u32>> {
-    let mut next = 0u64;
-    let number = |gap: u64| {
-        let number = next
-            .checked_add(gap)
-            .filter(|number| *number < end.into())?;
-        next = number + 1;
-        Some(number as u32)
-    };
-    gaps.into_iter().map(number).collect()
-}
-
 /// Those that have anything; nothing if none has.
 fn pack_places(units: &[i64]) -> Result<Vec<u8>> {
     let mut packed = Vec::new();
     let some = || (0..).zip(units).filter(|(_, units)| **units != 0);
-    let gaps = gaps(some().map(|(place, _)| place));
-    if !gaps.is_empty() {
-        planes::put(&mut packed, &gaps).map_err(internal)?;
-        let units: Vec<u64> = some().map(|(_, units)| varint::zigzag(*units)).collect();
-        planes::put(&mut packed, &units).map_err(internal)?;
+    let units: Vec<u64> = some().map(|(_, units)| varint::zigzag(*units)).collect();
+    if !units.is_empty() {
+        planes::put_ascending(&mut packed, some().map(|(place, _)| place))?;
+        planes::put(&mut packed, &units)?;
     }
     Ok(packed)
 }
 
 /// The pages in these places, and units.
 fn unpack_places(mut packed: &[u8], places: &[u32]) -> Option<Mail> {
-    let found = numbers(
-        planes::take(&mut packed, places.len())?,
-        places.len() as u32,
-    )?;
+    let found = planes::take_ascending(&mut packed, places.len(), places.len() as u32)?;
     let units = planes::take(&mut packed, found.len())?;
     if units.len() != found.len() || !packed.is_empty() {
         return None;
@@ -370,15 +341,6 @@ mod tests {
                 prop_assert_eq!(unpack_places(&packed, &places), Some(some));
                 prop_assert_eq!(unpack_places(&packed[..packed.len() - 1], &places), None);
             }
-        }
-
-        #[test]
-        fn numbers_come_back(numbers in proptest::collection::btree_set(0u64..1 << 32, 0..50)) {
-            let last = numbers.last().map_or(0, |last| *last as u32);
-            let all: Vec<u32> = numbers.iter().map(|number| *number as u32).collect();
-            let gaps = gaps(numbers.into_iter());
-            prop_assert_eq!(super::numbers(gaps.clone(), last.saturating_add(1)), Some(all));
-            prop_assert!(gaps.is_empty() || super::numbers(gaps, last).is_none());
         }
 
         #[test]
