@@ -329,7 +329,7 @@ impl Observer for Cutting {
 #[test]
 fn rows_of_the_committed_base_stay_until_the_next_is_committed() {
     let lab = tempfile::tempdir().unwrap();
-    // All pages are read again and again, with other links: at 80 records half of the rows are superseded.
+    // All pages are read several times, with other links: at 80 records half of the rows are superseded.
     let record = |at: u64| {
         let links: Vec<String> = (1..=20)
             .map(|to| format!("/{}", (at * 7 + at / 30 * to + to) % 30))

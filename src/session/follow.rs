@@ -28,7 +28,7 @@ use crate::{Error, Result};
 
 /// The first byte of a message with [`Said`],
 const SAID: u8 = 0;
-/// and of one with records; behind it is whether numbers of names begin anew, and whether records wait, with their names.
+/// and of one with records; behind it is whether numbering of names restarts, and whether records wait, with their names.
 pub(super) const APPLY: u8 = 1;
 
 /// What process 0 says: of what it has ([`Say`]), or the others have heard ([`Heard`]).

@@ -669,7 +669,7 @@ impl Dealing<'_> {
         (std::mem::replace(&mut made.names, numbered), made)
     }
 
-    /// Sends the other processes what there is for their partitions, of so many: whether numbers begin anew with it, and whether
+    /// Sends the other processes what there is for their partitions, of so many: whether numbering restarts with it, and whether
     /// it waits. How many bytes.
     fn send(
         &self,

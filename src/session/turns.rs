@@ -92,7 +92,7 @@ impl OwnParts {
     }
 
     /// Puts records of a piece aside, which `pack` gives for each partition with the count of their names; whether numbers of
-    /// names begin anew with it.
+    /// names restarts with it.
     ///
     /// # Errors
     /// Those of writing, which are final.

@@ -274,7 +274,7 @@ impl HeldKnown {
 }
 
 impl Held {
-    /// The blocks, if the state goes on where they end, and how many of its runs they are of.
+    /// The blocks, if the state continues where they end, and how many of its runs they are of.
     pub fn take(&mut self, view: &View) -> (Vec<KnownBlock>, usize) {
         let Held { runs, blocks } = std::mem::take(self);
         match view.joined_runs() {

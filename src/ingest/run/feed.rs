@@ -84,7 +84,7 @@ impl<'a> Feed<'a> {
         spooling.is_some_and(|spooling| spooling.input == input)
     }
 
-    /// Looks whether what goes on beside the reading does: the spool, and other processes.
+    /// Checks what runs beside the reading: the spool, and other processes.
     pub fn check_beside(&self) -> Result<()> {
         self.spooling.as_ref().map_or(Ok(()), Spooling::check)?;
         self.job.peers.as_ref().map_or(Ok(()), Peers::check)
