@@ -27,8 +27,8 @@
 //!
 //! **Links.** First come the navigation links, the same on every page of a host: its first 3 to 10
 //! pages, but at most half of the page's links by the law; then the page's discoveries. The last
-//! eighth repeats the page's first links (a footer). Of those between, one in four goes to any page
-//! of the host alike, the others anywhere.
+//! eighth repeats the page's first links (a footer). Of those between, the share `inside` goes to any
+//! page of the host alike, the others anywhere.
 //!
 //! **In-degree.** A link that goes anywhere finds the page of popularity rank `k` with a chance in
 //! proportion to `(k + 4)^(-10/11)`, which gives `P(in = n) ~ n^-2.1`: for `x` uniform in
@@ -58,6 +58,8 @@ pub struct Config {
     pub seed: u64,
     /// The chance that a page changes from one pass to the next, 0 to 1.
     pub change: f64,
+    /// The share of links beyond navigation that stay on their host, 0 to 1.
+    pub inside: f64,
 }
 
 impl Config {
@@ -94,6 +96,8 @@ pub struct Crawl {
     change_key: u64,
     /// A page changes if the top 53 bits of a draw are below.
     change_below: u64,
+    /// A link stays on its host if the low 16 bits of a draw, in reverse, are below.
+    inside_below: u32,
 }
 
 /// A host: its number, its first page and its number of pages.
@@ -173,6 +177,7 @@ impl Crawl {
             link_key: key(Draw::Link),
             change_key: key(Draw::Change),
             change_below: (config.change * 2f64.powi(53)) as u64,
+            inside_below: (config.inside * 2f64.powi(16)) as u32,
             config,
         }
     }
@@ -232,7 +237,7 @@ impl Crawl {
                 change => mix(slot, change),
             };
             // The low bits choose the kind of link, the high ones the place.
-            if draw & 3 == 0 {
+            if u32::from((draw as u16).reverse_bits()) < self.inside_below {
                 to(host, host.first_page + scale(draw, host.pages));
             } else {
                 let target = self.ranked.apply(self.popular_rank(draw));

@@ -54,6 +54,9 @@ pub struct Args {
     /// The chance that a page has changed when it is fetched again, 0 to 1.
     #[arg(long, value_name = "RATE", default_value_t = 0.0, value_parser = rate)]
     change: f64,
+    /// The share of links beyond navigation that stay on their host, 0 to 1: three quarters and more on the web.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.25, value_parser = rate)]
+    inside: f64,
 }
 
 /// Another one, other bytes for the same arguments.
@@ -83,6 +86,7 @@ impl Args {
             links: self.links,
             seed: self.seed,
             change: self.change,
+            inside: self.inside,
         }
     }
 }

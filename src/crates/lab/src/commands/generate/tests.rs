@@ -16,6 +16,7 @@ fn options(pages: u64, links: u64) -> Args {
         format: Format::Adjacency,
         recrawl: 0,
         change: 0.0,
+        inside: 0.25,
     }
 }
 
@@ -41,6 +42,7 @@ fn crawl(pages: u64, links: u64) -> Crawl {
         links,
         seed: 1,
         change: 0.1,
+        inside: 0.25,
     })
 }
 
@@ -146,6 +148,7 @@ fn every_host_has_crawled_pages_first() {
         links: 1_000_000,
         seed: 1,
         change: 0.0,
+        inside: 0.25,
     });
     let mut numbers = 0..125_001;
     let mut page = 0;
@@ -345,6 +348,34 @@ fn navigation_is_the_same_on_every_page_of_a_host() {
             .count();
     }
     assert!(tried > 0 && external > 0);
+}
+
+#[test]
+fn links_stay_on_their_host_as_asked() {
+    let share = |inside| {
+        let crawl = Crawl::new(Config {
+            inside,
+            ..options(100_000, 2_000_000).config()
+        });
+        let (mut here, mut content) = (0, 0);
+        for number in 0..100_000 {
+            let row = crawl.row(number);
+            let mut on_host = Vec::new();
+            crawl.links(&row, 0, |host, _| on_host.push(host == row.host));
+            let free = &on_host[row.navigation as usize..];
+            content += free.len();
+            here += free.iter().filter(|&&on_host| on_host).count();
+        }
+        here as f64 / content as f64
+    };
+    assert_eq!(share(1.0), 1.0);
+    // Of those that go anywhere some find their own host.
+    let found = share(0.0);
+    assert!(found < 0.1, "{found}");
+    for inside in [0.25, 0.75] {
+        let expected = inside + (1.0 - inside) * found;
+        assert!((share(inside) - expected).abs() < 0.002, "{inside}");
+    }
 }
 
 #[test]
