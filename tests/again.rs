@@ -1,6 +1,8 @@
 //! The same store again: after bad input, after a finish, under another spelling. Each test is
 //! the story of a defect.
 
+use crate::folder::in_memory;
+
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -42,7 +44,7 @@ fn snapshot(store: &Path) -> Vec<u8> {
 /// refused as another one.
 #[test]
 fn after_strict_the_same_input_goes_on() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = in_memory();
     let input = format!("{TWO}bad\n{TWO}");
     std::fs::write(dir.path().join("in"), input).unwrap();
     let format = ["--format", "records"];
@@ -60,7 +62,7 @@ fn after_strict_the_same_input_goes_on() {
 /// A snapshot with as many records was taken for the last one, though a record was skipped since.
 #[test]
 fn the_last_snapshot_does_not_depend_on_those_before() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = in_memory();
     std::fs::write(dir.path().join("in"), format!("{TWO}bad\n")).unwrap();
     for (store, every) in [("often", "2"), ("never", "1000000")] {
         let args = ["ingest", "in", "--store", store, "--snapshot-every", every];
@@ -74,7 +76,7 @@ fn the_last_snapshot_does_not_depend_on_those_before() {
 /// the usual limit of 1,024 open files to fail.)
 #[test]
 fn a_small_graph_can_be_replayed_thousands_of_times() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = in_memory();
     std::fs::write(dir.path().join("in"), "a\tb\nb\ta\n").unwrap();
     let args = ["ingest", "in", "--store", "s", "--format", "adjacency"];
     let args = [&args[..], &["--repeat", "1500"]].concat();
@@ -91,7 +93,7 @@ fn a_small_graph_can_be_replayed_thousands_of_times() {
 /// The store is made aside and renamed: with a slash at the end "aside" was inside.
 #[test]
 fn a_store_may_be_named_with_a_slash() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = in_memory();
     std::fs::create_dir(dir.path().join("empty")).unwrap();
     for store in ["new/", "empty/"] {
         let args = ["ingest", "-", "--store", store];
@@ -108,7 +110,7 @@ fn a_store_may_be_named_with_a_slash() {
 /// A wrong name left a store behind, and its settings with it.
 #[test]
 fn a_missing_input_makes_no_store() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = in_memory();
     let said = cashrank(dir.path(), &["ingest", "nothing", "--store", "s"], b"");
     ends(&said, 7);
     assert!(!dir.path().join("s").exists());
@@ -119,7 +121,7 @@ fn a_missing_input_makes_no_store() {
 /// A stream with --complete was refused when it was sent again after a cut.
 #[test]
 fn a_cut_stream_is_sent_again_to_be_completed() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = in_memory();
     let args = [
         "ingest",
         "-",

@@ -33,6 +33,8 @@ mod expire;
 mod fields;
 #[path = "cli/first_hour.rs"]
 mod first_hour;
+#[path = "common/folder.rs"]
+mod folder;
 #[path = "cli/graph.rs"]
 mod graph;
 #[path = "cli/history.rs"]

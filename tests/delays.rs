@@ -4,6 +4,7 @@
 
 use crate::common::snapshots;
 use crate::crawl;
+use crate::folder::in_memory;
 use crate::pack;
 
 use std::io::Cursor;
@@ -147,9 +148,7 @@ fn disturbed(job: &mut Job, dice: &mut Dice, what: &str) -> u64 {
 /// none.
 #[test]
 fn no_thread_is_waited_for_by_luck() {
-    // In memory, where there is such a place: nothing here depends on a sync being slow.
-    let memory = TempDir::new_in("/dev/shm");
-    let lab = Lab(memory.or_else(|_| TempDir::new()).unwrap());
+    let lab = Lab(in_memory());
     let text = crawl(71, 400).concat();
     let bytes = text.as_bytes();
     let plain = lab.file("a.jsonl", bytes);

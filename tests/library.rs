@@ -9,6 +9,8 @@ mod common;
 mod crawl;
 #[path = "common/disk.rs"]
 mod disk;
+#[path = "common/folder.rs"]
+mod folder;
 #[path = "common/pack.rs"]
 mod pack;
 #[cfg(feature = "serve")]

@@ -10,6 +10,7 @@ mod processes;
 
 use crate::crawl;
 use crate::disk;
+use crate::folder::in_memory;
 use crate::rows::{Named, expected};
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -48,11 +49,8 @@ struct Lab {
 
 impl Lab {
     fn new(seed: u64, records: u64) -> Lab {
-        // In memory if there is such a place: thousands of syncs take no time there.
-        let shm = Some(Path::new("/dev/shm")).filter(|shm| shm.is_dir());
-        let folder = shm.map_or_else(tempfile::tempdir, tempfile::tempdir_in);
         let lab = Lab {
-            folder: folder.unwrap(),
+            folder: in_memory(),
             records: crawl(seed, records),
         };
         fs::write(lab.path("crawl"), lab.records.concat()).unwrap();

@@ -4,6 +4,7 @@
 use crate::common;
 use crate::crawl;
 use crate::disk;
+use crate::folder::in_memory;
 use crate::pack;
 
 use std::io::{self, Cursor};
@@ -72,7 +73,7 @@ struct Lab {
 impl Lab {
     /// Records of three kinds: plain with lines that are skipped, packed, and an archive.
     fn new() -> Lab {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = in_memory();
         let path = |name: &str| dir.path().join(name);
         let [a, b, c] =
             [(31, 900), (32, 600), (33, 750)].map(|(seed, records)| crawl(seed, records));

@@ -2,6 +2,7 @@
 //! anything of the change is made durable.
 
 use crate::crawl;
+use crate::folder::in_memory;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -68,7 +69,7 @@ fn snapshot(outcome: &Outcome) -> Vec<u8> {
 /// the store was of no further use.
 #[test]
 fn a_change_in_a_later_pass_is_noticed_before_a_checkpoint_holds_it() {
-    let lab = tempfile::tempdir().unwrap();
+    let lab = in_memory();
     let input = lab.path().join("in");
     let text = crawl(91, RECORDS).concat();
     let other = text.replacen("h1.example", "h2.example", 1);
@@ -114,7 +115,7 @@ fn a_change_in_a_later_pass_is_noticed_before_a_checkpoint_holds_it() {
 
 #[test]
 fn touching_a_file_is_no_change() {
-    let lab = tempfile::tempdir().unwrap();
+    let lab = in_memory();
     let input = lab.path().join("in");
     let text = crawl(92, RECORDS).concat();
     std::fs::write(&input, &text).unwrap();
@@ -146,7 +147,7 @@ impl<F: FnMut()> Observer for AtPass3<F> {
 /// Nothing of a file that is no longer there, or no file, may be made durable: the store would be of no further use.
 #[test]
 fn a_file_that_is_read_again_must_still_be_there() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = in_memory();
     let (input, aside) = (dir.path().join("in.jsonl"), dir.path().join("aside"));
     std::fs::write(&input, crawl(36, RECORDS).concat()).unwrap();
     type Change<'a> = (&'a str, &'a dyn Fn(&Path));

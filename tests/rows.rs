@@ -3,6 +3,7 @@
 
 use crate::crawl;
 use crate::disk;
+use crate::folder::in_memory;
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -118,7 +119,7 @@ struct Lab(TempDir);
 
 impl Lab {
     fn new() -> Lab {
-        Lab(TempDir::new().unwrap())
+        Lab(in_memory())
     }
 
     fn store(&self, name: &str) -> PathBuf {
@@ -684,7 +685,7 @@ fn rows_of_real_crawls_are_those_of_the_graph() {
             continue;
         }
         let inputs: Vec<InputName> = paths.into_iter().map(InputName::File).collect();
-        let temp = TempDir::new().unwrap();
+        let temp = in_memory();
         let mut job = Job::new(temp.path().join("s"), inputs.clone());
         job.checkpoint_every = Every::Records(10_000);
         run(&job).0.unwrap();

@@ -17,6 +17,7 @@ use cashrank::store::rows::KeepRows;
 
 use crate::crawl::{Dice, crawl};
 use crate::disk::Meddled;
+use crate::folder::in_memory;
 use crate::pack::zstandard;
 use crate::rows::{Failing, expected};
 
@@ -106,7 +107,7 @@ impl Asked {
 
 /// A stream of this seed.
 fn stream(seed: u64) {
-    let lab = tempfile::tempdir().unwrap();
+    let lab = in_memory();
     let path = |name: &str| lab.path().join(name);
     let mut dice = Dice(seed);
     let asked = Asked::roll(&mut dice);

@@ -2,6 +2,7 @@
 //! never cut.
 
 use crate::crawl;
+use crate::folder::in_memory;
 use crate::pack;
 
 use std::collections::HashSet;
@@ -48,13 +49,7 @@ fn snapshot(store: &Path) -> Vec<u8> {
 }
 
 fn cut_at_every_byte(name: &str, pack: fn(&[u8]) -> Vec<u8>) {
-    // In memory if there is such a place: thousands of syncs take no time there.
-    let folder = Some(Path::new("/dev/shm")).filter(|shm| shm.is_dir());
-    let lab = match folder {
-        Some(folder) => tempfile::tempdir_in(folder),
-        None => tempfile::tempdir(),
-    };
-    let lab = lab.unwrap();
+    let lab = in_memory();
     let input = lab.path().join(name);
     let records = crawl(95, 24);
     let parts = [records[..14].concat(), records[14..].concat()].map(|part| pack(part.as_bytes()));

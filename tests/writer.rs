@@ -1,6 +1,8 @@
 //! Records pushed one by one make the store and the rankings that an ingest of the same records makes, wherever
 //! checkpoints fall and the process dies.
 
+use crate::folder::in_memory;
+
 use std::borrow::Cow;
 use std::fs;
 use std::path::Path;
@@ -16,7 +18,6 @@ use cashrank::source::InputName;
 use cashrank::store::RealDisk;
 use cashrank::{Error, Options, Writer};
 use serde_json::json;
-use tempfile::TempDir;
 
 struct Quiet;
 
@@ -112,7 +113,7 @@ const RECORDS: u64 = 3_000;
 
 #[test]
 fn pushed_is_as_ingested() {
-    let home = TempDir::new().unwrap();
+    let home = in_memory();
     let crawl = crawl(RECORDS);
     let expected = bytes(&ingested(&crawl, home.path()));
     for every in [usize::MAX, 700, 97] {
@@ -152,7 +153,7 @@ fn a_killed_writer_goes_on_at_its_last_checkpoint() {
         writer.publish().unwrap();
         return;
     }
-    let home = TempDir::new().unwrap();
+    let home = in_memory();
     let store = home.path().join("store");
     let name = "writer::a_killed_writer_goes_on_at_its_last_checkpoint";
     let mut runs = 0;
@@ -181,7 +182,7 @@ fn a_killed_writer_goes_on_at_its_last_checkpoint() {
 
 #[test]
 fn a_full_store_keeps_what_fitted() {
-    let home = TempDir::new().unwrap();
+    let home = in_memory();
     let crawl = crawl(RECORDS);
     let store = home.path().join("store");
     let mut options = Options::default();
@@ -209,7 +210,7 @@ fn a_full_store_keeps_what_fitted() {
 
 #[test]
 fn one_writer_with_one_kind_of_settings() {
-    let home = TempDir::new().unwrap();
+    let home = in_memory();
     let store = home.path().join("store");
     let mut options = Options::default();
     options.config.set_damping(0.5).unwrap();
@@ -230,7 +231,7 @@ fn one_writer_with_one_kind_of_settings() {
 /// After an ingest that ended more can be pushed; and more files can be ingested after what was pushed.
 #[test]
 fn pushes_and_ingests_follow_each_other() {
-    let home = TempDir::new().unwrap();
+    let home = in_memory();
     let crawl = crawl(RECORDS);
     let (one, two) = crawl.split_at(1_234);
     let store = ingested(one, home.path());
@@ -241,7 +242,7 @@ fn pushes_and_ingests_follow_each_other() {
     }
     writer.publish().unwrap();
     drop(writer);
-    let other = TempDir::new().unwrap();
+    let other = in_memory();
     assert!(bytes(&store) == bytes(&ingested(&crawl, other.path())));
 
     let fresh = other.path().join("fresh");
@@ -254,5 +255,5 @@ fn pushes_and_ingests_follow_each_other() {
     writer.checkpoint().unwrap();
     drop(writer);
     ingested(two, &fresh);
-    assert!(bytes(&store) == bytes(&ingested(&crawl, TempDir::new().unwrap().path())));
+    assert!(bytes(&store) == bytes(&ingested(&crawl, in_memory().path())));
 }

@@ -236,7 +236,7 @@ fn what_is_no_file_in_the_place_of_a_base_is_not_used() {
 /// same bytes.
 #[test]
 fn looks_and_kills_change_nothing() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let records = crawl(31, 900);
     let files = parts(&lab, &records, 3);
     ingest_each(&lab, &files, "plain", "");

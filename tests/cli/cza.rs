@@ -208,7 +208,7 @@ fn archives_beside_other_inputs_and_each_other() {
 /// A run that is killed goes on inside a block, in any pass.
 #[test]
 fn killed_and_started_again() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("first", crawl(61, 60).concat());
     lab.file("in", crawl(62, 150).concat());
     lab.run("convert in -o in.cza --block-records 20").exits(0);

@@ -26,7 +26,7 @@ fn nobody_hears_what_is_said() {
         eprintln!("SKIPPED: /dev/full is not here");
         return;
     }
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("in.jsonl", crawl(61, 300).concat() + "bad\n{\"url\":\n");
     lab.run("ingest in.jsonl --store whole").exits(3);
     let expected = lab.snapshot("whole");
@@ -63,7 +63,7 @@ fn nobody_hears_what_is_said() {
 
 #[test]
 fn a_limit_on_the_size_of_files_is_a_full_disk() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("in.jsonl", crawl(62, 3000).concat());
     lab.run("ingest in.jsonl --store whole").exits(0);
     for kib in [100, 400, 1000] {
@@ -82,7 +82,7 @@ fn a_limit_on_the_size_of_files_is_a_full_disk() {
 /// A list that does not fit leaves no file, and an older one as it was.
 #[test]
 fn a_list_that_does_not_fit_is_none() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("in.jsonl", crawl(64, 3000).concat());
     lab.run("ingest in.jsonl --store s").exits(0);
     lab.file("old", "http://a.example/\n");
@@ -105,7 +105,7 @@ fn a_list_that_does_not_fit_is_none() {
 /// A link to an empty directory, or to none yet, was refused, and left a half-made store beside it.
 #[test]
 fn a_store_is_made_where_a_link_leads_to() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("in.jsonl", crawl(63, 50).concat());
     std::fs::create_dir_all(lab.path("disk/empty")).unwrap();
     for (link, target) in [

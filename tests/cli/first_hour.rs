@@ -10,14 +10,14 @@ fn straight(lab: &Lab, options: &str) -> Vec<u8> {
 }
 
 fn lab() -> Lab {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("a", crawl(91, 80).concat());
     lab
 }
 
 #[test]
 fn a_wrong_field_is_mended_by_the_advice() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file(
         "a",
         "{\"response_url\":\"http://a.example/\",\"links\":[\"http://b.example/\"]}\n",
@@ -103,7 +103,7 @@ fn a_store_without_pages_takes_all_settings() {
 
 #[test]
 fn a_web_page_leaves_no_store_behind() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("page.html", "<!doctype html><a href=\"http://x/\">x</a>");
     lab.run("ingest page.html --store s")
         .exits(2)
@@ -115,7 +115,7 @@ fn a_web_page_leaves_no_store_behind() {
 /// that hold them.
 #[test]
 fn binary_noise_is_no_graph() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let noise = b"a\tb\n\x01a\tb\x02\n\x7fELF\tx\nfine\tname\n".to_vec();
     lab.file("noise", &noise[4..]);
     for format in ["adjacency", "edges"] {
@@ -137,7 +137,7 @@ fn binary_noise_is_no_graph() {
 /// Bytes that a sender was told are safe are not forgotten with the settings.
 #[test]
 fn a_spooled_stream_keeps_its_settings() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let line = "{\"response_url\":\"http://a.example/\",\"links\":[]}\n";
     let mut running = lab.start("ingest - --spool --ack acked --store s");
     running.write(line.repeat(10).as_bytes());

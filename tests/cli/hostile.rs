@@ -96,7 +96,7 @@ fn baseline(lab: &Lab, pages: u64) -> Measured {
 }
 
 fn bombs(scale: Scale) {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let few = baseline(&lab, 1_000);
     let good = record("http://a.example/", std::iter::once("/b".into()));
     for (kind, byte) in [("zeros", 0), ("line", b'x')] {
@@ -145,7 +145,7 @@ fn bombs(scale: Scale) {
 }
 
 fn huge_pages(scale: Scale) {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let (few, many) = (baseline(&lab, 1_000), baseline(&lab, scale.many));
     let pages = |name: &str| {
         lab.stat(&format!("{name}.store"))["pages"]
@@ -190,7 +190,7 @@ fn huge_pages(scale: Scale) {
 /// Lines as long as the limit allows, many at a time: of links that take more memory than text, of
 /// nesting, of nothing. They used to take gigabytes, more with every thread.
 fn huge_lines(scale: Scale) {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let few = baseline(&lab, 1_000);
     let length = 60 << 20;
     let lines = scale.bytes.div_ceil(length).min(8);
@@ -237,7 +237,7 @@ fn huge_lines(scale: Scale) {
 /// and `BB` are worth the same. A table with such a hash and no secret key would look at half of all
 /// names to find one.
 fn colliding(scale: Scale) {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let bits = scale.many.ilog2();
     let crawl = |pair: [&str; 2]| -> String {
         let name = |n: u64| -> String {
@@ -264,7 +264,7 @@ fn colliding(scale: Scale) {
 /// Pages of HTML that are packed in the archive, a chunk each: as they are read they take far more, and
 /// decoders must not hold one each.
 fn huge_bodies() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let few = baseline(&lab, 1_000);
     let mut noise = 1_u64;
     write(&lab, "bodies.warc", |out| {
@@ -297,7 +297,7 @@ fn huge_bodies() {
 }
 
 fn odd_records() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let few = baseline(&lab, 1_000);
     let good = |n: u32| {
         record(
@@ -375,7 +375,7 @@ fn odd_records() {
 }
 
 fn tiny_members(scale: Scale) {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let few = baseline(&lab, 1_000);
     let text = record("http://a.example/", std::iter::once("/b".into()));
     let empty = crate::support::gzip(b"");

@@ -22,7 +22,7 @@ fn a_small_budget_stops_at_a_checkpoint_and_a_larger_one_goes_on() {
     ) {
         return;
     }
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("a", crawl(71, 2_000).concat());
     lab.file("none", "");
     let none = lab
@@ -68,7 +68,7 @@ fn a_small_budget_stops_at_a_checkpoint_and_a_larger_one_goes_on() {
 /// kept, and the run continues from there with more.
 #[test]
 fn partitions_stop_at_a_budget_and_a_larger_one_goes_on() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("a", crawl(71, 2_000).concat());
     lab.file("none", "");
     // With one in memory at a time there is none fewer to make room.
@@ -95,7 +95,7 @@ fn partitions_stop_at_a_budget_and_a_larger_one_goes_on() {
 /// What is known takes memory, too: such a store is not even loaded.
 #[test]
 fn a_store_that_needs_more_than_the_budget_is_not_opened() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("a", crawl(72, 300).concat());
     lab.run("ingest a --store s --memory 1M").exits(8).says(&[
         "with 0 pages known",
@@ -119,7 +119,7 @@ fn names_of_archives_count() {
     if is_for_one_partition("they read no archives, and no input twice") {
         return;
     }
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("a", crawl(73, 300).concat());
     lab.file("b", crawl(74, 1_500).concat());
     lab.run("convert b -o b.cza --block-records 50").exits(0);
@@ -150,7 +150,7 @@ fn names_of_archives_count() {
 
 #[test]
 fn sizes_that_are_none_are_refused() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("a", crawl(75, 10).concat());
     for size in ["0", "0G", "-1", "1.5G", "G", "many", "99999999999T", "1X"] {
         let done = lab.run(&format!("ingest a --store s --memory={size}"));
@@ -161,7 +161,7 @@ fn sizes_that_are_none_are_refused() {
 /// What `stat` says is the arithmetic of the pages.
 #[test]
 fn stat_tells_what_going_on_needs() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("a", crawl(76, 300).concat());
     lab.run("ingest a --store s").exits(0);
     let stat = lab.stat("s");
@@ -193,7 +193,7 @@ fn stat_tells_what_going_on_needs() {
 /// nothing of them, or little, goes on.
 #[test]
 fn other_commands_refuse_what_does_not_fit() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("a", crawl(77, 2_000).concat());
     lab.run("ingest a --store s").exits(0);
     lab.run("export --store s --to tsv -o ranks").exits(0);
@@ -242,7 +242,7 @@ fn other_commands_refuse_what_does_not_fit() {
 /// A file does not say how many pages it holds: what fits is found while it is read.
 #[test]
 fn a_file_of_scores_is_refused_where_it_grows_too_large() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let scores = |pages: u32| {
         (0..pages)
             .map(|page| format!("{page}\t1\n"))
@@ -263,7 +263,7 @@ fn a_file_of_scores_is_refused_where_it_grows_too_large() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_limit_on_address_space_is_refused_and_not_died_of() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("a", crawl(78, 20_000).concat());
     lab.run("ingest a --store s --threads 2").exits(0);
     for line in [
@@ -303,7 +303,7 @@ fn a_limit_on_address_space_is_refused_and_not_died_of() {
 #[cfg(target_os = "linux")]
 #[test]
 fn an_ingest_fits_into_the_address_space_it_has() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("a", crawl(79, 2_000).concat());
     lab.run("ingest a --store free --threads 1").exits(0);
     let done = lab.limited("-v 2000000", "ingest a --store s --threads 1");
@@ -322,7 +322,7 @@ fn an_ingest_fits_into_the_address_space_it_has() {
 #[cfg(target_os = "linux")]
 #[test]
 fn partitions_fit_into_the_address_space_there_is() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("a", crawl(80, 30_000).concat());
     for partitions in [4, 16] {
         let line = |store: &str| {

@@ -43,7 +43,7 @@ impl Drop for Mounted {
 /// stayed. It is made inside now.
 #[test]
 fn a_mount_point_can_be_a_store() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("in.jsonl", crawl(81, 200).concat());
     lab.run("ingest in.jsonl --store plain").exits(0);
     let Some(_mounted) = Mounted::at(&lab.path("m")) else {
@@ -74,7 +74,7 @@ fn a_mount_point_can_be_a_store() {
 /// it a damaged one.
 #[test]
 fn a_store_begun_inside_is_made_again() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("in.jsonl", crawl(82, 100).concat());
     lab.run("ingest in.jsonl --store plain").exits(0);
     lab.file("empty.jsonl", "\n");
@@ -118,7 +118,7 @@ fn a_store_begun_inside_is_made_again() {
 /// Whoever reads needs to write nothing.
 #[test]
 fn a_read_only_store_is_read() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("in.jsonl", crawl(83, 200).concat());
     let Some(mounted) = Mounted::at(&lab.path("m")) else {
         return;

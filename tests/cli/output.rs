@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::support::{Lab, crawl};
 
 fn crawled() -> Lab {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("a", crawl(81, 400).concat());
     let capture = "WARC/1.0\r\nWARC-Type: response\r\nContent-Length: 0\r\n\r\n\r\n\r\n";
     lab.file("a.warc", capture);
@@ -220,7 +220,7 @@ fn a_device_stays_a_device() {
 
 #[test]
 fn an_ack_goes_through_a_link_and_into_a_fifo() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let stream = crawl(82, 100).concat();
     symlink("position", lab.path("link")).unwrap();
     lab.feed("ingest - --store s --spool --ack link", stream.as_bytes())

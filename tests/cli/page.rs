@@ -64,7 +64,7 @@ fn the_page_is_shown_by_a_browser() {
     let Some(browser) = browser() else {
         return;
     };
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     // A node name may be anything, markup too.
     let evil = "<img src=x onerror=\"document.title='broken'\">";
     let first = format!("http://a.example/\thttp://b.example/\nhttp://b.example/\t{evil}\n");
@@ -107,7 +107,7 @@ fn every_view_is_shown_at_every_width() {
     let Some(browser) = browser() else {
         return;
     };
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("a.jsonl", crawl(5, 300).concat());
     lab.run("ingest a.jsonl --store s --snapshot-every 100")
         .exits(0);

@@ -130,7 +130,7 @@ fn after_its_end_a_stream_is_followed_by_a_new_one() {
 
 #[test]
 fn new_stream_gives_an_unfinished_one_up() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let records = crawl(33, 200);
     let (first, second) = (records[..100].concat(), records[100..].concat());
     let mut running = lab.start("ingest - --store s --snapshot-every 100");

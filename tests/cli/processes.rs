@@ -66,7 +66,7 @@ fn bases(lab: &Lab, store: &str) -> Vec<(PathBuf, Vec<u8>)> {
 /// Each begins with the bases that an ingest left, and leaves others: with those of one process, byte for byte.
 #[test]
 fn the_same_bytes_by_any_number_of_processes() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("more", crawl(2, 60).concat());
     for partitions in [4, 64] {
         let store = store(&lab, partitions, 400);
@@ -108,7 +108,7 @@ fn the_same_bytes_by_any_number_of_processes() {
 /// What is wrong with a base in one process, the first says: all begin with nothing, and leave bases that are sound.
 #[test]
 fn a_damaged_base_is_named() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let store = store(&lab, 4, 400);
     let (file, mut bytes) = bases(&lab, &store).swap_remove(1);
     let nothing = lab.copy(&store, "nothing");
@@ -132,7 +132,7 @@ fn a_damaged_base_is_named() {
 /// makes the latter.
 #[test]
 fn kills_leave_the_bases_before_or_the_next() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let store = store(&lab, 4, 400);
     hosts(&lab, 3);
     let before = (lab.snapshot(&store), bases(&lab, &store));
@@ -163,7 +163,7 @@ fn kills_leave_the_bases_before_or_the_next() {
 /// Processes find each other in a folder of their own, which goes with them.
 #[test]
 fn nothing_is_left_in_the_temporary_folder() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let store = store(&lab, 4, 40);
     std::fs::create_dir(lab.path("tmp")).unwrap();
     let done = std::process::Command::new(env!("CARGO_BIN_EXE_cashrank"))
@@ -189,7 +189,7 @@ fn nothing_is_left_in_the_temporary_folder() {
 /// Several processes of a machine take no less than one: what has no room alone has none in pieces.
 #[test]
 fn memory_is_that_of_all_processes() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let store = store(&lab, 4, 400);
     let with = |count: u32, bytes: u64| {
         let copy = lab.copy(&store, &format!("{store}-{count}-{bytes}"));
@@ -209,7 +209,7 @@ fn memory_is_that_of_all_processes() {
 /// Each process has a copy of the store; strangers knock while the first waits.
 #[test]
 fn machines_and_strangers() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let store = store(&lab, 4, 400);
     let alone = lab.copy(&store, "alone");
     lab.run(&format!("{UNTIL} --store {alone} --processes 1"))
@@ -377,7 +377,7 @@ fn slow_pair(lab: &Lab, store: &str) -> (Running, Running, Between, String) {
 /// right.
 #[test]
 fn a_lost_process_is_named() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let store = store(&lab, 4, 400);
     let alone = lab.copy(&store, "alone");
     lab.run(&format!("{UNTIL} --store {alone} --processes 1"))
@@ -426,7 +426,7 @@ fn a_lost_process_is_named() {
 /// A signal while others are awaited is no failure.
 #[test]
 fn an_interrupt_while_waiting_for_others_stops() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let store = store(&lab, 4, 20);
     for number in [0, 1] {
         hosts(&lab, 3);
@@ -441,7 +441,7 @@ fn an_interrupt_while_waiting_for_others_stops() {
 /// Whoever was started by a process that is gone does not wait for it.
 #[test]
 fn an_orphan_does_not_wait() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let store = store(&lab, 4, 20);
     hosts(&lab, 2);
     let line = format!(
@@ -475,7 +475,7 @@ fn an_orphan_does_not_wait() {
 /// What only the first process checks, it checks before it starts others: here none can be.
 #[test]
 fn nothing_is_started_for_what_is_refused() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let store = store(&lab, 4, 20);
     let processes = |folder: &str, option: &str| {
         let done = std::process::Command::new(env!("CARGO_BIN_EXE_cashrank"))
@@ -499,7 +499,7 @@ fn nothing_is_started_for_what_is_refused() {
 /// The name of a store may begin as an option does.
 #[test]
 fn a_store_may_be_named_like_an_option() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let store = store(&lab, 4, 20);
     std::fs::rename(lab.path(&store), lab.path("-T")).unwrap();
     lab.run(&format!("{UNTIL} --store=-T --processes 2"))
@@ -509,7 +509,7 @@ fn a_store_may_be_named_like_an_option() {
 /// A way of 20 ms makes it slower, and not different; neither does an interrupt make anything wrong.
 #[test]
 fn slow_ways_and_interrupts() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let store = store(&lab, 4, 60);
     let alone = lab.copy(&store, "alone");
     lab.run(&format!("{UNTIL} --store {alone} --processes 1"))
@@ -534,7 +534,7 @@ fn slow_ways_and_interrupts() {
 
 #[test]
 fn what_cannot_be_is_refused() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let store = store(&lab, 4, 20);
     lab.run("ingest --store one --settle 0.1 crawl").exits(0);
     hosts(&lab, 2);
@@ -579,7 +579,7 @@ fn what_cannot_be_is_refused() {
 /// partition of another.
 #[test]
 fn copies_that_went_on_differently_are_refused() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let store = store(&lab, 4, 400);
     let copies = [2, 3].map(|seed| {
         let copy = lab.copy(&store, &format!("copy{seed}"));
@@ -618,7 +618,7 @@ fn copies_that_went_on_differently_are_refused() {
 /// What one process finds damaged in its copy, it says; and the first, that it did not come.
 #[test]
 fn damage_at_another_process_is_said() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let store = store(&lab, 4, 400);
     let copy = lab.copy(&store, "copy");
     for entry in std::fs::read_dir(lab.path("copy/parts/001/rows")).unwrap() {

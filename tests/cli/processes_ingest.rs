@@ -46,7 +46,7 @@ const EPOCHS: &str = "--epoch 40 --settle none --snapshot-every 150 --checkpoint
 
 #[test]
 fn the_same_bytes_by_any_number_of_processes() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     for (name, seed, records) in [("one", 1, 400), ("two", 2, 200), ("three", 3, 90)] {
         lab.file(name, crawl(seed, records).concat());
     }
@@ -94,7 +94,7 @@ fn process(lab: &Lab, store: &str, number: usize, inputs: &str) -> Running {
 
 /// What three machines make, each on a disk of its own: together that of one, as store `whole`.
 fn on_three_machines(every: &str) -> Lab {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("one", crawl(1, 400).concat());
     lab.file("two", crawl(2, 200).concat());
     hosts(&lab, 3);
@@ -170,7 +170,7 @@ fn kills_inside_an_epoch_make_no_difference() {
 }
 
 fn whoever_is_killed(every: &str) {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("one", crawl(1, 600).concat());
     hosts(&lab, 3);
     let started = Instant::now();
@@ -216,7 +216,7 @@ fn whoever_is_killed(every: &str) {
 /// A stream on standard input is read by the first process; one that is lost is named, and the stream sent again continues.
 #[test]
 fn a_lost_process_is_named_and_the_stream_goes_on() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let records = crawl(1, 400).concat();
     lab.file("one", &records);
     lab.run(&format!("ingest --store alone --partitions 4 {EVERY} one"))
@@ -250,7 +250,7 @@ fn a_lost_process_is_named_and_the_stream_goes_on() {
 /// Where a disk is full, it is said whose; with room the same command continues to the same bytes.
 #[test]
 fn a_full_disk_is_named() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("one", crawl(1, 600).concat());
     lab.run(&format!("ingest --store alone --partitions 4 {EVERY} one"))
         .exits(0);
@@ -280,7 +280,7 @@ fn a_full_disk_is_named() {
 /// The limit on pages is that of all processes: as many records go in as by one.
 #[test]
 fn the_limit_on_pages_is_the_same() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("one", crawl(1, 400).concat());
     let of = |store: &str, by: &str| {
         let line = format!(
@@ -303,7 +303,7 @@ fn the_limit_on_pages_is_the_same() {
 
 #[test]
 fn what_cannot_be_is_refused() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("one", crawl(1, 20).concat());
     hosts(&lab, 2);
     lab.run("ingest --store s --processes 2 one")

@@ -14,7 +14,7 @@ fn a_site_history_through_a_pipe() {
     };
     let mut decoder = zstd::Decoder::new(File::open(path).unwrap()).unwrap();
     decoder.window_log_max(27).unwrap();
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let mut running = lab.start("ingest - --store s");
     let mut buffer = vec![0; 1 << 20];
     loop {

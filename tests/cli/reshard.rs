@@ -34,7 +34,7 @@ fn fetched(half: u32) -> String {
 
 /// A lab with both halves, and a store of the first with so many partitions.
 fn lab(partitions: u32) -> Lab {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("first", fetched(0));
     lab.file("second", fetched(1));
     lab.run(&format!(
@@ -255,7 +255,7 @@ fn turns_and_threads_make_no_difference() {
 /// A stream that was cut off continues in the new store, from what its spool has.
 #[test]
 fn a_spooled_stream_goes_on() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let lines = crawl(7, 600);
     let line = "ingest - --store old --spool --settle 1e-6 --snapshot-every 100";
     let mut running = lab.start(&format!("{line} --partitions 2"));
@@ -287,7 +287,7 @@ fn a_spooled_stream_goes_on() {
 /// ranking by its cash is no farther from one that is settled than both promise.
 #[test]
 fn a_store_gets_and_keeps_epochs() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("first", crawl(6, 700).concat());
     lab.file("second", crawl(7, 1300).concat());
     lab.run("ingest --store one --settle 1e-6 first").exits(0);
@@ -441,7 +441,7 @@ fn what_cannot_be_is_refused_in_words() {
 /// leaves nothing else.
 #[test]
 fn a_kill_leaves_the_old_store_and_no_half_of_a_new_one() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("crawl", crawl(5, 6000).concat());
     lab.run("ingest --store old crawl").exits(0);
     let before = lab.names();

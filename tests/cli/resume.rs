@@ -44,14 +44,14 @@ pub fn kill_often(lab: &Lab, line: &str, seed: u64) {
 
 #[test]
 fn killed_at_many_points_of_a_real_crawl() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("a", zstandard(sample(400).concat().as_bytes()));
     kill_often(&lab, "ingest a", 1);
 }
 
 #[test]
 fn killed_at_many_points_of_several_passes() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let records = crawl(21, 160);
     lab.file("a", records[..60].concat());
     lab.file("b", records[60..].concat());
@@ -60,14 +60,14 @@ fn killed_at_many_points_of_several_passes() {
 
 #[test]
 fn killed_at_many_points_of_passes_that_end_when_it_is_near_enough() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("a", sample(150).concat());
     kill_often(&lab, "ingest a --repeat 60 --settle none --until 1e-3", 3);
 }
 
 #[test]
 fn killed_while_reading_a_stream() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let records = crawl(22, 300);
     let whole = records.concat();
     lab.feed(
@@ -95,7 +95,7 @@ fn killed_while_reading_a_stream() {
 
 #[test]
 fn signals_stop_at_a_checkpoint() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let records = crawl(24, 300);
     let whole = records.concat();
     lab.feed("ingest - --store whole", whole.as_bytes())
@@ -114,7 +114,7 @@ fn signals_stop_at_a_checkpoint() {
 
 #[test]
 fn a_signal_stops_a_file_too() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("a", crawl(25, 400).concat());
     lab.run("ingest a --repeat 5 --store whole").exits(0);
     let line = "ingest a --repeat 5 --store cut --checkpoint-every 1";
@@ -129,7 +129,7 @@ fn a_signal_stops_a_file_too() {
 /// A stream that sent nothing yet, or a part of a line, must not keep a signal from being heard.
 #[test]
 fn signals_are_heard_while_a_stream_is_silent() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let whole = crawl(26, 20).concat();
     for (at, sent) in ["", "{\"url\":\"http://h.exa"].iter().enumerate() {
         let line = format!("ingest - --store s{at}");
@@ -146,7 +146,7 @@ fn signals_are_heard_while_a_stream_is_silent() {
 /// The same stream in drips and at once, with its format guessed and named.
 #[test]
 fn pauses_of_a_stream_change_nothing() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let records = crawl(27, 60);
     let line = "ingest - --store once --snapshot-every 10";
     lab.feed(line, records.concat().as_bytes()).exits(0);
@@ -180,14 +180,14 @@ fn completed(lab: &Lab) -> String {
 
 #[test]
 fn killed_while_completing() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let line = completed(&lab);
     kill_often(&lab, &line, 3);
 }
 
 #[test]
 fn a_signal_stops_a_completion() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let line = completed(&lab);
     lab.run(&format!("{line} --store whole")).exits(0);
     let again = format!("{line} --store cut --checkpoint-every 1 --json");
@@ -205,7 +205,7 @@ fn a_signal_stops_a_completion() {
 
 #[test]
 fn a_completed_stream_goes_on_without_being_read_again() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     completed(&lab);
     let edges = std::fs::read(lab.path("edges")).unwrap();
     let line = "ingest - --format edges --complete --checkpoint-every 1 --store";
@@ -229,7 +229,7 @@ fn a_completed_stream_goes_on_without_being_read_again() {
 /// The run used to end without a checkpoint, and all since the last one was read again.
 #[test]
 fn too_many_pages_end_the_run_at_a_checkpoint() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let mut edges = String::new();
     for n in 0..200 {
         // A comment and a bad line inside the group of each source.
@@ -264,7 +264,7 @@ fn too_many_pages_end_the_run_at_a_checkpoint() {
 /// still go on. It used to leave a checkpoint only.
 #[test]
 fn a_stream_that_is_stopped_is_ranked() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let records = crawl(29, 300);
     let line = "ingest - --format records --checkpoint-every 1 --store";
     let mut running = lab.start(&format!("{line} cut"));

@@ -51,7 +51,7 @@ pub fn encoded(url: &str) -> String {
 
 #[test]
 fn a_store_at_rest_is_told_as_the_commands_tell_it() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("a.jsonl", crawl(1, 300).concat());
     lab.file("b.jsonl", crawl(2, 300).concat());
     lab.run("ingest a.jsonl --store s");
@@ -156,7 +156,7 @@ fn a_store_at_rest_is_told_as_the_commands_tell_it() {
 /// with other parameters.
 #[test]
 fn rankings_are_told_as_the_commands_tell_them() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("a.jsonl", crawl(3, 300).concat());
     lab.run("ingest a.jsonl --store s");
     let mut serving = lab.start("serve --store s --listen 127.0.0.1:0");
@@ -211,7 +211,7 @@ fn rankings_are_told_as_the_commands_tell_them() {
 /// Nodes have no hosts: there are none, and pages are ranked.
 #[test]
 fn names_of_nodes_have_no_hosts() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("nodes.tsv", "a\tb\nb\ta\n");
     lab.run("ingest nodes.tsv --format edges --store s")
         .exits(0);
@@ -230,7 +230,7 @@ fn names_of_nodes_have_no_hosts() {
 /// places whose scores are nearly equal.
 #[test]
 fn lists_after_several_snapshots_are_those_of_the_command() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let records = crawl(7, 900);
     let mut serving = None;
     for (round, part) in [(0, 0..300), (1, 300..310), (2, 310..600), (3, 600..900)] {
@@ -290,7 +290,7 @@ fn lists_after_several_snapshots_are_those_of_the_command() {
 
 #[test]
 fn an_ingest_answers_while_it_reads_and_gives_the_same_snapshot() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let lines = crawl(3, 400);
     let all = lab.file("all.jsonl", lines.concat());
     assert!(all.exists());
@@ -336,7 +336,7 @@ fn an_ingest_answers_while_it_reads_and_gives_the_same_snapshot() {
 
 #[test]
 fn bad_use_is_refused() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.run("serve --store none")
         .exits(2)
         .says(&["none", "not a cashrank store"]);
@@ -361,7 +361,7 @@ fn bad_use_is_refused() {
 /// Options for the frontier's order that mean nothing are refused at once, and not when it first looks for an order.
 #[test]
 fn a_frontier_s_options_are_checked_at_its_start() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file(
         "log",
         "{\"url\":\"http://a.example/\",\"links\":[\"/b\"]}\n",

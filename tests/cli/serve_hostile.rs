@@ -36,7 +36,7 @@ struct Victim {
 
 impl Victim {
     fn start() -> Victim {
-        let lab = Lab::new();
+        let lab = Lab::on_disk();
         let line = "ingest - --format records --store s --serve 127.0.0.1:0 --frontier f --frontier-urls 2000 --snapshot-every 40";
         let mut running = lab.start(line);
         let mut lines = BufReader::new(running.child.stderr.take().unwrap()).lines();

@@ -28,7 +28,7 @@ fn urls(list: &Value) -> Vec<&str> {
 /// Seven pages: five were visited, two of them are gone; two could not be fetched the last time.
 #[test]
 fn failures_and_searches_find_what_the_records_say() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("a.jsonl", RECORDS);
     lab.run("ingest a.jsonl --store s").exits(0);
     let mut serving = lab.start("serve --store s --listen 127.0.0.1:0");
@@ -129,7 +129,7 @@ fn failures_and_searches_find_what_the_records_say() {
 /// Without links it is not known what is gone, and what fails is known all the same.
 #[test]
 fn without_links_nothing_is_known_of_gone_pages() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("a.jsonl", RECORDS);
     lab.run("ingest a.jsonl --store s --keep-rows none")
         .exits(0);
@@ -148,7 +148,7 @@ fn without_links_nothing_is_known_of_gone_pages() {
 /// What moved is what `compare --moved` finds; links come in the order of the command.
 #[test]
 fn movers_and_links_are_those_of_the_commands() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("a.jsonl", crawl(1, 300).concat());
     lab.file("b.jsonl", crawl(2, 300).concat());
     lab.run("ingest a.jsonl --store s").exits(0);
@@ -223,7 +223,7 @@ fn movers_and_links_are_those_of_the_commands() {
 /// Whoever waits for the end of an ingest gets an answer with how it stood; until then the rate is kept for all who come.
 #[test]
 fn the_end_of_an_ingest_is_reported() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let lines = crawl(3, 400);
     let mut ingest = lab.start("ingest - --format records --store s --serve 127.0.0.1:0");
     let address = address(&mut ingest);

@@ -201,7 +201,7 @@ fn row_of_pages(pages: i64) -> String {
 /// then. To be settled these pages would take millions of sweeps: longer than any machine needs to be heard.
 #[test]
 fn it_can_be_stopped_and_killed_and_takes_no_longer_than_it_may() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("a", row_of_pages(2_000));
     lab.run("ingest a --store s --damping 0.999999 --settle none")
         .exits(0);

@@ -31,7 +31,7 @@ fn begin(lab: &Lab, line: &str) -> (Running, u64) {
 }
 
 fn killed_often(whole: &[u8], options: &str, seed: u64) {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("whole.file", whole);
     lab.run("ingest whole.file --store whole").exits(0);
     lab.feed("ingest - --store pipe", whole).exits(0);
@@ -116,7 +116,7 @@ fn killed_with_zstd_frames_behind_a_dictionary() {
 /// Without a checkpoint in sight, what comes in drips is acknowledged by time, and applied at once.
 #[test]
 fn a_slow_stream_is_acknowledged_in_time() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let records = crawl(81, 30);
     let whole = records.concat();
     let line = format!("{LINE} --checkpoint-every 1h --snapshot-every 10");
@@ -149,7 +149,7 @@ fn a_slow_stream_is_acknowledged_in_time() {
 /// holds.
 #[test]
 fn a_silent_stream_does_not_keep_its_spool_waiting() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let whole = sample(60).concat();
     assert!((150_000..500_000).contains(&whole.len()), "{}", whole.len());
     let (mut running, _) = begin(&lab, &format!("{LINE} --checkpoint-every 1h"));
@@ -166,7 +166,7 @@ fn a_silent_stream_does_not_keep_its_spool_waiting() {
 /// A sender that does not hear of positions any more would wait for ever.
 #[test]
 fn nobody_listens_any_more() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let mut running = lab.start("ingest - --store s --spool --ack -");
     running.child.stdout.take();
     running.write(crawl(91, 10).concat().as_bytes());
@@ -176,7 +176,7 @@ fn nobody_listens_any_more() {
 
 #[test]
 fn positions_on_standard_output() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let whole = crawl(82, 40).concat();
     let done = lab
         .feed("ingest - --store s --spool --ack -", whole.as_bytes())
@@ -204,7 +204,7 @@ fn positions_on_standard_output() {
 
 #[test]
 fn the_summary_tells_the_position() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let whole = crawl(83, 10).concat();
     let json = lab
         .feed("ingest - --store s --spool --json", whole.as_bytes())
@@ -224,7 +224,7 @@ fn the_summary_tells_the_position() {
 
 #[test]
 fn a_signal_stops_with_all_durable() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let records = crawl(84, 100);
     let whole = records.concat();
     let (mut running, _) = begin(&lab, LINE);
@@ -251,7 +251,7 @@ fn a_signal_stops_with_all_durable() {
 /// What may follow an unfinished spooled stream.
 #[test]
 fn an_unfinished_stream_goes_on_with_its_spool_only() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let records = crawl(85, 200);
     lab.file("a", &records[0]);
     for store in ["known", "unknown"] {
@@ -293,7 +293,7 @@ fn an_unfinished_stream_goes_on_with_its_spool_only() {
 
 #[test]
 fn a_stream_begun_without_a_spool_goes_on_without() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let records = crawl(86, 200);
     let whole = records.concat();
     let mut running = lab.start("ingest - --store s --snapshot-every 100");
@@ -309,7 +309,7 @@ fn a_stream_begun_without_a_spool_goes_on_without() {
 
 #[test]
 fn after_its_end_a_spooled_stream_is_followed_by_a_new_one() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let records = crawl(87, 200);
     let (first, second) = (records[..90].concat(), records[90..].concat());
     lab.feed("ingest - --store s --spool", first.as_bytes())
@@ -335,7 +335,7 @@ fn after_its_end_a_spooled_stream_is_followed_by_a_new_one() {
 /// As `resume_reads_a_torn_record_again`, but only the rest is sent.
 #[test]
 fn resume_goes_on_within_a_torn_record() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let lines: Vec<String> = (0..5)
         .map(|n| format!("{{\"url\":\"http://a/{n}\",\"links\":[\"http://b/{n}\"]}}\n"))
         .collect();
@@ -361,7 +361,7 @@ fn resume_goes_on_within_a_torn_record() {
 /// had been told were safe: `--resume` then began at byte 0.
 #[test]
 fn a_torn_first_record_is_resumed() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let whole = "{\"url\":\"http://a.example/\",\"links\":[\"http://b.example/\"]}\n";
     let (torn, rest) = whole.split_at(41);
     let line = format!("{LINE} --resume --format records");
@@ -392,7 +392,7 @@ fn a_torn_first_record_is_resumed() {
 /// A member that is damaged as it was sent stays so; one that is cut short goes on.
 #[test]
 fn damaged_and_cut_members() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let records = crawl(88, 60);
     let members: Vec<Vec<u8>> = records
         .chunks(20)
@@ -425,7 +425,7 @@ fn damaged_and_cut_members() {
 
 #[test]
 fn several_passes_of_a_stream() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let whole = crawl(89, 120).concat();
     lab.file("w", &whole);
     lab.run("ingest w --store whole --repeat 4 --complete")
@@ -462,7 +462,7 @@ fn several_passes_of_a_stream() {
 
 #[test]
 fn damage_in_the_spool_has_its_exit_code() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let whole = crawl(90, 120).concat();
     let (mut running, _) = begin(&lab, &format!("{LINE} --checkpoint-every 1h"));
     running.write(whole.as_bytes());
@@ -493,7 +493,7 @@ fn damage_in_the_spool_has_its_exit_code() {
 /// `--resume` an ended one was followed by a new one, and all was counted twice.
 #[test]
 fn who_does_not_know_whether_the_stream_ended_says_resume() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let text = crawl(97, 50).concat();
     lab.file("whole.file", &text);
     for repeat in [1, 2] {
@@ -514,7 +514,7 @@ fn who_does_not_know_whether_the_stream_ended_says_resume() {
 /// An archive can be read on from no place inside it: its spool is kept from the start.
 #[test]
 fn an_archive_through_a_spool() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("in", crawl(96, 400).concat());
     lab.run("convert in -o in.cza --block-records 20").exits(0);
     let archive = std::fs::read(lab.path("in.cza")).unwrap();

@@ -45,7 +45,7 @@ fn settings_left_out_are_those_of_the_store() {
 
 #[test]
 fn one_writes_others_read() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let records = crawl(53, 300);
     lab.file("a", records.concat());
     let mut running = lab.start("ingest - --store s --snapshot-every 100");
@@ -228,7 +228,7 @@ fn folders_of_the_users_own_stay() {
 /// makes it, and the others wait, or find it in use.
 #[test]
 fn of_many_that_make_the_same_store_one_does() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("a", crawl(54, 30).concat());
     for round in 0..10 {
         let line = format!("ingest a --store s{round}");
@@ -246,7 +246,7 @@ fn of_many_that_make_the_same_store_one_does() {
 
 #[test]
 fn of_two_that_make_the_same_store_one_is_told_to_wait() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let first = lab.start("ingest - --store s");
     let second = lab.start("ingest - --store s");
     let mut codes = [0; 2];
@@ -476,7 +476,7 @@ fn a_store_that_is_moved_away_is_said_to_be() {
             "--checkpoint-every 10 --snapshot-every 100",
             "--checkpoint-every 10 --snapshot-every 20",
         ] {
-            let lab = Lab::new();
+            let lab = Lab::on_disk();
             lab.file("all", records.concat());
             lab.run("ingest all --store whole").exits(0);
             let mut running = lab.start(&format!("ingest - --store s {often}"));

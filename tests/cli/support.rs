@@ -10,6 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 pub use crate::crawl::{Dice, crawl};
+use crate::folder::in_memory;
 pub use crate::pack::{gzip, in_pieces, zstandard};
 
 /// How a run of the binary ended.
@@ -72,7 +73,13 @@ pub fn is_for_one_partition(why: &str) -> bool {
 pub struct Lab(TempDir);
 
 impl Lab {
+    /// In memory, where there is such a place.
     pub fn new() -> Lab {
+        Lab(in_memory())
+    }
+
+    /// For a run that is met at a moment (killed, stopped, looked at), for what it takes, and for what disks do.
+    pub fn on_disk() -> Lab {
         Lab(TempDir::new().unwrap())
     }
 

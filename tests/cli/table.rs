@@ -133,7 +133,7 @@ fn lists_longer_than_a_piece_of_text_are_whole() {
 /// Stopped after some records, and killed at checkpoints, it goes on inside the table.
 #[test]
 fn an_ingest_goes_on_inside_a_table() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let lines = crawl(18, 500);
     write(&lab.path("t.parquet"), &columns(&lines), layouts()[1]);
     lab.run("ingest t.parquet --store whole").exits(0);
@@ -727,7 +727,7 @@ fn what_is_no_graph_in_a_folder_is_refused() {
 /// A pipe with a name is opened once: where it was looked at before it was read, its writer had lost its reader.
 #[test]
 fn a_named_pipe_is_opened_once() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let made = std::process::Command::new("mkfifo")
         .arg(lab.path("pipe"))
         .status();

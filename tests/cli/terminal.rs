@@ -52,7 +52,7 @@ fn plain(shown: &str) -> String {
 /// Nothing wider than the terminal, the progress line least of all: what wraps cannot be drawn over.
 #[test]
 fn progress_does_not_wrap() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("a", crawl(1, 3_000).concat());
     let line = "ingest a --store s --repeat 3 --snapshot-every 1000";
     let Some(done) = on_terminal(&lab, line, "", "", &[]) else {
@@ -74,7 +74,7 @@ fn progress_does_not_wrap() {
 /// `ingest -` says that it waits for the keyboard, and takes what is typed.
 #[test]
 fn the_keyboard_is_an_input() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let record = "{\"url\":\"http://a.example/\",\"status\":200,\"links\":[\"/b\"]}\n\x04";
     let waits = "reading from the keyboard";
     let Some(done) = on_terminal(&lab, "ingest - --store s", waits, record, &[]) else {
@@ -88,7 +88,7 @@ fn the_keyboard_is_an_input() {
 /// What no screen can show is not written there.
 #[test]
 fn only_text_goes_to_a_terminal() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("a", crawl(2, 100).concat());
     lab.run("ingest a --store s").exits(0);
     for line in [
@@ -109,7 +109,7 @@ fn only_text_goes_to_a_terminal() {
 /// Colours, and URLs cut to the width; not where NO_COLOR asks for plain text, and not in a pipe.
 #[test]
 fn colours_can_be_refused() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let long = format!("http://a.example/{}", "long".repeat(40));
     lab.file(
         "a",
@@ -138,7 +138,7 @@ fn colours_can_be_refused() {
 /// A terminal obeys control characters: names do not bring any.
 #[test]
 fn names_do_not_move_the_cursor() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("a", crawl(3, 30).concat());
     lab.run("ingest a --store s").exits(0);
     let unknown = lab.run("rank --store s \x1b[31mred").out;

@@ -45,7 +45,7 @@ fn left(lab: &Lab, store: &str) -> Vec<String> {
 
 #[test]
 fn the_same_bytes_however_many_are_there() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     store(&lab);
     let run = |name: &str, from_nothing: bool, options: &str| {
         lab.copy("s", name);
@@ -87,7 +87,7 @@ fn the_same_bytes_however_many_are_there() {
 /// From the first record on, by one thread and by two.
 #[test]
 fn an_ingest_settles_in_turns() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     store(&lab);
     let ingest = |name: &str, options: &str| {
         for inputs in ["a", "a b"] {
@@ -109,7 +109,7 @@ fn an_ingest_settles_in_turns() {
 /// Where there is no room for all, they take turns by themselves; where there is none for one, that is refused.
 #[test]
 fn memory_decides_where_nobody_does() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     store(&lab);
     lab.copy("s", "all");
     lab.run("settle --store all --until 1e-9").exits(0);
@@ -131,7 +131,7 @@ fn memory_decides_where_nobody_does() {
 
 #[test]
 fn none_at_a_time_is_refused() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     store(&lab);
     for line in ["settle --store s", "ingest --store s a b"] {
         for resident in ["0", "-1", "x"] {
@@ -145,7 +145,7 @@ fn none_at_a_time_is_refused() {
 /// Killed, stopped, and with a full disk: the ranking before stays, and the same command comes to the same bytes.
 #[test]
 fn what_is_broken_off_is_begun_again() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     store(&lab);
     lab.copy("s", "all");
     let settle = "settle --until 1e-11 --resident 1 --store";
@@ -178,7 +178,7 @@ fn what_is_broken_off_is_begun_again() {
 
 #[test]
 fn a_full_disk_is_named() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     store(&lab);
     lab.copy("s", "all");
     let settle = "settle --until 1e-9 --resident 1 --store";
@@ -223,7 +223,7 @@ fn files(lab: &Lab, store: &str) -> BTreeMap<PathBuf, Vec<u8>> {
 /// memory, on however many threads.
 #[test]
 fn records_are_read_in_turns() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     store(&lab);
     lab.file("c", crawl(3, 900).concat());
     let read = |name: &str, options: &str| {
@@ -254,7 +254,7 @@ fn records_are_read_in_turns() {
 /// Whatever ends a run, or kills it: what it left on disk for the turns is gone, and the same command comes to the same bytes.
 #[test]
 fn an_ingest_in_turns_that_was_killed_goes_on() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("a", crawl(1, 4_000).concat());
     let ingest = |store: &str, options: &str| {
         format!(
@@ -282,7 +282,7 @@ fn an_ingest_in_turns_that_was_killed_goes_on() {
 /// A run stops at the same record, however many partitions are in memory, and continues from there.
 #[test]
 fn a_limit_on_pages_is_met_at_the_same_record() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("a", crawl(1, 400).concat());
     let ingest = |store: &str, options: &str| {
         lab.run(&format!(
@@ -310,7 +310,7 @@ fn a_limit_on_pages_is_met_at_the_same_record() {
 /// An input that is not grouped by source is said to be so, with the same count.
 #[test]
 fn sources_that_come_back_are_counted_in_turns() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     let hosts = ["a", "b", "c", "d"];
     let line = |at: usize| format!("http://{}.example/\thttp://x.example/{at}\n", hosts[at % 4]);
     lab.file("edges", (0..40).map(line).collect::<String>());
@@ -326,7 +326,7 @@ fn sources_that_come_back_are_counted_in_turns() {
 
 #[test]
 fn a_full_disk_while_records_are_read_is_named() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     store(&lab);
     lab.file("c", crawl(3, 3_000).concat());
     let ingest = "ingest --resident 1 a b c --store";
@@ -351,7 +351,7 @@ fn a_full_disk_while_records_are_read_is_named() {
 /// As little memory as an ingest can do with has room for one partition at a time, and that is enough.
 #[test]
 fn memory_decides_while_records_are_read() {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.file("a", crawl(1, 3_000).concat());
     let ingest = |store: &str, options: &str| {
         lab.run(&format!(

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use cashrank::check::{Depth, check};
 use cashrank::decode::{Link, Names, Record};
@@ -14,6 +14,8 @@ use cashrank::store::{Partitions, RealDisk, Settings};
 use cashrank::{Error, Options, Writer};
 use tempfile::TempDir;
 use xxhash_rust::xxh3::xxh3_64;
+
+use crate::folder::in_memory;
 
 use super::processes::{real, together};
 use super::{Lab, dies_anywhere, pagerank, published, run};
@@ -80,11 +82,7 @@ struct Stores(TempDir);
 
 impl Stores {
     fn new() -> Stores {
-        let shm = Some(Path::new("/dev/shm")).filter(|shm| shm.is_dir());
-        Stores(
-            shm.map_or_else(tempfile::tempdir, tempfile::tempdir_in)
-                .unwrap(),
-        )
+        Stores(in_memory())
     }
 
     fn path(&self, name: &str) -> PathBuf {

@@ -15,6 +15,8 @@ use cashrank::source::{InputName, SourceOptions};
 use cashrank::store::{Disk, OnDurable, RealDisk, SpoolOptions};
 use tempfile::TempDir;
 
+use crate::folder::in_memory;
+
 pub use super::crawl::{Dice, crawl};
 pub use super::pack::gzip;
 use super::pack::zstandard;
@@ -114,9 +116,7 @@ pub struct Lab(pub TempDir);
 
 impl Lab {
     pub fn new() -> Lab {
-        // In memory, where there is such a place: nothing here depends on a sync being slow.
-        let memory = TempDir::new_in("/dev/shm");
-        Lab(memory.or_else(|_| TempDir::new()).unwrap())
+        Lab(in_memory())
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
