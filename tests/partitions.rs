@@ -5,6 +5,8 @@
 mod base;
 #[path = "partitions/epochs.rs"]
 mod epochs;
+#[path = "partitions/passes.rs"]
+mod passes;
 #[path = "partitions/processes.rs"]
 mod processes;
 

@@ -100,6 +100,7 @@ pub struct Args {
     max_age: Option<Span>,
     /// Make N passes. The first reads the inputs. Later ones use the links kept in the store, and visit every page that
     /// was read; if no links are kept (--keep-rows), they read the inputs again, which standard input does not allow.
+    /// Stores with partitions need --epoch for it.
     #[arg(
         long,
         help_heading = "Several passes",
@@ -116,9 +117,9 @@ pub struct Args {
     /// setting of the store. See formats/guide/partitions.md [default: 1, or as the store has].
     #[arg(long, value_name = "N")]
     partitions: Option<u32>,
-    /// Let cash cross from partition to partition after every so many records, so that --window and --max-age can be used. With
-    /// fewer, importance is closer to that of one partition, and reading takes longer. A setting of the store [default: cash
-    /// does not cross, or as the store has].
+    /// Let cash cross from partition to partition after every so many records, so that --window, --max-age and --repeat can be
+    /// used. With fewer, importance is closer to that of one partition, and reading takes longer. A setting of the store
+    /// [default: cash does not cross, or as the store has].
     #[arg(long, value_name = "RECORDS")]
     epoch: Option<u64>,
     /// Of version 0.1; of no meaning since passes go over kept links.
@@ -148,7 +149,8 @@ pub struct Args {
         requires = "repeat"
     )]
     until: Option<f64>,
-    /// At the end of each pass, visit pages that have no record of their own, as pages without links.
+    /// At the end of each pass, visit pages that have no record of their own, as pages without links. Stores with partitions
+    /// need --epoch for it.
     #[arg(long, help_heading = "Several passes")]
     complete: bool,
     /// How often to make a checkpoint: a number of records like 50000, or a time like 60s. An interrupted run resumes

@@ -26,7 +26,8 @@ Examples:
 
 No input is read again. Pages and their numbers, links, what fetches found, the progress through inputs and all other \
 settings stay: the same ingest continues with the new store where it stopped. Cash and its history do not: a store \
-made with --window or --max-age is refused, and one made with --repeat or --complete if there are to be partitions. Snapshots \
+made with --window, --max-age or --complete is refused, and one made with --repeat if there are to be partitions without \
+--epoch. Snapshots \
 stay with the old store; `cashrank settle` makes one.
 
 The old store is locked meanwhile, and not changed. The new one appears under its name once it is whole. If you stop the \

@@ -2,7 +2,8 @@
 //!
 //! After section 4.1 of the paper, where each crawler has the cash of its own pages, and sends a "money transfer" for a link
 //! to a page of another. There messages are asynchronous; here an *epoch* is so many records of the stream, and what crosses
-//! does so at its end, so that nothing depends on threads, batches or commits.
+//! does so at its end, so that nothing depends on threads, batches or commits. Where a pass after the first begins, an epoch ends
+//! early, and a round with it; the next ends where it would have, and counts as a whole of its round.
 //!
 //! In an epoch each partition visits its own pages in the order of the stream. The share of a *ghost* (a page of another
 //! partition) stays in its cell, where nobody hands it on; what goes to the virtual page stays, too. At the end of the epoch

@@ -300,6 +300,23 @@ impl<S: Storage> Engine<S> {
         self.time
     }
 
+    /// The latest time of a record elsewhere is this.
+    pub(crate) fn take_time(&mut self, time: Option<Time>) {
+        self.time = self.time.max(time);
+    }
+
+    /// The latest time of a record.
+    pub(crate) fn latest_time(&self) -> Option<Time> {
+        self.time
+    }
+
+    /// Pages were visited again elsewhere: so many, of which so many are gone, with so many links in all.
+    pub(crate) fn count_again(&mut self, visits: u64, gone: u64, links: u64) {
+        self.counters.records += visits;
+        self.counters.gone += gone;
+        self.counters.links += links;
+    }
+
     /// So many pages were visited, elsewhere.
     pub(crate) fn set_visited(&mut self, pages: u64) {
         self.counters.visited = pages;
@@ -465,15 +482,24 @@ impl<S: Storage> Engine<S> {
     /// One visit of [`Engine::complete_pass`]: that of the first such page from page `from` on.
     /// Returns where to look for the next; `None`: there was no such page.
     pub fn complete_next(&mut self, from: u64) -> Result<Option<u64>> {
-        let targets_only =
-            |page: &u64| matches!(self.ledger.age(PageId(*page)), age::NEVER | age::COMPLETED);
-        let Some(page) = (from..self.ledger.totals().pages).find(targets_only) else {
+        let Some(page) = self.next_unread(from) else {
             return Ok(None);
         };
+        self.visit_unread(page)?;
+        Ok(Some(page.0 + 1))
+    }
+
+    /// The first page from page `from` on that is known as a link target only.
+    pub(crate) fn next_unread(&self, from: u64) -> Option<PageId> {
+        let mut pages = (from..self.ledger.totals().pages).map(PageId);
+        pages.find(|&page| matches!(self.ledger.age(page), age::NEVER | age::COMPLETED))
+    }
+
+    /// Visits such a page.
+    pub(crate) fn visit_unread(&mut self, page: PageId) -> Result<()> {
         self.counters.records += 1;
-        self.visit(PageId(page), Links::NONE, age::COMPLETED, Visit::default());
-        self.end_record()?;
-        Ok(Some(page + 1))
+        self.visit(page, Links::NONE, age::COMPLETED, Visit::default());
+        self.end_record()
     }
 
     /// Another pass over the same records begins: the running round ends, unless it is empty.

@@ -121,10 +121,10 @@ fn is_split(job: &Job) -> bool {
 
 /// Refuses what needs cash to go from page to page, or all links in one piece.
 fn check_partitions(job: &Job) -> Result<()> {
-    if job.repeat > 1 || job.complete {
+    if (job.repeat > 1 || job.complete) && job.settings.partitions.epoch.is_none() {
         return usage(
-            "`repeat`, `until` and `complete` visit all pages again in one order, and links are kept in each of the \
-             `partitions` by itself: leave them out; a lower `settle` makes the ranking closer",
+            "`repeat`, `until` and `complete` go by the cash that pages hand on, which stays inside each of the \
+             `partitions` unless the store is made with `epoch`: leave them out; a lower `settle` makes the ranking closer",
         );
     }
     if job.keep_rows == KeepRows::None {

@@ -83,7 +83,7 @@ fn run(
     let was_finished = progress.finished;
     let found = spooling::found(&*disk, job)?;
     let plan = plan(job, progress.clone(), found, observer)?;
-    check_passes(&plan, session.engine.storage())?;
+    check_passes(&plan, &session)?;
     let spooling = Spooling::open(job, &disk, &plan, &progress, found)?;
     let Plan {
         progress,
@@ -189,7 +189,7 @@ impl Run<'_> {
             }
             self.session.engine.set_replay(self.cursor.is_repeating());
             if self.cursor.is_between_passes() {
-                self.session.engine.begin_pass()?;
+                self.session.begin_pass()?;
             }
             while let Phase::Reading = self.cursor.phase() {
                 match self.read() {

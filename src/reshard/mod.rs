@@ -8,8 +8,8 @@
 //! **What is not**: snapshots, whose files name parts of the old store; superseded links, which nothing reads; and cash,
 //! history and marks. The new store's cash is that of one visit of each page with the links that are kept, in about the order in which they were
 //! read (`store/crawled.rs`); with epochs these are the first records of one that is not over, so that what goes to pages of other
-//! partitions is on its way. Where a ranking is read from the history (`window`, `max_age`), or passes go by it, a store
-//! stays as it is.
+//! partitions is on its way. Where a ranking is read from the history (`window`, `max_age`), a store stays as it is; so it does
+//! inside a pass after the first, whose order is another in the new store, and where pages without a record were visited.
 //!
 //! The new store is made aside (`unfinished`) and gets its name once it is whole. The old one is locked meanwhile, and not changed.
 //!
@@ -37,7 +37,7 @@ use crate::store::all::AllRows;
 use crate::store::base::BaseState;
 use crate::store::rows::KeepRows;
 use crate::store::{
-    PartOf, Partitions, Progress, Settings, Store, View, checkpoint, copy_spool, keep_index,
+    PartOf, Partitions, Place, Progress, Settings, Store, View, checkpoint, copy_spool, keep_index,
     make_partitions, make_with_key, open_view_to_publish, partition_dir,
 };
 use crate::threads::dealt;
@@ -145,16 +145,12 @@ fn new_settings(view: &View, mut partitions: Partitions) -> Result<Settings> {
                 .into(),
         );
     }
+    let progress = view.progress();
+    if let Some(why) = not_of_passes(progress, partitions) {
+        return refused(why.into());
+    }
     if partitions.split().is_none() {
         return Ok(settings);
-    }
-    let progress = view.progress();
-    if progress.repeat > 1 || progress.complete {
-        return refused(
-            "it was made with `repeat` or `complete`, which go by the cash that pages hand on: ingest the inputs into a new \
-             store without these"
-                .into(),
-        );
     }
     let unread = progress.inputs.last().filter(|input| input.end.is_none());
     if let Some(input) = unread.filter(|input| input.format == Format::Cza.name()) {
@@ -164,6 +160,30 @@ fn new_settings(view: &View, mut partitions: Partitions) -> Result<Settings> {
         ));
     }
     Ok(settings)
+}
+
+/// Why a store with this progress cannot become one with such partitions, because of its passes.
+fn not_of_passes(progress: &Progress, partitions: Partitions) -> Option<&'static str> {
+    let begun = progress.input > 0 || progress.place != Place::start();
+    if progress.complete {
+        Some(
+            "it was made with `complete`, and visits of pages without a record are not carried over: ingest the inputs into \
+             a new store",
+        )
+    } else if progress.repeat == 1 {
+        None
+    } else if partitions.split().is_some() && partitions.epoch.is_none() {
+        Some(
+            "it was made with `repeat`, which goes by the cash that pages hand on: give `epoch`, so that it goes from \
+             partition to partition",
+        )
+    } else if progress.pass > 1 && !progress.finished && begun {
+        Some(
+            "it is inside a pass (`repeat`), which would go on in another order: let the ingest end first",
+        )
+    } else {
+        None
+    }
 }
 
 /// The new store while it is made.

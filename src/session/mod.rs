@@ -1,6 +1,7 @@
 //! Records given one by one, by a program that has them: [`Writer`] into a store, [`Reader`] into an engine in
 //! memory.
 
+mod again;
 mod aside;
 mod budget;
 mod follow;
@@ -20,6 +21,6 @@ mod writer;
 pub(crate) use budget::{Budget, Holder};
 pub use follow::follow;
 pub(crate) use open::{Opened, Session, WRITTEN_FILES};
-pub(crate) use own::Spoiled;
+pub(crate) use own::{Again, Spoiled};
 pub use reader::Reader;
 pub use writer::{Options, Writer};

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::parts::Parts;
-use super::{Budget, Holder, Spoiled};
+use super::{Again, Budget, Holder, Spoiled};
 use crate::batch::{Batch, Rules};
 use crate::disk::{Disk, allow_open_files};
 use crate::engine::{Counters, Engine, Resolving};
@@ -211,9 +211,41 @@ impl Session {
         parts.queue(at, time);
         if entry.what.is_of_page() && parts.ends_epoch(self.engine.counters().records) {
             parts.flush(&mut self.engine, batch)?;
-            parts.end_epoch(&mut self.engine)?;
+            parts.end_epoch(&mut self.engine, false)?;
         }
         Ok(())
+    }
+
+    /// Another pass over the same records begins: the running round ends, unless it is empty.
+    ///
+    /// # Errors
+    /// Those of writing, which are final.
+    pub fn begin_pass(&mut self) -> Result<()> {
+        match &mut self.parts {
+            None => self.engine.begin_pass(),
+            Some(parts) => parts.begin_pass(&mut self.engine),
+        }
+    }
+
+    /// Visits without records begin in the partitions. How many there are; `None`: there are no partitions.
+    ///
+    /// # Errors
+    /// Those of applying what waits, and of reading.
+    pub fn begin_again(&mut self, again: Again) -> Result<Option<u64>> {
+        let parts = self.parts.as_mut();
+        let begun = parts.map(|parts| parts.begin_again(&mut self.engine, again));
+        begun.transpose()
+    }
+
+    /// Makes at most `most` of them, from number `from` on. Where it has come to.
+    ///
+    /// # Errors
+    /// Those of reading and writing, which are final.
+    pub fn visit_again(&mut self, from: u64, most: u64) -> Result<u64> {
+        let parts = self.parts.as_mut();
+        parts.map_or(Ok(from), |parts| {
+            parts.visit_again(&mut self.engine, from, most)
+        })
     }
 
     /// Applies the entries of the batch that are queued.

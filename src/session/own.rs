@@ -1,15 +1,20 @@
 //! The partitions that a process has, open for writing. What is done with those of all processes, each does with its own, in the
 //! same order.
 
+mod again;
 mod epoch;
 
+pub(crate) use again::Again;
 pub(crate) use epoch::Spoiled;
 
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+
+use again::Visits;
 
 use super::aside::Aside;
 use super::turns::{Grows, OpenedInMemory};
@@ -18,7 +23,7 @@ use crate::codec::planes;
 use crate::disk::Disk;
 use crate::engine::{Config, Engine, Resolver, age};
 use crate::memory::{Crossing, Need, PartsInMemory, log_rows, most_resident};
-use crate::model::{Fingerprint, Fingerprints, HashKey, Limits, What};
+use crate::model::{Fingerprint, Fingerprints, HashKey, Limits, Time, What};
 use crate::rank::settle::Workers;
 use crate::rows::{Ghost, PAGES_MAX};
 use crate::snapshot::Residency;
@@ -66,6 +71,13 @@ pub(super) enum Order {
     BeginInput(bool),
     /// Have no more than so many in memory at a time.
     Reside(usize),
+    /// Visits without records begin.
+    BeginAgain(Again),
+    /// Make these of them, by partition; the latest time of a record.
+    VisitAgain {
+        visits: Vec<Range<u64>>,
+        time: Option<Time>,
+    },
 }
 
 /// How a partition is.
@@ -90,6 +102,11 @@ pub(super) struct PartState {
     pub unused_index: Option<String>,
     /// Those of its process take turns in memory.
     pub takes_turns: bool,
+    /// Visits without records that it has in all, if such have begun.
+    pub again: u64,
+    /// Records and visits of gone pages that it has counted, and links.
+    pub gone: u64,
+    pub links: u64,
 }
 
 impl PartState {
@@ -190,6 +207,8 @@ pub(super) struct Part {
     /// Pages before the input that is read, if it is to be known which come back, and visits of those that did.
     known: Option<u64>,
     came_back: u64,
+    /// Visits without records that are to be made.
+    again: Option<Visits>,
 }
 
 impl OwnParts {
@@ -245,6 +264,7 @@ impl OwnParts {
                 is_changed: part.generation == 0,
                 known: None,
                 came_back: 0,
+                again: None,
             };
             // How many there is room for, is known once all were opened.
             if !loaded.has_room(within, part.bytes()) {
@@ -504,7 +524,8 @@ impl Part {
     fn state(&mut self, takes_turns: bool) -> Result<PartState> {
         let pages = self.engine.ledger().totals().pages;
         let index = self.index_bytes();
-        let visited = self.engine.counters().visited;
+        let counters = self.engine.counters();
+        let (visited, gone, links) = (counters.visited, counters.gone, counters.links);
         let joint = self.engine.ledger().joint();
         let store = self.engine.storage_mut();
         Ok(PartState {
@@ -523,6 +544,9 @@ impl Part {
             base: store.base_state(),
             unused_index: store.unused_index().map(|error| error.to_string()),
             takes_turns,
+            again: self.again.as_ref().map_or(0, Visits::all),
+            gone,
+            links,
         })
     }
 
@@ -567,6 +591,11 @@ impl Part {
                 self.rest()
             }
             Order::Reside(_) => Ok(()),
+            Order::BeginAgain(again) => self.begin_again(*again),
+            Order::VisitAgain { visits, time } => {
+                let visits = visits.get(self.number as usize);
+                visits.map_or(Ok(()), |visits| self.visit_again(visits, *time))
+            }
             Order::BeginInput(grouped) => {
                 let pages = self.engine.ledger().totals().pages;
                 self.known = grouped.then_some(pages);

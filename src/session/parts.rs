@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Holder;
+use super::again::Pace;
 use super::follow::{APPLY, Say, announce, ask};
 use super::numbers::Numbers;
 use super::own::{Applied, New, Opening, Order, OwnParts, PartState, Spoiled};
@@ -33,7 +34,9 @@ use crate::{Error, Result};
 pub(crate) struct Parts {
     own: OwnParts,
     /// How those of all processes are.
-    states: Vec<PartState>,
+    pub(super) states: Vec<PartState>,
+    /// How visits without records go from partition to partition, while there are such.
+    pub(super) pace: Pace,
     /// The partition of each name of the batch that records are queued of, and how processes speak of it.
     owners: Vec<u32>,
     numbers: Numbers,
@@ -123,6 +126,7 @@ impl Parts {
                 .filter_map(|state| state.unused_index.take())
                 .collect(),
             states,
+            pace: Pace::default(),
             own,
             owners: Vec::new(),
             numbers: Numbers::default(),
@@ -171,7 +175,7 @@ impl Parts {
     }
 
     /// Has all processes do something with their partitions. The inner error is one after which they can go on.
-    fn order(&mut self, order: Order) -> Result<Result<()>> {
+    pub(super) fn order(&mut self, order: Order) -> Result<Result<()>> {
         announce(self.peers(), &Say::Order(&order))?;
         let done = self.own.obey(&order)?;
         Ok(done.map(|states| self.states = states))
@@ -275,7 +279,7 @@ impl Parts {
 
     /// Whether partitions of this process or of another take turns in memory. Then all records wait, until it is worth a turn
     /// of each.
-    fn take_turns(&self) -> bool {
+    pub(super) fn take_turns(&self) -> bool {
         self.own.take_turns() || self.states.iter().any(|state| state.takes_turns)
     }
 
@@ -444,22 +448,31 @@ impl Parts {
             .is_some_and(|epoch| records.is_multiple_of(epoch))
     }
 
-    /// An epoch is over: all its records were applied.
+    /// How many records are left of the epoch that is running after so many.
+    pub(super) fn left_of_epoch(&self, records: u64) -> u64 {
+        self.epoch.map_or(u64::MAX, |epoch| epoch - records % epoch)
+    }
+
+    /// An epoch is over: all its records were applied. The round ends with it if it is full, or it `ends_round` anyhow.
     ///
     /// # Errors
     /// Those of writing, which are final.
-    pub fn end_epoch(&mut self, whole: &mut Engine<Store>) -> Result<()> {
+    pub fn end_epoch(&mut self, whole: &mut Engine<Store>, ends_round: bool) -> Result<()> {
         let Some(records) = self.epoch else {
             return Ok(());
         };
         self.catch_up(whole)?;
-        let ended = self.try_end_epoch(whole, records);
+        let ended = self.try_end_epoch(whole, (records, ends_round));
         ended.inspect_err(|_| whole.storage_mut().fail())
     }
 
-    fn try_end_epoch(&mut self, whole: &mut Engine<Store>, records: u64) -> Result<()> {
+    fn try_end_epoch(
+        &mut self,
+        whole: &mut Engine<Store>,
+        (records, ends_round): (u64, bool),
+    ) -> Result<()> {
         let pages = whole.storage().addresses();
-        let ends_round = whole.fills_round(records);
+        let ends_round = whole.fills_round(records) || ends_round;
         announce(self.peers(), &Say::EndEpoch(ends_round))?;
         self.own.end_epoch(whole, pages, ends_round)
     }
@@ -479,7 +492,7 @@ impl Parts {
     }
 
     /// Takes the count of pages that were visited from the partitions.
-    fn note_visited(&self, whole: &mut Engine<Store>) {
+    pub(super) fn note_visited(&self, whole: &mut Engine<Store>) {
         whole.set_visited(self.states.iter().map(|state| state.visited).sum());
     }
 

@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::all::{AllRows, PartRows};
-use super::rows::RowCursor;
+use super::rows::{KeptRows, RowCursor};
 use crate::Result;
 use crate::rows::{Row, RowVisitor, Rows, Stop};
 
@@ -37,7 +37,7 @@ impl AllRows {
 /// The rows of a partition that are still to be given.
 struct Source<'r> {
     number: usize,
-    rows: RowCursor<'r>,
+    rows: RowCursor<&'r KeptRows>,
     /// The next one, by the numbers of all pages.
     page: u32,
     gone: bool,
@@ -79,7 +79,7 @@ impl PartRows {
         for (number, part) in self.parts.iter().enumerate() {
             let mut source = Source {
                 number,
-                rows: RowCursor::new(part)?,
+                rows: RowCursor::new(part),
                 page: 0,
                 gone: false,
                 targets: Vec::new(),

@@ -345,6 +345,32 @@ fn a_store_gets_and_keeps_epochs() {
         .says(&["--window"]);
 }
 
+/// A store of several passes gets partitions, and loses them again, with all that is known; more passes follow. Not from inside
+/// one: the rest of it would be other pages.
+#[test]
+fn a_store_of_several_passes() {
+    let lab = lab(1);
+    lab.run("ingest --store of1 --repeat 3 --partitions 1 first")
+        .exits(0);
+    lab.run("reshard --store of1 --partitions 4 --epoch 50 --to of4")
+        .exits(0);
+    lab.run("reshard --store of4 --partitions 1 --to again")
+        .exits(0);
+    let before = known(&lab, "of1");
+    for (store, partitions) in [("of4", 4), ("again", 1)] {
+        lab.run(&format!("settle --store {store} --until 1e-9"))
+            .exits(0);
+        assert_eq!(known(&lab, store), before);
+        let line = format!("ingest --store {store} --partitions {partitions} --repeat 3 first");
+        lab.run(&line).exits(0).says(&["nothing to do"]);
+        let visits = |store: &str| lab.stat(store)["visits"].as_u64().unwrap();
+        let (visited, rows) = (visits(store), lab.stat(store)["rows"]["pages"].as_u64());
+        lab.run(&line.replace("--repeat 3", "--repeat 5")).exits(0);
+        assert_eq!(visits(store), visited + 2 * rows.unwrap());
+        lab.run(&format!("verify --deep --store {store}")).exits(0);
+    }
+}
+
 #[test]
 fn what_cannot_be_is_refused_in_words() {
     let lab = lab(2);
@@ -409,7 +435,7 @@ fn what_cannot_be_is_refused_in_words() {
     for (options, words) in [
         ("--window whole", "--window"),
         ("--max-age 90d", "--max-age"),
-        ("--repeat 2", "--repeat"),
+        ("--repeat 2", "--epoch"),
         ("--complete", "--complete"),
         ("--keep-rows none", "--keep-rows"),
     ] {

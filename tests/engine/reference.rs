@@ -54,7 +54,7 @@ pub struct Reference {
     /// `None`: cash is everywhere at once.
     epochs: Option<Epochs>,
     /// By page: its partition, and what waits elsewhere to cross to it.
-    owners: Vec<u32>,
+    pub owners: Vec<u32>,
     waiting: Vec<u128>,
     recycle_after: u64,
     keep_self_links: bool,
@@ -121,16 +121,38 @@ impl Reference {
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::Fetch(fetch) => self.fetch(fetch),
-            Event::BeginPass if self.round_records > 0 => self.end_round(),
+            Event::BeginPass if self.round_records > 0 => {
+                self.cross();
+                self.end_round();
+                // A round counts the records of epochs, that inside which it began as a whole.
+                let epoch = self.epochs.as_ref().map(|epochs| epochs.records);
+                self.round_records = epoch.map_or(0, |epoch| self.records % epoch);
+            }
             Event::BeginPass => {}
             Event::CompletePass => {
-                for page in 0..self.cash.len() {
-                    if matches!(self.last[page], Last::Never | Last::Completed) {
-                        self.visit(page, Vec::new(), Last::Completed);
-                        self.count_record();
-                    }
+                for page in self.unread() {
+                    self.complete(page);
                 }
             }
+        }
+    }
+
+    /// Pages that no record is of.
+    pub fn unread(&self) -> Vec<usize> {
+        let is_unread = |page: &usize| matches!(self.last[*page], Last::Never | Last::Completed);
+        (0..self.cash.len()).filter(is_unread).collect()
+    }
+
+    /// Visits such a page, for a pass to be complete.
+    pub fn complete(&mut self, page: usize) {
+        self.visit(page, Vec::new(), Last::Completed);
+        self.count_record();
+    }
+
+    /// What waits elsewhere crosses.
+    fn cross(&mut self) {
+        for (cash, waiting) in self.cash.iter_mut().zip(&mut self.waiting) {
+            *cash += std::mem::take(waiting);
         }
     }
 
@@ -243,9 +265,7 @@ impl Reference {
         match &self.epochs {
             None if is_full => self.end_round(),
             Some(epochs) if self.records.is_multiple_of(epochs.records) => {
-                for (cash, waiting) in self.cash.iter_mut().zip(&mut self.waiting) {
-                    *cash += std::mem::take(waiting);
-                }
+                self.cross();
                 // A round ends with an epoch, before the one payment.
                 if is_full {
                     self.end_round();

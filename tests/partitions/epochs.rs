@@ -31,7 +31,7 @@ fn name(page: u32) -> String {
 }
 
 /// The partition of a page, as `formats/store.md` has it: a name without a host counts as one.
-fn owner(page: u32, partitions: u32) -> u32 {
+pub(super) fn owner(page: u32, partitions: u32) -> u32 {
     (xxh3_64(name(page).as_bytes()) % u64::from(partitions)) as u32
 }
 
@@ -64,7 +64,7 @@ fn push(writer: &mut Writer, fetch: &Fetch) {
     writer.push(&record).unwrap();
 }
 
-fn partitions(count: u32, epoch: u64) -> Partitions {
+pub(super) fn partitions(count: u32, epoch: u64) -> Partitions {
     Partitions::of(count).unwrap().with_epoch(epoch).unwrap()
 }
 
@@ -91,7 +91,7 @@ impl Stores {
 }
 
 /// What a store has must be what the reference has, to the unit.
-fn assert_same(snapshot: &Snapshot, reference: &Reference, config: &Config) {
+pub(super) fn assert_same(snapshot: &Snapshot, reference: &Reference, config: &Config) {
     let info = snapshot.info();
     assert_eq!(info.clock, reference.now.clock.to_string());
     assert_eq!(info.rounds, reference.now.rounds);
@@ -302,7 +302,7 @@ fn importance_converges_to_pagerank() {
 }
 
 /// L1 distance of a ranking to PageRank by its formula; not above its bound.
-fn off(snapshot: &Snapshot, rows: &[Vec<u32>]) -> f64 {
+pub(super) fn off(snapshot: &Snapshot, rows: &[Vec<u32>]) -> f64 {
     let names: Vec<String> = snapshot.names().map(Result::unwrap).collect();
     let rows = (0..).zip(rows).map(|(page, links)| {
         (
@@ -323,7 +323,7 @@ fn off(snapshot: &Snapshot, rows: &[Vec<u32>]) -> f64 {
     off
 }
 
-fn job(lab: &Lab, store: &str, partitions: Partitions, window: &str) -> Job {
+pub(super) fn job(lab: &Lab, store: &str, partitions: Partitions, window: &str) -> Job {
     let mut job = lab.job(store, partitions.count);
     job.settings.partitions = partitions;
     job.settings.config.window = window.parse().unwrap();
@@ -341,14 +341,19 @@ pub(super) fn with_epochs(mut settings: Settings, records: u64, window: &str) ->
 /// The bytes depend neither on threads and processes, nor on turns, nor on where checkpoints and snapshots fall.
 #[test]
 fn the_same_bytes_whoever_works_and_whatever_the_checkpoints() {
-    let lab = Lab::new(21, 1500);
-    for (count, epoch, window) in [
+    let cases = [
         (4, 7, "auto"),
         (64, 100, "variable:4"),
         (4, 64, "fixed:2d"),
         (16, 200, "interpolation:1.5"),
         (4, 500, "fixed:1.5,min=3"),
-    ] {
+    ];
+    same_bytes(&Lab::new(21, 1500), &cases, |job| job);
+}
+
+/// That is so of jobs with these partitions, epochs and windows.
+pub(super) fn same_bytes(lab: &Lab, cases: &[(u32, u64, &str)], of: impl Fn(Job) -> Job) {
+    for &(count, epoch, window) in cases {
         let mut all = Vec::new();
         for (at, (threads, processes, resident, every, snapshots)) in [
             (1, 1, 0, Every::Never, Every::Never),
@@ -362,13 +367,13 @@ fn the_same_bytes_whoever_works_and_whatever_the_checkpoints() {
         .enumerate()
         {
             let store = format!("{count}-{at}-{window}");
-            let job = Job {
+            let job = of(Job {
                 threads,
                 resident: NonZeroUsize::new(resident),
                 checkpoint_every: every,
                 snapshot_every: snapshots,
-                ..job(&lab, &store, partitions(count, epoch), window)
-            };
+                ..job(lab, &store, partitions(count, epoch), window)
+            });
             for done in together(&job, real(processes)) {
                 done.unwrap_or_else(|error| panic!("{count} {at} {window}: {error}"));
             }
@@ -434,8 +439,4 @@ fn an_epoch_is_a_stores() {
     }
     let done = run(&job(&lab, "s", partitions(4, 10), "auto")).unwrap();
     assert!(done.nothing_to_do);
-    let mut again = job(&lab, "again", partitions(4, 10), "auto");
-    again.repeat = 2;
-    assert!(matches!(run(&again), Err(Error::Usage(_))));
-    assert!(!again.store.exists());
 }

@@ -89,6 +89,16 @@ impl<'a> Cadence<'a> {
         records > self.due_at && (due(self.job.checkpoint_every) || due(self.job.snapshot_every))
     }
 
+    /// After how many records more the next is due by their number.
+    pub fn due_in(&self, records: u64) -> u64 {
+        let due = [self.job.checkpoint_every, self.job.snapshot_every];
+        let due = due.into_iter().map(|every| match every {
+            Every::Records(n) => n.max(1) - records % n.max(1),
+            _ => u64::MAX,
+        });
+        due.min().unwrap_or(u64::MAX)
+    }
+
     /// Returns whether a checkpoint is due by time, at this place.
     fn is_checkpoint_late(&self, reached: RunPosition) -> bool {
         is_over(self.job.checkpoint_every, self.checkpointed) && !self.is_durable(reached)

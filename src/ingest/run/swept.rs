@@ -6,46 +6,51 @@
 //!
 //! Where no rows are kept, all inputs are read again as in the first pass; standard input cannot be. What it is to be
 //! is known with the checkpoint that ends the first pass: rows that were whole then are not given up in a later pass.
+//!
+//! In a store with partitions each has its rows in that order, and all go over theirs at the same pace (`session/again.rs`).
+
+use std::ops::Range;
 
 use super::{InputEnd, Run};
 use crate::engine::{Links, PageId};
 use crate::ingest::planned::Plan;
 use crate::ingest::{Note, OldFault};
 use crate::rows::{Row, Stop};
+use crate::session::{Again, Session};
 use crate::source::InputName;
-use crate::store::{Progress, Store};
+use crate::store::Progress;
 use crate::{Error, Result};
 
 /// Rows whose pages are asked for together.
 const AHEAD: usize = 64;
 
 /// Refuses a plan whose passes cannot be made as they were begun, or not at all.
-pub(super) fn check_passes(plan: &Plan, store: &Store) -> Result<()> {
+pub(super) fn check_passes(plan: &Plan, session: &Session) -> Result<()> {
     let progress = &plan.progress;
     if plan.finished || progress.finished {
         return Ok(());
     }
-    if progress.pass > 1 && store.is_giving_up_rows() {
+    if progress.pass > 1 && session.engine.storage().is_giving_up_rows() {
         return Err(Error::Conflict(format!(
             "`keep_rows`: pass {} of {} uses the links kept in the store; leave `keep_rows` out, or give at least as \
              much as they take",
             progress.pass, progress.repeat
         )));
     }
-    match cannot_repeat(progress, &plan.inputs, store) {
+    match cannot_repeat(progress, &plan.inputs, session) {
         Some(refusal) if progress.pass == 1 => Err(refusal),
         _ => Ok(()),
     }
 }
 
 /// Why passes after the first cannot be made, if so.
-fn cannot_repeat(progress: &Progress, inputs: &[InputName], store: &Store) -> Option<Error> {
-    let once = progress.repeat == 1 || !inputs.contains(&InputName::Stdin) || store.keeps_rows();
+fn cannot_repeat(progress: &Progress, inputs: &[InputName], session: &Session) -> Option<Error> {
+    let once = progress.repeat == 1 || !inputs.contains(&InputName::Stdin) || session.keeps_rows();
     (!once).then(|| {
         Error::Conflict(format!(
             "`repeat`: standard input can be read only once, and its links are not kept for later passes ({}). Give \
              `repeat` 1, or a new store and enough `keep_rows`, or put the stream into a file",
-            store.rows_retention().why_not()
+            session.engine.storage().rows_retention().why_not()
         ))
     })
 }
@@ -53,11 +58,7 @@ fn cannot_repeat(progress: &Progress, inputs: &[InputName], store: &Store) -> Op
 impl Run<'_> {
     /// See [`cannot_repeat`].
     pub(super) fn cannot_repeat(&self) -> Option<Error> {
-        cannot_repeat(
-            &self.cursor.progress,
-            &self.feed.inputs,
-            self.session.engine.storage(),
-        )
+        cannot_repeat(&self.cursor.progress, &self.feed.inputs, &self.session)
     }
 
     /// Returns whether the running pass goes over rows.
@@ -88,6 +89,17 @@ impl Run<'_> {
             });
         }
         self.cursor.begun = true;
+        if let Some(all) = self.session.begin_again(Again::Rows)? {
+            let visit = |run: &mut Self, at| {
+                run.cursor.progress.place.records = at;
+                run.report_progress(None, at, Some(all));
+            };
+            let end = self.visit_parts(from..all, visit)?;
+            if end == InputEnd::Whole {
+                self.cursor.end_inputs();
+            }
+            return Ok(end);
+        }
         let rows = self.session.engine.storage().kept_rows()?;
         let all = rows.rows();
         let mut targets = Vec::new();
@@ -105,6 +117,28 @@ impl Run<'_> {
             return Ok(InputEnd::Stopped);
         }
         self.cursor.end_inputs();
+        Ok(InputEnd::Whole)
+    }
+
+    /// Makes visits without records in partitions, and notes each place that it comes to.
+    pub(super) fn visit_parts(
+        &mut self,
+        places: Range<u64>,
+        note: impl Fn(&mut Self, u64),
+    ) -> Result<InputEnd> {
+        let mut at = places.start;
+        while at < places.end {
+            let most = self.cadence.due_in(self.session.counters().records);
+            at = self.session.visit_again(at, most)?;
+            note(self, at);
+            if self.is_due() {
+                self.on_records()?;
+            }
+            if self.feed.stop_asked() {
+                return Ok(InputEnd::Stopped);
+            }
+            self.on_time()?;
+        }
         Ok(InputEnd::Whole)
     }
 

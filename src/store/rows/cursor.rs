@@ -1,17 +1,16 @@
-//! Kept rows one after the other, for whoever reads several files of them at a time.
+//! Kept rows one after the other, for whoever reads several files of them at a time, or stops between rows.
+
+use std::borrow::Borrow;
 
 use super::block::{Head, Rows as Block};
 use super::read::{KeptRows, row_of};
 use crate::Result;
 use crate::rows::Row;
 
-type Blocks<'r> = Box<dyn Iterator<Item = Result<(u64, Block)>> + 'r>;
-
 /// Goes through the rows that are the last of their pages, in the order of [`Rows::walk`](crate::rows::Rows::walk). A
 /// block of them is in memory at a time.
-pub(crate) struct RowCursor<'r> {
-    rows: &'r KeptRows,
-    blocks: Blocks<'r>,
+pub(crate) struct RowCursor<R> {
+    rows: R,
     /// The number of the block's first row, and the block.
     first: u64,
     block: Block,
@@ -21,21 +20,43 @@ pub(crate) struct RowCursor<'r> {
     weights: usize,
 }
 
-impl<'r> RowCursor<'r> {
+impl<R: Borrow<KeptRows>> RowCursor<R> {
     /// Stands before the first row.
-    ///
-    /// # Errors
-    /// Those of reading.
-    pub fn new(rows: &'r KeptRows) -> Result<RowCursor<'r>> {
-        Ok(RowCursor {
+    pub fn new(rows: R) -> RowCursor<R> {
+        RowCursor {
             rows,
-            blocks: Box::new(rows.blocks()?),
             first: 0,
             block: Block::default(),
             passed: 0,
             targets: 0,
             weights: 0,
-        })
+        }
+    }
+
+    /// How many rows it goes through in all.
+    pub fn rows(&self) -> u64 {
+        self.rows.borrow().rows()
+    }
+
+    /// Stands before the row that so many come before, in a file that is read from there on.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn skip_to(&mut self, before: u64) -> Result<()> {
+        let Some(row) = self.rows.borrow().number_of(before) else {
+            self.first = self.rows.borrow().kept().rows;
+            self.enter(Block::default());
+            return Ok(());
+        };
+        let (first, block) = self.rows.borrow().block_of(row)?;
+        self.first = first;
+        self.enter(block);
+        while self.first + (self.passed as u64) < row
+            && let Some(&head) = self.block.heads.get(self.passed)
+        {
+            self.pass(head);
+        }
+        Ok(())
     }
 
     /// The next row; `None`: there are no more.
@@ -44,22 +65,28 @@ impl<'r> RowCursor<'r> {
     /// Those of reading.
     pub fn next_row(&mut self) -> Result<Option<Row<'_>>> {
         loop {
+            let number = self.first + self.passed as u64;
             let Some(&head) = self.block.heads.get(self.passed) else {
-                let Some(block) = self.blocks.next() else {
+                if number >= self.rows.borrow().kept().rows {
                     return Ok(None);
-                };
-                (self.first, self.block) = block?;
-                (self.passed, self.targets, self.weights) = (0, 0, 0);
+                }
+                let (first, block) = self.rows.borrow().block_of(number)?;
+                self.first = first;
+                self.enter(block);
                 continue;
             };
-            let number = self.first + self.passed as u64;
             let (targets, weights) = self.pass(head);
-            if self.rows.counts(number) {
+            if self.rows.borrow().counts(number) {
                 let targets = &self.block.targets[targets..self.targets];
                 let weights = &self.block.weights[weights..self.weights];
                 return Ok(Some(row_of(head, targets, weights)));
             }
         }
+    }
+
+    fn enter(&mut self, block: Block) {
+        self.block = block;
+        (self.passed, self.targets, self.weights) = (0, 0, 0);
     }
 
     /// Passes a row. Where its links begin, and their weights.

@@ -482,13 +482,18 @@ impl KeptRows {
         })
     }
 
-    /// The blocks in their order, each with the number of its first row, one at a time.
-    pub(super) fn blocks(&self) -> Result<impl Iterator<Item = Result<(u64, Block)>> + '_> {
-        let blocks = self.file.log.blocks_from(0)?;
-        Ok(blocks.map(|block| {
-            self.file
-                .unpacked_block(&block?, self.pages, Block::default())
-        }))
+    /// The block that holds a row, and its first row.
+    pub(super) fn block_of(&self, row: u64) -> Result<(u64, Block)> {
+        self.file.block_of(row, self.pages)
+    }
+
+    /// The number of the row that so many rows that are the last of their page come before.
+    pub(super) fn number_of(&self, before: u64) -> Option<u64> {
+        let number = match &self.live {
+            None => Some(before),
+            Some(live) => live.all().nth(before as usize),
+        };
+        number.filter(|&number| number < self.file.kept.rows)
     }
 
     /// How many of the rows before row `end` are the last of their page.
