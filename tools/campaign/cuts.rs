@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use cashrank::ingest::OldFault;
 
@@ -139,10 +140,17 @@ pub struct Broken {
     pub fault: Option<OldFault>,
 }
 
-/// Random scenarios: each cut up to four times, then finished.
+impl Broken {
+    fn is_any(&self) -> bool {
+        self.mutant.is_some() || self.fault.is_some()
+    }
+}
+
+/// Random scenarios: each cut up to four times, then finished. A program that is broken is tried until it is found out.
 pub fn random(kind: Kind, dir: &Path, seed: u64, chains: u64, broken: Broken) -> Tally {
     // Many chains share a scenario: its undisturbed run is made once.
     const SHARED: u64 = 50;
+    let found_out = AtomicBool::new(false);
     spread(chains.div_ceil(SHARED), |group| {
         let mut dice = Dice::numbered(seed, group);
         let mut tally = Tally::default();
@@ -156,11 +164,16 @@ pub fn random(kind: Kind, dir: &Path, seed: u64, chains: u64, broken: Broken) ->
             }
         };
         for chain in 0..SHARED.min(chains - group * SHARED) {
+            if found_out.load(Relaxed) {
+                break;
+            }
             let story =
                 format!("--seed {seed}, random scenario {group} of {kind:?}, chain {chain}");
             let mut dice = dice.fork();
             let result = one_chain(&scenario, &mut dice, broken.mutant, &mut tally);
-            tally.judge(result, || story);
+            if !tally.judge(result, || story) && broken.is_any() {
+                found_out.store(true, Relaxed);
+            }
         }
         tally
     })
