@@ -222,12 +222,19 @@ impl View {
         Ok(())
     }
 
-    /// Checks redb's own structure. Only possible when nobody else uses the view's store.
+    /// Checks redb's own structure, also of partitions that this process has. Only possible when nobody else uses the view's
+    /// store.
     pub fn check_database(self) -> Result<()> {
         let View {
-            tables, reading, ..
+            tables,
+            reading,
+            parts,
+            ..
         } = self;
         drop(reading);
+        if let Some(parts) = parts {
+            parts.views.into_iter().try_for_each(View::check_database)?;
+        }
         match Arc::into_inner(tables) {
             Some(mut tables) => tables.check(),
             None => Ok(()),

@@ -1,4 +1,5 @@
-//! Fuzz target: a whole store of which one file is damaged.
+//! Fuzz target: a whole store of which one file is damaged: one without partitions, or one whose pages are in several, between
+//! which cash crosses.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -8,13 +9,20 @@ use crate::engine::{Config, EngineState, Resolver};
 use crate::formats::Format;
 use crate::fuzz::dice::Bytes;
 use crate::fuzz::memory::Memory;
+use crate::ingest::{Every, Job, Note, Observer, ProgressReport, StandardInput, ingest};
 use crate::model::Limits;
+use crate::rank::settle::Workers;
+use crate::session::{Opened, Session};
 use crate::snapshot::{
     KeepSnapshots, RANK_BYTES, Settle, Snapshot, SnapshotOptions, SnapshotPage, publish,
 };
+use crate::source::InputName;
 use crate::store::folder::fill;
 use crate::store::rows::KeepRows;
-use crate::store::{Disk, Progress, Report, Settings, Store, checkpoint, open_view, settings_of};
+use crate::store::{
+    Disk, Partitions, Progress, Report, Settings, Store, checkpoint, make_with_key, open_view,
+    settings_of,
+};
 use crate::{Error, Result};
 
 const DIR: &str = "store";
@@ -31,18 +39,40 @@ struct Sample {
 struct Found {
     settings: Option<Settings>,
     report: Option<Report>,
-    state: Option<(EngineState, Progress)>,
-    snapshot: Option<Vec<(String, SnapshotPage)>>,
+    state: Option<(EngineState, u64, Progress)>,
+    /// The ranking that was published, and that which the history gives.
+    snapshot: Option<Ranking>,
+    window: Option<Ranking>,
 }
 
-static SAMPLE: LazyLock<Sample> = LazyLock::new(|| match sample() {
-    Ok(sample) => sample,
-    Err(error) => panic!("{error}"),
-});
+/// Pages with their names, and the certified bound.
+type Ranking = (Vec<(String, SnapshotPage)>, Option<f64>);
+
+/// One without partitions, and one with them.
+static SAMPLES: [LazyLock<Sample>; 2] = [
+    LazyLock::new(|| expect(sample())),
+    LazyLock::new(|| expect(in_partitions())),
+];
+
+fn expect(sample: Result<Sample>) -> Sample {
+    match sample {
+        Ok(sample) => sample,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+const KEY: HashKey = HashKey([1, 2]);
 
 const RECORDS: &[u8] =
     br#"{"url":"http://a.example/","links":["/1","/2","http://b.example/"],"fetched_at":100}
 {"url":"http://b.example/","links":["http://a.example/"],"fetched_at":200}
+{"url":"http://a.example/1","status":404}
+"#;
+
+/// The hosts are of two partitions.
+const CROSSING: &[u8] =
+    br#"{"url":"http://a.example/","links":["/1","/2","http://c.example/"],"fetched_at":100}
+{"url":"http://c.example/","links":["http://a.example/","http://a.example/2"],"fetched_at":200}
 {"url":"http://a.example/1","status":404}
 "#;
 
@@ -58,9 +88,8 @@ fn sample() -> Result<Sample> {
     let disk = Arc::new(Memory::default());
     let dir = Path::new(DIR);
     let settings = Settings::new(Config::default(), &limits());
-    let key = HashKey([1, 2]);
     disk.create_dir(dir).map_err(Error::io(dir, "create"))?;
-    fill(&*disk, dir, &settings, key)?;
+    fill(&*disk, dir, &settings, KEY)?;
     let mut engine = Store::open(
         disk.clone(),
         dir,
@@ -73,7 +102,7 @@ fn sample() -> Result<Sample> {
     let rules = Rules {
         limits: limits(),
         self_links: settings.config.self_links,
-        key,
+        key: KEY,
         input: Default::default(),
         classes: false,
     };
@@ -100,13 +129,56 @@ fn sample() -> Result<Sample> {
     };
     publish(&*disk, &engine.storage().view()?, &making)?;
     drop(engine);
-    let found = look(&disk.copy());
-    assert!(found.failed.is_empty(), "{:?}", found.failed);
-    Ok(Sample {
-        files: disk.paths(),
-        disk: disk.copy(),
-        truth: found.found,
-    })
+    Ok(Sample::of(&disk))
+}
+
+struct Quiet;
+
+impl Observer for Quiet {
+    fn note(&mut self, _: Note<'_>) {}
+    fn progress(&mut self, _: &ProgressReport<'_>) {}
+}
+
+/// Such a crawl in two partitions, in some passes, the last of which stops inside an epoch.
+fn in_partitions() -> Result<Sample> {
+    let disk = Arc::new(Memory::default());
+    let dir = Path::new(DIR);
+    let mut settings = Settings::new(Config::default(), &limits());
+    settings.partitions = Partitions::of(2)?.with_epoch(4)?;
+    make_with_key(&*disk, dir, &settings, KEY)?;
+    let job = Job {
+        settings,
+        format: Some(Format::Records),
+        keep_rows: KeepRows::Usual(1 << 30),
+        repeat: 4,
+        stdin: StandardInput::new(|| Box::new(CROSSING)),
+        checkpoint_every: Every::Records(5),
+        limits: limits(),
+        ..Job::new(dir, vec![InputName::Stdin])
+    };
+    ingest(&job, disk.clone(), &mut Quiet)?;
+    let sample = Sample::of(&disk);
+    let has = |name: &str| {
+        let mut paths = sample.files.iter().filter(|path| path.ends_with(name));
+        paths.any(|path| {
+            let size = disk.open(path, false).and_then(|file| file.size());
+            size.is_ok_and(|size| size > 0)
+        })
+    };
+    assert!(has("addresses") && has("ghosts"), "no page is another's");
+    Ok(sample)
+}
+
+impl Sample {
+    fn of(disk: &Memory) -> Sample {
+        let found = look(&disk.copy());
+        assert!(found.failed.is_empty(), "{:?}", found.failed);
+        Sample {
+            files: disk.paths(),
+            disk: disk.copy(),
+            truth: found.found,
+        }
+    }
 }
 
 struct Looked {
@@ -132,35 +204,58 @@ fn look(disk: &Memory) -> Looked {
     let mut is_rotten = false;
     let report = looked.note(verify(disk, &mut is_rotten));
     // redb writes when it is closed, and on rotten pages that may end the process: see the fence.
-    let state = settings
-        .as_ref()
-        .filter(|_| !is_rotten)
-        .and_then(|settings| {
-            let opened = Store::open(
-                Arc::new(disk.copy()),
-                dir,
-                settings,
-                &limits(),
-                KeepRows::Usual(1 << 30),
-                false,
-            );
-            let opened = looked.note(opened)?;
-            Some((opened.engine.state(), opened.progress))
-        });
+    let settings_if_sound = settings.as_ref().filter(|_| !is_rotten);
+    let copy = Arc::new(disk.copy());
+    let opened = settings_if_sound.and_then(|settings| {
+        let keep = KeepRows::Usual(1 << 30);
+        let (disk, workers) = (copy.clone(), Workers::threads(1));
+        let opened = Session::open(
+            disk,
+            dir,
+            settings,
+            &limits(),
+            keep,
+            (false, &workers, None),
+        );
+        looked.note(opened)
+    });
+    let window = opened.as_ref().and_then(|opened| {
+        let published = from_window(&copy, &opened.session);
+        looked.note(published)
+    });
+    let state = opened.map(|opened| {
+        let Opened {
+            session, progress, ..
+        } = opened;
+        (session.engine.state(), session.pages(), progress)
+    });
     looked.found = Found {
         settings,
         report,
         state,
         snapshot,
+        window,
     };
     looked
 }
 
-fn read_snapshot(disk: &dyn Disk) -> Result<Vec<(String, SnapshotPage)>> {
+/// The ranking that the history of an open store gives.
+fn from_window(disk: &Memory, session: &Session) -> Result<Ranking> {
+    let making = SnapshotOptions {
+        keep: KeepSnapshots::ALL,
+        rank_bytes: RANK_BYTES,
+        settle: None,
+    };
+    publish(disk, &session.view()?, &making)?;
+    read_snapshot(disk)
+}
+
+fn read_snapshot(disk: &dyn Disk) -> Result<Ranking> {
     let snapshot = Snapshot::latest(disk, Path::new(DIR))?;
     snapshot.verify()?;
     let pages = snapshot.pages().zip(snapshot.names());
-    pages.map(|(page, name)| Ok((name?, page?))).collect()
+    let pages = pages.map(|(page, name)| Ok((name?, page?)));
+    Ok((pages.collect::<Result<_>>()?, snapshot.bound_l1()))
 }
 
 /// `is_rotten`: whether redb's pages are.
@@ -172,14 +267,14 @@ fn verify(disk: &dyn Disk, is_rotten: &mut bool) -> Result<Report> {
     pages.and(report)
 }
 
-/// Input: which file, what to do (0: replace it by the rest; 1: cut it; else: change parts of it),
+/// Input: which file, of the store with partitions from 128 on, what to do (0: replace it by the rest; 1: cut it; else: change parts of it),
 /// then the details. What is found must be true, or nothing.
 pub(crate) fn store(data: &[u8]) {
-    let sample = &*SAMPLE;
     let mut bytes = Bytes(data);
     let [file, what] = bytes.array();
+    let sample = &*SAMPLES[usize::from(file >> 7)];
     let disk = sample.disk.copy();
-    let path = &sample.files[usize::from(file) % sample.files.len()];
+    let path = &sample.files[usize::from(file & 127) % sample.files.len()];
     match what {
         0 => disk.put(path, bytes.0),
         1 => {
@@ -205,6 +300,7 @@ pub(crate) fn store(data: &[u8]) {
     assert!(found.report.is_none() || found.report == truth.report);
     assert!(found.state.is_none() || found.state == truth.state);
     assert!(found.snapshot.is_none() || found.snapshot == truth.snapshot);
+    assert!(found.window.is_none() || found.window == truth.window);
 }
 
 fn change(
