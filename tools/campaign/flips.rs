@@ -1,5 +1,6 @@
 //! Rot: a bit of a file flips, a sector turns to garbage, or a file is cut, lost, emptied, replaced by an
-//! older copy of itself or by another store's. On stores of random runs, stopped somewhere or finished.
+//! older copy of itself or by another store's. On stores of random runs, stopped somewhere or finished; of half of them the pages are
+//! in partitions.
 //!
 //! After each, readers (top, rank, export), `verify`, `verify --deep` and an ingest that goes on to the
 //! end must each give an error that names the file, or what they give without the damage.
@@ -16,7 +17,7 @@ use crate::crawl::Dice;
 use crate::cuts::cut_at;
 use crate::disk::{Content, SECTOR, SimDisk, Survival};
 use crate::readers::{Answers, read};
-use crate::scenario::{STORE, Scenario};
+use crate::scenario::{Kind, STORE, Scenario};
 use crate::tally::{Tally, spread};
 
 /// Who noticed first, in the order of the table's columns.
@@ -59,7 +60,8 @@ pub fn rot(dir: &Path, seed: u64, flips: u64, tell: impl Fn(&str)) -> Tally {
     let tally = spread(flips.div_ceil(SHARED), |group| {
         let mut dice = Dice::numbered(seed, group);
         let mut tally = Tally::default();
-        let made = Scenario::any(&mut dice, dir).and_then(|scenario| {
+        let kind = [Kind::Any, Kind::Any, Kind::Epochs, Kind::Partitions][group as usize % 4];
+        let made = Scenario::of_kind(kind, &mut dice, dir, None).and_then(|scenario| {
             let sound = [
                 Sound::make(&scenario, &mut dice, false)?,
                 Sound::make(&scenario, &mut dice, true)?,
@@ -110,13 +112,13 @@ pub fn rot(dir: &Path, seed: u64, flips: u64, tell: impl Fn(&str)) -> Tally {
 
 fn table(counts: &Counts) -> String {
     let mut text = format!(
-        "{:<10} {:<24} {:>8} {:>8} {:>8} {:>8}",
+        "{:<10} {:<26} {:>8} {:>8} {:>8} {:>8}",
         "damage", "file", "in use", "verify", "deep", "harmless"
     );
     for ((kind, file), [in_use, verify, deep, harmless]) in counts {
         let _ = write!(
             text,
-            "\n{kind:<10} {file:<24} {in_use:>8} {verify:>8} {deep:>8} {harmless:>8}"
+            "\n{kind:<10} {file:<26} {in_use:>8} {verify:>8} {deep:>8} {harmless:>8}"
         );
     }
     text
@@ -143,15 +145,22 @@ impl Damage {
     fn row(&self) -> (&'static str, String) {
         let name = self.path.strip_prefix(STORE).unwrap_or(&self.path);
         let text = name.to_string_lossy();
-        let row = match text.split_once('/') {
-            Some(("marks", _)) => "marks/*".into(),
-            Some(("base", _)) => "base/*".into(),
-            Some(("spool", number)) if number != "acked" => "spool/*".into(),
-            Some((_, file)) if file.ends_with(".snapshot") => "snapshots/*.snapshot".into(),
-            Some((_, file)) if file.ends_with(".tmp") => "snapshots/*.tmp".into(),
-            _ => text.into_owned(),
+        let in_part = text
+            .strip_prefix("parts/")
+            .and_then(|of| of.split_once('/'));
+        let (of, text) = match in_part {
+            Some((_, text)) => ("parts/*/", text),
+            None => ("", &*text),
         };
-        (self.kind, row)
+        let row = match text.split_once('/') {
+            Some(("marks", _)) => "marks/*",
+            Some(("base", _)) => "base/*",
+            Some(("spool", number)) if number != "acked" => "spool/*",
+            Some((_, file)) if file.ends_with(".snapshot") => "snapshots/*.snapshot",
+            Some((_, file)) if file.ends_with(".tmp") => "snapshots/*.tmp",
+            _ => text,
+        };
+        (self.kind, format!("{of}{row}"))
     }
 
     /// Whether an error tells which file is damaged: by its path, or by its name in the store.
@@ -160,10 +169,13 @@ impl Damage {
         // Which segment holds a byte of the stream is known only if it is there.
         let is_spool = name.starts_with("spool");
         let is_part = |c: char| c.is_ascii_alphanumeric() || "._/-".contains(c);
-        error
-            .split(|c| !is_part(c))
-            .map(Path::new)
-            .any(|word| word == self.path || word == name || is_spool && in_spool(word))
+        let words = || error.split(|c| !is_part(c)).map(Path::new);
+        // A log's index is named beside its log.
+        let has_folder = words().any(|word| word.parent() == self.path.parent());
+        let is_beside = |word: &Path| has_folder && Some(word.as_os_str()) == self.path.file_name();
+        words().any(|word| {
+            word == self.path || word == name || is_beside(word) || is_spool && in_spool(word)
+        })
     }
 }
 

@@ -252,7 +252,8 @@ impl Scenario {
         Scenario::new(job, None)
     }
 
-    /// See [`Kind::Epochs`]. Most are ranked by their cash, and one in three goes past the end of a round.
+    /// See [`Kind::Epochs`]. Most are ranked by their cash, one in three goes past the end of a round, and one in two makes passes,
+    /// or completes one.
     fn crossing(dice: &mut Dice, dir: &Path) -> Result<Scenario, String> {
         let records = if dice.roll(3) == 0 { 520 } else { 80 };
         let files = (0..2).map(|_| write_crawl(dir, dice.roll(1 << 40), records + dice.roll(80)));
@@ -273,6 +274,8 @@ impl Scenario {
         let partitions = Partitions::of(4).and_then(|four| four.with_epoch(epoch));
         job.settings.partitions = partitions.map_err(|error| error.to_string())?;
         job.resident = NonZeroUsize::new(dice.roll(4) as usize);
+        job.repeat = [1, 1, 2, 3][dice.roll(4) as usize];
+        job.complete = dice.roll(4) == 0;
         Scenario::new(job, None)
     }
 

@@ -156,8 +156,11 @@ impl Tables {
         }
         let at = found.generation;
         if at != generation {
+            let whole = self.fence.path().ancestors().nth(3);
+            let whole = whole.map(|store| store.join("store.redb"));
             return damaged(format!(
-                "it is at commit {at}, and the store's is of its {generation}"
+                "it is at commit {at}, and {} is of its {generation}: one of the two is older than the other",
+                whole.unwrap_or_default().display()
             ));
         }
         if let Some(sum) = sum
