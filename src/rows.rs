@@ -265,6 +265,20 @@ impl Bits {
         Bits(vec![0; len.div_ceil(64) as usize])
     }
 
+    /// Those of `len` that `is_set` says.
+    pub fn of(len: u64, is_set: impl Fn(u64) -> bool) -> Bits {
+        let word = |first: u64| {
+            let bits = first..len.min(first + 64);
+            bits.fold(0, |word, at| word | u64::from(is_set(at)) << (at % 64))
+        };
+        Bits((0..len).step_by(64).map(word).collect())
+    }
+
+    /// How many are set.
+    pub fn count(&self) -> u64 {
+        self.0.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
     /// Makes room for at least this many.
     pub fn grow(&mut self, len: u64) {
         let words = len.div_ceil(64) as usize;

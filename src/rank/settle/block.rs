@@ -25,6 +25,10 @@ pub(super) const OWN_MAX: u64 = 1 << 61;
 const STREAK_MAX: i8 = 4;
 /// Visits between two looks at what the virtual page has for each page.
 const LOOK_EVERY: u32 = 256;
+/// Targets of a row that are brought near before it is visited; the others are, while it is.
+const TOUCHED: usize = 64;
+/// Targets that come together from memory.
+const LINE: usize = 16;
 /// From so many pages on, what is done for each page alone is done for two halves at a time.
 const HALVES_FROM: usize = 1 << 16;
 
@@ -266,6 +270,20 @@ impl Block {
         prefetch_index(&*self.streaks, page);
     }
 
+    /// Brings near the targets of a row, likewise,
+    pub fn touch_targets(&self, row: &Row<'_>) {
+        for at in (0..row.targets.len().min(TOUCHED)).step_by(LINE) {
+            prefetch_index(row.targets, at);
+        }
+    }
+
+    /// and the accounts of these.
+    pub fn touch_accounts(&self, row: &Row<'_>) {
+        for &target in row.targets.iter().take(TOUCHED) {
+            prefetch_index(&*self.accounts, target as usize);
+        }
+    }
+
     /// Returns whether a visit of a page that has links is worth it.
     pub fn is_worth(&self, page: u32, from: i32) -> bool {
         let page = page as usize;
@@ -274,13 +292,10 @@ impl Block {
 
     /// The pages with links of which a visit is worth it.
     pub fn all_worth(&self, from: i32) -> Bits {
-        let mut worth = Bits::new(self.len());
-        for page in 0..self.len() as u32 {
-            if self.has_links(page) && self.is_worth(page, from) {
-                worth.set(page.into());
-            }
-        }
-        worth
+        Bits::of(self.len(), |page| {
+            let page = page as u32;
+            self.has_links(page) && self.is_worth(page, from)
+        })
     }
 
     /// In the sweep that begins pages hand on so much in advance, at most, all together.
@@ -344,7 +359,10 @@ impl Block {
         let pages = accounts.len() as u64;
         if row.weights.is_empty() {
             let share = after(1).wrapping_sub(before(1));
-            for &target in row.targets {
+            for (at, &target) in row.targets.iter().enumerate() {
+                if let Some(&later) = row.targets.get(at + TOUCHED) {
+                    prefetch_index(&*accounts, later as usize);
+                }
                 let account = accounts.get_mut(target as usize);
                 let account = account.ok_or_else(|| unknown(target, pages))?;
                 *account = account.wrapping_add(share);
@@ -569,7 +587,7 @@ fn cost_of(row: &Row<'_>) -> Cost {
 /// A settled state and rows do not belong together.
 fn not_of_these(page: u32) -> Error {
     Error::internal(format!(
-        "the settled base was made with another row of page {page}"
+        "the row of page {page} is another one than it was settled with"
     ))
 }
 

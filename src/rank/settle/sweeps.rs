@@ -23,15 +23,6 @@ fn is_reached(options: &Options, certificate: &Certificate) -> bool {
     certificate.received_l1.unwrap_or(2.0) <= options.until
 }
 
-/// Rows and links that a sweep read.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Seen {
-    rows: u64,
-    /// Rows with links that count, and their links.
-    linked: (u64, u64),
-    links: u64,
-}
-
 /// What comes next.
 pub(super) enum Next {
     /// A sweep over pages of this level.
@@ -52,9 +43,9 @@ pub(super) struct Settling<'p> {
     pub is_resumed: bool,
     /// The least residual so far, and sweeps since it was last bettered by a thousandth.
     best: (f64, u32),
-    /// What the first sweep read, by block,
-    first: Option<Vec<Seen>>,
-    /// and links that all processes read in it.
+    /// All rows are known: they were read in a sweep, or the state that it began with was made of them.
+    pub has_rows: bool,
+    /// Their links, those that other processes read as well.
     links: u64,
     /// The residual before this sweep, and what share of it was to be visited.
     planned: Option<(f64, f64)>,
@@ -67,94 +58,114 @@ pub(super) struct Settling<'p> {
 /// What a sweep does with every block.
 struct Sweep {
     level: Level,
-    /// The level, if pages of it are few.
-    few: Option<i32>,
+    /// Pages of it are few: the rows of others are not read.
+    is_of_few: bool,
     /// What every page had at first, on average.
     at_first: i64,
-    rows: Known,
-}
-
-/// What is known of the rows of a sweep.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Known {
-    Nothing,
-    /// The state is one of these rows.
-    Costs,
-    /// They were read before.
-    All,
+    /// The rows are not known yet: all are looked at. In later sweeps, those of the pages that were worth it when the sweep began.
+    is_first: bool,
 }
 
 /// A sweep over the rows of a block.
 #[derive(Default)]
 struct Swept {
-    seen: Seen,
+    /// Rows that were looked at, and their links;
+    rows: u64,
+    links: u64,
+    /// those with links that count, and their links;
+    linked: (u64, u64),
+    /// and the links of those that were visited.
     links_touched: u64,
     /// Nobody stopped it.
     whole: bool,
 }
 
-/// What is kept of a page is brought near so many rows before its own: rows come in the order of a crawl, and in large stores
-/// each page would be waited for.
+/// What is kept of a page is brought near so many rows before its own: rows come in the order of a crawl, and each page would be
+/// waited for.
 const NEAR: usize = 16;
+/// Its targets are brought near so many rows before,
+const NEAR_TARGETS: usize = 10;
+/// and their accounts.
+const NEAR_ACCOUNTS: usize = 4;
 /// Rows between two questions whether it is over.
 const ASK_EVERY: u64 = 1 << 16;
 
 impl Sweep {
-    /// Visits the pages of a block that are worth it; where these are few, only their rows are read.
+    /// Visits the pages of a block that are worth it.
     fn over(
         &self,
         block: &mut Block,
         rows: &dyn Rows,
         watch: &Mutex<&mut dyn Watch>,
     ) -> Result<Swept> {
-        let few: Option<Bits> = self.few.map(|level| block.all_worth(level));
-        let mut seen = Seen::default();
-        let mut links_touched = 0;
+        let marked: Option<Bits> = match self.level {
+            Level::From { level, .. } if !self.is_first => Some(block.all_worth(level)),
+            _ => None,
+        };
+        let mut swept = Swept::default();
         let is_over = || {
             let mut watch = watch.lock().unwrap_or_else(PoisonError::into_inner);
             watch.is_over()
         };
         let mut visit = |block: &mut Block, row: Row<'_>| {
-            if seen.rows.is_multiple_of(ASK_EVERY) && is_over() {
+            if swept.rows.is_multiple_of(ASK_EVERY) && is_over() {
                 return Err(Stop::Enough);
             }
             let links = row.targets.len() as u64;
-            seen.rows += 1;
-            seen.links += links;
-            match self.rows {
-                Known::Nothing => block.know(&row)?,
-                Known::Costs => block.check_known(&row)?,
-                Known::All => {}
+            swept.rows += 1;
+            swept.links += links;
+            if self.is_first {
+                block.know(&row)?;
+            } else {
+                block.check_known(&row)?;
             }
             if block.has_links(row.page) {
-                seen.linked.0 += 1;
-                seen.linked.1 += links;
-                let level = self.level.of(seen.linked.0, seen.linked.1, self.at_first);
+                swept.linked.0 += 1;
+                swept.linked.1 += links;
+                let (rows, links_so_far) = swept.linked;
+                let level = self.level.of(rows, links_so_far, self.at_first);
                 if block.is_worth(row.page, level) {
                     block.visit(&row)?;
-                    links_touched += links;
+                    swept.links_touched += links;
                 }
             }
             Ok(())
         };
-        let ended = match few {
-            Some(marked) => rows.walk_some(&marked, &mut |row| visit(block, row)),
-            None => rows.walk_many(&mut |rows| {
-                for (at, row) in rows.iter().enumerate() {
-                    if let Some(later) = rows.get(at + NEAR) {
-                        block.touch(later.page);
-                    }
-                    visit(block, *row)?;
+        let mut visit_all = |block: &mut Block, rows: &[Row<'_>]| {
+            for (at, row) in rows.iter().enumerate() {
+                if let Some(later) = rows.get(at + NEAR) {
+                    block.touch(later.page);
                 }
-                Ok(())
+                if let Some(later) = rows.get(at + NEAR_TARGETS) {
+                    block.touch_targets(later);
+                }
+                if let Some(later) = rows.get(at + NEAR_ACCOUNTS) {
+                    block.touch_accounts(later);
+                }
+                visit(block, *row)?;
+            }
+            Ok(())
+        };
+        let ended = match &marked {
+            None => rows.walk_many(&mut |rows| visit_all(block, rows)),
+            Some(marked) if self.is_of_few => {
+                rows.walk_some(marked, &mut |row| visit_all(block, &[row]))
+            }
+            Some(marked) => rows.walk_many(&mut |rows| {
+                let is_marked = |row: &&Row<'_>| marked.get(row.page.into());
+                let some: Vec<Row<'_>> = rows.iter().filter(is_marked).copied().collect();
+                visit_all(block, &some)
             }),
         };
-        let whole = Stop::is_whole(ended)?;
-        Ok(Swept {
-            seen,
-            links_touched,
-            whole,
-        })
+        swept.whole = Stop::is_whole(ended)?;
+        let expected = marked.map_or(swept.rows, |marked| marked.count());
+        if swept.whole && swept.rows != expected {
+            return Err(Error::internal(format!(
+                "the rows are not the same in every sweep: {} of {expected} pages with links had one",
+                swept.rows
+            )));
+        }
+        Ok(swept)
     }
 }
 
@@ -179,7 +190,7 @@ impl<'p> Settling<'p> {
             parts,
             is_resumed: false,
             best: (f64::INFINITY, 0),
-            first: None,
+            has_rows: false,
             planned: None,
             advance: 0,
         })
@@ -201,7 +212,7 @@ impl<'p> Settling<'p> {
                 } => return Ok(Some(self.end(options, certificate, by_itself)?)),
             };
             let whole = self.sweep(level, watch)?;
-            if !whole && self.first.is_none() && !self.is_resumed {
+            if !whole && !self.has_rows {
                 return Ok(None);
             }
             let Some(worth) = self.weigh()? else {
@@ -254,16 +265,12 @@ impl<'p> Settling<'p> {
 
     /// Visits the pages that are worth it in all blocks. Whether nobody stopped it.
     fn sweep(&mut self, level: Level, watch: &mut dyn Watch) -> Result<bool> {
-        let is_first = self.first.is_none();
+        let is_first = !self.has_rows;
         let sweep = Sweep {
             level,
-            few: level.is_of_few(self.ledger.pages()),
+            is_of_few: level.is_of_few(self.ledger.pages()),
             at_first: self.ledger.at_first(),
-            rows: match (is_first, self.is_resumed) {
-                (true, true) => Known::Costs,
-                (true, false) => Known::Nothing,
-                (false, _) => Known::All,
-            },
+            is_first,
         };
         let advances = Ledger::advances(self.advance, &self.waiting);
         let (parts, watch) = (self.parts, Mutex::new(watch));
@@ -272,26 +279,17 @@ impl<'p> Settling<'p> {
             sweep.over(block, parts[at].rows, &watch)
         })?;
         let touched: u64 = swept.iter().map(|swept| swept.links_touched).sum();
-        let links: u64 = swept.iter().map(|swept| swept.seen.links).sum();
+        let links: u64 = swept.iter().map(|swept| swept.links).sum();
         let cut = swept.iter().filter(|swept| !swept.whole).count();
         let mut sums = [touched, links, cut as u64].map(i128::from);
         self.ledger.peers().sum(&mut sums)?;
         self.progress.links_touched += sums[0] as u64;
         let whole = sums[2] == 0;
-        if sweep.few.is_some() || !whole {
-            return Ok(whole);
+        if is_first && whole {
+            self.links = sums[1] as u64;
+            self.has_rows = true;
         }
-        self.links = sums[1] as u64;
-        let seen: Vec<Seen> = swept.iter().map(|swept| swept.seen).collect();
-        let first = self.first.get_or_insert_with(|| seen.clone());
-        let pairs = first.iter().zip(&seen);
-        if let Some((first, seen)) = pairs.clone().find(|(first, seen)| first != seen) {
-            return Err(Error::internal(format!(
-                "the rows are not the same in every sweep: {} with {} links at first, then {} with {}",
-                first.rows, first.links, seen.rows, seen.links
-            )));
-        }
-        Ok(true)
+        Ok(whole)
     }
 
     /// Visits pages without links, checks the books, keeps numbers small, and weighs what is left. `None`: a base led to a

@@ -67,12 +67,9 @@ pub(super) enum Level {
 }
 
 impl Level {
-    /// The level, if so few of `pages` are of it that only their rows should be read.
-    pub fn is_of_few(self, pages: u64) -> Option<i32> {
-        match self {
-            Level::From { level, pages: few } if few <= pages / FEW => Some(level),
-            _ => None,
-        }
+    /// Returns whether so few of `pages` are of it that only their rows should be read.
+    pub fn is_of_few(self, pages: u64) -> bool {
+        matches!(self, Level::From { pages: few, .. } if few <= pages / FEW)
     }
 
     /// The level, after so many rows with links and so many links in all, of a sweep in which every page had `each` at
