@@ -247,8 +247,10 @@ struct Cut {
     begun: AtomicBool,
     /// and what says that it is published.
     published: AtomicBool,
-    /// From now on no commit is made.
+    /// From now on no commit is made,
     cut: AtomicBool,
+    /// or from when a ranking is published on.
+    at_ranking: bool,
 }
 
 impl Over for Arc<Cut> {
@@ -272,19 +274,19 @@ impl Over for Arc<Cut> {
 
 impl Files for Cut {
     fn write(&self, file: &dyn DiskFile, data: &[u8], offset: u64) -> io::Result<()> {
-        if self.cut.load(Ordering::Relaxed) {
+        let is_set = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
+        if is_set(&self.cut) || self.at_ranking && is_set(&self.published) {
             return Err(io::Error::other("cut"));
         }
         file.write_at(data, offset)
     }
 }
 
-/// Cuts once a checkpoint of so many records is made, or once a ranking of so many is known to be published: then reading waits
-/// until the ranking that was begun is there, so that this is known before the next commit.
+/// Cuts once a checkpoint of so many records is made. Where the disk cuts at a ranking, reading waits until the one that was begun
+/// is there, so that this is known before the next commit, unless that takes very long.
 struct Cutting {
     disk: Arc<Cut>,
     checkpoint: u64,
-    ranking: u64,
     /// What was wrong with bases.
     warnings: Vec<String>,
 }
@@ -293,7 +295,7 @@ impl Cutting {
     fn wait(&self) {
         let until = Instant::now() + Duration::from_secs(10);
         let is_set = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
-        while self.ranking > 0 && is_set(&self.disk.begun) && Instant::now() < until {
+        while self.disk.at_ranking && is_set(&self.disk.begun) && Instant::now() < until {
             if is_set(&self.disk.published) {
                 // Its thread ends.
                 std::thread::sleep(Duration::from_millis(100));
@@ -308,9 +310,6 @@ impl Observer for Cutting {
     fn note(&mut self, note: Note<'_>) {
         match note {
             Note::Checkpoint { records, .. } if records == self.checkpoint => {
-                self.disk.cut.store(true, Ordering::Relaxed);
-            }
-            Note::Published { info, .. } if info.counters.records == self.ranking => {
                 self.disk.cut.store(true, Ordering::Relaxed);
             }
             Note::Base { warning } => self.warnings.push(warning.to_string()),
@@ -345,29 +344,31 @@ fn rows_of_the_committed_base_stay_until_the_next_is_committed() {
         job.inputs = vec![InputName::File(path.clone())];
         job
     };
-    let cutting = |store: &str, (checkpoint, ranking): (u64, u64)| {
-        let disk = Arc::new(Cut::default());
+    let cutting = |store: &str, (checkpoint, at_ranking): (u64, bool)| {
+        let disk = Arc::new(Cut {
+            at_ranking,
+            ..Cut::default()
+        });
         let mut cutting = Cutting {
             disk: disk.clone(),
             checkpoint,
-            ranking,
             warnings: Vec::new(),
         };
         let done = ingest(&again(store), Arc::new(Meddled(disk)), &mut cutting);
         (done.map(drop), cutting.warnings)
     };
     let rows = |number: u64| lab.path().join(format!("store/rows/{number}")).exists();
-    let (done, _) = cutting("whole", (0, 0));
+    let (done, _) = cutting("whole", (0, false));
     done.unwrap();
     // The base of 40 records is committed at 80, of which one is owed.
-    let (done, _) = cutting("store", (80, 0));
+    let (done, _) = cutting("store", (80, false));
     assert!(matches!(done, Err(Error::Io { .. })), "{done:?}");
     assert!(rows(1) && rows(2), "they were not compacted");
     // That base is made, and no commit names it.
-    let (done, _) = cutting("store", (0, 80));
+    let (done, _) = cutting("store", (0, true));
     assert!(matches!(done, Err(Error::Io { .. })), "{done:?}");
     assert!(rows(1), "rows of the committed base are gone");
-    let (done, warnings) = cutting("store", (0, 0));
+    let (done, warnings) = cutting("store", (0, false));
     done.unwrap();
     assert!(warnings.is_empty(), "{warnings:?}");
     let latest = |store: &str| snapshots(&lab.path().join(store)).pop();
