@@ -374,3 +374,43 @@ fn rows_of_the_committed_base_stay_until_the_next_is_committed() {
     let latest = |store: &str| snapshots(&lab.path().join(store)).pop();
     assert!(latest("store").is_some() && latest("store") == latest("whole"));
 }
+
+/// Asks to stop once a checkpoint of so many records is made.
+struct Stopping(Arc<AtomicBool>, u64);
+
+impl Observer for Stopping {
+    fn note(&mut self, note: Note<'_>) {
+        if matches!(note, Note::Checkpoint { records, .. } if records == self.1) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn progress(&mut self, _: &ProgressReport<'_>) {}
+}
+
+/// Its story: of a run that had only the ranking left to make, a stop was heard after its base was settled all the same, and what
+/// came later started from that.
+#[test]
+fn a_ranking_may_be_stopped_again_and_again() {
+    let lab = tempfile::tempdir().unwrap();
+    let at_the_end = |store: &str| {
+        let mut job = job(lab.path(), store);
+        job.snapshot_every = Every::Never;
+        job
+    };
+    let whole = at_the_end("whole");
+    ingest(&whole, Arc::new(RealDisk), &mut Published::default()).unwrap();
+    let job = at_the_end("stopped");
+    let bases = || fs::read_dir(job.store.join("base")).map_or(0, Iterator::count);
+    for _ in 0..3 {
+        let mut stopping = Stopping(job.stop.clone(), 400);
+        let outcome = ingest(&job, Arc::new(RealDisk), &mut stopping).unwrap();
+        assert!(outcome.stopped && outcome.counters.records == 400);
+        assert!(job.stop.load(Ordering::Relaxed));
+        assert_eq!((snapshots(&job.store).len(), bases()), (0, 0));
+    }
+    job.stop.store(false, Ordering::Relaxed);
+    ingest(&job, Arc::new(RealDisk), &mut Published::default()).unwrap();
+    assert_eq!(bases(), 1);
+    assert!(snapshots(&job.store) == snapshots(&whole.store));
+}

@@ -125,6 +125,9 @@ fn run(
     if was_finished && (run.owes_snapshot() || owes_base) {
         let keep = if owes_base { Keep::InStore } else { Keep::No };
         run.final_snapshot(keep)?;
+        if run.feed.stop_asked() && run.owes_snapshot() {
+            return Ok(run.outcome(false, true));
+        }
     } else if owes_base {
         run.begin_snapshot(Instant::now(), Keep::InStore)?;
     }
