@@ -229,7 +229,7 @@ fn passes_give_the_same_bytes_whoever_works() {
 }
 
 /// Wherever the disk is gone, in passes, between them, and where they are completed: the same command, by any number of
-/// processes, goes on to the same bytes.
+/// processes, comes to the same bytes.
 #[test]
 fn a_run_that_dies_in_a_pass_goes_on_to_the_same_bytes() {
     let lab = Lab::new(28, 60);

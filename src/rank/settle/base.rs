@@ -284,7 +284,6 @@ fn resume(
     }
     let mut settling = Settling::new(ledger, parts)?;
     settling.is_resumed = true;
-    settling.has_rows = true;
     settling.progress.links_touched = touched[0] as u64;
     let worth = if is_same {
         Some(settling.weigh_all(None)?)

@@ -43,9 +43,7 @@ pub(super) struct Settling<'p> {
     pub is_resumed: bool,
     /// The least residual so far, and sweeps since it was last bettered by a thousandth.
     best: (f64, u32),
-    /// All rows are known: they were read in a sweep, or the state that it began with was made of them.
-    pub has_rows: bool,
-    /// Their links, those that other processes read as well.
+    /// Links of all rows, those that other processes read as well.
     links: u64,
     /// The residual before this sweep, and what share of it was to be visited.
     planned: Option<(f64, f64)>,
@@ -190,7 +188,6 @@ impl<'p> Settling<'p> {
             parts,
             is_resumed: false,
             best: (f64::INFINITY, 0),
-            has_rows: false,
             planned: None,
             advance: 0,
         })
@@ -212,7 +209,7 @@ impl<'p> Settling<'p> {
                 } => return Ok(Some(self.end(options, certificate, by_itself)?)),
             };
             let whole = self.sweep(level, watch)?;
-            if !whole && !self.has_rows {
+            if !whole && !self.has_rows() {
                 return Ok(None);
             }
             let Some(worth) = self.weigh()? else {
@@ -263,9 +260,14 @@ impl<'p> Settling<'p> {
         })
     }
 
+    /// Returns whether all rows are known: they were read in a sweep, or the state that it began with was made of them.
+    fn has_rows(&self) -> bool {
+        self.is_resumed || self.progress.sweeps > 0
+    }
+
     /// Visits the pages that are worth it in all blocks. Whether nobody stopped it.
     fn sweep(&mut self, level: Level, watch: &mut dyn Watch) -> Result<bool> {
-        let is_first = !self.has_rows;
+        let is_first = !self.has_rows();
         let sweep = Sweep {
             level,
             is_of_few: level.is_of_few(self.ledger.pages()),
@@ -287,7 +289,6 @@ impl<'p> Settling<'p> {
         let whole = sums[2] == 0;
         if is_first && whole {
             self.links = sums[1] as u64;
-            self.has_rows = true;
         }
         Ok(whole)
     }
