@@ -5,6 +5,7 @@
 //! visited and has no links has an empty row; a page that is only known as a target has none.
 
 use std::any::Any;
+use std::ops::Range;
 
 use crate::{Error, Result};
 
@@ -115,6 +116,9 @@ impl From<Error> for Stop {
 /// Called with each row of a sweep. An error stops the sweep.
 pub type RowVisitor<'v> = dyn FnMut(Row<'_>) -> Result<(), Stop> + 'v;
 
+/// Called with rows of a sweep that lie together. An error stops the sweep.
+pub type RowsVisitor<'v> = dyn FnMut(&[Row<'_>]) -> Result<(), Stop> + 'v;
+
 /// Rows that can be read again and again, from the first to the last.
 pub trait Rows: Sync {
     /// Pages known: all page numbers are below it.
@@ -137,7 +141,7 @@ pub trait Rows: Sync {
     /// # Errors
     ///
     /// Those of `visit`, and failures to read.
-    fn walk_many(&self, visit: &mut dyn FnMut(&[Row<'_>]) -> Result<(), Stop>) -> Result<(), Stop> {
+    fn walk_many(&self, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
         self.walk(&mut |row| visit(&[row]))
     }
 
@@ -151,16 +155,16 @@ pub trait Rows: Sync {
         Stop::is_whole(self.walk(visit))
     }
 
-    /// Calls `visit` with the rows of the pages that are marked, in the order of a sweep. For the few pages for which it is
-    /// worth it: unless the rows know a quicker way, this is a sweep.
+    /// Calls `visit` with the rows of the pages that are marked, many at a time, in the order of a sweep. Unless the rows
+    /// know a quicker way, this is a sweep.
     ///
     /// # Errors
     ///
     /// As of [`Rows::walk`].
-    fn walk_some(&self, marked: &Bits, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+    fn walk_some(&self, marked: &Bits, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
         self.walk(&mut |row| {
             if marked.get(row.page.into()) {
-                visit(row)
+                visit(&[row])
             } else {
                 Ok(())
             }
@@ -242,13 +246,8 @@ impl Rows for Without<'_> {
         })
     }
 
-    fn walk_some(&self, marked: &Bits, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
-        self.rows.walk_some(marked, &mut |row| {
-            if self.left_out.get(row.page.into()) {
-                return Ok(());
-            }
-            visit(row)
-        })
+    fn walk_some(&self, marked: &Bits, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
+        self.rows.walk_some(&marked.without(self.left_out), visit)
     }
 
     fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
@@ -265,13 +264,31 @@ impl Bits {
         Bits(vec![0; len.div_ceil(64) as usize])
     }
 
-    /// Those of `len` that `is_set` says.
-    pub fn of(len: u64, is_set: impl Fn(u64) -> bool) -> Bits {
+    /// Those bits that are set here and not in `other`.
+    fn without(&self, other: &Bits) -> Bits {
+        let others = other.0.iter().copied().chain(std::iter::repeat(0));
+        Bits(
+            self.0
+                .iter()
+                .zip(others)
+                .map(|(one, other)| one & !other)
+                .collect(),
+        )
+    }
+
+    /// Those of these that `is_set` says, from the first on, which is a multiple of 64.
+    pub fn of(all: Range<u64>, is_set: impl Fn(u64) -> bool) -> Bits {
         let word = |first: u64| {
-            let bits = first..len.min(first + 64);
+            let bits = first..all.end.min(first + 64);
             bits.fold(0, |word, at| word | u64::from(is_set(at)) << (at % 64))
         };
-        Bits((0..len).step_by(64).map(word).collect())
+        Bits(all.clone().step_by(64).map(word).collect())
+    }
+
+    /// With those of `other` behind its own, which are a multiple of 64.
+    pub fn and(mut self, other: Bits) -> Bits {
+        self.0.extend(other.0);
+        self
     }
 
     /// How many are set.

@@ -301,15 +301,14 @@ impl Snapshot {
         visit: &mut dyn FnMut(PageId),
     ) -> Result<()> {
         let rows = self.rows()?;
-        let mut visit = |row: crate::rows::Row<'_>| {
-            if row.gone {
-                visit(PageId(row.page.into()));
-            }
+        let mut visit = |some: &[crate::rows::Row<'_>]| {
+            let gone = some.iter().filter(|row| row.gone);
+            gone.for_each(|row| visit(PageId(row.page.into())));
             Ok(())
         };
         let ended = match marked {
             Some(marked) => rows.walk_some(marked, &mut visit),
-            None => rows.walk(&mut visit),
+            None => rows.walk_many(&mut visit),
         };
         Stop::is_whole(ended).map(drop)
     }

@@ -17,7 +17,7 @@ use crate::batch::HashKey;
 use crate::disk::log::{AHEAD, Held};
 use crate::disk::{Disk, allow_open_files};
 use crate::engine::Fingerprint;
-use crate::rows::{Bits, Ghost, Row, RowVisitor, Rows, Stop};
+use crate::rows::{Bits, Ghost, Row, RowVisitor, Rows, RowsVisitor, Stop};
 use crate::{Error, Result};
 
 /// Files that are open of each partition whose names, or rows, are read.
@@ -378,12 +378,13 @@ impl PartRows {
     fn each(
         &self,
         visit: &mut RowVisitor<'_>,
-        walk: impl Fn(usize, &KeptRows, &mut RowVisitor<'_>) -> Result<(), Stop>,
+        walk: impl Fn(usize, &KeptRows, &mut RowsVisitor<'_>) -> Result<(), Stop>,
     ) -> Result<(), Stop> {
         let mut targets = Vec::new();
         for (number, part) in self.parts.iter().enumerate() {
-            walk(number, part, &mut |row| {
-                visit(self.global(number, row, &mut targets)?)
+            walk(number, part, &mut |rows| {
+                let mut all = rows.iter();
+                all.try_for_each(|row| visit(self.global(number, *row, &mut targets)?))
             })?;
         }
         Ok(())
@@ -400,11 +401,11 @@ impl Rows for PartRows {
     }
 
     fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
-        self.each(visit, |_, part, visit| part.walk(visit))
+        self.each(visit, |_, part, visit| part.walk_many(visit))
     }
 
-    fn walk_some(&self, marked: &Bits, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
-        self.each(visit, |number, part, visit| {
+    fn walk_some(&self, marked: &Bits, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
+        self.each(&mut |row| visit(&[row]), |number, part, visit| {
             let numbers = &self.numbers[number];
             let mut here = Bits::new(numbers.len() as u64);
             for (at, &page) in (0..).zip(numbers) {
@@ -559,7 +560,7 @@ impl Rows for AllRows {
         self.rows().walk(visit)
     }
 
-    fn walk_some(&self, marked: &Bits, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+    fn walk_some(&self, marked: &Bits, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
         self.rows().walk_some(marked, visit)
     }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use prefetch_index::prefetch_index;
 
 use super::ghosts::ByOwner;
-use super::worth::{Cost, GHOST, NO_LINKS, NO_ROW, Worth, cost, level};
+use super::worth::{Cost, GHOST, NO_LINKS, NO_ROW, Worth, cost, least, level};
 use crate::engine::{Cells, SettledPages, SettledPagesMut, Shares};
 use crate::rank::Teleport;
 use crate::rows::{Bits, Ghost, Row, Rows};
@@ -111,7 +111,7 @@ impl Block {
     pub fn with_room(pages: u64, damping: u64, teleport: Teleport, whole: bool) -> Result<Block> {
         let len = pages as usize;
         let only_whole = if whole { len } else { 0 };
-        let block = Block {
+        let mut block = Block {
             own: Cells::reserve(only_whole)?,
             accounts: Cells::reserve(len)?,
             costs: Cells::reserve(len)?,
@@ -127,6 +127,8 @@ impl Block {
         };
         block.own.advise_huge();
         block.accounts.advise_huge();
+        // Memory that is read before it is written is given twice.
+        block.streaks.fill(0);
         Ok(block)
     }
 
@@ -292,10 +294,14 @@ impl Block {
 
     /// The pages with links of which a visit is worth it.
     pub fn all_worth(&self, from: i32) -> Bits {
-        Bits::of(self.len(), |page| {
-            let page = page as u32;
-            self.has_links(page) && self.is_worth(page, from)
-        })
+        let least = least(from);
+        let of = |pages: Range<usize>| {
+            Bits::of(pages.start as u64..pages.end as u64, |page| {
+                let page = page as usize;
+                self.units(page).unsigned_abs() >= least[usize::from(self.costs[page])]
+            })
+        };
+        self.over_all(of, Bits::and)
     }
 
     /// In the sweep that begins pages hand on so much in advance, at most, all together.
@@ -420,7 +426,8 @@ impl Block {
         of: impl Fn(Range<usize>) -> T + Sync,
         and: impl FnOnce(T, T) -> T,
     ) -> T {
-        let (half, pages) = (self.costs.len() / 2, self.costs.len());
+        let pages = self.costs.len();
+        let half = (pages / 2).next_multiple_of(64).min(pages);
         let (first, second) = in_two(pages >= HALVES_FROM, || of(0..half), || of(half..pages));
         and(first, second)
     }

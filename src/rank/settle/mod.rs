@@ -344,10 +344,7 @@ pub(crate) fn settle_parts(
         Level::Beginning
     } else {
         // Few may have anything at first: all are looked at.
-        Level::From {
-            level: i32::MIN,
-            pages: ledger.pages(),
-        }
+        Level::From(i32::MIN)
     };
     Settling::new(ledger, parts)?.run(options, Next::Sweep(level), watch)
 }

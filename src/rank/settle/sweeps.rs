@@ -56,8 +56,6 @@ pub(super) struct Settling<'p> {
 /// What a sweep does with every block.
 struct Sweep {
     level: Level,
-    /// Pages of it are few: the rows of others are not read.
-    is_of_few: bool,
     /// What every page had at first, on average.
     at_first: i64,
     /// The rows are not known yet: all are looked at. In later sweeps, those of the pages that were worth it when the sweep began.
@@ -97,7 +95,7 @@ impl Sweep {
         watch: &Mutex<&mut dyn Watch>,
     ) -> Result<Swept> {
         let marked: Option<Bits> = match self.level {
-            Level::From { level, .. } if !self.is_first => Some(block.all_worth(level)),
+            Level::From(level) if !self.is_first => Some(block.all_worth(level)),
             _ => None,
         };
         let mut swept = Swept::default();
@@ -146,14 +144,7 @@ impl Sweep {
         };
         let ended = match &marked {
             None => rows.walk_many(&mut |rows| visit_all(block, rows)),
-            Some(marked) if self.is_of_few => {
-                rows.walk_some(marked, &mut |row| visit_all(block, &[row]))
-            }
-            Some(marked) => rows.walk_many(&mut |rows| {
-                let is_marked = |row: &&Row<'_>| marked.get(row.page.into());
-                let some: Vec<Row<'_>> = rows.iter().filter(is_marked).copied().collect();
-                visit_all(block, &some)
-            }),
+            Some(marked) => rows.walk_some(marked, &mut |rows| visit_all(block, rows)),
         };
         swept.whole = Stop::is_whole(ended)?;
         let expected = marked.map_or(swept.rows, |marked| marked.count());
@@ -270,7 +261,6 @@ impl<'p> Settling<'p> {
         let is_first = !self.has_rows();
         let sweep = Sweep {
             level,
-            is_of_few: level.is_of_few(self.ledger.pages()),
             at_first: self.ledger.at_first(),
             is_first,
         };

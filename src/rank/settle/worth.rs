@@ -21,8 +21,6 @@ pub(crate) const GHOST: Cost = Cost::MAX;
 
 /// The share of the norm that the pages visited in a sweep have at its beginning.
 const SHARE: f64 = 0.65;
-/// One in so many pages are few.
-const FEW: u64 = 64;
 /// Steps an octave.
 const STEPS: u32 = 8;
 /// Levels that there are: those of |K|, and costs below 0.
@@ -55,6 +53,27 @@ pub(super) fn level(units: u64, cost: Cost) -> i32 {
     logarithm(units) + 256 - i32::from(cost)
 }
 
+/// For each cost, the least units for which a visit is worth `from`; more than there can be, where there are no links.
+pub(super) fn least(from: i32) -> [u64; 256] {
+    std::array::from_fn(|cost| match cost as Cost {
+        NO_ROW | NO_LINKS | GHOST => u64::MAX,
+        cost => with_logarithm(from - level(0, cost)),
+    })
+}
+
+/// The least value of which the logarithm is at least this.
+fn with_logarithm(least: i32) -> u64 {
+    let (octave, eighths) = match u32::try_from(least) {
+        Err(_) | Ok(0) => return 0,
+        Ok(least) => (least / STEPS, u64::from(STEPS + least % STEPS)),
+    };
+    match octave {
+        0..3 => eighths.div_ceil(1 << (3 - octave)),
+        3..64 => eighths << (octave - 3),
+        _ => u64::MAX,
+    }
+}
+
 /// From which level on pages are visited.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Level {
@@ -62,21 +81,16 @@ pub(super) enum Level {
     /// links of the rows with links so far, had better wait until it has received more. The first of these is always
     /// visited, for it is the mean: a sweep that visits nobody would leave X at 0.
     Beginning,
-    /// A level found in a histogram, with so many pages from it on.
-    From { level: i32, pages: u64 },
+    /// A level found in a histogram.
+    From(i32),
 }
 
 impl Level {
-    /// Returns whether so few of `pages` are of it that only their rows should be read.
-    pub fn is_of_few(self, pages: u64) -> bool {
-        matches!(self, Level::From { pages: few, .. } if few <= pages / FEW)
-    }
-
     /// The level, after so many rows with links and so many links in all, of a sweep in which every page had `each` at
     /// first.
     pub fn of(self, linked: u64, links: u64, each: i64) -> i32 {
         match self {
-            Level::From { level, .. } => level,
+            Level::From(level) => level,
             Level::Beginning => level(each.unsigned_abs() / 10 * 3, cost(links / linked.max(1))),
         }
     }
@@ -87,8 +101,7 @@ pub(super) struct Worth {
     /// At most so much is left out by rounding T/n.
     rest: u64,
     dangling: u128,
-    /// Units, and pages.
-    levels: Vec<(u128, u64)>,
+    levels: Vec<u128>,
 }
 
 /// Nothing yet.
@@ -97,7 +110,7 @@ impl Default for Worth {
         Worth {
             rest: 0,
             dangling: 0,
-            levels: vec![(0, 0); LEVELS],
+            levels: vec![0; LEVELS],
         }
     }
 }
@@ -113,18 +126,15 @@ impl Worth {
         if cost <= NO_LINKS {
             self.dangling += u128::from(units);
         } else if units > 0 {
-            let (sum, pages) = &mut self.levels[level(units, cost) as usize];
-            *sum += u128::from(units);
-            *pages += 1;
+            self.levels[level(units, cost) as usize] += u128::from(units);
         }
     }
 
     /// With what pages of another block have.
     pub fn and(mut self, other: Worth) -> Worth {
         self.dangling += other.dangling;
-        for ((sum, pages), (units, count)) in self.levels.iter_mut().zip(&other.levels) {
+        for (sum, units) in self.levels.iter_mut().zip(&other.levels) {
             *sum += units;
-            *pages += count;
         }
         self
     }
@@ -134,16 +144,13 @@ impl Worth {
         if peers.processes() == 1 {
             return Ok(self);
         }
-        let levels = self
-            .levels
-            .iter()
-            .flat_map(|(units, pages)| [*units as i128, i128::from(*pages)]);
+        let levels = self.levels.iter().map(|units| *units as i128);
         let mut sums: Vec<i128> = levels.chain([self.dangling as i128]).collect();
         peers.sum(&mut sums)?;
-        for ((units, pages), sums) in self.levels.iter_mut().zip(sums.chunks_exact(2)) {
-            (*units, *pages) = (sums[0] as u128, sums[1] as u64);
+        for (units, sum) in self.levels.iter_mut().zip(&sums) {
+            *units = *sum as u128;
         }
-        self.dangling = sums[2 * LEVELS] as u128;
+        self.dangling = sums[LEVELS] as u128;
         Ok(self)
     }
 
@@ -153,7 +160,7 @@ impl Worth {
     }
 
     fn visitable(&self) -> u128 {
-        self.levels.iter().map(|(units, _)| units).sum()
+        self.levels.iter().sum()
     }
 
     /// ||K||_1, rounded up.
@@ -178,10 +185,8 @@ impl Worth {
         let wanted = (all as f64 * share) as u128;
         let mut above = 0;
         let mut from = 0;
-        let mut pages = 0;
-        for (level, (units, count)) in self.levels.iter().enumerate().rev() {
+        for (level, units) in self.levels.iter().enumerate().rev() {
             above += units;
-            pages += count;
             if *units > 0 {
                 from = level as i32;
             }
@@ -189,8 +194,7 @@ impl Worth {
                 break;
             }
         }
-        let level = Level::From { level: from, pages };
-        (level, ratio_up(above, self.norm()))
+        (Level::From(from), ratio_up(above, self.norm()))
     }
 }
 
@@ -207,6 +211,15 @@ mod tests {
         assert!(values.is_sorted());
         assert_eq!(logarithm(u64::MAX), 64 * 8 - 1);
         assert_eq!(logarithm(12), 8 * 3 + 4);
+        for least in -1..64 * 8 {
+            let value = with_logarithm(least);
+            assert!(logarithm(value) >= least);
+            assert!(
+                value == 0 || logarithm(value - 1) < least || value == 1,
+                "{least}"
+            );
+        }
+        assert_eq!(with_logarithm(64 * 8), u64::MAX);
     }
 
     #[test]
@@ -226,7 +239,7 @@ mod tests {
             worth.add(units, cost(3));
         }
         worth.add(100_000, NO_LINKS);
-        let (Level::From { level: from, .. }, _) = worth.level(0.0, None) else {
+        let (Level::From(from), _) = worth.level(0.0, None) else {
             panic!("no level");
         };
         let above: u64 = (1..=1000u64)

@@ -1,5 +1,6 @@
 //! Reading kept rows: sweeps, and which row of a page is the last.
 
+use std::convert::Infallible;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,12 +14,14 @@ use super::unpacked::{HeldRows, Unpacked};
 use super::{CommittedRows, Retention, none, path_of};
 use crate::disk::Disk;
 use crate::disk::log::{Block as Stored, BlockLog};
-use crate::rows::{Bits, Row, RowVisitor, Rows, Stop};
+use crate::rows::{Bits, Row, RowVisitor, Rows, RowsVisitor, Stop};
 use crate::threads::spawn_in;
 use crate::{Error, Result};
 
 /// Blocks that are read ahead of the one whose rows are being visited.
 const AHEAD: usize = 4;
+/// One in so many pages are few: only the blocks that hold their rows are read, not ahead.
+const FEW: u64 = 64;
 
 /// A committed state of the row file, open: the file stays readable even when a compaction drops it.
 #[derive(Clone)]
@@ -202,12 +205,12 @@ impl RowFile {
         })
     }
 
-    /// Calls `visit` with each row that is marked. Blocks without one are not read.
+    /// Calls `visit` with the rows that are marked, those of a block at a time. Blocks without one are not read.
     pub(super) fn each_marked(
         &self,
         marked: &Bits,
         pages: u64,
-        visit: &mut RowVisitor<'_>,
+        visit: &mut RowsVisitor<'_>,
     ) -> Result<(), Stop> {
         let mut from = 0;
         while let Some(row) = marked.next(from).filter(|&row| row < self.kept.rows) {
@@ -218,13 +221,7 @@ impl RowFile {
                     (first, Arc::new(rows))
                 }
             };
-            rows.each(|at, head, targets, weights| {
-                if marked.get(first + at as u64) {
-                    visit(row_of(*head, targets, weights))
-                } else {
-                    Ok(())
-                }
-            })?;
+            visit(&rows_of(&rows, |at, _| marked.get(first + at as u64)))?;
             from = first + rows.heads.len() as u64;
         }
         Ok(())
@@ -553,7 +550,14 @@ impl KeptRows {
 }
 
 impl Rows for KeptRows {
-    fn walk_some(&self, wanted: &Bits, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+    fn walk_some(&self, wanted: &Bits, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
+        if wanted.count() > self.pages / FEW {
+            return self.each_block(0, &mut |first, block| {
+                visit(&rows_of(block, |at, head| {
+                    wanted.get(head.page.into()) && self.counts(first + at as u64)
+                }))
+            });
+        }
         let mut marked = Bits::new(self.file.kept.rows);
         self.file.mark_of(wanted, self.pages, &mut marked)?;
         self.file.each_marked(&marked, self.pages, visit)
@@ -573,22 +577,28 @@ impl Rows for KeptRows {
         })
     }
 
-    fn walk_many(&self, visit: &mut dyn FnMut(&[Row<'_>]) -> Result<(), Stop>) -> Result<(), Stop> {
+    fn walk_many(&self, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
         self.each_block(0, &mut |first, block| {
-            let mut rows = Vec::with_capacity(block.heads.len());
-            block.each(|at, head, targets, weights| {
-                if self.counts(first + at as u64) {
-                    rows.push(row_of(*head, targets, weights));
-                }
-                Ok::<(), Stop>(())
-            })?;
-            visit(&rows)
+            visit(&rows_of(block, |at, _| self.counts(first + at as u64)))
         })
     }
 
     fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
         self.file.row(page, self.pages, read)
     }
+}
+
+/// Those rows of a block that are wanted, by their numbers in it and their heads.
+fn rows_of<'b>(block: &'b Block, wanted: impl Fn(usize, &Head) -> bool) -> Vec<Row<'b>> {
+    let mut rows = Vec::with_capacity(block.heads.len());
+    let all = block.each(|at, head, targets, weights| {
+        if wanted(at, head) {
+            rows.push(row_of(*head, targets, weights));
+        }
+        Ok::<(), Infallible>(())
+    });
+    let Ok(()) = all;
+    rows
 }
 
 pub(super) fn row_of<'a>(head: Head, targets: &'a [u32], weights: &'a [u64]) -> Row<'a> {

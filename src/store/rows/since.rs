@@ -106,8 +106,10 @@ impl KeptRows {
 impl Since {
     /// Calls `visit` with each row that counted then and was superseded.
     pub(crate) fn old_rows(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
-        let visit = &mut |row: Row<'_>| self.unless_same(row, visit);
-        self.old.each_marked(&self.gone, self.pages, visit)
+        self.old.each_marked(&self.gone, self.pages, &mut |rows| {
+            rows.iter()
+                .try_for_each(|row| self.unless_same(*row, visit))
+        })
     }
 
     fn unless_same(&self, row: Row<'_>, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {

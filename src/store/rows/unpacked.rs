@@ -169,7 +169,12 @@ mod tests {
                 .map(|_| {
                     (
                         found(|visit| rows.walk(visit).unwrap()),
-                        found(|visit| rows.walk_some(&some, visit).unwrap()),
+                        found(|visit| {
+                            rows.walk_some(&some, &mut |all| {
+                                all.iter().try_for_each(|row| visit(*row))
+                            })
+                            .unwrap()
+                        }),
                         found(|visit| assert!(rows.written_from(730, visit).unwrap())),
                     )
                 })
