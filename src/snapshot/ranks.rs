@@ -31,8 +31,10 @@ use crate::store::Disk;
 use crate::threads::in_two;
 use crate::{Error, Result};
 
-/// Bytes that sorting takes for a value: itself, and beside its place once more.
-const SORT_BYTES: u64 = 24;
+/// Bytes that sorting takes for a value: itself, and its first bits with its place.
+const SORT_BYTES: u64 = 16;
+/// Values that are sorted at a time at most: their places take half of 64 bits.
+const SORT_MAX: u64 = 1 << 32;
 /// From so many values on, halves are sorted by two threads.
 const SORT_APART: usize = 1 << 14;
 /// Samples from which a split is chosen.
@@ -51,35 +53,53 @@ pub(super) fn order(importance: f64) -> u64 {
     !ascending
 }
 
-/// Replaces values by their ranks among themselves and `before` lesser ones.
+/// Replaces values by their ranks among themselves and `before` lesser ones. Sorted are numbers of 64 bits: the first 32
+/// in which values differ, and a value's place; then those that are alike in these.
 fn rank(values: &mut [u64], before: u64) {
-    let mut sorted: Vec<(u64, u64)> = values.iter().copied().zip(0..).collect();
-    let half = sorted.len() / 2;
-    let (left, right) = sorted.split_at_mut(half);
-    in_two(
-        half >= SORT_APART,
-        || left.sort_unstable_by_key(|&(value, _)| value),
-        || right.sort_unstable_by_key(|&(value, _)| value),
-    );
-    let (mut left, mut right) = (left.iter().peekable(), right.iter().peekable());
-    let merged = std::iter::from_fn(|| match (left.peek(), right.peek()) {
-        (Some((one, _)), Some((other, _))) if one > other => right.next(),
-        (None, _) => right.next(),
-        _ => left.next(),
+    let (least, most) = values.iter().fold((u64::MAX, 0), |(least, most), &value| {
+        (value.min(least), value.max(most))
     });
-    let mut last = None;
-    let mut rank = before + 1;
-    for (&(value, at), number) in merged.zip(before + 1..) {
-        if last != Some(value) {
-            (last, rank) = (Some(value), number);
+    let width = u64::BITS - most.saturating_sub(least).leading_zeros();
+    let rest = width.saturating_sub(u32::BITS);
+    let key = |(value, at): (&u64, u64)| (value - least) >> rest << 32 | at;
+    let mut keys: Vec<u64> = values.iter().zip(0..).map(key).collect();
+    let first = |key: &u64| key >> 32;
+    let half = keys.len() / 2;
+    if half >= SORT_APART {
+        let (left, _, right) = keys.select_nth_unstable_by_key(half, first);
+        in_two(
+            true,
+            || left.sort_unstable_by_key(first),
+            || right.sort_unstable_by_key(first),
+        );
+    } else {
+        keys.sort_unstable_by_key(first);
+    }
+    let mut number = before;
+    for alike in keys.chunk_by_mut(|one, other| first(one) == first(other)) {
+        if let [key] = alike {
+            number += 1;
+            values[*key as u32 as usize] = number;
+            continue;
         }
-        values[at as usize] = rank;
+        if rest > 0 {
+            alike.sort_unstable_by_key(|&key| values[key as u32 as usize]);
+        }
+        let (mut last, mut rank) = (None, 0);
+        for &mut key in alike {
+            number += 1;
+            let value = &mut values[key as u32 as usize];
+            if last != Some(*value) {
+                (last, rank) = (Some(*value), number);
+            }
+            *value = rank;
+        }
     }
 }
 
 /// Returns whether as many values are sorted in memory. One value always is.
 fn fits(values: u64, bytes: u64) -> bool {
-    values <= 1 || values * SORT_BYTES <= bytes
+    values <= 1 || values <= SORT_MAX && values * SORT_BYTES <= bytes
 }
 
 /// What the first pass keeps of the values.
@@ -113,14 +133,15 @@ impl Seen {
         // A quarter for the gap in work, so that one four times as large fits too; half for the pieces.
         let gaps = (pages * SORT_BYTES).div_ceil((bytes / 4).max(1)).max(2);
         let samples = (gaps * SAMPLES).min(bytes / 4 / 8).max(gaps);
+        let (stretch, kept) = if fits(pages, bytes) {
+            (0, pages)
+        } else {
+            (pages.div_ceil(samples), samples)
+        };
         Seen {
             count: 0,
-            stretch: if fits(pages, bytes) {
-                0
-            } else {
-                pages.div_ceil(samples)
-            },
-            kept: Vec::new(),
+            stretch,
+            kept: Vec::with_capacity(kept as usize),
             plan: Plan {
                 bytes,
                 gaps,
@@ -395,9 +416,16 @@ mod tests {
         (ranks, len, largest)
     }
 
-    /// Values with ties, some of them frequent.
+    /// Values with ties, some of them frequent, and some that differ in their last bits alone.
     fn values() -> impl Strategy<Value = Vec<u64>> {
-        proptest::collection::vec(prop_oneof![Just(7u64), 0u64..20, any::<u64>()], 0..400)
+        let value = prop_oneof![
+            Just(7u64),
+            0u64..20,
+            any::<u64>(),
+            (1u64 << 40..(1 << 40) + 9),
+            (u64::MAX - 5..=u64::MAX),
+        ];
+        proptest::collection::vec(value, 0..400)
     }
 
     proptest! {
