@@ -342,7 +342,12 @@ pub(crate) fn make_owed(
         return Ok((None, Vec::new()));
     }
     let workers = &settle.workers_in_turns(disk, view)?;
-    let options = settle.options(view.settings());
+    let is_latest = owed.iter().all(|owed| owed.number == view.generation());
+    let options = if is_latest {
+        settle.options_of(view)?
+    } else {
+        settle.options(view.settings())
+    };
     let settled = shares::settle_owed(disk, view, owed, &options, workers)?;
     let (settled, unusable) = settled;
     let made = settled.map(|settled| {

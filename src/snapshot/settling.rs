@@ -188,8 +188,7 @@ impl Settle {
         Ok(self.is_possible(view))
     }
 
-    /// Ranks the rows of a commit, to the bound asked for, unless what is made beside it has `failed`. Where inputs were read
-    /// several times, to that of the window if it is lower: so what was gained by that is not given away.
+    /// Ranks the rows of a commit, unless what is made beside it has `failed`.
     pub(super) fn run(
         &self,
         disk: &dyn Disk,
@@ -197,14 +196,7 @@ impl Settle {
         failed: &AtomicBool,
         warnings: &mut Vec<BaseWarning>,
     ) -> Result<Outcome> {
-        let settings = view.settings();
-        let mut options = self.options(settings);
-        if view.progress().is_past_first() {
-            let window = Estimation::begin(view, &settings.config)?
-                .window()
-                .bound_l1();
-            options.until = options.until.min(window.unwrap_or(options.until));
-        }
+        let options = self.options_of(view)?;
         let mut watching = Watching {
             failed: Some(failed),
             ..Watching::new(&self.watcher, self.time)
@@ -336,6 +328,19 @@ impl Settle {
             spare: self.goal.spare,
             ..Options::until(settings.config.damping_units(), self.goal.until)
         }
+    }
+
+    /// How a commit is settled: to the bound asked for. Where inputs were read several times, to that of the window if it is
+    /// lower: so what was gained by that is not given away.
+    pub(super) fn options_of(&self, view: &View) -> Result<Options> {
+        let settings = view.settings();
+        let mut options = self.options(settings);
+        if view.progress().is_past_first() {
+            let estimation = Estimation::begin(view, &settings.config)?;
+            let window = estimation.window().bound_l1();
+            options.until = options.until.min(window.unwrap_or(options.until));
+        }
+        Ok(options)
     }
 
     /// Whether settled states may be its start, and it theirs: it is of all links, and pays all pages the same.

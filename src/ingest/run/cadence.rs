@@ -377,6 +377,9 @@ impl Run<'_> {
         } else if self.cadence.has_left() {
             self.finish_leaving()?;
         }
+        if self.owes_base_of_passes()? {
+            self.make_owed_base(false)?;
+        }
         if let Some(spooling) = &self.feed.spooling {
             spooling.before_checkpoint()?;
         }
@@ -404,6 +407,13 @@ impl Run<'_> {
         self.cadence.checkpointed = Instant::now();
         self.cadence.checkpointed_at = Some(self.cursor.reached());
         Ok(())
+    }
+
+    /// Returns whether the last commit owes a base that nobody makes, and that only this commit tells how to make: how near the
+    /// window was after several passes.
+    fn owes_base_of_passes(&self) -> Result<bool> {
+        let is_owed = self.cadence.publishing.is_none() && self.session.owed_base().is_some();
+        Ok(is_owed && self.session.view()?.progress().is_past_first())
     }
 
     /// Starts making a snapshot of the last commit, for which something was done since `started`. What is settled for it is
