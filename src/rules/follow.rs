@@ -102,7 +102,7 @@ impl FromStr for Follow {
         for part in text.split(',').map(str::trim) {
             let wrong = || {
                 Error::Usage(format!(
-                    "{part:?}: KIND=WEIGHT, with a kind of {} and a weight from 0 to {WEIGHT_MAX}",
+                    "{part:?}: KIND=WEIGHT, with a kind of {} and a whole number from 0 to {WEIGHT_MAX}",
                     Follow::NAMES.join(", ")
                 ))
             };
