@@ -57,7 +57,7 @@ pub(super) fn level(units: u64, cost: Cost) -> i32 {
 pub(super) fn least(from: i32) -> [u64; 256] {
     std::array::from_fn(|cost| match cost as Cost {
         NO_ROW | NO_LINKS | GHOST => u64::MAX,
-        cost => with_logarithm(from - level(0, cost)),
+        cost => with_logarithm(from.saturating_sub(level(0, cost))),
     })
 }
 
