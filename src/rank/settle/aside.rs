@@ -26,9 +26,9 @@ use crate::memory::in_memory;
 use crate::rank::Teleport;
 use crate::{Error, Result};
 
-/// Bytes of memory that a ghost takes beside those of a page while its block is in memory: as it is read, and put in order; then
-/// what is for it.
-pub(crate) const A_GHOST: u64 = 12 + 8;
+/// Bytes of memory that a ghost takes beside those of a page while its block is in memory: as it is read, and put in order, and
+/// what is for it. The allocator keeps the first for the next block.
+pub(crate) const A_GHOST: u64 = 12 + 8 + 8;
 /// Cells that are read or written at a time where ghosts lie between them.
 const CELLS: usize = 1 << 16;
 
