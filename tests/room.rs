@@ -11,7 +11,7 @@ use cashrank::store::{Disk, DiskFile, Partitions, RealDisk};
 use cashrank::{Error, Options, Record, Writer};
 
 use crate::crawl::crawl;
-use crate::disk::{Files, Meddled, MeddledFile, Over};
+use crate::disk::{Files, Meddled, MeddledFile, NoRoomIn, Over};
 
 /// A disk without room for snapshots while the store in `0`, or a partition of it, has an index.
 #[derive(Clone)]
@@ -129,25 +129,6 @@ fn the_index_gives_its_room_to_the_ranking() {
     }
 }
 
-/// A disk without room for settled bases.
-struct WithoutBases;
-
-impl Over for WithoutBases {
-    fn over(&self, path: &Path, file: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
-        if path.parent().is_some_and(|dir| dir.ends_with("base")) {
-            Box::new(MeddledFile(file, Arc::new(WithoutBases)))
-        } else {
-            file
-        }
-    }
-}
-
-impl Files for WithoutBases {
-    fn write(&self, _: &dyn DiskFile, _: &[u8], _: u64) -> io::Result<()> {
-        Err(io::ErrorKind::StorageFull.into())
-    }
-}
-
 /// After several passes a ranking is settled as near as the window is. So is the base that this owes where there was no room
 /// for it: it is made before the next commit, which would not tell how near that was, or there is none.
 #[test]
@@ -165,7 +146,7 @@ fn a_base_that_passes_owe_is_that_of_their_ranking() {
         ingest(&job, disk, &mut Notes::default())
     };
     let run = |store, repeat| passes(Arc::new(RealDisk), store, repeat).unwrap();
-    let full = |repeat| passes(Arc::new(Meddled(WithoutBases)), "full", repeat);
+    let full = |repeat| passes(Arc::new(Meddled(NoRoomIn("/base/"))), "full", repeat);
     let settled = run("whole", 12).snapshot.unwrap().1.window.settled.unwrap();
     assert!(settled.until < 0.5, "{settled:?}");
     run("whole", 20);

@@ -99,3 +99,23 @@ impl DiskFile for MeddledFile {
         self.0.try_lock()
     }
 }
+
+/// No room for files whose path has this in it.
+#[derive(Clone, Copy)]
+pub struct NoRoomIn(pub &'static str);
+
+impl Over for NoRoomIn {
+    fn over(&self, path: &Path, file: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
+        if path.to_string_lossy().contains(self.0) {
+            Box::new(MeddledFile(file, Arc::new(*self)))
+        } else {
+            file
+        }
+    }
+}
+
+impl Files for NoRoomIn {
+    fn write(&self, _: &dyn DiskFile, _: &[u8], _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::StorageFull.into())
+    }
+}

@@ -4,6 +4,8 @@ use super::*;
 
 use cashrank::engine::Effort;
 
+use crate::disk::NoRoomIn;
+
 /// The records of a crawl in so many files, and what is read up to the end of each.
 pub(super) fn files(lab: &Lab, count: usize) -> Vec<(PathBuf, usize)> {
     let len = lab.records.len().div_ceil(count);
@@ -182,24 +184,8 @@ fn sixty_four_that_die_anywhere_go_on_to_the_same_bytes() {
     dies_anywhere(64, 1501, 3);
 }
 
-/// A disk without room for the base of partition 2.
-pub(super) struct Full;
-
-impl Over for Full {
-    fn over(&self, path: &Path, file: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
-        if path.to_string_lossy().contains("parts/002/base/") {
-            Box::new(MeddledFile(file, Arc::new(Full)))
-        } else {
-            file
-        }
-    }
-}
-
-impl Files for Full {
-    fn write(&self, _: &dyn DiskFile, _: &[u8], _: u64) -> io::Result<()> {
-        Err(io::ErrorKind::StorageFull.into())
-    }
-}
+/// What has no room for the base of partition 2.
+pub(super) const FULL: NoRoomIn = NoRoomIn("parts/002/base/");
 
 /// Warnings that were given about bases.
 #[derive(Default)]
@@ -236,7 +222,7 @@ fn a_disk_without_room_for_one_base_has_none() {
     let first = job_of(&lab, "full", 4, &files[0].0);
     let store = lab.path("full");
     let mut warnings = Warnings::default();
-    ingest(&first, Arc::new(Meddled(Full)), &mut warnings).unwrap();
+    ingest(&first, Arc::new(Meddled(FULL)), &mut warnings).unwrap();
     let [warning] = &warnings.0[..] else {
         panic!("{:?}", warnings.0)
     };

@@ -125,7 +125,7 @@ fn one_disk_without_room_for_its_base() {
     let lab = Lab::new(26, 120);
     run(&lab.job("alone", 4)).unwrap();
     let mut disks = real(3);
-    disks[2] = Arc::new(Meddled(super::base::Full));
+    disks[2] = Arc::new(Meddled(super::base::FULL));
     let job = lab.job("full", 4);
     for done in together(&job, disks) {
         done.unwrap();

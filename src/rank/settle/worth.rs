@@ -232,6 +232,26 @@ mod tests {
         }
     }
 
+    /// What is found by comparing with a number is what the level says.
+    #[test]
+    fn the_least_units_are_those_of_the_level() {
+        for from in [i32::MIN, 0, 1, 100, 251, 300, 512, 700, i32::MAX] {
+            for (cost, &least) in (0..=Cost::MAX).zip(&least(from)) {
+                if [NO_ROW, NO_LINKS, GHOST].contains(&cost) {
+                    assert_eq!(least, u64::MAX);
+                    continue;
+                }
+                let is_worth = |units: u64| level(units, cost) >= from;
+                // 0 counts as 1, and X and D leave room for no more than this.
+                assert!(least == u64::MAX || is_worth(least), "{from} {cost}");
+                assert!(
+                    least <= 1 || !is_worth((least - 1).min(1 << 63)),
+                    "{from} {cost}"
+                );
+            }
+        }
+    }
+
     #[test]
     fn pages_above_the_level_hold_the_share() {
         let mut worth = Worth::default();
