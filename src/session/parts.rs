@@ -85,15 +85,11 @@ impl Parts {
             return Ok(None);
         }
         check_processes(settings.partitions, processes)?;
-        let rows_most = match keep_rows {
-            KeepRows::Usual(most) | KeepRows::AtMost(most) => most,
-            KeepRows::None => {
-                return Err(Error::Usage(
-                    "`keep_rows` none: a store with `partitions` keeps the links of all pages"
-                        .into(),
-                ));
-            }
-        };
+        if keep_rows == KeepRows::None {
+            return Err(Error::Usage(
+                "`keep_rows` none: a store with `partitions` keeps the links of all pages".into(),
+            ));
+        }
         let known = whole.storage().addresses();
         if known > limits.pages {
             return Err(Error::Conflict(format!(
@@ -120,6 +116,9 @@ impl Parts {
         };
         let mut own = OwnParts::open(disk, (dir, settings), &opening, workers, within)?;
         let mut states = own.share_states()?;
+        let held = states.iter().map(|state| state.rows).sum();
+        let rows_most = whole.storage().rows_most(keep_rows, held).unwrap_or(held);
+        whole.storage_mut().remember_most(keep_rows);
         let unused = states.iter_mut().rev();
         let mut parts = Parts {
             unused_indexes: unused

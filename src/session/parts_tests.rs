@@ -7,6 +7,7 @@ use crate::disk::RealDisk;
 use crate::model::Record;
 use crate::rows::Rows;
 use crate::store::all::{AllRowsOf, Names};
+use crate::store::rows::KeepRows;
 use crate::store::{Partitions, View};
 use crate::{Options, Writer};
 
@@ -45,6 +46,52 @@ fn fill(dir: &Path, partitions: u32, every: usize) {
         }
         writer.checkpoint().unwrap();
     }
+}
+
+/// Opens a store with partitions to keep rows so, which commits at once what is new; how it ends.
+fn go_on(dir: &Path, keep_rows: KeepRows, new: &str) -> crate::Result<()> {
+    let options = Options {
+        keep_rows,
+        ..Options::of(dir)?
+    };
+    let mut writer = Writer::open(dir, &options)?;
+    writer.push(&Record::new(new, ["http://h1.example/1"]))?;
+    writer.checkpoint().map(drop)
+}
+
+/// What is there already stays where nothing is asked for, however little room there is, as in a store of one partition.
+#[test]
+fn what_the_store_has_is_never_too_much() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("s");
+    fill(&dir, 4, 90);
+    // Of a page's row that is read again, the bytes are more.
+    let grown = go_on(&dir, KeepRows::Usual(1), "http://h1.example/1").unwrap_err();
+    assert!(
+        grown.to_string().contains("more than `keep_rows`"),
+        "{grown}"
+    );
+    let options = Options {
+        keep_rows: KeepRows::Usual(1),
+        ..Options::of(&dir).unwrap()
+    };
+    Writer::open(&dir, &options).unwrap().publish().unwrap();
+}
+
+/// What was asked for once holds until something else is.
+#[test]
+fn room_that_was_asked_for_is_remembered() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("s");
+    fill(&dir, 4, 90);
+    go_on(&dir, KeepRows::AtMost(1 << 20), "http://h1.example/1").unwrap();
+    go_on(&dir, KeepRows::Usual(1), "http://h1.example/2").unwrap();
+    let refused = go_on(&dir, KeepRows::AtMost(1), "http://h1.example/3").unwrap_err();
+    assert!(
+        refused.to_string().contains("more than `keep_rows` 1,"),
+        "{refused}"
+    );
+    go_on(&dir, KeepRows::Usual(1), "http://h1.example/3").unwrap();
 }
 
 /// Names, and rows by page.

@@ -10,19 +10,12 @@ impl Store {
         let (disk, dir) = (&*self.disk, &*self.dir);
         let retention = &self.manifest.rows.retention;
         let empty = self.manifest.engine.totals.pages == 0 && self.identity.has_rows();
-        let most = match keep {
-            KeepRows::None => {
-                if retention.kept().is_some() {
-                    self.give_up_rows(Reason::Asked)?;
-                }
-                return Ok(());
+        let held = retention.kept().map_or(0, |kept| kept.lengths.data);
+        let Some(most) = self.rows_most(keep, held) else {
+            if retention.kept().is_some() {
+                self.give_up_rows(Reason::Asked)?;
             }
-            KeepRows::AtMost(most) => most,
-            KeepRows::Usual(most) => {
-                // What is there already stays.
-                let held = retention.kept().map_or(0, |kept| kept.lengths.data);
-                self.manifest.rows.most.unwrap_or(most.max(held))
-            }
+            return Ok(());
         };
         if let Some(kept) = retention.kept() {
             if kept.lengths.data > most {
@@ -45,10 +38,25 @@ impl Store {
                 retention.why_not()
             )));
         }
+        self.remember_most(keep);
+        Ok(())
+    }
+
+    /// Bytes that rows may take, of which so many are held; `None`: there are to be none. Unless others are asked for,
+    /// they are as before, and what is held stays.
+    pub(crate) fn rows_most(&self, keep: KeepRows, held: u64) -> Option<u64> {
+        match keep {
+            KeepRows::None => None,
+            KeepRows::AtMost(most) => Some(most),
+            KeepRows::Usual(most) => Some(self.manifest.rows.most.unwrap_or(most.max(held))),
+        }
+    }
+
+    /// From the next commit on the store knows the bytes that were asked for.
+    pub(crate) fn remember_most(&mut self, keep: KeepRows) {
         if let KeepRows::AtMost(most) = keep {
             self.manifest.rows.most = Some(most);
         }
-        Ok(())
     }
 
     /// Returns whether rows are kept, of what no checkpoint knows yet as well.

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
+use serde_json::json;
+
 use crate::support::{Lab, crawl};
 
 /// A file system in memory, unmounted when dropped. `None`: it takes root, or a kernel that lets us.
@@ -68,6 +70,38 @@ fn a_mount_point_can_be_a_store() {
         .exits(2)
         .says(&["neither a store nor an empty directory"]);
     assert_eq!(lab.names(), ["in.jsonl", "m", "o", "plain"]);
+}
+
+/// The links of partitions were not counted beside what is free: on a disk with little of that, the next run was refused for
+/// those that were there.
+#[test]
+fn links_that_are_there_count_as_room_for_links() {
+    let lab = Lab::on_disk();
+    let page = |n: u64| format!("http://h{}.example/{}", n % 40, n % 3_000);
+    let records = (0..3_000).map(|at| {
+        let links: Vec<String> = (1..400).map(|link| page(at + link * link)).collect();
+        format!("{}\n", json!({"url": page(at), "links": links}))
+    });
+    lab.file("in.jsonl", records.collect::<String>());
+    lab.file(
+        "more.jsonl",
+        json!({"url": page(7), "links": [page(9)]}).to_string(),
+    );
+    let Some(_mounted) = Mounted::at(&lab.path("m")) else {
+        return;
+    };
+    lab.run("ingest in.jsonl --store m/s --partitions 4")
+        .exits(0);
+    let rows = (0..4).map(|part| lab.path(&format!("m/s/parts/{part:03}/rows")));
+    let files = rows.flat_map(|rows| std::fs::read_dir(rows).unwrap());
+    let sizes = files.map(|file| file.unwrap().metadata().unwrap().len());
+    let held: u64 = sizes.sum();
+    // Half of what is left is less than the links take, and all of it is enough for what the run writes.
+    let room = held * 3 / 2;
+    let space = rustix::fs::statvfs(lab.path("m")).unwrap();
+    let free = space.f_bavail * space.f_frsize;
+    lab.file("m/filler", vec![0; (free - room) as usize]);
+    lab.run("ingest more.jsonl --store m/s").exits(0);
 }
 
 /// Cut off while the pieces are moved out, it is made again; once `identity.json` is there, it is a store, and without

@@ -24,13 +24,14 @@ mod since;
 mod unpacked;
 mod write;
 
+use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::disk::Disk;
 use crate::disk::log::LogLengths;
-use crate::model::human;
+use crate::model::{PARTITIONS, human};
 use crate::{Error, Result};
 
 pub(super) use compact::compact;
@@ -60,13 +61,21 @@ pub enum KeepRows {
 
 impl KeepRows {
     /// The default for the store in `dir`, which need not be there yet: [`ROWS_BYTES`], or, if that is less, half of
-    /// what is free on its disk beside what its rows take already.
+    /// what is free on its disk beside what its rows take already, those of its partitions with them.
     pub fn usual(dir: &Path) -> KeepRows {
-        let folder = std::fs::read_dir(dir.join(ROWS)).into_iter().flatten();
-        let sizes = folder.filter_map(|file| Some(file.ok()?.metadata().ok()?.len()));
+        let parts = entries(dir.join(PARTITIONS)).map(|part| part.path());
+        let folders = parts.chain([dir.to_owned()]);
+        let files = folders.flat_map(|folder| entries(folder.join(ROWS)));
+        let sizes = files.filter_map(|file| Some(file.metadata().ok()?.len()));
         let most = sizes.sum::<u64>().saturating_add(free_bytes(dir) / 2);
         KeepRows::Usual(ROWS_BYTES.min(most))
     }
+}
+
+/// What is in a folder, as far as it can be read.
+fn entries(folder: PathBuf) -> impl Iterator<Item = DirEntry> {
+    let all = std::fs::read_dir(folder).into_iter().flatten();
+    all.filter_map(std::io::Result::ok)
 }
 
 /// Bytes free on the disk on which `path` is, or will be.
