@@ -1,8 +1,12 @@
-//! Threads: pieces of work at a time, and work beside other work.
+//! Threads: pieces of work at a time, and work beside other work. Where a thread cannot be started, work that would be done by it
+//! is done by those that there are: fewer threads than a machine could have make a command slow, and that is all. Only what
+//! waits for an input cannot do without ([`spawn`]).
 
+use std::io;
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
+use std::time::{Duration, Instant};
 
 use crate::{Error, Result};
 
@@ -11,63 +15,139 @@ pub(crate) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, |threads| threads.get())
 }
 
-/// Starts work on a thread of that name.
+/// How long a thread is waited for that work cannot do without: those that end just now may still count.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often it is tried meanwhile.
+const AGAIN: Duration = Duration::from_millis(5);
+
+/// Starts work on a thread of that name, which it cannot do without.
+///
+/// # Errors
+/// That none can be started, and what to do.
 pub(crate) fn spawn<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<JoinHandle<T>> {
+    let begun = Instant::now();
+    let mut work = work;
+    loop {
+        match try_spawn(name, work, |work| work()) {
+            Ok(thread) => return Ok(thread),
+            Err((back, _)) if begun.elapsed() < PATIENCE => work = back,
+            Err((_, source)) => return Err(none_started(source)),
+        }
+        std::thread::sleep(AGAIN);
+    }
+}
+
+/// The same, for what may be done later: it is tried once.
+///
+/// # Errors
+/// As of [`spawn`].
+pub(crate) fn spawn_now<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>> {
+    try_spawn(name, work, |work| work()).map_err(|(_, source)| none_started(source))
+}
+
+fn none_started(source: io::Error) -> Error {
+    let what = format!(
+        "{source}; reading takes 2 threads at least (with `spool` 3): raise the limit of processes (`ulimit -u`, \
+         `TasksMax=` of systemd, that of a container)"
+    );
+    Error::io("thread", "start")(io::Error::new(source.kind(), what))
+}
+
+/// Starts `work` on `given`, on a thread of that name; where none can be started it is given back, for the caller to do the work
+/// itself or to leave it to the threads that there are.
+pub(crate) fn try_spawn<V: Send + 'static, T: Send + 'static>(
+    name: &str,
+    given: V,
+    work: impl FnOnce(V) -> T + Send + 'static,
+) -> Result<JoinHandle<T>, (V, io::Error)> {
+    let (lent, taken) = lend(given);
     let builder = Builder::new().name(name.into());
-    builder.spawn(work).map_err(Error::io("thread", "start"))
+    let started = builder.spawn(move || work(taken()));
+    started.map_err(|error| (lent(), error))
 }
 
 /// The same inside a scope.
-pub(crate) fn spawn_in<'scope, T: Send + 'scope>(
+pub(crate) fn try_spawn_in<'scope, V: Send + 'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     name: &str,
-    work: impl FnOnce() -> T + Send + 'scope,
-) -> Result<ScopedJoinHandle<'scope, T>> {
+    given: V,
+    work: impl FnOnce(V) -> T + Send + 'scope,
+) -> Result<ScopedJoinHandle<'scope, T>, V> {
+    let (lent, taken) = lend(given);
     let builder = Builder::new().name(name.into());
-    let spawned = builder.spawn_scoped(scope, work);
-    spawned.map_err(Error::io("thread", "start"))
+    let started = builder.spawn_scoped(scope, move || work(taken()));
+    started.map_err(|_| lent())
 }
 
-/// Work on a thread of its own, or already done.
-pub(crate) struct Apart<'scope, W, T> {
-    work: Arc<Mutex<Option<W>>>,
-    thread: Option<ScopedJoinHandle<'scope, Option<T>>>,
+/// Two ways to take a thing, of which one is to be used.
+fn lend<V>(given: V) -> (impl FnOnce() -> V, impl FnOnce() -> V) {
+    let lent = Arc::new(Mutex::new(Some(given)));
+    let take = |lent: Arc<Mutex<Option<V>>>| {
+        move || {
+            let given = lent.lock().unwrap_or_else(PoisonError::into_inner).take();
+            given.unwrap_or_else(|| unreachable!("it was taken"))
+        }
+    };
+    (take(lent.clone()), take(lent))
 }
 
-/// Does work on a thread of its own, or when it is waited for, where none can be started: fewer threads than a machine
-/// could have make a command slow, and that is all.
+/// Work on a thread of its own, or done already where none could be started.
+pub(crate) enum Task<T> {
+    Running(JoinHandle<T>),
+    Done(T),
+}
+
+impl<T: Send + 'static> Task<T> {
+    /// Starts it, or does it.
+    pub fn start(name: &str, work: impl FnOnce() -> T + Send + 'static) -> Task<T> {
+        match try_spawn(name, work, |work| work()) {
+            Ok(thread) => Task::Running(thread),
+            Err((work, _)) => Task::Done(work()),
+        }
+    }
+
+    pub fn is_finished(&self) -> bool {
+        match self {
+            Task::Running(thread) => thread.is_finished(),
+            Task::Done(_) => true,
+        }
+    }
+
+    /// Waits for the result.
+    pub fn join(self) -> std::thread::Result<T> {
+        match self {
+            Task::Running(thread) => thread.join(),
+            Task::Done(done) => Ok(done),
+        }
+    }
+}
+
+/// Work on a thread of its own, or to be done when it is waited for, where none could be started.
+pub(crate) enum Apart<'scope, W, T> {
+    Running(ScopedJoinHandle<'scope, T>),
+    Later(W),
+}
+
+/// Does work on a thread of its own, or when it is waited for.
 pub(crate) fn apart<'scope, T: Send + 'scope, W: FnOnce() -> T + Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: W,
 ) -> Apart<'scope, W, T> {
-    let work = Arc::new(Mutex::new(Some(work)));
-    let given = work.clone();
-    let thread = Builder::new().spawn_scoped(scope, move || Some(taken(&given)?()));
-    Apart {
-        work,
-        thread: thread.ok(),
-    }
-}
-
-fn taken<W>(work: &Mutex<Option<W>>) -> Option<W> {
-    work.lock().unwrap_or_else(PoisonError::into_inner).take()
+    try_spawn_in(scope, "work", work, |work| work()).map_or_else(Apart::Later, Apart::Running)
 }
 
 impl<T, W: FnOnce() -> T> Apart<'_, W, T> {
     /// Waits for the result.
     pub fn join(self) -> T {
-        let done = self.thread.and_then(|thread| {
-            let done = thread.join();
-            done.unwrap_or_else(|panic| resume_unwind(panic))
-        });
-        match done {
-            Some(done) => done,
-            None => {
-                taken(&self.work).map_or_else(|| unreachable!("it was not done"), |work| work())
-            }
+        match self {
+            Apart::Running(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            Apart::Later(work) => work(),
         }
     }
 }

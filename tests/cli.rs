@@ -29,6 +29,8 @@ mod determinism;
 mod exits;
 #[path = "cli/expire.rs"]
 mod expire;
+#[path = "cli/few_threads.rs"]
+mod few_threads;
 #[path = "cli/fields.rs"]
 mod fields;
 #[path = "cli/first_hour.rs"]

@@ -24,7 +24,7 @@ use crate::decode::Names;
 use crate::engine;
 use crate::model::{Digest, Limits, Numbering};
 use crate::rules::{InputRules, LinkClass};
-use crate::threads::spawn;
+use crate::threads::try_spawn;
 use crate::{Error, Result};
 
 /// A block is closed at so many targets,
@@ -116,7 +116,7 @@ impl<W: Write> Writer<W> {
         let mut writer = Writer {
             out,
             path,
-            packers: Packers::start(options.threads, options.level)?,
+            packers: Packers::new(options.threads, options.level),
             block_records: options.block_records,
             index: engine::Index::new()?,
             ids: Vec::new(),
@@ -264,7 +264,7 @@ impl<W: Write> Writer<W> {
         self.open.first_record += self.open.batch.entries.len() as u64;
         let mut block = std::mem::take(&mut self.open.batch);
         loop {
-            match self.packers.give(block, head) {
+            match self.packers.give(block, head)? {
                 None => break,
                 Some(again) => block = again,
             }
@@ -341,36 +341,59 @@ impl<W: Write> Writer<W> {
 type Job = (Batch, BlockHead);
 type Done = (Result<Packed, Fault>, Batch);
 
-/// The packing threads. Block k goes to thread k mod n, and comes back from it.
+/// The packing threads, started as blocks come, so that what reads has its threads first. Block k goes to thread k mod n, and
+/// comes back from it. Where none can be started, blocks are packed at once.
 struct Packers {
+    level: i32,
     threads: Vec<(Sender<Job>, Receiver<Done>, JoinHandle<()>)>,
-    /// Threads in the order in which they were given the blocks under way.
-    busy: VecDeque<usize>,
+    /// Threads that there may be.
+    most: usize,
+    /// Packs where there are none.
+    own: Option<Packer>,
+    /// The blocks under way, in their order.
+    busy: VecDeque<UnderWay>,
     turn: usize,
 }
 
+/// A block under way.
+enum UnderWay {
+    /// At the thread of this number.
+    Thread(usize),
+    Done(Box<Done>),
+}
+
 impl Packers {
-    fn start(threads: usize, level: i32) -> Result<Packers> {
-        let threads = (0..threads.max(1)).map(|_| {
-            let mut packer = Packer::new(level).map_err(|Fault(what)| Error::internal(what))?;
-            let (give, jobs) = bounded::<Job>(DEPTH);
-            let (done, take) = bounded::<Done>(DEPTH);
-            let thread = spawn("pack", move || {
-                for (mut block, head) in jobs {
-                    let packed = packer.pack(&block, head);
-                    block.clear();
-                    if done.send((packed, block)).is_err() {
-                        return;
-                    }
-                }
-            })?;
-            Ok((give, take, thread))
-        });
-        Ok(Packers {
-            threads: threads.collect::<Result<_>>()?,
+    fn new(threads: usize, level: i32) -> Packers {
+        Packers {
+            level,
+            threads: Vec::new(),
+            most: threads.max(1),
+            own: None,
             busy: VecDeque::new(),
             turn: 0,
-        })
+        }
+    }
+
+    /// Starts another thread, or makes do with those that there are.
+    fn start(&mut self) -> Result<()> {
+        let packer = Packer::new(self.level).map_err(|Fault(what)| Error::internal(what))?;
+        let (give, jobs) = bounded::<Job>(DEPTH);
+        let (done, take) = bounded::<Done>(DEPTH);
+        let started = try_spawn("pack", packer, move |mut packer| {
+            for job in jobs {
+                if done.send(packed(&mut packer, job)).is_err() {
+                    return;
+                }
+            }
+        });
+        match started {
+            Ok(thread) => self.threads.push((give, take, thread)),
+            Err((packer, _)) => {
+                self.most = self.threads.len();
+                self.own = (self.most == 0).then_some(packer);
+            }
+        }
+        Ok(())
     }
 
     fn is_busy(&self) -> bool {
@@ -378,27 +401,43 @@ impl Packers {
     }
 
     /// Gives a block to the next thread; back if it has enough to do.
-    fn give(&mut self, block: Batch, head: BlockHead) -> Option<Batch> {
-        let most = self.threads.len() * (1 + DEPTH);
-        if self.busy.len() >= most {
-            return Some(block);
+    fn give(&mut self, block: Batch, head: BlockHead) -> Result<Option<Batch>> {
+        if self.threads.len() < self.most && self.turn == self.threads.len() {
+            self.start()?;
         }
-        let at = self.turn % self.threads.len();
-        // A thread that failed is noticed when its block is taken back.
-        let _ = self.threads[at].0.send((block, head));
-        self.busy.push_back(at);
+        if self.busy.len() >= self.most.max(1) * (1 + DEPTH) {
+            return Ok(Some(block));
+        }
+        let given = match &mut self.own {
+            Some(packer) => UnderWay::Done(Box::new(packed(packer, (block, head)))),
+            None => {
+                let at = self.turn % self.threads.len();
+                // A thread that failed is noticed when its block is taken back.
+                let _ = self.threads[at].0.send((block, head));
+                UnderWay::Thread(at)
+            }
+        };
+        self.busy.push_back(given);
         self.turn += 1;
-        None
+        Ok(None)
     }
 
     /// Waits for the oldest block under way.
     fn take(&mut self) -> Result<(Packed, Batch)> {
         let failed = || Error::internal("a packing thread failed");
-        let at = self.busy.pop_front().ok_or_else(failed)?;
-        let (packed, spent) = self.threads[at].1.recv().map_err(|_| failed())?;
+        let (packed, spent) = match self.busy.pop_front().ok_or_else(failed)? {
+            UnderWay::Thread(at) => self.threads[at].1.recv().map_err(|_| failed())?,
+            UnderWay::Done(done) => *done,
+        };
         let packed = packed.map_err(|Fault(what)| Error::internal(what))?;
         Ok((packed, spent))
     }
+}
+
+fn packed(packer: &mut Packer, (mut block, head): Job) -> Done {
+    let packed = packer.pack(&block, head);
+    block.clear();
+    (packed, block)
 }
 
 impl Drop for Packers {

@@ -1,7 +1,8 @@
 //! The threads of one input: one reads and decompresses, some decode, the caller applies.
 //!
 //! Chunk k goes to decoder k mod n and comes back from it, so order is kept without a queue of
-//! early arrivals. All channels are bounded; buffers go round.
+//! early arrivals. All channels are bounded; buffers go round. Where fewer decoders can be started, n is smaller; where none can,
+//! the reader decodes.
 
 mod delays;
 mod flow;
@@ -21,8 +22,8 @@ use crate::archive;
 use crate::batch::Builder;
 use crate::decode::Decoder;
 use crate::formats::Format;
-use crate::source::{Chunk, Source, Summary};
-use crate::threads::spawn;
+use crate::source::{Chunk, InputName, Source, Summary};
+use crate::threads::{spawn, spawn_now, try_spawn};
 use crate::{Error, Result};
 use delays::Pauses;
 use flow::Flow;
@@ -81,13 +82,7 @@ impl Pipeline {
         format: Format,
         start: Start,
     ) -> Result<Pipeline> {
-        let InputReader {
-            rules,
-            threads,
-            pool,
-            ..
-        } = by;
-        let known = start.known;
+        let InputReader { rules, pool, .. } = by;
         let delays = Delays::new(by.delays, start.turn);
         let decoder = format.decoder_by(&rules.input, &rules.limits);
         let is_archive = format == Format::Cza;
@@ -99,53 +94,38 @@ impl Pipeline {
         if is_archive {
             source.limit_record(rules.limits.block_bytes);
         }
-        let mut chunks = Vec::new();
-        let mut decoded = Vec::new();
-        let mut decoders = Vec::new();
-        let flow = Flow::new(budget);
-        let threads = (*threads).clamp(1, most);
-        for thread in 0..threads {
-            let (give_chunk, take_chunk) = bounded(CHUNKS_WAITING);
-            let (give_piece, take_piece) = bounded(PIECES);
-            let work = match format {
-                Format::Cza => {
-                    let name = source.name().clone();
-                    Work::Archive(Box::new(archive::Reader::new(name, rules.clone(), known)?))
-                }
-                _ => {
-                    let mut builder = Builder::new(rules.clone(), decoder.names());
-                    if by.keeps_written {
-                        builder.keep_written();
-                    }
-                    Work::Records(Box::new(builder), decoder.clone())
-                }
-            };
-            let worker = Worker {
-                work,
-                turns: (thread as u64..).step_by(threads),
+        let (name, flow) = (source.name().clone(), Flow::new(budget));
+        let (admitting, mut pauses) = (flow.clone(), delays.of_thread(1));
+        let admit = move |chunk: &[u8]| {
+            pauses.pause();
+            admitting.admit(if is_archive {
+                archive::memory(chunk, start.known)
+            } else {
+                chunk.len() as u64
+            });
+        };
+        // It is needed before all others, and waits to hear how many those are.
+        let (tell, told) = bounded(1);
+        let (cutter, buffers) = (decoder.clone(), pool.clone());
+        let read = move || match told.recv() {
+            Ok(crew) => read(source, &*cutter, crew, &buffers, admit),
+            Err(_) => source.end(),
+        };
+        let reader = if start.ahead {
+            spawn_now("read", read)?
+        } else {
+            spawn("read", read)?
+        };
+        let worker = |thread: usize| {
+            Ok(Worker {
+                work: Work::new(by, &name, format, &decoder, start.known)?,
                 flow: flow.clone(),
                 pool: pool.clone(),
                 pauses: delays.of_thread(2 + thread as u64),
-            };
-            decoders.push(spawn("decode", move || {
-                worker.decode(take_chunk, give_piece);
-            })?);
-            chunks.push(give_chunk);
-            decoded.push(take_piece);
-        }
-        let (reading, buffers) = (flow.clone(), pool.clone());
-        let mut pauses = delays.of_thread(1);
-        let reader = spawn("read", move || {
-            let admit = |chunk: &[u8]| {
-                pauses.pause();
-                reading.admit(if is_archive {
-                    archive::memory(chunk, known)
-                } else {
-                    chunk.len() as u64
-                });
-            };
-            read(source, &*decoder, &chunks, &buffers, admit)
-        })?;
+            })
+        };
+        let (crew, decoded, decoders) = crew(by.threads.clamp(1, most), worker)?;
+        let _ = tell.send(crew);
         Ok(Pipeline {
             flow,
             handed: None,
@@ -210,26 +190,63 @@ impl Drop for Pipeline {
     }
 }
 
+/// A chunk, and its number.
+type Numbered = (u64, Result<Chunk>);
+
+/// Who decodes: threads, or the one that reads.
+enum Crew {
+    Decoders(Vec<Sender<Numbered>>),
+    Reader(Box<Worker>, Sender<Decoded>),
+}
+
+/// Who decodes, where pieces come from, and the threads.
+type Started = (Crew, Vec<Receiver<Decoded>>, Vec<JoinHandle<()>>);
+
+/// Starts so many decoders, or as many as can be started.
+fn crew(most: usize, worker: impl Fn(usize) -> Result<Worker>) -> Result<Started> {
+    let (mut chunks, mut decoded, mut decoders) = (Vec::new(), Vec::new(), Vec::new());
+    for thread in 0..most {
+        let (give_chunk, take_chunk) = bounded(CHUNKS_WAITING);
+        let (give_piece, take_piece) = bounded(PIECES);
+        let given = (Box::new(worker(thread)?), give_piece);
+        let decode = |(worker, pieces): (Box<Worker>, _)| worker.decode(take_chunk, pieces);
+        match try_spawn("decode", given, decode) {
+            Ok(decoder) => decoders.push(decoder),
+            Err(((worker, pieces), _)) if decoders.is_empty() => {
+                return Ok((Crew::Reader(worker, pieces), vec![take_piece], decoders));
+            }
+            Err(_) => break,
+        }
+        chunks.push(give_chunk);
+        decoded.push(take_piece);
+    }
+    Ok((Crew::Decoders(chunks), decoded, decoders))
+}
+
 fn read(
     mut source: Source,
     decoder: &dyn Decoder,
-    chunks: &[Sender<Result<Chunk>>],
+    crew: Crew,
     pool: &BufferPool,
     mut admit: impl FnMut(&[u8]),
 ) -> Summary {
-    for turn in 0.. {
-        let to = &chunks[turn % chunks.len()];
-        match source.next_chunk(decoder, pool.buffer()) {
-            Ok(None) => break,
-            Ok(Some(chunk)) => {
-                admit(&chunk.bytes);
-                if to.send(Ok(chunk)).is_err() {
+    let mut turns = 0..;
+    let chunks = std::iter::from_fn(|| {
+        let chunk = source.next_chunk(decoder, pool.buffer()).transpose()?;
+        if let Ok(chunk) = &chunk {
+            admit(&chunk.bytes);
+        }
+        Some((turns.next()?, chunk))
+    });
+    match crew {
+        Crew::Reader(worker, pieces) => worker.decode(chunks, pieces),
+        Crew::Decoders(to) => {
+            for (turn, chunk) in chunks {
+                let is_last = chunk.is_err();
+                let to = &to[turn as usize % to.len()];
+                if to.send((turn, chunk)).is_err() || is_last {
                     break;
                 }
-            }
-            Err(error) => {
-                let _ = to.send(Err(error));
-                break;
             }
         }
     }
@@ -242,18 +259,37 @@ enum Work {
     Archive(Box<archive::Reader>),
 }
 
-/// A decoding thread.
+impl Work {
+    fn new(
+        by: &InputReader,
+        name: &InputName,
+        format: Format,
+        decoder: &Arc<dyn Decoder>,
+        known: u64,
+    ) -> Result<Work> {
+        let rules = by.rules.clone();
+        if format == Format::Cza {
+            let reader = archive::Reader::new(name.clone(), rules, known)?;
+            return Ok(Work::Archive(Box::new(reader)));
+        }
+        let mut builder = Builder::new(rules, decoder.names());
+        if by.keeps_written {
+            builder.keep_written();
+        }
+        Ok(Work::Records(Box::new(builder), decoder.clone()))
+    }
+}
+
+/// What decodes.
 struct Worker {
     work: Work,
-    /// Numbers of the chunks that come to it.
-    turns: std::iter::StepBy<std::ops::RangeFrom<u64>>,
     flow: Flow,
     pool: BufferPool,
     pauses: Pauses,
 }
 
 impl Worker {
-    fn decode(mut self, chunks: Receiver<Result<Chunk>>, pieces: Sender<Decoded>) {
+    fn decode(mut self, chunks: impl IntoIterator<Item = Numbered>, pieces: Sender<Decoded>) {
         let at = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
         let (flow, place) = (self.flow.clone(), at.clone());
         if let Work::Records(builder, _) = &mut self.work {
@@ -262,7 +298,7 @@ impl Worker {
                 flow.await_turn(chunk, piece);
             });
         }
-        for (turn, chunk) in self.turns.zip(chunks) {
+        for (turn, chunk) in chunks {
             let chunk = match chunk {
                 Ok(chunk) => Arc::new(chunk),
                 Err(error) => {

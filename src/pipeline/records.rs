@@ -91,6 +91,8 @@ pub(crate) struct Start {
     pub known: u64,
     /// Tells pipelines apart whose threads are delayed, for tests.
     pub turn: u64,
+    /// It is not its turn: it is not begun where no thread can be started.
+    pub ahead: bool,
 }
 
 impl Start {

@@ -24,7 +24,7 @@ use crate::engine::{
 use crate::model::human;
 use crate::store::base::CommittedBase;
 use crate::store::{Disk, SNAPSHOTS, View};
-use crate::threads::{beside, spawn_in};
+use crate::threads::{beside, try_spawn_in};
 use crate::{Error, Result};
 
 /// A snapshot's path, and what it says of the run.
@@ -447,15 +447,19 @@ impl Writer {
     ) -> Result<R> {
         let (give, take) = bounded::<B>(0);
         let (give_back, spent) = bounded(1);
-        let write = move || {
-            for mut pages in take {
-                write(self, &mut pages)?;
-                let _ = give_back.try_send(pages);
-            }
-            Ok(())
-        };
+        let write = move |pages: &mut B| write(self, pages);
         std::thread::scope(|scope| {
-            let writing = spawn_in(scope, "columns", write)?;
+            let writing = try_spawn_in(scope, "columns", write, move |mut write| {
+                for mut pages in take {
+                    write(&mut pages)?;
+                    let _ = give_back.try_send(pages);
+                }
+                Ok(())
+            });
+            let writing = match writing {
+                Ok(thread) => thread,
+                Err(mut write) => return read(&mut |pages| write(pages)),
+            };
             let done = read(&mut |pages| {
                 let next = spent.try_recv().unwrap_or_default();
                 // Nobody takes it: writing failed, and says why below.

@@ -1,13 +1,12 @@
 //! Runs, packed on a thread of their own while the engine goes on.
 
 use std::panic::resume_unwind;
-use std::thread::JoinHandle;
 
 use super::manifest::Run;
 use super::tables::pack_run;
 use crate::Result;
 use crate::engine::Notes;
-use crate::threads::spawn;
+use crate::threads::Task;
 
 /// A run of the history, packed.
 pub(super) struct Packed {
@@ -19,12 +18,12 @@ pub(super) struct Packed {
 }
 
 /// A run that is being packed.
-pub(super) struct Packing(JoinHandle<Result<Packed>>);
+pub(super) struct Packing(Task<Result<Packed>>);
 
 impl Packing {
     /// Starts to pack run `number`.
-    pub fn start(number: u64, interval: u64, notes: Notes) -> Result<Packing> {
-        spawn("pack", move || pack(number, interval, notes)).map(Packing)
+    pub fn start(number: u64, interval: u64, notes: Notes) -> Packing {
+        Packing(Task::start("pack", move || pack(number, interval, notes)))
     }
 
     /// Waits for it.

@@ -1,15 +1,15 @@
 //! The index of a store that is opened, from its file and the log of fingerprints: one thread reads, others fill shares of the
-//! index.
+//! index. It fills those itself for which no thread can be started.
 
 use std::sync::Arc;
 use std::thread;
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, bounded};
 
 use super::index_file::IndexFile;
 use super::names::{NameReader, Prints};
 use crate::engine::{Index, Share};
-use crate::threads::spawn_in;
+use crate::threads::try_spawn_in;
 use crate::{Error, Result};
 
 /// Blocks that wait for a thread.
@@ -71,20 +71,37 @@ pub(crate) fn reindex(
     let known = file.map_or(0, |file| file.pages);
     let threads = thread::available_parallelism().map_or(1, |n| n.get().min(THREADS));
     let (read, filled) = thread::scope(|scope| {
-        let mut to = Vec::new();
-        let mut fillers = Vec::new();
+        let (mut to, mut fillers) = (Vec::new(), Vec::new());
+        let mut own = Vec::new();
+        let mut loaded = Some(0);
         for share in index.shares(threads) {
             let (give, take) = bounded(DEPTH);
-            fillers.push(spawn_in(scope, "index", move || fill(share, file, &take))?);
-            to.push(give);
+            match try_spawn_in(scope, "index", share, move |share| fill(share, file, &take)) {
+                Ok(filler) => {
+                    fillers.push(filler);
+                    to.push(give);
+                }
+                Err(mut share) => {
+                    let found = load(&mut share, file)?;
+                    loaded = loaded.map(|all| all + found);
+                    own.push(share);
+                }
+            }
         }
-        let read = hand_out(names, known, &to);
+        let read = hand_out(names, known, |block| {
+            for share in &mut own {
+                if !share.put(block.first, &block.fingerprints)? {
+                    loaded = None;
+                    return Ok(false);
+                }
+            }
+            Ok(to.iter().all(|to| to.send(block.clone()).is_ok()))
+        });
         drop(to);
-        let mut loaded = Some(0);
         for filler in fillers {
             let failed = |_| Error::internal("a thread failed");
-            let own = filler.join().map_err(failed)??;
-            loaded = loaded.zip(own).map(|(all, own)| all + own);
+            let found = filler.join().map_err(failed)??;
+            loaded = loaded.zip(found).map(|(all, found)| all + found);
         }
         Ok::<_, Error>((read, loaded))
     })?;
@@ -100,17 +117,26 @@ pub(crate) fn reindex(
 
 type Block = Arc<Prints>;
 
-/// Gives every block to all, of the pages from `first` on; how many fingerprints there were, unless somebody gave up.
-fn hand_out(names: &NameReader, first: u64, to: &[Sender<Block>]) -> Result<u64> {
+/// Gives every block, of the pages from `first` on, until that says no; how many fingerprints there were then.
+fn hand_out(
+    names: &NameReader,
+    first: u64,
+    mut give: impl FnMut(&Block) -> Result<bool>,
+) -> Result<u64> {
     let mut count = 0;
     for block in names.fingerprint_blocks_from(first)? {
         let block = Arc::new(block?);
         count += block.fingerprints.len() as u64;
-        if to.iter().any(|to| to.send(block.clone()).is_err()) {
+        if !give(&block)? {
             break;
         }
     }
     Ok(count)
+}
+
+/// How many pages were in the file.
+fn load(share: &mut Share<'_>, file: Option<&IndexFile>) -> Result<u64> {
+    file.map_or(Ok(0), |file| file.load(share))
 }
 
 /// How many pages were in the file; `None`: a fingerprint is there twice.
@@ -119,7 +145,7 @@ fn fill(
     file: Option<&IndexFile>,
     blocks: &Receiver<Block>,
 ) -> Result<Option<u64>> {
-    let loaded = file.map_or(Ok(0), |file| file.load(&mut share))?;
+    let loaded = load(&mut share, file)?;
     for block in blocks {
         if !share.put(block.first, &block.fingerprints)? {
             return Ok(None);

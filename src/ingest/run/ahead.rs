@@ -50,6 +50,7 @@ impl Feed<'_> {
         let start = Start {
             known,
             turn: cursor.turn(),
+            ahead: true,
             ..Start::default()
         };
         let source = self.reader.open(name).ok()?;

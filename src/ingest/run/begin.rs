@@ -64,6 +64,7 @@ impl Feed<'_> {
             trusted: longer || cursor.is_spooled(),
             known: self.known_names(at),
             turn: cursor.turn(),
+            ahead: false,
         };
         if place.offset > 0 {
             match self.patiently(move || start.skip(source, format))? {

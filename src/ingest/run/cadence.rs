@@ -22,7 +22,7 @@ use crate::snapshot::{
 use crate::store::base::CommittedBase;
 use crate::store::rows::HeldRows;
 use crate::store::{Disk, View};
-use crate::threads::spawn;
+use crate::threads::Task;
 use crate::{Error, Result};
 
 /// How long no snapshot is begun by time, in times that the last one took.
@@ -184,7 +184,7 @@ impl<'a> Cadence<'a> {
         };
         self.publishing = Some(SnapshotJob {
             generation,
-            thread: Some(spawn("snapshot", publish)?),
+            thread: Some(Task::start("snapshot", publish)),
             ended,
             apart,
             base,

@@ -1,6 +1,5 @@
 //! A snapshot in the making, beside the ingest, and what it leaves.
 
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
@@ -12,6 +11,7 @@ use crate::ingest::{Note, Observer};
 use crate::rank::settle::Progress;
 use crate::snapshot::{Keep, Settle};
 use crate::store::base::CommittedBase;
+use crate::threads::Task;
 
 /// How often the progress of a snapshot that is waited for is shown.
 const WATCH: Duration = Duration::from_millis(100);
@@ -20,7 +20,7 @@ const WATCH: Duration = Duration::from_millis(100);
 pub(super) struct SnapshotJob {
     pub generation: u64,
     /// Absent once it was waited for.
-    pub thread: Option<JoinHandle<Result<Made>>>,
+    pub thread: Option<Task<Result<Made>>>,
     /// Disconnected when the thread ends.
     pub ended: Receiver<()>,
     /// Disconnected when checkpoints do not disturb it any more.
@@ -39,7 +39,7 @@ pub(super) struct SnapshotJob {
 
 impl SnapshotJob {
     pub fn is_finished(&self) -> bool {
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+        self.thread.as_ref().is_none_or(Task::is_finished)
     }
 
     /// Whether what it settles is to be the store's base.
@@ -72,7 +72,7 @@ impl SnapshotJob {
     }
 
     pub fn wait(&mut self) -> Option<std::thread::Result<Result<Made>>> {
-        self.thread.take().map(JoinHandle::join)
+        self.thread.take().map(Task::join)
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, bounded};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::block::{FIXED, Head, Rows as Block, heads_end, unpack, unpack_heads};
@@ -15,7 +15,7 @@ use super::{CommittedRows, Retention, none, path_of};
 use crate::disk::Disk;
 use crate::disk::log::{Block as Stored, BlockLog};
 use crate::rows::{Bits, Row, RowVisitor, Rows, RowsVisitor, Stop};
-use crate::threads::spawn_in;
+use crate::threads::try_spawn_in;
 use crate::{Error, Result};
 
 /// Blocks that are read ahead of the one whose rows are being visited.
@@ -249,13 +249,13 @@ impl RowFile {
         &self,
         from: u64,
         pages: u64,
-        full: &Sender<Result<(u64, Block)>>,
         free: &Receiver<Block>,
+        mut give: impl FnMut(Result<(u64, Block)>) -> bool,
     ) {
         let blocks = match self.log.blocks_from(from) {
             Ok(blocks) => blocks,
             Err(error) => {
-                let _ = full.send(Err(error));
+                give(Err(error));
                 return;
             }
         };
@@ -264,7 +264,7 @@ impl RowFile {
                 let rows = free.try_recv().unwrap_or_default();
                 self.unpacked_block(&block, pages, rows)
             });
-            if full.send(unpacked).is_err() {
+            if !give(unpacked) {
                 return;
             }
         }
@@ -439,26 +439,40 @@ impl KeptRows {
         if from >= self.file.kept.rows {
             return Ok(());
         }
-        let (full, blocks) = bounded(AHEAD);
         let (back, free) = bounded(AHEAD + 2);
-        std::thread::scope(move |scope| {
-            let read = move || self.file.read(from, self.pages, &full, &free);
-            spawn_in(scope, "rows", read)?;
-            for block in blocks {
-                let (first, rows): (u64, Block) = block?;
-                visit(first, &rows)?;
-                end = first + rows.heads.len() as u64;
-                if let Some(rows) = self.file.unpacked.keep(first, rows) {
-                    let _ = back.try_send(rows);
+        let mut take = |block: Result<(u64, Block)>| {
+            let (first, rows) = block?;
+            visit(first, &rows)?;
+            end = first + rows.heads.len() as u64;
+            if let Some(rows) = self.file.unpacked.keep(first, rows) {
+                let _ = back.try_send(rows);
+            }
+            Ok::<_, E>(())
+        };
+        std::thread::scope(|scope| {
+            let (full, blocks) = bounded(AHEAD);
+            let read = (free, move |block| full.send(block).is_ok());
+            let beside = try_spawn_in(scope, "rows", read, |(free, give)| {
+                self.file.read(from, self.pages, &free, give);
+            });
+            match beside {
+                Ok(_) => blocks.into_iter().try_for_each(&mut take),
+                Err((free, _)) => {
+                    let mut taken = Ok(());
+                    self.file.read(from, self.pages, &free, |block| {
+                        taken = take(block);
+                        taken.is_ok()
+                    });
+                    taken
                 }
             }
-            if end == self.file.kept.rows {
-                Ok(())
-            } else {
-                let what = format!("it ends after row {end} of {}", self.file.kept.rows);
-                Err(self.file.damaged(what).into())
-            }
-        })
+        })?;
+        if end == self.file.kept.rows {
+            Ok(())
+        } else {
+            let what = format!("it ends after row {end} of {}", self.file.kept.rows);
+            Err(self.file.damaged(what).into())
+        }
     }
 
     /// Calls `visit` with the head, targets and weights of each row that is the last of its page, from row `from` on.

@@ -2,7 +2,6 @@
 
 use std::panic::resume_unwind;
 use std::path::Path;
-use std::thread::JoinHandle;
 
 use super::block::{Head, Rows, pack};
 use super::{CommittedRows, ROWS, Reason, path_of};
@@ -10,7 +9,7 @@ use crate::disk::Disk;
 use crate::disk::log::{BlockLog, LogLengths};
 use crate::engine::{Links, PageId};
 use crate::rows::PAGES_MAX;
-use crate::threads::spawn;
+use crate::threads::Task;
 use crate::{Error, Result};
 
 /// Packed bytes that wait for being written, at most but for the last block.
@@ -46,7 +45,7 @@ pub(crate) struct RowWriter {
     closed: u64,
     filling: Rows,
     /// The block before, until it is packed.
-    packing: Option<JoinHandle<Packed>>,
+    packing: Option<Task<Packed>>,
     /// A block that may be used again.
     spare: Rows,
     /// Bytes that the file may take.
@@ -145,11 +144,10 @@ impl RowWriter {
         self.end_packing()?;
         let spare = std::mem::take(&mut self.spare);
         let mut rows = std::mem::replace(&mut self.filling, spare);
-        let packing = spawn("rows", move || {
+        self.packing = Some(Task::start("rows", move || {
             let payload = pack(&mut rows);
             (rows, payload)
-        });
-        self.packing = Some(packing?);
+        }));
         Ok(())
     }
 

@@ -1,0 +1,148 @@
+//! Limits on threads: fewer than a machine has make a command slow, and that is all.
+//!
+//! Everything but `apart` started its threads or failed: with `ulimit -u` or `TasksMax=` near what a command liked to have, it
+//! ended with exit code 7, or did so now and then, as threads that ended just before still counted.
+
+use std::process::Command;
+
+use crate::support::{Done, Lab, crawl};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_cashrank");
+
+fn ran(lab: &Lab, command: &mut Command) -> Done {
+    let output = command.current_dir(lab.path("")).output().unwrap();
+    Done {
+        code: output.status.code(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// Runs it where no thread can be started: none has room for its stack.
+fn alone(lab: &Lab, line: &str) -> Done {
+    let mut command = Command::new(BINARY);
+    command.args(line.split_whitespace());
+    ran(lab, command.env("RUST_MIN_STACK", (1u64 << 60).to_string()))
+}
+
+/// Runs it with so many threads at most, as a user of its own: root has no such limit. `None`: that takes root.
+fn with_threads(lab: &Lab, threads: usize, line: &str) -> Option<Done> {
+    let mut command = Command::new("setpriv");
+    command
+        .arg(format!("--reuid={}", 1_000_000 + std::process::id()))
+        .args(["--clear-groups", "--inh-caps=+dac_override"])
+        .args(["--ambient-caps=+dac_override", "prlimit"])
+        .arg(format!("--nproc={threads}"))
+        .arg(BINARY);
+    if Command::new("setpriv").arg("--version").output().is_err() {
+        eprintln!("SKIPPED: no setpriv");
+        return None;
+    }
+    let done = ran(lab, command.args(line.split_whitespace()));
+    if done.err.contains("setpriv:") {
+        eprintln!("SKIPPED: another user takes root: {}", done.err);
+        return None;
+    }
+    Some(done)
+}
+
+#[test]
+fn what_reads_no_input_needs_no_other_thread() {
+    let lab = Lab::new();
+    lab.file("in.jsonl", crawl(91, 3_000).concat());
+    for partitions in [1, 7] {
+        let store = format!("s{partitions}");
+        lab.run(&format!(
+            "ingest in.jsonl --store {store} --partitions {partitions} --settle 0.1"
+        ))
+        .exits(0);
+        let (many, one) = (format!("many{partitions}"), format!("one{partitions}"));
+        for copy in [&many, &one] {
+            lab.copy(&store, copy);
+        }
+        let settle = |store| format!("settle --until 1e-9 --store {store}");
+        lab.run(&settle(&many)).exits(0);
+        alone(&lab, &settle(&one)).exits(0);
+        let settled = lab.snapshot(&many);
+        assert!(settled != lab.snapshot(&store) && settled == lab.snapshot(&one));
+
+        let reshard = |to| format!("reshard --store {store} --partitions 3 --to {to}");
+        let (many, one) = (format!("{many}r"), format!("{one}r"));
+        lab.run(&reshard(&many)).exits(0);
+        alone(&lab, &reshard(&one)).exits(0);
+        for store in [&many, &one] {
+            lab.run(&settle(store)).exits(0);
+        }
+        assert!(lab.snapshot(&many) == lab.snapshot(&one));
+        for line in [
+            "compute --measure harmonic",
+            "next -n 50",
+            "export --to tsv",
+            "verify --deep",
+        ] {
+            let line = format!("{line} --store {store}");
+            assert_eq!(alone(&lab, &line).exits(0).out, lab.run(&line).exits(0).out);
+        }
+    }
+}
+
+#[test]
+fn reading_says_how_many_threads_it_needs() {
+    let lab = Lab::new();
+    let records = crawl(92, 600);
+    lab.file("a.jsonl", records[..300].concat());
+    lab.file("b.jsonl", records[300..].concat());
+    let ingest = |store| format!("ingest a.jsonl b.jsonl --store {store} --partitions 1");
+    lab.run(&ingest("all")).exits(0);
+    lab.run("ingest a.jsonl --store s --partitions 1").exits(0);
+    let before = lab.snapshot("s");
+    let words = ["2 threads at least", "--spool", "ulimit -u", "TasksMax="];
+    alone(&lab, &ingest("s")).exits(7).says(&words);
+    assert!(lab.snapshot("s") == before);
+    lab.run("verify --deep --store s").exits(0);
+    lab.run(&ingest("s")).exits(0);
+    assert!(lab.snapshot("s") == lab.snapshot("all"));
+    for line in ["inspect a.jsonl", "convert a.jsonl -o a.cza"] {
+        alone(&lab, line).exits(7).says(&words);
+    }
+}
+
+#[test]
+fn a_limit_on_threads_changes_no_byte() {
+    let lab = Lab::new();
+    let records = crawl(93, 6_000);
+    lab.file("a.jsonl", records[..3_000].concat());
+    lab.file("b.jsonl", records[3_000..].concat());
+    let lines = |name: String| {
+        [1, 7]
+            .map(|partitions| {
+                let store = format!("--store {name}-{partitions} --partitions {partitions}");
+                [
+                    format!("ingest a.jsonl {store} --threads 4 --snapshot-every 500"),
+                    format!("ingest a.jsonl b.jsonl {store} --threads 4"),
+                ]
+            })
+            .concat()
+            .into_iter()
+            .chain([
+                format!("convert a.jsonl b.jsonl -o {name}.cza --threads 4"),
+                format!("ingest {name}.cza --store {name} --partitions 1"),
+            ])
+    };
+    lines("free".into()).for_each(|line| drop(lab.run(&line).exits(0)));
+    for threads in [2, 3, 5] {
+        let name = format!("of{threads}");
+        for line in lines(name.clone()) {
+            let Some(done) = with_threads(&lab, threads, &line) else {
+                return;
+            };
+            done.exits(0);
+        }
+        for kind in ["", "-1", "-7"] {
+            let (of, free) = (format!("{name}{kind}"), format!("free{kind}"));
+            assert!(lab.snapshot(&of) == lab.snapshot(&free), "{of}");
+        }
+        let archive = |name: &str| std::fs::read(lab.path(name)).unwrap();
+        assert!(archive(&format!("{name}.cza")) == archive("free.cza"));
+    }
+}
