@@ -1,7 +1,7 @@
 //! Limits on threads: fewer than a machine has make a command slow, and that is all.
 //!
 //! Everything but `apart` started its threads or failed: with `ulimit -u` or `TasksMax=` near what a command liked to have, it
-//! ended with exit code 7, or did so now and then, as threads that ended just before still counted.
+//! ended with exit code 7, or did so now and then, as threads that ended just before still counted. Readers once panicked.
 
 use std::process::Command;
 
@@ -76,6 +76,7 @@ fn what_reads_no_input_needs_no_other_thread() {
         assert!(lab.snapshot(&many) == lab.snapshot(&one));
         for line in [
             "compute --measure harmonic",
+            "top -n 50",
             "next -n 50",
             "export --to tsv",
             "verify --deep",
@@ -104,6 +105,22 @@ fn reading_says_how_many_threads_it_needs() {
     assert!(lab.snapshot("s") == lab.snapshot("all"));
     for line in ["inspect a.jsonl", "convert a.jsonl -o a.cza"] {
         alone(&lab, line).exits(7).says(&words);
+    }
+}
+
+/// It said that the store was begun with `--keep-rows none`.
+#[test]
+fn before_the_first_checkpoint_there_is_nothing_to_settle() {
+    let lab = Lab::new();
+    lab.file("a.jsonl", crawl(94, 300).concat());
+    for partitions in [1, 7] {
+        let ingest = format!("ingest a.jsonl --store s{partitions} --partitions {partitions}");
+        alone(&lab, &ingest).exits(7);
+        let words = ["no ingest has reached a checkpoint", "run the same ingest"];
+        let settled = lab.run(&format!("settle --store s{partitions}"));
+        assert!(!settled.exits(2).says(&words).err.contains("--keep-rows"));
+        lab.run(&ingest).exits(0);
+        lab.run(&format!("settle --store s{partitions}")).exits(0);
     }
 }
 

@@ -135,35 +135,6 @@ fn no_snapshot_is_removed_while_one_is_being_pinned() {
     lab.run("snapshots --pin 1 --store none").exits(2);
 }
 
-/// Where no thread could be started, readers panicked; a limit on processes is enough. A stack that no machine has room
-/// for stops threads in the same way.
-#[test]
-fn where_no_thread_can_be_started_nothing_panics() {
-    let lab = Lab::new();
-    lab.file("a", sample(400).concat());
-    lab.run("ingest a --store s").exits(0);
-    for (line, codes) in [
-        ("ingest a --store t", [7, 7]),
-        ("settle --store s --until 1e-9", [7, 7]),
-        ("top --store s", [0, 0]),
-        ("verify --deep --store s", [0, 7]),
-        ("export --to tsv --store s", [0, 0]),
-        ("next --store s", [0, 7]),
-        ("compare s s", [0, 7]),
-    ] {
-        let run = std::process::Command::new(env!("CARGO_BIN_EXE_cashrank"))
-            .args(line.split_whitespace())
-            .current_dir(lab.path(""))
-            .env("RUST_MIN_STACK", (1u64 << 60).to_string())
-            .output()
-            .unwrap();
-        let says = String::from_utf8_lossy(&run.stderr);
-        let code = run.status.code();
-        assert!(codes.map(Some).contains(&code), "{line}: {code:?}: {says}");
-        assert!(!says.contains("panicked"), "{line}: {says}");
-    }
-}
-
 /// Of all pages, in order of first appearance.
 fn importance(lab: &Lab, store: &str) -> Vec<f64> {
     let told = lab

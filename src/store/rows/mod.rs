@@ -181,8 +181,14 @@ pub(crate) struct RowsState {
     pub retired: Vec<u64>,
 }
 
-/// The error of whatever needs rows: there are none.
-pub(super) fn none(dir: &Path, retention: &Retention) -> Error {
+/// The error of whatever needs rows of a store that knows `pages` pages: there are none.
+pub(super) fn none(dir: &Path, retention: &Retention, pages: u64) -> Error {
+    if pages == 0 && *retention == Retention::NotKept {
+        return Error::Missing(format!(
+            "{}: the store has no pages yet, as no ingest has reached a checkpoint: run the same ingest again",
+            dir.display()
+        ));
+    }
     Error::Missing(format!(
         "{}: the store keeps no rows of links ({}); ingest the inputs into a new store with enough \
          `keep_rows`",

@@ -320,7 +320,7 @@ impl RowsOf {
 
     fn file(&self) -> Result<&RowFile> {
         match &self.file {
-            None => Err(none(&self.dir, &self.retention)),
+            None => Err(none(&self.dir, &self.retention, self.pages)),
             Some(file) => file.as_ref().map_err(Error::again),
         }
     }
