@@ -25,6 +25,7 @@ mod values;
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use cashrank_fence::{self as fence, Overlay};
 use redb::{Database, Key, ReadableDatabase, ReadableTable, TableDefinition};
@@ -70,6 +71,16 @@ pub(crate) enum Access {
 pub(crate) struct Tables {
     fence: Arc<Fence>,
     db: Fenced<Database>,
+    /// To be set before it is closed ([`Overlay::over`]).
+    over: Option<Arc<AtomicBool>>,
+}
+
+impl Drop for Tables {
+    fn drop(&mut self) {
+        if let Some(over) = &self.over {
+            over.store(true, Ordering::Release);
+        }
+    }
 }
 
 impl Tables {
@@ -92,19 +103,21 @@ impl Tables {
         }
         let file = Backend(file);
         let fence = Fence::new(path);
+        let mut over = None;
         let db = fence.hold(|| {
             let path = fence.path();
             let mut builder = Database::builder();
             builder.set_cache_size(cache as usize);
             let db = if access == Access::Look {
                 let file = Overlay::new(file).map_err(Error::io(path, "measure"))?;
+                over = Some(file.over());
                 builder.create_with_backend(file)
             } else {
                 builder.create_with_backend(file)
             };
             db.map_err(failed(path, "open"))
         })?;
-        Ok(Tables { db, fence })
+        Ok(Tables { db, fence, over })
     }
 
     /// Begins what the next commit will commit.

@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Bound;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use redb::{BackendError, StorageBackend};
 
@@ -16,6 +17,7 @@ const BLOCK: u64 = 4096;
 #[derive(Debug)]
 pub struct Overlay<F> {
     file: F,
+    over: Arc<AtomicBool>,
     state: Mutex<State>,
 }
 
@@ -40,7 +42,21 @@ impl<F: StorageBackend> Overlay<F> {
             own: len,
             blocks: BTreeMap::new(),
         });
-        Ok(Overlay { file, state })
+        let over = Arc::default();
+        Ok(Overlay { file, over, state })
+    }
+
+    /// Once this is set, all is refused. redb goes over a database's pages when it closes it, to note what is free: where nothing
+    /// is kept, that is in vain, and where another has changed the file since, it may panic.
+    pub fn over(&self) -> Arc<AtomicBool> {
+        self.over.clone()
+    }
+
+    fn check(&self) -> io::Result<()> {
+        if self.over.load(Ordering::Acquire) {
+            return Err(io::Error::other("it is not used any more"));
+        }
+        Ok(())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -62,6 +78,7 @@ impl<F: StorageBackend> Overlay<F> {
 
 impl<F: StorageBackend> StorageBackend for Overlay<F> {
     fn read(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
+        self.check()?;
         let state = self.state();
         let end = offset.checked_add(buf.len() as u64);
         if end.is_none_or(|end| end > state.len) {
@@ -80,6 +97,7 @@ impl<F: StorageBackend> StorageBackend for Overlay<F> {
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.check()?;
         let mut state = self.state();
         let mut rest = data;
         let mut at = offset;
@@ -187,6 +205,8 @@ mod tests {
             overlay.read(0, &mut found).unwrap();
             prop_assert!(found == bytes);
             prop_assert!(std::fs::read(&path).unwrap() == own);
+            overlay.over().store(true, Ordering::Release);
+            prop_assert!(overlay.read(0, &mut []).is_err() && overlay.write(0, &[1]).is_err());
         }
     }
 }
