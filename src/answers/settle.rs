@@ -67,10 +67,13 @@ impl Resettling {
     }
 
     /// Whether there is nothing to do: that ranking is certified to be within `until` of PageRank, and what the store has of
-    /// it, the next one can start from. Where `processes` on other machines have partitions, their bases are theirs to know.
+    /// it, the next one can start from, and owes nothing. Where `processes` on other machines have partitions, their bases are theirs to know.
     pub fn is_done(&self, view: &View, until: f64, processes: usize) -> bool {
         let has = |part| part % processes.max(1) == 0;
-        self.bound_l1().is_some_and(|bound| bound <= until) && check_base(view, &has).is_ok()
+        let owes = view.owed_bases().is_some();
+        !owes
+            && self.bound_l1().is_some_and(|bound| bound <= until)
+            && check_base(view, &has).is_ok()
     }
 
     /// Settling to `until`, to be published only if it is closer than the ranking that there is already; where that is as

@@ -108,6 +108,7 @@ impl Store {
         let view = open_view_to_publish(&RealDisk, &self.dir)?;
         view.progress().check_verified(&self.dir)?;
         let again = Resettling::of(&view, None)?;
+        let (view, _) = snapshot::make_owed_at_rest(&RealDisk, view, &again.settle(until))?;
         if !again.is_done(&view, until, 1) {
             let making = SnapshotOptions {
                 keep: KeepSnapshots::ALL,

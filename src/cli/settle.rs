@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use cashrank::answers::Resettling;
 use cashrank::rank::computing::Computing;
 use cashrank::snapshot::{
-    Info, Made, RANK_BYTES, Residency, Settle, SnapshotOptions, Watcher, publish_at_rest,
+    Info, Made, RANK_BYTES, Residency, Settle, SnapshotOptions, Watcher, make_owed_at_rest,
+    publish_at_rest,
 };
 use cashrank::store::{RealDisk, View, open_view_to_publish};
 
@@ -99,7 +100,20 @@ impl Args {
         let Some(together) = asked.begin(&view, &stop, within)? else {
             return Ok(stopped(""));
         };
-        let published = self.publish(&view, &watcher, &again, together.workers())?;
+        let settle = self.settling(&view, &watcher, &again, together.workers());
+        let owed = beside_a_bar(&watcher, || make_owed_at_rest(&RealDisk, view, &settle))?;
+        let (view, warning) = owed;
+        if let Some(warning) = warning {
+            say!("warning: {warning}");
+        }
+        if let Some((path, info)) = &again.published
+            && again.is_done(&view, self.until, asked.machines())
+        {
+            together.end();
+            self.report(path, info, None)?;
+            return self.compute(&view, &watcher);
+        }
+        let published = self.publish(&view, settle)?;
         together.end();
         let seconds = started.elapsed().as_secs_f64();
         match published {
@@ -177,14 +191,14 @@ impl Args {
         info.bound_l1().is_some_and(|bound| bound <= self.until)
     }
 
-    /// On another thread, while this one shows how far it is.
-    fn publish(
+    /// How it is settled.
+    fn settling(
         &self,
         view: &View,
         watcher: &Arc<Watcher>,
         again: &Resettling,
         workers: AllWorkers,
-    ) -> anyhow::Result<Option<Made>> {
+    ) -> Settle {
         let settle = Settle {
             time: self.settle_time,
             threads: workers.threads,
@@ -196,12 +210,18 @@ impl Args {
         if let Some((resident, partitions)) = settle.in_turns(view) {
             say!("{resident} of {partitions} partitions are in memory at a time");
         }
+        settle
+    }
+
+    /// On another thread, while this one shows how far it is.
+    fn publish(&self, view: &View, settle: Settle) -> anyhow::Result<Option<Made>> {
+        let watcher = settle.watcher.clone();
         let making = SnapshotOptions {
             keep: self.keep.keep_snapshots,
             rank_bytes: RANK_BYTES,
             settle: Some(settle),
         };
-        Ok(beside_a_bar(watcher, || {
+        Ok(beside_a_bar(&watcher, || {
             publish_at_rest(&RealDisk, view, making)
         })?)
     }

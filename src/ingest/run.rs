@@ -31,7 +31,7 @@ use crate::engine::Counters;
 use crate::ingest::OldFault;
 use crate::rank::settle::Workers;
 use crate::session::{Opened, Session, Spoiled};
-use crate::snapshot::{self, BaseWarning, Keep};
+use crate::snapshot::{self, Keep};
 use crate::source::{DamageKind, InputName, Restart};
 use crate::store::rows::Reason as GivenUp;
 use crate::store::{Disk, Progress, Spooled, Unverified, settings_of, trust_index};
@@ -215,41 +215,33 @@ impl Run<'_> {
     }
 
     /// Makes the base that a run which was killed owes: of the rows that there were then. Whether one is owed of the very
-    /// state that there is: it comes with its snapshot. One that this job cannot make is forgotten.
+    /// state that there is, and this job's ranking of it is settled as near: it comes with that.
     fn owes_base(&mut self) -> Result<bool> {
         let Some(owed) = self.session.owed_base() else {
             return Ok(false);
         };
-        if !self.may_have_base() || self.job.fault == Some(OldFault::BaseForgotten) {
-            self.session.owe_base(false)?;
+        if self.job.fault == Some(OldFault::BaseForgotten) {
+            self.session.owe_base(None)?;
             return Ok(false);
         }
         let generation = self.session.generation();
-        if owed.iter().any(|owed| owed.number == generation) {
+        let goal = self.base_goal();
+        let is_asked = goal.is_some() && self.session.owed_goal().or(goal) == goal;
+        if is_asked && owed.iter().any(|owed| owed.number == generation) {
             return Ok(true);
         }
         self.make_owed_base(true)?;
         Ok(false)
     }
 
-    /// Makes the base that is still owed, because of a kill or for lack of room, if one is. Lack of room is an error now:
-    /// what comes after would start from another state, and have other bytes, than in a run with room. The next checkpoint names it, or, where nothing was applied since the last one, a commit that is made
-    /// `now`.
+    /// Makes the base that is still owed, if one is: see [`Session::make_owed_base`](crate::session::Session::make_owed_base).
     pub(super) fn make_owed_base(&mut self, now: bool) -> Result<()> {
-        let owed = self.session.owed_base();
-        let Some((owed, settle)) = owed.zip(self.settling(Arc::default())) else {
-            return Ok(());
-        };
-        let view = self.session.view()?;
-        let made = snapshot::make_owed_base(&**self.session.disk(), &view, &owed, &settle)?;
-        let (base, warnings) = made;
-        for warning in warnings {
-            match warning {
-                BaseWarning::NotWritten(error) => return Err(error),
-                warning => self.observer.note(Note::Base { warning: &warning }),
-            }
+        let goal = self.job.settle;
+        let warning = self.session.make_owed_base(goal, self.job.resident, now)?;
+        if let Some(warning) = warning {
+            self.observer.note(Note::Base { warning: &warning });
         }
-        self.session.name_base(base, now)
+        Ok(())
     }
 
     /// Does what the campaign of faults must find out.
@@ -291,8 +283,8 @@ impl Run<'_> {
         // The ranking of what is not verified is not published either; a stream that was cut in a record has not ended.
         let is_end = self.cursor.progress.unverified.is_none() && self.feed.torn == 0;
         let is_new = self.cadence.is_after_base(self.session.counters());
-        let owes = is_end && is_new && self.may_have_base();
-        self.session.owe_base(owes)?;
+        let owed = self.base_goal().filter(|_| is_end && is_new);
+        self.session.owe_base(owed)?;
         self.checkpoint()?;
         self.keep_index();
         self.rest()?;

@@ -11,7 +11,8 @@
 //! partitions is on its way. Where a ranking is read from the history (`window`, `max_age`), a store stays as it is; so it does
 //! inside a pass after the first, whose order is another in the new store, and where pages without a record were visited.
 //!
-//! The new store is made aside (`unfinished`) and gets its name once it is whole. The old one is locked meanwhile, and not changed.
+//! The new store is made aside (`unfinished`) and gets its name once it is whole. The old one is locked meanwhile, and not changed, but for a settled
+//! base that it still owes.
 //!
 //! Names are read once to deal pages out (`deal`), and then for each lot of new partitions that are in memory at a time
 //! names, rows and facts. Each partition (`part`) is an engine of its own, as in an ingest.
@@ -31,8 +32,10 @@ use crate::engine::{Counters, Engine, HistoryView, check_funds};
 use crate::formats::Format;
 use crate::memory::{Need, PartsInMemory, log_rows};
 use crate::model::{Limits, Time};
+use crate::rank::Goal;
 use crate::rows::{Rows, Stop};
 use crate::session::WRITTEN_FILES;
+use crate::snapshot::{Residency, Settle, make_owed_at_rest};
 use crate::store::all::AllRows;
 use crate::store::base::BaseState;
 use crate::store::rows::KeepRows;
@@ -92,6 +95,15 @@ pub struct Resharded {
 pub fn reshard(disk: &Arc<dyn Disk>, job: &Job) -> Result<Option<Resharded>> {
     let view = open_view_to_publish(&**disk, &job.store)?;
     let settings = new_settings(&view, job.partitions)?;
+    let settle = Settle {
+        residency: Residency {
+            memory: job.memory,
+            ..Residency::default()
+        },
+        threads: job.threads,
+        ..Settle::until(Goal::default())
+    };
+    let (view, _) = make_owed_at_rest(&**disk, view, &settle)?;
     // Without a slash at the end, which would put things inside.
     let to: PathBuf = job.to.components().collect();
     let unfinished = Unfinished::begin(&**disk, &to)?;

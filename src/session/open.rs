@@ -14,8 +14,8 @@ use crate::memory::log_rows;
 use crate::model::{Entry, Limits};
 use crate::rank::Goal;
 use crate::rank::settle::Workers;
-use crate::snapshot::{self, Residency, Settle, Watcher};
-use crate::store::base::{CommittedBase, OwedBase};
+use crate::snapshot::{self, BaseWarning, Residency, Settle, Watcher};
+use crate::store::base::{CommittedBase, OwedBase, OwedGoal};
 use crate::store::rows::{KeepRows, Reason};
 use crate::store::{Home, OpenStore, Progress, Settings, Store, View, checkpoint, keep_index};
 use crate::{Error, Result};
@@ -332,14 +332,17 @@ impl Session {
         }
     }
 
-    /// A base is to be made of the checkpoint that comes, or of none.
+    /// A base is to be made of the checkpoint that comes, settled to this, or of none.
     ///
     /// # Errors
     /// A process is lost.
-    pub fn owe_base(&mut self, owed: bool) -> Result<()> {
+    pub fn owe_base(&mut self, goal: Option<Goal>) -> Result<()> {
+        let owed = goal.is_some();
+        let store = self.engine.storage_mut();
+        store.set_goal(goal.map(OwedGoal::from));
         match &mut self.parts {
             None => {
-                self.engine.storage_mut().owe_base(owed);
+                store.owe_base(owed);
                 Ok(())
             }
             Some(parts) => parts.owe_base(owed),
@@ -352,6 +355,38 @@ impl Session {
             None => Some(vec![self.engine.storage().owed_base()?]),
             Some(parts) => parts.owed_base(),
         }
+    }
+
+    /// How near that is to be settled, if the checkpoint says so.
+    pub fn owed_goal(&self) -> Option<Goal> {
+        self.engine.storage().owed_goal().map(Goal::from)
+    }
+
+    /// Makes the base that is still owed, because of a kill or for lack of room, if one is, as `resident` partitions take turns,
+    /// and says what was wrong with the one before. The next checkpoint names it, or, where nothing was applied since the last
+    /// one, a commit that is made `now`. Where the checkpoint does not say how near it is to be, that is `goal`.
+    ///
+    /// # Errors
+    /// There is no room for it; those of reading and writing.
+    pub fn make_owed_base(
+        &mut self,
+        goal: Option<Goal>,
+        resident: Option<NonZeroUsize>,
+        now: bool,
+    ) -> Result<Option<BaseWarning>> {
+        let Some(owed) = self.owed_base() else {
+            return Ok(None);
+        };
+        let goal = self.owed_goal().or(goal);
+        let Some(mut settle) = self.settling(goal, Watcher::default()) else {
+            self.name_base(None, now)?;
+            return Ok(None);
+        };
+        settle.residency.partitions = resident;
+        let made = snapshot::make_owed_base(&**self.disk(), &self.view()?, &owed, &settle)?;
+        let (base, warning) = made;
+        self.name_base(base, now)?;
+        Ok(warning)
     }
 
     /// What the next commit says of the bases: for the campaign of faults.

@@ -181,8 +181,7 @@ impl Writer {
             )));
         }
         snapshot::check_not_newer(&**session.disk(), dir, session.counters())?;
-        // An ingest that owed one was killed: its command is over.
-        session.owe_base(false)?;
+        session.make_owed_base(Some(Goal::default()), None, true)?;
         Ok(Writer {
             builder: Builder::new(session.rules.clone(), options.names),
             options: options.clone(),

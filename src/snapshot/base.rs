@@ -13,16 +13,16 @@ use std::sync::Arc;
 use crossbeam_channel::{Receiver, Sender};
 
 use super::known::HeldKnown;
-use super::settling::Settle;
+use super::settling::{Settle, Watching};
 use super::shares;
 use crate::disk::Disk;
-use crate::engine::{Effort, SettledPagesMut, SettledTotals};
+use crate::engine::{Effort, Scores, SettledPagesMut, SettledTotals};
 use crate::rank::settle::{
     Base, BaseUse, Changed, Part, Settled, Watch, Workers, settle_from, verify as holds,
 };
-use crate::rank::{Options, Teleport};
+use crate::rank::{Goal, Options, Teleport};
 use crate::rows::{Ghosts, RowVisitor, Stop};
-use crate::store::base::{self, BaseFile, BaseHead, CommittedBase, OwedBase};
+use crate::store::base::{self, BaseFile, BaseHead, CommittedBase, OwedBase, OwedGoal};
 use crate::store::rows::{CommittedRows, HeldRows, KeptRows, Since};
 use crate::store::{Depth, PARTITIONS, RowBlock, SettledBase, View};
 use crate::threads::{dealt, yield_to_others};
@@ -326,8 +326,9 @@ pub(crate) fn verify(view: &View, depth: Depth) -> Result<()> {
     })
 }
 
-/// Makes the base that an earlier commit owes, of the rows that there were then, and says what was wrong on the way. `None`:
-/// there can be none.
+/// Makes the base that a commit owes, of the rows that there were then, and says what was wrong with that before. `None`: there
+/// can be none, or it was stopped. Lack of room is an error now: what comes after would start from another state, and have
+/// other bytes, than with room.
 ///
 /// # Errors
 ///
@@ -337,9 +338,9 @@ pub(crate) fn make_owed(
     view: &View,
     owed: &[OwedBase],
     settle: &Settle,
-) -> Result<(Option<Vec<CommittedBase>>, Vec<BaseWarning>)> {
+) -> Result<(Option<Vec<CommittedBase>>, Option<BaseWarning>)> {
     if !settle.is_possible(view) {
-        return Ok((None, Vec::new()));
+        return Ok((None, None));
     }
     let workers = &settle.workers_in_turns(disk, view)?;
     let is_latest = owed.iter().all(|owed| owed.number == view.generation());
@@ -348,8 +349,10 @@ pub(crate) fn make_owed(
     } else {
         settle.options(view.settings())
     };
-    let settled = shares::settle_owed(disk, view, owed, &options, workers)?;
+    let mut watching = Watching::new(&settle.watcher, None);
+    let settled = shares::settle_owed(disk, view, owed, (&options, workers), &mut watching)?;
     let (settled, unusable) = settled;
+    let settled = settled.filter(|_| !settle.watcher.is_stopped());
     let made = settled.map(|settled| {
         shares::announce_base(workers, owed, false)?;
         write(
@@ -361,8 +364,38 @@ pub(crate) fn make_owed(
             false,
         )
     });
-    let (made, unwritten) = made.transpose()?.unwrap_or_default();
-    Ok((made, unusable.into_iter().chain(unwritten).collect()))
+    match made.transpose()?.unwrap_or_default() {
+        (_, Some(BaseWarning::NotWritten(full))) => Err(full),
+        (made, _) => Ok((made, unusable)),
+    }
+}
+
+/// Makes the base that a store at rest owes, which is locked ([`crate::store::open_view_to_publish`]), and says what was wrong
+/// with the one before. The state with it: that of before where there can be none, or it was stopped.
+///
+/// # Errors
+///
+/// Those of reading rows, and of writing.
+pub fn make_owed_at_rest(
+    disk: &dyn Disk,
+    view: View,
+    settle: &Settle,
+) -> Result<(View, Option<BaseWarning>)> {
+    let Some((owed, goal)) = view.owed_bases() else {
+        return Ok((view, None));
+    };
+    let settle = Settle {
+        goal: goal.map_or_else(Goal::default, Goal::from),
+        expire: None,
+        ..settle.clone()
+    };
+    let (made, unusable) = make_owed(disk, &view, &owed, &settle)?;
+    let Some(made) = made else {
+        return Ok((view, unusable));
+    };
+    let view = view.with_owed_bases(disk, &made)?;
+    shares::announce_named(&settle.workers())?;
+    Ok((view, unusable))
 }
 
 /// Of what there is for all blocks, that for the blocks of this process.
@@ -417,9 +450,21 @@ pub(super) fn keep(
     shares::announce_base(workers, &of, beside)?;
     let (homes, own) = (homes(view, workers), own_of(&of, workers));
     let (made, warning) = write(disk, &homes, &own, settled, workers, beside)?;
-    if let Some(made) = made.as_ref().filter(|_| keep == Keep::AtRest) {
-        view.name_bases(disk, made)?;
-        shares::announce_named(workers)?;
+    if keep != Keep::AtRest {
+        return Ok((made, warning));
+    }
+    // What ended because time was up cannot be made again.
+    let is_in_time = settle.time.is_none() || settled.effort().reached;
+    match (&made, &warning) {
+        (Some(made), _) => {
+            view.name_bases(disk, made)?;
+            shares::announce_named(workers)?;
+        }
+        (None, Some(_)) if is_in_time => {
+            let Options { until, spare, .. } = settle.options_of(view)?;
+            view.owe_bases(disk, &of, OwedGoal { until, spare })?;
+        }
+        (None, _) => {}
     }
     Ok((made, warning))
 }

@@ -47,7 +47,7 @@ use crate::store::{
 };
 use crate::{Error, Result};
 
-pub use base::{BasePlan, BaseWarning};
+pub use base::{BasePlan, BaseWarning, make_owed_at_rest};
 pub(crate) use base::{
     Keep, check as check_base, make_owed as make_owed_base, verify as verify_base,
 };

@@ -147,8 +147,8 @@ pub(super) fn settle_owed(
     disk: &dyn Disk,
     view: &View,
     owed: &[OwedBase],
-    options: &Options,
-    workers: &Workers,
+    (options, workers): (&Options, &Workers),
+    watch: &mut Watching<'_>,
 ) -> Result<(Option<Settled>, Option<BaseWarning>)> {
     let has = |block| workers.peers.has(block);
     Order::Settle(Task {
@@ -163,7 +163,7 @@ pub(super) fn settle_owed(
     .announce(&workers.peers)?;
     let blocks = view.blocks_of(disk, owed, &has)?;
     let starting = owed_start(owed, view.some_bases(&has), workers);
-    base::settle(view.dir(), starting, &blocks, options, workers, &mut ())
+    base::settle(view.dir(), starting, &blocks, options, workers, watch)
 }
 
 fn records_of(owed: &[OwedBase]) -> u64 {

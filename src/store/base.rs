@@ -67,6 +67,13 @@ pub(crate) struct OwedBase {
     pub from: Option<(u64, u64)>,
 }
 
+/// How near what is owed is to be settled, as [`crate::rank::Goal`] has it: whoever makes it may be asked for another ranking.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct OwedGoal {
+    pub until: f64,
+    pub spare: u64,
+}
+
 /// What a commit says of bases.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BaseState {

@@ -1,6 +1,6 @@
 //! A checkpoint, and what the engine gives out between two: runs, admissions, names, marks, rows.
 
-use super::base::{self, BaseState, CommittedBase, OwedBase};
+use super::base::{self, BaseState, CommittedBase, OwedBase, OwedGoal};
 use super::chunks::Slot;
 use super::folder::check_in_place;
 use super::manifest::Manifest;
@@ -81,6 +81,16 @@ impl Store {
     pub(crate) fn owe_base(&mut self, owed: bool) {
         self.rows.owes_base = owed;
         self.manifest.base.owed = None;
+    }
+
+    /// How near the base is to be settled that the next commit owes, or that one of its partitions do.
+    pub(crate) fn set_goal(&mut self, goal: Option<OwedGoal>) {
+        self.manifest.goal = goal;
+    }
+
+    /// The same of the one that the last commit owes; `None`: none is owed, or the commit is of a version that did not say.
+    pub(crate) fn owed_goal(&self) -> Option<OwedGoal> {
+        self.manifest.owed_goal().copied()
     }
 
     /// The base that is owed by the last commit.

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::addresses::CommittedAddresses;
-use super::base::BaseState;
+use super::base::{BaseState, OwedGoal};
 use super::identity::Identity;
 use super::names::NameLengths;
 use super::progress::Progress;
@@ -60,6 +60,9 @@ pub(crate) struct Manifest {
     /// The same of each partition of a store that has some: theirs say nothing of it. A value of its own, too.
     #[serde(skip)]
     pub bases: Vec<BaseState>,
+    /// How near what is owed is to be settled. A value of its own; not written where nothing is owed.
+    #[serde(skip)]
+    pub goal: Option<OwedGoal>,
     /// Of a store with partitions, or one of these. A value of its own; others have none.
     #[serde(skip)]
     pub parts: PartsState,
@@ -99,6 +102,30 @@ pub(crate) struct Run {
 }
 
 impl Manifest {
+    /// What there is of the base of each block.
+    pub fn all_bases(&self) -> &[BaseState] {
+        if self.parts.generations.is_empty() {
+            std::slice::from_ref(&self.base)
+        } else {
+            &self.bases
+        }
+    }
+
+    /// The same of so many blocks, to be changed.
+    pub fn bases_mut(&mut self, blocks: usize) -> impl Iterator<Item = &mut BaseState> {
+        if self.parts.generations.is_empty() {
+            return std::slice::from_mut(&mut self.base).iter_mut();
+        }
+        self.bases.resize(blocks, BaseState::default());
+        self.bases.iter_mut()
+    }
+
+    /// How near what is owed is to be settled, if anything is.
+    pub fn owed_goal(&self) -> Option<&OwedGoal> {
+        let goal = self.goal.as_ref();
+        goal.filter(|_| self.all_bases().iter().any(|state| state.owed.is_some()))
+    }
+
     /// Its bytes, behind 8 that are free for the seal.
     pub fn to_bytes(&self) -> std::result::Result<Vec<u8>, String> {
         let mut bytes = vec![0; 8];

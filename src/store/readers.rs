@@ -4,9 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::SettledBase;
-use super::base::{self, BaseState, CommittedBase, OwedBase};
+use super::base::{self, BaseState, CommittedBase, OwedBase, OwedGoal};
 use super::folder::{is_busy, is_store, remove_unpublished, take_lock};
 use super::identity::{self, Identity, Settings};
+use super::manifest::Manifest;
 use super::partition_dir;
 use super::tables::{Access, Tables};
 use super::verify::Depth;
@@ -224,30 +225,63 @@ impl View {
     ///
     /// Those of writing.
     pub(crate) fn name_bases(&self, disk: &dyn Disk, bases: &[CommittedBase]) -> Result<()> {
-        let mut manifest = self.manifest.clone();
-        let states = if self.has_partitions() {
-            manifest.bases.resize(bases.len(), BaseState::default());
-            &mut manifest.bases[..]
-        } else {
-            std::slice::from_mut(&mut manifest.base)
-        };
+        let mut manifest = self.next_manifest(None);
         let mut before = Vec::new();
-        for (state, &base) in states.iter_mut().zip(bases) {
-            let named = state.base.replace(base);
+        for (state, base) in manifest.bases_mut(bases.len()).zip(bases) {
+            // Rows that were owed a base may lie elsewhere since.
+            let owed = state.owed.take().filter(|owed| owed.number == base.number);
+            let place = owed.map_or(base.place, |owed| owed.place);
+            let named = state.base.replace(CommittedBase { place, ..*base });
             before.push(named.filter(|named| named.number != base.number));
-            state.owed = None;
         }
-        manifest.generation += 1;
-        // Pages of the commit that this reads are not written over by the next one.
-        Tables::open(disk, &self.dir, Access::Write)?
-            .begin()?
-            .commit(&manifest)?;
+        commit(disk, &self.dir, &manifest)?;
         for (view, before) in self.settled_views().iter().zip(before) {
             if let Some(before) = before {
                 base::remove(disk, &view.dir, before.number)?;
             }
         }
         Ok(())
+    }
+
+    /// The same of bases that it owed. The state with them.
+    ///
+    /// # Errors
+    ///
+    /// Those of writing, and of [`open_view`].
+    pub(crate) fn with_owed_bases(self, disk: &dyn Disk, bases: &[CommittedBase]) -> Result<View> {
+        self.name_bases(disk, bases)?;
+        let identity = Identity::read(disk, &self.dir)?;
+        let mut view = committed(disk, &self.dir, identity, Depth::Quick)?;
+        view.lock = self.lock;
+        Ok(view)
+    }
+
+    /// Has the store owe the bases of this state, for which there was no room, by a commit of its own: whoever goes on with it
+    /// makes them first. It is locked likewise.
+    ///
+    /// # Errors
+    ///
+    /// Those of writing.
+    pub(crate) fn owe_bases(
+        &self,
+        disk: &dyn Disk,
+        owed: &[OwedBase],
+        goal: OwedGoal,
+    ) -> Result<()> {
+        let mut manifest = self.next_manifest(Some(goal));
+        for (state, owed) in manifest.bases_mut(owed.len()).zip(owed) {
+            let from = state.base.map(|base| base.place);
+            state.owed = Some(OwedBase { from, ..*owed });
+        }
+        commit(disk, &self.dir, &manifest)
+    }
+
+    fn next_manifest(&self, goal: Option<OwedGoal>) -> Manifest {
+        Manifest {
+            generation: self.manifest.generation + 1,
+            goal,
+            ..self.manifest.clone()
+        }
     }
 
     /// Returns whether a writer came since this was opened, so that what was read may be of two commits.
@@ -259,6 +293,13 @@ impl View {
         };
         is_busy(disk, &self.dir) || !now().is_ok_and(|now| now == self.manifest)
     }
+}
+
+/// Commits what is said of a store's bases, and nothing else. Pages of the commit before are not written over.
+fn commit(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<()> {
+    Tables::open(disk, dir, Access::Write)?
+        .begin()?
+        .commit(manifest)
 }
 
 /// The settings of the store in `dir`; `None` if there is none yet.

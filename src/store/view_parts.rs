@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::addresses::{ADDRESSES, Addresses, GHOSTS};
 use super::all::{PublishedPart, PublishedParts};
-use super::base::{CommittedBase, OwedBase};
+use super::base::{CommittedBase, OwedBase, OwedGoal};
 use super::cash_parts::PartCash;
 use super::elsewhere::{Ask, PartSeen};
 use super::rows::{CommittedRows, KeptRows, Retention};
@@ -429,6 +429,14 @@ impl View {
         let bases = self.own_views(has).map(|(_, view, _)| view.base());
         let bases: Option<Vec<_>> = bases.collect();
         bases.map(|bases| bases.into_iter().collect()).transpose()
+    }
+
+    /// The bases that the commit owes, one for each block, if it does, and how near they are to be settled, if it says so.
+    pub(crate) fn owed_bases(&self) -> Option<(Vec<OwedBase>, Option<OwedGoal>)> {
+        let owed = self.manifest.all_bases().iter().map(|state| state.owed);
+        let owed: Vec<OwedBase> = owed.collect::<Option<_>>()?;
+        let blocks = self.partitions().max(1);
+        (owed.len() == blocks).then_some((owed, self.manifest.goal))
     }
 
     /// The settled bases that the commit names, one for each block, if there is one for each.

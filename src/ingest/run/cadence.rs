@@ -341,8 +341,9 @@ impl Run<'_> {
             self.take_base()?;
             self.make_owed_base(false)?;
             // Later passes change no rows.
-            let may = self.may_have_base() && !self.cursor.progress.is_past_first();
-            self.session.owe_base(may)?;
+            let is_past_first = self.cursor.progress.is_past_first();
+            self.session
+                .owe_base(self.base_goal().filter(|_| !is_past_first))?;
             self.checkpoint()?;
             return self.begin_snapshot(Instant::now(), Keep::InStore);
         }
@@ -555,12 +556,10 @@ impl Run<'_> {
         self.finish_publishing()
     }
 
-    /// Returns whether a settled state may be the base of the next snapshot.
-    pub(super) fn may_have_base(&self) -> bool {
-        let settles = self
-            .settling(Arc::default())
-            .is_some_and(|settle| settle.may_have_base());
-        settles && self.session.keeps_rows()
+    /// How near a ranking is settled, if that may be the base of the next one.
+    pub(super) fn base_goal(&self) -> Option<Goal> {
+        let settle = self.settling(Arc::default())?;
+        (settle.may_have_base() && self.session.keeps_rows()).then_some(settle.goal)
     }
 
     /// Returns whether something was read since the last snapshot.

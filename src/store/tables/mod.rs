@@ -7,6 +7,7 @@
 //! | `manifest` | `"stream"` | what the last stream is known by, sealed; absent where none was read |
 //! | `manifest` | `"base"` | the settled base, sealed; absent where there is none |
 //! | `manifest` | `"bases"` | those of partitions, sealed; absent where there are none |
+//! | `manifest` | `"goal"` | how near a base that is owed is to be settled, sealed; absent where none is |
 //! | `manifest` | `"parts"` | partitions, sealed; absent where there are none |
 //! | `manifest` | `"sums"` | the sums of commits of partitions, sealed; absent where there are none |
 //! | `chunks` | chunk u64 | slot u8, hash u64, sealed |
@@ -43,8 +44,8 @@ use crate::memory::DATABASE;
 use crate::{Error, Result};
 use backend::{Backend, failed};
 use values::{
-    BASE_SEAL, BASES_SEAL, EPOCH_SEAL, MANIFEST_SEAL, PARTS_SEAL, STREAM_SEAL, SUMS_SEAL,
-    admissions_seal, chunk_seal,
+    BASE_SEAL, BASES_SEAL, EPOCH_SEAL, GOAL_SEAL, MANIFEST_SEAL, PARTS_SEAL, STREAM_SEAL,
+    SUMS_SEAL, admissions_seal, chunk_seal,
 };
 pub(super) use values::{RunPacker, admissions_of, pack_run, rows_of};
 
@@ -342,6 +343,7 @@ impl Writing {
         let is_none = |base: &BaseState| *base == BaseState::default();
         let base = (!is_none(&manifest.base)).then_some(&manifest.base);
         put_or_remove(&self.fence, &mut table, BASE_SEAL, base)?;
+        put_or_remove(&self.fence, &mut table, GOAL_SEAL, manifest.owed_goal())?;
         if manifest.parts != PartsState::default() {
             let bases = (!manifest.bases.iter().all(is_none)).then_some(&manifest.bases);
             put_or_remove(&self.fence, &mut table, BASES_SEAL, bases)?;
@@ -445,6 +447,7 @@ impl Reading {
         manifest.base = base.unwrap_or_default();
         let bases = self.value_of(&table, BASES_SEAL, "the entry of settled bases")?;
         manifest.bases = bases.unwrap_or_default();
+        manifest.goal = self.value_of(&table, GOAL_SEAL, "the entry of what is owed")?;
         let parts = self.value_of(&table, PARTS_SEAL, "the entry of partitions")?;
         manifest.parts = parts.unwrap_or_default();
         let sums: Option<CommittedSums> =
