@@ -2,7 +2,8 @@
 //!
 //! A record is a key and a value, both bytes. Records come back in the order of their keys, byte by byte, those of equal
 //! keys in the order in which they came. What does not fit into the memory is written as sorted runs into one file, compressed,
-//! and the runs are merged. The file has no name, so that it goes with the process, however that ends.
+//! and the runs are merged. Where there are more than the memory has room for, neighbours are first merged into longer ones, in
+//! another file. Files have no names, so that they go with the process, however that ends.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,6 +23,10 @@ const READ_BYTES: Range<usize> = 1 << 15..1 << 19;
 /// How runs are compressed: the quickest, and with a window that hundreds of runs at a time have room for.
 const LEVEL: i32 = 1;
 const WINDOW_LOG: u32 = 17;
+/// Bytes that unpacking a run takes beside what it is read by and unpacked to,
+const UNPACKING: usize = 1 << 18;
+/// and all that a run takes at least.
+const RUN_BYTES: usize = UNPACKING + 2 * READ_BYTES.start;
 
 /// A key and its value.
 pub(crate) type Record = (Vec<u8>, Vec<u8>);
@@ -87,7 +92,7 @@ impl Sorter {
             Some(spilled) => spilled,
             none => none.insert(Spilled::new(&self.folder)?),
         };
-        spilled.write(&run)?;
+        spilled.write((0..run.records.len()).map(|at| Ok(run.record(at))))?;
         // Its memory serves the next run.
         run.clear();
         self.run = run;
@@ -114,7 +119,10 @@ impl Sorter {
             }
             Some(spilled) => {
                 drop(self.run);
-                Ok(Box::new(Merge::new(spilled, self.most)?))
+                let spilled = spilled.narrowed(self.most, &self.folder)?;
+                let file = Arc::new(spilled.file);
+                let runs = Merge::new(&file, &spilled.path, &spilled.runs, self.most)?;
+                Ok(Box::new(runs))
             }
         }
     }
@@ -173,25 +181,45 @@ impl Spilled {
         })
     }
 
-    fn write(&mut self, run: &Run) -> Result<()> {
-        let mut write = || -> io::Result<Range<u64>> {
-            let start = self.file.stream_position()?;
-            let file = BufWriter::with_capacity(READ_BYTES.end, &self.file);
-            let mut out = Encoder::new(file, LEVEL)?;
-            out.window_log(WINDOW_LOG)?;
-            for at in 0..run.records.len() {
-                let (key, value) = run.record(at);
-                out.write_all(&(key.len() as u32).to_le_bytes())?;
-                out.write_all(&(value.len() as u32).to_le_bytes())?;
-                out.write_all(key)?;
-                out.write_all(value)?;
-            }
-            out.finish()?.flush()?;
-            Ok(start..(&self.file).stream_position()?)
+    /// Writes a run of sorted records.
+    fn write<B: AsRef<[u8]>>(
+        &mut self,
+        records: impl Iterator<Item = Result<(B, B)>>,
+    ) -> Result<()> {
+        let failed = || Error::io(&self.path, "write");
+        let start = self.file.stream_position().map_err(failed())?;
+        let file = BufWriter::with_capacity(READ_BYTES.end, &self.file);
+        let mut out = Encoder::new(file, LEVEL).map_err(failed())?;
+        out.window_log(WINDOW_LOG).map_err(failed())?;
+        let mut put = |key: &[u8], value: &[u8]| {
+            out.write_all(&(key.len() as u32).to_le_bytes())?;
+            out.write_all(&(value.len() as u32).to_le_bytes())?;
+            out.write_all(key)?;
+            out.write_all(value)
         };
-        let run = write().map_err(Error::io(&self.path, "write"))?;
-        self.runs.push(run);
+        for record in records {
+            let (key, value) = record?;
+            put(key.as_ref(), value.as_ref()).map_err(failed())?;
+        }
+        let ended = out.finish().and_then(|mut file| file.flush());
+        ended.map_err(failed())?;
+        let end = self.file.stream_position().map_err(failed())?;
+        self.runs.push(start..end);
         Ok(())
+    }
+
+    /// The same records in as many runs as are merged in `most` bytes.
+    fn narrowed(mut self, most: usize, folder: &Path) -> Result<Spilled> {
+        let at_once = (most / RUN_BYTES).max(2);
+        while self.runs.len() > at_once {
+            let mut longer = Spilled::new(folder)?;
+            let file = Arc::new(self.file);
+            for runs in self.runs.chunks(at_once) {
+                longer.write(Merge::new(&file, &self.path, runs, most)?)?;
+            }
+            self = longer;
+        }
+        Ok(self)
     }
 }
 
@@ -225,23 +253,20 @@ struct Merge {
 }
 
 impl Merge {
-    fn new(spilled: Spilled, most: usize) -> Result<Merge> {
-        let file = Arc::new(spilled.file);
-        let room = (most / spilled.runs.len() / 2).clamp(READ_BYTES.start, READ_BYTES.end);
-        let unpack = |at| {
-            let file = file.clone();
+    /// Of these runs of a file, in `most` bytes, if there are not more than that has room for.
+    fn new(file: &Arc<File>, path: &Path, runs: &[Range<u64>], most: usize) -> Result<Merge> {
+        let room = (most / runs.len().max(1)).saturating_sub(UNPACKING) / 2;
+        let room = room.clamp(READ_BYTES.start, READ_BYTES.end);
+        let unpack = |at: &Range<u64>| {
+            let (file, at) = (file.clone(), at.clone());
             let part = BufReader::with_capacity(room, Part { file, at });
-            let decoder = Decoder::with_buffer(part).map_err(Error::io(&spilled.path, "read"))?;
+            let decoder = Decoder::with_buffer(part).map_err(Error::io(path, "read"))?;
             Ok(BufReader::with_capacity(room, decoder))
         };
         let mut merge = Merge {
-            runs: spilled
-                .runs
-                .into_iter()
-                .map(unpack)
-                .collect::<Result<_>>()?,
+            runs: runs.iter().map(unpack).collect::<Result<_>>()?,
             next: BinaryHeap::new(),
-            path: spilled.path,
+            path: path.to_owned(),
         };
         for run in 0..merge.runs.len() {
             merge.read(run)?;
@@ -325,6 +350,32 @@ mod tests {
         assert_eq!(spilled.file.metadata().unwrap().len(), room);
         assert!(room < bytes / 4, "{room} of {bytes}");
         assert_eq!(sorter.sorted().unwrap().count(), 10_000);
+    }
+
+    /// Of more runs than the memory has room for, neighbours are merged first: the order of equal keys stays.
+    #[test]
+    fn many_runs_are_merged_in_little_memory() {
+        let dir = tempfile::tempdir().unwrap();
+        let most = 3 * RUN_BYTES;
+        let mut spilled = Spilled::new(dir.path()).unwrap();
+        for run in 0..20u8 {
+            let keys = (0..5u8).map(|key| Ok(([key / 2], [run])));
+            spilled.write(keys).unwrap();
+        }
+        let narrowed = spilled.narrowed(most, dir.path()).unwrap();
+        assert!(
+            (2..=3).contains(&narrowed.runs.len()),
+            "{:?}",
+            narrowed.runs
+        );
+        let file = Arc::new(narrowed.file);
+        let merged = Merge::new(&file, &narrowed.path, &narrowed.runs, most).unwrap();
+        let expected = (0..3u8).flat_map(|key| {
+            let times = if key < 2 { 2 } else { 1 };
+            (0..20 * times).map(move |at| (vec![key], vec![at / times]))
+        });
+        assert!(merged.map(|record| record.unwrap()).eq(expected));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 
     #[test]
