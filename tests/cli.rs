@@ -49,6 +49,8 @@ mod index;
 mod inspect;
 #[path = "cli/lazy.rs"]
 mod lazy;
+#[path = "cli/lists.rs"]
+mod lists;
 #[path = "cli/local.rs"]
 mod local;
 #[path = "cli/memory.rs"]

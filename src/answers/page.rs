@@ -10,7 +10,7 @@ use crate::{Result, url};
 
 /// The most important pages or sites.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Top {
+pub struct Top<R = Vec<Page<'static>>> {
     /// Name of the snapshot.
     pub snapshot: String,
     /// Records until then.
@@ -25,7 +25,7 @@ pub struct Top {
     #[serde(flatten)]
     pub of: Option<RankingOf>,
     /// The pages or sites, best first.
-    pub top: Vec<Page<'static>>,
+    pub top: R,
 }
 
 /// A ranking of sites, or by a measure.
@@ -42,12 +42,12 @@ pub struct RankingOf {
     pub computed: Option<ComputedInfo>,
 }
 
-impl Top {
-    /// The `n` of best rank that are in `scope`.
+impl<R> Top<R> {
+    /// These rows of a ranking, best first.
     ///
     /// # Errors
-    /// As of [`LevelRanking::top`].
-    pub fn of(ranking: &LevelRanking, n: usize, scope: &Scope) -> Result<Top> {
+    /// As of [`LevelRanking::certain_top`].
+    pub fn with(ranking: &LevelRanking, top: R) -> Result<Top<R>> {
         let snapshot = ranking.snapshot();
         let info = snapshot.info();
         let name = snapshot.path().file_name().unwrap_or_default();
@@ -63,8 +63,18 @@ impl Top {
                 roll_up: ranking.roll_up(),
                 computed: ranking.computed().cloned(),
             }),
-            top: ranking.top(n, scope)?,
+            top,
         })
+    }
+}
+
+impl Top {
+    /// The `n` of best rank that are in `scope`.
+    ///
+    /// # Errors
+    /// As of [`LevelRanking::top`].
+    pub fn of(ranking: &LevelRanking, n: usize, scope: &Scope) -> Result<Top> {
+        Top::with(ranking, ranking.top(n, scope)?)
     }
 
     /// Adds the `n` most important pages of each site, as [`LevelRanking::best_pages`].

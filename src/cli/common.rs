@@ -16,7 +16,8 @@ pub use cashrank::Exit;
 use cashrank::decode::{Time, utc};
 use cashrank::engine::SelfLinks;
 pub use cashrank::memory::bytes;
-use cashrank::memory::{AddressSpace, available, check_address_space, human};
+use cashrank::memory::{AddressSpace, available, check_address_space, check_room, human};
+use cashrank::snapshot::export::{LEAST_SORTING, MOST_SORTING};
 use cashrank::source::{InputName, SourceOptions};
 use cashrank::{Error, name_settings};
 use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
@@ -184,6 +185,21 @@ impl MemoryArg {
     pub fn budget(&self, threads: usize) -> Result<Option<u64>, Error> {
         check_address_space(threads, 0)?;
         Ok(self.memory.or_else(|| available(threads)))
+    }
+
+    /// Bytes for sorting rows beside so many for all else. Where there are too few, the work is refused.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`], which says what to do instead; those of [`MemoryArg::budget`].
+    pub fn to_sort(
+        &self,
+        beside: u64,
+        work: impl FnOnce() -> String,
+        instead: &'static str,
+    ) -> Result<u64, Error> {
+        let budget = self.budget(2)?;
+        check_room(budget, LEAST_SORTING + beside, work, instead)?;
+        Ok(budget.map_or(MOST_SORTING, |budget| budget.saturating_sub(beside)))
     }
 }
 

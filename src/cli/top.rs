@@ -1,12 +1,18 @@
 //! `cashrank top`: the most important pages or sites.
 
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 
+use cashrank::Error;
 use cashrank::answers::Top;
+use cashrank::memory::{check_room, to_read};
 use cashrank::rules::Scope;
 use cashrank::sites::RollUpBy;
-use cashrank::snapshot::{LevelRanking, Snapshot};
+use cashrank::snapshot::export::Page;
+use cashrank::snapshot::{LISTED, LevelRanking, Listed, Snapshot};
 use cashrank::store::RealDisk;
+use serde::ser::{Error as _, SerializeSeq};
+use serde::{Serialize, Serializer};
 
 use super::common::{
     self, Exit, MemoryArg, StoreArg, positive, print, print_json, records, thousands,
@@ -14,6 +20,12 @@ use super::common::{
 use super::levels::{LevelArgs, ScopeArg, certain_of, counted_of, sureness_of};
 use super::log::{Paint, cut, width};
 use super::snapshots::SnapshotArg;
+
+/// Bytes in which a long list is sorted at most.
+const SORTING: u64 = 32 << 20;
+/// Bytes that a site of a list with its best pages takes, and each of these: with names of a few hundred.
+const SITE_BYTES: u64 = 1 << 10;
+const PAGE_BYTES: u64 = 1 << 8;
 
 /// Show the most important pages or sites.
 #[derive(clap::Args)]
@@ -59,15 +71,79 @@ impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         let snapshot = self.snapshot.open(&self.store.store)?;
         let ranking = self.level.open(snapshot, &self.memory)?;
-        let scope = self.scope.rules();
-        let mut top = Top::of(&ranking, self.n, &scope)?;
-        if let Some(best) = self.best {
-            top.add_pages(&ranking, best as usize, self.memory.budget(1)?)?;
-        }
+        let top = Top::with(&ranking, self.listed(&ranking)?)?;
         if self.json {
-            return print_json(&top);
+            return print_listed(top);
         }
-        show_of(&ranking, &top)
+        show_of(&ranking, top)
+    }
+
+    /// The rows, of a long list one after the other.
+    fn listed<'r>(&self, ranking: &'r LevelRanking) -> anyhow::Result<Listed<'r>> {
+        let scope = self.scope.rules();
+        let count = self.n.min(ranking.len() as usize);
+        let work = || format!("listing {count} of {}", ranking.level().plural());
+        if let Some(best) = self.best {
+            // These are read for all sites at once.
+            let pages = (count as u64).saturating_mul(best);
+            let pages = pages.min(ranking.snapshot().len());
+            let need = count as u64 * SITE_BYTES + pages * PAGE_BYTES;
+            let budget = self.memory.budget(1)?;
+            check_room(budget, need, work, "list fewer, or leave --best out")?;
+            let mut top = Top::of(ranking, self.n, &scope)?;
+            top.add_pages(ranking, best as usize, budget)?;
+            return Ok(Listed::of(top.top));
+        }
+        let memory = if count > LISTED {
+            let beside = to_read(ranking.snapshot().len()) + ranking.held_bytes();
+            let memory = self.memory.to_sort(beside, work, "list fewer")?;
+            memory.min(SORTING)
+        } else {
+            0
+        };
+        Ok(ranking.listed(count, &scope, memory, &std::env::temp_dir())?)
+    }
+}
+
+/// Rows as one list.
+struct Rows<'r> {
+    rows: RefCell<Box<dyn Iterator<Item = cashrank::Result<Page<'static>>> + 'r>>,
+    failed: &'r Cell<Option<Error>>,
+}
+
+impl Serialize for Rows<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut list = to.serialize_seq(None)?;
+        for row in &mut *self.rows.borrow_mut() {
+            let row = row.map_err(|error| {
+                let text = error.to_string();
+                self.failed.set(Some(error));
+                S::Error::custom(text)
+            })?;
+            list.serialize_element(&row)?;
+        }
+        list.end()
+    }
+}
+
+/// Prints them as JSON while they are read.
+fn print_listed(top: Top<Listed<'_>>) -> anyhow::Result<Exit> {
+    let failed = Cell::new(None);
+    let rows = RefCell::new(top.top.rows);
+    let failed = &failed;
+    let printed = print_json(&Top {
+        snapshot: top.snapshot,
+        records: top.records,
+        pages: top.pages,
+        bound_l1: top.bound_l1,
+        certain_top: top.certain_top,
+        of: top.of,
+        top: Rows { rows, failed },
+    });
+    // Of reading and writing the first is what went wrong.
+    match failed.take() {
+        Some(error) => Err(error.into()),
+        None => printed,
     }
 }
 
@@ -75,15 +151,19 @@ impl Args {
 pub fn show(store: &Path, n: usize) -> anyhow::Result<Exit> {
     let snapshot = Snapshot::latest(&RealDisk, store)?;
     let ranking = LevelRanking::of_pages(snapshot);
-    show_of(&ranking, &Top::of(&ranking, n, &Scope::default())?)
+    let rows = Listed::of(ranking.top(n, &Scope::default())?);
+    show_of(&ranking, Top::with(&ranking, rows)?)
 }
 
-fn show_of(ranking: &LevelRanking, top: &Top) -> anyhow::Result<Exit> {
-    let rows = &top.top;
+fn show_of(ranking: &LevelRanking, top: Top<Listed<'_>>) -> anyhow::Result<Exit> {
+    let Listed {
+        rows,
+        last_rank,
+        longest_name: sites,
+    } = top.top;
     let certain = certain_of(ranking, top.certain_top);
     let info = ranking.snapshot().info();
-    let last = rows.last().map_or(0, |row| row.rank);
-    let ranks = thousands(last).len().max("rank".len());
+    let ranks = thousands(last_rank).len().max("rank".len());
     let level = ranking.level();
     let is_importance = ranking.computed().is_none() && ranking.roll_up() != Some(RollUpBy::Count);
     let (score, count, name) = (
@@ -95,7 +175,6 @@ fn show_of(ranking: &LevelRanking, top: &Top) -> anyhow::Result<Exit> {
             level.singular()
         },
     );
-    let sites = rows.iter().map(|row| row.url.len()).max().unwrap_or(0);
     // Before the URL: two columns, and the spaces between.
     let left = width().map(|width| width.saturating_sub(ranks + 27).max(20));
     let shown = |name: &str, left: Option<usize>| {
@@ -106,6 +185,7 @@ fn show_of(ranking: &LevelRanking, top: &Top) -> anyhow::Result<Exit> {
         let head = format!("{:>ranks$}  {score:>11}  {count:>9}  {name}", "rank");
         writeln!(out, "{}", Paint::stdout().bold(&head))?;
         for row in rows {
+            let row = row?;
             let counted = match &row.site {
                 None => times(row.visits),
                 Some(site) => thousands(site.pages),

@@ -35,6 +35,7 @@ pub struct SitesBuilder {
     sites: Sites,
     numbers: HashMap<Box<[u8]>, u32>,
     memory: Option<u64>,
+    beside: u64,
 }
 
 impl SitesBuilder {
@@ -47,6 +48,15 @@ impl SitesBuilder {
             },
             numbers: HashMap::new(),
             memory,
+            beside: 0,
+        }
+    }
+
+    /// In a memory that so many bytes of are for other things.
+    pub fn beside(self, bytes: u64) -> SitesBuilder {
+        SitesBuilder {
+            beside: bytes,
+            ..self
         }
     }
 
@@ -88,7 +98,8 @@ impl SitesBuilder {
 
     fn check(&self) -> Result<()> {
         let text = 2 * self.sites.text.len() as u64;
-        let need = self.sites.bytes() + text + self.numbers.len() as u64 * SITE_BYTES;
+        let sites = self.sites.bytes() + text;
+        let need = self.beside + sites + self.numbers.len() as u64 * SITE_BYTES;
         let pages = self.sites.of.len();
         let work = || format!("the sites of {pages} pages or more");
         check_room(

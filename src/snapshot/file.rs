@@ -89,27 +89,54 @@ impl Columns {
         Ok(())
     }
 
+    /// All pages of a block.
     pub(super) fn block(&self, block: u64) -> Result<Vec<SnapshotPage>> {
-        let [importance, distributed, rank, visits, cash] = [
-            self.column(block, Column::Importance)?,
-            self.column(block, Column::Distributed)?,
-            self.column(block, Column::Rank)?,
-            self.column(block, Column::Visits)?,
-            self.column(block, Column::Cash)?,
-        ];
-        let failures = self.failures(block)?;
+        let first = block * CHUNK_PAGES;
+        let numbers = first..first + self.file.rows_of(block) as u64;
+        self.picked(block, numbers, |column| column)
+    }
+
+    /// Those at these places of a block, of which one column is in memory at a time.
+    pub(super) fn pages_at(&self, block: u64, places: &[usize]) -> Result<Vec<SnapshotPage>> {
+        let numbers = places.iter().map(|&at| block * CHUNK_PAGES + at as u64);
+        self.picked(block, numbers, |column| pick(&column, places))
+    }
+
+    /// The values at these places of a column.
+    pub(super) fn column_at(
+        &self,
+        block: u64,
+        which: Column,
+        places: &[usize],
+    ) -> Result<Vec<u64>> {
+        Ok(pick(&self.column(block, which)?, places))
+    }
+
+    /// The pages with these numbers, for which `pick` keeps the values of columns.
+    fn picked(
+        &self,
+        block: u64,
+        numbers: impl Iterator<Item = u64>,
+        pick: impl Fn(Vec<u64>) -> Vec<u64>,
+    ) -> Result<Vec<SnapshotPage>> {
+        let column = |which| self.column(block, which).map(&pick);
+        let importance = column(Column::Importance)?;
+        let distributed = column(Column::Distributed)?;
+        let rank = column(Column::Rank)?;
+        let visits = column(Column::Visits)?;
+        let cash = column(Column::Cash)?;
+        let failures = self.failures_in(column)?;
         let changes = match self.file.columns {
             COLUMNS => Some([
-                self.column(block, Column::Compared)?,
-                self.column(block, Column::Changed)?,
-                self.column(block, Column::Watched)?,
+                column(Column::Compared)?,
+                column(Column::Changed)?,
+                column(Column::Watched)?,
             ]),
             _ => None,
         };
         let change = |which: usize, at: usize| changes.as_ref().map_or(0, |of| of[which][at]);
-        let first = block * CHUNK_PAGES;
-        let page = |at: usize| SnapshotPage {
-            page: PageId(first + at as u64),
+        let page = |(at, number): (usize, u64)| SnapshotPage {
+            page: PageId(number),
             importance: f64::from_bits(importance[at]),
             distributed: f64::from_bits(distributed[at]),
             rank: rank[at],
@@ -122,18 +149,19 @@ impl Columns {
                 ..failures.at(at)
             },
         };
-        Ok((0..importance.len()).map(page).collect())
+        Ok(numbers.enumerate().map(page).collect())
     }
 
     /// The last fetch and the failures of the pages of a block.
     pub(super) fn failures(&self, block: u64) -> Result<Failures> {
+        self.failures_in(|which| self.column(block, which))
+    }
+
+    fn failures_in(&self, column: impl Fn(Column) -> Result<Vec<u64>>) -> Result<Failures> {
         Ok(Failures {
-            last: self.column(block, Column::LastFetch)?,
+            last: column(Column::LastFetch)?,
             failed: match self.file.columns {
-                COLUMNS => Some((
-                    self.column(block, Column::Failed)?,
-                    self.column(block, Column::LastFailed)?,
-                )),
+                COLUMNS => Some((column(Column::Failed)?, column(Column::LastFailed)?)),
                 _ => None,
             },
         })
@@ -210,4 +238,9 @@ fn parse_info(described: &Described, pages: u64, path: &Path) -> Result<Info> {
         return Err(Error::damaged(path, "its info does not fit its trailer"));
     }
     Ok(info)
+}
+
+/// The values at these places.
+fn pick(column: &[u64], places: &[usize]) -> Vec<u64> {
+    places.iter().map(|&at| column[at]).collect()
 }

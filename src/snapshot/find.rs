@@ -19,16 +19,12 @@ const LOOKUP_PAGES: u64 = 1 << 12;
 impl Snapshot {
     /// One page; `None` if the snapshot has no such page.
     pub fn page(&self, page: PageId) -> Result<Option<SnapshotPage>> {
-        if page.0 >= self.info().pages {
-            return Ok(None);
-        }
-        let block = self.columns.block(page.0 / CHUNK_PAGES)?;
-        Ok(Some(block[(page.0 % CHUNK_PAGES) as usize]))
+        Ok(self.pages_of(&[page])?.pop())
     }
 
     /// Some pages that the snapshot has, in the order given. Each block of columns is read once.
     pub fn pages_of(&self, pages: &[PageId]) -> Result<Vec<SnapshotPage>> {
-        self.of_blocks(pages, |block| self.columns.block(block))
+        self.of_blocks(pages, |block, places| self.columns.pages_at(block, places))
     }
 
     /// The ranks and importances of some pages that the snapshot has, in the order given. Reads nothing else.
@@ -36,36 +32,35 @@ impl Snapshot {
     /// # Errors
     /// Columns are damaged or cannot be read.
     pub fn ranks_of(&self, pages: &[PageId]) -> Result<Vec<(u64, f64)>> {
-        self.of_blocks(pages, |block| {
-            let ranks = self.columns.column(block, Column::Rank)?;
-            let importances = self.columns.column(block, Column::Importance)?;
+        self.of_blocks(pages, |block, places| {
+            let ranks = self.columns.column_at(block, Column::Rank, places)?;
+            let importances = self.columns.column_at(block, Column::Importance, places)?;
             let importances = importances.into_iter().map(f64::from_bits);
             Ok(ranks.into_iter().zip(importances).collect())
         })
     }
 
-    /// What `read` reads of each block, of some pages, in the order given. Several blocks are read at a time.
+    /// What `read` reads at places of each block, of some pages, in the order given. Several blocks are read at a time.
     fn of_blocks<T: Copy + Send>(
         &self,
         pages: &[PageId],
-        read: impl Fn(u64) -> Result<Vec<T>> + Sync,
+        read: impl Fn(u64, &[usize]) -> Result<Vec<T>> + Sync,
     ) -> Result<Vec<T>> {
         let block_of = |at: usize| pages[at].0 / CHUNK_PAGES;
-        let mut sorted: Vec<usize> = (0..pages.len()).collect();
+        let is_known = |&at: &usize| pages[at].0 < self.len();
+        let mut sorted: Vec<usize> = (0..pages.len()).filter(is_known).collect();
         sorted.sort_unstable_by_key(|&at| pages[at]);
         let mut blocks: Vec<&[usize]> =
             (sorted.chunk_by(|&one, &other| block_of(one) == block_of(other))).collect();
         let parts = dealt(processors(), &mut blocks, |_, places| {
-            let block = read(block_of(places[0]))?;
-            let inside = |at: usize| (pages[at].0 % CHUNK_PAGES) as usize;
-            let found = places
-                .iter()
-                .map(|&at| (at, block.get(inside(at)).copied()));
-            Ok(found.collect::<Vec<_>>())
+            let inside = |&at: &usize| (pages[at].0 % CHUNK_PAGES) as usize;
+            let inside: Vec<usize> = places.iter().map(inside).collect();
+            let found = read(block_of(places[0]), &inside)?;
+            Ok(places.iter().copied().zip(found).collect::<Vec<_>>())
         })?;
         let mut found = vec![None; pages.len()];
         for (at, one) in parts.into_iter().flatten() {
-            found[at] = one;
+            found[at] = Some(one);
         }
         Ok(found.into_iter().flatten().collect())
     }

@@ -14,6 +14,7 @@ use super::computed::{ComputedInfo, ComputedName, ComputedRanking};
 use super::{Column, Snapshot};
 use crate::disk::Disk;
 use crate::engine::{CHUNK_PAGES, Page, PageId, ranks};
+use crate::memory::to_read;
 use crate::metrics::Positions;
 use crate::model::SiteFacts;
 use crate::rows::Bits;
@@ -91,7 +92,9 @@ impl Snapshot {
     /// # Errors
     /// Those of reading names, and of [`SitesBuilder`].
     pub fn sites(&self, level: Level, memory: Option<u64>) -> Result<Sites> {
-        let mut builder = SitesBuilder::new(level, memory);
+        // They are in memory while the ranking is read.
+        let beside = to_read(self.len());
+        let mut builder = SitesBuilder::new(level, memory).beside(beside);
         let mut added = Ok(());
         self.each_name(0..self.len(), &mut |name| {
             if added.is_ok() {
@@ -189,6 +192,14 @@ impl LevelRanking {
         }
     }
 
+    /// Bytes of memory that it holds.
+    pub fn held_bytes(&self) -> u64 {
+        self.sites().map_or(0, |sites| {
+            let of_each = size_of::<SiteTotal>() + size_of::<u64>();
+            sites.bytes() + (sites.len() * of_each) as u64
+        })
+    }
+
     /// The sites of pages, if they were needed for it.
     pub(super) fn sites(&self) -> Option<&Sites> {
         match &self.of {
@@ -244,13 +255,13 @@ impl LevelRanking {
             Of::Pages => {
                 let columns = &self.snapshot.columns;
                 let blocks = 0..columns.blocks();
-                flat(blocks.map(|block| columns.column(block, Column::Importance)))
+                scores(blocks.map(|block| columns.column(block, Column::Importance)))
             }
             Of::Sites(rolled) => {
                 let scores = rolled.totals.iter().map(|total| total.score(rolled.by));
                 Box::new(scores.map(Ok))
             }
-            Of::Computed(ranking) => flat(ranking.score_blocks()),
+            Of::Computed(ranking) => scores(ranking.score_blocks()),
         }
     }
 
@@ -280,23 +291,34 @@ impl LevelRanking {
     pub fn top(&self, n: usize, scope: &Scope) -> Result<Vec<Page<'static>>> {
         let within = self.within(scope)?;
         let is_within = |number: u64| within.as_ref().is_none_or(|within| within.get(number));
-        let numbers = match &self.of {
-            Of::Pages => {
-                let blocks = 0..self.snapshot.columns.blocks();
-                let ranks = blocks.map(|block| self.snapshot.columns.column(block, Column::Rank));
-                best(n, ranks, is_within)?
-            }
-            Of::Sites(rolled) => {
-                let ranks = rolled.ranks.chunks(CHUNK_PAGES as usize);
-                best(n, ranks.map(|ranks| Ok(ranks.to_vec())), is_within)?
-            }
-            Of::Computed(ranking) => best(n, ranking.rank_blocks(), is_within)?,
-        };
+        let numbers = best(n, self.rank_blocks(), is_within)?;
         self.at(&numbers)
     }
 
+    /// All ranks, block by block.
+    pub(super) fn rank_blocks(&self) -> Box<dyn Iterator<Item = Result<Vec<u64>>> + '_> {
+        match &self.of {
+            Of::Pages => {
+                let blocks = 0..self.snapshot.columns.blocks();
+                Box::new(blocks.map(|block| self.snapshot.columns.column(block, Column::Rank)))
+            }
+            Of::Sites(rolled) => {
+                let ranks = rolled.ranks.chunks(CHUNK_PAGES as usize);
+                Box::new(ranks.map(|ranks| Ok(ranks.to_vec())))
+            }
+            Of::Computed(ranking) => Box::new(ranking.rank_blocks()),
+        }
+    }
+
+    /// Puts numbers into the order in which names are read once.
+    pub(super) fn by_name(&self, numbers: &mut [PageId]) {
+        if let Of::Sites(rolled) = &self.of {
+            numbers.sort_unstable_by_key(|site| rolled.totals[site.index()].best);
+        }
+    }
+
     /// Which pages are in the scope; `None`: all.
-    fn within(&self, scope: &Scope) -> Result<Option<Bits>> {
+    pub(super) fn within(&self, scope: &Scope) -> Result<Option<Bits>> {
         if !scope.is_all() && !self.level().is_page() {
             return Err(Error::Usage(format!(
                 "`scope` names pages, and {} are ranked: leave it or `level` out",
@@ -424,17 +446,23 @@ impl RolledUp {
 }
 
 /// The bits of scores in blocks, one by one.
-fn flat<'a>(
+fn scores<'a>(
     blocks: impl Iterator<Item = Result<Vec<u64>>> + 'a,
 ) -> Box<dyn Iterator<Item = Result<f64>> + 'a> {
-    Box::new(blocks.flat_map(|block| {
-        let (scores, error) = match block {
-            Ok(scores) => (scores, None),
+    Box::new(flat(blocks).map(|bits| bits.map(f64::from_bits)))
+}
+
+/// What is in blocks, one by one.
+pub(super) fn flat<T>(
+    blocks: impl Iterator<Item = Result<Vec<T>>>,
+) -> impl Iterator<Item = Result<T>> {
+    blocks.flat_map(|block| {
+        let (items, error) = match block {
+            Ok(items) => (items, None),
             Err(error) => (Vec::new(), Some(Err(error))),
         };
-        let scores = scores.into_iter().map(f64::from_bits);
-        scores.map(Ok).chain(error)
-    }))
+        items.into_iter().map(Ok).chain(error)
+    })
 }
 
 /// Some rows of a ranking, in the order given; blocks that are asked for one after the other are read once.

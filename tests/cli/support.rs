@@ -133,7 +133,13 @@ impl Lab {
 
     /// Runs it and measures.
     pub fn measure(&self, line: &str, stdin: Stdio) -> Measured {
-        self.start_with(line, stdin).measure()
+        self.start_with(line, stdin, Stdio::piped()).measure()
+    }
+
+    /// The same, its standard output a file, however long.
+    pub fn measure_into(&self, line: &str, stdout: fs::File) -> Measured {
+        self.start_with(line, Stdio::null(), stdout.into())
+            .measure()
     }
 
     /// The same, its standard output a file.
@@ -154,15 +160,15 @@ impl Lab {
 
     /// Starts `cashrank`, with pipes.
     pub fn start(&self, line: &str) -> Running {
-        self.start_with(line, Stdio::piped())
+        self.start_with(line, Stdio::piped(), Stdio::piped())
     }
 
-    fn start_with(&self, line: &str, stdin: Stdio) -> Running {
+    fn start_with(&self, line: &str, stdin: Stdio, stdout: Stdio) -> Running {
         let mut child = Command::new(env!("CARGO_BIN_EXE_cashrank"))
             .args(arguments(line))
             .current_dir(self.0.path())
             .stdin(stdin)
-            .stdout(Stdio::piped())
+            .stdout(stdout)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -298,7 +304,9 @@ impl Running {
         });
         let text = |pipe: Option<&mut dyn std::io::Read>| {
             let mut text = String::new();
-            pipe.unwrap().read_to_string(&mut text).unwrap();
+            if let Some(pipe) = pipe {
+                pipe.read_to_string(&mut text).unwrap();
+            }
             text
         };
         Done {

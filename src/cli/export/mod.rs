@@ -6,11 +6,11 @@ mod since;
 
 use std::path::{Path, PathBuf};
 
-use cashrank::memory::{check_room, to_read};
+use cashrank::memory::to_read;
 use cashrank::schedule::Measure;
 use cashrank::snapshot::export::{
-    Columns, Content, Format, LEAST_SORTING, MOST_SORTING, Order, Page, Score, Scoring, Setup,
-    Written, export, ordered,
+    Columns, Content, Format, MOST_SORTING, Order, Page, Score, Scoring, Setup, Written, export,
+    ordered,
 };
 use cashrank::snapshot::{Snapshot, snapshots};
 use cashrank::store::RealDisk;
@@ -314,18 +314,12 @@ impl Args {
 
     /// Bytes for sorting.
     fn room(&self, order: Order, pages: u64) -> cashrank::Result<u64> {
-        let budget = self.memory.budget(2)?;
-        if order != Order::Id {
-            let work = || format!("sorting {pages} pages by {}", order.name());
-            let need = LEAST_SORTING + to_read(pages);
-            check_room(
-                budget,
-                need,
-                work,
-                "export without --sort and sort the lines",
-            )?;
+        if order == Order::Id {
+            return Ok(MOST_SORTING);
         }
-        Ok(budget.map_or(MOST_SORTING, |budget| budget.saturating_sub(to_read(pages))))
+        let work = || format!("sorting {pages} pages by {}", order.name());
+        let instead = "export without --sort and sort the lines";
+        self.memory.to_sort(to_read(pages), work, instead)
     }
 }
 

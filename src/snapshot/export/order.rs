@@ -72,12 +72,15 @@ pub const LEAST_SORTING: u64 = 1 << 20;
 ///
 /// # Errors
 /// The first error of `rows`; the file cannot be written.
-pub fn ordered<'a>(
-    rows: impl Iterator<Item = Result<Page<'a>>> + 'a,
+pub fn ordered<'a, 'r>(
+    rows: impl Iterator<Item = Result<Page<'a>>> + 'r,
     order: Order,
     memory: u64,
     folder: &Path,
-) -> Result<Box<dyn Iterator<Item = Result<Page<'a>>> + 'a>> {
+) -> Result<Box<dyn Iterator<Item = Result<Page<'a>>> + 'r>>
+where
+    'a: 'r,
+{
     if order == Order::Id {
         return Ok(Box::new(rows));
     }
@@ -99,8 +102,10 @@ pub fn ordered<'a>(
     })))
 }
 
-/// A row but for its name, which stands in the key at `at`, and the best page of a site, which exports leave out.
+/// A row but for its name, which stands in the key at `at`, and the best pages of a site, of which there may be many.
 fn put(row: &Page<'_>, at: usize, into: &mut Vec<u8>) {
+    let largest = row.site.as_ref().and_then(|site| site.largest);
+    let best = row.site.as_ref().and_then(|site| site.best.as_deref());
     let numbers = [
         at as u64,
         row.page.0,
@@ -114,14 +119,22 @@ fn put(row: &Page<'_>, at: usize, into: &mut Vec<u8>) {
         row.site.is_some().into(),
         row.site.as_ref().map_or(0, |site| site.pages),
         row.change.map_or(0, |change| change as u64 + 1),
+        largest.is_some().into(),
+        largest.unwrap_or_default().to_bits(),
+        best.is_some().into(),
     ];
     for number in numbers {
         into.extend_from_slice(&number.to_le_bytes());
     }
+    into.extend_from_slice(best.unwrap_or_default().as_bytes());
 }
 
+/// The numbers in front of the best page's name.
+const NUMBERS: usize = 15;
+
 fn take(mut key: Vec<u8>, value: &[u8]) -> Option<Page<'static>> {
-    let mut numbers = value.chunks_exact(8).map(number);
+    let (numbers, best) = value.split_at_checked(8 * NUMBERS)?;
+    let mut numbers = numbers.chunks_exact(8).map(number);
     let mut next = || numbers.next();
     let at = next()? as usize;
     let page = PageId(next()?);
@@ -132,6 +145,9 @@ fn take(mut key: Vec<u8>, value: &[u8]) -> Option<Page<'static>> {
     let (is_site, pages) = (next()? == 1, next()?);
     let change = next()?.checked_sub(1);
     let change = change.and_then(|at| Change::ALL.get(at as usize).copied());
+    let largest = (next()? == 1, f64::from_bits(next()?));
+    let has_best = next()? == 1;
+    let best = String::from_utf8(best.to_vec()).ok()?;
     key.drain(..at.min(key.len()));
     Some(Page {
         page,
@@ -144,6 +160,8 @@ fn take(mut key: Vec<u8>, value: &[u8]) -> Option<Page<'static>> {
         change,
         site: is_site.then(|| SiteFacts {
             pages,
+            largest: largest.0.then_some(largest.1),
+            best: has_best.then_some(best),
             ..SiteFacts::default()
         }),
     })
@@ -166,6 +184,8 @@ mod tests {
                 change: Change::ALL.get(at).copied(),
                 site: (at == 0).then(|| SiteFacts {
                     pages: 9,
+                    largest: Some(0.125),
+                    best: Some("http://www.example.org/best".into()),
                     ..SiteFacts::default()
                 }),
             })
@@ -177,8 +197,11 @@ mod tests {
             assert_eq!(row.last_fetch, first.then_some(-5));
             assert_eq!(row.distance, first.then_some(0.25));
             assert_eq!(row.change, Change::ALL.get(row.page.index()).copied());
-            let pages = row.site.as_ref().map(|site| site.pages);
-            assert_eq!(pages, first.then_some(9));
+            let site = row.site.as_ref();
+            assert_eq!(site.map(|site| site.pages), first.then_some(9));
+            assert_eq!(site.and_then(|site| site.largest), first.then_some(0.125));
+            let best = site.and_then(|site| site.best.as_deref());
+            assert_eq!(best, first.then_some("http://www.example.org/best"));
             assert_eq!((row.importance, row.visits), (0.5, 7));
         });
         sorted

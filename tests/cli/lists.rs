@@ -1,0 +1,103 @@
+//! Long lists and tables: what they hold, and the memory that they take.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+
+use serde_json::Value;
+
+use crate::support::Lab;
+
+/// A store of so many pages, on half as many hosts.
+fn store(lab: &Lab, pages: u64) {
+    let page = |n: u64| format!("http://h{}.example/{}", n % pages / 2, n % pages);
+    let line = |n| format!("{}\t{}\t{}\n", page(n), page(n * n), page(n / 3));
+    lab.file("in", (0..pages).map(line).collect::<String>());
+    lab.run("ingest in --format adjacency --store s --settle none")
+        .exits(0);
+}
+
+fn rows(lab: &Lab, line: &str) -> Vec<Value> {
+    let mut found = lab.run(line).exits(0).json();
+    match found["top"].take() {
+        Value::Array(rows) => rows,
+        other => panic!("{line}: {other}"),
+    }
+}
+
+/// Lists of more rows than are held are sorted in a file, and are what shorter ones begin with: each row once, best first,
+/// ranked by definition.
+#[test]
+fn long_lists_are_what_short_ones_begin_with() {
+    let lab = Lab::on_disk();
+    let pages = 40_000;
+    store(&lab, pages);
+    lab.run("compute --measure in-degree --store s").exits(0);
+    lab.run("compute --measure in-degree --level host --store s")
+        .exits(0);
+    for (which, all) in [
+        ("", pages),
+        ("--measure in-degree", pages),
+        ("--level host", pages / 2),
+        ("--level host --measure in-degree", pages / 2),
+        // One in two.
+        (
+            "--scope !url:*1 --scope !url:*3 --scope !url:*5 --scope !url:*7 --scope !url:*9",
+            pages / 2,
+        ),
+    ] {
+        let line = |n: u64| format!("top --store s {which} --json -n {n}");
+        let short = rows(&lab, &line(16_384));
+        assert_eq!(short.len(), 16_384, "{which}");
+        let long = rows(&lab, &format!("{} --memory 14M", line(pages)));
+        assert_eq!(long.len() as u64, all, "{which}");
+        assert!(long.starts_with(&short), "{which}");
+        let names: BTreeSet<_> = long.iter().map(|row| row["url"].as_str()).collect();
+        assert_eq!(names.len() as u64, all, "{which}");
+        if !which.contains("scope") {
+            let mut rank = 0;
+            for (at, row) in long.iter().enumerate() {
+                if at == 0 || row["importance"] != long[at - 1]["importance"] {
+                    rank = at + 1;
+                }
+                assert_eq!(row["rank"], rank, "{which}");
+            }
+        }
+        let line = format!("top --store s {which} -n {pages} --memory 14M");
+        let text = lab.run(&line).exits(0);
+        for (line, row) in text.out.lines().skip(1).zip(&long) {
+            let url = row["url"].as_str().unwrap();
+            assert!(
+                line.split_whitespace().any(|word| word == url),
+                "{line}: {url}"
+            );
+        }
+    }
+    lab.run("top --store s -n 40000 --memory 1M")
+        .exits(8)
+        .says(&["listing 40000 of pages", "raise --memory", "list fewer"]);
+    lab.run("top --store s -n 40000 --level host --best 2 --memory 14M")
+        .exits(8)
+        .says(&["leave --best out"]);
+}
+
+/// All that is listed was held, some 470 bytes a page.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_long_list_takes_no_more_memory_than_it_may() {
+    let lab = Lab::on_disk();
+    store(&lab, 200_000);
+    let peak = |line: &str| {
+        let out = File::create(lab.path("out")).unwrap();
+        let run = lab.measure_into(line, out);
+        run.done.exits(0);
+        run.peak_kib
+    };
+    let least = peak("top --store s -n 1");
+    let many = peak("top --store s -n 200000 --memory 32M");
+    assert!(
+        many <= least + (32 << 10),
+        "{many} KiB, and {least} KiB for one"
+    );
+    let lines = std::fs::read_to_string(lab.path("out")).unwrap();
+    assert!(lines.lines().count() > 200_000);
+}
