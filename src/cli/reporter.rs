@@ -159,14 +159,20 @@ impl Observer for Reporter {
                 budget,
                 fits,
                 settles,
+                partitions,
                 ..
             } => {
                 // Far below the budget it matters to nobody.
                 if need.total() < budget / 2 {
                     return;
                 }
+                let beyond = if partitions {
+                    "partitions take turns, or no snapshot is made"
+                } else {
+                    "they come from a window"
+                };
                 let settled = if settles < fits { format!(
-                    "; snapshots on the way are settled up to about {} pages; beyond that they come from a window",
+                    "; snapshots on the way are settled up to about {} pages; beyond that {beyond}",
                     about(settles)
                 ) } else { String::new() };
                 format!(
@@ -303,9 +309,14 @@ impl Observer for Reporter {
                 }
                 return;
             }
-            Note::NotSettled { need, room } => format!(
-                "the snapshot is not settled: that needs {} of memory, and only {} is left; after the ingest, \
+            Note::NotSettled { need, room, published } => format!(
+                "{}: that needs {} of memory, and only {} is left; after the ingest, \
                 `cashrank settle --store DIR` can do it",
+                if published {
+                    "the snapshot is not settled"
+                } else {
+                    "no snapshot is made, which with --partitions has to be settled"
+                },
                 human(need),
                 human(room)
             ),

@@ -342,6 +342,7 @@ impl Run<'_> {
         let input = self.feed.inputs.get(self.cursor.progress.input as usize);
         if self.cursor.begun && !self.cursor.is_repeating() && input == Some(&InputName::Stdin) {
             self.observer.note(Note::Stopping);
+            self.rest()?;
             self.rank_at_last(Keep::No)?;
         }
         self.finish_publishing()?;
@@ -370,6 +371,7 @@ impl Run<'_> {
         }
         let kept = self
             .checkpoint()
+            .and_then(|()| self.rest())
             .and_then(|()| self.final_snapshot(Keep::No));
         self.end_spooling();
         if self.cursor.is_spooled() && is_final_damage(&error) {

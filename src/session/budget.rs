@@ -111,6 +111,11 @@ impl Budget {
         holder.rest()
     }
 
+    /// Returns whether that was given up.
+    pub fn is_at_rest(&self) -> bool {
+        self.rested.is_some()
+    }
+
     /// Bytes that are left; `None`: there is no budget.
     pub fn left(&self, holder: &dyn Holder) -> Option<u64> {
         let (mut need, _) = self.now(holder);

@@ -15,7 +15,7 @@ use crate::store::{SNAPSHOTS, View};
 /// What of partitions is in memory at a time.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Residency {
-    /// So many of them at most; `None`: as many as there is memory for.
+    /// So many of them at most, and no more than there is memory for.
     pub partitions: Option<NonZeroUsize>,
     /// Bytes of memory that they may take; `None`: any.
     pub memory: Option<u64>,
@@ -50,7 +50,7 @@ impl Plan {
             resident: resident.map_or(count, |most| most.get().min(count)),
         };
         let fits = |plan: &Plan| memory.is_none_or(|memory| plan.bytes() <= memory);
-        while resident.is_none() && plan.resident > 1 && !fits(&plan) {
+        while plan.resident > 1 && !fits(&plan) {
             plan.resident -= 1;
         }
         plan

@@ -92,6 +92,38 @@ fn partitions_stop_at_a_budget_and_a_larger_one_goes_on() {
     lab.run("verify --deep --store cut").exits(0);
 }
 
+/// Cash and index stayed in memory while what fits was ranked, so there was no room to settle it: without partitions the ranking
+/// came from a window, far from PageRank, and with partitions there was none. Of a window it spoke there, too.
+#[test]
+fn what_fits_is_settled_before_a_run_stops() {
+    let lab = Lab::on_disk();
+    lab.file("a", crawl(71, 2_000).concat());
+    lab.file("none", "");
+    for (partitions, resident) in [(1, ""), (4, "--resident 1")] {
+        let run = |line: &str| {
+            let line = line.replace("store ", &format!("store p{partitions}-"));
+            lab.run(&format!(
+                "ingest {line} --partitions {partitions} {resident}"
+            ))
+        };
+        let none = run("none --store none --json --memory 1T").exits(3).json();
+        let whole = run("a --store whole --json --memory 1T").exits(0).json();
+        let (least, most) = (needed(&none), needed(&whole));
+        let budget = budget_for(least + (most - least) / 2);
+        let done = run(&format!("a --store cut --memory {budget} --settle 1e-6")).exits(8);
+        let beyond = match partitions {
+            1 => "beyond that they come from a window",
+            _ => "beyond that partitions take turns",
+        };
+        let done = done.says(&["raise --memory", "certified", beyond]);
+        assert_eq!(done.err.contains("window"), partitions == 1, "{done:#?}");
+        let cut = format!("p{partitions}-cut");
+        assert!(lab.stat(&cut)["bound_l1"].as_f64().unwrap() <= 1e-6);
+        run("a --store cut --memory 1T").exits(0);
+        assert!(lab.snapshot(&cut) == lab.snapshot(&format!("p{partitions}-whole")));
+    }
+}
+
 /// What is known takes memory, too: such a store is not even loaded.
 #[test]
 fn a_store_that_needs_more_than_the_budget_is_not_opened() {

@@ -28,6 +28,7 @@ impl Run<'_> {
                 } else {
                     fits
                 },
+                partitions: self.session.parts.is_some(),
             });
         }
     }

@@ -429,8 +429,10 @@ impl Run<'_> {
             return Ok(());
         }
         let view = self.session.view()?;
-        let is_last = self.cursor.progress.finished;
-        let stop = if is_last {
+        let is_end = self.cursor.progress.finished;
+        let is_last = is_end || self.session.budget.is_at_rest();
+        // What is ranked because of a stop is not stopped by it.
+        let stop = if is_end || is_last && !self.feed.stop_asked() {
             self.job.stop.clone()
         } else {
             Arc::default()
@@ -447,8 +449,9 @@ impl Run<'_> {
             }
         }
         if let Some(settle) = &mut settle {
-            // There is no other ranking, and an ingest goes on.
-            settle.or_nothing = self.session.parts.is_some() && !is_last;
+            // There is no other ranking, and an ingest goes on, or says why it does not.
+            settle.or_nothing =
+                self.session.parts.is_some() && !is_end && !(is_last && view.has_cash());
             match keep {
                 Keep::InStore if !owes_base => {}
                 keep => settle.base.keep = keep,

@@ -96,6 +96,7 @@ pub(super) fn note_unsettled(settle: &Settle, is_published: bool, observer: &mut
         Some(need) => observer.note(Note::NotSettled {
             need,
             room: settle.residency.memory.unwrap_or(u64::MAX),
+            published: is_published,
         }),
         None if !is_published && !settle.watcher.is_stopped() => observer.note(Note::NotRanked),
         None => {}
