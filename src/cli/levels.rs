@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use cashrank::rank::measures::{Accuracy, MEASURES};
 use cashrank::rules::Scope;
-use cashrank::sites::{Level, PAIR_BYTES, Pairing, RollUpBy, SiteLinks};
+use cashrank::sites::{Level, PAIR_BYTES, Pairing, RollUpBy, SiteLinks, pair_bytes_within};
 use cashrank::snapshot::{ComputedInfo, LevelRanking, RankingName, Snapshot};
 use cashrank::store::RealDisk;
 
@@ -156,12 +156,12 @@ impl SiteGraphArgs {
         self.site_links == SiteLinks::default() && !self.inside && self.pair_memory == PAIR_BYTES
     }
 
-    /// How links become those of sites; pairs that do not fit go into files whose names begin so.
-    pub fn pairing(&self, aside: PathBuf) -> Pairing<'static> {
+    /// How links become those of sites, within so much memory; pairs that do not fit go into files whose names begin so.
+    pub fn pairing(&self, memory: Option<u64>, aside: PathBuf) -> Pairing<'static> {
         Pairing {
             links: self.site_links,
             inside: self.inside,
-            bytes: self.pair_memory,
+            bytes: pair_bytes_within(self.pair_memory, memory),
             aside: Some((&RealDisk, aside)),
         }
     }

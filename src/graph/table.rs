@@ -202,6 +202,12 @@ impl<W: Weight> Table<W> {
         self.links.len()
     }
 
+    /// Bytes of memory of rows and links.
+    pub fn bytes(&self) -> u64 {
+        let links = self.links.len() * size_of::<u32>() + self.links.weights() * size_of::<W>();
+        (links + self.ends.len() * size_of::<usize>()) as u64
+    }
+
     /// Number of rows without links.
     pub fn dangling(&self) -> usize {
         self.rows().filter(|row| row.is_empty()).count()

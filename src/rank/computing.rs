@@ -13,7 +13,9 @@ use super::measures::{MeasureOptions, MeasureSpec, Measured, Uses, check_registe
 use super::settle::Watch;
 use crate::disk::Disk;
 use crate::rows::Rows;
-use crate::sites::{Level, PAIR_BYTES, Pairing, SiteGraph, SiteLinks, Sites, SitesBuilder};
+use crate::sites::{
+    Level, PAIR_BYTES, Pairing, SiteGraph, SiteLinks, Sites, SitesBuilder, pair_bytes_within,
+};
 use crate::{Error, Result};
 
 /// What to compute of which level.
@@ -220,14 +222,16 @@ impl Named<'_> {
         let Some(sites) = &self.sites else {
             return self.measure(rows, 0, watch);
         };
+        let memory = self.options.memory;
+        let left = memory.map(|memory| memory.saturating_sub(sites.bytes()));
         let pairing = Pairing {
             links: self.of.site_links,
             inside: self.of.inside,
-            bytes: self.of.pair_bytes,
+            bytes: pair_bytes_within(self.of.pair_bytes, left),
             aside,
         };
         let graph = SiteGraph::of_rows(rows, sites, pairing)?;
-        self.measure(&graph, sites.bytes(), watch)
+        self.measure(&graph, sites.bytes() + graph.bytes(), watch)
     }
 
     /// Of rows of pages or sites. So many bytes of memory are taken.

@@ -16,6 +16,12 @@ use crate::{Error, Result};
 /// Memory in which pairs of linked sites are sorted, in bytes, by default: those of 16 M pairs.
 pub const PAIR_BYTES: u64 = 256 << 20;
 
+/// Bytes for sorting pairs, where no more than `memory` may be taken: room that grows by doubling takes as much again, and so
+/// does what is made of them.
+pub fn pair_bytes_within(bytes: u64, memory: Option<u64>) -> u64 {
+    memory.map_or(bytes, |memory| bytes.min(memory / 3))
+}
+
 /// What a link from one site to another weighs. A link between pages counts as one whatever it weighs, if it weighs anything.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -126,6 +132,14 @@ impl<'d> SiteGraph<'d> {
             sites: sites.len() as u64,
             rows,
         })
+    }
+
+    /// Bytes of memory of its links.
+    pub fn bytes(&self) -> u64 {
+        match &self.rows {
+            SiteRows::Memory(graph) => graph.bytes(),
+            SiteRows::File { .. } => 0,
+        }
     }
 
     /// Whether pairs did not fit into memory.

@@ -15,7 +15,7 @@ mod map;
 mod pairs;
 mod roll;
 
-pub use graph::{PAIR_BYTES, Pairing, SiteGraph, SiteLinks};
+pub use graph::{PAIR_BYTES, Pairing, SiteGraph, SiteLinks, pair_bytes_within};
 pub use level::Level;
 pub use map::{NO_SITE, Sites, SitesBuilder};
 pub use roll::{PageFacts, RollUp, RollUpBy, SiteTotal};

@@ -80,7 +80,7 @@ fn long_lists_are_what_short_ones_begin_with() {
         .says(&["leave --best out"]);
 }
 
-/// All that is listed was held, some 470 bytes a page.
+/// All that is listed was held, some 470 bytes a page, and databases had caches of their own size.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_long_list_takes_no_more_memory_than_it_may() {
@@ -100,4 +100,35 @@ fn a_long_list_takes_no_more_memory_than_it_may() {
     );
     let lines = std::fs::read_to_string(lab.path("out")).unwrap();
     assert!(lines.lines().count() > 200_000);
+    // SQLite has a cache, and sorts for its indexes.
+    let table = peak("export --store s --to sqlite --memory 32M -o ranks");
+    assert!(
+        table <= least + (32 << 10),
+        "{table} KiB, and {least} KiB for one"
+    );
+}
+
+/// The links between sites took 256 MiB, whatever there was.
+#[test]
+fn links_between_sites_take_no_more_than_there_is() {
+    let lab = Lab::on_disk();
+    // Half a million pairs of hosts, of 16 bytes each while they are sorted.
+    let line = |host: u64| {
+        let names = (host..=host + 500).map(|host| format!("http://h{}.example/", host % 1_000));
+        names.collect::<Vec<_>>().join("\t") + "\n"
+    };
+    lab.file("in", (0..1_000).map(line).collect::<String>());
+    let line = "compute --measure in-degree --level host in --memory";
+    lab.run(&format!("{line} 12M"))
+        .exits(8)
+        .says(&["the links between sites", "raise --memory"]);
+    let whole = lab.run(&format!("{line} 128M")).exits(0);
+    assert_eq!(whole.out.lines().count(), 1_001);
+    // In a store they go into files.
+    lab.run("ingest in --format adjacency --store s --settle none")
+        .exits(0);
+    lab.run("compute --measure in-degree --level host --store s --memory 12M")
+        .exits(0);
+    let exported = lab.run("export --to tsv --measure in-degree --level host --store s");
+    assert_eq!(exported.exits(0).out.lines().count(), 1_001);
 }

@@ -84,9 +84,10 @@ impl Args {
     fn links_as_lines(&self, ranking: &LevelRanking, output: &Output) -> anyhow::Result<u64> {
         let folder = scratch(output);
         let pairs = folder.join(format!(".cashrank-{}-links", std::process::id()));
-        let graph = LinkGraph::of(ranking, self.sites.pairing(pairs))?;
+        let memory = self.memory.budget(2)?;
+        let graph = LinkGraph::of(ranking, self.sites.pairing(memory, pairs))?;
         let room = Room {
-            memory: self.memory.budget(2)?,
+            memory,
             folder: &folder,
         };
         let mut count = 0;
@@ -104,9 +105,11 @@ impl Args {
         folder: &Path,
     ) -> anyhow::Result<u64> {
         Output::put_folder(folder, |aside| {
-            let graph = LinkGraph::of(ranking, self.sites.pairing(aside.join("pairs")))?;
+            let memory = self.memory.budget(2)?;
+            let pairing = self.sites.pairing(memory, aside.join("pairs"));
+            let graph = LinkGraph::of(ranking, pairing)?;
             let room = Room {
-                memory: self.memory.budget(2)?,
+                memory,
                 folder: aside,
             };
             Ok(match format {

@@ -219,7 +219,13 @@ impl Args {
             .since
             .open(&self.store.store, &self.level, &self.memory)?;
         let level = ranking.level();
-        let room = self.room(order, ranking.len())?;
+        let cache = self.memory.budget(2)?;
+        let cache = cache.map(|budget| budget.saturating_sub(to_read(ranking.len())) / 2);
+        let mut room = self.room(order, ranking.len())?;
+        if format == Format::Sqlite {
+            // Rows are sorted while the database takes them.
+            room /= 2;
+        }
         let scope = self.scope.rules();
         if !level.is_page() {
             let of_pages = "is for pages: leave it or --level out";
@@ -237,6 +243,7 @@ impl Args {
             scoring: self.scoring.scoring(),
             pages: ranking.len(),
             folder: Some(folder.clone()),
+            memory: cache,
             history: self.kept(ranking.snapshot())?,
         };
         let in_scope = |page: &cashrank::Result<Page<'_>>| {

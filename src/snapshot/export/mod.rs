@@ -132,6 +132,8 @@ pub struct Setup {
     /// Where formats that are not written from their beginning to their end keep what they write; `None`: where the
     /// system has temporary files.
     pub folder: Option<PathBuf>,
+    /// Bytes of memory for a database's cache and sorting; `None`: as much as makes it quicker.
+    pub memory: Option<u64>,
     /// Snapshots, by number, whose ranks the database has beside the ranking; other formats have none.
     pub history: Vec<(u64, PathBuf)>,
 }

@@ -19,6 +19,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ToSql};
@@ -40,12 +41,14 @@ pub(super) const FORMAT: ExportSpec = ExportSpec {
     start: |out, setup| Ok(Box::new(Sqlite::new(out, setup)?)),
 };
 
+/// KiB of SQLite's cache, at least and at most. Sorting for an index takes as much again.
+const CACHE: RangeInclusive<u64> = 1 << 10..=1 << 16;
+
 /// The rows are one transaction, which nobody else sees, in a file that is dropped if it fails.
 const BEGIN: &str = "
     PRAGMA journal_mode = OFF;
     PRAGMA synchronous = OFF;
     PRAGMA locking_mode = EXCLUSIVE;
-    PRAGMA cache_size = -65536;
     BEGIN;
     CREATE TABLE ranking (
         url TEXT NOT NULL,
@@ -115,6 +118,9 @@ impl<'w> Sqlite<'w> {
         let insert = format!("INSERT INTO ranking VALUES ({})", places.join(", "));
         let begin = || {
             let database = Connection::open(&file.0)?;
+            let most = setup.memory.map_or(u64::MAX, |memory| memory / 2 / 1024);
+            let cache = most.clamp(*CACHE.start(), *CACHE.end());
+            database.execute_batch(&format!("PRAGMA cache_size = -{cache};"))?;
             database.execute_batch(&format!("{BEGIN}{more});"))?;
             Ok(database)
         };
