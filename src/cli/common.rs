@@ -220,7 +220,7 @@ impl ResidentArg {
 }
 
 /// What a list of pages to crawl next holds of each page at most, in whatever order.
-const LIST_BYTES: u64 = 93;
+pub const LIST_BYTES: u64 = 93;
 
 /// Refuses such a list of a store of so many pages where the limit on address space has no room for it, with so many
 /// threads beside this one.

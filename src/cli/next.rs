@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use cashrank::Error;
 use cashrank::answers::{Coverage, NEXT, Parameter, Takes};
+use cashrank::memory::check_room;
 use cashrank::schedule::{Candidate, NextOptions, STRATEGIES, Taker, next};
 use cashrank::snapshot::Snapshot;
 use cashrank::store::RealDisk;
@@ -11,7 +12,9 @@ use clap::builder::{StringValueParser, TypedValueParser as _};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-use super::common::{Exit, Forms, STORE, check_list, listed, positive, thousands, threads};
+use super::common::{
+    Exit, Forms, LIST_BYTES, MemoryArg, STORE, check_list, listed, positive, thousands, threads,
+};
 use super::coverage::{percent, seeds_of};
 use super::output::OutputArgs;
 use super::values::takers;
@@ -19,6 +22,8 @@ use crate::cli::common::say;
 
 /// Most threads that read names for a list.
 const READERS: usize = 8;
+/// Bytes that a page takes that is listed, with a name of some hundred.
+const LISTED_BYTES: u64 = 400;
 
 /// List the pages to crawl next, best first.
 ///
@@ -66,6 +71,8 @@ pub struct Args {
     json: bool,
     #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    memory: MemoryArg,
     /// Say how much of what readers see was read, and about how much it will be with these pages. Reads the kept links
     /// up to about 30 times.
     #[arg(long)]
@@ -110,7 +117,9 @@ impl Args {
         options.name(store, &excluded, &seeds)?;
         // Where there is none, the seeds are the list.
         let known = Snapshot::latest(&RealDisk, store).map_or(0, |snapshot| snapshot.info().pages);
-        check_list(known, threads(None).min(READERS) + 2)?;
+        let threads = threads(None).min(READERS) + 2;
+        check_list(known, threads)?;
+        self.check_memory(known, threads)?;
         let pages = next(&RealDisk, store, &options).map_err(|error| match error {
             Error::Missing(text) if known == 0 && seeds.is_empty() => Error::Missing(format!(
                 "{text}. Before the first ingest, --seeds FILE gives the URLs to begin with"
@@ -133,6 +142,19 @@ impl Args {
             );
         }
         Ok(Exit::Done)
+    }
+
+    /// Refuses a list that does not fit.
+    fn check_memory(&self, known: u64, threads: usize) -> Result<(), Error> {
+        let count = self.count.min(known);
+        let need = known * LIST_BYTES + count * LISTED_BYTES;
+        let work = || format!("a list of {count} of {known} pages");
+        check_room(
+            self.memory.budget(threads)?,
+            need,
+            work,
+            "list on a machine with more memory",
+        )
     }
 
     /// An error of writing the list, with the file's name.

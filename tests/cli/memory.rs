@@ -254,6 +254,7 @@ fn other_commands_refuse_what_does_not_fit() {
         ("pagerank a -o out", "16M", "use `ingest`"),
         ("verify --deep --store s", "65M", "leave --deep out"),
         ("order a.cdxj a.warc -o out", "1M", "parts of the index"),
+        ("next --store s -o out", "1M", "more memory"),
         ("pagerank a.cza -o out", "16M", "use `ingest`"),
     ] {
         lab.run(&format!("{line} --memory 4K")).exits(8).says(&[
