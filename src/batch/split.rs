@@ -45,6 +45,18 @@ pub(crate) struct PartBatch {
     pub owners: Vec<u32>,
 }
 
+impl PartBatch {
+    /// Empties it, keeping its memory if that is worth it.
+    pub fn clear(&mut self) {
+        if !self.batch.is_ordinary() {
+            *self = PartBatch::default();
+        }
+        self.batch.clear();
+        self.names.clear();
+        self.owners.clear();
+    }
+}
+
 /// Where the names of a batch are in that of a partition. Used for one after the other.
 #[derive(Default)]
 pub(crate) struct Slots {
@@ -97,13 +109,14 @@ impl<'b> Split<'b> {
         from..*named
     }
 
-    /// The batch of a partition, without such of its names as it only might have to admit, but it `knows` them.
+    /// Makes the batch of a partition, which is empty, without such of its names as it only might have to admit, but it `knows`
+    /// them.
     pub fn part(
         &self,
         partition: u32,
-        slots: &mut Slots,
+        (slots, made): (&mut Slots, &mut PartBatch),
         knows: impl Fn(u32) -> bool,
-    ) -> PartBatch {
+    ) {
         slots.turn += 1;
         slots
             .slots
@@ -112,7 +125,7 @@ impl<'b> Split<'b> {
             split: self,
             partition,
             slots,
-            made: PartBatch::default(),
+            made,
         };
         let own = self.names[partition as usize].iter().copied();
         let mut own = own.filter(|&name| !knows(name)).peekable();
@@ -126,7 +139,6 @@ impl<'b> Split<'b> {
         own.for_each(|name| {
             part.slot(name);
         });
-        part.made
     }
 }
 
@@ -135,7 +147,7 @@ struct Filling<'s> {
     split: &'s Split<'s>,
     partition: u32,
     slots: &'s mut Slots,
-    made: PartBatch,
+    made: &'s mut PartBatch,
 }
 
 impl Filling<'_> {

@@ -212,7 +212,10 @@ impl Follower<'_> {
             own.forget_names();
         }
         let names = (&*known, &prints);
-        let new = own.apply(|number| wire::take(of(number)?.records, number, names))?;
+        let new = own.apply(|part, limit| {
+            let number = part.number;
+            part.apply(&wire::take(of(number)?.records, number, names)?, limit)
+        })?;
         // What it says of its partitions is to be what is then.
         own.fit(memory, Grows::AtOnce)?;
         own.meet(new).map(drop)

@@ -322,10 +322,13 @@ impl OwnParts {
         self.workers.peers.share(done, is_soft)
     }
 
-    /// Applies what `make` gives for each partition, all of which are in memory.
-    pub fn apply(&mut self, make: impl Fn(u32) -> Result<PartBatch> + Sync) -> Result<Vec<New>> {
+    /// Has `apply` apply to each partition what there is for it, up to so many pages; all are in memory.
+    pub fn apply(
+        &mut self,
+        apply: impl Fn(&mut Part, u64) -> Result<New> + Sync,
+    ) -> Result<Vec<New>> {
         let limit = self.page_limit;
-        let work = |_, part: &mut Part| part.apply(&make(part.number)?, limit);
+        let work = |_, part: &mut Part| apply(part, limit);
         dealt(self.workers.threads, &mut self.parts, work)
     }
 
@@ -621,7 +624,12 @@ impl Part {
             names.apply_in_room(&mut self.engine, entry)?;
         }
         names.admit_rest(&mut self.engine)?;
-        let (mut new, mut next) = (New::default(), first);
+        let pages = self.engine.ledger().totals().pages;
+        let mut new = New {
+            named: Vec::with_capacity(made.names.len()),
+            ..New::default()
+        };
+        let mut next = first;
         // Names are admitted in their order, and so the pages of new ones follow on.
         let names = made.names.iter().zip(&made.owners);
         for (page, (&name, &owner)) in self.resolver.own().iter().zip(names) {
@@ -638,7 +646,6 @@ impl Part {
                 new.ghosts.push((name, page.0 as u32, owner));
             }
         }
-        let pages = self.engine.ledger().totals().pages;
         self.is_changed |= !made.batch.entries.is_empty() || pages > first;
         Ok(new)
     }

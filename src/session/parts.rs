@@ -64,7 +64,7 @@ pub(crate) struct Parts {
     config: Config,
     /// Most pages that there may be.
     page_limit: u64,
-    slots: Mutex<Vec<Slots>>,
+    spare: Mutex<Vec<Spare>>,
 }
 
 impl Parts {
@@ -141,7 +141,7 @@ impl Parts {
             epoch: settings.partitions.epoch,
             page_limit: limits.pages,
             rows_most,
-            slots: Mutex::default(),
+            spare: Mutex::default(),
         };
         if parts.pages() != known {
             let path = dir.join(crate::store::addresses::ADDRESSES);
@@ -294,13 +294,17 @@ impl Parts {
             batch,
             owners: &self.owners,
             split,
-            slots: &self.slots,
+            spare: &self.spare,
         };
         let sent = dealing.send(&mut self.numbers, (&workers, count), (begins, wait))?;
-        let make = |number: u32| Ok(dealing.part(number, &self.numbers, |_| false).1);
+        let numbers = &self.numbers;
         let pack = |number: u32| {
-            let made: PartBatch = make(number)?;
-            Ok::<_, Error>((wire::pack(number, &made, true)?, made.names.len()))
+            dealing.part(
+                number,
+                numbers,
+                |_| false,
+                |names, made| Ok((wire::pack(number, made, true)?, names.len())),
+            )
         };
         if wait {
             let own = self.own.wait(begins, pack)?;
@@ -317,7 +321,14 @@ impl Parts {
         if begins {
             self.own.forget_names();
         }
-        let new = self.own.apply(make)?;
+        let new = self.own.apply(|part, limit| {
+            dealing.part(
+                part.number,
+                numbers,
+                |_| false,
+                |_, made| part.apply(made, limit),
+            )
+        })?;
         self.meet(whole, new)?;
         self.fit()?;
         self.note_visited(whole);
@@ -662,23 +673,37 @@ struct Dealing<'d> {
     batch: &'d Batch,
     owners: &'d [u32],
     split: Split<'d>,
-    slots: &'d Mutex<Vec<Slots>>,
+    spare: &'d Mutex<Vec<Spare>>,
+}
+
+/// What partitions' batches are made in, one after the other.
+#[derive(Default)]
+struct Spare {
+    slots: Slots,
+    made: PartBatch,
+    names: Vec<u32>,
 }
 
 impl Dealing<'_> {
-    /// Those of a partition, which `knows` names of its own: the names in the batch, and with numbers for these.
-    fn part(
+    /// Does work on those of a partition, which `knows` names of its own: the names in the batch, and with numbers for these.
+    fn part<T>(
         &self,
         number: u32,
         numbers: &Numbers,
         knows: impl Fn(u32) -> bool,
-    ) -> (Vec<u32>, PartBatch) {
-        let spare = || self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        work: impl FnOnce(&[u32], &PartBatch) -> Result<T>,
+    ) -> Result<T> {
+        let spare = || self.spare.lock().unwrap_or_else(PoisonError::into_inner);
         let mut used = spare().pop().unwrap_or_default();
-        let mut made = self.split.part(number, &mut used, knows);
+        let Spare { slots, made, names } = &mut used;
+        made.clear();
+        self.split.part(number, (slots, made), knows);
+        names.clear();
+        names.extend(made.names.iter().map(|&name| numbers.of(name)));
+        std::mem::swap(names, &mut made.names);
+        let done = work(names, made);
         spare().push(used);
-        let numbered = made.names.iter().map(|&name| numbers.of(name)).collect();
-        (std::mem::replace(&mut made.names, numbered), made)
+        done
     }
 
     /// Sends the other processes what there is for their partitions, of so many: whether numbering restarts with it, and whether
@@ -699,8 +724,9 @@ impl Dealing<'_> {
             let process = peers.process_of(number as usize);
             // What waits is applied when other names may be known.
             let knows = |name| !wait && numbers.is_known(process, name);
-            let (names, made) = self.part(number, numbers, knows);
-            Ok::<_, Error>((names, wire::pack(number, &made, wait)?))
+            self.part(number, numbers, knows, |names, made| {
+                Ok((names.to_vec(), wire::pack(number, made, wait)?))
+            })
         })?;
         let mut messages = vec![vec![APPLY, begins.into(), wait.into()]; peers.processes()];
         for (process, message) in messages.iter_mut().enumerate().filter(|_| !wait) {

@@ -76,7 +76,9 @@ fn parts_arrive_as_they_were_sent() {
         let times = vec![Some(5); batch.entries.len()];
         let split = Split::new(&batch, &owners, (0, 0), &times, count);
         let part = |number: u32, knows: &dyn Fn(u32) -> bool| {
-            split.part(number, &mut Slots::default(), knows)
+            let mut made = PartBatch::default();
+            split.part(number, (&mut Slots::default(), &mut made), knows);
+            made
         };
         let with_numbers = |mut made: PartBatch| {
             made.names

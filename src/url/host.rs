@@ -16,7 +16,14 @@ pub fn host(canonical: &[u8]) -> &[u8] {
     else {
         return &[];
     };
-    let authority = upto(rest, |byte| matches!(byte, b'/' | b'?' | b'#'));
+    let is_end = |byte| matches!(byte, b'/' | b'?' | b'#');
+    let is_more = |byte| matches!(byte, b'@' | b':' | b'[' | b']');
+    let plain = upto(rest, |byte| is_end(byte) || is_more(byte));
+    // Most have no user and no port.
+    if !rest.get(plain.len()).is_some_and(|&byte| is_more(byte)) {
+        return plain;
+    }
+    let authority = upto(rest, is_end);
     // An `@` in a user or password is escaped.
     let host = match memchr::memrchr(b'@', authority) {
         Some(at) => &authority[at + 1..],
