@@ -26,6 +26,7 @@ fn batches(text: &[u8]) -> Vec<Batch> {
         key: HashKey([1, 2]),
         input: Default::default(),
         classes: false,
+        partitions: 1,
     };
     let mut builder = Builder::new(rules, decoder.names());
     let mut batches = Vec::new();

@@ -399,6 +399,7 @@ mod tests {
             key: HashKey([1, 2]),
             input: Default::default(),
             classes: true,
+            partitions: 1,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Building batches from what decoders yield.
 
 use super::names::Names;
+use super::split::deal;
 use crate::decode::Decoder;
 use crate::model::batch::TEXT_BYTES;
 use crate::model::{
@@ -32,6 +33,8 @@ pub struct Rules {
     pub input: InputRules,
     /// Whether the classes of links are kept.
     pub classes: bool,
+    /// How many partitions names are dealt out to.
+    pub partitions: u32,
 }
 
 /// Turns chunks into batches. Keeps its tables from one batch to the next, never their content.
@@ -182,7 +185,11 @@ impl Builder {
         self.names.clear();
         self.linked.by.clear();
         self.complained = Default::default();
-        std::mem::take(&mut self.batch)
+        let mut batch = std::mem::take(&mut self.batch);
+        if self.rules.partitions > 1 {
+            deal(&mut batch, self.rules.partitions);
+        }
+        batch
     }
 
     /// Returns whether the batch should be taken before more is added.

@@ -21,11 +21,17 @@ pub(crate) fn partition_of(name: &[u8], partitions: u32) -> u32 {
     (xxh3_64(of) % u64::from(partitions.max(1))) as u32
 }
 
+/// Notes of all names of a batch which of so many partitions they are of.
+pub(crate) fn deal(batch: &mut Batch, partitions: u32) {
+    let mut owners = std::mem::take(&mut batch.owners);
+    let names = 0..batch.fingerprints.len() as u32;
+    owners.extend(names.map(|name| partition_of(batch.name(name), partitions)));
+    batch.owners = owners;
+}
+
 /// Some entries of a batch that are dealt out to partitions.
 pub(crate) struct Split<'b> {
     batch: &'b Batch,
-    /// The partition of each name of the batch.
-    owners: &'b [u32],
     /// The first of the entries, and for each the latest time of a record until then.
     first: usize,
     times: &'b [Option<Time>],
@@ -40,9 +46,8 @@ pub(crate) struct Split<'b> {
 #[derive(Default)]
 pub(crate) struct PartBatch {
     pub batch: Batch,
-    /// The number that each of its names has in the whole batch, and the partition that it is of.
+    /// The number that each of its names has in the whole batch.
     pub names: Vec<u32>,
-    pub owners: Vec<u32>,
 }
 
 impl PartBatch {
@@ -53,7 +58,6 @@ impl PartBatch {
         }
         self.batch.clear();
         self.names.clear();
-        self.owners.clear();
     }
 }
 
@@ -69,14 +73,12 @@ impl<'b> Split<'b> {
     /// Deals entries from `first` on out, as many as there are times. Those before named so many.
     pub fn new(
         batch: &'b Batch,
-        owners: &'b [u32],
         (first, mut named): (usize, u32),
         times: &'b [Option<Time>],
         partitions: u32,
     ) -> Split<'b> {
         let mut split = Split {
             batch,
-            owners,
             first,
             times,
             entries: vec![Vec::new(); partitions as usize],
@@ -89,9 +91,9 @@ impl<'b> Split<'b> {
                 continue;
             }
             for name in split.named(&mut named, entry) {
-                split.names[owners[name as usize] as usize].push(name);
+                split.names[batch.owners[name as usize] as usize].push(name);
             }
-            let owner = owners[entry.source as usize];
+            let owner = batch.owners[entry.source as usize];
             split.entries[owner as usize].push(at as u32);
         }
         split.names_end = named;
@@ -120,7 +122,7 @@ impl<'b> Split<'b> {
         slots.turn += 1;
         slots
             .slots
-            .resize(self.owners.len().max(slots.slots.len()), (0, 0));
+            .resize(self.batch.owners.len().max(slots.slots.len()), (0, 0));
         let mut part = Filling {
             split: self,
             partition,
@@ -157,10 +159,10 @@ impl Filling<'_> {
         if *turn != self.slots.turn {
             *turn = self.slots.turn;
             *slot = self.made.names.len() as u32;
-            let owner = self.split.owners[name as usize];
-            self.made.names.push(name);
-            self.made.owners.push(owner);
             let whole = self.split.batch;
+            let owner = whole.owners[name as usize];
+            self.made.names.push(name);
+            self.made.batch.owners.push(owner);
             let batch = &mut self.made.batch;
             let text = if owner == self.partition {
                 whole.name(name)

@@ -229,6 +229,7 @@ fn batches(decoder: &dyn Decoder, data: &[u8], whole: usize, message: &Said, dic
         key: HashKey([1, 2]),
         input: dice.one_of(INPUT_RULES)(),
         classes: dice.one_of([false, true]),
+        partitions: 1,
     };
     let mut builder = Builder::new(rules.clone(), decoder.names());
     let mut told = |chunk: &[u8]| {

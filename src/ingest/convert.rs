@@ -100,6 +100,7 @@ pub fn convert<W: Write>(
         key: HashKey::random()?,
         input: job.input.clone(),
         classes: true,
+        partitions: 1,
     };
     let mut run = Run {
         reader: InputReader::new(rules, &job.source, job.threads),

@@ -63,6 +63,7 @@ impl Crawled {
             key: HashKey::random()?,
             input: input.clone(),
             classes: !follow.is_default(),
+            partitions: 1,
         };
         Crawled::of(rules, follow)
     }

@@ -62,6 +62,7 @@ pub fn load(
         key: HashKey::random()?,
         input: input.clone(),
         classes: !config.follow.is_default(),
+        partitions: 1,
     };
     let mut loading = GraphLoader::new(config)?;
     loading.memory = limits.memory;

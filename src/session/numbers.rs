@@ -98,7 +98,6 @@ impl Numbers {
     pub fn introduce(
         &mut self,
         batch: &Batch,
-        owners: &[u32],
         names: impl Iterator<Item = u32>,
         (peers, process): (&Peers, usize),
     ) -> Result<Vec<u8>> {
@@ -111,7 +110,7 @@ impl Numbers {
         let mut columns = [const { Vec::<u64>::new() }; 2];
         let (mut text, mut prints) = (Vec::new(), Vec::new());
         for &name in &new {
-            let owner = owners[name as usize];
+            let owner = batch.owners[name as usize];
             columns[0].push(owner.into());
             if peers.process_of(owner as usize) == process {
                 columns[1].push(batch.name(name).len() as u64);

@@ -86,6 +86,7 @@ impl Session {
             key: engine.storage().key(),
             input: settings.input.clone(),
             classes: !config.follow.is_default(),
+            partitions: settings.partitions.count,
         };
         let session = Session {
             budget: Budget::new(limits, holder(&engine, &parts)),

@@ -631,7 +631,7 @@ impl Part {
         };
         let mut next = first;
         // Names are admitted in their order, and so the pages of new ones follow on.
-        let names = made.names.iter().zip(&made.owners);
+        let names = made.names.iter().zip(&made.batch.owners);
         for (page, (&name, &owner)) in self.resolver.own().iter().zip(names) {
             if owner == self.number {
                 new.named.push((name, page.0 as u32));

@@ -16,7 +16,7 @@ use super::numbers::Numbers;
 use super::own::{Applied, New, Opening, Order, OwnParts, PartState, Spoiled};
 use super::turns::{Grows, worth_a_turn};
 use super::wire;
-use crate::batch::split::{PartBatch, Slots, Split, partition_of};
+use crate::batch::split::{PartBatch, Slots, Split};
 use crate::disk::Disk;
 use crate::engine::{Config, Engine, check_funds};
 use crate::memory::{CASH, Crossing, Need, PartsInMemory, most_resident, residing};
@@ -37,8 +37,7 @@ pub(crate) struct Parts {
     pub(super) states: Vec<PartState>,
     /// How visits without records go from partition to partition, while there are such.
     pub(super) pace: Pace,
-    /// The partition of each name of the batch that records are queued of, and how processes speak of it.
-    owners: Vec<u32>,
+    /// How processes speak of the names of the batch that records are queued of.
     numbers: Numbers,
     /// Nothing of that batch was applied yet.
     is_new_batch: bool,
@@ -127,7 +126,6 @@ impl Parts {
             states,
             pace: Pace::default(),
             own,
-            owners: Vec::new(),
             numbers: Numbers::default(),
             is_new_batch: true,
             named: 0,
@@ -183,14 +181,10 @@ impl Parts {
     /// Records of this batch come next.
     pub fn begin(&mut self, batch: &Batch) {
         debug_assert!(self.times.is_empty());
+        debug_assert_eq!(batch.owners.len(), batch.fingerprints.len());
         self.named = 0;
         self.unknown = None;
         self.is_new_batch = true;
-        let count = self.states.len() as u32;
-        let names = 0..batch.fingerprints.len() as u32;
-        self.owners.clear();
-        self.owners
-            .extend(names.map(|name| partition_of(batch.name(name), count)));
     }
 
     /// Queues the next record of the batch.
@@ -261,11 +255,8 @@ impl Parts {
     /// Finds which names of the batch, from those on that were given, are not known.
     fn find_unknown(&mut self, batch: &Batch) -> Result<()> {
         let first = self.named as usize;
-        let names = self
-            .owners
-            .iter()
-            .copied()
-            .zip(batch.fingerprints.iter().copied());
+        let owners = batch.owners.iter().copied();
+        let names = owners.zip(batch.fingerprints.iter().copied());
         let names: Vec<(u32, Fingerprint)> = names.skip(first).collect();
         announce(self.peers(), &Say::Unknown(&names))?;
         let mut places = self.own.unknown(&names)?;
@@ -287,12 +278,11 @@ impl Parts {
         let begins =
             std::mem::take(&mut self.is_new_batch) && self.numbers.begin(batch, &workers.peers)?;
         let (count, named) = (self.states.len() as u32, self.named);
-        let split = Split::new(batch, &self.owners, (self.first, named), &self.times, count);
+        let split = Split::new(batch, (self.first, named), &self.times, count);
         let names_end = split.names_end;
         let wait = self.take_turns();
         let dealing = Dealing {
             batch,
-            owners: &self.owners,
             split,
             spare: &self.spare,
         };
@@ -671,7 +661,6 @@ impl Unknown {
 /// Records of a batch on their way to partitions.
 struct Dealing<'d> {
     batch: &'d Batch,
-    owners: &'d [u32],
     split: Split<'d>,
     spare: &'d Mutex<Vec<Spare>>,
 }
@@ -734,7 +723,7 @@ impl Dealing<'_> {
                 let its = others.iter().zip(&packed);
                 let its = its.filter(|(number, _)| peers.process_of(**number as usize) == process);
                 let names = its.flat_map(|(_, (names, _))| names).copied();
-                let new = numbers.introduce(self.batch, self.owners, names, (peers, process))?;
+                let new = numbers.introduce(self.batch, names, (peers, process))?;
                 message.extend(new);
             }
         }

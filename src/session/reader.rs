@@ -42,6 +42,7 @@ impl Engine<InMemory> {
             key: HashKey::random()?,
             input: Default::default(),
             classes: !self.config().follow.is_default(),
+            partitions: 1,
         };
         Ok(Reader {
             builder: Builder::new(rules, names),

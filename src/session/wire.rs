@@ -108,11 +108,11 @@ fn sent(partition: u32, part: &PartBatch, with_names: bool) -> Result<Sent> {
 
 fn names(partition: u32, part: &PartBatch) -> SentNames {
     let mut names = SentNames {
-        owners: part.owners.clone(),
+        owners: part.batch.owners.clone(),
         text: part.batch.text.clone(),
         ..SentNames::default()
     };
-    for (at, &owner) in part.owners.iter().enumerate() {
+    for (at, &owner) in part.batch.owners.iter().enumerate() {
         if owner == partition {
             let text = part.batch.name(at as u32);
             names.lengths.push(text.len() as u32);
@@ -193,11 +193,11 @@ fn take_names(
     prints: &Fingerprints,
 ) -> Option<()> {
     let batch = &mut part.batch;
-    (batch.text, part.owners) = (names.text, names.owners);
+    (batch.text, batch.owners) = (names.text, names.owners);
     let (others, _) = names.prints.as_chunks::<PRINT>();
     let (mut lengths, mut others) = (names.lengths.into_iter(), others.iter());
     let mut end = 0u32;
-    for &owner in &part.owners {
+    for &owner in &batch.owners {
         let print = if owner == partition {
             let start = end as usize;
             end = end.checked_add(lengths.next()?)?;
@@ -208,7 +208,7 @@ fn take_names(
         batch.fingerprints.push(print);
         batch.text_ends.push(end);
     }
-    (part.owners.len() == part.names.len()).then_some(())
+    (part.batch.owners.len() == part.names.len()).then_some(())
 }
 
 /// Puts names in that are known.
@@ -222,7 +222,7 @@ fn find_names(part: &mut PartBatch, partition: u32, known: &Known) -> Option<()>
             b""
         };
         u32::try_from(batch.text.len() + text.len()).ok()?;
-        part.owners.push(owner);
+        batch.owners.push(owner);
         batch.push_name(text, print);
     }
     Some(())

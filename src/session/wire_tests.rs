@@ -4,7 +4,7 @@ use super::numbers::{Known, Numbers};
 use super::wire::{pack, parts, put, take};
 use crate::Result;
 use crate::batch::split::PartBatch;
-use crate::batch::split::{Slots, Split, partition_of};
+use crate::batch::split::{Slots, Split};
 use crate::batch::{Builder, Rules};
 use crate::model::Fingerprint;
 use crate::model::{Batch, Entry};
@@ -21,6 +21,9 @@ impl Exchange for Silent {
     }
 }
 
+/// Partitions.
+const COUNT: u32 = 3;
+
 fn batch(key: HashKey, turn: u8) -> Batch {
     let rules = Rules {
         limits: Limits::default(),
@@ -28,6 +31,7 @@ fn batch(key: HashKey, turn: u8) -> Batch {
         key,
         input: Default::default(),
         classes: true,
+        partitions: COUNT,
     };
     let mut builder = Builder::new(rules, Names::Url);
     for at in 0..40u8 {
@@ -56,7 +60,7 @@ fn batch(key: HashKey, turn: u8) -> Batch {
 #[test]
 fn parts_arrive_as_they_were_sent() {
     let key = HashKey([3, 4]);
-    let (count, prints) = (3u32, key.fingerprints());
+    let (count, prints) = (COUNT, key.fingerprints());
     let of_two = |process| Peers::new(process, 2, Silent).unwrap();
     let (peers, other) = (&of_two(0), &of_two(1));
     // Room for two batches, and for few names more.
@@ -69,12 +73,8 @@ fn parts_arrive_as_they_were_sent() {
             restarts.push(turn);
             known.forget();
         }
-        let names = 0..batch.fingerprints.len() as u32;
-        let owners: Vec<u32> = names
-            .map(|name| partition_of(batch.name(name), count))
-            .collect();
         let times = vec![Some(5); batch.entries.len()];
-        let split = Split::new(&batch, &owners, (0, 0), &times, count);
+        let split = Split::new(&batch, (0, 0), &times, count);
         let part = |number: u32, knows: &dyn Fn(u32) -> bool| {
             let mut made = PartBatch::default();
             split.part(number, (&mut Slots::default(), &mut made), knows);
@@ -112,7 +112,7 @@ fn parts_arrive_as_they_were_sent() {
         let made = with_numbers(made);
         let bytes = pack(1, &made, false).unwrap();
         let names = numbers
-            .introduce(&batch, &owners, sent.iter().copied(), (peers, 1))
+            .introduce(&batch, sent.iter().copied(), (peers, 1))
             .unwrap();
         let mut message = names.clone();
         put(&mut message, 1, made.names.len(), &bytes);
@@ -125,7 +125,7 @@ fn parts_arrive_as_they_were_sent() {
         is_same(&got, &made, |at| new[at]);
         texts += new
             .iter()
-            .zip(&made.owners)
+            .zip(&made.batch.owners)
             .filter(|(new, owner)| **new && **owner == 1)
             .count();
         assert!(
@@ -145,7 +145,10 @@ fn parts_arrive_as_they_were_sent() {
 
 /// Of names of the partition's own only those have a text of which that `is_new`.
 fn is_same(got: &PartBatch, made: &PartBatch, is_new: impl Fn(usize) -> bool) {
-    assert_eq!((&got.names, &got.owners), (&made.names, &made.owners));
+    assert_eq!(
+        (&got.names, &got.batch.owners),
+        (&made.names, &made.batch.owners)
+    );
     let of = |batch: &Batch| {
         let entries = batch.entries.iter().map(|e| Entry { end: 0, ..*e });
         let entries: Vec<Entry> = entries.collect();
