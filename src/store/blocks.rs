@@ -100,6 +100,9 @@ impl<const N: usize> Seal<N> {
     }
 }
 
+/// Bytes of a seal.
+pub(crate) const SEAL: usize = 8;
+
 /// Writes the seal of `value[8..]` into `value[..8]`.
 pub(crate) fn seal<const N: usize>(seal: Seal<N>, mut value: Vec<u8>) -> Vec<u8> {
     let sum = seal.sum(&value[8..]);
@@ -115,12 +118,21 @@ pub(crate) fn unseal<const N: usize>(seal: Seal<N>, value: &[u8]) -> Option<&[u8
 
 /// Adds all entries of a block's content; `None` if it makes no sense.
 pub(crate) fn unpack<T: Entry>(mut rest: &[u8], entries: &mut Vec<T>) -> Option<()> {
-    let none = T::default();
+    unpack_some(&mut rest, usize::MAX, T::default(), entries)
+}
+
+/// Adds so many entries at most of the rest of a block's content, which follow on `before`, and leaves what follows on them.
+pub(crate) fn unpack_some<T: Entry>(
+    rest: &mut &[u8],
+    most: usize,
+    before: T,
+    entries: &mut Vec<T>,
+) -> Option<()> {
     let first = entries.len();
-    while !rest.is_empty() {
-        entries.push(none);
-        let (next, before) = entries[first..].split_last_mut()?;
-        next.take(before.last().unwrap_or(&none), &mut rest)?;
+    while !rest.is_empty() && entries.len() - first < most {
+        entries.push(T::default());
+        let (next, earlier) = entries[first..].split_last_mut()?;
+        next.take(earlier.last().unwrap_or(&before), rest)?;
     }
     Some(())
 }

@@ -76,6 +76,34 @@ fn write(tables: Tables, manifest: &Manifest) -> Result<()> {
     writing.commit(&manifest)
 }
 
+/// Its story: a block of a run is 4 KB, and 100 KB once it is unpacked. A snapshot of 64 partitions with 150 runs each held a
+/// block of each run: 1 GB.
+#[test]
+fn few_rows_of_a_run_are_unpacked_at_a_time() {
+    let temp = tempfile::tempdir().unwrap();
+    let run = make(temp.path()).runs[2];
+    let tables = Tables::open(&RealDisk, temp.path(), Access::Look).unwrap();
+    let reading = tables.read().unwrap();
+    let mut rows = reading.rows(run).unwrap();
+    let (mut slice, mut next) = (Vec::new(), 0);
+    loop {
+        slice.clear();
+        rows(&mut slice).unwrap();
+        if slice.is_empty() {
+            break;
+        }
+        assert!(slice.capacity() <= 64);
+        for row in &slice {
+            assert_eq!(
+                (row.page, row.cash),
+                (next, random(2, next, u64::MAX).into())
+            );
+            next += 1;
+        }
+    }
+    assert_eq!(next, 4000);
+}
+
 /// Its story: redb trusts its pages. On damaged ones it panicked, with `unreachable!` where a page
 /// is neither leaf nor branch, and with slices out of range: when opening, reading, writing and
 /// closing. Now all calls go through a fence.

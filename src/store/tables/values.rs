@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::engine::{Admissions, Blocks, Row};
-use crate::store::blocks::{Entry, Packer, Seal, seal, unpack, unseal};
+use crate::store::blocks::{Packer, SEAL, Seal, seal, unpack, unpack_some, unseal};
 use crate::store::manifest::Run;
 use crate::{Error, Result};
 
@@ -99,17 +99,57 @@ pub(in crate::store) fn rows_of<'a>(
     get: impl Fn((u64, u64)) -> Value + 'a,
 ) -> Blocks<'a> {
     let mut blocks = 0..run.blocks;
+    let (mut held, mut before) = (Held::default(), Row::default());
     Box::new(move |rows| {
-        while rows.is_empty() {
+        while held.is_over() {
             let Some(block) = blocks.next() else {
-                break;
+                return Ok(());
             };
             let key = (run.number, block);
-            let which = || format!("history run {}, block {block}", run.number);
-            entries(path, rows_seal(key), get(key), which, rows)?;
+            held = Held::of(rows_seal(key), get(key)?).ok_or_else(|| damaged(path, key))?;
+            before = Row::default();
         }
+        let taken = held.take(SLICE, before, rows);
+        taken.ok_or_else(|| damaged(path, (run.number, blocks.start - 1)))?;
+        before = rows.last().copied().unwrap_or_default();
         Ok(())
     })
+}
+
+fn damaged(path: &Path, (run, block): (u64, u64)) -> Error {
+    Error::damaged(path, format!("history run {run}, block {block} is damaged"))
+}
+
+/// Rows of a run that are unpacked at a time. Many runs are read together, those of all partitions, and a row takes twenty times
+/// as much memory as packed.
+const SLICE: usize = 64;
+
+/// A block of a run, and how much of it was unpacked.
+#[derive(Default)]
+struct Held {
+    value: Vec<u8>,
+    at: usize,
+}
+
+impl Held {
+    /// The block with this seal, if it is there and whole.
+    fn of<const N: usize>(seal: Seal<N>, value: Option<Vec<u8>>) -> Option<Held> {
+        let value = value.filter(|value| unseal(seal, value).is_some())?;
+        let at = SEAL.min(value.len());
+        Some(Held { value, at })
+    }
+
+    fn is_over(&self) -> bool {
+        self.at == self.value.len()
+    }
+
+    /// Adds so many more of its rows, behind `before`; `None` if they make no sense.
+    fn take(&mut self, most: usize, before: Row, rows: &mut Vec<Row>) -> Option<()> {
+        let mut rest = &self.value[self.at..];
+        unpack_some(&mut rest, most, before, rows)?;
+        self.at = self.value.len() - rest.len();
+        Some(())
+    }
 }
 
 pub(in crate::store) fn admissions_of<'a>(
@@ -118,32 +158,16 @@ pub(in crate::store) fn admissions_of<'a>(
     get: impl Fn(u64) -> Value + 'a,
 ) -> Admissions<'a> {
     Box::new((0..blocks).flat_map(move |block| {
-        let which = || format!("admission block {block}");
         let mut admissions = Vec::new();
-        let read = entries(
-            path,
-            admissions_seal(block),
-            get(block),
-            which,
-            &mut admissions,
-        );
+        let read = get(block).and_then(|value| {
+            let seal = admissions_seal(block);
+            let unpacked = value.and_then(|value| unpack(unseal(seal, &value)?, &mut admissions));
+            unpacked.ok_or_else(|| {
+                admissions.clear();
+                Error::damaged(path, format!("admission block {block} is damaged"))
+            })
+        });
         let error = read.err().map(Err);
         admissions.into_iter().map(Ok).chain(error)
     }))
-}
-
-/// Adds the entries of a block, which must be there. None of a damaged one.
-pub(super) fn entries<T: Entry, const N: usize>(
-    path: &Path,
-    seal: Seal<N>,
-    value: Value,
-    which: impl FnOnce() -> String,
-    out: &mut Vec<T>,
-) -> Result<()> {
-    let before = out.len();
-    let unpacked = value?.and_then(|value| unpack(unseal(seal, &value)?, out));
-    unpacked.ok_or_else(|| {
-        out.truncate(before);
-        Error::damaged(path, format!("{} is damaged", which()))
-    })
 }
