@@ -419,10 +419,11 @@ fn homes(view: &View, workers: &Workers) -> Vec<BlockHome> {
         .collect()
 }
 
-/// What a base of this commit is of, for each block; `None`: there are no rows.
-fn of_commit(view: &View) -> Option<Vec<OwedBase>> {
+/// What a base of this commit is of, for each block; `None`: there are no rows. At rest the next commit names it, or owes it, and
+/// its number is that: the base of the number of this one may be named already.
+fn of_commit(view: &View, keep: Keep) -> Option<Vec<OwedBase>> {
     let of = |(pages, rows): (u64, CommittedRows)| OwedBase {
-        number: view.generation(),
+        number: view.generation() + u64::from(keep == Keep::AtRest),
         pages,
         records: view.counters().records,
         rows,
@@ -443,7 +444,7 @@ pub(super) fn keep(
     if keep == Keep::No {
         return Ok((None, None));
     }
-    let Some(of) = of_commit(view) else {
+    let Some(of) = of_commit(view, keep) else {
         return Ok((None, None));
     };
     let (workers, beside) = (&settle.workers(), keep == Keep::Beside);
