@@ -163,8 +163,8 @@ fn a_base_that_passes_owe_is_that_of_their_ranking() {
     assert!(whole == full);
 }
 
-/// A settled base that there was no room for is made by whoever goes on with the store, before all else, as near as it was to
-/// be: by `settle`, by an ingest that asks for something else, by a writer. All that comes later has the same bytes as with room.
+/// A settled base that there was no room for is made by whoever writes next, before all else, as near as it was to be:
+/// by `settle`, by an ingest that asks for something else, by a writer. All that comes later has the same bytes as with room.
 #[test]
 fn a_base_without_room_is_made_by_whoever_comes_next() {
     for partitions in [1, 3] {

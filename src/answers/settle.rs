@@ -67,7 +67,8 @@ impl Resettling {
     }
 
     /// Whether there is nothing to do: that ranking is certified to be within `until` of PageRank, and what the store has of
-    /// it, the next one can start from, and owes nothing. Where `processes` on other machines have partitions, their bases are theirs to know.
+    /// it, the next one can start from, and it owes nothing. Where `processes` on other machines have partitions, their bases
+    /// are theirs to know.
     pub fn is_done(&self, view: &View, until: f64, processes: usize) -> bool {
         let has = |part| part % processes.max(1) == 0;
         let owes = view.owed_bases().is_some();

@@ -213,7 +213,7 @@ impl Args {
         settle
     }
 
-    /// On another thread, while this one shows how far it is.
+    /// Settles and publishes, while another thread shows how far it is.
     fn publish(&self, view: &View, settle: Settle) -> anyhow::Result<Option<Made>> {
         let watcher = settle.watcher.clone();
         let making = SnapshotOptions {

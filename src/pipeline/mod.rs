@@ -105,9 +105,9 @@ impl Pipeline {
             });
         };
         // It is needed before all others, and waits to hear how many those are.
-        let (tell, told) = bounded(1);
+        let (give_crew, take_crew) = bounded(1);
         let (cutter, buffers) = (decoder.clone(), pool.clone());
-        let read = move || match told.recv() {
+        let read = move || match take_crew.recv() {
             Ok(crew) => read(source, &*cutter, crew, &buffers, admit),
             Err(_) => source.end(),
         };
@@ -125,7 +125,7 @@ impl Pipeline {
             })
         };
         let (crew, decoded, decoders) = crew(by.threads.clamp(1, most), worker)?;
-        let _ = tell.send(crew);
+        let _ = give_crew.send(crew);
         Ok(Pipeline {
             flow,
             handed: None,

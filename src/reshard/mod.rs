@@ -11,8 +11,8 @@
 //! partitions is on its way. Where a ranking is read from the history (`window`, `max_age`), a store stays as it is; so it does
 //! inside a pass after the first, whose order is another in the new store, and where pages without a record were visited.
 //!
-//! The new store is made aside (`unfinished`) and gets its name once it is whole. The old one is locked meanwhile, and not changed, but for a settled
-//! base that it still owes.
+//! The new store is made aside (`unfinished`) and gets its name once it is whole. The old one is locked meanwhile, and not
+//! changed, but for a settled base that it still owes.
 //!
 //! Names are read once to deal pages out (`deal`), and then for each lot of new partitions that are in memory at a time
 //! names, rows and facts. Each partition (`part`) is an engine of its own, as in an ingest.

@@ -112,7 +112,7 @@ pub(crate) fn seal<const N: usize>(seal: Seal<N>, mut value: Vec<u8>) -> Vec<u8>
 
 /// The content of a sealed value, if it is whole and in its place.
 pub(crate) fn unseal<const N: usize>(seal: Seal<N>, value: &[u8]) -> Option<&[u8]> {
-    let (sum, content) = value.split_first_chunk::<8>()?;
+    let (sum, content) = value.split_first_chunk::<SEAL>()?;
     (u64::from_le_bytes(*sum) == seal.sum(content)).then_some(content)
 }
 

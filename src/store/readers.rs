@@ -256,8 +256,8 @@ impl View {
         Ok(view)
     }
 
-    /// Has the store owe the bases of this state, for which there was no room, by a commit of its own: whoever goes on with it
-    /// makes them first. It is locked likewise.
+    /// Has the store owe the bases of this state, for which there was no room, by a commit of its own: the next writer makes them
+    /// first. It is locked likewise.
     ///
     /// # Errors
     ///

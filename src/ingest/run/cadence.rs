@@ -449,7 +449,7 @@ impl Run<'_> {
             }
         }
         if let Some(settle) = &mut settle {
-            // There is no other ranking, and an ingest goes on, or says why it does not.
+            // There is no other ranking, and an ingest continues, or says why it does not.
             settle.or_nothing =
                 self.session.parts.is_some() && !is_end && !(is_last && view.has_cash());
             match keep {

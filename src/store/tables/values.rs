@@ -135,8 +135,7 @@ impl Held {
     /// The block with this seal, if it is there and whole.
     fn of<const N: usize>(seal: Seal<N>, value: Option<Vec<u8>>) -> Option<Held> {
         let value = value.filter(|value| unseal(seal, value).is_some())?;
-        let at = SEAL.min(value.len());
-        Some(Held { value, at })
+        Some(Held { value, at: SEAL })
     }
 
     fn is_over(&self) -> bool {
