@@ -3,9 +3,10 @@
 //! Everything but `apart` started its threads or failed: with `ulimit -u` or `TasksMax=` near what a command liked to have, it
 //! ended with exit code 7, or did so now and then, as threads that ended just before still counted. Readers once panicked.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use crate::support::{Done, Lab, crawl};
+use crate::serve::{address, ask, get};
+use crate::support::{Done, Lab, Running, crawl};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_cashrank");
 
@@ -25,20 +26,39 @@ fn alone(lab: &Lab, line: &str) -> Done {
     ran(lab, command.env("RUST_MIN_STACK", (1u64 << 60).to_string()))
 }
 
-/// Runs it with so many threads at most, as a user of its own: root has no such limit. `None`: that takes root.
-fn with_threads(lab: &Lab, threads: usize, line: &str) -> Option<Done> {
+/// More threads than any command here starts.
+const MANY: usize = 100;
+
+/// `prlimit`, as a user of its own, of several by number: only root may start it.
+fn of_user(user: u32) -> Command {
     let mut command = Command::new("setpriv");
     command
-        .arg(format!("--reuid={}", 1_000_000 + std::process::id()))
+        .arg(format!(
+            "--reuid={}",
+            1_000_000 + std::process::id() + (user << 24)
+        ))
         .args(["--clear-groups", "--inh-caps=+dac_override"])
-        .args(["--ambient-caps=+dac_override", "prlimit"])
-        .arg(format!("--nproc={threads}"))
-        .arg(BINARY);
+        .args(["--ambient-caps=+dac_override", "prlimit"]);
+    command
+}
+
+/// The command with so many threads at most, which that user may raise: root has no such limit.
+fn limited(user: u32, threads: usize, line: &str) -> Option<Command> {
     if Command::new("setpriv").arg("--version").output().is_err() {
         eprintln!("SKIPPED: no setpriv");
         return None;
     }
-    let done = ran(lab, command.args(line.split_whitespace()));
+    let mut command = of_user(user);
+    command
+        .arg(format!("--nproc={threads}:{MANY}"))
+        .arg(BINARY)
+        .args(line.split_whitespace());
+    Some(command)
+}
+
+/// Runs it so. `None`: that takes root.
+fn with_threads(lab: &Lab, threads: usize, line: &str) -> Option<Done> {
+    let done = ran(lab, &mut limited(0, threads, line)?);
     if done.err.contains("setpriv:") {
         eprintln!("SKIPPED: another user takes root: {}", done.err);
         return None;
@@ -162,4 +182,45 @@ fn a_limit_on_threads_changes_no_byte() {
         let archive = |name: &str| std::fs::read(lab.path(name)).unwrap();
         assert!(archive(&format!("{name}.cza")) == archive("free.cza"));
     }
+}
+
+/// Each request was given to a thread that tokio was to start. Where none could be started it panicked, and kept the place of the
+/// request: soon all were refused.
+#[test]
+fn a_service_answers_with_the_threads_that_there_are() {
+    let lab = Lab::new();
+    lab.file("a.jsonl", crawl(95, 600).concat());
+    lab.run("ingest a.jsonl --store s").exits(0);
+    let serve = "serve --store s --listen 127.0.0.1:0";
+    let words = ["takes 2 threads", "ulimit -u", "TasksMax="];
+    alone(&lab, serve).exits(7).says(&words);
+    // That of clients can be started, and none for answers.
+    let Some(done) = with_threads(&lab, 2, serve) else {
+        return;
+    };
+    done.exits(7).says(&words);
+
+    let mut command = limited(1, 3, serve).unwrap();
+    let command = command.current_dir(lab.path("")).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let mut serving = Running { child, stdin: None };
+    let address = address(&mut serving);
+    let top = lab.run("top -n 50 --json --store s").exits(0).json();
+    let list = || get(address, "/next?n=5");
+    // More often than requests may wait, so that none keeps its place.
+    for _ in 0..40 {
+        assert_eq!(ask(address, "/top?n=50"), top);
+        ask(address, "/hosts?n=5");
+        let (status, why) = list();
+        let why = String::from_utf8(why).unwrap();
+        assert!(status == 503 && why.contains("ulimit -u"), "{why}");
+    }
+    let raised = of_user(1)
+        .args(["--pid", &serving.child.id().to_string()])
+        .arg(format!("--nproc={MANY}"))
+        .status();
+    assert!(raised.unwrap().success());
+    assert_eq!(list().0, 200);
+    serving.signal("TERM");
+    assert!(serving.child.wait().unwrap().success());
 }

@@ -10,6 +10,7 @@
 //! Each list has a [`Follower`], which reads only what is new since the snapshot before. All together these take
 //! [`FOLLOWED`] at most: where one has no room, its list is made from nothing each time.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -178,7 +179,7 @@ impl AnswerCache {
         let held = match known.map(|at| &mut kept.parts[at]) {
             Some(read) => {
                 if !is_lively(read.asked) {
-                    read.held = newest;
+                    read.held = newest.clone();
                 }
                 read.asked = now;
                 read.held.clone()
@@ -189,11 +190,11 @@ impl AnswerCache {
                     asked: now,
                     held: newest.clone(),
                 });
-                newest
+                newest.clone()
             }
         };
-        self.shared.start(&mut kept)?;
-        Ok(held)
+        // Where nothing is refreshed, whoever asks reads the newest.
+        Ok(self.shared.start(&mut kept).map_or(newest, |()| held))
     }
 
     /// The newest list that there is, with more pages than were asked for if there is such a one; `None`: the first one is
@@ -204,14 +205,16 @@ impl AnswerCache {
         let mut kept = lock(&self.shared.kept);
         if let Some(list) = kept.list_for(query) {
             list.asked = now;
-            self.shared.changed.notify_all();
-            return match &list.made {
+            let answer = match &list.made {
                 None => Ok(None),
                 Some((_, Ok(made))) => Ok(Some(made.clone())),
                 // What cannot be made of one snapshot may be of the next.
                 Some((of, Err(problem))) if *of == version => Err(problem.clone()),
                 Some(_) => Ok(None),
             };
+            // There may be more threads now than when it was asked for first.
+            self.shared.start(&mut kept)?;
+            return answer;
         }
         let mut options = NextOptions::of(&query.options).map_err(problem)?;
         options.count = query.n;
@@ -338,7 +341,10 @@ impl Kept {
 }
 
 fn no_thread(error: &std::io::Error) -> Problem {
-    Problem::Failed(format!("no thread for lists: {error}"))
+    Problem::Later(format!(
+        "cannot start a thread for lists: {error}; they take 2: raise the limit of processes (`ulimit -u`, `TasksMax=` of \
+         systemd, that of a container)"
+    ))
 }
 
 impl Shared {
@@ -366,30 +372,28 @@ impl Shared {
         }
     }
 
-    /// Makes a thing on a thread of its own, for a priority is only ever lowered; and what that took of a processor.
+    /// Makes a thing on a thread of its own, for a priority is only ever lowered; and what that took of a processor. Where none
+    /// can be started it is made on this one, which never yields.
     fn make_apart(
         &self,
         task: &mut Task,
         yields: bool,
     ) -> (Result<Option<Arc<NextList>>>, Duration) {
         let started = Instant::now();
-        let making = || {
-            if yields {
+        let caller = std::thread::current().id();
+        let mut making = || {
+            if yields && std::thread::current().id() != caller {
                 lower_priority();
             }
+            let spent = cpu_time::by_thread();
             let made = Shared::make(task);
-            (
-                made,
-                cpu_time::by_thread().unwrap_or_else(|| started.elapsed()),
-            )
+            (made, cpu_time::since(spent, started.elapsed()))
         };
-        let made = std::thread::scope(|scope| {
-            let thread = std::thread::Builder::new().spawn_scoped(scope, making);
-            match thread {
-                Ok(thread) => thread.join(),
-                Err(error) => Ok((Err(no_thread(&error)), started.elapsed())),
-            }
+        let apart = std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().spawn_scoped(scope, &mut making);
+            thread.ok().map(|thread| thread.join())
         });
+        let made = apart.unwrap_or_else(|| catch_unwind(AssertUnwindSafe(making)));
         made.unwrap_or_else(|_| {
             let failed = Problem::Failed("making the list failed".into());
             (Err(failed), started.elapsed())

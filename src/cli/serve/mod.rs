@@ -175,11 +175,15 @@ pub fn start(
         ..Options::new(listen)
     };
     let backend = Arc::new(StoreBackend::new(store.into(), live));
-    let service = Service::start(options, backend).map_err(|error| {
-        if error.kind() == ErrorKind::InvalidInput {
-            return Error::Usage(error.to_string()).into();
+    let service = Service::start(options, backend).map_err(|error| match error.kind() {
+        ErrorKind::InvalidInput => Error::Usage(error.to_string()).into(),
+        ErrorKind::WouldBlock => Error::Io {
+            path: "thread".into(),
+            action: "start",
+            source: error,
         }
-        anyhow::anyhow!("cannot serve at {listen}: {error}")
+        .into(),
+        _ => anyhow::anyhow!("cannot serve at {listen}: {error}"),
     })?;
     say!("serving at http://{}/", service.address());
     Ok(service)

@@ -38,6 +38,7 @@ mod held;
 mod http;
 mod limits;
 mod metrics;
+mod pool;
 mod query;
 mod server;
 mod strangers;

@@ -19,6 +19,7 @@ use crate::frontier::{self, Calls, Frontier, FrontierOptions, Keeper};
 use crate::held::PendingAnswers;
 use crate::http::{self, Shared};
 use crate::limits::Limits;
+use crate::pool;
 use crate::strangers::{Stranger, Strangers};
 use crate::stream::Timed;
 use crate::workers::{Pace, Workers};
@@ -81,7 +82,7 @@ impl Service {
     /// # Errors
     ///
     /// The address cannot be listened at, or others than this machine can reach it and there is no token; the frontier's file
-    /// cannot be opened, or is not one (`InvalidInput`).
+    /// cannot be opened, or is not one (`InvalidInput`); the system allows too few threads (`WouldBlock`).
     pub fn start(options: Options, backend: Arc<dyn Backend>) -> io::Result<Service> {
         if options.token.is_none() && !is_loopback(&options.listen) {
             return Err(io::Error::new(
@@ -99,8 +100,9 @@ impl Service {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .enable_time()
-            .max_blocking_threads(2 * limits.workers + 1)
             .build()?;
+        let workers = Workers::new(&limits)?;
+        let mut endings = vec![workers.ending()];
         let mut keeper = None;
         let mut calls = None;
         if let Some(frontier) = options.frontier {
@@ -118,7 +120,8 @@ impl Service {
             let workers = Workers::new(&Limits {
                 waiting: limits.connections * limits.streams as usize,
                 ..limits.clone()
-            });
+            })?;
+            endings.push(workers.ending());
             let address = address.to_string();
             let own = Calls::new(opened, backend.clone(), workers, address);
             calls = Some(frontier::server(own));
@@ -129,33 +132,34 @@ impl Service {
             ended,
             token: options.token,
             pace: Pace::new(limits.requests_per_second, Instant::now()),
-            workers: Workers::new(&limits),
+            workers,
             places: Arc::new(Semaphore::new(limits.held_bytes / http::PLACE)),
             limits,
             calls,
         });
         let (stop, stopped) = oneshot::channel();
-        let thread = std::thread::Builder::new()
-            .name("serve".into())
-            .spawn(move || {
-                runtime.spawn(accept(listener, shared));
-                runtime.block_on(async {
-                    // The sender only ever goes away.
-                    let _ = stopped.await;
-                    ending.send_replace(true);
-                    let began = Instant::now();
-                    let mut is_awaited = false;
-                    // One receiver is that from which the others are made.
-                    while ending.receiver_count() > 1 && began.elapsed() < TELL_TIME {
-                        is_awaited = true;
-                        tokio::time::sleep(WRITE_TIME).await;
-                    }
-                    if is_awaited {
-                        tokio::time::sleep(WRITE_TIME).await;
-                    }
-                });
-                runtime.shutdown_timeout(STOP_TIME);
-            })?;
+        let thread = pool::start("serve", move || {
+            runtime.spawn(accept(listener, shared));
+            runtime.block_on(async {
+                // The sender only ever goes away.
+                let _ = stopped.await;
+                ending.send_replace(true);
+                let began = Instant::now();
+                let mut is_awaited = false;
+                // One receiver is that from which the others are made.
+                while ending.receiver_count() > 1 && began.elapsed() < TELL_TIME {
+                    is_awaited = true;
+                    tokio::time::sleep(WRITE_TIME).await;
+                }
+                if is_awaited {
+                    tokio::time::sleep(WRITE_TIME).await;
+                }
+            });
+            // With all that waits for an answer.
+            drop(runtime);
+            let latest = Instant::now() + STOP_TIME;
+            endings.iter().for_each(|ending| ending.wait_until(latest));
+        })?;
         Ok(Service {
             address,
             stop: Some(stop),

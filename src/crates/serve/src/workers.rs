@@ -1,13 +1,15 @@
 //! Work that takes time, away from the thread that serves all clients: so much of it at once, so much waiting, and
 //! the rest is refused. And how many requests a second are taken at all.
 
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::backend::{Problem, Result};
 use crate::limits::Limits;
+use crate::pool::{Ending, Pool};
 
 /// A bounded number of jobs, each on a thread that may wait.
 #[derive(Clone)]
@@ -16,16 +18,25 @@ pub(crate) struct Workers {
     admitted: Arc<Semaphore>,
     /// Jobs that run.
     running: Arc<Semaphore>,
+    pool: Arc<Pool>,
     time: Duration,
 }
 
 impl Workers {
-    pub(crate) fn new(limits: &Limits) -> Workers {
-        Workers {
+    /// # Errors
+    /// There is no thread for any.
+    pub(crate) fn new(limits: &Limits) -> io::Result<Workers> {
+        Ok(Workers {
             admitted: Arc::new(Semaphore::new(limits.workers + limits.waiting)),
             running: Arc::new(Semaphore::new(limits.workers)),
+            pool: Arc::new(Pool::new(limits.workers)?),
             time: limits.times.answer,
-        }
+        })
+    }
+
+    /// To wait for the end of all jobs.
+    pub(crate) fn ending(&self) -> Ending {
+        self.pool.ending()
     }
 
     /// Runs a job. One whose time is up goes on, in its place, but nobody waits for it.
@@ -41,12 +52,19 @@ impl Workers {
         let running = self.running.clone();
         let work = async move {
             let place = running.acquire_owned().await;
-            // The places are freed when the job ends, however it ends.
-            let done = tokio::task::spawn_blocking(move || {
-                let _places = (place, admitted);
-                job()
+            let (tell, told) = oneshot::channel();
+            self.pool.run(move || {
+                // The places are freed when the job ends, however it ends.
+                let places = (place, admitted);
+                if tell.is_closed() {
+                    // Nobody waits for it any more.
+                    return;
+                }
+                let done = job();
+                drop(places);
+                let _ = tell.send(done);
             });
-            done.await
+            told.await
                 .unwrap_or_else(|_| Err(Problem::Failed("looking for the answer failed".into())))
         };
         tokio::time::timeout(self.time, work)

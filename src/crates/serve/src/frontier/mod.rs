@@ -31,7 +31,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::backend::{Backend, NextList, NextPage, NextQuery, Problem, Result};
-use crate::cpu_time;
+use crate::{cpu_time, pool};
 use state::State;
 
 pub(crate) use grpc::{Calls, Server, server};
@@ -148,22 +148,20 @@ impl Keeper {
         next: Vec<(String, String)>,
     ) -> std::io::Result<Keeper> {
         let (stop, stopped) = channel();
-        let thread = std::thread::Builder::new()
-            .name("frontier".into())
-            .spawn(move || {
-                let query = NextQuery {
-                    n: frontier.limits.scored,
-                    options: next,
-                };
-                let mut order = Ordering::default();
-                loop {
-                    let rest = order.look(&frontier, &*backend, &query);
-                    let wait = LOOK_EVERY.max(rest);
-                    if stopped.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
-                        return;
-                    }
+        let thread = pool::start("frontier", move || {
+            let query = NextQuery {
+                n: frontier.limits.scored,
+                options: next,
+            };
+            let mut order = Ordering::default();
+            loop {
+                let rest = order.look(&frontier, &*backend, &query);
+                let wait = LOOK_EVERY.max(rest);
+                if stopped.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
+                    return;
                 }
-            })?;
+            }
+        })?;
         Ok(Keeper {
             stop: Some(stop),
             thread: Some(thread),

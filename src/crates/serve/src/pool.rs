@@ -1,0 +1,181 @@
+//! The threads that jobs run on: one from the beginning and, while jobs wait, more, up to a limit. Where no more can be
+//! started, those that there are do the work.
+
+use std::collections::VecDeque;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Instant;
+
+/// Starts a thread that the service cannot do without.
+///
+/// # Errors
+/// `WouldBlock`: none can be started; and what to do.
+pub(crate) fn start(
+    name: &str,
+    work: impl FnOnce() + Send + 'static,
+) -> io::Result<JoinHandle<()>> {
+    let started = Builder::new().name(name.into()).spawn(work);
+    started.map_err(|error| {
+        let what = format!(
+            "{error}; the service takes 2 threads beside those of the command, and 2 more with a frontier: raise the limit of processes \
+             (`ulimit -u`, `TasksMax=` of systemd, that of a container)"
+        );
+        io::Error::new(io::ErrorKind::WouldBlock, what)
+    })
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Threads, which end when this is dropped, after all jobs.
+pub(crate) struct Pool {
+    shared: Arc<Shared>,
+    most: usize,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    threads: usize,
+    /// Threads that wait for a job.
+    idle: usize,
+    is_closed: bool,
+}
+
+impl Pool {
+    /// Of so many threads at most.
+    ///
+    /// # Errors
+    /// As of [`start`]: there is not even one.
+    pub(crate) fn new(most: usize) -> io::Result<Pool> {
+        let shared = Arc::<Shared>::default();
+        shared.add(&mut shared.state())?;
+        Ok(Pool { shared, most })
+    }
+
+    /// Does a job as soon as there is a thread for it. A panic is printed, and that is all.
+    pub(crate) fn run(&self, job: impl FnOnce() + Send + 'static) {
+        let mut state = self.shared.state();
+        state.jobs.push_back(Box::new(job));
+        if state.jobs.len() > state.idle && state.threads < self.most {
+            // Else it waits for one of those that there are.
+            let _ = self.shared.add(&mut state);
+        }
+        drop(state);
+        self.shared.changed.notify_one();
+    }
+
+    /// To wait for its end.
+    pub(crate) fn ending(&self) -> Ending {
+        Ending(self.shared.clone())
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.shared.state().is_closed = true;
+        self.shared.changed.notify_all();
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts one more.
+    fn add(self: &Arc<Shared>, state: &mut State) -> io::Result<()> {
+        let shared = self.clone();
+        start("answer", move || shared.work())?;
+        state.threads += 1;
+        Ok(())
+    }
+
+    fn work(&self) {
+        let mut state = self.state();
+        loop {
+            if let Some(job) = state.jobs.pop_front() {
+                drop(state);
+                // Whoever waits for the result sees that there will be none.
+                let _ = catch_unwind(AssertUnwindSafe(job));
+                state = self.state();
+            } else if state.is_closed {
+                break;
+            } else {
+                state.idle += 1;
+                let waited = self.changed.wait(state);
+                state = waited.unwrap_or_else(PoisonError::into_inner);
+                state.idle -= 1;
+            }
+        }
+        state.threads -= 1;
+        self.changed.notify_all();
+    }
+}
+
+/// The end of a pool's threads.
+pub(crate) struct Ending(Arc<Shared>);
+
+impl Ending {
+    /// Waits for it, but not beyond that time.
+    pub(crate) fn wait_until(&self, latest: Instant) {
+        let left = latest.saturating_duration_since(Instant::now());
+        let state = self.0.state();
+        let still = |state: &mut State| state.threads > 0;
+        drop(self.0.changed.wait_timeout_while(state, left, still));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// How long anything here may take.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn so_many_jobs_run_at_once() {
+        let pool = Pool::new(3).unwrap();
+        let ending = pool.ending();
+        let (told, tell) = channel();
+        let (go_on, gone_on) = channel();
+        let gone_on = Arc::new(Mutex::new(gone_on));
+        for number in 0..5 {
+            let (told, gone_on) = (told.clone(), gone_on.clone());
+            pool.run(move || {
+                told.send(number).unwrap();
+                gone_on.lock().unwrap().recv().unwrap();
+                assert!(number != 1, "as it should be: a job that panics");
+            });
+        }
+        // Each waits to be let go on; the others wait for a thread, in their order.
+        let mut begun: Vec<i32> = (0..3)
+            .map(|_| tell.recv_timeout(PATIENCE).unwrap())
+            .collect();
+        begun.sort_unstable();
+        assert_eq!(begun, [0, 1, 2]);
+        assert!(tell.recv_timeout(Duration::from_millis(50)).is_err());
+        for number in 3..5 {
+            go_on.send(()).unwrap();
+            assert_eq!(tell.recv_timeout(PATIENCE).unwrap(), number);
+        }
+        // Threads end after their jobs.
+        drop(pool);
+        let begun = Instant::now();
+        ending.wait_until(begun + Duration::from_millis(50));
+        assert!(begun.elapsed() >= Duration::from_millis(50));
+        (0..3).for_each(|_| go_on.send(()).unwrap());
+        ending.wait_until(begun + PATIENCE);
+        assert!(begun.elapsed() < PATIENCE);
+    }
+}
