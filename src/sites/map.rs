@@ -101,7 +101,10 @@ impl SitesBuilder {
         let sites = self.sites.bytes() + text;
         let need = self.beside + sites + self.numbers.len() as u64 * SITE_BYTES;
         let pages = self.sites.of.len();
-        let work = || format!("the sites of {pages} pages or more");
+        let work = || match pages {
+            0 => "finding sites".into(),
+            _ => format!("finding the sites of {pages} pages or more"),
+        };
         check_room(
             self.memory,
             need,
@@ -229,6 +232,11 @@ mod tests {
         let names = || names.iter().map(String::as_bytes);
         let small = Sites::of_names(Level::Host, Some(100_000), names()).unwrap_err();
         assert!(matches!(small, Error::TooLarge { .. }));
+        assert!(small.to_string().contains("16384 pages or more needs"));
+        // What stands beside them has no room.
+        let mut beside = SitesBuilder::new(Level::Host, Some(1_000)).beside(1_001);
+        let none = beside.add(b"http://h.example/").unwrap_err();
+        assert!(none.to_string().contains("finding sites needs"));
         Sites::of_names(Level::Host, Some(10_000_000), names()).unwrap();
     }
 }
