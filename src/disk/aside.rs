@@ -35,6 +35,27 @@ pub fn unfinished<T>(
     }
 }
 
+/// The error of making a temporary file or folder, which may be what the system's folder for these cannot take: then it says so,
+/// and what to do.
+pub fn temporary(error: Error) -> Error {
+    let folder = std::env::temp_dir();
+    let absolute = |path: &Path| std::path::absolute(path).ok();
+    match error {
+        Error::Io {
+            path,
+            action,
+            source,
+        } if path.parent().and_then(absolute) == absolute(&folder) => {
+            let what = format!(
+                "{source}; temporary files go into {}: make this folder, or set TMPDIR to one that may be written into",
+                folder.display()
+            );
+            Error::io(path, action)(io::Error::new(source.kind(), what))
+        }
+        error => error,
+    }
+}
+
 /// Makes a file of the store's writer; what has its name, a killed writer's or a link, is removed.
 pub(crate) fn recreate(disk: &dyn Disk, path: &Path) -> io::Result<Box<dyn DiskFile>> {
     match disk.create_new(path) {

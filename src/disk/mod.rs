@@ -15,8 +15,8 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub use aside::unfinished;
 pub(crate) use aside::{Nameless, recreate};
+pub use aside::{temporary, unfinished};
 pub(crate) use open_files::allow_open_files;
 pub(crate) use sorter::Sorter;
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use zstd::stream::{read::Decoder, write::Encoder};
 
-use super::unfinished;
+use super::{temporary, unfinished};
 use crate::{Error, Result};
 
 /// Bytes that a run is read by and unpacked to, at least and at most.
@@ -172,7 +172,8 @@ impl Spilled {
             let mut options = OpenOptions::new();
             options.read(true).write(true).create_new(true).open(path)
         };
-        let (path, file) = unfinished(&folder.join("cashrank-sort"), make)?;
+        let made = unfinished(&folder.join("cashrank-sort"), make);
+        let (path, file) = made.map_err(temporary)?;
         fs::remove_file(&path).map_err(Error::io(&path, "remove"))?;
         Ok(Spilled {
             file,

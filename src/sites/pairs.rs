@@ -13,7 +13,7 @@ use std::collections::BinaryHeap;
 use std::path::{Path, PathBuf};
 
 use crate::codec::varint::number;
-use crate::disk::{Disk, DiskFile, recreate};
+use crate::disk::{Disk, DiskFile, recreate, temporary};
 use crate::model::check_room;
 use crate::{Error, Result};
 
@@ -209,7 +209,8 @@ pub(super) struct PairFile<'d> {
 
 impl<'d> PairFile<'d> {
     fn create(disk: &'d dyn Disk, path: &Path) -> Result<PairFile<'d>> {
-        let file = recreate(disk, path).map_err(Error::io(path, "create"))?;
+        let made = recreate(disk, path).map_err(Error::io(path, "create"));
+        let file = made.map_err(temporary)?;
         Ok(PairFile {
             disk,
             path: path.into(),

@@ -103,7 +103,7 @@ use tables::{Access, Tables, Writing};
 
 pub(crate) use crate::codec::sealed::{from_text, to_text};
 pub(crate) use crate::codec::varint::number;
-pub use crate::disk::{Disk, DiskFile, RealDisk, unfinished};
+pub use crate::disk::{Disk, DiskFile, RealDisk, temporary, unfinished};
 pub(crate) use crate::disk::{read_whole, write_whole};
 pub use crate::model::PARTITIONS;
 pub use crate::model::{PARTS, StorePart as Part, part_of};

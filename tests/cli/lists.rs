@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -106,6 +107,41 @@ fn a_long_list_takes_no_more_memory_than_it_may() {
         table <= least + (32 << 10),
         "{table} KiB, and {least} KiB for one"
     );
+}
+
+/// Errors named a file that nobody asked for, and not where the name of its folder came from.
+#[test]
+fn a_folder_for_temporary_files_that_is_none_is_named() {
+    let lab = Lab::new();
+    store(&lab, 40_000);
+    lab.file("file", "");
+    for line in [
+        "top -n 40000 --memory 5M",
+        "export --to tsv --sort host --memory 5M",
+        "export --to sqlite",
+        "export --to tsv --links --numbers --memory 1M",
+        "export --to tsv --links --level host --pair-memory 1K",
+    ] {
+        for folder in ["nowhere", "file"] {
+            let ran = Command::new(env!("CARGO_BIN_EXE_cashrank"))
+                .args(format!("{line} --store s").split(' '))
+                .current_dir(lab.path(""))
+                .env("TMPDIR", folder)
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&ran.stderr);
+            let advice = format!("go into {folder}: make this folder, or set TMPDIR");
+            assert!(said.contains(&advice), "{line}: {said}");
+            assert_eq!(ran.status.code(), Some(7), "{line}");
+        }
+    }
+    // What needs none takes no notice.
+    let few = Command::new(env!("CARGO_BIN_EXE_cashrank"))
+        .args("top --store s".split(' '))
+        .current_dir(lab.path(""))
+        .env("TMPDIR", "nowhere")
+        .output();
+    assert!(few.unwrap().status.success());
 }
 
 /// The links between sites took 256 MiB, whatever there was.

@@ -489,7 +489,11 @@ fn nothing_is_started_for_what_is_refused() {
         (done.status.code(), said)
     };
     let (code, said) = processes("nowhere", "");
-    assert!(code == Some(7) && said.contains("nowhere"), "{said}");
+    let advises = said.contains("make this folder, or set TMPDIR");
+    assert!(
+        code == Some(7) && said.contains("nowhere") && advises,
+        "{said}"
+    );
     let (code, said) = processes(&"long/".repeat(20), "");
     assert!(code == Some(2) && said.contains("too long"), "{said}");
     let (code, said) = processes("nowhere", "--expire 30d");

@@ -13,6 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cashrank::Error;
+use cashrank::store::temporary;
 use cashrank_cluster::Secret;
 
 use crate::cli::common::Exit;
@@ -57,7 +58,8 @@ impl Children {
         fs::DirBuilder::new()
             .mode(0o700)
             .create(&folder)
-            .map_err(failed("create"))?;
+            .map_err(failed("create"))
+            .map_err(temporary)?;
         let begun = Children {
             children: Mutex::default(),
             folder: folder.clone(),

@@ -28,7 +28,7 @@ use super::host::host_and_domain;
 use super::{
     Columns, Content, ExportSpec, Exporter, Output, Page, Setup, importance, integers, last_fetch,
 };
-use crate::disk::{RealDisk, unfinished};
+use crate::disk::{RealDisk, temporary, unfinished};
 use crate::model::{Change, utc};
 use crate::snapshot::Snapshot;
 use crate::{Error, Result};
@@ -104,9 +104,10 @@ impl Drop for Scratch {
 impl<'w> Sqlite<'w> {
     fn new(out: Output<'w>, setup: &Setup) -> Result<Sqlite<'w>> {
         let folder = setup.folder.clone().unwrap_or_else(std::env::temp_dir);
-        let (path, _) = unfinished(&folder.join("cashrank-sqlite"), |path| {
+        let made = unfinished(&folder.join("cashrank-sqlite"), |path| {
             File::create_new(path)
-        })?;
+        });
+        let (path, _) = made.map_err(temporary)?;
         let file = Scratch(path);
         let columns = setup.columns;
         let distance = columns.distance.then_some(", distance REAL");
