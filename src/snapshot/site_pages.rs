@@ -1,4 +1,4 @@
-//! The most important pages of each of some sites: one sweep over the ranks of all pages.
+//! The most important pages of each of some sites: one sweep over the ranks of all pages, and one read of what they are.
 
 use std::collections::HashMap;
 
@@ -34,19 +34,19 @@ impl LevelRanking {
                 &found
             }
         };
-        let best = self.best_of(column, sites, n)?;
-        let of_site = |best: Best| {
-            let numbers: Vec<PageId> = best.into_sorted_vec().iter().map(|page| page.1).collect();
-            let pages = self.snapshot().pages_of(&numbers)?;
-            let named = pages.iter().zip(self.snapshot().names_of(&numbers)?);
-            let pages = named.map(|(page, url)| SitePage {
-                rank: page.rank,
-                importance: page.importance,
-                url,
-            });
-            Ok(pages.collect())
-        };
-        best.into_iter().map(of_site).collect()
+        let best = self.best_of(column, sites, n)?.into_iter();
+        let best: Vec<_> = best.map(Best::into_sorted_vec).collect();
+        // Of all sites at once: each block of columns and of names is read once.
+        let numbers: Vec<PageId> = best.iter().flatten().map(|page| page.1).collect();
+        let ranks = self.snapshot().ranks_of(&numbers)?;
+        let named = ranks.into_iter().zip(self.snapshot().names_of(&numbers)?);
+        let mut pages = named.map(|((rank, importance), url)| SitePage {
+            rank,
+            importance,
+            url,
+        });
+        let of_site = |best: &Vec<_>| pages.by_ref().take(best.len()).collect();
+        Ok(best.iter().map(of_site).collect())
     }
 
     fn best_of(&self, column: &Sites, sites: &[PageId], n: usize) -> Result<Vec<Best>> {

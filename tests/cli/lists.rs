@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -107,6 +108,33 @@ fn a_long_list_takes_no_more_memory_than_it_may() {
         table <= least + (32 << 10),
         "{table} KiB, and {least} KiB for one"
     );
+}
+
+/// The pages of each site were read by themselves, each time a block of columns and one of names.
+#[test]
+fn best_pages_of_many_sites_take_no_longer_than_of_few() {
+    let lab = Lab::new();
+    store(&lab, 40_000);
+    let timed = |sites| {
+        let begun = Instant::now();
+        let rows = rows(
+            &lab,
+            &format!("top --store s --level host --best 2 --json -n {sites}"),
+        );
+        (rows, begun.elapsed())
+    };
+    let ((few, one), (many, all)) = (timed(1), timed(20_000));
+    assert_eq!((few.len(), many.len()), (1, 20_000));
+    assert_eq!(few[0]["best_pages"], many[0]["best_pages"]);
+    for site in &many {
+        let best = site["best_pages"].as_array().unwrap();
+        assert_eq!(best.len() as u64, site["pages"].as_u64().unwrap().min(2));
+        let host = format!("http://{}/", site["url"].as_str().unwrap());
+        for page in best {
+            assert!(page["url"].as_str().unwrap().starts_with(&host), "{site}");
+        }
+    }
+    assert!(all < 10 * one + Duration::from_secs(5), "{one:?}, {all:?}");
 }
 
 /// Errors named a file that nobody asked for, and not where the name of its folder came from.
