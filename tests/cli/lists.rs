@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -135,6 +135,36 @@ fn best_pages_of_many_sites_take_no_longer_than_of_few() {
         }
     }
     assert!(all < 10 * one + Duration::from_secs(5), "{one:?}, {all:?}");
+}
+
+/// The rows of a group were held as they came, and encoded at its end: links 24 bytes each, pages with three strings.
+#[cfg(target_os = "linux")]
+#[test]
+fn row_groups_take_little_memory() {
+    let lab = Lab::on_disk();
+    let (pages, path) = (200_000u64, "a/longer/path/to/a/page".repeat(4));
+    let page = |n: u64| format!("http://h{}.example/{path}/{}", n % 1_000, n % pages);
+    let line = |n: u64| {
+        let all = [n, n * n, n / 3, n * 7, n * 11, n * 13, n * n + 1].map(page);
+        all.join("\t") + "\n"
+    };
+    lab.file("in", (0..pages).map(line).collect::<String>());
+    lab.run("ingest in --format adjacency --store s --settle none")
+        .exits(0);
+    let peak = |what: &str| {
+        let line = format!("export --store s --memory 12M {what}");
+        let run = lab.measure(&line, Stdio::null());
+        run.done.exits(0);
+        run.peak_kib
+    };
+    let lines = peak("--to tsv -o pages.tsv");
+    let table = peak("--to parquet -o pages.parquet");
+    let links = peak("--to parquet --links -o links");
+    let most = lines + (24 << 10);
+    assert!(
+        table <= most && links <= most,
+        "{table} and {links} KiB, and {lines} as lines"
+    );
 }
 
 /// Errors named a file that nobody asked for, and not where the name of its folder came from.

@@ -4,15 +4,15 @@ use std::io::Write;
 use std::sync::Arc;
 
 use parquet::basic::Compression;
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
-use parquet::file::writer::SerializedFileWriter;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 
 use super::{TakerSpec, failed};
 use crate::schedule::Candidate;
-use crate::snapshot::export::parquet::{into_io, write_column};
+use crate::snapshot::export::parquet::into_io;
 
 const SCHEMA: &str = "message next {
     REQUIRED BYTE_ARRAY url (STRING);
@@ -63,4 +63,17 @@ fn write_rows(pages: &[Candidate], out: &mut (dyn Write + Send)) -> Result<(), P
     group.close()?;
     writer.close()?;
     Ok(())
+}
+
+/// Writes the next column; `known` holds 1 for a value and 0 for a null.
+fn write_column<T: DataType, W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    values: &[T::T],
+    known: Option<&[i16]>,
+) -> Result<(), ParquetError> {
+    let Some(mut column) = group.next_column()? else {
+        return Err(ParquetError::General("the schema has fewer columns".into()));
+    };
+    column.typed::<T>().write_batch(values, known, None)?;
+    column.close()
 }

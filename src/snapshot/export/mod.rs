@@ -28,6 +28,8 @@ mod jsonl;
 mod order;
 #[cfg(feature = "parquet")]
 pub(crate) mod parquet;
+#[cfg(feature = "parquet")]
+pub(crate) mod row_group;
 mod score;
 mod scores;
 mod search;

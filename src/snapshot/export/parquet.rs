@@ -17,18 +17,19 @@
 //! bounds memory here and in readers. URLs are all distinct, so they get no dictionary. Signed
 //! integers, since not every reader knows unsigned ones.
 
-use std::io::{self, Write};
+use std::io;
 use std::sync::Arc;
 
 use parquet::basic::Compression;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 
 use super::host::host_and_domain;
+use super::row_group::{BATCH_ROWS, RowGroup};
 use super::{
     Columns, Content, ExportSpec, Exporter, Output, Page, importance, integers, milliseconds,
 };
@@ -77,9 +78,9 @@ pub(super) const GROUP_ROWS: usize = 1 << 17;
 /// A row group ends once its URLs reach this many bytes.
 pub(super) const GROUP_URL_BYTES: usize = 64 << 20;
 
-/// One row group's columns.
+/// Rows by column, to be encoded.
 #[derive(Default)]
-struct Group {
+struct Batch {
     url: Vec<ByteArray>,
     importance: Vec<f64>,
     rank: Vec<i64>,
@@ -92,7 +93,6 @@ struct Group {
     distance: Optional<f64>,
     pages: Vec<i64>,
     change: Vec<ByteArray>,
-    url_bytes: usize,
 }
 
 /// A column with gaps: its values, and for every row whether it has one (1) or not (0).
@@ -111,7 +111,11 @@ impl<T> Optional<T> {
 
 struct Parquet<'w> {
     writer: SerializedFileWriter<Output<'w>>,
-    group: Group,
+    /// The one that rows go to, of so many rows and bytes of URLs, those of the batch with it.
+    group: Option<RowGroup>,
+    rows: usize,
+    url_bytes: usize,
+    batch: Batch,
     columns: Columns,
 }
 
@@ -131,18 +135,29 @@ impl<'w> Parquet<'w> {
         let writer = start().map_err(|e| Error::io(path, "write")(into_io(e)))?;
         Ok(Parquet {
             writer,
-            group: Group::default(),
+            group: None,
+            rows: 0,
+            url_bytes: 0,
+            batch: Batch::default(),
             columns,
         })
     }
 
-    fn write_group(&mut self) -> Result<()> {
-        if self.group.url.is_empty() {
-            return Ok(());
-        }
-        let group = std::mem::take(&mut self.group);
-        let written = write_group(&mut self.writer, &group, self.columns);
+    fn write_batch(&mut self) -> Result<()> {
+        let batch = std::mem::take(&mut self.batch);
+        let group = (self.group).get_or_insert_with(|| RowGroup::new(&self.writer));
+        let written = write_batch(group, &batch, self.columns);
         written.map_err(|e| self.failed(e))
+    }
+
+    fn end_group(&mut self) -> Result<()> {
+        if !self.batch.url.is_empty() {
+            self.write_batch()?;
+        }
+        (self.rows, self.url_bytes) = (0, 0);
+        let group = self.group.take();
+        let ended = group.map_or(Ok(()), |group| group.end(&mut self.writer));
+        ended.map_err(|e| self.failed(e))
     }
 
     fn failed(&self, error: ParquetError) -> Error {
@@ -156,11 +171,10 @@ impl Exporter for Parquet<'_> {
         let [rank, visits, number, pages] = integers(page)?;
         let fetched = milliseconds(page)?;
 
-        let columns = &mut self.group;
+        let columns = &mut self.batch;
         columns
             .url
             .push(ByteArray::from(page.url.as_bytes().to_vec()));
-        columns.url_bytes += page.url.len();
         columns.importance.push(importance);
         columns.rank.push(rank);
         columns.visits.push(visits);
@@ -174,65 +188,51 @@ impl Exporter for Parquet<'_> {
         if let Some(change) = page.change.filter(|_| self.columns.change) {
             columns.change.push(ByteArray::from(change.name()));
         }
-        if columns.url.len() >= GROUP_ROWS || columns.url_bytes >= GROUP_URL_BYTES {
-            self.write_group()?;
+        self.rows += 1;
+        self.url_bytes += page.url.len();
+        if self.rows >= GROUP_ROWS || self.url_bytes >= GROUP_URL_BYTES {
+            return self.end_group();
+        }
+        if self.batch.url.len() >= BATCH_ROWS {
+            return self.write_batch();
         }
         Ok(())
     }
 
     fn finish(mut self: Box<Self>) -> Result<u64> {
-        self.write_group()?;
+        self.end_group()?;
         let finished = self.writer.finish();
         finished.map_err(|e| self.failed(e))?;
         Ok(0)
     }
 }
 
-fn write_group<W: Write + Send>(
-    writer: &mut SerializedFileWriter<W>,
-    columns: &Group,
-    more: Columns,
-) -> Result<(), ParquetError> {
-    let mut group = writer.next_row_group()?;
-    write_column::<ByteArrayType, _>(&mut group, &columns.url, None)?;
-    write_column::<DoubleType, _>(&mut group, &columns.importance, None)?;
-    write_column::<Int64Type, _>(&mut group, &columns.rank, None)?;
-    write_column::<Int64Type, _>(&mut group, &columns.visits, None)?;
-    write_optional::<Int64Type, _>(&mut group, &columns.last_fetch)?;
-    write_optional::<ByteArrayType, _>(&mut group, &columns.host)?;
-    write_optional::<ByteArrayType, _>(&mut group, &columns.domain)?;
-    write_column::<Int64Type, _>(&mut group, &columns.page, None)?;
+fn write_batch(group: &mut RowGroup, batch: &Batch, more: Columns) -> Result<(), ParquetError> {
+    group.write::<ByteArrayType>(&batch.url, None)?;
+    group.write::<DoubleType>(&batch.importance, None)?;
+    group.write::<Int64Type>(&batch.rank, None)?;
+    group.write::<Int64Type>(&batch.visits, None)?;
+    write_optional::<Int64Type>(group, &batch.last_fetch)?;
+    write_optional::<ByteArrayType>(group, &batch.host)?;
+    write_optional::<ByteArrayType>(group, &batch.domain)?;
+    group.write::<Int64Type>(&batch.page, None)?;
     if more.distance {
-        write_optional::<DoubleType, _>(&mut group, &columns.distance)?;
+        write_optional::<DoubleType>(group, &batch.distance)?;
     }
     if more.pages {
-        write_column::<Int64Type, _>(&mut group, &columns.pages, None)?;
+        group.write::<Int64Type>(&batch.pages, None)?;
     }
     if more.change {
-        write_column::<ByteArrayType, _>(&mut group, &columns.change, None)?;
+        group.write::<ByteArrayType>(&batch.change, None)?;
     }
-    group.close()?;
     Ok(())
 }
 
-fn write_optional<T: DataType, W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
+fn write_optional<T: DataType>(
+    group: &mut RowGroup,
     column: &Optional<T::T>,
 ) -> Result<(), ParquetError> {
-    write_column::<T, W>(group, &column.values, Some(&column.known))
-}
-
-/// Writes the next column; `known` holds 1 for a value and 0 for a null.
-pub(crate) fn write_column<T: DataType, W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
-    values: &[T::T],
-    known: Option<&[i16]>,
-) -> Result<(), ParquetError> {
-    let Some(mut column) = group.next_column()? else {
-        return Err(ParquetError::General("the schema has fewer columns".into()));
-    };
-    column.typed::<T>().write_batch(values, known, None)?;
-    column.close()
+    group.write::<T>(&column.values, Some(&column.known))
 }
 
 /// The system's error, if there is one inside.

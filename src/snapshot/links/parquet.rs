@@ -20,7 +20,8 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 
 use super::{LinkGraph, Room, write_file};
-use crate::snapshot::export::parquet::{into_io, write_column};
+use crate::snapshot::export::parquet::into_io;
+use crate::snapshot::export::row_group::{BATCH_ROWS, RowGroup};
 use crate::snapshot::export::{Columns, Format, Setup, export};
 use crate::{Error, Result};
 
@@ -59,7 +60,10 @@ pub fn write_parquet(graph: &LinkGraph<'_>, room: Room<'_>, folder: &Path) -> Re
 
 struct Table<W: Write + Send> {
     writer: SerializedFileWriter<W>,
-    /// Sources, targets, and weights where there are any.
+    /// The one that links go to, of so many links, those to be encoded with it.
+    group: Option<RowGroup>,
+    links: usize,
+    /// Sources, targets, and weights where there are any, to be encoded.
     columns: Vec<Vec<i64>>,
 }
 
@@ -81,6 +85,8 @@ impl<W: Write + Send> Table<W> {
         let schema = Arc::new(parse_message_type(&schema)?);
         Ok(Table {
             writer: SerializedFileWriter::new(out, schema, Arc::new(properties))?,
+            group: None,
+            links: 0,
             columns: vec![Vec::new(); if weighted { 3 } else { 2 }],
         })
     }
@@ -96,26 +102,36 @@ impl<W: Write + Send> Table<W> {
         for (column, number) in self.columns.iter_mut().zip(numbers) {
             column.push(number);
         }
-        if self.columns[0].len() < GROUP_LINKS {
-            return Ok(());
+        self.links += 1;
+        if self.links >= GROUP_LINKS {
+            return self.end_group();
         }
-        self.write_group()
-    }
-
-    fn write_group(&mut self) -> std::result::Result<(), ParquetError> {
-        let mut group = self.writer.next_row_group()?;
-        for column in &mut self.columns {
-            write_column::<Int64Type, _>(&mut group, column, None)?;
-            column.clear();
+        if self.columns[0].len() >= BATCH_ROWS {
+            return self.write_batch();
         }
-        group.close()?;
         Ok(())
     }
 
-    fn finish(mut self) -> std::result::Result<(), ParquetError> {
-        if !self.columns[0].is_empty() {
-            self.write_group()?;
+    fn write_batch(&mut self) -> std::result::Result<(), ParquetError> {
+        let group = (self.group).get_or_insert_with(|| RowGroup::new(&self.writer));
+        for column in &mut self.columns {
+            group.write::<Int64Type>(column, None)?;
+            column.clear();
         }
+        Ok(())
+    }
+
+    fn end_group(&mut self) -> std::result::Result<(), ParquetError> {
+        if !self.columns[0].is_empty() {
+            self.write_batch()?;
+        }
+        self.links = 0;
+        let group = self.group.take();
+        group.map_or(Ok(()), |group| group.end(&mut self.writer))
+    }
+
+    fn finish(mut self) -> std::result::Result<(), ParquetError> {
+        self.end_group()?;
         self.writer.close()?;
         Ok(())
     }
