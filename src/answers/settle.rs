@@ -1,7 +1,7 @@
 //! Settling what a store holds again: a closer ranking of the same records.
 
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::engine::HistoryView;
 use crate::model::Time;
@@ -66,15 +66,17 @@ impl Resettling {
             .and_then(|(_, info)| info.bound_l1())
     }
 
-    /// Whether there is nothing to do: that ranking is certified to be within `until` of PageRank, and what the store has of
-    /// it, the next one can start from, and it owes nothing. Where `processes` on other machines have partitions, their bases
+    /// That ranking, if there is nothing to do: it is certified to be within `until` of PageRank, and what the store has of it,
+    /// the next one can start from, and it owes nothing. Where `processes` on other machines have partitions, their bases
     /// are theirs to know.
-    pub fn is_done(&self, view: &View, until: f64, processes: usize) -> bool {
+    pub fn done(&self, view: &View, until: f64, processes: usize) -> Option<(&Path, &Info)> {
         let has = |part| part % processes.max(1) == 0;
         let owes = view.owed_bases().is_some();
-        !owes
+        let is_done = !owes
             && self.bound_l1().is_some_and(|bound| bound <= until)
-            && check_base(view, &has).is_ok()
+            && check_base(view, &has).is_ok();
+        let (path, info) = self.published.as_ref().filter(|_| is_done)?;
+        Some((path, info))
     }
 
     /// Settling to `until`, to be published only if it is closer than the ranking that there is already; where that is as

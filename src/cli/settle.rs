@@ -80,9 +80,8 @@ impl Args {
             anyhow::bail!("{}", withheld(unverified));
         }
         let again = Resettling::of(&view, self.expire.map(|Age(expire)| expire))?;
-        if let Some((path, info)) = &again.published
-            && again.is_done(&view, self.until, asked.machines())
-        {
+        let done = |view: &View| again.done(view, self.until, asked.machines());
+        if let Some((path, info)) = done(&view) {
             asked.nothing_to_do(&view)?;
             self.report(path, info, None)?;
             return self.compute(&view, &Arc::default());
@@ -106,9 +105,8 @@ impl Args {
         if let Some(warning) = warning {
             say!("warning: {warning}");
         }
-        if let Some((path, info)) = &again.published
-            && again.is_done(&view, self.until, asked.machines())
-        {
+        // A base that was owed may be all that there was to do.
+        if let Some((path, info)) = done(&view) {
             together.end();
             self.report(path, info, None)?;
             return self.compute(&view, &watcher);
