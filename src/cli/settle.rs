@@ -95,6 +95,7 @@ impl Args {
         let within = Residency {
             partitions: resident,
             memory: budget,
+            alone: true,
         };
         let Some(together) = asked.begin(&view, &stop, within)? else {
             return Ok(stopped(""));

@@ -49,7 +49,8 @@ pub(crate) const SETTLING: u64 = 18;
 /// Bytes of memory that the first of several processes takes for a page that another one settled.
 pub(crate) const GATHERED: u64 = 16;
 /// Bytes beside that, of those that are left, that rows may take which stay in memory from one sweep to the next: 32 million
-/// links.
+/// links. Those of partitions may take more ([`Residency::alone`](crate::snapshot::Residency::alone)): one array is read ahead
+/// by a thread that has nothing else to do, but partitions have all threads busy.
 pub(crate) const UNPACKED_ROWS: u64 = 128 * MIB;
 /// Bytes beside these that what fetches showed of pages may take, which one snapshot leaves to the next: of some ten million
 /// pages.

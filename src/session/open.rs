@@ -472,7 +472,7 @@ impl Session {
         Some(Settle {
             residency: Residency {
                 memory: self.memory_to_settle(),
-                partitions: None,
+                ..Residency::default()
             },
             threads: workers.map_or(1, |workers| workers.threads),
             peers: workers.map(|workers| workers.peers.clone()),

@@ -112,6 +112,7 @@ impl Parts {
         let within = Residency {
             partitions: resident,
             memory: limits.memory,
+            alone: false,
         };
         let mut own = OwnParts::open(disk, (dir, settings), &opening, workers, within)?;
         let mut states = own.share_states()?;

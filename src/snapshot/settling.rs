@@ -8,7 +8,7 @@ use super::KeepSnapshots;
 use super::base::{BasePlan, BaseWarning};
 use super::expiry::{Expired, Expiry};
 use super::shares::{self, InOrder};
-use super::turns::Residency;
+use super::turns::{Residency, keep_rows};
 use crate::disk::Disk;
 use crate::engine::{Config, Estimation, HistoryView, Scores, Window};
 use crate::memory::{KNOWN_PAGES, UNPACKED_ROWS};
@@ -204,12 +204,11 @@ impl Settle {
         let workers = self.workers_in_turns(disk, view)?;
         let has = |block| workers.peers.has(block);
         let own = view.some_blocks(&has)?;
-        let room = self.room(view) / own.blocks.len().max(1) as u64;
         let held = self.base.rows.as_ref();
         for block in &own.blocks {
             held.inspect(|held| block.rows.take_held(held));
-            block.rows.stay_in(room);
         }
+        keep_rows(&own.blocks, self.room(view));
         let mut expired = None;
         let scores = if self.may_have_base() {
             let (settled, warning) =
@@ -280,12 +279,11 @@ impl Settle {
 
     /// Bytes for rows that stay in memory from one sweep to the next.
     fn room(&self, view: &View) -> u64 {
-        if view.has_partitions() && self.plan(view).takes_turns() {
-            return 0;
+        if view.has_partitions() {
+            self.plan(view).rows(self.residency)
+        } else {
+            self.residency.rows_beside(self.bytes(view))
         }
-        let memory = self.residency.memory;
-        let left = memory.map(|memory| memory.saturating_sub(self.bytes(view)));
-        left.map_or(UNPACKED_ROWS, |left| left.min(UNPACKED_ROWS))
     }
 
     /// Bytes for what is known of pages, to be left to the next snapshot, of what memory is left beside the rows.

@@ -12,10 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use super::base::{self, BaseWarning, BlockHome, Starting};
 use super::settling::{Settle, Watcher, Watching};
-use super::turns::{Plan, Residency, least};
+use super::turns::{Plan, Residency, keep_rows, least};
 use crate::disk::Disk;
 use crate::engine::{Certificate, Effort, Scores};
-use crate::memory::UNPACKED_ROWS;
 use crate::rank::Options;
 use crate::rank::settle::{Gathered, Peers, Settled, Turns, Workers};
 use crate::rows::{Ghost, Ghosts, Rows};
@@ -341,20 +340,17 @@ impl<'d> Share<'d> {
             Residency {
                 partitions: None,
                 memory: None,
+                ..
             } => Residency {
                 partitions: resident,
-                memory: None,
+                ..Residency::default()
             },
             own => own,
         };
         let pages = self.pages_and_ghosts();
         let within = within.beside(&pages, 0, workers.threads);
         let plan = Plan::new(&pages, 0, workers.threads, within);
-        let room = if plan.takes_turns() { 0 } else { UNPACKED_ROWS };
-        let blocks = &self.parts.blocks;
-        for block in blocks {
-            block.rows.stay_in(room / blocks.len().max(1) as u64);
-        }
+        keep_rows(&self.parts.blocks, plan.rows(within));
         Ok(Workers {
             turns: plan.turns(self.disk, &self.dir, workers.peers.process())?,
             ..workers.clone()

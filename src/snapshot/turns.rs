@@ -8,9 +8,10 @@ use std::path::Path;
 use super::settling::Settle;
 use crate::Result;
 use crate::disk::Disk;
-use crate::memory::{GATHERED, SETTLING, in_memory, ranking};
+use crate::memory::{GATHERED, SETTLING, UNPACKED_ROWS, in_memory, ranking};
 use crate::rank::settle::{A_GHOST, Turns, Workers};
-use crate::store::{SNAPSHOTS, View};
+use crate::rows::Rows;
+use crate::store::{RowBlock, SNAPSHOTS, View};
 
 /// What of partitions is in memory at a time.
 #[derive(Debug, Clone, Copy, Default)]
@@ -19,6 +20,8 @@ pub struct Residency {
     pub partitions: Option<NonZeroUsize>,
     /// Bytes of memory that they may take; `None`: any.
     pub memory: Option<u64>,
+    /// Nothing else needs memory meanwhile: half of what they leave of it may hold rows, so that these are unpacked once.
+    pub alone: bool,
 }
 
 /// Memory for ranks where partitions take turns: more would be more than these take.
@@ -40,6 +43,7 @@ impl Plan {
         let Residency {
             partitions: resident,
             memory,
+            ..
         } = within;
         let bytes = |&(pages, ghosts): &(u64, u64)| pages * SETTLING + ghosts * A_GHOST;
         let count = blocks.len().max(1);
@@ -67,6 +71,15 @@ impl Plan {
     /// Returns whether some wait aside while others are in memory.
     pub fn takes_turns(&self) -> bool {
         self.resident < self.blocks.len()
+    }
+
+    /// Bytes for rows that stay in memory from one sweep to the next.
+    pub fn rows(&self, within: Residency) -> u64 {
+        if self.takes_turns() {
+            0
+        } else {
+            within.rows_beside(self.bytes())
+        }
     }
 
     /// The files for it, in the folder of a store, as process `process` of several.
@@ -102,7 +115,7 @@ pub(super) fn least(
     };
     let within = Residency {
         partitions,
-        memory: None,
+        ..Residency::default()
     };
     let plan = Plan::new(blocks, others, threads, within);
     plan.bytes() + beside(blocks, others, plan.takes_turns())
@@ -116,6 +129,15 @@ fn beside(blocks: &[(u64, u64)], others: u64, in_turns: bool) -> u64 {
         .sum();
     let most = in_turns.then_some(2 * RANK_BYTES);
     ranking(own + others, most)
+}
+
+/// Rows of these blocks may stay in memory, in so many bytes, shared by the number of their links.
+pub(super) fn keep_rows(blocks: &[RowBlock], room: u64) {
+    let all: u64 = blocks.iter().map(|block| block.rows.links()).sum();
+    for RowBlock { rows, .. } in blocks {
+        let share = u128::from(room) * u128::from(rows.links()) / u128::from(all.max(1));
+        rows.stay_in(share as u64);
+    }
 }
 
 /// The blocks of which `has` says so: how many pages each knows, and ghosts among these; and pages of the others.
@@ -132,6 +154,16 @@ fn shares(view: &View, has: &dyn Fn(usize) -> bool) -> (Vec<(u64, u64)>, u64) {
 }
 
 impl Residency {
+    /// Bytes for rows that stay in memory from one sweep to the next, beside so many that settling takes.
+    pub(super) fn rows_beside(self, taken: u64) -> u64 {
+        let Some(memory) = self.memory else {
+            return UNPACKED_ROWS;
+        };
+        let left = memory.saturating_sub(taken);
+        let half = if self.alone { left / 2 } else { 0 };
+        half.max(left.min(UNPACKED_ROWS))
+    }
+
     /// What blocks may take that know so many pages, and ghosts among these, where all that is made of them has this
     /// memory.
     pub(super) fn beside(self, blocks: &[(u64, u64)], others: u64, threads: usize) -> Residency {
@@ -223,6 +255,7 @@ mod tests {
         let within = Residency {
             partitions: NonZeroUsize::new(partitions),
             memory,
+            alone: false,
         };
         Plan::new(&BLOCKS, 7, threads, within)
     }
@@ -244,6 +277,27 @@ mod tests {
             assert_eq!(plan.bytes(), bytes + 7 * 16, "{resident}, {threads}");
             assert_eq!(plan.takes_turns(), resident < 4);
         }
+    }
+
+    #[test]
+    fn rows_have_half_of_what_is_left_where_nothing_else_needs_it() {
+        let most = UNPACKED_ROWS;
+        for (memory, alone, rows) in [
+            (None, true, most),
+            (Some(100), true, 0),
+            (Some(100 + most / 2), true, most / 2),
+            (Some(100 + most), true, most),
+            (Some(100 + 6 * most), true, 3 * most),
+            (Some(100 + 6 * most), false, most),
+        ] {
+            let within = Residency {
+                partitions: None,
+                memory,
+                alone,
+            };
+            assert_eq!(within.rows_beside(100), rows, "{memory:?}, {alone}");
+        }
+        assert_eq!(plan(3, None, 1).rows(Residency::default()), 0);
     }
 
     #[test]

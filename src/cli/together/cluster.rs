@@ -250,6 +250,7 @@ impl Asked<'_> {
         let within = Residency {
             partitions: resident,
             memory: memory.budget(3)?,
+            alone: true,
         };
         let need = share.needs(resident, self.threads(1));
         check_room(within.memory, need, work, instead)?;

@@ -46,6 +46,7 @@ impl Asked<'_> {
         let within = Residency {
             partitions: resident,
             memory: memory.or_else(own),
+            alone: false,
         };
         let work = |workers: &Workers| follow(&disk, store, workers, within, &watcher);
         if !self.work_for_first(hosts, plan(0, INGEST), &stop, work)? {

@@ -207,6 +207,7 @@ impl<'a> Cadence<'a> {
         settle.base.after = self.leaving.as_ref().map(|before| before.ended.clone());
         settle.base.known = self.known.clone();
         settle.base.leaves_known = !is_last && self.job.also.is_empty();
+        settle.residency.alone = has_partitions && is_last && self.job.also.is_empty();
         // Partitions have the processors busy without it.
         if settle.base.keep != Keep::InStore || has_partitions {
             return;
