@@ -141,15 +141,9 @@ impl Need {
 
     /// Refuses to load a store that needs more than the budget.
     pub(crate) fn check_resume(config: &Config, pages: u64, budget: Option<u64>) -> Result<()> {
-        let need = Need::to_resume(config, pages, budget).total();
-        match budget {
-            Some(budget) if need > budget => Err(Error::OverBudget {
-                pages,
-                need,
-                budget,
-            }),
-            _ => Ok(()),
-        }
+        check(pages, budget, |budget| {
+            Need::to_resume(config, pages, Some(budget)).total()
+        })
     }
 
     /// All parts but settling.
@@ -198,6 +192,27 @@ pub(crate) fn log_rows(config: &Config, budget: Option<u64>) -> usize {
     engine::log_rows(bytes, config.policy().is_timed())
 }
 
+/// Refuses `pages` pages where so much of a budget is `needed` that it is not enough.
+///
+/// # Errors
+/// [`Error::OverBudget`], with the least one that is.
+pub(crate) fn check(pages: u64, budget: Option<u64>, needed: impl Fn(u64) -> u64) -> Result<()> {
+    match budget {
+        Some(budget) if needed(budget) > budget => Err(Error::OverBudget {
+            pages,
+            need: enough(needed),
+            budget,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The least budget that is no less than what is `needed` of it: more of one is used for the log.
+pub(crate) fn enough(needed: impl Fn(u64) -> u64) -> u64 {
+    let more = |&budget: &u64| Some(needed(budget)).filter(|&need| need > budget);
+    std::iter::successors(Some(0), more).last().unwrap_or(0)
+}
+
 /// The largest number up to `most` for which `fits` holds, which holds up to some number and not beyond;
 /// 0 if for none.
 pub(crate) fn largest(most: u64, fits: impl Fn(u64) -> bool) -> u64 {
@@ -222,6 +237,24 @@ mod tests {
         for most in [0, 1, 2, 99, 1 << 34] {
             for bound in [0, 1, 50, 98, 99, 100, u64::MAX] {
                 assert_eq!(largest(most, |n| n <= bound), most.min(bound));
+            }
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_the_least_budget_that_is_enough() {
+        for pages in [0, 1_000, 10_000_000, 1_000_000_000] {
+            let config = Config::default();
+            let check = |budget| Need::check_resume(&config, pages, Some(budget));
+            let Err(Error::OverBudget { need, .. }) = check(MIB) else {
+                panic!("{pages} pages fit into a MiB");
+            };
+            assert!(check(need).is_ok(), "{pages}");
+            for less in [need - 1, need / 2] {
+                let refused = check(less);
+                assert!(
+                    matches!(refused, Err(Error::OverBudget { need: again, .. }) if again == need)
+                );
             }
         }
     }

@@ -1,7 +1,7 @@
 //! A memory budget: how many pages fit, found again as they grow.
 
 use crate::engine::{Engine, Storage};
-use crate::memory::{Need, largest};
+use crate::memory::{Need, enough, largest};
 use crate::{Error, Limits, Result};
 
 /// From so many pages on, each doubling of them is reported.
@@ -149,11 +149,12 @@ impl Budget {
     pub fn exceeded(&self, holder: &dyn Holder) -> Error {
         let pages = holder.pages();
         let budget = self.bytes.unwrap_or(u64::MAX);
-        let next = self.need(holder, pages.max(self.fits) + 1);
+        let next = pages.max(self.fits) + 1;
+        let needed = enough(|bytes| holder.need(next, self.names, Some(bytes)).total());
         Error::OverBudget {
             pages,
             // One record may bring many pages: those that fit need no more than the budget.
-            need: next.total().max(budget.saturating_add(1)),
+            need: needed.max(budget.saturating_add(1)),
             budget,
         }
     }

@@ -22,7 +22,7 @@ use crate::batch::split::PartBatch;
 use crate::codec::planes;
 use crate::disk::Disk;
 use crate::engine::{Config, Engine, Resolver, age};
-use crate::memory::{Crossing, Need, PartsInMemory, log_rows, most_resident};
+use crate::memory::{self, Crossing, Need, PartsInMemory, log_rows, most_resident};
 use crate::model::{Fingerprint, Fingerprints, HashKey, Limits, Time, What};
 use crate::rank::settle::Workers;
 use crate::rows::{Ghost, PAGES_MAX};
@@ -462,15 +462,7 @@ impl OwnParts {
         if resident < self.resident {
             self.reside(resident)?;
         }
-        let need = self.need(budget).total();
-        if need <= budget {
-            return Ok(());
-        }
-        Err(Error::OverBudget {
-            pages,
-            need,
-            budget,
-        })
+        memory::check(pages, Some(budget), |budget| self.need(budget).total())
     }
 
     /// Bytes of a budget that they leave.

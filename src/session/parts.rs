@@ -19,7 +19,7 @@ use super::wire;
 use crate::batch::split::{PartBatch, Slots, Split};
 use crate::disk::Disk;
 use crate::engine::{Config, Engine, check_funds};
-use crate::memory::{CASH, Crossing, Need, PartsInMemory, most_resident, residing};
+use crate::memory::{self, CASH, Crossing, Need, PartsInMemory, most_resident, residing};
 use crate::model::{Batch, Entry, Fingerprint, Limits, Time};
 use crate::rank::settle::{Peers, Workers};
 use crate::rows::{Ghost, PAGES_MAX};
@@ -148,14 +148,9 @@ impl Parts {
             let what = format!("{known} pages, where the partitions have {own}");
             return Err(Error::damaged(path, what));
         }
-        let need = parts.need(known, 0, limits.memory).total();
-        if let Some(budget) = limits.memory.filter(|&budget| budget < need) {
-            return Err(Error::OverBudget {
-                pages: known,
-                need,
-                budget,
-            });
-        }
+        memory::check(known, limits.memory, |budget| {
+            parts.need(known, 0, Some(budget)).total()
+        })?;
         let law = parts.check_law(whole);
         law.map_err(|what| Error::damaged(dir.join("store.redb"), what))?;
         parts.fit()?;
