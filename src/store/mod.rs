@@ -402,7 +402,11 @@ impl Store {
                 self.dir.display()
             )));
         }
-        Need::check_resume(&self.identity.settings.config, pages, limits.memory)?;
+        let settings = &self.identity.settings;
+        // What partitions need together is known once all are open.
+        if !self.is_part() && settings.partitions.split().is_none() {
+            Need::check_resume(&settings.config, pages, limits.memory)?;
+        }
         let cash = Chunks {
             file: ChunkFile::look(&*self.disk, &self.dir)?,
             slots: self.cash.slots.clone(),

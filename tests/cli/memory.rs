@@ -145,6 +145,36 @@ fn a_store_that_needs_more_than_the_budget_is_not_opened() {
         .says(&["nothing to do"]);
 }
 
+/// The log takes an eighth of any budget, so what a refused one needed grew with it; and of partitions that of one was named, with
+/// what a whole store takes beside, and its pages.
+#[test]
+fn a_refusal_names_what_is_enough() {
+    let lab = Lab::on_disk();
+    lab.file("a", crawl(72, 300).concat());
+    for partitions in [1, 4] {
+        let run = |memory: &str| {
+            lab.run(&format!(
+                "ingest a --store p{partitions} --partitions {partitions} --memory {memory}"
+            ))
+        };
+        run("4G").exits(0);
+        let pages = lab.stat(&format!("p{partitions}"))["pages"].clone();
+        let known = format!("with {pages} pages known, continuing needs ");
+        let needed = |memory: &str| {
+            let refused = run(memory).exits(8);
+            let (_, after) = refused.err.split_once(&known).unwrap();
+            let (needed, _) = after.split_once(" MiB").unwrap();
+            needed.parse::<f64>().unwrap()
+        };
+        let enough = needed("1M");
+        assert_eq!(needed("200M"), enough);
+        // It is said to a tenth, rounded up.
+        let bytes = |mib: f64| ((mib * f64::from(1 << 20)) as u64).to_string();
+        run(&bytes(enough)).exits(0).says(&["nothing to do"]);
+        assert_eq!(needed(&bytes(enough - 0.1)), enough);
+    }
+}
+
 /// Five bytes for each name of an archive that is not the first input, and new pages.
 #[test]
 fn names_of_archives_count() {
