@@ -142,7 +142,7 @@ pub(crate) fn rows_of_run(run: Blocks<'_>) -> Rows<'_> {
 }
 
 /// Pages whose rows are joined at a time.
-const STRETCH: usize = 1024;
+const STRETCH: usize = 128;
 /// So many rows of one run, with none of another between, are handed on as they are.
 const ALONE: usize = 64;
 

@@ -1,6 +1,7 @@
 //! The history of all partitions of a state, in the order of all pages: whoever reads it goes through the order once, and
 //! takes the rows of each page from its partition.
 
+use std::cmp::Ordering;
 use std::path::PathBuf;
 
 use super::view_parts::{PartAt, ViewParts};
@@ -10,7 +11,7 @@ use crate::rows::Ghost;
 use crate::{Error, Result};
 
 /// Rows from which on a block is given.
-const BLOCK: usize = 1 << 12;
+const BLOCK: usize = 1 << 8;
 
 impl ViewParts {
     /// See [`HistoryView::rows`](crate::engine::HistoryView::rows).
@@ -77,36 +78,35 @@ struct Part<'v> {
 }
 
 impl Part<'_> {
-    /// The next row, if there is one.
-    fn row(&mut self) -> Result<Option<&Row>> {
+    /// Reads on, if all that is held was taken. Whether there is a row.
+    fn fill(&mut self) -> Result<bool> {
         if self.taken == self.held.len() {
             self.held.clear();
             self.taken = 0;
             (self.rows)(&mut self.held)?;
         }
-        Ok(self.held.get(self.taken))
+        Ok(self.taken < self.held.len())
     }
 
     /// Takes the rows of its page `at`, whose number among all is `page`, as rows of that.
     fn take(&mut self, at: u64, page: u64, rows: &mut Vec<Row>) -> Result<()> {
-        while let Some(row) = self.row()?.filter(|row| row.page <= at) {
-            let row = *row;
-            self.taken += 1;
-            if row.page == at {
-                rows.push(Row { page, ..row });
-            } else {
-                self.check_ghost(&row)?;
+        while self.fill()? {
+            let row = &self.held[self.taken];
+            match row.page.cmp(&at) {
+                Ordering::Less => self.check_ghost(row)?,
+                Ordering::Equal => rows.push(Row { page, ..*row }),
+                Ordering::Greater => break,
             }
+            self.taken += 1;
         }
         Ok(())
     }
 
     /// All pages of its own were read.
     fn end(&mut self) -> Result<()> {
-        while let Some(row) = self.row()? {
-            let row = *row;
+        while self.fill()? {
+            self.check_ghost(&self.held[self.taken])?;
             self.taken += 1;
-            self.check_ghost(&row)?;
         }
         Ok(())
     }
