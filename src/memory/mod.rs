@@ -42,6 +42,10 @@ const READING_BLOCKS: u64 = 96;
 /// Bytes a page that its rank takes while it is made, up to [`RANKING_MOST`].
 const RANKING: u64 = 32;
 const RANKING_MOST: u64 = 512 * MIB;
+/// and up to this where partitions take turns: more would be more than these take.
+const RANKING_IN_TURNS: u64 = 64 * MIB;
+/// Bytes of ranks that are in memory then: to sort them takes as much again.
+pub(crate) const RANKS_IN_TURNS: u64 = RANKING_IN_TURNS / 2;
 /// Bytes of cash and age of a page, at most.
 pub(crate) const CASH: u64 = 9;
 /// Bytes that settling importance takes for each page.
@@ -158,10 +162,14 @@ pub(crate) fn part_of_cache(partitions: u32) -> u64 {
     (DATABASE / u64::from(partitions.max(1))).max(MIB)
 }
 
-/// Bytes that a ranking of `pages` pages takes in the making, ranks at most `most` of them.
-pub(crate) fn ranking(pages: u64, most: Option<u64>) -> u64 {
-    let ranks = (pages * RANKING).min(most.unwrap_or(RANKING_MOST));
-    ranks + pages.min(BLOCKS) * MAKING_BLOCKS
+/// Bytes that a ranking of `pages` pages takes in the making, where partitions take turns or not.
+pub(crate) fn ranking(pages: u64, in_turns: bool) -> u64 {
+    let most = if in_turns {
+        RANKING_IN_TURNS
+    } else {
+        RANKING_MOST
+    };
+    (pages * RANKING).min(most) + pages.min(BLOCKS) * MAKING_BLOCKS
 }
 
 /// Bytes that reading a ranking of `pages` pages takes, from the first page to the last.

@@ -1,7 +1,8 @@
 //! The memory that partitions need, of which all are in memory, or so many at a time.
 
 use super::{
-    BUFFERS, CASH, FEW, HUGE_PAGE, INDEX_GROWING, Need, PART_BUFFERS, largest, part_of_cache,
+    BUFFERS, CASH, FEW, HUGE_PAGE, INDEX_GROWING, Need, PART_BUFFERS, PUBLISHING, PUBLISHING_LEAST,
+    largest, part_of_cache, ranking,
 };
 use crate::engine::{CHUNK_PAGES, Config, Index};
 
@@ -178,7 +179,13 @@ impl Need {
         let twice = u128::from(in_memory) * 2 * u128::from(most) / u128::from(there.pages.max(1));
         let twice = u64::try_from(twice).unwrap_or(u64::MAX).min(in_memory);
         let cash = Need::new(config, in_memory, 0, 0, budget).cash;
+        let publishing = if there.count < all.count {
+            PUBLISHING_LEAST + ranking(pages, true)
+        } else {
+            PUBLISHING
+        };
         Need {
+            publishing: need.publishing.min(publishing),
             cash: cash + u64::from(there.count) * 2 * HUGE_PAGE.min(pages * 9) + twice * CASH,
             ..need
         }
@@ -246,6 +253,9 @@ mod tests {
             // 8.5 bytes of each, and 9 more of two that grow.
             let twice = there.min(2) * 2 * MILLION * 9;
             let cash = there * 2 * MILLION * 17 / 2 + twice;
+            // A ranking of those that take turns has little memory for its ranks.
+            let ranks = [PUBLISHING, PUBLISHING_LEAST + ranking(12 * MILLION, true)];
+            assert_eq!(need.publishing, ranks[usize::from(there < 8)]);
             let in_pages = (2 * there + 2) * HUGE_PAGE;
             assert!((cash..cash + in_pages).contains(&need.cash), "{need:?}");
         }

@@ -10,7 +10,7 @@ use super::{Again, Budget, Holder, Spoiled};
 use crate::batch::{Batch, Rules};
 use crate::disk::{Disk, allow_open_files};
 use crate::engine::{Counters, Engine, Resolving};
-use crate::memory::log_rows;
+use crate::memory::{RANKS_IN_TURNS, log_rows};
 use crate::model::{Entry, Limits};
 use crate::rank::Goal;
 use crate::rank::settle::Workers;
@@ -448,6 +448,14 @@ impl Session {
         match &self.parts {
             None => Ok(view),
             Some(parts) => parts.view(&**self.disk(), view),
+        }
+    }
+
+    /// Bytes for the ranks of a snapshot, `most` at most: little where partitions take turns.
+    pub fn rank_bytes(&self, most: u64) -> u64 {
+        match &self.parts {
+            Some(parts) if parts.take_turns() => most.min(RANKS_IN_TURNS),
+            _ => most,
         }
     }
 

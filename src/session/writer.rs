@@ -306,7 +306,7 @@ impl Writer {
         self.progress.check_verified(self.session.dir())?;
         let making = SnapshotOptions {
             keep: self.options.keep_snapshots,
-            rank_bytes: self.options.rank_bytes,
+            rank_bytes: self.session.rank_bytes(self.options.rank_bytes),
             settle: self.session.settling(settle, watcher),
         };
         // It only saves time, and where there is no room for both, the ranking has it.

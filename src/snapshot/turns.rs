@@ -8,7 +8,7 @@ use std::path::Path;
 use super::settling::Settle;
 use crate::Result;
 use crate::disk::Disk;
-use crate::memory::{GATHERED, SETTLING, UNPACKED_ROWS, in_memory, ranking};
+use crate::memory::{GATHERED, RANKS_IN_TURNS, SETTLING, UNPACKED_ROWS, in_memory, ranking};
 use crate::rank::settle::{A_GHOST, Turns, Workers};
 use crate::rows::Rows;
 use crate::store::{RowBlock, SNAPSHOTS, View};
@@ -23,9 +23,6 @@ pub struct Residency {
     /// Nothing else needs memory meanwhile: half of what they leave of it may hold rows, so that these are unpacked once.
     pub alone: bool,
 }
-
-/// Memory for ranks where partitions take turns: more would be more than these take.
-const RANK_BYTES: u64 = 32 << 20;
 
 /// The blocks of a process, and how many of them are in memory at a time.
 pub(super) struct Plan {
@@ -127,8 +124,7 @@ fn beside(blocks: &[(u64, u64)], others: u64, in_turns: bool) -> u64 {
         .iter()
         .map(|(pages, ghosts)| pages.saturating_sub(*ghosts))
         .sum();
-    let most = in_turns.then_some(2 * RANK_BYTES);
-    ranking(own + others, most)
+    ranking(own + others, in_turns)
 }
 
 /// Rows of these blocks may stay in memory, in so many bytes, shared by the number of their links.
@@ -238,7 +234,7 @@ impl Settle {
     /// Memory for ranks, of so many bytes that there are for them.
     pub(super) fn rank_bytes(&self, view: &View, bytes: u64) -> u64 {
         if view.has_partitions() && self.plan(view).takes_turns() {
-            bytes.min(RANK_BYTES)
+            bytes.min(RANKS_IN_TURNS)
         } else {
             bytes
         }

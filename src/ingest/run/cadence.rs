@@ -150,18 +150,14 @@ impl<'a> Cadence<'a> {
         disk: Arc<dyn Disk>,
         mut view: View,
         counters: Counters,
-        (settle, beside): (Option<Settle>, Beside),
+        (mut making, beside): (SnapshotOptions, Beside),
         is_last: bool,
         started: Instant,
     ) -> Result<()> {
         let (ends, ended) = bounded::<()>(0);
         let (parts, apart) = bounded::<()>(0);
         let (ahead, base) = bounded(1);
-        let mut making = SnapshotOptions {
-            keep: KeepSnapshots::ALL,
-            rank_bytes: self.job.rank_bytes,
-            settle: settle.clone(),
-        };
+        let settle = making.settle.clone();
         if let Some(settle) = &mut making.settle {
             self.plan_ahead(settle, ahead, view.has_partitions(), is_last);
         }
@@ -461,11 +457,16 @@ impl Run<'_> {
                 settle.base.beside = self.cadence.beside.clone();
             }
         }
+        let making = SnapshotOptions {
+            keep: KeepSnapshots::ALL,
+            rank_bytes: self.session.rank_bytes(self.job.rank_bytes),
+            settle,
+        };
         let beside = Beside::new(self.job, &self.session, Watcher::new(stop));
         let disk = self.session.disk().clone();
         let counters = self.session.counters().clone();
         self.cadence
-            .publish(disk, view, counters, (settle, beside), is_last, started)?;
+            .publish(disk, view, counters, (making, beside), is_last, started)?;
         if self.session.is_in_step() {
             // Other processes do one thing after the other.
             self.finish_publishing()?;
