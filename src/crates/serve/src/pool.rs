@@ -1,12 +1,12 @@
 //! The threads that jobs run on: one from the beginning and, while jobs wait, more, up to a limit. Where no more can be
-//! started, those that there are do the work.
+//! started, those that there are do the work; those that have none leave their place to other work of the process.
 
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Starts a thread that the service cannot do without.
 ///
@@ -25,6 +25,9 @@ pub(crate) fn start(
         io::Error::new(io::ErrorKind::WouldBlock, what)
     })
 }
+
+/// How long a thread beside the first waits for a job.
+const IDLE: Duration = Duration::from_secs(1);
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -100,18 +103,27 @@ impl Shared {
 
     fn work(&self) {
         let mut state = self.state();
+        let mut is_late = false;
         loop {
             if let Some(job) = state.jobs.pop_front() {
                 drop(state);
                 // Whoever waits for the result sees that there will be none.
                 let _ = catch_unwind(AssertUnwindSafe(job));
                 state = self.state();
-            } else if state.is_closed {
+                is_late = false;
+            } else if state.is_closed || is_late && state.threads > 1 {
                 break;
             } else {
                 state.idle += 1;
-                let waited = self.changed.wait(state);
-                state = waited.unwrap_or_else(PoisonError::into_inner);
+                let most = if state.threads > 1 {
+                    IDLE
+                } else {
+                    Duration::MAX
+                };
+                let waited = self.changed.wait_timeout(state, most);
+                let waited = waited.unwrap_or_else(PoisonError::into_inner);
+                state = waited.0;
+                is_late = waited.1.timed_out();
                 state.idle -= 1;
             }
         }
@@ -136,7 +148,6 @@ impl Ending {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::channel;
-    use std::time::Duration;
 
     use super::*;
 
@@ -177,5 +188,29 @@ mod tests {
         (0..3).for_each(|_| go_on.send(()).unwrap());
         ending.wait_until(begun + PATIENCE);
         assert!(begun.elapsed() < PATIENCE);
+    }
+
+    /// They kept the places that other work of the process waited for.
+    #[test]
+    fn threads_without_jobs_end_but_the_first() {
+        let pool = Pool::new(3).unwrap();
+        let (go_on, gone_on) = channel::<()>();
+        let gone_on = Arc::new(Mutex::new(gone_on));
+        for _ in 0..3 {
+            let gone_on = gone_on.clone();
+            pool.run(move || gone_on.lock().unwrap().recv().unwrap());
+        }
+        assert_eq!(pool.shared.state().threads, 3);
+        (0..3).for_each(|_| go_on.send(()).unwrap());
+        let begun = Instant::now();
+        while pool.shared.state().threads > 1 {
+            assert!(begun.elapsed() < PATIENCE);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        // That one goes on.
+        let (told, tell) = channel();
+        pool.run(move || told.send(()).unwrap());
+        tell.recv_timeout(PATIENCE).unwrap();
+        assert_eq!(pool.shared.state().threads, 1);
     }
 }
