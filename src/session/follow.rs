@@ -172,6 +172,7 @@ impl Follower<'_> {
             self.workers,
             self.within,
         )?;
+        own.check(self.within.memory)?;
         own.share_states()?;
         self.open = Some(Open {
             own,

@@ -212,7 +212,8 @@ pub(super) struct Part {
 }
 
 impl OwnParts {
-    /// Opens them in the folder `dir` of a store of these settings, or makes them.
+    /// Opens them in the folder `dir` of a store of these settings, or makes them. Whether there is memory for them, is yet to be
+    /// [asked](OwnParts::check): process 0 knows what all of a machine need.
     pub fn open(
         disk: &Arc<dyn Disk>,
         (dir, settings): (&Path, &Settings),
@@ -290,7 +291,7 @@ impl OwnParts {
             pieces: Vec::new(),
         };
         own.reside(resident)?;
-        own.fit(within.memory, Grows::AtOnce)?;
+        own.make_room(within.memory, Grows::AtOnce)?;
         Ok(own)
     }
 
@@ -454,6 +455,12 @@ impl OwnParts {
     /// # Errors
     /// [`Error::OverBudget`]: one at a time needs more; those of putting the others aside.
     pub fn fit(&mut self, budget: Option<u64>, grows: Grows) -> Result<()> {
+        self.make_room(budget, grows)?;
+        self.check(budget)
+    }
+
+    /// The same, as far as that is possible.
+    fn make_room(&mut self, budget: Option<u64>, grows: Grows) -> Result<()> {
         let Some(budget) = budget else { return Ok(()) };
         let (pages, share) = self.share_of_memory();
         let grown = grows.of(pages);
@@ -462,7 +469,16 @@ impl OwnParts {
         if resident < self.resident {
             self.reside(resident)?;
         }
-        memory::check(pages, Some(budget), |budget| self.need(budget).total())
+        Ok(())
+    }
+
+    /// Whether they have the memory that they need.
+    ///
+    /// # Errors
+    /// [`Error::OverBudget`]: they have not.
+    pub fn check(&self, budget: Option<u64>) -> Result<()> {
+        let (pages, _) = self.share_of_memory();
+        memory::check(pages, budget, |budget| self.need(budget).total())
     }
 
     /// Bytes of a budget that they leave.

@@ -146,19 +146,23 @@ fn a_store_that_needs_more_than_the_budget_is_not_opened() {
 }
 
 /// The log takes an eighth of any budget, so what a refused one needed grew with it; and of partitions that of one was named, with
-/// what a whole store takes beside, and its pages.
+/// what a whole store takes beside, and its pages; what a ranking takes for cash that crosses was left out.
 #[test]
 fn a_refusal_names_what_is_enough() {
     let lab = Lab::on_disk();
     lab.file("a", crawl(72, 300).concat());
-    for partitions in [1, 4] {
+    for (store, options) in [
+        ("one", "--partitions 1"),
+        ("four", "--partitions 4"),
+        ("crossing", "--partitions 4 --epoch 100"),
+    ] {
         let run = |memory: &str| {
             lab.run(&format!(
-                "ingest a --store p{partitions} --partitions {partitions} --memory {memory}"
+                "ingest a --store {store} {options} --memory {memory}"
             ))
         };
         run("4G").exits(0);
-        let pages = lab.stat(&format!("p{partitions}"))["pages"].clone();
+        let pages = lab.stat(store)["pages"].clone();
         let known = format!("with {pages} pages known, continuing needs ");
         let needed = |memory: &str| {
             let refused = run(memory).exits(8);
