@@ -224,3 +224,22 @@ fn a_service_answers_with_the_threads_that_there_are() {
     serving.signal("TERM");
     assert!(serving.child.wait().unwrap().success());
 }
+
+/// Those of the exchange were started without asking: the process panicked, and ended with 101.
+#[cfg(feature = "cluster")]
+#[test]
+fn processes_say_that_there_are_too_few() {
+    let lab = Lab::new();
+    lab.file("a.jsonl", crawl(96, 300).concat());
+    lab.run("ingest a.jsonl --store s --partitions 4 --settle 0.1")
+        .exits(0);
+    let settle = "settle --store s --until 1e-6 --processes 2";
+    alone(&lab, settle).exits(7).says(&["ulimit -u"]);
+    for threads in 1..=10 {
+        let Some(done) = with_threads(&lab, threads, settle) else {
+            return;
+        };
+        assert!(matches!(done.code, Some(0 | 7)), "{threads}: {done:#?}");
+        assert!(!done.err.contains("panicked"), "{threads}: {done:#?}");
+    }
+}

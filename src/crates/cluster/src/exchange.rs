@@ -186,6 +186,7 @@ impl Cluster {
                 std::io::Error::other(what),
             )
         };
+        drop(met.reserved);
         let hooks = Hooks::default();
         let own = ProcessBuilder::new_typed_vector(1, hooks.refill.clone(), None);
         let sockets = met.lines.clone();
@@ -295,7 +296,7 @@ impl Cluster {
                 let ended: Result<Vec<()>, String> = guards.join().into_iter().collect();
                 let _ = events.send(Event::Ended(ended.map(drop)));
             })
-            .map_err(|error| Error::Io("cannot start a thread".into(), error))?;
+            .map_err(Error::no_thread)?;
         match self.events.1.recv_timeout(self.silence) {
             Ok(Event::Ended(Ok(()))) => Ok(()),
             Ok(Event::Ended(Err(what))) => Err(Error::Lost(what)),

@@ -51,6 +51,7 @@ mod greeting;
 mod line;
 mod meeting;
 mod noise;
+mod reserved;
 mod secret;
 mod socket;
 
@@ -133,6 +134,20 @@ pub enum Error {
     Differs(String),
     /// A process ended, or was silent.
     Lost(String),
+}
+
+impl Error {
+    /// A thread cannot be started: what to do.
+    fn no_thread(error: io::Error) -> Error {
+        let what = format!(
+            "{error}; each process takes some beside those that compute, and two for each of the others: raise the limit of \
+             processes (`ulimit -u`, `TasksMax=` of systemd, that of a container)"
+        );
+        Error::Io(
+            "cannot start a thread".into(),
+            io::Error::new(error.kind(), what),
+        )
+    }
 }
 
 impl fmt::Display for Error {

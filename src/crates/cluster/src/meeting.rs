@@ -10,6 +10,7 @@ use crate::exchange::Event;
 use crate::greeting::Greeting;
 use crate::line::Line;
 use crate::noise::{Keys, Refused, answer, greet};
+use crate::reserved::Reserved;
 use crate::socket::{Listener, Socket};
 use crate::{Error, Joining, PROCESSES_MAX};
 
@@ -26,6 +27,8 @@ const NAMED_MAX: usize = 100;
 pub(crate) struct Lines {
     pub lines: Vec<Option<Line>>,
     pub events: (Sender<Event>, Receiver<Event>),
+    /// As many threads as the exchange takes.
+    pub reserved: Reserved,
 }
 
 /// What threads tell the one that waits.
@@ -60,6 +63,8 @@ pub(crate) fn meet(
             joining.process
         )));
     }
+    // One that works, and two for each of the others.
+    let reserved = Reserved::threads(2 * processes - 1)?;
     let (arrivals, arrived) = channel();
     let now = Instant::now();
     let meeting = Arc::new(Meeting {
@@ -83,7 +88,7 @@ pub(crate) fn meet(
     for process in 0..joining.process {
         threads.push(begin(&meeting, move |meeting| connect(meeting, process))?);
     }
-    let met = gather(&meeting, &arrived, &mut threads, hopeless);
+    let met = gather(&meeting, &arrived, (&mut threads, reserved), hopeless);
     meeting.is_over.store(true, Ordering::Relaxed);
     // The port is closed when these have ended.
     for thread in threads {
@@ -100,20 +105,21 @@ fn begin(
     thread::Builder::new()
         .name("meeting".into())
         .spawn(move || work(&meeting))
-        .map_err(|error| Error::Io("cannot start a thread".into(), error))
+        .map_err(Error::no_thread)
 }
 
 /// Waits until all are there. `threads`: those that look for them.
 fn gather(
     meeting: &Arc<Meeting>,
     arrived: &Receiver<Arrival>,
-    threads: &mut Vec<thread::JoinHandle<()>>,
+    (threads, reserved): (&mut Vec<thread::JoinHandle<()>>, Reserved),
     hopeless: &dyn Fn() -> Option<String>,
 ) -> Result<Lines, Error> {
     let joining = &meeting.joining;
     let mut met = Lines {
         lines: vec![None; joining.addresses.len()],
         events: channel(),
+        reserved,
     };
     let mut why = vec!["it did not come".to_owned(); met.lines.len()];
     let others = met.lines.len() - 1;

@@ -1,0 +1,38 @@
+//! Threads that are started before they are needed. Timely starts its own without asking whether it can, and panics where it cannot:
+//! so as many wait while processes meet, and end just before. Then those of other processes of the same user are counted.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{Builder, JoinHandle};
+
+use crate::Error;
+
+/// Threads that wait for the end of this.
+pub(crate) struct Reserved(Vec<(Sender<()>, JoinHandle<()>)>);
+
+impl Reserved {
+    /// So many.
+    ///
+    /// # Errors
+    /// One cannot be started.
+    pub(crate) fn threads(count: usize) -> Result<Reserved, Error> {
+        let mut reserved = Reserved(Vec::new());
+        for _ in 0..count {
+            let (held, end): (Sender<()>, Receiver<()>) = channel();
+            let started = Builder::new().name("reserved".into()).spawn(move || {
+                let _ = end.recv();
+            });
+            reserved.0.push((held, started.map_err(Error::no_thread)?));
+        }
+        Ok(reserved)
+    }
+}
+
+impl Drop for Reserved {
+    /// Waits until they are over.
+    fn drop(&mut self) {
+        for (held, thread) in self.0.drain(..) {
+            drop(held);
+            let _ = thread.join();
+        }
+    }
+}
