@@ -186,7 +186,6 @@ impl Cluster {
                 std::io::Error::other(what),
             )
         };
-        drop(met.reserved);
         let hooks = Hooks::default();
         let own = ProcessBuilder::new_typed_vector(1, hooks.refill.clone(), None);
         let sockets = met.lines.clone();

@@ -27,8 +27,6 @@ const NAMED_MAX: usize = 100;
 pub(crate) struct Lines {
     pub lines: Vec<Option<Line>>,
     pub events: (Sender<Event>, Receiver<Event>),
-    /// As many threads as the exchange takes.
-    pub reserved: Reserved,
 }
 
 /// What threads tell the one that waits.
@@ -63,8 +61,8 @@ pub(crate) fn meet(
             joining.process
         )));
     }
-    // One that works, and two for each of the others.
-    let reserved = Reserved::threads(2 * processes - 1)?;
+    // Until all are here, as many threads as the exchange takes: one that works, and two for each of the others.
+    let _reserved = Reserved::threads(2 * processes - 1)?;
     let (arrivals, arrived) = channel();
     let now = Instant::now();
     let meeting = Arc::new(Meeting {
@@ -88,7 +86,7 @@ pub(crate) fn meet(
     for process in 0..joining.process {
         threads.push(begin(&meeting, move |meeting| connect(meeting, process))?);
     }
-    let met = gather(&meeting, &arrived, (&mut threads, reserved), hopeless);
+    let met = gather(&meeting, &arrived, &mut threads, hopeless);
     meeting.is_over.store(true, Ordering::Relaxed);
     // The port is closed when these have ended.
     for thread in threads {
@@ -112,14 +110,13 @@ fn begin(
 fn gather(
     meeting: &Arc<Meeting>,
     arrived: &Receiver<Arrival>,
-    (threads, reserved): (&mut Vec<thread::JoinHandle<()>>, Reserved),
+    threads: &mut Vec<thread::JoinHandle<()>>,
     hopeless: &dyn Fn() -> Option<String>,
 ) -> Result<Lines, Error> {
     let joining = &meeting.joining;
     let mut met = Lines {
         lines: vec![None; joining.addresses.len()],
         events: channel(),
-        reserved,
     };
     let mut why = vec!["it did not come".to_owned(); met.lines.len()];
     let others = met.lines.len() - 1;

@@ -1,5 +1,5 @@
 //! Threads that are started before they are needed. Timely starts its own without asking whether it can, and panics where it cannot:
-//! so as many wait while processes meet, and end just before. Then those of other processes of the same user are counted.
+//! so as many wait while processes meet, and end just before. A limit then counts the threads of all processes of the user at once.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};

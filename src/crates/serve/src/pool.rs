@@ -158,27 +158,27 @@ mod tests {
     fn so_many_jobs_run_at_once() {
         let pool = Pool::new(3).unwrap();
         let ending = pool.ending();
-        let (told, tell) = channel();
+        let (started, starts) = channel();
         let (go_on, gone_on) = channel();
         let gone_on = Arc::new(Mutex::new(gone_on));
         for number in 0..5 {
-            let (told, gone_on) = (told.clone(), gone_on.clone());
+            let (started, gone_on) = (started.clone(), gone_on.clone());
             pool.run(move || {
-                told.send(number).unwrap();
+                started.send(number).unwrap();
                 gone_on.lock().unwrap().recv().unwrap();
                 assert!(number != 1, "as it should be: a job that panics");
             });
         }
         // Each waits to be let go on; the others wait for a thread, in their order.
         let mut begun: Vec<i32> = (0..3)
-            .map(|_| tell.recv_timeout(PATIENCE).unwrap())
+            .map(|_| starts.recv_timeout(PATIENCE).unwrap())
             .collect();
         begun.sort_unstable();
         assert_eq!(begun, [0, 1, 2]);
-        assert!(tell.recv_timeout(Duration::from_millis(50)).is_err());
+        assert!(starts.recv_timeout(Duration::from_millis(50)).is_err());
         for number in 3..5 {
             go_on.send(()).unwrap();
-            assert_eq!(tell.recv_timeout(PATIENCE).unwrap(), number);
+            assert_eq!(starts.recv_timeout(PATIENCE).unwrap(), number);
         }
         // Threads end after their jobs.
         drop(pool);
@@ -207,10 +207,10 @@ mod tests {
             assert!(begun.elapsed() < PATIENCE);
             std::thread::sleep(Duration::from_millis(20));
         }
-        // That one goes on.
-        let (told, tell) = channel();
-        pool.run(move || told.send(()).unwrap());
-        tell.recv_timeout(PATIENCE).unwrap();
+        // The first still takes jobs.
+        let (started, starts) = channel();
+        pool.run(move || started.send(()).unwrap());
+        starts.recv_timeout(PATIENCE).unwrap();
         assert_eq!(pool.shared.state().threads, 1);
     }
 }

@@ -52,19 +52,20 @@ impl Workers {
         let running = self.running.clone();
         let work = async move {
             let place = running.acquire_owned().await;
-            let (tell, told) = oneshot::channel();
+            let (sender, receiver) = oneshot::channel();
             self.pool.run(move || {
                 // The places are freed when the job ends, however it ends.
                 let places = (place, admitted);
-                if tell.is_closed() {
+                if sender.is_closed() {
                     // Nobody waits for it any more.
                     return;
                 }
                 let done = job();
                 drop(places);
-                let _ = tell.send(done);
+                let _ = sender.send(done);
             });
-            told.await
+            receiver
+                .await
                 .unwrap_or_else(|_| Err(Problem::Failed("looking for the answer failed".into())))
         };
         tokio::time::timeout(self.time, work)
