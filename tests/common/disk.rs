@@ -57,8 +57,11 @@ impl<T: Over> Disk for Meddled<T> {
     }
 }
 
-/// What is done with a file's writes and syncs; by default what they ask for.
+/// What is done with a file's reads, writes and syncs; by default what they ask for.
 pub trait Files: Send + Sync {
+    fn read(&self, file: &dyn DiskFile, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        file.read_at(buf, offset)
+    }
     fn write(&self, file: &dyn DiskFile, data: &[u8], offset: u64) -> io::Result<()> {
         file.write_at(data, offset)
     }
@@ -81,7 +84,7 @@ impl fmt::Debug for MeddledFile {
 
 impl DiskFile for MeddledFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        self.0.read_at(buf, offset)
+        self.1.read(&*self.0, buf, offset)
     }
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
         self.1.write(&*self.0, data, offset)
