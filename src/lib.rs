@@ -152,4 +152,4 @@ pub use store::Partitions;
 pub use store::rows::KeepRows;
 
 #[doc(hidden)]
-pub use model::{Exit, SETTINGS, name_settings};
+pub use model::{Exit, FEATURES, Feature, SETTINGS, name_settings};

@@ -7,6 +7,8 @@ mod address;
 mod bad_input;
 #[path = "cli/base.rs"]
 mod base;
+#[path = "cli/built.rs"]
+mod built;
 #[path = "cli/commands.rs"]
 mod commands;
 #[path = "cli/compute.rs"]
@@ -99,7 +101,7 @@ mod rules;
 #[cfg(feature = "serve")]
 #[path = "cli/serve.rs"]
 mod serve;
-#[cfg(feature = "serve")]
+#[cfg(feature = "frontier")] // It has HTTP/2, too.
 #[path = "cli/serve_hostile.rs"]
 mod serve_hostile;
 #[cfg(feature = "serve")]

@@ -200,7 +200,7 @@ impl Drop for Serving {
 
 /// A client made by grpcio-tools from the same protocol file tries every call, and finds what it left after the
 /// service was killed.
-#[cfg(feature = "serve")]
+#[cfg(feature = "frontier")]
 #[test]
 fn a_client_of_urlfrontier_is_served() {
     let Some(python) = crate::python::python("grpc, grpc_tools") else {

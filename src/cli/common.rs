@@ -19,7 +19,7 @@ pub use cashrank::memory::bytes;
 use cashrank::memory::{AddressSpace, available, check_address_space, check_room, human};
 use cashrank::snapshot::export::{LEAST_SORTING, MOST_SORTING};
 use cashrank::source::{InputName, SourceOptions};
-use cashrank::{Error, name_settings};
+use cashrank::{Error, Feature, name_settings};
 use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 use clap::{Arg, Command};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
@@ -425,6 +425,15 @@ where
     T::Err: ToString,
 {
     text.parse::<T>().map_err(|error| error.to_string())
+}
+
+/// A format that can be parsed by the library, for clap; one that this build lacks is refused.
+pub fn built<T: FromStr>(name: &str) -> Result<T, String>
+where
+    T::Err: ToString,
+{
+    Feature::require(name)?;
+    parsed(name)
 }
 
 /// [`SelfLinks`] by name, for clap.

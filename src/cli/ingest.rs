@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use cashrank::Limits;
 use cashrank::engine::{Estimator, SelfLinks, Span, WindowPolicy};
 use cashrank::formats::Format;
 use cashrank::ingest::{Every, Job, Outcome, Stream, ingest};
@@ -18,6 +17,7 @@ use cashrank::snapshot::Snapshot;
 use cashrank::source::InputName;
 use cashrank::store::rows::KeepRows;
 use cashrank::store::{PARTITIONS, Partitions, RealDisk, Settings, SpoolOptions};
+use cashrank::{Feature, Limits};
 
 use super::common::{
     Exit, ResidentArg, STORE, VerifyArgs, certain_pages, note_keyboard, one_of, parsed, positive,
@@ -221,8 +221,12 @@ pub struct Args {
     talk: TalkArgs,
     /// Answer over HTTP while ingesting, as `cashrank serve` does. An address and a port, like 127.0.0.1:8642; port 0:
     /// any free port.
-    #[cfg(feature = "serve")]
-    #[arg(long, help_heading = "Service", value_name = "ADDRESS")]
+    #[cfg_attr(
+        not(feature = "serve"),
+        doc = "This build has none: cargo install --features serve."
+    )]
+    #[arg(long, help_heading = "Service", value_name = "ADDRESS", value_parser = service_address)]
+    #[cfg_attr(not(feature = "serve"), allow(dead_code))]
     serve: Option<std::net::SocketAddr>,
     #[cfg(feature = "serve")]
     #[command(flatten, next_help_heading = "Service")]
@@ -231,6 +235,12 @@ pub struct Args {
     rules: RulesArgs,
     #[command(flatten)]
     limits: LimitArgs,
+}
+
+/// An address, for clap; refused by a build that lacks the service.
+fn service_address(text: &str) -> Result<std::net::SocketAddr, String> {
+    Feature::require("serve")?;
+    parsed(text)
 }
 
 /// How many of the first positions of what was published are certain; `None` also where other machines have some of it.

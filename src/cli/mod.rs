@@ -1,5 +1,7 @@
 //! The command line: one file a subcommand. Data goes to standard output, talk to standard error.
 
+#[cfg(not(all(feature = "man", feature = "serve")))]
+mod absent;
 mod ack;
 mod bar;
 mod certain;
@@ -18,6 +20,7 @@ mod links;
 mod loaded;
 mod local;
 mod log;
+#[cfg(feature = "man")]
 mod man;
 mod missing;
 mod next;
@@ -98,6 +101,8 @@ enum Command {
     Coverage(coverage::Args),
     #[cfg(feature = "serve")]
     Serve(serve::Args),
+    #[cfg(not(feature = "serve"))]
+    Serve(absent::Serve),
     Export(export::Args),
     Compare(compare::Args),
     Pagerank(pagerank::Args),
@@ -107,7 +112,10 @@ enum Command {
     Stat(stat::Args),
     Verify(verify::Args),
     Completions(Completions),
+    #[cfg(feature = "man")]
     Man(man::Args),
+    #[cfg(not(feature = "man"))]
+    Man(absent::Man),
 }
 
 /// Print the completion script for a shell.
@@ -161,7 +169,6 @@ impl Command {
             Command::History(args) => args.run(),
             Command::Links(args) => args.run(),
             Command::Coverage(args) => args.run(),
-            #[cfg(feature = "serve")]
             Command::Serve(args) => args.run(),
             Command::Export(args) => args.run(),
             Command::Compare(args) => args.run(),
@@ -171,7 +178,10 @@ impl Command {
             Command::Snapshots(args) => args.run(),
             Command::Stat(args) => args.run(),
             Command::Verify(args) => args.run(),
+            #[cfg(feature = "man")]
             Command::Man(args) => args.run(Cli::command()),
+            #[cfg(not(feature = "man"))]
+            Command::Man(args) => args.run(),
             Command::Completions(args) => {
                 let mut script = Vec::new();
                 clap_complete::generate(args.shell, &mut Cli::command(), "cashrank", &mut script);

@@ -8,7 +8,7 @@ use cashrank::formats::Format;
 use cashrank::ingest::Every;
 use cashrank::schedule::Taker;
 
-use super::common::{Forms, one_of, parsed, some_bytes, word};
+use super::common::{Forms, built, one_of, parsed, some_bytes, word};
 
 #[derive(Clone, Copy)]
 pub(super) struct FormatArg(pub(super) Option<Format>);
@@ -23,7 +23,7 @@ pub(super) fn formats() -> impl clap::builder::TypedValueParser<Value = FormatAr
 /// The formats of lists of pages by name, for clap.
 pub(super) fn takers() -> impl clap::builder::TypedValueParser<Value = Taker> {
     let takers = Taker::ALL.map(|taker| word(taker.name(), taker.about()));
-    one_of(takers, parsed::<Taker>)
+    one_of(takers, built::<Taker>)
 }
 
 /// Windows by their forms, for clap.

@@ -359,6 +359,7 @@ fn bad_use_is_refused() {
 }
 
 /// Options for the frontier's order that mean nothing are refused at once, and not when it first looks for an order.
+#[cfg(feature = "frontier")]
 #[test]
 fn a_frontier_s_options_are_checked_at_its_start() {
     let lab = Lab::on_disk();

@@ -36,6 +36,7 @@ pub fn must_run(lab: &Lab, modules: &str, script: &str) {
     );
 }
 
+#[cfg(all(feature = "arrow", feature = "parquet", feature = "sqlite"))]
 #[test]
 fn other_programs_read_the_same_ranking() {
     let lab = crawled();

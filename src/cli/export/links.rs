@@ -124,6 +124,10 @@ impl Args {
 use cashrank::snapshot::links::write_parquet;
 
 #[cfg(not(feature = "parquet"))]
+use cashrank::Feature;
+
+#[cfg(not(feature = "parquet"))]
 fn write_parquet(_: &LinkGraph<'_>, _: Room<'_>, _: &Path) -> anyhow::Result<u64> {
-    anyhow::bail!("this cashrank was built without its feature `parquet`")
+    Feature::require("parquet").map_err(anyhow::Error::msg)?;
+    Ok(0)
 }

@@ -6,6 +6,7 @@ mod since;
 
 use std::path::{Path, PathBuf};
 
+use cashrank::Feature;
 use cashrank::memory::to_read;
 use cashrank::schedule::Measure;
 use cashrank::snapshot::export::{
@@ -17,7 +18,7 @@ use cashrank::store::RealDisk;
 
 use self::links::COMMON_CRAWL;
 use self::since::SinceArgs;
-use super::common::{Exit, MemoryArg, StoreArg, counted, one_of, parsed, print_json, word};
+use super::common::{Exit, MemoryArg, StoreArg, built, counted, one_of, parsed, print_json, word};
 use super::levels::{LevelArgs, ScopeArg, SiteGraphArgs, counted_of};
 use super::output::{Output, SummedOutputArgs};
 use super::snapshots::SnapshotArg;
@@ -157,7 +158,7 @@ pub(super) fn distances(
 /// The formats by name, for clap.
 pub(super) fn export_formats() -> impl clap::builder::TypedValueParser<Value = Format> {
     let formats = Format::ALL.map(|format| word(format.name(), format.about()));
-    one_of(formats, parsed::<Format>)
+    one_of(formats, built::<Format>)
 }
 
 /// The names of all formats, also of links alone.
@@ -169,6 +170,7 @@ fn all_formats() -> impl clap::builder::TypedValueParser<Value = String> {
          harmonic centrality and PageRank, which `compute` made",
     );
     one_of(formats.into_iter().chain([links]), |name| {
+        Feature::require(name)?;
         Ok(name.to_owned())
     })
 }

@@ -17,11 +17,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use cashrank::Error;
-use cashrank::NextOptions;
 use cashrank::snapshot::Snapshot;
 use cashrank::store::{RealDisk, settings_of};
+use cashrank::{Error, Feature, NextOptions};
 use cashrank_serve::{FrontierLimits, FrontierOptions, Options, Service, Token};
+use clap::builder::{PathBufValueParser, TypedValueParser};
 
 use super::common::{Exit, StoreArg, check_list, stop_on_signal};
 use crate::cli::common::say;
@@ -71,7 +71,11 @@ pub struct ServiceArgs {
     token_file: Option<PathBuf>,
     /// Also serve as a frontier: hand out URLs to crawlers over URLFrontier's gRPC interface, at the same address. FILE
     /// stores the URLs; created if it does not exist.
-    #[arg(long, value_name = "FILE")]
+    #[cfg_attr(
+        not(feature = "frontier"),
+        doc = "This build has none: cargo install --features frontier."
+    )]
+    #[arg(long, value_name = "FILE", value_parser = frontier_file())]
     frontier: Option<PathBuf>,
     /// How the frontier orders pages: options of /next, like strategy=greedy [default: those of /next].
     #[arg(long, value_name = "NAME=VALUE", requires = "frontier", value_parser = option)]
@@ -79,6 +83,11 @@ pub struct ServiceArgs {
     /// How many URLs the frontier may hold; further ones are refused.
     #[arg(long, value_name = "N", requires = "frontier", value_parser = super::common::positive)]
     frontier_urls: Option<u64>,
+}
+
+/// The frontier's file, for clap; refused by a build that lacks the frontier.
+fn frontier_file() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| Feature::require("frontier").map(|()| path))
 }
 
 fn option(text: &str) -> Result<(String, String), String> {

@@ -1,11 +1,11 @@
-//! Apache Parquet, where this program was built without it.
+//! Apache Parquet in a build that lacks it.
 
 use super::TakerSpec;
-use crate::snapshot::export::absent::none;
+use crate::model::Feature;
 
 pub(super) const PARQUET: TakerSpec = TakerSpec {
     name: "parquet",
-    about: "Apache Parquet; this program was built without it",
+    about: "Apache Parquet; this build has none: cargo install --features parquet",
     is_text: false,
-    write: |_, _| Err(none("parquet")),
+    write: |_, _| Err(Feature::refusal("parquet", "parquet")),
 };

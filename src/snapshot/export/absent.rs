@@ -1,33 +1,35 @@
-//! Formats that this program was built without.
+//! Formats that this build lacks.
 
 use super::{Content, ExportSpec};
-use crate::Error;
+use crate::model::Feature;
 
-/// What stands for the module of a format, which is named as its feature is.
+/// Stands for the module of a format, which is named as its feature is.
 macro_rules! absent {
     ($name:ident, $about:literal) => {
         pub(super) mod $name {
             pub(in super::super) const FORMAT: super::ExportSpec = super::ExportSpec {
                 name: stringify!($name),
-                about: concat!($about, "; this program was built without it"),
+                about: concat!(
+                    $about,
+                    "; this build has none: cargo install --features ",
+                    stringify!($name)
+                ),
                 is_text: false,
                 content: super::Content::Table,
-                start: |_, _| Err(super::none(stringify!($name))),
+                start: |_, _| {
+                    Err(super::Feature::refusal(
+                        stringify!($name),
+                        stringify!($name),
+                    ))
+                },
             };
         }
     };
 }
 
 #[cfg(not(feature = "arrow"))]
-absent!(arrow, "Apache Arrow");
+absent!(arrow, "Apache Arrow's file format");
 #[cfg(not(feature = "parquet"))]
 absent!(parquet, "Apache Parquet");
 #[cfg(not(feature = "sqlite"))]
 absent!(sqlite, "a SQLite database");
-
-/// Says what would help.
-pub(crate) fn none(feature: &str) -> Error {
-    Error::Unsupported(format!(
-        "this cashrank was built without its feature `{feature}`"
-    ))
-}

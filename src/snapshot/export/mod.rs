@@ -19,7 +19,7 @@
 //! The same rows give the same bytes. Rows are written as they come, in bounded memory.
 
 #[cfg(not(all(feature = "arrow", feature = "parquet", feature = "sqlite")))]
-pub(crate) mod absent;
+mod absent;
 #[cfg(feature = "arrow")]
 mod arrow;
 mod csv;

@@ -88,10 +88,8 @@ pub(super) fn parquet(_: File, path: &Path, _: &Fields) -> Result<Table> {
 
 #[cfg(not(feature = "parquet"))]
 fn without_parquet(path: &Path) -> Error {
-    Error::Unsupported(format!(
-        "{}: a Parquet file, and this program was built without the feature `parquet`",
-        path.display()
-    ))
+    let file = format!("{}: a Parquet file", path.display());
+    crate::model::Feature::refusal(file, "parquet")
 }
 
 #[cfg(feature = "parquet")]

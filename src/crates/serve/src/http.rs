@@ -9,12 +9,10 @@ use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Version};
 use serde::Serialize;
 use tokio::sync::{Semaphore, watch};
-use tonic::body::Body;
-use tonic::codegen::Service as _;
 
 use crate::access::{self, Token};
 use crate::backend::{Backend, NextList, NextPage, NextQuery, Problem, Result, Status};
-use crate::frontier::Server;
+use crate::frontier::{self, Body};
 use crate::held::{PendingAnswers, Pieces};
 use crate::limits::Limits;
 use crate::metrics;
@@ -34,7 +32,7 @@ pub(crate) struct Shared {
     /// Becomes true when the service ends.
     pub(crate) ended: watch::Receiver<bool>,
     /// The frontier's calls, if there is one.
-    pub(crate) calls: Option<Server>,
+    pub(crate) calls: Option<frontier::Server>,
 }
 
 /// Bytes of answers are counted in these.
@@ -112,34 +110,36 @@ pub(crate) async fn answer(
     request: Request<Incoming>,
 ) -> std::result::Result<Response<Body>, Infallible> {
     if let Err((status, why)) = access::check(shared.token.as_ref(), &request) {
-        let mut refusal = refusal(status, why).map(Body::new);
+        let mut refusal = refusal(status, why).map(|body| frontier::body(held.body(body, None)));
         // HTTP/2 has no such header, and none is sent there.
         let close = HeaderValue::from_static("close");
         refusal.headers_mut().insert(header::CONNECTION, close);
         return Ok(refusal);
     }
     stranger.is_known();
+    let waiting = |answer: Response<Pieces>, place| {
+        Ok(answer.map(|body| frontier::body(held.body(body, place))))
+    };
     if !shared.pace.take(Instant::now()) {
         let text = "too many requests a second";
-        return Ok(refusal(StatusCode::TOO_MANY_REQUESTS, text).map(Body::new));
+        return waiting(refusal(StatusCode::TOO_MANY_REQUESTS, text), None);
     }
     if let Some(calls) = &shared.calls
         && request.uri().path().starts_with(CALLS)
     {
         if request.version() != Version::HTTP_2 {
             let text = "gRPC calls need HTTP/2";
-            return Ok(refusal(StatusCode::HTTP_VERSION_NOT_SUPPORTED, text).map(Body::new));
+            return waiting(refusal(StatusCode::HTTP_VERSION_NOT_SUPPORTED, text), None);
         }
-        let answer = calls.clone().call(request).await?;
-        return Ok(answer.map(|body| Body::new(held.body(body, None))));
+        return Ok(frontier::call(calls, request, &held).await);
     }
     let answer = answered(shared.clone(), &request).await;
     let places = (answer.body().0.len() / PLACE + 1) as u32;
     let Ok(place) = shared.places.clone().try_acquire_many_owned(places) else {
         let text = "too many answers are waiting for their clients";
-        return Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, text).map(Body::new));
+        return waiting(refusal(StatusCode::SERVICE_UNAVAILABLE, text), None);
     };
-    Ok(answer.map(|body| Body::new(held.body(body, Some(place)))))
+    waiting(answer, Some(place))
 }
 
 /// The answer to a question.

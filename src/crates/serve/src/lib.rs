@@ -26,14 +26,19 @@
 //! | `/NAME` | what else the backend answers, by its names: `/top`, `/rank` |
 //! | `/next` | pages to crawl next |
 //! | `/metrics` | counts, for Prometheus |
-//! | `/urlfrontier.URLFrontier/...` | a frontier for crawlers, over gRPC, where there is one |
+//! | `/urlfrontier.URLFrontier/...` | a frontier for crawlers, over gRPC, where there is one: only with the feature `frontier`, as HTTP/2 |
 
 mod access;
 mod backend;
 pub mod cpu_time;
 mod explained;
 pub mod fixed;
+#[cfg(feature = "frontier")]
 mod frontier;
+#[cfg(not(feature = "frontier"))]
+#[path = "no_frontier.rs"]
+mod frontier;
+mod frontier_options;
 mod held;
 mod http;
 mod limits;
@@ -50,6 +55,6 @@ pub use backend::{
     Backend, Counts, CoverageSummary, NextList, NextPage, NextQuery, Problem, Rate, Reading,
     Result, SnapshotSummary, Status,
 };
-pub use frontier::{FrontierLimits, FrontierOptions};
+pub use frontier_options::{FrontierLimits, FrontierOptions};
 pub use limits::{Limits, Times};
 pub use server::{Options, Service};

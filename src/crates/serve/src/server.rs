@@ -7,15 +7,21 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+#[cfg(not(feature = "frontier"))]
+use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+#[cfg(feature = "frontier")]
+use hyper_util::rt::TokioExecutor;
+use hyper_util::rt::{TokioIo, TokioTimer};
+#[cfg(feature = "frontier")]
 use hyper_util::server::conn::auto;
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, oneshot, watch};
 
 use crate::access::{Token, is_loopback};
-use crate::backend::{Backend, Problem};
-use crate::frontier::{self, Calls, Frontier, FrontierOptions, Keeper};
+use crate::backend::Backend;
+use crate::frontier::{self, Keeper};
+use crate::frontier_options::FrontierOptions;
 use crate::held::PendingAnswers;
 use crate::http::{self, Shared};
 use crate::limits::Limits;
@@ -35,10 +41,12 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How long a connection that sent no request that may be answered has its place while others wait for one.
 const STRANGER_TIME: Duration = Duration::from_secs(1);
 /// Bytes that a client of HTTP/2 may send of one request before they are taken.
+#[cfg(feature = "frontier")]
 const STREAM_WINDOW: u32 = 64 << 10;
 /// A connection's window, in windows of its streams. Its bytes are bounded by those; but half of it, and 256 bytes less what
 /// it holds for each frame that waits, is also what may come in small frames. A crawler that puts URLs sends a frame each,
 /// of some twenty bytes at least.
+#[cfg(feature = "frontier")]
 const CONNECTION_WINDOW: u32 = 32;
 
 /// How to serve.
@@ -103,28 +111,11 @@ impl Service {
             .build()?;
         let workers = Workers::new(&limits)?;
         let mut endings = vec![workers.ending()];
-        let mut keeper = None;
-        let mut calls = None;
-        if let Some(frontier) = options.frontier {
-            let opened = Frontier::open(&frontier).map_err(|why| match why {
-                Problem::Asked(_) => io::Error::new(io::ErrorKind::InvalidInput, why),
-                why => io::Error::other(why),
-            });
-            let opened = Arc::new(opened?);
-            keeper = Some(Keeper::start(
-                opened.clone(),
-                backend.clone(),
-                frontier.next,
-            )?);
-            // Each request of each connection may wait for its turn.
-            let workers = Workers::new(&Limits {
-                waiting: limits.connections * limits.streams as usize,
-                ..limits.clone()
-            })?;
-            endings.push(workers.ending());
-            let address = address.to_string();
-            let own = Calls::new(opened, backend.clone(), workers, address);
-            calls = Some(frontier::server(own));
+        let (mut keeper, mut calls) = (None, None);
+        if let Some(asked) = options.frontier {
+            let running = frontier::start(asked, &backend, &limits, address.to_string())?;
+            (keeper, calls) = (Some(running.keeper), Some(running.server));
+            endings.push(running.ending);
         }
         let (ending, ended) = watch::channel(false);
         let shared = Arc::new(Shared {
@@ -235,23 +226,7 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>, stranger: Stranger) 
     // Answers are written whole: waiting for more to send would only delay them.
     let _ = stream.set_nodelay(true);
     let stream = TokioIo::new(Timed::new(stream, &limits));
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(limits.times.header)
-        .max_buf_size(limits.header_bytes)
-        .half_close(false);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(limits.streams)
-        .max_header_list_size(limits.header_bytes as u32)
-        .max_send_buf_size(64 << 10)
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(limits.streams * STREAM_WINDOW * CONNECTION_WINDOW)
-        .keep_alive_interval(limits.times.idle / 2)
-        .keep_alive_timeout(limits.times.idle / 4);
+    let builder = builder(&limits);
     let held = PendingAnswers::default();
     let (of_answers, stranger) = (held.clone(), Arc::new(stranger));
     let answers = service_fn(move |request| {
@@ -272,4 +247,39 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>, stranger: Stranger) 
             return;
         }
     }
+}
+
+/// Speaks HTTP/1 alone.
+#[cfg(not(feature = "frontier"))]
+fn builder(limits: &Limits) -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.times.header)
+        .max_buf_size(limits.header_bytes)
+        .half_close(false);
+    builder
+}
+
+/// Speaks HTTP/1, and HTTP/2, which the frontier needs.
+#[cfg(feature = "frontier")]
+fn builder(limits: &Limits) -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.times.header)
+        .max_buf_size(limits.header_bytes)
+        .half_close(false);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(limits.streams)
+        .max_header_list_size(limits.header_bytes as u32)
+        .max_send_buf_size(64 << 10)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(limits.streams * STREAM_WINDOW * CONNECTION_WINDOW)
+        .keep_alive_interval(limits.times.idle / 2)
+        .keep_alive_timeout(limits.times.idle / 4);
+    builder
 }

@@ -24,70 +24,87 @@ mod tables;
 mod tests;
 mod wire;
 
-use std::path::PathBuf;
+use std::io;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use hyper::body::Incoming;
+use hyper::{Request, Response};
+use tonic::codegen::Service as _;
+
 use crate::backend::{Backend, NextList, NextPage, NextQuery, Problem, Result};
+use crate::frontier_options::{FrontierLimits, FrontierOptions};
+use crate::held::{HeldBody, PendingAnswers, Pieces};
+use crate::limits::Limits;
+use crate::pool::Ending;
+use crate::workers::Workers;
 use crate::{cpu_time, pool};
+use grpc::Calls;
 use state::State;
 
-pub(crate) use grpc::{Calls, Server, server};
+pub(crate) use grpc::Server;
 
 /// How often a new list is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Pages that get new places at once, while nobody else may use the frontier.
 const CHUNK: usize = 500;
 
-/// A frontier's file, and how it orders what it hands out.
-#[derive(Debug, Clone)]
-pub struct FrontierOptions {
-    /// The file; made if there is none.
-    pub path: PathBuf,
-    /// Options of [`NextQuery`]: the strategy, and all else but how many.
-    pub next: Vec<(String, String)>,
-    /// Its limits.
-    pub limits: FrontierLimits,
+/// A frontier that is kept in order, and answers.
+pub(crate) struct Running {
+    /// Ends after the thread that serves clients.
+    pub(crate) keeper: Keeper,
+    /// The calls.
+    pub(crate) server: Server,
+    /// The end of all calls.
+    pub(crate) ending: Ending,
 }
 
-/// The limits of a frontier.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FrontierLimits {
-    /// URLs; further ones are answered by FAIL.
-    pub urls: u64,
-    /// Queues; URLs of further ones are answered by FAIL.
-    pub queues: u64,
-    /// Bytes of a URL; a longer one is answered by SKIPPED.
-    pub url_bytes: usize,
-    /// Bytes of a queue's key and of a crawl's name; URLs of longer ones are answered by SKIPPED.
-    pub name_bytes: usize,
-    /// Bytes of a URL's metadata; a URL with more is answered by SKIPPED.
-    pub metadata_bytes: usize,
-    /// URLs that a call hands out or lists.
-    pub urls_a_call: usize,
-    /// Bytes of URLs and metadata after which a call hands out, or lists, no more.
-    pub bytes_a_call: usize,
-    /// Pages that a strategy is asked for.
-    pub scored: usize,
-    /// Memory for the file, in bytes.
-    pub cache_bytes: usize,
+/// Starts a frontier for a service at this address, within its limits.
+pub(crate) fn start(
+    options: FrontierOptions,
+    backend: &Arc<dyn Backend>,
+    limits: &Limits,
+    address: String,
+) -> io::Result<Running> {
+    let opened = Frontier::open(&options).map_err(|why| match why {
+        Problem::Asked(_) => io::Error::new(io::ErrorKind::InvalidInput, why),
+        why => io::Error::other(why),
+    });
+    let opened = Arc::new(opened?);
+    let keeper = Keeper::start(opened.clone(), backend.clone(), options.next)?;
+    // Each request of each connection may wait for its turn.
+    let workers = Workers::new(&Limits {
+        waiting: limits.connections * limits.streams as usize,
+        ..limits.clone()
+    })?;
+    let ending = workers.ending();
+    let calls = Calls::new(opened, backend.clone(), workers, address);
+    Ok(Running {
+        keeper,
+        server: grpc::server(calls),
+        ending,
+    })
 }
 
-impl Default for FrontierLimits {
-    fn default() -> FrontierLimits {
-        FrontierLimits {
-            urls: 50_000_000,
-            queues: 1_000_000,
-            url_bytes: 8 << 10,
-            name_bytes: 255,
-            metadata_bytes: 64 << 10,
-            urls_a_call: 10_000,
-            bytes_a_call: 16 << 20,
-            scored: 100_000,
-            cache_bytes: 64 << 20,
-        }
+/// The body of any answer.
+pub(crate) type Body = tonic::body::Body;
+
+/// The body of an answer that is no call's.
+pub(crate) fn body(body: HeldBody<Pieces>) -> Body {
+    Body::new(body)
+}
+
+/// Answers a call.
+pub(crate) async fn call(
+    server: &Server,
+    request: Request<Incoming>,
+    held: &PendingAnswers,
+) -> Response<Body> {
+    match server.clone().call(request).await {
+        Ok(answer) => answer.map(|body| Body::new(held.body(body, None))),
+        Err(never) => match never {},
     }
 }
 

@@ -1,0 +1,37 @@
+//! Commands that this build lacks: they say so, and how to get them.
+
+use std::ffi::OsString;
+
+use cashrank::{Error, Feature};
+
+use super::common::Exit;
+
+/// Defines the arguments of a command that this build lacks: anything is taken, and refused.
+macro_rules! absent {
+    ($name:ident, $feature:literal, $about:literal) => {
+        #[doc = concat!($about, " (this build has none: cargo install --features ", $feature, ").")]
+        #[derive(clap::Args)]
+        #[command(disable_help_flag = true)]
+        pub struct $name {
+            #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
+            _rest: Vec<OsString>,
+        }
+
+        impl $name {
+            pub fn run(self) -> anyhow::Result<Exit> {
+                refuse($feature)
+            }
+        }
+    };
+}
+
+#[cfg(not(feature = "man"))]
+absent!(Man, "man", "Write man pages to a folder");
+#[cfg(not(feature = "serve"))]
+absent!(Serve, "serve", "Answer questions about a store over HTTP");
+
+fn refuse(feature: &str) -> anyhow::Result<Exit> {
+    let refused =
+        Feature::require(feature).map_err(|why| Error::Usage(format!("{feature}: {why}")));
+    refused.map(|()| Exit::Done).map_err(Into::into)
+}
