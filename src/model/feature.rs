@@ -1,7 +1,5 @@
 //! Parts of the program that a build may lack, by their features in `Cargo.toml`.
 
-use super::Error;
-
 /// A part of the program that a build may lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Feature {
@@ -46,8 +44,8 @@ impl Feature {
 
     /// The error of the library for `what`, which needs a feature that this build lacks.
     #[cfg(not(all(feature = "arrow", feature = "parquet", feature = "sqlite")))]
-    pub(crate) fn refusal(what: impl std::fmt::Display, name: &str) -> Error {
-        Error::Unsupported(format!(
+    pub(crate) fn refusal(what: impl std::fmt::Display, name: &str) -> super::Error {
+        super::Error::Unsupported(format!(
             "{what}: this build of cashrank lacks the feature {name}"
         ))
     }
