@@ -4,20 +4,64 @@
 //! expands too far. Where an answer is not what its headers say, it is taken as it stands.
 
 mod codings;
+mod mime;
+mod robots;
 
 use std::borrow::Cow;
 
 use memchr::memchr;
 
 use super::frame::{line_ends, without_cr};
-use super::{Bad, Record};
-use crate::model::is_redirect;
+use super::{Bad, Link, Record, html};
+use crate::model::{LINKS_MAX, has_page, is_redirect};
+use crate::url::{self, Base};
 use codings::Coding;
+use mime::MediaType;
+pub(super) use robots::is_nofollow;
 
 /// Most codings undone, one over the other. An answer that names more is taken as it stands.
 const CODINGS_MAX: usize = 5;
 /// Bodies of more bytes are large: see [`Parsed::Large`](super::Parsed::Large).
 const LARGE: usize = 4 << 20;
+
+/// What an answer is of which the body is missing, for reports.
+pub(super) const NO_BODY: &str = "answer without its body";
+
+/// Methods (RFC 9110, 9.1; RFC 5789), and what an answer to each is called in reports.
+const METHODS: [(&str, Option<&str>); 9] = [
+    ("GET", None),
+    ("HEAD", Some("answer to HEAD")),
+    ("POST", Some("answer to POST")),
+    ("PUT", Some("answer to PUT")),
+    ("DELETE", Some("answer to DELETE")),
+    ("OPTIONS", Some("answer to OPTIONS")),
+    ("PATCH", Some("answer to PATCH")),
+    ("TRACE", Some("answer to TRACE")),
+    ("CONNECT", Some("answer to CONNECT")),
+];
+
+/// Returns what an answer to a method is, if that is another than GET: no visit of the page. What is no method is not known.
+pub(super) fn not_get(method: &[u8]) -> Option<&'static str> {
+    let is = |(name, _): &&(&str, _)| name.as_bytes().eq_ignore_ascii_case(method);
+    METHODS.iter().find(is).and_then(|(_, kind)| *kind)
+}
+
+/// Returns the same of the method of a request, which may be one of an extension (`PROPFIND`).
+pub(super) fn not_get_request(method: &[u8]) -> Option<&'static str> {
+    let is_get = method.eq_ignore_ascii_case(b"GET");
+    let is_method = !method.is_empty()
+        && method
+            .iter()
+            .all(|byte| byte.is_ascii_uppercase() || *byte == b'-');
+    not_get(method).or((is_method && !is_get).then_some("answer to another method"))
+}
+
+/// The method of a request; empty: it does not begin with a request line.
+pub(super) fn method(request: &[u8]) -> &[u8] {
+    let (line, _) = split_line(&request[line_ends(request)..]);
+    let end = memchr(b' ', line).unwrap_or(0);
+    &line[..end]
+}
 
 /// One answer, as far as it is read.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -25,70 +69,95 @@ pub(super) struct Answer<'a> {
     /// The status; `None`: there is no status line, or no number in it.
     pub status: Option<i32>,
     /// The first `Location` that is not empty.
-    location: &'a [u8],
-    /// The first `Content-Type` that is not empty.
-    content_type: &'a [u8],
+    location: Cow<'a, [u8]>,
+    /// The first `Refresh` that is not empty.
+    refresh: Cow<'a, [u8]>,
+    /// The values of `Content-Type`.
+    content_types: Vec<Cow<'a, [u8]>>,
+    /// `X-Content-Type-Options: nosniff`
+    nosniff: bool,
+    /// An `X-Robots-Tag` vouches for no link.
+    nofollow: bool,
     /// The codings of the body, in the order in which they were applied.
     codings: Vec<Coding>,
+    /// A body of at least one byte was announced.
+    announced: bool,
     /// The body, still coded.
     body: &'a [u8],
 }
 
 impl<'a> Answer<'a> {
-    /// Reads an answer. Without a status line all is body, as in HTTP/0.9.
+    /// Reads an answer, behind interim ones (1xx) if a final one follows. Without a status line all is body, as in
+    /// HTTP/0.9.
     pub fn read(block: &'a [u8]) -> Answer<'a> {
-        let mut answer = Answer::default();
-        let mut rest = &block[line_ends(block)..];
-        let (first, after) = split_line(rest);
-        let Some(status) = status_line(first) else {
-            answer.body = block;
-            return answer;
+        let body = || Answer {
+            body: block,
+            ..Answer::default()
         };
-        answer.status = status;
-        rest = after;
-        let (mut content, mut transfer) = (Vec::new(), Vec::new());
-        // No name begins with `<`: there the blank line is missing, and the text begins.
-        while !rest.is_empty() && rest[0] != b'<' {
-            let (line, after) = split_line(rest);
-            rest = after;
-            if line.is_empty() {
-                break;
-            }
-            let Some(colon) = memchr(b':', line) else {
-                continue;
-            };
-            let (name, value) = (line[..colon].trim_ascii(), line[colon + 1..].trim_ascii());
-            if name.eq_ignore_ascii_case(b"Location") {
-                answer.location = first_of(answer.location, value);
-            } else if name.eq_ignore_ascii_case(b"Content-Type") {
-                answer.content_type = first_of(answer.content_type, value);
-            } else if name.eq_ignore_ascii_case(b"Content-Encoding") {
-                content.extend(Coding::list(value));
-            } else if name.eq_ignore_ascii_case(b"Transfer-Encoding") {
-                transfer.extend(Coding::list(value));
+        let mut answer = Answer::head(block).unwrap_or_else(body);
+        while answer.status.is_some_and(|status| status < 200) {
+            match Answer::head(answer.body) {
+                Some(next) => answer = next,
+                None => break,
             }
         }
+        answer
+    }
+
+    /// Reads what begins with a status line, line ends before it aside.
+    fn head(block: &'a [u8]) -> Option<Answer<'a>> {
+        let (first, mut rest) = split_line(&block[line_ends(block)..]);
+        let mut answer = Answer {
+            status: status_line(first)?,
+            ..Answer::default()
+        };
+        let (mut content, mut transfer) = (Vec::new(), Vec::new());
+        let mut options = Cow::default();
+        while let Some((name, value)) = field(&mut rest) {
+            let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+            if is("Location") {
+                first_of(&mut answer.location, value);
+            } else if is("Refresh") {
+                first_of(&mut answer.refresh, value);
+            } else if is("Content-Type") {
+                answer.content_types.push(value);
+            } else if is("Content-Encoding") {
+                content.extend(Coding::list(&value));
+            } else if is("Transfer-Encoding") {
+                transfer.extend(Coding::list(&value));
+            } else if is("Content-Length") {
+                let zero = |byte: &u8| matches!(byte, b'0' | b' ' | b'\t' | b',');
+                answer.announced |= !value.iter().all(zero);
+            } else if is("X-Robots-Tag") {
+                answer.nofollow |= is_nofollow(&value);
+            } else if is("X-Content-Type-Options") {
+                first_of(&mut options, value);
+            }
+        }
+        let option = options.split(|&byte| byte == b',').next();
+        answer.nosniff =
+            option.is_some_and(|option| option.trim_ascii().eq_ignore_ascii_case(b"nosniff"));
+        answer.announced |= transfer.contains(&Coding::Chunked);
         content.append(&mut transfer);
         answer.codings = content;
         answer.body = rest;
-        answer
+        Some(answer)
+    }
+
+    /// Returns whether the body of a page is missing: the answer to a HEAD, or one that was cut off there.
+    pub fn lacks_body(&self) -> bool {
+        let there = matches!(self.status, Some(200..300));
+        there && self.announced && self.body.is_empty()
     }
 
     /// Where a redirect points; `None`: it is none, or does not say where to.
     pub fn redirect(&self) -> Option<Cow<'a, [u8]>> {
         let moved = self.status.is_some_and(is_redirect) && !self.location.is_empty();
-        moved.then(|| match std::str::from_utf8(self.location) {
-            Ok(_) => Cow::Borrowed(self.location),
-            // As browsers do: Latin-1.
-            Err(_) => {
-                let text: String = self.location.iter().map(|&byte| byte as char).collect();
-                Cow::Owned(text.into_bytes())
-            }
-        })
+        moved.then(|| text(self.location.clone()))
     }
 
-    /// Adds the links of the body to `record`, if it is HTML and an answer whose links count: of a page that
-    /// is gone or failed nothing is learned. Calls `large` before a large body is held.
+    /// Adds the links of a page to `record`: where its `Refresh` points, and those of its body, if that is HTML. Of an
+    /// answer that does not hold the page nothing is learned. Calls `large` before a large body is held.
     ///
     /// # Errors
     /// If the body expands beyond `most` bytes.
@@ -98,22 +167,24 @@ impl<'a> Answer<'a> {
         most: u64,
         large: &mut dyn FnMut(),
     ) -> Result<(), Bad> {
-        let counts = matches!(self.status, None | Some(200..=303 | 305..=399));
-        let (media_type, charset) = media_type(self.content_type);
-        let html = [&b"text/html"[..], b"application/xhtml+xml"];
-        let named = html
-            .iter()
-            .any(|html| media_type.eq_ignore_ascii_case(html));
-        if !counts || !(named || media_type.is_empty()) {
+        if !self.status.is_none_or(has_page) {
             return Ok(());
         }
-        let body = self.body(most, large)?;
-        if body.len() > LARGE {
-            large();
+        let media_type = MediaType::extract(&self.content_types);
+        let markup = media_type.as_ref().map(MediaType::markup);
+        let sniffs = markup.is_none() && !self.nosniff;
+        if sniffs || markup.flatten().is_some() {
+            let body = self.body(most, large)?;
+            if body.len() > LARGE {
+                large();
+            }
+            let markup = markup.unwrap_or_else(|| mime::sniff(&body));
+            let charset = media_type.and_then(|found| found.charset);
+            if let Some(markup) = markup {
+                html::read_as(markup, &body, charset.as_deref(), record);
+            }
         }
-        if named || begins_as_html(&body) {
-            super::html::read(&body, charset, record);
-        }
+        put_fields(record, &text(self.refresh.clone()), self.nofollow);
         Ok(())
     }
 
@@ -160,32 +231,70 @@ fn status_line(line: &[u8]) -> Option<Option<i32>> {
     Some(number.filter(|status| (100..1000).contains(status)))
 }
 
-fn first_of<'a>(known: &'a [u8], value: &'a [u8]) -> &'a [u8] {
-    if known.is_empty() { value } else { known }
+/// Reads the next field of a head, its folded lines joined by blanks (RFC 9112, 5.2), and moves `rest` behind it. `None`: the
+/// head has ended. Lines without a colon are left out.
+fn field<'a>(rest: &mut &'a [u8]) -> Option<(&'a [u8], Cow<'a, [u8]>)> {
+    let is_folded = |rest: &[u8]| matches!(rest.first(), Some(b' ' | b'\t'));
+    loop {
+        // No name begins with `<`: there the blank line is missing, and the text begins.
+        if matches!(rest.first(), None | Some(b'<')) {
+            return None;
+        }
+        let continues = is_folded(rest);
+        let (line, after) = split_line(rest);
+        *rest = after;
+        if line.is_empty() {
+            return None;
+        }
+        let Some(colon) = memchr(b':', line).filter(|_| !continues) else {
+            continue;
+        };
+        let mut value = Cow::Borrowed(line[colon + 1..].trim_ascii());
+        while is_folded(rest) {
+            let (line, after) = split_line(rest);
+            *rest = after;
+            let value = value.to_mut();
+            value.push(b' ');
+            value.extend_from_slice(line.trim_ascii());
+        }
+        if let Cow::Owned(folded) = &value {
+            value = Cow::Owned(folded.trim_ascii().to_vec());
+        }
+        return Some((line[..colon].trim_ascii(), value));
+    }
 }
 
-/// The type without parameters, and its `charset`.
-fn media_type(value: &[u8]) -> (&[u8], Option<&[u8]>) {
-    let mut parts = value.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
-    let media_type = parts.next().unwrap_or_default();
-    let charset = parts.find_map(|part| {
-        let equals = memchr(b'=', part)?;
-        let (name, value) = (part[..equals].trim_ascii(), part[equals + 1..].trim_ascii());
-        let quoted = |quote: u8| value.strip_prefix(&[quote])?.strip_suffix(&[quote]);
-        let value = quoted(b'"').or_else(|| quoted(b'\'')).unwrap_or(value);
-        (name.eq_ignore_ascii_case(b"charset") && !value.is_empty()).then_some(value)
-    });
-    (media_type, charset)
+fn first_of<'a>(known: &mut Cow<'a, [u8]>, value: Cow<'a, [u8]>) {
+    if known.is_empty() {
+        *known = value;
+    }
 }
 
-/// Returns whether a body of which no type is known is HTML.
-fn begins_as_html(body: &[u8]) -> bool {
-    let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
-    let body = body.trim_ascii_start();
-    [&b"<!doctype html"[..], b"<html"].iter().any(|start| {
-        let front = body.get(..start.len());
-        front.is_some_and(|front| front.eq_ignore_ascii_case(start))
-    })
+/// A field's value as browsers read it: in UTF-8, else in Latin-1.
+fn text(value: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
+    if std::str::from_utf8(&value).is_ok() {
+        return value;
+    }
+    let text: String = value.iter().map(|&byte| byte as char).collect();
+    Cow::Owned(text.into_bytes())
+}
+
+/// Adds to a page's links where its header `Refresh` sends the reader, and makes all of them `nofollow` if its header says so.
+/// What a header names is relative to the page, whatever its `<base href>`.
+pub(super) fn put_fields(record: &mut Record<'_>, refresh: &[u8], nofollow: bool) {
+    if let Some(to) = html::refresh(refresh) {
+        let mut out = Vec::new();
+        let page = Base::new(&record.url, None);
+        let to = match url::canonical(to, Some(&page), usize::MAX, &mut out) {
+            Ok(form) if record.base.is_some() => form.text(to, &out).to_vec(),
+            _ => to.to_vec(),
+        };
+        record.links.insert(0, Link::to(to));
+        record.links.truncate(LINKS_MAX + 1);
+    }
+    if nofollow {
+        html::forbid(&mut record.links);
+    }
 }
 
 #[cfg(test)]
@@ -209,26 +318,6 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(status_line(line.as_bytes()), status, "{line}");
-        }
-    }
-
-    #[test]
-    fn types_and_charsets() {
-        for (value, media_type_, charset) in [
-            ("text/html", "text/html", None),
-            ("text/html;charset=utf-8", "text/html", Some("utf-8")),
-            (
-                "text/html ; x=y; CharSet = \"EUC-JP\" ; z",
-                "text/html",
-                Some("EUC-JP"),
-            ),
-            ("text/html; charset='big5'", "text/html", Some("big5")),
-            ("text/html; charset=", "text/html", None),
-            ("; charset=gbk", "", Some("gbk")),
-            ("", "", None),
-        ] {
-            let expected = (media_type_.as_bytes(), charset.map(str::as_bytes));
-            assert_eq!(media_type(value.as_bytes()), expected, "{value}");
         }
     }
 
@@ -259,6 +348,71 @@ mod tests {
             let body = body.unwrap().into_owned();
             assert_eq!(body == b"<a>\n", undone, "{count}");
             assert_eq!(body == coded, !undone, "{count}");
+        }
+    }
+
+    /// RFC 9110, 15.2: any number of interim answers come before the final one.
+    #[test]
+    fn interim_answers_are_passed_over() {
+        let hints = "HTTP/1.1 103 Early Hints\r\nLocation: /no\r\n\r\n";
+        for (block, status, body) in [
+            (format!("{hints}HTTP/1.1 200 OK\r\n\r\nx"), Some(200), "x"),
+            (
+                format!("{hints}\r\n{hints}HTTP/1.1 404 x\n\ny"),
+                Some(404),
+                "y",
+            ),
+            (hints.to_owned(), Some(103), ""),
+            (format!("{hints}<a>"), Some(103), "<a>"),
+            (
+                "HTTP/1.1 101 Switching\r\n\r\n\x01".to_owned(),
+                Some(101),
+                "\x01",
+            ),
+        ] {
+            let answer = Answer::read(block.as_bytes());
+            assert_eq!(
+                (answer.status, answer.body),
+                (status, body.as_bytes()),
+                "{block:?}"
+            );
+            assert_eq!(answer.redirect(), None);
+        }
+    }
+
+    /// RFC 9112, 5.2; the first `Location` and `Refresh` count that are not empty.
+    #[test]
+    fn fields_are_folded_and_repeated() {
+        let head = "HTTP/1.1 200 OK\r\n folded to nothing: x\r\nContent-Type :\r\n text/html;\r\n\tcharset=gbk\r\n\
+            no colon\r\nREFRESH:\r\nRefresh: 0;\r\n   url=/a\r\nRefresh: 0; url=/b\r\nX-Robots-Tag: noindex\r\n\
+            X-Robots-Tag: nofollow\r\nX-Content-Type-Options: nosniff\r\n\r\n";
+        let answer = Answer::read(head.as_bytes());
+        assert_eq!(answer.content_types, [&b"text/html; charset=gbk"[..]]);
+        assert_eq!(&*answer.refresh, b"0; url=/a");
+        assert!(answer.nofollow && answer.nosniff);
+        let text = b"HTTP/1.1 200 OK\r\nLink: </a>,\r\n </b>\r\nContent-Type: text/html\r\n<html>";
+        let answer = Answer::read(text);
+        assert_eq!(answer.content_types, [&b"text/html"[..]]);
+        assert_eq!(answer.body, b"<html>");
+    }
+
+    #[test]
+    fn methods() {
+        for (request, expected) in [
+            ("GET / HTTP/1.1\r\n", None),
+            ("\r\nget / HTTP/1.1", None),
+            ("HEAD / HTTP/1.1\r\n", Some("answer to HEAD")),
+            ("QUERY / HTTP/1.1\r\n", Some("answer to another method")),
+            ("M-SEARCH * HTTP/1.1\r\n", Some("answer to another method")),
+            ("HEAD\r\n", None),
+            ("a request", None),
+            ("", None),
+        ] {
+            assert_eq!(
+                not_get_request(method(request.as_bytes())),
+                expected,
+                "{request}"
+            );
         }
     }
 }

@@ -8,16 +8,17 @@ use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 use super::prescan::prescan;
 
 /// Finds the encoding: that of a byte order mark, else that which HTTP names (`named`), else that
-/// which the page names in its first 1,024 bytes, else UTF-8 if the page is that, else
+/// which the page names in its first 1,024 bytes (`is_xml`: in its XML declaration), else UTF-8 if the page is that, else
 /// windows-1252. Then decodes, U+FFFD standing for what is wrong.
 pub(super) fn decode<'b>(
     body: &'b [u8],
     named: Option<&[u8]>,
+    is_xml: bool,
 ) -> (&'static Encoding, Cow<'b, [u8]>) {
     let (encoding, body) = match Encoding::for_bom(body) {
         Some((encoding, len)) => (encoding, &body[len..]),
         None => {
-            let named = named.and_then(for_label).or_else(|| prescan(body));
+            let named = named.and_then(for_label).or_else(|| prescan(body, is_xml));
             (named.unwrap_or_else(|| guess(body)), body)
         }
     };

@@ -1,6 +1,6 @@
 //! Fuzz target: what the reader of pages promises for any bytes.
 
-use super::{charset, prescan::prescan, query, read, refresh};
+use super::{Markup, charset, prescan::prescan, query, read, read_as, refresh};
 use crate::decode::Record;
 use crate::fuzz::dice::Dice;
 use crate::rules::Rel;
@@ -17,7 +17,7 @@ pub(crate) fn html(data: &[u8]) {
     for text in page.links.iter().map(|link| &link.url).chain(&page.base) {
         assert!(std::str::from_utf8(text).is_ok(), "{}", text.escape_ascii());
     }
-    let (encoding, text) = charset::decode(data, named);
+    let (encoding, text) = charset::decode(data, named, false);
     let text = std::str::from_utf8(&text).expect("text is UTF-8");
     same_in_utf_16(text);
     cut_short(text, &mut dice);
@@ -30,7 +30,8 @@ pub(crate) fn html(data: &[u8]) {
         query,
         "once is enough"
     );
-    prescan(data);
+    prescan(data, dice.below(2) == 0);
+    xml(text);
     #[cfg(test)]
     super::oracle::check(text);
 }
@@ -39,6 +40,17 @@ fn record(body: &[u8], charset: Option<&[u8]>) -> Record<'static> {
     let mut record = Record::default();
     read(body, charset, &mut record);
     record
+}
+
+/// Links of a page in XML are among those that the same page has where it needs no namespace.
+fn xml(text: &str) {
+    let record = |markup| {
+        let mut record = Record::default();
+        read_as(markup, text.as_bytes(), Some(b"utf-8"), &mut record);
+        record
+    };
+    let (strict, served) = (record(Markup::Xml), record(Markup::Xhtml));
+    assert!(strict.links.len() <= served.links.len());
 }
 
 /// A page says the same in each encoding of Unicode.

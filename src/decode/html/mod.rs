@@ -16,6 +16,7 @@ mod refresh;
 mod tags;
 #[cfg(test)]
 mod tests;
+mod xml;
 
 use std::borrow::Cow;
 
@@ -25,6 +26,10 @@ use super::Record;
 use crate::model::{Link, keep};
 use crate::rules::Rel;
 use tags::{Attribute, Attributes, Tag};
+use xml::Namespaces;
+
+/// The URL of a refresh, by the content of its `<meta>` or the value of the HTTP field.
+pub(super) use refresh::url as refresh;
 
 /// Reads a page: its links, in document order, go behind `record.links`, its `<base href>` into `record.base`. All are
 /// UTF-8 and borrow nothing. Never fails, whatever the bytes.
@@ -42,11 +47,31 @@ use tags::{Attribute, Attributes, Tag};
 /// assert_eq!(*record.links[0].url, *b"a?b=1&c");
 /// ```
 pub fn read(body: &[u8], charset: Option<&[u8]>, record: &mut Record<'_>) {
-    let (encoding, text) = charset::decode(body, charset);
+    read_as(Markup::Html, body, charset, record);
+}
+
+/// The syntax of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Markup {
+    Html,
+    /// XML of type `application/xhtml+xml`: elements without a namespace are XHTML.
+    Xhtml,
+    /// XML of another type: a page if its root is `html` in the namespace of XHTML.
+    Xml,
+}
+
+/// Reads a page in this syntax, as [`read`] does.
+pub(super) fn read_as(
+    markup: Markup,
+    body: &[u8],
+    charset: Option<&[u8]>,
+    record: &mut Record<'_>,
+) {
+    let (encoding, text) = charset::decode(body, charset, markup != Markup::Html);
     let first = record.links.len();
     record.base = None;
     let mut nofollow = false;
-    tags::each(&text, |tag, attributes| match tag {
+    let seen = |tag: Tag, attributes: &Attributes<'_>| match tag {
         Tag::A | Tag::Area => record_link(attributes, encoding, record),
         Tag::Base => {
             let href = || {
@@ -68,7 +93,11 @@ pub fn read(body: &[u8], charset: Option<&[u8]>, record: &mut Record<'_>) {
             }
             nofollow |= meta.is_nofollow();
         }
-    });
+    };
+    match markup {
+        Markup::Html => tags::each(&text, seen),
+        markup => tags::each_xml(&text, Namespaces::new(markup == Markup::Xhtml), seen),
+    }
     if nofollow {
         forbid(&mut record.links[first..]);
     }
@@ -82,6 +111,12 @@ pub(super) fn forbid(links: &mut [Link<'_>]) {
     for link in links {
         link.rel = link.rel.with(Rel::NOFOLLOW);
     }
+}
+
+/// Returns whether one of these rules for robots vouches for no link.
+pub(super) fn forbids(rules: &[u8]) -> bool {
+    let mut words = rules.split(|byte| *byte == b',' || byte.is_ascii_whitespace());
+    words.any(|word| word.eq_ignore_ascii_case(b"nofollow") || word.eq_ignore_ascii_case(b"none"))
 }
 
 /// The attributes of a `<meta>`, decoded.
@@ -100,11 +135,7 @@ impl Meta<'_> {
 
     /// Returns whether it vouches for no link of the page.
     pub(super) fn is_nofollow(&self) -> bool {
-        let content = self.content_if(&self.name, b"robots").unwrap_or_default();
-        let mut words = content.split(|byte| *byte == b',' || byte.is_ascii_whitespace());
-        words.any(|word| {
-            word.eq_ignore_ascii_case(b"nofollow") || word.eq_ignore_ascii_case(b"none")
-        })
+        forbids(self.content_if(&self.name, b"robots").unwrap_or_default())
     }
 
     /// The content, if the attribute has this value, in any case.

@@ -8,8 +8,8 @@ use memchr::memmem;
 /// How far a page is looked at.
 const LOOKED_AT: usize = 1024;
 
-/// The encoding that the page's first bytes name.
-pub(super) fn prescan(body: &[u8]) -> Option<&'static Encoding> {
+/// The encoding that the page's first bytes name; in XML a `<meta>` names none.
+pub(super) fn prescan(body: &[u8], is_xml: bool) -> Option<&'static Encoding> {
     let front = &body[..body.len().min(LOOKED_AT)];
     if front.starts_with(b"<\0?\0x\0") {
         return Some(UTF_16LE);
@@ -17,7 +17,8 @@ pub(super) fn prescan(body: &[u8]) -> Option<&'static Encoding> {
     if front.starts_with(b"\0<\0?\0x") {
         return Some(UTF_16BE);
     }
-    by_meta(front).or_else(|| by_xml(front))
+    let by_meta = if is_xml { None } else { by_meta(front) };
+    by_meta.or_else(|| by_xml(front))
 }
 
 /// By a `<meta>`; `None` also where the bytes end first.

@@ -1,7 +1,7 @@
-//! `<meta http-equiv="refresh">`: the HTML standard's "shared declarative refresh steps", without the time.
+//! `<meta http-equiv="refresh">` and the HTTP field `Refresh`: the HTML standard's "shared declarative refresh steps", without the time.
 
 /// The URL that the content names, if it names one: a page that reloads itself does not.
-pub(super) fn url(content: &[u8]) -> Option<&[u8]> {
+pub(in crate::decode) fn url(content: &[u8]) -> Option<&[u8]> {
     let rest = content.trim_ascii_start();
     let time = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     if time == 0 && rest.first() != Some(&b'.') {

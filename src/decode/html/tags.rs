@@ -8,6 +8,10 @@
 //! The standard's tokenizer asks its tree builder two things, and there is no tree here: which elements hold
 //! text only, which their names tell, and whether a tag stands in SVG or MathML, where no element does and where CDATA
 //! is text. For that [`Foreign`] follows the elements around.
+//!
+//! Of a page in XML the same tags are found by XML's syntax: names have one case and a namespace, any element may be empty,
+//! none holds text only, CDATA and processing instructions may stand anywhere. Where the page is not well-formed, reading
+//! goes on.
 
 use std::borrow::Cow;
 
@@ -15,6 +19,7 @@ use htmlize::{Context, unescape_bytes_in};
 use memchr::{memchr, memchr2, memmem};
 
 use super::foreign::Foreign;
+use super::xml::{Kind, Namespaces};
 
 /// A tag that matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +66,13 @@ impl<'t> Attributes<'t> {
             self.0[attribute as usize].get_or_insert(value);
         }
     }
+
+    /// Adds an attribute of XML, whose name has one case.
+    fn add_xml(&mut self, name: &[u8], value: &'t [u8]) {
+        if !name.iter().any(u8::is_ascii_uppercase) {
+            self.add(name, value);
+        }
+    }
 }
 
 /// An attribute's value as the tokenizer gives it, but for line ends, which are distinguished nowhere.
@@ -88,10 +100,27 @@ pub(super) fn each<'t>(text: &'t [u8], seen: impl FnMut(Tag, &Attributes<'t>)) {
         text,
         at: 0,
         foreign: Foreign::default(),
+        xml: None,
         seen,
     };
     // The text's end may come anywhere.
     let _ = page.run();
+}
+
+/// Calls `seen` for each tag that matters of a page in XML, in order. `text` is UTF-8.
+pub(super) fn each_xml<'t>(
+    text: &'t [u8],
+    namespaces: Namespaces<'t>,
+    seen: impl FnMut(Tag, &Attributes<'t>),
+) {
+    let mut page = Page {
+        text,
+        at: 0,
+        foreign: Foreign::default(),
+        xml: Some(namespaces),
+        seen,
+    };
+    let _ = page.run_xml();
 }
 
 /// Where the tokenizer is. Its methods give `None` once the text has ended.
@@ -99,6 +128,8 @@ struct Page<'t, F> {
     text: &'t [u8],
     at: usize,
     foreign: Foreign,
+    /// Namespaces of a page in XML.
+    xml: Option<Namespaces<'t>>,
     seen: F,
 }
 
@@ -120,6 +151,76 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Page<'t, F> {
                 _ => {}
             }
         }
+    }
+
+    /// The same in XML; `None` also if it is no page.
+    fn run_xml(&mut self) -> Option<()> {
+        loop {
+            self.at += memchr(b'<', self.rest())? + 1;
+            match self.rest() {
+                [b'/', ..] => {
+                    self.skip_past(b">")?;
+                    self.xml.as_mut()?.end();
+                }
+                [b'?', ..] => self.skip_past(b"?>")?,
+                [b'!', b'-', b'-', ..] => self.skip_past(b"-->")?,
+                [b'!', rest @ ..] if rest.starts_with(b"[CDATA[") => self.skip_past(b"]]>")?,
+                [b'!', ..] => self.document_type()?,
+                [byte, ..] if is_xml_name_start(*byte) => self.start_xml()?,
+                _ => {}
+            }
+        }
+    }
+
+    /// Behind the `<` of a `<!DOCTYPE`, which may hold declarations.
+    fn document_type(&mut self) -> Option<()> {
+        let mut open = 1;
+        while open > 0 {
+            let rest = self.rest();
+            if rest.starts_with(b"<!--") {
+                self.skip_past(b"-->")?;
+                continue;
+            }
+            if rest.starts_with(b"<?") {
+                self.skip_past(b"?>")?;
+                continue;
+            }
+            self.at += 1;
+            match rest.first()? {
+                b'<' => open += 1,
+                b'>' => open -= 1,
+                // One without its end is left out.
+                quote @ (b'"' | b'\'') => {
+                    self.at += memchr(*quote, self.rest()).map_or(0, |len| len + 1);
+                }
+                _ => {}
+            }
+        }
+        Some(())
+    }
+
+    /// Behind the `<` of a start tag in XML.
+    fn start_xml(&mut self) -> Option<()> {
+        let name = self.name();
+        let mut attributes = Attributes::default();
+        let mut declared = Vec::new();
+        let is_empty = self.attributes(|name, value| match name {
+            b"xmlns" => declared.push((&name[name.len()..], value)),
+            _ => match name.strip_prefix(b"xmlns:") {
+                Some(prefix) => declared.push((prefix, value)),
+                None => attributes.add_xml(name, value),
+            },
+        })?;
+        let (kind, name) = self.xml.as_mut()?.start(name, &declared, is_empty)?;
+        let tag = match (kind, name) {
+            (Kind::Html | Kind::Foreign, b"a") => Tag::A,
+            (Kind::Html, b"area") => Tag::Area,
+            (Kind::Html, b"base") => Tag::Base,
+            (Kind::Html, b"meta") => Tag::Meta,
+            _ => return Some(()),
+        };
+        (self.seen)(tag, &attributes);
+        Some(())
     }
 
     fn rest(&self) -> &'t [u8] {
@@ -352,6 +453,11 @@ fn lower_case<'n>(name: &[u8], lower: &'n mut [u8; LONGEST]) -> &'n [u8] {
     lower.copy_from_slice(name);
     lower.make_ascii_lowercase();
     lower
+}
+
+/// A byte that a name in XML begins with; beyond ASCII most characters may.
+fn is_xml_name_start(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || matches!(byte, b'_' | b':') || !byte.is_ascii()
 }
 
 /// A carriage return is a line end.

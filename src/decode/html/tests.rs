@@ -347,3 +347,110 @@ fn links_of_a_page_before_stay() {
     );
     assert_eq!(record.base, None);
 }
+
+/// Tests of XML: the rules of XML 1.0 and its namespaces, and the HTML standard's chapter 14.
+mod xml {
+    use super::super::{Markup, read_as};
+    use super::texts;
+    use crate::decode::Record;
+
+    fn links(markup: Markup, page: &str) -> Vec<String> {
+        let mut record = Record::default();
+        read_as(markup, page.as_bytes(), None, &mut record);
+        texts(&record)
+    }
+
+    #[test]
+    fn elements_are_xml() {
+        for (page, expected) in [
+            ("<title/><a href='x'/>", &["x"][..]),
+            ("<script src='s'/><a href='x'/>", &["x"]),
+            ("<script>if (1 &lt; 2) {}</script><a href='x'/>", &["x"]),
+            (
+                "<script>//<![CDATA[\n'<a href=\"n\">'\n//]]></script><a href='x'/>",
+                &["x"],
+            ),
+            ("<![CDATA[<a href='n'/> > ]]><a href='x'/>", &["x"]),
+            ("<?php echo '<a href=\"n\">' ?><a href='x'/>", &["x"]),
+            ("<!-- <a href='n'/> > --><a href='x'/>", &["x"]),
+            ("<!-- --!> <a href='n'/> --><a href='x'/>", &["x"]),
+            ("<textarea><a href='x'/></textarea>", &["x"]),
+            ("<plaintext/><a href='x'/>", &["x"]),
+            ("<A href='n'/><a HREF='n'/><a href='x'/>", &["x"]),
+            ("<a href='?a=1&amp;b=2&#x26;c'/>", &["?a=1&b=2&c"]),
+            ("<a href='x' href='y'/>", &["x"]),
+            ("<b:a xmlns:b='urn:b' href='n'/><a href='x'/>", &["x"]),
+            (
+                "<h:a xmlns:h='http://www.w3.org/1999/xhtml' href='x'/>",
+                &["x"],
+            ),
+            (
+                "<svg xmlns='http://www.w3.org/2000/svg'><title/><area href='n'/><a href='x'/></svg><area href='y'/>",
+                &["x", "y"],
+            ),
+            ("<o xmlns='urn:o'><a href='n'/></o><a href='x'/>", &["x"]),
+            ("<o xmlns='urn:o'/><a href='x'/>", &["x"]),
+            ("<meta http-equiv='refresh' content='0;url=x'/>", &["x"]),
+            (
+                "<!DOCTYPE html PUBLIC '-//W3C//DTD XHTML 1.0//EN' 'u' [<!ENTITY e '<a>'> <!-- ' > --> ]><a href='x'/>",
+                &["x"],
+            ),
+            ("</p></p></p><a href='x'/>", &["x"]),
+            ("<a href='x'", &[]),
+        ] {
+            let (front, rest) = match page.find("]>") {
+                Some(end) if page.starts_with("<!DOCTYPE") => page.split_at(end + 2),
+                _ => ("<?xml version='1.0'?>", page),
+            };
+            for (markup, root) in [
+                (Markup::Xhtml, "<html>"),
+                (Markup::Xhtml, "<html xmlns='http://www.w3.org/1999/xhtml'>"),
+                (Markup::Xml, "<html xmlns='http://www.w3.org/1999/xhtml'>"),
+            ] {
+                let whole = format!("{front}{root}{rest}");
+                assert_eq!(links(markup, &whole), expected, "{whole}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_documents_are_no_pages() {
+        for (page, expected) in [
+            (
+                "<h:html xmlns:h='http://www.w3.org/1999/xhtml'><h:a href='x'/></h:html>",
+                &["x"][..],
+            ),
+            ("<html><a href='x'/></html>", &[]),
+            (
+                "<feed xmlns='http://www.w3.org/1999/xhtml'><a href='x'/></feed>",
+                &[],
+            ),
+            (
+                "<rss xmlns:h='http://www.w3.org/1999/xhtml'><h:a href='x'/></rss>",
+                &[],
+            ),
+            (
+                "<HTML xmlns='http://www.w3.org/1999/xhtml'><a href='x'/></HTML>",
+                &[],
+            ),
+        ] {
+            assert_eq!(links(Markup::Xml, page), expected, "{page}");
+        }
+    }
+
+    /// A `<meta>` names no encoding in XML; the declaration does, and else it is UTF-8.
+    #[test]
+    fn the_declaration_names_the_encoding() {
+        let page = |declaration: &str| {
+            let text = format!("{declaration}<meta charset='utf-8'/><a href='?");
+            let mut record = Record::default();
+            let page = [text.as_bytes(), b"\xe9'/>"].concat();
+            read_as(Markup::Xhtml, &page, None, &mut record);
+            texts(&record)
+        };
+        assert_eq!(
+            page("<?xml version='1.0' encoding='iso-8859-1'?>"),
+            ["?%E9"]
+        );
+    }
+}

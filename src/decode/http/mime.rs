@@ -1,0 +1,298 @@
+//! The type of a body, as browsers find it: from `Content-Type`
+//! ([Fetch standard, "extract a MIME type"](https://fetch.spec.whatwg.org/#concept-header-extract-mime-type)), or
+//! from its first bytes ([MIME Sniffing, 7.1](https://mimesniff.spec.whatwg.org/#identifying-a-resource-with-an-unknown-mime-type)).
+
+use std::borrow::Cow;
+
+use crate::decode::html::Markup;
+
+/// A type without its parameters, but for its `charset`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct MediaType {
+    /// In lower case.
+    essence: Vec<u8>,
+    pub charset: Option<Vec<u8>>,
+}
+
+impl MediaType {
+    /// Extracts the type from the values of all `Content-Type` fields of an answer; `None`: they name none.
+    pub fn extract(values: &[Cow<'_, [u8]>]) -> Option<MediaType> {
+        let (mut found, mut charset): (Option<MediaType>, _) = (None, None);
+        let values = values.iter().flat_map(|value| split(value, b','));
+        for mut next in values.filter_map(MediaType::parse) {
+            let is_same = found.is_some_and(|found| found.essence == next.essence);
+            if !is_same {
+                charset.clone_from(&next.charset);
+            } else if next.charset.is_none() {
+                next.charset.clone_from(&charset);
+            }
+            found = Some(next);
+        }
+        found.filter(|found| !is_unknown(&found.essence))
+    }
+
+    /// [Parses a MIME type](https://mimesniff.spec.whatwg.org/#parsing-a-mime-type); `None` also for `*/*`.
+    fn parse(value: &[u8]) -> Option<MediaType> {
+        let mut parts = split(value, b';');
+        let essence = trim(parts.next()?);
+        let slash = essence.iter().position(|&byte| byte == b'/')?;
+        let (kind, subtype) = (&essence[..slash], &essence[slash + 1..]);
+        let is_token = |text: &[u8]| !text.is_empty() && text.iter().all(|&byte| is_token(byte));
+        if !is_token(kind) || !is_token(subtype) || essence == b"*/*" {
+            return None;
+        }
+        let charset = parts.find_map(|part| {
+            let equals = part.iter().position(|&byte| byte == b'=')?;
+            let (name, value) = (&part[..equals], trim_end(&part[equals + 1..]));
+            let is_charset = trim_start(name).eq_ignore_ascii_case(b"charset");
+            let value = match value.strip_prefix(b"\"") {
+                Some(quoted) => unquoted(quoted),
+                None => value.to_vec(),
+            };
+            (is_charset && !value.is_empty()).then_some(value)
+        });
+        Some(MediaType {
+            essence: essence.to_ascii_lowercase(),
+            charset,
+        })
+    }
+
+    /// Returns how a body of this type is read; `None`: it holds no links.
+    pub fn markup(&self) -> Option<Markup> {
+        match &self.essence[..] {
+            b"text/html" => Some(Markup::Html),
+            b"application/xhtml+xml" => Some(Markup::Xhtml),
+            b"text/xml" | b"application/xml" => Some(Markup::Xml),
+            other => other.ends_with(b"+xml").then_some(Markup::Xml),
+        }
+    }
+}
+
+/// Bytes of a body that its type is found by.
+const LOOKED_AT: usize = 1445;
+
+/// What HTML begins with, in any case, before a blank or a `>`.
+const OF_HTML: [&[u8]; 17] = [
+    b"<!doctype html",
+    b"<html",
+    b"<head",
+    b"<script",
+    b"<iframe",
+    b"<h1",
+    b"<div",
+    b"<font",
+    b"<table",
+    b"<a",
+    b"<style",
+    b"<title",
+    b"<b",
+    b"<body",
+    b"<br",
+    b"<p",
+    b"<!--",
+];
+
+/// Returns how a body of unknown type is read. Unlike in the standard, it may begin with a byte order mark.
+pub(super) fn sniff(body: &[u8]) -> Option<Markup> {
+    let body = &body[..body.len().min(LOOKED_AT)];
+    let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
+    let body = body.trim_ascii_start();
+    let is_html = OF_HTML.iter().any(|start| {
+        body.split_at_checked(start.len())
+            .is_some_and(|(front, rest)| {
+                front.eq_ignore_ascii_case(start) && matches!(rest.first(), Some(b' ' | b'>'))
+            })
+    });
+    if is_html {
+        return Some(Markup::Html);
+    }
+    body.starts_with(b"<?xml").then_some(Markup::Xml)
+}
+
+/// Returns whether a server that names this type says that it knows none.
+fn is_unknown(essence: &[u8]) -> bool {
+    matches!(essence, b"unknown/unknown" | b"application/unknown")
+}
+
+/// Splits at a byte, but not within quotes.
+fn split(text: &[u8], at: u8) -> impl Iterator<Item = &[u8]> {
+    let (mut quoted, mut escaped) = (false, false);
+    text.split(move |&byte| {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            _ => {}
+        }
+        byte == at && !quoted
+    })
+}
+
+/// The text of a quoted string, from behind its first quote; what follows the second is dropped.
+fn unquoted(text: &[u8]) -> Vec<u8> {
+    let mut value = Vec::new();
+    let mut bytes = text.iter();
+    while let Some(&byte) = bytes.next() {
+        match byte {
+            b'"' => break,
+            b'\\' => value.push(*bytes.next().unwrap_or(&b'\\')),
+            _ => value.push(byte),
+        }
+    }
+    value
+}
+
+/// A code point of a token (RFC 9110, 5.6.2).
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+fn is_blank(byte: &u8) -> bool {
+    matches!(byte, b'\t' | b'\n' | b'\r' | b' ')
+}
+
+fn trim(text: &[u8]) -> &[u8] {
+    trim_end(trim_start(text))
+}
+
+fn trim_start(text: &[u8]) -> &[u8] {
+    let blanks = text.iter().take_while(|byte| is_blank(byte)).count();
+    &text[blanks..]
+}
+
+fn trim_end(text: &[u8]) -> &[u8] {
+    let blanks = text.iter().rev().take_while(|byte| is_blank(byte)).count();
+    &text[..text.len() - blanks]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn extract(values: &[&str]) -> Option<(String, Option<String>)> {
+        let values: Vec<Cow<'_, [u8]>> = values.iter().map(|v| v.as_bytes().into()).collect();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        MediaType::extract(&values).map(|found| (text(found.essence), found.charset.map(text)))
+    }
+
+    /// The first eight are the Fetch standard's own examples, the others follow its algorithm.
+    #[test]
+    fn types_are_extracted_as_in_the_fetch_standard() {
+        for (values, expected) in [
+            (
+                &["text/plain;charset=gbk, text/html"][..],
+                Some(("text/html", None)),
+            ),
+            (
+                &["text/html;charset=gbk;a=b, text/html;x=y"],
+                Some(("text/html", Some("gbk"))),
+            ),
+            (
+                &["text/html;charset=gbk;a=b", "text/html;x=y"],
+                Some(("text/html", Some("gbk"))),
+            ),
+            (
+                &["text/html;charset=gbk", "x/x", "text/html;x=y"],
+                Some(("text/html", None)),
+            ),
+            (&["text/html", "cannot-parse"], Some(("text/html", None))),
+            (&["text/html", "*/*"], Some(("text/html", None))),
+            (&["text/html", ""], Some(("text/html", None))),
+            (&["cannot-parse"], None),
+            (&[], None),
+            (&["*/*"], None),
+            (&["unknown/unknown"], None),
+            (&["application/unknown"], None),
+            (&["; charset=gbk"], None),
+            (&["text/html text/html"], None),
+            (&["\ttext/HTML \t"], Some(("text/html", None))),
+            (
+                &["text/html ; x=y; CharSet=\"EUC-JP\" ; z"],
+                Some(("text/html", Some("EUC-JP"))),
+            ),
+            (
+                &["text/html; charset=\"a\\\"b\"x"],
+                Some(("text/html", Some("a\"b"))),
+            ),
+            (
+                &["text/html; x=\"a, b; charset=no\"; charset=yes"],
+                Some(("text/html", Some("yes"))),
+            ),
+            (&["text/html; charset="], Some(("text/html", None))),
+            (
+                &["text/html;charset=one;charset=two"],
+                Some(("text/html", Some("one"))),
+            ),
+        ] {
+            let expected = expected.map(|(essence, charset): (&str, Option<&str>)| {
+                (essence.to_owned(), charset.map(str::to_owned))
+            });
+            assert_eq!(extract(values), expected, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn xml_types() {
+        for (value, markup) in [
+            ("text/html", Some(Markup::Html)),
+            ("application/xhtml+xml", Some(Markup::Xhtml)),
+            ("text/xml", Some(Markup::Xml)),
+            ("application/xml;charset=utf-8", Some(Markup::Xml)),
+            ("application/vnd.wap.xhtml+xml", Some(Markup::Xml)),
+            ("text/plain", None),
+            ("application/json", None),
+        ] {
+            let found = MediaType::extract(&[value.as_bytes().into()]);
+            assert_eq!(found.unwrap().markup(), markup, "{value}");
+        }
+    }
+
+    /// The standard's table, row by row, and what comes near.
+    #[test]
+    fn html_is_recognised_by_the_table_of_mime_sniffing() {
+        for start in [
+            "<!DOCTYPE HTML",
+            "<HTML",
+            "<HEAD",
+            "<SCRIPT",
+            "<IFRAME",
+            "<H1",
+            "<DIV",
+            "<FONT",
+            "<TABLE",
+            "<A",
+            "<STYLE",
+            "<TITLE",
+            "<B",
+            "<BODY",
+            "<BR",
+            "<P",
+            "<!--",
+        ] {
+            let lower = start.to_ascii_lowercase();
+            for text in [
+                format!("{start}>"),
+                format!("{lower} x"),
+                format!("\t\n\x0C\r {start} "),
+                format!("\u{FEFF}{start}>"),
+            ] {
+                assert_eq!(sniff(text.as_bytes()), Some(Markup::Html), "{text:?}");
+            }
+            for text in [
+                start.to_owned(),
+                format!("{start}\n"),
+                format!("{start}/>"),
+                format!("x{start}>"),
+                format!("{}{start}>", " ".repeat(LOOKED_AT)),
+            ] {
+                assert_eq!(sniff(text.as_bytes()), None, "{text:?}");
+            }
+        }
+        assert_eq!(sniff(b" \n<?xml version"), Some(Markup::Xml));
+        for text in [
+            "", "<", "<?XML", "<h2>", "<span>", "text", "%PDF-1.4", "<htmlx>",
+        ] {
+            assert_eq!(sniff(text.as_bytes()), None, "{text}");
+        }
+    }
+}
