@@ -195,6 +195,9 @@ fn listing(said: &[Said]) -> String {
             if record.revisit {
                 line += " revisit";
             }
+            if let Some(same_as) = &record.same_as {
+                line += &format!(" same as {}", text(same_as));
+            }
             let link = |link: &Link<'_>| text(&link.url) + &rels(link.rel);
             let links: Vec<_> = record.links.iter().map(link).collect();
             format!("{line} [{}]\n", links.join(", "))

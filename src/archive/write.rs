@@ -22,7 +22,7 @@ use crate::batch::{Batch, Entry, LinkCounts};
 use crate::codec::varint::number;
 use crate::decode::Names;
 use crate::engine;
-use crate::model::{Digest, Limits, Numbering};
+use crate::model::{Digest, Limits, Numbering, What};
 use crate::rules::{InputRules, LinkClass};
 use crate::threads::try_spawn;
 use crate::{Error, Result};
@@ -188,7 +188,11 @@ impl<W: Write> Writer<W> {
         let links_start = self.open.batch.links.len() as u32;
         let mut added = Entry {
             end: 0,
-            what: entry.what,
+            // Archives have targets of visits only.
+            what: match entry.what {
+                What::Unchanged if !batch.targets(entry).is_empty() => What::Visit,
+                what => what,
+            },
             source: 0,
             names_end: self.names,
             links_start,

@@ -6,7 +6,7 @@ use crate::decode::Decoder;
 use crate::model::batch::TEXT_BYTES;
 use crate::model::{
     Batch, Digest, Entry, Fingerprint, HashKey, Limits, Link, LinkClass, LinkCounts,
-    Names as Naming, Parsed, Reason, Record, Rel, SelfLinks, What, Written,
+    Names as Naming, Parsed, Reason, Record, Rel, SelfLinks, What, Written, has_page,
 };
 use crate::rules::InputRules;
 use crate::url::{self, Base, Form, Reject};
@@ -257,14 +257,18 @@ impl Builder {
 
     fn record(&mut self, record: &Record<'_>, links_start: u32) -> Result<Entry, Unusable> {
         let what = meaning(record);
-        let redirect;
-        let links: &[Link<'_>] = match (&record.redirect, record.status) {
-            _ if what != What::Visit => &[],
-            (Some(target), Some(300..=399)) => {
-                redirect = [Link::to(&**target)];
-                &redirect
+        let only;
+        let links: &[Link<'_>] = match (&record.redirect, &record.same_as, record.status) {
+            (Some(target), _, Some(300..=399)) if what == What::Visit => {
+                only = [Link::to(&**target)];
+                &only
             }
-            _ => &record.links,
+            _ if what == What::Visit => &record.links,
+            (_, Some(other), status) if what == What::Unchanged && status != Some(304) => {
+                only = [Link::to(&**other)];
+                &only
+            }
+            _ => &[],
         };
         if links.len() as u64 > self.rules.limits.links {
             return Err(Unusable(
@@ -279,7 +283,15 @@ impl Builder {
         let Some(source) = self.source(&record.url)? else {
             return Ok(self.entry(What::OutOfScope, links_start));
         };
-        let counts = self.links(source, record, links)?;
+        let mut counts = self.links(source, record, links)?;
+        if what == What::Unchanged {
+            // Whether that is the page's link, the engine knows; no link was read.
+            counts = LinkCounts::default();
+            if self.batch.links[links_start as usize..] == [source] {
+                self.batch.links.truncate(links_start as usize);
+                self.batch.classes.truncate(links_start as usize);
+            }
+        }
         Ok(Entry {
             source,
             fetched_at: record.fetched_at,
@@ -510,15 +522,15 @@ fn is_absolute(raw: &[u8]) -> bool {
     raw.starts_with(b"http://") || raw.starts_with(b"https://")
 }
 
-/// What a status means. Missing, 2xx and 3xx: a visit. 404 and 410: gone. 304 and `revisit`:
-/// unchanged. All else tells nothing of the page.
+/// What a status means. Missing, or one of an answer that has the page: a visit, or unchanged if it is a `revisit`. 404 and
+/// 410: gone. 304: unchanged. All else tells nothing of the page.
 fn meaning(record: &Record<'_>) -> What {
     match record.status {
-        _ if record.revisit => What::Unchanged,
-        Some(304) => What::Unchanged,
-        None | Some(200..=399) => What::Visit,
         Some(404 | 410) => What::Gone,
-        Some(_) => What::Failed,
+        Some(304) => What::Unchanged,
+        Some(status) if !has_page(status) => What::Failed,
+        _ if record.revisit => What::Unchanged,
+        _ => What::Visit,
     }
 }
 

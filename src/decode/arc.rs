@@ -5,7 +5,7 @@ mod frame;
 use std::borrow::Cow;
 
 use super::frame::Frame;
-use super::http::Answer;
+use super::http::{Answer, NO_BODY};
 use super::warc::{is_web, read_time};
 use super::{Bad, Decoder, FormatSpec, Names, Record, Sink, Skipper, put_time};
 use crate::model::LINE_BYTES;
@@ -67,10 +67,13 @@ fn read<'a>(
     if !is_web(header.url) || block.trim_ascii().is_empty() {
         return Ok(Some("no HTTP response"));
     }
+    let answer = Answer::read(block);
+    if answer.lacks_body() {
+        return Ok(Some(NO_BODY));
+    }
     record.clear();
     record.url = Cow::Borrowed(header.url);
     put_time(record, read_time(header.date));
-    let answer = Answer::read(block);
     record.status = answer.status;
     record.redirect = answer.redirect();
     if record.redirect.is_none() {

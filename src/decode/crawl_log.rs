@@ -26,6 +26,8 @@ pub(crate) const FORMAT: FormatSpec = FormatSpec {
 /// See the module.
 pub(crate) struct CrawlLog;
 
+/// The last letter of a path by which a form was sent: that is no fetch of its page.
+const SUBMIT: char = 'S';
 /// Fields of the oldest layout that is read; newer ones have a source tag more.
 const FIELDS_MIN: usize = 11;
 
@@ -43,6 +45,9 @@ impl GroupFormat for CrawlLog {
 
     fn read(line: &[u8]) -> Line<'_> {
         match Entry::of(line) {
+            Ok(Some(entry)) if entry.hop == Some(SUBMIT) => {
+                Line::Apart(Apart::Other("answer to POST"))
+            }
             Ok(Some(entry)) => match entry.edge() {
                 Some(edge) => Line::Edge(edge),
                 None => Line::Apart(Apart::Fetch),

@@ -33,6 +33,12 @@ pub(crate) struct Header<'a> {
     pub date: &'a [u8],
     /// `WARC-Payload-Digest`; empty: none.
     pub digest: &'a [u8],
+    /// `WARC-Record-ID`; empty: none.
+    pub id: &'a [u8],
+    /// `WARC-Concurrent-To`: the records of the same fetch.
+    pub concurrent: Vec<&'a [u8]>,
+    /// `WARC-Refers-To-Target-URI`, without angle brackets; empty: none.
+    pub refers_to: &'a [u8],
     /// Whether there is a `WARC-Segment-Number`: the block is a part of one only.
     pub segmented: bool,
     /// `Content-Length`.
@@ -187,8 +193,13 @@ fn field<'a>(line: &'a [u8], header: &mut Header<'a>, length: &mut Option<u64>) 
     } else if name.eq_ignore_ascii_case(b"Content-Type") {
         header.content_type = value;
     } else if name.eq_ignore_ascii_case(b"WARC-Target-URI") {
-        let inside = value.strip_prefix(b"<").and_then(|v| v.strip_suffix(b">"));
-        header.target = Some(inside.unwrap_or(value));
+        header.target = Some(bare(value));
+    } else if name.eq_ignore_ascii_case(b"WARC-Record-ID") {
+        header.id = value;
+    } else if name.eq_ignore_ascii_case(b"WARC-Concurrent-To") {
+        header.concurrent.push(value);
+    } else if name.eq_ignore_ascii_case(b"WARC-Refers-To-Target-URI") {
+        header.refers_to = bare(value);
     } else if name.eq_ignore_ascii_case(b"WARC-Date") {
         header.date = value;
     } else if name.eq_ignore_ascii_case(b"WARC-Payload-Digest") {
@@ -205,6 +216,14 @@ fn field<'a>(line: &'a [u8], header: &mut Header<'a>, length: &mut Option<u64>) 
         }
     }
     Ok(())
+}
+
+/// A URI without the angle brackets that some writers put around it.
+fn bare(uri: &[u8]) -> &[u8] {
+    let inside = uri
+        .strip_prefix(b"<")
+        .and_then(|uri| uri.strip_suffix(b">"));
+    inside.unwrap_or(uri)
 }
 
 /// A line without the CRs at its end: there are archives with two.

@@ -131,13 +131,14 @@ fn write(parsed: &Parsed<'_, '_>, out: &mut Vec<u8>) {
                 redirect,
                 links,
                 revisit,
+                same_as,
             } = record;
             put(url, out);
             put(bad_time.as_deref().unwrap_or_default().as_bytes(), out);
             assert!(bad_time.as_ref().is_none_or(|detail| {
                 !detail.is_empty() && detail.len() < 400 && !detail.contains('\n')
             }));
-            for text in [base, redirect] {
+            for text in [base, redirect, same_as] {
                 out.push(u8::from(text.is_some()));
                 put(text.as_deref().unwrap_or_default(), out);
             }

@@ -1,10 +1,9 @@
 //! WARC: what crawlers archive of HTTP. Specified in `formats/warc.md`.
 //!
-//! A `response` or `revisit` is a *capture*, and becomes a crawl record. Crawlers may list a page's outlinks
-//! in a `metadata` record behind its capture. Where those count (of every `revisit`; of a `response` by
-//! choice) a crawl record is the capture together with its *tail*, the `request` and `metadata` records
-//! that follow directly and have the same target. They are handed out just before it, without moving the
-//! offset: the capture counts as read only with its tail.
+//! A `response` or `revisit` is a *capture*, and becomes a crawl record together with the records beside it: the `request`,
+//! which names the method, before or behind it, and, where the outlinks that crawlers list in `metadata` records count (of
+//! every `revisit`; of a `response` by choice), those behind it. They are handed out just before it, without moving the
+//! offset: the capture counts as read only with them.
 
 mod group;
 mod outlinks;
@@ -14,14 +13,14 @@ use std::borrow::Cow;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::frame::{self, Frame, Header};
-use super::http::Answer;
+use super::http::{self, Answer, NO_BODY};
 use super::{
     Bad, Decoder, FormatSpec, Link, Names, Parsed, Reason, Record, RecordTime, Sink, Skipper,
     put_time, time,
 };
 use crate::model::{Digest, LINE_BYTES};
 use crate::rules::Outlinks;
-use group::GroupSkipper;
+use group::{Group, GroupSkipper};
 
 /// The format's name, help and decoder.
 pub(crate) const FORMAT: FormatSpec = FormatSpec {
@@ -54,18 +53,14 @@ impl Decoder for Warc {
         Names::Url
     }
 
-    /// Up to the last record of which the tail may go on.
+    /// Up to the last group that may go on.
     fn whole(&self, buf: &[u8], at_end: bool) -> usize {
         if at_end {
             return buf.len();
         }
         let mut end = 0;
-        while let Some(frame) = frame::first(&buf[end..], false) {
-            let next = end + frame.end;
-            let Some(tail) = group::tail(&frame, self.outlinks, &buf[next..], false) else {
-                return end;
-            };
-            end = next + tail;
+        while let Some(group) = Group::first(&buf[end..], self.outlinks, false) {
+            end += group.end;
         }
         // The line ends behind it come before the next record's tail: see where that is handed out.
         end
@@ -78,22 +73,26 @@ impl Decoder for Warc {
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
         let mut record = Record::default();
         let mut done = 0;
-        while let Some(frame) = frame::first(&chunk[done..], true) {
-            let tail_start = done + frame.end;
-            let tail = group::tail(&frame, self.outlinks, &chunk[tail_start..], true).unwrap_or(0);
-            let end = tail_start + tail;
-            let mut listed = None;
-            let mut rest = &chunk[tail_start..end];
-            while let Some(frame) = frame::first(rest, true) {
+        while let Some(group) = Group::first(&chunk[done..], self.outlinks, true) {
+            let (mut rest, end) = (
+                &chunk[done + group.tail..done + group.end],
+                done + group.end,
+            );
+            let mut beside = Beside::default();
+            let behind = std::iter::from_fn(|| {
+                let frame = frame::first(rest, true)?;
                 rest = &rest[frame.end..];
+                Some(frame)
+            });
+            for frame in group.request.into_iter().chain(behind) {
                 if let Ok((header, block)) = &frame.parts {
-                    outlinks::add(header, block, &mut listed);
+                    beside.see(header, block);
                 }
                 if !sink(done, other(frame)) {
                     return;
                 }
             }
-            let read = self.read(frame, listed, &mut record, &mut || {
+            let read = self.read(group.frame, beside, &mut record, &mut || {
                 sink(done, Parsed::Large);
             });
             done = end;
@@ -104,13 +103,31 @@ impl Decoder for Warc {
     }
 }
 
+/// What the records beside a capture tell of it.
+#[derive(Default)]
+struct Beside<'a> {
+    /// What it is, if it is no answer to a GET.
+    not_get: Option<&'static str>,
+    /// The outlinks that the crawler lists; `None`: it lists none.
+    listed: Option<Vec<Link<'a>>>,
+}
+
+impl<'a> Beside<'a> {
+    fn see(&mut self, header: &Header<'a>, block: &'a [u8]) {
+        if header.kind.eq_ignore_ascii_case(b"request") {
+            self.not_get = http::not_get_request(http::method(block));
+        }
+        outlinks::add(header, block, &mut self.listed);
+    }
+}
+
 impl Warc {
-    /// Reads a WARC record, and the outlinks `listed` in its tail, into `record`; `Some(kind)`:
-    /// it is not a crawl record, and need not be.
+    /// Reads a WARC record, with what is told `beside` it, into `record`; `Some(kind)`: it is not a crawl record, and need
+    /// not be.
     fn read<'a>(
         &self,
         frame: Frame<'a>,
-        listed: Option<Vec<Link<'a>>>,
+        beside: Beside<'a>,
         record: &mut Record<'a>,
         large: &mut dyn FnMut(),
     ) -> Result<Option<&'static str>, Bad> {
@@ -128,18 +145,31 @@ impl Warc {
             let message = "the record is split into segments, which are not put together";
             return Err(Bad::malformed(message));
         }
+        if let Some(kind) = beside.not_get {
+            return Ok(Some(kind));
+        }
+        let answer = Answer::read(block);
+        if capture == Capture::Response && answer.lacks_body() {
+            return Ok(Some(NO_BODY));
+        }
         record.url = Cow::Borrowed(url);
         put_time(record, read_time(header.date));
         if !header.digest.is_empty() {
             record.digest = Digest::of_content(xxh3_64(header.digest));
         }
-        let answer = Answer::read(block);
         record.status = answer.status;
         record.redirect = answer.redirect();
+        let listed = beside
+            .listed
+            .filter(|_| group::are_listed(capture, self.outlinks));
         match (capture, listed) {
             _ if record.redirect.is_some() => {}
             (_, Some(links)) => record.links = links,
-            (Capture::Revisit, None) => record.revisit = true,
+            (Capture::Revisit, None) => {
+                record.revisit = true;
+                let other = Some(header.refers_to).filter(|other| is_web(other) && *other != url);
+                record.same_as = other.map(Cow::Borrowed);
+            }
             (Capture::Response, None) => answer.links(record, self.body_bytes, large)?,
         }
         Ok(None)

@@ -2,6 +2,9 @@
 //! WARC `metadata` records. Specified in `formats/wat.md`.
 
 mod fields;
+mod pair;
+#[cfg(test)]
+mod tests;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,13 +13,17 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use xxhash_rust::xxh3::xxh3_64;
 
-use fields::{Each, First, Name, Object, Pick, Values};
+use fields::{Each, First, Name, Named, Object, Pick, Values};
+use pair::{Pair, PairSkipper};
 
-use super::frame::{self, Frame, FrameSkipper, Header};
+use super::frame::{Frame, Header};
 use super::html::{self, Meta};
+use super::http::{self, NO_BODY};
 use super::json;
-use super::warc::read_time;
-use super::{Bad, Decoder, FormatSpec, Link, Names, Reason, Record, Sink, Skipper, put_time, utf8};
+use super::warc::{is_web, read_time};
+use super::{
+    Bad, Decoder, FormatSpec, Link, Names, Parsed, Reason, Record, Sink, Skipper, put_time, utf8,
+};
 use crate::model::{Digest, is_redirect, keep};
 use crate::rules::Rel;
 
@@ -39,17 +46,39 @@ impl Decoder for Wat {
     }
 
     fn whole(&self, buf: &[u8], at_end: bool) -> usize {
-        frame::whole(buf, at_end, frame::first)
+        if at_end {
+            return buf.len();
+        }
+        let mut end = 0;
+        while let Some(pair) = Pair::first(&buf[end..], false) {
+            end += pair.end;
+        }
+        // The line ends behind it come before a request that may be the other half.
+        end
     }
 
     fn skipper(&self) -> Box<dyn Skipper> {
-        Box::new(FrameSkipper::Header)
+        Box::new(PairSkipper::default())
     }
 
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
-        frame::decode(chunk, sink, frame::first, |frame, record, _| {
-            read(frame, record)
-        });
+        let mut record = Record::default();
+        let mut done = 0;
+        while let Some(pair) = Pair::first(&chunk[done..], true) {
+            let mut not_get = None;
+            if let Some(request) = pair.request {
+                let read = read(request, None, &mut record);
+                not_get = read.as_ref().ok().and_then(|read| read.not_get);
+                if !sink(done, Parsed::of(read.map(|read| read.kind), &record)) {
+                    return;
+                }
+            }
+            let read = read(pair.frame, not_get, &mut record).map(|read| read.kind);
+            done += pair.end;
+            if !sink(done, Parsed::of(read, &record)) {
+                return;
+            }
+        }
     }
 }
 
@@ -62,20 +91,37 @@ pub(crate) fn is_wat(header: &Header<'_>) -> bool {
             || front.is_some_and(|front| front.eq_ignore_ascii_case(json)))
 }
 
-/// Reads a WARC record into `record`; `Some(kind)`: it is not a crawl record, and need not be.
-fn read<'a>(frame: Frame<'a>, record: &mut Record<'a>) -> Result<Option<&'static str>, Bad> {
+/// The result of reading a record.
+#[derive(Default)]
+struct Read {
+    /// What it is, if it is not a crawl record, and need not be.
+    kind: Option<&'static str>,
+    /// Of a request: what the answer is, if the method is not GET.
+    not_get: Option<&'static str>,
+}
+
+/// Reads a WARC record into `record`. `not_get`: what an answer is, by the request beside it, if that is no GET.
+fn read<'a>(
+    frame: Frame<'a>,
+    not_get: Option<&'static str>,
+    record: &mut Record<'a>,
+) -> Result<Read, Bad> {
     let (header, block) = frame.parts?;
     if !is_wat(&header) {
-        return Ok(Some(if header.kind.eq_ignore_ascii_case(b"warcinfo") {
+        let kind = if header.kind.eq_ignore_ascii_case(b"warcinfo") {
             "warcinfo"
         } else {
             "no WAT record"
-        }));
+        };
+        return Ok(Read {
+            kind: Some(kind),
+            not_get: None,
+        });
     }
     let text = utf8(block).map_err(Bad::utf8)?;
     let malformed = |error| Bad::malformed(json::detail(&error));
     let error = match serde_json::from_str::<Object<Body<'_>>>(text) {
-        Ok(Object(body)) => return body.envelope.0.put(record),
+        Ok(Object(body)) => return body.envelope.0.put(not_get, record),
         Err(error) => error,
     };
     let Some(text) = json::repair_surrogates(text) else {
@@ -83,9 +129,9 @@ fn read<'a>(frame: Frame<'a>, record: &mut Record<'a>) -> Result<Option<&'static
     };
     let Object(body): Object<Body<'_>> = serde_json::from_str(&text).map_err(malformed)?;
     let mut repaired = Record::default();
-    let kind = body.envelope.0.put(&mut repaired)?;
+    let read = body.envelope.0.put(not_get, &mut repaired)?;
     *record = repaired.into_owned();
-    Ok(kind)
+    Ok(read)
 }
 
 /// The record's JSON, as far as it is read.
@@ -97,14 +143,14 @@ struct Body<'a> {
 
 #[derive(Deserialize)]
 struct Envelope<'a> {
-    /// Type, target, date, digest of the payload.
+    /// Type, target, date, digest of the payload, target of the record that has it.
     #[serde(
         rename = "WARC-Header-Metadata",
         default,
         borrow,
         deserialize_with = "warc_header"
     )]
-    warc: Option<Values<'a, 4>>,
+    warc: Option<Values<'a, 5>>,
     /// Target, date.
     #[serde(
         rename = "ARC-Header-Metadata",
@@ -119,8 +165,21 @@ struct Envelope<'a> {
 
 #[derive(Deserialize)]
 struct Payload<'a> {
+    #[serde(rename = "HTTP-Request-Metadata", default, borrow)]
+    request: Option<Object<Request<'a>>>,
     #[serde(rename = "HTTP-Response-Metadata", default, borrow)]
     response: Option<Object<Response<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct Request<'a> {
+    #[serde(
+        rename = "Request-Message",
+        default,
+        borrow,
+        deserialize_with = "request_message"
+    )]
+    message: Option<Values<'a, 1>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -133,7 +192,10 @@ struct Response<'a> {
     )]
     message: Option<Values<'a, 1>>,
     #[serde(rename = "Headers", default, borrow, deserialize_with = "http_headers")]
-    headers: Option<Values<'a, 1>>,
+    headers: HttpFields<'a>,
+    /// How long the body is.
+    #[serde(rename = "Entity-Length", default, borrow, deserialize_with = "first")]
+    length: Option<Cow<'a, str>>,
     #[serde(rename = "HTML-Metadata", default, borrow)]
     html: Option<Object<Html<'a>>>,
     /// The extractor's digest of the body.
@@ -160,22 +222,44 @@ struct Head<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    /// Fills `record`; `Some(kind)`: there is none, and need not be.
-    fn put(self, record: &mut Record<'a>) -> Result<Option<&'static str>, Bad> {
-        let (kind, url, date, digest) = match (self.warc, self.arc) {
-            (Some([kind, url, date, digest]), _) => (kind, url, date, digest),
-            (None, Some([url, date])) => (Some(Cow::Borrowed("response")), url, date, None),
+    /// Fills `record`, if there is one.
+    fn put(self, not_get: Option<&'static str>, record: &mut Record<'a>) -> Result<Read, Bad> {
+        let other = |kind| Read {
+            kind: Some(kind),
+            not_get: None,
+        };
+        let (kind, url, date, digest, refers_to) = match (self.warc, self.arc) {
+            (Some([kind, url, date, digest, refers_to]), _) => (kind, url, date, digest, refers_to),
+            (None, Some([url, date])) => (Some(Cow::Borrowed("response")), url, date, None, None),
             (None, None) => return Err(Bad::malformed("neither WARC nor ARC header metadata")),
         };
         let kind = kind.ok_or_else(|| Bad::malformed("no WARC-Type in the envelope"))?;
         let revisit = kind.eq_ignore_ascii_case("revisit");
+        let (request, response) = match self.payload {
+            Some(Object(payload)) => (payload.request, payload.response),
+            None => (None, None),
+        };
         if !revisit && !kind.eq_ignore_ascii_case("response") {
-            return Ok(Some(other(&kind)));
+            let method = request.and_then(|Object(request)| request.message);
+            let method = method.and_then(|[method]| method).unwrap_or_default();
+            return Ok(Read {
+                kind: Some(name_of(&kind)),
+                not_get: http::not_get_request(method.as_bytes()),
+            });
         }
-        let response = self.payload.and_then(|Object(payload)| payload.response);
         let lookup = url.as_ref().is_some_and(|url| url.starts_with("dns:"));
         if response.is_none() && (!revisit || lookup) {
-            return Ok(Some("no HTTP response"));
+            return Ok(other("no HTTP response"));
+        }
+        if let Some(kind) = not_get {
+            return Ok(other(kind));
+        }
+        if !revisit
+            && response
+                .as_ref()
+                .is_some_and(|Object(response)| response.lacks_body())
+        {
+            return Ok(other(NO_BODY));
         }
         record.clear();
         record.url = target(url)?;
@@ -190,17 +274,31 @@ impl<'a> Envelope<'a> {
             record.digest = Digest::of_content(xxh3_64(digest.as_bytes()));
         }
         response.put(revisit, record);
-        Ok(None)
+        if record.revisit && refers_to.is_some() {
+            let other = target(refers_to).ok();
+            record.same_as = other.filter(|other| is_web(other) && *other != record.url);
+        }
+        Ok(Read::default())
     }
 }
 
 impl<'a> Response<'a> {
+    fn status(&self) -> Option<i32> {
+        let status = self.message.as_ref().and_then(|[status]| status.as_ref());
+        status.and_then(|status| status.trim().parse().ok())
+    }
+
+    /// Returns whether the body of a page is missing: the answer to a HEAD, or one that was cut off there.
+    fn lacks_body(&self) -> bool {
+        let there = matches!(self.status(), Some(200..300));
+        there && self.length.as_deref() == Some("0") && self.headers.announced
+    }
+
     fn put(self, revisit: bool, record: &mut Record<'a>) {
-        let status = self.message.and_then(|[status]| status);
-        record.status = status.and_then(|status| status.trim().parse().ok());
+        record.status = self.status();
+        let fields = self.headers;
         if record.status.is_some_and(is_redirect) {
-            let location = self.headers.and_then(|[location]| location);
-            record.redirect = location.filter(|to| !to.is_empty()).map(bytes);
+            record.redirect = fields.location.filter(|to| !to.is_empty()).map(bytes);
         }
         record.revisit = revisit && record.redirect.is_none();
         if !revisit {
@@ -214,12 +312,15 @@ impl<'a> Response<'a> {
             if html.head.nofollow {
                 html::forbid(&mut record.links);
             }
+            let refresh = fields.refresh.filter(|_| record.redirect.is_none());
+            let refresh = refresh.unwrap_or_default();
+            http::put_fields(record, refresh.as_bytes(), fields.nofollow);
         }
     }
 }
 
 /// The name of an archived record that is no answer.
-fn other(kind: &str) -> &'static str {
+fn name_of(kind: &str) -> &'static str {
     let known = ["warcinfo", "request", "metadata", "resource", "conversion"];
     let known = known
         .into_iter()
@@ -249,12 +350,13 @@ fn bytes(text: Cow<'_, str>) -> Cow<'_, [u8]> {
     }
 }
 
-fn warc_header<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Values<'de, 4>>, D::Error> {
+fn warc_header<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Values<'de, 5>>, D::Error> {
     json.deserialize_option(Pick([
         "WARC-Type",
         "WARC-Target-URI",
         "WARC-Date",
         "WARC-Payload-Digest",
+        "WARC-Refers-To-Target-URI",
     ]))
 }
 
@@ -266,8 +368,44 @@ fn message<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Values<'de, 1>>,
     json.deserialize_option(Pick(["Status"]))
 }
 
-fn http_headers<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Values<'de, 1>>, D::Error> {
-    json.deserialize_option(Pick(["Location"]))
+fn request_message<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Values<'de, 1>>, D::Error> {
+    json.deserialize_option(Pick(["Method"]))
+}
+
+/// The fields of an answer's header that matter.
+#[derive(Default)]
+struct HttpFields<'a> {
+    /// The first `Location` that is not empty.
+    location: Option<Cow<'a, str>>,
+    /// The first `Refresh` that is not empty.
+    refresh: Option<Cow<'a, str>>,
+    /// An `X-Robots-Tag` vouches for no link.
+    nofollow: bool,
+    /// A body of at least one byte was announced.
+    announced: bool,
+}
+
+fn http_headers<'de, D: Deserializer<'de>>(json: D) -> Result<HttpFields<'de>, D::Error> {
+    const NAMES: [&str; 5] = [
+        "Location",
+        "Refresh",
+        "X-Robots-Tag",
+        "Content-Length",
+        "Transfer-Encoding",
+    ];
+    let mut fields = HttpFields::default();
+    json.deserialize_any(Named(
+        NAMES,
+        |name: usize, value: Cow<'de, str>| match name {
+            _ if value.trim().is_empty() => {}
+            0 => drop(fields.location.get_or_insert(value)),
+            1 => drop(fields.refresh.get_or_insert(value)),
+            2 => fields.nofollow |= http::is_nofollow(value.as_bytes()),
+            3 => fields.announced |= value.trim() != "0",
+            _ => fields.announced |= value.to_ascii_lowercase().contains("chunked"),
+        },
+    ))?;
+    Ok(fields)
 }
 
 fn first<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Cow<'de, str>>, D::Error> {
@@ -353,82 +491,5 @@ impl Head<'_> {
             keep(&mut self.refreshes, Link::to(url.to_vec()));
         }
         self.nofollow |= meta.is_nofollow();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::decode::Parsed;
-
-    /// The one record whose response metadata is `http`.
-    fn one(http: &str) -> Result<Record<'static>, Reason> {
-        with(r#""WARC-Type":"response""#, http)
-    }
-
-    /// The one record with these fields in its header, beside the target.
-    fn with(header: &str, http: &str) -> Result<Record<'static>, Reason> {
-        let json = format!(
-            r#"{{"Envelope":{{"WARC-Header-Metadata":{{{header},"WARC-Target-URI":"u"}},
-            "Payload-Metadata":{{"HTTP-Response-Metadata":{http}}}}}}}"#
-        );
-        let head = format!(
-            "WARC/1.0\nWARC-Type: metadata\nContent-Length: {}\n\n",
-            json.len()
-        );
-        let mut found = None;
-        Wat.decode((head + &json).as_bytes(), &mut |_, parsed| {
-            found = Some(match parsed {
-                Parsed::Record(record) => Ok(record.clone().into_owned()),
-                Parsed::Bad { reason, .. } => Err(reason),
-                other => panic!("{other:?}"),
-            });
-            true
-        });
-        found.unwrap()
-    }
-
-    #[test]
-    fn arrays_are_no_objects() {
-        assert!(one("{}").is_ok());
-        for http in [
-            "[]",
-            r#"[null,null,null]"#,
-            r#"{"HTML-Metadata":[]}"#,
-            r#"{"Headers":[]}"#,
-        ] {
-            assert_eq!(one(http), Err(Reason::Malformed), "{http}");
-        }
-    }
-
-    #[test]
-    fn the_digest_is_the_archives_else_the_extractors() {
-        let digest = |header: &str, http: &str| with(header, http).unwrap().digest;
-        let of = |text: &str| Digest::of_content(xxh3_64(text.as_bytes()));
-        let response = r#""WARC-Type":"response""#;
-        let both = r#""WARC-Type":"response","WARC-Payload-Digest":"sha1:A""#;
-        let entity = r#"{"Entity-Digest":"sha1:B"}"#;
-        assert_eq!(digest(both, entity), of("sha1:A"));
-        assert_eq!(digest(response, entity), of("sha1:B"));
-        assert_eq!(digest(both, "{}"), of("sha1:A"));
-        for none in ["{}", r#"{"Entity-Digest":""}"#, r#"{"Entity-Digest":null}"#] {
-            assert_eq!(digest(response, none), Digest::NONE, "{none}");
-        }
-        // The body of a revisit is not there.
-        assert_eq!(digest(r#""WARC-Type":"revisit""#, entity), Digest::NONE);
-        let revisit = r#""WARC-Type":"revisit","WARC-Payload-Digest":"sha1:A""#;
-        assert_eq!(digest(revisit, entity), of("sha1:A"));
-    }
-
-    #[test]
-    fn deep_nesting_is_no_stack_overflow() {
-        let deep = "[".repeat(1 << 20) + &"]".repeat(1 << 20);
-        assert!(one(&format!(r#"{{"x":{deep}}}"#)).is_ok());
-        for http in [
-            format!(r#"{{"HTML-Metadata":{{"Links":{deep}}}}}"#),
-            format!(r#"{{"Headers":{{"Location":{deep}}}}}"#),
-        ] {
-            assert_eq!(one(&http), Err(Reason::Malformed));
-        }
     }
 }

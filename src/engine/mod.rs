@@ -107,7 +107,7 @@ pub struct PageEntry<'a> {
     pub what: What,
     /// The page.
     pub page: PageId,
-    /// Its distinct targets; of a visit only.
+    /// Its distinct targets: of a visit; of a page that is unchanged, another with the same content.
     pub links: Links<'a>,
     /// Time of the fetch, if given.
     pub fetched_at: Option<Time>,
@@ -340,9 +340,13 @@ impl<S: Storage> Engine<S> {
     /// Those of the storage.
     pub fn apply(&mut self, entry: &PageEntry<'_>) -> Result<()> {
         self.note_time(entry.fetched_at);
-        self.counters.take(entry.what, &entry.counts);
         let (page, links) = (entry.page, entry.links);
-        match entry.what {
+        let what = match entry.what {
+            What::Unchanged if !links.targets.is_empty() && !self.has_row(page) => What::Visit,
+            what => what,
+        };
+        self.counters.take(what, &entry.counts);
+        match what {
             What::Visit => {
                 let again = self.has_row(page);
                 self.storage.row(page, false, links, again)?;

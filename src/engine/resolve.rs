@@ -195,7 +195,7 @@ impl Resolving<'_> {
         self.admit(engine, entry.names_end)?;
         let page = self.page(entry.source);
         let links = match entry.what {
-            What::Visit => self.links(entry, engine.class_weights()),
+            What::Visit | What::Unchanged => self.links(entry, engine.class_weights()),
             _ => Links::NONE,
         };
         engine.apply(&PageEntry {

@@ -36,6 +36,11 @@ impl LatestRows {
         self.rows.row(page as usize)
     }
 
+    /// Returns whether a page has a row.
+    pub fn has(&self, page: u32) -> bool {
+        self.gone.get(page as usize).is_some_and(Option::is_some)
+    }
+
     fn of(&self, page: u32) -> Row<'_> {
         Row {
             gone: self.gone[page as usize] == Some(true),
@@ -65,10 +70,10 @@ impl Rows for LatestRows {
     }
 
     fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
-        let has_row = self.gone.get(page as usize).is_some_and(Option::is_some);
-        if has_row {
-            read(self.of(page));
+        if !self.has(page) {
+            return Ok(false);
         }
-        Ok(has_row)
+        read(self.of(page));
+        Ok(true)
     }
 }

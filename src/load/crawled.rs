@@ -261,6 +261,13 @@ impl Crawled {
                 return None;
             }
             What::Other | What::OutOfScope => return None,
+            // Its only link is the page with the same content.
+            What::Unchanged
+                if !batch.targets(entry).is_empty()
+                    && !self.rows.has(resolver.node(batch, entry.source)) =>
+            {
+                Fetch::Read
+            }
             What::Failed | What::Unchanged => {
                 return Some((resolver.node(batch, entry.source), Fetch::Failed));
             }

@@ -177,10 +177,12 @@ impl GraphLoader {
         match entry.what {
             What::Skipped(_) => self.skipped += 1,
             What::Other | What::OutOfScope | What::Failed => {}
-            What::Unchanged => {
+            What::Unchanged
+                if batch.targets(entry).is_empty() || self.was_visited(batch, entry) =>
+            {
                 self.fetched(batch, entry);
             }
-            What::Visit | What::Gone => {
+            What::Visit | What::Gone | What::Unchanged => {
                 let source = self.fetched(batch, entry);
                 let visits = &mut self.pages.all[source as usize].visits;
                 self.ungrouped += u64::from(self.grouped && *visits > 0);
@@ -196,6 +198,11 @@ impl GraphLoader {
                 }
             }
         }
+    }
+
+    fn was_visited(&self, batch: &Batch, entry: &Entry) -> bool {
+        let source = self.resolver.node(batch, entry.source);
+        self.pages.all[source as usize].visits > 0
     }
 
     /// Notes the time of a fetch. The page.

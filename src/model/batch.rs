@@ -14,7 +14,8 @@ pub enum What {
     Visit,
     /// The page is gone (404, 410): a visit without links.
     Gone,
-    /// The page is unchanged (304, `revisit`): its links are unknown.
+    /// The page is unchanged (304, `revisit`): its links are unknown. A target is another page with the same content: the
+    /// page's only link as long as no record had its own.
     Unchanged,
     /// The fetch failed (5xx, 403 and other statuses that tell nothing of the page).
     Failed,

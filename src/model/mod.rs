@@ -45,7 +45,7 @@ pub use parts::PARTITIONS;
 pub(crate) use parts::remedy;
 pub use parts::{PARTS, Part as StorePart, part_of};
 pub use record::{Link, Names, Parsed, Reason, Record, Time, utc};
-pub(crate) use record::{is_redirect, keep};
+pub(crate) use record::{has_page, is_redirect, keep};
 pub(crate) use registry::registry;
 pub use rel::Rel;
 pub use restart::{Compression, Restart};

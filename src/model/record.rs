@@ -36,6 +36,9 @@ pub struct Record<'a> {
     pub links: Vec<Link<'a>>,
     /// The page was found unchanged (`revisit`, or status 304): its links are unknown, not none.
     pub revisit: bool,
+    /// Of a page that was found unchanged: another URL with the same content. It is the page's only link until a record has
+    /// the page's own links.
+    pub same_as: Option<Cow<'a, [u8]>>,
 }
 
 /// How names are to be read.
@@ -103,6 +106,7 @@ impl<'a> Record<'a> {
             redirect: self.redirect.map(owned),
             links: self.links.into_iter().map(link).collect(),
             revisit: self.revisit,
+            same_as: self.same_as.map(owned),
         }
     }
 }
@@ -117,6 +121,12 @@ pub(crate) fn keep<'a>(links: &mut Vec<Link<'a>>, link: impl Into<Link<'a>>) {
 /// Returns whether a `Location` given with this status is where the page points. 304 says "unchanged".
 pub(crate) fn is_redirect(status: i32) -> bool {
     (300..400).contains(&status) && status != 304
+}
+
+/// Returns whether an answer of this status holds the page, or sends its reader on: 204 and 205 have no content, 206 a part
+/// of it.
+pub(crate) fn has_page(status: i32) -> bool {
+    matches!(status, 200..=203 | 207..=303 | 305..=399)
 }
 
 /// One link as read.

@@ -103,7 +103,7 @@ fn revisits_with_outlinks_are_visits() {
     }
 }
 
-/// wget lists no outlinks: 6 of its records are revisits, of which nothing is known.
+/// wget lists no outlinks: 6 of its records are revisits, of which nothing is known but that one is gone: its status is 404.
 #[test]
 fn revisits_without_outlinks_are_no_visits() {
     let Some(path) = data("postgresql/pg15-crawl2.warc.gz") else {
@@ -115,9 +115,9 @@ fn revisits_without_outlinks_are_no_visits() {
     let stat = lab.stat("s");
     assert_eq!(
         (&stat["records"], &stat["unchanged"]),
-        (&1_175.into(), &6.into())
+        (&1_175.into(), &5.into())
     );
-    assert_eq!(stat["visits"], 1_169);
+    assert_eq!((&stat["gone"], &stat["visits"]), (&1.into(), &1_170.into()));
 }
 
 /// However it is packed: plain, in one gzip member or many, in zstd with and without a dictionary at the start, from
@@ -251,7 +251,7 @@ fn broken_archives() {
     }
 }
 
-/// A capture whose end is lost is not read: the tail might have named its links.
+/// A capture whose end is lost is not read: a record behind it might have named its method or its links.
 #[test]
 fn damage_behind_a_revisit() {
     let record = |kind: &str, page: u32, block: &str| {
@@ -262,13 +262,15 @@ fn damage_behind_a_revisit() {
     };
     let outlinks = "outlink: http://b/ L a/@href\r\n";
     let page = record("response", 1, "HTTP/1.1 200 OK\r\n\r\n");
+    let request = record("request", 1, "GET /1 HTTP/1.1\r\n\r\n");
     let revisit = record("revisit", 2, "HTTP/1.1 200 OK\r\n\r\n");
     let tail = record("metadata", 2, outlinks);
     for (before, records) in [
-        (vec![&page], 1),
+        (vec![&page], 0),
+        (vec![&request, &page], 1),
         (vec![&page, &revisit], 1),
         (vec![&page, &revisit, &tail], 1),
-        (vec![&page, &revisit, &tail, &page], 3),
+        (vec![&page, &revisit, &tail, &page], 2),
     ] {
         let mut packed: Vec<u8> = before
             .iter()
@@ -293,4 +295,89 @@ fn archives_without_links() {
     lab.run("ingest wet --store s")
         .exits(2)
         .says(&["it is a WET, the text of pages"]);
+}
+
+/// Of answers to a page, the one to its GET counts, whatever came later: it keeps its link. A page that is first seen with the
+/// content of another leads there, until its own answer comes.
+#[test]
+fn answers_that_are_no_visits() {
+    let record = |kind: &str, url: &str, more: &str, block: &str| {
+        format!(
+            "WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Target-URI: http://a/{url}\r\n{more}Content-Length: {}\r\n\r\n{block}\r\n\r\n",
+            block.len()
+        )
+    };
+    let html = |status: &str, body: &str| {
+        format!("HTTP/1.1 {status}\r\nContent-Type: text/html\r\n\r\n{body}")
+    };
+    let request = |method: &str, url: &str| {
+        record("request", url, "", &format!("{method} / HTTP/1.1\r\n\r\n"))
+    };
+    let page = record("response", "p", "", &html("200 OK", "<a href=x>x</a>"));
+    let same = "WARC-Refers-To-Target-URI: http://a/p\r\n";
+    let copy = record("revisit", "q", same, &html("200 OK", ""));
+    for (at, (later, links)) in [
+        (
+            request("HEAD", "p") + &record("response", "p", "", &html("200 OK", "")),
+            "http://a/p\thttp://a/x\n",
+        ),
+        (
+            record("response", "p", "", &html("404 x", "")) + &request("POST", "p"),
+            "http://a/p\thttp://a/x\n",
+        ),
+        (
+            record("response", "p", "", &html("206 x", "<a href=y>")),
+            "http://a/p\thttp://a/x\n",
+        ),
+        (
+            record("response", "p", "", &html("204 x", "")),
+            "http://a/p\thttp://a/x\n",
+        ),
+        (
+            copy.clone(),
+            "http://a/p\thttp://a/x\nhttp://a/q\thttp://a/p\n",
+        ),
+        (
+            copy.clone() + &record("response", "q", "", &html("200 OK", "<a href=y>")),
+            "http://a/p\thttp://a/x\nhttp://a/q\thttp://a/y\n",
+        ),
+        (
+            record("response", "q", "", &html("200 OK", "<a href=y>")) + &copy,
+            "http://a/p\thttp://a/x\nhttp://a/q\thttp://a/y\n",
+        ),
+        (
+            record("revisit", "q", same, &html("304 x", "")),
+            "http://a/p\thttp://a/x\n",
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let lab = Lab::new();
+        lab.file("in.warc", page.clone() + &request("GET", "p") + &later);
+        lab.run("ingest in.warc --store s").exits(0);
+        let found = lab.run("export --links --to tsv --store s").exits(0).out;
+        let mut found: Vec<&str> = found.split_inclusive('\n').collect();
+        found.sort_unstable();
+        assert_eq!(found.concat(), links, "{at}");
+        assert_eq!(lab.stat("s")["gone"], 0, "{at}");
+    }
+}
+
+/// In every format: an answer without content, with a part of it, or an interim one is a failed fetch, and changes no link.
+#[test]
+fn statuses_without_the_page() {
+    let lab = Lab::new();
+    let line = |status: u32| {
+        format!("{{\"url\":\"http://a/\",\"status\":{status},\"links\":[\"http://a/{status}\"]}}\n")
+    };
+    lab.file(
+        "in.jsonl",
+        [200, 100, 103, 204, 205, 206].map(line).concat(),
+    );
+    lab.run("ingest in.jsonl --store s").exits(0);
+    let stat = lab.stat("s");
+    assert_eq!((&stat["visits"], &stat["failed"]), (&1.into(), &5.into()));
+    let links = lab.run("export --links --to tsv --store s").exits(0).out;
+    assert_eq!(links, "http://a/\thttp://a/200\n");
 }

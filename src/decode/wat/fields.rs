@@ -158,6 +158,92 @@ impl<'de> Visitor<'de> for FirstVisitor {
     }
 }
 
+/// Reads the fields of an object that have these names, in any case, and hands on each value with the number of its name: of a
+/// list all values, and of a name that comes again, too.
+pub(super) struct Named<const N: usize, F>(pub [&'static str; N], pub F);
+
+impl<'de, const N: usize, F: FnMut(usize, Cow<'de, str>)> Visitor<'de> for Named<N, F> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an object with `{}`", self.0.join("`, `"))
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        while let Some(known) = map.next_key_seed(Name(&self.0))? {
+            match known {
+                Some(at) => {
+                    let Texts(values) = map.next_value()?;
+                    values.into_iter().for_each(|value| (self.1)(at, value));
+                }
+                None => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A text, a number, or a list of them: all that are not null.
+struct Texts<'a>(Vec<Cow<'a, str>>);
+
+impl<'de> Deserialize<'de> for Texts<'de> {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        json.deserialize_any(TextsVisitor)
+    }
+}
+
+struct TextsVisitor;
+
+impl TextsVisitor {
+    fn one<'a, E>(first: Result<First<'a>, E>) -> Result<Texts<'a>, E> {
+        first.map(|First(text)| Texts(text.into_iter().collect()))
+    }
+}
+
+impl<'de> Visitor<'de> for TextsVisitor {
+    type Value = Texts<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        FirstVisitor.expecting(f)
+    }
+
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
+        Self::one(FirstVisitor.visit_borrowed_str(text))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        Self::one(FirstVisitor.visit_str(text))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
+        Self::one(FirstVisitor.visit_i64(number))
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
+        Self::one(FirstVisitor.visit_u64(number))
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
+        Self::one(FirstVisitor.visit_f64(number))
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(Texts(Vec::new()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let mut texts = Vec::new();
+        while let Some(First(text)) = seq.next_element()? {
+            texts.extend(text);
+        }
+        Ok(Texts(texts))
+    }
+}
+
 /// Reads objects and hands on the fields picked. An only one may stand without its list.
 pub(super) struct Each<const N: usize, F>(pub Pick<N>, pub F);
 

@@ -124,6 +124,7 @@ impl Taken {
             redirect: self.redirect.as_ref().map(|to| self.at(to)),
             links: links.collect(),
             revisit: self.unchanged,
+            same_as: None,
         }
     }
 }

@@ -1,0 +1,127 @@
+//! A record and the request beside it, which names the method.
+
+use memchr::memmem;
+
+use super::is_wat;
+use crate::decode::frame::{self, Frame, FrameSkipper, Header};
+use crate::decode::{HELD_MAX, Skipped, Skipper};
+
+/// Longest record that is one of two, without line ends before it: both must be looked at before the first counts as whole.
+const RECORD_MAX: u64 = HELD_MAX as u64 / 2;
+/// Most bytes of line ends between the two. Writers put four.
+const GAP_MAX: usize = 8;
+
+/// A record, and the request before or behind it.
+pub(super) struct Pair<'a> {
+    pub request: Option<Frame<'a>>,
+    pub frame: Frame<'a>,
+    pub end: usize,
+}
+
+impl<'a> Pair<'a> {
+    /// The first of `buf`. `None`: it is not whole yet, or there is none; at the end of the input, only the latter.
+    pub fn first(buf: &'a [u8], at_end: bool) -> Option<Pair<'a>> {
+        let frame = frame::first(buf, at_end)?;
+        let end = frame.end;
+        let next = match half(&frame) {
+            Some((target, half)) => second(&buf[end..], target, half, at_end)?,
+            None => None,
+        };
+        Some(match next {
+            None => Pair {
+                request: None,
+                frame,
+                end,
+            },
+            Some((next, Half::Request)) => Pair {
+                end: end + next.end,
+                request: Some(next),
+                frame,
+            },
+            Some((next, Half::Answer)) => Pair {
+                end: end + next.end,
+                request: Some(frame),
+                frame: next,
+            },
+        })
+    }
+}
+
+/// What a record is of an exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Half {
+    Request,
+    Answer,
+}
+
+/// The target of an archived request or answer; `None`: it is neither, or of no known target, or long.
+fn half<'a>(frame: &Frame<'a>) -> Option<(&'a [u8], Half)> {
+    let (header, block) = frame.parts.as_ref().ok()?;
+    let target = header
+        .target
+        .filter(|_| is_wat(header) && !is_long(header))?;
+    // Quotes within a text are escaped: both can only be names of fields.
+    let has = |name: &[u8]| memmem::find(block, name).is_some();
+    if has(b"\"HTTP-Request-Metadata\"") {
+        return Some((target, Half::Request));
+    }
+    has(b"\"HTTP-Response-Metadata\"").then_some((target, Half::Answer))
+}
+
+fn is_long(header: &Header<'_>) -> bool {
+    header.length.saturating_add(header.len as u64) > RECORD_MAX
+}
+
+/// The other half, if it follows; `None`: not known yet.
+#[expect(
+    clippy::option_option,
+    reason = "not known yet, or known not to be there"
+)]
+fn second<'a>(
+    behind: &'a [u8],
+    target: &[u8],
+    first: Half,
+    at_end: bool,
+) -> Option<Option<(Frame<'a>, Half)>> {
+    let start = frame::line_ends(behind);
+    if start > GAP_MAX {
+        return Some(None);
+    }
+    match frame::header(&behind[start..]) {
+        Ok(None) if !at_end => return None,
+        Ok(Some(header)) if header.target == Some(target) && !is_long(&header) => {}
+        _ => return Some(None),
+    }
+    let Some(next) = frame::first(behind, at_end) else {
+        return at_end.then_some(None);
+    };
+    Some(match half(&next) {
+        Some((_, half)) if half != first => Some((next, half)),
+        _ => None,
+    })
+}
+
+/// Skips a record of any length, with the other half of its exchange.
+#[derive(Default)]
+pub(super) struct PairSkipper {
+    /// The record that is being skipped, if it is long.
+    frame: Option<FrameSkipper>,
+}
+
+impl Skipper for PairSkipper {
+    fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped {
+        if self.frame.is_none() {
+            if let Some(pair) = Pair::first(buf, at_end) {
+                return Skipped::Ended(pair.end);
+            }
+            let start = frame::line_ends(buf);
+            match frame::header(&buf[start..]) {
+                Ok(Some(header)) if !at_end && !is_long(&header) => return Skipped::Inside(start),
+                Ok(None) if !at_end => return Skipped::Inside(start),
+                _ => {}
+            }
+        }
+        let frame = self.frame.get_or_insert(FrameSkipper::Header);
+        frame.skip(buf, at_end)
+    }
+}
