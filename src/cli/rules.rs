@@ -13,8 +13,8 @@ pub struct RulesArgs {
     #[arg(long, value_name = "WHENCE", value_parser = one_of(["html", "metadata"], parsed::<Outlinks>))]
     outlinks: Option<Outlinks>,
     /// The name of a field in JSON lines, like url=response_url. Fields of a record: url, links, fetched_at, status,
-    /// redirect; of a link that is an object: link.url, link.rel, link.nofollow. Repeat the option, or separate several
-    /// by commas.
+    /// redirect, digest, requested_url, final_url, base, method, links_nofollow, links_rel; of a link that is an object:
+    /// link.url, link.rel, link.nofollow. Repeat the option, or separate several by commas.
     #[arg(long = "field", value_name = "FIELD=NAME", value_delimiter = ',', value_parser = parsed::<FieldChoice>)]
     fields: Vec<FieldChoice>,
     /// Remove these parameters from URLs. Separate names by commas; a `*` at the end of a name stands for any ending;

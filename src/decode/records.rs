@@ -4,6 +4,7 @@
 
 mod documents;
 mod link;
+mod listed;
 mod names;
 mod plain;
 mod redirects;
@@ -15,10 +16,10 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 
-use self::link::Links;
+use self::link::{Links, Marks};
 use self::names::{Field, Known, Names, Seen};
 use self::unread::Unread;
-use self::values::{Asked, ContentDigest, RawTime, Status};
+use self::values::{Asked, ContentDigest, Method, RawTime, Status};
 use super::json::{self, Text};
 use super::lines::{self, Line, LineSkipper};
 pub(crate) use documents::{Layout, layout};
@@ -67,6 +68,8 @@ pub(crate) enum FieldKind {
     Links,
     /// One or several URLs.
     Several,
+    /// A value for each link, or one text of them.
+    Marks,
     /// A text, a number or a time.
     Other,
 }
@@ -79,6 +82,7 @@ pub(crate) fn field_kind(fields: &Fields, name: &str) -> Option<FieldKind> {
         Field::Url => FieldKind::Url,
         Field::Links => FieldKind::Links,
         Field::RequestedUrl => FieldKind::Several,
+        Field::LinksNofollow | Field::LinksRel => FieldKind::Marks,
         _ => FieldKind::Other,
     })
 }
@@ -150,7 +154,8 @@ impl Records {
                 Parsed::Other { kind: "blank line" }
             } else {
                 match read(&text, &self.names, &mut record, &mut asked) {
-                    Ok(()) => {
+                    Ok(Some(kind)) => Parsed::Other { kind },
+                    Ok(None) => {
                         let mut hand_out = |hop: &Record<'_>| sink(done, Parsed::Record(hop));
                         if !redirects::each(&asked, &record, &mut hand_out) {
                             return;
@@ -171,13 +176,14 @@ impl Records {
 /// URLs that were asked for before the record's own.
 type Hops<'a> = Vec<Cow<'a, [u8]>>;
 
-/// Reads one record's text into `record`, and what was asked for instead of it into `asked`.
+/// Reads one record's text into `record`, and what was asked for instead of it into `asked`; `Some(kind)`: it is not a
+/// crawl record, and need not be.
 fn read<'a>(
     line: &Line<'a>,
     names: &Names,
     record: &mut Record<'a>,
     asked: &mut Hops<'a>,
-) -> Result<(), Bad> {
+) -> Result<Option<&'static str>, Bad> {
     let text = utf8(line.text).map_err(|error| {
         let cut = error.error_len().is_none() && !line.terminated;
         if cut {
@@ -186,19 +192,20 @@ fn read<'a>(
             Bad::utf8(error)
         }
     })?;
-    let Err(error) = parse(text, names, record, asked) else {
-        return Ok(());
+    let error = match parse(text, names, record, asked) {
+        Ok(kind) => return Ok(kind),
+        Err(error) => error,
     };
     if let Some(text) = json::repair_surrogates(text) {
         let (mut repaired, mut hops) = (Record::default(), Vec::new());
-        parse(&text, names, &mut repaired, &mut hops)
+        let kind = parse(&text, names, &mut repaired, &mut hops)
             .map_err(|failed| failed.bad(line.terminated))?;
         *record = repaired.into_owned();
         *asked = hops
             .into_iter()
             .map(|hop| Cow::Owned(hop.into_owned()))
             .collect();
-        return Ok(());
+        return Ok(kind);
     }
     Err(error.bad(line.terminated))
 }
@@ -225,7 +232,7 @@ fn parse<'a>(
     names: &Names,
     record: &mut Record<'a>,
     asked: &mut Hops<'a>,
-) -> Result<(), Failed> {
+) -> Result<Option<&'static str>, Failed> {
     record.clear();
     match plain::read(text, names, &mut record.links) {
         Some(raw) => raw.put(names, record, asked).map_err(Failed::Said),
@@ -239,7 +246,7 @@ fn parse_any<'a>(
     names: &Names,
     record: &mut Record<'a>,
     asked: &mut Hops<'a>,
-) -> Result<(), Failed> {
+) -> Result<Option<&'static str>, Failed> {
     record.clear();
     let mut json = serde_json::Deserializer::from_str(text);
     let object = Object {
@@ -284,10 +291,36 @@ struct Raw<'a> {
     digest: ContentDigest,
     asked: First<Asked<'a>>,
     found: First<Text<'a>>,
+    base: Option<Text<'a>>,
+    method: First<Method>,
+    nofollow: Option<Marks>,
+    rel: Option<Marks>,
+    /// Values among the links that are none.
+    nulls: Vec<usize>,
 }
 
 impl<'a> Raw<'a> {
-    fn put(self, names: &Names, record: &mut Record<'a>, asked: &mut Hops<'a>) -> Result<(), Bad> {
+    /// Fills the record; `Some(kind)`: there is none, and need not be.
+    fn put(
+        self,
+        names: &Names,
+        record: &mut Record<'a>,
+        asked: &mut Hops<'a>,
+    ) -> Result<Option<&'static str>, Bad> {
+        if let Some(Method(Some(kind))) = self.method.get() {
+            return Ok(Some(kind));
+        }
+        for (marks, field) in [
+            (&self.nofollow, Field::LinksNofollow),
+            (&self.rel, Field::LinksRel),
+        ] {
+            let put = marks
+                .as_ref()
+                .map_or(Ok(()), |marks| marks.put(&mut record.links, &self.nulls));
+            put.map_err(|wrong| Bad::malformed(format!("`{}` has {wrong}", names.name(field))))?;
+        }
+        let base = self.base.map(|Text(base)| base);
+        record.base = base.filter(|base| !base.is_empty());
         record.url = match self.url {
             Some(Text(url)) if !url.is_empty() => url,
             url => return Err(no_url(url.is_some(), names)),
@@ -312,7 +345,7 @@ impl<'a> Raw<'a> {
             let redirect = self.redirect.map(|Text(redirect)| redirect);
             record.redirect = redirect.filter(|redirect| !redirect.is_empty());
         }
-        Ok(())
+        Ok(None)
     }
 }
 
@@ -402,9 +435,18 @@ impl<'de> Visitor<'de> for Object<'_, '_, 'de> {
                 Field::Digest => raw.digest = map.next_value()?,
                 Field::RequestedUrl => raw.asked.put(order, map.next_value()?),
                 Field::FinalUrl => raw.found.put(order, map.next_value()?),
+                Field::Base => raw.base = map.next_value()?,
+                Field::Method => raw.method.put(order, map.next_value()?),
+                Field::LinksNofollow => raw.nofollow = Marks::nofollow(map.next_value()?),
+                Field::LinksRel => raw.rel = Marks::rel(map.next_value()?),
                 Field::Links if order > links_by => drop(map.next_value::<IgnoredAny>()?),
                 Field::Links => {
-                    if map.next_value_seed(Links { names, links })? {
+                    let nulls = &mut raw.nulls;
+                    if map.next_value_seed(Links {
+                        names,
+                        links,
+                        nulls,
+                    })? {
                         links_by = order;
                     }
                 }

@@ -34,6 +34,18 @@ pub enum FieldName {
     /// `final_url`.
     #[serde(rename = "final_url")]
     FinalUrl,
+    /// `base`.
+    #[serde(rename = "base")]
+    Base,
+    /// `method`.
+    #[serde(rename = "method")]
+    Method,
+    /// `links_nofollow`.
+    #[serde(rename = "links_nofollow")]
+    LinksNofollow,
+    /// `links_rel`.
+    #[serde(rename = "links_rel")]
+    LinksRel,
     /// `url` of a link that is an object.
     #[serde(rename = "link.url")]
     LinkUrl,
@@ -47,7 +59,7 @@ pub enum FieldName {
 
 impl FieldName {
     /// All of them.
-    pub const ALL: [FieldName; 11] = [
+    pub const ALL: [FieldName; 15] = [
         FieldName::Url,
         FieldName::Links,
         FieldName::FetchedAt,
@@ -56,6 +68,10 @@ impl FieldName {
         FieldName::Digest,
         FieldName::RequestedUrl,
         FieldName::FinalUrl,
+        FieldName::Base,
+        FieldName::Method,
+        FieldName::LinksNofollow,
+        FieldName::LinksRel,
         FieldName::LinkUrl,
         FieldName::LinkRel,
         FieldName::LinkNofollow,
@@ -72,6 +88,10 @@ impl FieldName {
             FieldName::Digest => "digest",
             FieldName::RequestedUrl => "requested_url",
             FieldName::FinalUrl => "final_url",
+            FieldName::Base => "base",
+            FieldName::Method => "method",
+            FieldName::LinksNofollow => "links_nofollow",
+            FieldName::LinksRel => "links_rel",
             FieldName::LinkUrl => "link.url",
             FieldName::LinkRel => "link.rel",
             FieldName::LinkNofollow => "link.nofollow",

@@ -98,6 +98,53 @@ fn a_table_of_records_is_what_its_rows_are_as_lines() {
     );
 }
 
+/// What tables say of each link, as a list of truths with gaps or as text, and links with gaps: a row is the line of JSON that has
+/// its columns as fields, in which the third link is `nofollow`.
+#[test]
+fn columns_tell_of_each_link() {
+    let lab = Lab::new();
+    let list = "OPTIONAL GROUP links_nofollow (LIST) { REPEATED GROUP list { OPTIONAL BOOLEAN element; } }";
+    let links = || {
+        let links = ["http://a/b", "", "http://a/c", "http://a/d"];
+        let links = links.map(|link| Some(link.to_owned()).filter(|link| !link.is_empty()));
+        Column::Lists(vec![Some(links.to_vec())])
+    };
+    let marks = vec![Some(false), Some(true), Some(true), None];
+    for (at, (declared, column)) in [
+        (list, Column::Truths(vec![Some(marks)])),
+        (
+            "OPTIONAL BYTE_ARRAY links_nofollow (STRING);",
+            texts(&["False@@True@@True@@"]),
+        ),
+        (
+            "OPTIONAL BYTE_ARRAY links_rel (STRING);",
+            texts(&["[None, 'nofollow', 'ugc nofollow', '']"]),
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let table = [
+            (URL, texts(&["http://a/"])),
+            (LINKS, links()),
+            (declared, column),
+        ];
+        write(&lab.path("t.parquet"), &table, layouts()[0]);
+        lab.run(&format!(
+            "ingest t.parquet --store s{at} --follow nofollow=0"
+        ))
+        .exits(0);
+        let kept = lab
+            .run(&format!("export --links --to tsv --store s{at}"))
+            .exits(0)
+            .out;
+        assert_eq!(
+            kept, "http://a/\thttp://a/b\nhttp://a/\thttp://a/d\n",
+            "{declared}"
+        );
+    }
+}
+
 /// The text of a row is made piece by piece, also inside a list.
 #[test]
 fn lists_longer_than_a_piece_of_text_are_whole() {

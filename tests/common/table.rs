@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use parquet::basic::{Compression, ZstdLevel};
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::file::properties::{WriterProperties, WriterVersion};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
@@ -43,6 +43,7 @@ pub enum Column {
     Int(Vec<Option<i32>>),
     Long(Vec<Option<i64>>),
     Lists(Vec<Option<Vec<Option<String>>>>),
+    Truths(Vec<Option<Vec<Option<bool>>>>),
     /// Whether there is a list; all are empty.
     EmptyLists(Vec<bool>),
 }
@@ -54,6 +55,7 @@ impl Column {
             Column::Int(rows) => rows.len(),
             Column::Long(rows) => rows.len(),
             Column::Lists(rows) => rows.len(),
+            Column::Truths(rows) => rows.len(),
             Column::EmptyLists(rows) => rows.len(),
         }
     }
@@ -81,7 +83,12 @@ pub fn write(path: &Path, columns: &[(&str, Column)], layout: Layout) {
                 Column::Text(rows) => put::<ByteArrayType, _>(&mut group, &rows[from..to], bytes),
                 Column::Int(rows) => put::<Int32Type, _>(&mut group, &rows[from..to], |&n| n),
                 Column::Long(rows) => put::<Int64Type, _>(&mut group, &rows[from..to], |&n| n),
-                Column::Lists(rows) => put_lists(&mut group, &rows[from..to]),
+                Column::Lists(rows) => {
+                    put_lists::<ByteArrayType, _>(&mut group, &rows[from..to], bytes);
+                }
+                Column::Truths(rows) => {
+                    put_lists::<BoolType, _>(&mut group, &rows[from..to], |&is| is);
+                }
                 Column::EmptyLists(rows) => put_empty(&mut group, &rows[from..to]),
             }
         }
@@ -110,18 +117,22 @@ fn put<T: DataType, V>(
     column.close().unwrap();
 }
 
-/// Lists with gaps of strings with gaps: no list is level 0, an empty one 1, no string 2, a string 3.
-fn put_lists(group: &mut SerializedRowGroupWriter<'_, File>, rows: &[Option<Vec<Option<String>>>]) {
+/// Lists with gaps of values with gaps: no list is level 0, an empty one 1, no value 2, a value 3.
+fn put_lists<T: DataType, V>(
+    group: &mut SerializedRowGroupWriter<'_, File>,
+    rows: &[Option<Vec<Option<V>>>],
+    value: impl Fn(&V) -> T::T,
+) {
     let (mut values, mut defined, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
     for row in rows {
         let empty = match row {
             None => 0,
             Some(list) if list.is_empty() => 1,
             Some(list) => {
-                for (at, text) in list.iter().enumerate() {
+                for (at, one) in list.iter().enumerate() {
                     repeated.push(i16::from(at > 0));
-                    defined.push(if text.is_some() { 3 } else { 2 });
-                    values.extend(text.as_deref().map(ByteArray::from));
+                    defined.push(if one.is_some() { 3 } else { 2 });
+                    values.extend(one.as_ref().map(&value));
                 }
                 continue;
             }
@@ -131,7 +142,7 @@ fn put_lists(group: &mut SerializedRowGroupWriter<'_, File>, rows: &[Option<Vec<
     }
     let mut column = group.next_column().unwrap().unwrap();
     column
-        .typed::<ByteArrayType>()
+        .typed::<T>()
         .write_batch(&values, Some(&defined), Some(&repeated))
         .unwrap();
     column.close().unwrap();

@@ -6,16 +6,54 @@ use std::fmt;
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
+use serde_json::Value;
 
 use super::names::{Known, LinkField, Names, Seen};
-use super::{Key, Link, Text, keep};
+use super::{First, Key, Link, Text, keep, listed};
+use crate::model::LINKS_MAX;
 use crate::rules::Rel;
 
-/// Reads an array of links in place of what the vector holds; the value is `false`, and the
-/// vector untouched, for `null`.
+/// Reads links in place of what the vector holds; the value is `false`, and the vector untouched, for `null`.
 pub(super) struct Links<'r, 'n, 'a> {
     pub names: &'n Names,
     pub links: &'r mut Vec<Link<'a>>,
+    /// Which values of the list are no links, as they are null or empty.
+    pub nulls: &'r mut Vec<usize>,
+}
+
+impl<'a> Links<'_, '_, 'a> {
+    fn clear(&mut self) {
+        self.links.clear();
+        self.nulls.clear();
+    }
+
+    fn add(&mut self, at: usize, link: Option<Link<'a>>) {
+        match link {
+            Some(link) => keep(self.links, link),
+            None => self.nulls.push(at),
+        }
+    }
+
+    /// Reads the text of a list; false: it is none.
+    fn list<E: Error>(&mut self, text: &str) -> Result<bool, E> {
+        let Some(json) = listed::json(text) else {
+            return Ok(false);
+        };
+        let mut links = Vec::new();
+        let list = Links {
+            names: self.names,
+            links: &mut links,
+            nulls: self.nulls,
+        };
+        let read = list.deserialize(&mut serde_json::Deserializer::from_str(&json));
+        read.map_err(|error| E::custom(format_args!("in the text of a list: {error}")))?;
+        let owned = links.into_iter().map(|link| Link {
+            url: Cow::Owned(link.url.into_owned()),
+            rel: link.rel,
+        });
+        self.links.extend(owned);
+        Ok(true)
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for Links<'_, '_, 'de> {
@@ -33,18 +71,25 @@ impl<'de> Visitor<'de> for Links<'_, '_, 'de> {
         f.write_str("an array of links, or null")
     }
 
-    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<bool, E> {
-        self.links.clear();
-        for link in joined(text) {
-            keep(self.links, Link::to(link.as_bytes()));
+    fn visit_borrowed_str<E: Error>(mut self, text: &'de str) -> Result<bool, E> {
+        self.clear();
+        if !self.list(text)? {
+            for (at, url) in parts(text).enumerate() {
+                self.add(at, (!url.is_empty()).then(|| Link::to(url.as_bytes())));
+            }
         }
         Ok(true)
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<bool, E> {
-        self.links.clear();
-        for link in joined(text) {
-            keep(self.links, Link::to(link.as_bytes().to_vec()));
+    fn visit_str<E: Error>(mut self, text: &str) -> Result<bool, E> {
+        self.clear();
+        if !self.list(text)? {
+            for (at, url) in parts(text).enumerate() {
+                self.add(
+                    at,
+                    (!url.is_empty()).then(|| Link::to(url.as_bytes().to_vec())),
+                );
+            }
         }
         Ok(true)
     }
@@ -53,50 +98,144 @@ impl<'de> Visitor<'de> for Links<'_, '_, 'de> {
         Ok(false)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<bool, A::Error> {
-        self.links.clear();
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<bool, A::Error> {
+        self.clear();
+        let mut at = 0;
         while let Some(link) = seq.next_element_seed(One(self.names))? {
-            keep(self.links, link);
+            self.add(at, link);
+            at += 1;
         }
         Ok(true)
     }
 }
 
-/// URLs in one text, as advertools writes them.
-pub(super) fn joined(text: &str) -> impl Iterator<Item = &str> {
-    text.split("@@").filter(|url| !url.is_empty())
+/// The values in one text, as advertools writes them.
+pub(super) fn parts(text: &str) -> impl Iterator<Item = &str> {
+    text.split("@@").filter(move |_| !text.is_empty())
 }
 
-/// Reads a link: its URL, or an object.
+/// The URLs in one text: that of a list, or one with `@@` between them.
+pub(super) fn urls(text: &str) -> Vec<Cow<'_, str>> {
+    let list = listed::json(text);
+    match list.and_then(|json| serde_json::from_str::<Vec<Option<String>>>(&json).ok()) {
+        Some(urls) => urls.into_iter().flatten().map(Cow::Owned).collect(),
+        None => parts(text).map(Cow::Borrowed).collect(),
+    }
+}
+
+/// What a record says of each of its links, in a list of its own.
+pub(super) struct Marks(pub Vec<Rel>);
+
+impl Marks {
+    /// Of `links_nofollow`: truths. `None`: it is something else, and not read.
+    pub fn nofollow(value: Value) -> Option<Marks> {
+        Marks::of(value, |value| {
+            let is_true = match &value {
+                Value::Null => false,
+                Value::Bool(is_true) => *is_true,
+                Value::Number(number) => match number.as_f64()? {
+                    0.0 => false,
+                    1.0 => true,
+                    _ => return None,
+                },
+                Value::String(text) => match &*text.trim().to_ascii_lowercase() {
+                    "true" | "t" | "1" | "nofollow" => true,
+                    "false" | "f" | "0" | "" => false,
+                    _ => return None,
+                },
+                _ => return None,
+            };
+            Some(if is_true {
+                Rel::NOFOLLOW
+            } else {
+                Rel::default()
+            })
+        })
+    }
+
+    /// Of `links_rel`: the words of the attributes.
+    pub fn rel(value: Value) -> Option<Marks> {
+        Marks::of(value, |value| {
+            serde_json::from_value(value).ok().map(|Said(rel)| rel)
+        })
+    }
+
+    fn of(value: Value, mark: impl Fn(Value) -> Option<Rel>) -> Option<Marks> {
+        let values = match value {
+            Value::Array(values) => values,
+            Value::String(text) => match listed::json(&text) {
+                Some(json) => serde_json::from_str(&json).ok()?,
+                None => parts(&text)
+                    .map(|part| Value::String(part.to_owned()))
+                    .collect(),
+            },
+            _ => return None,
+        };
+        values
+            .into_iter()
+            .map(mark)
+            .collect::<Option<_>>()
+            .map(Marks)
+    }
+
+    /// Adds each to its link; `nulls` are the values among the links that are none. What is wrong, if they are not as many.
+    pub fn put(&self, links: &mut [Link<'_>], nulls: &[usize]) -> Result<(), String> {
+        let Marks(marks) = self;
+        let all = links.len() + nulls.len();
+        if all == 0 || links.len() > LINKS_MAX {
+            return Ok(());
+        }
+        if marks.len() != all {
+            return Err(format!("{} values for {all} links", marks.len()));
+        }
+        let of_links = (0..)
+            .zip(marks)
+            .filter(|(at, _)| nulls.binary_search(at).is_err());
+        for (link, (_, mark)) in links.iter_mut().zip(of_links) {
+            link.rel = link.rel.with(*mark);
+        }
+        Ok(())
+    }
+}
+
+/// Reads a link: its URL, or an object; null is none.
 struct One<'n>(&'n Names);
 
 impl<'de> DeserializeSeed<'de> for One<'_> {
-    type Value = Link<'de>;
+    type Value = Option<Link<'de>>;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Link<'de>, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(
+        self,
+        deserializer: D,
+    ) -> Result<Option<Link<'de>>, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for One<'_> {
-    type Value = Link<'de>;
+    type Value = Option<Link<'de>>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let url = self.0.link_name(LinkField::Url);
         write!(f, "a link: a string, or an object with `{url}`")
     }
 
-    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Link<'de>, E> {
-        Ok(Link::to(text.as_bytes()))
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Option<Link<'de>>, E> {
+        Ok(Some(Link::to(text.as_bytes())))
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Link<'de>, E> {
-        Ok(Link::to(text.as_bytes().to_vec()))
+    fn visit_str<E: Error>(self, text: &str) -> Result<Option<Link<'de>>, E> {
+        Ok(Some(Link::to(text.as_bytes().to_vec())))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Link<'de>, A::Error> {
+    fn visit_unit<E: Error>(self) -> Result<Option<Link<'de>>, E> {
+        Ok(None)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<Link<'de>>, A::Error> {
         let One(names) = self;
-        let mut url: Option<(u8, Text<'de>)> = None;
+        let mut url = First::default();
+        let mut is_named = false;
         let mut rel = Rel::default();
         let mut seen = Seen::default();
         while let Some(known) = map.next_key_seed(Key(names, Names::link_field))? {
@@ -109,10 +248,10 @@ impl<'de> Visitor<'de> for One<'_> {
                 return Err(A::Error::custom(format_args!("duplicate field `{name}`")));
             }
             match field {
-                LinkField::Url if url.as_ref().is_some_and(|(first, _)| *first < order) => {
-                    map.next_value::<IgnoredAny>()?;
+                LinkField::Url => {
+                    url.put(order, map.next_value()?);
+                    is_named = true;
                 }
-                LinkField::Url => url = Some((order, map.next_value()?)),
                 LinkField::Rel => rel = rel.with(map.next_value::<Said>()?.0),
                 LinkField::Nofollow if map.next_value::<Option<bool>>()? == Some(true) => {
                     rel = rel.with(Rel::NOFOLLOW);
@@ -120,11 +259,11 @@ impl<'de> Visitor<'de> for One<'_> {
                 LinkField::Nofollow => {}
             }
         }
-        let Some((_, Text(url))) = url else {
+        if !is_named {
             let name = names.link_name(LinkField::Url);
             return Err(A::Error::custom(format_args!("missing field `{name}`")));
-        };
-        Ok(Link { url, rel })
+        }
+        Ok(url.get().map(|Text(url)| Link { url, rel }))
     }
 }
 

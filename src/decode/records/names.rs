@@ -15,6 +15,12 @@ pub(super) enum Field {
     Digest,
     RequestedUrl,
     FinalUrl,
+    Base,
+    Method,
+    /// For each link, whether it is `nofollow`.
+    LinksNofollow,
+    /// For each link, its `rel`.
+    LinksRel,
 }
 
 /// A field of a link that is an object.
@@ -35,7 +41,7 @@ pub(super) struct Known<F> {
 }
 
 /// The usual names: those of `formats/records.md`, then those of crawlers. A name that comes twice is a field that does.
-const USUAL: [(&str, Field); 20] = [
+const USUAL: [(&str, Field); 26] = [
     ("url", Field::Url),
     ("links", Field::Links),
     ("outlinks", Field::Links),
@@ -56,6 +62,12 @@ const USUAL: [(&str, Field); 20] = [
     ("redirect_urls", Field::RequestedUrl),
     ("final_url", Field::FinalUrl),
     ("loadedUrl", Field::FinalUrl),
+    ("base", Field::Base),
+    ("method", Field::Method),
+    ("request_method", Field::Method),
+    ("http_method", Field::Method),
+    ("links_nofollow", Field::LinksNofollow),
+    ("links_rel", Field::LinksRel),
 ];
 
 const USUAL_OF_LINKS: [(&str, LinkField); 4] = [
@@ -116,6 +128,10 @@ impl Names {
                 FieldName::Redirect => choose(&mut of_record, name, &[Field::Redirect]),
                 FieldName::RequestedUrl => choose(&mut of_record, name, &[Field::RequestedUrl]),
                 FieldName::FinalUrl => choose(&mut of_record, name, &[Field::FinalUrl]),
+                FieldName::Base => choose(&mut of_record, name, &[Field::Base]),
+                FieldName::Method => choose(&mut of_record, name, &[Field::Method]),
+                FieldName::LinksNofollow => choose(&mut of_record, name, &[Field::LinksNofollow]),
+                FieldName::LinksRel => choose(&mut of_record, name, &[Field::LinksRel]),
                 FieldName::Digest => choose(&mut of_record, name, &[Field::Digest]),
                 FieldName::LinkUrl => choose(&mut of_link, name, &[LinkField::Url]),
                 FieldName::LinkRel => choose(&mut of_link, name, &[LinkField::Rel]),

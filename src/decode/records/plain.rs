@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use wide::u8x16;
 
 use super::names::{Field, Known, Names, Seen};
-use super::{Asked, ContentDigest, Link, Raw, RawTime, Status, Text, keep};
+use super::{Asked, ContentDigest, Link, Method, Raw, RawTime, Status, Text, keep};
 
 /// Reads one object; its links go into `links`. The text must be valid UTF-8.
 pub(super) fn read<'a>(text: &'a str, names: &Names, links: &mut Vec<Link<'a>>) -> Option<Raw<'a>> {
@@ -69,6 +69,9 @@ fn field<'a>(
             raw.asked.put(order, Some(asked));
         }
         Field::FinalUrl => raw.found.put(order, Some(scan.owned_text()?)),
+        Field::Base => raw.base = Some(scan.owned_text()?),
+        Field::Method => raw.method.put(order, Some(Method::of(scan.string()?))),
+        Field::LinksNofollow | Field::LinksRel => return None,
     }
     Some(())
 }
@@ -245,6 +248,10 @@ mod tests {
             "crawl_time",
             "requested_url",
             "final_url",
+            "base",
+            "method",
+            "links_nofollow",
+            "links_rel",
             "title",
             "ur\\u006c",
             "",
@@ -277,6 +284,11 @@ mod tests {
         let other = prop::sample::select(vec![
             r#""http://a.example/@@/b""#,
             "null",
+            "[null]",
+            r#""POST""#,
+            r#""True@@False""#,
+            r#""['/a', None]""#,
+            "[true]",
             "true",
             "{}",
             "[]",

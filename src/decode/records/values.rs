@@ -5,9 +5,9 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::link::joined;
+use super::link::urls;
 use crate::decode::json::Text;
-use crate::decode::{RecordTime, time};
+use crate::decode::{RecordTime, http, time};
 use crate::model::Digest;
 
 /// A time as written. Read only if it counts: a strange `timestamp` beside `fetched_at` does
@@ -130,15 +130,21 @@ impl<'a> Asked<'a> {
     pub fn of(text: Cow<'a, [u8]>) -> Asked<'a> {
         let urls = match text {
             Cow::Borrowed(text) => str::from_utf8(text).map_or(vec![], |text| {
-                let urls = joined(text).map(str::as_bytes);
-                urls.map(Cow::Borrowed).collect()
+                let of_text = |url| match url {
+                    Cow::Borrowed(url) => Cow::Borrowed(str::as_bytes(url)),
+                    Cow::Owned(url) => Cow::Owned(String::into_bytes(url)),
+                };
+                urls(text).into_iter().map(of_text).collect()
             }),
             Cow::Owned(text) => {
                 let text = String::from_utf8_lossy(&text);
-                let urls = joined(&text).map(|url| url.as_bytes().to_vec());
-                urls.map(Cow::Owned).collect()
+                let urls = urls(&text).into_iter();
+                urls.map(|url| Cow::Owned(url.into_owned().into_bytes()))
+                    .collect()
             }
         };
+        let mut urls: Vec<Cow<'a, [u8]>> = urls;
+        urls.retain(|url| !url.is_empty());
         Asked(urls)
     }
 }
@@ -163,15 +169,29 @@ impl<'de> Deserialize<'de> for Asked<'de> {
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
                 let mut urls = Vec::new();
-                while let Some(Text(url)) = seq.next_element()? {
-                    if !url.is_empty() {
-                        urls.push(url);
-                    }
+                while let Some(url) = seq.next_element::<Option<Text<'_>>>()? {
+                    urls.extend(url.map(|Text(url)| url).filter(|url| !url.is_empty()));
                 }
                 Ok(Asked(urls))
             }
         }
         deserializer.deserialize_any(AskedVisitor)
+    }
+}
+
+/// What a record is that is no answer to a GET. What is no method of HTTP says nothing.
+pub(super) struct Method(pub Option<&'static str>);
+
+impl Method {
+    pub fn of(text: &str) -> Method {
+        Method(http::not_get(text.as_bytes()))
+    }
+}
+
+impl<'de> Deserialize<'de> for Method {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = serde_json::Value::deserialize(deserializer)?;
+        Ok(Method::of(value.as_str().unwrap_or_default()))
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cashrank_fence::contained;
-use parquet::basic::{Compression, ConvertedType, LogicalType, TimeUnit, Type};
+use parquet::basic::{Compression, ConvertedType, LogicalType, Repetition, TimeUnit, Type};
 use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::{ByteArray, DataType};
@@ -33,6 +33,8 @@ pub(super) enum Cell {
     Unsigned(u64),
     Float(f64),
     Bool(bool),
+    /// A null in a list.
+    Null,
 }
 
 /// What a column holds, as far as it is read.
@@ -69,6 +71,8 @@ struct Column {
     leaf: usize,
     kind: Kind,
     levels: [i16; 2],
+    /// The level of definition of a null in a list.
+    null: Option<i16>,
     reader: Option<ColumnReader>,
     /// Of the rows read last: levels of definition and repetition, and the values that are there.
     defined: Vec<i16>,
@@ -159,6 +163,7 @@ impl Table {
             leaf,
             kind,
             levels: [column.max_def_level(), column.max_rep_level()],
+            null: null_level(&column),
             reader: None,
             defined: Vec::new(),
             repeated: Vec::new(),
@@ -340,7 +345,16 @@ impl Column {
         let mut values: Vec<T::T> = Vec::new();
         let (defined, repeated) = (&mut self.defined, &mut self.repeated);
         let (read, ..) = reader.read_records(rows, Some(defined), Some(repeated), &mut values)?;
-        self.cells.extend(values.into_iter().map(cell));
+        let mut cells = values.into_iter().map(cell);
+        if let Some(null) = self.null {
+            let most = self.levels[0];
+            let of_levels = self.defined.iter().filter_map(|&level| match level {
+                level if level == most => cells.next(),
+                level => (level == null).then_some(Cell::Null),
+            });
+            self.cells.extend(of_levels);
+        }
+        self.cells.extend(cells);
         Ok(read)
     }
 
@@ -360,7 +374,7 @@ impl Column {
                         .get(self.level)
                         .is_some_and(|&level| level > 0))
             {
-                values += usize::from(defined == most);
+                values += usize::from(defined == most || Some(defined) == self.null);
                 self.level += 1;
                 first = false;
             }
@@ -410,6 +424,13 @@ impl PageReader for Pages {
     fn at_record_boundary(&mut self) -> Result<bool, ParquetError> {
         self.pages.at_record_boundary()
     }
+}
+
+/// The level of definition of a null in a list; `None`: it is no list, or has none.
+fn null_level(column: &ColumnDescriptor) -> Option<i16> {
+    let info = column.self_type().get_basic_info();
+    let is_optional = info.has_repetition() && info.repetition() == Repetition::OPTIONAL;
+    (is_optional && column.max_rep_level() > 0).then(|| column.max_def_level() - 1)
 }
 
 /// Returns whether a column holds values, or lists of values, and nothing that has parts with names: a part that is alone would

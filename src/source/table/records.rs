@@ -39,12 +39,14 @@ impl Records {
             let expected = match kind {
                 FieldKind::Links | FieldKind::Several => "a string or a list of strings",
                 FieldKind::Url => "a string",
+                FieldKind::Marks => "a value for each link",
                 FieldKind::Other => "a string, a number or a time",
             };
             let is_text = field.kind == Some(Kind::Text) || field.kind == Some(Kind::Null);
             let fits = match kind {
                 FieldKind::Links | FieldKind::Several => is_text,
                 FieldKind::Url => is_text && !field.is_list,
+                FieldKind::Marks => is_text || field.is_list,
                 FieldKind::Other => !field.is_list,
             };
             if !fits || !table.choose(field)? {
@@ -140,7 +142,7 @@ fn put(cell: Option<&Cell>, out: &mut Vec<u8>) {
         Some(Cell::Unsigned(number)) => number.to_string(),
         Some(Cell::Float(number)) if number.is_finite() => number.to_string(),
         Some(Cell::Bool(is)) => is.to_string(),
-        Some(Cell::Float(_)) | None => "null".into(),
+        Some(Cell::Float(_) | Cell::Null) | None => "null".into(),
     };
     out.extend_from_slice(number.as_bytes());
 }
