@@ -12,6 +12,8 @@ def record_of(response, now=None):
     """The record of a response, as a dictionary."""
     now = now or datetime.now(timezone.utc)
     record = {"url": response.url, "status": response.status, "fetched_at": now.isoformat()}
+    if response.request is not None and response.request.method != "GET":
+        record["method"] = response.request.method
     target = response.headers.get("Location")
     if target is not None and 300 <= response.status < 400:
         record["redirect"] = response.urljoin(target.decode("latin-1"))

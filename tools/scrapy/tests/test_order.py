@@ -134,6 +134,17 @@ def test_the_links_of_a_page_are_recorded():
     }
 
 
+def test_links_are_relative_to_the_base():
+    record = record_of(html(b"""<base href="/b/"><a href="c">c</a>"""), NOW)
+    assert record["links"] == ["http://a.example/b/c"]
+
+
+def test_the_method_is_recorded_unless_it_is_get():
+    post = Request("http://a.example/dir/", method="POST")
+    assert record_of(html(b"", request=post), NOW)["method"] == "POST"
+    assert "method" not in record_of(html(b"", request=Request(post.url)), NOW)
+
+
 def test_redirects_and_failures_have_no_links():
     moved = Response("http://a.example/old", status=301, headers={"Location": "/new"})
     assert record_of(moved, NOW)["redirect"] == "http://a.example/new"

@@ -20,26 +20,29 @@ class Links(HTMLParser):
     def __init__(self):
         super().__init__()
         self.links = []
+        self.base = None
 
     def handle_starttag(self, tag, attributes):
         attributes = dict(attributes)
         if tag == "a" and attributes.get("href"):
             self.links.append((attributes["href"], attributes.get("rel")))
+        elif tag == "base" and self.base is None:
+            self.base = attributes.get("href")
 
 
 def fetch(url):
-    """Status, final URL and links of a page. A failure without an answer has a negative status."""
+    """Status, final URL, links of a page, and what they are relative to. A failure without an answer has a negative status."""
     try:
         with urlopen(url, timeout=10) as answer:
             if answer.headers.get_content_type() != "text/html":
-                return answer.status, answer.url, []
+                return answer.status, answer.url, [], None
             page = Links()
             page.feed(answer.read(LARGEST).decode("utf-8", "replace"))
-            return answer.status, answer.url, page.links
+            return answer.status, answer.url, page.links, page.base
     except HTTPError as error:
-        return error.code, url, []
+        return error.code, url, [], None
     except (URLError, OSError, ValueError):
-        return -1, url, []
+        return -1, url, [], None
 
 
 def main():
@@ -58,10 +61,10 @@ def main():
             if not todo:
                 break
             for page in todo:
-                status, final, links = fetch(page.url)
+                status, final, links, base = fetch(page.url)
                 if final != page.url:
                     store.add(page.url, status=301, redirect=final, fetched_at=time.time())
-                store.add(final, links, status=status, fetched_at=time.time())
+                store.add(final, links, status=status, base=base, fetched_at=time.time())
                 left -= 1
                 time.sleep(arguments.delay)
             store.publish()
