@@ -1,5 +1,6 @@
 //! The store's disk as redb sees it, and redb's errors as the store's.
 
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use redb::StorageBackend;
@@ -12,24 +13,34 @@ use crate::disk::DiskFile;
 pub(super) struct Backend(pub(super) Box<dyn DiskFile>);
 
 impl StorageBackend for Backend {
-    fn len(&self) -> std::io::Result<u64> {
+    fn len(&self) -> io::Result<u64> {
         self.0.size()
     }
 
-    fn read(&self, offset: u64, out: &mut [u8]) -> std::io::Result<()> {
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         self.0.read_at(out, offset)
     }
 
-    fn set_len(&self, len: u64) -> std::io::Result<()> {
-        self.0.set_len(len)
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len).map_err(of_writing)
     }
 
-    fn sync_data(&self) -> std::io::Result<()> {
-        self.0.sync()
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync().map_err(of_writing)
     }
 
-    fn write(&self, offset: u64, data: &[u8]) -> std::io::Result<()> {
-        self.0.write_at(data, offset)
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.0.write_at(data, offset).map_err(of_writing)
+    }
+}
+
+/// An error of writing, of a kind that does not stand for damage: only what is read can be that.
+fn of_writing(error: io::Error) -> io::Error {
+    match error.kind() {
+        ErrorKind::UnexpectedEof | ErrorKind::InvalidData | ErrorKind::InvalidInput => {
+            io::Error::other(error)
+        }
+        _ => error,
     }
 }
 
@@ -40,14 +51,14 @@ pub(super) fn failed<E: Into<redb::Error>>(
 ) -> impl FnOnce(E) -> Error {
     let path: PathBuf = path.into();
     move |error| match error.into() {
-        redb::Error::Io(source) if source.kind() == std::io::ErrorKind::UnexpectedEof => {
+        redb::Error::Io(source) if source.kind() == ErrorKind::UnexpectedEof => {
             Error::damaged(path, "it refers to data past its end")
         }
         // What redb says of a file that is none of its own, and the system of an absurd offset.
         redb::Error::Io(source)
             if matches!(
                 source.kind(),
-                std::io::ErrorKind::InvalidData | std::io::ErrorKind::InvalidInput
+                ErrorKind::InvalidData | ErrorKind::InvalidInput
             ) =>
         {
             Error::damaged(path, source.to_string())
@@ -60,7 +71,7 @@ pub(super) fn failed<E: Into<redb::Error>>(
         redb::Error::PreviousIo => Error::Io {
             path,
             action,
-            source: std::io::Error::other("an earlier operation on it failed"),
+            source: io::Error::other("an earlier operation on it failed"),
         },
         other => Error::Damaged {
             path,
