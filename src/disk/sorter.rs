@@ -31,6 +31,9 @@ const RUN_BYTES: usize = UNPACKING + 2 * READ_BYTES.start;
 /// A key and its value.
 pub(crate) type Record = (Vec<u8>, Vec<u8>);
 
+/// All records, sorted.
+pub(crate) type Sorted = Box<dyn Iterator<Item = Result<Record>> + Send>;
+
 /// Takes records.
 pub(crate) struct Sorter {
     run: Run,
@@ -103,7 +106,7 @@ impl Sorter {
     ///
     /// # Errors
     /// The file cannot be written or read.
-    pub fn sorted(mut self) -> Result<Box<dyn Iterator<Item = Result<Record>>>> {
+    pub fn sorted(mut self) -> Result<Sorted> {
         if self.spilled.is_some() && !self.run.records.is_empty() {
             self.spill()?;
         }

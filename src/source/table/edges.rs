@@ -1,9 +1,16 @@
-//! A Parquet table of links, each row two names. Consecutive rows of one source are a record.
+//! A Parquet table of links, each row two names. The rows of one source are a record.
+//!
+//! Where rows are in the order of their sources, ascending or descending, as a first look at the column of sources shows,
+//! they are read as they come. Other tables are sorted in bounded memory and temporary files: records come in the order
+//! of their first rows, and the links of each in the order of its rows.
+
+use std::fs::File;
 
 use super::columns::{Cell, Field, Kind, Table};
 use super::text::{Layout, PIECE, Rows, TELLING};
 use super::{Fault, columns_of};
 use crate::Result;
+use crate::disk::{Sorted, Sorter};
 use crate::model::Error;
 
 /// Rows that are read together.
@@ -29,6 +36,14 @@ pub(super) struct Edges {
     done: usize,
     /// The page whose links are being written.
     open: Option<Vec<u8>>,
+    /// Rows among its own that cannot be used.
+    unusable: u64,
+    /// The table once more, and its column of sources, until the order of the rows is known.
+    unknown_order: Option<(File, Field)>,
+    /// Bytes of memory for sorting.
+    memory: usize,
+    /// The rows in another order than the table has them.
+    sorted: Option<Sorted>,
     /// The first rows could not be read.
     failed: Option<Fault>,
     /// The names of some rows: not of more than it takes for a piece, since rows may share long ones.
@@ -82,14 +97,19 @@ pub(super) fn choose(table: &mut Table, found: &[Field], [from, to]: [&Field; 2]
 }
 
 impl Edges {
-    /// Of a table whose columns were chosen.
-    pub fn of(table: Table) -> Edges {
+    /// Of a table whose columns were chosen. `again` is its file, once more, and the column of sources; `memory` is for
+    /// sorting.
+    pub fn of(table: Table, again: Option<(File, Field)>, memory: u64) -> Edges {
         let mut edges = Edges {
             table,
             layout: Layout::Adjacency,
             left: 0,
             done: 0,
             open: None,
+            unusable: 0,
+            unknown_order: again,
+            memory: usize::try_from(memory).unwrap_or(usize::MAX),
+            sorted: None,
             failed: None,
             names: Vec::new(),
         };
@@ -128,26 +148,108 @@ impl Edges {
         Ok(())
     }
 
-    fn link(&mut self, row: usize, out: &mut Vec<u8>) {
-        let [from, to] = &self.names[row];
+    fn link(&mut self, from: &[u8], to: &[u8], out: &mut Vec<u8>) {
         if !self.layout.holds(from) || !self.layout.holds(to) {
-            self.close(out);
-            return self.layout.unusable(out);
+            self.unusable += 1;
+            if self.open.is_none() {
+                self.close(out);
+            }
+            return;
         }
-        let again = self.open.as_ref() == Some(from);
+        let again = self.open.as_deref() == Some(from);
         if !again {
-            let from = from.clone();
             self.close(out);
-            self.layout.begin(&from, None, out);
-            self.open = Some(from);
+            self.layout.begin(from, None, out);
+            self.open = Some(from.to_vec());
         }
-        self.layout.link(&self.names[row][1], !again, out);
+        self.layout.link(to, !again, out);
     }
 
     fn close(&mut self, out: &mut Vec<u8>) {
         if self.open.take().is_some() {
             self.layout.end(out);
         }
+        for _ in 0..std::mem::take(&mut self.unusable) {
+            self.layout.unusable(out);
+        }
+    }
+
+    /// The next row in the table's order; `None`: there is none.
+    fn next_row(&mut self) -> Result<Option<[Vec<u8>; 2]>, Fault> {
+        if self.done == self.names.len() {
+            self.fill()?;
+            if self.names.is_empty() {
+                return Ok(None);
+            }
+        }
+        self.done += 1;
+        Ok(Some(std::mem::take(&mut self.names[self.done - 1])))
+    }
+
+    /// Sorts all rows: by their sources first, to know the first row of each, and then by that.
+    fn sort(&mut self) -> Result<Sorted, Fault> {
+        let folder = std::env::temp_dir();
+        let mut by_source = Sorter::new(self.memory, &folder);
+        let mut row = 0u64;
+        let mut value = Vec::new();
+        while let Some([from, to]) = self.next_row()? {
+            value.clear();
+            value.extend_from_slice(&row.to_be_bytes());
+            value.extend_from_slice(&to);
+            by_source.push(&from, &value)?;
+            row += 1;
+        }
+        let mut by_first_row = Sorter::new(self.memory, &folder);
+        let mut source: Option<(Vec<u8>, [u8; ROW])> = None;
+        for record in by_source.sorted()? {
+            let (from, rest) = record?;
+            let (row, to) = rest.split_first_chunk::<ROW>().ok_or_else(lost)?;
+            let first = match &source {
+                Some((open, first)) if *open == from => *first,
+                _ => *row,
+            };
+            value.clear();
+            value.extend_from_slice(&(from.len() as u64).to_be_bytes());
+            value.extend_from_slice(&from);
+            value.extend_from_slice(to);
+            by_first_row.push(&first, &value)?;
+            source = Some((from, first));
+        }
+        Ok(by_first_row.sorted()?)
+    }
+
+    /// Finds out how rows are ordered, and sorts them if sources come back.
+    fn look_at_order(&mut self) -> Result<(), Fault> {
+        let Some((file, from)) = self.unknown_order.take() else {
+            return Ok(());
+        };
+        // Where damage ends the look, the rows before it are read as they come, and the damage is found again.
+        if let Ok(false) = is_ordered(file, &from) {
+            self.sorted = Some(self.sort()?);
+        }
+        Ok(())
+    }
+
+    /// Writes the next row; false: there is none.
+    fn write_row(&mut self, out: &mut Vec<u8>) -> Result<bool, Fault> {
+        if let Some(sorted) = &mut self.sorted {
+            let Some(row) = sorted.next() else {
+                return Ok(false);
+            };
+            let (_, row) = row?;
+            let (len, row) = row.split_first_chunk::<8>().ok_or_else(lost)?;
+            let from = usize::try_from(u64::from_be_bytes(*len)).ok();
+            let (from, to) = from
+                .and_then(|from| row.split_at_checked(from))
+                .ok_or_else(lost)?;
+            self.link(from, to, out);
+            return Ok(true);
+        }
+        let Some([from, to]) = self.next_row()? else {
+            return Ok(false);
+        };
+        self.link(&from, &to, out);
+        Ok(true)
     }
 }
 
@@ -156,18 +258,57 @@ impl Rows for Edges {
         if let Some(fault) = self.failed.take() {
             return Err(fault);
         }
+        self.look_at_order()?;
         while out.len() < PIECE {
-            if self.done == self.names.len() {
-                self.fill()?;
-                if self.names.is_empty() {
-                    self.close(out);
-                    return Ok(false);
-                }
+            if !self.write_row(out)? {
+                self.close(out);
+                return Ok(false);
             }
-            self.link(self.done, out);
-            self.done += 1;
         }
         Ok(true)
+    }
+}
+
+/// Bytes of a row's number.
+const ROW: usize = size_of::<u64>();
+
+/// That a sorted row is not what was written.
+fn lost() -> Error {
+    Error::internal("a sorted row of a table is not what it was")
+}
+
+/// Returns whether rows are in the order of their sources, so that those of each are together: by bytes, or by length and
+/// then bytes as numbers are, ascending or descending. Rows without a source are passed over.
+fn is_ordered(file: File, from: &Field) -> Result<bool, Fault> {
+    let mut table = Table::open(file, String::new())?;
+    if !table.choose(from)? {
+        return Ok(true);
+    }
+    let mut last: Option<Vec<u8>> = None;
+    let mut orders = [true; 4];
+    loop {
+        let rows = table.fill(ROWS)?;
+        if rows == 0 {
+            return Ok(true);
+        }
+        for _ in 0..rows {
+            let source = name(table.next(0));
+            if source.is_empty() || last.as_ref() == Some(&source) {
+                continue;
+            }
+            if let Some(last) = &last {
+                let by_bytes = *last < source;
+                let by_number = (last.len(), last) < (source.len(), &source);
+                let found = [by_bytes, !by_bytes, by_number, !by_number];
+                for (order, found) in orders.iter_mut().zip(found) {
+                    *order &= found;
+                }
+            }
+            if orders == [false; 4] {
+                return Ok(false);
+            }
+            last = Some(source);
+        }
     }
 }
 

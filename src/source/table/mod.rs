@@ -68,21 +68,22 @@ pub(super) fn open(path: &Path, fields: &Fields, limits: &Limits) -> Result<Opti
     if (&file).read_exact(&mut head).is_err() || head != *PARQUET {
         return Ok(None);
     }
-    parquet(file, path, fields).map(Some)
+    parquet(file, path, fields, limits).map(Some)
 }
 
 #[cfg(feature = "parquet")]
-pub(super) fn parquet(file: File, path: &Path, fields: &Fields) -> Result<Table> {
+pub(super) fn parquet(file: File, path: &Path, fields: &Fields, limits: &Limits) -> Result<Table> {
     let broken = |fault| failed(path, fault);
+    let again = file.try_clone().map_err(Error::io(path, "open"))?;
     let table = columns::Table::open(file, String::new()).map_err(broken)?;
-    of_columns(table, fields).map_err(|error| match error {
+    of_columns(table, fields, (again, limits.held_bytes)).map_err(|error| match error {
         Error::Unsupported(what) => Error::Unsupported(format!("{}: {what}", path.display())),
         other => other,
     })
 }
 
 #[cfg(not(feature = "parquet"))]
-pub(super) fn parquet(_: File, path: &Path, _: &Fields) -> Result<Table> {
+pub(super) fn parquet(_: File, path: &Path, _: &Fields, _: &Limits) -> Result<Table> {
     Err(without_parquet(path))
 }
 
@@ -93,7 +94,11 @@ fn without_parquet(path: &Path) -> Error {
 }
 
 #[cfg(feature = "parquet")]
-fn of_columns(mut table: columns::Table, fields: &Fields) -> Result<Table> {
+fn of_columns(
+    mut table: columns::Table,
+    fields: &Fields,
+    (again, memory): (File, u64),
+) -> Result<Table> {
     use crate::decode::{FieldKind, field_kind};
     let found = table.fields();
     let is_url = |field: &columns::Field| field_kind(fields, &field.name) == Some(FieldKind::Url);
@@ -118,7 +123,7 @@ fn of_columns(mut table: columns::Table, fields: &Fields) -> Result<Table> {
         pair[0].name, pair[1].name
     );
     edges::choose(&mut table, &found, pair)?;
-    let edges = edges::Edges::of(table);
+    let edges = edges::Edges::of(table, Some((again, pair[0].clone())), memory);
     Ok(Table {
         known: KnownFormat {
             format: edges.layout().format(),
