@@ -20,8 +20,8 @@ use cashrank::store::{PARTITIONS, Partitions, RealDisk, Settings, SpoolOptions};
 use cashrank::{Feature, Limits};
 
 use super::common::{
-    Exit, ResidentArg, STORE, VerifyArgs, certain_pages, note_keyboard, one_of, parsed, positive,
-    self_links, some_bytes, stop_on_signal, threads,
+    Exit, ResidentArg, STORE, VerifyArgs, certain_pages, not_believed, note_keyboard, one_of,
+    parsed, positive, self_links, some_bytes, stop_on_signal, threads,
 };
 use super::limits::LimitArgs;
 use super::log::{Log, TalkArgs};
@@ -327,6 +327,10 @@ impl Args {
                 "importance was not settled (`cashrank stat` tells whether links are kept)"
             };
             let warning = format!("warning: --expire had no effect, because {why}");
+            reporter.log.warn(&warning);
+        }
+        let expired = published.and_then(|info| info.expired);
+        if let Some(warning) = expired.and_then(not_believed) {
             reporter.log.warn(&warning);
         }
         if let Some(n) = self.top {

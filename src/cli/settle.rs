@@ -15,8 +15,8 @@ use cashrank::store::{RealDisk, View, open_view_to_publish};
 
 use super::bar::beside_a_bar;
 use super::common::{
-    Basis, Exit, MemoryArg, ResidentArg, StoreArg, accuracy, accuracy_of, links, pages, parsed,
-    print_json, stop_on_signal, threads,
+    Basis, Exit, MemoryArg, ResidentArg, StoreArg, accuracy, accuracy_of, links, not_believed,
+    pages, parsed, print_json, stop_on_signal, threads,
 };
 use super::compute::publish_watched;
 use super::snapshots::KeepArg;
@@ -162,6 +162,9 @@ impl Args {
 
     /// Prints what is published: after so many seconds, or already before.
     fn report(&self, path: &Path, info: &Info, seconds: Option<f64>) -> anyhow::Result<Exit> {
+        if let Some(warning) = info.expired.and_then(not_believed) {
+            say!("{warning}");
+        }
         if self.json {
             return print_json(&serde_json::json!({
                 "pages": info.pages,

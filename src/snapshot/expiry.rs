@@ -1,7 +1,11 @@
 //! Pages that no fetch reached for long: a ranking may leave out their links, as if they were only linked to.
 //!
-//! Ages count back from the latest time of a record, never from a clock: the same records give the same ranking. A
-//! page whose fetches have no times is never too old. Failed fetches reach no page; answers that it had not changed do.
+//! Ages count back from the latest time at which a page was reached, never from a clock: the same records give the same
+//! ranking. Times far ahead of all others are not believed for that: those of a tenth of the pages at most, with more
+//! than a year between them and all times before ([`Times::latest_believed`]). One record with a wrong date would else leave out
+//! all other pages' links. A page whose fetches have no times is never too old. Failed fetches reach no page; answers that it had not changed do.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +24,62 @@ pub struct Expired {
     pub before: Time,
     /// Pages whose links are left out.
     pub pages: u64,
+    /// Pages last reached at times so far ahead of all others that ages do not count back from them.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub ahead: u64,
+}
+
+/// For serde: says nothing of what is not there.
+fn is_none(pages: &u64) -> bool {
+    *pages == 0
+}
+
+/// Seconds of a year: a longer gap in times sets those behind it apart,
+const YEAR: Time = 365 * 24 * 60 * 60;
+/// if they are those of one page in so many at most.
+const BELIEVED: u64 = 10;
+
+/// How many pages were last reached in a year, and between which times.
+struct Reached {
+    pages: u64,
+    first: Time,
+    last: Time,
+}
+
+/// Times at which pages were last reached, by year.
+#[derive(Default)]
+struct Times(BTreeMap<Time, Reached>);
+
+impl Times {
+    fn add(&mut self, time: Time) {
+        let reached = self.0.entry(time.div_euclid(YEAR)).or_insert(Reached {
+            pages: 0,
+            first: time,
+            last: time,
+        });
+        reached.pages += 1;
+        reached.first = reached.first.min(time);
+        reached.last = reached.last.max(time);
+    }
+
+    /// The latest time that is believed, and how many pages have later ones.
+    fn latest_believed(&self) -> Option<(Time, u64)> {
+        let all: u64 = self.0.values().map(|reached| reached.pages).sum();
+        let mut latest = (self.0.values().next_back()?.last, 0);
+        let (mut ahead, mut first) = (0, None::<Time>);
+        for reached in self.0.values().rev() {
+            let gap = first.map_or(0, |first| first.saturating_sub(reached.last));
+            if ahead > all / BELIEVED {
+                break;
+            }
+            if gap > YEAR {
+                latest = (reached.last, ahead);
+            }
+            ahead += reached.pages;
+            first = Some(reached.first);
+        }
+        Some(latest)
+    }
 }
 
 /// The pages that are too old, and since when.
@@ -27,39 +87,38 @@ pub(super) struct Expiry {
     after: Time,
     before: Time,
     pages: Bits,
+    ahead: u64,
 }
 
 impl Expiry {
-    /// Of a commit, with pages last reached more than `after` seconds before its latest record. `None`: no record has a time,
+    /// Of a commit, with pages last reached more than `after` seconds before the latest time. `None`: no record has a time,
     /// so no page is known to be old.
     ///
     /// # Errors
     ///
     /// Those of reading the history.
     pub fn of(view: &View, after: Time) -> Result<Option<Expiry>> {
-        let Some(latest) = view.state().time else {
+        let mut times = Times::default();
+        each_page(view, &mut |_, reached| times.add(reached))?;
+        // Where no page was reached at a time, none can be too old.
+        let Some((latest, ahead)) = times
+            .latest_believed()
+            .or(view.state().time.map(|time| (time, 0)))
+        else {
             return Ok(None);
         };
         let before = latest.saturating_sub(after);
         let mut pages = Bits::new(view.state().totals.pages);
-        let mut rows = rows_of_run(HistoryView::rows(view, 0, 0)?).peekable();
-        while let Some(row) = rows.next() {
-            let row = row?;
-            let mut reached = row.last_fetch;
-            let is_same = |next: &Result<HistoryRow>| {
-                next.as_ref().map_or(true, |next| next.page == row.page)
-            };
-            while let Some(next) = rows.next_if(is_same) {
-                reached = reached.max(next?.last_fetch);
+        each_page(view, &mut |page, reached| {
+            if reached < before {
+                pages.set(page);
             }
-            if reached.is_some_and(|reached| reached < before) {
-                pages.set(row.page);
-            }
-        }
+        })?;
         Ok(Some(Expiry {
             after,
             before,
             pages,
+            ahead,
         }))
     }
 
@@ -74,6 +133,68 @@ impl Expiry {
             after: self.after,
             before: self.before,
             pages: rows.count,
+            ahead: self.ahead,
         }
+    }
+}
+
+/// Calls `take` with each page that was reached at a time, and the latest of these.
+fn each_page(view: &View, take: &mut dyn FnMut(u64, Time)) -> Result<()> {
+    let mut rows = rows_of_run(HistoryView::rows(view, 0, 0)?).peekable();
+    while let Some(row) = rows.next() {
+        let row = row?;
+        let mut reached = row.last_fetch;
+        let is_same =
+            |next: &Result<HistoryRow>| next.as_ref().map_or(true, |next| next.page == row.page);
+        while let Some(next) = rows.next_if(is_same) {
+            reached = reached.max(next?.last_fetch);
+        }
+        if let Some(reached) = reached {
+            take(row.page, reached);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: Time = 24 * 60 * 60;
+    /// 2024-05-01, as `date -d 2024-05-01T00:00:00Z +%s` has it.
+    const NOW: Time = 1_714_521_600;
+    /// 2124-05-01, likewise.
+    const WRONG: Time = 4_870_281_600;
+
+    fn latest(times: &[(Time, u64)]) -> Option<(Time, u64)> {
+        let mut all = Times::default();
+        for (time, pages) in times {
+            (0..*pages).for_each(|_| all.add(*time));
+        }
+        all.latest_believed()
+    }
+
+    #[test]
+    fn few_times_far_ahead_of_all_others_are_not_believed() {
+        assert_eq!(latest(&[]), None);
+        assert_eq!(latest(&[(NOW, 50), (WRONG, 1)]), Some((NOW, 1)));
+        assert_eq!(latest(&[(WRONG, 5), (NOW, 50)]), Some((NOW, 5)));
+        // Several wrong clocks, and times before 1970.
+        let several = [(NOW, 50), (WRONG, 2), (2 * WRONG, 2), (-NOW, 1), (0, 1)];
+        assert_eq!(latest(&several), Some((NOW, 4)));
+        // A crawl goes on, also after years; and an archive is read again from its start.
+        assert_eq!(
+            latest(&[(NOW, 50), (NOW + 300 * DAY, 1)]),
+            Some((NOW + 300 * DAY, 0))
+        );
+        assert_eq!(
+            latest(&[(NOW, 50), (NOW + 2000 * DAY, 6)]),
+            Some((NOW + 2000 * DAY, 0))
+        );
+        assert_eq!(latest(&[(NOW, 1), (WRONG, 1)]), Some((WRONG, 0)));
+        assert_eq!(
+            latest(&[(Time::MIN, 20), (Time::MAX, 1)]),
+            Some((Time::MIN, 1))
+        );
     }
 }

@@ -73,6 +73,21 @@ pub fn accuracy_of(info: &Info) -> String {
     }
 }
 
+/// The times from which no ages count back, as people read it; `None`: there are none.
+pub fn not_believed(expired: Expired) -> Option<String> {
+    (expired.ahead > 0).then(|| {
+        format!(
+            "warning: {} dated more than a year after all others, so links expire as if these dates were not: a wrong \
+             clock, perhaps (links of pages last fetched before {} are left out)",
+            match expired.ahead {
+                1 => "1 page is".to_owned(),
+                many => format!("{} pages are", thousands(many)),
+            },
+            time(Some(expired.before))
+        )
+    })
+}
+
 /// The links that a ranking leaves out, as people read it.
 pub fn left_out(expired: Expired) -> String {
     format!(
