@@ -405,7 +405,12 @@ impl<S: Storage> Engine<S> {
     /// Takes a record's time: the stream's clock never goes back. Records before the first time count as of that.
     fn note_time(&mut self, fetched_at: Option<Time>) {
         self.time = self.time.max(fetched_at);
-        if let (Some(Span::Seconds(seconds)), Some(time)) = (self.config.span(), self.time) {
+        // Of one of several, the latest time is that of all.
+        let time = match self.ledger.joint() {
+            Some(_) => self.time,
+            None => fetched_at,
+        };
+        if let (Some(Span::Seconds(seconds)), Some(time)) = (self.config.span(), time) {
             self.times.note(time, self.ledger.totals().clock, seconds);
         }
     }

@@ -14,7 +14,7 @@ use crate::decode::Time;
 use crate::model::{Fetches, PageId};
 use crate::rows::Rows;
 use crate::rules::Scope;
-use crate::snapshot::{Snapshot, SnapshotPage};
+use crate::snapshot::{FetchTimes, Snapshot, SnapshotPage};
 use crate::store::all::AllRows;
 use crate::url::{domain, host};
 use crate::{Error, Result};
@@ -187,7 +187,16 @@ impl Source<'_> {
                 Ok(())
             })?;
         }
-        let now = self.now();
+        let mut all = Looks::default();
+        let mut times = FetchTimes::default();
+        for page in self.snapshot.pages() {
+            let fetches = page?.fetches;
+            fetches.last.into_iter().for_each(|time| times.add(time));
+            all.add(Looks::of(&fetches));
+        }
+        // One page with a wrong date would make all others old.
+        let latest = || times.latest_believed(self.snapshot.info().time);
+        let now = self.options.now.or_else(|| latest().map(|(time, _)| time));
         let older = self.options.older_than.and_then(|seconds| {
             let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
             now.map(|now| now.saturating_sub(seconds))
@@ -202,10 +211,6 @@ impl Source<'_> {
                     _ => true,
                 }
         };
-        let mut all = Looks::default();
-        for page in self.snapshot.pages() {
-            all.add(Looks::of(&page?.fetches));
-        }
         let usual = all.usual_rate();
         self.select(count, limits, true, |most| {
             let pages = self

@@ -2,7 +2,7 @@
 //!
 //! Ages count back from the latest time at which a page was reached, never from a clock: the same records give the same
 //! ranking. Times far ahead of all others are not believed for that: those of a tenth of the pages at most, with more
-//! than a year between them and all times before ([`Times::latest_believed`]). One record with a wrong date would else leave out
+//! than a year between them and all times before ([`FetchTimes::latest_believed`]). One record with a wrong date would else leave out
 //! all other pages' links. A page whose fetches have no times is never too old. Failed fetches reach no page; answers that it had not changed do.
 
 use std::collections::BTreeMap;
@@ -48,10 +48,11 @@ struct Reached {
 
 /// Times at which pages were last reached, by year.
 #[derive(Default)]
-struct Times(BTreeMap<Time, Reached>);
+pub(crate) struct FetchTimes(BTreeMap<Time, Reached>);
 
-impl Times {
-    fn add(&mut self, time: Time) {
+impl FetchTimes {
+    /// Takes the time at which a page was last reached.
+    pub fn add(&mut self, time: Time) {
         let reached = self.0.entry(time.div_euclid(YEAR)).or_insert(Reached {
             pages: 0,
             first: time,
@@ -62,8 +63,19 @@ impl Times {
         reached.last = reached.last.max(time);
     }
 
-    /// The latest time that is believed, and how many pages have later ones.
-    fn latest_believed(&self) -> Option<(Time, u64)> {
+    /// The latest time from which ages count back, and how many pages have later ones that are not believed. `latest` is the
+    /// latest of all records, also of those that reached no page.
+    pub fn latest_believed(&self, latest: Option<Time>) -> Option<(Time, u64)> {
+        match self.latest_reached() {
+            Some((reached, 0)) => {
+                let near = latest.filter(|time| time.saturating_sub(reached) <= YEAR);
+                Some((near.unwrap_or(reached), 0))
+            }
+            found => found.or(latest.map(|time| (time, 0))),
+        }
+    }
+
+    fn latest_reached(&self) -> Option<(Time, u64)> {
         let all: u64 = self.0.values().map(|reached| reached.pages).sum();
         let mut latest = (self.0.values().next_back()?.last, 0);
         let (mut ahead, mut first) = (0, None::<Time>);
@@ -98,13 +110,10 @@ impl Expiry {
     ///
     /// Those of reading the history.
     pub fn of(view: &View, after: Time) -> Result<Option<Expiry>> {
-        let mut times = Times::default();
+        let mut times = FetchTimes::default();
         each_page(view, &mut |_, reached| times.add(reached))?;
         // Where no page was reached at a time, none can be too old.
-        let Some((latest, ahead)) = times
-            .latest_believed()
-            .or(view.state().time.map(|time| (time, 0)))
-        else {
+        let Some((latest, ahead)) = times.latest_believed(view.state().time) else {
             return Ok(None);
         };
         let before = latest.saturating_sub(after);
@@ -167,11 +176,11 @@ mod tests {
     const WRONG: Time = 4_870_281_600;
 
     fn latest(times: &[(Time, u64)]) -> Option<(Time, u64)> {
-        let mut all = Times::default();
+        let mut all = FetchTimes::default();
         for (time, pages) in times {
             (0..*pages).for_each(|_| all.add(*time));
         }
-        all.latest_believed()
+        all.latest_reached()
     }
 
     #[test]

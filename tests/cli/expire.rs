@@ -248,3 +248,39 @@ fn a_page_without_a_time_does_not_expire() {
     lab.run("ingest crawl --store s --expire 90d").exits(0);
     assert_eq!(lab.stat("s")["expired"]["pages"], 1);
 }
+
+/// Its story: one record with a wrong date made all other pages old, and their links were left out, silently.
+#[test]
+fn one_date_far_ahead_leaves_no_links_out() {
+    let lab = Lab::new();
+    let mut records: String = (0..50)
+        .map(|page| {
+            format!(
+                "{{\"url\":\"http://a.example/{page}\",\"links\":[\"/{}\"],\"time\":\"2024-05-{:02}T00:00:00Z\"}}\n",
+                (page + 1) % 50,
+                page % 30 + 1
+            )
+        })
+        .collect();
+    lab.file("crawl", &records);
+    lab.run("ingest crawl --store right --expire 20d").exits(0);
+    let expected = lab.stat("right")["expired"].clone();
+    assert!(expected["pages"].as_u64().unwrap() > 0);
+    let wrong =
+        "{\"url\":\"http://a.example/0\",\"links\":[\"/1\"],\"time\":\"2124-05-01T00:00:00Z\"}\n";
+    for at in [0, records.len()] {
+        records.insert_str(at, wrong);
+        lab.file("wrong", &records);
+        let store = format!("s{at}");
+        lab.run(&format!("ingest wrong --store {store} --expire 20d"))
+            .exits(0)
+            .says(&["1 page is dated more than a year after all others"]);
+        let found = lab.stat(&store)["expired"].clone();
+        assert_eq!(found["before"], expected["before"]);
+        assert_eq!(found["ahead"], 1);
+        records = records.replace(wrong, "");
+    }
+    let old = "next --store s0 --refetch --older-than 20d -n 100";
+    let listed = lab.run(old).out;
+    assert!((1..45).contains(&listed.lines().count()), "{listed}");
+}

@@ -91,8 +91,12 @@ impl FromStr for Span {
 /// Parts that a window's time is divided into.
 const PARTS: Time = 64;
 
-/// Which time was at which G, as far back as a window in fetch time needs it: at most 66
-/// entries.
+/// A time that is later by more seconds than these is believed once the next record is as late: a year. A single wrong
+/// date would else end the window for all records before it.
+const LEAP_MAX: Time = 365 * 24 * 60 * 60;
+
+/// Which time was at which G, as far back as a window in fetch time needs it: at most 67
+/// entries, of which the last may be of a time that is not believed yet, later than `now`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeTable {
     /// The latest time so far.
@@ -106,11 +110,26 @@ impl TimeTable {
     pub(crate) fn note(&mut self, time: Time, clock: u128, seconds: Time) {
         let part = seconds.div_euclid(PARTS) + Time::from(seconds % PARTS > 0);
         let is_new = |&(last, _): &(Time, u128)| time.div_euclid(part) > last.div_euclid(part);
-        match self.entries.last() {
+        let leaps = |from: Time, to: Time| to.saturating_sub(from) > LEAP_MAX;
+        if let Some(&(last, _)) = self.entries.last().filter(|(last, _)| *last > self.now) {
+            if leaps(self.now, time) {
+                self.now = last;
+            } else {
+                self.entries.pop();
+            }
+        }
+        match self.entries[..] {
             // Records before the first time count as of that.
-            None => self.entries.push((time, 0)),
-            Some(last) if is_new(last) => self.entries.push((time, clock)),
-            Some(_) => {}
+            [] => self.entries.push((time, 0)),
+            // The first time was the wrong one.
+            [(first, 0)] if leaps(time, first) => self.entries[0].0 = time,
+            [.., last] if is_new(&last) => {
+                self.entries.push((time, clock));
+                if leaps(self.now, time) {
+                    return;
+                }
+            }
+            _ => {}
         }
         self.now = match self.entries.len() {
             1 => time,
@@ -135,6 +154,35 @@ impl TimeTable {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// One record far ahead of the others moves no window, wherever it comes; two that follow each other do.
+    #[test]
+    fn a_time_far_ahead_needs_a_second() {
+        const DAY: Time = 24 * 60 * 60;
+        let noted = |days: &[Time]| {
+            let mut table = TimeTable::default();
+            for (clock, day) in (0..).zip(days) {
+                table.note(day * DAY, clock, 90 * DAY);
+            }
+            table
+        };
+        let usual: Vec<Time> = (0..200).collect();
+        let expected = noted(&usual).clock_before(90 * DAY);
+        for at in [0, 1, 100, 199, 200] {
+            let mut days = usual.clone();
+            days.insert(at, 36_500);
+            let found = noted(&days);
+            assert_eq!(found.now, 199 * DAY, "{at}");
+            let later = u128::from(at < 109);
+            assert!(
+                found.clock_before(90 * DAY).abs_diff(expected + later) <= 2,
+                "{at}"
+            );
+        }
+        let after_years = noted(&[&usual[..], &[2_000, 2_001]].concat());
+        assert_eq!(after_years.now, 2_001 * DAY);
+        assert!((197..=199).contains(&after_years.clock_before(90 * DAY)));
+    }
 
     proptest! {
         /// The window found is never shorter than asked for, and longer by a part and the silence before
