@@ -1,7 +1,7 @@
 //! Runs and admissions that are written are read again; what is damaged is refused.
 
 use super::*;
-use crate::disk::RealDisk;
+use crate::disk::{DiskFile, RealDisk};
 use crate::engine::{Admission, Config, Row, merge, rows_of_run};
 use crate::store::blocks::Packer;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -152,4 +152,56 @@ fn damaged_pages_are_reported_or_do_not_matter() {
     }
     eprintln!("{told} times told, {fenced} of them caught");
     assert!(told > 200 && fenced > 3, "{told} told, {fenced} caught");
+}
+
+/// A file on which writing fails as the system says it with this number.
+#[derive(Debug)]
+struct Unwritable(i32);
+
+impl Unwritable {
+    fn fail(&self) -> std::io::Result<()> {
+        Err(std::io::Error::from_raw_os_error(self.0))
+    }
+}
+
+impl DiskFile for Unwritable {
+    fn read_at(&self, _: &mut [u8], _: u64) -> std::io::Result<()> {
+        self.fail()
+    }
+
+    fn write_at(&self, _: &[u8], _: u64) -> std::io::Result<()> {
+        self.fail()
+    }
+
+    fn size(&self) -> std::io::Result<u64> {
+        Ok(0)
+    }
+
+    fn set_len(&self, _: u64) -> std::io::Result<()> {
+        self.fail()
+    }
+
+    fn sync(&self) -> std::io::Result<()> {
+        self.fail()
+    }
+
+    fn try_lock(&self) -> std::io::Result<bool> {
+        Ok(true)
+    }
+}
+
+/// EIO, ENOSPC, EINVAL, ENOTDIR, ENAMETOOLONG, EFBIG, EROFS, EBADF, ENXIO, EOVERFLOW: numbers of Linux.
+#[test]
+fn errors_of_writing_are_no_damage() {
+    for number in [5, 28, 22, 20, 36, 27, 30, 9, 6, 75] {
+        let made =
+            redb::Database::builder().create_with_backend(Backend(Box::new(Unwritable(number))));
+        let error = failed(Path::new("store.redb"), "write")(made.err().unwrap());
+        assert!(
+            matches!(error, crate::Error::Io { .. }),
+            "{number}: {error}"
+        );
+        let system = std::io::Error::from_raw_os_error(number).to_string();
+        assert!(error.to_string().contains(&system), "{error}");
+    }
 }
