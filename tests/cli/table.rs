@@ -795,3 +795,43 @@ fn a_named_pipe_is_opened_once() {
         std::fs::read(lab.path("l.cza")).unwrap()
     );
 }
+
+/// Its story: of a table of links whose sources come back only the last links of each were kept, silently.
+#[test]
+fn a_table_of_links_needs_no_order() {
+    let lab = Lab::new();
+    let rows: Vec<(String, String)> = (0..2_000)
+        .map(|row| (format!("n{}", row * 7 % 300), format!("t{row}")))
+        .collect();
+    // By the first row of each source: the order in which a graph with grouped lines has them.
+    let mut grouped = rows.clone();
+    let first = |source: &String| rows.iter().position(|row| row.0 == *source);
+    grouped.sort_by_key(|row| first(&row.0));
+    let lines: String = grouped
+        .iter()
+        .map(|(from, to)| format!("{from}\t{to}\n"))
+        .collect();
+    lab.file("lines", lines);
+    lab.run("ingest lines --store lines.s --keep-rows all")
+        .exits(0);
+    let links = |store: &str| {
+        lab.run(&format!("export --links --to tsv --store {store}"))
+            .out
+    };
+    let column = |of: fn(&(String, String)) -> &String| {
+        Column::Text(rows.iter().map(|row| Some(of(row).clone())).collect())
+    };
+    for (at, layout) in layouts().into_iter().enumerate() {
+        let columns = [
+            ("OPTIONAL BYTE_ARRAY source (STRING);", column(|row| &row.0)),
+            ("OPTIONAL BYTE_ARRAY target (STRING);", column(|row| &row.1)),
+        ];
+        write(&lab.path("table"), &columns, layout);
+        let store = format!("table{at}.s");
+        // The least memory that is allowed makes many runs.
+        lab.run(&format!("ingest table --store {store} --limit-held 64K"))
+            .exits(0);
+        assert!(links(&store) == links("lines.s"), "{at}");
+        assert!(lab.export(&store) == lab.export("lines.s"), "{at}");
+    }
+}
