@@ -3,6 +3,9 @@
 //! A format is a decoder and an announcement in one file of `decode`, and one line of the table below: names,
 //! help, completions and messages are made from it.
 
+mod foreign;
+mod graph;
+
 use std::sync::Arc;
 
 use memchr::memrchr;
@@ -12,12 +15,26 @@ use crate::decode::csv_links::CsvLinks;
 use crate::decode::groups::lines_of;
 use crate::decode::records::Layout;
 use crate::decode::{
-    Decoder, FormatSpec, adjacency, arc, crawl_log, csv_links, edges, frame, lines, nutch, records,
-    warc, wat,
+    Decoder, FormatSpec, Names, adjacency, arc, crawl_log, csv_links, edges, frame, lines, nutch,
+    records, warc, wat,
 };
 use crate::model::{Error, Limits, Result, registry};
 use crate::rules::InputRules;
 use crate::source::PARQUET;
+
+/// What a list, as of URLs, is not: a packed or otherwise binary file, a pointer, an error message.
+///
+/// # Errors
+/// [`Error::Unsupported`]; the text says what it is, and what to do.
+#[doc(hidden)]
+pub fn check_list(head: &[u8]) -> Result<()> {
+    let found = foreign::binary(head)
+        .map(str::to_owned)
+        .or_else(|| foreign::text(head));
+    found.map_or(Ok(()), |what| {
+        Err(Error::Unsupported(format!("no list: {what}")))
+    })
+}
 
 /// How WARC and ARC files begin.
 const WARC: &[u8] = b"WARC/";
@@ -72,6 +89,15 @@ impl Format {
         self.spec().is_grouped
     }
 
+    /// Returns whether only its line end shows that its last line is whole.
+    pub(crate) fn ends_lines(self) -> bool {
+        use Format::{Adjacency, CrawlLog, CsvLinks, Edges, Nutch, UrlAdjacency, UrlEdges};
+        matches!(
+            self,
+            Adjacency | CrawlLog | CsvLinks | Edges | Nutch | UrlAdjacency | UrlEdges
+        )
+    }
+
     /// Of a graph whose names are compared byte for byte: what to know where they look like URLs; one line.
     pub(crate) fn with_urls(self) -> Option<&'static str> {
         match self {
@@ -105,11 +131,14 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
         return Ok((Format::Cza, "it begins as a crawl archive does".to_owned()));
     }
     let start = lines::trim(head).trim_ascii_start();
+    let foreign = || foreign::binary(head).map(str::to_owned);
+    let foreign = foreign().or_else(|| foreign::text(start));
     let guessed = match start {
         _ if head.starts_with(PARQUET) => Err(
             "it is a Parquet file, which is read from its end: name it as a file, not compressed and not through a pipe"
                 .to_owned(),
         ),
+        _ if foreign.is_some() => Err(foreign.unwrap_or_default()),
         // See `is_decided`.
         [b'{', ..] => Ok(match records::layout(start).0 {
             Layout::Documents(why) => (Format::Json, why.to_owned()),
@@ -132,12 +161,11 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
             "it is an index of archives (CDX): `cashrank order` puts their records in its order"
                 .to_owned(),
         ),
-        [b'<', ..] => Err("it looks like HTML or XML".to_owned()),
         _ if nutch::starts(start) => Ok((Format::Nutch, "it begins with `Recno::`".to_owned())),
         _ => match (guess_lines(head), no_text(head)) {
             (Some(found), _) => Ok(found),
             (None, Some(message)) => Err(message),
-            (None, None) => guess_graph(head),
+            (None, None) => graph::guess_graph(head),
         },
     };
     guessed.map_err(|message| {
@@ -155,7 +183,7 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
 /// # Errors
 /// [`Error::Unsupported`] with the place.
 pub fn check_text(format: Format, head: &[u8]) -> Result<()> {
-    if head.starts_with(PARQUET) {
+    if head.starts_with(PARQUET) || foreign::binary(head).is_some() {
         return guess(head).map(drop);
     }
     if format == Format::Records {
@@ -354,72 +382,28 @@ fn guess_lines(head: &[u8]) -> Option<(Format, String)> {
     (entries > 0 && 2 * entries >= lines.len()).then(|| (Format::CrawlLog, message.to_owned()))
 }
 
-/// Edges have two fields in every line; without a tab anywhere, other lines could be anything.
-fn guess_graph(head: &[u8]) -> Result<(Format, String), String> {
-    // The last line may be cut.
-    let whole = memrchr(b'\n', head).map_or(head, |lf| &head[..lf]);
-    let (mut data, mut tabs, mut pairs) = (0u64, 0u64, 0u64);
-    let mut words = None;
-    let mut weights = Weights::default();
-    for (line, number) in lines::lines(whole).zip(1u64..) {
-        let text = line.text.trim_ascii();
-        if text.is_empty() || text[0] == b'#' {
-            continue;
-        }
-        let fields = text.split(|byte| matches!(byte, b' ' | b'\t'));
-        let fields = fields.filter(|field| !field.is_empty()).count();
-        data += 1;
-        let has_tab = line.text.contains(&b'\t');
-        if fields > 1 && !has_tab {
-            words.get_or_insert(number);
-        }
-        tabs += u64::from(has_tab);
-        pairs += u64::from(fields == 2);
-        weights.add(line.text);
+/// Checks that an input that was `guessed` has names of the same kind as what was read `before`: opaque names among URLs would
+/// be pages that no crawler can fetch.
+///
+/// # Errors
+/// [`Error::Unsupported`], with the formats to name it by.
+pub(crate) fn check_names(guessed: Format, why: &str, before: Option<Names>) -> Result<()> {
+    let names = guessed.decoder().names();
+    if before.is_none_or(|before| before == names) {
+        return Ok(());
     }
-    match (data, tabs) {
-        (0, _) => Err("it has comments only".to_owned()),
-        _ if pairs == data => Ok((Format::Edges, "every line has two fields".to_owned())),
-        (_, 0) => Err("its lines have neither tabs nor two fields".to_owned()),
-        _ if words.is_some() => Err(format!(
-            "some lines are split by tabs, and line {} has words without one",
-            words.unwrap_or_default()
-        )),
-        _ if weights.lines == data && weights.is_certain => Err(
-            "every line has three fields, of which the third is a whole number: these look like links with weights, which \
-             are not read; leave them out (`cut -f 1,2`)"
-                .to_owned(),
+    let name = guessed.name();
+    Err(Error::Unsupported(match names {
+        Names::Opaque => format!(
+            "it is no crawl: {why}, as in the format {name}, whose names are no URLs, and what was read before has URLs; if \
+             its names are URLs, name it with `format` url-{name}, and if they are to be pages beside the URLs, with \
+             `format` {name}"
         ),
-        _ => {
-            let message = "its lines are split by tabs, and not all have two fields";
-            Ok((Format::Adjacency, message.to_owned()))
-        }
-    }
-}
-
-/// Lines like `from TAB to TAB weight`, which an adjacency list may have, too: `1 TAB 2 TAB 3`. It does not where names are no
-/// numbers, or the same page comes twice in a row.
-#[derive(Default)]
-struct Weights<'h> {
-    lines: u64,
-    is_certain: bool,
-    last: &'h [u8],
-}
-
-impl<'h> Weights<'h> {
-    fn add(&mut self, line: &'h [u8]) {
-        let is_number = |field: &[u8]| !field.is_empty() && field.iter().all(u8::is_ascii_digit);
-        let mut fields = line.trim_ascii_end().split(|&byte| byte == b'\t');
-        let first = [fields.next(), fields.next(), fields.next(), fields.next()];
-        let [Some(from), Some(to), Some(weight), None] = first else {
-            return;
-        };
-        if is_number(weight) {
-            self.lines += 1;
-            self.is_certain |= !is_number(from) || !is_number(to) || from == self.last;
-            self.last = from;
-        }
-    }
+        Names::Url => format!(
+            "{why}, as in the format {name}, whose names are URLs, and what was read before has other names; give it a \
+             store of its own, or, if both are to be in one, name it with `format` {name}"
+        ),
+    }))
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@
 mod again;
 #[path = "spool/broken.rs"]
 mod broken;
+#[path = "spool/cuts.rs"]
+mod cuts;
 use crate::crawl;
 use crate::disk;
 #[path = "spool/faults.rs"]

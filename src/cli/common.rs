@@ -5,7 +5,7 @@ mod accuracy;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -26,7 +26,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 
 pub use accuracy::{
-    Basis, accuracy, accuracy_of, certain_pages, certain_text, left_out, rounded_up,
+    Basis, accuracy, accuracy_of, certain_pages, certain_text, left_out, not_believed, rounded_up,
 };
 
 /// The exit code an error asks for.
@@ -324,15 +324,25 @@ pub fn listed_urls(file: &Path) -> Result<Vec<String>, Error> {
 
 /// All lines of a file or, for `-`, of standard input, without spaces around them and byte order marks.
 pub fn lines_of(file: &Path) -> Result<Vec<String>, Error> {
-    let text = if file.as_os_str() == "-" {
-        io::read_to_string(io::stdin())
-    } else {
-        std::fs::read_to_string(file)
-    };
-    let text = text.map_err(|source| Error::Io {
+    let failed = |source| Error::Io {
         path: file.into(),
         action: "read",
         source,
+    };
+    let mut bytes = Vec::new();
+    let read = if file.as_os_str() == "-" {
+        io::stdin().read_to_end(&mut bytes)
+    } else {
+        std::fs::File::open(file).and_then(|mut file| file.read_to_end(&mut bytes))
+    };
+    read.map_err(failed)?;
+    let unsupported = |what| Error::Unsupported(format!("{}: {what}", file.display()));
+    cashrank::formats::check_list(&bytes).map_err(|error| unsupported(error.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        unsupported(format!(
+            "no list: not UTF-8 at byte {}",
+            error.utf8_error().valid_up_to()
+        ))
     })?;
     let lines = text
         .lines()

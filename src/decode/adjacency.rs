@@ -41,6 +41,10 @@ impl Decoder for Adjacency {
         lines::whole(buf, at_end)
     }
 
+    fn is_cut(&self, rest: &[u8]) -> bool {
+        !rest.ends_with(b"\n")
+    }
+
     fn skipper(&self) -> Box<dyn Skipper> {
         Box::new(LineSkipper)
     }

@@ -85,6 +85,13 @@ impl<G: GroupFormat> Decoder for Groups<G> {
         if at_end { buf.len() } else { G::whole(buf) }
     }
 
+    fn is_cut(&self, mut rest: &[u8]) -> bool {
+        while let Some(end) = G::line_end(&mut G::Scan::default(), rest) {
+            rest = &rest[end..];
+        }
+        !rest.is_empty()
+    }
+
     fn skipper(&self) -> Box<dyn Skipper> {
         Box::new(GroupSkipper::<G> {
             key: None,

@@ -58,6 +58,12 @@ pub trait Decoder: Send + Sync {
     /// `buf`, and what is left counts as whole (`decode` will say what is wrong with it).
     fn whole(&self, buf: &[u8], at_end: bool) -> usize;
 
+    /// Returns whether a stream that ends after `rest`, which [`Decoder::whole`] does not count as whole, was cut inside a
+    /// record: its last one cannot be used, or shows that it is not whole.
+    fn is_cut(&self, rest: &[u8]) -> bool {
+        is_last_bad(|sink| self.decode(rest, sink))
+    }
+
     /// Finds the end of one record that is over the line limit, so that it can be skipped
     /// without being held. Call it with the bytes at the record's start, then as
     /// [`Skipped`] says.
@@ -71,6 +77,16 @@ pub trait Decoder: Send + Sync {
     fn unread(&self) -> Option<Box<Unread>> {
         None
     }
+}
+
+/// Returns whether the last of some records cannot be used.
+fn is_last_bad(decode: impl FnOnce(&mut Sink<'_>)) -> bool {
+    let mut bad = false;
+    decode(&mut |_, parsed| {
+        bad = matches!(parsed, Parsed::Bad { .. });
+        true
+    });
+    bad
 }
 
 /// A format's name, help and decoder, from its own file; [`crate::formats`] lists all of them.

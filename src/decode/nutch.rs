@@ -69,6 +69,10 @@ impl Decoder for Nutch {
         found.find(|&start| starts(&buf[start..])).unwrap_or(0)
     }
 
+    fn is_cut(&self, rest: &[u8]) -> bool {
+        !rest.ends_with(b"\n")
+    }
+
     fn skipper(&self) -> Box<dyn Skipper> {
         Box::new(NutchSkipper)
     }

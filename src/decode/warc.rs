@@ -66,6 +66,19 @@ impl Decoder for Warc {
         end
     }
 
+    /// A capture whose links may be in its tail is cut as long as no `metadata` follows it.
+    fn is_cut(&self, rest: &[u8]) -> bool {
+        let (mut at, mut listed) = (0, false);
+        while let Some(frame) = frame::first(&rest[at..], true) {
+            let Ok((header, _)) = &frame.parts else {
+                return true;
+            };
+            listed |= at > 0 && header.kind.eq_ignore_ascii_case(b"metadata");
+            at += frame.end;
+        }
+        at > 0 && !listed
+    }
+
     fn skipper(&self) -> Box<dyn Skipper> {
         Box::new(GroupSkipper::new(self.outlinks))
     }

@@ -151,7 +151,7 @@ struct Run<'a, W: Write> {
 impl<W: Write> Run<'_, W> {
     fn input(&mut self, at: usize, input: &InputName) -> Result<()> {
         let mut source = self.reader.open(input)?;
-        let Some(format) = report_format(&mut source, self.job.format, self.observer)? else {
+        let Some(format) = report_format(&mut source, self.job.format, None, self.observer)? else {
             self.observer.note(Note::Empty { input });
             return Ok(());
         };

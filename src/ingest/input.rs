@@ -3,19 +3,21 @@
 
 use super::{Note, Observer};
 use crate::batch::{Batch, What};
+use crate::decode::Names;
 use crate::formats::Format;
 use crate::pipeline::{Records, Remark, checked_format_of};
 use crate::source::{Damage, DamageKind, InputName, Source, SourceOptions, Summary};
 use crate::store::{Place, Unverified};
 use crate::{Error, Result};
 
-/// Finds the format, and tells of it. `None`: the input is empty.
+/// Finds the format, and tells of it. `None`: the input is empty. `before`: the names of what was read before.
 pub(super) fn report_format(
     source: &mut Source,
     asked: Option<Format>,
+    before: Option<Names>,
     observer: &mut dyn Observer,
 ) -> Result<Option<Format>> {
-    let found = checked_format_of(source, asked)?;
+    let found = checked_format_of(source, asked, before)?;
     let input = source.name();
     if let (Some((format, why)), None) = (&found, asked) {
         observer.note(Note::Guessed {

@@ -170,7 +170,7 @@ pub(super) fn check_first(job: &Job) -> Result<()> {
         Err(_) => return Ok(()),
         Ok(source) => source,
     };
-    match checked_format_of(&mut source, job.format) {
+    match checked_format_of(&mut source, job.format, None) {
         Err(error) if error.is_refusal() => Err(error),
         Ok(Some((format, _))) => check_format(job, input, format),
         _ => Ok(()),

@@ -26,7 +26,7 @@ use super::plan::{check_first, check_job, plan};
 use super::planned::Plan;
 use super::spooling::{self, Spooling};
 use super::{Job, Note, Observer, Outcome, ProgressReport, Stream};
-use crate::decode::Reason;
+use crate::decode::{Names, Reason};
 use crate::engine::Counters;
 use crate::ingest::OldFault;
 use crate::rank::settle::Workers;
@@ -34,7 +34,7 @@ use crate::session::{Opened, Session, Spoiled};
 use crate::snapshot::{self, Keep};
 use crate::source::{DamageKind, InputName, Restart};
 use crate::store::rows::Reason as GivenUp;
-use crate::store::{Disk, Progress, Spooled, Unverified, settings_of, trust_index};
+use crate::store::{Disk, Progress, Spooled, Unverified, open_view, settings_of, trust_index};
 use crate::{Error, Result};
 use cadence::Cadence;
 use cursor::{Cursor, Phase};
@@ -111,6 +111,7 @@ fn run(
         observer,
         session,
     };
+    run.feed.kind = run.names_of_writer()?;
     run.report_passes();
     run.report_memory();
     run.spoil()?;
@@ -212,6 +213,20 @@ impl Run<'_> {
         self.finish()?;
         let stopped = self.cursor.progress.unverified.is_none() && self.owes_snapshot();
         Ok(self.outcome(false, stopped))
+    }
+
+    /// The kind of names of a store that was written record by record, by its first page.
+    fn names_of_writer(&self) -> Result<Option<Names>> {
+        if self.session.pages() == 0 || !self.cursor.progress.inputs.is_empty() {
+            return Ok(None);
+        }
+        let view = open_view(&**self.session.disk(), &self.job.store)?;
+        let names = view.names(&**self.session.disk())?;
+        let first = names.names().next().transpose()?;
+        Ok(first.map(|name| match name.split_once("://") {
+            Some(("http" | "https", _)) => Names::Url,
+            _ => Names::Opaque,
+        }))
     }
 
     /// Makes the base that a run which was killed owes: of the rows that there were then. Whether one is owed of the very

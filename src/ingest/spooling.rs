@@ -12,9 +12,9 @@ use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 
 use super::planned::Plan;
 use super::{Job, Stream};
-use crate::source::{Compression, InputName, Restart};
+use crate::source::{Compression, HEAD_BYTES, InputName, Restart};
 use crate::store::{
-    Disk, Place, Progress, Spool, SpoolReader, SpoolState, Spooled, remove_spool, spool_state,
+    Disk, Progress, Spool, SpoolReader, SpoolState, Spooled, remove_spool, spool_state,
 };
 use crate::threads::spawn;
 use crate::{Error, Result};
@@ -216,11 +216,16 @@ impl Drop for Spooling {
     }
 }
 
-/// A plain stream can be read again from anywhere.
-pub(super) fn plain(place: Place) -> Restart {
+/// Where a plain stream is read again from to go on at a place in it: behind what its format is guessed by, so that this
+/// is there to guess again with more; and before a byte that tells whether a line ends.
+pub(super) fn plain(place: u64) -> Restart {
+    let from = match place {
+        offset if offset > HEAD_BYTES as u64 => offset - 1,
+        _ => 0,
+    };
     Restart {
-        raw: place.offset,
-        offset: place.offset,
+        raw: from,
+        offset: from,
         compression: Compression::Plain,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Named, batches, open};
 use crate::batch::{Batch, Entry, HashKey, Rules, What};
-use crate::decode::Missing;
+use crate::decode::{Missing, Names};
 use crate::engine::{Resolver, SelfLinks};
 use crate::formats::Format;
 use crate::graph::{GraphBuilder, LatestRows, Links};
@@ -190,7 +190,9 @@ impl Crawled {
         mut store: Option<&mut Writer>,
         each: &mut Each<'_>,
     ) -> Result<()> {
-        let Some((source, format)) = open(input, format, &self.rules, options)? else {
+        // A store that a crawler delivers to has URLs.
+        let names = store.is_some().then_some(Names::Url);
+        let Some((source, format)) = open(input, format, &self.rules, options, names)? else {
             return Ok(());
         };
         if format == Format::Cza && store.is_some() {

@@ -67,8 +67,11 @@ pub fn load(
     let mut loading = GraphLoader::new(config)?;
     loading.memory = limits.memory;
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let mut names = None;
     for input in inputs {
-        if let Some((source, format)) = open(input, format, &rules, SourceOptions::default())? {
+        let opened = open(input, format, &rules, SourceOptions::default(), names)?;
+        if let Some((source, format)) = opened {
+            names = Some(format.decoder().names());
             for remark in loading.input(source, format, &rules, threads)? {
                 match remark {
                     Remark::Caveat(caveat) => {

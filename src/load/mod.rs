@@ -12,6 +12,7 @@ use std::ops::Range;
 
 use crate::Result;
 use crate::batch::{Batch, Rules};
+use crate::decode::Names;
 use crate::engine::{Admit, Index, PageId};
 use crate::formats::Format;
 use crate::graph::GraphBuilder;
@@ -24,10 +25,11 @@ fn open(
     format: Option<Format>,
     rules: &Rules,
     options: SourceOptions,
+    before: Option<Names>,
 ) -> Result<Option<(Source, Format)>> {
     let options = options.with_fields(&rules.input.fields);
     let mut source = Source::open(input, &rules.limits, &options)?;
-    let found = checked_format_of(&mut source, format)?;
+    let found = checked_format_of(&mut source, format, before)?;
     Ok(found.map(|(format, _)| (source, format)))
 }
 

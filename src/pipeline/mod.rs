@@ -4,6 +4,8 @@
 //! early arrivals. All channels are bounded; buffers go round. Where fewer decoders can be started, n is smaller; where none can,
 //! the reader decodes.
 
+#[cfg(test)]
+mod cuts;
 mod delays;
 mod flow;
 mod look;
@@ -33,7 +35,9 @@ use pool::BufferPool;
 
 pub(crate) use look::Remark;
 pub(crate) use piece::Piece;
-pub(crate) use records::{InputReader, Records, Start, checked_format_of, format_of, is_another};
+pub(crate) use records::{
+    InputReader, Records, Start, checked_format_of, format_again, format_of, is_another,
+};
 
 /// Chunks waiting between two threads.
 const CHUNKS_WAITING: usize = 3;

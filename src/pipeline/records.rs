@@ -12,9 +12,10 @@ use super::look::{Look, Remark};
 use super::{BufferPool, Next, Piece, Pipeline};
 use crate::archive::{self, Chain};
 use crate::batch::Rules;
-use crate::formats::{Format, check_text, guess, is_decided};
+use crate::decode::Names;
+use crate::formats::{Format, check_names, check_text, guess, is_decided};
 use crate::source::{
-    Chunk, Compression, InputName, KnownFormat, Restart, Source, SourceOptions, Summary,
+    Chunk, Compression, HEAD_BYTES, InputName, KnownFormat, Restart, Source, SourceOptions, Summary,
 };
 use crate::store::Place;
 use crate::{Error, Result};
@@ -35,6 +36,7 @@ pub(crate) fn format_of(
     if let Some(known) = source.known_format() {
         return table_format(source.name(), known, asked).map(Some);
     }
+    let is_live = source.is_live();
     let head = source.head_until(is_decided)?;
     if head.is_empty() {
         return Ok(None);
@@ -43,9 +45,39 @@ pub(crate) fn format_of(
         Some(format) => Ok((format, "as `format` says".into())),
         None => guess(head),
     };
+    let of_lines = found.as_ref().is_ok_and(|(format, _)| format.ends_lines());
+    if asked.is_none() && of_lines && is_live && !head.contains(&b'\n') {
+        return Err(Error::Unsupported(
+            "-: the stream ends inside its first line, by which its format is known: send it again whole, or name it with \
+             `format`"
+                .into(),
+        ));
+    }
     found
         .map(Some)
         .map_err(|error| Error::Unsupported(format!("{}: {error}", source.name())))
+}
+
+/// The format of a stream that is read on, of which `read` bytes were read as `before`. Where that was guessed by less than
+/// there is now, it is guessed again: by a front of a stream, a WAT may be a WARC, and an adjacency list edges.
+///
+/// # Errors
+/// [`Error::Unsupported`] if nothing was read and it cannot be guessed; those of reading.
+pub(crate) fn format_again(source: &mut Source, before: Format, read: u64) -> Result<Format> {
+    if !source.is_at_start() || read > HEAD_BYTES as u64 {
+        return Ok(before);
+    }
+    let input = source.name().clone();
+    let head = source.head_until(is_decided)?;
+    let front = &head[..head.len().min(read as usize)];
+    if head.is_empty() || (read > 0 && guess(front).is_ok_and(|(front, _)| front != before)) {
+        return Ok(before);
+    }
+    match guess(head) {
+        Ok((format, _)) => Ok(format),
+        Err(_) if read > 0 => Ok(before),
+        Err(error) => Err(Error::Unsupported(format!("{input}: {error}"))),
+    }
 }
 
 /// The format of a table, which can be read as that only.
@@ -66,12 +98,18 @@ fn table_format(
     }
 }
 
-/// As [`format_of`]; refuses what is no text where a text format was asked for.
+/// As [`format_of`]; refuses what is no text where a text format was asked for, and what by a guess has other names than
+/// those `before`.
 pub(crate) fn checked_format_of(
     source: &mut Source,
     asked: Option<Format>,
+    before: Option<Names>,
 ) -> Result<Option<(Format, String)>> {
     let found = format_of(source, asked)?;
+    if let (Some((format, why)), None) = (&found, asked) {
+        check_names(*format, why, before)
+            .map_err(|error| Error::Unsupported(format!("{}: {error}", source.name())))?;
+    }
     if let Some(format) = asked {
         let head = source.head_until(is_decided)?;
         check_text(format, head)
@@ -103,10 +141,18 @@ impl Start {
     pub fn skip(&self, mut source: Source, format: Format) -> Result<Source> {
         let Place { offset, prefix, .. } = self.place;
         if offset == 0 || format == Format::Cza {
+        } else if self.trusted && format.ends_lines() && source.compression() == Compression::Plain
+        {
+            // The last record that counted is read again: it may have more lines by now.
+            source.pass_whole_to(offset, format.decoder())?;
         } else if self.trusted {
             source.pass_to(offset)?;
         } else {
             source.skip_to(offset, prefix)?;
+        }
+        if format == Format::Records {
+            // An object counts without its line end where a stream ended behind it.
+            source.pass_line_end()?;
         }
         Ok(source)
     }
@@ -180,6 +226,7 @@ impl InputReader {
             look: Look::new(format, &self.rules),
             ended: None,
             hash: None,
+            again: source.shown_again(),
             pipeline: Pipeline::start(self, source, format, start)?,
         })
     }
@@ -196,6 +243,8 @@ pub(crate) struct Records {
     pub known: u64,
     archive: Option<ArchiveParts>,
     look: Look,
+    /// How many of the next records were read before, up to the place to start from.
+    pub again: u64,
     /// Records handed out, and those before them.
     read: u64,
     /// Its threads ended.

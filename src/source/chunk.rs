@@ -34,6 +34,8 @@ pub(super) struct Cutter {
     /// Empty buffers to use again.
     pool: Vec<Vec<u8>>,
     pool_max: usize,
+    /// The byte passed over last.
+    passed: Option<u8>,
 }
 
 /// An over-long record that is being dropped.
@@ -61,6 +63,7 @@ impl Cutter {
             queue: VecDeque::new(),
             pool: Vec::new(),
             pool_max: (held_bytes / target).saturating_add(4),
+            passed: None,
         }
     }
 
@@ -87,6 +90,11 @@ impl Cutter {
     /// Returns whether the open buffer is due to be cut.
     pub fn is_full(&self) -> bool {
         self.open.len() >= self.goal
+    }
+
+    /// Returns whether the open buffer holds more than a record may be long.
+    pub fn is_over_limit(&self) -> bool {
+        self.open.len() > self.line_bytes
     }
 
     /// Asks for at least `len` bytes before the next cut.
@@ -151,7 +159,13 @@ impl Cutter {
     /// Passes over the first `n` bytes of the open buffer without handing them out.
     pub fn pass(&mut self, n: usize) {
         let passed = self.split(n);
+        self.passed = passed.last().copied().or(self.passed);
         self.recycle(passed);
+    }
+
+    /// The byte passed over last, if any was.
+    pub fn passed(&self) -> Option<u8> {
+        self.passed
     }
 
     /// Cuts what can be cut. Returns whether anything was; if not, more bytes are needed.
@@ -180,8 +194,20 @@ impl Cutter {
         }
     }
 
-    /// Cuts all that is left at a sound end of the input: the last record needs no line end.
-    pub fn finish(&mut self, decoder: &dyn Decoder, compressed: u64) {
+    /// Cuts all that is left at a sound end of the input: the last record needs no line end. The end of a stream that is
+    /// `live` may be that of its sender: what it cuts is a chunk of its own ([`Chunk::cut`]).
+    pub fn finish(&mut self, decoder: &dyn Decoder, live: bool, compressed: u64) {
+        while live && !self.open.is_empty() && self.cut(decoder, u64::MAX, compressed) {}
+        let is_cut =
+            live && (self.skip.is_some() || !self.open.is_empty() && decoder.is_cut(&self.open));
+        let whole = self.queue.len();
+        self.finish_rest(decoder, compressed);
+        for chunk in self.queue.range_mut(whole..) {
+            chunk.cut = is_cut;
+        }
+    }
+
+    fn finish_rest(&mut self, decoder: &dyn Decoder, compressed: u64) {
         while !self.open.is_empty() {
             if self.skip.is_some() {
                 self.skip_on(compressed, true);
@@ -318,6 +344,7 @@ impl Cutter {
             prefix: from.prefix,
             prefix_after,
             oversize,
+            cut: false,
             compressed,
             verified: false,
             member: None,

@@ -99,6 +99,11 @@ impl Raw {
         self
     }
 
+    /// Returns whether it is a live reader.
+    pub fn is_live(&self) -> bool {
+        self.live
+    }
+
     /// Makes it a reader whose first byte is at `offset` of the input.
     pub fn from(mut self, offset: u64) -> Raw {
         self.consumed = offset;

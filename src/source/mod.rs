@@ -36,6 +36,7 @@ pub use input::InputName;
 pub(crate) use input::PIPE_BYTES;
 pub use plain::{Plain, open_plain};
 pub(crate) use sniff::sniff;
+pub(crate) use stream::HEAD_BYTES;
 pub use stream::Source;
 pub use table::KnownFormat;
 pub(crate) use table::{PARQUET, is_graph};
@@ -54,6 +55,8 @@ pub struct Chunk {
     pub prefix_after: u128,
     /// Length of a record over the line limit that was dropped, and stands here alone: `bytes` is empty; 0: none.
     pub oversize: u64,
+    /// Whether a stream ends inside the record that it holds: all of that may be whole when the stream is sent again.
+    pub cut: bool,
     /// Compressed bytes read so far (an upper bound of what `bytes` needed).
     pub compressed: u64,
     /// Whether the checksum of the gzip member or zstd frame was verified before this chunk was

@@ -1,5 +1,7 @@
 //! One opened input, read as chunks of whole records.
 
+mod passing;
+
 use std::io::{Read, Seek};
 
 use super::chunk::Cutter;
@@ -15,8 +17,8 @@ use crate::model::Limits;
 use crate::model::{Damage, DamageKind, Member};
 use crate::{Error, Result};
 
-/// Most bytes that [`Source::head`] shows.
-const HEAD_BYTES: usize = 64 << 10;
+/// Most bytes that [`Source::head`] shows: a format is guessed by them.
+pub(crate) const HEAD_BYTES: usize = 64 << 10;
 
 /// One input, opened.
 ///
@@ -33,6 +35,8 @@ pub struct Source {
     ending: Option<Ending>,
     /// Of a table: the format of its text.
     known: Option<KnownFormat>,
+    /// See [`Source::shown_again`].
+    shown_again: u64,
 }
 
 /// How the input ended.
@@ -208,6 +212,7 @@ impl Source {
             members: Members::default(),
             ending: None,
             known: None,
+            shown_again: 0,
         }
     }
 
@@ -269,33 +274,25 @@ impl Source {
         Ok(&open[..open.len().min(HEAD_BYTES)])
     }
 
+    /// How many of the next records were read before, up to the place that was passed to.
+    pub(crate) fn shown_again(&self) -> u64 {
+        self.shown_again
+    }
+
+    /// Returns whether it may end before its sender meant it to: a pipe.
+    pub(crate) fn is_live(&self) -> bool {
+        self.raw.is_live()
+    }
+
+    /// Returns whether nothing was passed over or taken: what [`Source::head`] shows is how the input begins.
+    pub(crate) fn is_at_start(&self) -> bool {
+        self.cutter.position().offset == 0
+    }
+
     /// Sets another limit on the length of a record than that of the limits it was opened with. To be
     /// called before the first chunk is taken.
     pub fn limit_record(&mut self, bytes: u64) {
         self.cutter.limit_record(bytes);
-    }
-
-    /// Continues where an earlier run stopped: passes over the first `offset` decompressed bytes,
-    /// which must be a record's end, and compares their hash. To be called before the first
-    /// chunk is taken.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InputChanged`] if the input is shorter or its first bytes are others,
-    /// [`Error::Corrupt`] if it is damaged before `offset`, [`Error::Io`].
-    pub fn skip_to(&mut self, offset: u64, expected_prefix: u128) -> Result<()> {
-        self.pass_to(offset)?;
-        let found = self.cutter.position();
-        if found.offset == offset && found.prefix.digest128() == expected_prefix {
-            return Ok(());
-        }
-        Err(Error::InputChanged(format!(
-            "{}: its first {offset} bytes (decompressed) are not those that were read before: their \
-             hash is {:032x}, the recorded one {expected_prefix:032x}; {}",
-            self.name,
-            found.prefix.digest128(),
-            self.what_to_do()
-        )))
     }
 
     /// XXH3-128 of the decompressed bytes passed over so far.
@@ -309,29 +306,6 @@ impl Source {
             .compressed_len()
             .filter(|_| self.compression() == Compression::Plain);
         len.is_some_and(|len| len < offset)
-    }
-
-    /// As [`Source::skip_to`], for an input that is known to be the same.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InputChanged`] if the input is shorter, [`Error::Corrupt`] if it is damaged before
-    /// `offset`, [`Error::Io`].
-    pub fn pass_to(&mut self, offset: u64) -> Result<()> {
-        loop {
-            let open = self.cutter.open().len();
-            let left = offset.saturating_sub(self.cutter.position().offset);
-            let passed = usize::try_from(left).unwrap_or(open).min(open);
-            self.cutter.pass(passed);
-            if passed as u64 == left {
-                return Ok(());
-            }
-            match &self.ending {
-                None => self.fill()?,
-                Some(Ending::Sound { .. }) => return Err(self.too_short(offset)),
-                Some(_) => return Err(self.damaged()),
-            }
-        }
     }
 
     /// The next chunk of whole records; `None` after the last. `buffer` is one that is no longer
@@ -360,7 +334,7 @@ impl Source {
                 Some(Ending::Sound { cut: true }) => return Ok(None),
                 Some(Ending::Sound { cut }) => {
                     *cut = true;
-                    self.cutter.finish(decoder, compressed);
+                    self.cutter.finish(decoder, self.raw.is_live(), compressed);
                 }
                 Some(Ending::Damaged(kind, what)) => {
                     let (kind, what) = (*kind, std::mem::take(what));

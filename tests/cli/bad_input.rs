@@ -330,3 +330,71 @@ fn damping_is_a_number() {
     lab.run("ingest log --store s --damping 0.5").exits(0);
     lab.run("ingest log --store s --damping nan").exits(2);
 }
+
+/// Its story: each line of a Git LFS pointer, of an error message and of a list of checksums has two words, so it was guessed
+/// as edges; its words joined a store of URLs, silently with `--quiet`, and `next` listed them first.
+#[test]
+fn what_stands_in_the_place_of_an_input_is_named() {
+    let lab = Lab::new();
+    lab.file(
+        "urls",
+        "{\"url\":\"http://a.example/\",\"links\":[\"/b\"]}\n",
+    );
+    lab.file("graph", "a\tb\nb\ta\n");
+    lab.run("ingest urls --store urls.s").exits(0);
+    lab.run("ingest graph --store graph.s").exits(0);
+    let export = lab.export("urls.s");
+    let lfs = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
+    let md5 = "d41d8cd98f00b204e9800998ecf8427e  day2.warc.gz\n";
+    let wide: Vec<u8> = "{\"url\":\"http://a.example/\"}\n"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let tar = [&[b'a'; 257][..], b"ustar\x0000", &[0; 300]].concat();
+    let inputs: [(&[u8], &str); 8] = [
+        (lfs.as_bytes(), "Git LFS"),
+        (b"Access Denied\n", "two words"),
+        (md5.as_bytes(), "checksums"),
+        (b"{\"error\":{\"code\":403}}\n", "error message"),
+        (b"<Error><Code>AccessDenied</Code></Error>", "AccessDenied"),
+        (b"PK\x03\x04\x14\0archive/data.warc.gz", "ZIP"),
+        (&wide, "UTF-16"),
+        (&tar, "tar"),
+    ];
+    for (bytes, name) in inputs {
+        lab.file("plain", bytes);
+        lab.file("packed.gz", gzip(bytes));
+        for input in ["plain", "packed.gz"] {
+            for command in [
+                format!("ingest --quiet {input} --store urls.s"),
+                format!("ingest {input} --store new.s"),
+                format!("inspect {input}"),
+                format!("convert {input} -o new.cza"),
+                format!("pagerank {input}"),
+            ] {
+                lab.run(&command).exits(2).says(&[name]);
+            }
+        }
+        assert!(!lab.path("new.s").exists());
+        lab.feed("ingest --quiet - --store urls.s", bytes)
+            .exits(2)
+            .says(&[name]);
+    }
+    for (bytes, name) in &inputs[5..] {
+        lab.file("list", bytes);
+        lab.run("next --store urls.s --seeds list")
+            .exits(2)
+            .says(&[name]);
+    }
+    // A graph is one, and no part of a crawl; unless it is named.
+    lab.run("ingest graph --store urls.s")
+        .exits(2)
+        .says(&["`--format url-edges`", "`--format edges`"]);
+    lab.run("ingest urls --store graph.s")
+        .exits(2)
+        .says(&["other names", "`--format records`"]);
+    lab.run("pagerank urls graph").exits(2).says(&["url-edges"]);
+    assert!(lab.export("urls.s") == export);
+    lab.run("ingest graph --store urls.s --format edges")
+        .exits(0);
+}

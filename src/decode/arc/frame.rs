@@ -35,6 +35,9 @@ pub(super) fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_, Header<'_>>> {
     let after = match lf {
         Some(lf) => lf + 1,
         None if record.len() <= LINE_MAX && !at_end => return None,
+        None if record.len() <= LINE_MAX => {
+            return Some(Frame::cut_short(buf, "the ARC header is cut short"));
+        }
         None => record.len(),
     };
     let message = match header(&record[..after]) {
@@ -45,9 +48,6 @@ pub(super) fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_, Header<'_>>> {
             }
             None => "the length in an ARC header is not a number",
         },
-        None if lf.is_none() && record.len() <= LINE_MAX => {
-            return Some(Frame::cut_short(buf, "the ARC header is cut short"));
-        }
         None => "no ARC record begins here: garbage, or a wrong length before it",
     };
     let next = next_header(record, after, at_end).map(|next| start + next);

@@ -6,13 +6,14 @@ use super::feed::Feed;
 use super::kept;
 use super::opened::{InputSource, InputStart, OpenInput};
 use super::stamp::Stamp;
+use crate::decode::Names;
 use crate::formats::Format;
 use crate::ingest::input::report_format;
 use crate::ingest::plan::check_format;
 use crate::ingest::{Note, Observer};
-use crate::pipeline::Start;
+use crate::pipeline::{Start, format_again};
 use crate::source::{InputName, Restart, Source};
-use crate::store::Input;
+use crate::store::{Input, Place};
 use crate::{Error, Result};
 
 impl Feed<'_> {
@@ -44,7 +45,11 @@ impl Feed<'_> {
             Some(InputSource::Source(source)) => (source, false),
         };
         let format = if longer {
-            cursor.pass_over_last()?
+            let before = cursor.pass_over_last()?;
+            match self.job.format {
+                Some(asked) => asked,
+                None => format_again(&mut source, before, cursor.progress.place.offset)?,
+            }
         } else {
             self.format(&mut source, cursor, observer)?
         };
@@ -72,7 +77,9 @@ impl Feed<'_> {
                 None => return Ok(InputStart::Stopped),
             }
         }
-        if cursor.input().is_none() {
+        if let Some(begun) = cursor.input_mut() {
+            begun.format = format.name().into();
+        } else {
             cursor.progress.inputs.push(Input {
                 name: name.to_string(),
                 format: format.name().into(),
@@ -88,6 +95,17 @@ impl Feed<'_> {
         Ok(InputStart::Ready(Box::new(OpenInput { stamp, records })))
     }
 
+    /// The kind of names that the store has, if it has any. All inputs have the same, unless their formats were named.
+    fn names_before(&self, cursor: &Cursor) -> Result<Option<Names>> {
+        let holds_some = |end: Option<Place>| end.is_none_or(|end| end.records > 0);
+        let mut inputs = cursor.progress.inputs.iter();
+        let first = inputs.find(|input| holds_some(input.end));
+        let format = first
+            .map(|input| input.format.parse::<Format>())
+            .transpose()?;
+        Ok(format.map(|format| format.decoder().names()).or(self.kind))
+    }
+
     fn format(
         &self,
         source: &mut Source,
@@ -96,7 +114,15 @@ impl Feed<'_> {
     ) -> Result<Format> {
         if let Some(begun) = cursor.input() {
             let format: Format = begun.format.parse()?;
-            if let Some(asked) = self.job.format.filter(|asked| *asked != format) {
+            let read = cursor.progress.place.offset;
+            let Some(asked) = self.job.format else {
+                return match source.name() {
+                    InputName::Stdin => format_again(source, format, read),
+                    InputName::File(_) => Ok(format),
+                };
+            };
+            // What nothing was read of may be anything.
+            if asked != format && (read > 0 || cursor.is_repeating()) {
                 return Err(Error::Conflict(format!(
                     "{}: was read as {}, not {}; leave `format` out or give it as before",
                     source.name(),
@@ -104,7 +130,7 @@ impl Feed<'_> {
                     asked.name()
                 )));
             }
-            return Ok(format);
+            return Ok(asked);
         }
         // A stream's first bytes may be long in coming.
         if let Some(format) = self
@@ -114,7 +140,8 @@ impl Feed<'_> {
         {
             return Ok(format);
         }
-        let found = report_format(source, self.job.format, observer)?;
+        let before = self.names_before(cursor)?;
+        let found = report_format(source, self.job.format, before, observer)?;
         Ok(found.or(self.job.format).unwrap_or(Format::Records))
     }
 }

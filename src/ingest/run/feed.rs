@@ -8,13 +8,14 @@ use super::cursor::Cursor;
 use super::opened::{Ahead, InputSigner};
 use super::stamp::Stamp;
 use crate::batch::Rules;
+use crate::decode::Names;
 use crate::engine::NameMap;
 use crate::formats::is_decided;
 use crate::ingest::Job;
 use crate::ingest::spooling::Spooling;
 use crate::pipeline::{InputReader, PATIENCE};
 use crate::rank::settle::Peers;
-use crate::source::{InputName, Source};
+use crate::source::{HEAD_BYTES, InputName, Source};
 use crate::threads::spawn;
 use crate::{Error, Result};
 
@@ -34,6 +35,8 @@ pub(super) struct Feed<'a> {
     pub spooling: Option<Spooling>,
     /// Of the stream that is read or was read last, if it was from its first byte.
     pub signer: Option<InputSigner>,
+    /// The kind of names of a store that was not made from inputs.
+    pub kind: Option<Names>,
 }
 
 impl<'a> Feed<'a> {
@@ -55,6 +58,7 @@ impl<'a> Feed<'a> {
             inputs,
             spooling,
             signer: None,
+            kind: None,
         }
     }
 
@@ -99,7 +103,8 @@ impl<'a> Feed<'a> {
         &self,
         cursor: &Cursor,
     ) -> impl FnOnce(Source) -> Result<Source> + Send + use<> {
-        let known = self.job.format.is_some() || cursor.input().is_some();
+        let known = self.job.format.is_some()
+            || cursor.input().is_some() && cursor.progress.place.offset > HEAD_BYTES as u64;
         move |mut source| {
             if !known {
                 source.head_until(is_decided)?;

@@ -3,7 +3,6 @@
 use super::opened::{InputStart, OpenInput};
 use super::stamp::Stamp;
 use super::{InputEnd, Run, kept};
-use crate::Result;
 use crate::batch::{Batch, Entry, What};
 use crate::decode::Reason;
 use crate::engine::{Resolver, Resolving, age};
@@ -13,6 +12,7 @@ use crate::ingest::spooling::{self, Spooling};
 use crate::pipeline::{Next, Piece, Records, is_another};
 use crate::source::{Compression, InputName, Restart, Summary};
 use crate::store::{Place, Spooled};
+use crate::{Error, Result};
 
 /// Entries that the engine looks ahead at.
 const AHEAD: usize = 64;
@@ -25,17 +25,32 @@ pub(super) struct Reading<'a> {
     records: Records,
     /// It is being spooled, in the first pass: what is kept of it goes on with the place.
     spooled: bool,
+    /// Where reading went on. A record that ended there is read again, to see whether it has grown.
+    from: u64,
+    /// Where the last visit that may be stopped at began.
+    start: u64,
     /// Where the last record that may be stopped at ended.
     end: u64,
     /// Nothing was applied since.
     whole: bool,
-    /// The last record of a stream, if that was cut short, and where it ended. It is neither counted nor part of the place
-    /// until something follows: if the stream is sent again, the record may be whole.
-    torn: Option<(Entry, u64)>,
+    /// The stream was cut inside its last record, which is neither counted nor part of the place: if the stream is sent
+    /// again, it may be whole.
+    torn: bool,
     /// Pages known before the first of its records that this run applies.
     known: u64,
     /// Lines that go back to an earlier source.
     ungrouped: u64,
+}
+
+impl Reading<'_> {
+    /// Where a plain stream is needed from to go on at `place`. In text formats, which show no record's end, the last record
+    /// may have more lines then.
+    fn restart_at(&self, place: Place) -> u64 {
+        match self.records.format.ends_lines() {
+            true => self.start.min(place.offset),
+            false => place.offset,
+        }
+    }
 }
 
 impl Run<'_> {
@@ -60,9 +75,11 @@ impl Run<'_> {
             stamp,
             records,
             spooled: !self.cursor.is_repeating() && self.feed.is_spooling(at),
+            from: self.cursor.progress.place.offset,
+            start: self.cursor.progress.place.offset,
             end: self.cursor.progress.place.offset,
             whole: true,
-            torn: None,
+            torn: false,
             known: self.session.pages(),
             ungrouped: 0,
         };
@@ -96,7 +113,10 @@ impl Run<'_> {
         resolver: &mut Resolver,
         piece: &Piece,
     ) -> Result<()> {
-        self.count_torn(reading, piece);
+        if piece.chunk.cut && !reading.records.is_archive() {
+            return self.report_torn(reading);
+        }
+        reading.start = reading.start.min(piece.chunk.offset);
         self.look_at_budget(resolver, &piece.batch)?;
         let mut names = resolver.begin(&piece.batch);
         let place = self.cursor.progress.place;
@@ -132,13 +152,15 @@ impl Run<'_> {
                 let ahead = &piece.batch.entries[at..];
                 names.look_ahead(&self.session.engine, &ahead[..ahead.len().min(AHEAD)]);
             }
+            if reading.records.again > 0 {
+                reading.records.again -= 1;
+                // The last of them is another if the record has grown.
+                if reading.records.again > 0 || piece.chunk.offset + entry.end == reading.from {
+                    continue;
+                }
+            }
             if reading.whole {
                 self.check_next(reading, names, piece, at)?;
-            }
-            if is_torn(reading, piece, at) {
-                self.report_record(reading, piece, at)?;
-                reading.torn = Some((*entry, piece.chunk.offset + entry.end));
-                return Ok(());
             }
             self.apply_entry(reading, names, piece, at)?;
             let end = piece.chunk.offset + entry.end;
@@ -146,6 +168,9 @@ impl Run<'_> {
             // record's number is the place.
             reading.whole = end > reading.end || reading.records.is_archive();
             if reading.whole {
+                if entry.what == What::Visit && reading.end > reading.from {
+                    reading.start = reading.end;
+                }
                 reading.end = end;
                 self.cursor.progress.place.offset = end;
             }
@@ -164,16 +189,14 @@ impl Run<'_> {
         let chunk = &*piece.chunk;
         // An archive is needed from its start.
         if reading.spooled && !reading.records.is_archive() {
-            let restart =
-                chunk
-                    .member
-                    .map_or(spooling::plain(self.cursor.progress.place), |member| {
-                        Restart {
-                            raw: member.compressed,
-                            offset: member.decompressed,
-                            compression: reading.records.compression,
-                        }
-                    });
+            let restart = chunk.member.map_or(
+                spooling::plain(reading.restart_at(self.cursor.progress.place)),
+                |member| Restart {
+                    raw: member.compressed,
+                    offset: member.decompressed,
+                    compression: reading.records.compression,
+                },
+            );
             if let Some(input) = self.cursor.input_mut() {
                 input.spooled = Some(kept(restart));
             }
@@ -243,18 +266,31 @@ impl Run<'_> {
         Ok(record)
     }
 
-    /// Counts a record that was cut short once `piece` follows it, so that it is not the stream's last.
-    fn count_torn(&mut self, reading: &mut Reading<'_>, piece: &Piece) {
-        let Some((torn, end)) = reading.torn.take() else {
-            return;
-        };
-        self.session.engine.count(&torn);
-        reading.end = end;
-        self.cursor.progress.place = Place {
-            offset: end,
-            prefix: piece.chunk.prefix.digest128(),
-            records: self.cursor.progress.place.records + 1,
-        };
+    /// Says that the stream was cut inside its last record.
+    fn report_torn(&mut self, reading: &mut Reading<'_>) -> Result<()> {
+        if std::mem::replace(&mut reading.torn, true) {
+            return Ok(());
+        }
+        let place = self.cursor.progress.place;
+        let reason = Reason::CutShort;
+        let detail = "the stream ends inside it: it counts when it is sent whole";
+        if self.job.strict {
+            return Err(Error::BadRecord {
+                input: reading.input.to_string(),
+                record: place.records + 1,
+                offset: place.offset,
+                reason: reason.name(),
+                detail: detail.into(),
+            });
+        }
+        self.observer.note(Note::Skipped {
+            input: reading.input,
+            record: place.records + 1,
+            offset: place.offset,
+            reason,
+            detail,
+        });
+        Ok(())
     }
 
     /// Returns whether an edge list's source was visited before in the first pass over the list. Pages known
@@ -291,7 +327,7 @@ impl Run<'_> {
             self.feed.keep_names(at, resolver.into_names());
         }
         let mut end = self.cursor.progress.place;
-        if reading.torn.is_some() {
+        if reading.torn {
             self.feed.torn += 1;
         } else {
             end.offset = summary.bytes;
@@ -309,7 +345,7 @@ impl Run<'_> {
             && let Some(input) = self.cursor.input_mut()
         {
             if reading.records.compression == Compression::Plain {
-                restart = Some(spooling::plain(end));
+                restart = Some(spooling::plain(reading.restart_at(end)));
             }
             input.spooled = restart.map(|restart| Spooled {
                 restart,
@@ -330,12 +366,4 @@ impl Run<'_> {
         }
         Ok(InputEnd::Whole)
     }
-}
-
-/// Returns whether the entry is the last that was read of a stream so far, and was cut short.
-fn is_torn(reading: &Reading<'_>, piece: &Piece, at: usize) -> bool {
-    let entries = &piece.batch.entries;
-    let streams = *reading.input == InputName::Stdin && !reading.records.is_archive();
-    let is_last = piece.last && at + 1 == entries.len() && reading.whole;
-    streams && is_last && entries[at].what == What::Skipped(Reason::CutShort)
 }

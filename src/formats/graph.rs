@@ -1,0 +1,106 @@
+//! A guess whether lines are those of a graph, and which.
+
+use std::collections::HashSet;
+
+use memchr::memrchr;
+
+use super::Format;
+use crate::decode::lines;
+
+/// Edges have two fields in every line; without a tab anywhere, other lines could be anything.
+pub(super) fn guess_graph(head: &[u8]) -> Result<(Format, String), String> {
+    // The last line may be cut.
+    let whole = memrchr(b'\n', head).map_or(head, |lf| &head[..lf]);
+    let (mut data, mut tabs, mut pairs) = (0u64, 0u64, 0u64);
+    let mut spaced = None;
+    let mut words = Words::default();
+    let mut weights = Weights::default();
+    for (line, number) in lines::lines(whole).zip(1u64..) {
+        let text = line.text.trim_ascii();
+        if text.is_empty() || text[0] == b'#' {
+            continue;
+        }
+        let fields = text.split(|byte| matches!(byte, b' ' | b'\t'));
+        let fields = fields.filter(|field| !field.is_empty()).count();
+        data += 1;
+        let has_tab = line.text.contains(&b'\t');
+        if fields > 1 && !has_tab {
+            spaced.get_or_insert(number);
+        }
+        tabs += u64::from(has_tab);
+        pairs += u64::from(fields == 2);
+        weights.add(line.text);
+        words.add(text);
+    }
+    match (data, tabs) {
+        (0, _) => Err("it has comments only".to_owned()),
+        (_, 0) if pairs == data && words.is_prose() => Err(
+            "its lines have two words and no tab, and no word comes twice: a message rather than links".to_owned(),
+        ),
+        _ if pairs == data => Ok((Format::Edges, "every line has two fields".to_owned())),
+        (_, 0) => Err("its lines have neither tabs nor two fields".to_owned()),
+        _ if spaced.is_some() => Err(format!(
+            "some lines are split by tabs, and line {} has words without one",
+            spaced.unwrap_or_default()
+        )),
+        _ if weights.lines == data && weights.is_certain => Err(
+            "every line has three fields, of which the third is a whole number: these look like links with weights, which \
+             are not read; leave them out (`cut -f 1,2`)"
+                .to_owned(),
+        ),
+        _ => {
+            let message = "its lines are split by tabs, and not all have two fields";
+            Ok((Format::Adjacency, message.to_owned()))
+        }
+    }
+}
+
+/// Words of lines that have two each.
+#[derive(Default)]
+struct Words<'h> {
+    seen: HashSet<&'h [u8]>,
+    /// One came twice, or is a number or a URL.
+    of_graph: bool,
+}
+
+impl<'h> Words<'h> {
+    fn add(&mut self, line: &'h [u8]) {
+        for word in line.split(|byte| matches!(byte, b' ' | b'\t')) {
+            if word.is_empty() || self.of_graph {
+                continue;
+            }
+            let is_url = word.starts_with(b"http://") || word.starts_with(b"https://");
+            self.of_graph |=
+                is_url || word.iter().all(u8::is_ascii_digit) || !self.seen.insert(word);
+        }
+    }
+
+    fn is_prose(&self) -> bool {
+        !self.of_graph
+    }
+}
+
+/// Lines like `from TAB to TAB weight`, which an adjacency list may have, too: `1 TAB 2 TAB 3`. It does not where names are no
+/// numbers, or the same page comes twice in a row.
+#[derive(Default)]
+struct Weights<'h> {
+    lines: u64,
+    is_certain: bool,
+    last: &'h [u8],
+}
+
+impl<'h> Weights<'h> {
+    fn add(&mut self, line: &'h [u8]) {
+        let is_number = |field: &[u8]| !field.is_empty() && field.iter().all(u8::is_ascii_digit);
+        let mut fields = line.trim_ascii_end().split(|&byte| byte == b'\t');
+        let first = [fields.next(), fields.next(), fields.next(), fields.next()];
+        let [Some(from), Some(to), Some(weight), None] = first else {
+            return;
+        };
+        if is_number(weight) {
+            self.lines += 1;
+            self.is_certain |= !is_number(from) || !is_number(to) || from == self.last;
+            self.last = from;
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Passing over the part of an input that an earlier run has read.
+
+use super::{Ending, HEAD_BYTES, Source};
+use crate::decode::Decoder;
+use crate::{Error, Result};
+
+impl Source {
+    /// Continues where an earlier run stopped: passes over the first `offset` decompressed bytes,
+    /// which must be a record's end, and compares their hash. To be called before the first
+    /// chunk is taken.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InputChanged`] if the input is shorter or its first bytes are others,
+    /// [`Error::Corrupt`] if it is damaged before `offset`, [`Error::Io`].
+    pub fn skip_to(&mut self, offset: u64, expected_prefix: u128) -> Result<()> {
+        self.pass_to(offset)?;
+        let found = self.cutter.position();
+        if found.offset == offset && found.prefix.digest128() == expected_prefix {
+            return Ok(());
+        }
+        Err(Error::InputChanged(format!(
+            "{}: its first {offset} bytes (decompressed) are not those that were read before: their \
+             hash is {:032x}, the recorded one {expected_prefix:032x}; {}",
+            self.name,
+            found.prefix.digest128(),
+            self.what_to_do()
+        )))
+    }
+
+    /// As [`Source::skip_to`], for an input that is known to be the same.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InputChanged`] if the input is shorter, [`Error::Corrupt`] if it is damaged before
+    /// `offset`, [`Error::Io`].
+    pub fn pass_to(&mut self, offset: u64) -> Result<()> {
+        loop {
+            let open = self.cutter.open().len();
+            let left = offset.saturating_sub(self.cutter.position().offset);
+            let passed = usize::try_from(left).unwrap_or(open).min(open);
+            self.cutter.pass(passed);
+            if passed as u64 == left {
+                return Ok(());
+            }
+            match &self.ending {
+                None => self.fill()?,
+                Some(Ending::Sound { .. }) => return Err(self.too_short(offset)),
+                Some(_) => return Err(self.damaged()),
+            }
+        }
+    }
+
+    /// As [`Source::pass_to`], but stops before a record that ends at `offset` and may go on: see [`Source::shown_again`].
+    ///
+    /// # Errors
+    /// Those of [`Source::pass_to`].
+    pub(crate) fn pass_whole_to(&mut self, offset: u64, decoder: &dyn Decoder) -> Result<()> {
+        loop {
+            let open = self.cutter.open();
+            let left = offset.saturating_sub(self.cutter.position().offset);
+            let front = usize::try_from(left).unwrap_or(usize::MAX).min(open.len());
+            let whole = decoder.whole(&open[..front], false).min(front);
+            if front as u64 == left {
+                let rest = &open[whole..front];
+                if decoder.is_cut(rest) {
+                    self.cutter.pass(front);
+                    return Ok(());
+                }
+                let mut shown = 0;
+                decoder.decode(rest, &mut |_, _| {
+                    shown += 1;
+                    true
+                });
+                self.shown_again = shown;
+                self.cutter.pass(whole);
+                return Ok(());
+            }
+            let is_stuck = whole == 0 && (self.ending.is_some() || self.cutter.is_over_limit());
+            if is_stuck {
+                return self.pass_to(offset);
+            }
+            let held = open.len() - whole;
+            self.cutter.pass(whole);
+            self.cutter.want(held + HEAD_BYTES);
+            if self.ending.is_none() {
+                self.fill()?;
+            }
+        }
+    }
+
+    /// Passes over the rest of a line of which all but blanks was passed over before.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn pass_line_end(&mut self) -> Result<()> {
+        if matches!(self.cutter.passed(), None | Some(b'\n')) {
+            return Ok(());
+        }
+        self.cutter.want(HEAD_BYTES);
+        loop {
+            let open = self.cutter.open();
+            let found = open.iter().position(|byte| !b" \t\r".contains(byte));
+            match found {
+                Some(at) if open[at] == b'\n' => self.cutter.pass(at + 1),
+                None if self.ending.is_none() && open.len() < HEAD_BYTES => {
+                    self.fill()?;
+                    continue;
+                }
+                _ => {}
+            }
+            return Ok(());
+        }
+    }
+}

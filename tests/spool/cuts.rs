@@ -1,0 +1,80 @@
+//! Golden samples that a stream's end cuts, and that are then sent again whole, or resumed from the acknowledged byte: the
+//! snapshot is that of a stream that was never cut. (Where the library cuts at each byte, decoders and reader alone are
+//! tried: `src/pipeline/cuts.rs`.)
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use cashrank::ingest::{Job, StandardInput, Stream};
+
+use super::support::{Lab, Pack, Sender, pack, run};
+
+fn again(sender: &Sender, bytes: &[u8]) -> Sender {
+    Sender {
+        bytes: Arc::new(bytes.to_vec()),
+        acked: Arc::new(AtomicU64::new(sender.acked())),
+        ..Sender::new(Vec::new())
+    }
+}
+
+fn resent(lab: &Lab, store: &str, bytes: &[u8]) -> Job {
+    let bytes = bytes.to_vec();
+    Job {
+        spool: None,
+        stdin: StandardInput::new(move || Box::new(std::io::Cursor::new(bytes.clone()))),
+        ..spooled(lab, store, &Sender::default())
+    }
+}
+
+fn spooled(lab: &Lab, store: &str, sender: &Sender) -> Job {
+    Job {
+        format: None,
+        settle: None,
+        ..lab.job(store, sender)
+    }
+}
+
+/// Cuts that fall inside records and their headers, and before the format shows.
+#[test]
+fn samples_cut_and_sent_again() {
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("formats/samples/good");
+    for (name, cuts) in [
+        ("arc.arc", &[5, 60, 100, 300, 700, 1100][..]),
+        ("warc.warc", &[3, 60, 200, 700, 3000, 9000]),
+        ("wat.wat", &[3, 60, 400, 900, 3000, 9000]),
+        ("records.jsonl", &[1, 40, 100, 700, 1500]),
+        ("json.json", &[1, 20, 100, 300]),
+        ("adjacency.tsv", &[1, 3, 10, 30]),
+        ("edges.tsv", &[5, 44, 90, 110]),
+        ("csv-links.csv", &[3, 30, 250, 300]),
+        ("nutch.txt", &[3, 12, 30]),
+    ] {
+        let bytes = fs::read(samples.join(name)).unwrap();
+        for how in [Pack::Plain, Pack::Gzip(500), Pack::Zstd(0)] {
+            let lab = Lab::new();
+            let whole = pack(&bytes, how);
+            run(&resent(&lab, "whole", &whole)).unwrap();
+            let expected = lab.snapshot("whole");
+            for &cut in cuts {
+                let case = format!("{name} {how:?} cut at {cut}");
+                let cut = cut * whole.len() / bytes.len();
+                let store = format!("resent {cut}");
+                // A stream of which too little came is refused.
+                let _ = run(&resent(&lab, &store, &whole[..cut]));
+                run(&resent(&lab, &store, &whole)).unwrap();
+                assert!(lab.snapshot(&store) == expected, "{case}, sent again");
+                let store = format!("spooled {cut}");
+                let sender = Sender::new(whole[..cut].to_vec());
+                let _ = run(&spooled(&lab, &store, &sender));
+                let resumed = Job {
+                    stream: Stream::Again,
+                    ..spooled(&lab, &store, &again(&sender, &whole))
+                };
+                run(&resumed).unwrap();
+                assert!(lab.snapshot(&store) == expected, "{case}, resumed");
+            }
+        }
+    }
+}
