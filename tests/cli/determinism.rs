@@ -94,7 +94,7 @@ fn check(records: &[String], windows: &[&str]) {
 
 #[test]
 fn a_real_crawl_gives_the_same_bytes_however_it_is_read() {
-    check(&sample(600), &["auto"]);
+    check(&sample(200), &["auto"]);
 }
 
 #[test]

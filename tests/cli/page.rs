@@ -103,7 +103,7 @@ fn the_page_is_shown_by_a_browser() {
 /// Each view at three widths, with what the crawl has: a curve is as wide as its place, so that its labels are not made
 /// smaller, and the parts of a URL are apart, so that its host can be cut before its path.
 #[test]
-#[ignore = "opens a browser fifteen times; .ci/long runs it"]
+#[ignore = "opens a browser fifteen times"]
 fn every_view_is_shown_at_every_width() {
     let Some(browser) = browser() else {
         return;

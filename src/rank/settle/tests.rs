@@ -282,9 +282,9 @@ fn stream_from_bases(seed: u64) -> (u32, u32) {
 
 #[test]
 fn no_bound_is_violated_from_bases() {
-    let (used, halved): (Vec<u32>, Vec<u32>) = (0..1_000).map(stream_from_bases).unzip();
+    let (used, halved): (Vec<u32>, Vec<u32>) = (0..300).map(stream_from_bases).unzip();
     let [used, halved] = [used, halved].map(|streams| streams.iter().sum::<u32>());
-    assert!(used > 5_000 && halved > 500, "{used} {halved}");
+    assert!(used > 1_500 && halved > 150, "{used} {halved}");
 }
 
 /// `cargo test --release settle -- --ignored`.
@@ -386,7 +386,7 @@ fn hold_settled_to_dense(settled: &Settled, kept: &Kept, damping: f64, until: f6
 
 #[test]
 fn no_bound_is_violated_on_random_streams() {
-    for seed in 0..2_000 {
+    for seed in 0..500 {
         stream(seed);
     }
 }

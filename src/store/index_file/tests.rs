@@ -162,7 +162,7 @@ fn what_is_damaged_or_of_others_is_not_used() {
         file.map_or(Ok(()), |file| file.verify(&names))
     };
     is_whole().unwrap();
-    for at in (0..bytes.len()).step_by(997).chain(0..40) {
+    for at in (0..bytes.len()).step_by(4_999).chain(0..40) {
         let mut flipped = bytes.clone();
         flipped[at] ^= 16;
         disk.put(&path, &flipped);
