@@ -58,7 +58,7 @@ struct Answer<'a> {
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         let snapshot = self.snapshot.open(&self.store.store)?;
-        let distances = distances(&snapshot, self.distance.as_ref())?;
+        let distances = distances(&snapshot, self.distance.as_ref(), &self.memory)?;
         let ranking = self.level.open(snapshot, &self.memory)?;
         let snapshot = ranking.snapshot();
         anyhow::ensure!(
@@ -67,10 +67,10 @@ impl Args {
         );
         let mut answers = Vec::new();
         for (number, rank) in ranks_of(&ranking, &self.urls)? {
-            let number = number.map_or(usize::MAX, |page| page.0 as usize);
+            let number = number.map_or(u64::MAX, |page| page.0);
             answers.push(Answer {
                 rank,
-                distance: distances.get(number).copied().flatten(),
+                distance: distances.get(number),
                 certainly_above: Vec::new(),
             });
         }

@@ -31,6 +31,14 @@ impl Names {
         seen
     }
 
+    /// Bytes that they take once there is one more: a table of 17 bytes a place, of which at most 7 in 8 are taken, and its
+    /// half while it grows.
+    pub fn bytes(&self) -> u64 {
+        let full = self.known.len() == self.known.capacity() && self.known.len() < self.limit;
+        let places = self.known.capacity() as u64 * 8 / 7;
+        17 * if full { 3 * places } else { places }
+    }
+
     pub fn count(&self) -> Distinct {
         Distinct {
             count: self.known.len() as u64,
@@ -64,5 +72,7 @@ mod tests {
         };
         assert_eq!(add("d"), (false, more));
         assert_eq!(add("c"), (true, more));
+        // Three names have four places at the least.
+        assert!((4 * 17..=200).contains(&names.bytes()), "{}", names.bytes());
     }
 }

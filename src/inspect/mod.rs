@@ -63,7 +63,7 @@ impl Default for Inspection {
 ///
 /// # Errors
 /// [`Error::Io`]; [`Error::Unsupported`] if the format cannot be guessed, or the limits are out of range.
-/// Damage is no error here: see [`Report::damage`].
+/// Damage is no error here: see [`Report::damage`]. [`Error::TooLarge`] if distinct names take more than the memory limit.
 pub fn inspect(input: &InputName, how: &Inspection) -> Result<Report> {
     how.limits.check()?;
     let key = HashKey::random()?;
@@ -106,6 +106,7 @@ fn read(mut records: Records, mut reading: Reading<'_>) -> Result<Report> {
             Ok(Next::Idle) => {}
             Ok(Next::Piece(piece)) => {
                 reading.piece(&piece);
+                reading.check_room()?;
                 records.recycle(piece);
             }
             Ok(Next::End(summary)) => {

@@ -8,6 +8,7 @@ use super::report::{Damage, First, RecordPosition, Report};
 use crate::batch::{Batch, Entry, Fingerprints, HashKey, What};
 use crate::decode::{Names as Naming, Reason, Time, is_redirect};
 use crate::formats::Format;
+use crate::memory::check_room;
 use crate::model::Numbering;
 use crate::pipeline::{Piece, Remark};
 use crate::source::{Compression, Summary};
@@ -62,6 +63,17 @@ impl<'a> Reading<'a> {
                 Remark::Caveat(caveat) => self.report.caveat = Some(caveat),
             }
         }
+    }
+
+    /// Refuses to count more distinct names than there is memory for.
+    pub fn check_room(&self) -> Result<()> {
+        let need = self.pages.bytes() + self.fetched.bytes() + self.hosts.bytes();
+        let work = || {
+            let pages = self.pages.count().count;
+            format!("counting more than {pages} distinct pages")
+        };
+        let instead = "lower `limit_distinct`";
+        check_room(self.how.limits.memory, need, work, instead)
     }
 
     pub fn piece(&mut self, piece: &Piece) {

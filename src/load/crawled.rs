@@ -85,9 +85,14 @@ impl Crawled {
     /// ([`Crawled::deliver`]).
     ///
     /// # Errors
-    /// Those of reading the names; [`Error::TooLarge`] if they take more than the memory limit; [`Error::Unsupported`] if there are too many.
-    pub fn of_store(snapshot: &Snapshot, writer: &Writer) -> Result<Crawled> {
+    /// Those of reading the names; [`Error::TooLarge`] if they take more than `memory` bytes; [`Error::Unsupported`] if there are too many.
+    pub fn of_store(
+        snapshot: &Snapshot,
+        writer: &Writer,
+        memory: Option<u64>,
+    ) -> Result<Crawled> {
         let mut crawled = Crawled::of(writer.rules(), &snapshot.info().settings.config.follow)?;
+        crawled.limit_memory(memory);
         crawled.of_store = true;
         for name in snapshot.names() {
             crawled.know(name?)?;
@@ -97,6 +102,17 @@ impl Crawled {
         }
         crawled.check_room()?;
         Ok(crawled)
+    }
+
+    /// Sets the memory limit.
+    pub fn limit_memory(&mut self, bytes: Option<u64>) {
+        self.rules.limits.memory = bytes;
+    }
+
+    /// Bytes that it takes at most.
+    pub fn bytes(&self) -> u64 {
+        let pages = self.names.all.len() as u64;
+        pages * PAGE_BYTES + self.names.bytes() + self.rows.bytes()
     }
 
     /// The next page of the store has this name.
@@ -240,14 +256,13 @@ impl Crawled {
 
     fn check_room(&self) -> Result<()> {
         let pages = self.names.all.len() as u64;
-        let need = pages * PAGE_BYTES + self.names.bytes() + self.rows.bytes();
         let work = || format!("a crawl in memory of more than {pages} pages");
         let remedy = if !self.of_store {
             "ingest it into a store, and use `store`"
         } else {
             "ingest what is fetched, round by round, and search without `live`"
         };
-        check_room(self.rules.limits.memory, need, work, remedy)
+        check_room(self.rules.limits.memory, self.bytes(), work, remedy)
     }
 
     fn entry(

@@ -37,7 +37,8 @@
 //! most 1. It is 1 when no link leads to a page not fetched and no member is dangling. No bound holds from above:
 //! pages not fetched may all link to one page. v is summed from below, so that every step's value holds.
 
-use super::{Known, Matrix, Power};
+use super::impact::impacts;
+use super::{Impact, Known, Matrix, Power};
 
 /// Which estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -65,6 +66,8 @@ pub struct Estimate {
     pub leak: f64,
     /// How far was extrapolated: gamma.
     pub extrapolated: f64,
+    /// The pages outside that link into the domain, the one that lifts it most first.
+    pub impacts: Vec<Impact>,
 }
 
 /// Estimates from all that is known. `ranks` are those of all members, `matrix` their links.
@@ -87,6 +90,7 @@ pub fn estimate(
         at_least,
         leak: leak(matrix, ranks),
         extrapolated: 0.0,
+        impacts: impacts(matrix, ranks),
     };
     let beyond = matrix.len() - matrix.domain - matrix.failed;
     if estimator == Estimator::Extrapolated && beyond >= 4 && estimate.leak > 0.0 {

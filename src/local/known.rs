@@ -42,6 +42,9 @@ impl Known {
     /// Those of the sweep; [`Error::Missing`] if no page of the domain has a row.
     pub fn of_rows(rows: &dyn Rows, domain: &[u32], outside: bool) -> Result<Known> {
         let mut known = Known::default();
+        if outside {
+            known.slots.reserve(rows.pages() as usize);
+        }
         let is_local = |page: u32| domain.binary_search(&page).is_ok();
         let mut gone = Vec::new();
         rows.sweep(&mut |row| {

@@ -25,7 +25,9 @@
 //! cannot be fetched are pages without links, as in all rankings of this library.
 
 mod estimate;
+mod impact;
 mod known;
+mod memory;
 mod rank;
 mod search;
 pub mod select;
@@ -33,7 +35,9 @@ pub mod select;
 mod tests;
 
 pub use estimate::{Estimate, Estimator, estimate};
+pub use impact::Impact;
 pub use known::{Known, Matrix};
+pub use memory::Size;
 pub use rank::Power;
 pub use search::{Asked, Options, Search};
 pub use select::{Policy, Select};

@@ -171,6 +171,11 @@ impl Search {
         self.ranks = power.rank_from(&self.matrix, &self.ranks);
     }
 
+    /// Ends the search.
+    pub fn into_known(self) -> Known {
+        self.known
+    }
+
     /// What is known.
     pub fn known(&self) -> &Known {
         &self.known

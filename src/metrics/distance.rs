@@ -1,4 +1,4 @@
-//! L1 and L-infinity distance of two vectors, entry by entry.
+//! L1, L2 and L-infinity distance of two vectors, entry by entry.
 
 use std::fmt;
 
@@ -13,6 +13,8 @@ use super::sum::Sum;
 pub struct Distances {
     /// Sum of the absolute differences, 0 to 2.
     pub l1: f64,
+    /// Root of the sum of the squared differences.
+    pub l2: f64,
     /// The largest absolute difference.
     pub linf: f64,
 }
@@ -20,6 +22,7 @@ pub struct Distances {
 #[derive(Debug, Default)]
 pub(super) struct Distance {
     sum: Sum,
+    squares: Sum,
     largest: f64,
 }
 
@@ -27,11 +30,16 @@ impl Distance {
     pub(super) fn add(&mut self, left: f64, right: f64) {
         let difference = (left - right).abs();
         self.sum.add(difference);
+        self.squares.add(difference * difference);
         self.largest = self.largest.max(difference);
     }
 
     pub(super) fn l1(&self) -> f64 {
         self.sum.value()
+    }
+
+    pub(super) fn l2(&self) -> f64 {
+        self.squares.value().sqrt()
     }
 
     pub(super) fn linf(&self) -> f64 {
@@ -53,6 +61,7 @@ impl Measure for Distance {
     fn end(self) -> Distances {
         Distances {
             l1: self.l1(),
+            l2: self.l2(),
             linf: self.linf(),
         }
     }
@@ -61,6 +70,7 @@ impl Measure for Distance {
 impl fmt::Display for Distances {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "l1\t{:?}", self.l1)?;
+        writeln!(f, "l2\t{:?}", self.l2)?;
         writeln!(f, "linf\t{:?}", self.linf)
     }
 }

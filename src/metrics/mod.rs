@@ -54,7 +54,7 @@ measures! {
     Comparison;
     /// How many pages there are.
     pages: PageCounts, by PageCounts;
-    /// L1 and L-infinity.
+    /// L1, L2 and L-infinity.
     distance: Distances, by Distance;
     /// In percent of the reference.
     relative: RelativeErrors, by Relative;

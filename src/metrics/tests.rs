@@ -37,6 +37,7 @@ fn by_hand() {
         (3, 4, 2, 5)
     );
     close(c.distance.l1, 0.5 + 0.25 + 0.125 + 0.125);
+    close(c.distance.l2, (0.25f64 + 0.0625 + 2.0 * 0.015625).sqrt());
     close(c.distance.linf, 0.5);
     // b: (1/4)/(1/2), c: (1/8)/(3/8), d: all of it; a and e have no reference.
     close(
@@ -196,6 +197,7 @@ proptest! {
         let n = a.len().max(b.len());
         let differences: Vec<f64> = (0..n).map(|i| (share(&a, i) - share(&b, i)).abs()).collect();
         close(c.distance.l1, differences.iter().sum());
+        close(c.distance.l2, differences.iter().map(|d| d * d).sum::<f64>().sqrt());
         close(c.distance.linf, differences.iter().copied().fold(0.0, f64::max));
         let relative: Vec<f64> = (0..n)
             .filter(|&i| share(&b, i) > 0.0)

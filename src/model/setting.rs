@@ -5,7 +5,7 @@
 //! there with [`name_settings`].
 
 /// All settings that messages name.
-pub const SETTINGS: [&str; 55] = [
+pub const SETTINGS: [&str; 56] = [
     "also",
     "best",
     "budget",
@@ -26,6 +26,7 @@ pub const SETTINGS: [&str; 55] = [
     "leave_unfinished",
     "level",
     "limit_block",
+    "limit_distinct",
     "limit_expansion",
     "limit_line",
     "limit_links",

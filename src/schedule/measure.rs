@@ -19,18 +19,38 @@ impl Measure {
     ///
     /// # Errors
     /// Those of sweeping the rows.
-    pub fn of(&self, rows: &dyn Rows) -> Result<Vec<Option<f64>>> {
+    pub fn of(&self, rows: &dyn Rows) -> Result<Distances> {
         let mut history = History::new(self.0.strategy());
         rows.sweep(&mut |row| {
             history.row(row);
             Ok(())
         })?;
-        let of = |page| history.strategy().importance(page).map(|score| 0.0 - score);
-        let known = history.crawl().pages();
-        let pages = u32::try_from(rows.pages()).unwrap_or(u32::MAX).max(known);
-        Ok((0..pages)
-            .map(|page| if page < known { of(page) } else { None })
-            .collect())
+        Ok(Distances(Some(history)))
+    }
+}
+
+/// The distances of pages.
+#[derive(Default)]
+pub struct Distances(Option<History>);
+
+/// A page's distance, and when it was read.
+const PAGE_BYTES: u64 = 16;
+
+impl Distances {
+    /// The distance of a page; `None`: it was never linked to, nor read.
+    pub fn get(&self, page: u64) -> Option<f64> {
+        let history = self.0.as_ref()?;
+        let page = u32::try_from(page).ok()?;
+        if page >= history.crawl().pages() {
+            return None;
+        }
+        let score = history.strategy().importance(page);
+        score.map(|score| 0.0 - score)
+    }
+
+    /// Bytes that those of so many pages take.
+    pub fn bytes(pages: u64) -> u64 {
+        pages * PAGE_BYTES
     }
 }
 
@@ -80,7 +100,8 @@ mod tests {
     }
 
     fn distances(measure: &str) -> Vec<Option<f64>> {
-        measure.parse::<Measure>().unwrap().of(&Read).unwrap()
+        let found = measure.parse::<Measure>().unwrap().of(&Read).unwrap();
+        (0..6).map(|page| found.get(page)).collect()
     }
 
     /// Equations 2 and 3, by hand.

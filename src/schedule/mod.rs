@@ -44,7 +44,7 @@ pub use focus::{Focus, FocusRule, Focused};
 pub(crate) use follower::Mark;
 pub use follower::{Follower, next};
 pub use history::{Crawl, History, State};
-pub use measure::Measure;
+pub use measure::{Distances, Measure};
 pub use names::{NameOrder, NameOrderBuilder};
 pub use next::{Candidate, Failures, MAX_FAILURES, NextOptions, RETRY_AFTER, Seed, Which};
 pub use queue::best_of;

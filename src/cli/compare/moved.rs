@@ -315,6 +315,7 @@ impl Report {
         )?;
         line("l1", format!("{:?}", sums.l1))?;
         line("dilution_l1", format!("{:?}", sums.dilution_l1))?;
+        line("l2", format!("{:?}", sums.l2))?;
         line("linf", format!("{:?}", sums.linf))?;
         for top in &sums.top {
             let (k, stayed, entered, left) = (top.k, top.stayed, top.entered, top.left);

@@ -7,8 +7,8 @@ mod since;
 use std::path::{Path, PathBuf};
 
 use cashrank::Feature;
-use cashrank::memory::to_read;
-use cashrank::schedule::Measure;
+use cashrank::memory::{check_room, to_read};
+use cashrank::schedule::{Distances, Measure};
 use cashrank::snapshot::export::{
     Columns, Content, Format, MOST_SORTING, Order, Page, Score, Scoring, Setup, Written, export,
     ordered,
@@ -148,11 +148,15 @@ pub(super) fn report_left_out(left_out: u64, format: Format) {
 pub(super) fn distances(
     snapshot: &Snapshot,
     measure: Option<&Measure>,
-) -> cashrank::Result<Vec<Option<f64>>> {
-    match measure {
-        None => Ok(Vec::new()),
-        Some(measure) => measure.of(&snapshot.rows()?),
-    }
+    memory: &MemoryArg,
+) -> cashrank::Result<Distances> {
+    let Some(measure) = measure else {
+        return Ok(Distances::default());
+    };
+    let pages = snapshot.info().pages;
+    let work = || format!("{measure} of {pages} pages");
+    check_room(memory.budget(2)?, Distances::bytes(pages), work, "leave --distance out")?;
+    measure.of(&snapshot.rows()?)
 }
 
 /// The formats by name, for clap.
@@ -221,9 +225,14 @@ impl Args {
             .since
             .open(&self.store.store, &self.level, &self.memory)?;
         let level = ranking.level();
+        let held = to_read(ranking.len())
+            + since.as_ref().map_or(0, |since| since.held_bytes())
+            + ranking.held_bytes()
+            + format.buffer_bytes(ranking.len())
+            + self.distance.as_ref().map_or(0, |_| Distances::bytes(ranking.len()));
         let cache = self.memory.budget(2)?;
-        let cache = cache.map(|budget| budget.saturating_sub(to_read(ranking.len())) / 2);
-        let mut room = self.room(order, ranking.len())?;
+        let cache = cache.map(|budget| budget.saturating_sub(held) / 2);
+        let mut room = self.room(order, ranking.len(), held)?;
         if format == Format::Sqlite {
             // Rows are sorted while the database takes them.
             room /= 2;
@@ -234,7 +243,7 @@ impl Args {
             anyhow::ensure!(self.distance.is_none(), "--distance {of_pages}");
             anyhow::ensure!(scope.is_all(), "--scope {of_pages}");
         }
-        let distances = distances(ranking.snapshot(), self.distance.as_ref())?;
+        let distances = distances(ranking.snapshot(), self.distance.as_ref(), &self.memory)?;
         let folder = scratch(output);
         let setup = Setup {
             columns: Columns {
@@ -262,7 +271,7 @@ impl Args {
                 since.count(&page);
             }
             Ok(Page {
-                distance: distances.get(page.page.0 as usize).copied().flatten(),
+                distance: distances.get(page.page.0),
                 ..page
             })
         });
@@ -321,14 +330,17 @@ impl Args {
         Ok(())
     }
 
-    /// Bytes for sorting.
-    fn room(&self, order: Order, pages: u64) -> cashrank::Result<u64> {
+    /// Bytes for sorting, beside those that are held. Refused where there is too little for both.
+    fn room(&self, order: Order, pages: u64, held: u64) -> cashrank::Result<u64> {
         if order == Order::Id {
+            let work = || format!("an export of {pages} pages");
+            let instead = "export on a machine with more memory";
+            check_room(self.memory.budget(2)?, held, work, instead)?;
             return Ok(MOST_SORTING);
         }
         let work = || format!("sorting {pages} pages by {}", order.name());
         let instead = "export without --sort and sort the lines";
-        self.memory.to_sort(to_read(pages), work, instead)
+        self.memory.to_sort(held, work, instead)
     }
 }
 

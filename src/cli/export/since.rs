@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::path::Path;
 
+use cashrank::memory::to_read;
 use cashrank::snapshot::export::{Content, Format, Page, Score};
 use cashrank::snapshot::{ChangeRule, LevelRanking, Snapshot, Which};
 use cashrank::store::RealDisk;
@@ -75,6 +76,11 @@ impl SinceArgs {
 }
 
 impl Since {
+    /// Bytes that reading the older ranking takes, beside the newer one.
+    pub fn held_bytes(&self) -> u64 {
+        to_read(self.older.len()) + self.older.held_bytes()
+    }
+
     /// The rows of `newer` that changed. What is exported is this score, or where the format has a table the importance.
     pub fn rows<'r>(
         &'r self,

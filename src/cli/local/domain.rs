@@ -8,7 +8,8 @@ use cashrank::Error;
 use cashrank::answers::canonical;
 use cashrank::engine::PageId;
 use cashrank::load::Crawled;
-use cashrank::local::Known;
+use cashrank::local::{Known, Size};
+use cashrank::memory::check_room;
 use cashrank::rows::Rows;
 use cashrank::rules::Scope;
 use cashrank::schedule::MAX_FAILURES;
@@ -54,6 +55,30 @@ impl Domain {
     }
 }
 
+/// The most memory that a page of the domain takes beside its name: its number, and its estimate.
+const MEMBER_BYTES: u64 = 256;
+/// The most memory that a page of the list takes, its name included.
+const LISTED_BYTES: u64 = 400;
+
+/// The pages of a domain.
+#[derive(Default)]
+pub struct Members {
+    /// Their numbers, ascending.
+    pub pages: Vec<u32>,
+    name_bytes: u64,
+}
+
+impl Members {
+    fn add(&mut self, page: u32, name: &str) {
+        self.pages.push(page);
+        self.name_bytes += name.len() as u64;
+    }
+
+    fn bytes(&self) -> u64 {
+        self.pages.len() as u64 * MEMBER_BYTES + self.name_bytes
+    }
+}
+
 /// Where the rows and names come from.
 pub enum Crawl {
     Store(Box<Snapshot>),
@@ -61,24 +86,44 @@ pub enum Crawl {
 }
 
 impl Crawl {
-    /// The numbers of the domain's pages, ascending.
-    pub fn members(&self, domain: &Domain) -> anyhow::Result<Vec<u32>> {
-        let mut members = Vec::new();
+    /// The numbers of the domain's pages, ascending, and the bytes of their names.
+    pub fn members(&self, domain: &Domain) -> anyhow::Result<Members> {
+        let mut members = Members::default();
         match self {
             Crawl::Store(snapshot) => {
                 for (page, name) in (0u32..).zip(snapshot.names()) {
-                    if domain.has(name?.as_bytes()) {
-                        members.push(page);
+                    let name = name?;
+                    if domain.has(name.as_bytes()) {
+                        members.add(page, &name);
                     }
                 }
             }
             Crawl::Files(crawled) => {
                 let named = (0u32..).zip(crawled.names());
                 let local = named.filter(|(_, name)| domain.has(name.as_bytes()));
-                members.extend(local.map(|(page, _)| page));
+                local.for_each(|(page, name)| members.add(page, name));
             }
         }
         Ok(members)
+    }
+
+    /// The bytes that a search from this domain takes, beside the crawl itself. Refused if both take more than `budget`.
+    pub fn room(
+        &self,
+        members: &Members,
+        listed: u64,
+        budget: Option<u64>,
+    ) -> anyhow::Result<u64> {
+        let (size, held) = match self {
+            Crawl::Store(snapshot) => (Size::of_rows(&snapshot.rows()?)?, 0),
+            Crawl::Files(crawled) => (Size::of_rows(&**crawled)?, crawled.bytes()),
+        };
+        let frontier = size.pages.saturating_sub(size.fetched);
+        let need = size.search_bytes() + members.bytes() + listed.min(frontier) * LISTED_BYTES;
+        let work = || format!("a search over {} pages and {} links", size.pages, size.links);
+        let instead = "crawl less outside of the domain into a store of its own";
+        check_room(budget, held + need, work, instead)?;
+        Ok(need)
     }
 
     /// The domain with these pages, and the pages outside; and the pages that failed, and are to be

@@ -13,10 +13,9 @@ use cashrank::{Error, Options, Writer};
 
 use super::domain::{Crawl, Domain};
 use super::list::is_unread;
-use super::ranks::{Found, locals, report, write_ranks};
-use super::{Args, candidates, report_few};
+use super::ranks::{Found, lifts, locals, report, write_impact, write_ranks};
+use super::{Args, Outputs, candidates, report_few};
 use crate::cli::common::{Exit, counted, say, thousands, threads};
-use crate::cli::output::Output;
 
 /// A search that a crawler feeds.
 struct Live<'a> {
@@ -46,6 +45,11 @@ impl Args {
                 "with --live, standard output is for the pages to fetch: write the ranks to a file (--ranks FILE)"
             );
         }
+        if self.impact.as_ref().is_some_and(to_standard) {
+            bail!(
+                "with --live, standard output is for the pages to fetch: write the impact to a file (--impact FILE)"
+            );
+        }
         if self.ranks.is_none() && self.crawl.store.is_none() {
             bail!("--live without --store needs --ranks FILE: nothing else keeps the results");
         }
@@ -58,17 +62,21 @@ impl Args {
     }
 
     /// Lists pages round by round, and reads what the crawler found.
-    pub fn live(&self, domain: &Domain, ranks: Option<&Output>) -> anyhow::Result<Exit> {
+    pub fn live(&self, domain: &Domain, outputs: &Outputs) -> anyhow::Result<Exit> {
         self.check_live()?;
         let (mut crawled, search, mut writer) = match &self.crawl.store {
             Some(store) => self.begin_in_store(store, domain)?,
             None => {
                 let crawl = Crawl::Files(Box::new(self.crawled()?));
-                let (known, _) = crawl.known(&crawl.members(domain)?)?;
+                let members = crawl.members(domain)?;
+                let budget = self.memory.budget(1)?;
+                let need = crawl.room(&members, self.n.unwrap_or(0), budget)?;
+                let (known, _) = crawl.known(&members.pages)?;
                 let search = Search::new(known, self.search())?;
-                let Crawl::Files(crawled) = crawl else {
+                let Crawl::Files(mut crawled) = crawl else {
                     bail!("--live has no crawl to start from");
                 };
+                crawled.limit_memory(budget.map(|budget| budget.saturating_sub(need)));
                 (*crawled, search, None)
             }
         };
@@ -82,7 +90,7 @@ impl Args {
         if live.ask(&crawled)? {
             live.listen(&mut crawled, writer.as_mut(), domain)?;
         }
-        live.end(crawled, writer, ranks)
+        live.end(crawled, writer, outputs)
     }
 
     /// Opens the store for writing, and begins with all that it holds.
@@ -106,7 +114,8 @@ impl Args {
         }
         let mut options = Options::of(store)?;
         options.input = self.rules.resolve(Some(&settings.input))?;
-        options.limits.memory = self.memory.budget(threads(None))?;
+        let budget = self.memory.budget(threads(None))?;
+        options.limits.memory = budget;
         let mut writer = Writer::open(store, &options).map_err(|error| {
             let busy = matches!(error, Error::Busy { .. });
             let error = anyhow::Error::from(error);
@@ -119,13 +128,18 @@ impl Args {
             writer.publish()?;
         }
         let snapshot = Snapshot::latest(&RealDisk, store)?;
+        let ingest = snapshot.memory_to_resume().total();
+        let left = budget.map(|budget| budget.saturating_sub(ingest));
         let crawl = Crawl::Store(Box::new(snapshot));
-        let (known, _) = crawl.known(&crawl.members(domain)?)?;
+        let members = crawl.members(domain)?;
+        let need = crawl.room(&members, self.n.unwrap_or(0), left)?;
+        let (known, _) = crawl.known(&members.pages)?;
         let search = Search::new(known, self.search())?;
         let Crawl::Store(snapshot) = crawl else {
             bail!("--live has no store to start from");
         };
-        let crawled = Crawled::of_store(&snapshot, &writer)?;
+        let left = left.map(|left| left.saturating_sub(need));
+        let crawled = Crawled::of_store(&snapshot, &writer, left)?;
         Ok((crawled, search, Some(writer)))
     }
 }
@@ -208,7 +222,7 @@ impl Live<'_> {
         mut self,
         crawled: Crawled,
         store: Option<Writer>,
-        ranks: Option<&Output>,
+        outputs: &Outputs,
     ) -> anyhow::Result<Exit> {
         self.search.update();
         if !self.waiting.is_empty() {
@@ -220,7 +234,8 @@ impl Live<'_> {
         }
         let crawl = Crawl::Files(Box::new(crawled));
         let estimate = self.search.estimate();
-        report(&crawl, &self.search, &estimate, &Found::default());
+        let lifts = lifts(&crawl, &self.search, &estimate)?;
+        report(&crawl, &self.search, &estimate, &Found::default(), &lifts);
         if self.late > 0 {
             say!(
                 "{} of the domain fetched only now, and treated as outside: run `cashrank local` over the whole crawl \
@@ -228,8 +243,11 @@ impl Live<'_> {
                 counted(self.late as u64, "page was", "pages were")
             );
         }
-        if let Some(ranks) = ranks {
+        if let Some(ranks) = &outputs.ranks {
             write_ranks(ranks, &locals(&crawl, &self.search, &estimate)?)?;
+        }
+        if let Some(impact) = &outputs.impact {
+            write_impact(impact, &lifts)?;
         }
         self.args.exit(&crawl)
     }

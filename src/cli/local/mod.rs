@@ -12,7 +12,7 @@ use anyhow::bail;
 use cashrank::Limits;
 use cashrank::engine::PageId;
 use cashrank::load::Crawled;
-use cashrank::local::{Asked, Estimate, Estimator, Options, Policy, Power, Search};
+use cashrank::local::{Asked, Estimator, Options, Policy, Power, Search};
 use cashrank::rules::Follow;
 use cashrank::schedule::Candidate;
 use cashrank::snapshot::Snapshot;
@@ -28,7 +28,7 @@ use super::rules::RulesArgs;
 use super::values::{FormatArg, formats};
 use domain::{Crawl, Domain};
 use list::ListArgs;
-use ranks::{Found, Local, locals, report, write_ranks};
+use ranks::{Found, Lift, Local, lifts, locals, report, write_impact, write_ranks};
 
 /// Estimate how one site's pages rank in the whole web, and list the pages outside to fetch for that.
 #[derive(clap::Args)]
@@ -49,7 +49,13 @@ Without -n the domain's pages are printed with their estimated ranks:
   importance  the estimated PageRank in the whole web, scaled so that the domain's pages sum to 1
   outside     the part of it that comes over links from outside the domain
   certified   the part of it that comes from readers who start at a known page, over links read
-  at_least    a lower bound on its PageRank, where the mean of all pages of the web is 1")]
+  at_least    a lower bound on its PageRank, where the mean of all pages of the web is 1
+
+With --impact the outside pages that lift the domain most are listed:
+  impact       its PageRank among all pages fetched, times into_domain
+  share        its part of the impact of all outside pages
+  importance   its PageRank among all pages fetched
+  into_domain  the part of its links that lead into the domain, by weight")]
 pub struct Args {
     #[command(flatten)]
     crawl: CrawlArgs,
@@ -68,12 +74,16 @@ pub struct Args {
     /// certified and at_least.
     #[arg(long, value_name = "FILE")]
     ranks: Option<PathBuf>,
+    /// Write the outside pages that lift the domain most to FILE (`-`: standard output) as TSV, best first, with impact,
+    /// share, importance and into_domain.
+    #[arg(long, value_name = "FILE")]
+    impact: Option<PathBuf>,
     #[command(flatten)]
     live: LiveArgs,
     #[command(flatten)]
     power: PowerArgs,
     /// Print one JSON object, for programs.
-    #[arg(long, conflicts_with_all = ["ranks", "to", "output"])]
+    #[arg(long, conflicts_with_all = ["ranks", "impact", "to", "output"])]
     json: bool,
     /// Weights of links in files, like nofollow=0,external=2, as in `ingest --follow`. A store has its own.
     #[arg(long, value_name = "WEIGHTS", conflicts_with = "store", value_parser = parsed::<Follow>)]
@@ -101,13 +111,14 @@ struct CrawlArgs {
 #[derive(clap::Args)]
 struct MethodArgs {
     /// Which pages outside to list: share, by the PageRank that flows into them from the domain and from pages that
-    /// link into it; frontier-cash, by the cash of the domain's pages that reaches them; sc, by stochastic
-    /// complementation; pf, by PageRank flow; outlink, by links from the domain; or random.
+    /// link into it; frontier-cash, by the cash of the domain's pages that reaches them; sc, by Stochastic
+    /// Complementation, the paper's own (a score is then the page's influence, its equation 7); pf, by PageRank flow;
+    /// outlink, by links from the domain; or random.
     #[arg(long, value_name = "WHICH", default_value = "share", value_parser = one_of(Policy::ALL.map(Policy::name), parsed::<Policy>))]
     select: Policy,
-    /// How to estimate global ranks: extrapolated, to where all pages outside would be fetched, or plain, as in the
-    /// paper.
-    #[arg(long, value_name = "HOW", default_value = "extrapolated", value_parser = one_of(["extrapolated", "plain"], estimator))]
+    /// How to estimate global ranks: extrapolated, to where all pages outside would be fetched, or sc (also plain), as in
+    /// the paper: `--select sc --estimate sc` is its method, Stochastic Complementation.
+    #[arg(long, value_name = "HOW", default_value = "extrapolated", value_parser = one_of(["extrapolated", "sc", "plain"], estimator))]
     estimate: Estimator,
 }
 
@@ -139,8 +150,8 @@ struct PowerArgs {
 fn estimator(text: &str) -> Result<Estimator, String> {
     match text {
         "extrapolated" => Ok(Estimator::Extrapolated),
-        "plain" => Ok(Estimator::Plain),
-        _ => Err(format!("{text:?}: extrapolated or plain")),
+        "sc" | "plain" => Ok(Estimator::Plain),
+        _ => Err(format!("{text:?}: extrapolated, sc or plain")),
     }
 }
 
@@ -150,14 +161,9 @@ impl Args {
         let domain = Domain::new(&self.domain)?;
         self.search().check()?;
         self.check()?;
-        let ranks = self.ranks.as_deref();
-        let ranks = ranks.map(|path| Output::open(Some(path), self.list.force));
-        let ranks = ranks.transpose()?;
-        if let Some(ranks) = &ranks {
-            ranks.must_spare(&self.crawl.inputs)?;
-        }
+        let outputs = self.outputs()?;
         if self.live.live {
-            return self.live(&domain, ranks.as_ref());
+            return self.live(&domain, &outputs);
         }
         let list = self.list.open()?;
         list.must_spare(&self.crawl.inputs)?;
@@ -166,34 +172,55 @@ impl Args {
             None => Crawl::Files(Box::new(self.crawled()?)),
         };
         let members = crawl.members(&domain)?;
+        let listed = self.n.unwrap_or(0);
+        crawl.room(&members, listed, self.memory.budget(1)?)?;
+        let members = members.pages;
         let (known, failing) = crawl.known(&members)?;
         let rest = members.iter().filter(|&&page| !known.is_fetched(page));
         let found = Found {
             unfetched: rest.count(),
             is_all: members.len() as u64 == crawl.pages(),
         };
-        let ranked = (!failing.is_empty()).then(|| known.clone());
         let mut search = Search::new(known, self.search())?;
         let asked = match self.n {
             Some(n) => search.next(usize::try_from(n).unwrap_or(usize::MAX)),
             None => Vec::new(),
         };
         // For the ranks, what failed has no links, though it is to be tried again.
-        if let Some(mut known) = ranked {
+        if !failing.is_empty() {
+            let mut known = search.into_known();
             failing.into_iter().try_for_each(|page| known.lost(page))?;
             search = Search::new(known, self.search())?;
         }
         let estimate = search.estimate();
         let pages = locals(&crawl, &search, &estimate)?;
+        let lifts = lifts(&crawl, &search, &estimate)?;
         if self.json {
-            return self.object(&crawl, &search, &estimate, found.unfetched, &asked, &pages);
+            let known = search.known();
+            print_json(&Report {
+                domain_pages: known.domain(),
+                domain_pages_not_fetched: found.unfetched,
+                outside_pages: known.fetched() - known.domain() - known.found_gone(),
+                gone_pages: known.found_gone(),
+                failed_pages: known.failed(),
+                frontier_pages: search.matrix().frontier.len(),
+                leak: estimate.leak,
+                extrapolated: estimate.extrapolated,
+                next: to_fetch(&crawl, &asked)?,
+                impact: lifts,
+                pages,
+            })?;
+            return self.exit(&crawl);
         }
-        report(&crawl, &search, &estimate, &found);
-        if let Some(ranks) = &ranks {
+        report(&crawl, &search, &estimate, &found, &lifts);
+        if let Some(ranks) = &outputs.ranks {
             write_ranks(ranks, &pages)?;
         }
+        if let Some(impact) = &outputs.impact {
+            write_impact(impact, &lifts)?;
+        }
         match self.n {
-            None if ranks.is_none() => write_ranks(&Output::Standard, &pages)?,
+            None if outputs.ranks.is_none() && outputs.impact.is_none() => write_ranks(&Output::Standard, &pages)?,
             None => {}
             Some(n) => {
                 report_few(n, asked.len());
@@ -204,6 +231,20 @@ impl Args {
             }
         }
         self.exit(&crawl)
+    }
+
+    /// Where the ranks and the impact go.
+    fn outputs(&self) -> anyhow::Result<Outputs> {
+        let open = |path: &Option<PathBuf>| -> anyhow::Result<Option<Output>> {
+            let Some(path) = path else { return Ok(None) };
+            let output = Output::open(Some(path), self.list.force)?;
+            output.must_spare(&self.crawl.inputs)?;
+            Ok(Some(output))
+        };
+        Ok(Outputs {
+            ranks: open(&self.ranks)?,
+            impact: open(&self.impact)?,
+        })
     }
 
     fn search(&self) -> Options {
@@ -226,14 +267,20 @@ impl Args {
             );
         }
         let lists = self.n.is_some() && !self.json;
-        let ranks = match &self.ranks {
-            Some(path) => Output::of(Some(path))? == Output::Standard,
-            None => false,
+        let to_standard = |path: &Option<PathBuf>| -> anyhow::Result<bool> {
+            Ok(match path {
+                Some(path) => Output::of(Some(path))? == Output::Standard,
+                None => false,
+            })
         };
+        let (ranks, impact) = (to_standard(&self.ranks)?, to_standard(&self.impact)?);
         if lists && !self.live.live && ranks && self.list.is_standard()? {
             bail!(
                 "both the pages to fetch and the ranks would go to standard output: use -o FILE or --ranks FILE"
             );
+        }
+        if impact && (ranks || lists && !self.live.live && self.list.is_standard()?) {
+            bail!("the impact and something else would go to standard output: use --impact FILE");
         }
         Ok(())
     }
@@ -253,37 +300,6 @@ impl Args {
         Ok(crawled)
     }
 
-    fn object(
-        &self,
-        crawl: &Crawl,
-        search: &Search,
-        estimate: &Estimate,
-        unfetched: usize,
-        asked: &[Asked],
-        pages: &[Local],
-    ) -> anyhow::Result<Exit> {
-        let known = search.known();
-        let numbers: Vec<u32> = asked.iter().map(|asked| asked.page).collect();
-        let names = crawl.names(&numbers)?;
-        let next = names.iter().zip(asked);
-        let next = next.map(|(url, asked)| {
-            serde_json::json!({"url": url, "score": asked.score, "importance": asked.flow})
-        });
-        print_json(&serde_json::json!({
-            "domain_pages": known.domain(),
-            "domain_pages_not_fetched": unfetched,
-            "outside_pages": known.fetched() - known.domain() - known.found_gone(),
-            "gone_pages": known.found_gone(),
-            "failed_pages": known.failed(),
-            "frontier_pages": search.matrix().frontier.len(),
-            "leak": estimate.leak,
-            "extrapolated": estimate.extrapolated,
-            "next": next.collect::<Vec<_>>(),
-            "pages": pages,
-        }))?;
-        self.exit(crawl)
-    }
-
     fn exit(&self, crawl: &Crawl) -> anyhow::Result<Exit> {
         match crawl {
             Crawl::Files(crawled) if crawled.skipped() > 0 => {
@@ -294,6 +310,47 @@ impl Args {
             _ => Ok(Exit::Done),
         }
     }
+}
+
+/// Where results beside the list go.
+pub struct Outputs {
+    ranks: Option<Output>,
+    impact: Option<Output>,
+}
+
+/// The object of --json.
+#[derive(serde::Serialize)]
+struct Report {
+    domain_pages: usize,
+    domain_pages_not_fetched: usize,
+    outside_pages: usize,
+    gone_pages: usize,
+    failed_pages: usize,
+    frontier_pages: usize,
+    leak: f64,
+    extrapolated: f64,
+    next: Vec<ToFetch>,
+    impact: Vec<Lift>,
+    pages: Vec<Local>,
+}
+
+/// A page to fetch, in the object of --json.
+#[derive(serde::Serialize)]
+struct ToFetch {
+    url: String,
+    score: f64,
+    importance: f64,
+}
+
+fn to_fetch(crawl: &Crawl, asked: &[Asked]) -> anyhow::Result<Vec<ToFetch>> {
+    let numbers: Vec<u32> = asked.iter().map(|asked| asked.page).collect();
+    let named = crawl.names(&numbers)?.into_iter().zip(asked);
+    let pages = named.map(|(url, asked)| ToFetch {
+        url,
+        score: asked.score,
+        importance: asked.flow,
+    });
+    Ok(pages.collect())
 }
 
 /// The pages asked for, as lists have them. Their importance is what links seen hand to them.

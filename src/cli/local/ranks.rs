@@ -1,9 +1,9 @@
 //! The domain's pages with their estimated ranks, and what is said of them.
 
-use cashrank::local::{Estimate, Search};
+use cashrank::local::{Estimate, Impact, Search};
 
 use super::domain::Crawl;
-use crate::cli::common::{counted, say, thousands};
+use crate::cli::common::{counted, say, shown, thousands};
 use crate::cli::output::Output;
 
 /// A page of the domain, with its estimate.
@@ -15,6 +15,47 @@ pub struct Local {
     outside: f64,
     certified: f64,
     at_least: f64,
+}
+
+/// A page outside that links into the domain, with its impact.
+#[derive(serde::Serialize)]
+pub struct Lift {
+    url: String,
+    impact: f64,
+    share: f64,
+    importance: f64,
+    into_domain: f64,
+}
+
+/// The pages outside that link into the domain, the one that lifts it most first.
+pub fn lifts(crawl: &Crawl, search: &Search, estimate: &Estimate) -> anyhow::Result<Vec<Lift>> {
+    let known = search.known();
+    let impacts = &estimate.impacts;
+    let all: f64 = impacts.iter().map(Impact::value).sum();
+    let numbers: Vec<u32> = impacts.iter().map(|of| known.page(of.member)).collect();
+    let named = crawl.names(&numbers)?.into_iter().zip(impacts);
+    let lifts = named.map(|(url, of)| Lift {
+        url,
+        impact: of.value(),
+        share: of.value() / all,
+        importance: of.importance,
+        into_domain: of.into_domain,
+    });
+    Ok(lifts.collect())
+}
+
+pub fn write_impact(impact: &Output, lifts: &[Lift]) -> anyhow::Result<()> {
+    impact.put(|out| {
+        writeln!(out, "url\timpact\tshare\timportance\tinto_domain")?;
+        for of in lifts {
+            writeln!(
+                out,
+                "{}\t{:e}\t{:.4}\t{:e}\t{:.4}",
+                of.url, of.impact, of.share, of.importance, of.into_domain
+            )?;
+        }
+        Ok(())
+    })
 }
 
 /// The domain's pages, best first.
@@ -82,8 +123,17 @@ pub struct Found {
     pub is_all: bool,
 }
 
+/// Outside pages that are named on standard error.
+const LIFTS_SHOWN: usize = 5;
+
 /// Says what the estimate stands on.
-pub fn report(crawl: &Crawl, search: &Search, estimate: &Estimate, found: &Found) {
+pub fn report(
+    crawl: &Crawl,
+    search: &Search,
+    estimate: &Estimate,
+    found: &Found,
+    lifts: &[Lift],
+) {
     let known = search.known();
     let count = |count: usize| thousands(count as u64);
     let gone = known.found_gone();
@@ -121,6 +171,12 @@ pub fn report(crawl: &Crawl, search: &Search, estimate: &Estimate, found: &Found
         weighted(&estimate.certified),
         100.0 * estimate.leak
     );
+    if !lifts.is_empty() {
+        say!("outside pages that lift the domain most, and their part of what those fetched hand to it:");
+    }
+    for lift in lifts.iter().take(LIFTS_SHOWN) {
+        say!("{:>7.1} %  {}", 100.0 * lift.share, shown(&lift.url));
+    }
     if known.links() == 0 {
         say!("no fetched page links to another page: all ranks are equal");
     }

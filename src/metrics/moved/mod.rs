@@ -244,6 +244,8 @@ pub struct Summary {
     pub l1: f64,
     /// How much of it is dilution of common pages, 0 to `l1`.
     pub dilution_l1: f64,
+    /// Root of the sum of their squares.
+    pub l2: f64,
     /// The largest of them.
     pub linf: f64,
     /// How many of the first k stayed, for k = 10, 100, ... up to the shorter side.
@@ -258,6 +260,7 @@ pub struct Movers<P> {
     growth: f64,
     summary: Summary,
     sum: Sum,
+    squares: Sum,
     dilution: Sum,
     stays: Stays,
     rose: Best<Move<P>>,
@@ -276,6 +279,7 @@ impl<P: Copy + Ord> Movers<P> {
             growth: if growth.is_finite() { growth } else { 1.0 },
             summary: Summary::default(),
             sum: Sum::default(),
+            squares: Sum::default(),
             dilution: Sum::default(),
             stays: Stays::default(),
             rose: Best::new(wanted.count),
@@ -291,6 +295,7 @@ impl<P: Copy + Ord> Movers<P> {
         let share = |side: Option<Standing>| side.map_or(0.0, |standing| standing.importance);
         let difference = (share(right) - share(left)).abs();
         self.sum.add(difference);
+        self.squares.add(difference * difference);
         self.summary.linf = self.summary.linf.max(difference);
         self.stays.add(left.map(|s| s.rank), right.map(|s| s.rank));
         let in_top = |standing: Standing| standing.rank <= self.wanted.top;

@@ -94,6 +94,8 @@ fn what_moved_by_hand() {
         diluted_pages: 0,
         l1: (2 + 1 + 2 + 2 + 2 + 1) as f64 / 16.0,
         dilution_l1: 0.0,
+        // (2, 1, 2, 2, 2, 1)/16.
+        l2: 18f64.sqrt() / 16.0,
         linf: 0.125,
         top: vec![],
     };

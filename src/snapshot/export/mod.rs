@@ -82,6 +82,10 @@ registry! {
     Vespa is search::VESPA;
 }
 
+/// Most rows of a row group, and what each takes with its host and domain.
+const GROUP_ROWS: u64 = 1 << 17;
+const GROUP_ROW_BYTES: u64 = 384;
+
 impl Format {
     /// Returns whether people can read it.
     pub fn is_text(self) -> bool {
@@ -93,6 +97,15 @@ impl Format {
         match self {
             Format::Solr => Order::Url,
             _ => Order::Id,
+        }
+    }
+
+    /// Bytes of rows that its writer holds at a time, of a ranking of so many pages: those of a row group or a batch, with
+    /// names of usual lengths.
+    pub fn buffer_bytes(self, pages: u64) -> u64 {
+        match self {
+            Format::Parquet | Format::Arrow => pages.min(GROUP_ROWS) * GROUP_ROW_BYTES,
+            _ => 0,
         }
     }
 

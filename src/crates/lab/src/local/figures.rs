@@ -70,16 +70,17 @@ pub struct Row {
 impl Row {
     /// Names of the columns of [`Row::line`].
     pub const COLUMNS: &str =
-        "method,domains,none_l1,l1,linf,tau,fetched,tied,impact,choosing_s,ranking_s";
+        "method,domains,none_l1,l1,l2,linf,tau,fetched,tied,impact,choosing_s,ranking_s";
 
     /// As a line of CSV.
     pub fn line(&self) -> String {
         format!(
-            "{},{},{:.4},{:.4},{:.5},{:.4},{:.0},{:.3},{:.4},{:.3},{:.3}",
+            "{},{},{:.4},{:.4},{:.5},{:.5},{:.4},{:.0},{:.3},{:.4},{:.3},{:.3}",
             self.method,
             self.domains,
             self.none_l1,
             self.last.l1,
+            self.last.l2,
             self.last.linf,
             self.last.tau,
             self.fetched,
@@ -122,6 +123,7 @@ impl Study<'_> {
             none_l1: mean(&|o| o.curve[0].l1),
             last: Distance {
                 l1: mean(&|o| o.last().l1),
+                l2: mean(&|o| o.last().l2),
                 linf: mean(&|o| o.last().linf),
                 tau: mean(&|o| o.last().tau),
             },
@@ -232,14 +234,14 @@ fn table(rows: &[Row]) -> String {
 }
 
 fn domains(rows: &[Row]) -> String {
-    let mut csv = String::from("method,domain,l1,linf,tau\n");
+    let mut csv = String::from("method,domain,l1,l2,linf,tau\n");
     for row in rows {
         for (domain, d) in row.each.iter().enumerate() {
             let method = &row.method;
             let _ = writeln!(
                 csv,
-                "{method},{domain},{:.5},{:.6},{:.4}",
-                d.l1, d.linf, d.tau
+                "{method},{domain},{:.5},{:.6},{:.6},{:.4}",
+                d.l1, d.l2, d.linf, d.tau
             );
         }
     }

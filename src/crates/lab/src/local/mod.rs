@@ -1,7 +1,7 @@
 //! The experiments of Davis and Dhillon (section 6): the graph is the web, domains are parts of it, and
 //! [`local::Search`](cashrank::local::Search) may fetch pages of the rest.
 //!
-//! Estimates are held to the exact PageRank of the whole graph on the domain, normalised: L1, Linf, and Kendall's tau-b,
+//! Estimates are held to the exact PageRank of the whole graph on the domain, normalised: L1, L2, Linf, and Kendall's tau-b,
 //! for which ranks that agree in nine digits are ties (they come of the same links, added in another order).
 //!
 //! The paper's domains are sites; without names, ranges of consecutive numbers stand for them, as node numbers of
@@ -27,6 +27,8 @@ pub use hosts::hosts;
 pub struct Distance {
     /// Sum of the absolute differences.
     pub l1: f64,
+    /// Root of the sum of their squares.
+    pub l2: f64,
     /// The largest one.
     pub linf: f64,
     /// Kendall's tau-b; 1 where it is undefined.
@@ -37,11 +39,14 @@ impl Distance {
     /// Between an estimate and the truth, each of sum 1.
     pub fn new(estimate: &[f64], truth: &[f64]) -> Distance {
         let mut distance = Distance::default();
+        let mut squares = 0.0;
         for (a, b) in estimate.iter().zip(truth) {
             let difference = (a - b).abs();
             distance.l1 += difference;
+            squares += difference * difference;
             distance.linf = distance.linf.max(difference);
         }
+        distance.l2 = squares.sqrt();
         let digits = |x: f64| (libm::log(x) * 1e9).round();
         let pairs = estimate.iter().zip(truth);
         let pairs = pairs.map(|(&a, &b)| (digits(a), digits(b))).collect();
