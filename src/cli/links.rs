@@ -2,10 +2,11 @@
 
 use cashrank::answers::{Ends, FetchState};
 use cashrank::engine::PageId;
+use cashrank::memory::check_room;
 use cashrank::snapshot::Snapshot;
 use cashrank::store::RealDisk;
 
-use super::common::{Exit, StoreArg, print, shown, thousands};
+use super::common::{Exit, MemoryArg, StoreArg, print, shown, thousands};
 use super::rank::find;
 use crate::cli::common::say;
 
@@ -31,10 +32,17 @@ pub struct Args {
     /// Show only the first N.
     #[arg(short, long = "count", alias = "n", value_name = "N")]
     n: Option<usize>,
+    #[command(flatten)]
+    memory: MemoryArg,
     /// Print one JSON object per line, for programs.
     #[arg(long)]
     json: bool,
 }
+
+/// What the other end of a link takes while it is ranked,
+const END_BYTES: u64 = 64;
+/// and where it is listed, its name included.
+const LISTED_BYTES: u64 = 256;
 
 #[derive(serde::Serialize)]
 struct Link<'a> {
@@ -58,6 +66,10 @@ impl Args {
         } else {
             Ends::of(&snapshot, page)?
         };
+        let (links, listed) = (found.ends.len(), self.n.unwrap_or(usize::MAX));
+        let need = links as u64 * END_BYTES + links.min(listed) as u64 * LISTED_BYTES;
+        let work = || format!("listing {links} links");
+        check_room(self.memory.budget(1)?, need, work, "list fewer (-n)")?;
         let mut ranked = found.ranked(&snapshot)?;
         let all = ranked.len() as u64;
         ranked.truncate(self.n.unwrap_or(usize::MAX));

@@ -35,7 +35,7 @@ impl Names {
     /// half while it grows.
     pub fn bytes(&self) -> u64 {
         let full = self.known.len() == self.known.capacity() && self.known.len() < self.limit;
-        let places = self.known.capacity() as u64 * 8 / 7;
+        let places = (self.known.capacity() as u64 * 8).div_ceil(7);
         17 * if full { 3 * places } else { places }
     }
 

@@ -86,11 +86,7 @@ impl Crawled {
     ///
     /// # Errors
     /// Those of reading the names; [`Error::TooLarge`] if they take more than `memory` bytes; [`Error::Unsupported`] if there are too many.
-    pub fn of_store(
-        snapshot: &Snapshot,
-        writer: &Writer,
-        memory: Option<u64>,
-    ) -> Result<Crawled> {
+    pub fn of_store(snapshot: &Snapshot, writer: &Writer, memory: Option<u64>) -> Result<Crawled> {
         let mut crawled = Crawled::of(writer.rules(), &snapshot.info().settings.config.follow)?;
         crawled.limit_memory(memory);
         crawled.of_store = true;

@@ -1,5 +1,6 @@
 //! The memory of a search, as a bound: what the pages and links known take at most, in arrays that are filled once.
 
+use super::Policy;
 use crate::Result;
 use crate::rows::Rows;
 
@@ -49,13 +50,18 @@ impl Size {
         Ok(size)
     }
 
-    /// Bytes that a [`Search`](super::Search) over all of it takes at most, its estimate included.
-    pub fn search_bytes(&self) -> u64 {
-        let link = if self.is_weighted { LINK + WEIGHT } else { LINK };
+    /// Bytes that a [`Search`](super::Search) by this policy over all of it takes at most, its estimate included.
+    pub fn search_bytes(&self, policy: Policy) -> u64 {
+        let of_frontier = match policy {
+            Policy::Complement => FRONTIER + COMPLEMENT,
+            _ => FRONTIER,
+        };
+        let link = if self.is_weighted {
+            LINK + WEIGHT
+        } else {
+            LINK
+        };
         let frontier = self.pages.saturating_sub(self.fetched);
-        self.pages * PAGE
-            + frontier * (FRONTIER + COMPLEMENT)
-            + self.fetched * FETCHED
-            + self.links * link
+        self.pages * PAGE + frontier * of_frontier + self.fetched * FETCHED + self.links * link
     }
 }

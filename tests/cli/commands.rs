@@ -336,6 +336,7 @@ fn compare_takes_stores_snapshots_and_tables() {
         (found["l1"].as_f64().unwrap() - 0.5).abs() < 1e-12,
         "{found}"
     );
+    assert!((found["l2"].as_f64().unwrap() - 0.125f64.sqrt()).abs() < 1e-12);
     assert!((found["linf"].as_f64().unwrap() - 0.25).abs() < 1e-12);
     // Of three pairs of pages one has changed its order, and (q, r) and (p, r) have not.
     assert!((found["kendall_tau_b"].as_f64().unwrap() - 1.0 / 3.0).abs() < 1e-12);

@@ -325,6 +325,71 @@ fn weights_of_links_are_those_of_the_crawl() {
     );
 }
 
+/// The impact of a page outside is its PageRank times the part of its links that lead into the domain: with everything
+/// fetched, that of the whole web. A link of weight 0 is none, and a page that is gone has none.
+#[test]
+fn outside_pages_are_listed_by_their_impact() {
+    let lab = Lab::new();
+    let gone = "{\"url\":\"http://b.org/gone\",\"status\":410}\n";
+    let nofollow = "{\"url\":\"http://b.org/n\",\"links\":[{\"url\":\"http://a.org/\",\"rel\":\"nofollow\"},\
+        \"http://b.org/\"]}\n";
+    lab.file("all.jsonl", crawl(&[0, 1, 2, 3, 4]) + gone + nofollow);
+    let exact = lab
+        .run("pagerank all.jsonl --follow nofollow=0")
+        .exits(0)
+        .out;
+    let exact = |url: &str| -> f64 {
+        let mut rows = exact.lines().map(|line| line.split('\t'));
+        let mut row = rows.find(|row| row.clone().next() == Some(url)).unwrap();
+        row.nth(1).unwrap().parse().unwrap()
+    };
+    // b.org/ has one link of two into a.org, b.org/3 its only one, and b.org/n only one that weighs nothing.
+    let mut expected = [
+        ("http://b.org/", exact("http://b.org/") / 2.0),
+        ("http://b.org/3", exact("http://b.org/3")),
+    ];
+    expected.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let line = "local all.jsonl --follow nofollow=0 --domain host:a.org --threshold 1e-9";
+    let found = lab.run(&format!("{line} --json")).exits(0).json();
+    let listed = found["impact"].as_array().unwrap();
+    assert_eq!(listed.len(), 2, "{found}");
+    let all = expected[0].1 + expected[1].1;
+    for (of, (url, impact)) in listed.iter().zip(expected) {
+        assert_eq!(of["url"], url);
+        assert!(
+            (of["impact"].as_f64().unwrap() - impact).abs() < 1e-7,
+            "{of}"
+        );
+        assert!((of["share"].as_f64().unwrap() - impact / all).abs() < 1e-6);
+    }
+    let done = lab.run(&format!("{line} --impact -")).exits(0);
+    assert!(done.err.contains("lift the domain most"), "{}", done.err);
+    assert!(done.err.contains(expected[0].0), "{}", done.err);
+    let rows: Vec<&str> = done.out.lines().collect();
+    assert_eq!(rows[0], "url\timpact\tshare\timportance\tinto_domain");
+    assert!(rows[1].starts_with(expected[0].0), "{}", done.out);
+    assert_eq!(rows.len(), 3);
+    // The ranks are where they were.
+    lab.run(&format!("{line} --impact i --ranks r")).exits(0);
+    assert_eq!(
+        ranks(&std::fs::read_to_string(lab.path("r")).unwrap()).len(),
+        2
+    );
+}
+
+/// Stochastic Complementation, the paper's own, has its estimate under either name.
+#[test]
+fn the_papers_estimate_has_two_names() {
+    let lab = Lab::new();
+    lab.file("site.jsonl", crawl(&[0, 1]));
+    let run = |estimate: &str| {
+        let line =
+            format!("local site.jsonl --domain host:a.org --select sc --estimate {estimate}");
+        lab.run(&line).exits(0).out
+    };
+    assert_eq!(run("sc"), run("plain"));
+}
+
 /// Lists come in the forms that `next` has, the same pages in each.
 #[test]
 fn lists_come_in_all_forms() {

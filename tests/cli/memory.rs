@@ -289,6 +289,23 @@ fn other_commands_refuse_what_does_not_fit() {
         ("verify --deep --store s", "65M", "leave --deep out"),
         ("order a.cdxj a.warc -o out", "1M", "parts of the index"),
         ("next --store s -o out", "1M", "more memory"),
+        (
+            "local --store s --domain url:* --json",
+            "8M",
+            "a store of its own",
+        ),
+        (
+            "export --store s --to tsv --distance fica -o out",
+            "2M",
+            "more memory",
+        ),
+        (
+            "rank http://h1.example/p1 --store s --distance distance",
+            "1M",
+            "leave --distance out",
+        ),
+        ("export --store s --to parquet -o out", "8M", "more memory"),
+        ("inspect a", "8M", "lower --limit-distinct"),
         ("pagerank a.cza -o out", "16M", "use `ingest`"),
     ] {
         lab.run(&format!("{line} --memory 4K")).exits(8).says(&[
@@ -301,6 +318,11 @@ fn other_commands_refuse_what_does_not_fit() {
         lab.run(&format!("{line} --memory {fits}")).exits(0);
         let _ = std::fs::remove_file(lab.path("out"));
     }
+    let links = "links http://h1.example/p1 --in --store s";
+    lab.run(&format!("{links} --memory 100"))
+        .exits(8)
+        .says(&["listing ", "list fewer (-n)"]);
+    lab.run(&format!("{links} --memory 1M")).exits(0);
     lab.run("export --store s --to tsv -o out --memory 4K")
         .exits(0);
     lab.run("verify --store s --memory 4K").exits(0);

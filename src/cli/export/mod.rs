@@ -17,7 +17,7 @@ use cashrank::snapshot::{Snapshot, snapshots};
 use cashrank::store::RealDisk;
 
 use self::links::COMMON_CRAWL;
-use self::since::SinceArgs;
+use self::since::{Since, SinceArgs};
 use super::common::{Exit, MemoryArg, StoreArg, built, counted, one_of, parsed, print_json, word};
 use super::levels::{LevelArgs, ScopeArg, SiteGraphArgs, counted_of};
 use super::output::{Output, SummedOutputArgs};
@@ -155,7 +155,12 @@ pub(super) fn distances(
     };
     let pages = snapshot.info().pages;
     let work = || format!("{measure} of {pages} pages");
-    check_room(memory.budget(2)?, Distances::bytes(pages), work, "leave --distance out")?;
+    check_room(
+        memory.budget(2)?,
+        Distances::bytes(pages),
+        work,
+        "leave --distance out",
+    )?;
     measure.of(&snapshot.rows()?)
 }
 
@@ -225,13 +230,16 @@ impl Args {
             .since
             .open(&self.store.store, &self.level, &self.memory)?;
         let level = ranking.level();
-        let held = to_read(ranking.len())
-            + since.as_ref().map_or(0, |since| since.held_bytes())
+        let held = since.as_ref().map_or(0, Since::held_bytes)
             + ranking.held_bytes()
             + format.buffer_bytes(ranking.len())
-            + self.distance.as_ref().map_or(0, |_| Distances::bytes(ranking.len()));
+            + self
+                .distance
+                .as_ref()
+                .map_or(0, |_| Distances::bytes(ranking.len()));
         let cache = self.memory.budget(2)?;
-        let cache = cache.map(|budget| budget.saturating_sub(held) / 2);
+        let beside = to_read(ranking.len()) + held;
+        let cache = cache.map(|budget| budget.saturating_sub(beside) / 2);
         let mut room = self.room(order, ranking.len(), held)?;
         if format == Format::Sqlite {
             // Rows are sorted while the database takes them.
@@ -330,8 +338,14 @@ impl Args {
         Ok(())
     }
 
-    /// Bytes for sorting, beside those that are held. Refused where there is too little for both.
+    /// Bytes for sorting, beside those that are held. Refused where there is too little for both; reading a ranking from the
+    /// first page to the last is not.
     fn room(&self, order: Order, pages: u64, held: u64) -> cashrank::Result<u64> {
+        let held = if held > 0 || order != Order::Id {
+            held + to_read(pages)
+        } else {
+            0
+        };
         if order == Order::Id {
             let work = || format!("an export of {pages} pages");
             let instead = "export on a machine with more memory";

@@ -8,7 +8,7 @@ use cashrank::Error;
 use cashrank::answers::canonical;
 use cashrank::engine::PageId;
 use cashrank::load::Crawled;
-use cashrank::local::{Known, Size};
+use cashrank::local::{Known, Policy, Size};
 use cashrank::memory::check_room;
 use cashrank::rows::Rows;
 use cashrank::rules::Scope;
@@ -107,11 +107,12 @@ impl Crawl {
         Ok(members)
     }
 
-    /// The bytes that a search from this domain takes, beside the crawl itself. Refused if both take more than `budget`.
+    /// The bytes that a search from this domain takes, and a list of so many pages, beside the crawl itself. Refused if all
+    /// take more than `budget`.
     pub fn room(
         &self,
         members: &Members,
-        listed: u64,
+        (policy, listed): (Policy, u64),
         budget: Option<u64>,
     ) -> anyhow::Result<u64> {
         let (size, held) = match self {
@@ -119,8 +120,14 @@ impl Crawl {
             Crawl::Files(crawled) => (Size::of_rows(&**crawled)?, crawled.bytes()),
         };
         let frontier = size.pages.saturating_sub(size.fetched);
-        let need = size.search_bytes() + members.bytes() + listed.min(frontier) * LISTED_BYTES;
-        let work = || format!("a search over {} pages and {} links", size.pages, size.links);
+        let need =
+            size.search_bytes(policy) + members.bytes() + listed.min(frontier) * LISTED_BYTES;
+        let work = || {
+            format!(
+                "a search over {} pages and {} links",
+                size.pages, size.links
+            )
+        };
         let instead = "crawl less outside of the domain into a store of its own";
         check_room(budget, held + need, work, instead)?;
         Ok(need)

@@ -70,7 +70,8 @@ impl Args {
                 let crawl = Crawl::Files(Box::new(self.crawled()?));
                 let members = crawl.members(domain)?;
                 let budget = self.memory.budget(1)?;
-                let need = crawl.room(&members, self.n.unwrap_or(0), budget)?;
+                let need =
+                    crawl.room(&members, (self.method.select, self.n.unwrap_or(0)), budget)?;
                 let (known, _) = crawl.known(&members.pages)?;
                 let search = Search::new(known, self.search())?;
                 let Crawl::Files(mut crawled) = crawl else {
@@ -132,7 +133,7 @@ impl Args {
         let left = budget.map(|budget| budget.saturating_sub(ingest));
         let crawl = Crawl::Store(Box::new(snapshot));
         let members = crawl.members(domain)?;
-        let need = crawl.room(&members, self.n.unwrap_or(0), left)?;
+        let need = crawl.room(&members, (self.method.select, self.n.unwrap_or(0)), left)?;
         let (known, _) = crawl.known(&members.pages)?;
         let search = Search::new(known, self.search())?;
         let Crawl::Store(snapshot) = crawl else {

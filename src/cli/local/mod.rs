@@ -172,8 +172,8 @@ impl Args {
             None => Crawl::Files(Box::new(self.crawled()?)),
         };
         let members = crawl.members(&domain)?;
-        let listed = self.n.unwrap_or(0);
-        crawl.room(&members, listed, self.memory.budget(1)?)?;
+        let search = (self.method.select, self.n.unwrap_or(0));
+        crawl.room(&members, search, self.memory.budget(1)?)?;
         let members = members.pages;
         let (known, failing) = crawl.known(&members)?;
         let rest = members.iter().filter(|&&page| !known.is_fetched(page));
@@ -220,7 +220,9 @@ impl Args {
             write_impact(impact, &lifts)?;
         }
         match self.n {
-            None if outputs.ranks.is_none() && outputs.impact.is_none() => write_ranks(&Output::Standard, &pages)?,
+            None if outputs.ranks.is_none() && outputs.impact.is_none() => {
+                write_ranks(&Output::Standard, &pages)?
+            }
             None => {}
             Some(n) => {
                 report_few(n, asked.len());

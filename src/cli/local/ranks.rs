@@ -127,13 +127,7 @@ pub struct Found {
 const LIFTS_SHOWN: usize = 5;
 
 /// Says what the estimate stands on.
-pub fn report(
-    crawl: &Crawl,
-    search: &Search,
-    estimate: &Estimate,
-    found: &Found,
-    lifts: &[Lift],
-) {
+pub fn report(crawl: &Crawl, search: &Search, estimate: &Estimate, found: &Found, lifts: &[Lift]) {
     let known = search.known();
     let count = |count: usize| thousands(count as u64);
     let gone = known.found_gone();
@@ -172,7 +166,9 @@ pub fn report(
         100.0 * estimate.leak
     );
     if !lifts.is_empty() {
-        say!("outside pages that lift the domain most, and their part of what those fetched hand to it:");
+        say!(
+            "outside pages that lift the domain most, and their part of what those fetched hand to it:"
+        );
     }
     for lift in lifts.iter().take(LIFTS_SHOWN) {
         say!("{:>7.1} %  {}", 100.0 * lift.share, shown(&lift.url));

@@ -364,6 +364,7 @@ impl<P: Copy + Ord> Movers<P> {
                 right_pages,
                 margin,
                 l1: self.sum.value(),
+                l2: self.squares.value().sqrt(),
                 dilution_l1: self.dilution.value(),
                 top: self.stays.finish(left_pages.min(right_pages)),
                 ..found
