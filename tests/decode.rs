@@ -323,6 +323,52 @@ fn a_sink_that_wants_no_more_gets_no_more() {
     }
 }
 
+/// The request may stand on either side of its answer. At a stream's end only the answer of a request is waited for.
+#[test]
+fn a_request_on_either_side_names_the_method() {
+    let frame = |kind: &str, block: &str| {
+        format!(
+            "WARC/1.0\nWARC-Type: {kind}\nWARC-Target-URI: http://a/\nContent-Length: {}\n\n{block}\n\n",
+            block.len()
+        )
+    };
+    let wat = |kind: &str, payload: &str| {
+        let json = format!(
+            r#"{{"Envelope":{{"WARC-Header-Metadata":{{"WARC-Type":"{kind}","WARC-Target-URI":"http://a/"}},
+            "Payload-Metadata":{{"HTTP-{payload}}}}}}}"#
+        );
+        frame("metadata", &json)
+    };
+    for (format, request, answer) in [
+        (
+            Format::Warc,
+            frame("request", "POST / HTTP/1.1\n\n"),
+            frame("response", "HTTP/1.1 404 x\n\n"),
+        ),
+        (
+            Format::Wat,
+            wat(
+                "request",
+                r#"Request-Metadata":{"Request-Message":{"Method":"POST"}}"#,
+            ),
+            wat(
+                "response",
+                r#"Response-Metadata":{"Response-Message":{"Status":"404"}}"#,
+            ),
+        ),
+    ] {
+        for text in [request.clone() + &answer, answer.clone() + &request] {
+            let said = decode(format.decoder(), text.as_bytes()).into_iter();
+            let what: Vec<_> = said.map(|one| one.what).collect();
+            let expected = [What::Other("request"), What::Other("answer to POST")];
+            assert_eq!(what, expected, "{text}");
+            check_promises(format, text.as_bytes(), 1..=text.len());
+        }
+        assert!(format.decoder().is_cut(request.as_bytes()));
+        assert!(!format.decoder().is_cut(answer.as_bytes()));
+    }
+}
+
 /// A name of many MiB is skipped in pieces without being held, and a group with a long line in
 /// it as one.
 #[test]

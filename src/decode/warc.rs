@@ -66,17 +66,23 @@ impl Decoder for Warc {
         end
     }
 
-    /// A capture whose links may be in its tail is cut as long as no `metadata` follows it.
+    /// A request is cut whose answer is missing, and a capture whose links may be in its tail, as long as no `metadata`
+    /// follows it. A response is not: where no requests are kept, the last one of each stream would be.
     fn is_cut(&self, rest: &[u8]) -> bool {
-        let (mut at, mut listed) = (0, false);
+        let (mut at, mut waits) = (0, false);
         while let Some(frame) = frame::first(&rest[at..], true) {
             let Ok((header, _)) = &frame.parts else {
                 return true;
             };
-            listed |= at > 0 && header.kind.eq_ignore_ascii_case(b"metadata");
+            let is = |kind: &[u8]| header.kind.eq_ignore_ascii_case(kind);
+            waits = match Capture::of(header) {
+                Some(capture) => group::are_listed(capture, self.outlinks),
+                None if at == 0 => is(b"request"),
+                None => waits && !is(b"metadata"),
+            };
             at += frame.end;
         }
-        at > 0 && !listed
+        waits
     }
 
     fn skipper(&self) -> Box<dyn Skipper> {

@@ -57,6 +57,19 @@ impl Decoder for Wat {
         end
     }
 
+    /// A request is cut whose answer is missing.
+    fn is_cut(&self, rest: &[u8]) -> bool {
+        let mut cut = false;
+        self.decode(rest, &mut |_, parsed| {
+            cut = matches!(
+                parsed,
+                Parsed::Bad { .. } | Parsed::Other { kind: "request" }
+            );
+            true
+        });
+        cut
+    }
+
     fn skipper(&self) -> Box<dyn Skipper> {
         Box::new(PairSkipper::default())
     }

@@ -34,17 +34,17 @@ WARC/1.0
 WARC-Type: metadata
 WARC-Target-URI: http://a.example/q
 Content-Type: application/json
-Content-Length: 227
+Content-Length: 215
 
-{"Envelope":{"WARC-Header-Metadata":{"WARC-Type":"response","WARC-Target-URI":"http://a.example/q"},"Payload-Metadata":{"HTTP-Response-Metadata":{"Response-Message":{"Status":"404"},"Headers":{},"HTML-Metadata":{"Links":[]}}}}}
+{"Envelope":{"WARC-Header-Metadata":{"WARC-Type":"request","WARC-Target-URI":"http://a.example/q"},"Payload-Metadata":{"HTTP-Request-Metadata":{"Request-Message":{"Method":"POST","Path":"/","Version":"HTTP/1.1"}}}}}
 
 WARC/1.0
 WARC-Type: metadata
 WARC-Target-URI: http://a.example/q
 Content-Type: application/json
-Content-Length: 215
+Content-Length: 227
 
-{"Envelope":{"WARC-Header-Metadata":{"WARC-Type":"request","WARC-Target-URI":"http://a.example/q"},"Payload-Metadata":{"HTTP-Request-Metadata":{"Request-Message":{"Method":"POST","Path":"/","Version":"HTTP/1.1"}}}}}
+{"Envelope":{"WARC-Header-Metadata":{"WARC-Type":"response","WARC-Target-URI":"http://a.example/q"},"Payload-Metadata":{"HTTP-Response-Metadata":{"Response-Message":{"Status":"404"},"Headers":{},"HTML-Metadata":{"Links":[]}}}}}
 
 WARC/1.0
 WARC-Type: metadata
