@@ -25,7 +25,7 @@ pub fn kill_often(lab: &Lab, line: &str, seed: u64) {
     let mut dice = Dice(seed);
     let again = format!("{line} --store cut --checkpoint-every 1");
     let mut killed = 0;
-    for _ in 0..12 {
+    for _ in 0..6 {
         let mut running = lab.start(&again);
         await_commits(&mut running, &lab.path("cut"), 1 + dice.roll(25));
         if running.kill() {
