@@ -32,6 +32,10 @@ pub struct Mover {
     pub rank_before: Option<u64>,
     /// Rank now.
     pub rank: Option<u64>,
+    /// The least and the greatest rank that the bound on errors allowed before; absent without bounds, and for a new page.
+    pub ranks_before: Option<[u64; 2]>,
+    /// The same now.
+    pub ranks: Option<[u64; 2]>,
     /// Importance before.
     pub importance_before: Option<f64>,
     /// Importance now.
@@ -39,10 +43,12 @@ pub struct Mover {
     /// Whether PageRank itself changed in that direction: the importance changed by more than both bounds let it. Absent
     /// without bounds, and for a new page.
     pub certain: Option<bool>,
+    /// Whether its rank by PageRank changed in that direction: `ranks_before` and `ranks` do not overlap. Absent as these are.
+    pub rank_certain: Option<bool>,
 }
 
-/// The `n` pages of both snapshots whose rank changed most from `older` to `newer`, up or down, of those that are among the
-/// first 1,000 of either; ties by the change of importance, then by rank. Both are of one store.
+/// The `n` pages of both snapshots whose importance changed most from `older` to `newer`, up or down, relative to what it was, of
+/// those that are among the first 1,000 of either; ties by the change of importance, then by rank. Both are of one store.
 ///
 /// ```
 /// # use cashrank::{Options, Record, Writer, movers};
@@ -99,9 +105,12 @@ impl Movers {
                 url,
                 rank_before: Some(page.left.rank),
                 rank: Some(page.right.rank),
+                ranks_before: page.left.ranks,
+                ranks: page.right.ranks,
                 importance_before: Some(page.left.importance),
                 importance: Some(page.right.importance),
                 certain: page.is_certain(margin),
+                rank_certain: page.is_rank_certain(),
             });
         }
         let new = found.new.iter().zip(names).map(|((_, now), url)| Mover {

@@ -31,7 +31,7 @@ pub(crate) fn scores(data: &[u8]) {
         margin: None,
         certain_only: dice.below(2) == 1,
     };
-    if let Ok(found) = moved_by_name(all.clone(), part.clone(), wanted) {
+    if let Ok(found) = moved_by_name(all.clone(), part.clone(), [Some(0.1), None], wanted) {
         assert_eq!(found.summary.common_pages, part.len() as u64);
         assert_eq!(found.summary.gone_pages, (all.len() - part.len()) as u64);
         assert!(found.rose.len().max(found.gone.len()) <= wanted.count);

@@ -134,7 +134,11 @@ impl Side {
 
     /// The normalised score; 0 where absent.
     fn share(&self, row: Option<&Row>) -> f64 {
-        row.map_or(0.0, |row| row.score / self.total)
+        row.map_or(0.0, |row| self.share_of(row.score))
+    }
+
+    fn share_of(&self, score: f64) -> f64 {
+        score / self.total
     }
 }
 

@@ -1,9 +1,10 @@
-//! Moves between two snapshots whose pages have the same numbers: both are read once, side by side,
-//! a block (131,072 pages) at a time, and only their importances and ranks.
+//! Moves between two snapshots whose pages have the same numbers: both are read side by side, a block (131,072 pages) at a
+//! time, and only their importances and ranks: first for the pages that may be listed, then for the ranks that the bounds allow
+//! these, then for what moved.
 
 use super::{Column, Info, Snapshot};
 use crate::engine::{CHUNK_PAGES, ENDOWMENT, PageId};
-use crate::metrics::moved::{MoveOptions, Movers, Moves, Standing};
+use crate::metrics::moved::{MoveOptions, Movers, Moves, RankBounds, Standing};
 use crate::{Error, Result};
 
 /// Returns whether a page has the same number in both snapshots. Of one store, it has: pages are only ever
@@ -30,21 +31,85 @@ pub fn same_numbers(left: &Snapshot, right: &Snapshot) -> Result<bool> {
 }
 
 /// Moves from `left` to `right`, which must have the [`same_numbers`]. Ties that nothing else decides
-/// are in the order of the pages' first appearance. Memory: a few MB beside the lists.
+/// are in the order of the pages' first appearance. Memory: a few MB beside the lists, and with bounds up to 100 bytes for each
+/// page among the first [`MoveOptions::top`], of those that tie for all together.
 ///
 /// # Errors
 /// A snapshot is damaged or cannot be read.
 pub fn moved(left: &Snapshot, right: &Snapshot, wanted: MoveOptions) -> Result<Moves<PageId>> {
+    let bounds = rank_bounds(left, right, wanted.top)?;
     let mut movers = Movers::new(wanted, [left.len(), right.len()]);
+    side_by_side(left, right, &mut |page, l, r| {
+        let with_ranks = |side: usize, standing: Option<Standing>| {
+            standing.map(|standing| Standing {
+                ranks: bounds
+                    .as_ref()
+                    .and_then(|of| of[side].of(standing.importance)),
+                ..standing
+            })
+        };
+        movers.add(page, with_ranks(0, l), with_ranks(1, r));
+    })?;
+    Ok(movers.finish())
+}
+
+/// The ranks that the bounds allow the pages that are among the first `top` of either side; `None`: a bound is not known.
+fn rank_bounds(left: &Snapshot, right: &Snapshot, top: u64) -> Result<Option<[RankBounds; 2]>> {
+    let Some((left_bound, right_bound)) = left.bound_l1().zip(right.bound_l1()) else {
+        return Ok(None);
+    };
+    let mut importances = [Distinct::default(), Distinct::default()];
+    side_by_side(left, right, &mut |_, l, r| {
+        if let Some((l, r)) = l.zip(r).filter(|(l, r)| l.rank.min(r.rank) <= top) {
+            importances[0].add(l.importance);
+            importances[1].add(r.importance);
+        }
+    })?;
+    let [lefts, rights] = importances;
+    let mut bounds = [
+        RankBounds::new(left_bound, lefts.values),
+        RankBounds::new(right_bound, rights.values),
+    ];
+    for (snapshot, bounds) in [left, right].into_iter().zip(&mut bounds) {
+        snapshot.importances(&mut |_, importance| bounds.add(importance))?;
+    }
+    Ok(Some(bounds.map(RankBounds::finish)))
+}
+
+/// Values without most of their repetitions: many pages tie.
+#[derive(Default)]
+struct Distinct {
+    values: Vec<f64>,
+    /// How many there were without any when this was last seen to.
+    distinct: usize,
+}
+
+impl Distinct {
+    fn add(&mut self, value: f64) {
+        self.values.push(value);
+        if self.values.len() > 2 * self.distinct + (1 << 14) {
+            self.values.sort_unstable_by(f64::total_cmp);
+            self.values.dedup();
+            self.distinct = self.values.len();
+        }
+    }
+}
+
+/// Calls `visit` with each page of either side, and where it stands on each.
+fn side_by_side(
+    left: &Snapshot,
+    right: &Snapshot,
+    visit: &mut dyn FnMut(PageId, Option<Standing>, Option<Standing>),
+) -> Result<()> {
     let blocks = left.columns.blocks().max(right.columns.blocks());
     for block in 0..blocks {
         let (l, r) = (left.standings(block)?, right.standings(block)?);
         for at in 0..l.len().max(r.len()) {
             let page = PageId(block * CHUNK_PAGES + at as u64);
-            movers.add(page, l.get(at).copied(), r.get(at).copied());
+            visit(page, l.get(at).copied(), r.get(at).copied());
         }
     }
-    Ok(movers.finish())
+    Ok(())
 }
 
 impl Snapshot {
@@ -68,7 +133,11 @@ impl Snapshot {
                 "a page has importance {importance} and rank {rank} of {pages}"
             )));
         }
-        Ok(Standing { importance, rank })
+        Ok(Standing {
+            importance,
+            rank,
+            ranks: None,
+        })
     }
 }
 

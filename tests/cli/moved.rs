@@ -230,6 +230,7 @@ fn important_pages_are_listed_by_rank() {
             .into()
     };
     let none: [&[&str]; 2] = [&[], &[]];
+    let urls = |line: &str| urls(&format!("{line} --by rank"));
     assert_eq!(urls("x y --moved 9"), none);
     assert_eq!(urls("x y --moved 9 --top 1003"), [["p1003"], ["p1002"]]);
     assert_eq!(urls("x z --moved 1"), [["p1003"], ["p1"]]);
@@ -238,6 +239,41 @@ fn important_pages_are_listed_by_rank() {
     done.exits(0).says(&["no bound", "--certain-only"]);
     assert_eq!(urls("x z --moved 9 --certain-only"), none);
     lab.run("compare x z --certain-only").exits(2);
+}
+
+/// Its story: pages that tie were said to move by hundreds of ranks for certain, and what lost importance stood under "rose".
+///
+/// A page links to 40 others, which so tie; then each of these links to it. It rises from rank 41 to rank 1, and the others may have
+/// rank 40 before and 2 after, or the other way round.
+#[test]
+fn pages_that_tie_do_not_move_for_certain() {
+    let lab = Lab::new();
+    let to: Vec<usize> = (1..=40).collect();
+    let ingest = "ingest - --format records --store s --settle 1e-9";
+    let first = records(&[to.clone()], 1, "2026-01-01T00:00:00Z");
+    lab.feed(ingest, first.as_bytes()).exits(0);
+    let mut rows = vec![to];
+    rows.resize(41, vec![0]);
+    let second = records(&rows, 1, "2026-01-02T00:00:00Z");
+    lab.feed(ingest, second.as_bytes()).exits(0);
+    let compare = "compare s --snapshot 1 --moved 50 --certain-only --by rank";
+    let found = lab.run(&format!("{compare} --json")).exits(0).json();
+    let rose = list(&found, "rose");
+    assert_eq!((rose.len(), list(&found, "fell").len()), (1, 0), "{found}");
+    assert_eq!(rose[0]["url"], "http://example.org/p0");
+    assert_eq!(rose[0]["left_ranks"], serde_json::json!([41, 41]));
+    assert_eq!(rose[0]["right_ranks"], serde_json::json!([1, 1]));
+    let found = lab
+        .run("compare s --snapshot 1 --moved 50 --json")
+        .exits(0)
+        .json();
+    for (name, sign) in [("rose", 1.0), ("fell", -1.0)] {
+        for row in list(&found, name) {
+            assert!(sign * float(&row["change"]) > 0.0, "{row}");
+        }
+    }
+    let table = lab.run("compare s --snapshot 1 --moved 50").exits(0).out;
+    assert!(table.contains(" 2-41      1-40 "), "{table}");
 }
 
 /// Rank and importance of an export, by URL.

@@ -33,6 +33,7 @@ impl Look {
         self.ranking.pages.get(page).map(|page| Standing {
             importance: page.importance,
             rank: page.rank,
+            ranks: None,
         })
     }
 }

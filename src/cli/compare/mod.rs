@@ -29,13 +29,13 @@ With --snapshot, LEFT is a store, and its older snapshot is compared with RIGHT,
 With --level and --measure, the rankings of sites or by a measure beside both snapshots are compared, scores as shares of \
 their sum; what is said of pages is then of sites.
 
-With --moved, pages that rose come with the largest gain first, pages that fell with the largest loss first, in ranks \
-unless --by says otherwise, and only pages among the first --top: below them ranks change by many where importance \
-hardly does. Ties go to the larger change of importance, then to the better rank now, then to the page that appeared first (for files \
+With --moved, pages that rose come with the largest gain first, pages that fell with the largest loss first, relative to \
+their importance before unless --by says otherwise, and only pages among the first --top. Ties go to the larger change of importance, then to the better rank now, then to the page that appeared first (for files \
 and two stores: by a hash of the name). New and gone pages are ordered by rank.
 
 A change is certain if it is more than half the sum of both bounds: then PageRank itself changed, for the links \
-that each snapshot knows. Every other page of both sides counts as unchanged. Files have no bounds, so it is unknown \
+that each snapshot knows. A change of rank is certain if the ranks that the two bounds allow do not overlap; they are shown like 369-836 where \
+there are several. Every other page of both sides counts as unchanged. Files have no bounds, so it is unknown \
 whether their changes are certain, and any change counts.
 
 Where pages were added, the importance of the others falls, for all sums to 1. diluted_pages counts those of the \
@@ -62,14 +62,15 @@ pub struct Args {
     /// only sums.
     #[arg(long, value_name = "N")]
     moved: Option<usize>,
-    /// How to compare moves: by change of importance, by change relative to the importance before, or by rank.
-    #[arg(long, value_name = "KEY", default_value = "rank", value_parser = one_of(["change", "relative", "rank"], parsed::<By>), requires = "moved")]
+    /// How to compare moves: by change of importance, by change relative to the importance before, or by rank. By rank, only pages are
+    /// listed whose importance changed in the same direction.
+    #[arg(long, value_name = "KEY", default_value = "relative", value_parser = one_of(["change", "relative", "rank"], parsed::<By>), requires = "moved", conflicts_with = "page")]
     by: By,
     /// List only pages that are among the first K on either side.
-    #[arg(long, value_name = "K", value_parser = positive, default_value_t = MoveOptions::TOP, requires = "moved")]
+    #[arg(long, value_name = "K", value_parser = positive, default_value_t = MoveOptions::TOP, requires = "moved", conflicts_with = "page")]
     top: u64,
-    /// Of the pages that rose and fell, list only those whose change is certain.
-    #[arg(long, requires = "moved")]
+    /// Of the pages that rose and fell, list only those whose change is certain; with --by rank: whose change of rank is.
+    #[arg(long, requires = "moved", conflicts_with = "page")]
     certain_only: bool,
     /// Show this page's importance and rank on both sides instead. If repeated, also show which page is certainly more
     /// important.

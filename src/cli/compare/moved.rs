@@ -7,7 +7,7 @@ use cashrank::Error;
 use cashrank::engine::{Estimator, PageId};
 use cashrank::metrics::NameHash;
 use cashrank::metrics::moved::{
-    Move, MoveOptions, Moves, Standing, Summary, margin, moved_by_name,
+    By, Move, MoveOptions, Moves, Standing, Summary, margin, moved_by_name,
 };
 use cashrank::sites::Level;
 use cashrank::snapshot::{Elapsed, LevelRanking, Snapshot, elapsed, moved, same_numbers};
@@ -31,6 +31,8 @@ pub struct Report {
     fell: Vec<MoveRow>,
     new: Vec<Single>,
     gone: Vec<Single>,
+    #[serde(skip)]
+    by: By,
 }
 
 /// A side. Of a file only its name is known.
@@ -57,6 +59,9 @@ pub(super) struct About {
 struct MoveRow {
     left_rank: u64,
     right_rank: u64,
+    /// The least and the greatest rank that the bounds allow.
+    left_ranks: Option<[u64; 2]>,
+    right_ranks: Option<[u64; 2]>,
     rank_change: i64,
     left_importance: f64,
     right_importance: f64,
@@ -67,6 +72,8 @@ struct MoveRow {
     per_hour: Option<f64>,
     per_turnover: Option<f64>,
     certain: Option<bool>,
+    /// Whether the ranks do not overlap.
+    rank_certain: Option<bool>,
     url: String,
 }
 
@@ -100,7 +107,7 @@ pub fn report(
     {
         let found = moved(l, r, wanted)?;
         let elapsed = elapsed(l.info(), r.info(), true)?;
-        return Ok(by_number(&found, l, r)?.report(left, right, elapsed, &found));
+        return Ok(by_number(&found, l, r)?.report([left, right], elapsed, &found, wanted.by));
     }
     for side in [left, right] {
         side.check_lasts("--moved")?;
@@ -113,8 +120,9 @@ pub fn report(
         None => Elapsed::default(),
     };
     let (left_scores, right_scores) = scores(left, right, memory)?;
-    let found = moved_by_name(left_scores, right_scores, wanted)?;
-    Ok(by_name(&found, left, right)?.report(left, right, elapsed, &found))
+    let bounds = [left.bound_l1(), right.bound_l1()];
+    let found = moved_by_name(left_scores, right_scores, bounds, wanted)?;
+    Ok(by_name(&found, left, right)?.report([left, right], elapsed, &found, wanted.by))
 }
 
 /// Says what makes importances differ though no link does.
@@ -192,12 +200,20 @@ fn look_up(
 }
 
 impl<P: Copy + Eq + std::hash::Hash> Names<P> {
-    fn report(mut self, left: &Side, right: &Side, elapsed: Elapsed, found: &Moves<P>) -> Report {
+    fn report(
+        mut self,
+        [left, right]: [&Side; 2],
+        elapsed: Elapsed,
+        found: &Moves<P>,
+        by: By,
+    ) -> Report {
         let margin = found.summary.margin;
         let mut moving = |pages: &[Move<P>]| -> Vec<MoveRow> {
             let row = |page: &Move<P>| MoveRow {
                 left_rank: page.left.rank,
                 right_rank: page.right.rank,
+                left_ranks: page.left.ranks,
+                right_ranks: page.right.ranks,
                 rank_change: page.rank_change(),
                 left_importance: page.left.importance,
                 right_importance: page.right.importance,
@@ -207,6 +223,7 @@ impl<P: Copy + Eq + std::hash::Hash> Names<P> {
                 per_hour: hours(elapsed).map(|hours| page.change() / hours),
                 per_turnover: elapsed.turnovers.map(|turnovers| page.change() / turnovers),
                 certain: page.is_certain(margin),
+                rank_certain: page.is_rank_certain(),
                 url: self.take(&page.page),
             };
             pages.iter().map(row).collect()
@@ -231,6 +248,7 @@ impl<P: Copy + Eq + std::hash::Hash> Names<P> {
             fell,
             new,
             gone,
+            by,
         }
     }
 
@@ -339,9 +357,11 @@ impl Report {
         if rows.is_empty() {
             return Ok(());
         }
+        let ranks = rows.iter().flat_map(|row| [row.ranks().0, row.ranks().1]);
+        let wide = ranks.map(|ranks| ranks.len()).fold(9, usize::max);
         write!(
             out,
-            "\n{name}\n{:>9} {:>9} {:>11} {:>11}",
+            "\n{name}\n{:>wide$} {:>wide$} {:>11} {:>11}",
             "rank", "was", "importance", "was"
         )?;
         write!(out, " {:>11} {:>10}", "change", "relative")?;
@@ -355,7 +375,8 @@ impl Report {
         }
         writeln!(out, " {:>7}  url", "certain")?;
         for row in rows {
-            write!(out, "{:>9} {:>9}", row.right_rank, row.left_rank)?;
+            let (now, was) = row.ranks();
+            write!(out, "{now:>wide$} {was:>wide$}")?;
             write!(
                 out,
                 " {:>11.4e} {:>11.4e}",
@@ -376,14 +397,34 @@ impl Report {
             if let Some(rate) = row.per_turnover {
                 write!(out, " {rate:>+12.3e}")?;
             }
-            let certain = sure(row.certain);
+            let certain = match self.by {
+                By::Rank => row.rank_certain,
+                By::Change | By::Relative => row.certain,
+            };
+            let certain = sure(certain);
             writeln!(out, " {certain:>7}  {}", shown(&row.url))?;
         }
         Ok(())
     }
 }
 
+/// A rank, or where the bounds allow several, the least and the greatest of them.
+fn range(rank: u64, ranks: Option<[u64; 2]>) -> String {
+    match ranks {
+        Some([least, greatest]) if least < greatest => format!("{least}-{greatest}"),
+        _ => rank.to_string(),
+    }
+}
+
 impl MoveRow {
+    /// Its ranks now and before, as people read them.
+    fn ranks(&self) -> (String, String) {
+        (
+            range(self.right_rank, self.right_ranks),
+            range(self.left_rank, self.left_ranks),
+        )
+    }
+
     /// The change in a unit of time, and which.
     fn per_time(&self) -> Option<(&'static str, f64)> {
         let per_day = self.per_day.map(|rate| ("per day", rate));

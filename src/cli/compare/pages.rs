@@ -61,6 +61,7 @@ pub fn report<'a>(left: &Side, right: &Side, urls: &'a [String]) -> anyhow::Resu
         let standing = |place: &PageSide<'_>| Standing {
             importance: place.importance,
             rank: place.rank,
+            ranks: None,
         };
         let both = left.as_ref().zip(right.as_ref());
         let moved = both.map(|(left, right)| Move {
@@ -108,6 +109,7 @@ impl Standings {
             Ok(found.map(|page| Standing {
                 importance: page.importance,
                 rank: page.rank,
+                ranks: None,
             }))
         };
         Ok(Standings {
@@ -145,6 +147,7 @@ impl Standings {
             score.map(|score| Standing {
                 importance: if sum > 0.0 { score / sum } else { 0.0 },
                 rank,
+                ranks: None,
             })
         });
         Ok(Standings {

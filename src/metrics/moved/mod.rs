@@ -19,6 +19,9 @@
 //! of those two graphs; what was not read again by the second is not in it. Without both bounds nothing
 //! is said of certainty. Pages whose change is within the margin count as unchanged.
 //!
+//! A change of *rank* is certain if the two intervals of ranks that the bounds allow do not overlap ([`RankBounds`]): pages
+//! that tie, or nearly so, have long ones, and a difference of 1e-13 may move a page by hundreds of ranks.
+//!
 //! **Dilution.** The importances of all pages sum to 1, so where pages are added those of most others fall, though
 //! nothing else happened. A page that keeps its ratio to the mean page, x_j n where there are n pages, changes by
 //!
@@ -35,12 +38,13 @@
 //! damped: a window as long as the time between them shows them best.
 //!
 //! **Order.** Pages that rose: largest change first, as [`By`] measures it; pages that fell: largest loss
-//! first. Ties: the larger change of importance in that direction, then the better rank on the right, then the order of
+//! first. By rank, a page whose rank rose while its importance fell, or the other way round, is in neither list. Ties: the larger change of importance in that direction, then the better rank on the right, then the order of
 //! `P`. New and gone pages: best rank first, then the order of `P`. Nothing depends on the order in which
 //! pages came, but the last digit of the sums.
 
 mod best;
 mod named;
+mod ranks;
 mod stay;
 
 use std::cmp::Ordering;
@@ -53,15 +57,19 @@ use best::Best;
 use stay::Stays;
 
 pub use named::moved_by_name;
+pub use ranks::RankBounds;
 pub use stay::Stay;
 
 /// A page on one side.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Standing {
     /// Its share of the importance of all pages, 0 to 1.
     pub importance: f64,
     /// 1 + pages of strictly greater importance.
     pub rank: u64,
+    /// The least and the greatest rank that the bound on the side's L1 error lets its PageRank have; `None`: there is no bound, or
+    /// nobody asked.
+    pub ranks: Option<[u64; 2]>,
 }
 
 /// A page on both sides.
@@ -92,9 +100,24 @@ impl<P> Move<P> {
         (self.left.rank as i64).saturating_sub(self.right.rank as i64)
     }
 
-    /// Returns whether PageRank itself changed in that direction; `None` without a margin.
+    /// Returns whether the page's PageRank changed in that direction; `None` without a margin.
     pub fn is_certain(&self, margin: Option<f64>) -> Option<bool> {
         margin.map(|_| is_moved(self.change(), margin))
+    }
+
+    /// Returns whether the page's rank by PageRank changed in that direction: the ranks that the two bounds allow do not overlap.
+    /// `None`: they are not known.
+    pub fn is_rank_certain(&self) -> Option<bool> {
+        let ([best, worst], [best_after, worst_after]) = self.left.ranks.zip(self.right.ranks)?;
+        Some(worst_after < best || worst < best_after)
+    }
+
+    /// Returns whether what pages are ordered by changed in that direction: the rank, or importance.
+    pub fn is_certain_by(&self, by: By, margin: Option<f64>) -> Option<bool> {
+        match by {
+            By::Rank => self.is_rank_certain(),
+            By::Change | By::Relative => self.is_certain(margin),
+        }
     }
 
     /// The change that would keep the page's ratio to the mean page. `growth`: pages on the left over pages on the right.
@@ -125,9 +148,9 @@ pub enum By {
     /// The change of importance.
     Change,
     /// The change over the importance before.
+    #[default]
     Relative,
     /// The number of ranks.
-    #[default]
     Rank,
 }
 
@@ -155,12 +178,13 @@ pub struct MoveOptions {
     pub top: u64,
     /// See [`margin`].
     pub margin: Option<f64>,
-    /// Of the pages on both sides, only those whose change is certain: without a margin none. Sums are over all pages.
+    /// Of the pages on both sides, only those whose change is certain ([`Move::is_certain_by`]): without bounds none. Sums are over
+    /// all pages.
     pub certain_only: bool,
 }
 
 impl Default for MoveOptions {
-    /// The 20 that moved most by rank, among the first [`MoveOptions::TOP`].
+    /// The 20 of greatest relative change, among the first [`MoveOptions::TOP`].
     fn default() -> MoveOptions {
         MoveOptions {
             count: 20,
@@ -173,7 +197,8 @@ impl Default for MoveOptions {
 }
 
 impl MoveOptions {
-    /// The usual [`top`](MoveOptions::top): among less important pages ranks change by many where importance hardly does.
+    /// The usual [`top`](MoveOptions::top): less important pages change by much of what they have where importance as a whole hardly
+    /// does.
     pub const TOP: u64 = 1_000;
 }
 
@@ -322,7 +347,8 @@ impl<P: Copy + Ord> Movers<P> {
         let summary = &mut self.summary;
         let change = page.change();
         let margin = self.wanted.margin;
-        let certain = page.is_certain(margin);
+        let by = self.wanted.by;
+        let certain = page.is_certain_by(by, margin);
         let dilution = page.dilution(self.growth);
         let part = (dilution * change.signum()).clamp(0.0, change.abs());
         self.dilution.add(part);
@@ -339,12 +365,12 @@ impl<P: Copy + Ord> Movers<P> {
             *moved += 1;
             summary.diluted_pages += u64::from(is_dilution(change, dilution, margin));
         }
-        let by = self.wanted.by;
         let key = page.key(by);
         let listed = listed && (certain == Some(true) || !self.wanted.certain_only);
-        if listed && key > 0.0 {
+        // Where most pages give way to new ones, ranks of some that lose importance rise: they neither rose nor fell.
+        if listed && key > 0.0 && change > 0.0 {
             self.rose.add(page, |a, b| order(by, 1.0, a, b));
-        } else if listed && key < 0.0 {
+        } else if listed && key < 0.0 && change < 0.0 {
             self.fell.add(page, |a, b| order(by, -1.0, a, b));
         }
     }

@@ -2,12 +2,13 @@
 //!
 //! Memory: 24 bytes a page and side for the join, and 8 for the ranks.
 
+use super::ranks::ranks;
 use super::{MoveOptions, Movers, Standing};
 use crate::Result;
 use crate::metrics::scores::Row;
 use crate::metrics::{NameHash, Scores, Side, join};
 
-/// Moves from `left` to `right`, with the shares of each side (its scores over their sum). Ties that
+/// Moves from `left` to `right`, whose L1 errors have these `bounds`, with the shares of each side (its scores over their sum). Ties that
 /// nothing else decides are in the order of the names' hashes.
 ///
 /// # Errors
@@ -15,19 +16,21 @@ use crate::metrics::{NameHash, Scores, Side, join};
 pub fn moved_by_name(
     left: Scores,
     right: Scores,
+    bounds: [Option<f64>; 2],
     wanted: MoveOptions,
 ) -> Result<super::Moves<NameHash>> {
     let mut left = Side::new("left", left)?;
     let mut right = Side::new("right", right)?;
     left.sort()?;
     right.sort()?;
-    let ranks = [Ranks::of(&left), Ranks::of(&right)];
+    let ranks = [Ranks::of(&left, bounds[0]), Ranks::of(&right, bounds[1])];
     let pages = [&left, &right].map(|side| side.rows.len() as u64);
     let mut movers = Movers::new(wanted, pages);
     join(&left.rows, &right.rows, |l, r| {
         let standing = |side: &Side, ranks: &Ranks, row: &Row| Standing {
             importance: side.share(Some(row)),
             rank: ranks.of_score(row.score),
+            ranks: ranks.bounds(side, row),
         };
         let Some(name) = l.or(r).map(|row| NameHash(row.name)) else {
             return;
@@ -39,18 +42,30 @@ pub fn moved_by_name(
     Ok(movers.finish())
 }
 
-/// All scores, highest first.
-struct Ranks(Vec<f64>);
+/// All scores, highest first, and the bound on the L1 error of their shares.
+struct Ranks {
+    scores: Vec<f64>,
+    bound: Option<f64>,
+}
 
 impl Ranks {
-    fn of(side: &Side) -> Ranks {
+    fn of(side: &Side, bound: Option<f64>) -> Ranks {
         let mut scores: Vec<f64> = side.rows.iter().map(|row| row.score).collect();
         scores.sort_unstable_by(|a, b| b.total_cmp(a));
-        Ranks(scores)
+        Ranks { scores, bound }
+    }
+
+    /// The ranks that the bound lets a row have.
+    fn bounds(&self, side: &Side, row: &Row) -> Option<[u64; 2]> {
+        let above = |limit: f64| {
+            let is_above = |&score: &f64| side.share_of(score) > limit;
+            Some(self.scores.partition_point(is_above) as u64)
+        };
+        ranks(side.share(Some(row)), self.bound?, above)
     }
 
     /// 1 + strictly greater scores.
     fn of_score(&self, score: f64) -> u64 {
-        1 + self.0.partition_point(|&other| other > score) as u64
+        1 + self.scores.partition_point(|&other| other > score) as u64
     }
 }

@@ -19,6 +19,7 @@ fn standings(importances: &[Option<f64>]) -> Vec<Option<Standing>> {
         x.map(|importance| Standing {
             importance,
             rank: 1 + above(importance),
+            ranks: None,
         })
     };
     importances.iter().map(standing).collect()
@@ -134,10 +135,81 @@ fn certain_is_more_than_half_of_both_bounds() {
     assert_eq!(run(&by_hand(), certain).fell.len(), 1);
 }
 
+/// Of pages that tie, or nearly so, ranks are anybody's guess; and what lost importance did not rise, whatever its rank.
+///
+/// | page | left | ranks | right | ranks |
+/// |---|---|---|---|---|
+/// | 0 | 9/16 | 1 | 4/16 | 2-3 |
+/// | 1 | 3/16 | 2 | 2/16 | 4 |
+/// | 2 | 2/16 | 3-4 | 4/16 and a hair | 2-3 |
+/// | 3 | 2/16 less a hair | 3-4 | 6/16 | 1 |
+#[test]
+fn ranks_change_for_certain_if_their_intervals_do_not_overlap() {
+    let hair = 1e-13;
+    let share = |parts: [f64; 4]| -> Vec<Option<f64>> {
+        parts.iter().map(|part| Some(part / 16.0)).collect()
+    };
+    let sides = [
+        share([9.0, 3.0, 2.0, 2.0 - hair]),
+        share([4.0, 2.0, 4.0 + hair, 6.0]),
+    ];
+    let bound = 1e-9;
+    let [left, right] = sides.map(|side| {
+        let importances = || side.iter().map(|x| x.unwrap());
+        let mut ranks = RankBounds::new(bound, importances());
+        importances().for_each(|x| ranks.add(x));
+        let ranks = ranks.finish();
+        let with_ranks = |standing: Option<Standing>| {
+            standing.map(|standing| Standing {
+                ranks: ranks.of(standing.importance),
+                ..standing
+            })
+        };
+        let of: Vec<_> = standings(&side).into_iter().map(with_ranks).collect();
+        of
+    });
+    let ranks = |side: &[Option<Standing>]| -> Vec<[u64; 2]> {
+        side.iter().map(|s| s.unwrap().ranks.unwrap()).collect()
+    };
+    assert_eq!(ranks(&left), [[1, 1], [2, 2], [3, 4], [3, 4]]);
+    assert_eq!(ranks(&right), [[2, 3], [4, 4], [2, 3], [1, 1]]);
+    let wanted = |certain_only| MoveOptions {
+        margin: margin(Some(bound), Some(bound)),
+        certain_only,
+        ..wanted(9, By::Rank)
+    };
+    let sides = (left, right);
+    let found = run(&sides, wanted(false));
+    assert_eq!(pages(&found.rose, |page| page.page), [3, 2]);
+    assert_eq!(pages(&found.fell, |page| page.page), [0, 1]);
+    // Pages 2 and 3 tie on the left, and 0 and 2 on the right: 2 may have been third before and after.
+    let found = run(&sides, wanted(true));
+    assert_eq!(pages(&found.rose, |page| page.page), [3]);
+    assert_eq!(pages(&found.fell, |page| page.page), [0, 1]);
+    assert_eq!(found.rose[0].is_rank_certain(), Some(true));
+    let swapped = (sides.1, sides.0);
+    let found = run(&swapped, wanted(true));
+    assert_eq!(pages(&found.rose, |page| page.page), [0, 1]);
+    // A page that another page's loss lets rise, while it loses less itself.
+    let (left, right) = (
+        standings(&[Some(0.6), Some(0.4)]),
+        standings(&[Some(0.1), Some(0.3)]),
+    );
+    let found = run(&(left, right), super::tests::wanted(9, By::Rank));
+    assert!(found.rose.is_empty());
+    assert_eq!(pages(&found.fell, |page| page.page), [0]);
+}
+
 /// Two pages become four. The first keeps its ratio to the mean of 1.5, the second has 0.5 before and 1.5 after.
 #[test]
 fn what_new_pages_take_is_dilution() {
-    let standing = |importance, rank| Some(Standing { importance, rank });
+    let standing = |importance, rank| {
+        Some(Standing {
+            importance,
+            rank,
+            ranks: None,
+        })
+    };
     let left = vec![standing(0.75, 1), standing(0.25, 2), None, None];
     let right = vec![
         standing(0.375, 1),
@@ -166,6 +238,7 @@ fn what_stays_of_the_first() {
         let standing = |rank: u64| Standing {
             importance: (1001 - rank) as f64 / 500_500.0,
             rank,
+            ranks: None,
         };
         let later = if page < 5 { 996 + page } else { page - 4 };
         movers.add(page, Some(standing(page + 1)), Some(standing(later)));
@@ -217,7 +290,7 @@ fn sides_without_pages() {
         scores
     };
     for (left, right) in [(Scores::new(), one()), (one(), Scores::new())] {
-        assert!(moved_by_name(left, right, wanted(3, By::Change)).is_err());
+        assert!(moved_by_name(left, right, [None; 2], wanted(3, By::Change)).is_err());
     }
 }
 
@@ -256,7 +329,8 @@ fn naive((left, right): &Sides, wanted: MoveOptions) -> [Vec<usize>; 4] {
     };
     let moved = |sign: f64| {
         let mut rows: Vec<usize> = all()
-            .filter(|&page| both(page).is_some() && sign * keys(page).0 > 0.0)
+            .filter(|&page| both(page).is_some())
+            .filter(|&page| sign * keys(page).0 > 0.0 && sign * keys(page).1 > 0.0)
             .collect();
         rows.sort_by(|&a, &b| {
             let ((key_a, change_a), (key_b, change_b)) = (keys(a), keys(b));
@@ -380,7 +454,7 @@ proptest! {
             }
             scores
         };
-        let by_name = moved_by_name(scores(&sides.0), scores(&sides.1), wanted(200, by)).unwrap();
+        let by_name = moved_by_name(scores(&sides.0), scores(&sides.1), [None; 2], wanted(200, by)).unwrap();
         let by_number = run(&(shares(&sides.0), shares(&sides.1)), wanted(200, by));
         let (mut named, mut numbered) = (by_name.summary.clone(), by_number.summary.clone());
         prop_assert!((named.l1 - numbered.l1).abs() < 1e-14);

@@ -61,7 +61,7 @@ function counts(status) {
 let certainOnly = false;
 async function movers() {
   const found = await get(`movers?n=20${certainOnly ? "&certain-only" : ""}`);
-  show("movers-note", found.from ? "since the previous snapshot, in ranks, among the first 1,000" : "");
+  show("movers-note", found.from ? "since the previous snapshot, relative to what they had, among the first 1,000" : "");
   return [moves(found), found.to];
 }
 // A choice between all changes and those that are certain.
@@ -74,6 +74,8 @@ function choice() {
   });
   return button;
 }
+// A rank, or where the bounds allow several, the least and the greatest of them.
+const ranks = (rank, of) => of && of[0] < of[1] ? `${count(of[0])}\u2013${count(of[1])}` : count(rank);
 // What moved: only changes beyond both bounds count, and of what is left, how much is dilution by new pages.
 function moves(found) {
   if (!found.from) return none("There is only one snapshot so far.");
@@ -82,14 +84,13 @@ function moves(found) {
     : `${many(moved, "page")} of ${count(found.common_pages)} changed by more than the bounds`;
   const diluted = found.l1 > 0 ? `; ${(100 * found.dilution_l1 / found.l1).toFixed(0)} % of all change is dilution by ${many(found.new_pages, "new page")}` : "";
   const row = one => {
-    const ranks = one.rank_before - one.rank;
-    const text = ranks === 0 ? "0" : (ranks < 0 ? "\u2212" : "+") + count(Math.abs(ranks));
     const change = 100 * (one.importance / one.importance_before - 1);
-    return [count(one.rank), make("span", { class: ranks < 0 ? "down" : "up" }, text),
-      Number.isFinite(change) ? `${change < 0 ? "\u2212" : "+"}${short(Math.abs(change))} %` : "new", one.certain ? "yes" : one.certain == null ? "?" : "no", page(one.url)];
+    const text = Number.isFinite(change) ? `${change < 0 ? "\u2212" : "+"}${short(Math.abs(change))} %` : "new";
+    return [ranks(one.rank, one.ranks), ranks(one.rank_before, one.ranks_before),
+      make("span", { class: change < 0 ? "down" : "up" }, text), one.certain ? "yes" : one.certain == null ? "?" : "no", page(one.url)];
   };
-  const heads = [["rank", "n"], ["change", "n"], ["importance", "n wide"], ["certain", "wide"], ["page", "url"]];
-  return make("div", {}, soft(certain + diluted), found.movers.length ? table(heads, found.movers.map(row)) : none("No rank among the first 1,000 changed."), choice());
+  const heads = [["rank", "n"], ["was", "n"], ["importance", "n"], ["certain", "wide"], ["page", "url"]];
+  return make("div", {}, soft(certain + diluted), found.movers.length ? table(heads, found.movers.map(row)) : none("No importance among the first 1,000 changed."), choice());
 }
 const failingHosts = (found, n) => found.hosts.length ? table([["failed", "n"], ["gone", "n"], ["host", "url"]],
   found.hosts.slice(0, n).map(host => [count(host.failed), found.gone == null ? "?" : count(host.gone), site(host.host)])) : none("None.");
