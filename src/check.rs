@@ -235,8 +235,7 @@ impl CheckReport {
         let latest = dir.join(SNAPSHOTS).join("latest.json");
         // The first snapshot may have been published in part; where there are others, they were current.
         if current.is_none() && files.len() > 1 {
-            let what = format!("it is missing, and there are {} snapshots", files.len());
-            return self.add(Error::damaged(latest, what));
+            return self.add(Latest::lost(dir, files.len()));
         }
         let says = match current {
             Some(current) => format!("it names {current}, but {newest} is newer"),

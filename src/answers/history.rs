@@ -86,6 +86,10 @@ pub fn history(
     let mut looked_at = 0;
     // The newest first, since it knows all pages.
     for kept in newest.iter().rev() {
+        if let (true, Err(Error::Damaged { path, what })) = (kept.current, &kept.info) {
+            failed(Error::damaged(path, what.clone()))?;
+            continue;
+        }
         match moments(disk, &kept.path, urls, options, &mut found) {
             Ok(moments) => {
                 looked_at += 1;

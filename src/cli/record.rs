@@ -65,6 +65,8 @@ impl Record {
                 store.display()
             ))
         );
+        // The hash of damaged bytes would name a ranking that nobody can make again.
+        snapshot.check_sums()?;
         let (bytes, hash) = hash_of(snapshot.path())?;
         Ok(Record {
             record: 1,

@@ -107,19 +107,22 @@ struct RankingStat {
     text: String,
 }
 
-/// Those beside the current snapshot. One that cannot be read is said to be so.
-fn rankings(store: &Path) -> cashrank::Result<Vec<RankingStat>> {
+/// Those beside the current snapshot. One that cannot be read is said to be so, and decides how the command exits.
+fn rankings(store: &Path) -> cashrank::Result<(Vec<RankingStat>, Exit)> {
     let kept = snapshots(&RealDisk, store)?;
     let current = kept.into_iter().filter(|kept| kept.current);
     let names = current.flat_map(|kept| kept.computed);
-    let found = names.filter_map(|name| match ranking(store, name) {
-        Ok(ranking) => ranking,
-        Err(error) => {
-            say!("cashrank: {error}");
-            None
+    let (mut found, mut exit) = (Vec::new(), Exit::Done);
+    for name in names {
+        match ranking(store, name) {
+            Ok(ranking) => found.extend(ranking),
+            Err(error) => {
+                say!("cashrank: {error}");
+                exit = Exit::from(&error);
+            }
         }
-    });
-    Ok(found.collect())
+    }
+    Ok((found, exit))
 }
 
 fn ranking(store: &Path, name: ComputedName) -> cashrank::Result<Option<RankingStat>> {
@@ -200,16 +203,19 @@ impl Args {
         let snapshot = Snapshot::latest(&RealDisk, &self.store.store)?;
         let spool = spool_state(&RealDisk, &self.store.store)?;
         let rows = rows(&snapshot)?;
-        let stat = stat(&snapshot, rows, spool, disk(&self.store.store)?)?;
-        if self.json {
-            return print_json(&stat);
-        }
-        print(|out| write_plain(out, &stat))
+        let (computed, exit) = rankings(snapshot.store())?;
+        let stat = stat(&snapshot, computed, rows, spool, disk(&self.store.store)?)?;
+        match self.json {
+            true => print_json(&stat)?,
+            false => print(|out| write_plain(out, &stat))?,
+        };
+        Ok(exit)
     }
 }
 
 fn stat(
     snapshot: &Snapshot,
+    computed: Vec<RankingStat>,
     rows: Option<RowsStat>,
     spool: Option<SpoolState>,
     disk_bytes: Disk,
@@ -248,7 +254,7 @@ fn stat(
         damping: info.settings.config.damping_asked(),
         damping_used: info.settings.config.damping(),
         snapshot: snapshot.path().display().to_string(),
-        computed: rankings(snapshot.store())?,
+        computed,
         no_rows: match (&rows, snapshot.rows_retention()) {
             (None, Some(retention)) => Some(as_options(&retention.why_not())),
             _ => None,

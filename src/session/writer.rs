@@ -15,7 +15,9 @@ use crate::model::{Limits, Names, Parsed, Record, What};
 use crate::rank::Goal;
 use crate::rank::settle::Workers;
 use crate::rules::InputRules;
-use crate::snapshot::{self, KeepSnapshots, RANK_BYTES, Snapshot, SnapshotOptions, Watcher};
+use crate::snapshot::{
+    self, KeepSnapshots, Latest, RANK_BYTES, Snapshot, SnapshotOptions, Watcher,
+};
 use crate::store::rows::{KeepRows, ROWS_BYTES, Retention};
 use crate::store::{Partitions, Progress, Settings, settings_of};
 use crate::threads::processors;
@@ -241,7 +243,7 @@ impl Writer {
     /// [`Error::Io`] and [`Error::Damaged`], of a snapshot that cannot be read.
     pub fn is_published(&self) -> Result<bool> {
         let (disk, dir) = (&**self.session.disk(), self.session.dir());
-        if snapshot::current_name(disk, dir)?.is_none() {
+        if Latest::read(disk, dir)?.is_none() {
             return Ok(false);
         }
         let latest = Snapshot::latest(disk, dir)?;

@@ -96,25 +96,33 @@ fn path_of(store: &Path, number: u64, ending: &str) -> PathBuf {
 /// [`Error::Missing`] if there is no store; [`Error::Io`]. One that cannot be read is in the list.
 pub fn snapshots(disk: &dyn Disk, store: &Path) -> Result<Vec<SnapshotEntry>> {
     identity_of(disk, store)?;
-    let (numbers, pinned) = numbers(disk, store)?;
-    let latest = Latest::read(disk, store)?.map(|latest| latest.snapshot);
+    let latest = Latest::published(disk, store)?.map(|latest| latest.snapshot);
+    let (mut numbers, pinned) = numbers(disk, store)?;
+    let current = latest.and_then(|name| name.strip_suffix(SNAPSHOT)?.parse::<u64>().ok());
+    // The current one is never removed: it may be lost.
+    numbers.extend(current);
+    numbers.sort_unstable();
+    numbers.dedup();
     let beside = computed(disk, store)?;
     let mut kept = Vec::new();
     for number in numbers {
         let path = path_of(store, number, SNAPSHOT);
-        let opened = Columns::open(disk, &path);
-        // A writer may have removed it since.
+        let is_current = current == Some(number);
+        let mut opened = Columns::open(disk, &path);
         if let Err(Error::Io { source, .. }) = &opened
             && source.kind() == std::io::ErrorKind::NotFound
         {
-            continue;
+            // A writer may have removed it since.
+            if !is_current {
+                continue;
+            }
+            opened = Err(Latest::names_missing(path.clone()));
         }
-        let name = path.file_name().and_then(|name| name.to_str());
         kept.push(SnapshotEntry {
             number,
             bytes: disk.read(&path).and_then(|file| file.size()).ok(),
             pinned: pinned.contains(&number),
-            current: name.is_some() && name == latest.as_deref(),
+            current: is_current,
             info: opened.map(|columns| columns.info().clone()),
             computed: beside
                 .iter()

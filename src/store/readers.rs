@@ -50,7 +50,7 @@ pub(crate) fn open_view_to(disk: &dyn Disk, dir: &Path, depth: Depth) -> Result<
 /// Those of [`open_view`].
 pub fn open_view_to_publish(disk: &dyn Disk, dir: &Path) -> Result<View> {
     // Where there is no store, nothing is to be made.
-    Identity::read(disk, dir)?;
+    identity_of(disk, dir)?;
     let lock = take_lock(disk, dir)?;
     let identity = Identity::read(disk, dir)?;
     let mut view = committed(disk, dir, identity, Depth::Quick)?;
