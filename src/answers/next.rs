@@ -23,7 +23,7 @@ pub const NEXT: [Parameter<NextOptions>; 12] = [
         takes: Takes::Value("ORDER"),
         default: Some("forecast"),
         help: "The order of pages not fetched yet, with its parameters, as in fica:k=1000,beta=0.2. `list` shows all orders.",
-        excludes: &[],
+        excludes: &["refetch"],
         set: |asked, text| put(&mut asked.strategy, text.parse()),
     },
     Parameter {

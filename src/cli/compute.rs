@@ -13,7 +13,7 @@ use cashrank::engine::{Page, PageId, ranks};
 use cashrank::load::LoadedGraph;
 use cashrank::rank::chosen::Chosen;
 use cashrank::rank::computing::{Computed, Computing, Parameters};
-use cashrank::rank::measures::measure;
+use cashrank::rank::measures::{Uses, measure};
 use cashrank::sites::{Level, PageFacts, RollUp, SiteTotal, Sites};
 use cashrank::snapshot::export::{Columns, Format, Setup, export};
 use cashrank::snapshot::{
@@ -68,15 +68,18 @@ pub struct Args {
     /// Threads [default: the number of processors].
     #[arg(long, value_name = "N", value_parser = positive)]
     threads: Option<u64>,
-    /// Of inputs: the format to write.
-    #[arg(long, value_name = "FORMAT", default_value = "tsv", value_parser = export_formats())]
-    to: Format,
+    /// Of inputs: the format to write [default: tsv].
+    #[arg(long, value_name = "FORMAT", value_parser = export_formats())]
+    to: Option<Format>,
     #[command(flatten)]
     scoring: ScoringArgs,
     #[command(flatten)]
     output: SummedOutputArgs,
     #[command(flatten)]
     memory: MemoryArg,
+    /// Print only problems.
+    #[arg(long, short)]
+    quiet: bool,
     #[command(flatten)]
     load: LoadArgs,
 }
@@ -93,12 +96,12 @@ struct ParameterArgs {
     #[arg(long, value_name = "D")]
     damping: Option<f64>,
     /// Stop at this certified bound (pagerank, personalised, spam-mass), or when a step moves the scores by at most this
-    /// much (the eigenvectors: hits, salsa, adjacency, undirected), in L1.
-    #[arg(long, value_name = "EPS", default_value = "1e-6", value_parser = bound)]
-    until: f64,
-    /// spam-mass: the share of pages that are thought to be good.
-    #[arg(long, value_name = "SHARE", default_value_t = 0.85)]
-    gamma: f64,
+    /// much (the eigenvectors: hits, salsa, adjacency, undirected), in L1 [default: 1e-6].
+    #[arg(long, value_name = "EPS", value_parser = bound)]
+    until: Option<f64>,
+    /// spam-mass: the share of pages that are thought to be good [default: 0.85].
+    #[arg(long, value_name = "SHARE")]
+    gamma: Option<f64>,
     /// harmonic: estimate it with so many registers for each page or site, a power of 2 from 64; the standard error is
     /// 1.04 / sqrt(N) [default: exact for small graphs, else 256].
     #[arg(long, value_name = "N")]
@@ -107,10 +110,39 @@ struct ParameterArgs {
 
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
+        self.check()?;
         match store_unless(&self.inputs, self.store.as_deref())? {
             Some(store) => self.of_store(&store),
             None => self.of_inputs(),
         }
+    }
+
+    /// Refuses options that have no effect on what is computed.
+    fn check(&self) -> anyhow::Result<()> {
+        let measure = measure(&self.measure)?;
+        let given = &self.parameters;
+        for (is_given, uses, option) in [
+            (given.damping.is_some(), Uses::Damping, "--damping"),
+            (given.until.is_some(), Uses::Until, "--until"),
+            (given.gamma.is_some(), Uses::Gamma, "--gamma"),
+            (given.registers.is_some(), Uses::Registers, "--registers"),
+        ] {
+            anyhow::ensure!(
+                !is_given || measure.has(uses),
+                "{option}: {} has no such parameter; leave it out",
+                measure.name
+            );
+        }
+        anyhow::ensure!(
+            !self.level.is_page() || self.sites.is_usual(),
+            "--site-links, --inside and --pair-memory are for the links of sites: add --level"
+        );
+        Ok(())
+    }
+
+    /// The format to write.
+    fn to(&self) -> Format {
+        self.to.unwrap_or(Format::Tsv)
     }
 
     /// What is asked for, with this damping unless another is given.
@@ -121,8 +153,8 @@ impl Args {
         computing.pair_bytes = self.sites.pair_memory;
         let options = &mut computing.options;
         options.damping = self.parameters.damping.unwrap_or(damping);
-        options.until = self.parameters.until;
-        options.gamma = self.parameters.gamma;
+        options.until = self.parameters.until.unwrap_or(options.until);
+        options.gamma = self.parameters.gamma.unwrap_or(options.gamma);
         options.registers = self.parameters.registers;
         options.threads = threads(self.threads);
         options.memory = self.memory.budget(options.threads)?;
@@ -139,10 +171,16 @@ impl Args {
     fn of_store(&self, store: &Path) -> anyhow::Result<Exit> {
         anyhow::ensure!(
             self.output.is_standard(),
-            "-o goes with inputs; `cashrank export --measure {} --level {}` writes what `compute` published in a store",
+            "-o and --force go with inputs; `cashrank export --measure {} --level {}` writes what `compute` published in a store",
             self.measure,
             self.level
         );
+        let unused = self.load.given().or(self.to.map(|_| "--to"));
+        if let Some(option) = unused.or(self.scoring.given()) {
+            anyhow::bail!(
+                "{option} goes with inputs: a store's links were read by its own settings"
+            );
+        }
         let view = open_view_to_publish(&RealDisk, store)?;
         if let Some(unverified) = &view.progress().unverified {
             anyhow::bail!("{}", withheld(unverified));
@@ -150,20 +188,20 @@ impl Args {
         let computing = self.computing(view.settings().config.damping_asked())?;
         let stop = Arc::new(AtomicBool::new(false));
         stop_on_signal(&stop)?;
-        publish_watched(
-            &view,
-            &computing,
-            &Arc::new(Watcher::new(stop)),
-            self.output.json,
-        )
+        let report = match (self.output.json, self.quiet) {
+            (true, _) => Report::Json,
+            (false, true) => Report::Problems,
+            (false, false) => Report::Text,
+        };
+        publish_watched(&view, &computing, &Arc::new(Watcher::new(stop)), report)
     }
 
     fn of_inputs(&self) -> anyhow::Result<Exit> {
         let output = self.output.open()?;
         output.must_spare(&self.inputs)?;
         output.must_spare(&self.parameters.teleport)?;
-        output.must_show(self.to.name(), self.to.is_text())?;
-        self.scoring.check(self.to)?;
+        output.must_show(self.to().name(), self.to().is_text())?;
+        self.scoring.check(self.to())?;
         let computing = self.computing(0.85)?;
         let loaded = self.load.load(&self.inputs, "compute", &self.memory)?;
         let mut naming = computing.begin()?;
@@ -188,14 +226,16 @@ impl Args {
             }))?;
         } else {
             let measured = &computed.measured;
-            say!(
-                "{}, {}; {}: {}",
-                counted_of(self.level, measured.scores.len() as u64),
-                links(computed.links),
-                self.measure,
-                accuracy_said(measured.accuracy)
-            );
-            report_unreached(measured.reached, self.parameters.until);
+            if !self.quiet {
+                say!(
+                    "{}, {}; {}: {}",
+                    counted_of(self.level, measured.scores.len() as u64),
+                    links(computed.links),
+                    self.measure,
+                    accuracy_said(measured.accuracy)
+                );
+            }
+            report_unreached(measured.reached, computing.options.until);
         }
         Ok(report_loaded(&loaded))
     }
@@ -238,21 +278,30 @@ impl Args {
                             ..scored
                         })
                     });
-                    export(self.to, &setup, out, path, rows)?
+                    export(self.to(), &setup, out, path, rows)?
                 }
                 Some(sites) => {
                     let totals = roll_up(loaded, sites);
                     let rows = scored.zip(totals).zip(sites.names());
                     let rows = rows.map(|((scored, total), name)| Ok(total.of(scored, name)));
-                    export(self.to, &setup, out, path, rows)?
+                    export(self.to(), &setup, out, path, rows)?
                 }
             };
             left_out = written.left_out;
             Ok(())
         })?;
-        report_left_out(left_out, self.to);
+        report_left_out(left_out, self.to());
         Ok(())
     }
+}
+
+/// How a ranking that was published is reported.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Report {
+    Text,
+    Json,
+    /// Only what is wrong.
+    Problems,
 }
 
 /// Computes a ranking and publishes it beside the current snapshot, and reports it.
@@ -260,24 +309,32 @@ pub(super) fn publish_watched(
     view: &View,
     computing: &Computing,
     watcher: &Arc<Watcher>,
-    as_json: bool,
+    how: Report,
 ) -> anyhow::Result<Exit> {
     let started = Instant::now();
     let before = parameters_before(view, computing);
-    let published = beside_a_bar(watcher, || {
-        publish_computed(&RealDisk, view, computing, watcher)
-    })?;
+    let publish = || publish_computed(&RealDisk, view, computing, watcher);
+    let published = match how {
+        Report::Problems => publish()?,
+        _ => beside_a_bar(watcher, publish)?,
+    };
     let seconds = started.elapsed().as_secs_f64();
     let Some((path, info)) = published else {
         say!("stopped: nothing was published; run the command again to start over");
         return Ok(Exit::Stopped);
     };
-    if as_json {
+    if how == Report::Json {
         let mut summary = serde_json::to_value(&info)?;
         summary["ranking"] = path.display().to_string().into();
         summary["seconds"] = seconds.into();
         summary["replaced"] = serde_json::to_value(&before)?;
         return print_json(&summary);
+    }
+    if let Some(until) = info.parameters.until {
+        report_unreached(info.attained.reached, until);
+    }
+    if how == Report::Problems {
+        return Ok(Exit::Done);
     }
     report(&info, &path, seconds);
     if let Some(before) = before.filter(|before| *before != info.parameters) {
@@ -317,9 +374,6 @@ fn report(info: &ComputedInfo, path: &Path, seconds: f64) {
         counted_of(info.level, info.count),
         links(info.links)
     );
-    if let Some(until) = info.parameters.until {
-        report_unreached(info.attained.reached, until);
-    }
     if info.without_site > 0 {
         say!(
             "left out, because their names have no host: {}",

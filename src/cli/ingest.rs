@@ -1,5 +1,7 @@
 //! `cashrank ingest`: crawl records in, ranking snapshots out.
 
+mod unused;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -166,8 +168,6 @@ pub struct Args {
     /// Threads for decoding [default: the number of processors].
     #[arg(long, value_name = "N", value_parser = positive)]
     threads: Option<u64>,
-    #[command(flatten, next_help_heading = "Several processes")]
-    together: JoinArgs,
     /// Use at most this much memory, like 20G. The run stops at a checkpoint before it needs more [default: 15/16 of
     /// the available memory, within the limits of the container].
     #[arg(long, value_name = "SIZE", value_parser = some_bytes)]
@@ -219,6 +219,9 @@ pub struct Args {
     json: bool,
     #[command(flatten)]
     talk: TalkArgs,
+    // A heading holds for all that follows: each has one below this.
+    #[command(flatten, next_help_heading = "Several processes")]
+    together: JoinArgs,
     /// Answer over HTTP while ingesting, as `cashrank serve` does. An address and a port, like 127.0.0.1:8642; port 0:
     /// any free port.
     #[cfg_attr(
@@ -271,6 +274,7 @@ impl Args {
         }
         let disk = Arc::new(RealDisk);
         let mut job = self.job()?;
+        self.refuse_unused(&job)?;
         stop_on_signal(&job.stop)?;
         let partitions = job.settings.partitions;
         let begun = asked.begin_ingest(&self.store, partitions, job.resident, &job.stop)?;

@@ -21,20 +21,31 @@ use crate::cli::common::say;
 /// How inputs are read.
 #[derive(clap::Args)]
 pub struct LoadArgs {
-    /// The format of the inputs (see formats/). auto recognises it from the content.
-    #[arg(long, default_value = "auto", value_parser = formats())]
-    format: FormatArg,
+    /// The format of the inputs (see formats/). auto recognises it from the content [default: auto].
+    #[arg(long, value_parser = formats())]
+    format: Option<FormatArg>,
     /// Weights of links, as for `ingest`.
     #[arg(long, value_name = "WEIGHTS", value_parser = parsed::<Follow>)]
     follow: Option<Follow>,
-    /// What to do with links from a page to itself.
-    #[arg(long, value_name = "HOW", default_value = "drop", value_parser = self_links())]
-    self_links: SelfLinks,
+    /// What to do with links from a page to itself [default: drop].
+    #[arg(long, value_name = "HOW", value_parser = self_links())]
+    self_links: Option<SelfLinks>,
     #[command(flatten)]
     rules: RulesArgs,
 }
 
 impl LoadArgs {
+    /// The first of these options that is given: they say how inputs are read, and a store has settings of its own.
+    pub fn given(&self) -> Option<&'static str> {
+        let given = [
+            (self.format.is_some(), "--format"),
+            (self.follow.is_some(), "--follow"),
+            (self.self_links.is_some(), "--self-links"),
+        ];
+        let given = given.into_iter().find(|given| given.0);
+        given.map(|given| given.1).or(self.rules.given())
+    }
+
     /// Reads them, for a command of this name.
     pub fn load(
         &self,
@@ -45,14 +56,20 @@ impl LoadArgs {
         let inputs: Vec<InputName> = inputs.iter().map(|i| InputName::parse(i)).collect();
         note_keyboard(&inputs, &format!("{command} -"));
         let mut config = Config::default();
-        config.self_links = self.self_links;
+        config.self_links = self.self_links.unwrap_or(config.self_links);
         config.follow = self.follow.unwrap_or_default();
         let limits = Limits {
             memory: memory.budget(threads(None) + 3)?,
             ..Limits::default()
         };
         let rules = self.rules.resolve(None)?;
-        Ok(load(&inputs, self.format.0, &config, &rules, &limits)?)
+        Ok(load(
+            &inputs,
+            self.format.and_then(|format| format.0),
+            &config,
+            &rules,
+            &limits,
+        )?)
     }
 }
 

@@ -88,9 +88,9 @@ impl OutputArgs {
 }
 
 impl SummedOutputArgs {
-    /// Whether no file was named.
+    /// Whether no file was named, nor anything said of one.
     pub fn is_standard(&self) -> bool {
-        self.file.output.is_none()
+        self.file.output.is_none() && !self.file.force
     }
 
     /// As [`OutputArgs::open`]; refused, too, if result and summary would run together.

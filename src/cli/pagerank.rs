@@ -109,6 +109,11 @@ impl Args {
     }
 
     fn of_store(&self, store: &Path, output: &Output) -> anyhow::Result<Exit> {
+        if let Some(option) = self.load.given() {
+            anyhow::bail!(
+                "{option} goes with inputs: a store's links were read by its own settings"
+            );
+        }
         let snapshot = Snapshot::latest(&RealDisk, store)?;
         let config = &snapshot.info().settings.config;
         let weighted = !config.follow.is_default();

@@ -28,15 +28,15 @@ pub struct RulesArgs {
 }
 
 impl RulesArgs {
-    /// Returns whether any is given.
-    pub fn is_given(&self) -> bool {
-        let RulesArgs {
-            outlinks,
-            fields,
-            drop_params,
-            scope,
-        } = self;
-        outlinks.is_some() || !fields.is_empty() || !drop_params.is_empty() || !scope.is_empty()
+    /// The first of these options that is given.
+    pub fn given(&self) -> Option<&'static str> {
+        let given = [
+            (self.outlinks.is_some(), "--outlinks"),
+            (!self.fields.is_empty(), "--field"),
+            (!self.drop_params.is_empty(), "--drop-params"),
+            (!self.scope.is_empty(), "--scope"),
+        ];
+        given.into_iter().find(|given| given.0).map(|given| given.1)
     }
 
     /// The rules given; those not given are the store's.

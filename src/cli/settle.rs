@@ -18,7 +18,7 @@ use super::common::{
     Basis, Exit, MemoryArg, ResidentArg, StoreArg, accuracy, accuracy_of, links, not_believed,
     pages, parsed, print_json, stop_on_signal, threads,
 };
-use super::compute::publish_watched;
+use super::compute::{Report, publish_watched};
 use super::snapshots::KeepArg;
 use super::summary::withheld;
 use super::together::{AllWorkers, TogetherArgs};
@@ -153,7 +153,7 @@ impl Args {
             options.damping = view.settings().config.damping_asked();
             options.threads = threads(None);
             options.memory = self.memory.budget(options.threads)?;
-            if publish_watched(view, &computing, watcher, false)? == Exit::Stopped {
+            if publish_watched(view, &computing, watcher, Report::Text)? == Exit::Stopped {
                 return Ok(Exit::Stopped);
             }
         }
@@ -243,7 +243,8 @@ fn report_settled(info: &Info, path: &Path, seconds: f64, reached: bool) {
             effort.links_touched as f64 / effort.links.max(1) as f64
         );
         if !reached {
-            let why = if effort.reached {
+            let as_stored = info.window.bound_l1();
+            let why = if as_stored.is_some_and(|bound| bound <= effort.until) {
                 "damping is stored as a multiple of 2^-32, and the bound includes the difference"
             } else {
                 "time was up, or 64-bit numbers are not precise enough"

@@ -35,7 +35,7 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     unpin: Option<u64>,
     /// Print one line of JSON per snapshot, for programs.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["pin", "unpin"])]
     json: bool,
 }
 

@@ -116,7 +116,7 @@ impl Config {
 
     /// Returns whether importance is settled where the links of pages are kept: nobody asked for importance over a
     /// period.
-    pub(crate) fn is_settled(&self) -> bool {
+    pub fn is_settled(&self) -> bool {
         self.window.shape().chooses() && self.max_age.is_none()
     }
 

@@ -11,9 +11,9 @@ use crate::cli::values::takers;
 /// How a list of pages is written.
 #[derive(clap::Args)]
 pub struct ListArgs {
-    /// The format of the list, as of `next`.
-    #[arg(long, value_name = "FORMAT", default_value = "plain", value_parser = takers())]
-    pub to: Taker,
+    /// The format of the list, as of `next` [default: plain].
+    #[arg(long, value_name = "FORMAT", value_parser = takers())]
+    pub to: Option<Taker>,
     /// Write the list to FILE (`-`: standard output).
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -23,10 +23,15 @@ pub struct ListArgs {
 }
 
 impl ListArgs {
+    /// The format of the list.
+    pub fn to(&self) -> Taker {
+        self.to.unwrap_or(Taker::Plain)
+    }
+
     /// Where the list goes; refused if it would replace something unasked, or cannot be shown there.
     pub fn open(&self) -> anyhow::Result<Output> {
         let output = Output::open(self.output.as_deref(), self.force)?;
-        output.must_show(self.to.name(), self.to.is_text())?;
+        output.must_show(self.to().name(), self.to().is_text())?;
         Ok(output)
     }
 
@@ -50,11 +55,11 @@ impl ListArgs {
             return if pages.is_empty() {
                 Ok(())
             } else {
-                output.put(|out| Ok(self.to.write(pages, out)?))
+                output.put(|out| Ok(self.to().write(pages, out)?))
             };
         }
         output.put(|out| {
-            self.to.write(pages, out)?;
+            self.to().write(pages, out)?;
             Ok(writeln!(out)?)
         })
     }

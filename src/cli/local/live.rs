@@ -53,7 +53,7 @@ impl Args {
         if self.ranks.is_none() && self.crawl.store.is_none() {
             bail!("--live without --store needs --ranks FILE: nothing else keeps the results");
         }
-        if !self.list.to.is_text() && self.list.is_standard()? {
+        if !self.list.to().is_text() && self.list.is_standard()? {
             bail!(
                 "Parquet is written to a file: -o 'round-*.parquet', where * is the number of the round"
             );
@@ -71,7 +71,7 @@ impl Args {
                 let members = crawl.members(domain)?;
                 let budget = self.memory.budget(1)?;
                 let need =
-                    crawl.room(&members, (self.method.select, self.n.unwrap_or(0)), budget)?;
+                    crawl.room(&members, (self.search().policy, self.n.unwrap_or(0)), budget)?;
                 let (known, _) = crawl.known(&members.pages)?;
                 let search = Search::new(known, self.search())?;
                 let Crawl::Files(mut crawled) = crawl else {
@@ -133,7 +133,7 @@ impl Args {
         let left = budget.map(|budget| budget.saturating_sub(ingest));
         let crawl = Crawl::Store(Box::new(snapshot));
         let members = crawl.members(domain)?;
-        let need = crawl.room(&members, (self.method.select, self.n.unwrap_or(0)), left)?;
+        let need = crawl.room(&members, (self.search().policy, self.n.unwrap_or(0)), left)?;
         let (known, _) = crawl.known(&members.pages)?;
         let search = Search::new(known, self.search())?;
         let Crawl::Store(snapshot) = crawl else {
@@ -184,7 +184,7 @@ impl Live<'_> {
         domain: &Domain,
     ) -> anyhow::Result<()> {
         let mut failed = None;
-        let format = self.args.crawl.format.0;
+        let format = self.args.format();
         crawled.deliver(
             &InputName::Stdin,
             format,

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use anyhow::bail;
 use cashrank::Limits;
 use cashrank::engine::PageId;
+use cashrank::formats::Format;
 use cashrank::load::Crawled;
 use cashrank::local::{Asked, Estimator, Options, Policy, Power, Search};
 use cashrank::rules::Follow;
@@ -103,9 +104,10 @@ struct CrawlArgs {
     /// CASHRANK_STORE].
     #[arg(long, value_name = "DIR", conflicts_with = "inputs")]
     store: Option<PathBuf>,
-    /// The format of the inputs, and with --live of standard input (see formats/). auto recognises it from the content.
-    #[arg(long, default_value = "auto", value_parser = formats())]
-    format: FormatArg,
+    /// The format of the inputs, and with --live of standard input (see formats/). auto recognises it from the content
+    /// [default: auto].
+    #[arg(long, value_parser = formats())]
+    format: Option<FormatArg>,
 }
 
 #[derive(clap::Args)]
@@ -113,9 +115,9 @@ struct MethodArgs {
     /// Which pages outside to list: share, by the PageRank that flows into them from the domain and from pages that
     /// link into it; frontier-cash, by the cash of the domain's pages that reaches them; sc, by Stochastic
     /// Complementation, the paper's own (a score is then the page's influence, its equation 7); pf, by PageRank flow;
-    /// outlink, by links from the domain; or random.
-    #[arg(long, value_name = "WHICH", default_value = "share", value_parser = one_of(Policy::ALL.map(Policy::name), parsed::<Policy>))]
-    select: Policy,
+    /// outlink, by links from the domain; or random [default: share].
+    #[arg(long, value_name = "WHICH", value_parser = one_of(Policy::ALL.map(Policy::name), parsed::<Policy>))]
+    select: Option<Policy>,
     /// How to estimate global ranks: extrapolated, to where all pages outside would be fetched, or sc (also plain), as in
     /// the paper: `--select sc --estimate sc` is its method, Stochastic Complementation.
     #[arg(long, value_name = "HOW", default_value = "extrapolated", value_parser = one_of(["extrapolated", "sc", "plain"], estimator))]
@@ -142,9 +144,9 @@ struct PowerArgs {
     /// Stop the power method when a step moves the ranking by less than this, in L1.
     #[arg(long, value_name = "L1", default_value_t = 1e-6)]
     threshold: f64,
-    /// The random seed of --select random.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
+    /// The random seed of --select random [default: 1].
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
 }
 
 fn estimator(text: &str) -> Result<Estimator, String> {
@@ -172,7 +174,7 @@ impl Args {
             None => Crawl::Files(Box::new(self.crawled()?)),
         };
         let members = crawl.members(&domain)?;
-        let search = (self.method.select, self.n.unwrap_or(0));
+        let search = (self.search().policy, self.n.unwrap_or(0));
         crawl.room(&members, search, self.memory.budget(1)?)?;
         let members = members.pages;
         let (known, failing) = crawl.known(&members)?;
@@ -229,7 +231,7 @@ impl Args {
                 let pages: Vec<u32> = asked.iter().map(|asked| asked.page).collect();
                 let names = crawl.names(&pages)?;
                 let pages = candidates(&asked, names);
-                list.put(|out| Ok(self.list.to.write(&pages, out)?))?;
+                list.put(|out| Ok(self.list.to().write(&pages, out)?))?;
             }
         }
         self.exit(&crawl)
@@ -249,24 +251,44 @@ impl Args {
         })
     }
 
+    /// The format of what is read; `None`: it is recognised.
+    fn format(&self) -> Option<Format> {
+        self.crawl.format.and_then(|format| format.0)
+    }
+
     fn search(&self) -> Options {
         Options {
-            policy: self.method.select,
+            policy: self.method.select.unwrap_or(Policy::Share),
             estimator: self.method.estimate,
             power: Power {
                 damping: self.power.damping,
                 threshold: self.power.threshold,
             },
-            seed: self.power.seed,
+            seed: self.power.seed.unwrap_or(1),
         }
     }
 
     /// Refuses options that contradict each other.
     fn check(&self) -> anyhow::Result<()> {
-        if self.crawl.store.is_some() && !self.live.live && self.rules.is_given() {
-            bail!(
-                "a store has rules of its own: leave out --scope, --field, --outlinks and --drop-params"
-            );
+        if self.crawl.store.is_some() && !self.live.live {
+            let format = self.crawl.format.map(|_| "--format");
+            let follow = self.follow.map(|_| "--follow");
+            if let Some(option) = self.rules.given().or(format).or(follow) {
+                bail!("{option} goes with inputs: a store's links were read by its own settings");
+            }
+        }
+        let select = self.method.select.map(|_| "--select");
+        let list = self.list.to.map(|_| "--to").or(select);
+        if let Some(option) = list.or(self.list.output.as_ref().map(|_| "--output"))
+            && self.n.is_none()
+        {
+            bail!("{option} is for the list of pages to fetch: add -n K");
+        }
+        if self.list.force && self.list.output.is_none() && self.ranks.is_none() && self.impact.is_none() {
+            bail!("--force is for files: name one with -o or --ranks");
+        }
+        if self.power.seed.is_some() && self.method.select != Some(Policy::Random) {
+            bail!("--seed is for --select random");
         }
         let lists = self.n.is_some() && !self.json;
         let to_standard = |path: &Option<PathBuf>| -> anyhow::Result<bool> {
@@ -296,7 +318,7 @@ impl Args {
         let follow = self.follow.unwrap_or_default();
         let mut crawled = Crawled::new(&self.rules.resolve(None)?, &follow, &limits)?;
         for input in &self.crawl.inputs {
-            crawled.read(&InputName::parse(input), self.crawl.format.0)?;
+            crawled.read(&InputName::parse(input), self.format())?;
         }
         report_remarks(crawled.missing(), crawled.caveat());
         Ok(crawled)

@@ -1,0 +1,176 @@
+//! Options that would have no effect are refused, and headings of help cover what they name.
+
+use std::process::Command;
+
+use crate::support::Lab;
+
+fn crawled() -> Lab {
+    let lab = Lab::new();
+    let record =
+        |page: u32| format!("{{\"url\":\"http://a.test/{page}\",\"links\":[\"/1\",\"/2\"]}}\n");
+    lab.file("a", (1..4).map(record).collect::<String>());
+    lab.run("ingest a --store s").exits(0);
+    lab
+}
+
+#[test]
+fn options_without_effect_are_refused() {
+    let lab = crawled();
+    for line in [
+        // A store's links were read by its own settings, and its ranking is published in it.
+        "compute --store s --measure pagerank --scope host:a.test",
+        "compute --store s --measure pagerank --drop-params sid",
+        "compute --store s --measure pagerank --self-links keep",
+        "compute --store s --measure pagerank --self-links drop",
+        "compute --store s --measure pagerank --format warc",
+        "compute --store s --measure pagerank --format auto",
+        "compute --store s --measure pagerank --field url=u",
+        "compute --store s --measure pagerank --outlinks html",
+        "compute --store s --measure pagerank --to csv",
+        "compute --store s --measure pagerank --score log",
+        "compute --store s --measure pagerank --score-field x",
+        "compute --store s --measure pagerank --into x",
+        "compute --store s --measure pagerank --force",
+        "pagerank --store s --scope host:a.test",
+        "pagerank --store s --self-links keep",
+        "pagerank --store s --format records",
+        "local --store s --domain host:a.test --format records",
+        "local --store s --domain host:a.test --scope host:a.test",
+        // Parameters that a measure does not have, and those of sites for pages.
+        "compute --store s --measure harmonic --damping 0.5",
+        "compute --store s --measure harmonic --until 1e-3",
+        "compute --store s --measure pagerank --gamma 0.5",
+        "compute --store s --measure pagerank --registers 64",
+        "compute --store s --measure pagerank --inside",
+        "compute --store s --measure pagerank --site-links pages",
+        // Without a list there is nothing that these are for.
+        "local --store s --domain host:a.test --to jsonl",
+        "local --store s --domain host:a.test -o list",
+        "local --store s --domain host:a.test --select sc",
+        "local --store s --domain host:a.test --force",
+        "local --store s --domain host:a.test -n 1 --seed 3",
+        "next --store s --refetch --strategy greedy",
+        "next --store s --coverage --quiet",
+        "snapshots --store s --pin 3 --json",
+        "compare s s --page http://a.test/1 --by rank",
+        "compare s s --page http://a.test/1 --certain-only",
+        "ingest a --store t --settle none --settle-time 1s",
+        "ingest a --store t --settle 1e-3 --keep-rows none",
+        "ingest a --store t --settle 1e-3 --window fixed:3",
+        "ingest a --store t --settle-time 1s --max-age 30d",
+        "ingest a --store t --resume",
+    ] {
+        lab.run(line).exits(2);
+    }
+    assert!(!lab.path("t").exists());
+}
+
+/// Where the environment names the store, it is as if the option did.
+#[test]
+fn a_store_of_the_environment_refuses_them_too() {
+    let lab = crawled();
+    for line in [
+        "compute --measure pagerank --follow nofollow=0",
+        "pagerank --follow nofollow=0",
+        "local --domain host:a.test --follow nofollow=0",
+    ] {
+        let done = Command::new(env!("CARGO_BIN_EXE_cashrank"))
+            .args(line.split_whitespace())
+            .env("CASHRANK_STORE", lab.path("s"))
+            .output()
+            .unwrap();
+        let err = String::from_utf8_lossy(&done.stderr);
+        assert!(
+            done.status.code() == Some(2) && err.contains("--follow"),
+            "{line}: {err}"
+        );
+    }
+}
+
+/// A heading holds for all that follows it, so options that belong to none stand before the first.
+#[test]
+fn common_options_stand_under_no_heading() {
+    let lab = Lab::new();
+    let help = lab.run("--help").exits(0).out;
+    let commands = help
+        .split("Commands:")
+        .nth(1)
+        .unwrap()
+        .split("Options:")
+        .next()
+        .unwrap();
+    let commands = commands.lines().filter_map(|line| line.strip_prefix("  "));
+    let commands: Vec<&str> = commands
+        .filter(|line| !line.starts_with(' '))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|command| *command != "help")
+        .collect();
+    assert!(commands.len() > 15, "{commands:?}");
+    let common = [
+        "--memory",
+        "--json",
+        "--quiet",
+        "--top",
+        "--store",
+        "--threads",
+        "--output",
+        "--force",
+        "--strict",
+        "--format",
+    ];
+    for command in commands {
+        let help = lab.run(&format!("{command} --help")).exits(0).out;
+        let mut heading = "";
+        for line in help.lines() {
+            if !line.starts_with(' ') && line.ends_with(':') {
+                heading = line;
+            }
+            let option = line.split_whitespace().find(|word| word.starts_with("--"));
+            let is_option = line.starts_with("      --") || line.starts_with("  -");
+            if is_option && option.is_some_and(|option| common.contains(&option)) {
+                assert_eq!(heading, "Options:", "{command}: {line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn compute_says_nothing_if_asked() {
+    let lab = crawled();
+    let store = lab
+        .run("compute --store s --measure harmonic --quiet")
+        .exits(0);
+    assert_eq!((&*store.out, &*store.err), ("", ""));
+    let inputs = lab.run("compute a --measure harmonic -q -o ranks").exits(0);
+    assert_eq!((&*inputs.out, &*inputs.err), ("", ""));
+}
+
+/// Damping is stored as a multiple of 2^-32, so no bound of 1e-12 is certified: nothing says that it was reached.
+#[test]
+fn goals_that_cannot_be_reached_are_not_said_to_be() {
+    let lab = crawled();
+    lab.run("settle --store s --until 1e-12").exits(0);
+    let stat = lab.run("stat --json --store s").exits(0).json();
+    assert_eq!(
+        stat["settled"]["reached"],
+        stat["bound_l1"].as_f64().unwrap() <= stat["settled"]["until"].as_f64().unwrap()
+    );
+    lab.run("ingest a --store t --settle 1e-12").exits(0);
+    let stat = lab.run("stat --json --store t").exits(0).json();
+    assert_eq!(
+        (&stat["settled"]["until"], &stat["settled"]["reached"]),
+        (&1e-12.into(), &false.into())
+    );
+    for measure in ["pagerank", "spam-mass --teleport t.txt"] {
+        lab.file("t.txt", "host:a.test\n");
+        let found = lab.run(&format!(
+            "compute --store s --measure {measure} --until 1e-15 --json"
+        ));
+        assert_eq!(found.exits(0).json()["reached"], false);
+    }
+    lab.run("ingest a --store u --settle 1e-3").exits(0);
+    assert_eq!(
+        lab.run("stat --json --store u").exits(0).json()["settled"]["reached"],
+        true
+    );
+}
