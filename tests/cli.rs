@@ -39,6 +39,8 @@ mod fields;
 mod first_hour;
 #[path = "common/folder.rs"]
 mod folder;
+#[path = "cli/gone.rs"]
+mod gone;
 #[path = "cli/graph.rs"]
 mod graph;
 #[path = "cli/history.rs"]
@@ -133,6 +135,8 @@ mod times;
 mod turns;
 #[path = "cli/until.rs"]
 mod until;
+#[path = "cli/unused.rs"]
+mod unused;
 #[path = "cli/warc.rs"]
 mod warc;
 #[path = "cli/windows.rs"]

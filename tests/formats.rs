@@ -89,8 +89,8 @@ fn a_reader_made_from_the_snapshot_tables_reads_snapshots() {
     assert_eq!((trailer.size, entry.size), (40, 20));
     let columns = table("snapshot.md", "Columns");
     let tail = &file[file.len() - trailer.size..];
-    assert_eq!(trailer.bytes(tail, "magic"), b"CRSNAP02");
-    assert_eq!(file[..8], *b"CRSNAP02");
+    assert_eq!(trailer.bytes(tail, "magic"), b"CRSNAP03");
+    assert_eq!(file[..8], *b"CRSNAP03");
     let directory = trailer.number(tail, "directory") as usize;
     let info = trailer.number(tail, "info") as usize;
     let pages = trailer.number(tail, "pages");
@@ -126,6 +126,7 @@ fn a_reader_made_from_the_snapshot_tables_reads_snapshots() {
                 "last_failed" => value as i64 == page.fetches.last_failed.unwrap_or(i64::MIN),
                 "compared" => value == page.fetches.compared,
                 "changed" => value == page.fetches.changed,
+                "gone" => value == u64::from(page.fetches.gone == Some(true)),
                 "watched" => value == page.fetches.watched_s,
                 other => panic!("no such column: {other}"),
             };

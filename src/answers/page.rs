@@ -2,10 +2,9 @@
 
 use serde::Serialize;
 
-use crate::model::{Page, PageId, utc};
-use crate::rules::Scope;
+use crate::model::{Page, PageId, PageState, utc};
 use crate::sites::{Level, RollUpBy};
-use crate::snapshot::{ComputedInfo, LevelRanking, Snapshot, SnapshotPage};
+use crate::snapshot::{ComputedInfo, LevelRanking, Selection, Snapshot, SnapshotPage};
 use crate::{Result, url};
 
 /// The most important pages or sites.
@@ -69,12 +68,12 @@ impl<R> Top<R> {
 }
 
 impl Top {
-    /// The `n` of best rank that are in `scope`.
+    /// The `n` of best rank that are selected.
     ///
     /// # Errors
     /// As of [`LevelRanking::top`].
-    pub fn of(ranking: &LevelRanking, n: usize, scope: &Scope) -> Result<Top> {
-        Top::with(ranking, ranking.top(n, scope)?)
+    pub fn of(ranking: &LevelRanking, n: usize, selection: &Selection) -> Result<Top> {
+        Top::with(ranking, ranking.top(n, selection)?)
     }
 
     /// Adds the `n` most important pages of each site, as [`LevelRanking::best_pages`].
@@ -122,10 +121,20 @@ pub struct Rank {
     /// Of a site: its pages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pages: Option<u64>,
+    /// Its cash, as a share of all: C of the OPIC paper; absent of a site.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cash: Option<f64>,
+    /// What it distributed in the ranking's window, as a share of what all pages did: H of the paper; of a settled ranking, what
+    /// it would distribute in the long run. Absent of a site.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub distributed: Option<f64>,
     /// Visits.
     pub visits: Option<u64>,
     /// Its last fetch, in RFC 3339.
     pub last_fetch: Option<String>,
+    /// What its fetches came to: crawled, not crawled, failed or gone; absent of a site, and where an older snapshot does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<PageState>,
     /// Fetches that failed since it was last reached.
     pub failed: Option<u64>,
     /// How often two fetches showed whether it had changed.
@@ -137,7 +146,7 @@ pub struct Rank {
 impl Rank {
     /// Of a page among so many; `None`: it is not known.
     pub fn of(url: &str, page: Option<&SnapshotPage>, pages: u64) -> Rank {
-        let row = page.map(|page| page.named(url));
+        let row = page.map(|page| page.named(url, pages));
         let rank = Rank::of_row(url, row.as_ref(), pages);
         Rank {
             failed: page.map(|page| page.fetches.failed),
@@ -163,6 +172,9 @@ impl Rank {
             rank: Some(row.rank),
             percentile: Some(percentile(row.rank, count)),
             pages: row.site.as_ref().map(|site| site.pages),
+            cash: row.cash,
+            distributed: row.distributed,
+            state: row.state,
             visits: Some(row.visits),
             last_fetch: row.last_fetch.and_then(utc),
             ..Rank::default()

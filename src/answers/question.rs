@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::parameter::{Parameter, Takes, parsed, read};
 use crate::rank::measures::measure;
 use crate::rules::Scope;
-use crate::snapshot::{RankingName, SearchOptions};
+use crate::snapshot::{RankingName, SearchOptions, Selection};
 use crate::{Error, Result};
 
 /// Most pages, or hosts, of an answer.
@@ -24,8 +24,8 @@ const LINKS_WITHIN: u64 = 200_000_000;
 /// A question about a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {
-    /// The most important pages or sites of a ranking that are in a scope, so many; of each site so many pages.
-    Top(usize, RankingName, Scope, Option<usize>),
+    /// The most important pages or sites of a ranking that are selected, so many; of each site so many pages.
+    Top(usize, RankingName, Selection, Option<usize>),
     /// The largest moves since the previous snapshot, so many; only those that are certain.
     Movers(usize, bool),
     /// The hosts of the largest importance.
@@ -57,6 +57,7 @@ struct Asked {
     within: Option<u64>,
     incoming: bool,
     certain_only: bool,
+    without_gone: bool,
 }
 
 const N: Parameter<Asked> = Parameter {
@@ -221,6 +222,18 @@ const CERTAIN_ONLY: Parameter<Asked> = Parameter {
     },
 };
 
+const WITHOUT_GONE: Parameter<Asked> = Parameter {
+    name: "without-gone",
+    takes: Takes::Nothing,
+    default: None,
+    help: "Leave out pages that are gone (404, 410).",
+    excludes: &[],
+    set: |asked, _| {
+        asked.without_gone = true;
+        Ok(())
+    },
+};
+
 impl Question {
     /// The names of all questions.
     pub const NAMES: [&str; 8] = [
@@ -234,7 +247,7 @@ impl Question {
     /// [`Error::Usage`]: there is no such question, or it does not make sense.
     pub fn of(name: &str, given: &[(String, String)]) -> Result<Question> {
         let parameters: &[Parameter<Asked>] = match name {
-            "top" => &[N, MEASURE, LEVEL, ROLL_UP, SCOPE, BEST],
+            "top" => &[N, MEASURE, LEVEL, ROLL_UP, SCOPE, WITHOUT_GONE, BEST],
             "rank" => &[URLS, MEASURE, LEVEL, ROLL_UP, HISTORY],
             "links" => &[URL, N, IN, WITHIN],
             "movers" => &[N, CERTAIN_ONLY],
@@ -252,11 +265,17 @@ impl Question {
             within,
             incoming,
             certain_only,
+            without_gone,
         } = read(parameters, given).map_err(Error::Usage)?;
         ranking.check()?;
         if !(scope.is_all() || ranking.level.is_page()) {
             return Err(Error::Usage(
                 "scope: it names pages; leave it or level out".into(),
+            ));
+        }
+        if without_gone && !ranking.level.is_page() {
+            return Err(Error::Usage(
+                "without-gone: it is for pages; leave it or level out".into(),
             ));
         }
         if best.is_some() && ranking.level.is_page() {
@@ -278,7 +297,13 @@ impl Question {
             || Error::Usage("url: which page? Like ?url=https%3A%2F%2Fexample.org%2F".into());
         let most = n.unwrap_or(20);
         Ok(match name {
-            "top" => Question::Top(most, ranking, scope, best),
+            "top" => {
+                let selection = Selection {
+                    scope,
+                    without_gone,
+                };
+                Question::Top(most, ranking, selection, best)
+            }
             "movers" => Question::Movers(most, certain_only),
             "hosts" => Question::Hosts(most),
             "coverage" => Question::Coverage(most),
@@ -338,7 +363,7 @@ mod tests {
         let usual = RankingName::default();
         assert_eq!(
             asked("top", &[]).unwrap(),
-            Question::Top(20, usual.clone(), Scope::default(), None)
+            Question::Top(20, usual.clone(), Selection::default(), None)
         );
         let by = RankingName {
             level: crate::sites::Level::Domain,
@@ -361,7 +386,7 @@ mod tests {
                 {
                     let mut scope: Scope = "host:a.org".parse().unwrap();
                     scope.add("url:*x*".parse().unwrap());
-                    scope
+                    scope.into()
                 },
                 None
             )

@@ -80,6 +80,14 @@ pub struct ScopeArg {
     scope: Vec<Scope>,
 }
 
+/// Whether pages that are gone are shown.
+#[derive(clap::Args)]
+pub struct GoneArg {
+    /// Leave out pages that are gone: that answered 404 or 410 when they were last visited. Ranks stay those among all pages.
+    #[arg(long)]
+    pub without_gone: bool,
+}
+
 impl ScopeArg {
     /// All rules together.
     pub fn rules(&self) -> Scope {

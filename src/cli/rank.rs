@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use cashrank::PageState;
 use cashrank::answers::{Rank, pages_of, ranks_of};
 use cashrank::engine::PageId;
 use cashrank::schedule::Measure;
@@ -163,6 +164,7 @@ fn write_plain(
         writeln!(out, "  pages       {}", thousands(pages))?;
     }
     let crawled = match (visits, &known.last_fetch) {
+        (0, _) if known.state == Some(PageState::Failed) => "not crawled: fetches failed".into(),
         (0, _) => "not crawled: known only from links".into(),
         (1, None) => "once".into(),
         (1, Some(at)) => format!("once, at {at}"),
@@ -174,6 +176,16 @@ fn write_plain(
         (visits, Some(at)) => format!("{} times, last at {at}", thousands(visits)),
     };
     writeln!(out, "  crawled     {crawled}")?;
+    if known.state == Some(PageState::Gone) {
+        writeln!(
+            out,
+            "  state       gone: it answered 404 or 410 when it was last visited"
+        )?;
+    }
+    if let Some((cash, distributed)) = known.cash.zip(known.distributed) {
+        writeln!(out, "  cash        {cash:.6e}, of 1 for all")?;
+        writeln!(out, "  distributed {distributed:.6e}, of 1 for all")?;
+    }
     if let Some(distance) = answer.distance {
         writeln!(out, "  distance    {distance:.6}")?;
     }

@@ -3,21 +3,20 @@
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 
-use cashrank::Error;
 use cashrank::answers::Top;
 use cashrank::memory::{check_room, to_read};
-use cashrank::rules::Scope;
 use cashrank::sites::RollUpBy;
 use cashrank::snapshot::export::Page;
-use cashrank::snapshot::{LISTED, LevelRanking, Listed, Snapshot};
+use cashrank::snapshot::{LISTED, LevelRanking, Listed, Selection, Snapshot};
 use cashrank::store::RealDisk;
+use cashrank::{Error, PageState};
 use serde::ser::{Error as _, SerializeSeq};
 use serde::{Serialize, Serializer};
 
 use super::common::{
     self, Exit, MemoryArg, StoreArg, positive, print, print_json, records, thousands,
 };
-use super::levels::{LevelArgs, ScopeArg, certain_of, counted_of, sureness_of};
+use super::levels::{GoneArg, LevelArgs, ScopeArg, certain_of, counted_of, sureness_of};
 use super::log::{Paint, cut, width};
 use super::snapshots::SnapshotArg;
 
@@ -57,6 +56,8 @@ pub struct Args {
     n: usize,
     #[command(flatten)]
     scope: ScopeArg,
+    #[command(flatten)]
+    gone: GoneArg,
     /// Of sites: also show the N most important pages of each.
     #[arg(long, value_name = "N", value_parser = positive)]
     best: Option<u64>,
@@ -80,7 +81,10 @@ impl Args {
 
     /// The rows, of a long list one after the other.
     fn listed<'r>(&self, ranking: &'r LevelRanking) -> anyhow::Result<Listed<'r>> {
-        let scope = self.scope.rules();
+        let selection = Selection {
+            scope: self.scope.rules(),
+            without_gone: self.gone.without_gone,
+        };
         let count = self.n.min(ranking.len() as usize);
         let work = || format!("listing {count} of {}", ranking.level().plural());
         if let Some(best) = self.best {
@@ -90,7 +94,7 @@ impl Args {
             let need = count as u64 * SITE_BYTES + pages * PAGE_BYTES;
             let budget = self.memory.budget(1)?;
             check_room(budget, need, work, "list fewer, or leave --best out")?;
-            let mut top = Top::of(ranking, self.n, &scope)?;
+            let mut top = Top::of(ranking, self.n, &selection)?;
             top.add_pages(ranking, best as usize, budget)?;
             return Ok(Listed::of(top.top));
         }
@@ -101,7 +105,7 @@ impl Args {
         } else {
             0
         };
-        Ok(ranking.listed(count, &scope, memory, &std::env::temp_dir())?)
+        Ok(ranking.listed(count, &selection, memory, &std::env::temp_dir())?)
     }
 }
 
@@ -151,7 +155,7 @@ fn print_listed(top: Top<Listed<'_>>) -> anyhow::Result<Exit> {
 pub fn show(store: &Path, n: usize) -> anyhow::Result<Exit> {
     let snapshot = Snapshot::latest(&RealDisk, store)?;
     let ranking = LevelRanking::of_pages(snapshot);
-    let rows = Listed::of(ranking.top(n, &Scope::default())?);
+    let rows = Listed::of(ranking.top(n, &Selection::default())?);
     show_of(&ranking, Top::with(&ranking, rows)?)
 }
 
@@ -187,7 +191,7 @@ fn show_of(ranking: &LevelRanking, top: Top<Listed<'_>>) -> anyhow::Result<Exit>
         for row in rows {
             let row = row?;
             let counted = match &row.site {
-                None => times(row.visits),
+                None => crawled(&row),
                 Some(site) => thousands(site.pages),
             };
             write!(
@@ -235,6 +239,14 @@ fn show_of(ranking: &LevelRanking, top: Top<Listed<'_>>) -> anyhow::Result<Exit>
         }
         Ok(())
     })
+}
+
+/// How often a page was crawled, or that it is gone, or could not be fetched.
+fn crawled(page: &Page<'_>) -> String {
+    match page.state {
+        Some(state @ (PageState::Gone | PageState::Failed)) => state.name().into(),
+        _ => times(page.visits),
+    }
 }
 
 /// How often a page was crawled.

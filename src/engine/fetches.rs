@@ -107,6 +107,8 @@ impl RowFetches {
             compared: self.compared.into(),
             changed: self.changed.into(),
             watched_s: watched.map_or(0, |watched| u64::try_from(watched).unwrap_or(0)),
+            // A visit has a digest, of its links if of nothing else, and takes the place of this one.
+            gone: Some(self.last == Digest::GONE),
         }
     }
 

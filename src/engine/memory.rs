@@ -136,9 +136,8 @@ impl Engine<InMemory> {
                 rank: 0,
                 visits: facts.fetches.visits,
                 last_fetch: facts.fetches.last,
-                distance: None,
-                change: None,
-                site: None,
+                state: facts.fetches.state(),
+                ..Page::default()
             });
         };
         let config = engine.config();

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Serialize, Serializer};
 
-use super::{Time, utc};
+use super::{PageState, Time, utc};
 
 /// A page's number: 0 for the first page that appears in the stream, and so on without gaps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,8 +34,18 @@ pub struct Page<'a> {
     /// Its last fetch, in seconds since 1970.
     #[serde(serialize_with = "rfc_3339")]
     pub last_fetch: Option<Time>,
+    /// What its fetches came to; `None` of a site, and where an older snapshot does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<PageState>,
     /// Its URL in canonical form, or its opaque name.
     pub url: Cow<'a, str>,
+    /// Its cash, as a share of all: C of the OPIC paper. `None` of a site.
+    #[serde(skip)]
+    pub cash: Option<f64>,
+    /// What it distributed in the ranking's window, as a share of what all did: H of the paper; of a settled ranking what it would
+    /// distribute in the long run. `None` of a site.
+    #[serde(skip)]
+    pub distributed: Option<f64>,
     /// FICA's or the logarithmic distance, where it was asked for.
     #[serde(skip)]
     pub distance: Option<f64>,

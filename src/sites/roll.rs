@@ -96,12 +96,11 @@ impl SiteTotal {
             visits: self.visits,
             last_fetch: self.last_fetch,
             url: name.into(),
-            distance: None,
-            change: None,
             site: Some(SiteFacts {
                 pages: self.pages,
                 ..SiteFacts::default()
             }),
+            ..Page::default()
         }
     }
 

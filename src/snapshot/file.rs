@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::blocks::{BlockFile, Described, Kind};
-use super::{BEFORE, COLUMNS, COLUMNS_BEFORE, Column, Info, MAGIC, MAGIC_BEFORE, SnapshotPage};
+use super::{COLUMNS_OF, Column, Info, MAGIC, SnapshotPage};
 use crate::engine::{CHUNK_PAGES, PageId};
 use crate::model::Fetches;
 use crate::store::Disk;
@@ -12,7 +12,7 @@ use crate::{Error, Result};
 
 const KIND: Kind = Kind {
     name: "snapshot",
-    magics: &[*MAGIC, *MAGIC_BEFORE],
+    magics: &[*MAGIC, *b"CRSNAP02", *b"CRSNAP01"],
     other_version,
 };
 
@@ -30,6 +30,14 @@ pub(super) struct Failures {
 }
 
 impl Failures {
+    /// From columns, of which the last fetch is in all versions.
+    fn of(column: impl Fn(Column) -> Result<Option<Vec<u64>>>) -> Result<Failures> {
+        Ok(Failures {
+            last: column(Column::LastFetch)?.unwrap_or_default(),
+            failed: column(Column::Failed)?.zip(column(Column::LastFailed)?),
+        })
+    }
+
     pub fn len(&self) -> usize {
         self.last.len()
     }
@@ -49,7 +57,7 @@ impl Failures {
 impl Columns {
     /// Opens a snapshot's file.
     pub fn open(disk: &dyn Disk, path: &Path) -> Result<Columns> {
-        let columns = |version: usize| Some([COLUMNS, COLUMNS_BEFORE][version]);
+        let columns = |version: usize| Some(COLUMNS_OF[version].1);
         let (file, described) = BlockFile::open(disk, path, &KIND, columns)?;
         let info = parse_info(&described, file.count, path)?;
         Ok(Columns { file, info })
@@ -112,6 +120,44 @@ impl Columns {
         Ok(pick(&self.column(block, which)?, places))
     }
 
+    /// A column, or nothing where the file's version does not have it.
+    fn column_if(&self, block: u64, which: Column) -> Result<Option<Vec<u64>>> {
+        self.has(which)
+            .then(|| self.column(block, which))
+            .transpose()
+    }
+
+    /// Returns whether the file says which pages are gone: of older versions only those without any do.
+    pub fn says_gone(&self) -> bool {
+        self.info.counters.gone == 0 || self.has(Column::Gone)
+    }
+
+    /// Which pages of a block are gone: not 0. `None`: the file does not say.
+    pub(super) fn gone_if(&self, block: u64) -> Result<Option<Vec<u64>>> {
+        match self.info.counters.gone {
+            0 => Ok(Some(vec![0; self.file.rows_of(block)])),
+            _ => self.column_if(block, Column::Gone),
+        }
+    }
+
+    /// The same.
+    ///
+    /// # Errors
+    /// [`Error::Missing`]: the file does not say.
+    pub(super) fn gone(&self, block: u64) -> Result<Vec<u64>> {
+        self.gone_if(block)?.ok_or_else(|| {
+            Error::Missing(format!(
+                "{}: made by an older cashrank, it does not say which pages are gone; the next snapshot does",
+                self.file.path.display()
+            ))
+        })
+    }
+
+    /// Returns whether the file's version has this column.
+    pub(super) fn has(&self, which: Column) -> bool {
+        (which as usize) < self.file.columns
+    }
+
     /// The pages with these numbers, for which `pick` keeps the values of columns.
     fn picked(
         &self,
@@ -120,21 +166,18 @@ impl Columns {
         pick: impl Fn(Vec<u64>) -> Vec<u64>,
     ) -> Result<Vec<SnapshotPage>> {
         let column = |which| self.column(block, which).map(&pick);
+        let column_if = |which| Ok(self.column_if(block, which)?.map(&pick));
         let importance = column(Column::Importance)?;
         let distributed = column(Column::Distributed)?;
         let rank = column(Column::Rank)?;
         let visits = column(Column::Visits)?;
         let cash = column(Column::Cash)?;
-        let failures = self.failures_in(column)?;
-        let changes = match self.file.columns {
-            COLUMNS => Some([
-                column(Column::Compared)?,
-                column(Column::Changed)?,
-                column(Column::Watched)?,
-            ]),
-            _ => None,
-        };
-        let change = |which: usize, at: usize| changes.as_ref().map_or(0, |of| of[which][at]);
+        let failures = Failures::of(column_if)?;
+        let compared = column_if(Column::Compared)?;
+        let changed = column_if(Column::Changed)?;
+        let watched = column_if(Column::Watched)?;
+        let gone = self.gone_if(block)?.map(&pick);
+        let value = |column: &Option<Vec<u64>>, at: usize| column.as_ref().map_or(0, |of| of[at]);
         let page = |(at, number): (usize, u64)| SnapshotPage {
             page: PageId(number),
             importance: f64::from_bits(importance[at]),
@@ -143,9 +186,10 @@ impl Columns {
             cash: cash[at],
             fetches: Fetches {
                 visits: visits[at],
-                compared: change(0, at),
-                changed: change(1, at),
-                watched_s: change(2, at),
+                compared: value(&compared, at),
+                changed: value(&changed, at),
+                watched_s: value(&watched, at),
+                gone: gone.as_ref().map(|gone| gone[at] != 0),
                 ..failures.at(at)
             },
         };
@@ -154,17 +198,7 @@ impl Columns {
 
     /// The last fetch and the failures of the pages of a block.
     pub(super) fn failures(&self, block: u64) -> Result<Failures> {
-        self.failures_in(|which| self.column(block, which))
-    }
-
-    fn failures_in(&self, column: impl Fn(Column) -> Result<Vec<u64>>) -> Result<Failures> {
-        Ok(Failures {
-            last: column(Column::LastFetch)?,
-            failed: match self.file.columns {
-                COLUMNS => Some((column(Column::Failed)?, column(Column::LastFailed)?)),
-                _ => None,
-            },
-        })
+        Failures::of(|which| self.column_if(block, which))
     }
 
     /// Calls `visit` with what `read` makes of each block and the block's first page, in order; two blocks are read at a time.
@@ -214,7 +248,7 @@ impl Columns {
 
 fn other_version(path: &Path, found: &str) -> Error {
     Error::Unsupported(format!(
-        "{}: a snapshot of version {found}; this cashrank reads versions {BEFORE} and {}: use the cashrank that \
+        "{}: a snapshot of version {found}; this cashrank reads versions 1 to {}: use the cashrank that \
          made it, or ingest the inputs into a new store",
         path.display(),
         super::VERSION
@@ -230,7 +264,7 @@ fn parse_info(described: &Described, pages: u64, path: &Path) -> Result<Info> {
     let text = &described.info;
     let damaged = |error: serde_json::Error| Error::damaged(path, format!("its info: {error}"));
     let Version { version } = serde_json::from_slice(text).map_err(damaged)?;
-    if version != [super::VERSION, BEFORE][described.version] {
+    if version != COLUMNS_OF[described.version].0 {
         return Err(other_version(path, &version.to_string()));
     }
     let info: Info = serde_json::from_slice(text).map_err(damaged)?;

@@ -123,7 +123,7 @@ fn read_all(disk: &dyn Disk) -> Result<Found> {
         let rows = pages
             .iter()
             .zip(&names)
-            .map(|(page, name)| Ok(page.named(name.as_str())));
+            .map(|(page, name)| Ok(page.named(name.as_str(), snapshot.len())));
         let _rows = export(
             format,
             &Setup::default(),

@@ -16,7 +16,7 @@ use crate::store::View;
 use crate::{Error, Result};
 
 /// The columns of what fetches showed, in the order in which a file has them.
-pub(super) const COLUMNS: [Column; 7] = [
+pub(super) const COLUMNS: [Column; 8] = [
     Column::Failed,
     Column::LastFailed,
     Column::Compared,
@@ -24,6 +24,7 @@ pub(super) const COLUMNS: [Column; 7] = [
     Column::Watched,
     Column::Visits,
     Column::LastFetch,
+    Column::Gone,
 ];
 /// The places among them of those from which a page's rows go on.
 const FAILED: usize = 0;
@@ -54,6 +55,7 @@ pub(super) fn values(fetches: &Fetches) -> [u64; COLUMNS.len()] {
         fetches.watched_s,
         fetches.visits,
         stored(fetches.last),
+        (fetches.gone == Some(true)).into(),
     ]
 }
 

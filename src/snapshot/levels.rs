@@ -11,14 +11,13 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::computed::{ComputedInfo, ComputedName, ComputedRanking};
-use super::{Column, Snapshot};
+use super::{Column, Selection, Snapshot};
 use crate::disk::Disk;
 use crate::engine::{CHUNK_PAGES, Page, PageId, ranks};
 use crate::memory::to_read;
 use crate::metrics::Positions;
 use crate::model::SiteFacts;
 use crate::rows::Bits;
-use crate::rules::Scope;
 use crate::sites::{Level, PageFacts, RollUp, RollUpBy, SiteTotal, Sites, SitesBuilder};
 use crate::{Error, Result};
 
@@ -284,12 +283,12 @@ impl LevelRanking {
         Ok(Some(positions.certain()))
     }
 
-    /// The `n` of best rank that are in `scope`, best first, with their names.
+    /// The `n` of best rank that are selected, best first, with their names.
     ///
     /// # Errors
-    /// It is damaged or cannot be read; [`Error::Usage`]: a scope for sites.
-    pub fn top(&self, n: usize, scope: &Scope) -> Result<Vec<Page<'static>>> {
-        let within = self.within(scope)?;
+    /// It is damaged or cannot be read; [`Error::Usage`]: pages are selected, of sites.
+    pub fn top(&self, n: usize, selection: &Selection) -> Result<Vec<Page<'static>>> {
+        let within = self.within(selection)?;
         let is_within = |number: u64| within.as_ref().is_none_or(|within| within.get(number));
         let numbers = best(n, self.rank_blocks(), is_within)?;
         self.at(&numbers)
@@ -317,15 +316,19 @@ impl LevelRanking {
         }
     }
 
-    /// Which pages are in the scope; `None`: all.
-    pub(super) fn within(&self, scope: &Scope) -> Result<Option<Bits>> {
-        if !scope.is_all() && !self.level().is_page() {
+    /// Which pages are selected; `None`: all.
+    pub(super) fn within(&self, selection: &Selection) -> Result<Option<Bits>> {
+        if !selection.is_all() && !self.level().is_page() {
+            let option = match selection.without_gone {
+                true => "`without_gone`",
+                false => "`scope`",
+            };
             return Err(Error::Usage(format!(
-                "`scope` names pages, and {} are ranked: leave it or `level` out",
+                "{option} is for pages, and {} are ranked: leave it or `level` out",
                 self.level().plural()
             )));
         }
-        self.snapshot.within(scope)
+        self.snapshot.within(selection)
     }
 
     /// Those of these numbers, in this order, with their names.
@@ -337,7 +340,9 @@ impl LevelRanking {
             Of::Pages => {
                 let pages = self.snapshot.pages_of(numbers)?;
                 let named = pages.iter().zip(self.snapshot.names_of(numbers)?);
-                Ok(named.map(|(page, url)| page.named(url)).collect())
+                Ok(named
+                    .map(|(page, url)| page.named(url, self.len()))
+                    .collect())
             }
             Of::Sites(rolled) => {
                 let best: Vec<PageId> = numbers
@@ -358,7 +363,7 @@ impl LevelRanking {
                     .map(|(scored, (page, url))| Page {
                         rank: scored.rank,
                         importance: scored.importance,
-                        ..page.named(url)
+                        ..page.named(url, self.len())
                     })
                     .collect())
             }
@@ -433,14 +438,13 @@ impl RolledUp {
             visits: total.visits,
             last_fetch: total.last_fetch,
             url: self.sites.name(site).to_owned().into(),
-            distance: None,
-            change: None,
             site: Some(SiteFacts {
                 pages: total.pages,
                 largest: Some(total.largest),
                 best,
                 ..SiteFacts::default()
             }),
+            ..Page::default()
         }
     }
 }

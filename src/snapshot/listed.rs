@@ -5,12 +5,11 @@ use std::cell::Cell;
 use std::path::Path;
 use std::rc::Rc;
 
-use super::LevelRanking;
 use super::export::{Order, ordered};
 use super::levels::flat;
+use super::{LevelRanking, Selection};
 use crate::Result;
 use crate::engine::{Page, PageId};
-use crate::rules::Scope;
 
 /// Rows of a list that are in memory at a time, and of one that is not sorted.
 pub const LISTED: usize = 1 << 14;
@@ -34,14 +33,14 @@ impl LevelRanking {
     pub fn listed(
         &self,
         n: usize,
-        scope: &Scope,
+        selection: &Selection,
         memory: u64,
         folder: &Path,
     ) -> Result<Listed<'_>> {
         if n <= LISTED {
-            return Ok(Listed::of(self.top(n, scope)?));
+            return Ok(Listed::of(self.top(n, selection)?));
         }
-        let within = self.within(scope)?;
+        let within = self.within(selection)?;
         // Of all pages, those up to this rank are enough.
         let most = match within {
             None => n as u64,

@@ -68,7 +68,7 @@ pub use levels::{LevelRanking, RankingName};
 pub use listed::{LISTED, Listed};
 pub use lookup::Lookup;
 pub use moved::{Elapsed, elapsed, moved, same_numbers};
-pub use read::{Snapshot, SnapshotPage};
+pub use read::{Selection, Snapshot, SnapshotPage};
 pub use search::{Failing, FailingHost, Found, FoundPage, SearchOptions, WITHIN};
 pub use settling::{Settle, SnapshotOptions, Watcher};
 pub(crate) use shares::Order as ShareOrder;
@@ -81,12 +81,11 @@ pub(crate) use write::{publish_apart, publish_keeping};
 /// Memory for the ranks of a snapshot, in bytes, by default: enough for 11 M pages.
 pub const RANK_BYTES: u64 = 256 << 20;
 /// Version of the format.
-pub const VERSION: u32 = 2;
-/// The version before, without the columns from [`Column::Failed`] on; it is read, too.
-const BEFORE: u32 = 1;
+pub const VERSION: u32 = 3;
+/// The versions that are read, the newest first, each with its columns: those of older ones are the first of all.
+const COLUMNS_OF: [(u32, usize); 3] = [(VERSION, COLUMNS), (2, 11), (1, 6)];
 /// First and last bytes of a snapshot: six letters, and the version in two digits.
-const MAGIC: &[u8; 8] = b"CRSNAP02";
-const MAGIC_BEFORE: &[u8; 8] = b"CRSNAP01";
+const MAGIC: &[u8; 8] = b"CRSNAP03";
 const _: () = assert!(VERSION == ((MAGIC[6] - b'0') * 10 + MAGIC[7] - b'0') as u32);
 /// Length of the trailer: see `formats/snapshot.md`.
 const TRAILER: usize = 40;
@@ -119,12 +118,12 @@ pub(crate) enum Column {
     Changed,
     /// Seconds from the first look at the page to the last fetch, if there are answers: u64.
     Watched,
+    /// 1 if the page was gone when it was last visited, else 0: u64.
+    Gone,
 }
 
 /// Number of columns.
-pub(crate) const COLUMNS: usize = 11;
-/// Those of version 1: the first.
-const COLUMNS_BEFORE: usize = 6;
+pub(crate) const COLUMNS: usize = 12;
 
 impl Column {
     const ALL: [Column; COLUMNS] = [
@@ -139,6 +138,7 @@ impl Column {
         Column::Compared,
         Column::Changed,
         Column::Watched,
+        Column::Gone,
     ];
 }
 
@@ -189,6 +189,14 @@ impl Info {
                 "a ranking would have no finite certificate",
             ));
         }
+        let mut window = window.clone();
+        let bound = window
+            .bound_l1()
+            .map(|bound| bound + settings.config.damping_bound());
+        if let Some((effort, bound)) = window.settled.as_mut().zip(bound) {
+            // Of what is published the bound is against PageRank at the damping asked for.
+            effort.reached &= bound <= effort.until;
+        }
         Ok(Info {
             version: VERSION,
             pages: totals.pages,
@@ -199,7 +207,7 @@ impl Info {
             counters: state.counters.clone(),
             time: state.time,
             measures,
-            window: window.clone(),
+            window,
             expired,
             settings: settings.clone(),
         })
@@ -282,7 +290,7 @@ pub(crate) fn check_not_newer(disk: &dyn Disk, dir: &Path, store: &Counters) -> 
 ///
 /// The file that names it is damaged or cannot be read.
 pub fn current_name(disk: &dyn Disk, dir: &Path) -> Result<Option<String>> {
-    Ok(Latest::read(disk, dir)?.map(|latest| latest.snapshot))
+    Ok(Latest::published(disk, dir)?.map(|latest| latest.snapshot))
 }
 
 /// The names of the snapshots that the store in `dir` has, up to the current one, oldest first. Each stays what it
@@ -335,9 +343,43 @@ impl Latest {
         }
     }
 
-    /// As [`Latest::read`], but there must be one.
+    /// As [`Latest::read`], for readers, to whom it matters whether it is lost: where several snapshots are, one of them was current.
+    fn published(disk: &dyn Disk, dir: &Path) -> Result<Option<Latest>> {
+        let latest = Latest::read(disk, dir)?;
+        if latest.is_none() {
+            let names = disk.list(&dir.join(SNAPSHOTS)).unwrap_or_default();
+            let snapshots = names.iter().filter(|name| name.ends_with(".snapshot"));
+            let count = snapshots.count();
+            // A writer may have published its first ones since.
+            if count > 1 && Latest::read(disk, dir)?.is_none() {
+                return Err(Latest::lost(dir, count));
+            }
+        }
+        Ok(latest)
+    }
+
+    /// The snapshot at `path` is missing, though this names it.
+    fn names_missing(path: PathBuf) -> Error {
+        Error::damaged(path, "it is missing, though snapshots/latest.json names it")
+    }
+
+    /// It is missing, where there are so many snapshots. (The first one may have been published in part.)
+    pub fn lost(dir: &Path, snapshots: usize) -> Error {
+        let what = format!("it is missing, and there are {snapshots} snapshots");
+        Error::damaged(Self::path(dir), what)
+    }
+
+    /// As [`Latest::published`], but there must be one.
     fn current(disk: &dyn Disk, dir: &Path) -> Result<Latest> {
-        Latest::read(disk, dir)?.ok_or_else(|| {
+        Latest::published(disk, dir)?.ok_or_else(|| {
+            let names = disk.list(&dir.join(SNAPSHOTS)).unwrap_or_default();
+            if let Some(name) = names.iter().find(|name| name.ends_with(".snapshot")) {
+                return Error::Missing(format!(
+                    "{}: there is {name}, and no snapshots/latest.json: an ingest was stopped while it published its first \
+                     snapshot, or the file is lost; run the same ingest again",
+                    dir.display()
+                ));
+            }
             Error::Missing(format!(
                 "{}: no snapshot published yet (there is no snapshots/latest.json); `cashrank \
                  ingest` publishes one at its end and at every `snapshot_every`",

@@ -5,11 +5,11 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::export::{Format, Setup, export};
+use super::export::{self, Format, Setup, export};
 use super::file::Failures;
 use super::levels::best;
 use super::{Column, Columns, Info, Latest, MAGIC, SNAPSHOTS};
-use crate::engine::{Page, PageId};
+use crate::engine::{ENDOWMENT, Page, PageId};
 use crate::memory::{Crossing, Need};
 use crate::metrics::Positions;
 use crate::model::{Fetches, HashKey};
@@ -35,6 +35,31 @@ pub struct Snapshot {
     local: Option<u64>,
 }
 
+/// Which pages of a ranking are listed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Pages in this scope.
+    pub scope: Scope,
+    /// Leaves out pages that are gone (404, 410).
+    pub without_gone: bool,
+}
+
+impl Selection {
+    /// Returns whether all pages are listed.
+    pub fn is_all(&self) -> bool {
+        self.scope.is_all() && !self.without_gone
+    }
+}
+
+impl From<Scope> for Selection {
+    fn from(scope: Scope) -> Selection {
+        Selection {
+            scope,
+            ..Selection::default()
+        }
+    }
+}
+
 /// One page of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SnapshotPage {
@@ -53,8 +78,8 @@ pub struct SnapshotPage {
 }
 
 impl SnapshotPage {
-    /// With its name.
-    pub fn named<'a>(&self, url: impl Into<Cow<'a, str>>) -> Page<'a> {
+    /// With its name, in a snapshot of `of` pages.
+    pub fn named<'a>(&self, url: impl Into<Cow<'a, str>>, of: u64) -> Page<'a> {
         Page {
             page: self.page,
             rank: self.rank,
@@ -62,9 +87,10 @@ impl SnapshotPage {
             visits: self.fetches.visits,
             last_fetch: self.fetches.last,
             url: url.into(),
-            distance: None,
-            change: None,
-            site: None,
+            state: self.fetches.state(),
+            cash: Some(self.cash as f64 / (of as f64 * ENDOWMENT as f64)),
+            distributed: Some(self.distributed),
+            ..Page::default()
         }
     }
 }
@@ -91,10 +117,7 @@ impl Snapshot {
                 (Err(Error::Io { path, source, .. }), _)
                     if source.kind() == std::io::ErrorKind::NotFound =>
                 {
-                    return Err(Error::damaged(
-                        path,
-                        "it is missing, though snapshots/latest.json names it",
-                    ));
+                    return Err(Latest::names_missing(path));
                 }
                 (opened, _) => return opened,
             }
@@ -117,7 +140,7 @@ impl Snapshot {
         } else {
             store
         };
-        let latest = Latest::read(disk, store)?.ok_or_else(outside)?;
+        let latest = Latest::published(disk, store)?.ok_or_else(outside)?;
         Self::open_with(disk, path, store, &latest)
     }
 
@@ -259,7 +282,7 @@ impl Snapshot {
     /// All pages with their names, in number order.
     pub fn named(&self) -> impl Iterator<Item = Result<Page<'static>>> + '_ {
         let all = self.pages().zip(self.names());
-        all.map(|(page, name)| Ok(page?.named(name?)))
+        all.map(|(page, name)| Ok(page?.named(name?, self.len())))
     }
 
     /// Writes all pages with their names, in number order; returns how many there are in the file. Formats that need more
@@ -269,7 +292,7 @@ impl Snapshot {
     /// # fn write(snapshot: &cashrank::Snapshot) -> Result<(), Box<dyn std::error::Error>> {
     /// let mut out = Vec::new();
     /// snapshot.export(cashrank::ExportFormat::Tsv, &mut out)?;
-    /// assert!(out.starts_with(b"url\timportance\trank\tvisits\tlast_fetch\n"));
+    /// assert!(out.starts_with(b"url\timportance\trank\tvisits\tlast_fetch\tstate\n"));
     /// # Ok(())
     /// # }
     /// ```
@@ -278,6 +301,10 @@ impl Snapshot {
     /// The snapshot, or names, are damaged or cannot be read; [`Error::Io`] if writing fails.
     pub fn export(&self, format: Format, out: impl Write + Send) -> Result<u64> {
         let setup = Setup {
+            columns: export::Columns {
+                state: true,
+                ..export::Columns::default()
+            },
             pages: self.len(),
             ..Setup::default()
         };
@@ -430,10 +457,12 @@ impl Snapshot {
     /// # Errors
     /// Those of [`Snapshot::top`].
     pub fn top_in(&self, n: usize, scope: &Scope) -> Result<Vec<Page<'static>>> {
-        let best = self.best_in(n, scope)?;
+        let best = self.best_in(n, &scope.clone().into())?;
         let numbers: Vec<PageId> = best.iter().map(|page| page.page).collect();
         let named = best.iter().zip(self.names_of(&numbers)?);
-        Ok(named.map(|(page, url)| page.named(url)).collect())
+        Ok(named
+            .map(|(page, url)| page.named(url, self.len()))
+            .collect())
     }
 
     /// The `n` pages of best rank; ties in order of first appearance.
@@ -442,11 +471,11 @@ impl Snapshot {
     /// The snapshot is damaged or cannot be read.
     #[doc(hidden)]
     pub fn best(&self, n: usize) -> Result<Vec<SnapshotPage>> {
-        self.best_in(n, &Scope::default())
+        self.best_in(n, &Selection::default())
     }
 
-    fn best_in(&self, n: usize, scope: &Scope) -> Result<Vec<SnapshotPage>> {
-        let within = self.within(scope)?;
+    fn best_in(&self, n: usize, selection: &Selection) -> Result<Vec<SnapshotPage>> {
+        let within = self.within(selection)?;
         let is_within = |page| within.as_ref().is_none_or(|within| within.get(page));
         let blocks = 0..self.columns.blocks();
         let ranks = blocks.map(|block| self.columns.column(block, Column::Rank));
@@ -454,18 +483,31 @@ impl Snapshot {
         self.pages_of(&wanted)
     }
 
-    /// Which pages are in the scope; `None`: all.
+    /// Which pages are selected; `None`: all.
     ///
     /// # Errors
-    /// Names are damaged or cannot be read.
-    pub(super) fn within(&self, scope: &Scope) -> Result<Option<Bits>> {
-        if scope.is_all() {
+    /// [`Error::Missing`] if the snapshot does not say which pages are gone, and they are to be left out; names or columns are
+    /// damaged or cannot be read.
+    pub(super) fn within(&self, selection: &Selection) -> Result<Option<Bits>> {
+        let Selection {
+            scope,
+            without_gone,
+        } = selection;
+        let gone = without_gone.then(|| self.gone()).transpose()?;
+        if scope.is_all() && gone.is_none() {
             return Ok(None);
         }
+        let is_there = |page| gone.as_ref().is_none_or(|gone| !gone.get(page));
         let mut within = Bits::new(self.len());
+        if scope.is_all() {
+            for page in (0..self.len()).filter(|page| is_there(*page)) {
+                within.set(page);
+            }
+            return Ok(Some(within));
+        }
         let mut page = 0;
         self.each_name(0..self.len(), &mut |name| {
-            if scope.has(name) {
+            if scope.has(name) && is_there(page) {
                 within.set(page);
             }
             page += 1;
@@ -473,8 +515,12 @@ impl Snapshot {
         Ok(Some(within))
     }
 
-    /// Checks that all of it is as it was written.
-    pub(super) fn check_sums(&self) -> Result<()> {
+    /// Checks that all of its file is as it was written.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`]; it cannot be read.
+    #[doc(hidden)]
+    pub fn check_sums(&self) -> Result<()> {
         self.columns.check_sums()
     }
 

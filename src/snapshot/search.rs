@@ -1,7 +1,7 @@
 //! Pages by a part of their URL or by scope, and the pages that could not be fetched: sweeps in number order.
 //!
 //! A search reads names, of [`SearchOptions::within`] pages at most. Columns are read of the blocks (131,072 pages) in which it
-//! finds something. Only a page's row of links shows whether it is gone, so that is looked up of [`GONE_AMONG`] found pages at most.
+//! finds something.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -12,15 +12,13 @@ use serde::Serialize;
 use super::levels::{Best, is_better, keep};
 use super::{Column, Snapshot, SnapshotPage};
 use crate::engine::{CHUNK_PAGES, PageId};
-use crate::model::{Time, rfc_3339};
-use crate::rows::{Bits, Rows, Stop};
+use crate::model::{PageState, Time, rfc_3339};
+use crate::rows::Bits;
 use crate::rules::Scope;
-use crate::{Error, Result, url};
+use crate::{Result, url};
 
 /// Pages that a search looks at, unless it is given another number.
 pub const WITHIN: u64 = 2_000_000;
-/// Among more visited pages than this, those that are gone are not looked up.
-pub const GONE_AMONG: usize = 1_000_000;
 /// Hosts of which failures are counted; those of further ones are counted together.
 const HOSTS: usize = 1_000_000;
 
@@ -63,8 +61,7 @@ pub struct Found {
     pub frontier: u64,
     /// The last fetch failed, whether the page was visited before or not.
     pub failed: u64,
-    /// Found gone (404, 410); absent where that is not known: links are not kept, or more than a million pages would
-    /// have to be looked up.
+    /// Found gone (404, 410); absent where a snapshot of an older version does not say.
     pub gone: Option<u64>,
     /// The best of all found.
     pub best: Vec<FoundPage>,
@@ -90,6 +87,9 @@ pub struct FoundPage {
     pub last_fetch: Option<Time>,
     /// Fetches that failed since it was last reached.
     pub failed: u64,
+    /// What its fetches came to; absent where an older snapshot does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<PageState>,
     /// Its URL in canonical form, or its opaque name.
     pub url: String,
 }
@@ -99,7 +99,7 @@ pub struct FoundPage {
 pub struct Failing {
     /// Pages whose last fetch failed: any status but those of pages that are there or gone, or no answer.
     pub failed: u64,
-    /// Pages that were found gone (404, 410); absent where links are not kept.
+    /// Pages that were found gone (404, 410); absent where a snapshot of an older version does not say.
     pub gone: Option<u64>,
     /// Hosts of such pages, those with most first.
     pub hosts: Vec<FailingHost>,
@@ -216,7 +216,6 @@ impl Snapshot {
         let searched = self.len().min(options.within);
         let [mut all, mut frontier, mut failed, mut gone] =
             [(); 4].map(|()| List::new(options.count));
-        let mut visited = Vec::new();
         for block in 0..searched.div_ceil(CHUNK_PAGES) {
             let first = block * CHUNK_PAGES;
             let matching = self.matching(first..searched.min(first + CHUNK_PAGES), &mut wanted)?;
@@ -226,21 +225,22 @@ impl Snapshot {
             let ranks = self.columns.column(block, Column::Rank)?;
             let visits = self.columns.column(block, Column::Visits)?;
             let failures = self.columns.failures(block)?;
+            let is_gone = self.columns.gone_if(block)?;
             for page in matching {
                 let at = (page - first) as usize;
                 let ranked = (ranks[at], PageId(page));
                 all.add(ranked);
                 if visits[at] == 0 {
                     frontier.add(ranked);
-                } else if visited.len() <= GONE_AMONG {
-                    visited.push(ranked);
+                }
+                if is_gone.as_ref().is_some_and(|is_gone| is_gone[at] != 0) {
+                    gone.add(ranked);
                 }
                 if failures.at(at).failed > 0 {
                     failed.add(ranked);
                 }
             }
         }
-        let is_known = self.add_gone(&visited, &mut gone)?;
         Ok(Found {
             pages: self.len(),
             searched,
@@ -248,7 +248,7 @@ impl Snapshot {
             visited: all.count - frontier.count,
             frontier: frontier.count,
             failed: failed.count,
-            gone: is_known.then_some(gone.count),
+            gone: self.says_gone().then_some(gone.count),
             best: self.found(&all.numbers())?,
             best_frontier: self.found(&frontier.numbers())?,
             best_failed: self.found(&failed.numbers())?,
@@ -272,47 +272,6 @@ impl Snapshot {
         Ok(matching)
     }
 
-    /// Adds those of these visited pages, in number order, that are gone. Returns whether that is known.
-    fn add_gone(&self, visited: &[(u64, PageId)], gone: &mut List) -> Result<bool> {
-        if self.info().counters.gone == 0 {
-            return Ok(true);
-        }
-        if visited.len() > GONE_AMONG {
-            return Ok(false);
-        }
-        let mut marked = Bits::new(self.len());
-        for (_, page) in visited {
-            marked.set(page.0);
-        }
-        is_known(self.each_gone(Some(&marked), &mut |page| {
-            if let Ok(at) = visited.binary_search_by_key(&page, |(_, page)| *page) {
-                gone.add(visited[at]);
-            }
-        }))
-    }
-
-    /// Calls `visit` with the pages that are gone, of those that are marked.
-    ///
-    /// # Errors
-    /// [`Error::Missing`] if no links are kept; those of reading them.
-    pub(super) fn each_gone(
-        &self,
-        marked: Option<&Bits>,
-        visit: &mut dyn FnMut(PageId),
-    ) -> Result<()> {
-        let rows = self.rows()?;
-        let mut visit = |some: &[crate::rows::Row<'_>]| {
-            let gone = some.iter().filter(|row| row.gone);
-            gone.for_each(|row| visit(PageId(row.page.into())));
-            Ok(())
-        };
-        let ended = match marked {
-            Some(marked) => rows.walk_some(marked, &mut visit),
-            None => rows.walk_many(&mut visit),
-        };
-        Stop::is_whole(ended).map(drop)
-    }
-
     /// What is known of these pages.
     fn found(&self, pages: &[PageId]) -> Result<Vec<FoundPage>> {
         let known = self.pages_of(pages)?.into_iter();
@@ -322,13 +281,13 @@ impl Snapshot {
             visits: page.fetches.visits,
             last_fetch: page.fetches.last,
             failed: page.fetches.failed,
+            state: page.fetches.state(),
             url,
         };
         Ok(known.zip(self.names_of(pages)?).map(found).collect())
     }
 
-    /// The pages whose last fetch failed, and those that are gone, by host; in each list so many. All rows of links are read if
-    /// any page is gone. Memory: 2 bits a page, and about 100 bytes for each host that has such pages.
+    /// The pages whose last fetch failed, and those that are gone, by host; in each list so many. Memory: 2 bits a page, and about 100 bytes for each host that has such pages.
     ///
     /// # Errors
     /// The snapshot, names or rows are damaged or cannot be read.
@@ -340,10 +299,9 @@ impl Snapshot {
                 failed.set(page.into());
             }
         })?;
-        let is_known = self.info().counters.gone == 0
-            || is_known(self.each_gone(None, &mut |page| {
-                gone.set(page.0);
-            }))?;
+        if self.says_gone() {
+            gone = self.gone()?;
+        }
         let mut lists = [List::new(count), List::new(count)];
         let mut by_host: HashMap<String, [u64; 2]> = HashMap::new();
         let mut elsewhere = 0;
@@ -383,19 +341,11 @@ impl Snapshot {
         let [failed, gone] = lists;
         Ok(Failing {
             failed: failed.count,
-            gone: is_known.then_some(gone.count),
+            gone: self.says_gone().then_some(gone.count),
             hosts,
             elsewhere,
             best_failed: self.found(&failed.numbers())?,
             best_gone: self.found(&gone.numbers())?,
         })
-    }
-}
-
-/// Returns whether it was found out which pages are gone: not where no links are kept.
-fn is_known(found: Result<()>) -> Result<bool> {
-    match found {
-        Err(Error::Missing(_)) => Ok(false),
-        found => found.map(|()| true),
     }
 }

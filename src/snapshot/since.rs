@@ -4,7 +4,7 @@
 //! side by side by number, in bounded memory, and what the older one does not have is new. A score changed if it moved by
 //! more than the bounds of both rankings let it move by themselves (`metrics/moved`), or by a ratio that was asked for.
 //!
-//! A page that was found gone (404, 410) stays in the ranking. The rows of the current snapshot say which are.
+//! A page that was found gone (404, 410) stays in the ranking; the snapshot says which are.
 
 use super::{Column, LevelRanking, Snapshot};
 use crate::engine::CHUNK_PAGES;
@@ -110,17 +110,12 @@ impl LevelRanking {
 }
 
 impl Snapshot {
-    /// The pages that are gone, and were visited since `older`: of the others the rows are not read. This must be the
-    /// store's current snapshot.
+    /// The pages that are gone, and were visited since `older`.
     ///
     /// # Errors
-    /// [`Error::Missing`] if there are no rows, which says why; those of reading.
+    /// [`Error::Missing`] if the snapshot does not say which pages are gone; those of reading.
     pub fn gone_since(&self, older: &Snapshot) -> Result<Bits> {
         let mut gone = Bits::new(self.len());
-        if self.info().counters.gone == older.info().counters.gone {
-            return Ok(gone);
-        }
-        let mut visited = Bits::new(self.len());
         for block in 0..self.columns.blocks() {
             let before = if block < older.columns.blocks() {
                 older.columns.column(block, Column::Visits)?
@@ -128,16 +123,35 @@ impl Snapshot {
                 Vec::new()
             };
             let now = self.columns.column(block, Column::Visits)?;
+            let is_gone = self.columns.gone(block)?;
             let first = block * CHUNK_PAGES;
             for (at, &visits) in now.iter().enumerate() {
-                if visits != before.get(at).copied().unwrap_or_default() {
-                    visited.set(first + at as u64);
+                if is_gone[at] != 0 && visits != before.get(at).copied().unwrap_or_default() {
+                    gone.set(first + at as u64);
                 }
             }
         }
-        self.each_gone(Some(&visited), &mut |page| {
-            gone.set(page.0);
-        })?;
         Ok(gone)
+    }
+
+    /// The pages that are gone.
+    ///
+    /// # Errors
+    /// As of [`Snapshot::gone_since`].
+    pub(super) fn gone(&self) -> Result<Bits> {
+        let mut gone = Bits::new(self.len());
+        for block in 0..self.columns.blocks() {
+            for (page, &is_gone) in (block * CHUNK_PAGES..).zip(&self.columns.gone(block)?) {
+                if is_gone != 0 {
+                    gone.set(page);
+                }
+            }
+        }
+        Ok(gone)
+    }
+
+    /// Returns whether the snapshot says which pages are gone: those of older versions do not.
+    pub fn says_gone(&self) -> bool {
+        self.columns.says_gone()
     }
 }

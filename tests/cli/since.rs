@@ -79,7 +79,7 @@ fn what_did_not_move_is_left_out() {
     let found = lab.run("export --to csv --since 11 --store s").exits(0);
     assert_eq!(
         found.out,
-        "url,importance,rank,visits,last_fetch,change\r\n"
+        "url,importance,rank,visits,last_fetch,state,change\r\n"
     );
 
     let summary = lab.run(&format!("{export} --json -o f")).exits(0).json();
@@ -137,9 +137,10 @@ fn what_gives_way_to_new_pages_is_diluted() {
 fn every_format_has_the_same_rows() {
     let lab = ring_to_star();
     let export = |to: &str| lab.run(&format!("export --to {to} --since 7 --store s"));
-    for (to, per_page) in [("scores", 1), ("elasticsearch", 2), ("vespa --into w:p", 1)] {
+    // Search engines have no document of the page that is gone.
+    for (to, lines) in [("scores", 4), ("elasticsearch", 6), ("vespa --into w:p", 3)] {
         let found = export(to).exits(0);
-        assert_eq!(found.out.lines().count(), 4 * per_page, "{to}");
+        assert_eq!(found.out.lines().count(), lines, "{to}");
         assert!(!found.out.contains("http://a0.example/"));
     }
     let found = export("elasticsearch-index").exits(0);
@@ -267,7 +268,19 @@ fn bad_use_is_told() {
         assert_ne!(done.code, Some(0), "{options}");
         done.says(&[words]);
     }
-    // Of a store without rows nobody knows which pages are gone.
+}
+
+/// Snapshots say which pages are gone, so neither a store without kept links nor damage to them turns one into a changed one.
+#[test]
+fn gone_pages_are_told_without_kept_links() {
+    let lab = ring_to_star();
+    let damaged = lab.path("s/rows/1");
+    let mut rows = std::fs::read(&damaged).unwrap();
+    rows[30] ^= 1;
+    std::fs::write(&damaged, rows).unwrap();
+    let index = "export --to elasticsearch-index --since 7 --store s";
+    let lines = lab.run(index).exits(0).out;
+    assert_eq!(lines.matches("{\"delete\":").count(), 1, "{lines}");
     lab.feed(
         "ingest - --format records --store t --keep-rows none --settle none",
         ring(["a", "b", "c"]).as_bytes(),
@@ -278,7 +291,9 @@ fn bad_use_is_told() {
         b"{\"url\":\"http://a.example/\",\"status\":404}\n",
     )
     .exits(0);
-    lab.run("export --to tsv --since 3 --store t")
-        .exits(0)
-        .says(&["gone pages are not marked"]);
+    let found = lab.run("export --to jsonl --since 3 --store t").exits(0);
+    let gone = changes(&found.out)
+        .into_iter()
+        .filter(|row| row.1 == "gone");
+    assert_eq!(gone.collect::<Vec<_>>(), pairs(&[("a", "gone")]));
 }

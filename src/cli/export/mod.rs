@@ -18,8 +18,11 @@ use cashrank::store::RealDisk;
 
 use self::links::COMMON_CRAWL;
 use self::since::{Since, SinceArgs};
-use super::common::{Exit, MemoryArg, StoreArg, built, counted, one_of, parsed, print_json, word};
-use super::levels::{LevelArgs, ScopeArg, SiteGraphArgs, counted_of};
+use super::common::{
+    Exit, MemoryArg, StoreArg, built, counted, one_of, pages as common_pages, parsed, print_json,
+    word,
+};
+use super::levels::{GoneArg, LevelArgs, ScopeArg, SiteGraphArgs, counted_of};
 use super::output::{Output, SummedOutputArgs};
 use super::snapshots::SnapshotArg;
 use crate::cli::common::say;
@@ -50,13 +53,15 @@ pub struct Args {
     level: LevelArgs,
     #[command(flatten)]
     scope: ScopeArg,
+    #[command(flatten)]
+    gone: GoneArg,
     /// The format to write; of links: tsv, parquet or common-crawl.
     #[arg(long, value_name = "FORMAT", value_parser = all_formats())]
     to: String,
     /// Write the links that the store keeps, sorted by source: `tsv` is a link per line, `parquet` and `common-crawl` make
     /// a directory of two files, the pages and the links as pairs of their numbers. With --level, write those between sites,
     /// with their weights.
-    #[arg(long, conflicts_with_all = ["sort", "distance", "score", "score_field", "into", "since"])]
+    #[arg(long, conflicts_with_all = ["sort", "distance", "cash", "without_gone", "score", "score_field", "into", "since"])]
     links: bool,
     /// In `tsv`, write pages or sites as their numbers, from 0 in the order of their first appearance. URLs are held in memory,
     /// numbers are not.
@@ -74,6 +79,10 @@ pub struct Args {
     /// This reads all kept links once, and takes 16 bytes of memory per page.
     #[arg(long, value_name = "MEASURE", value_parser = parsed::<Measure>)]
     distance: Option<Measure>,
+    /// Add the columns `cash` and `distributed`: C and H of the OPIC paper, as shares of all cash and of all that was distributed
+    /// in the ranking's window. Of a settled ranking, `distributed` is what pages would distribute in the long run.
+    #[arg(long)]
+    cash: bool,
     #[command(flatten)]
     scoring: ScoringArgs,
     #[command(flatten)]
@@ -85,6 +94,10 @@ pub struct Args {
     #[command(flatten)]
     memory: MemoryArg,
 }
+
+/// Why it is not known which pages are gone.
+const OLD: &str =
+    "the snapshot is of an older cashrank, and does not say which are; the next one does";
 
 /// The scores that formats of scores hold.
 #[derive(clap::Args)]
@@ -102,6 +115,16 @@ pub(super) struct ScoringArgs {
 }
 
 impl ScoringArgs {
+    /// The first of these options that is given.
+    pub fn given(&self) -> Option<&'static str> {
+        let given = [
+            (self.score.is_some(), "--score"),
+            (self.score_field.is_some(), "--score-field"),
+            (self.into.is_some(), "--into"),
+        ];
+        given.into_iter().find(|given| given.0).map(|given| given.1)
+    }
+
     /// Refuses what the format does not heed.
     pub fn check(&self, format: Format) -> anyhow::Result<()> {
         let (content, name) = (format.content(), format.name());
@@ -226,10 +249,17 @@ impl Args {
         let order = self.sort.unwrap_or(format.order());
         let path = self.output.file.name();
         let ranking = self.level.open(snapshot, &self.memory)?;
+        let level = ranking.level();
+        if level.is_page() && !ranking.snapshot().says_gone() {
+            let leaves_out = self.gone.without_gone;
+            anyhow::ensure!(!leaves_out, "--without-gone: {OLD}");
+            if format.is_of_documents() {
+                say!("note: pages that are gone are not left out: {OLD}");
+            }
+        }
         let since = self
             .since
             .open(&self.store.store, &self.level, &self.memory)?;
-        let level = ranking.level();
         let held = since.as_ref().map_or(0, Since::held_bytes)
             + ranking.held_bytes()
             + format.buffer_bytes(ranking.len())
@@ -250,16 +280,21 @@ impl Args {
             let of_pages = "is for pages: leave it or --level out";
             anyhow::ensure!(self.distance.is_none(), "--distance {of_pages}");
             anyhow::ensure!(scope.is_all(), "--scope {of_pages}");
+            anyhow::ensure!(!self.cash, "--cash {of_pages}");
+            anyhow::ensure!(!self.gone.without_gone, "--without-gone {of_pages}");
         }
         let distances = distances(ranking.snapshot(), self.distance.as_ref(), &self.memory)?;
         let folder = scratch(output);
         let setup = Setup {
             columns: Columns {
+                state: level.is_page(),
+                cash: self.cash,
                 distance: self.distance.is_some(),
                 pages: !level.is_page(),
                 change: since.is_some(),
             },
             scoring: self.scoring.scoring(),
+            without_gone: self.gone.without_gone,
             pages: ranking.len(),
             folder: Some(folder.clone()),
             memory: cache,
@@ -289,12 +324,18 @@ impl Args {
             written = export(format, &setup, out, path, rows)?;
             Ok(())
         })?;
-        let Written { pages, left_out } = written;
+        let Written {
+            pages,
+            left_out,
+            gone,
+        } = written;
         report_left_out(left_out, format);
+        if gone > 0 {
+            say!("left out, because they are gone: {}", common_pages(gone));
+        }
         if self.output.json {
             let path = ranking.snapshot().path().display().to_string();
-            let mut summary =
-                serde_json::json!({"pages": pages, "left_out": left_out, "snapshot": path});
+            let mut summary = serde_json::json!({"pages": pages, "left_out": left_out, "gone": gone, "snapshot": path});
             if !self.level.is_usual() {
                 summary["level"] = level.to_string().into();
                 summary["computed"] = serde_json::to_value(ranking.computed())?;
@@ -330,11 +371,14 @@ impl Args {
             "--history: {} is one table; choose --to sqlite",
             format.name()
         );
-        anyhow::ensure!(
-            self.distance.is_none() || format.content() == Content::Table,
-            "--distance: {} has no columns; choose --to tsv, csv, jsonl or parquet",
-            format.name()
-        );
+        let column = self.distance.as_ref().map(|_| "--distance");
+        if let Some(option) = column.or(self.cash.then_some("--cash")) {
+            anyhow::ensure!(
+                format.content() == Content::Table,
+                "{option}: {} has no columns; choose --to tsv, csv, jsonl or parquet",
+                format.name()
+            );
+        }
         Ok(())
     }
 

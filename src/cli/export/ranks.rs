@@ -22,9 +22,11 @@ impl Args {
             !score
                 && scoring.into.is_none()
                 && self.distance.is_none()
+                && !self.cash
+                && !self.gone.without_gone
                 && self.since.since.is_none()
                 && self.level.roll_up == RollUpBy::Sum,
-            "common-crawl has columns of its own: leave --score, --score-field, --into, --distance, --since and --roll-up out"
+            "common-crawl has columns of its own: leave --score, --score-field, --into, --distance, --cash, --without-gone, --since and --roll-up out"
         );
         let open = |measure: &str| {
             let snapshot = self.snapshot.open(&self.store.store)?;

@@ -101,13 +101,10 @@ impl Since {
         if self.certain_only && rule.margin.is_none() {
             say!("note: a ranking has no bound, so no change is certain, and none is written");
         }
-        let mut gone = None;
-        if newer.level().is_page() {
-            let found = newer.snapshot().gone_since(self.older.snapshot());
-            gone = found
-                .inspect_err(|error| say!("note: gone pages are not marked: {error}"))
-                .ok();
-        }
+        let gone = match newer.level().is_page() {
+            true => Some(newer.snapshot().gone_since(self.older.snapshot())?),
+            false => None,
+        };
         newer.changed_since(&self.older, rule, gone)
     }
 

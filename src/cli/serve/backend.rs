@@ -11,8 +11,7 @@ use cashrank::answers::{
 };
 use cashrank::decode::Reason;
 use cashrank::engine::Counters;
-use cashrank::rules::Scope;
-use cashrank::snapshot::{self, Failing, Found, Info, RankingName, SearchOptions};
+use cashrank::snapshot::{self, Failing, Found, Info, RankingName, SearchOptions, Selection};
 use cashrank::store::RealDisk;
 use cashrank_serve::{
     Backend, Counts, CoverageSummary, NextList, NextQuery, Problem, Result, SnapshotSummary, Status,
@@ -132,9 +131,9 @@ struct RankAnswer {
 
 /// Answers.
 impl StoreBackend {
-    fn top(&self, n: usize, of: (&RankingName, &Scope, Option<usize>)) -> Result<Top> {
-        let (ranking, scope, _) = of;
-        if ranking.is_usual() && scope.is_all() {
+    fn top(&self, n: usize, of: (&RankingName, &Selection, Option<usize>)) -> Result<Top> {
+        let (ranking, selection, _) = of;
+        if ranking.is_usual() && selection.is_all() {
             let held = self.cache.with(Part::Best)?;
             return Ok(held.best()?.first(n));
         }
@@ -306,8 +305,8 @@ impl Backend for StoreBackend {
 
     fn answer(&self, question: &str, parameters: &[(String, String)]) -> Result<Vec<u8>> {
         let answer = match Question::of(question, parameters).map_err(problem)? {
-            Question::Top(n, ranking, scope, best) => {
-                serde_json::to_vec(&self.top(n, (&ranking, &scope, best))?)
+            Question::Top(n, ranking, selection, best) => {
+                serde_json::to_vec(&self.top(n, (&ranking, &selection, best))?)
             }
             Question::Movers(n, certain_only) => serde_json::to_vec(&self.movers(n, certain_only)?),
             Question::Hosts(n) => serde_json::to_vec(&json!({ "hosts": self.hosts(n)? })),

@@ -13,8 +13,9 @@ use cashrank::answers::{
 };
 use cashrank::engine::PageId;
 use cashrank::metrics::moved::MoveOptions;
-use cashrank::rules::Scope;
-use cashrank::snapshot::{self, Failing, Info, Lookup, RankingName, Snapshot, SnapshotPage};
+use cashrank::snapshot::{
+    self, Failing, Info, Lookup, RankingName, Selection, Snapshot, SnapshotPage,
+};
 use cashrank::store::RealDisk;
 use cashrank_serve::{Problem, Result};
 
@@ -203,7 +204,7 @@ impl OpenSnapshot {
     pub fn best(&self) -> Result<&Top> {
         let usual = RankingName::default();
         self.best
-            .get(|| Rankings::first(&self.snapshot, &usual, &Scope::default()))
+            .get(|| Rankings::first(&self.snapshot, &usual, &Selection::default()))
     }
 
     /// The hosts of most importance, best first, of all.
@@ -212,7 +213,7 @@ impl OpenSnapshot {
     }
 
     /// The best of a ranking that are in a scope, with so many pages of each site.
-    pub fn top(&self, n: usize, of: (&RankingName, &Scope, Option<usize>)) -> Result<Top> {
+    pub fn top(&self, n: usize, of: (&RankingName, &Selection, Option<usize>)) -> Result<Top> {
         debug_assert!(n <= BEST);
         self.rankings.top(&self.snapshot, n, of)
     }

@@ -10,9 +10,8 @@ use std::time::SystemTime;
 
 use cashrank::Error;
 use cashrank::answers::{Host, Rank, Top, ranks_of};
-use cashrank::rules::Scope;
 use cashrank::sites::Level;
-use cashrank::snapshot::{LevelRanking, RankingName, Snapshot};
+use cashrank::snapshot::{LevelRanking, RankingName, Selection, Snapshot};
 use cashrank::store::RealDisk;
 use cashrank_serve::{Problem, Result};
 
@@ -36,7 +35,7 @@ type Named = (RankingName, Option<SystemTime>);
 pub struct Rankings {
     opened: Few<Named, LevelRanking, OPENED>,
     /// With so many pages of each site.
-    tops: Few<(Named, Scope, Option<usize>), Top, TOPS>,
+    tops: Few<(Named, Selection, Option<usize>), Top, TOPS>,
 }
 
 impl Rankings {
@@ -45,13 +44,15 @@ impl Rankings {
         &self,
         snapshot: &Snapshot,
         n: usize,
-        (name, scope, pages): (&RankingName, &Scope, Option<usize>),
+        (name, selection, pages): (&RankingName, &Selection, Option<usize>),
     ) -> Result<Top> {
-        let list = self.tops.of((named(snapshot, name), scope.clone(), pages));
+        let list = self
+            .tops
+            .of((named(snapshot, name), selection.clone(), pages));
         let top = list.get(|| {
             let opened = self.opened(snapshot, name);
             let ranking = opened.get(|| open(snapshot, name))?;
-            let mut top = Top::of(ranking, BEST, scope).map_err(problem)?;
+            let mut top = Top::of(ranking, BEST, selection).map_err(problem)?;
             if let Some(pages) = pages {
                 let added = top.add_pages(ranking, pages, Some(SITES_BYTES));
                 added.map_err(problem)?;
@@ -79,8 +80,8 @@ impl Rankings {
     }
 
     /// The best of a ranking, which is not kept open.
-    pub fn first(snapshot: &Snapshot, name: &RankingName, scope: &Scope) -> Result<Top> {
-        Top::of(&open(snapshot, name)?, BEST, scope).map_err(problem)
+    pub fn first(snapshot: &Snapshot, name: &RankingName, selection: &Selection) -> Result<Top> {
+        Top::of(&open(snapshot, name)?, BEST, selection).map_err(problem)
     }
 
     /// The hosts of most importance. Names of nodes have none.
@@ -93,7 +94,7 @@ impl Rankings {
             Err(Error::Unsupported(_)) => return Ok(Vec::new()),
             opened => opened.map_err(problem)?,
         };
-        let best = ranking.top(BEST, &Scope::default()).map_err(problem)?;
+        let best = ranking.top(BEST, &Selection::default()).map_err(problem)?;
         let hosts = best.into_iter().map(|row| {
             let site = row.site.unwrap_or_default();
             Host {

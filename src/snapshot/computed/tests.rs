@@ -8,7 +8,7 @@ use crate::disk::RealDisk;
 use crate::rank::computing::Computing;
 use crate::rank::measures::measure;
 use crate::snapshot::{
-    KeepSnapshots, LevelRanking, RankingName, Snapshot, Watcher, pin, snapshots, thin,
+    KeepSnapshots, LevelRanking, RankingName, Selection, Snapshot, Watcher, pin, snapshots, thin,
 };
 use crate::store::{open_view, open_view_to_publish};
 use crate::{Options, Record, Scope, Writer};
@@ -116,12 +116,16 @@ fn hosts_are_counted_as_the_definition_says() {
     let expected = expected
         .map(|(name, score, rank, pages, visits)| (name.to_owned(), score, rank, pages, visits));
     assert_eq!(listed(&ranking), expected);
-    let top = ranking.top(2, &Scope::default()).unwrap();
+    let top = ranking.top(2, &Selection::default()).unwrap();
     assert_eq!((&*top[0].url, &*top[1].url), ("www.a.example", "b.example"));
     assert_eq!(top[0].last_fetch, Some(0));
     let found = ranking.find(&[b"a.example", b"c.example"]).unwrap();
     assert_eq!(found, [Some(crate::PageId(2)), None]);
-    assert!(ranking.top(1, &"host:b.example".parse().unwrap()).is_err());
+    assert!(
+        ranking
+            .top(1, &"host:b.example".parse::<Scope>().unwrap().into())
+            .is_err()
+    );
 }
 
 /// A surfer goes to each host with (1 - d)/3, and from b to the two others alike: with w = a + b/2, b = w and a = b/2 of what
@@ -159,7 +163,9 @@ fn pages_have_scores_beside_the_facts_of_the_snapshot() {
     assert_eq!(row("http://www.a.example/x").1, 2.0);
     assert_eq!(row("http://a.example/").1, 1.0);
     assert_eq!(row("http://b.example/").4, 1);
-    let within = ranking.top(9, &"host:a.example".parse().unwrap()).unwrap();
+    let within = ranking
+        .top(9, &"host:a.example".parse::<Scope>().unwrap().into())
+        .unwrap();
     assert_eq!(within.len(), 1);
     assert_eq!((within[0].rank, &*within[0].url), (4, "http://a.example/"));
 }
@@ -172,9 +178,9 @@ fn a_roll_up_adds_the_snapshot_up() {
     assert_eq!(rows.len(), 2);
     assert_eq!((&*rows[0].0, rows[0].3, rows[0].4), ("a.example", 3, 3));
     assert!((rows[0].1 + rows[1].1 - 1.0).abs() < 1e-12);
-    let best = ranking.top(1, &Scope::default()).unwrap().remove(0);
+    let best = ranking.top(1, &Selection::default()).unwrap().remove(0);
     let pages = crawl.open(Level::Page, None).unwrap();
-    let first = pages.top(1, &Scope::default()).unwrap().remove(0);
+    let first = pages.top(1, &Selection::default()).unwrap().remove(0);
     let site = best.site.unwrap();
     assert_eq!(
         (site.best, site.largest),

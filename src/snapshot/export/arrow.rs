@@ -10,11 +10,11 @@ use arrow_array::{
 use arrow_ipc::writer::FileWriter;
 use arrow_schema::{ArrowError, DataType, Field, Schema, TimeUnit};
 
+use super::columns::{Column, Kind, Value};
 use super::host::host_and_domain;
 use super::{
     Columns, Content, ExportSpec, Exporter, Output, Page, importance, integers, milliseconds,
 };
-use crate::model::Change;
 use crate::{Error, Result};
 
 pub(super) const FORMAT: ExportSpec = ExportSpec {
@@ -39,16 +39,44 @@ struct Batch {
     /// Milliseconds since 1970.
     last_fetch: Vec<Option<i64>>,
     page: Vec<i64>,
-    distance: Vec<Option<f64>>,
-    pages: Vec<i64>,
-    change: Vec<Option<&'static str>>,
+    /// Of the columns that were asked for.
+    more: Vec<Values>,
+}
+
+/// Values of a column.
+enum Values {
+    Text(Vec<Option<&'static str>>),
+    Real(Vec<Option<f64>>),
+    Integer(Vec<Option<i64>>),
+}
+
+impl Values {
+    fn new(column: &Column) -> Values {
+        match column.kind {
+            Kind::Text => Values::Text(Vec::new()),
+            Kind::Real => Values::Real(Vec::new()),
+            Kind::Integer => Values::Integer(Vec::new()),
+        }
+    }
+
+    fn push(&mut self, value: Option<Value>, page: &Page<'_>) -> Result<()> {
+        match self {
+            Values::Text(values) => values.push(value.and_then(Value::text)),
+            Values::Real(values) => values.push(value.and_then(Value::real)),
+            Values::Integer(values) => {
+                let value = value.map(|value| value.integer(page)).transpose()?;
+                values.push(value.flatten());
+            }
+        }
+        Ok(())
+    }
 }
 
 struct Arrow<'w> {
     writer: FileWriter<Output<'w>>,
     schema: Arc<Schema>,
     batch: Batch,
-    columns: Columns,
+    columns: Vec<Column>,
 }
 
 impl<'w> Arrow<'w> {
@@ -65,15 +93,15 @@ impl<'w> Arrow<'w> {
             Field::new("domain", DataType::Utf8, true),
             Field::new("page", DataType::Int64, false),
         ];
-        if columns.distance {
-            fields.push(Field::new("distance", DataType::Float64, true));
-        }
-        if columns.pages {
-            fields.push(Field::new("pages", DataType::Int64, false));
-        }
-        if columns.change {
-            fields.push(Field::new("change", DataType::Utf8, false));
-        }
+        let columns = columns.all();
+        fields.extend(columns.iter().map(|column| {
+            let kind = match column.kind {
+                Kind::Text => DataType::Utf8,
+                Kind::Real => DataType::Float64,
+                Kind::Integer => DataType::Int64,
+            };
+            Field::new(column.name, kind, !column.is_required)
+        }));
         let schema = Arc::new(Schema::new(fields));
         let writer = FileWriter::try_new(out, &schema);
         Ok(Arrow {
@@ -101,15 +129,11 @@ impl<'w> Arrow<'w> {
             Arc::new(hosts().map(|(_, domain)| domain).collect::<StringArray>()),
             Arc::new(Int64Array::from(batch.page)),
         ];
-        if self.columns.distance {
-            columns.push(Arc::new(Float64Array::from(batch.distance)));
-        }
-        if self.columns.pages {
-            columns.push(Arc::new(Int64Array::from(batch.pages)));
-        }
-        if self.columns.change {
-            columns.push(Arc::new(StringArray::from(batch.change)));
-        }
+        columns.extend(batch.more.into_iter().map(|values| match values {
+            Values::Text(values) => Arc::new(StringArray::from(values)) as ArrayRef,
+            Values::Real(values) => Arc::new(Float64Array::from(values)),
+            Values::Integer(values) => Arc::new(Int64Array::from(values)),
+        }));
         let written = RecordBatch::try_new(self.schema.clone(), columns)
             .and_then(|batch| self.writer.write(&batch));
         written.map_err(|e| self.failed(e))
@@ -123,18 +147,21 @@ impl<'w> Arrow<'w> {
 impl Exporter for Arrow<'_> {
     fn row(&mut self, page: &Page<'_>) -> Result<()> {
         let (importance, fetched) = (importance(page)?, milliseconds(page)?);
-        let [rank, visits, number, pages] = integers(page)?;
+        let [rank, visits, number] = integers(page)?;
         let batch = &mut self.batch;
         batch.page.push(number);
-        batch.pages.push(pages);
-        batch.change.push(page.change.map(Change::name));
         batch.url.push(page.url.to_string());
         batch.url_bytes += page.url.len();
         batch.importance.push(importance);
         batch.rank.push(rank);
         batch.visits.push(visits);
         batch.last_fetch.push(fetched);
-        batch.distance.push(page.distance);
+        if batch.more.is_empty() {
+            batch.more = self.columns.iter().map(Values::new).collect();
+        }
+        for (column, values) in self.columns.iter().zip(&mut batch.more) {
+            values.push(column.of(page)?, page)?;
+        }
         if batch.url.len() >= BATCH_ROWS || batch.url_bytes >= BATCH_URL_BYTES {
             self.write_batch()?;
         }

@@ -3,6 +3,7 @@
 
 use std::io::Write;
 
+use super::columns::{Column, put_names, put_values};
 use super::{Columns, Content, ExportSpec, Exporter, Lines, Output, Page, importance, last_fetch};
 use crate::{Error, Result};
 
@@ -14,7 +15,7 @@ pub(super) const FORMAT: ExportSpec = ExportSpec {
     start: |out, setup| Ok(Box::new(Csv::new(out, setup.columns))),
 };
 
-struct Csv<'w>(Lines<'w>, Columns);
+struct Csv<'w>(Lines<'w>, Vec<Column>);
 
 impl<'w> Csv<'w> {
     fn new(out: Output<'w>, columns: Columns) -> Csv<'w> {
@@ -22,15 +23,8 @@ impl<'w> Csv<'w> {
         lines
             .buffer
             .extend_from_slice(b"url,importance,rank,visits,last_fetch");
-        if columns.distance {
-            lines.buffer.extend_from_slice(b",distance");
-        }
-        if columns.pages {
-            lines.buffer.extend_from_slice(b",pages");
-        }
-        if columns.change {
-            lines.buffer.extend_from_slice(b",change");
-        }
+        let columns = columns.all();
+        put_names(&mut lines.buffer, ',', &columns);
         lines.buffer.extend_from_slice(b"\r\n");
         Csv(lines, columns)
     }
@@ -42,20 +36,10 @@ impl Exporter for Csv<'_> {
         let fetched = last_fetch(page)?.unwrap_or_default();
         put_field(&mut self.0.buffer, &page.url);
         let (rank, visits) = (page.rank, page.visits);
-        let distance = match (self.1.distance, page.distance) {
-            (false, _) => String::new(),
-            (true, None) => ",".into(),
-            (true, Some(distance)) => format!(",{distance}"),
-        };
-        let pages = page.site.as_ref().filter(|_| self.1.pages);
-        let pages = pages.map_or(String::new(), |site| format!(",{}", site.pages));
-        let change = page.change.filter(|_| self.1.change);
-        let change = change.map_or(String::new(), |change| format!(",{}", change.name()));
-        write!(
-            self.0.buffer,
-            ",{importance:?},{rank},{visits},{fetched}{distance}{pages}{change}\r\n"
-        )
-        .map_err(|e| Error::io(&self.0.out.path, "write")(e))?;
+        write!(self.0.buffer, ",{importance:?},{rank},{visits},{fetched}")
+            .map_err(|e| Error::io(&self.0.out.path, "write")(e))?;
+        put_values(&mut self.0.buffer, ',', &self.1, page)?;
+        self.0.buffer.extend_from_slice(b"\r\n");
         self.0.line_done()
     }
 

@@ -10,9 +10,11 @@
 //! | `visits` | visits so far |
 //! | `last_fetch` | RFC 3339 in UTC, `2014-03-25T12:12:25Z`; Parquet: a UTC timestamp in milliseconds. Empty or null if unknown |
 //!
-//! and, where it is asked for, `distance`: FICA's or the logarithmic one, empty or null for a page that no row
-//! leads to, and `change`: `new`, `changed`, `diluted` or `gone` since an older ranking. Parquet, Arrow and SQLite have `host`, `domain` and `page` (the page's number, as in exports of links) before
-//! it. Of sites, `url` is the site's name, `page` its number, visits and last fetch are those of its pages together, and
+//! and behind them those of [`Columns`]: `state` of pages (`crawled`, `not crawled`, `failed` or `gone`; empty or null where an
+//! older snapshot does not say), and, where they are asked for, `cash` and `distributed`, C and H of the OPIC paper, as shares
+//! of all; `distance`, FICA's or the logarithmic one, empty or null for a page that no row
+//! leads to; and `change`: `new`, `changed`, `diluted` or `gone` since an older ranking. Parquet, Arrow and SQLite have `host`, `domain` and `page` (the page's number, as in exports of links) before
+//! these. Of sites, `url` is the site's name, `page` its number, visits and last fetch are those of its pages together, and
 //! `pages` is how many they are. Of another measure, `importance` is its score. The other formats hold a name and a
 //! [`Score`] for each page or site, and what their taker wants beside.
 //!
@@ -22,6 +24,7 @@
 mod absent;
 #[cfg(feature = "arrow")]
 mod arrow;
+mod columns;
 mod csv;
 mod host;
 mod jsonl;
@@ -40,7 +43,7 @@ mod tsv;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::model::{registry, utc};
+use crate::model::{Change, PageState, registry, utc};
 use crate::{Error, Result};
 
 #[cfg(not(feature = "arrow"))]
@@ -50,6 +53,7 @@ use absent::parquet;
 #[cfg(not(feature = "sqlite"))]
 use absent::sqlite;
 
+pub use self::columns::Columns;
 pub(super) use self::host::reversed;
 pub use self::order::{LEAST_SORTING, MOST_SORTING, Order, ordered};
 pub use self::score::{Score, Scoring};
@@ -109,6 +113,11 @@ impl Format {
         }
     }
 
+    /// Returns whether it is for the documents of a search engine, which has none of pages that are gone: these are left out.
+    pub fn is_of_documents(self) -> bool {
+        self == Format::Solr || self.content() == Content::Field
+    }
+
     /// What it has of each page.
     pub fn content(self) -> Content {
         self.spec().content
@@ -142,6 +151,8 @@ pub struct Setup {
     pub columns: Columns,
     /// Scores, and where they go.
     pub scoring: Scoring,
+    /// Leave out pages that are gone, as formats for search engines do anyway ([`Format::is_of_documents`]).
+    pub without_gone: bool,
     /// Pages of the whole ranking, for scores that relate to their mean.
     pub pages: u64,
     /// Where formats that are not written from their beginning to their end keep what they write; `None`: where the
@@ -151,17 +162,6 @@ pub struct Setup {
     pub memory: Option<u64>,
     /// Snapshots, by number, whose ranks the database has beside the ranking; other formats have none.
     pub history: Vec<(u64, PathBuf)>,
-}
-
-/// Columns beside those that all files have.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Columns {
-    /// [`Page::distance`].
-    pub distance: bool,
-    /// Pages of a site ([`Page::site`]).
-    pub pages: bool,
-    /// How it differs from an older ranking ([`Page::change`], which each row then has).
-    pub change: bool,
 }
 
 /// Writes rows to one file. Any error is final: what was written is no whole file.
@@ -187,6 +187,8 @@ pub struct Written {
     pub pages: u64,
     /// Rows that the taker of the file would refuse, and that are not in it.
     pub left_out: u64,
+    /// Rows of pages that are gone, and that are not in it.
+    pub gone: u64,
 }
 
 /// Starts a file. `path` names `out` in errors. Output is buffered here.
@@ -219,16 +221,29 @@ pub fn export<'a>(
     rows: impl IntoIterator<Item = Result<Page<'a>>>,
 ) -> Result<Written> {
     let mut exporter = exporter(format, setup, out, path)?;
-    let mut count = 0;
+    let (mut count, mut gone) = (0, 0);
     for row in rows {
-        exporter.row(&row?)?;
+        let row = row?;
+        if leaves_out(format, setup, &row) {
+            gone += 1;
+            continue;
+        }
+        exporter.row(&row)?;
         count += 1;
     }
     let left_out = exporter.finish()?;
     Ok(Written {
         pages: count - left_out,
         left_out,
+        gone,
     })
+}
+
+/// Returns whether a row is left out because its page is gone: a search engine has no document of it, or deletes it.
+fn leaves_out(format: Format, setup: &Setup, page: &Page<'_>) -> bool {
+    let is_gone = page.state == Some(PageState::Gone);
+    let deletes = format == Format::ElasticsearchIndex && page.change == Some(Change::Gone);
+    is_gone && !deletes && (setup.without_gone || format.is_of_documents())
 }
 
 /// Where a file goes. After a failed write it refuses all further ones, so that buffers
@@ -331,12 +346,17 @@ pub(super) fn name_without(
 
 /// The importance, if it is one.
 fn importance(page: &Page<'_>) -> Result<f64> {
-    if page.importance.is_finite() {
-        return Ok(page.importance);
+    finite(page, "importance", page.importance)
+}
+
+/// A number of a page, if it is one.
+fn finite(page: &Page<'_>, name: &str, number: f64) -> Result<f64> {
+    if number.is_finite() {
+        return Ok(number);
     }
     Err(Error::Unsupported(format!(
-        "page {}: its importance is {}, which cannot be exported",
-        page.page.0, page.importance
+        "page {}: its {name} is {number}, which cannot be exported",
+        page.page.0
     )))
 }
 
@@ -359,12 +379,11 @@ fn milliseconds(page: &Page<'_>) -> Result<Option<i64>> {
     Ok(page.last_fetch.map(|seconds| seconds * 1000))
 }
 
-/// Its integers, for such tables: rank, visits, number, and the pages of a site, 0 of a page.
+/// Its integers, for such tables: rank, visits and number.
 #[cfg(any(feature = "arrow", feature = "parquet", feature = "sqlite"))]
-fn integers(page: &Page<'_>) -> Result<[i64; 4]> {
-    let pages = page.site.as_ref().map_or(0, |site| site.pages);
-    let numbers = [page.rank, page.visits, page.page.0, pages];
-    let mut integers = [0; 4];
+fn integers(page: &Page<'_>) -> Result<[i64; 3]> {
+    let numbers = [page.rank, page.visits, page.page.0];
+    let mut integers = [0; 3];
     for (integer, number) in integers.iter_mut().zip(numbers) {
         *integer = signed(page, number)?;
     }

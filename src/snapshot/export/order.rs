@@ -8,7 +8,7 @@ use super::host::{host_and_domain, reversed};
 use crate::codec::varint::number;
 use crate::disk::Sorter;
 use crate::engine::PageId;
-use crate::model::{Change, SiteFacts, registry};
+use crate::model::{Change, PageState, SiteFacts, registry};
 use crate::{Error, Result};
 
 registry! {
@@ -114,6 +114,11 @@ fn put(row: &Page<'_>, at: usize, into: &mut Vec<u8>) {
         row.visits,
         row.last_fetch.is_some().into(),
         row.last_fetch.unwrap_or_default() as u64,
+        row.state.map_or(0, |state| state as u64 + 1),
+        row.cash.is_some().into(),
+        row.cash.unwrap_or_default().to_bits(),
+        row.distributed.is_some().into(),
+        row.distributed.unwrap_or_default().to_bits(),
         row.distance.is_some().into(),
         row.distance.unwrap_or_default().to_bits(),
         row.site.is_some().into(),
@@ -130,7 +135,7 @@ fn put(row: &Page<'_>, at: usize, into: &mut Vec<u8>) {
 }
 
 /// The numbers in front of the best page's name.
-const NUMBERS: usize = 15;
+const NUMBERS: usize = 20;
 
 fn take(mut key: Vec<u8>, value: &[u8]) -> Option<Page<'static>> {
     let (numbers, best) = value.split_at_checked(8 * NUMBERS)?;
@@ -141,6 +146,10 @@ fn take(mut key: Vec<u8>, value: &[u8]) -> Option<Page<'static>> {
     let importance = f64::from_bits(next()?);
     let (rank, visits) = (next()?, next()?);
     let last_fetch = (next()? == 1, next()? as i64);
+    let state = next()?.checked_sub(1);
+    let state = state.and_then(|at| PageState::ALL.get(at as usize).copied());
+    let cash = (next()? == 1, f64::from_bits(next()?));
+    let distributed = (next()? == 1, f64::from_bits(next()?));
     let distance = (next()? == 1, f64::from_bits(next()?));
     let (is_site, pages) = (next()? == 1, next()?);
     let change = next()?.checked_sub(1);
@@ -155,7 +164,10 @@ fn take(mut key: Vec<u8>, value: &[u8]) -> Option<Page<'static>> {
         importance,
         visits,
         last_fetch: last_fetch.0.then_some(last_fetch.1),
+        state,
         url: Cow::Owned(String::from_utf8(key).ok()?),
+        cash: cash.0.then_some(cash.1),
+        distributed: distributed.0.then_some(distributed.1),
         distance: distance.0.then_some(distance.1),
         change,
         site: is_site.then(|| SiteFacts {
@@ -179,7 +191,10 @@ mod tests {
                 importance: 0.5,
                 visits: 7,
                 last_fetch: (at == 0).then_some(-5),
+                state: PageState::ALL.get(at).copied(),
                 url: url.into(),
+                cash: (at == 0).then_some(0.75),
+                distributed: (at == 0).then_some(0.5),
                 distance: (at == 0).then_some(0.25),
                 change: Change::ALL.get(at).copied(),
                 site: (at == 0).then(|| SiteFacts {
@@ -195,7 +210,10 @@ mod tests {
         let sorted = sorted.map(|row| row.unwrap()).inspect(|row| {
             let first = row.page == PageId(0);
             assert_eq!(row.last_fetch, first.then_some(-5));
+            assert_eq!(row.cash, first.then_some(0.75));
+            assert_eq!(row.distributed, first.then_some(0.5));
             assert_eq!(row.distance, first.then_some(0.25));
+            assert_eq!(row.state, PageState::ALL.get(row.page.index()).copied());
             assert_eq!(row.change, Change::ALL.get(row.page.index()).copied());
             let site = row.site.as_ref();
             assert_eq!(site.map(|site| site.pages), first.then_some(9));

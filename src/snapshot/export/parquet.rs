@@ -9,8 +9,12 @@
 //! host        BYTE_ARRAY (STRING)                 optional; none of an opaque name
 //! domain      BYTE_ARRAY (STRING)                 optional; the same
 //! page        INT64                               required
-//! distance    DOUBLE                              optional; only where it is asked for
+//! state       BYTE_ARRAY (STRING)                 optional; only of pages
+//! cash        DOUBLE                              optional; only where it is asked for
+//! distributed DOUBLE                              optional; the same
+//! distance    DOUBLE                              optional; the same
 //! pages       INT64                               required; only of sites
+//! change      BYTE_ARRAY (STRING)                 required; only since an older ranking
 //! ```
 //!
 //! Snappy, statistics by column chunk and page. A row group holds at most 131,072 rows and about 64 MiB of URLs, which
@@ -28,6 +32,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 
+use super::columns::{Column, Kind, Value};
 use super::host::host_and_domain;
 use super::row_group::{BATCH_ROWS, RowGroup};
 use super::{
@@ -54,23 +59,22 @@ const SCHEMA: &str = "message ranking {
     REQUIRED INT64 page;
 ";
 
-fn schema(columns: Columns) -> String {
-    let distance = if columns.distance {
-        "OPTIONAL DOUBLE distance;"
-    } else {
-        ""
-    };
-    let pages = if columns.pages {
-        "REQUIRED INT64 pages;"
-    } else {
-        ""
-    };
-    let change = if columns.change {
-        "REQUIRED BYTE_ARRAY change (STRING);"
-    } else {
-        ""
-    };
-    format!("{SCHEMA}{distance}{pages}{change}}}")
+fn schema(columns: &[Column]) -> String {
+    let more = columns.iter().map(|column| {
+        let required = if column.is_required {
+            "REQUIRED"
+        } else {
+            "OPTIONAL"
+        };
+        let name = column.name;
+        match column.kind {
+            Kind::Text => format!("{required} BYTE_ARRAY {name} (STRING);"),
+            Kind::Real => format!("{required} DOUBLE {name};"),
+            Kind::Integer => format!("{required} INT64 {name};"),
+        }
+    });
+    let more: String = more.collect();
+    format!("{SCHEMA}{more}}}")
 }
 
 /// Most rows of a row group.
@@ -90,9 +94,37 @@ struct Batch {
     host: Optional<ByteArray>,
     domain: Optional<ByteArray>,
     page: Vec<i64>,
-    distance: Optional<f64>,
-    pages: Vec<i64>,
-    change: Vec<ByteArray>,
+    /// Of the columns that were asked for.
+    more: Vec<Values>,
+}
+
+/// Values of a column.
+enum Values {
+    Text(Optional<ByteArray>),
+    Real(Optional<f64>),
+    Integer(Optional<i64>),
+}
+
+impl Values {
+    fn new(column: &Column) -> Values {
+        match column.kind {
+            Kind::Text => Values::Text(Optional::default()),
+            Kind::Real => Values::Real(Optional::default()),
+            Kind::Integer => Values::Integer(Optional::default()),
+        }
+    }
+
+    fn push(&mut self, value: Option<Value>, page: &Page<'_>) -> Result<()> {
+        match self {
+            Values::Text(values) => values.push(value.and_then(Value::text).map(ByteArray::from)),
+            Values::Real(values) => values.push(value.and_then(Value::real)),
+            Values::Integer(values) => {
+                let value = value.map(|value| value.integer(page)).transpose()?;
+                values.push(value.flatten());
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A column with gaps: its values, and for every row whether it has one (1) or not (0).
@@ -116,14 +148,15 @@ struct Parquet<'w> {
     rows: usize,
     url_bytes: usize,
     batch: Batch,
-    columns: Columns,
+    columns: Vec<Column>,
 }
 
 impl<'w> Parquet<'w> {
     fn new(out: Output<'w>, columns: Columns) -> Result<Parquet<'w>> {
         let path = out.path.clone();
+        let columns = columns.all();
         let start = || {
-            let schema = Arc::new(parse_message_type(&schema(columns))?);
+            let schema = Arc::new(parse_message_type(&schema(&columns))?);
             let properties = WriterProperties::builder()
                 .set_compression(Compression::SNAPPY)
                 .set_statistics_enabled(EnabledStatistics::Page)
@@ -146,7 +179,7 @@ impl<'w> Parquet<'w> {
     fn write_batch(&mut self) -> Result<()> {
         let batch = std::mem::take(&mut self.batch);
         let group = (self.group).get_or_insert_with(|| RowGroup::new(&self.writer));
-        let written = write_batch(group, &batch, self.columns);
+        let written = write_batch(group, &batch, &self.columns);
         written.map_err(|e| self.failed(e))
     }
 
@@ -168,7 +201,7 @@ impl<'w> Parquet<'w> {
 impl Exporter for Parquet<'_> {
     fn row(&mut self, page: &Page<'_>) -> Result<()> {
         let importance = importance(page)?;
-        let [rank, visits, number, pages] = integers(page)?;
+        let [rank, visits, number] = integers(page)?;
         let fetched = milliseconds(page)?;
 
         let columns = &mut self.batch;
@@ -183,10 +216,11 @@ impl Exporter for Parquet<'_> {
         columns.host.push(host.map(ByteArray::from));
         columns.domain.push(domain.map(ByteArray::from));
         columns.page.push(number);
-        columns.distance.push(page.distance);
-        columns.pages.push(pages);
-        if let Some(change) = page.change.filter(|_| self.columns.change) {
-            columns.change.push(ByteArray::from(change.name()));
+        if columns.more.is_empty() {
+            columns.more = self.columns.iter().map(Values::new).collect();
+        }
+        for (column, values) in self.columns.iter().zip(&mut columns.more) {
+            values.push(column.of(page)?, page)?;
         }
         self.rows += 1;
         self.url_bytes += page.url.len();
@@ -207,7 +241,11 @@ impl Exporter for Parquet<'_> {
     }
 }
 
-fn write_batch(group: &mut RowGroup, batch: &Batch, more: Columns) -> Result<(), ParquetError> {
+fn write_batch(
+    group: &mut RowGroup,
+    batch: &Batch,
+    columns: &[Column],
+) -> Result<(), ParquetError> {
     group.write::<ByteArrayType>(&batch.url, None)?;
     group.write::<DoubleType>(&batch.importance, None)?;
     group.write::<Int64Type>(&batch.rank, None)?;
@@ -216,14 +254,12 @@ fn write_batch(group: &mut RowGroup, batch: &Batch, more: Columns) -> Result<(),
     write_optional::<ByteArrayType>(group, &batch.host)?;
     write_optional::<ByteArrayType>(group, &batch.domain)?;
     group.write::<Int64Type>(&batch.page, None)?;
-    if more.distance {
-        write_optional::<DoubleType>(group, &batch.distance)?;
-    }
-    if more.pages {
-        group.write::<Int64Type>(&batch.pages, None)?;
-    }
-    if more.change {
-        group.write::<ByteArrayType>(&batch.change, None)?;
+    for (column, values) in columns.iter().zip(&batch.more) {
+        match values {
+            Values::Text(values) => write_values::<ByteArrayType>(group, column, values)?,
+            Values::Real(values) => write_values::<DoubleType>(group, column, values)?,
+            Values::Integer(values) => write_values::<Int64Type>(group, column, values)?,
+        }
     }
     Ok(())
 }
@@ -233,6 +269,18 @@ fn write_optional<T: DataType>(
     column: &Optional<T::T>,
 ) -> Result<(), ParquetError> {
     group.write::<T>(&column.values, Some(&column.known))
+}
+
+/// Writes values of a column that was asked for.
+fn write_values<T: DataType>(
+    group: &mut RowGroup,
+    column: &Column,
+    values: &Optional<T::T>,
+) -> Result<(), ParquetError> {
+    match column.is_required {
+        true => group.write::<T>(&values.values, None),
+        false => write_optional::<T>(group, values),
+    }
 }
 
 /// The system's error, if there is one inside.

@@ -5,7 +5,8 @@
 //! url TEXT, importance REAL, rank INTEGER, visits INTEGER, last_fetch TEXT, host TEXT, domain TEXT, page INTEGER
 //! ```
 //!
-//! and `distance REAL` where it is asked for, `pages INTEGER` of sites, `change TEXT` since an older ranking. `last_fetch` is as in TSV, which SQLite's functions of dates take. Indexes:
+//! and those of [`Columns`](super::Columns), which are `state TEXT` of pages, and where they are asked for `cash REAL`, `distributed REAL`,
+//! `distance REAL`, `pages INTEGER` of sites, `change TEXT` since an older ranking. `last_fetch` is as in TSV, which SQLite's functions of dates take. Indexes:
 //! `url`, `rank`, `(host, rank)` and `(domain, rank)`.
 //!
 //! ```text
@@ -22,14 +23,14 @@ use std::io::{self, Write};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
+use rusqlite::types::Null;
 use rusqlite::{Connection, ToSql};
 
+use super::columns::{Column, Kind, Value};
 use super::host::host_and_domain;
-use super::{
-    Columns, Content, ExportSpec, Exporter, Output, Page, Setup, importance, integers, last_fetch,
-};
+use super::{Content, ExportSpec, Exporter, Output, Page, Setup, importance, integers, last_fetch};
 use crate::disk::{RealDisk, temporary, unfinished};
-use crate::model::{Change, utc};
+use crate::model::utc;
 use crate::snapshot::Snapshot;
 use crate::{Error, Result};
 
@@ -83,7 +84,7 @@ const END: &str = "
 
 struct Sqlite<'w> {
     out: Output<'w>,
-    columns: Columns,
+    columns: Vec<Column>,
     /// The statement of a row.
     insert: String,
     database: Connection,
@@ -109,14 +110,19 @@ impl<'w> Sqlite<'w> {
         });
         let (path, _) = made.map_err(temporary)?;
         let file = Scratch(path);
-        let columns = setup.columns;
-        let distance = columns.distance.then_some(", distance REAL");
-        let pages = columns.pages.then_some(", pages INTEGER NOT NULL");
-        let change = columns.change.then_some(", change TEXT NOT NULL");
-        let more = [distance, pages, change].map(Option::unwrap_or_default);
-        let places = vec!["?"; 8 + more.iter().filter(|column| !column.is_empty()).count()];
-        let more = more.concat();
-        let insert = format!("INSERT INTO ranking VALUES ({})", places.join(", "));
+        let columns = setup.columns.all();
+        let places = vec!["?"; 8 + columns.len()].join(", ");
+        let more = columns.iter().map(|column| {
+            let kind = match column.kind {
+                Kind::Text => "TEXT",
+                Kind::Real => "REAL",
+                Kind::Integer => "INTEGER",
+            };
+            let required = if column.is_required { " NOT NULL" } else { "" };
+            format!(", {} {kind}{required}", column.name)
+        });
+        let more: String = more.collect();
+        let insert = format!("INSERT INTO ranking VALUES ({places})");
         let begin = || {
             let database = Connection::open(&file.0)?;
             let most = setup.memory.map_or(u64::MAX, |memory| memory / 2 / 1024);
@@ -186,10 +192,18 @@ fn failed(path: &Path) -> impl FnOnce(rusqlite::Error) -> Error {
 impl Exporter for Sqlite<'_> {
     fn row(&mut self, page: &Page<'_>) -> Result<()> {
         let (importance, fetched) = (importance(page)?, last_fetch(page)?);
-        let [rank, visits, number, pages] = integers(page)?;
+        let [rank, visits, number] = integers(page)?;
         let (host, domain) = host_and_domain(&page.url);
         let url = &*page.url;
-        let (distance, more) = (&page.distance as &dyn ToSql, &pages as &dyn ToSql);
+        let mut more: Vec<Box<dyn ToSql>> = Vec::new();
+        for column in &self.columns {
+            more.push(match column.of(page)? {
+                None => Box::new(Null),
+                Some(Value::Text(text)) => Box::new(text),
+                Some(Value::Real(number)) => Box::new(number),
+                Some(value) => Box::new(value.integer(page)?),
+            });
+        }
         let mut row: Vec<&dyn ToSql> = vec![
             &url,
             &importance,
@@ -200,10 +214,7 @@ impl Exporter for Sqlite<'_> {
             &domain,
             &number,
         ];
-        row.extend(self.columns.distance.then_some(distance));
-        row.extend(self.columns.pages.then_some(more));
-        let change = page.change.map(Change::name);
-        row.extend(self.columns.change.then_some(&change as &dyn ToSql));
+        row.extend(more.iter().map(|value| &**value));
         let insert = || self.database.prepare_cached(&self.insert)?.execute(&*row);
         insert().map_err(failed(&self.file.0))?;
         Ok(())

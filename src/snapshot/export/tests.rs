@@ -19,9 +19,8 @@ fn page(url: &str, importance: f64, last_fetch: Option<Time>) -> Page<'_> {
         rank: 3,
         visits: 2,
         last_fetch,
-        distance: None,
-        change: None,
-        site: None,
+        state: Some(PageState::Crawled),
+        ..Page::default()
     }
 }
 
@@ -325,9 +324,7 @@ fn parquet_groups_are_bounded_packed_and_counted() {
             rank: i + 1,
             visits: 1,
             last_fetch: (i % 2 == 0).then_some(i as i64),
-            distance: None,
-            change: None,
-            site: None,
+            ..Page::default()
         })
     });
     let mut out = Vec::new();

@@ -6,6 +6,7 @@
 
 use std::io::Write;
 
+use super::columns::{Column, put_names, put_values};
 use super::{
     Columns, Content, ExportSpec, Exporter, Lines, Output, Page, importance, last_fetch, without,
 };
@@ -19,7 +20,7 @@ pub(super) const FORMAT: ExportSpec = ExportSpec {
     start: |out, setup| Ok(Box::new(Tsv::new(out, setup.columns))),
 };
 
-struct Tsv<'w>(Lines<'w>, Columns);
+struct Tsv<'w>(Lines<'w>, Vec<Column>);
 
 impl<'w> Tsv<'w> {
     fn new(out: Output<'w>, columns: Columns) -> Tsv<'w> {
@@ -27,15 +28,8 @@ impl<'w> Tsv<'w> {
         lines
             .buffer
             .extend_from_slice(b"url\timportance\trank\tvisits\tlast_fetch");
-        if columns.distance {
-            lines.buffer.extend_from_slice(b"\tdistance");
-        }
-        if columns.pages {
-            lines.buffer.extend_from_slice(b"\tpages");
-        }
-        if columns.change {
-            lines.buffer.extend_from_slice(b"\tchange");
-        }
+        let columns = columns.all();
+        put_names(&mut lines.buffer, '\t', &columns);
         lines.buffer.push(b'\n');
         Tsv(lines, columns)
     }
@@ -47,20 +41,13 @@ impl Exporter for Tsv<'_> {
         let importance = importance(page)?;
         let fetched = last_fetch(page)?.unwrap_or_default();
         let (url, rank, visits) = (&page.url, page.rank, page.visits);
-        let distance = match (self.1.distance, page.distance) {
-            (false, _) => String::new(),
-            (true, None) => "\t".into(),
-            (true, Some(distance)) => format!("\t{distance}"),
-        };
-        let pages = page.site.as_ref().filter(|_| self.1.pages);
-        let pages = pages.map_or(String::new(), |site| format!("\t{}", site.pages));
-        let change = page.change.filter(|_| self.1.change);
-        let change = change.map_or(String::new(), |change| format!("\t{}", change.name()));
-        writeln!(
+        write!(
             self.0.buffer,
-            "{url}\t{importance:?}\t{rank}\t{visits}\t{fetched}{distance}{pages}{change}"
+            "{url}\t{importance:?}\t{rank}\t{visits}\t{fetched}"
         )
         .map_err(|e| Error::io(&self.0.out.path, "write")(e))?;
+        put_values(&mut self.0.buffer, '\t', &self.1, page)?;
+        self.0.buffer.push(b'\n');
         self.0.line_done()
     }
 

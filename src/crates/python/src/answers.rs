@@ -2,6 +2,7 @@
 
 use cashrank::Moment;
 use cashrank::PageId;
+use cashrank::PageState;
 use cashrank::metrics::moved::{Move, Moves, Standing};
 use cashrank::schedule::Candidate;
 use cashrank::snapshot::{LevelRanking, Snapshot, SnapshotEntry};
@@ -54,6 +55,12 @@ pub struct Page {
     pages: Option<u64>,
     /// Last fetch, in seconds since 1970.
     last_fetch_s: Option<i64>,
+    /// "crawled", "not crawled", "failed" or "gone"; None: this is a site, or an older snapshot does not say.
+    state: Option<&'static str>,
+    /// Its cash, as a share of all; None: this is a site.
+    cash: Option<f64>,
+    /// What it distributed in the ranking's window, as a share of what all pages did; None: this is a site.
+    distributed: Option<f64>,
 }
 
 #[pymethods]
@@ -139,12 +146,19 @@ pub struct PyMove {
     rank_before: Option<u64>,
     /// Its rank after; None: it is not known any more.
     rank: Option<u64>,
+    /// The least and the greatest rank that the bound on errors allowed before, as a list; None: there is no bound, or the page is on one
+    /// side only.
+    ranks_before: Option<[u64; 2]>,
+    /// The same after.
+    ranks: Option<[u64; 2]>,
     /// Its importance before.
     importance_before: Option<f64>,
     /// Its importance after.
     importance: Option<f64>,
     /// Whether PageRank itself changed in that direction; None: a bound is not known, or the page is on one side only.
     certain: Option<bool>,
+    /// Whether its rank by PageRank changed in that direction: the two intervals of ranks do not overlap; None as of these.
+    rank_certain: Option<bool>,
 }
 
 #[pymethods]
@@ -230,7 +244,12 @@ impl Comparison {
         let margin = found.moves.summary.margin;
         let mut names = found.names.iter().cloned();
         let mut object = |left: Option<Standing>, right: Option<Standing>, certain| {
+            let both = left.zip(right);
+            let moved = both.map(|(left, right)| Move { page: (), left, right });
             let made = PyMove {
+                ranks_before: moved.and_then(|moved| moved.left.ranks),
+                ranks: moved.and_then(|moved| moved.right.ranks),
+                rank_certain: moved.and_then(|moved| moved.is_rank_certain()),
                 url: names.next().unwrap_or_default(),
                 rank_before: left.map(|standing| standing.rank),
                 rank: right.map(|standing| standing.rank),
@@ -410,6 +429,9 @@ pub fn pages(
         page: row.page.0,
         visits: row.visits,
         failed,
+        state: row.state.map(PageState::name),
+        cash: row.cash,
+        distributed: row.distributed,
         pages: row.site.map(|site| site.pages),
         last_fetch_s: row.last_fetch,
     };

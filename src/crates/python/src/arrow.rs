@@ -11,7 +11,7 @@ use arrow_array::{
 };
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
-use cashrank::Page;
+use cashrank::{Page, PageState};
 use cashrank::snapshot::LevelRanking;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -22,7 +22,7 @@ use crate::work::Stop;
 /// Rows of a batch: one block of a snapshot's columns.
 const ROWS: u64 = 1 << 17;
 
-/// The columns of a ranking: those of the Parquet export but for hosts and domains. Sites have how many pages they are.
+/// The columns of a ranking: those of the Parquet export but for hosts and domains. Sites have how many pages they are, pages their state.
 pub fn schema(ranking: &LevelRanking) -> SchemaRef {
     let time = DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into()));
     let mut fields = vec![
@@ -33,9 +33,10 @@ pub fn schema(ranking: &LevelRanking) -> SchemaRef {
         Field::new("last_fetch", time, true),
         Field::new("page", DataType::Int64, false),
     ];
-    if !ranking.level().is_page() {
-        fields.push(Field::new("pages", DataType::Int64, false));
-    }
+    fields.push(match ranking.level().is_page() {
+        true => Field::new("state", DataType::Utf8, true),
+        false => Field::new("pages", DataType::Int64, false),
+    });
     Arc::new(Schema::new(fields))
 }
 
@@ -79,9 +80,13 @@ impl Batches {
             Arc::new(times.with_timezone("UTC")),
             whole(&|row| row.page.0),
         ];
-        if !self.ranking.level().is_page() {
-            columns.push(whole(&|row| row.site.as_ref().map_or(0, |site| site.pages)));
-        }
+        columns.push(match self.ranking.level().is_page() {
+            true => {
+                let states = rows.iter().map(|row| row.state.map(PageState::name));
+                Arc::new(states.collect::<StringArray>())
+            }
+            false => whole(&|row| row.site.as_ref().map_or(0, |site| site.pages)),
+        });
         RecordBatch::try_new(self.schema.clone(), columns)
             .map_err(|error| cashrank::Error::Unsupported(error.to_string()))
     }

@@ -6,7 +6,7 @@ use cashrank::PageId;
 use cashrank::answers::pages_of;
 use cashrank::rank::measures::measure;
 use cashrank::rules::Scope;
-use cashrank::snapshot::{LevelRanking, RankingName};
+use cashrank::snapshot::{LevelRanking, RankingName, Selection};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyString};
@@ -23,10 +23,10 @@ use crate::work::{OnSignal, run};
 /// ``len(ranking)`` is the number of pages. Every library that knows Arrow reads it as a table, batch by batch in bounded
 /// memory: ``pyarrow.table(ranking)``, ``polars.DataFrame(ranking)``, ``pandas.DataFrame.from_arrow(ranking)``. Columns: url
 /// (string), importance (float64, all sum to 1), rank (int64), visits (int64), last_fetch (timestamp[ms, UTC], null: unknown),
-/// page (int64). Rows are in the order of page numbers.
+/// page (int64), state (string: "crawled", "not crawled", "failed" or "gone"). Rows are in the order of page numbers.
 ///
 /// Of sites (``store.ranking(level="host")``) rows are in the order in which sites appeared: url is the name of the site, visits
-/// and last_fetch are those of its pages together, page is its number, and another column, pages (int64), is how many pages it
+/// and last_fetch are those of its pages together, page is its number, and in place of state there is pages (int64), how many pages it
 /// has. Of a measure, importance is its score.
 #[pyclass(frozen, module = "cashrank")]
 pub struct Ranking {
@@ -74,11 +74,15 @@ impl Ranking {
         py: Python<'_>,
         n: usize,
         scope: Option<&Bound<'_, PyAny>>,
+        without_gone: bool,
     ) -> PyResult<Vec<Page>> {
-        let scope = scope_of(scope)?;
+        let selection = Selection {
+            scope: scope_of(scope)?,
+            without_gone,
+        };
         let ranking = Arc::clone(ranking);
         run(py, OnSignal::Leave, move |_| {
-            let best = ranking.top(n, &scope)?;
+            let best = ranking.top(n, &selection)?;
             pages(&ranking, best)
         })
     }
@@ -151,15 +155,16 @@ impl Ranking {
     /// The n most important pages, best first: a list of Page.
     ///
     /// scope: only these pages: "host:NAME", "barehost:NAME", "domain:NAME" or "url:PATTERN" with * for anything, "!" in front for all but
-    /// these; or a list of such rules. It is for pages, not for sites.
-    #[pyo3(signature = (n=20, scope=None))]
+    /// these; or a list of such rules. without_gone: leave out pages that are gone (404, 410). Both are for pages, not for sites.
+    #[pyo3(signature = (n=20, scope=None, *, without_gone=false))]
     fn top(
         &self,
         py: Python<'_>,
         n: usize,
         scope: Option<&Bound<'_, PyAny>>,
+        without_gone: bool,
     ) -> PyResult<Vec<Page>> {
-        Ranking::top_of(&self.ranking, py, n, scope)
+        Ranking::top_of(&self.ranking, py, n, scope, without_gone)
     }
 
     /// The page with this URL, in any form, or this opaque name; of sites, the one of this name. None: it is not known.

@@ -389,17 +389,18 @@ impl Store {
 
     /// The n most important pages of the current ranking, best first: see Ranking.top(). level, measure: those of another
     /// ranking, as of ranking(), which is opened each time: for several questions keep what ranking() returns.
-    #[pyo3(signature = (n=20, scope=None, *, level="page", measure=None))]
+    #[pyo3(signature = (n=20, scope=None, *, without_gone=false, level="page", measure=None))]
     fn top(
         &self,
         py: Python<'_>,
         n: usize,
         scope: Option<&Bound<'_, PyAny>>,
+        without_gone: bool,
         level: &str,
         measure: Option<&str>,
     ) -> PyResult<Vec<Page>> {
         let name = name_of(level, measure, "sum")?;
-        Ranking::top_of(&self.level(py, None, name)?, py, n, scope)
+        Ranking::top_of(&self.level(py, None, name)?, py, n, scope, without_gone)
     }
 
     /// The page with this URL in the current ranking; None: it is not known. See Ranking.rank(). level, measure: as of top();
@@ -528,10 +529,12 @@ impl Store {
     /// What moved from one ranking to another: a Comparison.
     ///
     /// since: the earlier ranking, as of ranking(). until: the later one; None: the current one.
-    /// count: pages in each list. by: what makes a change large: "change" (of importance), "relative" or "rank".
+    /// count: pages in each list. by: what makes a change large: "relative" (to the importance before), "change" (of importance) or
+    /// "rank", which lists only pages whose importance changed in the same direction.
     /// top: only pages that are among the first so many on either side; None: all. certain_only: of the pages that rose
-    /// and fell, only those whose change is more than the bounds; none if a ranking has no bound.
-    #[pyo3(signature = (since, until=None, *, count=20, by="rank", top=1_000, certain_only=false))]
+    /// and fell, only those whose change is more than the bounds; by rank, those whose ranks by both bounds do not overlap; none
+    /// if a ranking has no bound.
+    #[pyo3(signature = (since, until=None, *, count=20, by="relative", top=1_000, certain_only=false))]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword")]
     fn compare(
         &self,

@@ -43,7 +43,7 @@ def test_rankings_are_tables(store, of):
 def test_a_table_says_what_it_is(store):
     table = store.ranking().to_arrow()
     assert len(table) == 5 and table.nbytes > 0
-    assert table.column_names == ["url", "importance", "rank", "visits", "last_fetch", "page"]
+    assert table.column_names == ["url", "importance", "rank", "visits", "last_fetch", "page", "state"]
 
 
 def test_tables_outlive_stores(path):

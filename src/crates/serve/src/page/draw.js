@@ -43,7 +43,7 @@ const facts = rows => {
   return made;
 };
 const pages = (list, empty) => list.length ? table([["rank", "n"], ["importance", "n"], ["visits", "n wide"], ["page", "url"]],
-  list.map(found => [count(found.rank), short(found.importance), count(found.visits), page(found.url)])) : none(empty);
+  list.map(found => [count(found.rank), short(found.importance), ["gone", "failed"].includes(found.state) ? found.state : count(found.visits), page(found.url)])) : none(empty);
 const section = (title, note, id, ...children) => make("section", {}, make("h2", {}, title, " ", make("small", { id: `${id}-note` }, note)), make("div", { id }, ...children));
 const two = (...sections) => make("div", { class: "two" }, ...sections);
 const get = async path => {

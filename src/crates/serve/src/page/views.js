@@ -31,7 +31,7 @@ async function pageView(view, { url }) {
     const pagesKnown = known?.pages;
     return make("div", {}, facts([["rank", count(found.rank)], ["importance", short(found.importance)],
       ...(pagesKnown ? [["times the mean page", short(found.importance * pagesKnown)]] : []),
-      ["percentile", found.percentile.toFixed(3)], ["visits", count(found.visits)], ["last fetch", time(found.last_fetch)],
+      ["percentile", found.percentile.toFixed(3)], ...(found.state ? [["state", found.state]] : []), ["visits", count(found.visits)], ["last fetch", time(found.last_fetch)],
       ["failed fetches since", count(found.failed)], ["found changed", `${count(found.changed)} of ${count(found.compared)}`]]),
       soft(...(host ? ["host ", make("a", { href: to("host", { name: host }) }, host), "; "] : []), outside(url)));
   });

@@ -1,0 +1,224 @@
+//! Pages that are gone: every reader says so, and can leave them out.
+//!
+//! Four pages: `x` was crawled and then answered 410, `y` was crawled, `/z` is known from links only, and fetches of `/f` failed. `x` has
+//! most links to it, and stays the most important page.
+
+use serde_json::Value;
+
+use crate::support::Lab;
+use crate::takers::must_run;
+
+fn crawled() -> Lab {
+    let lab = Lab::new();
+    let first = r#"{"url":"http://a.test/x","status":200,"links":["/y"]}
+{"url":"http://a.test/y","status":200,"links":["/x","/x","/z","/f"]}
+{"url":"http://a.test/f","status":503}
+"#;
+    lab.feed("ingest - --format records --store s", first.as_bytes())
+        .exits(0);
+    let gone = r#"{"url":"http://a.test/x","status":410}"#;
+    lab.feed("ingest - --format records --store s", gone.as_bytes())
+        .exits(0);
+    lab
+}
+
+/// Pages in the order of their first appearance, and their states.
+const STATES: [(&str, &str); 4] = [
+    ("x", "gone"),
+    ("y", "crawled"),
+    ("z", "not crawled"),
+    ("f", "failed"),
+];
+
+fn states(rows: &[Value]) -> Vec<(String, String)> {
+    let text = |row: &Value, key: &str| row[key].as_str().unwrap().to_owned();
+    let mut states: Vec<_> = (rows.iter())
+        .map(|row| {
+            (
+                text(row, "url").replace("http://a.test/", ""),
+                text(row, "state"),
+            )
+        })
+        .collect();
+    states.sort();
+    states
+}
+
+fn expected(states: &[(&str, &str)]) -> Vec<(String, String)> {
+    let mut states: Vec<_> = (states.iter())
+        .map(|(page, state)| ((*page).to_owned(), (*state).to_owned()))
+        .collect();
+    states.sort();
+    states
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn lists_and_tables_say_what_fetches_came_to() {
+    let lab = crawled();
+    let top = lab.run("top --json --store s").exits(0).json();
+    assert_eq!(states(top["top"].as_array().unwrap()), expected(&STATES));
+    let top = lab.run("top --store s").exits(0).out;
+    for (page, crawled) in [("x", "gone"), ("y", "once"), ("z", "not"), ("f", "failed")] {
+        let row = top.lines().find(|line| line.ends_with(&format!("/{page}")));
+        let words: Vec<&str> = row.unwrap().split_whitespace().collect();
+        assert_eq!(words[2], crawled, "{top}");
+    }
+    let urls = STATES
+        .map(|(page, _)| format!("http://a.test/{page}"))
+        .join(" ");
+    let ranks = lab.run(&format!("rank {urls} --json --store s")).exits(0);
+    assert_eq!(states(&lines(&ranks.out)), expected(&STATES));
+    let rank = lab.run("rank http://a.test/x --store s").exits(0).out;
+    assert!(rank.contains("state       gone"), "{rank}");
+    let found = lab.run("export --to jsonl --store s").exits(0);
+    assert_eq!(states(&lines(&found.out)), expected(&STATES));
+    for (format, first) in [
+        ("csv", "url,importance,rank,visits,last_fetch,state\r\n"),
+        ("tsv", "url\timportance\trank\tvisits\tlast_fetch\tstate\n"),
+    ] {
+        let table = lab
+            .run(&format!("export --to {format} --store s"))
+            .exits(0)
+            .out;
+        assert!(table.starts_with(first), "{table}");
+        let last: Vec<&str> = (table.lines().skip(1))
+            .map(|line| line.rsplit([',', '\t']).next().unwrap())
+            .collect();
+        assert_eq!(last, STATES.map(|(_, state)| state), "{table}");
+    }
+    // Sites have no state.
+    let sites = lab.run("top --level host --json --store s").exits(0).json();
+    assert!(sites["top"][0].get("state").is_none());
+    let sites = lab
+        .run("export --level host --to csv --store s")
+        .exits(0)
+        .out;
+    assert!(sites.starts_with("url,importance,rank,visits,last_fetch,pages\r\n"));
+}
+
+#[test]
+fn tables_for_programs_have_a_column_of_states() {
+    let lab = crawled();
+    for format in ["parquet", "arrow", "sqlite"] {
+        lab.run(&format!(
+            "export --to {format} --cash -o r.{format} --store s"
+        ))
+        .exits(0);
+    }
+    let states = format!("{:?}", STATES.map(|(_, state)| state));
+    must_run(
+        &lab,
+        "pyarrow",
+        &format!(
+            "import sqlite3, pyarrow.parquet as pq, pyarrow.ipc as ipc\n\
+             for table in pq.read_table('r.parquet'), ipc.open_file('r.arrow').read_all():\n    \
+                 assert table['state'].to_pylist() == {states}, table['state']\n    \
+                 assert 0 < sum(table['cash'].to_pylist()) < 1\n\
+             rows = sqlite3.connect('r.sqlite').execute('select state from ranking order by page')\n\
+             assert [row[0] for row in rows] == {states}"
+        ),
+    );
+}
+
+#[test]
+fn gone_pages_are_left_out_where_it_is_asked_for() {
+    let lab = crawled();
+    let top = lab
+        .run("top --without-gone --json --store s")
+        .exits(0)
+        .json();
+    assert_eq!(
+        states(top["top"].as_array().unwrap()),
+        expected(&STATES[1..])
+    );
+    // Ranks stay those among all pages.
+    let all = lab.run("top --json --store s").exits(0).json();
+    let all: Vec<Value> = all["top"].as_array().unwrap().to_vec();
+    let left = all.into_iter().filter(|row| row["state"] != "gone");
+    assert_eq!(top["top"], left.collect::<Value>());
+    let scoped = "top --without-gone --scope url:*/x --json --store s";
+    assert_eq!(
+        lab.run(scoped).exits(0).json()["top"],
+        serde_json::json!([])
+    );
+    for format in ["jsonl", "scores"] {
+        let export = format!("export --to {format} --without-gone --store s");
+        let found = lab
+            .run(&export)
+            .exits(0)
+            .says(&["left out, because they are gone: 1 page"]);
+        assert_eq!(found.out.lines().count(), 3, "{found:?}");
+    }
+    for options in [
+        "top --level host --without-gone",
+        "export --to tsv --level host --without-gone",
+        "export --to tsv --level host --cash",
+        "export --to tsv --links --without-gone",
+        "export --to solr --cash",
+        "export --to common-crawl --level host --without-gone",
+    ] {
+        lab.run(&format!("{options} --store s")).exits(2);
+    }
+}
+
+/// A search engine has no document of a page that is gone.
+#[test]
+fn search_engines_get_no_gone_pages() {
+    let lab = crawled();
+    for (format, rows) in [
+        ("solr", 3),
+        ("elasticsearch", 6),
+        ("elasticsearch-index", 6),
+        ("vespa --into web:page", 3),
+    ] {
+        let found = lab.run(&format!("export --to {format} --store s")).exits(0);
+        assert_eq!(found.out.lines().count(), rows, "{found:?}");
+        assert!(!found.out.contains("a.test/x"), "{found:?}");
+    }
+    let all = lab.run("export --to scores --store s").exits(0);
+    assert_eq!(all.out.lines().count(), 4);
+    // One that went before the older ranking has no document that its new score could be for.
+    lab.feed(
+        "ingest - --format records --store s",
+        br#"{"url":"http://a.test/z","status":200,"links":["/x","/new"]}"#,
+    )
+    .exits(0);
+    let since = "export --to elasticsearch-index --since 4 --least 1e-9 --store s";
+    let found = lab.run(since).exits(0).out;
+    assert!(
+        !found.contains("a.test/x\"") && found.contains("a.test/new"),
+        "{found}"
+    );
+}
+
+/// C and H are shares: all cash is that of the pages and of the virtual page.
+#[test]
+fn cash_and_what_was_distributed_are_shown() {
+    let lab = crawled();
+    let rows = lines(&lab.run("export --to jsonl --cash --store s").exits(0).out);
+    let sum = |key: &str| {
+        rows.iter()
+            .map(|row| row[key].as_f64().unwrap())
+            .sum::<f64>()
+    };
+    assert!(sum("cash") > 0.0 && sum("cash") <= 1.0);
+    assert!(sum("distributed") > 0.0 && sum("distributed") <= 1.0 + 1e-12);
+    let rank = lab
+        .run("rank http://a.test/y --json --store s")
+        .exits(0)
+        .json();
+    let row = rows
+        .iter()
+        .find(|row| row["url"] == "http://a.test/y")
+        .unwrap();
+    assert_eq!(
+        (&rank["cash"], &rank["distributed"]),
+        (&row["cash"], &row["distributed"])
+    );
+}
