@@ -212,11 +212,11 @@ fn none_beside(disk: &dyn Disk, snapshot: &Snapshot, name: &ComputedName) -> Err
     let all = super::computed(disk, snapshot.store()).unwrap_or_default();
     let here = all.iter().filter(|(of, ..)| *of == number);
     let here: Vec<String> = here
-        .map(|(_, name, _)| format!("{} by {}", name.level.plural(), name.measure))
+        .map(|(_, name, _)| format!("`level` {} by {}", name.level, name.measure))
         .collect();
     let here = match here.len() {
         0 => "none was computed beside it".into(),
-        _ => format!("there are those of {}", here.join(", ")),
+        _ => format!("there are those of {}", here.join(" and ")),
     };
     Error::Missing(format!(
         "no ranking of {} by {measure} beside snapshot {number}: {here}; `cashrank compute` with `measure` {measure} and \
