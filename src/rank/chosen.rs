@@ -23,7 +23,7 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    /// Reads lines; empty ones do not count.
+    /// Reads lines; empty ones and comments (`#`) do not count.
     ///
     /// # Errors
     /// [`Error::Usage`]: a line is none of these, of which it says the number.
@@ -31,7 +31,7 @@ impl Chosen {
         let mut chosen = Chosen::default();
         for (at, line) in lines.into_iter().enumerate() {
             let line = line.trim();
-            if !line.is_empty() {
+            if !line.is_empty() && !line.starts_with('#') {
                 chosen
                     .add(line)
                     .map_err(|why| Error::Usage(format!("line {}: {why}", at + 1)))?;

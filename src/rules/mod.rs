@@ -5,6 +5,7 @@ mod follow;
 mod outlinks;
 mod params;
 mod scope;
+mod scope_form;
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;

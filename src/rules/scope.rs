@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::scope_form::{pattern, rule};
 use crate::url::{Form, canonical, host, path_and_query, without_www};
 use crate::{Error, Result};
 
@@ -15,13 +16,13 @@ use crate::{Error, Result};
 pub struct Scope(Vec<Rule>);
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Rule {
-    excludes: bool,
-    pages: Pages,
+pub(super) struct Rule {
+    pub(super) excludes: bool,
+    pub(super) pages: Pages,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Pages {
+pub(super) enum Pages {
     /// On this host.
     Host(String),
     /// On this host, with or without a leading `www.`.
@@ -30,8 +31,9 @@ enum Pages {
     Domain(String),
     /// On a host, in these folders of it.
     Prefix(String),
-    /// Whose URL is this, `*` standing for anything.
-    Url(String),
+    /// Whose URL is this, `*` standing for anything: as it was typed, and, if that is another, in the form of canonical URLs.
+    /// A name that is no URL has the typed one.
+    Url(String, Option<String>),
 }
 
 impl Scope {
@@ -64,6 +66,12 @@ impl Scope {
 }
 
 impl Pages {
+    /// A pattern, and the same in the form of canonical URLs.
+    pub(super) fn url(typed: &str, canonical: String) -> Pages {
+        let canonical = Some(canonical).filter(|canonical| canonical != typed);
+        Pages::Url(typed.into(), canonical)
+    }
+
     fn has(&self, url: &[u8]) -> bool {
         match self {
             Pages::Host(name) => host(url) == name.as_bytes(),
@@ -80,14 +88,17 @@ impl Pages {
                 host(url) == of.as_bytes()
                     && below.is_some_and(|below| folders.is_empty() || below.starts_with(b"/"))
             }
-            Pages::Url(pattern) => fits(pattern.as_bytes(), url),
+            Pages::Url(typed, canonical) => {
+                let mut patterns = canonical.iter().chain([typed]);
+                patterns.any(|pattern| fits(pattern.as_bytes(), url))
+            }
         }
     }
 }
 
 /// Returns whether `text` is `pattern`, `*` standing for any bytes. Each part is looked for from the left, the
 /// last at the end: no input takes longer than the product of the lengths.
-fn fits(pattern: &[u8], text: &[u8]) -> bool {
+pub(super) fn fits(pattern: &[u8], text: &[u8]) -> bool {
     let mut parts = pattern.split(|&byte| byte == b'*');
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = text.strip_prefix(first) else {
@@ -108,6 +119,7 @@ fn fits(pattern: &[u8], text: &[u8]) -> bool {
 impl FromStr for Rule {
     type Err = Error;
 
+    /// A rule as a store has it: stores of earlier versions may have some that no page fits.
     fn from_str(text: &str) -> Result<Rule> {
         let (excludes, rule) = match text.strip_prefix('!') {
             Some(rule) => (true, rule),
@@ -141,7 +153,10 @@ impl FromStr for Rule {
             }
             "domain" if is_host() => Pages::Domain(name.into()),
             "prefix" if is_prefix() => Pages::Prefix(name.into()),
-            "url" if !name.is_empty() => Pages::Url(name.into()),
+            "url" if !name.is_empty() => match pattern(name) {
+                Ok(canonical) => Pages::url(name, canonical),
+                Err(_) => Pages::Url(name.into(), None),
+            },
             _ => return Err(wrong()),
         };
         Ok(Rule { excludes, pages })
@@ -155,7 +170,7 @@ impl fmt::Display for Rule {
             Pages::BareHost(name) => ("barehost", name),
             Pages::Domain(name) => ("domain", name),
             Pages::Prefix(name) => ("prefix", name),
-            Pages::Url(pattern) => ("url", pattern),
+            Pages::Url(pattern, _) => ("url", pattern),
         };
         let mark = if self.excludes { "!" } else { "" };
         write!(f, "{mark}{kind}:{name}")
@@ -173,31 +188,7 @@ impl FromStr for Scope {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Scope> {
-        let rule: Rule = text.parse()?;
-        rule.check_stars()?;
-        Ok(Scope(vec![rule]))
-    }
-}
-
-impl Rule {
-    /// Refuses a `*` in the name of a host, which none has; stores of earlier versions may have such a rule.
-    fn check_stars(&self) -> Result<()> {
-        let name = match &self.pages {
-            Pages::Host(name) | Pages::BareHost(name) | Pages::Domain(name) => name.as_str(),
-            Pages::Prefix(name) => name.split('/').next().unwrap_or_default(),
-            Pages::Url(_) => return Ok(()),
-        };
-        if !name.contains('*') {
-            return Ok(());
-        }
-        let mark = if self.excludes { "!" } else { "" };
-        let instead = match name.strip_prefix("*.").filter(|above| !above.contains('*')) {
-            Some(above) => format!("{mark}domain:{above} is that host and all below it"),
-            None => format!("in a URL it stands for anything, as in {mark}url:*://{name}/*"),
-        };
-        Err(Error::Usage(format!(
-            "{self}: no host has a * in its name; {instead}"
-        )))
+        Ok(Scope(vec![rule(text)?]))
     }
 }
 
@@ -283,15 +274,65 @@ mod tests {
             ("host:www.*", "url:*://www.*/*"),
             ("host:*.a.*", "url:*://*.a.*/*"),
             ("prefix:*.a.org/x", "domain:a.org is"),
+            // As cookies and Scrapy's allowed_domains, wget's --domains and address bars have them.
+            ("domain:.a.org", "domain:a.org is"),
+            ("host:a.org,b.org", "host:a.org and host:b.org"),
+            ("barehost:www.a.org", "barehost:a.org"),
+            ("host:http://a.org/x", "host:a.org"),
+            ("host:a.org:8080", "url:*://a.org:8080/*"),
+            ("host:a.org/x", "prefix:a.org/x"),
+            ("host:me@a.org", "host:a.org"),
+            ("prefix:https://a.org/x", "prefix:a.org/x"),
+            ("prefix:a.org/x?y", "url:*://a.org/x?y*"),
+            ("prefix:a.org/*/x", "url:*://a.org/*/x"),
+            ("url:a.org/x*", "url:*://a.org/x*"),
+            ("url:ftp://a.org/*", "http and https"),
+            ("url:http://a.org/x#y", "url:http://a.org/x"),
+            ("url:*://m\u{fc}n*/", "xn--"),
+            ("url:http://a b/*", "no host"),
         ] {
             let error = rule.parse::<Scope>().unwrap_err().to_string();
             assert!(error.contains(message), "{error}");
         }
-        // A store may have it.
+        // A store may have them.
+        assert_eq!(
+            Vec::<String>::from(scope(&["domain:.a.org", "url:ftp://a.org/*"])),
+            ["domain:.a.org", "url:ftp://a.org/*"]
+        );
         assert_eq!(
             Vec::<String>::from(scope(&["host:*.a.org"])),
             ["host:*.a.org"]
         );
+    }
+
+    /// Hosts and URLs in any form are what the canonical ones are (the URL standard's parser, Punycode of RFC 3492).
+    #[test]
+    fn rules_fit_in_any_form() {
+        for (rule, url) in [
+            ("host:EXAMPLE.org", "http://example.org/"),
+            ("domain:M\u{dc}NCHEN.de", "https://www.xn--mnchen-3ya.de/x"),
+            ("barehost:A.org", "http://www.a.org/"),
+            ("prefix:A.org/caf\u{e9}/", "http://a.org/caf%C3%A9/1"),
+            ("prefix:a.org/x/../y", "http://a.org/y/"),
+            ("url:*/caf\u{e9}/*", "http://a.org/caf%C3%A9/1"),
+            ("url:*caf\u{e9}*", "caf\u{e9} au lait"),
+            ("url:HTTP://A.org/*", "http://a.org/B"),
+            ("url:*://M\u{fc}nchen.de/*", "http://xn--mnchen-3ya.de/"),
+            ("url:https*://A.*", "https://a.org/"),
+            ("url:http://a.org:80/*", "http://a.org/x"),
+            ("url:http://a.org:81/*", "http://a.org:81/x"),
+            ("url:http://a.org", "http://a.org/"),
+            ("url:http://a.org?q=*", "http://a.org/?q=1"),
+            ("url:*/a b*", "http://a.org/a%20b"),
+            ("url:*?u=ftp://*", "http://a.org/?u=ftp://b"),
+            ("url:*/A.org/*", "http://b.org/A.org/x"),
+        ] {
+            let scope: Scope = rule.parse().unwrap();
+            assert!(scope.has(url.as_bytes()), "{rule} {url}");
+            // As a store keeps it.
+            let kept = Scope::try_from(Vec::<String>::from(scope.clone())).unwrap();
+            assert_eq!(kept, scope, "{rule}");
+        }
     }
 
     #[test]
@@ -307,16 +348,12 @@ mod tests {
         for wrong in [
             "a.org",
             "host:",
-            "host:A.org",
-            "host:a.org/x",
+            "host: ",
+            "host:a b",
             "site:a",
             "barehost:",
-            "barehost:www.a.org",
             "prefix:",
-            "prefix:A.org/x",
-            "prefix:a.org/x/",
-            "prefix:a.org/../x",
-            "prefix:a.org/x?y",
+            "prefix:/x",
             "url:",
             "!",
         ] {

@@ -46,7 +46,10 @@ impl FromStr for FocusRule {
             .filter(|share| *share > 0.0 && *share <= 1.0);
         let pages = match pages {
             "unread" => Pages::Unread,
-            pages => Pages::Fit(pages.parse().map_err(|_| wrong())?),
+            pages => {
+                let fit = pages.parse();
+                Pages::Fit(fit.map_err(|why: crate::Error| format!("{}: {why}", wrong()))?)
+            }
         };
         Ok(FocusRule {
             pages,
