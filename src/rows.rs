@@ -37,6 +37,22 @@ impl<'a> Row<'a> {
         }
     }
 
+    /// Returns the targets that are links: those whose weight is not 0.
+    pub fn links(self) -> impl Iterator<Item = u32> + 'a {
+        let targets = self.targets.iter().enumerate();
+        targets
+            .filter(move |(at, _)| self.weights.get(*at) != Some(&0))
+            .map(|(_, &target)| target)
+    }
+
+    /// Counts the links: the page's out-degree.
+    pub fn degree(self) -> usize {
+        match self.weights {
+            [] => self.targets.len(),
+            weights => weights.iter().filter(|weight| **weight > 0).count(),
+        }
+    }
+
     /// The targets that are links, each with its part of what the page hands on.
     pub fn parts(self) -> impl Iterator<Item = (u32, f64)> + 'a {
         let all: u64 = self.weights.iter().sum();
@@ -256,7 +272,7 @@ impl Rows for Without<'_> {
 }
 
 /// A bit for each page.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Bits(Vec<u64>);
 
 impl Bits {

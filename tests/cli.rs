@@ -65,6 +65,8 @@ mod mounts;
 mod moved;
 #[path = "cli/next.rs"]
 mod next;
+#[path = "cli/next_orders.rs"]
+mod next_orders;
 #[path = "cli/order.rs"]
 mod order;
 #[path = "cli/output.rs"]

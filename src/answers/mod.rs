@@ -14,6 +14,7 @@
 mod coverage;
 mod history;
 mod links;
+mod list;
 mod movers;
 mod next;
 mod page;
@@ -25,8 +26,9 @@ mod store;
 pub use coverage::{Coverage, Covered, CoveredHost, Seeds};
 pub use history::{History, HistoryOptions, Moment, history};
 pub use links::{Ends, FetchState, Links, RankedEnd, Swept, Target};
+pub use list::{NameSet, SkippedLines, names_of, seeds_of};
 pub use movers::{Mover, Movers, movers};
-pub use next::NEXT;
+pub use next::{NEXT, SkippedOf};
 pub use page::{Rank, RankingOf, Top, canonical, pages_of, ranks_of};
 pub use parameter::{Parameter, Takes};
 pub use question::{Host, Question};

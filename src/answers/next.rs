@@ -1,18 +1,18 @@
 //! The parameters of [`next`](crate::schedule::next), by name.
 
-use std::collections::HashSet;
 use std::path::Path;
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Error as TimeError, Timestamp};
 
-use super::page::{canonical, pages_of};
+use super::list::{NameSet, SkippedLines, each_listed};
 use super::parameter::{Parameter, Takes, parsed, read};
 use crate::decode::Time;
 use crate::disk::RealDisk;
 use crate::model::split_time;
-use crate::schedule::{NextOptions, Seed, Which};
+use crate::rows::Bits;
+use crate::schedule::{NextOptions, Seed, SeedChoice, Which};
 use crate::snapshot::Snapshot;
 use crate::{Error, Result};
 
@@ -46,7 +46,7 @@ pub const NEXT: [Parameter<NextOptions>; 12] = [
         name: "budget",
         takes: Takes::Value("discovery=SHARE"),
         default: None,
-        help: "List both; SHARE is the share of pages not fetched yet.",
+        help: "List both; SHARE is the share of pages not fetched yet, or `any`: as many of each as come, for the order greedy.",
         excludes: &[],
         set: |asked, text| put(&mut asked.which, budget(text)),
     },
@@ -138,37 +138,76 @@ impl NextOptions {
         Ok(asked)
     }
 
-    /// Holds back the pages of the store in `dir` with the URLs `excluded`, and puts those of `seeds` first that were not
-    /// read yet: each once, and none that is held back. Either may be in any form.
+    /// Holds back the pages of the store in `dir` that the lines of `excluded` name, and puts those of `seeds` first that were
+    /// not read yet: each once, and none that is held back. Both are lists of URLs in any form, a line each; other lines
+    /// are skipped, which is counted. What else is asked for is set before: only seeds that will be listed are kept.
+    ///
+    /// A list takes no memory but for names that no store knows, of which hashes are kept where both lists are given:
+    /// at most so many bytes.
     ///
     /// # Errors
     ///
-    /// [`Error::Missing`]: no snapshot was published yet, and there are no seeds; [`Error::Damaged`].
-    pub fn name(&mut self, dir: &Path, excluded: &[String], seeds: &[String]) -> Result<()> {
-        if excluded.is_empty() && seeds.is_empty() {
-            return Ok(());
+    /// [`Error::Missing`]: no snapshot was published yet, and there are no seeds; [`Error::Damaged`];
+    /// [`Error::TooLarge`]; those of the lines.
+    pub fn name(
+        &mut self,
+        dir: &Path,
+        excluded: impl IntoIterator<Item = Result<Vec<u8>>>,
+        seeds: impl IntoIterator<Item = Result<Vec<u8>>>,
+        memory: Option<u64>,
+    ) -> Result<SkippedOf> {
+        let (mut excluded, mut seeds) = (
+            excluded.into_iter().peekable(),
+            seeds.into_iter().peekable(),
+        );
+        let mut skipped = SkippedOf::default();
+        let has_seeds = seeds.peek().is_some();
+        if excluded.peek().is_none() && !has_seeds {
+            return Ok(skipped);
         }
         let snapshot = match Snapshot::latest(&RealDisk, dir) {
-            Err(Error::Missing(_)) if !seeds.is_empty() => None,
+            Err(Error::Missing(_)) if has_seeds => None,
             snapshot => Some(snapshot?),
         };
-        let find = |urls: &[String]| match &snapshot {
-            Some(snapshot) => pages_of(urls, |names| snapshot.find(names)),
-            None => Ok(vec![None; urls.len()]),
-        };
-        let found = find(excluded)?.into_iter().flatten();
-        self.exclude.extend(found.map(|page| page.0));
+        let snapshot = snapshot.as_ref();
         // Names that no store knows have no number to be excluded by.
-        let mut named: HashSet<Vec<u8>> = excluded.iter().map(|url| canonical(url)).collect();
-        for (url, page) in seeds.iter().zip(find(seeds)?) {
-            let name = canonical(url);
-            if named.insert(name.clone()) {
-                let name = String::from_utf8_lossy(&name).into_owned();
-                self.seeds.push(Seed { name, page });
+        let mut unknown = NameSet::new(memory);
+        self.exclude = Bits::new(snapshot.map_or(0, |snapshot| snapshot.info().pages));
+        skipped.excluded = each_listed(excluded, snapshot, |pages| {
+            for of in pages {
+                match of.page {
+                    Some(page) => {
+                        self.exclude.set(page.0);
+                    }
+                    None if has_seeds => {
+                        unknown.add(&of.name)?;
+                    }
+                    None => (),
+                }
             }
-        }
-        Ok(())
+            Ok(())
+        })?;
+        let mut choice = SeedChoice::new(self, snapshot);
+        skipped.seeds = each_listed(seeds, snapshot, |mut pages| {
+            pages.retain(|of| of.page.is_some() || !unknown.has(&of.name));
+            let pages = pages.into_iter().map(|of| Seed {
+                name: String::from_utf8_lossy(&of.name).into_owned(),
+                page: of.page,
+            });
+            choice.add(pages.collect())
+        })?;
+        self.seeds = choice.seeds();
+        Ok(skipped)
     }
+}
+
+/// Lines that were skipped of each list.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SkippedOf {
+    /// Of the pages to leave out.
+    pub excluded: SkippedLines,
+    /// Of the seeds.
+    pub seeds: SkippedLines,
 }
 
 fn text(of: &impl AsRef<str>) -> String {
@@ -191,10 +230,13 @@ fn budget(text: &str) -> Read<Which> {
     let share = text
         .strip_prefix("discovery=")
         .and_then(|share| share.parse().ok());
+    if text == "discovery=any" {
+        return Ok(Which::Either);
+    }
     match share.filter(|share| (0.0..=1.0).contains(share)) {
         Some(discovery) => Ok(Which::Budget { discovery }),
         None => Err(format!(
-            "{text:?}: discovery=SHARE, from 0 to 1, as in discovery=0.7"
+            "{text:?}: discovery=SHARE, from 0 to 1, as in discovery=0.7, or discovery=any"
         )),
     }
 }

@@ -5,7 +5,8 @@ mod accuracy;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::io::{self, BufWriter, IsTerminal, Read, Write};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, IsTerminal, Read, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 pub use cashrank::Exit;
+use cashrank::answers::SkippedLines;
 use cashrank::decode::{Time, utc};
 use cashrank::engine::SelfLinks;
 pub use cashrank::memory::bytes;
@@ -314,12 +316,10 @@ pub fn about(n: u64) -> String {
     }
 }
 
-/// Reads a list of URLs, one a line, from a file or, for `-`, from standard input: without blank lines, spaces around them
-/// and byte order marks.
-pub fn listed_urls(file: &Path) -> Result<Vec<String>, Error> {
-    let mut lines = lines_of(file)?;
-    lines.retain(|line| !line.is_empty());
-    Ok(lines)
+/// Refuses a file that is no list, by its first bytes.
+fn check_is_list(file: &Path, head: &[u8]) -> Result<(), Error> {
+    cashrank::formats::check_list(head)
+        .map_err(|error| Error::Unsupported(format!("{}: {error}", file.display())))
 }
 
 /// All lines of a file or, for `-`, of standard input, without spaces around them and byte order marks.
@@ -333,11 +333,11 @@ pub fn lines_of(file: &Path) -> Result<Vec<String>, Error> {
     let read = if file.as_os_str() == "-" {
         io::stdin().read_to_end(&mut bytes)
     } else {
-        std::fs::File::open(file).and_then(|mut file| file.read_to_end(&mut bytes))
+        File::open(file).and_then(|mut file| file.read_to_end(&mut bytes))
     };
     read.map_err(failed)?;
     let unsupported = |what| Error::Unsupported(format!("{}: {what}", file.display()));
-    cashrank::formats::check_list(&bytes).map_err(|error| unsupported(error.to_string()))?;
+    check_is_list(file, &bytes)?;
     let text = String::from_utf8(bytes).map_err(|error| {
         unsupported(format!(
             "no list: not UTF-8 at byte {}",
@@ -350,10 +350,37 @@ pub fn lines_of(file: &Path) -> Result<Vec<String>, Error> {
     Ok(lines.map(str::to_owned).collect())
 }
 
-/// The URLs in these files.
-pub fn listed(files: &[PathBuf]) -> Result<Vec<String>, Error> {
-    let urls: Result<Vec<_>, Error> = files.iter().map(|file| listed_urls(file)).collect();
-    Ok(urls?.concat())
+/// The lines of these files, one after the other; `-` is standard input. None is held longer than it takes to read it.
+pub fn lines(files: &[PathBuf]) -> impl Iterator<Item = Result<Vec<u8>, Error>> {
+    files.iter().flat_map(|file| {
+        let fails = move |source| Error::Io {
+            path: file.clone(),
+            action: "read",
+            source,
+        };
+        let opened = || -> Result<Box<dyn BufRead>, Error> {
+            let mut opened: Box<dyn BufRead> = if file.as_os_str() == "-" {
+                Box::new(io::stdin().lock())
+            } else {
+                Box::new(BufReader::new(File::open(file).map_err(fails)?))
+            };
+            check_is_list(file, opened.fill_buf().map_err(fails)?)?;
+            Ok(opened)
+        };
+        let (lines, error) = match opened() {
+            Ok(lines) => (Some(lines.split(b'\n')), None),
+            Err(error) => (None, Some(Err(error))),
+        };
+        let lines = lines.into_iter().flatten();
+        lines.map(move |line| line.map_err(fails)).chain(error)
+    })
+}
+
+/// Says which lines of a list were skipped.
+pub fn report_lines(option: &str, skipped: SkippedLines) {
+    if !skipped.is_none() {
+        say!("{option}: {skipped}");
+    }
 }
 
 /// Says that a keyboard is read, where somebody may have forgotten a file or a pipe of this command.

@@ -3,12 +3,20 @@
 use std::path::PathBuf;
 
 use cashrank::Error;
-use cashrank::answers::{Coverage, CoveredHost, Seeds};
+use cashrank::answers::{Coverage, CoveredHost, Seeds, seeds_of};
+use cashrank::memory::check_room;
 use cashrank::snapshot::Snapshot;
 use cashrank::store::RealDisk;
 
-use super::common::{Exit, StoreArg, listed, print, print_json, shown, thousands};
+use super::common::{
+    Exit, MemoryArg, StoreArg, lines, print, print_json, report_lines, shown, thousands,
+};
 use super::log::Paint;
+
+/// Bytes of a page: what flowed to it and waits there, and whether it was read, in arrays that may have grown.
+const COVERED_BYTES: u64 = 26;
+/// Bytes of its host, if it is the only page of it.
+const BY_HOST_BYTES: u64 = 320;
 
 /// Show how much of what readers see was crawled.
 ///
@@ -44,6 +52,8 @@ pub struct Args {
         requires = "by_host"
     )]
     n: usize,
+    #[command(flatten)]
+    memory: MemoryArg,
     /// Print one JSON object, for programs.
     #[arg(long)]
     json: bool,
@@ -52,7 +62,15 @@ pub struct Args {
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         let snapshot = Snapshot::latest(&RealDisk, &self.store.store)?;
-        let seeds = seeds_of(&snapshot, &listed(&self.seeds)?)?;
+        let room = self.check_memory(snapshot.info().pages)?;
+        let seeds = match self.seeds.is_empty() {
+            true => Seeds::Found,
+            false => {
+                let (seeds, skipped) = seeds_of(&snapshot, lines(&self.seeds), room)?;
+                report_lines("--seeds", skipped);
+                seeds
+            }
+        };
         let is_known = matches!(&seeds, Seeds::Given { known, .. } if !known.is_empty());
         if !self.seeds.is_empty() && !is_known {
             let text = "none of the seeds is known: crawl them first and ingest what was read";
@@ -102,21 +120,21 @@ impl Args {
     }
 }
 
-/// The pages with these URLs, as those at which readers start.
-pub fn seeds_of(snapshot: &Snapshot, urls: &[String]) -> Result<Seeds, Error> {
-    if urls.is_empty() {
-        return Ok(Seeds::Found);
+impl Args {
+    /// Refuses a store whose pages do not fit. What they leave of the memory.
+    fn check_memory(&self, pages: u64) -> Result<Option<u64>, Error> {
+        let a_page = COVERED_BYTES + if self.by_host { BY_HOST_BYTES } else { 0 };
+        let need = pages * a_page;
+        let budget = self.memory.budget(2)?;
+        let work = || format!("the coverage of {pages} pages");
+        check_room(
+            budget,
+            need,
+            work,
+            "leave --by-host out, or use a machine with more",
+        )?;
+        Ok(budget.map(|budget| budget - need))
     }
-    let mut urls = urls.to_vec();
-    urls.sort_unstable();
-    urls.dedup();
-    let found = super::rank::pages(snapshot, &urls)?;
-    let unknown = found.iter().filter(|page| page.is_none()).count() as u32;
-    let known = found.into_iter().flatten().map(|page| page.0 as u32);
-    Ok(Seeds::Given {
-        known: known.collect(),
-        unknown,
-    })
 }
 
 fn show_hosts(out: &mut dyn std::io::Write, hosts: &[CoveredHost]) -> anyhow::Result<()> {

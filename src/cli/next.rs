@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use cashrank::Error;
-use cashrank::answers::{Coverage, NEXT, Parameter, Takes};
+use cashrank::answers::{Coverage, NEXT, Parameter, Seeds, Takes, seeds_of};
 use cashrank::memory::check_room;
 use cashrank::schedule::{Candidate, NextOptions, STRATEGIES, Taker, next};
 use cashrank::snapshot::Snapshot;
@@ -13,9 +13,10 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::common::{
-    Exit, Forms, LIST_BYTES, MemoryArg, STORE, check_list, listed, positive, thousands, threads,
+    Exit, Forms, LIST_BYTES, MemoryArg, STORE, check_list, lines, positive, report_lines,
+    thousands, threads,
 };
-use super::coverage::{percent, seeds_of};
+use super::coverage::percent;
 use super::output::OutputArgs;
 use super::values::takers;
 use crate::cli::common::say;
@@ -56,11 +57,11 @@ pub struct Args {
     #[command(flatten)]
     asked: Asked,
     /// Leave out the URLs in this file, one per line, such as pages being fetched that are not ingested yet; `-`:
-    /// standard input. May be repeated.
+    /// standard input. Comments (`#`) and lines that are no http or https URL are skipped. May be repeated.
     #[arg(long, value_name = "FILE")]
     exclude: Vec<PathBuf>,
     /// Begin with those URLs in this file (one per line) that were not fetched yet, in the file's order; `-`: standard
-    /// input. If there is no store or no snapshot yet, the list is these URLs. May be repeated.
+    /// input. Comments (`#`), what follows a tab, and lines that are no http or https URL are skipped. If there is no store or no snapshot yet, the list is these URLs. May be repeated.
     #[arg(long, value_name = "FILE", conflicts_with = "refetch")]
     seeds: Vec<PathBuf>,
     /// The format to write.
@@ -112,18 +113,18 @@ impl Args {
         output.must_show(to.name(), to.is_text())?;
         let mut options = NextOptions::of(&self.asked.0)?;
         options.count = usize::try_from(self.count)?;
-        let excluded = listed(&self.exclude)?;
-        let seeds = listed(&self.seeds)?;
-        options.name(store, &excluded, &seeds)?;
         // Where there is none, the seeds are the list.
         let known = Snapshot::latest(&RealDisk, store).map_or(0, |snapshot| snapshot.info().pages);
         let threads = threads(None).min(READERS) + 2;
         check_list(known, threads)?;
-        self.check_memory(known, threads)?;
+        let room = self.check_memory(known, threads)?;
+        let starts = self.read_lists(store, &mut options, room)?;
         let pages = next(&RealDisk, store, &options).map_err(|error| match error {
-            Error::Missing(text) if known == 0 && seeds.is_empty() => Error::Missing(format!(
-                "{text}. Before the first ingest, --seeds FILE gives the URLs to begin with"
-            )),
+            Error::Missing(text) if known == 0 && options.seeds.is_empty() => {
+                Error::Missing(format!(
+                    "{text}. Before the first ingest, --seeds FILE gives the URLs to begin with"
+                ))
+            }
             error => error,
         })?;
         output.put(|out| {
@@ -131,7 +132,7 @@ impl Args {
                 .map_err(|error| self.named(error).into())
         })?;
         if self.coverage && !self.quiet {
-            show_coverage(store, &seeds, &pages)?;
+            show_coverage(store, starts, &pages)?;
         }
         let found = pages.len() as u64;
         if found < self.count && !self.quiet {
@@ -144,17 +145,49 @@ impl Args {
         Ok(Exit::Done)
     }
 
-    /// Refuses a list that does not fit.
-    fn check_memory(&self, known: u64, threads: usize) -> Result<(), Error> {
-        let count = self.count.min(known);
+    /// Refuses a list that does not fit. What it leaves of the memory.
+    fn check_memory(&self, known: u64, threads: usize) -> Result<Option<u64>, Error> {
+        // Seeds may be pages that no store knows.
+        let most = if self.seeds.is_empty() {
+            known
+        } else {
+            self.count
+        };
+        let count = self.count.min(most);
         let need = known * LIST_BYTES + count * LISTED_BYTES;
         let work = || format!("a list of {count} of {known} pages");
-        check_room(
-            self.memory.budget(threads)?,
-            need,
-            work,
-            "list on a machine with more memory",
-        )
+        let budget = self.memory.budget(threads)?;
+        check_room(budget, need, work, "list fewer pages")?;
+        Ok(budget.map(|budget| budget - need))
+    }
+
+    /// Reads the lists of pages to leave out and to begin with. Where readers start, for the coverage.
+    fn read_lists(
+        &self,
+        store: &Path,
+        options: &mut NextOptions,
+        room: Option<u64>,
+    ) -> anyhow::Result<Option<Seeds>> {
+        // Both read the same standard input.
+        let mut held = Vec::new();
+        let starts = match self.coverage && !self.quiet && !self.seeds.is_empty() {
+            false => None,
+            true => {
+                held = lines(&self.seeds).collect::<Result<_, _>>()?;
+                match Snapshot::latest(&RealDisk, store) {
+                    Err(Error::Missing(_)) => None,
+                    snapshot => Some(seeds_of(&snapshot?, held.iter().cloned().map(Ok), room)?.0),
+                }
+            }
+        };
+        let seeds: Box<dyn Iterator<Item = _>> = match held.is_empty() {
+            true => Box::new(lines(&self.seeds)),
+            false => Box::new(held.into_iter().map(Ok)),
+        };
+        let skipped = options.name(store, lines(&self.exclude), seeds, room)?;
+        report_lines("--exclude", skipped.excluded);
+        report_lines("--seeds", skipped.seeds);
+        Ok(starts)
     }
 
     /// An error of writing the list, with the file's name.
@@ -174,15 +207,15 @@ impl Args {
 }
 
 /// Says how much of what readers from the seeds see was read, and about how much it will be with these pages.
-fn show_coverage(store: &Path, seeds: &[String], pages: &[Candidate]) -> anyhow::Result<()> {
+fn show_coverage(store: &Path, starts: Option<Seeds>, pages: &[Candidate]) -> anyhow::Result<()> {
     let snapshot = match Snapshot::latest(&RealDisk, store) {
-        Err(Error::Missing(_)) if !seeds.is_empty() => {
+        Err(Error::Missing(_)) => {
             say!("of what readers from the seeds see, nothing was read yet");
             return Ok(());
         }
         snapshot => snapshot?,
     };
-    let mut coverage = Coverage::new(seeds_of(&snapshot, seeds)?);
+    let mut coverage = Coverage::new(starts.unwrap_or_default());
     let covered = coverage.update(&snapshot)?;
     let new = pages.iter().filter(|page| !page.fetched);
     let with = coverage.with(new.filter_map(|page| page.page).map(|page| page.0 as u32));

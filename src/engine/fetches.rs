@@ -109,6 +109,7 @@ impl RowFetches {
             watched_s: watched.map_or(0, |watched| u64::try_from(watched).unwrap_or(0)),
             // A visit has a digest, of its links if of nothing else, and takes the place of this one.
             gone: Some(self.last == Digest::GONE),
+            recycled: 0,
         }
     }
 

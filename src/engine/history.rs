@@ -243,6 +243,11 @@ impl Notes {
             pages,
             span,
             folded: false,
+            recycled: if note.page & (VISITED | FAILED) == 0 {
+                note.cash
+            } else {
+                0
+            },
         }
     }
 

@@ -219,7 +219,7 @@ impl Ledger {
 
     /// Makes room for so many pages, if there is less; for half as many more than before, up to `limit`, so that growing bit by
     /// bit costs little.
-    pub(super) fn make_room(&mut self, pages: u64, limit: u64) -> Result<()> {
+    pub(crate) fn make_room(&mut self, pages: u64, limit: u64) -> Result<()> {
         let room = self.page_limit();
         if pages <= room {
             return Ok(());

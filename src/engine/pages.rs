@@ -1,6 +1,5 @@
 //! All pages as an estimate sees them, each with its rows, its cash and its change since the window began.
 
-use super::fetches::RowFetches;
 use super::history_view::{Base, Bases, HistoryView, Sweep};
 use super::ledger::{Totals, age_at, is_recycled};
 use super::mark::Mark;
@@ -47,13 +46,9 @@ pub(super) struct Page<'r> {
 impl Page<'_> {
     pub(super) fn fetches(&self) -> Fetches {
         let mut rows = self.rows.iter();
-        let mut joined = rows
-            .next()
-            .map_or_else(RowFetches::default, |row| row.fetches);
-        rows.for_each(|row| joined.join(&row.fetches));
-        let visits = self.rows.iter().map(|row| row.visits).sum();
-        let last = self.rows.iter().filter_map(|row| row.last_fetch).max();
-        joined.known(visits, last)
+        let mut joined = rows.next().copied().unwrap_or_default();
+        rows.for_each(|row| joined.take_visits(row));
+        joined.known()
     }
 }
 

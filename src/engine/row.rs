@@ -1,7 +1,7 @@
 //! A row of the history: what one or several visits of a page left.
 
 use super::fetches::RowFetches;
-use crate::model::Time;
+use crate::model::{Fetches, Time};
 
 /// One page's measures, joined.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub struct Row {
     /// The row is what older measures left: an interpolation's state, or the base of those that were
     /// forgotten.
     pub folded: bool,
+    /// Units that rounds' ends recycled from the page since the last of these visits, or since it was admitted.
+    pub recycled: u64,
     /// Failures and changes that fetches showed.
     pub fetches: RowFetches,
 }
@@ -31,6 +33,10 @@ pub struct Row {
 impl Row {
     /// Adds `next`'s visits and takes its later fetch.
     pub(crate) fn take_visits(&mut self, next: &Row) {
+        self.recycled = match next.visits {
+            0 => self.recycled.saturating_add(next.recycled),
+            _ => next.recycled,
+        };
         self.visits += next.visits;
         self.last_fetch = self.last_fetch.max(next.last_fetch);
         self.fetches.join(&next.fetches);
@@ -38,8 +44,20 @@ impl Row {
 
     /// The same of what came before.
     pub(crate) fn take_earlier_visits(&mut self, before: &Row) {
-        let fetches = std::mem::replace(&mut self.fetches, before.fetches);
-        self.take_visits(&Row { fetches, ..*before });
+        let mut all = *before;
+        all.take_visits(self);
+        self.visits = all.visits;
+        self.last_fetch = all.last_fetch;
+        self.recycled = all.recycled;
+        self.fetches = all.fetches;
+    }
+
+    /// The fetches of the page, if this is all its rows joined.
+    pub(crate) fn known(&self) -> Fetches {
+        Fetches {
+            recycled: self.recycled,
+            ..self.fetches.known(self.visits, self.last_fetch)
+        }
     }
 
     /// The row as seen by a window: with its cash only if that was distributed inside it.

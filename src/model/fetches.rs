@@ -23,6 +23,8 @@ pub struct Fetches {
     pub watched_s: u64,
     /// Whether the page was gone (404, 410) when it was last visited; `None`: an older snapshot, which does not say.
     pub gone: Option<bool>,
+    /// Units of cash that were recycled from the page since its last visit.
+    pub recycled: u64,
 }
 
 impl Fetches {

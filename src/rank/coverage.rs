@@ -201,7 +201,7 @@ impl Flow {
             self.pool += Shares::over(units, self.damping, 1).at(1);
             return Ok(());
         }
-        self.links += row.targets.len() as u64;
+        self.links += row.degree() as u64;
         let shares = Shares::over(units, self.damping, all);
         for (at, &target) in row.targets.iter().enumerate() {
             let weight = row.weights.get(at).copied().unwrap_or(1);
@@ -251,7 +251,7 @@ pub(crate) fn seeds(rows: &dyn Rows, reread: &Bits) -> Result<Vec<u32>> {
             gone.set(row.page.into());
         }
         let from = reread.get(row.page.into());
-        for &target in row.targets.iter().filter(|&&target| target > row.page) {
+        for target in row.links().filter(|&target| target > row.page) {
             let (target, to) = (u64::from(target), reread.get(target.into()));
             if from || to || !found.get(target) {
                 linked.set(target);

@@ -22,7 +22,7 @@ impl Strategy for BackLink {
     }
 
     fn read(&mut self, _crawl: &Crawl, row: Row<'_>) {
-        for &target in row.targets {
+        for target in row.links() {
             let links = self.queue.score(target).unwrap_or(0.0);
             self.queue.put(target, links + 1.0);
         }

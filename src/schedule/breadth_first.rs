@@ -1,4 +1,5 @@
-//! Breadth-first: in the order in which pages became known.
+//! Breadth-first: in the order in which pages became known. Those that no link leads to, such as targets of weight 0, come
+//! behind all others.
 
 use super::{Ask, Batching, Names, Scored, Strategy, StrategySpec};
 use crate::Result;
@@ -9,6 +10,7 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     parameters: &[],
     batching: Batching::One,
     without_rows: true,
+    by_cash: false,
     names: Names::Unseen,
     incremental: true,
     bytes_per_page_and_link: (0, 0),
@@ -26,11 +28,17 @@ impl Strategy for BreadthFirst {
         while self.first < crawl.pages() && crawl.is_read(self.first) {
             self.first += 1;
         }
-        let open = (self.first..crawl.pages()).filter(|&page| crawl.is_open(page));
-        let scored = open.map(|page| Scored {
-            page,
-            score: -f64::from(page),
-        });
+        let open = |is_found: bool| {
+            let pages = self.first..crawl.pages();
+            pages.filter(move |&page| crawl.is_open(page) && crawl.is_found(page) == is_found)
+        };
+        let scored = open(true)
+            .map(|page| (page, f64::from(page)))
+            .chain(open(false).map(|page| (page, f64::from(page) + f64::from(crawl.pages()))))
+            .map(|(page, place)| Scored {
+                page,
+                score: -place,
+            });
         Ok(scored.take(ask.count).collect())
     }
 }

@@ -3,7 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{STRATEGIES, Strategy, StrategySpec};
+use super::{Crawl, STRATEGIES, Strategy, StrategySpec};
+
+/// K times so many pages are those known, unless K is given.
+const K_PARTS: u64 = 72;
 
 /// How FICA's learning rate falls, of x = beta * floor(pages read / K).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,8 +54,9 @@ impl fmt::Display for Learning {
 /// Parameters of strategies; each strategy looks at its own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parameters {
-    /// Pages after which FICA's clock moves on, and after which rankings are computed again.
-    pub k: u64,
+    /// Pages after which FICA's clock moves on, and after which rankings are computed again; `None`: see
+    /// [`Parameters::k_of`].
+    pub k: Option<u64>,
     /// How fast FICA's learning rate falls.
     pub beta: f64,
     /// How FICA's learning rate falls.
@@ -61,6 +65,8 @@ pub struct Parameters {
     pub damping: Option<f64>,
     /// The store's damping.
     pub store_damping: f64,
+    /// A store is asked: what its ledger says is not computed again.
+    pub of_store: bool,
     /// Share of the virtual page's payments that goes to pages not read yet.
     pub discovery: f64,
     /// The power of what is unseen near a page by its name.
@@ -74,11 +80,12 @@ pub struct Parameters {
 impl Default for Parameters {
     fn default() -> Parameters {
         Parameters {
-            k: 250_000,
+            k: None,
             beta: 0.1,
             learning: Learning::Exponential,
             damping: None,
             store_damping: 0.85,
+            of_store: false,
             discovery: 0.5,
             unseen: super::forecast::UNSEEN,
             pushes: true,
@@ -88,6 +95,12 @@ impl Default for Parameters {
 }
 
 impl Parameters {
+    /// K, for a crawl: the number chosen, or a 72nd of the pages known, at least 1, as the FICA paper has 250,000 for
+    /// 18 M pages. It depends on the history alone, so a list is the same whenever it is asked for.
+    pub fn k_of(&self, crawl: &Crawl) -> u64 {
+        self.k.unwrap_or(u64::from(crawl.pages()) / K_PARTS).max(1)
+    }
+
     /// Share of what a page has that its links hand on: the one chosen, or else the store's.
     pub fn damping(&self) -> f64 {
         self.damping.unwrap_or(self.store_damping)
@@ -113,16 +126,9 @@ impl Choice {
         &self.parameters
     }
 
-    /// With `k`, unless one was given.
-    pub fn with_k(mut self, k: u64) -> Choice {
-        if !self.given.iter().any(|name| name == "k") {
-            self.parameters.k = k.max(1);
-        }
-        self
-    }
-
     /// For a store with this damping.
-    pub fn with_store_damping(mut self, damping: f64) -> Choice {
+    pub fn of_store(mut self, damping: f64) -> Choice {
+        self.parameters.of_store = true;
         self.parameters.store_damping = damping;
         self
     }
@@ -167,7 +173,7 @@ impl Choice {
         let p = &mut self.parameters;
         match name {
             "k" => match value.parse() {
-                Ok(k) if k > 0 => p.k = k,
+                Ok(k) if k > 0 => p.k = Some(k),
                 _ => return Err(bad("a number of pages, at least 1")),
             },
             "beta" => match value.parse::<f64>() {
@@ -227,7 +233,7 @@ impl fmt::Display for Choice {
         let p = &self.parameters;
         for (at, name) in self.given.iter().enumerate() {
             let value: &dyn fmt::Display = match name.as_str() {
-                "k" => &p.k,
+                "k" => &p.k.unwrap_or_default(),
                 "beta" => &p.beta,
                 "learning" => &p.learning,
                 "damping" => &p.damping(),

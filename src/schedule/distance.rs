@@ -25,12 +25,13 @@ impl Strategy for Distance {
     }
 
     fn read(&mut self, crawl: &Crawl, row: Row<'_>) {
-        if row.targets.is_empty() {
+        let degree = row.degree();
+        if degree == 0 {
             return;
         }
         let own = self.queue.score(row.page).unwrap_or(0.0);
-        let score = own - libm::log10(row.targets.len() as f64);
-        self.queue.raise(crawl, row.targets, score);
+        let score = own - libm::log10(degree as f64);
+        self.queue.raise(crawl, row.links(), score);
     }
 
     fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {

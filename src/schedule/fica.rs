@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Nearest first; seeds are at 0. A page that was read keeps its distance; one in the queue whose distance
-//! becomes less is moved, and read once. K = 250,000 and beta = 0.1 by default. The other
+//! becomes less is moved, and read once. beta = 0.1 by default. The paper's K, 250,000, is a
+//! 72nd of its 18 M pages; the default follows the crawl in the same way ([`Parameters::k_of`]). The other
 //! learning rates that the paper compares are parameters ([`super::Learning`]), and alpha = 1.
 
 use super::queue::Queue;
@@ -20,6 +21,7 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     parameters: &["k", "beta", "learning"],
     batching: Batching::One,
     without_rows: false,
+    by_cash: false,
     names: Names::Unseen,
     incremental: true,
     bytes_per_page_and_link: (40, 0),
@@ -45,20 +47,19 @@ impl Strategy for Fica {
     }
 
     fn read(&mut self, crawl: &Crawl, row: Row<'_>) {
-        if row.targets.is_empty() {
+        let degree = row.degree();
+        if degree == 0 {
             return;
         }
-        let Parameters {
-            k, beta, learning, ..
-        } = self.parameters;
-        let turns = u64::from(crawl.read()) / k;
+        let Parameters { beta, learning, .. } = self.parameters;
+        let turns = u64::from(crawl.read()) / self.parameters.k_of(crawl);
         let alpha = match turns {
             0 => 1.0,
             turns => learning.rate(beta * turns as f64),
         };
         let own = self.queue.score(row.page).unwrap_or(0.0);
-        let score = -alpha * libm::log10(row.targets.len() as f64) + (1.0 - alpha) * own;
-        self.queue.raise(crawl, row.targets, score);
+        let score = -alpha * libm::log10(degree as f64) + (1.0 - alpha) * own;
+        self.queue.raise(crawl, row.links(), score);
     }
 
     fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {

@@ -23,8 +23,9 @@ use std::path::Path;
 
 use super::names::{Hosts, Runs};
 use super::next::{Chosen, FOCUSED, Limits, Source, completed, interleave};
+use super::queue::Best;
 use super::{
-    Candidate, History, NameOrder, Names, NextOptions, SettledRanking, Which, best_of, seeds,
+    Candidate, Given, History, NameOrder, Names, NextOptions, SettledRanking, Which, seeds,
 };
 use crate::rows::{PAGES_MAX, Row, RowVisitor, Rows, Stop};
 use crate::snapshot::Snapshot;
@@ -226,13 +227,19 @@ impl Asking<'_> {
         let chosen = match options.which {
             Which::NotFetched => self.discover(left, &mut limits)?,
             Which::Refetch => self.source.refetch(left, &mut limits)?,
+            Which::Either => self.either(left, &mut limits)?,
             Which::Budget { discovery } => {
                 let new = (count as f64 * discovery.clamp(0.0, 1.0)).round() as usize;
                 let new = new.saturating_sub(first.len()).min(left);
                 let mut chosen = self.discover(new, &mut limits)?;
                 let rest = left - chosen.len();
                 chosen.extend(self.source.refetch(rest, &mut limits)?);
-                interleave(chosen)
+                if options.strategy.spec().by_cash {
+                    chosen.sort_by(|a, b| b.score().total_cmp(&a.score()));
+                    chosen
+                } else {
+                    interleave(chosen)
+                }
             }
         };
         let mut rest = self.source.describe(chosen)?;
@@ -248,8 +255,63 @@ impl Asking<'_> {
         if count == 0 {
             return Ok(Vec::new());
         }
+        let cash = self.follow()?;
+        let Asking {
+            source, followed, ..
+        } = self;
+        let Some(Followed { history, order, .. }) = followed else {
+            return Ok(Vec::new());
+        };
+        let none = NoRows(u64::from(history.crawl().pages()));
+        let given = Given {
+            rows: source.rows.map_or(&none as &dyn Rows, |rows| rows),
+            names: (source.options.strategy.spec().names != Names::Unseen).then_some(order),
+            settled: Some(&OfSnapshot(source.snapshot)),
+            cash: cash.as_deref(),
+        };
+        source.select(
+            count,
+            limits,
+            |_| false,
+            |most| {
+                let best = history.best_with(given, most)?;
+                Ok(completed(best, history.crawl(), most))
+            },
+        )
+    }
+
+    /// Pages read and not read, by what they wait with.
+    fn either(&mut self, count: usize, limits: &mut Limits<'_>) -> Result<Vec<Chosen>> {
+        let Some(cash) = self.follow()? else {
+            let name = self.source.options.strategy.spec().name;
+            return Err(Error::Usage(format!(
+                "strategy {name} says nothing of pages that were fetched: `budget` discovery=any is for `strategy` greedy; \
+                 give a share from 0 to 1"
+            )));
+        };
+        let Some(Followed { history, .. }) = &self.followed else {
+            return Ok(Vec::new());
+        };
+        let (source, crawl) = (&self.source, history.crawl());
+        let rule = source.refetch_rule()?;
+        let is_read = |page: u32| crawl.is_read(page);
+        source.select(count, limits, is_read, |most| {
+            let mut best = Best::new(most);
+            for page in source.snapshot.pages() {
+                let page = page?;
+                let number = page.page.0 as u32;
+                if crawl.is_open(number) || is_read(number) && source.may_refetch(&page, &rule) {
+                    best.offer(number, cash[number as usize]);
+                }
+            }
+            Ok(best.sorted())
+        })
+    }
+
+    /// Follows the crawl to the snapshot. What pages wait with, for strategies that go by it.
+    fn follow(&mut self) -> Result<Option<Vec<f64>>> {
         let source = &self.source;
-        let (snapshot, options) = (source.snapshot, source.options);
+        let options = source.options;
         let known = options.strategy.spec();
         if source.rows.is_none() && !known.without_rows {
             return Err(source.needs_rows(known.name));
@@ -274,22 +336,7 @@ impl Asking<'_> {
             *followed = Followed::new(source);
             followed.catch_up(source, self.threads, self.stays)?;
         }
-        let cash = followed.hold(source)?;
-        let none = NoRows(u64::from(followed.history.crawl().pages()));
-        let rows = source.rows.map_or(&none as &dyn Rows, |rows| rows);
-        let order = (known.names != Names::Unseen).then_some(&followed.order);
-        let settled = OfSnapshot(snapshot);
-        let settled = Some(&settled as &dyn SettledRanking);
-        let history = &mut followed.history;
-        source.select(count, limits, false, |most| match &cash {
-            Some(cash) => Ok(best_of(history.crawl(), most, |page| {
-                cash[page as usize] as f64
-            })),
-            None => {
-                let best = history.best_with(rows, order, settled, most)?;
-                Ok(completed(best, history.crawl(), most))
-            }
-        })
+        followed.hold(source)
     }
 }
 
@@ -298,7 +345,7 @@ impl Followed {
     fn new(source: &Source<'_>) -> Followed {
         let options = source.options;
         let damping = source.snapshot.info().settings.config.damping_asked();
-        let choice = options.strategy.clone().with_store_damping(damping);
+        let choice = options.strategy.clone().of_store(damping);
         let mut history = History::new(choice.strategy());
         history.set_focus(options.focus.without_pages());
         Followed {
@@ -379,23 +426,21 @@ impl Followed {
         Ok(continues)
     }
 
-    /// Tells which pages are known, and which are not to be named. Without rows those that were visited are read. The cash of
-    /// each page, if the strategy goes by it: without rows, and where these are in pieces, and not in the order of fetches.
-    fn hold(&mut self, source: &Source<'_>) -> Result<Option<Vec<u64>>> {
+    /// Tells which pages are known, and which are not to be named. Without rows those that were visited are read. What each page
+    /// waits with, if the strategy goes by it.
+    fn hold(&mut self, source: &Source<'_>) -> Result<Option<Vec<f64>>> {
         let Source {
             snapshot,
             rows,
             options,
         } = source;
         let history = &mut self.history;
-        history.known_below(snapshot.info().pages as u32, None);
-        let by_cash = options.strategy.spec().name == "greedy";
-        let crosses = snapshot.info().settings.partitions.epoch.is_some();
-        let mut cash = ((rows.is_none() || crosses) && by_cash).then(Vec::new);
+        history.known_below(snapshot.info().pages as u32);
+        let mut cash = (options.strategy.spec().by_cash).then(Vec::new);
         if rows.is_some() {
             if let Some(cash) = &mut cash {
                 for page in snapshot.pages() {
-                    cash.push(page?.cash);
+                    cash.push(page?.claim());
                 }
             }
             snapshot.failures(&mut |page, fetches| {
@@ -413,17 +458,12 @@ impl Followed {
                     history.hold(number);
                 }
                 if let Some(cash) = &mut cash {
-                    cash.push(page.cash);
+                    cash.push(page.claim());
                 }
             }
         }
         let seeds = options.seeds.iter().filter_map(|seed| seed.page);
-        for page in options
-            .exclude
-            .iter()
-            .copied()
-            .chain(seeds.map(|page| page.0))
-        {
+        for page in options.exclude.all().chain(seeds.map(|page| page.0)) {
             if let Ok(page) = u32::try_from(page) {
                 history.hold(page);
             }

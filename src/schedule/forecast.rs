@@ -41,6 +41,7 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     parameters: &["damping", "unseen", "pushes"],
     batching: Batching::Part(100),
     without_rows: false,
+    by_cash: false,
     names: Names::Order,
     incremental: true,
     bytes_per_page_and_link: (60, 0),
@@ -152,8 +153,6 @@ struct KeptUp {
     pushes: Pushes<2>,
     /// Which part of its finder's links leads to each page.
     parts: Vec<f32>,
-    /// Pages known when a page was read last: those beyond are found by the next one.
-    known: u32,
     /// Pages read when the rows are gone over next.
     next: u32,
     /// What pages hold is to be computed again: rows were changed, or nothing was settled yet.
@@ -172,7 +171,6 @@ impl Forecast {
             kept_up: keep_up.then(|| KeptUp {
                 pushes: Pushes::new(damping, RETURNED),
                 parts: Vec::new(),
-                known: 0,
                 next: 0,
                 renew: true,
             }),
@@ -319,11 +317,10 @@ impl KeptUp {
     fn read(&mut self, crawl: &Crawl, row: Row<'_>, found_by: &[u32]) {
         self.parts.resize(crawl.pages() as usize, 0.0);
         for (target, part) in row.parts() {
-            if target >= self.known {
+            if found_by[target as usize] == row.page {
                 self.parts[target as usize] = part as f32;
             }
         }
-        self.known = crawl.pages();
         if self.renew {
             // All rows are read before any is passed on.
             return;
@@ -342,7 +339,9 @@ impl KeptUp {
 
 impl Strategy for Forecast {
     fn found(&mut self, _crawl: &Crawl, page: u32, by: Option<u32>) {
-        self.found_by.resize(page as usize + 1, NONE);
+        if self.found_by.len() <= page as usize {
+            self.found_by.resize(page as usize + 1, NONE);
+        }
         self.found_by[page as usize] = by.unwrap_or(NONE);
         self.found_now += u32::from(by.is_some());
     }
@@ -350,7 +349,7 @@ impl Strategy for Forecast {
     fn read(&mut self, crawl: &Crawl, row: Row<'_>) {
         self.found_by.resize(crawl.pages() as usize, NONE);
         let by = self.found_by[row.page as usize];
-        let has_links = !row.targets.is_empty();
+        let has_links = row.degree() > 0;
         if has_links {
             self.with_links.grow(u64::from(row.page) + 1);
             self.with_links.set(row.page.into());
@@ -358,7 +357,7 @@ impl Strategy for Forecast {
         let found = std::mem::take(&mut self.found_now);
         if by != NONE {
             self.means.finding.add_count(found, crawl.read());
-            let back = row.targets.contains(&by);
+            let back = row.links().any(|target| target == by);
             self.means.back.add(back, crawl.read());
             self.means.linking.add(has_links, crawl.read());
             if has_links {

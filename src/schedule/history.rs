@@ -27,7 +27,9 @@ pub struct Crawl {
     /// A bit for each page that was read: so many fit into a processor's cache that whoever goes over links need not
     /// wait for memory.
     is_read: Bits,
-    /// Pages that rows lead to: those that are known otherwise come behind them.
+    /// A bit for each page that was found: a seed, or a page that a link of some weight leads to.
+    is_found: Bits,
+    /// Pages that rows name: those that are known otherwise come behind them.
     named: u32,
     seeds: Vec<u32>,
     read: u32,
@@ -70,6 +72,18 @@ impl Crawl {
         self.is_read.get(page.into())
     }
 
+    /// Returns whether a page was found: it is a seed, or a link leads to it. Others are targets of weight 0 only, or known
+    /// otherwise than from rows.
+    pub fn is_found(&self, page: u32) -> bool {
+        self.is_found.get(page.into())
+    }
+
+    /// A page is found now. False: it was before.
+    fn find(&mut self, page: u32) -> bool {
+        self.is_found.grow(u64::from(page) + 1);
+        self.is_found.set(page.into())
+    }
+
     /// Which pages receive extra cash.
     pub fn focus(&self) -> &Focused {
         &self.focus
@@ -98,6 +112,19 @@ impl Crawl {
     pub fn all_open(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.pages()).filter(|&page| self.is_open(page))
     }
+}
+
+/// What is known of a crawl beside its history ([`Ask`] has the meaning of each).
+#[derive(Clone, Copy)]
+pub struct Given<'a> {
+    /// The rows that were added to the history.
+    pub rows: &'a dyn Rows,
+    /// The order of names.
+    pub names: Option<&'a NameOrder>,
+    /// A ranking settled over these rows.
+    pub settled: Option<&'a dyn SettledRanking>,
+    /// What pages wait with.
+    pub cash: Option<&'a [f64]>,
 }
 
 /// A crawl and the strategy that follows it.
@@ -138,17 +165,18 @@ impl History {
     /// A page was read, once: whoever follows a crawl starts over when a page is read again. A second row of a page
     /// tells no more than which pages there are.
     pub fn row(&mut self, row: Row<'_>) {
-        if row.page >= self.crawl.pages() {
-            // What became known between has no row: it was asked for in vain.
-            self.known_below(row.page, None);
-            self.crawl.read_at.push(OPEN);
+        // What became known between has no row: it was asked for in vain, or other rows name it.
+        self.known_below(row.page + 1);
+        if self.crawl.find(row.page) {
             self.crawl.seeds.push(row.page);
             self.strategy.found(&self.crawl, row.page, None);
         }
-        for &target in row.targets {
-            if target >= self.crawl.pages() {
-                self.known_below(target, Some(row.page));
-                self.know(target, Some(row.page));
+        if let Some(&last) = row.targets.iter().max() {
+            self.known_below(last + 1);
+        }
+        for target in row.links() {
+            if self.crawl.find(target) {
+                self.strategy.found(&self.crawl, target, Some(row.page));
             }
         }
         self.crawl.named = self.crawl.pages();
@@ -168,17 +196,9 @@ impl History {
     }
 
     /// All pages below `pages` are known, though no row names them.
-    pub fn known_below(&mut self, pages: u32, by: Option<u32>) {
-        for page in self.crawl.pages()..pages {
-            self.know(page, by);
-        }
-    }
-
-    fn know(&mut self, page: u32, by: Option<u32>) {
-        self.crawl.read_at.push(OPEN);
-        if by.is_some() {
-            self.strategy.found(&self.crawl, page, by);
-        }
+    pub fn known_below(&mut self, pages: u32) {
+        let pages = pages.max(self.crawl.pages());
+        self.crawl.read_at.resize(pages as usize, OPEN);
     }
 
     /// Forgets the pages that no row leads to, and holds none back any more: what was said of them by
@@ -213,25 +233,34 @@ impl History {
         names: Option<&NameOrder>,
         count: usize,
     ) -> Result<Vec<Scored>> {
-        self.best_with(rows, names, None, count)
+        self.best_with(
+            Given {
+                rows,
+                names,
+                settled: None,
+                cash: None,
+            },
+            count,
+        )
     }
 
-    /// As [`History::best`]; `settled` is a ranking settled over these rows, if there is one.
+    /// As [`History::best`], with all that may be known of the crawl.
     ///
     /// # Errors
     /// Those of [`Strategy::best`].
-    pub fn best_with(
-        &mut self,
-        rows: &dyn Rows,
-        names: Option<&NameOrder>,
-        settled: Option<&dyn SettledRanking>,
-        count: usize,
-    ) -> Result<Vec<Scored>> {
+    pub fn best_with(&mut self, given: Given<'_>, count: usize) -> Result<Vec<Scored>> {
+        let Given {
+            rows,
+            names,
+            settled,
+            cash,
+        } = given;
         let ask = Ask {
             crawl: &self.crawl,
             rows,
             names,
             settled,
+            cash,
             count,
         };
         self.strategy.best(&ask)

@@ -13,6 +13,7 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     parameters: &[],
     batching: Batching::Part(20),
     without_rows: true,
+    by_cash: false,
     names: Names::Hosts,
     incremental: true,
     bytes_per_page_and_link: (0, 0),

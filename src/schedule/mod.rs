@@ -43,12 +43,13 @@ pub use choice::{Choice, Learning, Parameters};
 pub use focus::{Focus, FocusRule, Focused};
 pub(crate) use follower::Mark;
 pub use follower::{Follower, next};
-pub use history::{Crawl, History, State};
+pub use history::{Crawl, Given, History, State};
 pub use measure::{Distances, Measure};
 pub use names::{NameOrder, NameOrderBuilder};
 pub use next::{Candidate, Failures, MAX_FAILURES, NextOptions, RETRY_AFTER, Seed, Which};
 pub use queue::best_of;
 pub use refresh::{Looks, change_rate, gain};
+pub(crate) use seeds::SeedChoice;
 
 pub use takers::Taker;
 
@@ -74,6 +75,8 @@ pub struct Ask<'a> {
     pub names: Option<&'a NameOrder>,
     /// A ranking of these rows; `None`: there is none.
     pub settled: Option<&'a dyn SettledRanking>,
+    /// What each page waits with by a store's ledger, for strategies that go by it ([`StrategySpec::by_cash`]).
+    pub cash: Option<&'a [f64]>,
     /// How many pages are wanted.
     pub count: usize,
 }
@@ -96,8 +99,8 @@ pub trait SettledRanking {
 
 /// A crawl order. It is called for every page when it becomes known, and for every row when it is read.
 pub trait Strategy: Send {
-    /// `page` became known: of a seed, a page that was read before any link to it was seen, `by` is `None`;
-    /// else it was found on page `by`.
+    /// `page` was found, once: of a seed, a page that was read before any link to it was seen, `by` is `None`; else page
+    /// `by` has the first link to it. A target of weight 0 becomes known, but is not found by that.
     fn found(&mut self, crawl: &Crawl, page: u32, by: Option<u32>) {
         let _ = (crawl, page, by);
     }
@@ -168,6 +171,8 @@ pub struct StrategySpec {
     pub batching: Batching,
     /// It can be asked of a store that keeps no rows.
     pub without_rows: bool,
+    /// Its order is that of the ledger's cash, which pages that were read have, too.
+    pub by_cash: bool,
     /// How it uses the names of pages.
     pub names: Names,
     /// Rows may be added between lists; lists are then the same as from all rows at once, up to the certified error.
@@ -190,6 +195,7 @@ impl StrategySpec {
             parameters: &[],
             batching: Batching::One,
             without_rows: false,
+            by_cash: false,
             names: Names::Unseen,
             incremental: true,
             bytes_per_page_and_link: (40, 0),

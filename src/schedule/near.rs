@@ -244,7 +244,7 @@ mod tests {
                 with_links.set(page.into());
             }
         }
-        history.known_below(pages, None);
+        history.known_below(pages);
         let mut order = NameOrderBuilder::default();
         (0..pages).for_each(|page| order.add(page.to_string().as_bytes()));
         let order = order.build();

@@ -8,11 +8,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::queue::Best;
 use super::refresh::{self, Looks};
 use super::{Choice, Crawl, Focus, Scored};
 use crate::decode::Time;
 use crate::model::{Fetches, PageId};
-use crate::rows::Rows;
+use crate::rows::{Bits, Rows};
 use crate::rules::Scope;
 use crate::snapshot::{FetchTimes, Snapshot, SnapshotPage};
 use crate::store::all::AllRows;
@@ -31,6 +32,8 @@ pub enum Which {
         /// The share, 0 to 1.
         discovery: f64,
     },
+    /// Both, by what they wait with alone: for strategies that go by cash ([`super::StrategySpec::by_cash`]).
+    Either,
 }
 
 /// Parameters of a list.
@@ -57,8 +60,8 @@ pub struct NextOptions {
     pub now: Option<Time>,
     /// Pages that the virtual page pays more, so that they come earlier.
     pub focus: Focus,
-    /// Numbers of pages that are not to be named: they were handed out, and were not read yet.
-    pub exclude: HashSet<u64>,
+    /// A bit for each page that is not to be named: it was handed out, and was not read yet.
+    pub exclude: Bits,
     /// Pages that come first, in this order, as far as they were not read yet.
     pub seeds: Vec<Seed>,
 }
@@ -90,6 +93,9 @@ pub struct Seed {
     pub page: Option<PageId>,
 }
 
+/// Pages of which names and facts are read at a time.
+const NAMED: usize = 1 << 17;
+
 /// Strategies with a virtual page, which can be focused.
 pub(super) const FOCUSED: [&str; 3] = ["forecast", "settled", "xyleme"];
 
@@ -111,7 +117,7 @@ impl Default for NextOptions {
             failures: Failures::default(),
             now: None,
             focus: Focus::default(),
-            exclude: HashSet::new(),
+            exclude: Bits::default(),
             seeds: Vec::new(),
         }
     }
@@ -139,6 +145,14 @@ pub(super) struct Source<'a> {
     pub snapshot: &'a Snapshot,
     pub rows: Option<&'a AllRows>,
     pub options: &'a NextOptions,
+}
+
+/// Which pages may be read again.
+pub(super) struct RefetchRule {
+    /// Pages that were found gone.
+    gone: Bits,
+    /// Only pages that were last fetched before this time.
+    before: Option<Time>,
 }
 
 impl Source<'_> {
@@ -176,43 +190,91 @@ impl Source<'_> {
                 || self.now().zip(page.last_failed).is_some_and(lately))
     }
 
-    /// Pages read already, by what it gives to read them again.
-    pub fn refetch(&self, count: usize, limits: &mut Limits<'_>) -> Result<Vec<Chosen>> {
-        let mut gone = HashSet::new();
+    /// Pages that were found gone, as far as rows are kept.
+    fn gone(&self) -> Result<Bits> {
+        let mut gone = Bits::new(self.snapshot.info().pages);
         if let Some(rows) = self.rows {
             rows.sweep(&mut |row| {
                 if row.gone {
-                    gone.insert(row.page);
+                    gone.set(row.page.into());
                 }
                 Ok(())
             })?;
         }
-        let mut all = Looks::default();
+        Ok(gone)
+    }
+
+    /// Returns the time that ages of pages are counted from: the option, or the latest fetch that is believed, since one page with a
+    /// wrong date would make all others old.
+    fn now_believed(&self) -> Result<Option<Time>> {
+        if self.options.now.is_some() {
+            return Ok(self.options.now);
+        }
         let mut times = FetchTimes::default();
         for page in self.snapshot.pages() {
-            let fetches = page?.fetches;
-            fetches.last.into_iter().for_each(|time| times.add(time));
-            all.add(Looks::of(&fetches));
+            page?
+                .fetches
+                .last
+                .into_iter()
+                .for_each(|time| times.add(time));
         }
-        // One page with a wrong date would make all others old.
-        let latest = || times.latest_believed(self.snapshot.info().time);
-        let now = self.options.now.or_else(|| latest().map(|(time, _)| time));
-        let older = self.options.older_than.and_then(|seconds| {
-            let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
-            now.map(|now| now.saturating_sub(seconds))
-        });
-        let wanted = |page: &SnapshotPage| {
-            page.fetches.visits > 0
-                && !gone.contains(&(page.page.0 as u32))
-                && !self.is_failing(&page.fetches)
-                && !self.options.exclude.contains(&page.page.0)
-                && match (older, page.fetches.last) {
-                    (Some(before), Some(fetched)) => fetched < before,
-                    _ => true,
-                }
+        let latest = times.latest_believed(self.snapshot.info().time);
+        Ok(latest.map(|(time, _)| time))
+    }
+
+    /// Returns the rule for which pages may be read again.
+    pub fn refetch_rule(&self) -> Result<RefetchRule> {
+        let before = match self.options.older_than {
+            Some(seconds) => {
+                let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+                self.now_believed()?.map(|now| now.saturating_sub(seconds))
+            }
+            None => None,
         };
+        let gone = self.gone()?;
+        Ok(RefetchRule { gone, before })
+    }
+
+    /// Returns whether a page was read, and may be read again.
+    pub fn may_refetch(&self, page: &SnapshotPage, rule: &RefetchRule) -> bool {
+        page.fetches.visits > 0
+            && !rule.gone.get(page.page.0)
+            && !self.is_failing(&page.fetches)
+            && !self.options.exclude.get(page.page.0)
+            && match (rule.before, page.fetches.last) {
+                (Some(before), Some(fetched)) => fetched < before,
+                _ => true,
+            }
+    }
+
+    /// Pages read already: by cash if the strategy goes by it, else by what it gives to read them again.
+    pub fn refetch(&self, count: usize, limits: &mut Limits<'_>) -> Result<Vec<Chosen>> {
+        let rule = self.refetch_rule()?;
+        let wanted = |page: &SnapshotPage| self.may_refetch(page, &rule);
+        if self.options.strategy.spec().by_cash {
+            return self.select(
+                count,
+                limits,
+                |_| true,
+                |most| {
+                    let mut best = Best::new(most);
+                    for page in self.snapshot.pages() {
+                        let page = page?;
+                        if wanted(&page) {
+                            best.offer(page.page.0 as u32, page.claim());
+                        }
+                    }
+                    Ok(best.sorted())
+                },
+            );
+        }
+        let now = self.now_believed()?;
+        let mut all = Looks::default();
+        for page in self.snapshot.pages() {
+            all.add(Looks::of(&page?.fetches));
+        }
         let usual = all.usual_rate();
-        self.select(count, limits, true, |most| {
+        let order = |most| {
             let pages = self
                 .snapshot
                 .pages()
@@ -222,7 +284,8 @@ impl Source<'_> {
                 Ok((page.page.0 as u32, page.importance, page.fetches))
             });
             refresh::best(read, now, usual, most)
-        })
+        };
+        self.select(count, limits, |_| true, order)
     }
 
     /// The first `count` of an order that may be named. The order is asked for more until there are enough.
@@ -230,7 +293,7 @@ impl Source<'_> {
         &self,
         count: usize,
         limits: &mut Limits<'_>,
-        fetched: bool,
+        is_fetched: impl Fn(u32) -> bool,
         mut order: impl FnMut(usize) -> Result<Vec<Scored>>,
     ) -> Result<Vec<Chosen>> {
         let pages = self.snapshot.info().pages as usize;
@@ -242,17 +305,23 @@ impl Source<'_> {
         .min(pages);
         loop {
             let best = order(most)?;
-            let numbers: Vec<PageId> = best.iter().map(|of| PageId(u64::from(of.page))).collect();
-            let names = self.snapshot.names_of(&numbers)?;
             let mut trial = limits.clone();
             let mut chosen = Vec::new();
-            for (scored, url) in best.iter().zip(names) {
-                if chosen.len() < count && trial.takes(&url) {
-                    chosen.push(Chosen {
-                        scored: *scored,
-                        url,
-                        fetched,
-                    });
+            for best in best.chunks(NAMED) {
+                if chosen.len() == count {
+                    break;
+                }
+                let numbers: Vec<PageId> =
+                    best.iter().map(|of| PageId(u64::from(of.page))).collect();
+                let names = self.snapshot.names_of(&numbers)?;
+                for (scored, url) in best.iter().zip(names) {
+                    if chosen.len() < count && trial.takes(&url) {
+                        chosen.push(Chosen {
+                            scored: *scored,
+                            url,
+                            fetched: is_fetched(scored.page),
+                        });
+                    }
                 }
             }
             if chosen.len() == count || best.len() < most || most >= pages {
@@ -265,13 +334,19 @@ impl Source<'_> {
 
     /// Adds what is known of them.
     pub fn describe(&self, chosen: Vec<Chosen>) -> Result<Vec<Candidate>> {
-        let numbers = chosen.iter().map(|of| PageId(u64::from(of.scored.page)));
-        let known = self.snapshot.pages_of(&numbers.collect::<Vec<_>>())?;
-        let described = chosen.into_iter().zip(known).map(|(of, page)| Candidate {
-            fetched: of.fetched,
-            ..Candidate::of(&page, of.url, of.scored.score)
-        });
-        Ok(described.collect())
+        let mut described = Vec::with_capacity(chosen.len());
+        let mut chosen = chosen.into_iter().peekable();
+        while chosen.peek().is_some() {
+            let chosen: Vec<Chosen> = chosen.by_ref().take(NAMED).collect();
+            let numbers = chosen.iter().map(|of| PageId(u64::from(of.scored.page)));
+            let known = self.snapshot.pages_of(&numbers.collect::<Vec<_>>())?;
+            let pages = chosen.into_iter().zip(known).map(|(of, page)| Candidate {
+                fetched: of.fetched,
+                ..Candidate::of(&page, of.url, of.scored.score)
+            });
+            described.extend(pages);
+        }
+        Ok(described)
     }
 }
 
@@ -301,6 +376,12 @@ pub(super) struct Chosen {
     scored: Scored,
     url: String,
     fetched: bool,
+}
+
+impl Chosen {
+    pub fn score(&self) -> f64 {
+        self.scored.score
+    }
 }
 
 /// An order with the open pages behind it that it says nothing of, as they became known: those that no page links to any

@@ -4,7 +4,7 @@
 use super::queue::Queue;
 use super::settled::sweeps;
 use super::surfer::settle;
-use super::{Ask, Batching, Crawl, Names, Scored, Strategy, StrategySpec};
+use super::{Ask, Batching, Crawl, Names, Parameters, Scored, Strategy, StrategySpec};
 use crate::Result;
 
 pub(super) const SPEC: StrategySpec = StrategySpec {
@@ -13,12 +13,13 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     parameters: &["k", "damping"],
     batching: Batching::One,
     without_rows: false,
+    by_cash: false,
     names: Names::Unseen,
     incremental: false,
     bytes_per_page_and_link: (40, 0),
     make: |parameters| {
         Box::new(PartialPageRank {
-            k: parameters.k,
+            parameters: parameters.clone(),
             damping: parameters.damping(),
             ranked: 0,
             queue: Queue::default(),
@@ -27,10 +28,10 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
 };
 
 struct PartialPageRank {
-    k: u64,
+    parameters: Parameters,
     damping: f64,
-    /// Pages read when the queue was put in order last, in K.
-    ranked: u64,
+    /// Pages read when the queue was put in order last.
+    ranked: u32,
     queue: Queue,
 }
 
@@ -41,9 +42,9 @@ impl Strategy for PartialPageRank {
     }
 
     fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
-        let due = u64::from(ask.crawl.read()) / self.k;
-        if due > self.ranked {
-            self.ranked = due;
+        let read = ask.crawl.read();
+        if u64::from(read - self.ranked) >= self.parameters.k_of(ask.crawl) {
+            self.ranked = read;
             let scores = settle(ask.crawl, ask.rows, self.damping, sweeps(self.damping))?;
             self.queue = Queue::default();
             for page in ask.crawl.all_open() {

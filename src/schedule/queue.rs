@@ -116,9 +116,9 @@ impl Queue {
         }
     }
 
-    /// Gives those targets of a page that were not read a score, unless theirs is as great.
-    pub fn raise(&mut self, crawl: &Crawl, targets: &[u32], score: f64) {
-        for &target in targets {
+    /// Gives those of some pages that were not read a score, unless theirs is as great.
+    pub fn raise(&mut self, crawl: &Crawl, pages: impl Iterator<Item = u32>, score: f64) {
+        for target in pages {
             let is_greater = self.score(target).is_none_or(|known| score > known);
             if is_greater && !crawl.is_read(target) {
                 self.put(target, score);

@@ -12,6 +12,7 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     parameters: &["seed"],
     batching: Batching::Part(20),
     without_rows: true,
+    by_cash: false,
     names: Names::Unseen,
     incremental: true,
     bytes_per_page_and_link: (0, 0),

@@ -14,6 +14,7 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     parameters: &["damping"],
     batching: Batching::Part(20),
     without_rows: false,
+    by_cash: false,
     names: Names::Unseen,
     incremental: true,
     bytes_per_page_and_link: (17, 0),

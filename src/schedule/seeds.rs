@@ -3,10 +3,92 @@
 //! A crawl begins with them, and there need be neither a snapshot nor a store. What else is asked of a list (its length, its scope,
 //! its limits a host and a domain, how long a page that failed is left alone) holds for them, too.
 
+use std::collections::HashSet;
+
 use super::next::{Limits, Source};
-use super::{Candidate, NextOptions};
+use super::{Candidate, NextOptions, Seed};
 use crate::Result;
 use crate::model::PageId;
+use crate::snapshot::{Snapshot, SnapshotPage};
+
+/// Chooses seeds for a list out of any number: those that it will begin with, each once.
+pub(crate) struct SeedChoice<'a> {
+    options: &'a NextOptions,
+    snapshot: Option<&'a Snapshot>,
+    limits: Limits<'a>,
+    seeds: Vec<Seed>,
+    names: HashSet<String>,
+}
+
+impl<'a> SeedChoice<'a> {
+    /// None yet.
+    pub fn new(options: &'a NextOptions, snapshot: Option<&'a Snapshot>) -> SeedChoice<'a> {
+        SeedChoice {
+            options,
+            snapshot,
+            limits: Limits::new(options),
+            seeds: Vec::new(),
+            names: HashSet::new(),
+        }
+    }
+
+    /// Goes on with these.
+    ///
+    /// # Errors
+    /// Those of reading the snapshot.
+    pub fn add(&mut self, seeds: Vec<Seed>) -> Result<()> {
+        if self.seeds.len() >= self.options.count {
+            return Ok(());
+        }
+        let open = opened(self.options, self.snapshot, seeds)?;
+        for (seed, _) in open {
+            if self.seeds.len() < self.options.count
+                && !self.names.contains(&seed.name)
+                && self.limits.takes(&seed.name)
+            {
+                self.names.insert(seed.name.clone());
+                self.seeds.push(seed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Those that were chosen.
+    pub fn seeds(self) -> Vec<Seed> {
+        self.seeds
+    }
+}
+
+/// Those of some seeds that were not read as of a snapshot, with what it has of them.
+fn opened(
+    options: &NextOptions,
+    snapshot: Option<&Snapshot>,
+    seeds: Vec<Seed>,
+) -> Result<Vec<(Seed, Option<SnapshotPage>)>> {
+    let Some(snapshot) = snapshot else {
+        return Ok(seeds.into_iter().map(|seed| (seed, None)).collect());
+    };
+    let source = Source {
+        snapshot,
+        rows: None,
+        options,
+    };
+    let numbers: Vec<PageId> = seeds.iter().filter_map(|seed| seed.page).collect();
+    let mut known = snapshot.pages_of(&numbers)?.into_iter();
+    let found = seeds.into_iter().map(|seed| {
+        let page = seed.page.and_then(|_| known.next());
+        (seed, page)
+    });
+    let is_open = |(_, page): &(Seed, Option<SnapshotPage>)| {
+        page.is_none_or(|page| {
+            page.fetches.visits == 0
+                && page.fetches.last.is_none()
+                && !options.exclude.get(page.page.0)
+                && !source.is_failing(&page.fetches)
+        })
+    };
+    Ok(found.filter(is_open).collect())
+}
 
 /// Those that no store tells anything of.
 pub(super) fn all(options: &NextOptions, limits: &mut Limits<'_>) -> Vec<Candidate> {
@@ -17,27 +99,14 @@ pub(super) fn all(options: &NextOptions, limits: &mut Limits<'_>) -> Vec<Candida
 
 /// Those that were not read as of a snapshot.
 pub(super) fn unread(source: &Source<'_>, limits: &mut Limits<'_>) -> Result<Vec<Candidate>> {
-    let NextOptions {
-        seeds,
-        count,
-        exclude,
-        ..
-    } = source.options;
-    let numbers: Vec<PageId> = seeds.iter().filter_map(|seed| seed.page).collect();
-    let mut known = source.snapshot.pages_of(&numbers)?.into_iter();
+    let options = source.options;
+    let open = opened(options, Some(source.snapshot), options.seeds.clone())?;
     let mut chosen = Vec::new();
-    for seed in seeds {
-        let known = seed.page.and_then(|_| known.next());
-        let is_open = known.is_none_or(|page| {
-            page.fetches.visits == 0
-                && page.fetches.last.is_none()
-                && !exclude.contains(&page.page.0)
-                && !source.is_failing(&page.fetches)
-        });
-        if chosen.len() < *count && is_open && limits.takes(&seed.name) {
-            chosen.push(match &known {
-                Some(page) => Candidate::of(page, seed.name.clone(), 0.0),
-                None => Candidate::new(None, seed.name.clone(), 0.0, 0.0),
+    for (seed, page) in open {
+        if chosen.len() < options.count && limits.takes(&seed.name) {
+            chosen.push(match &page {
+                Some(page) => Candidate::of(page, seed.name, 0.0),
+                None => Candidate::new(None, seed.name, 0.0, 0.0),
             });
         }
     }

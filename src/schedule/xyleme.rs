@@ -19,6 +19,7 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     parameters: &["damping", "discovery"],
     batching: Batching::One,
     without_rows: false,
+    by_cash: false,
     names: Names::Unseen,
     incremental: true,
     bytes_per_page_and_link: (72, 0),

@@ -177,6 +177,7 @@ impl Columns {
         let changed = column_if(Column::Changed)?;
         let watched = column_if(Column::Watched)?;
         let gone = self.gone_if(block)?.map(&pick);
+        let recycled = column_if(Column::Recycled)?;
         let value = |column: &Option<Vec<u64>>, at: usize| column.as_ref().map_or(0, |of| of[at]);
         let page = |(at, number): (usize, u64)| SnapshotPage {
             page: PageId(number),
@@ -190,6 +191,7 @@ impl Columns {
                 changed: value(&changed, at),
                 watched_s: value(&watched, at),
                 gone: gone.as_ref().map(|gone| gone[at] != 0),
+                recycled: value(&recycled, at),
                 ..failures.at(at)
             },
         };

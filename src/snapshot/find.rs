@@ -7,12 +7,14 @@ use std::ops::Range;
 use super::{Column, Snapshot, SnapshotPage};
 use crate::Result;
 use crate::engine::{CHUNK_PAGES, Fingerprint, PageId};
+use crate::rows::Bits;
 use crate::store::all::HeldNames;
 use crate::store::{self, IndexFile, NameReader};
 use crate::threads::{dealt, processors};
 
-/// Slots of a filter for each name that is looked for, and at least.
-const FILTER: usize = 1 << 10;
+/// Bits of a filter for each name that is looked for, and at least.
+const FILTER: u64 = 64;
+const FILTER_LEAST: u64 = 1 << 13;
 /// Fingerprints that are swept in the time that one is looked up in the index.
 const LOOKUP_PAGES: u64 = 1 << 12;
 
@@ -123,15 +125,18 @@ impl Snapshot {
             return Ok(());
         }
         // Nearly all pages are none of these, as their lowest bits say.
-        let slots = (wanted.len() * FILTER).next_power_of_two();
-        let slot = |print: Fingerprint| print as usize & (slots - 1);
-        let mut filter = vec![false; slots];
-        wanted.keys().for_each(|&print| filter[slot(print)] = true);
+        let slots = (wanted.len() as u64 * FILTER).next_power_of_two();
+        let slots = slots.max(FILTER_LEAST);
+        let slot = |print: Fingerprint| print as u64 & (slots - 1);
+        let mut filter = Bits::new(slots);
+        for &print in wanted.keys() {
+            filter.set(slot(print));
+        }
         let prints = self.names.fingerprints_from(pages.start)?;
         let prints = self.pages_from(pages.start, "fingerprints", prints);
         for (page, print) in pages.zip(prints) {
             let print = print?;
-            if filter[slot(print)]
+            if filter.get(slot(print))
                 && let Some(places) = wanted.remove(&print)
             {
                 found(page, places);

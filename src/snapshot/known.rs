@@ -16,7 +16,7 @@ use crate::store::View;
 use crate::{Error, Result};
 
 /// The columns of what fetches showed, in the order in which a file has them.
-pub(super) const COLUMNS: [Column; 8] = [
+pub(super) const COLUMNS: [Column; 9] = [
     Column::Failed,
     Column::LastFailed,
     Column::Compared,
@@ -25,6 +25,7 @@ pub(super) const COLUMNS: [Column; 8] = [
     Column::Visits,
     Column::LastFetch,
     Column::Gone,
+    Column::Recycled,
 ];
 /// The places among them of those from which a page's rows go on.
 const FAILED: usize = 0;
@@ -33,6 +34,7 @@ const COMPARED: usize = 2;
 const CHANGED: usize = 3;
 const VISITS: usize = 5;
 const LAST_FETCH: usize = 6;
+const RECYCLED: usize = 7;
 
 /// The flags of a page: there is a row of it,
 const SEEN: u64 = 1;
@@ -56,6 +58,7 @@ pub(super) fn values(fetches: &Fetches) -> [u64; COLUMNS.len()] {
         fetches.visits,
         stored(fetches.last),
         (fetches.gone == Some(true)).into(),
+        fetches.recycled,
     ]
 }
 
@@ -119,6 +122,7 @@ impl KnownBlock {
             cash: u128::from(flags & PAID != 0),
             visits: column(VISITS),
             last_fetch: Some(last_fetch as Time).filter(|&time| time != NO_TIME),
+            recycled: column(RECYCLED),
             fetches: RowFetches {
                 failed: short(column(FAILED)),
                 last_failed: column(LAST_FAILED) as Time,
@@ -149,7 +153,7 @@ impl KnownBlock {
                 planes.set_first(at, value)
             }
         };
-        let fetches = row.fetches.known(row.visits, row.last_fetch);
+        let fetches = row.known();
         for ((planes, packed), value) in self.columns.iter_mut().zip(values(&fetches)) {
             if set(planes, value) {
                 *packed = None;
@@ -352,16 +356,19 @@ mod tests {
             prop_oneof![Just(0u128), Just(7)],
             visits,
             time(),
-            fetches,
+            (0u64..3, fetches),
         );
-        row.prop_map(|(page, cash, visits, last_fetch, fetches)| Row {
-            page,
-            cash,
-            visits,
-            last_fetch: Some(last_fetch).filter(|&time| time != NO_TIME),
-            fetches,
-            ..Row::default()
-        })
+        row.prop_map(
+            |(page, cash, visits, last_fetch, (recycled, fetches))| Row {
+                page,
+                cash,
+                visits,
+                last_fetch: Some(last_fetch).filter(|&time| time != NO_TIME),
+                recycled,
+                fetches,
+                ..Row::default()
+            },
+        )
     }
 
     proptest! {
@@ -387,7 +394,7 @@ mod tests {
                 let packed: Vec<Vec<u8>> = block.packed().map(|it| it.unwrap().to_vec()).collect();
                 let expected = joined[..len].iter().map(|row| {
                     let row = row.unwrap_or_default();
-                    values(&row.fetches.known(row.visits, row.last_fetch))
+                    values(&row.known())
                 });
                 let expected: Vec<_> = expected.collect();
                 for (column, packed) in packed.iter().enumerate() {

@@ -120,10 +120,12 @@ pub(crate) enum Column {
     Watched,
     /// 1 if the page was gone when it was last visited, else 0: u64.
     Gone,
+    /// Units of cash recycled from the page since its last visit: u64.
+    Recycled,
 }
 
 /// Number of columns.
-pub(crate) const COLUMNS: usize = 12;
+pub(crate) const COLUMNS: usize = 13;
 
 impl Column {
     const ALL: [Column; COLUMNS] = [
@@ -139,6 +141,7 @@ impl Column {
         Column::Changed,
         Column::Watched,
         Column::Gone,
+        Column::Recycled,
     ];
 }
 

@@ -78,6 +78,12 @@ pub struct SnapshotPage {
 }
 
 impl SnapshotPage {
+    /// What it waits with: its cash and what was recycled from it since its last visit, in endowments.
+    pub(crate) fn claim(&self) -> f64 {
+        let units = u128::from(self.cash) + u128::from(self.fetches.recycled);
+        units as f64 / ENDOWMENT as f64
+    }
+
     /// With its name, in a snapshot of `of` pages.
     pub fn named<'a>(&self, url: impl Into<Cow<'a, str>>, of: u64) -> Page<'a> {
         Page {

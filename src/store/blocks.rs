@@ -21,7 +21,7 @@ use crate::model::{Digest, Time};
 /// Longest block, seal included. A value of 4,096 bytes would take two pages.
 pub(crate) const BLOCK_BYTES: usize = 4080;
 /// Longest entry: 128-bit varints take 19 bytes, 64-bit ones 10.
-const ENTRY_MAX: usize = 11 + 10 + 10 + 19 + 10 + 19 + 1 + 19 + 1 + FETCHES_MAX;
+const ENTRY_MAX: usize = 11 + 10 + 10 + 19 + 10 + 19 + 1 + 19 + 1 + 10 + FETCHES_MAX;
 /// Of that, what fetches recorded.
 const FETCHES_MAX: usize = 5 + 10 + 4 + 4 + 5 + 5 + 10;
 
@@ -43,7 +43,9 @@ const T_LOOK: u8 = 8;
 const T_LOOKS: u8 = 16;
 /// fetches failed: how many, and the last one's time less the last fetch.
 const T_FAILED: u8 = 32;
-const T_ALL: u8 = 63;
+/// Cash recycled since the last visit, other than what a row without one distributed: how much.
+const T_RECYCLED: u8 = 64;
+const T_ALL: u8 = 127;
 
 /// Packs entries into blocks, not yet sealed: their first 8 bytes are free for that.
 pub(crate) struct Packer<T: Entry> {
@@ -169,6 +171,9 @@ impl Entry for Row {
         }
         put(out, self.cash);
         put_fetches(self, recorded, out);
+        if recorded & T_RECYCLED != 0 {
+            put(out, u128::from(self.recycled));
+        }
     }
 
     #[inline]
@@ -196,6 +201,10 @@ impl Entry for Row {
         }
         self.cash = take(from)?;
         self.fetches = take_fetches(self, recorded, from)?;
+        self.recycled = match recorded & T_RECYCLED {
+            0 => usual_recycled(self),
+            _ => take_u64(from)?,
+        };
         Some(())
     }
 }
@@ -232,7 +241,16 @@ fn fetch_flags(row: &Row) -> u8 {
             T_FAILED,
             recorded.failed > 0 || recorded.last_failed != NO_TIME,
         ),
+        (T_RECYCLED, row.recycled != usual_recycled(row)),
     ])
+}
+
+/// What is recycled by a row that does not say it: a page that was not visited distributed its cash in no other way.
+fn usual_recycled(row: &Row) -> u64 {
+    match row.visits {
+        0 if !row.folded => u64::try_from(row.cash).unwrap_or(u64::MAX),
+        _ => 0,
+    }
 }
 
 /// A time beside the row's last fetch.
@@ -322,29 +340,32 @@ mod tests {
             any::<Option<i64>>(),
             any::<Option<(u128, u64, u128)>>(),
             any::<bool>(),
-            fetches(),
+            (prop_oneof![Just(0u64), any::<u64>()], fetches()),
         )
-            .prop_map(|(page, cash, visits, last_fetch, at, folded, fetches)| {
-                let at = at.filter(|(clock, ..)| *clock != 0);
-                let (clock, pages, span) = at.unwrap_or_default();
-                Row {
-                    page,
-                    cash,
-                    visits,
-                    last_fetch,
-                    clock,
-                    pages,
-                    span,
-                    folded,
-                    fetches: fetches.unwrap_or(RowFetches {
-                        reached: true,
-                        since: last_fetch.unwrap_or(NO_TIME),
-                        first: Digest::GONE,
-                        last: Digest::GONE,
-                        ..RowFetches::default()
-                    }),
-                }
-            })
+            .prop_map(
+                |(page, cash, visits, last_fetch, at, folded, (recycled, fetches))| {
+                    let at = at.filter(|(clock, ..)| *clock != 0);
+                    let (clock, pages, span) = at.unwrap_or_default();
+                    Row {
+                        page,
+                        cash,
+                        visits,
+                        last_fetch,
+                        clock,
+                        pages,
+                        span,
+                        folded,
+                        recycled,
+                        fetches: fetches.unwrap_or(RowFetches {
+                            reached: true,
+                            since: last_fetch.unwrap_or(NO_TIME),
+                            first: Digest::GONE,
+                            last: Digest::GONE,
+                            ..RowFetches::default()
+                        }),
+                    }
+                },
+            )
     }
 
     /// Anything; `None`: one look, at the last fetch.

@@ -62,6 +62,7 @@ pub(crate) fn rows(data: &[u8]) {
                 0
             },
             folded: flags & 4 != 0,
+            recycled: if flags & 16 != 0 { bytes.u64() } else { 0 },
             fetches: match flags & 8 {
                 0 => RowFetches::default(),
                 _ => fetches(bytes),

@@ -1,11 +1,10 @@
 //! Which pages are the domain, and where their links come from.
 
-use std::collections::HashSet;
-use std::path::Path;
+use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use cashrank::Error;
-use cashrank::answers::canonical;
+use cashrank::answers::{NameSet, names_of};
 use cashrank::engine::PageId;
 use cashrank::load::Crawled;
 use cashrank::local::{Known, Policy, Size};
@@ -15,29 +14,32 @@ use cashrank::rules::Scope;
 use cashrank::schedule::MAX_FAILURES;
 use cashrank::snapshot::Snapshot;
 
-use crate::cli::common::listed_urls;
+use crate::cli::common::{lines, report_lines, say};
 
 /// Who is local.
 pub struct Domain {
     scope: Scope,
-    listed: HashSet<Vec<u8>>,
+    listed: NameSet,
 }
 
 impl Domain {
     pub fn new(rules: &[String]) -> anyhow::Result<Domain> {
         let mut domain = Domain {
             scope: Scope::default(),
-            listed: HashSet::new(),
+            listed: NameSet::default(),
         };
         for rule in rules {
             match rule.strip_prefix("file:") {
                 None => domain.scope.add(rule.parse()?),
                 Some(path) => {
-                    let urls = listed_urls(Path::new(path))
+                    let files = [PathBuf::from(path)];
+                    let (skipped, opaque) = names_of(lines(&files), &mut domain.listed)
                         .with_context(|| format!("--domain {rule}: cannot be read"))?;
-                    for url in urls {
-                        domain.listed.insert(canonical(&url));
-                        domain.listed.insert(url.into_bytes());
+                    report_lines("--domain", skipped);
+                    if opaque > 0 {
+                        say!(
+                            "--domain: {opaque} without http:// or https:// count as names of nodes"
+                        );
                     }
                     if domain.listed.is_empty() {
                         bail!("--domain {rule}: the file names no page");
@@ -51,7 +53,7 @@ impl Domain {
     /// Pages of the list, or of the rules if there are any.
     pub fn has(&self, name: &[u8]) -> bool {
         let ruled = !self.scope.is_all() && self.scope.has(name);
-        ruled || self.listed.contains(name)
+        ruled || self.listed.has(name)
     }
 }
 

@@ -70,8 +70,11 @@ impl Args {
                 let crawl = Crawl::Files(Box::new(self.crawled()?));
                 let members = crawl.members(domain)?;
                 let budget = self.memory.budget(1)?;
-                let need =
-                    crawl.room(&members, (self.search().policy, self.n.unwrap_or(0)), budget)?;
+                let need = crawl.room(
+                    &members,
+                    (self.search().policy, self.n.unwrap_or(0)),
+                    budget,
+                )?;
                 let (known, _) = crawl.known(&members.pages)?;
                 let search = Search::new(known, self.search())?;
                 let Crawl::Files(mut crawled) = crawl else {

@@ -284,7 +284,11 @@ impl Args {
         {
             bail!("{option} is for the list of pages to fetch: add -n K");
         }
-        if self.list.force && self.list.output.is_none() && self.ranks.is_none() && self.impact.is_none() {
+        if self.list.force
+            && self.list.output.is_none()
+            && self.ranks.is_none()
+            && self.impact.is_none()
+        {
             bail!("--force is for files: name one with -o or --ranks");
         }
         if self.power.seed.is_some() && self.method.select != Some(Policy::Random) {

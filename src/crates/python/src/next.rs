@@ -1,6 +1,10 @@
 //! What to crawl next: the parameters of the library's table, as keywords.
 
+use std::ffi::CString;
+
 use cashrank::NextOptions;
+use cashrank::answers::SkippedLines;
+use pyo3::exceptions::PyUserWarning;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList, PySet, PyString, PyTuple};
@@ -65,6 +69,15 @@ fn one(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
         "budget" => format!("discovery={text}"),
         _ => text,
     })
+}
+
+/// Warns of what is in a list and is no page.
+pub fn warn(py: Python<'_>, list: &str, skipped: SkippedLines) -> PyResult<()> {
+    if skipped.is_none() {
+        return Ok(());
+    }
+    let text = CString::new(format!("{list}: {skipped}"))?;
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 2)
 }
 
 /// URLs of texts, or of what has one: pages and candidates.

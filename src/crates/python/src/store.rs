@@ -519,10 +519,13 @@ impl Store {
         options.count = n;
         let (excluded, seeds) = (next::urls(exclude)?, next::urls(seeds)?);
         let store = self.store.clone();
-        let found = run(py, OnSignal::Leave, move |_| {
-            options.name(store.dir(), &excluded, &seeds)?;
-            store.next(&options)
+        let (found, skipped) = run(py, OnSignal::Leave, move |_| {
+            let lines = |urls: Vec<String>| urls.into_iter().map(|url| Ok(url.into_bytes()));
+            let skipped = options.name(store.dir(), lines(excluded), lines(seeds), None)?;
+            Ok((store.next(&options)?, skipped))
         })?;
+        next::warn(py, "exclude", skipped.excluded)?;
+        next::warn(py, "seeds", skipped.seeds)?;
         Ok(found.into_iter().map(PyCandidate::from).collect())
     }
 

@@ -160,12 +160,11 @@ impl Crawls {
                 writeln!(out, "{COLUMNS}")?;
             }
             for order in &self.args.strategy.0 {
-                let order = self.fitted(order);
                 let crawls =
-                    (0..self.args.sets).map(|set| web.crawl(&order, &setting, set, self.args.seed));
+                    (0..self.args.sets).map(|set| web.crawl(order, &setting, set, self.args.seed));
                 let points = mean(&crawls.collect::<Result<Vec<_>, _>>()?);
                 for point in &points {
-                    writeln!(out, "{}", self.line(&order, point))?;
+                    writeln!(out, "{}", self.line(order, point))?;
                 }
                 out.flush()?;
                 found.push(points);
@@ -173,16 +172,6 @@ impl Crawls {
             Ok(())
         })?;
         Ok(found)
-    }
-
-    /// K, where none was given, is a 72nd of the web, as in the FICA paper.
-    fn fitted(&self, order: &Order) -> Order {
-        match order {
-            Order::Strategy(choice) => {
-                Order::Strategy(choice.clone().with_k(self.graph.nodes() as u64 / 72))
-            }
-            Order::Oracle => Order::Oracle,
-        }
     }
 
     fn line(&self, order: &Order, point: &Point) -> String {

@@ -1,0 +1,359 @@
+//! Lists of URLs as people and crawlers keep them, a line each: seeds, pages in progress, pages of a domain.
+//!
+//! A line holds one `http` or `https` URL in any form. Blank lines and comments (`#`) are passed over; a tab ends the URL, as
+//! in the seed lists of Nutch's injector, which have metadata behind it; byte order marks, CR and spaces around it do not
+//! count. Any other line is a name only if the store has a page of that name (a graph of opaque names); else it is skipped,
+//! and counted by reason ([`SkippedLines`]).
+//!
+//! Lists are read in pieces of [`PIECE`] lines, so memory does not grow with their length.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::coverage::Seeds;
+use crate::model::{PageId, check_room};
+use crate::snapshot::Snapshot;
+use crate::url::{Reject, canonical};
+use crate::{Error, Result};
+
+/// Lines that are looked up together, and most bytes of them.
+const PIECE: usize = 1 << 16;
+const PIECE_BYTES: usize = 8 << 20;
+/// Bytes that a name takes that is kept as a hash, in a set that grows.
+const HASH_BYTES: u64 = 36;
+
+/// Lines of a list that name no page, by reason.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SkippedLines {
+    /// Comments.
+    pub comments: u64,
+    /// Without a scheme: bare hosts, paths, words.
+    pub no_scheme: u64,
+    /// Of another scheme: `ftp:`, `mailto:`.
+    pub other_scheme: u64,
+    /// No URL that any parser takes.
+    pub invalid: u64,
+}
+
+impl SkippedLines {
+    /// Returns whether none was.
+    pub fn is_none(&self) -> bool {
+        *self == SkippedLines::default()
+    }
+
+    /// Adds those of another list.
+    pub fn add(&mut self, other: SkippedLines) {
+        self.comments += other.comments;
+        self.no_scheme += other.no_scheme;
+        self.other_scheme += other.other_scheme;
+        self.invalid += other.invalid;
+    }
+
+    fn count(&mut self, why: Reject) {
+        *match why {
+            Reject::Relative => &mut self.no_scheme,
+            Reject::Scheme => &mut self.other_scheme,
+            Reject::Empty | Reject::TooLong | Reject::Invalid => &mut self.invalid,
+        } += 1;
+    }
+}
+
+impl fmt::Display for SkippedLines {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = self.comments + self.no_scheme + self.other_scheme + self.invalid;
+        let lines = if all == 1 { "line" } else { "lines" };
+        write!(f, "{all} {lines} skipped")?;
+        let reasons = [
+            (self.comments, "comments"),
+            (self.no_scheme, "no http:// or https://"),
+            (self.other_scheme, "another scheme"),
+            (self.invalid, "no URL"),
+        ];
+        let mut between = ": ";
+        for (count, reason) in reasons.into_iter().filter(|(count, _)| *count > 0) {
+            write!(f, "{between}{reason} ({count})")?;
+            between = ", ";
+        }
+        Ok(())
+    }
+}
+
+/// The text of a line that counts; `None`: it is blank.
+fn text(line: &[u8]) -> Option<&[u8]> {
+    let line = line
+        .strip_prefix(b"\xef\xbb\xbf")
+        .unwrap_or(line)
+        .trim_ascii();
+    let end = memchr::memchr(b'\t', line).unwrap_or(line.len());
+    Some(line[..end].trim_ascii()).filter(|text| !text.is_empty())
+}
+
+/// A line of a list.
+struct Line {
+    /// The canonical URL, or what stands there if it is none.
+    name: Vec<u8>,
+    /// What stands there, if that is another URL.
+    typed: Option<Vec<u8>>,
+    /// Why it is no URL.
+    why: Option<Reject>,
+}
+
+impl Line {
+    fn of(text: &[u8]) -> Line {
+        let mut out = Vec::new();
+        match canonical(text, None, usize::MAX, &mut out) {
+            Ok(form) => {
+                let name = form.text(text, &out).to_vec();
+                let typed = (name != text).then(|| text.to_vec());
+                Line {
+                    name,
+                    typed,
+                    why: None,
+                }
+            }
+            Err(why) => Line {
+                name: text.to_vec(),
+                typed: None,
+                why: Some(why),
+            },
+        }
+    }
+}
+
+/// A page that a list names.
+pub(crate) struct ListedPage {
+    /// Its canonical URL, or its opaque name.
+    pub name: Vec<u8>,
+    /// Its number; `None`: it is not known.
+    pub page: Option<PageId>,
+}
+
+/// Calls `each` with the pages that lines name, piece by piece, in their order. Returns the lines that were skipped.
+///
+/// # Errors
+/// Those of the lines, of `each`, and of reading the snapshot.
+pub(crate) fn each_listed(
+    lines: impl IntoIterator<Item = Result<Vec<u8>>>,
+    snapshot: Option<&Snapshot>,
+    mut each: impl FnMut(Vec<ListedPage>) -> Result<()>,
+) -> Result<SkippedLines> {
+    let mut skipped = SkippedLines::default();
+    let mut lines = lines.into_iter();
+    loop {
+        let (mut piece, mut bytes) = (Vec::new(), 0);
+        for line in lines.by_ref() {
+            let line = line?;
+            match text(&line) {
+                None => continue,
+                Some([b'#', ..]) => skipped.comments += 1,
+                Some(text) => {
+                    bytes += text.len();
+                    piece.push(Line::of(text));
+                }
+            }
+            if piece.len() >= PIECE || bytes >= PIECE_BYTES {
+                break;
+            }
+        }
+        if piece.is_empty() {
+            return Ok(skipped);
+        }
+        let pages = look_up(&piece, snapshot)?;
+        let mut listed = Vec::with_capacity(piece.len());
+        for (line, page) in piece.into_iter().zip(pages) {
+            match line.why {
+                Some(why) if page.is_none() => skipped.count(why),
+                _ => listed.push(ListedPage {
+                    name: line.name,
+                    page,
+                }),
+            }
+        }
+        each(listed)?;
+    }
+}
+
+/// The pages of a piece; a name that is opaque though it looks like a URL is found as it is typed.
+fn look_up(piece: &[Line], snapshot: Option<&Snapshot>) -> Result<Vec<Option<PageId>>> {
+    let Some(snapshot) = snapshot else {
+        return Ok(vec![None; piece.len()]);
+    };
+    let names: Vec<&[u8]> = piece.iter().map(|line| &*line.name).collect();
+    let mut pages = snapshot.find(&names)?;
+    let left = (0..piece.len()).filter(|&at| pages[at].is_none());
+    let left: Vec<(usize, &[u8])> = left
+        .filter_map(|at| Some((at, piece[at].typed.as_deref()?)))
+        .collect();
+    if !left.is_empty() {
+        let names: Vec<&[u8]> = left.iter().map(|(_, name)| *name).collect();
+        for ((at, _), page) in left.iter().zip(snapshot.find(&names)?) {
+            pages[*at] = page;
+        }
+    }
+    Ok(pages)
+}
+
+/// Names that are told apart by 128 bits of their hashes.
+#[derive(Debug, Default)]
+pub struct NameSet {
+    hashes: HashSet<u128>,
+    /// Bytes that they may take.
+    memory: Option<u64>,
+}
+
+impl NameSet {
+    /// None yet, of a list that may take so many bytes; `None`: any.
+    pub fn new(memory: Option<u64>) -> NameSet {
+        NameSet {
+            hashes: HashSet::new(),
+            memory,
+        }
+    }
+
+    /// Adds a name. Returns whether it is new.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`]: there is no memory for it.
+    pub fn add(&mut self, name: &[u8]) -> Result<bool> {
+        let names = self.hashes.len() as u64 + 1;
+        check_room(
+            self.memory,
+            names * HASH_BYTES,
+            || format!("a list of {names} names or more"),
+            "use a shorter list",
+        )?;
+        Ok(self.hashes.insert(xxh3_128(name)))
+    }
+
+    /// Returns whether a name is among them.
+    pub fn has(&self, name: &[u8]) -> bool {
+        self.hashes.contains(&xxh3_128(name))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.hashes.len()
+    }
+
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.hashes.is_empty()
+    }
+}
+
+/// Reads the lines of a list as names, without a store: URLs in canonical form; what is no URL as it stands there. Returns
+/// the lines that were skipped, comments, and how many are no URLs.
+///
+/// # Errors
+/// Those of the lines; [`Error::TooLarge`].
+pub fn names_of(
+    lines: impl IntoIterator<Item = Result<Vec<u8>>>,
+    names: &mut NameSet,
+) -> Result<(SkippedLines, u64)> {
+    let (mut skipped, mut opaque) = (SkippedLines::default(), 0);
+    for line in lines {
+        let line = line?;
+        match text(&line) {
+            None => (),
+            Some([b'#', ..]) => skipped.comments += 1,
+            Some(text) => {
+                let line = Line::of(text);
+                opaque += u64::from(line.why.is_some());
+                names.add(&line.name)?;
+                if let Some(typed) = line.typed {
+                    names.add(&typed)?;
+                }
+            }
+        }
+    }
+    Ok((skipped, opaque))
+}
+
+/// The pages at which readers start, by a list of URLs; [`Seeds::Found`] if there is no list.
+///
+/// # Errors
+/// Those of the lines and of reading the snapshot; [`Error::TooLarge`].
+pub fn seeds_of(
+    snapshot: &Snapshot,
+    lines: impl IntoIterator<Item = Result<Vec<u8>>>,
+    memory: Option<u64>,
+) -> Result<(Seeds, SkippedLines)> {
+    let (mut known, mut others) = (Vec::new(), NameSet::new(memory));
+    let skipped = each_listed(lines, Some(snapshot), |pages| {
+        for of in pages {
+            match of.page {
+                Some(page) => known.push(page.0 as u32),
+                None => {
+                    others.add(&of.name)?;
+                }
+            }
+        }
+        known.sort_unstable();
+        known.dedup();
+        Ok(())
+    })?;
+    let unknown = u32::try_from(others.len())
+        .map_err(|_| Error::Usage("a list of more than 2^32 seeds".into()))?;
+    Ok((Seeds::Given { known, unknown }, skipped))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(list: &str) -> (Vec<String>, SkippedLines) {
+        let mut names = Vec::new();
+        let lines = list.split('\n').map(|line| Ok(line.as_bytes().to_vec()));
+        let skipped = each_listed(lines, None, |pages| {
+            let all = pages
+                .into_iter()
+                .map(|of| String::from_utf8(of.name).unwrap());
+            names.extend(all);
+            Ok(())
+        });
+        (names, skipped.unwrap())
+    }
+
+    /// Lists as Nutch, browsers and crawlers write them: what is no URL is counted, and is no page.
+    #[test]
+    fn what_is_no_url_is_counted() {
+        let list = "\u{feff}http://A.example\r\n# seeds\n\n  https://b.example/x#top \nexample.net\n//c.example/\n\
+                    ftp://a.example/f\nmailto:me@a.example\nhttp://a.example/s1\tnutch.score=10\tk=v\n\thttp://d.example/\n\
+                    http://[\njavascript:void(0)\n\t#late\n";
+        let (names, skipped) = read(list);
+        assert_eq!(
+            names,
+            [
+                "http://a.example/",
+                "https://b.example/x",
+                "http://a.example/s1",
+                "http://d.example/"
+            ]
+        );
+        assert_eq!(
+            skipped,
+            SkippedLines {
+                comments: 2,
+                no_scheme: 2,
+                other_scheme: 3,
+                invalid: 1
+            }
+        );
+        assert_eq!(
+            skipped.to_string(),
+            "8 lines skipped: comments (2), no http:// or https:// (2), another scheme (3), no URL (1)"
+        );
+        assert!(read("\n \r\n").1.is_none());
+    }
+
+    #[test]
+    fn names_beyond_the_memory_are_refused() {
+        let mut names = NameSet::new(Some(2 * HASH_BYTES));
+        assert!(names.add(b"a").unwrap() && !names.add(b"a").unwrap());
+        assert!(names.add(b"b").unwrap());
+        assert!(matches!(names.add(b"c"), Err(Error::TooLarge { .. })));
+        assert!(names.has(b"b") && !names.has(b"c"));
+    }
+}
