@@ -23,6 +23,8 @@ use crate::cli::common::say;
 
 /// Most threads that read names for a list.
 const READERS: usize = 8;
+/// Bytes that a line takes beside its text.
+const LINE_BYTES: u64 = 64;
 /// Bytes that a page takes that is listed, with a name of some hundred.
 const LISTED_BYTES: u64 = 400;
 
@@ -173,7 +175,13 @@ impl Args {
         let starts = match self.coverage && !self.quiet && !self.seeds.is_empty() {
             false => None,
             true => {
-                held = lines(&self.seeds).collect::<Result<_, _>>()?;
+                let mut bytes = 0;
+                for line in lines(&self.seeds) {
+                    let line = line?;
+                    bytes += line.len() as u64 + LINE_BYTES;
+                    check_room(room, bytes, || "the seeds".into(), "leave --coverage out")?;
+                    held.push(line);
+                }
                 match Snapshot::latest(&RealDisk, store) {
                     Err(Error::Missing(_)) => None,
                     snapshot => Some(seeds_of(&snapshot?, held.iter().cloned().map(Ok), room)?.0),
