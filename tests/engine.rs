@@ -14,6 +14,8 @@ mod interpolation;
 mod measures;
 #[path = "engine/moved.rs"]
 mod moved;
+#[path = "engine/paper.rs"]
+mod paper;
 #[path = "engine/reference.rs"]
 pub mod reference;
 #[path = "engine/same.rs"]

@@ -94,7 +94,8 @@ pub struct Args {
     /// How many marks to keep. A mark is a saved copy of all cash, where a window can begin [default: 6].
     #[arg(long, help_heading = "Ranking", value_name = "N")]
     marks: Option<u8>,
-    /// Spread a page's cash over all pages after this many rounds without a visit; 0: never [default: 8].
+    /// Spread a page's cash over all pages after this many rounds without a visit, and that of unvisited and gone pages
+    /// after each; 0: never, as in the paper [default: 8].
     #[arg(long, help_heading = "Ranking", value_name = "ROUNDS")]
     recycle_after: Option<u8>,
     /// With --window auto: how far back it may reach, in turnovers, like 3, or in fetch time, like 90d.

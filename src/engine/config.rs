@@ -28,7 +28,8 @@ pub struct Config {
     pub follow: Follow,
     /// Marks kept besides the start of the stream, 0 to 64.
     pub marks: u8,
-    /// Rounds without a visit after which a page's cash is recycled, 0 (never) to 12. A round of a crawl
+    /// Rounds without a visit after which a page's cash is recycled, 1 to 12; so is that of pages never visited or gone, at
+    /// every round's end. 0: no page's cash is ever recycled, and the ledger is the paper's. A round of a crawl
     /// that grows is much shorter than a pass over what it finds: with fewer than 8, pages are recycled
     /// before the first pass ends, and their rows count as partly empty.
     pub recycle_after: u8,

@@ -8,7 +8,8 @@
 //! Departures from the paper: money is whole units, not fractions of 1; a page brings
 //! [`ENDOWMENT`] units with it when it is admitted, so that the supply grows with the graph; and
 //! pages that nobody fetches are emptied at the end of every *round* ([`Ledger::end_round`]),
-//! because the cash they hoard would stop the clock G.
+//! because the cash they hoard would stop the clock G. With `recycle_after` 0 none is, as in the paper, whose
+//! proof (Lemma 6.2) has every page visited again and again.
 //!
 //! One cell a page: `cash(i) = cells[i] + paid`, wrapping, where `paid` is what every page has
 //! received from the virtual page since the start. Paying all pages is one addition.
@@ -102,7 +103,7 @@ pub struct Ledger {
     totals: Totals,
     /// Damping x 2^32.
     damping: u64,
-    /// Rounds without a visit after which a page's cash is recycled; 0: never.
+    /// Rounds without a visit after which a page's cash is recycled; 0: no page's ever is.
     recycle_after: u8,
     /// It is one of several, and this is its part.
     joint: Option<Joint>,
@@ -417,7 +418,8 @@ impl Ledger {
     }
 
     /// Ends the round: every page that never was visited, is gone, or was not visited in the last
-    /// `recycle_after` rounds is visited as a dangling page, in bulk, followed by one payment.
+    /// `recycle_after` rounds is visited as a dangling page, in bulk, followed by one payment. With
+    /// `recycle_after` 0 no page is.
     /// `log` is called with each page and its cash (never 0), in page order; its errors end the round
     /// half-way.
     pub fn end_round<E>(
@@ -512,12 +514,13 @@ pub fn check_law(cash: u128, totals: &Totals, funds: Option<u128>) -> Result<(),
     })
 }
 
-/// Returns whether a page of this age is recycled at the end of a round.
+/// Returns whether a page of this age is recycled at the end of a round; with `recycle_after` 0 none is.
 pub fn is_recycled(age: u8, recycle_after: u8) -> bool {
     match age {
+        _ if recycle_after == 0 => false,
         age::NEVER | age::GONE => true,
         age::COMPLETED => false,
-        rounds => recycle_after > 0 && rounds > recycle_after,
+        rounds => rounds > recycle_after,
     }
 }
 

@@ -280,12 +280,11 @@ impl Reference {
     /// Whether a round's end, now, would empty the page.
     pub fn recyclable(&self, page: usize) -> bool {
         match self.last[page] {
+            _ if self.recycle_after == 0 => false,
             Last::Never | Last::Gone => true,
             Last::Completed => false,
             // Not visited in the last `recycle_after` rounds, the running one counted.
-            Last::Round(round) => {
-                self.recycle_after > 0 && round + self.recycle_after <= self.now.rounds
-            }
+            Last::Round(round) => round + self.recycle_after <= self.now.rounds,
         }
     }
 
