@@ -29,10 +29,9 @@ use super::ledger::{age_at, is_recycled};
 use super::mark::Mark;
 use super::pages::{Ground, Now, Page, Pages};
 use super::row::Row;
-use super::runs::rows_of_run;
 use super::scale::{Scale, Value, WithCash};
 use super::scores::{Effort, Scores};
-use super::window::{Measures, RowContent, Span, WindowPolicy};
+use super::window::{Measures, RowContent, Span, WindowPolicy, default_weight};
 use crate::Result;
 use crate::model::Fetches;
 
@@ -59,13 +58,17 @@ pub struct Window {
 }
 
 impl Window {
-    /// None: importance is what was settled.
+    /// None: importance is what was settled. A bound asked for is reached with what the rounding of damping costs, as the
+    /// bound that is published has it.
     pub(crate) fn settled(config: &Config, scores: &dyn Scores) -> Window {
+        let mut effort = scores.effort();
+        let bound = scores.certificate().and_then(|found| found.received_l1);
+        effort.reached &= bound.is_none_or(|bound| bound + config.damping_bound() <= effort.until);
         Window {
             policy: config.window,
             mark: 0,
             correction: false,
-            settled: Some(scores.effort()),
+            settled: Some(effort),
             turnovers: None,
             estimator: config.estimator(),
             certificate: scores.certificate(),
@@ -263,23 +266,7 @@ impl<'p> Estimation<'p> {
             RowContent::Measures(measures) => return self.measured(measures),
             RowContent::Folded(span) => {
                 let units = span.units(self.now.clock, totals.pages, self.view.times());
-                let default = units / u128::from(totals.pages.max(1));
-                let mut sum = 0u128;
-                let mut known = 0u64;
-                for row in rows_of_run(self.view.rows(0, 0)?) {
-                    let row = row?;
-                    known += u64::from(row.span > 0);
-                    sum += row.cash;
-                }
-                sum += u128::from(totals.pages.saturating_sub(known)) * default;
-                match sum {
-                    // A window far shorter than a visit's step of G leaves nothing.
-                    0 => even,
-                    _ => Scale::Interpolated {
-                        sum: sum as f64,
-                        default,
-                    },
-                }
+                return self.interpolated(self.now.clock.saturating_sub(units));
             }
             RowContent::Sums if since_clock == 0 => even,
             RowContent::Sums => Scale::Window {
@@ -290,6 +277,41 @@ impl<'p> Estimation<'p> {
                     virtual_each: totals.virtual_cash as f64 / pages,
                 }),
             },
+        })
+    }
+
+    /// Goes through all interpolated histories for their sum, and for the default history (section 3.3): that of recently
+    /// introduced pages, which is that of pages admitted since G = `recent`; where none of these has a measure, of all.
+    ///
+    /// Such a page has H = c + w h, with c from its measures and w the weight of the default h in it. That h is their mean,
+    /// h = mean(c + w h), gives h = sum(c)/sum(1 - w): what they received, over the time in which they did, as parts of T.
+    fn interpolated(&self, recent: u128) -> Result<Scale> {
+        let (mut all, mut young) = (Histories::default(), Histories::default());
+        let mut pages = Pages::begin(self.ground())?;
+        let mut count = 0u64;
+        while pages.next_block()?.is_some() {
+            while let Some(page) = pages.next()? {
+                count += 1;
+                let Some(row) = page.rows.first().filter(|row| row.span > 0) else {
+                    continue;
+                };
+                all.add(row);
+                if page.admitted >= recent {
+                    young.add(row);
+                }
+            }
+        }
+        pages.end()?;
+        let default = young.mean().or(all.mean()).unwrap_or(0.0);
+        // Pages without a measure have the default only, with all its weight.
+        let sum = all.cash as f64 + default * (all.weight + (count - all.pages) as f64);
+        Ok(if sum > 0.0 {
+            Scale::Interpolated { sum, default }
+        } else {
+            // A window far shorter than a visit's step of G leaves nothing.
+            Scale::Even {
+                each: 1.0 / count as f64,
+            }
         })
     }
 
@@ -334,6 +356,30 @@ impl<'p> Estimation<'p> {
                 each: 1.0 / pages as f64,
             }
         })
+    }
+}
+
+/// Sums over interpolated histories.
+#[derive(Default)]
+struct Histories {
+    pages: u64,
+    /// From measures.
+    cash: u128,
+    /// Weights of the default history.
+    weight: f64,
+}
+
+impl Histories {
+    fn add(&mut self, state: &Row) {
+        self.pages += 1;
+        self.cash += state.cash;
+        self.weight += default_weight(state);
+    }
+
+    /// The default history that is their mean; `None`: they have none of their own.
+    fn mean(&self) -> Option<f64> {
+        let own = self.pages as f64 - self.weight;
+        (own > 0.0).then(|| self.cash as f64 / own)
     }
 }
 

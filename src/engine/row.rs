@@ -16,7 +16,8 @@ pub struct Row {
     pub last_fetch: Option<Time>,
     /// G at the measure; 0: no measure, or the policy does not need it.
     pub clock: u128,
-    /// Pages known at the measure; 0 where the policy does not need it.
+    /// Pages known at the measure; 0 where the policy does not need it. Of an interpolation's state: the weight of the
+    /// default history in it.
     pub pages: u64,
     /// The window's length then, in units of G, or that of a group's stretch; 0 where the policy does not
     /// need it.

@@ -1,7 +1,7 @@
 //! From what is known of a page to its share of all importance: one form for each kind of window.
 
 use super::pages::Page;
-use super::window::Measures;
+use super::window::{Measures, default_weight};
 
 /// The estimate of a window of measures, before it is normalised (section 3.3).
 pub(super) struct Value {
@@ -53,17 +53,17 @@ impl Value {
 
 pub(super) enum Scale {
     /// Nothing to tell pages apart by: all alike.
-    Even {
-        each: f64,
-    },
+    Even { each: f64 },
     Window {
         clock: f64,
         virtual_each: f64,
         with_cash: Option<WithCash>,
     },
     Interpolated {
+        /// Of all pages.
         sum: f64,
-        default: u128,
+        /// The history of a page that was just introduced.
+        default: f64,
     },
     Measured {
         value: Value,
@@ -104,8 +104,10 @@ impl Scale {
             }
             Scale::Interpolated { sum, default } => {
                 let measured = page.rows.first().filter(|row| row.span > 0);
-                let history = measured.map_or(*default, |row| row.cash);
-                let share = history as f64 / sum;
+                let history = measured.map_or(*default, |row| {
+                    row.cash as f64 + default_weight(row) * default
+                });
+                let share = history / sum;
                 (share, share)
             }
             Scale::Measured {

@@ -4,8 +4,10 @@ use super::policy::Policy;
 use super::shape::{Length, Shape, WindowSpec};
 use super::{RowContent, Span, WindowPolicy};
 use crate::engine::estimator::Estimator;
+use crate::engine::ledger::ENDOWMENT;
 use crate::engine::mark::Mark;
 use crate::engine::row::Row;
+use crate::model::PageId;
 
 pub(super) const WINDOW: WindowSpec = WindowSpec {
     name: "interpolation",
@@ -84,26 +86,51 @@ impl Policy for Folding {
 
 /// Section 3.3, Interpolation: `H (T - (G - G_i)) / T + C` if `G - G_i < T`, else
 /// `C T / (G - G_i)`. H is kept in whole units; the fraction of a unit is dropped. Before the first
-/// measure H is the default history: T / pages, that of a page of mean importance, which is what its
-/// endowment says.
+/// measure H is the default history, "the importance of recently introduced pages". That is known where an estimate is
+/// made, and no earlier, so a state is H = `cash` + w x default with a weight w ([`default_weight`]), to which the
+/// formula applies as well: 1 at the admission, then w (T - (G - G_i)) / T, or 0.
+/// What was added to a page's cash between its admission and its first measure is C less the endowment.
 /// A row without a measure (an unchanged page) moves the last fetch only.
 fn interpolate(state: &mut Row, next: &Row) {
     state.take_visits(next);
     if next.clock == 0 {
         return;
     }
-    let before = match state.span {
-        0 => next.span / u128::from(next.pages.max(1)),
-        _ => state.cash,
+    let (before, weight, added) = match state.span {
+        0 => (0, 1.0, next.cash.saturating_sub(ENDOWMENT.into())),
+        _ => (state.cash, default_weight(state), next.cash),
     };
     let span = next.span as f64;
     let gone_by = next.clock.saturating_sub(state.clock) as f64;
-    state.cash = if gone_by < span {
-        (before as f64 * ((span - gone_by) / span)) as u128 + next.cash
+    let left = if gone_by < span {
+        (span - gone_by) / span
     } else {
-        (next.cash as f64 * (span / gone_by)) as u128
+        0.0
+    };
+    state.cash = if left > 0.0 {
+        (before as f64 * left) as u128 + added
+    } else {
+        (added as f64 * (span / gone_by)) as u128
     };
     state.clock = next.clock;
-    state.pages = next.pages;
+    state.pages = match (weight * left * WEIGHT_ONE) as u64 {
+        0 => 0,
+        weight => WEIGHTED | weight,
+    };
     state.span = next.span;
+}
+
+/// Says that a state's `pages` is the weight of its default history, in parts of [`WEIGHT_ONE`]. Those of earlier versions
+/// have the number of pages there, which is less, and the default, then of a page of mean importance, in their cash.
+const WEIGHTED: u64 = 1 << 34;
+const _: () = assert!(WEIGHTED > PageId::LIMIT);
+const WEIGHT_ONE: f64 = (1u64 << 32) as f64;
+
+/// The weight of the default history in a page's state; 1 before the first measure.
+pub(in crate::engine) fn default_weight(state: &Row) -> f64 {
+    match state.span {
+        0 => 1.0,
+        _ if state.pages & WEIGHTED == 0 => 0.0,
+        _ => (state.pages & !WEIGHTED) as f64 / WEIGHT_ONE,
+    }
 }

@@ -28,6 +28,7 @@ use shape::WindowSpec;
 use sums::Sums;
 
 pub use fixed::Fixed;
+pub(super) use interpolation::default_weight;
 pub(crate) use measures::Measures;
 pub(crate) use policy::Policy;
 pub(crate) use shape::Shape;
