@@ -112,11 +112,13 @@ impl Computing {
         let name = self.measure.name;
         // Before there is talk of the memory that they take.
         self.options.registers.map_or(Ok(()), check_registers)?;
-        match (&self.chosen, self.measure.has(Uses::Teleport)) {
-            (Some(_), false) => Err(Error::Usage(format!(
+        let must = self.measure.has(Uses::Teleport);
+        let may = must || self.measure.has(Uses::Roots);
+        match &self.chosen {
+            Some(_) if !may => Err(Error::Usage(format!(
                 "{name} has no chosen pages: leave `teleport` out"
             ))),
-            (None, true) => Err(Error::Usage(format!(
+            None if must => Err(Error::Usage(format!(
                 "{name} needs a list of pages (`teleport`)"
             ))),
             _ => Ok(()),

@@ -169,6 +169,10 @@ impl Method {
     }
 }
 
+/// The least residual that numbers of 64 bits can tell from none: what a step rounds in a graph where each page has one
+/// link at most (the sum in the head of [`pagerank`]). Of smaller ones nobody knows whether they were reached.
+const RESOLUTION: f64 = 20.0 * f64::EPSILON / 2.0;
+
 /// Scores in memory.
 struct Computed {
     scores: Vec<f64>,
@@ -186,10 +190,10 @@ impl Computed {
         residual: f64,
     ) -> Computed {
         let damping = options.damping();
-        let reached = match options.residual {
-            Some(asked) => residual <= asked,
-            None => damping * residual <= options.until * (1.0 - damping),
-        };
+        let asked = options
+            .residual
+            .unwrap_or(options.until * (1.0 - damping) / damping);
+        let reached = residual <= asked && asked >= RESOLUTION;
         Computed {
             scores,
             certificate: Certificate {

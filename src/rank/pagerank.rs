@@ -46,7 +46,7 @@
 //! Sums over all nodes are compensated and everything runs in node order on one thread: the same graph gives
 //! the same bits. Memory: the graph and two `f64` a node.
 
-use super::{Computed, Method, Teleport};
+use super::{Computed, Method, RESOLUTION, Teleport};
 use crate::Result;
 use crate::engine::damping_units;
 use crate::graph::{Graph, Table, Weight};
@@ -93,7 +93,8 @@ pub struct PageRank {
     pub residual: f64,
     /// Proven bound on the L1 distance of `scores` from the exact PageRank, rounding included.
     pub bound: f64,
-    /// Whether the residual asked for was reached. If not, it is below what 64-bit numbers resolve.
+    /// Whether the residual asked for was reached. If not, it is below what 64-bit numbers resolve; then nobody knows whether
+    /// it was, even if the last step moved nothing.
     pub converged: bool,
 }
 
@@ -153,6 +154,7 @@ pub fn pagerank_for(graph: &Graph, options: Options, teleport: &Teleport) -> Res
     );
     if graph.nodes() > 0 {
         result.bound = walk.bound(&result);
+        result.converged &= options.residual >= RESOLUTION;
     }
     Ok(result)
 }

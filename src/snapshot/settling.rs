@@ -421,10 +421,14 @@ mod tests {
         let d = view.settings().config.damping();
         let a = 1.0 / (1.0 - d / 2.0);
         let c = 1.0 + d * a;
-        for method in METHODS {
+        // The damping used is 1.9e-9 from the one asked for, so that a goal of 1e-9 cannot be reached.
+        for (method, until) in METHODS
+            .iter()
+            .flat_map(|method| [(method, 1e-9), (method, 1e-8)])
+        {
             let settle = Settle {
                 method,
-                ..Settle::until(1e-9)
+                ..Settle::until(until)
             };
             let making = SnapshotOptions {
                 keep: KeepSnapshots::ALL,
@@ -432,13 +436,19 @@ mod tests {
                 settle: Some(settle),
             };
             let (_, info) = publish(&RealDisk, &view, &making).unwrap().unwrap();
-            assert!(info.window.settled.is_some_and(|effort| effort.reached));
-            assert!(info.bound_l1().is_some() != (method.name == "power"));
+            let reached = info.window.settled.map(|effort| effort.reached);
+            let bound = info.bound_l1();
+            assert_eq!(bound.is_some(), method.name != "power");
+            let is_near = bound.is_none_or(|bound| bound <= until);
+            assert_eq!(
+                (reached, is_near),
+                (Some(is_near), bound.is_none() || until > 2e-9)
+            );
             let snapshot = Snapshot::latest(&RealDisk, &dir).unwrap();
             let pages = snapshot.pages().map(|page| page.unwrap().importance);
             for (page, expected) in pages.zip([a, a, c]) {
                 let expected = expected / (2.0 * a + c);
-                assert!((page - expected).abs() < 1e-9, "{}: {page}", method.name);
+                assert!((page - expected).abs() < until, "{}: {page}", method.name);
             }
         }
     }

@@ -8,9 +8,14 @@
 //! r x_j = sum over links i -> j of x_i  +  v        r v = sum of x
 //! ```
 //!
-//! Without the virtual page that is eigenvector centrality. Scores sum to 1, the virtual page left out.
+//! Without the virtual page that is eigenvector centrality. Scores sum to 1, the virtual page left out: then v = 1/r, and the
+//! residual of scores x, with A x what links bring, is that of what stands above,
+//!
+//! ```text
+//! ||(A x + 1/r)/r - x||_1      r = (a + sqrt(a^2 + 4n))/2,  a = sum of A x, so that the step sums to 1
+//! ```
 
-use super::eigenvector::{Step, eigenvector, normalise};
+use super::eigenvector::{Power, Step, eigenvector, normalise, uniform};
 use super::{Accuracy, MeasureOptions, MeasureSpec, Measured, Uses, no_links};
 use crate::Result;
 use crate::metrics::sum::Sum;
@@ -48,7 +53,13 @@ pub(super) fn with_virtual_page(
         next[nodes] = x[..nodes].iter().copied().collect::<Sum>().value();
         add(&x[..nodes], &mut next[..nodes])
     };
-    let found = eigenvector(nodes + 1, true, options.until, rows, watch, &mut apply)?;
+    let power = Power {
+        start: uniform(nodes + 1),
+        shifted: true,
+        until: options.until,
+        residual,
+    };
+    let found = eigenvector(power, rows, watch, &mut apply)?;
     let found = found.ok_or_else(|| no_links("an eigenvector"))?;
     let mut scores = found.x;
     scores.truncate(nodes);
@@ -59,4 +70,18 @@ pub(super) fn with_virtual_page(
         reached: found.reached,
         sweeps: found.steps,
     }))
+}
+
+/// The residual of the nodes' scores; in both vectors the virtual page is behind the nodes. See the module.
+fn residual(x: &[f64], step: &[f64]) -> f64 {
+    let ([x @ .., paid], [step @ .., all]) = (x, step) else {
+        return 0.0;
+    };
+    // Of each node's step the virtual page paid the same, and what it gets is the sum of the nodes.
+    let linked = || step.iter().map(|step| (step - paid) / all);
+    let sum = linked().collect::<Sum>().value();
+    let r = (sum + (sum * sum + 4.0 * x.len() as f64).sqrt()) / 2.0;
+    let apart = x.iter().zip(linked());
+    let apart = apart.map(|(x, linked)| ((linked + 1.0 / r) / r - x / all).abs());
+    apart.collect::<Sum>().value()
 }

@@ -9,8 +9,9 @@
 //! linked with all n nodes, has eigenvalues of about sqrt(n) and -sqrt(n); with s = 1 the second shrinks by
 //! (sqrt(n) - 1)/(sqrt(n) + 1) a step only, with s = r/2 by 1/3.
 //!
-//! From a start that is the same everywhere it comes, where the largest eigenvalue is a multiple one, to the projection of
-//! the start on its eigenvectors. The residual is ||L x/||L x|| - x|| in L1, without s.
+//! It comes, where the largest eigenvalue is a multiple one, to the projection of
+//! the start on its eigenvectors. The residual is that of the vector which is returned, ||L x/||L x|| - x|| in L1, without s, or
+//! what a measure has in its place ([`Power::residual`]).
 
 use super::swept;
 use crate::Result;
@@ -34,17 +35,39 @@ pub(super) struct Eigenvector {
     pub steps: u64,
 }
 
-/// Finds it, from the same at all of `len` places. `None`: there is nothing, L is 0. `apply` writes L x, of a vector x.
+/// How an eigenvector is looked for.
+pub(super) struct Power {
+    /// The first vector.
+    pub start: Vec<f64>,
+    /// Half of ||L x||_1 is added to L.
+    pub shifted: bool,
+    /// The residual to end at.
+    pub until: f64,
+    /// The residual of x, given x and L x, neither of them 0.
+    pub residual: fn(&[f64], &[f64]) -> f64,
+}
+
+/// The vector of sum 1 that is the same everywhere.
+pub(super) fn uniform(len: usize) -> Vec<f64> {
+    vec![1.0 / len as f64; len]
+}
+
+/// ||L x/||L x|| - x|| of x and L x, where x sums to 1.
+pub(super) fn step_residual(x: &[f64], step: &[f64]) -> f64 {
+    let norm = sum(step);
+    let apart = x.iter().zip(step).map(|(x, step)| (step / norm - x).abs());
+    apart.collect::<Sum>().value()
+}
+
+/// Finds it. `None`: there is nothing, L is 0. `apply` writes L x, of a vector x.
 pub(super) fn eigenvector(
-    len: usize,
-    shifted: bool,
-    until: f64,
+    power: Power,
     rows: &dyn Rows,
     watch: &mut dyn Watch,
     apply: &mut Step<'_>,
 ) -> Result<Option<Eigenvector>> {
-    let mut x = vec![1.0 / len as f64; len];
-    let mut next = vec![0.0; len];
+    let mut x = power.start;
+    let mut next = vec![0.0; x.len()];
     let mut best = (f64::INFINITY, 0);
     let mut steps = 0;
     loop {
@@ -55,14 +78,13 @@ pub(super) fn eigenvector(
         if norm == 0.0 {
             return Ok(None);
         }
-        let apart = x.iter().zip(&next).map(|(x, next)| (next / norm - x).abs());
-        let residual = apart.collect::<Sum>().value();
+        let residual = (power.residual)(&x, &next);
         best = if residual < 0.999 * best.0 {
             (residual, 0)
         } else {
             (best.0, best.1 + 1)
         };
-        let reached = residual <= until;
+        let reached = residual <= power.until;
         if reached || best.1 > PATIENCE || watch.is_over() {
             return Ok(Some(Eigenvector {
                 x,
@@ -71,7 +93,7 @@ pub(super) fn eigenvector(
                 steps,
             }));
         }
-        let shift = if shifted { norm / 2.0 } else { 0.0 };
+        let shift = if power.shifted { norm / 2.0 } else { 0.0 };
         let scale = 1.0 / (norm + shift);
         x.iter_mut()
             .zip(&next)

@@ -7,10 +7,11 @@
 //! a = A^T h / ||A^T h||      h = A a / ||A a||      so a is an eigenvector of A^T A, and h of A A^T
 //! ```
 //!
-//! both sum to 1, as networkx has them. The matrix has no eigenvalues below 0, so its power iteration needs no shift. Where a graph falls
+//! both sum to 1, as networkx has them. Each is iterated for by itself, so that its residual is its own; hubs begin with
+//! those of authorities that are all alike. The matrix has no eigenvalues below 0, so its power iteration needs no shift. Where a graph falls
 //! apart, only the part with the most closely knit links has scores above 0: "topic drift".
 
-use super::eigenvector::{eigenvector, normalise};
+use super::eigenvector::{Power, eigenvector, normalise, step_residual, uniform};
 use super::{Accuracy, MeasureOptions, MeasureSpec, Measured, Uses, no_links};
 use crate::Result;
 use crate::rank::settle::Watch;
@@ -39,32 +40,48 @@ fn hits(
     wants_hubs: bool,
 ) -> Result<Option<Measured>> {
     let nodes = rows.pages() as usize;
-    let mut hubs = vec![0.0; nodes];
-    let mut apply = |authorities: &[f64], next: &mut [f64]| {
-        gather(rows, authorities, &mut hubs)?;
-        normalise(&mut hubs);
-        next.fill(0.0);
-        rows.sweep(&mut |row| {
-            let hub = hubs[row.page as usize];
-            each(row, |target, weight| next[target as usize] += hub * weight);
-            Ok(())
-        })?;
-        Ok(())
-    };
-    let found = eigenvector(nodes, false, options.until, rows, watch, &mut apply)?;
-    let found = found.ok_or_else(|| no_links("HITS"))?;
-    let mut scores = found.x;
+    let mut start = uniform(nodes);
+    let mut other = vec![0.0; nodes];
     if wants_hubs {
-        gather(rows, &scores, &mut hubs)?;
-        normalise(&mut hubs);
-        scores = hubs;
+        gather(rows, &start, &mut other)?;
+        normalise(&mut other);
+        std::mem::swap(&mut start, &mut other);
     }
+    let mut apply = |x: &[f64], next: &mut [f64]| {
+        if wants_hubs {
+            scatter(rows, x, &mut other)?;
+            normalise(&mut other);
+            return gather(rows, &other, next);
+        }
+        gather(rows, x, &mut other)?;
+        normalise(&mut other);
+        scatter(rows, &other, next)
+    };
+    let power = Power {
+        start,
+        shifted: false,
+        until: options.until,
+        residual: step_residual,
+    };
+    let found = eigenvector(power, rows, watch, &mut apply)?;
+    let found = found.ok_or_else(|| no_links("HITS"))?;
     Ok(Some(Measured {
-        scores,
+        scores: found.x,
         accuracy: Accuracy::ResidualL1(found.residual),
         reached: found.reached,
         sweeps: 2 * found.steps + u64::from(wants_hubs),
     }))
+}
+
+/// A^T x.
+fn scatter(rows: &dyn Rows, x: &[f64], out: &mut [f64]) -> Result<()> {
+    out.fill(0.0);
+    rows.sweep(&mut |row| {
+        let hub = x[row.page as usize];
+        each(row, |target, weight| out[target as usize] += hub * weight);
+        Ok(())
+    })?;
+    Ok(())
 }
 
 /// A x.

@@ -7,6 +7,7 @@
 mod adjacency;
 mod degrees;
 mod eigenvector;
+mod fica;
 mod harmonic;
 mod hits;
 mod hyperball;
@@ -37,7 +38,7 @@ pub struct MeasureOptions {
     pub damping: f64,
     /// Ends at this bound, residual or change, whichever the measure has.
     pub until: f64,
-    /// Whom the virtual page pays; of spam mass: the trusted nodes.
+    /// Whom the virtual page pays; of spam mass: the trusted nodes; of FICA: those that distances are from.
     pub teleport: Teleport,
     /// What the trusted nodes of spam mass are paid of 1.
     pub gamma: f64,
@@ -88,7 +89,7 @@ pub enum Accuracy {
         /// Of that of the trusted nodes.
         trusted: f64,
     },
-    /// ||Lx/||Lx|| - x|| in L1: how far one more step would move the scores, which sum to 1.
+    /// ||Lx/||Lx|| - x|| in L1 of the scores x, which sum to 1: how far one more step would move them.
     ResidualL1(f64),
     /// Standard error of each score, as a share of it.
     StandardError(f64),
@@ -126,6 +127,8 @@ pub enum Uses {
     Until,
     /// [`MeasureOptions::teleport`], which must be given.
     Teleport,
+    /// [`MeasureOptions::teleport`], which may be given.
+    Roots,
     /// [`MeasureOptions::gamma`].
     Gamma,
     /// [`MeasureOptions::registers`].
@@ -161,6 +164,7 @@ pub static MEASURES: &[MeasureSpec] = &[
     undirected::MEASURE,
     degrees::IN_DEGREE,
     degrees::OUT_DEGREE,
+    fica::MEASURE,
 ];
 
 /// The measure of this name.

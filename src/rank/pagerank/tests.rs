@@ -132,9 +132,9 @@ fn edges_of_the_options() {
     ] {
         assert!(run(damping, residual).is_err(), "{damping} {residual}");
     }
-    let flat = run(0.0, 1e-15).unwrap();
+    let flat = run(0.0, 1e-14).unwrap();
     assert_eq!(flat.scores, [1.0 / 3.0; 3]);
-    // Less than 64-bit numbers resolve, perhaps: it ends, and says the truth.
+    // Less than 64-bit numbers resolve: it ends, and says so, also if the last step moved nothing.
     let star = graph(
         4,
         &[(1, 0), (2, 0), (3, 0), (0, 1), (0, 2)],
@@ -146,7 +146,7 @@ fn edges_of_the_options() {
     };
     for lazy in [false, true] {
         let result = pagerank(&star, Options { lazy, ..options }).unwrap();
-        assert_eq!(result.converged, result.residual <= 1e-300);
+        assert!(!result.converged);
         assert!(result.residual < 1e-14);
     }
     let nothing = pagerank(&graph(0, &[], SelfLinks::Drop), Options::default()).unwrap();
