@@ -192,7 +192,7 @@ fn a_full_store_keeps_what_fitted() {
         .iter()
         .find_map(|fetch| push(&mut writer, fetch).err());
     assert!(
-        matches!(ended, Some(Error::TooManyPages { limit: 300 })),
+        matches!(ended, Some(Error::TooManyPages { limit: 300, .. })),
         "{ended:?}"
     );
     let pushed = writer.pushed();

@@ -291,6 +291,12 @@ impl Observer for Reporter {
             Note::RowsGivenUp { reason } => format!(
                 "links are no longer kept: {reason}; the ingest continues without them"
             ),
+            Note::NearPageLimit { pages, limit } => format!(
+                "{}: a store that keeps links has at most {}; then the ingest stops (exit code 2). --keep-rows none goes on without \
+                 links",
+                counted(pages, "page", "pages"),
+                thousands(limit)
+            ),
             Note::PlacesRenewed { damage } | Note::IndexNotUsed { damage } => {
                 let what = match damage {
                     Error::Damaged { path, what } => format!("{}: damaged: {what}", path.display()),
@@ -393,6 +399,7 @@ fn is_warning(note: &Note<'_>) -> bool {
     matches!(
         note,
         Note::RowsGivenUp { .. }
+            | Note::NearPageLimit { .. }
             | Note::PlacesRenewed { .. }
             | Note::IndexNotUsed { .. }
             | Note::IndexNotKept { .. }

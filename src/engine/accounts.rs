@@ -15,7 +15,7 @@ pub const CHUNK_PAGES: u64 = 1 << 17;
 pub struct Links<'a> {
     /// The targets.
     pub targets: &'a [PageId],
-    /// Empty, or the weight of each, below 2^41; their sum is below 2^63.
+    /// Empty, or the weight of each; their sum is below 2^63.
     pub weights: &'a [u64],
 }
 
@@ -160,6 +160,7 @@ impl Accounts {
         if self.pages >= self.limit() {
             return Err(Error::TooManyPages {
                 limit: self.limit() as u64,
+                keeps_links: false,
             });
         }
         self.pages += 1;

@@ -91,6 +91,10 @@ pub trait Storage {
         let _ = (page, gone, links, again);
         Ok(())
     }
+    /// Most pages that it has room for.
+    fn page_limit(&self) -> u64 {
+        u64::MAX
+    }
     /// A run of the history, all of it after mark `interval` and before the next. Returns notes to be
     /// used again, these or others.
     fn run(&mut self, interval: u64, notes: Notes) -> Result<Notes>;
@@ -250,6 +254,11 @@ impl<S: Storage> Engine<S> {
     /// Cuts the log into runs of so many rows.
     pub(crate) fn cut_log_at(&mut self, rows: usize) {
         self.log.set_full(rows);
+    }
+
+    /// Most pages there may be, in memory and where they are kept.
+    pub(crate) fn page_limit(&self) -> u64 {
+        self.ledger.page_limit().min(self.storage.page_limit())
     }
 
     /// Weight of a link, by class; empty: all the same.

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::{Admission, Engine, Links, NameMap, PageEntry, PageId, Storage};
-use crate::model::{Batch, Entry, Fingerprint, LinkClass, Numbering, What};
+use crate::model::{Batch, Entry, Fingerprint, Numbering, What};
 use crate::{Error, Result};
 
 /// Who gives names their pages.
@@ -164,7 +164,10 @@ impl Resolving<'_> {
         if new as u64 <= room {
             Ok(())
         } else {
-            Err(Error::TooManyPages { limit })
+            Err(Error::TooManyPages {
+                limit,
+                keeps_links: limit == engine.storage().page_limit(),
+            })
         }
     }
 
@@ -174,7 +177,7 @@ impl Resolving<'_> {
     /// Those of [`Engine::apply`]; [`Error::TooManyPages`], and then nothing was applied of the entry.
     pub fn apply<S: Storage>(&mut self, engine: &mut Engine<S>, entry: &Entry) -> Result<()> {
         if entry.what.is_of_page() {
-            self.check_room(engine, entry, engine.ledger().page_limit())?;
+            self.check_room(engine, entry, engine.page_limit())?;
         }
         self.apply_in_room(engine, entry)
     }
@@ -258,7 +261,8 @@ impl Resolving<'_> {
     /// The entry's links.
     #[inline]
     fn links(&mut self, entry: &Entry, class_weights: &[u64]) -> Links<'_> {
-        self.weigh(entry, class_weights);
+        self.batch
+            .weigh(entry, class_weights, &mut self.names.weights);
         if self.ahead(entry).is_none() {
             self.find_targets(entry);
         }
@@ -280,21 +284,6 @@ impl Resolving<'_> {
         match self.batch.numbering {
             Numbering::Own => targets.extend(links.iter().map(|&name| own[name as usize])),
             Numbering::Archive(_) => archive.pages(links, targets),
-        }
-    }
-
-    /// Finds what the entry's targets weigh: nothing is noted where all weigh the same.
-    fn weigh(&mut self, entry: &Entry, class_weights: &[u64]) {
-        let weights = &mut self.names.weights;
-        weights.clear();
-        if class_weights.is_empty() {
-            return;
-        }
-        let weight = |class: &LinkClass| class_weights[usize::from(class.number())];
-        weights.extend(self.batch.classes(entry).iter().map(weight));
-        let is_first = |&weight: &u64| weight == weights[0] && weight > 0;
-        if weights.iter().all(is_first) {
-            weights.clear();
         }
     }
 }

@@ -167,6 +167,13 @@ pub enum Note<'a> {
         /// Why.
         reason: GivenUp,
     },
+    /// Of the page numbers that kept links have room for, less than a sixteenth is left. Told once a run.
+    NearPageLimit {
+        /// Pages known.
+        pages: u64,
+        /// The most that there can be.
+        limit: u64,
+    },
     /// The directory of kept rows was damaged, and was made again.
     PlacesRenewed {
         /// What was wrong.

@@ -427,6 +427,10 @@ impl Run<'_> {
 
     /// Says if rows were given up since this was last asked.
     fn report_rows(&mut self) -> bool {
+        if let Some(limit) = self.session.nears_page_limit() {
+            let pages = self.session.pages();
+            self.observer.note(Note::NearPageLimit { pages, limit });
+        }
         let reason = self.session.rows_given_up();
         self.report_rows_given_up(reason)
     }

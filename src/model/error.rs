@@ -61,12 +61,14 @@ pub enum Error {
         /// The store's directory.
         path: PathBuf,
     },
-    /// The next record would make more pages known than `--limit-pages` allows. Nothing of it was
-    /// applied.
-    #[error("more than {limit} pages: raise `limit_pages` (at most {max})", max = super::PageId::LIMIT)]
+    /// The next record would make more pages known than `--limit-pages` allows, or than there are numbers for in kept rows.
+    /// Nothing of it was applied.
+    #[error("more than {limit} pages: {}", too_many(*keeps_links))]
     TooManyPages {
         /// The limit.
         limit: u64,
+        /// It is that of a store that keeps the links of pages.
+        keeps_links: bool,
     },
     /// The next record, or opening the store, would need more memory than the budget. Nothing of it was
     /// applied.
@@ -203,7 +205,9 @@ impl Error {
             },
             Error::Damaged { path, what } => Error::damaged(path, what),
             Error::Busy { path } => Error::Busy { path: path.clone() },
-            Error::TooManyPages { limit } => Error::TooManyPages { limit: *limit },
+            &Error::TooManyPages { limit, keeps_links } => {
+                Error::TooManyPages { limit, keeps_links }
+            }
             &Error::OverBudget {
                 pages,
                 need,
@@ -292,5 +296,15 @@ impl Error {
             path: path.into(),
             what: what.into(),
         }
+    }
+}
+/// What to do where there are too many pages.
+fn too_many(keeps_links: bool) -> String {
+    if keeps_links {
+        "kept links have page numbers of 32 bits; `keep_rows` none drops the links and goes on, or ingest the other inputs \
+         into another store"
+            .to_owned()
+    } else {
+        format!("raise `limit_pages` (at most {})", super::PageId::LIMIT)
     }
 }

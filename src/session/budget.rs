@@ -28,7 +28,7 @@ impl<S: Storage> Holder for Engine<S> {
     }
 
     fn page_limit(&self) -> u64 {
-        self.ledger().page_limit()
+        Engine::page_limit(self)
     }
 
     fn need(&self, pages: u64, names: u64, budget: Option<u64>) -> Need {
@@ -53,6 +53,8 @@ pub(crate) struct Budget {
     pub again_at: u64,
     /// Pages from which on it is reported again.
     pub tell_at: u64,
+    /// It was told that the page numbers of kept links will not suffice for long.
+    pub told_limit: bool,
     /// The need, and the pages that would have fitted, once no more records are applied.
     rested: Option<(Need, u64)>,
     /// Most pages that there may be, also if memory has no room for them.
@@ -68,6 +70,7 @@ impl Budget {
             settles: 0,
             names: 0,
             again_at: 0,
+            told_limit: false,
             tell_at: TOLD_FROM.max(holder.pages().saturating_mul(2)),
             rested: None,
             limit: limits.pages,
@@ -140,7 +143,9 @@ impl Budget {
     /// The error of the next record, if it was the budget that made [`Budget::page_limit`] as it is.
     pub fn blamed(&self, holder: &dyn Holder, error: Error) -> Error {
         match error {
-            Error::TooManyPages { limit } if limit < self.limit => self.exceeded(holder),
+            Error::TooManyPages { limit, .. } if limit < self.limit.min(holder.page_limit()) => {
+                self.exceeded(holder)
+            }
             other => other,
         }
     }

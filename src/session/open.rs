@@ -9,7 +9,7 @@ use super::parts::Parts;
 use super::{Again, Budget, Holder, Spoiled};
 use crate::batch::{Batch, Rules};
 use crate::disk::{Disk, allow_open_files};
-use crate::engine::{Counters, Engine, Resolving};
+use crate::engine::{Counters, Engine, Resolving, Storage};
 use crate::memory::{RANKS_IN_TURNS, log_rows};
 use crate::model::{Entry, Limits};
 use crate::rank::Goal;
@@ -86,6 +86,7 @@ impl Session {
             key: engine.storage().key(),
             input: settings.input.clone(),
             classes: !config.follow.is_default(),
+            follow: config.follow.clone(),
             partitions: settings.partitions.count,
         };
         let session = Session {
@@ -290,6 +291,14 @@ impl Session {
             Some(parts) => parts.checkpoint(&mut self.engine, progress)?,
         }
         Ok(self.rows_given_up())
+    }
+
+    /// The most pages that kept links have numbers for, once so many are known that less than a sixteenth is left; told
+    /// once.
+    pub fn nears_page_limit(&mut self) -> Option<u64> {
+        let limit = Storage::page_limit(self.engine.storage());
+        let is_near = limit < u64::MAX && self.pages() >= limit - limit / 16;
+        (is_near && !std::mem::replace(&mut self.budget.told_limit, true)).then_some(limit)
     }
 
     /// Why rows were given up since this was last asked, if they were.

@@ -231,7 +231,10 @@ impl Parts {
         if self.may_be(whole, end) <= limit {
             Ok(())
         } else {
-            Err(Error::TooManyPages { limit })
+            Err(Error::TooManyPages {
+                limit,
+                keeps_links: limit == PAGES_MAX,
+            })
         }
     }
 

@@ -367,3 +367,50 @@ impl Writer {
         ))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Error;
+
+    /// The limit of page numbers in rows ends an ingest before it is met, with its links kept; without links it goes on.
+    #[test]
+    fn a_store_that_keeps_links_ends_at_their_page_numbers() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("store");
+        let record = |from: &str, to: &str| Record {
+            url: format!("http://{from}.example/").into_bytes().into(),
+            links: vec![crate::Link::to(
+                format!("http://{to}.example/").into_bytes(),
+            )],
+            ..Record::default()
+        };
+        let mut writer = Writer::open(&dir, &Options::default()).unwrap();
+        writer.session.engine.storage_mut().limit_row_pages(3);
+        writer.push(&record("a", "b")).unwrap();
+        assert_eq!(writer.session.nears_page_limit(), None);
+        writer.push(&record("b", "c")).unwrap();
+        writer.checkpoint().unwrap();
+        assert_eq!(writer.session.nears_page_limit(), Some(3));
+        assert_eq!(writer.session.nears_page_limit(), None);
+        let error = writer
+            .push(&record("c", "d"))
+            .and_then(|_| writer.checkpoint().map(drop))
+            .unwrap_err();
+        let Error::TooManyPages { limit, keeps_links } = error else {
+            panic!("{error}");
+        };
+        assert_eq!((limit, keeps_links), (3, true));
+        assert!(error.to_string().contains("32 bits"), "{error}");
+        drop(writer);
+        let without = Options {
+            keep_rows: KeepRows::None,
+            ..Options::default()
+        };
+        let mut writer = Writer::open(&dir, &without).unwrap();
+        writer.push(&record("c", "d")).unwrap();
+        writer.checkpoint().unwrap();
+        assert_eq!(writer.session.nears_page_limit(), None);
+        assert_eq!(writer.session.pages(), 4);
+    }
+}

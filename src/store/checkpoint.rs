@@ -6,7 +6,7 @@ use super::folder::check_in_place;
 use super::manifest::Manifest;
 use super::packing::{Packed, Packing, pack};
 use super::progress::Progress;
-use super::rows;
+use super::rows::{self, RowWriter};
 use super::tables::Writing;
 use super::{Store, marks};
 use crate::engine::{
@@ -333,6 +333,14 @@ impl Storage for Store {
             }
             None => Ok(()),
         }
+    }
+
+    /// That of kept rows, if they are kept.
+    fn page_limit(&self) -> u64 {
+        self.rows
+            .writer
+            .as_ref()
+            .map_or(u64::MAX, RowWriter::page_limit)
     }
 
     fn row(&mut self, page: PageId, gone: bool, links: Links<'_>, again: bool) -> Result<()> {

@@ -83,6 +83,14 @@ impl Store {
         RowsOf::new(&*self.disk, &self.dir, self.manifest.rows.retention, pages).rows()
     }
 
+    /// Takes fewer numbers of pages in rows than there are.
+    #[cfg(test)]
+    pub(crate) fn limit_row_pages(&mut self, pages: u64) {
+        if let Some(writer) = &mut self.rows.writer {
+            writer.limit_pages(pages);
+        }
+    }
+
     /// Why rows were given up, if they were since this was last asked.
     pub fn rows_given_up(&mut self) -> Option<Reason> {
         self.rows.gave_up.take()

@@ -52,6 +52,8 @@ pub(crate) struct RowWriter {
     most: u64,
     /// The folder's entries of a new file are not durable yet.
     new: bool,
+    /// Page numbers are below this.
+    pages: u64,
 }
 
 impl RowWriter {
@@ -87,6 +89,7 @@ impl RowWriter {
             spare: Rows::default(),
             most,
             new,
+            pages: PAGES_MAX,
         }
     }
 
@@ -99,7 +102,7 @@ impl RowWriter {
         again: bool,
     ) -> Result<(), AppendError> {
         let largest = links.targets.iter().fold(page.0, |max, to| max.max(to.0));
-        if largest >= PAGES_MAX {
+        if largest >= self.pages {
             return Err(AppendError::GiveUp(Reason::TooManyPages));
         }
         let targets = links.targets.iter().map(|target| target.0 as u32);
@@ -191,6 +194,17 @@ impl RowWriter {
             disk.sync_dir(&folder).map_err(Error::io(&folder, "sync"))?;
         }
         Ok(self.kept)
+    }
+
+    /// Most pages that rows have numbers for.
+    pub fn page_limit(&self) -> u64 {
+        self.pages
+    }
+
+    /// Takes fewer numbers of pages than there are.
+    #[cfg(test)]
+    pub fn limit_pages(&mut self, pages: u64) {
+        self.pages = pages;
     }
 
     /// See [`BlockLog::appended`].
