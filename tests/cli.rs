@@ -141,5 +141,7 @@ mod until;
 mod unused;
 #[path = "cli/warc.rs"]
 mod warc;
+#[path = "cli/weights.rs"]
+mod weights;
 #[path = "cli/windows.rs"]
 mod windows;

@@ -198,7 +198,13 @@ fn listing(said: &[Said]) -> String {
             if let Some(same_as) = &record.same_as {
                 line += &format!(" same as {}", text(same_as));
             }
-            let link = |link: &Link<'_>| text(&link.url) + &rels(link.rel);
+            let link = |link: &Link<'_>| {
+                let weight = match link.weight {
+                    1 => String::new(),
+                    weight => format!(" weight {weight}"),
+                };
+                text(&link.url) + &rels(link.rel) + &weight
+            };
             let links: Vec<_> = record.links.iter().map(link).collect();
             format!("{line} [{}]\n", links.join(", "))
         }

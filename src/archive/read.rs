@@ -163,6 +163,11 @@ impl Reader {
 
     /// What the archive was made with must be what it is used with: its records were chosen by it.
     fn fits(&self, header: &Header) -> Result<(), Refusal> {
+        if self.rules.follow.has_pages() {
+            return Err(Refusal::Unknown(
+                "links of crawl archives have no weights by URL (`follow`): ingest the original inputs".into(),
+            ));
+        }
         let ours = Header::new(&self.rules.limits, &self.rules.input);
         if *header == ours {
             return Ok(());
@@ -399,6 +404,7 @@ mod tests {
             key: HashKey([1, 2]),
             input: Default::default(),
             classes: true,
+            follow: Default::default(),
             partitions: 1,
         }
     }

@@ -8,7 +8,7 @@ use crate::model::{
     Batch, Digest, Entry, Fingerprint, HashKey, Limits, Link, LinkClass, LinkCounts,
     Names as Naming, Parsed, Reason, Record, Rel, SelfLinks, What, Written, has_page,
 };
-use crate::rules::InputRules;
+use crate::rules::{Follow, InputRules};
 use crate::url::{self, Base, Form, Reject};
 
 /// Entries that end a batch early: an entry takes far more memory than an empty line.
@@ -31,8 +31,10 @@ pub struct Rules {
     pub key: HashKey,
     /// Rules for what is read from inputs.
     pub input: InputRules,
-    /// Whether the classes of links are kept.
+    /// Whether the classes of links are kept, as archives have them.
     pub classes: bool,
+    /// Weights of links.
+    pub follow: Follow,
     /// How many partitions names are dealt out to.
     pub partitions: u32,
 }
@@ -44,6 +46,7 @@ pub struct Builder {
     batch: Batch,
     names: Names,
     linked: Linked,
+    weighing: Weighing,
     /// Whether URLs that are canonical as they are spelled need no further look.
     takes_all: bool,
     scratch: Vec<u8>,
@@ -63,7 +66,7 @@ pub struct Builder {
 struct Linked {
     /// The entry that it is of, + 1.
     by: Vec<u32>,
-    /// Which of the batch's links it is; only where classes are kept.
+    /// Which of the batch's links it is; only where classes or weights are kept.
     at: Vec<u32>,
 }
 
@@ -88,6 +91,7 @@ impl Builder {
         Builder {
             names: Names::new(rules.key),
             takes_all: naming == Naming::Url && rules.input.takes_all(),
+            weighing: Weighing::new(&rules.follow),
             rules,
             naming,
             batch: Batch::default(),
@@ -184,6 +188,7 @@ impl Builder {
     pub(crate) fn take(&mut self) -> Batch {
         self.names.clear();
         self.linked.by.clear();
+        self.weighing.of_names.clear();
         self.complained = Default::default();
         let mut batch = std::mem::take(&mut self.batch);
         if self.rules.partitions > 1 {
@@ -232,9 +237,11 @@ impl Builder {
             if self.batch.fingerprints.len() as u32 > names {
                 self.names.cut(&mut self.batch, names);
                 self.linked.by.truncate(names as usize);
+                self.weighing.of_names.truncate(names as usize);
             }
             self.batch.links.truncate(links as usize);
             self.batch.classes.truncate(links as usize);
+            self.batch.weights.truncate(links as usize);
             complain(&mut self.batch, &mut self.complained, reason, at, || detail);
             self.entry(What::Skipped(reason), links)
         });
@@ -339,10 +346,13 @@ impl Builder {
         let mut text = 0;
         let text_before = self.batch.text.len();
         let mut huge = false;
-        let mut classes = self
-            .rules
-            .classes
-            .then(|| Classes::new(self.batch.name(source)));
+        let weighs = self.weighing.is_chosen || links.iter().any(|link| link.weight != 1);
+        let mut classes =
+            (self.rules.classes || weighs).then(|| Classes::new(self.batch.name(source)));
+        let links_start = self.batch.links.len();
+        if weighs {
+            self.batch.weights.resize(links_start, 1);
+        }
         for (at, link) in links.iter().enumerate() {
             if at.is_multiple_of(AHEAD) {
                 self.look_ahead(&links[at..links.len().min(at + AHEAD)]);
@@ -363,6 +373,10 @@ impl Builder {
             let class = classes
                 .as_ref()
                 .map(|classes| classes.of(link.rel, self.batch.name(target)));
+            let weight = class.filter(|_| weighs).map(|class| {
+                self.weighing
+                    .weight(&self.rules.follow, &self.batch, (target, class), link)
+            });
             if target == source && self.rules.self_links == SelfLinks::Drop {
                 counts.own += 1;
                 if let (Some(classes), Some(class)) = (&mut classes, class) {
@@ -375,9 +389,20 @@ impl Builder {
             }
             if self.linked.by[target as usize] == stamp {
                 counts.repeated += 1;
-                if let Some(class) = class {
-                    let known = &mut self.batch.classes[self.linked.at[target as usize] as usize];
+                let Some(class) = class else {
+                    continue;
+                };
+                let at = self.linked.at[target as usize] as usize;
+                if let Some(known) = self
+                    .batch
+                    .classes
+                    .get_mut(at)
+                    .filter(|_| self.rules.classes)
+                {
                     *known = known.and(class);
+                }
+                if let (Some(known), Some(weight)) = (self.batch.weights.get_mut(at), weight) {
+                    *known = weight.max(*known);
                 }
                 continue;
             }
@@ -385,8 +410,11 @@ impl Builder {
             if let Some(class) = class {
                 self.linked.at.resize(self.linked.by.len(), 0);
                 self.linked.at[target as usize] = self.batch.links.len() as u32;
-                self.batch.classes.push(class);
+                if self.rules.classes {
+                    self.batch.classes.push(class);
+                }
             }
+            self.batch.weights.extend(weight);
             self.batch.links.push(target);
             text += self.batch.name(target).len() as u64;
             if self.batch.text.len() - text_before > TEXT_BYTES && !huge {
@@ -403,7 +431,13 @@ impl Builder {
                 ));
             }
         }
-        counts.own_class = classes.and_then(|classes| classes.own).unwrap_or_default();
+        counts.own_class = classes
+            .filter(|_| self.rules.classes)
+            .and_then(|classes| classes.own)
+            .unwrap_or_default();
+        if weighs {
+            check_sum(&self.batch.weights[links_start..])?;
+        }
         Ok(counts)
     }
 
@@ -485,6 +519,64 @@ impl Builder {
             None => self.names.add(&mut self.batch, text, fingerprint),
         }
     }
+}
+
+/// Finds the weights of links.
+struct Weighing {
+    /// That of each class; empty: all alike.
+    of_classes: Vec<u64>,
+    /// Of the batch's names, as pages that are linked to; [`UNASKED`] where nobody asked.
+    of_names: Vec<u64>,
+    /// Some links weigh more than others, whether their records give weights or not.
+    is_chosen: bool,
+}
+
+/// The weight of a name that nobody asked for. No product that a record may have is as large.
+const UNASKED: u64 = u64::MAX;
+
+impl Weighing {
+    fn new(follow: &Follow) -> Weighing {
+        Weighing {
+            of_classes: follow.table(),
+            of_names: Vec::new(),
+            is_chosen: !follow.is_default(),
+        }
+    }
+
+    /// The weight of a link of this class to a name of the batch; at most [`u64::MAX`].
+    fn weight(
+        &mut self,
+        follow: &Follow,
+        batch: &Batch,
+        (target, class): (u32, LinkClass),
+        link: &Link<'_>,
+    ) -> u64 {
+        let of_class = self.of_classes.get(usize::from(class.number()));
+        let weight = u64::from(link.weight).saturating_mul(of_class.copied().unwrap_or(1));
+        if !follow.has_pages() {
+            return weight;
+        }
+        let at = target as usize;
+        if self.of_names.len() <= at {
+            self.of_names.resize(at + 1, UNASKED);
+        }
+        if self.of_names[at] == UNASKED {
+            self.of_names[at] = follow.weight_of_page(batch.name(target));
+        }
+        weight.saturating_mul(self.of_names[at])
+    }
+}
+
+/// Refuses links that weigh so much together that parts of cash could not be told.
+fn check_sum(weights: &[u64]) -> Result<(), Unusable> {
+    let sum: u128 = weights.iter().map(|&weight| u128::from(weight)).sum();
+    if sum < 1 << 63 {
+        return Ok(());
+    }
+    Err(Unusable(
+        Reason::Malformed,
+        "its links weigh 2^63 or more together: give them smaller weights".to_owned(),
+    ))
 }
 
 /// The classes of one record's links.

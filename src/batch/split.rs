@@ -184,6 +184,12 @@ impl Filling<'_> {
         let batch = &mut self.made.batch;
         let classes = self.split.batch.classes(entry);
         batch.classes.extend_from_slice(classes);
+        if !self.split.batch.weights.is_empty() {
+            let mut weights = Vec::new();
+            self.split.batch.weigh(entry, &[], &mut weights);
+            batch.weights.resize(links_start as usize, 1);
+            batch.weights.extend(weights);
+        }
         batch.entries.push(Entry {
             source,
             names_end: batch.fingerprints.len() as u32,

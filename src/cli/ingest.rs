@@ -84,8 +84,9 @@ pub struct Args {
     /// if the window begins at a mark].
     #[arg(long, help_heading = "Ranking", value_name = "WHAT", value_parser = one_of(["received", "distributed"], parsed::<Estimator>))]
     estimator: Option<Estimator>,
-    /// Weights of links, like nofollow=0,external=2. Kinds are nofollow, ugc, sponsored, internal and external, weights
-    /// 0 to 1000; the weights of all kinds that apply are multiplied [default: 1 each].
+    /// Weights of links, like nofollow=0,external=2,url:*/tag/*=0. Kinds are nofollow, ugc, sponsored, internal and external;
+    /// links to pages that fit a rule as of --scope have a weight, too. Weights are 0 to 1000; all that apply, and the
+    /// one that a record gives a link, are multiplied [default: 1 each].
     #[arg(long, help_heading = "Ranking", value_name = "WEIGHTS", value_parser = parsed::<Follow>)]
     follow: Option<Follow>,
     /// What to do with links from a page to itself [default: drop].
@@ -442,7 +443,7 @@ impl Args {
         if let Some(estimator) = self.estimator {
             config.set_estimator(estimator);
         }
-        config.follow = self.follow.unwrap_or(config.follow);
+        config.follow = self.follow.clone().unwrap_or(config.follow);
         config.self_links = self.self_links.unwrap_or(config.self_links);
         config.marks = self.marks.unwrap_or(config.marks);
         config.recycle_after = self.recycle_after.unwrap_or(config.recycle_after);

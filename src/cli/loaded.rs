@@ -57,7 +57,7 @@ impl LoadArgs {
         note_keyboard(&inputs, &format!("{command} -"));
         let mut config = Config::default();
         config.self_links = self.self_links.unwrap_or(config.self_links);
-        config.follow = self.follow.unwrap_or_default();
+        config.follow = self.follow.clone().unwrap_or_default();
         let limits = Limits {
             memory: memory.budget(threads(None) + 3)?,
             ..Limits::default()

@@ -116,8 +116,8 @@ impl Args {
         }
         let snapshot = Snapshot::latest(&RealDisk, store)?;
         let config = &snapshot.info().settings.config;
-        let weighted = !config.follow.is_default();
-        let graph = Graph::of_rows(&snapshot.rows()?, weighted, self.memory.budget(3)?)?;
+        let rows = snapshot.rows()?;
+        let graph = Graph::of_rows(&rows, rows.has_weights()?, self.memory.budget(3)?)?;
         let result = self.rank(&graph, config.damping())?;
         let scores = result.scores.iter().zip(ranks(&result.scores));
         let rows = snapshot.named().zip(scores);

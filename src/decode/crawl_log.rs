@@ -163,6 +163,7 @@ impl<'a> Entry<'a> {
         is_link.then_some(Edge {
             key: self.via.as_bytes(),
             from: Cow::Borrowed(self.via.as_bytes()),
+            weight: 1,
             to: Cow::Borrowed(self.url.as_bytes()),
             fetched_at: None,
             bad_time: None,

@@ -1,4 +1,4 @@
-//! Archive toolkits' link tables: `date,src,dest,anchor` as CSV. Specified in `formats/csv-links.md`.
+//! Archive toolkits' link tables: `date,src,dest,anchor` as CSV, and perhaps `,weight`. Specified in `formats/csv-links.md`.
 //!
 //! A record is the run of links with one date and source: see [`groups`](super::groups).
 
@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use memchr::memchr2;
 
-use super::groups::{Apart, Edge, GroupFormat, Groups, Line, lines_of};
+use super::groups::{Apart, Edge, GroupFormat, Groups, Line, lines_of, weight};
 use super::{Bad, FormatSpec, Names, Reason, RecordTime, parted, time, utf8};
 
 /// The format's name, help and decoder.
@@ -113,17 +113,21 @@ fn read(line: &[u8]) -> Result<Line<'_>, Bad> {
     let (from, rest) = field(rest.ok_or_else(too_few)?)?;
     let key = &line[..line.len() - rest.map_or(0, |rest| rest.len() + 1)];
     let (to, rest) = field(rest.ok_or_else(too_few)?)?;
-    // What is left is the anchor's text; a fifth field would say that this is another table.
-    if let Some(anchor) = rest
-        && field(anchor)?.1.is_some()
-    {
-        return Err(Bad::malformed(
-            "more than four fields, expected date,src,dest,anchor",
-        ));
-    }
     if is_header(&date, &from) {
         return Ok(Line::Apart(Apart::Other("header")));
     }
+    // What is left is the anchor's text and perhaps a weight; a sixth field would say that this is another table.
+    let rest = rest.map_or(Ok(None), |rest| field(rest).map(|(_, rest)| rest))?;
+    let weight = match rest.map(field).transpose()? {
+        None => 1,
+        Some((_, Some(_))) => {
+            return Err(Bad::malformed(
+                "more than five fields, expected date,src,dest,anchor,weight",
+            ));
+        }
+        Some((text, None)) if text.is_empty() => 1,
+        Some((text, None)) => weight(&text)?,
+    };
     let (fetched_at, bad_time) = parted(read_date(&date));
     for (name, url) in [("src", &from), ("dest", &to)] {
         if url.is_empty() {
@@ -134,6 +138,7 @@ fn read(line: &[u8]) -> Result<Line<'_>, Bad> {
         key,
         from,
         to,
+        weight,
         fetched_at,
         bad_time,
     }))

@@ -1,10 +1,12 @@
-//! Edge lists: `from TAB to`, one link a line, names opaque or URLs. Specified in `formats/edges.md`.
+//! Edge lists: `from TAB to`, or `from TAB to TAB weight`, one link a line, names opaque or URLs. Specified in `formats/edges.md`.
 //!
 //! A record is the run of links with one source: see [`groups`](super::groups).
 
 use std::borrow::Cow;
 
-use super::groups::{Apart, Edge, GroupFormat, Groups, Line, line_feed, whole_from_the_end};
+use super::groups::{
+    Apart, Edge, GroupFormat, Groups, Line, line_feed, weight, whole_from_the_end,
+};
 use super::{Bad, FormatSpec, Names, lines, utf8};
 
 /// The format's name, help and decoder.
@@ -65,13 +67,22 @@ impl GroupFormat for Edges {
         };
         let (from, rest) = line.split_at(gap);
         let to = &rest[rest.iter().take_while(|byte| blank(byte)).count()..];
-        if to.iter().any(blank) {
-            return malformed("more than two fields, expected `from` TAB `to`");
-        }
+        let (to, rest) = to.split_at(to.iter().position(blank).unwrap_or(to.len()));
+        let weight = match rest.trim_ascii_start() {
+            [] => 1,
+            more if more.iter().any(blank) => {
+                return malformed("more than three fields, expected `from` TAB `to` TAB `weight`");
+            }
+            field => match weight(field) {
+                Ok(weight) => weight,
+                Err(bad) => return Line::Apart(Apart::Bad(bad)),
+            },
+        };
         Line::Edge(Edge {
             key: from,
             from: Cow::Borrowed(from),
             to: Cow::Borrowed(to),
+            weight,
             fetched_at: None,
             bad_time: None,
         })

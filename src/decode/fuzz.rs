@@ -230,6 +230,10 @@ fn batches(decoder: &dyn Decoder, data: &[u8], whole: usize, message: &Said, dic
         key: HashKey([1, 2]),
         input: dice.one_of(INPUT_RULES)(),
         classes: dice.one_of([false, true]),
+        follow: dice
+            .one_of(["", "external=2", "url:*a*=3,nofollow=0"])
+            .parse()
+            .unwrap_or_default(),
         partitions: 1,
     };
     let mut builder = Builder::new(rules.clone(), decoder.names());

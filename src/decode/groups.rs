@@ -47,10 +47,28 @@ pub(crate) struct Edge<'a> {
     pub key: &'a [u8],
     pub from: Cow<'a, [u8]>,
     pub to: Cow<'a, [u8]>,
+    pub weight: u32,
     /// When `from` was fetched; that of a group's first line counts.
     pub fetched_at: Option<Time>,
     /// What is wrong with that, if it cannot be read.
     pub bad_time: Option<String>,
+}
+
+/// The weight of a link, as a field of its line.
+pub(crate) fn weight(field: &[u8]) -> Result<u32, Bad> {
+    let number = std::str::from_utf8(field).ok().filter(|_| {
+        // What `parse` takes besides: a sign.
+        field.iter().all(u8::is_ascii_digit)
+    });
+    number
+        .and_then(|number| number.parse().ok())
+        .ok_or_else(|| {
+            let shown: String = String::from_utf8_lossy(field).chars().take(40).collect();
+            Bad::malformed(format!(
+                "{shown:?} is not a weight, a whole number from 0 to {}",
+                u32::MAX
+            ))
+        })
 }
 
 /// The reason why a line is no link.
@@ -202,7 +220,11 @@ impl<'c, G: GroupFormat> Grouper<'_, 'c, '_, G> {
             self.group.bad_time = edge.bad_time;
             self.group_start = line.start;
         }
-        keep(&mut self.group.links, Link::to(edge.to));
+        let link = Link {
+            weight: edge.weight,
+            ..Link::to(edge.to)
+        };
+        keep(&mut self.group.links, link);
         self.group_end = line.end;
         true
     }

@@ -444,7 +444,13 @@ fn keep_link<'a>([path, url, rel]: Values<'a, 3>, links: &mut Vec<Link<'a>>) {
         let rel = rel.map(attribute);
         let rel = rel.map(|rel| Rel::of(&rel)).unwrap_or_default();
         let url = attribute(url);
-        keep(links, Link { url, rel });
+        keep(
+            links,
+            Link {
+                rel,
+                ..Link::to(url)
+            },
+        );
     }
 }
 

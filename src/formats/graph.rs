@@ -43,11 +43,10 @@ pub(super) fn guess_graph(head: &[u8]) -> Result<(Format, String), String> {
             "some lines are split by tabs, and line {} has words without one",
             spaced.unwrap_or_default()
         )),
-        _ if weights.lines == data && weights.is_certain => Err(
-            "every line has three fields, of which the third is a whole number: these look like links with weights, which \
-             are not read; leave them out (`cut -f 1,2`)"
-                .to_owned(),
-        ),
+        _ if weights.lines == data && weights.is_certain => Ok((
+            Format::Edges,
+            "every line has two fields and a weight".to_owned(),
+        )),
         _ => {
             let message = "its lines are split by tabs, and not all have two fields";
             Ok((Format::Adjacency, message.to_owned()))

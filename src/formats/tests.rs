@@ -44,8 +44,8 @@ fn guesses() {
         ("a\tb\nc\n", Some(Format::Adjacency)),
         ("1 2 0.5\n", None),
         // Links with weights; but a list of numbers may look so.
-        ("a\tb\t3\na\tc\t1\n", None),
-        ("0\t1\t3\n0\t2\t1\n", None),
+        ("a\tb\t3\na\tc\t1\n", Some(Format::Edges)),
+        ("0\t1\t3\n0\t2\t1\n", Some(Format::Edges)),
         ("0\t1\t3\n1\t2\t1\n", Some(Format::Adjacency)),
         ("a\tb\t3\nb\tc\td\n", Some(Format::Adjacency)),
         ("a\tb\t3\nb\n", Some(Format::Adjacency)),

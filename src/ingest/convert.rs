@@ -100,6 +100,7 @@ pub fn convert<W: Write>(
         key: HashKey::random()?,
         input: job.input.clone(),
         classes: true,
+        follow: Default::default(),
         partitions: 1,
     };
     let mut run = Run {
@@ -192,6 +193,11 @@ impl<W: Write> Run<'_, W> {
     fn piece(&mut self, input: &InputName, place: &mut Place, piece: &Piece) -> Result<()> {
         self.check_room(&piece.batch)?;
         let batch = &piece.batch;
+        if !batch.weights.is_empty() {
+            return Err(Error::Unsupported(format!(
+                "{input}: its links have weights, which crawl archives do not hold: ingest it as it is"
+            )));
+        }
         self.writer.begin(batch)?;
         for (at, entry) in batch.entries.iter().enumerate() {
             let record = InputRecord {

@@ -73,6 +73,7 @@ pub fn inspect(input: &InputName, how: &Inspection) -> Result<Report> {
         key,
         input: how.input.clone(),
         classes: false,
+        follow: Default::default(),
         partitions: 1,
     };
     let mut reader = InputReader::new(rules, &how.source, how.threads);

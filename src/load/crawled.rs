@@ -63,6 +63,7 @@ impl Crawled {
             key: HashKey::random()?,
             input: input.clone(),
             classes: !follow.is_default(),
+            follow: follow.clone(),
             partitions: 1,
         };
         Crawled::of(rules, follow)
@@ -291,10 +292,7 @@ impl Crawled {
         let targets = batch.targets(entry).iter();
         let targets: Vec<u32> = targets.map(|&name| resolver.node(batch, name)).collect();
         let mut weights = Vec::new();
-        if !self.follow.is_empty() {
-            let classes = batch.classes(entry).iter();
-            weights.extend(classes.map(|class| self.follow[usize::from(class.number())]));
-        }
+        batch.weigh(entry, &self.follow, &mut weights);
         let links = Links {
             targets: &targets,
             weights: &weights,

@@ -22,6 +22,7 @@ pub(crate) fn graph(data: &[u8]) {
         key: HashKey([1, 2]),
         input: Default::default(),
         classes: false,
+        follow: Default::default(),
         partitions: 1,
     };
     let options = SourceOptions {

@@ -62,6 +62,7 @@ pub fn load(
         key: HashKey::random()?,
         input: input.clone(),
         classes: !config.follow.is_default(),
+        follow: config.follow.clone(),
         partitions: 1,
     };
     let mut loading = GraphLoader::new(config)?;
@@ -92,6 +93,8 @@ const NODE_BYTES: u64 = 3 * 48 + ALLOCATION + 32;
 pub(super) struct GraphLoader {
     builder: GraphBuilder,
     /// Weight of a link, by class; none: all the same.
+    of_classes: Vec<u64>,
+    /// What the links of a record weigh.
     weights: Vec<u64>,
     pages: Named<Page>,
     /// The pages of names of the input being read.
@@ -109,10 +112,11 @@ pub(super) struct GraphLoader {
 
 impl GraphLoader {
     pub fn new(config: &Config) -> Result<GraphLoader> {
-        let weights = config.follow.table();
+        let of_classes = config.follow.table();
         Ok(GraphLoader {
             builder: GraphBuilder::new(config.self_links),
-            weights,
+            of_classes,
+            weights: Vec::new(),
             pages: Named::new()?,
             resolver: Resolver::default(),
             skipped: 0,
@@ -192,11 +196,11 @@ impl GraphLoader {
                 *visits += 1;
                 let targets = batch.targets(entry).iter();
                 let targets = targets.map(|&name| self.resolver.node(batch, name));
+                batch.weigh(entry, &self.of_classes, &mut self.weights);
                 if self.weights.is_empty() {
                     self.builder.row(source, targets);
                 } else {
-                    let classes = batch.classes(entry).iter();
-                    let weights = classes.map(|class| self.weights[usize::from(class.number())]);
+                    let weights = self.weights.iter().copied();
                     self.builder.weighted_row(source, targets.zip(weights));
                 }
             }

@@ -87,6 +87,8 @@ pub struct Batch {
     pub links: Vec<u32>,
     /// Empty, or the class of each of `links`.
     pub classes: Vec<LinkClass>,
+    /// What each of `links` weighs; those behind the last weigh 1. Of a batch of an archive the classes tell it.
+    pub weights: Vec<u64>,
     /// Distinct names in order of first appearance: their fingerprints,
     pub fingerprints: Vec<Fingerprint>,
     /// where each one's text ends in `text` (it starts where the one before ends),
@@ -175,6 +177,24 @@ impl Batch {
         classes.unwrap_or_default()
     }
 
+    /// Puts what an entry's targets weigh into `weights`, by the weights of classes, which are none where the classes tell
+    /// nothing. Nothing is put there if all weigh 1.
+    pub(crate) fn weigh(&self, entry: &Entry, of_classes: &[u64], weights: &mut Vec<u64>) {
+        weights.clear();
+        if self.weights.is_empty() && !of_classes.is_empty() {
+            let weight = |class: &LinkClass| of_classes[usize::from(class.number())];
+            weights.extend(self.classes(entry).iter().map(weight));
+        } else {
+            let (start, end) = (entry.links_start as usize, entry.links_end as usize);
+            let own = self.weights.iter().take(end).skip(start);
+            weights.extend(own);
+            weights.resize(end - start, 1);
+        }
+        if weights.iter().all(|&weight| weight == 1) {
+            weights.clear();
+        }
+    }
+
     /// Returns whether the entry of this number is of a record whose time cannot be read.
     pub(crate) fn is_timeless(&self, entry: usize) -> bool {
         !self.timeless.is_empty() && self.timeless.binary_search(&(entry as u32)).is_ok()
@@ -208,6 +228,7 @@ impl Batch {
             + size_of::<u32>()
                 * (self.links.capacity() + self.text_ends.capacity() + self.owners.capacity())
             + size_of::<LinkClass>() * self.classes.capacity()
+            + size_of::<u64>() * self.weights.capacity()
             + size_of::<Fingerprint>() * self.fingerprints.capacity();
         bytes <= 4 * TEXT_BYTES
     }
@@ -217,6 +238,7 @@ impl Batch {
         self.entries.clear();
         self.links.clear();
         self.classes.clear();
+        self.weights.clear();
         self.fingerprints.clear();
         self.text_ends.clear();
         self.text.clear();

@@ -95,6 +95,7 @@ impl<'a> Record<'a> {
         let link = |link: Link<'a>| Link {
             url: Cow::Owned(link.url.into_owned()),
             rel: link.rel,
+            weight: link.weight,
         };
         Record {
             url: owned(self.url),
@@ -136,13 +137,18 @@ pub struct Link<'a> {
     pub url: Cow<'a, [u8]>,
     /// The values of `rel` that the page gives it.
     pub rel: Rel,
+    /// Its weight among the links of its page, 1 unless its record gives one; 0: the target is a page, but no link.
+    pub weight: u32,
 }
 
 impl<'a> Link<'a> {
     /// A link of which the page says nothing.
     pub fn to(url: impl Into<Cow<'a, [u8]>>) -> Link<'a> {
-        let (url, rel) = (url.into(), Rel::default());
-        Link { url, rel }
+        Link {
+            url: url.into(),
+            rel: Rel::default(),
+            weight: 1,
+        }
     }
 }
 

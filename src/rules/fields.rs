@@ -55,11 +55,14 @@ pub enum FieldName {
     /// `nofollow` of a link that is an object.
     #[serde(rename = "link.nofollow")]
     LinkNofollow,
+    /// `weight` of a link that is an object.
+    #[serde(rename = "link.weight")]
+    LinkWeight,
 }
 
 impl FieldName {
     /// All of them.
-    pub const ALL: [FieldName; 15] = [
+    pub const ALL: [FieldName; 16] = [
         FieldName::Url,
         FieldName::Links,
         FieldName::FetchedAt,
@@ -75,6 +78,7 @@ impl FieldName {
         FieldName::LinkUrl,
         FieldName::LinkRel,
         FieldName::LinkNofollow,
+        FieldName::LinkWeight,
     ];
 
     /// Its name on the command line.
@@ -95,6 +99,7 @@ impl FieldName {
             FieldName::LinkUrl => "link.url",
             FieldName::LinkRel => "link.rel",
             FieldName::LinkNofollow => "link.nofollow",
+            FieldName::LinkWeight => "link.weight",
         }
     }
 
@@ -102,7 +107,10 @@ impl FieldName {
     pub fn is_of_link(self) -> bool {
         matches!(
             self,
-            FieldName::LinkUrl | FieldName::LinkRel | FieldName::LinkNofollow
+            FieldName::LinkUrl
+                | FieldName::LinkRel
+                | FieldName::LinkNofollow
+                | FieldName::LinkWeight
         )
     }
 }

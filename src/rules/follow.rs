@@ -5,18 +5,25 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{LinkClass, Rel};
+use super::{LinkClass, Rel, Scope};
 use crate::{Error, Result};
 
-/// Largest weight of a kind of link: products of four, summed over the links of a record, stay below
-/// 2^63.
+/// Largest weight of a kind of link, and of links to some pages.
 pub const WEIGHT_MAX: u32 = 1000;
 
-/// The weight of each kind of link, 0 to [`WEIGHT_MAX`], 1 unless given. A link weighs the product of the
-/// weights of all kinds it is of; a target that a record links to several times weighs what the
+/// The weight of each kind of link and of links to some pages, 0 to [`WEIGHT_MAX`], 1 unless given. A link weighs the product
+/// of the weights of all kinds it is of, of all rules that its target fits, and of its own
+/// ([`Link::weight`](crate::Link::weight)); a target that a record links to several times weighs what the
 /// heaviest of these links does. What a page hands on is split in proportion. A link that weighs
-/// nothing hands nothing on; a page all of whose links weigh nothing is dangling.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// nothing hands nothing on; a page all of whose links weigh nothing is dangling. A record whose links weigh 2^63 or more
+/// together is skipped.
+///
+/// ```
+/// let follow: cashrank::Follow = "nofollow=0,external=2,url:*/tag/*=0".parse()?;
+/// assert_eq!(follow.external, 2);
+/// # Ok::<(), cashrank::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Follow {
     /// `rel=nofollow`.
@@ -29,6 +36,17 @@ pub struct Follow {
     pub internal: u32,
     /// To a page elsewhere.
     pub external: u32,
+    /// To pages that fit a rule, sorted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pages: Vec<PageWeight>,
+}
+
+/// The weight of links to pages that fit a rule, which is written as `--scope` has it: `url:*/tag/*=0`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PageWeight {
+    pages: Scope,
+    weight: u32,
 }
 
 impl Default for Follow {
@@ -39,6 +57,7 @@ impl Default for Follow {
             sponsored: 1,
             internal: 1,
             external: 1,
+            pages: Vec::new(),
         }
     }
 }
@@ -46,9 +65,14 @@ impl Default for Follow {
 impl Follow {
     const NAMES: [&str; 5] = ["nofollow", "ugc", "sponsored", "internal", "external"];
 
-    /// Returns whether all links weigh the same, whatever they are.
+    /// Returns whether all links weigh the same, unless they have weights of their own.
     pub fn is_default(&self) -> bool {
         *self == Follow::default()
+    }
+
+    /// Returns whether links to some pages weigh more or less than others.
+    pub(crate) fn has_pages(&self) -> bool {
+        !self.pages.is_empty()
     }
 
     fn weight_mut(&mut self, name: &str) -> Option<&mut u32> {
@@ -62,7 +86,7 @@ impl Follow {
         }
     }
 
-    /// The weight of a target with such links; below 2^40.
+    /// The weight of a target with such links, whatever its URL; below 2^40.
     pub fn weight(&self, class: LinkClass) -> u64 {
         let place = if class.is_internal() {
             self.internal
@@ -81,15 +105,72 @@ impl Follow {
         u64::from(place) * class.rels().map(of).max().unwrap_or(0)
     }
 
+    /// The weight of links to the page of this name, in canonical form, whatever they are: at most [`u64::MAX`].
+    pub fn weight_of_page(&self, name: &[u8]) -> u64 {
+        let fitting = self.pages.iter().filter(|rule| rule.pages.has(name));
+        fitting.fold(1, |all, rule| all.saturating_mul(rule.weight.into()))
+    }
+
     /// The weight of every class, by its number; empty if all weigh the same.
     pub fn table(&self) -> Vec<u64> {
-        if self.is_default() {
+        let kinds = [
+            self.nofollow,
+            self.ugc,
+            self.sponsored,
+            self.internal,
+            self.external,
+        ];
+        if kinds == [1; 5] {
             return Vec::new();
         }
         let classes = (0..LinkClass::COUNT as u64).map(LinkClass::from_number);
         classes
             .map(|class| class.map_or(0, |class| self.weight(class)))
             .collect()
+    }
+}
+
+/// A weight from 0 to [`WEIGHT_MAX`].
+fn weight_of(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|&weight| weight <= WEIGHT_MAX)
+}
+
+impl FromStr for PageWeight {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<PageWeight> {
+        let weighed = text.rsplit_once('=');
+        let weighed = weighed.and_then(|(pages, weight)| Some((pages, weight_of(weight)?)));
+        let Some((pages, weight)) = weighed else {
+            return Err(Error::Usage(format!(
+                "{text:?}: RULE=WEIGHT, with a rule for pages like url:*/tag/* and a whole number from 0 to {WEIGHT_MAX}; \
+                 a comma ends a rule: write * for one"
+            )));
+        };
+        Ok(PageWeight {
+            pages: pages.parse()?,
+            weight,
+        })
+    }
+}
+
+impl fmt::Display for PageWeight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.pages, self.weight)
+    }
+}
+
+impl TryFrom<String> for PageWeight {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<PageWeight> {
+        text.parse()
+    }
+}
+
+impl From<PageWeight> for String {
+    fn from(rule: PageWeight) -> String {
+        rule.to_string()
     }
 }
 
@@ -100,28 +181,38 @@ impl FromStr for Follow {
         let mut follow = Follow::default();
         let mut given: Vec<&str> = Vec::new();
         for part in text.split(',').map(str::trim) {
+            if part.contains(':') {
+                let rule: PageWeight = part.parse()?;
+                if follow.pages.iter().any(|other| other.pages == rule.pages) {
+                    return Err(Error::Usage(format!("{} is given twice", rule.pages)));
+                }
+                follow.pages.push(rule);
+                continue;
+            }
             let wrong = || {
                 Error::Usage(format!(
-                    "{part:?}: KIND=WEIGHT, with a kind of {} and a whole number from 0 to {WEIGHT_MAX}",
+                    "{part:?}: KIND=WEIGHT, with a kind of {} or a rule for pages like url:*/tag/*, and a whole number from 0 \
+                     to {WEIGHT_MAX}",
                     Follow::NAMES.join(", ")
                 ))
             };
             let (name, weight) = part.split_once('=').ok_or_else(wrong)?;
-            let weight = weight.parse().ok().filter(|&w: &u32| w <= WEIGHT_MAX);
             let place = follow.weight_mut(name).ok_or_else(wrong)?;
-            *place = weight.ok_or_else(wrong)?;
+            *place = weight_of(weight).ok_or_else(wrong)?;
             if given.contains(&name) {
                 return Err(Error::Usage(format!("{name} is given twice")));
             }
             given.push(name);
         }
+        // Their order does not matter.
+        follow.pages.sort_by_key(PageWeight::to_string);
         Ok(follow)
     }
 }
 
 impl fmt::Display for Follow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut all = *self;
+        let mut all = self.clone();
         let mut between = "";
         for name in Follow::NAMES {
             let weight = all.weight_mut(name).map_or(1, |weight| *weight);
@@ -129,6 +220,10 @@ impl fmt::Display for Follow {
                 write!(f, "{between}{name}={weight}")?;
                 between = ",";
             }
+        }
+        for rule in &self.pages {
+            write!(f, "{between}{rule}")?;
+            between = ",";
         }
         Ok(())
     }
@@ -155,6 +250,39 @@ mod tests {
         assert!(most.is_some_and(|most| most == 1_000_000_000_000 && most < 1 << 40));
     }
 
+    /// All rules that a page fits count, as all kinds of a link do.
+    #[test]
+    fn pages_have_weights() {
+        let text = "ugc=2,domain:a.org=5,url:*/tag/*=0,url:*?page=*=3";
+        let follow: Follow = text.parse().unwrap();
+        for (url, weight) in [
+            ("http://b.org/", 1),
+            ("http://www.a.org/", 5),
+            ("http://b.org/x?page=2", 3),
+            ("http://a.org/x?page=2", 15),
+            ("http://a.org/tag/x?page=2", 0),
+            ("tag", 1),
+        ] {
+            assert_eq!(follow.weight_of_page(url.as_bytes()), weight, "{url}");
+        }
+        assert!(follow.table().iter().any(|&weight| weight == 2));
+        let of_pages: Follow = "url:*/tag/*=0".parse().unwrap();
+        assert!(of_pages.table().is_empty() && !of_pages.is_default());
+        assert_eq!(follow.to_string(), text);
+        let other: Follow = "url:*?page=*=3,url:*/tag/*=0,ugc=2,domain:a.org=5"
+            .parse()
+            .unwrap();
+        assert_eq!(other, follow);
+        let json = serde_json::to_string(&follow).unwrap();
+        assert!(json.contains(r#""pages":["domain:a.org=5","url:*/tag/*=0","url:*?page=*=3"]"#));
+        assert_eq!(serde_json::from_str::<Follow>(&json).unwrap(), follow);
+        let plain = serde_json::to_string(&Follow::default()).unwrap();
+        assert!(
+            !plain.contains("pages"),
+            "older programs know no such field"
+        );
+    }
+
     #[test]
     fn what_is_no_weight() {
         for text in [
@@ -165,6 +293,12 @@ mod tests {
             "ugc=1001",
             "links=1",
             "ugc=1,ugc=2",
+            "url:*=1001",
+            "url:*",
+            "url:=1",
+            "path:/tag=0",
+            "host:*.org=0",
+            "url:a=1,url:a=2",
         ] {
             assert!(text.parse::<Follow>().is_err(), "{text:?}");
         }

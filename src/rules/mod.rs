@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 pub use crate::model::{LinkClass, Rel};
 pub use fields::{FieldChoice, FieldName, Fields};
-pub use follow::{Follow, WEIGHT_MAX};
+pub use follow::{Follow, PageWeight, WEIGHT_MAX};
 pub use outlinks::Outlinks;
 pub use params::DropParams;
 pub use scope::Scope;

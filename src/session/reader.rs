@@ -42,6 +42,7 @@ impl Engine<InMemory> {
             key: HashKey::random()?,
             input: Default::default(),
             classes: !self.config().follow.is_default(),
+            follow: self.config().follow.clone(),
             partitions: 1,
         };
         Ok(Reader {

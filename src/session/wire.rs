@@ -29,6 +29,7 @@ struct Sent {
     /// The places of links among the names (planes).
     links: Vec<u8>,
     classes: Vec<LinkClass>,
+    weights: Vec<u64>,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -84,6 +85,7 @@ fn sent(partition: u32, part: &PartBatch, with_names: bool) -> Result<Sent> {
         entries: Vec::with_capacity(batch.entries.len()),
         links: Vec::new(),
         classes: batch.classes.clone(),
+        weights: batch.weights.clone(),
     };
     let numbers: Vec<u64> = part.names.iter().map(|&number| number.into()).collect();
     planes::put(&mut sent.numbers, &numbers)?;
@@ -232,6 +234,7 @@ fn find_names(part: &mut PartBatch, partition: u32, known: &Known) -> Option<()>
 fn received(sent: Sent, mut part: PartBatch) -> Option<PartBatch> {
     let batch = &mut part.batch;
     batch.classes = sent.classes;
+    batch.weights = sent.weights;
     batch.links = planes::all_near(&sent.links)?;
     let count = part.names.len() as u32;
     let (mut named, mut linked) = (0u32, 0u32);
@@ -254,6 +257,7 @@ fn received(sent: Sent, mut part: PartBatch) -> Option<PartBatch> {
     let is_named = |name: &u32| *name < count;
     let fits = named <= count
         && linked as usize == batch.links.len()
+        && batch.weights.len() <= batch.links.len()
         && batch.links.iter().all(is_named)
         && batch.entries.iter().all(|entry| is_named(&entry.source));
     fits.then_some(part)

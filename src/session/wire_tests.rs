@@ -31,6 +31,7 @@ fn batch(key: HashKey, turn: u8) -> Batch {
         key,
         input: Default::default(),
         classes: true,
+        follow: Default::default(),
         partitions: COUNT,
     };
     let mut builder = Builder::new(rules, Names::Url);

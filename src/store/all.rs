@@ -547,6 +547,25 @@ impl AllRows {
     }
 }
 
+impl AllRows {
+    /// Returns whether links of some rows weigh more than others: only heads of rows are read.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn has_weights(&self) -> Result<bool> {
+        let parts = match self {
+            AllRows::One(rows) => std::slice::from_ref(rows),
+            AllRows::Parts(parts) => &parts.parts,
+        };
+        for rows in parts {
+            if rows.has_weights()? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
 impl Rows for AllRows {
     fn pages(&self) -> u64 {
         self.rows().pages()

@@ -87,6 +87,7 @@ fn crawled(web: &Web, config: &Config, passes: usize) -> (Vec<f64>, f64) {
             let links = links.iter().map(|&(target, rel)| Link {
                 url: Cow::Owned(url(target).into_bytes()),
                 rel: Rel::all().nth(usize::from(rel)).unwrap(),
+                weight: 1,
             });
             let record = Record {
                 url: Cow::Owned(url(*page).into_bytes()),
@@ -123,6 +124,7 @@ fn weights() -> impl Strategy<Value = Follow> {
             sponsored,
             internal,
             external,
+            ..Follow::default()
         }
     })
 }
@@ -132,7 +134,7 @@ proptest! {
 
     #[test]
     fn the_weighted_walk(web in webs(), follow in weights()) {
-        let config = config(follow);
+        let config = config(follow.clone());
         let (found, bound) = crawled(&web, &config, 300);
         let expected = exact(&web, &order(&web), &follow, config.damping());
         let distance = l1(&found, &expected);
@@ -146,7 +148,7 @@ proptest! {
     fn the_same_as_plain_links(web in webs(), scale in 1u32..1000) {
         let plain = crawled(&web, &Config::default(), 9);
         let same = Follow { internal: scale, external: scale, ..Follow::default() };
-        let weighted = crawled(&web, &config(same), 9);
+        let weighted = crawled(&web, &config(same.clone()), 9);
         let rels = web.iter().flat_map(|row| &row.1).all(|link| link.1 == 0);
         prop_assert!(!rels || plain == weighted);
         let bare: Web = web

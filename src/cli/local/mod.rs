@@ -272,7 +272,7 @@ impl Args {
     fn check(&self) -> anyhow::Result<()> {
         if self.crawl.store.is_some() && !self.live.live {
             let format = self.crawl.format.map(|_| "--format");
-            let follow = self.follow.map(|_| "--follow");
+            let follow = self.follow.as_ref().map(|_| "--follow");
             if let Some(option) = self.rules.given().or(format).or(follow) {
                 bail!("{option} goes with inputs: a store's links were read by its own settings");
             }
@@ -319,7 +319,7 @@ impl Args {
             memory: self.memory.budget(threads(None) + 3)?,
             ..Limits::default()
         };
-        let follow = self.follow.unwrap_or_default();
+        let follow = self.follow.clone().unwrap_or_default();
         let mut crawled = Crawled::new(&self.rules.resolve(None)?, &follow, &limits)?;
         for input in &self.crawl.inputs {
             crawled.read(&InputName::parse(input), self.format())?;

@@ -151,6 +151,12 @@ fn record_link(attributes: &Attributes<'_>, encoding: &'static Encoding, record:
         let rel = attributes.get(Attribute::Rel);
         let url = Cow::Owned(query::encoded(href.into_owned(), encoding));
         let rel = rel.map(|rel| Rel::of(&rel)).unwrap_or_default();
-        keep(&mut record.links, Link { url, rel });
+        keep(
+            &mut record.links,
+            Link {
+                rel,
+                ..Link::to(url)
+            },
+        );
     }
 }

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{
-    Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
+    Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess,
+    Unexpected, Visitor,
 };
 use serde_json::Value;
 
@@ -50,6 +51,7 @@ impl<'a> Links<'_, '_, 'a> {
         let owned = links.into_iter().map(|link| Link {
             url: Cow::Owned(link.url.into_owned()),
             rel: link.rel,
+            weight: link.weight,
         });
         self.links.extend(owned);
         Ok(true)
@@ -237,6 +239,7 @@ impl<'de> Visitor<'de> for One<'_> {
         let mut url = First::default();
         let mut is_named = false;
         let mut rel = Rel::default();
+        let mut weight = 1;
         let mut seen = Seen::default();
         while let Some(known) = map.next_key_seed(Key(names, Names::link_field))? {
             let Some(Known { field, order }) = known else {
@@ -257,13 +260,59 @@ impl<'de> Visitor<'de> for One<'_> {
                     rel = rel.with(Rel::NOFOLLOW);
                 }
                 LinkField::Nofollow => {}
+                LinkField::Weight => weight = map.next_value::<Weight>()?.0,
             }
         }
         if !is_named {
             let name = names.link_name(LinkField::Url);
             return Err(A::Error::custom(format_args!("missing field `{name}`")));
         }
-        Ok(url.get().map(|Text(url)| Link { url, rel }))
+        Ok(url.get().map(|Text(url)| Link { url, rel, weight }))
+    }
+}
+
+/// `weight`: a whole number of 32 bits, also written as 3.0, or null for 1.
+struct Weight(u32);
+
+impl<'de> Deserialize<'de> for Weight {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Weight, D::Error> {
+        deserializer.deserialize_any(WeightVisitor)
+    }
+}
+
+struct WeightVisitor;
+
+impl Visitor<'_> for WeightVisitor {
+    type Value = Weight;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "`weight`: a whole number from 0 to {}, or null",
+            u32::MAX
+        )
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Weight, E> {
+        Ok(Weight(1))
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Weight, E> {
+        let wrong = || E::invalid_value(Unexpected::Unsigned(number), &self);
+        u32::try_from(number).map(Weight).map_err(|_| wrong())
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Weight, E> {
+        let wrong = || E::invalid_value(Unexpected::Signed(number), &self);
+        u32::try_from(number).map(Weight).map_err(|_| wrong())
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Weight, E> {
+        if number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number) {
+            Ok(Weight(number as u32))
+        } else {
+            Err(E::invalid_value(Unexpected::Float(number), &self))
+        }
     }
 }
 

@@ -29,6 +29,7 @@ pub(super) enum LinkField {
     Url,
     Rel,
     Nofollow,
+    Weight,
 }
 
 /// A name that is read.
@@ -70,11 +71,12 @@ const USUAL: [(&str, Field); 26] = [
     ("links_rel", Field::LinksRel),
 ];
 
-const USUAL_OF_LINKS: [(&str, LinkField); 4] = [
+const USUAL_OF_LINKS: [(&str, LinkField); 5] = [
     ("url", LinkField::Url),
     ("href", LinkField::Url),
     ("rel", LinkField::Rel),
     ("nofollow", LinkField::Nofollow),
+    ("weight", LinkField::Weight),
 ];
 
 /// The names of an object that came, as bits by their order.
@@ -136,6 +138,7 @@ impl Names {
                 FieldName::LinkUrl => choose(&mut of_link, name, &[LinkField::Url]),
                 FieldName::LinkRel => choose(&mut of_link, name, &[LinkField::Rel]),
                 FieldName::LinkNofollow => choose(&mut of_link, name, &[LinkField::Nofollow]),
+                FieldName::LinkWeight => choose(&mut of_link, name, &[LinkField::Weight]),
             }
         }
         Names(Some(Box::new(Chosen { of_record, of_link })))

@@ -2,7 +2,7 @@
 //!
 //! Links of pages are those of a snapshot's rows: of each page the distinct targets that its last visit found, without those of
 //! weight 0. They come sorted by source, then by target, so that the same records give the same bytes.
-//! Where links weigh differently (`follow`), each has its weight; those of a page relate to each other, not
+//! Where links weigh differently (`follow`, or weights of their records), each has its weight; those of a page relate to each other, not
 //! to those of others. Links of sites are those of the site graph (`sites/`), with its weights, unless all weigh 1.
 //!
 //! | format | files | content |
@@ -55,8 +55,10 @@ pub struct Room<'r> {
 /// The graph that is written.
 pub struct LinkGraph<'g> {
     ranking: &'g LevelRanking,
-    /// The links between sites, and whether they have weights of their own.
-    sites: Option<(SiteGraph<'g>, bool)>,
+    /// The links between sites.
+    sites: Option<SiteGraph<'g>>,
+    /// Whether links have weights of their own.
+    is_weighted: bool,
 }
 
 impl<'g> LinkGraph<'g> {
@@ -65,13 +67,20 @@ impl<'g> LinkGraph<'g> {
     /// # Errors
     /// [`Error::Missing`] if the store keeps no rows or this is not its current snapshot; those of [`SiteGraph::of_rows`].
     pub fn of(ranking: &'g LevelRanking, pairing: Pairing<'g>) -> Result<LinkGraph<'g>> {
-        let mut sites = None;
-        if let Some(of) = ranking.sites() {
-            let weighted = pairing.links != SiteLinks::Once;
-            let graph = SiteGraph::of_rows(&ranking.snapshot().rows()?, of, pairing)?;
-            sites = Some((graph, weighted));
-        }
-        Ok(LinkGraph { ranking, sites })
+        let rows = ranking.snapshot().rows()?;
+        let Some(of) = ranking.sites() else {
+            let follow = &ranking.snapshot().info().settings.config.follow;
+            return Ok(LinkGraph {
+                ranking,
+                sites: None,
+                is_weighted: !follow.is_default() || rows.has_weights()?,
+            });
+        };
+        Ok(LinkGraph {
+            ranking,
+            is_weighted: pairing.links != SiteLinks::Once,
+            sites: Some(SiteGraph::of_rows(&rows, of, pairing)?),
+        })
     }
 
     /// What is linked.
@@ -81,9 +90,7 @@ impl<'g> LinkGraph<'g> {
 
     /// Whether links have weights of their own.
     fn is_weighted(&self) -> bool {
-        let follow = &self.ranking.snapshot().info().settings.config.follow;
-        let of_pages = || !follow.is_default();
-        self.sites.as_ref().map_or_else(of_pages, |sites| sites.1)
+        self.is_weighted
     }
 
     /// How many pages or sites there are.
@@ -112,7 +119,7 @@ impl<'g> LinkGraph<'g> {
     /// # Errors
     /// Those of `visit`; [`Error::Missing`] if the store keeps no rows or this is not its current snapshot; [`Error::Io`].
     pub fn each_links(&self, room: Room<'_>, visit: &mut PageLinks<'_>) -> Result<u64> {
-        let Some((graph, _)) = &self.sites else {
+        let Some(graph) = &self.sites else {
             return self.each_of_pages(room, visit);
         };
         let mut links = Vec::new();

@@ -105,6 +105,7 @@ fn sample() -> Result<Sample> {
         key: KEY,
         input: Default::default(),
         classes: false,
+        follow: Default::default(),
         partitions: settings.partitions.count,
     };
     let decoder = Format::Records.decoder();

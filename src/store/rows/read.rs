@@ -393,6 +393,21 @@ impl KeptRows {
         self.rows
     }
 
+    /// Returns whether links of some rows weigh more than others: only heads are read.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub(in crate::store) fn has_weights(&self) -> Result<bool> {
+        let all = 0..self.file.kept.rows;
+        let none = self.file.back_over(all, |row, head| {
+            if head.weighted && self.counts(row) {
+                return Err(Stop::Enough);
+            }
+            Ok(())
+        })?;
+        Ok(!none)
+    }
+
     /// The file as a whole: its length, and what of it is superseded.
     pub fn kept(&self) -> &CommittedRows {
         &self.file.kept

@@ -215,6 +215,7 @@ struct Lists<'a> {
     places: Places<'a>,
     urls: Texts<'a>,
     rels: Option<Texts<'a>>,
+    weights: Option<Numbers<'a>>,
 }
 
 enum Places<'a> {
@@ -243,16 +244,32 @@ impl<'a> Lists<'a> {
                 places,
                 urls,
                 rels: None,
+                weights: None,
             });
         }
         let links = items.as_struct();
         let urls = links.column_by_name("url");
         let urls = urls.ok_or_else(|| wrong(name, array, "its structs must have a field url"))?;
         let rels = links.column_by_name("rel");
+        let weights = links.column_by_name("weight");
+        let weights = weights
+            .map(|weights| Numbers::new(weights, name))
+            .transpose()?;
+        let is_weight = |weight: i64| u32::try_from(weight).is_ok();
+        if let Some(weights) = &weights
+            && !(0..links.len()).all(|at| (weights.0)(at).is_none_or(is_weight))
+        {
+            return Err(wrong(
+                name,
+                array,
+                "weights must be whole numbers from 0 to 4294967295",
+            ));
+        }
         Ok(Lists {
             places,
             urls: Texts::new(urls, name)?,
             rels: rels.map(|rels| Texts::new(rels, name)).transpose()?,
+            weights,
         })
     }
 
@@ -274,9 +291,11 @@ impl<'a> Lists<'a> {
     fn get(&self, row: usize) -> impl Iterator<Item = Link<'a>> {
         self.range(row).filter_map(move |at| {
             let rel = self.rels.as_ref().and_then(|rels| rels.get(at));
+            let weight = self.weights.as_ref().and_then(|weights| (weights.0)(at));
             Some(Link {
                 url: Cow::Borrowed(self.urls.get(at)?),
                 rel: rel.map(Rel::of).unwrap_or_default(),
+                weight: weight.and_then(|weight| weight.try_into().ok()).unwrap_or(1),
             })
         })
     }

@@ -24,7 +24,7 @@ use crate::store::Store;
 ///
 /// - damping: the share of a page's importance that its links pass on, 0 <= damping < 1 (0.85).
 /// - self_links: "keep" or "drop" links from a page to itself ("drop").
-/// - follow: weights of links by kind, like "nofollow=0,internal=2", 0 to 1000 (all 1).
+/// - follow: weights of links by kind and by URL, like "nofollow=0,internal=2,url:*/tag/*=0", 0 to 1000 (all 1).
 /// - scope: the pages that count: "host:NAME", "barehost:NAME", "domain:NAME", "url:PATTERN" with * for anything, "!" in front for all but
 ///   these; or a list of such rules (all pages).
 /// - drop_params: URL parameters that say nothing of a page, like "tracking,session" or "utm_*,ref" (none).

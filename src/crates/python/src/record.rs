@@ -19,7 +19,7 @@ pub struct Taken {
     url: Range<usize>,
     base: Option<Range<usize>>,
     redirect: Option<Range<usize>>,
-    links: Vec<(Range<usize>, Rel)>,
+    links: Vec<(Range<usize>, Rel, u32)>,
     pub status: Option<i32>,
     pub fetched_at: Option<Time>,
     pub digest: Digest,
@@ -66,20 +66,26 @@ impl Taken {
         Ok(())
     }
 
-    /// A URL, or a pair of one and its `rel` attribute.
+    /// A URL, a pair of one and its `rel` attribute, or these and the link's weight.
     fn put_link(&mut self, link: &Bound<'_, PyAny>) -> PyResult<()> {
-        let Ok(pair) = link.cast::<PyTuple>() else {
+        let Ok(tuple) = link.cast::<PyTuple>() else {
             let url = self.put(link)?;
-            self.links.push((url, Rel::default()));
+            self.links.push((url, Rel::default(), 1));
             return Ok(());
         };
-        let (url, rel): (Bound<'_, PyAny>, Option<Bound<'_, PyString>>) = pair.extract()?;
+        type Pair<'py> = (Bound<'py, PyAny>, Option<Bound<'py, PyString>>);
+        let ((url, rel), weight): (Pair<'_>, u32) = if tuple.len() == 3 {
+            let (url, rel, weight) = tuple.extract()?;
+            ((url, rel), weight)
+        } else {
+            (tuple.extract()?, 1)
+        };
         let url = self.put(&url)?;
         let rel = match &rel {
             Some(rel) => Rel::of(rel.to_string_lossy().as_bytes()),
             None => Rel::default(),
         };
-        self.links.push((url, rel));
+        self.links.push((url, rel, weight));
         Ok(())
     }
 
@@ -110,9 +116,10 @@ impl Taken {
 
     /// As the library takes it.
     pub fn record(&self) -> Record<'_> {
-        let links = self.links.iter().map(|(url, rel)| Link {
+        let links = self.links.iter().map(|(url, rel, weight)| Link {
             url: self.at(url),
             rel: *rel,
+            weight: *weight,
         });
         Record {
             url: self.at(&self.url),
