@@ -27,6 +27,7 @@ fn batches(text: &[u8]) -> Vec<Batch> {
         input: Default::default(),
         classes: false,
         partitions: 1,
+        follow: Default::default(),
     };
     let mut builder = Builder::new(rules, decoder.names());
     let mut batches = Vec::new();

@@ -63,13 +63,12 @@ impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         let snapshot = Snapshot::latest(&RealDisk, &self.store.store)?;
         let room = self.check_memory(snapshot.info().pages)?;
-        let seeds = match self.seeds.is_empty() {
-            true => Seeds::Found,
-            false => {
-                let (seeds, skipped) = seeds_of(&snapshot, lines(&self.seeds), room)?;
-                report_lines("--seeds", skipped);
-                seeds
-            }
+        let seeds = if self.seeds.is_empty() {
+            Seeds::Found
+        } else {
+            let (seeds, skipped) = seeds_of(&snapshot, lines(&self.seeds), room)?;
+            report_lines("--seeds", skipped);
+            seeds
         };
         let is_known = matches!(&seeds, Seeds::Given { known, .. } if !known.is_empty());
         if !self.seeds.is_empty() && !is_known {

@@ -172,25 +172,25 @@ impl Args {
     ) -> anyhow::Result<Option<Seeds>> {
         // Both read the same standard input.
         let mut held = Vec::new();
-        let starts = match self.coverage && !self.quiet && !self.seeds.is_empty() {
-            false => None,
-            true => {
-                let mut bytes = 0;
-                for line in lines(&self.seeds) {
-                    let line = line?;
-                    bytes += line.len() as u64 + LINE_BYTES;
-                    check_room(room, bytes, || "the seeds".into(), "leave --coverage out")?;
-                    held.push(line);
-                }
-                match Snapshot::latest(&RealDisk, store) {
-                    Err(Error::Missing(_)) => None,
-                    snapshot => Some(seeds_of(&snapshot?, held.iter().cloned().map(Ok), room)?.0),
-                }
+        let starts = if !(self.coverage && !self.quiet && !self.seeds.is_empty()) {
+            None
+        } else {
+            let mut bytes = 0;
+            for line in lines(&self.seeds) {
+                let line = line?;
+                bytes += line.len() as u64 + LINE_BYTES;
+                check_room(room, bytes, || "the seeds".into(), "leave --coverage out")?;
+                held.push(line);
+            }
+            match Snapshot::latest(&RealDisk, store) {
+                Err(Error::Missing(_)) => None,
+                snapshot => Some(seeds_of(&snapshot?, held.iter().cloned().map(Ok), room)?.0),
             }
         };
-        let seeds: Box<dyn Iterator<Item = _>> = match held.is_empty() {
-            true => Box::new(lines(&self.seeds)),
-            false => Box::new(held.into_iter().map(Ok)),
+        let seeds: Box<dyn Iterator<Item = _>> = if held.is_empty() {
+            Box::new(lines(&self.seeds))
+        } else {
+            Box::new(held.into_iter().map(Ok))
         };
         let skipped = options.name(store, lines(&self.exclude), seeds, room)?;
         report_lines("--exclude", skipped.excluded);

@@ -205,9 +205,10 @@ impl Args {
         let rows = rows(&snapshot)?;
         let (computed, exit) = rankings(snapshot.store())?;
         let stat = stat(&snapshot, computed, rows, spool, disk(&self.store.store)?)?;
-        match self.json {
-            true => print_json(&stat)?,
-            false => print(|out| write_plain(out, &stat))?,
+        if self.json {
+            print_json(&stat)?
+        } else {
+            print(|out| write_plain(out, &stat))?
         };
         Ok(exit)
     }

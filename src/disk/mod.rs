@@ -18,7 +18,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) use aside::{Nameless, recreate};
 pub use aside::{temporary, unfinished};
 pub(crate) use open_files::allow_open_files;
-pub(crate) use sorter::{Sorted, Sorter};
+#[cfg(feature = "parquet")]
+pub(crate) use sorter::Sorted;
+pub(crate) use sorter::Sorter;
 
 /// A directory tree.
 pub trait Disk: Send + Sync {

@@ -265,7 +265,7 @@ mod tests {
         ] {
             assert_eq!(follow.weight_of_page(url.as_bytes()), weight, "{url}");
         }
-        assert!(follow.table().iter().any(|&weight| weight == 2));
+        assert!(follow.table().contains(&2));
         let of_pages: Follow = "url:*/tag/*=0".parse().unwrap();
         assert!(of_pages.table().is_empty() && !of_pages.is_default());
         assert_eq!(follow.to_string(), text);

@@ -319,9 +319,10 @@ impl LevelRanking {
     /// Which pages are selected; `None`: all.
     pub(super) fn within(&self, selection: &Selection) -> Result<Option<Bits>> {
         if !selection.is_all() && !self.level().is_page() {
-            let option = match selection.without_gone {
-                true => "`without_gone`",
-                false => "`scope`",
+            let option = if selection.without_gone {
+                "`without_gone`"
+            } else {
+                "`scope`"
             };
             return Err(Error::Usage(format!(
                 "{option} is for pages, and {} are ranked: leave it or `level` out",

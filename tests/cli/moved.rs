@@ -250,7 +250,7 @@ fn pages_that_tie_do_not_move_for_certain() {
     let lab = Lab::new();
     let to: Vec<usize> = (1..=40).collect();
     let ingest = "ingest - --format records --store s --settle 1e-9";
-    let first = records(&[to.clone()], 1, "2026-01-01T00:00:00Z");
+    let first = records(std::slice::from_ref(&to), 1, "2026-01-01T00:00:00Z");
     lab.feed(ingest, first.as_bytes()).exits(0);
     let mut rows = vec![to];
     rows.resize(41, vec![0]);

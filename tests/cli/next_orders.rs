@@ -42,7 +42,7 @@ impl Ledger {
         let page = self.page(url);
         let targets: Vec<usize> = links.iter().map(|link| self.page(link)).collect();
         let cash = std::mem::take(&mut self.cash[page]);
-        let damped = (u128::from(cash) * DAMPING >> 32) as u64;
+        let damped = ((u128::from(cash) * DAMPING) >> 32) as u64;
         let each = damped.checked_div(targets.len() as u64).unwrap_or(0);
         targets.iter().for_each(|&target| self.cash[target] += each);
         self.virtual_cash += cash - each * targets.len() as u64;

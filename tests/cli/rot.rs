@@ -243,7 +243,7 @@ fn said(lab: &Lab, command: &str) -> (Option<i32>, String, String) {
 fn readers_name_damage_or_are_right() {
     let lab = Lab::new();
     let record = |page: u32| {
-        let status = if page % 5 == 0 { 410 } else { 200 };
+        let status = if page.is_multiple_of(5) { 410 } else { 200 };
         format!(
             "{{\"url\":\"http://a.test/{page}\",\"status\":{status},\"fetched_at\":\"2026-01-0{}T00:00:00Z\",\
              \"links\":[\"/{}\",\"http://b.test/{page}\"]}}\n",

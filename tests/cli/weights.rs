@@ -64,9 +64,7 @@ fn every_way_to_weigh_links_gives_the_closed_form() {
         // Weights of kinds, of URLs and of links multiply.
         (
             "kinds",
-            records(&format!(
-                "{{\"url\":\"http://b.example/\",\"rel\":\"ugc\",\"weight\":5}},{{\"url\":\"http://c.example/\",\"weight\":10}}"
-            )),
+            records("{\"url\":\"http://b.example/\",\"rel\":\"ugc\",\"weight\":5},{\"url\":\"http://c.example/\",\"weight\":10}"),
             "--follow ugc=6",
         ),
         (

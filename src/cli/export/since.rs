@@ -101,9 +101,10 @@ impl Since {
         if self.certain_only && rule.margin.is_none() {
             say!("note: a ranking has no bound, so no change is certain, and none is written");
         }
-        let gone = match newer.level().is_page() {
-            true => Some(newer.snapshot().gone_since(self.older.snapshot())?),
-            false => None,
+        let gone = if newer.level().is_page() {
+            Some(newer.snapshot().gone_since(self.older.snapshot())?)
+        } else {
+            None
         };
         newer.changed_since(&self.older, rule, gone)
     }

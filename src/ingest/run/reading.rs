@@ -46,9 +46,10 @@ impl Reading<'_> {
     /// Where a plain stream is needed from to go on at `place`. In text formats, which show no record's end, the last record
     /// may have more lines then.
     fn restart_at(&self, place: Place) -> u64 {
-        match self.records.format.ends_lines() {
-            true => self.start.min(place.offset),
-            false => place.offset,
+        if self.records.format.ends_lines() {
+            self.start.min(place.offset)
+        } else {
+            place.offset
         }
     }
 }

@@ -340,10 +340,7 @@ proptest! {
     /// FICA's distances by Definition 2: over all paths, which have fewer links than there are nodes.
     #[test]
     fn logarithmic_distances_are_those_of_the_shortest_paths(rows in rows(), weighs in any::<bool>()) {
-        let links: Vec<Vec<(u32, u64)>> = match weighs {
-            true => rows,
-            false => rows.iter().map(|row| row.iter().map(|link| (link.0, 1)).collect()).collect(),
-        };
+        let links: Vec<Vec<(u32, u64)>> = if weighs { rows } else { rows.iter().map(|row| row.iter().map(|link| (link.0, 1)).collect()).collect() };
         let n = links.len();
         let mut roots = vec![true; n];
         for (from, row) in links.iter().enumerate() {

@@ -25,6 +25,10 @@ pub struct Columns {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Column {
     pub name: &'static str,
+    #[cfg_attr(
+        not(any(feature = "arrow", feature = "parquet", feature = "sqlite")),
+        expect(dead_code)
+    )]
     pub kind: Kind,
     /// Whether each row has a value.
     pub is_required: bool,

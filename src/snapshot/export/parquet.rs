@@ -277,9 +277,10 @@ fn write_values<T: DataType>(
     column: &Column,
     values: &Optional<T::T>,
 ) -> Result<(), ParquetError> {
-    match column.is_required {
-        true => group.write::<T>(&values.values, None),
-        false => write_optional::<T>(group, values),
+    if column.is_required {
+        group.write::<T>(&values.values, None)
+    } else {
+        write_optional::<T>(group, values)
     }
 }
 
