@@ -192,11 +192,16 @@ fn the_first_version_is_read() {
     }
 }
 
-/// A snapshot of version 2 is read as if nothing was recycled, which in the sample nothing is: no round ended.
+/// A snapshot of version 2 is read as if nothing was recycled, which in the sample nothing is: no round ended. It does not
+/// say which pages are gone.
 #[test]
 fn version_2_says_nothing_of_what_was_recycled() {
     let read = |store: &str| read_all(&samples("good").join(store)).unwrap();
-    assert_eq!(read("store-2"), read("store"));
+    let mut expected = read("store");
+    for (_, page) in &mut expected {
+        page.fetches.gone = None;
+    }
+    assert_eq!(read("store-2"), expected);
 }
 
 /// Nothing of the hash key, the clock or the machine is in a snapshot: the same records give the
