@@ -10,7 +10,7 @@ use super::{Column, LevelRanking, Snapshot};
 use crate::engine::CHUNK_PAGES;
 use crate::metrics::moved::{is_dilution, is_moved, margin};
 use crate::model::{Change, Page};
-use crate::rows::Bits;
+use crate::rows::{Bits, Rows};
 use crate::{Error, Result};
 
 /// Which scores count as changed.
@@ -110,11 +110,16 @@ impl LevelRanking {
 }
 
 impl Snapshot {
-    /// The pages that are gone, and were visited since `older`.
+    /// Returns the pages that are gone, and were visited since `older`. The kept links of the store's current snapshot are
+    /// checked first: what changed is handed on to programs that apply it, so nothing is taken from a damaged store.
     ///
     /// # Errors
-    /// [`Error::Missing`] if the snapshot does not say which pages are gone; those of reading.
+    /// [`Error::Missing`] if the snapshot does not say which pages are gone; [`Error::Damaged`] of snapshots and kept links;
+    /// those of reading.
     pub fn gone_since(&self, older: &Snapshot) -> Result<Bits> {
+        if self.rows_retention().is_some_and(|rows| rows.kept().is_some()) {
+            self.rows()?.sweep(&mut |_| Ok(()))?;
+        }
         let mut gone = Bits::new(self.len());
         for block in 0..self.columns.blocks() {
             let before = if block < older.columns.blocks() {
