@@ -128,6 +128,7 @@ fn a_reader_made_from_the_snapshot_tables_reads_snapshots() {
                 "changed" => value == page.fetches.changed,
                 "gone" => value == u64::from(page.fetches.gone == Some(true)),
                 "watched" => value == page.fetches.watched_s,
+                "recycled" => value == page.fetches.recycled,
                 other => panic!("no such column: {other}"),
             };
             assert!(same, "{column:?}, page {at}");

@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn what_names_no_page_is_refused() {
-        for wrong in ["host:a.org\tmany", "http://a/\t-1", "host:A", "url:"] {
+        for wrong in ["host:a.org\tmany", "http://a/\t-1", "host:a b", "url:"] {
             let why = Chosen::of(["http://ok/", wrong]).unwrap_err().to_string();
             assert!(why.starts_with("line 2: "), "{why}");
         }

@@ -288,7 +288,7 @@ mod tests {
             ("url:a.org/x*", "url:*://a.org/x*"),
             ("url:ftp://a.org/*", "http and https"),
             ("url:http://a.org/x#y", "url:http://a.org/x"),
-            ("url:*://m\u{fc}n*/", "xn--"),
+            ("url:*://m\u{fc}n*/", "Punycode"),
             ("url:http://a b/*", "no host"),
         ] {
             let error = rule.parse::<Scope>().unwrap_err().to_string();

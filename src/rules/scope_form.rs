@@ -20,9 +20,9 @@ pub(super) fn rule(text: &str) -> Result<Rule> {
         let (kind, name) = rule.split_once(':').ok_or(None)?;
         let advise = |advice: String| Some(advice);
         Ok(match kind {
-            "host" => Pages::Host(host_name(kind, name)?),
+            "host" => Pages::Host(host_name(mark, kind, name)?),
             "barehost" => {
-                let name = host_name(kind, name)?;
+                let name = host_name(mark, kind, name)?;
                 let bare = without_www(name.as_bytes());
                 if bare != name.as_bytes() {
                     let bare = String::from_utf8_lossy(bare);
@@ -32,8 +32,8 @@ pub(super) fn rule(text: &str) -> Result<Rule> {
                 }
                 Pages::BareHost(name)
             }
-            "domain" => Pages::Domain(host_name(kind, name)?),
-            "prefix" => Pages::Prefix(prefix(name)?),
+            "domain" => Pages::Domain(host_name(mark, kind, name)?),
+            "prefix" => Pages::Prefix(prefix(mark, name)?),
             "url" if !name.is_empty() => Pages::url(name, pattern(name).map_err(advise)?),
             _ => return Err(None),
         })
@@ -64,19 +64,19 @@ fn canonical_of(url: &str) -> Option<String> {
 }
 
 /// The name of a host, in any form.
-fn host_name(kind: &str, name: &str) -> Read<String> {
+fn host_name(mark: &str, kind: &str, name: &str) -> Read<String> {
     let name = name.trim();
     let advise = |advice: String| Err(Some(advice));
     if let Some((_, rest)) = name.split_once("://") {
         let host = rest.split(['/', '?', '#', ':']).next().unwrap_or_default();
         return advise(format!(
-            "a host is written without a scheme, as in {kind}:{host}"
+            "a host is written without a scheme, as in {mark}{kind}:{host}"
         ));
     }
     if name.contains(',') {
         let each = name
             .split(',')
-            .map(|name| format!("{kind}:{}", name.trim()));
+            .map(|name| format!("{mark}{kind}:{}", name.trim()));
         let each = each.collect::<Vec<_>>().join(" and ");
         return advise(format!(
             "one rule names one host; give several rules: {each}"
@@ -85,29 +85,31 @@ fn host_name(kind: &str, name: &str) -> Read<String> {
     if let Some(above) = name.strip_prefix("*.").or(name.strip_prefix('.'))
         && !above.contains('*')
     {
-        return advise(format!("domain:{above} is that host and all below it"));
+        return advise(format!(
+            "{mark}domain:{above} is that host and all below it"
+        ));
     }
     if name.contains('*') {
         return advise(format!(
-            "no host has a * in its name; in a URL it stands for anything, as in url:*://{name}/*"
+            "no host has a * in its name; in a URL it stands for anything, as in {mark}url:*://{name}/*"
         ));
     }
     if name.contains(['/', '?', '#']) {
         let prefix = name.split(['?', '#']).next().unwrap_or_default();
         return advise(format!(
-            "{kind} takes a host; folders of one are prefix:{prefix}"
+            "{kind} takes a host; folders of one are {mark}prefix:{prefix}"
         ));
     }
     if let Some((_, host)) = name.rsplit_once('@') {
         return advise(format!(
-            "a host is written without a user, as in {kind}:{host}"
+            "a host is written without a user, as in {mark}{kind}:{host}"
         ));
     }
     if let Some((host, port)) = name.rsplit_once(':')
         && !port.ends_with(']')
     {
         return advise(format!(
-            "a host is written without a port, as in {kind}:{host}; of one port, url:*://{host}:{port}/*"
+            "a host is written without a port, as in {mark}{kind}:{host}; of one port, {mark}url:*://{host}:{port}/*"
         ));
     }
     let url = canonical_of(&format!("http://{name}/")).ok_or(None)?;
@@ -118,23 +120,23 @@ fn host_name(kind: &str, name: &str) -> Read<String> {
 }
 
 /// A host and folders of it, in any form.
-fn prefix(name: &str) -> Read<String> {
+fn prefix(mark: &str, name: &str) -> Read<String> {
     if let Some((_, rest)) = name.split_once("://") {
         return Err(Some(format!(
-            "it is written without a scheme, as in prefix:{rest}"
+            "it is written without a scheme, as in {mark}prefix:{rest}"
         )));
     }
     if name.contains(['?', '#']) {
         return Err(Some(format!(
-            "what stands behind folders is for a pattern, as in url:*://{}*",
+            "what stands behind folders is for a pattern, as in {mark}url:*://{}*",
             name.split('#').next().unwrap_or_default()
         )));
     }
     let (of, folders) = name.split_once('/').unwrap_or((name, ""));
-    let of = host_name("prefix", of)?;
+    let of = host_name(mark, "prefix", of)?;
     if folders.contains('*') {
         return Err(Some(format!(
-            "folders are names without *; for a pattern, url:*://{of}/{folders}"
+            "folders are names without *; for a pattern, {mark}url:*://{of}/{folders}"
         )));
     }
     let url = canonical_of(&format!("http://{of}/{folders}")).ok_or(None)?;
@@ -182,7 +184,10 @@ pub(super) fn pattern(text: &str) -> std::result::Result<String, String> {
         String::new()
     } else if path.starts_with('*') {
         if !name.is_ascii() {
-            return Err("a part of a host is written in ASCII, as in xn--mnchen-3ya; a whole one ends before a /".into());
+            return Err(
+                "a part of a host is written in ASCII (Punycode); a whole host ends before a /"
+                    .into(),
+            );
         }
         name.to_ascii_lowercase()
     } else {
