@@ -293,14 +293,14 @@ impl Asking<'_> {
             return Ok(Vec::new());
         };
         let (source, crawl) = (&self.source, history.crawl());
-        let rule = source.refetch_rule()?;
+        let before = source.refetch_before()?;
         let is_read = |page: u32| crawl.is_read(page);
         source.select(count, limits, is_read, |most| {
             let mut best = Best::new(most);
             for page in source.snapshot.pages() {
                 let page = page?;
                 let number = page.page.0 as u32;
-                if crawl.is_open(number) || is_read(number) && source.may_refetch(&page, &rule) {
+                if crawl.is_open(number) || is_read(number) && source.may_refetch(&page, before) {
                     best.offer(number, cash[number as usize]);
                 }
             }

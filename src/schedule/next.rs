@@ -13,7 +13,7 @@ use super::refresh::{self, Looks};
 use super::{Choice, Crawl, Focus, Scored};
 use crate::decode::Time;
 use crate::model::{Fetches, PageId};
-use crate::rows::{Bits, Rows};
+use crate::rows::Bits;
 use crate::rules::Scope;
 use crate::snapshot::{FetchTimes, Snapshot, SnapshotPage};
 use crate::store::all::AllRows;
@@ -147,14 +147,6 @@ pub(super) struct Source<'a> {
     pub options: &'a NextOptions,
 }
 
-/// Which pages may be read again.
-pub(super) struct RefetchRule {
-    /// Pages that were found gone.
-    gone: Bits,
-    /// Only pages that were last fetched before this time.
-    before: Option<Time>,
-}
-
 impl Source<'_> {
     /// The strategy is refused: there are no rows.
     pub fn needs_rows(&self, name: &str) -> Error {
@@ -190,20 +182,6 @@ impl Source<'_> {
                 || self.now().zip(page.last_failed).is_some_and(lately))
     }
 
-    /// Pages that were found gone, as far as rows are kept.
-    fn gone(&self) -> Result<Bits> {
-        let mut gone = Bits::new(self.snapshot.info().pages);
-        if let Some(rows) = self.rows {
-            rows.sweep(&mut |row| {
-                if row.gone {
-                    gone.set(row.page.into());
-                }
-                Ok(())
-            })?;
-        }
-        Ok(gone)
-    }
-
     /// Returns the time that ages of pages are counted from: the option, or the latest fetch that is believed, since one page with a
     /// wrong date would make all others old.
     fn now_believed(&self) -> Result<Option<Time>> {
@@ -222,26 +200,23 @@ impl Source<'_> {
         Ok(latest.map(|(time, _)| time))
     }
 
-    /// Returns the rule for which pages may be read again.
-    pub fn refetch_rule(&self) -> Result<RefetchRule> {
-        let before = match self.options.older_than {
-            Some(seconds) => {
-                let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
-                self.now_believed()?.map(|now| now.saturating_sub(seconds))
-            }
-            None => None,
+    /// Returns the time before which a page must have been fetched to be read again, if that is asked for.
+    pub fn refetch_before(&self) -> Result<Option<Time>> {
+        let Some(seconds) = self.options.older_than else {
+            return Ok(None);
         };
-        let gone = self.gone()?;
-        Ok(RefetchRule { gone, before })
+        let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+        let now = self.now_believed()?;
+        Ok(now.map(|now| now.saturating_sub(seconds)))
     }
 
-    /// Returns whether a page was read, and may be read again.
-    pub fn may_refetch(&self, page: &SnapshotPage, rule: &RefetchRule) -> bool {
+    /// Returns whether a page was read, and may be read again: it is not gone, and was last fetched before `before`.
+    pub fn may_refetch(&self, page: &SnapshotPage, before: Option<Time>) -> bool {
         page.fetches.visits > 0
-            && !rule.gone.get(page.page.0)
+            && page.fetches.gone != Some(true)
             && !self.is_failing(&page.fetches)
             && !self.options.exclude.get(page.page.0)
-            && match (rule.before, page.fetches.last) {
+            && match (before, page.fetches.last) {
                 (Some(before), Some(fetched)) => fetched < before,
                 _ => true,
             }
@@ -249,8 +224,8 @@ impl Source<'_> {
 
     /// Pages read already: by cash if the strategy goes by it, else by what it gives to read them again.
     pub fn refetch(&self, count: usize, limits: &mut Limits<'_>) -> Result<Vec<Chosen>> {
-        let rule = self.refetch_rule()?;
-        let wanted = |page: &SnapshotPage| self.may_refetch(page, &rule);
+        let before = self.refetch_before()?;
+        let wanted = |page: &SnapshotPage| self.may_refetch(page, before);
         if self.options.strategy.spec().by_cash {
             return self.select(
                 count,

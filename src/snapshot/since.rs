@@ -117,7 +117,10 @@ impl Snapshot {
     /// [`Error::Missing`] if the snapshot does not say which pages are gone; [`Error::Damaged`] of snapshots and kept links;
     /// those of reading.
     pub fn gone_since(&self, older: &Snapshot) -> Result<Bits> {
-        if self.rows_retention().is_some_and(|rows| rows.kept().is_some()) {
+        if self
+            .rows_retention()
+            .is_some_and(|rows| rows.kept().is_some())
+        {
             self.rows()?.sweep(&mut |_| Ok(()))?;
         }
         let mut gone = Bits::new(self.len());
