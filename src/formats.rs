@@ -389,7 +389,8 @@ fn guess_lines(head: &[u8]) -> Option<(Format, String)> {
 /// [`Error::Unsupported`], with the formats to name it by.
 pub(crate) fn check_names(guessed: Format, why: &str, before: Option<Names>) -> Result<()> {
     let names = guessed.decoder().names();
-    if before.is_none_or(|before| before == names) {
+    // An archive holds names of either kind.
+    if guessed == Format::Cza || before.is_none_or(|before| before == names) {
         return Ok(());
     }
     let name = guessed.name();

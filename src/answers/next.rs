@@ -23,7 +23,7 @@ pub const NEXT: [Parameter<NextOptions>; 12] = [
         takes: Takes::Value("ORDER"),
         default: Some("forecast"),
         help: "The order of pages not fetched yet, with its parameters, as in fica:k=1000,beta=0.2. `list` shows all orders.",
-        excludes: &["refetch"],
+        excludes: &[],
         set: |asked, text| put(&mut asked.strategy, text.parse()),
     },
     Parameter {
@@ -131,6 +131,11 @@ impl NextOptions {
         let owned = |(name, value): &(_, _)| (text(name), text(value));
         let given: Vec<(String, String)> = given.iter().map(owned).collect();
         let asked = read(&NEXT, &given).map_err(Error::Usage)?;
+        let names_order = given.iter().any(|(name, _)| name == "strategy");
+        if names_order && asked.which == Which::Refetch && !asked.strategy.spec().by_cash {
+            let text = "`strategy`: of all orders only greedy is one of pages to fetch again; leave it or `refetch` out";
+            return Err(Error::Usage(text.into()));
+        }
         if asked.older_than.is_some() && asked.which == Which::NotFetched {
             let text = "`older_than` applies only to pages to fetch again: add `refetch`, or `budget` discovery=SHARE";
             return Err(Error::Usage(text.into()));

@@ -78,7 +78,7 @@ pub struct Args {
     memory: MemoryArg,
     /// Say how much of what readers see was read, and about how much it will be with these pages. Reads the kept links
     /// up to about 30 times.
-    #[arg(long, conflicts_with = "quiet")]
+    #[arg(long)]
     coverage: bool,
     /// Print only problems.
     #[arg(long, short)]

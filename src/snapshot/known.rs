@@ -34,7 +34,7 @@ const COMPARED: usize = 2;
 const CHANGED: usize = 3;
 const VISITS: usize = 5;
 const LAST_FETCH: usize = 6;
-const RECYCLED: usize = 7;
+const RECYCLED: usize = 8;
 
 /// The flags of a page: there is a row of it,
 const SEEN: u64 = 1;

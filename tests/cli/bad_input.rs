@@ -389,10 +389,10 @@ fn what_stands_in_the_place_of_an_input_is_named() {
     // A graph is one, and no part of a crawl; unless it is named.
     lab.run("ingest graph --store urls.s")
         .exits(2)
-        .says(&["`--format url-edges`", "`--format edges`"]);
+        .says(&["--format url-edges", "--format edges"]);
     lab.run("ingest urls --store graph.s")
         .exits(2)
-        .says(&["other names", "`--format records`"]);
+        .says(&["other names", "--format records"]);
     lab.run("pagerank urls graph").exits(2).says(&["url-edges"]);
     assert!(lab.export("urls.s") == export);
     lab.run("ingest graph --store urls.s --format edges")

@@ -464,7 +464,7 @@ fn what_makes_no_sense_is_said() {
     let lab = lab();
     lab.file("none", "http://nowhere.example/\n");
     lab.file("zero", "host:b.example\t0\n");
-    lab.file("wrong", "http://b.example/\nhost:B\n");
+    lab.file("wrong", "http://b.example/\nhost:b/x\n");
     lab.file("opaque.tsv", "a\tb\nb\tc\n");
     let before = lab.run("snapshots --store s").exits(0).out;
     for (line, code, says) in [

@@ -150,7 +150,7 @@ fn row_groups_take_little_memory() {
     lab.run("ingest in --format adjacency --store s --settle none")
         .exits(0);
     let peak = |what: &str| {
-        let line = format!("export --store s --memory 12M {what}");
+        let line = format!("export --store s --memory 72M {what}");
         let run = lab.measure(&line, Stdio::null());
         run.done.exits(0);
         run.peak_kib

@@ -257,7 +257,7 @@ fn what_makes_no_sense_is_said_in_words() {
         .says(&["--scope left out pages outside"]);
     lab.run("local --store scoped --domain host:a.org --scope host:a.org")
         .exits(2)
-        .says(&["rules of its own"]);
+        .says(&["by its own settings"]);
     lab.run("local --store scoped --domain host:a.org --live -n 1 --field url=u")
         .exits(2)
         .says(&["--field"]);
@@ -384,7 +384,7 @@ fn the_papers_estimate_has_two_names() {
     lab.file("site.jsonl", crawl(&[0, 1]));
     let run = |estimate: &str| {
         let line =
-            format!("local site.jsonl --domain host:a.org --select sc --estimate {estimate}");
+            format!("local site.jsonl --domain host:a.org -n 1 --select sc --estimate {estimate}");
         lab.run(&line).exits(0).out
     };
     assert_eq!(run("sc"), run("plain"));

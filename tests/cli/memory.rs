@@ -288,7 +288,7 @@ fn other_commands_refuse_what_does_not_fit() {
         ("pagerank a -o out", "16M", "use `ingest`"),
         ("verify --deep --store s", "65M", "leave --deep out"),
         ("order a.cdxj a.warc -o out", "1M", "parts of the index"),
-        ("next --store s -o out", "1M", "more memory"),
+        ("next --store s -o out", "1M", "list fewer pages"),
         (
             "local --store s --domain url:* --json",
             "8M",

@@ -139,7 +139,7 @@ fn columns_tell_of_each_link() {
             .exits(0)
             .out;
         assert_eq!(
-            kept, "http://a/\thttp://a/b\nhttp://a/\thttp://a/d\n",
+            kept, "http://a/\thttp://a/b\t1\nhttp://a/\thttp://a/d\t1\n",
             "{declared}"
         );
     }
@@ -518,7 +518,10 @@ fn an_exported_graph_becomes_a_store_again() {
     lab.run("settle --store s --until 1e-9").exits(0);
     let links = lab.run("export --links --to tsv --store s").exits(0).out;
     let expected = lab.export("s");
-    let unfetched = expected.lines().filter(|line| line.ends_with('\t')).count();
+    let unfetched = expected
+        .lines()
+        .filter(|line| line.ends_with("\tnot crawled"))
+        .count();
     assert!(unfetched > 10, "{unfetched}");
     for (format, folder) in [("parquet", "p"), ("common-crawl", "c")] {
         lab.run(&format!(
@@ -831,8 +834,7 @@ fn a_table_of_links_needs_no_order() {
         .map(|(from, to)| format!("{from}\t{to}\n"))
         .collect();
     lab.file("lines", lines);
-    lab.run("ingest lines --store lines.s --keep-rows all")
-        .exits(0);
+    lab.run("ingest lines --store lines.s").exits(0);
     let links = |store: &str| {
         lab.run(&format!("export --links --to tsv --store {store}"))
             .out

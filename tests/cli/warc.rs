@@ -192,10 +192,11 @@ fn broken_archives() {
         (
             "gowarc/testdata__warcs__corrupted-mid-record.warc.gz.open",
             4,
-            12,
+            // The twelfth is an answer, behind which the lost part may have had its request.
+            11,
             &[
                 "what follows at compressed byte 1219 is not a gzip member",
-                "after record 12",
+                "after record 11",
             ][..],
         ),
         (

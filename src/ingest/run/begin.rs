@@ -99,7 +99,8 @@ impl Feed<'_> {
     fn names_before(&self, cursor: &Cursor) -> Result<Option<Names>> {
         let holds_some = |end: Option<Place>| end.is_none_or(|end| end.records > 0);
         let mut inputs = cursor.progress.inputs.iter();
-        let first = inputs.find(|input| holds_some(input.end));
+        let first =
+            inputs.find(|input| holds_some(input.end) && input.format != Format::Cza.name());
         let format = first
             .map(|input| input.format.parse::<Format>())
             .transpose()?;
