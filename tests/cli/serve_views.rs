@@ -174,9 +174,7 @@ fn movers_and_links_are_those_of_the_commands() {
         // By default what moved most of what it had stands first.
         let size = |page: &Value| {
             let [before, now] = ["left_importance", "right_importance"];
-            (page[now].as_f64().unwrap() / page[before].as_f64().unwrap())
-                .ln()
-                .abs()
+            (page[now].as_f64().unwrap() / page[before].as_f64().unwrap() - 1.0).abs()
         };
         both.sort_by(|one, other| size(other).total_cmp(&size(one)));
         let movers = answer["movers"].as_array().unwrap();
