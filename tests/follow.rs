@@ -84,7 +84,7 @@ fn is_same_but_for_near_ties(one: &[Candidate], other: &[Candidate], near: f64) 
 
 /// Forecast solves its equations to within this: what 0.05 sqrt(links + 1) at each page read can amount to is more, what it
 /// does amount to is less: up to a tenth on small random crawls.
-const NEAR: f64 = 0.15;
+const NEAR: f64 = 0.16;
 
 fn url(node: u64) -> String {
     format!("http://h{}.example.org/d{}/p{node}", node % 3, node % 5)

@@ -209,7 +209,7 @@ fn odd_warcs() {
         // The revisits have no block: the status is that of none.
         (
             "pywb/sample_archive__warcs__example-extra.warc",
-            "request 2, 200 2, revisit none 2",
+            "request 2, 200 1, answer to another method 1, revisit none 2",
         ),
         (
             "pywb/sample_archive__warcs__example-url-agnostic-orig.warc.gz",
@@ -397,7 +397,7 @@ fn outlinks_of_heritrix() {
             match parsed {
                 // What is handed out without a step belongs to the capture that comes next.
                 Parsed::Other { .. } => in_tail = end == done,
-                Parsed::Record(record) if std::mem::take(&mut in_tail) => {
+                Parsed::Record(record) if std::mem::take(&mut in_tail) && record.revisit => {
                     links += record.links.len();
                 }
                 _ => {}

@@ -34,7 +34,7 @@ use crate::session::{Opened, Session, Spoiled};
 use crate::snapshot::{self, Keep};
 use crate::source::{DamageKind, InputName, Restart};
 use crate::store::rows::Reason as GivenUp;
-use crate::store::{Disk, Progress, Spooled, Unverified, open_view, settings_of, trust_index};
+use crate::store::{Disk, Progress, Spooled, Unverified, settings_of, trust_index};
 use crate::{Error, Result};
 use cadence::Cadence;
 use cursor::{Cursor, Phase};
@@ -220,9 +220,7 @@ impl Run<'_> {
         if self.session.pages() == 0 || !self.cursor.progress.inputs.is_empty() {
             return Ok(None);
         }
-        let view = open_view(&**self.session.disk(), &self.job.store)?;
-        let names = view.names(&**self.session.disk())?;
-        let first = names.names().next().transpose()?;
+        let first = self.session.first_name()?;
         Ok(first.map(|name| match name.split_once("://") {
             Some(("http" | "https", _)) => Names::Url,
             _ => Names::Opaque,

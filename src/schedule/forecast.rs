@@ -317,8 +317,7 @@ impl KeptUp {
     fn read(&mut self, crawl: &Crawl, row: Row<'_>, found_by: &[u32]) {
         self.parts.resize(crawl.pages() as usize, 0.0);
         for (target, part) in row.parts() {
-            // As it was when the page was found.
-            if found_by[target as usize] == row.page && self.parts[target as usize] == 0.0 {
+            if found_by[target as usize] == row.page {
                 self.parts[target as usize] = part as f32;
             }
         }

@@ -125,6 +125,14 @@ impl Session {
         self.holder().pages()
     }
 
+    /// The name of the first page of the last commit, if the store is one array and has any.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn first_name(&self) -> Result<Option<String>> {
+        self.engine.storage().first_name()
+    }
+
     /// What holds its pages.
     pub fn holder(&self) -> &dyn Holder {
         holder(&self.engine, &self.parts)

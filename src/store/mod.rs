@@ -392,6 +392,15 @@ impl Store {
         })
     }
 
+    /// The name of the first page of the last commit.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn first_name(&self) -> Result<Option<String>> {
+        let names = NameReader::open(&*self.disk, &self.dir, self.manifest.names)?;
+        names.names().next().transpose()
+    }
+
     fn into_engine(self, limits: &Limits) -> Result<Engine<Store>> {
         let limit = limits.pages;
         let state = self.manifest.engine.clone();
