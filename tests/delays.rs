@@ -155,17 +155,23 @@ fn no_thread_is_waited_for_by_luck() {
     let packed = pack::in_pieces(bytes, 5_000, pack::gzip);
     let gzip = lab.file("b.jsonl.gz", &packed);
     let zstd = lab.file("c.jsonl.zst", &pack::zstandard(bytes));
-    let edges: String = (0..900)
-        .map(|n: u64| format!("{}\t{}\n", n / 3, n * n % 131))
+    let links: String = (0..900)
+        .map(|n: u64| {
+            format!(
+                "20240501,http://e.example/{},http://e.example/{},x\n",
+                n / 3,
+                n * n % 131
+            )
+        })
         .collect();
-    let edges = lab.file("d.edges", edges.as_bytes());
+    let links = lab.file("d.csv", links.as_bytes());
     let archive = lab.archive("a.jsonl", "e.cza", "9");
     lab.archive("a.jsonl", "f.cza", "1");
     let file = |name: &str| InputName::File(lab.path(name));
     let kinds = [
         ("records", From::Files(vec![plain.clone()])),
         ("gzip", From::Files(vec![gzip])),
-        ("zstd and edges", From::Files(vec![zstd, edges])),
+        ("zstd and links", From::Files(vec![zstd, links])),
         ("an archive", From::Files(vec![file("e.cza")])),
         (
             "archives",
