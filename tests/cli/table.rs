@@ -315,9 +315,9 @@ fn what_is_no_table_of_a_crawl_is_refused_and_leaves_no_store() {
             vec![
                 ("OPTIONAL INT64 source;", number()),
                 ("OPTIONAL INT64 target;", number()),
-                ("OPTIONAL INT64 weight;", number()),
+                ("OPTIONAL BYTE_ARRAY weight (STRING);", one()),
             ],
-            "weights",
+            "`weight` holds something else than whole numbers",
         ),
         (
             vec![("OPTIONAL INT64 a;", number()), (LINKS, list())],
@@ -463,6 +463,15 @@ fn weights_are_not_read_as_pages() {
             }
         }
         std::fs::remove_dir_all(lab.path("t")).unwrap();
+    }
+    lab.run("export --links --level host --to parquet -o g --store s")
+        .exits(0);
+    let ranked = scores(&lab.run("pagerank g -o -").exits(0).out);
+    lab.run("ingest g --store t --settle 1e-8").exits(0);
+    let settled = scores(&lab.run("export --to tsv --store t").exits(0).out);
+    for (host, score) in &of_sites {
+        assert!((ranked[host] - score).abs() < 1e-6, "{host}");
+        assert!((settled[host] - score).abs() < 1e-6, "{host}");
     }
     lab.run("pagerank links --format adjacency").exits(0);
     lab.run("export --links --level host --site-links once --to tsv -o once --store s")
@@ -766,16 +775,32 @@ fn what_is_no_graph_in_a_folder_is_refused() {
             .exits(4)
             .says(&["links.parquet", says]);
     }
-    let weight = number("weight");
+    let weight_column = number("weight");
     put(
         "links",
         &[
             (&source, numbers(&[0])),
             (&target, numbers(&[1])),
-            (&weight, numbers(&[1])),
+            (&weight_column, numbers(&[1])),
         ],
     );
-    lab.run("ingest g --store s").exits(2).says(&["weights"]);
+    lab.run("ingest g --store w").exits(0);
+    let put_weight = |weight: i64| {
+        put(
+            "links",
+            &[
+                (&source, numbers(&[0])),
+                (&target, numbers(&[1])),
+                (&weight_column, numbers(&[weight])),
+            ],
+        );
+    };
+    for beyond in [-1, 1 << 32] {
+        put_weight(beyond);
+        lab.run("ingest g --store v")
+            .exits(4)
+            .says(&["row 0 of the file (counted from 0): a weight that is no whole number"]);
+    }
     let strings = source.replace("INT64", "BYTE_ARRAY");
     put(
         "links",
@@ -816,6 +841,58 @@ fn a_named_pipe_is_opened_once() {
         std::fs::read(lab.path("p.cza")).unwrap(),
         std::fs::read(lab.path("l.cza")).unwrap()
     );
+}
+
+/// A column of weights means what a third field of an edge list does, in any order of rows, for names and for URLs. A null is
+/// 1; what is no weight is skipped and counted.
+#[test]
+fn a_table_of_links_has_weights() {
+    let lab = Lab::new();
+    let weights = [Some(3), None, Some(0), Some(-1), Some(2), Some(1 << 32)];
+    for (prefix, format, skipped) in [
+        ("", "edges", "2 malformed"),
+        ("http://h.example/", "url-edges", "2 bad-url"),
+    ] {
+        let named = |names: [&str; 6]| -> Vec<String> {
+            names.iter().map(|name| format!("{prefix}{name}")).collect()
+        };
+        // Sources come back, so that rows are sorted; then in order.
+        for from in [
+            ["a", "b", "a", "a", "b", "c"],
+            ["a", "a", "a", "b", "b", "b"],
+        ] {
+            let (from, to) = (named(from), named(["b", "c", "d", "d", "d", "a"]));
+            let rows = |names: &[String]| Column::Text(names.iter().cloned().map(Some).collect());
+            let columns = [
+                ("OPTIONAL BYTE_ARRAY source (STRING);", rows(&from)),
+                ("OPTIONAL BYTE_ARRAY target (STRING);", rows(&to)),
+                ("OPTIONAL INT64 weight;", Column::Long(weights.to_vec())),
+            ];
+            write(&lab.path("t.parquet"), &columns, layouts()[2]);
+            let mut lines: Vec<String> = Vec::new();
+            for ((from, to), weight) in from.iter().zip(&to).zip(weights) {
+                match weight.unwrap_or(1) {
+                    weight @ 0..=0xFFFF_FFFF => lines.push(format!("{from}\t{to}\t{weight}\n")),
+                    _ => continue,
+                }
+            }
+            lines.sort();
+            lab.file("lines", lines.concat());
+            lab.run("ingest t.parquet --store t")
+                .exits(3)
+                .says(&[skipped]);
+            lab.run(&format!("ingest lines --store l --format {format}"))
+                .exits(0);
+            let links = |store: &str| {
+                let command = format!("export --links --to tsv --store {store}");
+                lab.run(&command).exits(0).out
+            };
+            assert_eq!(links("t"), links("l"));
+            for store in ["t", "l"] {
+                std::fs::remove_dir_all(lab.path(store)).unwrap();
+            }
+        }
+    }
 }
 
 /// Its story: of a table of links whose sources come back only the last links of each were kept, silently.

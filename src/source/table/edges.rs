@@ -1,4 +1,4 @@
-//! A Parquet table of links, each row two names. The rows of one source are a record.
+//! A Parquet table of links, each row two names and perhaps a weight. The rows of one source are a record.
 //!
 //! Where rows are in the order of their sources, ascending or descending, as a first look at the column of sources shows,
 //! they are read as they come. Other tables are sorted in bounded memory and temporary files: records come in the order
@@ -47,8 +47,20 @@ pub(super) struct Edges {
     /// The first rows could not be read.
     failed: Option<Fault>,
     /// The names of some rows: not of more than it takes for a piece, since rows may share long ones.
-    names: Vec<[Vec<u8>; 2]>,
+    names: Vec<Link>,
+    has_weights: bool,
 }
+
+/// A row. Where its weight cannot be used, the target is empty, as where there is none.
+#[derive(Default)]
+struct Link {
+    from: Vec<u8>,
+    to: Vec<u8>,
+    weight: u32,
+}
+
+/// The number of the column of weights among the chosen ones.
+pub(super) const WEIGHT: usize = 2;
 
 /// The columns of links, if it has such.
 pub(super) fn pair(found: &[Field]) -> Option<[&Field; 2]> {
@@ -62,17 +74,11 @@ pub(super) fn pair(found: &[Field]) -> Option<[&Field; 2]> {
     })
 }
 
-/// Chooses the columns of links, of names or of numbers.
+/// Chooses the columns of links, of names or of numbers, and that of weights. Returns whether there is one.
 ///
 /// # Errors
-/// [`Error::Unsupported`] if they hold something else, or there are weights.
-pub(super) fn choose(table: &mut Table, found: &[Field], [from, to]: [&Field; 2]) -> Result<()> {
-    if found.iter().any(|field| field.name == "weight") {
-        return Err(Error::Unsupported(
-            "its links have weights, which are not read: write the table without the column `weight`"
-                .into(),
-        ));
-    }
+/// [`Error::Unsupported`] if they hold something else.
+pub(super) fn choose(table: &mut Table, found: &[Field], [from, to]: [&Field; 2]) -> Result<bool> {
     let is_name = |field: &Field| {
         let kinds = [Kind::Text, Kind::Int, Kind::Unsigned];
         !field.is_list && field.kind.is_some_and(|kind| kinds.contains(&kind))
@@ -93,15 +99,36 @@ pub(super) fn choose(table: &mut Table, found: &[Field], [from, to]: [&Field; 2]
             from.name, to.name
         )));
     }
-    Ok(())
+    let Some(weights) = found.iter().find(|field| field.name == "weight") else {
+        return Ok(false);
+    };
+    let is_number = matches!(weights.kind, Some(Kind::Int | Kind::Unsigned | Kind::Float));
+    if weights.is_list || !is_number || !table.choose(weights)? {
+        return Err(Error::Unsupported(
+            "column `weight` holds something else than whole numbers".into(),
+        ));
+    }
+    Ok(true)
+}
+
+/// Returns the weight in a cell, 1 where there is none; `None`: it is no whole number of 32 bits.
+pub(super) fn weight(cells: &[Cell]) -> Option<u32> {
+    match cells.first() {
+        None => Some(1),
+        Some(Cell::Int(number)) => u32::try_from(*number).ok(),
+        Some(Cell::Unsigned(number)) => u32::try_from(*number).ok(),
+        Some(Cell::Float(number)) => (*number as u32 as f64 == *number).then_some(*number as u32),
+        Some(_) => None,
+    }
 }
 
 impl Edges {
     /// Of a table whose columns were chosen. `again` is its file, once more, and the column of sources; `memory` is for
     /// sorting.
-    pub fn of(table: Table, again: Option<(File, Field)>, memory: u64) -> Edges {
+    pub fn of(table: Table, again: Option<(File, Field)>, memory: u64, has_weights: bool) -> Edges {
         let mut edges = Edges {
             table,
+            has_weights,
             layout: Layout::Adjacency,
             left: 0,
             done: 0,
@@ -119,11 +146,11 @@ impl Edges {
         let first: Vec<Vec<u8>> = edges
             .names
             .iter()
-            .flatten()
+            .flat_map(|link| [&link.from, &link.to])
             .take(TELLING)
             .cloned()
             .collect();
-        edges.layout = Layout::of(&first);
+        edges.layout = Layout::of(&first, has_weights);
         edges
     }
 
@@ -140,15 +167,26 @@ impl Edges {
         self.names.clear();
         let mut bytes = 0;
         while self.left > 0 && bytes < PIECE {
-            let names = [0, 1].map(|column| name(self.table.next(column)));
-            bytes += names[0].len() + names[1].len();
-            self.names.push(names);
+            let [from, mut to] = [0, 1].map(|column| name(self.table.next(column)));
+            let weight = match self.has_weights {
+                true => weight(self.table.next(WEIGHT)),
+                false => Some(1),
+            };
+            if weight.is_none() {
+                to.clear();
+            }
+            bytes += from.len() + to.len();
+            self.names.push(Link {
+                from,
+                to,
+                weight: weight.unwrap_or_default(),
+            });
             self.left -= 1;
         }
         Ok(())
     }
 
-    fn link(&mut self, from: &[u8], to: &[u8], out: &mut Vec<u8>) {
+    fn link(&mut self, from: &[u8], to: &[u8], weight: u32, out: &mut Vec<u8>) {
         if !self.layout.holds(from) || !self.layout.holds(to) {
             self.unusable += 1;
             if self.open.is_none() {
@@ -162,12 +200,12 @@ impl Edges {
             self.layout.begin(from, None, out);
             self.open = Some(from.to_vec());
         }
-        self.layout.link(to, !again, out);
+        self.layout.link(from, to, weight, !again, out);
     }
 
     fn close(&mut self, out: &mut Vec<u8>) {
-        if self.open.take().is_some() {
-            self.layout.end(out);
+        if let Some(page) = self.open.take() {
+            self.layout.end(&page, true, out);
         }
         for _ in 0..std::mem::take(&mut self.unusable) {
             self.layout.unusable(out);
@@ -175,7 +213,7 @@ impl Edges {
     }
 
     /// The next row in the table's order; `None`: there is none.
-    fn next_row(&mut self) -> Result<Option<[Vec<u8>; 2]>, Fault> {
+    fn next_row(&mut self) -> Result<Option<Link>, Fault> {
         if self.done == self.names.len() {
             self.fill()?;
             if self.names.is_empty() {
@@ -192,18 +230,19 @@ impl Edges {
         let mut by_source = Sorter::new(self.memory, &folder);
         let mut row = 0u64;
         let mut value = Vec::new();
-        while let Some([from, to]) = self.next_row()? {
+        while let Some(link) = self.next_row()? {
             value.clear();
             value.extend_from_slice(&row.to_be_bytes());
-            value.extend_from_slice(&to);
-            by_source.push(&from, &value)?;
+            value.extend_from_slice(&link.weight.to_be_bytes());
+            value.extend_from_slice(&link.to);
+            by_source.push(&link.from, &value)?;
             row += 1;
         }
         let mut by_first_row = Sorter::new(self.memory, &folder);
         let mut source: Option<(Vec<u8>, [u8; ROW])> = None;
         for record in by_source.sorted()? {
             let (from, rest) = record?;
-            let (row, to) = rest.split_first_chunk::<ROW>().ok_or_else(lost)?;
+            let (row, weight_and_to) = rest.split_first_chunk::<ROW>().ok_or_else(lost)?;
             let first = match &source {
                 Some((open, first)) if *open == from => *first,
                 _ => *row,
@@ -211,7 +250,7 @@ impl Edges {
             value.clear();
             value.extend_from_slice(&(from.len() as u64).to_be_bytes());
             value.extend_from_slice(&from);
-            value.extend_from_slice(to);
+            value.extend_from_slice(weight_and_to);
             by_first_row.push(&first, &value)?;
             source = Some((from, first));
         }
@@ -239,16 +278,17 @@ impl Edges {
             let (_, row) = row?;
             let (len, row) = row.split_first_chunk::<8>().ok_or_else(lost)?;
             let from = usize::try_from(u64::from_be_bytes(*len)).ok();
-            let (from, to) = from
+            let (from, rest) = from
                 .and_then(|from| row.split_at_checked(from))
                 .ok_or_else(lost)?;
-            self.link(from, to, out);
+            let (weight, to) = rest.split_first_chunk().ok_or_else(lost)?;
+            self.link(from, to, u32::from_be_bytes(*weight), out);
             return Ok(true);
         }
-        let Some([from, to]) = self.next_row()? else {
+        let Some(link) = self.next_row()? else {
             return Ok(false);
         };
-        self.link(&from, &to, out);
+        self.link(&link.from, &link.to, link.weight, out);
         Ok(true)
     }
 }

@@ -60,9 +60,17 @@ pub(super) trait Pages: Send {
     fn next(&mut self) -> Result<Option<PageRow>, Fault>;
 }
 
-/// The links, as pairs of numbers.
+/// A link between pages by their numbers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NumberedLink {
+    pub source: u64,
+    pub target: u64,
+    pub weight: u32,
+}
+
+/// The links, in the order of their sources.
 pub(super) trait Links: Send {
-    fn next(&mut self) -> Result<Option<[u64; 2]>, Fault>;
+    fn next(&mut self) -> Result<Option<NumberedLink>, Fault>;
 
     /// For messages: where the last one is.
     fn place(&self) -> String;
@@ -75,6 +83,9 @@ pub(super) trait Files: Send {
 
     /// Begins to read the links.
     fn links(&self) -> Result<Box<dyn Links>, Fault>;
+
+    /// Returns whether links have weights.
+    fn has_weights(&self) -> bool;
 }
 
 /// See the module.
@@ -99,8 +110,8 @@ impl Graph {
             names.push(page.name);
         }
         Ok(Graph {
+            layout: Layout::of(&names, files.has_weights()),
             files: Box::new(files),
-            layout: Layout::of(&names),
             memory: limits.memory,
             longest: limits.url_bytes as usize,
             reading: None,
@@ -147,7 +158,8 @@ impl Reading {
         if names.has_alone {
             let mut links = Ahead::of(files.links()?, names.len())?;
             while let Some(link) = links.next {
-                link.into_iter().for_each(|page| names.not_alone(page));
+                names.not_alone(link.source);
+                names.not_alone(link.target);
                 links.advance()?;
             }
         }
@@ -173,17 +185,15 @@ impl Reading {
                 continue;
             }
             match (self.open, self.links.next) {
-                (Some(page), Some([source, target])) if source == page => {
-                    layout.link(self.names.get(target), !self.has_links, out);
-                    self.has_links = true;
+                (Some(page), Some(link)) if link.source == page => {
+                    self.write(layout, page, link, out);
                     self.links.advance()?;
                 }
                 (Some(page), _) => {
-                    for &target in self.twins.targets(page) {
-                        layout.link(self.names.get(target), !self.has_links, out);
-                        self.has_links = true;
+                    for link in self.twins.take_links(page) {
+                        self.write(layout, page, link, out);
                     }
-                    layout.end(out);
+                    layout.end(self.names.get(page), self.has_links, out);
                     self.open = None;
                 }
                 (None, _) if self.page == self.names.len() => return Ok(false),
@@ -191,6 +201,12 @@ impl Reading {
             }
         }
         Ok(true)
+    }
+
+    fn write(&mut self, layout: Layout, page: u64, link: NumberedLink, out: &mut Vec<u8>) {
+        let (from, to) = (self.names.get(page), self.names.get(link.target));
+        layout.link(from, to, link.weight, !self.has_links, out);
+        self.has_links = true;
     }
 
     /// Writes the next page if it was fetched, but for its links.
@@ -201,14 +217,14 @@ impl Reading {
         };
         let page = self.page;
         self.page += 1;
-        let is_own = |link: Option<[u64; 2]>| link.is_some_and(|[source, _]| source == page);
+        let is_own = |link: Option<NumberedLink>| link.is_some_and(|link| link.source == page);
         if self.twins.is_later(page) {
             while is_own(self.links.next) {
                 self.links.advance()?;
             }
             return Ok(());
         }
-        let has_links = is_own(self.links.next) || !self.twins.targets(page).is_empty();
+        let has_links = is_own(self.links.next) || !self.twins.links(page).is_empty();
         let name = self.names.get(page);
         match self.twins.fetch(page, row.fetch) {
             Fetch::Unchanged(at) if !has_links => layout.known(name, Some(at), out),
@@ -225,7 +241,7 @@ impl Reading {
 /// The links, with a look at the next one.
 pub(super) struct Ahead {
     links: Box<dyn Links>,
-    pub next: Option<[u64; 2]>,
+    pub next: Option<NumberedLink>,
     pages: u64,
 }
 
@@ -242,9 +258,9 @@ impl Ahead {
 
     /// Goes to the next link, whose source is not before the last one's.
     pub fn advance(&mut self) -> Result<(), Fault> {
-        let last = self.next.map_or(0, |[source, _]| source);
+        let last = self.next.map_or(0, |link| link.source);
         self.next = self.links.next()?;
-        let Some([source, target]) = self.next else {
+        let Some(NumberedLink { source, target, .. }) = self.next else {
             return Ok(());
         };
         let (number, pages) = (source.max(target), self.pages);
@@ -355,7 +371,7 @@ impl Names {
                 Ok(form) => form.text(name, scratch),
                 Err(_) => name,
             },
-            Layout::Adjacency => name,
+            Layout::Adjacency | Layout::Edges => name,
         }
     }
 

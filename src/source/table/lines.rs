@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::super::decompress::Fault;
 use super::super::plain::{Plain, open_plain};
-use super::graph::{Fetch, Files, Links, PageRow, Pages};
+use super::graph::{Fetch, Files, Links, NumberedLink, PageRow, Pages};
 use crate::model::{DamageKind, Limits};
 use crate::{Error, Result};
 
@@ -27,6 +27,10 @@ impl Files for LineFiles {
 
     fn links(&self) -> Result<Box<dyn Links>, Fault> {
         Ok(Box::new(Lines::of(&self.edges, &self.limits)))
+    }
+
+    fn has_weights(&self) -> bool {
+        false
     }
 }
 
@@ -61,16 +65,20 @@ impl Pages for Vertices {
 }
 
 impl Links for Lines {
-    fn next(&mut self) -> Result<Option<[u64; 2]>, Fault> {
+    fn next(&mut self) -> Result<Option<NumberedLink>, Fault> {
         if !self.next_line()? {
             return Ok(None);
         }
         let mut fields = self.line.split(|&byte| byte == b'\t');
         match [fields.next(), fields.next(), fields.next()] {
-            [Some(from), Some(to), None] => number(from)
-                .zip(number(to))
-                .map(|(from, to)| Some([from, to]))
-                .ok_or_else(|| self.wrong("two numbers are expected")),
+            [Some(from), Some(to), None] => match [number(from), number(to)] {
+                [Some(source), Some(target)] => Ok(Some(NumberedLink {
+                    source,
+                    target,
+                    weight: 1,
+                })),
+                _ => Err(self.wrong("two numbers are expected")),
+            },
             _ => Err(self.wrong("two numbers with a tab between them are expected")),
         }
     }

@@ -7,7 +7,8 @@
 //! | a Parquet file of records | a line of JSON a row |
 //! | a Parquet file of links, between URLs | a line of JSON for each run of rows with one source |
 //! | the same between other names, or numbers | a line of an adjacency list for each such run |
-//! | a folder with a table of pages and one of links between their numbers | a line of JSON, or of an adjacency list, a page |
+//! | the same with weights | a line of an edge list for each row |
+//! | a folder with a table of pages and one of links between their numbers | a line of JSON, or of an adjacency list, a page; or of an edge list a link |
 
 #[cfg(feature = "parquet")]
 mod columns;
@@ -122,8 +123,9 @@ fn of_columns(
         "it is a Parquet table of links from `{}` to `{}`",
         pair[0].name, pair[1].name
     );
-    edges::choose(&mut table, &found, pair)?;
-    let edges = edges::Edges::of(table, Some((again, pair[0].clone())), memory);
+    let has_weights = edges::choose(&mut table, &found, pair)?;
+    let again = Some((again, pair[0].clone()));
+    let edges = edges::Edges::of(table, again, memory, has_weights);
     Ok(Table {
         known: KnownFormat {
             format: edges.layout().format(),

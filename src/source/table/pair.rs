@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use super::columns::{Cell, Field, Kind, Table};
-use super::graph::{Fetch, Files, Links, PageRow, Pages};
+use super::graph::{Fetch, Files, Links, NumberedLink, PageRow, Pages};
 use super::{Fault, columns_of, edges};
 use crate::model::DamageKind;
 use crate::{Error, Result};
@@ -16,6 +16,7 @@ const ROWS: usize = 4096;
 pub(super) struct ParquetFiles {
     pages: PathBuf,
     links: PathBuf,
+    has_weights: bool,
 }
 
 impl ParquetFiles {
@@ -24,9 +25,13 @@ impl ParquetFiles {
     /// # Errors
     /// [`Error::Unsupported`] if columns are missing or hold something else; those of opening.
     pub fn of(pages: PathBuf, links: PathBuf) -> Result<ParquetFiles> {
-        let files = ParquetFiles { pages, links };
+        let mut files = ParquetFiles {
+            pages,
+            links,
+            has_weights: false,
+        };
         files.open_pages()?;
-        files.open_links()?;
+        files.has_weights = files.open_links()?.has_weights;
         Ok(files)
     }
 
@@ -87,8 +92,11 @@ impl ParquetFiles {
             );
             return Err(unsupported(&self.links, what));
         };
-        edges::choose(&mut table, &found, pair).map_err(in_file(&self.links))?;
-        Ok(LinkTable(Filled::of(table)))
+        let has_weights = edges::choose(&mut table, &found, pair).map_err(in_file(&self.links))?;
+        Ok(LinkTable {
+            rows: Filled::of(table),
+            has_weights,
+        })
     }
 }
 
@@ -120,6 +128,10 @@ impl Files for ParquetFiles {
 
     fn links(&self) -> Result<Box<dyn Links>, Fault> {
         Ok(Box::new(self.open_links()?))
+    }
+
+    fn has_weights(&self) -> bool {
+        self.has_weights
     }
 }
 
@@ -201,22 +213,38 @@ impl Pages for PageTable {
     }
 }
 
-struct LinkTable(Filled);
+struct LinkTable {
+    rows: Filled,
+    has_weights: bool,
+}
 
 impl Links for LinkTable {
-    fn next(&mut self) -> Result<Option<[u64; 2]>, Fault> {
-        let Some(table) = self.0.next()? else {
+    fn next(&mut self) -> Result<Option<NumberedLink>, Fault> {
+        let Some(table) = self.rows.next()? else {
             return Ok(None);
         };
         let numbers = [0, 1].map(|column| table.next(column).first().and_then(whole));
-        match numbers.map(|number| u64::try_from(number?).ok()) {
-            [Some(source), Some(target)] => Ok(Some([source, target])),
-            _ => Err(self.0.wrong("a link with a null or a number below 0")),
-        }
+        let weight = if self.has_weights {
+            edges::weight(table.next(edges::WEIGHT))
+        } else {
+            Some(1)
+        };
+        let [Some(source), Some(target)] = numbers.map(|number| u64::try_from(number?).ok()) else {
+            return Err(self.rows.wrong("a link with a null or a number below 0"));
+        };
+        let Some(weight) = weight else {
+            let what = format!("a weight that is no whole number from 0 to {}", u32::MAX);
+            return Err(self.rows.wrong(&what));
+        };
+        Ok(Some(NumberedLink {
+            source,
+            target,
+            weight,
+        }))
     }
 
     fn place(&self) -> String {
-        self.0.place()
+        self.rows.place()
     }
 }
 

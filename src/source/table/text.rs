@@ -1,4 +1,4 @@
-//! The text that rows become: JSON lines where names are URLs, else an adjacency list.
+//! The text that rows become: JSON lines where names are URLs, else an adjacency list, or an edge list where links have weights.
 
 use super::super::decompress::{Fault, Step};
 use crate::decode::lines;
@@ -82,16 +82,20 @@ pub(super) enum Layout {
     Records,
     /// `name TAB target ...`.
     Adjacency,
+    /// `name TAB target TAB weight` a link.
+    Edges,
 }
 
 impl Layout {
     /// The one for a graph that begins with these names: records where most are URLs.
-    pub fn of(names: &[Vec<u8>]) -> Layout {
+    pub fn of(names: &[Vec<u8>], has_weights: bool) -> Layout {
         let is_url =
             |name: &&Vec<u8>| name.starts_with(b"http://") || name.starts_with(b"https://");
         let urls = names.iter().filter(is_url).count();
         if 2 * urls > names.len() {
             Layout::Records
+        } else if has_weights {
+            Layout::Edges
         } else {
             Layout::Adjacency
         }
@@ -102,6 +106,7 @@ impl Layout {
         match self {
             Layout::Records => "records",
             Layout::Adjacency => "adjacency",
+            Layout::Edges => "edges",
         }
     }
 
@@ -111,6 +116,13 @@ impl Layout {
             Layout::Records => !name.is_empty(),
             Layout::Adjacency => {
                 !name.is_empty() && !name.contains(&b'\t') && lines::control(name).is_none()
+            }
+            Layout::Edges => {
+                let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+                !name.is_empty()
+                    && name[0] != b'#'
+                    && !name.iter().any(is_blank)
+                    && lines::control(name).is_none()
             }
         }
     }
@@ -125,35 +137,50 @@ impl Layout {
                 out.extend_from_slice(br#","links":["#);
             }
             Layout::Adjacency => out.extend_from_slice(name),
+            Layout::Edges => {}
         }
     }
 
-    /// Adds a link, the page's first or another one.
-    pub fn link(self, name: &[u8], first: bool, out: &mut Vec<u8>) {
+    /// Adds a link of the page `from`, its first or another one. An adjacency list has no weights.
+    pub fn link(self, from: &[u8], to: &[u8], weight: u32, first: bool, out: &mut Vec<u8>) {
         match self {
             Layout::Records => {
                 if !first {
                     out.push(b',');
                 }
-                put_string(name, out);
+                if weight == 1 {
+                    return put_string(to, out);
+                }
+                out.extend_from_slice(br#"{"url":"#);
+                put_string(to, out);
+                out.extend_from_slice(format!(r#","weight":{weight}}}"#).as_bytes());
             }
             Layout::Adjacency => {
                 out.push(b'\t');
-                out.extend_from_slice(name);
+                out.extend_from_slice(to);
+            }
+            Layout::Edges => {
+                for name in [from, to] {
+                    out.extend_from_slice(name);
+                    out.push(b'\t');
+                }
+                out.extend_from_slice(format!("{weight}\n").as_bytes());
             }
         }
     }
 
-    /// Ends a page.
-    pub fn end(self, out: &mut Vec<u8>) {
+    /// Ends a page. In an edge list, one without links has a link to itself that weighs nothing.
+    pub fn end(self, name: &[u8], has_links: bool, out: &mut Vec<u8>) {
         match self {
             Layout::Records => out.extend_from_slice(b"]}\n"),
             Layout::Adjacency => out.push(b'\n'),
+            Layout::Edges if has_links => {}
+            Layout::Edges => self.link(name, name, 0, true, out),
         }
     }
 
-    /// A page whose links are not known: it was found unchanged, or is only to be known. An adjacency list cannot say
-    /// so: there it is a page without links.
+    /// A page whose links are not known: it was found unchanged, or is only to be known. Lists of links cannot say so:
+    /// there it is a page without links.
     pub fn known(self, name: &[u8], fetched_at: Option<i64>, out: &mut Vec<u8>) {
         match self {
             Layout::Records => {
@@ -162,9 +189,9 @@ impl Layout {
                 put_time(fetched_at, out);
                 out.extend_from_slice(b"}\n");
             }
-            Layout::Adjacency => {
+            Layout::Adjacency | Layout::Edges => {
                 self.begin(name, None, out);
-                self.end(out);
+                self.end(name, false, out);
             }
         }
     }
@@ -175,6 +202,7 @@ impl Layout {
         out.extend_from_slice(match self {
             Layout::Records => b"{\"url\":null}\n",
             Layout::Adjacency => b"\t\n",
+            Layout::Edges => b"?\n",
         });
     }
 }

@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use super::super::decompress::Fault;
-use super::graph::{Ahead, Fetch, Files};
+use super::graph::{Ahead, Fetch, Files, NumberedLink};
 use crate::memory::{LOOK_EVERY, check_room};
 
 /// Bytes that a twin takes, and a link of one.
 const TWIN: u64 = 160;
-const LINK: u64 = 16;
+const LINK: u64 = 2 * size_of::<NumberedLink>() as u64;
 
 /// See the module.
 #[derive(Default)]
@@ -22,7 +22,7 @@ pub(super) struct Twins {
 
 struct Others {
     fetch: Fetch,
-    targets: Vec<u64>,
+    links: Vec<NumberedLink>,
 }
 
 impl Twins {
@@ -31,7 +31,7 @@ impl Twins {
         self.firsts.insert(later, first);
         let none = || Others {
             fetch: Fetch::Never,
-            targets: Vec::new(),
+            links: Vec::new(),
         };
         self.others.entry(first).or_insert_with(none);
     }
@@ -58,9 +58,9 @@ impl Twins {
         }
         let mut links = Ahead::of(files.links()?, pages)?;
         let mut count = 0u64;
-        while let Some([source, target]) = links.next {
-            if let Some(others) = self.others_of(source) {
-                others.targets.push(target);
+        while let Some(link) = links.next {
+            if let Some(others) = self.others_of(link.source) {
+                others.links.push(link);
                 count += 1;
                 if count.is_multiple_of(LOOK_EVERY) {
                     self.check(count, memory)?;
@@ -96,8 +96,14 @@ impl Twins {
     }
 
     /// The links of the later ones, where the page is the first.
-    pub fn targets(&self, page: u64) -> &[u64] {
-        self.others.get(&page).map_or(&[], |others| &others.targets)
+    pub fn links(&self, page: u64) -> &[NumberedLink] {
+        self.others.get(&page).map_or(&[], |others| &others.links)
+    }
+
+    /// Takes [`Twins::links`]: they are written once.
+    pub fn take_links(&mut self, page: u64) -> Vec<NumberedLink> {
+        let others = self.others.get_mut(&page);
+        others.map_or(Vec::new(), |others| std::mem::take(&mut others.links))
     }
 
     /// How the page was fetched, with the later ones.
