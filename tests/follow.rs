@@ -51,40 +51,37 @@ fn told(list: &[Candidate]) -> Vec<(u64, f64)> {
         .collect()
 }
 
-/// How far two lists of all pages are from each other, in L1, where each is 1 together.
+/// Returns the share of each page in the scores of a list of all pages.
+fn shares(list: &[Candidate]) -> HashMap<u64, f64> {
+    let sum: f64 = list.iter().map(|of| of.score).sum();
+    told(list)
+        .into_iter()
+        .map(|(page, score)| (page, score / sum.max(f64::MIN_POSITIVE)))
+        .collect()
+}
+
+/// Returns the L1 distance of two lists of all pages as shares, and holds the order of `one` to its own shares: two pages stand
+/// in another order than in `other` only if they differ there by no more than the two moved.
 fn distance(one: &[Candidate], other: &[Candidate]) -> f64 {
-    let shares = |list: &[Candidate]| -> HashMap<u64, f64> {
-        let sum: f64 = list.iter().map(|of| of.score).sum();
-        list.iter()
-            .map(|of| (of.page.unwrap().0, of.score / sum.max(f64::MIN_POSITIVE)))
-            .collect()
-    };
-    let (one, other) = (shares(one), shares(other));
-    assert_eq!(one.len(), other.len());
-    one.iter()
-        .map(|(page, share)| (share - other[page]).abs())
-        .sum()
-}
-
-/// The pages of two lists of all pages that stand in other places have scores as near as this, of the greatest.
-fn is_same_but_for_near_ties(one: &[Candidate], other: &[Candidate], near: f64) {
-    let scores: HashMap<u64, f64> = told(other).into_iter().collect();
-    let greatest = other.first().map_or(0.0, |of| of.score);
-    let mut least = f64::INFINITY;
-    for of in one {
-        // Nobody stands before one with a score that is much greater.
-        let score = scores[&of.page.unwrap().0];
+    let (theirs, others) = (shares(one), shares(other));
+    assert_eq!(theirs.len(), others.len());
+    let (mut sum, mut least) = (0.0, f64::INFINITY);
+    for (page, _) in told(one) {
+        let moved = (theirs[&page] - others[&page]).abs();
+        sum += moved;
+        let share = others[&page];
         assert!(
-            score <= least + near * greatest,
-            "{score} comes after {least}, of {greatest}"
+            share - moved <= least + 1e-12,
+            "{share} comes after {least}"
         );
-        least = least.min(score);
+        least = least.min(share + moved);
     }
+    sum
 }
 
-/// Forecast solves its equations to within this: what 0.05 sqrt(links + 1) at each page read can amount to is more, what it
-/// does amount to is less: up to a tenth on small random crawls.
-const NEAR: f64 = 0.16;
+/// What Forecast's solution by pushes may be off, in L1 of shares. A page's residual is at most 0.05 sqrt(links + 1); how far
+/// all of them add up depends on the graph: 0.14 at most in 240 lists of 40 random crawls.
+const NEAR: f64 = 0.15;
 
 fn url(node: u64) -> String {
     format!("http://h{}.example.org/d{}/p{node}", node % 3, node % 5)
@@ -161,7 +158,6 @@ fn followers_answer_as_if_told_all_at_once() {
                     assert!(follower.bytes() > 0);
                     let off = distance(&followed, &from_nothing);
                     assert!(off < NEAR, "seed {seed}: {off}");
-                    is_same_but_for_near_ties(&followed, &from_nothing, NEAR);
                 } else {
                     assert_eq!(told(&followed), told(&from_nothing), "seed {seed}: {name}");
                 }
@@ -370,7 +366,6 @@ fn a_real_crawl_is_followed() {
         let off = distance(&followed, &from_nothing);
         eprintln!("round {round}: {} pages, {off:.4} in L1", followed.len());
         assert!(off < NEAR, "round {round}: {off}");
-        is_same_but_for_near_ties(&followed, &from_nothing, NEAR);
         assert!(followed.len() > 1000);
     }
 }
