@@ -202,12 +202,16 @@ impl Source<'_> {
 
     /// Returns the time before which a page must have been fetched to be read again, if that is asked for.
     pub fn refetch_before(&self) -> Result<Option<Time>> {
-        let Some(seconds) = self.options.older_than else {
-            return Ok(None);
-        };
-        let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
-        let now = self.now_believed()?;
-        Ok(now.map(|now| now.saturating_sub(seconds)))
+        match self.options.older_than {
+            Some(_) => Ok(self.older_than(self.now_believed()?)),
+            None => Ok(None),
+        }
+    }
+
+    /// Returns the time before which a page must have been fetched to be read again at `now`, if that is asked for.
+    fn older_than(&self, now: Option<Time>) -> Option<Time> {
+        let seconds = i64::try_from(self.options.older_than?).unwrap_or(i64::MAX);
+        Some(now?.saturating_sub(seconds))
     }
 
     /// Returns whether a page was read, and may be read again: it is not gone, and was last fetched before `before`.
@@ -224,9 +228,8 @@ impl Source<'_> {
 
     /// Pages read already: by cash if the strategy goes by it, else by what it gives to read them again.
     pub fn refetch(&self, count: usize, limits: &mut Limits<'_>) -> Result<Vec<Chosen>> {
-        let before = self.refetch_before()?;
-        let wanted = |page: &SnapshotPage| self.may_refetch(page, before);
         if self.options.strategy.spec().by_cash {
+            let before = self.refetch_before()?;
             return self.select(
                 count,
                 limits,
@@ -235,7 +238,7 @@ impl Source<'_> {
                     let mut best = Best::new(most);
                     for page in self.snapshot.pages() {
                         let page = page?;
-                        if wanted(&page) {
+                        if self.may_refetch(&page, before) {
                             best.offer(page.page.0 as u32, page.claim());
                         }
                     }
@@ -244,6 +247,7 @@ impl Source<'_> {
             );
         }
         let now = self.now_believed()?;
+        let before = self.older_than(now);
         let mut all = Looks::default();
         for page in self.snapshot.pages() {
             all.add(Looks::of(&page?.fetches));
@@ -253,7 +257,7 @@ impl Source<'_> {
             let pages = self
                 .snapshot
                 .pages()
-                .filter(|page| !matches!(page, Ok(page) if !wanted(page)));
+                .filter(|page| !matches!(page, Ok(page) if !self.may_refetch(page, before)));
             let read = pages.map(|page| {
                 let page = page?;
                 Ok((page.page.0 as u32, page.importance, page.fetches))
