@@ -5,7 +5,6 @@ mod accuracy;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, IsTerminal, Read, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -20,8 +19,8 @@ use cashrank::engine::SelfLinks;
 pub use cashrank::memory::bytes;
 use cashrank::memory::{AddressSpace, available, check_address_space, check_room, human};
 use cashrank::snapshot::export::{LEAST_SORTING, MOST_SORTING};
-use cashrank::source::{InputName, SourceOptions};
-use cashrank::{Error, Feature, name_settings};
+use cashrank::source::{InputName, SourceOptions, open_plain};
+use cashrank::{Error, Feature, Limits, name_settings};
 use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 use clap::{Arg, Command};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
@@ -322,22 +321,31 @@ fn check_is_list(file: &Path, head: &[u8]) -> Result<(), Error> {
         .map_err(|error| Error::Unsupported(format!("{}: {error}", file.display())))
 }
 
-/// All lines of a file or, for `-`, of standard input, without spaces around them and byte order marks.
+/// Opens a list: a file or, for `-`, standard input; plain, gzip or zstd.
+fn open_list(file: &Path) -> Result<impl BufRead + use<>, Error> {
+    let mut list = BufReader::new(open_plain(file, &Limits::default())?);
+    check_is_list(file, list.fill_buf().map_err(of_list(file))?)?;
+    Ok(list)
+}
+
+/// Returns what an error of reading a list is: one of the library, which it comes with, or of the system.
+fn of_list(file: &Path) -> impl Fn(io::Error) -> Error {
+    move |error| match error.downcast::<Error>() {
+        Ok(own) => own,
+        Err(source) => Error::Io {
+            path: file.into(),
+            action: "read",
+            source,
+        },
+    }
+}
+
+/// All lines of a list, without spaces around them and byte order marks.
 pub fn lines_of(file: &Path) -> Result<Vec<String>, Error> {
-    let failed = |source| Error::Io {
-        path: file.into(),
-        action: "read",
-        source,
-    };
     let mut bytes = Vec::new();
-    let read = if file.as_os_str() == "-" {
-        io::stdin().read_to_end(&mut bytes)
-    } else {
-        File::open(file).and_then(|mut file| file.read_to_end(&mut bytes))
-    };
-    read.map_err(failed)?;
+    let read = open_list(file)?.read_to_end(&mut bytes);
+    read.map_err(of_list(file))?;
     let unsupported = |what| Error::Unsupported(format!("{}: {what}", file.display()));
-    check_is_list(file, &bytes)?;
     let text = String::from_utf8(bytes).map_err(|error| {
         unsupported(format!(
             "no list: not UTF-8 at byte {}",
@@ -350,29 +358,17 @@ pub fn lines_of(file: &Path) -> Result<Vec<String>, Error> {
     Ok(lines.map(str::to_owned).collect())
 }
 
-/// The lines of these files, one after the other; `-` is standard input. None is held longer than it takes to read it.
+/// The lines of these lists, one after the other. None is held longer than it takes to read it.
 pub fn lines(files: &[PathBuf]) -> impl Iterator<Item = Result<Vec<u8>, Error>> {
     files.iter().flat_map(|file| {
-        let fails = move |source| Error::Io {
-            path: file.clone(),
-            action: "read",
-            source,
-        };
-        let opened = || -> Result<Box<dyn BufRead>, Error> {
-            let mut opened: Box<dyn BufRead> = if file.as_os_str() == "-" {
-                Box::new(io::stdin().lock())
-            } else {
-                Box::new(BufReader::new(File::open(file).map_err(fails)?))
-            };
-            check_is_list(file, opened.fill_buf().map_err(fails)?)?;
-            Ok(opened)
-        };
-        let (lines, error) = match opened() {
+        let (lines, error) = match open_list(file) {
             Ok(lines) => (Some(lines.split(b'\n')), None),
             Err(error) => (None, Some(Err(error))),
         };
         let lines = lines.into_iter().flatten();
-        lines.map(move |line| line.map_err(fails)).chain(error)
+        lines
+            .map(move |line| line.map_err(of_list(file)))
+            .chain(error)
     })
 }
 

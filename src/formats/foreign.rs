@@ -1,5 +1,7 @@
 //! Files that are no input, by their first bytes: what each looks like, and what to do with it.
 
+use std::ops::Range;
+
 /// How a kind of file begins, what it is, and what to do.
 struct Magic {
     bytes: &'static [u8],
@@ -11,7 +13,7 @@ const fn magic(bytes: &'static [u8], what: &'static str) -> Magic {
 }
 
 /// Binary files. A magic comes before another one that it begins with.
-const MAGICS: [Magic; 27] = [
+const MAGICS: [Magic; 38] = [
     magic(b"PK\x03\x04", ZIP),
     magic(b"PK\x05\x06", ZIP),
     magic(b"PK\x07\x08", ZIP),
@@ -75,7 +77,31 @@ const MAGICS: [Magic; 27] = [
         b"\x93NUMPY",
         "it is a NumPy array: write it as Parquet, or as lines of two numbers",
     ),
+    // What is read is unpacked, so this is inside.
+    magic(b"\x1f\x8b\x08", GZIP_INSIDE),
+    magic(b"\x28\xb5\x2f\xfd", ZSTD_INSIDE),
+    magic(
+        b"\x5d\0\0",
+        "it is packed with LZMA: `lzcat FILE | cashrank ... -`",
+    ),
+    magic(
+        b"x\x01",
+        "it is packed with zlib: `pigz -dc FILE | cashrank ... -`",
+    ),
+    magic(
+        b"x\x9c",
+        "it is packed with zlib: `pigz -dc FILE | cashrank ... -`",
+    ),
     magic(b"%PDF-", "it is a PDF"),
+    magic(b"\x89PNG\r\n\x1a\n", "it is an image (PNG)"),
+    magic(b"\xff\xd8\xff", "it is an image (JPEG)"),
+    magic(b"GIF8", "it is an image (GIF)"),
+    magic(
+        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+        "it is a document of Microsoft Office (OLE)",
+    ),
+    magic(b"\x7fELF", "it is a program (ELF)"),
+    magic(b"\xca\xfe\xba\xbe", "it is a Java class, or a program"),
     magic(b"\xff\xfe\0\0", UTF_32),
     magic(b"\0\0\xfe\xff", UTF_32),
     magic(b"\xff\xfe", UTF_16),
@@ -88,12 +114,16 @@ const MAGICS: [Magic; 27] = [
 
 const ZIP: &str = "it is a ZIP archive; of a WACZ, take the WARC files in it: `unzip -p FILE 'archive/*.warc.gz' | \
                    cashrank ... -`";
+const GZIP_INSIDE: &str = "it is packed twice, with gzip inside: take one packing off, `zcat` or `zstdcat FILE | cashrank ... -`";
+const ZSTD_INSIDE: &str = "it is packed twice, with zstd inside: take one packing off, `zcat` or `zstdcat FILE | cashrank ... -`";
 const LZ4: &str = "it is packed with LZ4: `lz4cat FILE | cashrank ... -`";
 const UTF_16: &str = "it is text in UTF-16: `iconv -f UTF-16 -t UTF-8 FILE | cashrank ... -`";
 const UTF_32: &str = "it is text in UTF-32: `iconv -f UTF-32 -t UTF-8 FILE | cashrank ... -`";
 
-/// Where a tar archive names itself.
-const TAR: std::ops::Range<usize> = 257..262;
+/// Where a tar archive names itself; older ones have only a checksum of the first header.
+const TAR: Range<usize> = 257..262;
+const TAR_HEADER: usize = 512;
+const TAR_CHECKSUM: Range<usize> = 148..156;
 
 /// Bytes that are looked at for text without a byte order mark.
 const LOOKED_AT: usize = 64;
@@ -104,12 +134,33 @@ pub(crate) fn binary(head: &[u8]) -> Option<&'static str> {
     if let Some(magic) = found.filter(|magic| magic.bytes != b"BZh" || is_bzip2(head)) {
         return Some(magic.what);
     }
-    if head.get(TAR) == Some(b"ustar") {
+    if head.get(TAR) == Some(b"ustar") || is_tar_header(head) {
         return Some(
             "it is a tar archive: `tar -xOf FILE | cashrank ... -`, if what it holds may follow each other",
         );
     }
     wide(head)
+}
+
+/// Returns whether the checksum of a tar header is right: the sum of its bytes, itself being spaces, in octal.
+fn is_tar_header(head: &[u8]) -> bool {
+    let Some(header) = head.get(..TAR_HEADER) else {
+        return false;
+    };
+    let digits = header[TAR_CHECKSUM].trim_ascii_start();
+    let end = digits.iter().position(|byte| !(b'0'..=b'7').contains(byte));
+    let digits = std::str::from_utf8(&digits[..end.unwrap_or(digits.len())]);
+    let sum = digits
+        .ok()
+        .and_then(|text| u32::from_str_radix(text, 8).ok());
+    let others = header.iter().enumerate().map(|(at, &byte)| {
+        if TAR_CHECKSUM.contains(&at) {
+            u32::from(b' ')
+        } else {
+            u32::from(byte)
+        }
+    });
+    sum == Some(others.sum())
 }
 
 /// The level, and the magic of a block or of the end.
@@ -231,6 +282,13 @@ mod tests {
     #[test]
     fn files_are_named() {
         let tar = [&[b'a'; 257][..], b"ustar\x0000"].concat();
+        // A name, mode 644, owners 0, a size of 9 and no time: digits and NULs, whose sum is written into it.
+        let mut old_tar = [0; 512];
+        old_tar[..6].copy_from_slice(b"a.warc");
+        old_tar[100..107].copy_from_slice(b"0000644");
+        old_tar[124..135].copy_from_slice(b"00000000011");
+        let sum: u32 = old_tar.iter().map(|&byte| u32::from(byte)).sum::<u32>() + 8 * 32;
+        old_tar[148..154].copy_from_slice(format!("{sum:06o}").as_bytes());
         let wide = |to: fn(u16) -> [u8; 2]| -> Vec<u8> {
             "{\"url\":1}\n".encode_utf16().flat_map(to).collect()
         };
@@ -247,7 +305,15 @@ mod tests {
             (b"SQLite format 3\0\x10", "SQLite"),
             (b"Obj\x01\x04", "Avro"),
             (b"ORC\x08", "ORC"),
+            (b"\x1f\x8b\x08\0", "packed twice"),
+            (b"\x28\xb5\x2f\xfd\x04", "packed twice"),
+            (b"\x5d\0\0\x80\0\xff\xff", "LZMA"),
+            (b"\x89PNG\r\n\x1a\n\0", "PNG"),
+            (b"\xff\xd8\xff\xe0", "JPEG"),
+            (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0", "OLE"),
+            (b"\x7fELF\x02", "ELF"),
             (&tar, "tar"),
+            (&old_tar, "tar"),
             (b"\xff\xfe{\0\"\0", "UTF-16"),
             (b"\xfe\xff\0{\0\"", "UTF-16"),
             (b"\xff\xfe\0\0{\0\0\0", "UTF-32"),

@@ -16,13 +16,13 @@ pub struct Plain {
     at: usize,
 }
 
-/// Opens a file of lines (plain, gzip or zstd) for reading its decompressed bytes.
+/// Opens a file of lines (plain, gzip or zstd), or standard input for `-`, for reading its decompressed bytes.
 ///
 /// # Errors
 /// As [`Source::open`]. While reading, an [`enum@Error`] comes wrapped in an [`io::Error`]; a line over
 /// `--limit-line` is one too.
 pub fn open_plain(path: &Path, limits: &Limits) -> Result<Plain> {
-    let name = InputName::File(path.into());
+    let name = InputName::parse(path.as_os_str());
     let options = SourceOptions {
         tables: false,
         ..SourceOptions::default()

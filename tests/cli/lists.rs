@@ -225,3 +225,31 @@ fn links_between_sites_take_no_more_than_there_is() {
     let exported = lab.run("export --to tsv --measure in-degree --level host --store s");
     assert_eq!(exported.exits(0).out.lines().count(), 1_001);
 }
+
+/// Lists are read packed, too; what is packed otherwise is named.
+#[test]
+fn packed_lists_are_read() {
+    let lab = Lab::new();
+    lab.file("a", r#"{"url":"http://a.example/","links":["/b","/c"]}"#);
+    lab.run("ingest a --store s").exits(0);
+    let list = b"http://a.example/b\n";
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gzip, list).unwrap();
+    let gzip = gzip.finish().unwrap();
+    let zstd = zstd::encode_all(&list[..], 1).unwrap();
+    for packed in [&list[..], &gzip, &zstd] {
+        lab.file("x", packed);
+        let left = lab.run("next --exclude x --store s").exits(0).out;
+        assert_eq!(left, "http://a.example/c\n");
+        let first = lab.run("next --seeds x -n 1 --store s").exits(0).out;
+        assert_eq!(first, "http://a.example/b\n");
+        let piped = lab.feed("next --exclude - --store s", packed).exits(0).out;
+        assert_eq!(piped, left);
+    }
+    lab.file("x", zstd::encode_all(&gzip[..], 1).unwrap());
+    lab.run("next --exclude x --store s")
+        .exits(2)
+        .says(&["x: no list: it is packed twice"]);
+    lab.file("x", &gzip[..gzip.len() - 4]);
+    lab.run("next --exclude x --store s").exits(4);
+}
