@@ -843,6 +843,45 @@ fn a_named_pipe_is_opened_once() {
     );
 }
 
+/// One page in three spellings is one source, in whatever order its rows are.
+#[test]
+fn spellings_of_a_source_are_one_page() {
+    let lab = Lab::new();
+    let spelled = [
+        "http://a.example/p",
+        "http://b.example/",
+        "http://a.example:80/p#s",
+        "http://A.example/p",
+    ];
+    for order in [[0, 2, 3, 1], [0, 1, 2, 3]] {
+        let from = order.map(|at| spelled[at]);
+        let to = order.map(|at| format!("http://c.example/{at}"));
+        let to = to.each_ref().map(String::as_str);
+        write(
+            &lab.path("t.parquet"),
+            &[
+                ("OPTIONAL BYTE_ARRAY source (STRING);", texts(&from)),
+                ("OPTIONAL BYTE_ARRAY target (STRING);", texts(&to)),
+            ],
+            layouts()[2],
+        );
+        lab.run("ingest t.parquet --store s").exits(0);
+        let links = lab.run("export --links --to tsv --store s").exits(0).out;
+        let mut links: Vec<&str> = links.lines().collect();
+        links.sort_unstable();
+        assert_eq!(
+            links,
+            [
+                "http://a.example/p\thttp://c.example/0",
+                "http://a.example/p\thttp://c.example/2",
+                "http://a.example/p\thttp://c.example/3",
+                "http://b.example/\thttp://c.example/1",
+            ]
+        );
+        std::fs::remove_dir_all(lab.path("s")).unwrap();
+    }
+}
+
 /// A column of weights means what a third field of an edge list does, in any order of rows, for names and for URLs. A null is
 /// 1; what is no weight is skipped and counted.
 #[test]

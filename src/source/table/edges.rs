@@ -11,7 +11,8 @@ use super::text::{Layout, PIECE, Rows, TELLING};
 use super::{Fault, columns_of};
 use crate::Result;
 use crate::disk::{Sorted, Sorter};
-use crate::model::Error;
+use crate::model::{Error, Limits};
+use crate::url;
 
 /// Rows that are read together.
 const ROWS: usize = 4096;
@@ -49,6 +50,43 @@ pub(super) struct Edges {
     /// The names of some rows: not of more than it takes for a piece, since rows may share long ones.
     names: Vec<Link>,
     has_weights: bool,
+    canon: Canon,
+}
+
+/// Brings sources that are URLs into canonical form: rows of one page are to be one record, however they spell it.
+struct Canon {
+    layout: Layout,
+    /// Bytes of a URL at most.
+    longest: usize,
+    /// The last name, which the next row mostly has, too, and its form.
+    last: [Vec<u8>; 2],
+}
+
+impl Canon {
+    fn of(layout: Layout, longest: usize) -> Canon {
+        Canon {
+            layout,
+            longest,
+            last: Default::default(),
+        }
+    }
+
+    /// Returns a source as the store names it; what is no URL stays as it is.
+    fn form(&mut self, name: Vec<u8>) -> Vec<u8> {
+        if self.layout != Layout::Records || name.is_empty() {
+            return name;
+        }
+        let [last, form] = &mut self.last;
+        if *last != name {
+            let mut written = Vec::new();
+            *form = match url::canonical(&name, None, self.longest, &mut written) {
+                Ok(found) => found.text(&name, &written).to_vec(),
+                Err(_) => name.clone(),
+            };
+            *last = name;
+        }
+        form.clone()
+    }
 }
 
 /// A row. Where its weight cannot be used, the target is empty, as where there is none.
@@ -125,17 +163,23 @@ pub(super) fn weight(cells: &[Cell]) -> Option<u32> {
 impl Edges {
     /// Of a table whose columns were chosen. `again` is its file, once more, and the column of sources; `memory` is for
     /// sorting.
-    pub fn of(table: Table, again: Option<(File, Field)>, memory: u64, has_weights: bool) -> Edges {
+    pub fn of(
+        table: Table,
+        again: Option<(File, Field)>,
+        limits: &Limits,
+        has_weights: bool,
+    ) -> Edges {
         let mut edges = Edges {
             table,
             has_weights,
+            canon: Canon::of(Layout::Adjacency, 0),
             layout: Layout::Adjacency,
             left: 0,
             done: 0,
             open: None,
             unusable: 0,
             unknown_order: again,
-            memory: usize::try_from(memory).unwrap_or(usize::MAX),
+            memory: usize::try_from(limits.held_bytes).unwrap_or(usize::MAX),
             sorted: None,
             failed: None,
             names: Vec::new(),
@@ -151,6 +195,7 @@ impl Edges {
             .cloned()
             .collect();
         edges.layout = Layout::of(&first, has_weights);
+        edges.canon = Canon::of(edges.layout, limits.url_bytes as usize);
         edges
     }
 
@@ -221,7 +266,9 @@ impl Edges {
             }
         }
         self.done += 1;
-        Ok(Some(std::mem::take(&mut self.names[self.done - 1])))
+        let mut link = std::mem::take(&mut self.names[self.done - 1]);
+        link.from = self.canon.form(link.from);
+        Ok(Some(link))
     }
 
     /// Sorts all rows: by their sources first, to know the first row of each, and then by that.
@@ -263,7 +310,8 @@ impl Edges {
             return Ok(());
         };
         // Where damage ends the look, the rows before it are read as they come, and the damage is found again.
-        if let Ok(false) = is_ordered(file, &from) {
+        let canon = Canon::of(self.layout, self.canon.longest);
+        if let Ok(false) = is_ordered(file, &from, canon) {
             self.sorted = Some(self.sort()?);
         }
         Ok(())
@@ -319,7 +367,7 @@ fn lost() -> Error {
 
 /// Returns whether rows are in the order of their sources, so that those of each are together: by bytes, or by length and
 /// then bytes as numbers are, ascending or descending. Rows without a source are passed over.
-fn is_ordered(file: File, from: &Field) -> Result<bool, Fault> {
+fn is_ordered(file: File, from: &Field, mut canon: Canon) -> Result<bool, Fault> {
     let mut table = Table::open(file, String::new())?;
     if !table.choose(from)? {
         return Ok(true);
@@ -332,7 +380,7 @@ fn is_ordered(file: File, from: &Field) -> Result<bool, Fault> {
             return Ok(true);
         }
         for _ in 0..rows {
-            let source = name(table.next(0));
+            let source = canon.form(name(table.next(0)));
             if source.is_empty() || last.as_ref() == Some(&source) {
                 continue;
             }

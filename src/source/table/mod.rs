@@ -77,7 +77,7 @@ pub(super) fn parquet(file: File, path: &Path, fields: &Fields, limits: &Limits)
     let broken = |fault| failed(path, fault);
     let again = file.try_clone().map_err(Error::io(path, "open"))?;
     let table = columns::Table::open(file, String::new()).map_err(broken)?;
-    of_columns(table, fields, (again, limits.held_bytes)).map_err(|error| match error {
+    of_columns(table, fields, again, limits).map_err(|error| match error {
         Error::Unsupported(what) => Error::Unsupported(format!("{}: {what}", path.display())),
         other => other,
     })
@@ -98,7 +98,8 @@ fn without_parquet(path: &Path) -> Error {
 fn of_columns(
     mut table: columns::Table,
     fields: &Fields,
-    (again, memory): (File, u64),
+    again: File,
+    limits: &Limits,
 ) -> Result<Table> {
     use crate::decode::{FieldKind, field_kind};
     let found = table.fields();
@@ -125,7 +126,7 @@ fn of_columns(
     );
     let has_weights = edges::choose(&mut table, &found, pair)?;
     let again = Some((again, pair[0].clone()));
-    let edges = edges::Edges::of(table, again, memory, has_weights);
+    let edges = edges::Edges::of(table, again, limits, has_weights);
     Ok(Table {
         known: KnownFormat {
             format: edges.layout().format(),
