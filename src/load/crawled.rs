@@ -42,6 +42,8 @@ pub struct Crawled {
     rows: LatestRows,
     /// It began with the pages of a store.
     of_store: bool,
+    /// The names of the last input.
+    kind: Option<Names>,
     skipped: u64,
     /// What the first records of inputs show.
     remarks: Vec<(InputName, Remark)>,
@@ -77,6 +79,7 @@ impl Crawled {
             resolver: Resolver::default(),
             rows: LatestRows::default(),
             of_store: false,
+            kind: None,
             skipped: 0,
             remarks: Vec::new(),
         })
@@ -204,10 +207,11 @@ impl Crawled {
         each: &mut Each<'_>,
     ) -> Result<()> {
         // A store that a crawler delivers to has URLs.
-        let names = store.is_some().then_some(Names::Url);
+        let names = store.is_some().then_some(Names::Url).or(self.kind);
         let Some((source, format)) = open(input, format, &self.rules, options, names)? else {
             return Ok(());
         };
+        self.kind = Some(format.decoder().names());
         if format == Format::Cza && store.is_some() {
             return Err(Error::Unsupported(format!(
                 "{input}: an archive is read by `ingest`; a crawler delivers records"

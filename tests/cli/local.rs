@@ -707,3 +707,17 @@ fn ranks_take_pages_that_failed_to_have_no_links() {
     let listed = lab.run("local --store s --domain host:a.org -n 5").exits(0);
     assert_eq!(listed.out, "http://b.org/2\n");
 }
+
+/// Inputs of URLs, and one that by a guess has other names, make no one crawl.
+#[test]
+fn a_guess_mixes_no_names() {
+    let lab = Lab::new();
+    lab.file(
+        "a",
+        r#"{"url":"http://a.example/","links":["/b","http://o.example/"]}"#,
+    );
+    lab.file("words", "Access Denied\nDenied Access\n");
+    lab.run("local a words --domain host:a.example")
+        .exits(2)
+        .says(&["words", "whose names are no URLs"]);
+}
