@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::Result;
 use crate::engine::PageId;
+use crate::model::PageState;
 use crate::rows::{Rows, Stop};
 use crate::snapshot::Snapshot;
 
@@ -41,6 +42,8 @@ pub struct Target {
     pub url: String,
     /// 1 + pages of strictly greater importance.
     pub rank: u64,
+    /// What its fetches came to; absent where the snapshot does not say which pages are gone.
+    pub state: Option<PageState>,
 }
 
 /// What is known of the last visit of a page.

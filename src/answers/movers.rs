@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::Result;
 use crate::metrics::moved::{Move, MoveOptions, Summary, margin};
-use crate::model::PageId;
+use crate::model::{PageId, PageState};
 use crate::snapshot::{Snapshot, moved};
 
 /// What moved between two snapshots.
@@ -28,6 +28,8 @@ pub struct Movers {
 pub struct Mover {
     /// Its URL or name.
     pub url: String,
+    /// What its fetches came to, until now; absent where the snapshot does not say which pages are gone.
+    pub state: Option<PageState>,
     /// Rank before; absent for a page that was not known.
     pub rank_before: Option<u64>,
     /// Rank now.
@@ -98,11 +100,13 @@ impl Movers {
         both.truncate(wanted.count);
         let numbers = both.iter().map(|page| page.page);
         let numbers: Vec<PageId> = numbers.chain(found.new.iter().map(|new| new.0)).collect();
-        let mut names = newer.names_of(&numbers)?.into_iter();
+        let names = newer.names_of(&numbers)?.into_iter();
+        let mut names = names.zip(newer.states_of(&numbers)?);
         let mut movers = Vec::new();
-        for (page, url) in both.iter().zip(names.by_ref()) {
+        for (page, (url, state)) in both.iter().zip(names.by_ref()) {
             movers.push(Mover {
                 url,
+                state,
                 rank_before: Some(page.left.rank),
                 rank: Some(page.right.rank),
                 ranks_before: page.left.ranks,
@@ -113,12 +117,17 @@ impl Movers {
                 rank_certain: page.is_rank_certain(),
             });
         }
-        let new = found.new.iter().zip(names).map(|((_, now), url)| Mover {
-            url,
-            rank: Some(now.rank),
-            importance: Some(now.importance),
-            ..Mover::default()
-        });
+        let new = found
+            .new
+            .iter()
+            .zip(names)
+            .map(|((_, now), (url, state))| Mover {
+                url,
+                state,
+                rank: Some(now.rank),
+                importance: Some(now.importance),
+                ..Mover::default()
+            });
         let name = |snapshot: &Snapshot| {
             let name = snapshot.path().file_name().unwrap_or_default();
             name.to_string_lossy().into_owned()

@@ -1,5 +1,6 @@
 //! `cashrank links`: the links of a page, and who links to it.
 
+use cashrank::PageState;
 use cashrank::answers::{Ends, FetchState};
 use cashrank::engine::PageId;
 use cashrank::memory::check_room;
@@ -49,6 +50,7 @@ struct Link<'a> {
     url: &'a str,
     rank: u64,
     importance: f64,
+    state: Option<PageState>,
     /// The weight of the link among those of its page; absent where all weigh the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     weight: Option<u64>,
@@ -75,13 +77,15 @@ impl Args {
         ranked.truncate(self.n.unwrap_or(usize::MAX));
         let ids: Vec<PageId> = ranked.iter().map(|end| end.page).collect();
         let names = snapshot.names_of(&ids)?;
+        let states = snapshot.states_of(&ids)?;
         print(|out| {
-            for (end, url) in ranked.iter().zip(&names) {
+            for ((end, url), &state) in ranked.iter().zip(&names).zip(&states) {
                 if self.json {
                     let link = Link {
                         url,
                         rank: end.rank,
                         importance: end.importance,
+                        state,
                         weight: end.weight,
                     };
                     serde_json::to_writer(&mut *out, &link)?;

@@ -219,7 +219,10 @@ fn show_of(ranking: &LevelRanking, top: Top<Listed<'_>>) -> anyhow::Result<Exit>
                     "{:>ranks$}  {:>11.4e}  {:>9}    {}",
                     "",
                     page.importance,
-                    "",
+                    match page.state {
+                        Some(PageState::Gone) => "gone",
+                        _ => "",
+                    },
                     shown(&page.url, left)
                 )?;
             }

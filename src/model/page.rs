@@ -110,6 +110,9 @@ pub struct SitePage {
     pub importance: f64,
     /// Its URL.
     pub url: String,
+    /// What its fetches came to; absent where the snapshot does not say which pages are gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<PageState>,
 }
 
 /// A time in RFC 3339, in UTC.

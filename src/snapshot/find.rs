@@ -7,6 +7,7 @@ use std::ops::Range;
 use super::{Column, Snapshot, SnapshotPage};
 use crate::Result;
 use crate::engine::{CHUNK_PAGES, Fingerprint, PageId};
+use crate::model::PageState;
 use crate::rows::Bits;
 use crate::store::all::HeldNames;
 use crate::store::{self, IndexFile, NameReader};
@@ -40,6 +41,15 @@ impl Snapshot {
             let importances = importances.into_iter().map(f64::from_bits);
             Ok(ranks.into_iter().zip(importances).collect())
         })
+    }
+
+    /// What the fetches of some pages that the snapshot has came to, in the order given.
+    ///
+    /// # Errors
+    /// Columns are damaged or cannot be read.
+    pub fn states_of(&self, pages: &[PageId]) -> Result<Vec<Option<PageState>>> {
+        let pages = self.pages_of(pages)?;
+        Ok(pages.iter().map(|page| page.fetches.state()).collect())
     }
 
     /// What `read` reads at places of each block, of some pages, in the order given. Several blocks are read at a time.

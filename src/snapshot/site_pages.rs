@@ -40,10 +40,12 @@ impl LevelRanking {
         let numbers: Vec<PageId> = best.iter().flatten().map(|page| page.1).collect();
         let ranks = self.snapshot().ranks_of(&numbers)?;
         let named = ranks.into_iter().zip(self.snapshot().names_of(&numbers)?);
-        let mut pages = named.map(|((rank, importance), url)| SitePage {
+        let known = named.zip(self.snapshot().states_of(&numbers)?);
+        let mut pages = known.map(|(((rank, importance), url), state)| SitePage {
             rank,
             importance,
             url,
+            state,
         });
         let of_site = |best: &Vec<_>| pages.by_ref().take(best.len()).collect();
         Ok(best.iter().map(of_site).collect())

@@ -222,3 +222,64 @@ fn cash_and_what_was_distributed_are_shown() {
         (&row["cash"], &row["distributed"])
     );
 }
+
+/// In what compares two rankings, in links and under sites, too.
+#[test]
+fn comparisons_links_and_sites_say_which_pages_are_gone() {
+    let lab = crawled();
+    let more = (0..3)
+        .map(|at| format!("{{\"url\":\"http://a.test/n{at}\",\"links\":[\"/x\",\"/g\"]}}\n"))
+        .chain(["{\"url\":\"http://a.test/g\",\"status\":404}\n".into()])
+        .collect::<String>();
+    lab.feed("ingest - --format records --store s", more.as_bytes())
+        .exits(0);
+    let state = |rows: &Value, page: &str| -> Value {
+        let url = format!("http://a.test/{page}");
+        let mut rows = rows.as_array().unwrap().iter();
+        let found = rows.find(|row| row["url"] == url.as_str());
+        found.unwrap_or_else(|| panic!("{url}"))["state"].clone()
+    };
+    let oldest = lab.run("snapshots --json --store s").exits(0).out;
+    let oldest = lines(&oldest)[0]["number"].clone();
+    let moved = lab
+        .run(&format!("compare s --snapshot {oldest} --moved 9 --json"))
+        .exits(0)
+        .json();
+    let both: Vec<Value> = ["rose", "fell"]
+        .iter()
+        .flat_map(|list| moved[*list].as_array().unwrap().clone())
+        .collect();
+    assert_eq!(state(&Value::from(both.clone()), "x"), "gone");
+    assert_eq!(state(&Value::from(both), "y"), "crawled");
+    assert_eq!(state(&moved["new"], "g"), "gone");
+    let text = lab
+        .run(&format!("compare s --snapshot {oldest} --moved 9"))
+        .exits(0)
+        .out;
+    for (page, is_gone) in [("x", true), ("g", true), ("n1", false)] {
+        let name = format!("http://a.test/{page}");
+        let line = text.lines().find(|line| line.contains(&name)).unwrap();
+        assert_eq!(line.ends_with(", gone"), is_gone, "{line}");
+    }
+    let page = lab
+        .run(&format!(
+            "compare s --snapshot {oldest} --page http://a.test/x --json"
+        ))
+        .exits(0)
+        .json();
+    assert_eq!(page["pages"][0]["right"]["state"], "gone");
+    let links = lab
+        .run("links http://a.test/y --json --store s")
+        .exits(0)
+        .out;
+    let links = Value::from(lines(&links));
+    assert_eq!(state(&links, "x"), "gone");
+    assert_eq!(state(&links, "z"), "not crawled");
+    let best = lab
+        .run("top --level host --best 9 --json --store s")
+        .exits(0)
+        .out;
+    let pages = lines(&best)[0]["top"][0]["best_pages"].clone();
+    assert_eq!(state(&pages, "x"), "gone");
+    assert_eq!(state(&pages, "n0"), "crawled");
+}

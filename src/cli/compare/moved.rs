@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
 
-use cashrank::Error;
 use cashrank::engine::{Estimator, PageId};
 use cashrank::metrics::NameHash;
 use cashrank::metrics::moved::{
@@ -11,6 +10,7 @@ use cashrank::metrics::moved::{
 };
 use cashrank::sites::Level;
 use cashrank::snapshot::{Elapsed, LevelRanking, Snapshot, elapsed, moved, same_numbers};
+use cashrank::{Error, PageState};
 
 use super::side::{Side, scores};
 use crate::cli::common::{self, Basis, MemoryArg, say, shown, time};
@@ -74,6 +74,8 @@ struct MoveRow {
     certain: Option<bool>,
     /// Whether the ranks do not overlap.
     rank_certain: Option<bool>,
+    /// What its fetches came to, on the right; not known between stores, and of files of scores.
+    state: Option<PageState>,
     url: String,
 }
 
@@ -82,6 +84,7 @@ struct MoveRow {
 struct Single {
     rank: u64,
     importance: f64,
+    state: Option<PageState>,
     url: String,
 }
 
@@ -145,8 +148,8 @@ fn one_store(left: &Snapshot, right: &Snapshot) -> Result<bool, Error> {
     Ok(same || same_numbers(left, right)?)
 }
 
-/// Names of the pages that are shown.
-struct Names<P>(HashMap<P, String>);
+/// Names of the pages that are shown, and where both sides number pages alike their states.
+struct Names<P>(HashMap<P, (String, Option<PageState>)>);
 
 fn by_number(
     found: &Moves<PageId>,
@@ -160,8 +163,11 @@ fn by_number(
         .chain(found.new.iter().map(|(page, _)| *page))
         .collect();
     let mut names = HashMap::new();
-    names.extend(on_left.iter().copied().zip(left.names_of(&on_left)?));
-    names.extend(on_right.iter().copied().zip(right.names_of(&on_right)?));
+    for (side, pages) in [(left, on_left), (right, on_right)] {
+        let known = side.names_of(&pages)?.into_iter();
+        let known = known.zip(side.states_of(&pages)?);
+        names.extend(pages.into_iter().zip(known));
+    }
     Ok(Names(names))
 }
 
@@ -179,7 +185,7 @@ fn by_name(found: &Moves<NameHash>, left: &Side, right: &Side) -> Result<Names<N
 fn look_up(
     side: &Side,
     mut wanted: HashSet<NameHash>,
-    names: &mut HashMap<NameHash, String>,
+    names: &mut HashMap<NameHash, (String, Option<PageState>)>,
 ) -> Result<(), Error> {
     if wanted.is_empty() {
         return Ok(());
@@ -187,7 +193,8 @@ fn look_up(
     side.each(|name, _| {
         let hash = NameHash::of(name);
         if wanted.remove(&hash) {
-            names.insert(hash, String::from_utf8_lossy(name).into_owned());
+            let name = String::from_utf8_lossy(name).into_owned();
+            names.insert(hash, (name, None));
         }
         Ok(())
     })?;
@@ -209,31 +216,39 @@ impl<P: Copy + Eq + std::hash::Hash> Names<P> {
     ) -> Report {
         let margin = found.summary.margin;
         let mut moving = |pages: &[Move<P>]| -> Vec<MoveRow> {
-            let row = |page: &Move<P>| MoveRow {
-                left_rank: page.left.rank,
-                right_rank: page.right.rank,
-                left_ranks: page.left.ranks,
-                right_ranks: page.right.ranks,
-                rank_change: page.rank_change(),
-                left_importance: page.left.importance,
-                right_importance: page.right.importance,
-                change: page.change(),
-                relative: page.relative(),
-                per_day: days(elapsed).map(|days| page.change() / days),
-                per_hour: hours(elapsed).map(|hours| page.change() / hours),
-                per_turnover: elapsed.turnovers.map(|turnovers| page.change() / turnovers),
-                certain: page.is_certain(margin),
-                rank_certain: page.is_rank_certain(),
-                url: self.take(&page.page),
+            let row = |page: &Move<P>| {
+                let (url, state) = self.take(&page.page);
+                MoveRow {
+                    left_rank: page.left.rank,
+                    right_rank: page.right.rank,
+                    left_ranks: page.left.ranks,
+                    right_ranks: page.right.ranks,
+                    rank_change: page.rank_change(),
+                    left_importance: page.left.importance,
+                    right_importance: page.right.importance,
+                    change: page.change(),
+                    relative: page.relative(),
+                    per_day: days(elapsed).map(|days| page.change() / days),
+                    per_hour: hours(elapsed).map(|hours| page.change() / hours),
+                    per_turnover: elapsed.turnovers.map(|turnovers| page.change() / turnovers),
+                    certain: page.is_certain(margin),
+                    rank_certain: page.is_rank_certain(),
+                    state,
+                    url,
+                }
             };
             pages.iter().map(row).collect()
         };
         let (rose, fell) = (moving(&found.rose), moving(&found.fell));
         let mut single = |pages: &[(P, Standing)]| -> Vec<Single> {
-            let row = |(page, standing): &(P, Standing)| Single {
-                rank: standing.rank,
-                importance: standing.importance,
-                url: self.take(page),
+            let row = |(page, standing): &(P, Standing)| {
+                let (url, state) = self.take(page);
+                Single {
+                    rank: standing.rank,
+                    importance: standing.importance,
+                    state,
+                    url,
+                }
             };
             pages.iter().map(row).collect()
         };
@@ -253,7 +268,7 @@ impl<P: Copy + Eq + std::hash::Hash> Names<P> {
     }
 
     /// A page is in one list, once.
-    fn take(&mut self, page: &P) -> String {
+    fn take(&mut self, page: &P) -> (String, Option<PageState>) {
         self.0.remove(page).unwrap_or_default()
     }
 }
@@ -402,7 +417,7 @@ impl Report {
                 By::Change | By::Relative => row.certain,
             };
             let certain = sure(certain);
-            writeln!(out, " {certain:>7}  {}", shown(&row.url))?;
+            writeln!(out, " {certain:>7}  {}{}", shown(&row.url), gone(row.state))?;
         }
         Ok(())
     }
@@ -461,6 +476,14 @@ fn span(length: f64) -> String {
     }
 }
 
+/// Returns what follows the name of a page that is gone.
+pub(super) fn gone(state: Option<PageState>) -> &'static str {
+    match state {
+        Some(PageState::Gone) => ", gone",
+        _ => "",
+    }
+}
+
 fn write_single(out: &mut dyn Write, name: &str, rows: &[Single]) -> anyhow::Result<()> {
     if rows.is_empty() {
         return Ok(());
@@ -469,10 +492,11 @@ fn write_single(out: &mut dyn Write, name: &str, rows: &[Single]) -> anyhow::Res
     for row in rows {
         writeln!(
             out,
-            "{:>9} {:>11.4e}  {}",
+            "{:>9} {:>11.4e}  {}{}",
             row.rank,
             row.importance,
-            shown(&row.url)
+            shown(&row.url),
+            gone(row.state)
         )?;
     }
     Ok(())

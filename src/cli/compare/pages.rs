@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::io::Write;
 
-use cashrank::Error;
 use cashrank::answers::pages_of;
 use cashrank::metrics::moved::{Move, Standing, margin};
 use cashrank::snapshot::Snapshot;
+use cashrank::{Error, PageState};
 
-use super::moved::{About, note_settings, sure};
+use super::moved::{About, gone, note_settings, sure};
 use super::side::Side;
 use crate::cli::certain::{Asked, certainly_above, write_certain};
 use crate::cli::common::{shown, thousands};
@@ -42,6 +42,7 @@ struct Page<'a> {
 struct PageSide<'a> {
     importance: f64,
     rank: u64,
+    state: Option<PageState>,
     /// Those of the other pages asked for that are certainly less important on this side.
     certainly_above: Vec<&'a str>,
 }
@@ -91,6 +92,7 @@ struct Standings {
     pages: u64,
     bound: Option<f64>,
     found: Vec<Option<Standing>>,
+    states: Vec<Option<PageState>>,
 }
 
 impl Standings {
@@ -102,20 +104,24 @@ impl Standings {
     }
 
     fn of_snapshot(snapshot: &Snapshot, urls: &[String]) -> Result<Standings, Error> {
-        let pages = rank::pages(snapshot, urls)?;
-        let standing = |page| -> Result<Option<Standing>, Error> {
-            let Some(page) = page else { return Ok(None) };
-            let found = snapshot.page(page)?;
-            Ok(found.map(|page| Standing {
+        let (mut found, mut states) = (Vec::new(), Vec::new());
+        for page in rank::pages(snapshot, urls)? {
+            let page = match page {
+                Some(page) => snapshot.page(page)?,
+                None => None,
+            };
+            states.push(page.as_ref().and_then(|page| page.fetches.state()));
+            found.push(page.map(|page| Standing {
                 importance: page.importance,
                 rank: page.rank,
                 ranks: None,
-            }))
-        };
+            }));
+        }
         Ok(Standings {
             pages: snapshot.info().pages,
             bound: snapshot.bound_l1(),
-            found: pages.into_iter().map(standing).collect::<Result<_, _>>()?,
+            found,
+            states,
         })
     }
 
@@ -154,6 +160,7 @@ impl Standings {
             pages,
             bound: side.bound_l1(),
             found: found.collect(),
+            states: vec![None; urls.len()],
         })
     }
 
@@ -163,14 +170,16 @@ impl Standings {
             .map(|(url, found)| (url.as_str(), found.map(|found| found.importance)))
             .collect();
         let above = certainly_above(&asked, self.bound);
-        let places = self.found.iter().zip(above);
-        let place = |(found, certainly_above): (&Option<Standing>, _)| {
-            found.map(|found| PageSide {
-                importance: found.importance,
-                rank: found.rank,
-                certainly_above,
-            })
-        };
+        let places = self.found.iter().zip(&self.states).zip(above);
+        let place =
+            |((found, state), certainly_above): ((&Option<Standing>, &Option<PageState>), _)| {
+                found.map(|found| PageSide {
+                    importance: found.importance,
+                    rank: found.rank,
+                    state: *state,
+                    certainly_above,
+                })
+            };
         places.map(place).collect()
     }
 }
@@ -193,9 +202,10 @@ impl Report<'_> {
                     None => writeln!(out, "  {name:<6} not known")?,
                     Some(place) => writeln!(
                         out,
-                        "  {name:<6} {:.6e}, rank {}",
+                        "  {name:<6} {:.6e}, rank {}{}",
                         place.importance,
-                        thousands(place.rank)
+                        thousands(place.rank),
+                        gone(place.state)
                     )?,
                 }
             }

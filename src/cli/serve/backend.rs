@@ -11,6 +11,7 @@ use cashrank::answers::{
 };
 use cashrank::decode::Reason;
 use cashrank::engine::Counters;
+use cashrank::engine::PageId;
 use cashrank::snapshot::{self, Failing, Found, Info, RankingName, SearchOptions, Selection};
 use cashrank::store::RealDisk;
 use cashrank_serve::{
@@ -195,17 +196,21 @@ impl StoreBackend {
         let found = places.pages(&[url.to_owned()])?.pop().flatten();
         let page = found.ok_or_else(|| Problem::Unknown(format!("{url}: not known")))?;
         // Only the current snapshot has rows; pages keep their numbers.
-        let (found, count, named) = self.current()?.links(page, n, within)?;
-        let target = |(end, url): (RankedEnd, String)| Target {
+        let held = self.current()?;
+        let (found, count, named) = held.links(page, n, within)?;
+        let pages: Vec<PageId> = named.iter().map(|(end, _)| end.page).collect();
+        let states = held.snapshot().states_of(&pages).map_err(problem)?;
+        let target = |((end, url), state): ((RankedEnd, String), _)| Target {
             url,
             rank: end.rank,
+            state,
         };
         Ok(Links {
             url: url.into(),
             visited: found.fetched != FetchState::Never,
             gone: found.fetched == FetchState::Gone,
             count,
-            links: named.into_iter().map(target).collect(),
+            links: named.into_iter().zip(states).map(target).collect(),
             swept: found.swept,
         })
     }

@@ -35,6 +35,7 @@ const GROUP_LINKS: usize = 1 << 20;
 pub fn write_parquet(graph: &LinkGraph<'_>, room: Room<'_>, folder: &Path) -> Result<u64> {
     let setup = Setup {
         columns: Columns {
+            state: graph.sites.is_none(),
             pages: graph.sites.is_some(),
             ..Columns::default()
         },

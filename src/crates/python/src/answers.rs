@@ -142,6 +142,8 @@ impl PyCandidate {
 pub struct PyMove {
     /// Its URL in canonical form, or its opaque name.
     url: String,
+    /// What its fetches came to, until the later ranking: "crawled", "not crawled", "failed" or "gone"; None: not known.
+    state: Option<&'static str>,
     /// Its rank before; None: it was not known.
     rank_before: Option<u64>,
     /// Its rank after; None: it is not known any more.
@@ -246,11 +248,13 @@ impl Comparison {
         let mut object = |left: Option<Standing>, right: Option<Standing>, certain| {
             let both = left.zip(right);
             let moved = both.map(|(left, right)| Move { page: (), left, right });
+            let (url, state) = names.next().unwrap_or_default();
             let made = PyMove {
                 ranks_before: moved.and_then(|moved| moved.left.ranks),
                 ranks: moved.and_then(|moved| moved.right.ranks),
                 rank_certain: moved.and_then(|moved| moved.is_rank_certain()),
-                url: names.next().unwrap_or_default(),
+                url,
+                state,
                 rank_before: left.map(|standing| standing.rank),
                 rank: right.map(|standing| standing.rank),
                 importance_before: left.map(|standing| standing.importance),
@@ -287,7 +291,7 @@ impl Comparison {
 /// What moved, and the names of these pages in the order of the lists.
 pub struct Named {
     moves: Moves<PageId>,
-    names: Vec<String>,
+    names: Vec<(String, Option<&'static str>)>,
 }
 
 impl Named {
@@ -301,8 +305,12 @@ impl Named {
             .chain(moves.new.iter().map(|(page, _)| *page))
             .collect();
         let on_left: Vec<PageId> = moves.gone.iter().map(|(page, _)| *page).collect();
-        let mut names = right.names_of(&on_right)?;
-        names.extend(left.names_of(&on_left)?);
+        let mut names = Vec::new();
+        for (side, pages) in [(right, on_right), (left, on_left)] {
+            let states = side.states_of(&pages)?.into_iter();
+            let states = states.map(|state| state.map(|state| state.name()));
+            names.extend(side.names_of(&pages)?.into_iter().zip(states));
+        }
         Ok(Named { moves, names })
     }
 }

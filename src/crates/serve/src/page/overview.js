@@ -87,7 +87,7 @@ function moves(found) {
     const change = 100 * (one.importance / one.importance_before - 1);
     const text = Number.isFinite(change) ? `${change < 0 ? "\u2212" : "+"}${short(Math.abs(change))} %` : "new";
     return [ranks(one.rank, one.ranks), ranks(one.rank_before, one.ranks_before),
-      make("span", { class: change < 0 ? "down" : "up" }, text), one.certain ? "yes" : one.certain == null ? "?" : "no", page(one.url)];
+      make("span", { class: change < 0 ? "down" : "up" }, text), one.certain ? "yes" : one.certain == null ? "?" : "no", one.state === "gone" ? make("span", {}, page(one.url), ", gone") : page(one.url)];
   };
   const heads = [["rank", "n"], ["was", "n"], ["importance", "n"], ["certain", "wide"], ["page", "url"]];
   return make("div", {}, soft(certain + diluted), found.movers.length ? table(heads, found.movers.map(row)) : none("No importance among the first 1,000 changed."), choice());
