@@ -213,9 +213,10 @@ impl Edges {
         let mut bytes = 0;
         while self.left > 0 && bytes < PIECE {
             let [from, mut to] = [0, 1].map(|column| name(self.table.next(column)));
-            let weight = match self.has_weights {
-                true => weight(self.table.next(WEIGHT)),
-                false => Some(1),
+            let weight = if self.has_weights {
+                weight(self.table.next(WEIGHT))
+            } else {
+                Some(1)
             };
             if weight.is_none() {
                 to.clear();
