@@ -10,7 +10,7 @@ const LADDER: &[&str] = &[
     "decode", "source", "batch", "archive", "formats", "cdxj", // reading
     "store", "metrics", "sites", "rank", "local", "snapshot", "schedule", // keeping, ranking
     "answers",  // asking
-    "pipeline", "session", "load", "ingest", "reshard", // the run
+    "pipeline", "session", "load", "ingest", // the run
     "inspect", "check", "internal", // around it
     "fuzz",
 ];

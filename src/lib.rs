@@ -118,8 +118,6 @@ pub mod metrics;
 #[doc(hidden)]
 pub mod rank;
 #[doc(hidden)]
-pub mod reshard;
-#[doc(hidden)]
 pub mod rows;
 #[doc(hidden)]
 pub mod rules;

@@ -1,8 +1,5 @@
 //! The real binary, driven from outside as a user would: exit codes, messages, files.
 
-#[cfg(feature = "cluster")]
-#[path = "common/address.rs"]
-mod address;
 #[path = "cli/bad_input.rs"]
 mod bad_input;
 #[path = "cli/base.rs"]
@@ -76,26 +73,16 @@ mod pack;
 #[cfg(feature = "serve")]
 #[path = "cli/page.rs"]
 mod page;
-#[path = "cli/partitions.rs"]
-mod partitions;
 #[path = "cli/plain.rs"]
 mod plain;
 #[path = "cli/plan.rs"]
 mod plan;
-#[cfg(feature = "cluster")]
-#[path = "cli/processes.rs"]
-mod processes;
-#[cfg(feature = "cluster")]
-#[path = "cli/processes_ingest.rs"]
-mod processes_ingest;
 #[path = "common/python.rs"]
 mod python;
 #[path = "cli/real.rs"]
 mod real;
 #[path = "cli/record.rs"]
 mod record;
-#[path = "cli/reshard.rs"]
-mod reshard;
 #[path = "cli/resume.rs"]
 mod resume;
 #[path = "cli/rot.rs"]
@@ -133,8 +120,6 @@ mod takers;
 mod terminal;
 #[path = "cli/times.rs"]
 mod times;
-#[path = "cli/turns.rs"]
-mod turns;
 #[path = "cli/until.rs"]
 mod until;
 #[path = "cli/unused.rs"]

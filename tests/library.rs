@@ -39,8 +39,6 @@ mod html;
 mod overlap;
 #[path = "pagerank.rs"]
 mod pagerank;
-#[path = "partitions.rs"]
-mod partitions;
 #[path = "passes.rs"]
 mod passes;
 #[path = "public.rs"]

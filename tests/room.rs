@@ -6,28 +6,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cashrank::ingest::{Every, Job, Note, Observer, ProgressReport, ingest};
-use cashrank::reshard::{self, reshard};
 use cashrank::snapshot::{
     KeepSnapshots, RANK_BYTES, Settle, SnapshotOptions, make_owed_at_rest, publish_at_rest,
 };
 use cashrank::source::InputName;
-use cashrank::store::{Disk, DiskFile, Partitions, RealDisk, open_view_to_publish};
-use cashrank::{Error, Options, Record, Result, Store, Writer};
+use cashrank::store::{Disk, DiskFile, RealDisk, open_view_to_publish};
+use cashrank::{Error, Options, Record, Result, Writer};
 
 use crate::crawl::crawl;
 use crate::disk::{Files, Meddled, MeddledFile, NoRoomIn, Over};
 
-/// A disk without room for snapshots while the store in `0`, or a partition of it, has an index.
+/// A disk without room for snapshots while the store in `0` has an index.
 #[derive(Clone)]
 struct Nearly(PathBuf);
 
 impl Nearly {
     fn has_index(&self) -> bool {
-        let parts = RealDisk.list(&self.0.join("parts")).unwrap_or_default();
-        let parts = parts.iter().map(|part| self.0.join("parts").join(part));
-        parts
-            .chain([self.0.clone()])
-            .any(|store| store.join("index").exists())
+        self.0.join("index").exists()
     }
 }
 
@@ -83,54 +78,44 @@ fn snapshot(store: &Path) -> Vec<u8> {
 /// Its story: the index was written before the ranking at a run's end, and may have taken the last room that this had.
 #[test]
 fn the_index_gives_its_room_to_the_ranking() {
-    for partitions in [1, 2] {
-        let lab = tempfile::tempdir().unwrap();
-        let input = lab.path().join("crawl");
-        let record = |host| {
-            let links = (0..20_000).map(|page| format!("http://h{host}.example/{page}"));
-            links.collect::<Vec<String>>()
-        };
-        let records = [record(0), record(1)];
-        let line = |links: &Vec<String>| {
-            serde_json::json!({"url": links[0], "links": links}).to_string() + "\n"
-        };
-        fs::write(&input, records.iter().map(line).collect::<String>()).unwrap();
-        let job = |store: &Path| {
-            let mut job = Job::new(store, vec![InputName::File(input.clone())]);
-            job.settings.partitions = Partitions::of(partitions).unwrap();
-            job
-        };
-        let [whole, full] = ["whole", "full"].map(|name| lab.path().join(name));
-        let mut notes = Notes::default();
-        ingest(&job(&whole), Arc::new(RealDisk), &mut notes).unwrap();
-        assert_eq!((notes.not_kept, notes.published), (0, 1));
-        assert!(Nearly(whole.clone()).has_index());
-        let mut notes = Notes::default();
-        ingest(
-            &job(&full),
-            Arc::new(Meddled(Nearly(full.clone()))),
-            &mut notes,
-        )
-        .unwrap();
-        assert_eq!((notes.not_kept, notes.published), (1, 1));
-        assert!(!Nearly(full.clone()).has_index());
-        assert!(snapshot(&full) == snapshot(&whole));
+    let lab = tempfile::tempdir().unwrap();
+    let input = lab.path().join("crawl");
+    let record = |host| {
+        let links = (0..20_000).map(|page| format!("http://h{host}.example/{page}"));
+        links.collect::<Vec<String>>()
+    };
+    let records = [record(0), record(1)];
+    let line = |links: &Vec<String>| {
+        serde_json::json!({"url": links[0], "links": links}).to_string() + "\n"
+    };
+    fs::write(&input, records.iter().map(line).collect::<String>()).unwrap();
+    let job = |store: &Path| Job::new(store, vec![InputName::File(input.clone())]);
+    let [whole, full] = ["whole", "full"].map(|name| lab.path().join(name));
+    let mut notes = Notes::default();
+    ingest(&job(&whole), Arc::new(RealDisk), &mut notes).unwrap();
+    assert_eq!((notes.not_kept, notes.published), (0, 1));
+    assert!(Nearly(whole.clone()).has_index());
+    let mut notes = Notes::default();
+    ingest(
+        &job(&full),
+        Arc::new(Meddled(Nearly(full.clone()))),
+        &mut notes,
+    )
+    .unwrap();
+    assert_eq!((notes.not_kept, notes.published), (1, 1));
+    assert!(!Nearly(full.clone()).has_index());
+    assert!(snapshot(&full) == snapshot(&whole));
 
-        let pushed = lab.path().join("pushed");
-        let disk = Arc::new(Meddled(Nearly(pushed.clone())));
-        let options = Options {
-            partitions: Partitions::of(partitions).unwrap(),
-            ..Options::default()
-        };
-        let mut writer = Writer::open_on(disk, &pushed, &options).unwrap();
-        for record in &records {
-            let links = record.iter().map(String::as_str);
-            writer.push(&Record::new(&record[0], links)).unwrap();
-        }
-        writer.publish().unwrap();
-        drop(writer);
-        assert!(!Nearly(pushed).has_index());
+    let pushed = lab.path().join("pushed");
+    let disk = Arc::new(Meddled(Nearly(pushed.clone())));
+    let mut writer = Writer::open_on(disk, &pushed, &Options::default()).unwrap();
+    for record in &records {
+        let links = record.iter().map(String::as_str);
+        writer.push(&Record::new(&record[0], links)).unwrap();
     }
+    writer.publish().unwrap();
+    drop(writer);
+    assert!(!Nearly(pushed).has_index());
 }
 
 /// After several passes a ranking is settled as near as the window is. So is the base that this owes where there was no room
@@ -167,122 +152,76 @@ fn a_base_that_passes_owe_is_that_of_their_ranking() {
 /// by `settle`, by an ingest that asks for something else, by a writer. All that comes later has the same bytes as with room.
 #[test]
 fn a_base_without_room_is_made_by_whoever_comes_next() {
-    for partitions in [1, 3] {
-        let lab = tempfile::tempdir().unwrap();
-        let crawl = crawl(7, 400);
-        let file = |name: &str, lines: &[String]| {
-            let path = lab.path().join(name);
-            fs::write(&path, lines.join("\n") + "\n").unwrap();
-            path
+    let lab = tempfile::tempdir().unwrap();
+    let crawl = crawl(7, 400);
+    let file = |name: &str, lines: &[String]| {
+        let path = lab.path().join(name);
+        fs::write(&path, lines.join("\n") + "\n").unwrap();
+        path
+    };
+    let files = [
+        file("first", &crawl[..200]),
+        file("second", &crawl[200..300]),
+        file("third", &crawl[300..]),
+    ];
+    let real: Arc<dyn Disk> = Arc::new(RealDisk);
+    let disks: [(&str, Arc<dyn Disk>); 2] = [
+        ("whole", real.clone()),
+        ("full", Arc::new(Meddled(NoRoomIn("/base/")))),
+    ];
+    let read = |disk: &Arc<dyn Disk>, store: &Path, file: &Path, settle| {
+        let mut job = Job::new(store, vec![InputName::File(file.into())]);
+        job.settle = Option::map(settle, f64::into);
+        ingest(&job, disk.clone(), &mut Notes::default()).unwrap();
+    };
+    let settle = |disk: &dyn Disk, store: &Path, until: f64| -> Result<usize> {
+        let view = open_view_to_publish(disk, store)?;
+        let (view, _) = make_owed_at_rest(disk, view, &Settle::until(until))?;
+        let making = SnapshotOptions {
+            keep: KeepSnapshots::ALL,
+            rank_bytes: RANK_BYTES,
+            settle: Some(Settle::until(until)),
         };
-        let files = [
-            file("first", &crawl[..200]),
-            file("second", &crawl[200..300]),
-            file("third", &crawl[300..]),
-        ];
-        let real: Arc<dyn Disk> = Arc::new(RealDisk);
-        let disks: [(&str, Arc<dyn Disk>); 2] = [
-            ("whole", real.clone()),
-            ("full", Arc::new(Meddled(NoRoomIn("/base/")))),
-        ];
-        let own = Partitions::of(partitions).unwrap();
-        let other = Partitions::of(2).unwrap();
-        let read_into = |partitions, disk: &Arc<dyn Disk>, store: &Path, file: &Path, settle| {
-            let mut job = Job::new(store, vec![InputName::File(file.into())]);
-            job.settle = Option::map(settle, f64::into);
-            job.settings.partitions = partitions;
-            ingest(&job, disk.clone(), &mut Notes::default()).unwrap();
-        };
-        let read = |disk: &Arc<dyn Disk>, store: &Path, file: &Path, settle| {
-            read_into(own, disk, store, file, settle);
-        };
-        let settle = |disk: &dyn Disk, store: &Path, until: f64| -> Result<usize> {
-            let view = open_view_to_publish(disk, store)?;
-            let (view, _) = make_owed_at_rest(disk, view, &Settle::until(until))?;
-            let making = SnapshotOptions {
-                keep: KeepSnapshots::ALL,
-                rank_bytes: RANK_BYTES,
-                settle: Some(Settle::until(until)),
-            };
-            Ok(publish_at_rest(disk, &view, making)?
-                .unwrap()
-                .warnings
-                .len())
-        };
-        // What is done with a disk that may be full, and then with one that is not. The partitions there are then.
-        type Steps<'a> = &'a dyn Fn(&Arc<dyn Disk>, &Path, &Arc<dyn Disk>) -> Partitions;
-        let after_ingest: Steps = &|disk, store, real| {
-            read(disk, store, &files[0], Some(0.3));
-            assert_eq!(settle(&**real, store, 1e-2).unwrap(), 0);
-            own
-        };
-        let settled: Steps = &|disk, store, real| {
-            read(real, store, &files[0], Some(0.3));
-            let is_full = !Arc::ptr_eq(disk, real);
-            let warnings = settle(&**disk, store, 1e-4).unwrap();
-            assert_eq!(warnings, usize::from(is_full));
-            assert_eq!(settle(&**disk, store, 1e-5).is_err(), is_full);
-            settle(&**real, store, 1e-5).unwrap();
-            own
-        };
-        let asked_less: Steps = &|disk, store, real| {
-            read(disk, store, &files[0], Some(1e-3));
-            // Stores with partitions are always settled.
-            read(real, store, &files[1], (partitions > 1).then_some(0.5));
-            own
-        };
-        let pushed: Steps = &|disk, store, _| {
-            read(disk, store, &files[0], Some(1e-3));
-            let options = Options {
-                partitions: own,
-                ..Options::default()
-            };
-            let mut writer = Writer::open(store, &options).unwrap();
-            writer
-                .push(&Record::new("http://new.example/", ["/a", "/b"]))
-                .unwrap();
-            writer.checkpoint().unwrap();
-            own
-        };
-        let dealt: Steps = &|disk, store, real| {
-            let old = store.with_extension("old");
-            read(disk, &old, &files[0], Some(1e-3));
-            let job = reshard::Job {
-                store: old,
-                to: store.into(),
-                partitions: other,
-                resident: None,
-                threads: 2,
-                memory: None,
-                watch: Arc::default(),
-            };
-            assert!(reshard(real, &job).unwrap().unwrap().settled);
-            other
-        };
-        // Its story: the base was written in the place of the one that `reshard` made, which the commit names.
-        let dealt_and_settled: Steps = &|disk, store, real| {
-            dealt(real, store, real);
-            settle(&**disk, store, 1e-4).unwrap();
-            Store::open(store).unwrap().verify().unwrap();
-            other
-        };
-        let all = [
-            after_ingest,
-            settled,
-            asked_less,
-            pushed,
-            dealt,
-            dealt_and_settled,
-        ];
-        for (number, steps) in all.into_iter().enumerate() {
-            let stores = disks.each_ref().map(|(name, disk)| {
-                let store = lab.path().join(format!("{number}{name}"));
-                let partitions = steps(disk, &store, &real);
-                read_into(partitions, &real, &store, &files[2], Some(0.2));
-                store
-            });
-            let [whole, full] = stores.each_ref().map(|store| snapshot(store));
-            assert!(whole == full, "{partitions} partitions, steps {number}");
-        }
+        Ok(publish_at_rest(disk, &view, making)?
+            .unwrap()
+            .warnings
+            .len())
+    };
+    // What is done with a disk that may be full, and then with one that is not.
+    type Steps<'a> = &'a dyn Fn(&Arc<dyn Disk>, &Path, &Arc<dyn Disk>);
+    let after_ingest: Steps = &|disk, store, real| {
+        read(disk, store, &files[0], Some(0.3));
+        assert_eq!(settle(&**real, store, 1e-2).unwrap(), 0);
+    };
+    let settled: Steps = &|disk, store, real| {
+        read(real, store, &files[0], Some(0.3));
+        let is_full = !Arc::ptr_eq(disk, real);
+        let warnings = settle(&**disk, store, 1e-4).unwrap();
+        assert_eq!(warnings, usize::from(is_full));
+        assert_eq!(settle(&**disk, store, 1e-5).is_err(), is_full);
+        settle(&**real, store, 1e-5).unwrap();
+    };
+    let asked_less: Steps = &|disk, store, real| {
+        read(disk, store, &files[0], Some(1e-3));
+        read(real, store, &files[1], None);
+    };
+    let pushed: Steps = &|disk, store, _| {
+        read(disk, store, &files[0], Some(1e-3));
+        let mut writer = Writer::open(store, &Options::default()).unwrap();
+        writer
+            .push(&Record::new("http://new.example/", ["/a", "/b"]))
+            .unwrap();
+        writer.checkpoint().unwrap();
+    };
+    let all = [after_ingest, settled, asked_less, pushed];
+    for (number, steps) in all.into_iter().enumerate() {
+        let stores = disks.each_ref().map(|(name, disk)| {
+            let store = lab.path().join(format!("{number}{name}"));
+            steps(disk, &store, &real);
+            read(&real, &store, &files[2], Some(0.2));
+            store
+        });
+        let [whole, full] = stores.each_ref().map(|store| snapshot(store));
+        assert!(whole == full, "steps {number}");
     }
 }

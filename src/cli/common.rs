@@ -6,7 +6,6 @@ use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::{self, BufRead, BufReader, BufWriter, IsTerminal, Read, Write};
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -201,22 +200,6 @@ impl MemoryArg {
         let budget = self.budget(2)?;
         check_room(budget, LEAST_SORTING + beside, work, instead)?;
         Ok(budget.map_or(MOST_SORTING, |budget| budget.saturating_sub(beside)))
-    }
-}
-
-/// Partitions in little memory.
-#[derive(clap::Args)]
-pub struct ResidentArg {
-    /// Of a store with partitions, have at most this many of them in memory at a time; the others wait on disk. The result is the
-    /// same [default: as many as --memory has room for].
-    #[arg(long, value_name = "N", value_parser = positive)]
-    resident: Option<u64>,
-}
-
-impl ResidentArg {
-    pub fn partitions(&self) -> Option<NonZeroUsize> {
-        let asked = usize::try_from(self.resident?);
-        NonZeroUsize::new(asked.unwrap_or(usize::MAX))
     }
 }
 

@@ -18,12 +18,12 @@ use cashrank::rules::Follow;
 use cashrank::snapshot::Snapshot;
 use cashrank::source::InputName;
 use cashrank::store::rows::KeepRows;
-use cashrank::store::{PARTITIONS, Partitions, RealDisk, Settings, SpoolOptions};
+use cashrank::store::{RealDisk, Settings, SpoolOptions};
 use cashrank::{Feature, Limits};
 
 use super::common::{
-    Exit, ResidentArg, STORE, VerifyArgs, certain_pages, not_believed, note_keyboard, one_of,
-    parsed, positive, self_links, some_bytes, stop_on_signal, threads,
+    Exit, STORE, VerifyArgs, certain_pages, not_believed, note_keyboard, one_of, parsed, positive,
+    self_links, some_bytes, stop_on_signal, threads,
 };
 use super::limits::LimitArgs;
 use super::log::{Log, TalkArgs};
@@ -34,7 +34,6 @@ use super::rules::RulesArgs;
 use super::say;
 use super::snapshots::KeepArg;
 use super::summary::{summary, summary_json};
-use super::together::JoinArgs;
 use super::values::{
     Age, Bound, FormatArg, age_or_none, eps_or_none, every, formats, size_or_none, time, windows,
 };
@@ -63,9 +62,7 @@ only after 16 MiB, it is refused: use --new-stream or --resume to decide.";
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Files, or `-` for standard input; plain, gzip or zstd, or Parquet tables. The folder of a graph, too.
-    #[arg(value_name = "INPUT")]
-    #[cfg_attr(not(feature = "cluster"), arg(required = true))]
-    #[cfg_attr(feature = "cluster", arg(required_unless_present = "process"))]
+    #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<OsString>,
     /// The store's directory; created if it does not exist [default: the environment variable CASHRANK_STORE].
     #[arg(long, value_name = "DIR", env = STORE, hide_env = true)]
@@ -104,7 +101,6 @@ pub struct Args {
     max_age: Option<Span>,
     /// Make N passes. The first reads the inputs. Later ones use the links kept in the store, and visit every page that
     /// was read; if no links are kept (--keep-rows), they read the inputs again, which standard input does not allow.
-    /// Stores with partitions need --epoch for it.
     #[arg(
         long,
         help_heading = "Several passes",
@@ -117,15 +113,6 @@ pub struct Args {
     /// is less; otherwise as before].
     #[arg(long, help_heading = "Ranking", value_name = "SIZE|none", value_parser = size_or_none)]
     keep_rows: Option<u64>,
-    /// Deal pages out to so many partitions by host, which are applied and settled on several threads: 1 (none) to 256. A
-    /// setting of the store. See formats/guide/partitions.md [default: 1, or as the store has].
-    #[arg(long, value_name = "N")]
-    partitions: Option<u32>,
-    /// Let cash cross from partition to partition after every so many records, so that --window, --max-age and --repeat can be
-    /// used. With fewer, importance is closer to that of one partition, and reading takes longer. A setting of the store
-    /// [default: cash does not cross, or as the store has].
-    #[arg(long, value_name = "RECORDS")]
-    epoch: Option<u64>,
     /// Of version 0.1; of no meaning since passes go over kept links.
     #[arg(long, hide = true, value_name = "SIZE")]
     replay_disk: Option<String>,
@@ -153,8 +140,7 @@ pub struct Args {
         requires = "repeat"
     )]
     until: Option<f64>,
-    /// At the end of each pass, visit pages that have no record of their own, as pages without links. Stores with partitions
-    /// need --epoch for it.
+    /// At the end of each pass, visit pages that have no record of their own, as pages without links.
     #[arg(long, help_heading = "Several passes")]
     complete: bool,
     /// How often to make a checkpoint: a number of records like 50000, or a time like 60s. An interrupted run resumes
@@ -174,8 +160,6 @@ pub struct Args {
     /// the available memory, within the limits of the container].
     #[arg(long, value_name = "SIZE", value_parser = some_bytes)]
     memory: Option<u64>,
-    #[command(flatten)]
-    resident: ResidentArg,
     /// Stop at the first record that cannot be used.
     #[arg(long)]
     strict: bool,
@@ -221,9 +205,6 @@ pub struct Args {
     json: bool,
     #[command(flatten)]
     talk: TalkArgs,
-    // A heading holds for all that follows: each has one below this.
-    #[command(flatten, next_help_heading = "Several processes")]
-    together: JoinArgs,
     /// Answer over HTTP while ingesting, as `cashrank serve` does. An address and a port, like 127.0.0.1:8642; port 0:
     /// any free port.
     #[cfg_attr(
@@ -248,19 +229,12 @@ fn service_address(text: &str) -> Result<std::net::SocketAddr, String> {
     parsed(text)
 }
 
-/// How many of the first positions of what was published are certain; `None` also where other machines have some of it.
-fn certain_top(job: &Job, outcome: &Outcome) -> cashrank::Result<Option<u64>> {
+/// How many of the first positions of what was published are certain.
+fn certain_top(outcome: &Outcome) -> cashrank::Result<Option<u64>> {
     match &outcome.snapshot {
-        Some((path, _)) if is_here(job) => Snapshot::open(&RealDisk, path)?.certain_top(),
-        _ => Ok(None),
+        Some((path, _)) => Snapshot::open(&RealDisk, path)?.certain_top(),
+        None => Ok(None),
     }
-}
-
-/// Whether all partitions are in the store's folder.
-fn is_here(job: &Job) -> bool {
-    let folder = job.store.join(PARTITIONS);
-    let count = job.settings.partitions.split().unwrap_or(0);
-    (0..count).all(|number| folder.join(format!("{number:03}")).is_dir())
 }
 
 impl Args {
@@ -270,38 +244,21 @@ impl Args {
         if to_stdout && (self.json || self.top.is_some()) {
             anyhow::bail!("--ack -: standard output is also used by --json or --top; name a file");
         }
-        let asked = self.together.read(self.threads)?;
-        if let Some(done) = asked.follow(&self.store, self.memory, self.resident.partitions()) {
-            return done;
-        }
         let disk = Arc::new(RealDisk);
-        let mut job = self.job()?;
+        let job = self.job()?;
         self.refuse_unused(&job)?;
         stop_on_signal(&job.stop)?;
-        let partitions = job.settings.partitions;
-        let begun = asked.begin_ingest(&self.store, partitions, job.resident, &job.stop)?;
-        let Some(together) = begun else {
-            return Ok(Exit::Stopped);
-        };
-        job.peers = together.peers();
         note_keyboard(&job.inputs, "ingest -");
         let mut reporter = Reporter::new(&job.inputs, job.repeat, self.talk.log());
         let done = self.ingest(&job, disk, &mut reporter)?;
         reporter.clear();
         reporter.report_hidden();
-        let outcome = match done {
-            Ok(outcome) => outcome,
-            Err(error) => {
-                together.fail(&error.to_string());
-                return Err(error.into());
-            }
-        };
-        together.end();
+        let outcome = done?;
         let seconds = reporter.started.elapsed().as_secs_f64();
         let nothing = nothing::is_nothing(&outcome, reporter.empty.is_some());
         if self.json {
             let remarks = &reporter.remarks;
-            let certain = certain_top(&job, &outcome)?;
+            let certain = certain_top(&outcome)?;
             super::common::print_json(&summary_json(&outcome, remarks, seconds, certain))?;
         } else if !(nothing && outcome.nothing_to_do) {
             summary(
@@ -342,7 +299,7 @@ impl Args {
         if let Some(n) = self.top {
             super::top::show(&self.store, n)?;
         } else if !self.json && !reporter.log.quiet {
-            let message = certain_pages(certain_top(&job, &outcome)?);
+            let message = certain_pages(certain_top(&outcome)?);
             message
                 .iter()
                 .for_each(|message| reporter.log.info(message));
@@ -455,14 +412,6 @@ impl Args {
         };
         let mut settings = Settings::new(config, &limits);
         settings.input = self.rules.resolve(Some(&job.settings.input))?;
-        settings.partitions = job.settings.partitions;
-        if let Some(count) = self.partitions {
-            settings.partitions = Partitions::of(count)?;
-            settings.partitions.epoch = job.settings.partitions.epoch;
-        }
-        if let Some(records) = self.epoch {
-            settings.partitions = settings.partitions.with_epoch(records)?;
-        }
         if self.replay_disk.is_some() {
             say!(
                 "--replay-disk no longer has an effect: passes after the first use the links kept in the store"
@@ -472,7 +421,6 @@ impl Args {
             settings,
             format: self.format.0,
             repeat: self.repeat,
-            resident: self.resident.partitions(),
             keep_rows: match self.keep_rows {
                 Some(0) => KeepRows::None,
                 Some(most) => KeepRows::AtMost(most),

@@ -33,7 +33,6 @@ mod rank;
 mod record;
 mod remarks;
 mod reporter;
-mod reshard;
 mod rules;
 #[cfg(feature = "serve")]
 mod serve;
@@ -42,7 +41,6 @@ mod simulate;
 mod snapshots;
 mod stat;
 mod summary;
-mod together;
 mod top;
 mod values;
 mod verify;
@@ -92,7 +90,6 @@ enum Command {
     Order(order::Args),
     Next(Box<next::Args>),
     Settle(settle::Args),
-    Reshard(reshard::Args),
     Compute(Box<compute::Args>),
     Top(top::Args),
     Rank(rank::Args),
@@ -162,7 +159,6 @@ impl Command {
             Command::Order(args) => args.run(),
             Command::Next(args) => args.run(),
             Command::Settle(args) => args.run(),
-            Command::Reshard(args) => args.run(),
             Command::Compute(args) => args.run(),
             Command::Top(args) => args.run(),
             Command::Rank(args) => args.run(),

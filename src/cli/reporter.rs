@@ -159,20 +159,14 @@ impl Observer for Reporter {
                 budget,
                 fits,
                 settles,
-                partitions,
                 ..
             } => {
                 // Far below the budget it matters to nobody.
                 if need.total() < budget / 2 {
                     return;
                 }
-                let beyond = if partitions {
-                    "partitions take turns, or no snapshot is made"
-                } else {
-                    "they come from a window"
-                };
                 let settled = if settles < fits { format!(
-                    "; snapshots on the way are settled up to about {} pages; beyond that {beyond}",
+                    "; snapshots on the way are settled up to about {} pages; beyond that they come from a window",
                     about(settles)
                 ) } else { String::new() };
                 format!(
@@ -262,12 +256,6 @@ impl Observer for Reporter {
                 Some(message) => message,
                 None => return,
             },
-            Note::Turns {
-                resident,
-                partitions,
-            } => format!(
-                "{resident} of {partitions} partitions are in memory at a time; the others, and records for them, wait on disk"
-            ),
             Note::Ungrouped { input, sources } => format!(
                 "{input}: {} lines return to an earlier source: each group of lines counts as a visit of its \
                 own. If the file is not grouped by source, sort it first (edges: sort -s -k1,1; crawl-log: \

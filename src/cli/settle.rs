@@ -6,22 +6,22 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use cashrank::answers::Resettling;
+use cashrank::memory::check_room;
 use cashrank::rank::computing::Computing;
 use cashrank::snapshot::{
     Info, Made, RANK_BYTES, Residency, Settle, SnapshotOptions, Watcher, make_owed_at_rest,
-    publish_at_rest,
+    publish_at_rest, settling_needs,
 };
 use cashrank::store::{RealDisk, View, open_view_to_publish};
 
 use super::bar::beside_a_bar;
 use super::common::{
-    Basis, Exit, MemoryArg, ResidentArg, StoreArg, accuracy, accuracy_of, links, not_believed,
-    pages, parsed, print_json, stop_on_signal, threads,
+    Basis, Exit, MemoryArg, StoreArg, accuracy, accuracy_of, links, not_believed, pages, parsed,
+    print_json, stop_on_signal, thousands, threads,
 };
 use super::compute::{Report, publish_watched};
 use super::snapshots::KeepArg;
 use super::summary::withheld;
-use super::together::{AllWorkers, TogetherArgs};
 use super::values::{Age, age_or_none, bound, time};
 use crate::cli::common::say;
 
@@ -34,7 +34,7 @@ Examples:
 
 Settling iterates over the links until importance is close to PageRank. It uses the latest links of every page, which \
 the store keeps (`ingest --keep-rows`); no input is read. This takes 50 bytes of memory per page, and up to 66 MiB of \
-buffers; of a store with partitions less, where they take turns (--resident). The \
+buffers. The \
 store is locked meanwhile: no ingest can run, but rankings can be read.
 
 The new snapshot replaces the one made after the same records, if it is closer to PageRank. If you stop the command \
@@ -58,11 +58,7 @@ pub struct Args {
     #[command(flatten)]
     keep: KeepArg,
     #[command(flatten)]
-    together: TogetherArgs,
-    #[command(flatten)]
     memory: MemoryArg,
-    #[command(flatten)]
-    resident: ResidentArg,
     /// Print the result as one line of JSON on standard output.
     #[arg(long)]
     json: bool,
@@ -70,37 +66,29 @@ pub struct Args {
 
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
-        let asked = self.together.read()?;
-        let resident = self.resident.partitions();
-        if let Some(done) = asked.share(&self.store.store, &self.memory, resident) {
-            return done;
-        }
         let view = open_view_to_publish(&RealDisk, &self.store.store)?;
         if let Some(unverified) = &view.progress().unverified {
             anyhow::bail!("{}", withheld(unverified));
         }
         let again = Resettling::of(&view, self.expire.map(|Age(expire)| expire))?;
-        let done = |view: &View| again.done(view, self.until, asked.machines());
+        let done = |view: &View| again.done(view, self.until, 1);
         if let Some((path, info)) = done(&view) {
-            asked.nothing_to_do(&view)?;
             self.report(path, info, None)?;
             return self.compute(&view, &Arc::default());
         }
         let budget = self.memory.budget(3)?;
-        asked.needs(&view, resident).check(budget)?;
+        let known = view.settled_pages();
+        check_room(
+            budget,
+            settling_needs(&view, (0, 1), None, threads(None)),
+            || format!("settling {} pages", thousands(known)),
+            "settle on a machine with more memory",
+        )?;
         let stop = Arc::new(AtomicBool::new(false));
         stop_on_signal(&stop)?;
         let started = Instant::now();
         let watcher = Arc::new(Watcher::new(stop.clone()));
-        let within = Residency {
-            partitions: resident,
-            memory: budget,
-            alone: true,
-        };
-        let Some(together) = asked.begin(&view, &stop, within)? else {
-            return Ok(stopped(""));
-        };
-        let settle = self.settling(&view, &watcher, &again, together.workers());
+        let settle = self.settling(&view, &watcher, &again, budget);
         let owed = beside_a_bar(&watcher, || make_owed_at_rest(&RealDisk, view, &settle))?;
         let (view, warning) = owed;
         if let Some(warning) = warning {
@@ -108,12 +96,10 @@ impl Args {
         }
         // A base that was owed may be all that there was to do.
         if let Some((path, info)) = done(&view) {
-            together.end();
             self.report(path, info, None)?;
             return self.compute(&view, &watcher);
         }
         let published = self.publish(&view, settle)?;
-        together.end();
         let seconds = started.elapsed().as_secs_f64();
         match published {
             Some(made) => {
@@ -124,9 +110,8 @@ impl Args {
                 self.compute(&view, &watcher)
             }
             None if watcher.is_stopped() => {
-                let who = watcher.stopped_process().filter(|&process| process > 0);
-                let who = who.map_or_else(String::new, |process| format!("process {process} was "));
-                Ok(stopped(&who))
+                say!("stopped: nothing was published; run the command again to start over");
+                Ok(Exit::Stopped)
             }
             None if again.published.is_none() => {
                 say!(
@@ -199,20 +184,18 @@ impl Args {
         view: &View,
         watcher: &Arc<Watcher>,
         again: &Resettling,
-        workers: AllWorkers,
+        memory: Option<u64>,
     ) -> Settle {
         let settle = Settle {
             time: self.settle_time,
-            threads: workers.threads,
-            peers: workers.peers,
             watcher: watcher.clone(),
             ..again.settle(self.until)
         };
-        let settle = settle.within(view, workers.within);
-        if let Some((resident, partitions)) = settle.in_turns(view) {
-            say!("{resident} of {partitions} partitions are in memory at a time");
-        }
-        settle
+        let within = Residency {
+            memory,
+            ..Residency::default()
+        };
+        settle.within(view, within)
     }
 
     /// Settles and publishes, while another thread shows how far it is.
@@ -227,12 +210,6 @@ impl Args {
             publish_at_rest(&RealDisk, view, making)
         })?)
     }
-}
-
-/// Says that it was stopped, `who`: by another process.
-fn stopped(who: &str) -> Exit {
-    say!("{who}stopped: nothing was published; run the command again to start over");
-    Exit::Stopped
 }
 
 fn report_settled(info: &Info, path: &Path, seconds: f64, reached: bool) {

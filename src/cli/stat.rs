@@ -10,7 +10,7 @@ use cashrank::rows::Rows;
 use cashrank::sites::Level;
 use cashrank::snapshot::{ComputedName, Expired, LevelRanking, RankingName, Snapshot, snapshots};
 use cashrank::store::rows::Retention;
-use cashrank::store::{PARTITIONS, RealDisk, SpoolState, spool_state};
+use cashrank::store::{RealDisk, SpoolState, spool_state};
 
 use super::common::{
     Basis, Exit, StoreArg, accuracy, as_options, certain_pages, counted, left_out, pages, print,
@@ -74,11 +74,6 @@ struct Stat {
     certain_top: Option<u64>,
     #[serde(skip)]
     basis: Basis,
-    /// Absent where the store has none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    partitions: Option<u32>,
-    /// Records after which cash crosses between these, if it does.
-    epoch: Option<u64>,
     damping: f64,
     /// The multiple of 2^-32 that is used for it; `bound_l1` includes what that costs.
     damping_used: f64,
@@ -182,9 +177,6 @@ struct Disk {
     fingerprints: u64,
     /// Which page has a fingerprint.
     index: u64,
-    /// Where the pages of partitions are; not given for others.
-    #[serde(skip_serializing_if = "is_none")]
-    addresses: u64,
     database: u64,
     rows: u64,
     /// What the next settling starts from.
@@ -249,8 +241,6 @@ fn stat(
         bound_l1: info.bound_l1(),
         certain_top: snapshot.certain_top()?,
         basis: Basis::of(info),
-        partitions: info.settings.partitions.split(),
-        epoch: info.settings.partitions.epoch,
         // It is kept in 1/2^32: more than eight decimals would say nothing.
         damping: info.settings.config.damping_asked(),
         damping_used: info.settings.config.damping(),
@@ -267,12 +257,6 @@ fn stat(
     })
 }
 
-/// Returns whether it is nothing.
-fn is_none(bytes: &u64) -> bool {
-    *bytes == 0
-}
-
-/// Of a store with its partitions.
 fn disk(store: &Path) -> anyhow::Result<Disk> {
     let file = |name: &str| std::fs::metadata(store.join(name)).map_or(0, |found| found.len());
     let folder = |name: &str| -> anyhow::Result<u64> {
@@ -296,7 +280,6 @@ fn disk(store: &Path) -> anyhow::Result<Disk> {
         urls: log("urls"),
         fingerprints: log("fingerprints"),
         index: file("index"),
-        addresses: log("addresses") + log("ghosts"),
         database: file("store.redb"),
         marks: folder("marks")?,
         snapshots: folder("snapshots")?,
@@ -305,26 +288,10 @@ fn disk(store: &Path) -> anyhow::Result<Disk> {
         spool: optional("spool")?,
         total: 0,
     };
-    let parts = store.join(PARTITIONS);
-    if parts.exists() {
-        for part in std::fs::read_dir(parts)? {
-            let part = disk(&part?.path())?;
-            sum.cash += part.cash;
-            sum.urls += part.urls;
-            sum.fingerprints += part.fingerprints;
-            sum.index += part.index;
-            sum.addresses += part.addresses;
-            sum.database += part.database;
-            sum.rows += part.rows;
-            sum.base += part.base;
-            sum.marks += part.marks;
-        }
-    }
     sum.total = sum.cash
         + sum.urls
         + sum.fingerprints
         + sum.index
-        + sum.addresses
         + sum.database
         + sum.rows
         + sum.base
@@ -437,18 +404,6 @@ fn write_method(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
         ),
     )?;
     line("window", window(stat))?;
-    if let Some(partitions) = stat.partitions {
-        line("partitions", format!("{partitions}: of pages by host"))?;
-        let Some(records) = stat.epoch else {
-            // The cash of each stays inside it.
-            return Ok(());
-        };
-        let records = thousands(records);
-        line(
-            "epoch",
-            format!("{records} records: then cash crosses between partitions"),
-        )?;
-    }
     line(
         "turnovers",
         format!("{:.3}: how often all cash was passed on", stat.turnovers),
@@ -485,7 +440,6 @@ fn disk_text(disk: &Disk) -> String {
         ("urls", disk.urls),
         ("fingerprints", disk.fingerprints),
         ("index", disk.index),
-        ("addresses", disk.addresses),
         ("rows", disk.rows),
         ("base", disk.base),
         ("database", disk.database),

@@ -1,7 +1,7 @@
 //! The settled base: what the next ranking starts from, through the command line.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::support::{Lab, crawl, sample};
 
@@ -26,26 +26,12 @@ fn ingest_each(lab: &Lab, files: &[String], store: &str, with: &str) -> Vec<f64>
     files.iter().map(ingest).collect()
 }
 
-/// The file of the base; of a store with partitions that of the one whose base is the longest.
+/// The file of the base.
 fn base(lab: &Lab, store: &str) -> PathBuf {
-    let files = |folder: &Path| -> Vec<PathBuf> {
-        let files = fs::read_dir(folder).into_iter().flatten();
-        files.map(|file| file.unwrap().path()).collect()
-    };
-    let only = |store: &PathBuf| {
-        let mut files = files(&store.join("base"));
-        let only = files.pop()?;
-        assert!(files.is_empty());
-        Some(only)
-    };
-    let mut stores = files(&lab.path(store).join("parts"));
-    if stores.is_empty() {
-        stores.push(lab.path(store));
-    }
-    let bases = stores.iter().filter_map(only);
-    bases
-        .max_by_key(|base| base.metadata().unwrap().len())
-        .unwrap()
+    let mut files = fs::read_dir(lab.path(store).join("base")).unwrap();
+    let only = files.next().unwrap().unwrap().path();
+    assert!(files.next().is_none());
+    only
 }
 
 /// The bound that was printed holds, beside the program's other way to PageRank.

@@ -70,40 +70,24 @@ fn with_threads(lab: &Lab, threads: usize, line: &str) -> Option<Done> {
 fn what_reads_no_input_needs_no_other_thread() {
     let lab = Lab::new();
     lab.file("in.jsonl", crawl(91, 3_000).concat());
-    for partitions in [1, 7] {
-        let store = format!("s{partitions}");
-        lab.run(&format!(
-            "ingest in.jsonl --store {store} --partitions {partitions} --settle 0.1"
-        ))
-        .exits(0);
-        let (many, one) = (format!("many{partitions}"), format!("one{partitions}"));
-        for copy in [&many, &one] {
-            lab.copy(&store, copy);
-        }
-        let settle = |store| format!("settle --until 1e-9 --store {store}");
-        lab.run(&settle(&many)).exits(0);
-        alone(&lab, &settle(&one)).exits(0);
-        let settled = lab.snapshot(&many);
-        assert!(settled != lab.snapshot(&store) && settled == lab.snapshot(&one));
-
-        let reshard = |to| format!("reshard --store {store} --partitions 3 --to {to}");
-        let (many, one) = (format!("{many}r"), format!("{one}r"));
-        lab.run(&reshard(&many)).exits(0);
-        alone(&lab, &reshard(&one)).exits(0);
-        for store in [&many, &one] {
-            lab.run(&settle(store)).exits(0);
-        }
-        assert!(lab.snapshot(&many) == lab.snapshot(&one));
-        for line in [
-            "compute --measure harmonic",
-            "top -n 50",
-            "next -n 50",
-            "export --to tsv",
-            "verify --deep",
-        ] {
-            let line = format!("{line} --store {store}");
-            assert_eq!(alone(&lab, &line).exits(0).out, lab.run(&line).exits(0).out);
-        }
+    lab.run("ingest in.jsonl --store s --settle 0.1").exits(0);
+    for copy in ["many", "one"] {
+        lab.copy("s", copy);
+    }
+    let settle = |store| format!("settle --until 1e-9 --store {store}");
+    lab.run(&settle("many")).exits(0);
+    alone(&lab, &settle("one")).exits(0);
+    let settled = lab.snapshot("many");
+    assert!(settled != lab.snapshot("s") && settled == lab.snapshot("one"));
+    for line in [
+        "compute --measure harmonic",
+        "top -n 50",
+        "next -n 50",
+        "export --to tsv",
+        "verify --deep",
+    ] {
+        let line = format!("{line} --store s");
+        assert_eq!(alone(&lab, &line).exits(0).out, lab.run(&line).exits(0).out);
     }
 }
 
@@ -113,9 +97,9 @@ fn reading_says_how_many_threads_it_needs() {
     let records = crawl(92, 600);
     lab.file("a.jsonl", records[..300].concat());
     lab.file("b.jsonl", records[300..].concat());
-    let ingest = |store| format!("ingest a.jsonl b.jsonl --store {store} --partitions 1");
+    let ingest = |store| format!("ingest a.jsonl b.jsonl --store {store}");
     lab.run(&ingest("all")).exits(0);
-    lab.run("ingest a.jsonl --store s --partitions 1").exits(0);
+    lab.run("ingest a.jsonl --store s").exits(0);
     let before = lab.snapshot("s");
     let words = ["2 threads at least", "--spool", "ulimit -u", "TasksMax="];
     alone(&lab, &ingest("s")).exits(7).says(&words);
@@ -133,15 +117,13 @@ fn reading_says_how_many_threads_it_needs() {
 fn before_the_first_checkpoint_there_is_nothing_to_settle() {
     let lab = Lab::new();
     lab.file("a.jsonl", crawl(94, 300).concat());
-    for partitions in [1, 7] {
-        let ingest = format!("ingest a.jsonl --store s{partitions} --partitions {partitions}");
-        alone(&lab, &ingest).exits(7);
-        let words = ["no ingest has reached a checkpoint", "run the same ingest"];
-        let settled = lab.run(&format!("settle --store s{partitions}"));
-        assert!(!settled.exits(2).says(&words).err.contains("--keep-rows"));
-        lab.run(&ingest).exits(0);
-        lab.run(&format!("settle --store s{partitions}")).exits(0);
-    }
+    let ingest = "ingest a.jsonl --store s";
+    alone(&lab, ingest).exits(7);
+    let words = ["no ingest has reached a checkpoint", "run the same ingest"];
+    let settled = lab.run("settle --store s").exits(2).says(&words);
+    assert!(!settled.err.contains("--keep-rows"));
+    lab.run(ingest).exits(0);
+    lab.run("settle --store s").exits(0);
 }
 
 #[test]
@@ -150,32 +132,26 @@ fn a_limit_on_threads_changes_no_byte() {
     let records = crawl(93, 6_000);
     lab.file("a.jsonl", records[..3_000].concat());
     lab.file("b.jsonl", records[3_000..].concat());
-    let lines = |name: String| {
-        [1, 7]
-            .map(|partitions| {
-                let store = format!("--store {name}-{partitions} --partitions {partitions}");
-                [
-                    format!("ingest a.jsonl {store} --threads 4 --snapshot-every 500"),
-                    format!("ingest a.jsonl b.jsonl {store} --threads 4"),
-                ]
-            })
-            .concat()
-            .into_iter()
-            .chain([
-                format!("convert a.jsonl b.jsonl -o {name}.cza --threads 4"),
-                format!("ingest {name}.cza --store {name} --partitions 1"),
-            ])
+    let lines = |name: &str| {
+        [
+            format!("ingest a.jsonl --store {name}-2 --threads 4 --snapshot-every 500"),
+            format!("ingest a.jsonl b.jsonl --store {name}-2 --threads 4"),
+            format!("convert a.jsonl b.jsonl -o {name}.cza --threads 4"),
+            format!("ingest {name}.cza --store {name}"),
+        ]
     };
-    lines("free".into()).for_each(|line| drop(lab.run(&line).exits(0)));
+    for line in lines("free") {
+        lab.run(&line).exits(0);
+    }
     for threads in [2, 3, 5] {
         let name = format!("of{threads}");
-        for line in lines(name.clone()) {
+        for line in lines(&name) {
             let Some(done) = with_threads(&lab, threads, &line) else {
                 return;
             };
             done.exits(0);
         }
-        for kind in ["", "-1", "-7"] {
+        for kind in ["", "-2"] {
             let (of, free) = (format!("{name}{kind}"), format!("free{kind}"));
             assert!(lab.snapshot(&of) == lab.snapshot(&free), "{of}");
         }
@@ -223,23 +199,4 @@ fn a_service_answers_with_the_threads_that_there_are() {
     assert_eq!(list().0, 200);
     serving.signal("TERM");
     assert!(serving.child.wait().unwrap().success());
-}
-
-/// Those of the exchange were started without asking: the process panicked, and ended with 101.
-#[cfg(feature = "cluster")]
-#[test]
-fn processes_say_that_there_are_too_few() {
-    let lab = Lab::new();
-    lab.file("a.jsonl", crawl(96, 300).concat());
-    lab.run("ingest a.jsonl --store s --partitions 4 --settle 0.1")
-        .exits(0);
-    let settle = "settle --store s --until 1e-6 --processes 2";
-    alone(&lab, settle).exits(7).says(&["ulimit -u"]);
-    for threads in 1..=10 {
-        let Some(done) = with_threads(&lab, threads, settle) else {
-            return;
-        };
-        assert!(matches!(done.code, Some(0 | 7)), "{threads}: {done:#?}");
-        assert!(!done.err.contains("panicked"), "{threads}: {done:#?}");
-    }
 }

@@ -109,27 +109,6 @@ fn damage_is_named_and_changes_nothing() {
     rank(&lab, 15_000).exits(0);
 }
 
-#[test]
-fn each_partition_has_one() {
-    let lab = Lab::new();
-    lab.file("a", chain(0, 40_000));
-    lab.file("b", chain(40_000, 41_000));
-    lab.run("ingest a --format adjacency --store s --partitions 2")
-        .exits(0);
-    let files = |number: u32| lab.path(&format!("s/parts/00{number}/index"));
-    assert!(!lab.path("s/index").exists());
-    // Ghosts are pages, too.
-    assert!(files(0).exists() && files(1).exists());
-    flip(&files(1), 9_000);
-    lab.run("verify --deep --store s")
-        .exits(5)
-        .says(&["s/parts/001/index"]);
-    lab.run("ingest a b --format adjacency --store s")
-        .exits(0)
-        .says(&["s/parts/001/index: damaged"]);
-    lab.run("verify --deep --store s").exits(0);
-}
-
 /// A store and its copy may go on with other pages, as many, and end with the same ones.
 #[test]
 fn that_of_a_copy_that_went_on_otherwise_is_not_used() {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Lab, crawl, is_for_one_partition};
+use crate::support::{Lab, crawl};
 
 /// What the pages need of memory; the log is left out, which is smaller if the budget is.
 fn needed(json: &Value) -> u64 {
@@ -17,11 +17,6 @@ fn budget_for(needed: u64) -> u64 {
 
 #[test]
 fn a_small_budget_stops_at_a_checkpoint_and_a_larger_one_goes_on() {
-    if is_for_one_partition(
-        "only settling ranks them, for which there is no room; see partitions_stop_at_a_budget",
-    ) {
-        return;
-    }
     let lab = Lab::on_disk();
     lab.file("a", crawl(71, 2_000).concat());
     lab.file("none", "");
@@ -64,64 +59,30 @@ fn a_small_budget_stops_at_a_checkpoint_and_a_larger_one_goes_on() {
     lab.run("verify --deep --store cut").exits(0);
 }
 
-/// How many pages of others a partition will know is estimated, so what it takes is known only near the end. What fits is
-/// kept, and the run continues from there with more.
-#[test]
-fn partitions_stop_at_a_budget_and_a_larger_one_goes_on() {
-    let lab = Lab::on_disk();
-    lab.file("a", crawl(71, 2_000).concat());
-    lab.file("none", "");
-    // With one in memory at a time there is none fewer to make room.
-    let run = |line: &str| lab.run(&format!("ingest {line} --partitions 4 --resident 1"));
-    let none = run("none --store none.store --json --memory 1T")
-        .exits(3)
-        .json();
-    let whole = run("a --store whole --json --memory 1T").exits(0).json();
-    let (least, most) = (needed(&none), needed(&whole));
-    assert!(least < most);
-    for share in [3, 2] {
-        let budget = budget_for(least + (most - least) / share);
-        run(&format!("a --store cut --memory {budget}"))
-            .exits(8)
-            .says(&["raise --memory", "--limit-pages", "pages known"]);
-    }
-    run("a --store cut --memory 1T")
-        .exits(0)
-        .says(&["continuing after record"]);
-    assert!(lab.snapshot("cut") == lab.snapshot("whole"));
-    lab.run("verify --deep --store cut").exits(0);
-}
-
-/// Cash and index stayed in memory while what fits was ranked, so there was no room to settle it: without partitions the ranking
-/// came from a window, far from PageRank, and with partitions there was none. Of a window it spoke there, too.
+/// Cash and index stayed in memory while what fits was ranked, so there was no room to settle it: the ranking came from a
+/// window, far from PageRank.
 #[test]
 fn what_fits_is_settled_before_a_run_stops() {
     let lab = Lab::on_disk();
     lab.file("a", crawl(71, 2_000).concat());
     lab.file("none", "");
-    for (partitions, resident) in [(1, ""), (4, "--resident 1")] {
-        let run = |line: &str| {
-            let line = line.replace("store ", &format!("store p{partitions}-"));
-            lab.run(&format!(
-                "ingest {line} --partitions {partitions} {resident}"
-            ))
-        };
-        let none = run("none --store none --json --memory 1T").exits(3).json();
-        let whole = run("a --store whole --json --memory 1T").exits(0).json();
-        let (least, most) = (needed(&none), needed(&whole));
-        let budget = budget_for(least + (most - least) / 2);
-        let done = run(&format!("a --store cut --memory {budget} --settle 1e-6")).exits(8);
-        let beyond = match partitions {
-            1 => "beyond that they come from a window",
-            _ => "beyond that partitions take turns",
-        };
-        let done = done.says(&["raise --memory", "certified", beyond]);
-        assert_eq!(done.err.contains("window"), partitions == 1, "{done:#?}");
-        let cut = format!("p{partitions}-cut");
-        assert!(lab.stat(&cut)["bound_l1"].as_f64().unwrap() <= 1e-6);
-        run("a --store cut --memory 1T").exits(0);
-        assert!(lab.snapshot(&cut) == lab.snapshot(&format!("p{partitions}-whole")));
-    }
+    let run = |line: &str| lab.run(&format!("ingest {line}"));
+    let none = run("none --store none.store --json --memory 1T")
+        .exits(3)
+        .json();
+    let whole = run("a --store whole --json --memory 1T").exits(0).json();
+    let (least, most) = (needed(&none), needed(&whole));
+    let budget = budget_for(least + (most - least) / 2);
+    run(&format!("a --store cut --memory {budget} --settle 1e-6"))
+        .exits(8)
+        .says(&[
+            "raise --memory",
+            "certified",
+            "beyond that they come from a window",
+        ]);
+    assert!(lab.stat("cut")["bound_l1"].as_f64().unwrap() <= 1e-6);
+    run("a --store cut --memory 1T").exits(0);
+    assert!(lab.snapshot("cut") == lab.snapshot("whole"));
 }
 
 /// What is known takes memory, too: such a store is not even loaded.
@@ -145,46 +106,32 @@ fn a_store_that_needs_more_than_the_budget_is_not_opened() {
         .says(&["nothing to do"]);
 }
 
-/// The log takes an eighth of any budget, so what a refused one needed grew with it; and of partitions that of one was named, with
-/// what a whole store takes beside, and its pages; what a ranking takes for cash that crosses was left out.
+/// The log takes an eighth of any budget, so what a refused one needed grew with it.
 #[test]
 fn a_refusal_names_what_is_enough() {
     let lab = Lab::on_disk();
     lab.file("a", crawl(72, 300).concat());
-    for (store, options) in [
-        ("one", "--partitions 1"),
-        ("four", "--partitions 4"),
-        ("crossing", "--partitions 4 --epoch 100"),
-    ] {
-        let run = |memory: &str| {
-            lab.run(&format!(
-                "ingest a --store {store} {options} --memory {memory}"
-            ))
-        };
-        run("4G").exits(0);
-        let pages = lab.stat(store)["pages"].clone();
-        let known = format!("with {pages} pages known, continuing needs ");
-        let needed = |memory: &str| {
-            let refused = run(memory).exits(8);
-            let (_, after) = refused.err.split_once(&known).unwrap();
-            let (needed, _) = after.split_once(" MiB").unwrap();
-            needed.parse::<f64>().unwrap()
-        };
-        let enough = needed("1M");
-        assert_eq!(needed("200M"), enough);
-        // It is said to a tenth, rounded up.
-        let bytes = |mib: f64| ((mib * f64::from(1 << 20)) as u64).to_string();
-        run(&bytes(enough)).exits(0).says(&["nothing to do"]);
-        assert_eq!(needed(&bytes(enough - 0.1)), enough);
-    }
+    let run = |memory: &str| lab.run(&format!("ingest a --store s --memory {memory}"));
+    run("4G").exits(0);
+    let pages = lab.stat("s")["pages"].clone();
+    let known = format!("with {pages} pages known, continuing needs ");
+    let needed = |memory: &str| {
+        let refused = run(memory).exits(8);
+        let (_, after) = refused.err.split_once(&known).unwrap();
+        let (needed, _) = after.split_once(" MiB").unwrap();
+        needed.parse::<f64>().unwrap()
+    };
+    let enough = needed("1M");
+    assert_eq!(needed("200M"), enough);
+    // It is said to a tenth, rounded up.
+    let bytes = |mib: f64| ((mib * f64::from(1 << 20)) as u64).to_string();
+    run(&bytes(enough)).exits(0).says(&["nothing to do"]);
+    assert_eq!(needed(&bytes(enough - 0.1)), enough);
 }
 
 /// Five bytes for each name of an archive that is not the first input, and new pages.
 #[test]
 fn names_of_archives_count() {
-    if is_for_one_partition("they read no archives, and no input twice") {
-        return;
-    }
     let lab = Lab::on_disk();
     lab.file("a", crawl(73, 300).concat());
     lab.file("b", crawl(74, 1_500).concat());
@@ -248,9 +195,6 @@ fn stat_tells_what_going_on_needs() {
         .map(|part| memory[part].as_u64().unwrap())
         .sum();
     assert_eq!(memory["total"], sum);
-    if is_for_one_partition("how many pages of others each knows is not said") {
-        return;
-    }
     assert_eq!(memory["cash"], pages * 8 + pages.div_ceil(2));
     assert_eq!(memory["settling"], 18 * pages);
 }
@@ -398,30 +342,8 @@ fn an_ingest_fits_into_the_address_space_it_has() {
     let done = lab.limited("-v 2000000", "ingest a --store s --threads 1");
     assert_eq!(done.status.code(), Some(0), "{done:?}");
     assert!(lab.snapshot("s") == lab.snapshot("free"));
-    if is_for_one_partition("they reserve nothing ahead, and grow with their pages") {
-        return;
-    }
     let done = lab.limited("-v 2000000", "ingest a --store t --memory 1T --threads 1");
     assert_eq!(done.status.code(), Some(8), "{done:?}");
     let said = String::from_utf8_lossy(&done.stderr);
     assert!(said.contains("lower --limit-pages"), "{said}");
-}
-
-/// Partitions share the address space that there is: each takes what its pages need, and no more.
-#[cfg(target_os = "linux")]
-#[test]
-fn partitions_fit_into_the_address_space_there_is() {
-    let lab = Lab::on_disk();
-    lab.file("a", crawl(80, 30_000).concat());
-    for partitions in [4, 16] {
-        let line = |store: &str| {
-            format!("ingest a --store {store}-{partitions} --threads 1 --partitions {partitions}")
-        };
-        lab.run(&line("free")).exits(0);
-        let done = lab.limited("-v 2000000", &line("s"));
-        assert_eq!(done.status.code(), Some(0), "{done:?}");
-        let [limited, free] =
-            ["s", "free"].map(|store| lab.snapshot(&format!("{store}-{partitions}")));
-        assert!(limited == free);
-    }
 }

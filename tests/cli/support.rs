@@ -46,29 +46,6 @@ impl Done {
     }
 }
 
-/// What a command line says. With `TEST_PARTITIONS`, stores that it makes have so many partitions, unless it says how many:
-/// tests that hold for them, too, can be run again so.
-fn arguments(line: &str) -> Vec<String> {
-    let mut arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-    let makes = arguments.first().is_some_and(|command| command == "ingest");
-    if let Ok(partitions) = std::env::var("TEST_PARTITIONS")
-        && makes
-        && !line.contains("--partitions")
-    {
-        arguments.extend(["--partitions".into(), partitions]);
-    }
-    arguments
-}
-
-/// Returns whether stores get partitions ([`arguments`]), with which a test cannot hold, and prints why.
-pub fn is_for_one_partition(why: &str) -> bool {
-    let has_partitions = std::env::var_os("TEST_PARTITIONS").is_some();
-    if has_partitions {
-        eprintln!("SKIPPED: with partitions this cannot hold: {why}");
-    }
-    has_partitions
-}
-
 /// A folder of its own for a test's files and stores.
 pub struct Lab(TempDir);
 
@@ -118,7 +95,7 @@ impl Lab {
     /// The same, with standard input.
     pub fn feed(&self, line: &str, stdin: &[u8]) -> Done {
         let output = assert_cmd::Command::new(env!("CARGO_BIN_EXE_cashrank"))
-            .args(arguments(line))
+            .args(line.split_whitespace())
             .current_dir(self.0.path())
             .write_stdin(stdin)
             .timeout(Duration::from_secs(300))
@@ -145,7 +122,7 @@ impl Lab {
     /// The same, its standard output a file.
     pub fn run_into(&self, line: &str, stdout: fs::File) -> Done {
         let output = Command::new(env!("CARGO_BIN_EXE_cashrank"))
-            .args(arguments(line))
+            .args(line.split_whitespace())
             .current_dir(self.0.path())
             .stdin(Stdio::null())
             .stdout(stdout)
@@ -165,7 +142,7 @@ impl Lab {
 
     fn start_with(&self, line: &str, stdin: Stdio, stdout: Stdio) -> Running {
         let mut child = Command::new(env!("CARGO_BIN_EXE_cashrank"))
-            .args(arguments(line))
+            .args(line.split_whitespace())
             .current_dir(self.0.path())
             .stdin(stdin)
             .stdout(stdout)
@@ -189,7 +166,6 @@ impl Lab {
 
     /// A command line under a limit that a shell sets: what `ulimit` takes.
     pub fn limited(&self, limit: &str, line: &str) -> std::process::Output {
-        let line = arguments(line).join(" ");
         let script = format!("ulimit {limit} && exec \"$0\" {line}");
         let mut shell = std::process::Command::new("sh");
         let shell = shell.args(["-c", &script, env!("CARGO_BIN_EXE_cashrank")]);

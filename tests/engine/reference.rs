@@ -42,20 +42,8 @@ pub struct Moment {
     pub pages: usize,
 }
 
-/// Pages in partitions, between which cash crosses after so many records.
-pub struct Epochs {
-    pub records: u64,
-    /// The partition of a page by name.
-    pub owner: Box<dyn Fn(u32) -> u32>,
-}
-
 pub struct Reference {
     damping: u64,
-    /// `None`: cash is everywhere at once.
-    epochs: Option<Epochs>,
-    /// By page: its partition, and what waits elsewhere to cross to it.
-    pub owners: Vec<u32>,
-    waiting: Vec<u128>,
     recycle_after: u64,
     keep_self_links: bool,
     numbers: HashMap<u32, usize>,
@@ -73,7 +61,6 @@ pub struct Reference {
     /// The running maximum of times, and G, before each record.
     pub times: Vec<(Option<i64>, u128)>,
     time: Option<i64>,
-    records: u64,
     round_records: u64,
     round_length: u64,
 }
@@ -82,9 +69,6 @@ impl Reference {
     pub fn new(damping: u64, recycle_after: u8, keep_self_links: bool) -> Reference {
         Reference {
             damping,
-            epochs: None,
-            owners: Vec::new(),
-            waiting: Vec::new(),
             recycle_after: u64::from(recycle_after),
             keep_self_links,
             numbers: HashMap::new(),
@@ -99,35 +83,15 @@ impl Reference {
             marks: Vec::new(),
             times: Vec::new(),
             time: None,
-            records: 0,
             round_records: 0,
             round_length: ROUND_MIN,
         }
     }
 
-    /// The same with its pages in partitions.
-    pub fn in_partitions(self, epochs: Epochs) -> Reference {
-        Reference {
-            epochs: Some(epochs),
-            ..self
-        }
-    }
-
-    /// A page's cash, with what waits to cross to it.
-    pub fn held(&self, page: usize) -> u128 {
-        self.cash[page] + self.waiting[page]
-    }
-
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::Fetch(fetch) => self.fetch(fetch),
-            Event::BeginPass if self.round_records > 0 => {
-                self.cross();
-                self.end_round();
-                // A round counts the records of epochs, that inside which it began as a whole.
-                let epoch = self.epochs.as_ref().map(|epochs| epochs.records);
-                self.round_records = epoch.map_or(0, |epoch| self.records % epoch);
-            }
+            Event::BeginPass if self.round_records > 0 => self.end_round(),
             Event::BeginPass => {}
             Event::CompletePass => {
                 for page in self.unread() {
@@ -149,24 +113,11 @@ impl Reference {
         self.count_record();
     }
 
-    /// What waits elsewhere crosses.
-    fn cross(&mut self) {
-        for (cash, waiting) in self.cash.iter_mut().zip(&mut self.waiting) {
-            *cash += std::mem::take(waiting);
-        }
-    }
-
     fn admit(&mut self, name: u32) -> usize {
         let next = self.cash.len();
         let page = *self.numbers.entry(name).or_insert(next);
         if page == next {
             self.cash.push(ENDOWMENT);
-            self.waiting.push(0);
-            let owner = self
-                .epochs
-                .as_ref()
-                .map_or(0, |epochs| (epochs.owner)(name));
-            self.owners.push(owner);
             self.last.push(Last::Never);
             self.visits.push(0);
             self.last_fetch.push(None);
@@ -217,9 +168,7 @@ impl Reference {
         self.visits[page] += 1;
         self.now.followed += targets.len() as u128;
         self.distribute(page, targets, true);
-        if self.epochs.is_none() {
-            self.pay();
-        }
+        self.pay();
     }
 
     fn distribute(&mut self, page: usize, targets: Vec<usize>, visit: bool) {
@@ -229,11 +178,7 @@ impl Reference {
         if !targets.is_empty() {
             let share = (cash * u128::from(self.damping) / (1 << 32)) / targets.len() as u128;
             for &target in &targets {
-                if self.owners[target] == self.owners[page] {
-                    self.cash[target] += share;
-                } else {
-                    self.waiting[target] += share;
-                }
+                self.cash[target] += share;
                 rest -= share;
             }
         }
@@ -260,20 +205,8 @@ impl Reference {
 
     fn count_record(&mut self) {
         self.round_records += 1;
-        self.records += 1;
-        let is_full = self.round_records >= self.round_length;
-        match &self.epochs {
-            None if is_full => self.end_round(),
-            Some(epochs) if self.records.is_multiple_of(epochs.records) => {
-                self.cross();
-                // A round ends with an epoch, before the one payment.
-                if is_full {
-                    self.end_round();
-                } else {
-                    self.pay();
-                }
-            }
-            _ => {}
+        if self.round_records >= self.round_length {
+            self.end_round();
         }
     }
 
@@ -314,7 +247,7 @@ impl Reference {
         let waiting = waiting.map(|page| Row {
             page,
             targets: Vec::new(),
-            cash: self.held(page),
+            cash: self.cash[page],
             clock: 0,
             pages,
             visit: false,

@@ -1,6 +1,5 @@
 //! Rot: a bit of a file flips, a sector turns to garbage, or a file is cut, lost, emptied, replaced by an
-//! older copy of itself or by another store's. On stores of random runs, stopped somewhere or finished; of half of them the pages are
-//! in partitions.
+//! older copy of itself or by another store's. On stores of random runs, stopped somewhere or finished.
 //!
 //! After each, readers (top, rank, export), `verify`, `verify --deep` and an ingest that goes on to the
 //! end must each give an error that names the file, or what they give without the damage.
@@ -60,7 +59,7 @@ pub fn rot(dir: &Path, seed: u64, flips: u64, tell: impl Fn(&str)) -> Tally {
     let tally = spread(flips.div_ceil(SHARED), |group| {
         let mut dice = Dice::numbered(seed, group);
         let mut tally = Tally::default();
-        let kind = [Kind::Any, Kind::Any, Kind::Epochs, Kind::Partitions][group as usize % 4];
+        let kind = [Kind::Any, Kind::Any, Kind::Changes][group as usize % 3];
         let made = Scenario::of_kind(kind, &mut dice, dir, None).and_then(|scenario| {
             let sound = [
                 Sound::make(&scenario, &mut dice, false)?,
@@ -145,22 +144,15 @@ impl Damage {
     fn row(&self) -> (&'static str, String) {
         let name = self.path.strip_prefix(STORE).unwrap_or(&self.path);
         let text = name.to_string_lossy();
-        let in_part = text
-            .strip_prefix("parts/")
-            .and_then(|of| of.split_once('/'));
-        let (of, text) = match in_part {
-            Some((_, text)) => ("parts/*/", text),
-            None => ("", &*text),
-        };
         let row = match text.split_once('/') {
             Some(("marks", _)) => "marks/*",
             Some(("base", _)) => "base/*",
             Some(("spool", number)) if number != "acked" => "spool/*",
             Some((_, file)) if file.ends_with(".snapshot") => "snapshots/*.snapshot",
             Some((_, file)) if file.ends_with(".tmp") => "snapshots/*.tmp",
-            _ => text,
+            _ => &text,
         };
-        (self.kind, format!("{of}{row}"))
+        (self.kind, row.into())
     }
 
     /// Whether an error tells which file is damaged: by its path, or by its name in the store.

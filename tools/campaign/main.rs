@@ -14,8 +14,6 @@
 //! | `threads` | the same while archives are read again by several threads, each made fast or slow at random |
 //! | `ends` | the same while the last snapshot of a stream is made, which is then sent again |
 //! | `changes` | the same while pages change, and each ranking starts from the one before |
-//! | `partitions` | the same in a store with four partitions, all in memory or in turns |
-//! | `epochs` | the same in a store where cash crosses between these |
 //! | `index` | the same while the ranking of pages is made that have an index on disk; and stores with the index of a copy |
 //! | `wide` | the same with more pages than a chunk of the cash file holds |
 //! | `errors` | every operation fails in every way, once and from then on |
@@ -97,8 +95,6 @@ enum Part {
     Threads,
     Ends,
     Changes,
-    Partitions,
-    Epochs,
     Index,
     Wide,
     Errors,
@@ -188,8 +184,6 @@ fn run(part: Part, options: &Options, lab: &Path) -> Result<Tally, String> {
         Part::Threads => random(Kind::Threads, if options.full { 5_000 } else { 300 }),
         Part::Ends => random(Kind::Ends, if options.full { 20_000 } else { 2_000 }),
         Part::Changes => random(Kind::Changes, if options.full { 5_000 } else { 500 }),
-        Part::Partitions => random(Kind::Partitions, if options.full { 20_000 } else { 300 }),
-        Part::Epochs => random(Kind::Epochs, if options.full { 5_000 } else { 100 }),
         Part::Index => {
             let mut tally = random(Kind::Index, if options.full { 500 } else { 20 });
             let copies = if options.full { 100 } else { 4 };

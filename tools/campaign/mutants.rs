@@ -40,38 +40,9 @@ fn after_commit(mutated: bool) -> Mutation {
     }
 }
 
-fn of_part(path: &Path) -> bool {
-    path.iter().any(|name| name == "parts")
-}
-
 /// By name; cuts of runs of this kind must find them out.
-pub const MUTANTS: &[(Kind, &[(&str, Mutant)])] = &[
-    (Kind::Any, OF_STORES),
-    (Kind::Partitions, OF_PARTITIONS),
-    (Kind::Epochs, OF_EPOCHS),
-    (Kind::Index, OF_INDEXES),
-];
-
-const OF_PARTITIONS: &[(&str, Mutant)] = &[
-    ("a partition's commit is not synced", |path, _| {
-        dropped(of_part(path) && file(path, "store.redb"))
-    }),
-    ("ghosts is not synced", |path, _| {
-        dropped(file(path, "ghosts"))
-    }),
-    ("names of partitions are not synced", |path, _| {
-        dropped(file(path, "parts"))
-    }),
-];
-
-const OF_EPOCHS: &[(&str, Mutant)] = &[
-    ("the cash of partitions is not synced", |path, _| {
-        dropped(of_part(path) && file(path, "cash"))
-    }),
-    ("the marks of partitions are not synced", |path, _| {
-        dropped(of_part(path) && within(path, "marks"))
-    }),
-];
+pub const MUTANTS: &[(Kind, &[(&str, Mutant)])] =
+    &[(Kind::Any, OF_STORES), (Kind::Index, OF_INDEXES)];
 
 const OF_INDEXES: &[(&str, Mutant)] =
     &[("the index is not synced before it is named", |path, _| {
@@ -186,16 +157,6 @@ pub const FAULTS: &[(&str, Kind, OldFault)] = &[
         "rows that a settled base needs are dropped",
         Kind::Changes,
         OldFault::BaseRowsDropped,
-    ),
-    (
-        "cash that was on its way at a restart arrives twice",
-        Kind::Epochs,
-        OldFault::CashTwice,
-    ),
-    (
-        "a partition that got cash and no records is not committed",
-        Kind::Epochs,
-        OldFault::CashNotCommitted,
     ),
 ];
 

@@ -2,7 +2,6 @@
 //! disk; and what must hold whatever happens to it.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +18,7 @@ use cashrank::rows::Rows;
 use cashrank::snapshot::Snapshot;
 use cashrank::source::{InputName, SourceOptions};
 use cashrank::store::rows::KeepRows;
-use cashrank::store::{Disk, Partitions, Settings};
+use cashrank::store::{Disk, Settings};
 use cashrank::{Error, KeepSnapshots, Limits};
 
 use crate::crawl::{Dice, crawl};
@@ -83,10 +82,6 @@ pub enum Kind {
     Ends,
     /// Files whose pages change, with several rankings on the way, and compactions of kept links.
     Changes,
-    /// The same in a store with partitions.
-    Partitions,
-    /// The same in one where cash crosses between these.
-    Epochs,
     /// So many pages that they have an index on disk, cut off while their ranking is made.
     Index,
     /// More pages than a chunk of the cash file holds, whose logs are flushed on the way.
@@ -162,9 +157,7 @@ impl Scenario {
         let mut scenario = match kind {
             Kind::Threads => Scenario::threaded(dice, dir),
             Kind::Ends => Scenario::sent_again(dice),
-            Kind::Changes => Scenario::changing(dice, dir, 1),
-            Kind::Partitions => Scenario::changing(dice, dir, 4),
-            Kind::Epochs => Scenario::crossing(dice, dir),
+            Kind::Changes => Scenario::changing(dice, dir),
             Kind::Index => Scenario::indexed(dice, dir),
             Kind::Wide => Scenario::wide(dice, dir),
             Kind::Any => Scenario::any(dice, dir),
@@ -229,9 +222,8 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Crawls that fetch pages several times, in two files, by a store of so many partitions: each ranking starts from the
-    /// one before.
-    fn changing(dice: &mut Dice, dir: &Path, partitions: u32) -> Result<Scenario, String> {
+    /// Crawls that fetch pages several times, in two files: each ranking starts from the one before.
+    fn changing(dice: &mut Dice, dir: &Path) -> Result<Scenario, String> {
         let files: Vec<PathBuf> = (0..2)
             .map(|_| {
                 let file = write_crawl(dir, dice.roll(1 << 40), 100 + dice.roll(150))?;
@@ -244,38 +236,6 @@ impl Scenario {
         let mut job = job(files, Config::default());
         job.checkpoint_every = Every::Records([7, 20, 45][dice.roll(3) as usize]);
         job.snapshot_every = Every::Records(20 + dice.roll(40));
-        job.settings.partitions = Partitions::of(partitions).map_err(|error| error.to_string())?;
-        if partitions > 1 {
-            // None: all are in memory.
-            job.resident = NonZeroUsize::new(dice.roll(u64::from(partitions)) as usize);
-        }
-        Scenario::new(job, None)
-    }
-
-    /// See [`Kind::Epochs`]. Most are ranked by their cash, one in three goes past the end of a round, and one in two makes passes,
-    /// or completes one.
-    fn crossing(dice: &mut Dice, dir: &Path) -> Result<Scenario, String> {
-        let records = if dice.roll(3) == 0 { 520 } else { 80 };
-        let files = (0..2).map(|_| write_crawl(dir, dice.roll(1 << 40), records + dice.roll(80)));
-        let files = files.collect::<Result<_, String>>()?;
-        let mut config = Config::default();
-        config.marks = 1 + dice.roll(4) as u8;
-        config.recycle_after = dice.roll(4) as u8;
-        if dice.coin() {
-            config.window = WindowPolicy::Whole;
-        }
-        let mut job = job(files, config);
-        if dice.roll(3) > 0 {
-            job.settle = None;
-        }
-        job.checkpoint_every = Every::Records([20, 45, 110][dice.roll(3) as usize]);
-        job.snapshot_every = Every::Records(records / 3 + dice.roll(100));
-        let epoch = [9, 30, 64, 130][dice.roll(4) as usize];
-        let partitions = Partitions::of(4).and_then(|four| four.with_epoch(epoch));
-        job.settings.partitions = partitions.map_err(|error| error.to_string())?;
-        job.resident = NonZeroUsize::new(dice.roll(4) as usize);
-        job.repeat = [1, 1, 2, 3][dice.roll(4) as usize];
-        job.complete = dice.roll(4) == 0;
         Scenario::new(job, None)
     }
 

@@ -109,13 +109,6 @@ impl Args {
                 store.display()
             )));
         };
-        if settings.partitions.split().is_some() {
-            bail!(Error::Usage(format!(
-                "{}: a store with --partitions, to which --live does not write; ingest what is fetched, round by round, \
-                 and list pages without --live",
-                store.display()
-            )));
-        }
         let mut options = Options::of(store)?;
         options.input = self.rules.resolve(Some(&settings.input))?;
         let budget = self.memory.budget(threads(None))?;

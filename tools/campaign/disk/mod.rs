@@ -76,8 +76,7 @@ pub enum Mutation {
     Faithful,
     /// It says that it synced, and does not.
     Dropped,
-    /// It takes effect only after the next commit, the second sync of the `store.redb` that is no partition's from now:
-    /// the order is swapped.
+    /// It takes effect only after the next commit, the second sync of `store.redb` from now: the order is swapped.
     AfterCommit,
 }
 
@@ -286,8 +285,7 @@ impl State {
         let mutation = self
             .mutant
             .map_or(Mutation::Faithful, |mutant| mutant(path, operation));
-        let is_part = path.iter().any(|name| name == "parts");
-        let database = path.file_name().is_some_and(|name| name == "store.redb") && !is_part;
+        let database = path.file_name().is_some_and(|name| name == "store.redb");
         for (late, left) in std::mem::take(&mut self.delayed) {
             if left == 0 || late == id {
                 self.tree.sync(late);

@@ -358,33 +358,6 @@ fn a_graph_is_put_in_breadth_first_order() {
     lab.run_from(line, graph()).exits(2).says(&["line 2"]);
 }
 
-/// In epochs of one record a store with partitions ranks as one without, for as long as no round ends; in longer ones as near
-/// to PageRank as the bound says.
-#[test]
-fn epochs_of_one_record_cost_nothing() {
-    let lab = Lab::new();
-    let lines = (0..60).map(|page| format!("{page}\t{}\t{}\n", page * 7 % 60, page * 11 % 60));
-    fs::write(lab.path("graph"), lines.collect::<String>()).unwrap();
-    let graph = || Stdio::from(fs::File::open(lab.path("graph")).unwrap());
-    let line = "epochs stores --partitions 1,4 --epoch 1,25 --passes 2,9 --host 3";
-    let out = lab.run_from(line, graph()).exits(0).out;
-    let rows: Vec<Vec<&str>> = out.lines().map(|row| row.split('\t').collect()).collect();
-    assert_eq!(rows.len(), 1 + 3 * 2);
-    let (one, other) = (&rows[1..3], &rows[3..5]);
-    for (one, other) in one.iter().zip(other) {
-        assert_eq!(
-            (one[..2].join(" "), other[..2].join(" ")),
-            ("1 -".into(), "4 1".into())
-        );
-        assert_eq!(one[2..], other[2..]);
-    }
-    for row in &rows[1..] {
-        let [l1, bound] = [row[3], row[4]].map(|number| number.parse().unwrap_or(2.0));
-        assert!(l1 <= bound, "{row:?}");
-    }
-    assert!(!lab.path("stores").exists());
-}
-
 /// As many records and links as were asked for, and a curve for each figure of a benchmark.
 #[test]
 fn crawls_are_generated_and_curves_are_drawn() {

@@ -2,7 +2,6 @@
 
 mod bfs_order;
 mod crawl;
-mod epochs;
 mod figures;
 mod generate;
 mod local;
@@ -43,7 +42,6 @@ enum Command {
     Local(local::Args),
     Generate(generate::Args),
     BfsOrder(bfs_order::Args),
-    Epochs(epochs::Args),
     Plot(plot::Args),
 }
 
@@ -55,7 +53,6 @@ pub fn main() -> ExitCode {
         Command::Local(args) => args.run(),
         Command::Generate(args) => args.run(),
         Command::BfsOrder(args) => args.run(),
-        Command::Epochs(args) => args.run(),
         Command::Plot(args) => args.run(),
     };
     let Err(error) = done else {
