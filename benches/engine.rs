@@ -26,7 +26,6 @@ fn batches(text: &[u8]) -> Vec<Batch> {
         key: HashKey([1, 2]),
         input: Default::default(),
         classes: false,
-        partitions: 1,
         follow: Default::default(),
     };
     let mut builder = Builder::new(rules, decoder.names());

@@ -12,12 +12,10 @@ use crate::rank::settle::CHECKING as CHECKING_BASE;
 use crate::snapshot::{
     Columns, ComputedRanking, Info, Latest, RANKING, Snapshot, computed, verify_base,
 };
-use crate::store::addresses::{ADDRESSES, GHOSTS};
 use crate::store::base::{BASE, BESIDE};
 use crate::store::rows::{ROWS, number_of};
 use crate::store::{
-    Disk, NEXT_IDENTITY, PARTITIONS, REPLAY, RealDisk, SNAPSHOTS, View, identity_of, open_view_to,
-    partition_dir, verify_spool,
+    Disk, NEXT_IDENTITY, REPLAY, RealDisk, SNAPSHOTS, View, identity_of, open_view_to, verify_spool,
 };
 use crate::{Error, Result};
 
@@ -57,18 +55,16 @@ pub fn check(
     memory: Option<u64>,
 ) -> Result<CheckReport> {
     let mut checked = CheckReport::default();
-    let mut partitions = None;
     match identity_of(disk, dir) {
         Err(refused) if refused.is_refusal() => return Err(refused),
         Err(error) => checked.damage.push(error),
-        Ok(identity) => {
-            partitions = identity.settings.partitions.split();
+        Ok(_) => {
             let view = checked.check_checkpoint(disk, dir, depth, memory)?;
             checked.check_current(disk, dir, view.as_ref());
         }
     }
     checked.check_snapshots(disk, dir, depth);
-    checked.list(disk, dir, partitions);
+    checked.list(disk, dir);
     Ok(checked)
 }
 
@@ -94,14 +90,14 @@ impl CheckReport {
         match open_view_to(disk, dir, depth) {
             Ok(view) => {
                 if depth == Depth::Deep {
-                    let pages = view.settled_pages();
+                    let pages = view.state().totals.pages;
                     let need = view.deep_bytes().max(pages * CHECKING_BASE);
                     let work = || format!("a deep check of {pages} pages");
                     check_room(memory, need, work, "leave `deep` out")?;
                 }
                 let mut damage = Vec::new();
                 let report = view.inspect(depth, &mut damage);
-                view.inspect_indexes(disk, depth, &mut damage);
+                damage.extend(view.inspect_index(disk, depth).err());
                 // Where rows are damaged, the base made of them cannot be checked.
                 let base = verify_base(&view, depth).err();
                 damage.extend(
@@ -256,30 +252,8 @@ impl CheckReport {
         }
     }
 
-    /// Finds what is not the store's, nor of one of so many partitions.
-    fn list(&mut self, disk: &dyn Disk, dir: &Path, partitions: Option<u32>) {
-        let is_log = |log: &str, name: &str| name.strip_suffix(".index").unwrap_or(name) == log;
-        let Some(count) = partitions else {
-            return self.list_store(disk, dir, |_| false);
-        };
-        let is_part = |name: &str| name == PARTITIONS || is_log(ADDRESSES, name);
-        self.list_store(disk, dir, is_part);
-        let folder = dir.join(PARTITIONS);
-        let parts: Vec<PathBuf> = (0..count)
-            .map(|number| partition_dir(dir, number))
-            .collect();
-        let is_part = |name: &str| parts.contains(&folder.join(name));
-        // Before the first checkpoint not all may be there, and later it is found out that one is missing.
-        let is_there = |dir: &Path| disk.list(dir).is_ok();
-        if is_there(&folder) {
-            self.list_one(disk, &folder, is_part);
-        }
-        for part in parts.iter().filter(|part| is_there(part)) {
-            self.list_store(disk, part, |name| is_log(GHOSTS, name));
-        }
-    }
-
-    fn list_store(&mut self, disk: &dyn Disk, dir: &Path, besides: impl Fn(&str) -> bool) {
+    /// Finds what is not the store's.
+    fn list(&mut self, disk: &dyn Disk, dir: &Path) {
         let own = |name: &str| {
             const OTHERS: [&str; 8] = [
                 BASE,
@@ -291,11 +265,8 @@ impl CheckReport {
                 SNAPSHOTS,
                 "spool",
             ];
-            let is_of_all = |name: &str| {
-                let parts = &crate::store::PARTS;
-                !name.starts_with(ADDRESSES) && parts.iter().any(|part| part.name == name)
-            };
-            OTHERS.contains(&name) || besides(name) || is_of_all(name)
+            let parts = &crate::store::PARTS;
+            OTHERS.contains(&name) || parts.iter().any(|part| part.name == name)
         };
         let number = |name: &str| name.parse::<u64>().is_ok();
         let published = |name: &str| {

@@ -71,7 +71,6 @@ pub const TARGETS: &[Target] = &[
     target("row_block", crate::store::fuzz::row_block),
     target("places", crate::store::fuzz::places),
     target("index", crate::store::fuzz::index),
-    target("addresses", crate::store::fuzz::addresses),
     target("log", crate::store::fuzz::log),
     target("log_written", crate::store::fuzz::log_written),
     target("name_block", crate::store::fuzz::name_block),

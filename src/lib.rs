@@ -58,7 +58,7 @@
 //! | | |
 //! |---|---|
 //! | [`Writer`], [`Options`], [`Record`], [`Link`] | records of a crawl into a store |
-//! | [`Config`], [`InputRules`], [`Limits`], [`Partitions`] | what changes results, what is read, how much, and in how many pieces |
+//! | [`Config`], [`InputRules`], [`Limits`] | what changes results, what is read, and how much |
 //! | [`Store`], [`Snapshot`], [`Page`], [`Change`], [`Info`] | rankings of a store, and exports |
 //! | [`Window`], [`Certificate`], [`Effort`] | what a ranking was read from, how sure it is, and what it took |
 //! | [`NextOptions`], [`Candidate`] | what to crawl next |
@@ -146,7 +146,6 @@ pub use schedule::{Candidate, NextOptions};
 pub use session::{Options, Reader, Writer};
 pub use snapshot::export::Format as ExportFormat;
 pub use snapshot::{Info, KeepSnapshots, Snapshot, SnapshotEntry, SnapshotPage};
-pub use store::Partitions;
 pub use store::rows::KeepRows;
 
 #[doc(hidden)]

@@ -66,39 +66,6 @@ impl<'a> Row<'a> {
     }
 }
 
-/// A number that a partition of pages has for a page of another partition, to which its rows link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ghost {
-    /// The number.
-    pub page: u32,
-    /// The partition whose page it is.
-    pub owner: u32,
-    /// The page's number there.
-    pub at: u32,
-}
-
-/// The ghosts of a partition, wherever they are kept.
-pub(crate) trait Ghosts: Sync {
-    /// How many there are.
-    fn count(&self) -> u64;
-
-    /// All, in ascending order.
-    ///
-    /// # Errors
-    /// Those of reading.
-    fn read(&self) -> Result<Vec<Ghost>>;
-}
-
-impl Ghosts for Vec<Ghost> {
-    fn count(&self) -> u64 {
-        self.len() as u64
-    }
-
-    fn read(&self) -> Result<Vec<Ghost>> {
-        Ok(self.clone())
-    }
-}
-
 /// Why a sweep ends before its last row.
 #[derive(Debug)]
 pub enum Stop {
@@ -353,42 +320,6 @@ impl Bits {
     }
 }
 
-/// Bits that are set, with how many are before each.
-pub(crate) struct Ranked {
-    /// By word: its bits, and how many are set before it.
-    words: Vec<(u64, u32)>,
-    len: usize,
-}
-
-impl Ranked {
-    pub fn new(bits: &Bits) -> Ranked {
-        let mut len = 0;
-        let words = bits.0.iter().map(|&word| {
-            let before = len;
-            len += word.count_ones();
-            (word, before)
-        });
-        Ranked {
-            words: words.collect(),
-            len: len as usize,
-        }
-    }
-
-    /// How many are set.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// How many are set before this one; `None`: it is not.
-    #[inline]
-    pub fn place(&self, at: u64) -> Option<usize> {
-        let &(word, before) = self.words.get(at as usize / 64)?;
-        let bit = 1u64 << (at % 64);
-        let lower = (word & (bit - 1)).count_ones();
-        (word & bit != 0).then_some((before + lower) as usize)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -403,11 +334,6 @@ mod tests {
                 prop_assert!(bits.set(at));
             }
             prop_assert_eq!(bits.all().collect::<Vec<u64>>(), set.iter().copied().collect::<Vec<_>>());
-            let ranked = Ranked::new(&bits);
-            prop_assert_eq!(ranked.len(), set.len());
-            for at in 0..1_100 {
-                prop_assert_eq!(ranked.place(at), set.iter().position(|&other| other == at));
-            }
         }
     }
 }

@@ -170,7 +170,6 @@ pub(crate) fn in_two<A: Send, B>(
 
 /// As [`in_two`]; where it `yields`, the first does so to all other threads meanwhile: it is needed once the second is done.
 pub(crate) fn beside<A: Send, B>(
-    parallel: bool,
     yields: bool,
     first: impl FnOnce() -> A + Send,
     second: impl FnOnce() -> B,
@@ -183,7 +182,7 @@ pub(crate) fn beside<A: Send, B>(
         }
         first()
     };
-    in_two(parallel, first, second)
+    in_two(true, first, second)
 }
 
 /// How much less time a thread gets that yields to others.

@@ -99,7 +99,7 @@ fn rows_of(store: &Path) -> Vec<Named> {
     let committed = open_view(&RealDisk, store).unwrap().rows().unwrap();
     let published = Snapshot::latest(&RealDisk, store).unwrap().rows().unwrap();
     let rows = swept(&committed, committed.kept(), &names);
-    assert_eq!(swept(&published, &published.kept(), &names), rows);
+    assert_eq!(swept(&published, published.kept(), &names), rows);
     rows
 }
 
@@ -252,11 +252,11 @@ fn superseded_rows_go_and_readers_keep_theirs() {
     run(&job).0.unwrap();
     let reader = Snapshot::latest(&RealDisk, &store).unwrap().rows().unwrap();
     let known = names(&store);
-    assert_eq!(swept(&reader, &reader.kept(), &known), expected(first));
+    assert_eq!(swept(&reader, reader.kept(), &known), expected(first));
 
     job.inputs = inputs.to_vec();
     run(&job).0.unwrap();
-    assert_eq!(swept(&reader, &reader.kept(), &known), expected(first));
+    assert_eq!(swept(&reader, reader.kept(), &known), expected(first));
     assert_eq!(rows_of(&store), expected(&all));
     let rows = open_view(&RealDisk, &store).unwrap().rows().unwrap();
     let kept = *rows.kept();

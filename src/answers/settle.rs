@@ -22,11 +22,10 @@ impl Resettling {
     /// Of a store that keeps rows. `expire`: `None` stands for that of the current ranking.
     ///
     /// # Errors
-    /// [`Error::Missing`]: no rows are kept, which says why; [`Error::Usage`]: there are no pages, or `expire`, and no record has a time,
-    /// or the store has partitions;
+    /// [`Error::Missing`]: no rows are kept, which says why; [`Error::Usage`]: there are no pages, or `expire`, and no record has a time;
     /// [`Error::Io`]: the current ranking cannot be read.
     pub fn of(view: &View, expire: Option<Option<Time>>) -> Result<Resettling> {
-        view.blocks()?;
+        view.rows()?;
         if HistoryView::totals(view).pages == 0 {
             return Err(Error::Usage("nothing to settle: there are no pages".into()));
         }
@@ -45,13 +44,6 @@ impl Resettling {
                     .into(),
             ));
         }
-        if view.has_partitions() {
-            let settle = Settle {
-                expire,
-                ..Settle::until(1.0)
-            };
-            settle.check_partitions()?;
-        }
         let is_same = |info: &Info| info.counters == *view.counters() && info.expire() == expire;
         Ok(Resettling {
             expire,
@@ -67,14 +59,12 @@ impl Resettling {
     }
 
     /// That ranking, if there is nothing to do: it is certified to be within `until` of PageRank, and what the store has of it,
-    /// the next one can start from, and it owes nothing. Where `processes` on other machines have partitions, their bases
-    /// are theirs to know.
-    pub fn done(&self, view: &View, until: f64, processes: usize) -> Option<(&Path, &Info)> {
-        let has = |part| part % processes.max(1) == 0;
-        let owes = view.owed_bases().is_some();
+    /// the next one can start from, and it owes nothing.
+    pub fn done(&self, view: &View, until: f64) -> Option<(&Path, &Info)> {
+        let owes = view.owed_base().is_some();
         let is_done = !owes
             && self.bound_l1().is_some_and(|bound| bound <= until)
-            && check_base(view, &has).is_ok();
+            && check_base(view).is_ok();
         let (path, info) = self.published.as_ref().filter(|_| is_done)?;
         Some((path, info))
     }

@@ -405,7 +405,6 @@ mod tests {
             input: Default::default(),
             classes: true,
             follow: Default::default(),
-            partitions: 1,
         }
     }
 

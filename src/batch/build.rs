@@ -1,7 +1,6 @@
 //! Building batches from what decoders yield.
 
 use super::names::Names;
-use super::split::deal;
 use crate::decode::Decoder;
 use crate::model::batch::TEXT_BYTES;
 use crate::model::{
@@ -35,8 +34,6 @@ pub struct Rules {
     pub classes: bool,
     /// Weights of links.
     pub follow: Follow,
-    /// How many partitions names are dealt out to.
-    pub partitions: u32,
 }
 
 /// Turns chunks into batches. Keeps its tables from one batch to the next, never their content.
@@ -190,11 +187,7 @@ impl Builder {
         self.linked.by.clear();
         self.weighing.of_names.clear();
         self.complained = Default::default();
-        let mut batch = std::mem::take(&mut self.batch);
-        if self.rules.partitions > 1 {
-            deal(&mut batch, self.rules.partitions);
-        }
-        batch
+        std::mem::take(&mut self.batch)
     }
 
     /// Returns whether the batch should be taken before more is added.

@@ -8,7 +8,6 @@
 
 mod build;
 mod names;
-pub(crate) mod split;
 
 pub use crate::model::{Batch, Entry, Fingerprints, HashKey, LinkCounts, Numbering, What};
 pub use build::{Builder, Rules};

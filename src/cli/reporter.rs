@@ -303,20 +303,12 @@ impl Observer for Reporter {
                 }
                 return;
             }
-            Note::NotSettled { need, room, published } => format!(
-                "{}: that needs {} of memory, and only {} is left; after the ingest, \
+            Note::NotSettled { need, room } => format!(
+                "the snapshot is not settled: that needs {} of memory, and only {} is left; after the ingest, \
                 `cashrank settle --store DIR` can do it",
-                if published {
-                    "the snapshot is not settled"
-                } else {
-                    "no snapshot is made, which with --partitions has to be settled"
-                },
                 human(need),
                 human(room)
             ),
-            Note::NotRanked => {
-                "no snapshot was made: there was no time to follow all links once; give more --settle-time".into()
-            }
             Note::Bound { pass, bound: found } => format!("pass {pass}: {}", accuracy(found, Basis::AsRead)),
             Note::Withheld { unverified } => withheld(unverified),
             Note::Published { path, info } if info.pages == 0 => {

@@ -9,8 +9,8 @@ use cashrank::answers::Resettling;
 use cashrank::memory::check_room;
 use cashrank::rank::computing::Computing;
 use cashrank::snapshot::{
-    Info, Made, RANK_BYTES, Residency, Settle, SnapshotOptions, Watcher, make_owed_at_rest,
-    publish_at_rest, settling_needs,
+    Info, Made, RANK_BYTES, Settle, SnapshotOptions, Watcher, make_owed_at_rest, publish_at_rest,
+    settling_needs,
 };
 use cashrank::store::{RealDisk, View, open_view_to_publish};
 
@@ -71,16 +71,16 @@ impl Args {
             anyhow::bail!("{}", withheld(unverified));
         }
         let again = Resettling::of(&view, self.expire.map(|Age(expire)| expire))?;
-        let done = |view: &View| again.done(view, self.until, 1);
+        let done = |view: &View| again.done(view, self.until);
         if let Some((path, info)) = done(&view) {
             self.report(path, info, None)?;
             return self.compute(&view, &Arc::default());
         }
         let budget = self.memory.budget(3)?;
-        let known = view.settled_pages();
+        let known = view.state().totals.pages;
         check_room(
             budget,
-            settling_needs(&view, (0, 1), None, threads(None)),
+            settling_needs(&view),
             || format!("settling {} pages", thousands(known)),
             "settle on a machine with more memory",
         )?;
@@ -88,7 +88,7 @@ impl Args {
         stop_on_signal(&stop)?;
         let started = Instant::now();
         let watcher = Arc::new(Watcher::new(stop.clone()));
-        let settle = self.settling(&view, &watcher, &again, budget);
+        let settle = self.settling(&watcher, &again);
         let owed = beside_a_bar(&watcher, || make_owed_at_rest(&RealDisk, view, &settle))?;
         let (view, warning) = owed;
         if let Some(warning) = warning {
@@ -179,23 +179,12 @@ impl Args {
     }
 
     /// How it is settled.
-    fn settling(
-        &self,
-        view: &View,
-        watcher: &Arc<Watcher>,
-        again: &Resettling,
-        memory: Option<u64>,
-    ) -> Settle {
-        let settle = Settle {
+    fn settling(&self, watcher: &Arc<Watcher>, again: &Resettling) -> Settle {
+        Settle {
             time: self.settle_time,
             watcher: watcher.clone(),
             ..again.settle(self.until)
-        };
-        let within = Residency {
-            memory,
-            ..Residency::default()
-        };
-        settle.within(view, within)
+        }
     }
 
     /// Settles and publishes, while another thread shows how far it is.

@@ -234,7 +234,6 @@ fn batches(decoder: &dyn Decoder, data: &[u8], whole: usize, message: &Said, dic
             .one_of(["", "external=2", "url:*a*=3,nofollow=0"])
             .parse()
             .unwrap_or_default(),
-        partitions: 1,
     };
     let mut builder = Builder::new(rules.clone(), decoder.names());
     let mut told = |chunk: &[u8]| {

@@ -4,8 +4,6 @@
 //! command leaves there cannot be distinguished from a file of the user's own; it stays, and the next command takes the
 //! next name. Inside a store names are the writer's, who has the lock: what lies there goes ([`recreate`]). Either way
 //! the file is made exclusively, so that no link is followed, and nothing is written into a file that has another name.
-//!
-//! What nobody but the process itself reads needs no name ([`Nameless`]).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -64,59 +62,5 @@ pub(crate) fn recreate(disk: &dyn Disk, path: &Path) -> io::Result<Box<dyn DiskF
             disk.create_new(path)
         }
         created => created,
-    }
-}
-
-/// A file of the store's writer whose name is given up at once: it goes with the process, however that ends.
-#[derive(Debug)]
-pub(crate) struct Nameless {
-    file: Box<dyn DiskFile>,
-    /// The name that it had.
-    path: PathBuf,
-}
-
-impl Nameless {
-    /// See [`recreate`].
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn create(disk: &dyn Disk, path: &Path) -> Result<Nameless> {
-        let file = recreate(disk, path).map_err(Error::io(path, "create"))?;
-        disk.remove(path).map_err(Error::io(path, "remove"))?;
-        Ok(Nameless {
-            file,
-            path: path.into(),
-        })
-    }
-
-    /// Fills `bytes` from `at` on.
-    ///
-    /// # Errors
-    /// [`Error::Io`]; [`Error::Damaged`]: it ends before.
-    pub fn read(&self, bytes: &mut [u8], at: u64) -> Result<()> {
-        let read = self.file.read_at(bytes, at);
-        read.map_err(Error::reading(&self.path))
-    }
-
-    /// Writes `bytes` at `at`.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn write(&self, bytes: &[u8], at: u64) -> Result<()> {
-        let written = self.file.write_at(bytes, at);
-        written.map_err(Error::io(&self.path, "write"))
-    }
-
-    /// Gives up all that is in it.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn clear(&self) -> Result<()> {
-        self.file.set_len(0).map_err(Error::io(&self.path, "cut"))
-    }
-
-    /// What is read is not what was written.
-    pub fn damaged(&self) -> Error {
-        Error::damaged(&self.path, "it does not read as written")
     }
 }

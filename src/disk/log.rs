@@ -15,12 +15,11 @@ mod in_order;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::{Disk, DiskFile};
 use crate::codec::frame::{self, Fields};
 use crate::{Error, Result};
-pub(crate) use in_order::AHEAD;
 
 const HEADER: usize = 24;
 /// Bytes of it under its checksum.
@@ -101,8 +100,6 @@ pub(crate) struct BlockLog {
     /// Bytes appended since the last flush.
     data_tail: Vec<u8>,
     index_tail: Vec<u8>,
-    /// Tells what was appended since it was opened from anything else.
-    appended: u64,
 }
 
 impl BlockLog {
@@ -148,7 +145,6 @@ impl BlockLog {
             lengths,
             data_tail: Vec::new(),
             index_tail: Vec::new(),
-            appended: 0,
         }
     }
 
@@ -159,14 +155,8 @@ impl BlockLog {
         self.index_tail.extend_from_slice(&offset.to_le_bytes());
         let head = frame::Head::default().u64(first).u32(pages);
         let head = head.u32(payload.len() as u32).summed(xxh3_64(payload));
-        self.appended = xxh3_64_with_seed(&head, self.appended);
         self.data_tail.extend_from_slice(&head);
         self.data_tail.extend_from_slice(payload);
-    }
-
-    /// A hash of the checksums of all blocks that were appended since it was opened.
-    pub fn appended(&self) -> u64 {
-        self.appended
     }
 
     /// Bytes waiting for [`BlockLog::flush`].

@@ -5,7 +5,6 @@
 
 mod aside;
 pub(crate) mod log;
-mod open_files;
 mod sorter;
 
 use std::fmt::Debug;
@@ -15,9 +14,8 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub(crate) use aside::{Nameless, recreate};
+pub(crate) use aside::recreate;
 pub use aside::{temporary, unfinished};
-pub(crate) use open_files::allow_open_files;
 #[cfg(feature = "parquet")]
 pub(crate) use sorter::Sorted;
 pub(crate) use sorter::Sorter;

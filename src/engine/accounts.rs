@@ -121,19 +121,6 @@ impl Accounts {
         self.dirty = vec![0; pages.div_ceil(CHUNK_PAGES as usize).div_ceil(64)];
     }
 
-    /// Gives the numbers up, which are kept elsewhere; how many there are, and which chunks changed, is kept here.
-    pub fn leave(&mut self) {
-        self.cells = Cells::default();
-    }
-
-    /// After [`Accounts::leave`]: room for `limit` pages, no fewer than there are, whose numbers are to be filled in again
-    /// ([`Accounts::all_mut`]).
-    pub fn come_back(&mut self, limit: usize) -> Result<()> {
-        self.cells = Cells::reserve(limit)?;
-        self.cells.in_use(self.pages.next_power_of_two());
-        Ok(())
-    }
-
     /// Makes room for `limit` pages, which are more than before.
     pub fn make_room(&mut self, limit: usize) -> Result<()> {
         self.cells.resize(limit)

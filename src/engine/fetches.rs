@@ -82,15 +82,6 @@ impl RowFetches {
         *self == RowFetches::default()
     }
 
-    /// Its links lead to the same pages, which have other numbers now: this is the digest of those of its last visit.
-    pub(crate) fn renumber(&mut self, links: Digest) {
-        for digest in [&mut self.first, &mut self.last] {
-            if digest.is_of_links() {
-                *digest = links;
-            }
-        }
-    }
-
     /// The fetches of a page with this many visits, the last of them at `last`.
     pub(crate) fn known(&self, visits: u64, last: Option<Time>) -> Fetches {
         let time = |time| Some(time).filter(|&time| time != NO_TIME);

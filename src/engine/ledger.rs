@@ -15,14 +15,13 @@
 //! received from the virtual page since the start. Paying all pages is one addition.
 //!
 //! **Law** (Lemma 2.2): after every record, the sum of all cash + `virtual_cash` = pages x
-//! [`ENDOWMENT`], exactly. Of a ledger that is one of several ([`Joint`]): = what it was given, less what it gave.
+//! [`ENDOWMENT`], exactly.
 
 use prefetch_index::prefetch_index;
 use serde::{Deserialize, Serialize};
 
 use super::accounts::{Accounts, Links, Shares};
 use super::cells::Cells;
-use super::joint::Joint;
 use crate::Result;
 use crate::model::PageId;
 
@@ -105,8 +104,6 @@ pub struct Ledger {
     damping: u64,
     /// Rounds without a visit after which a page's cash is recycled; 0: no page's ever is.
     recycle_after: u8,
-    /// It is one of several, and this is its part.
-    joint: Option<Joint>,
 }
 
 /// The usual damping, 0.85, as all versions have taken it: the multiple of 2^-32 below.
@@ -150,7 +147,6 @@ impl Ledger {
             totals: Totals::start(),
             damping,
             recycle_after,
-            joint: None,
         })
     }
 
@@ -168,44 +164,11 @@ impl Ledger {
         load(self.cells.all_mut(), &mut self.ages[..pages.div_ceil(2)])
     }
 
-    /// Gives cells and ages to `put`, and the memory for them up, until [`Ledger::take_back`].
-    pub(super) fn give_away(&mut self, put: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        self.arrays().into_iter().try_for_each(put)?;
-        self.leave();
-        Ok(())
-    }
-
-    /// Gives up the memory for cells and ages, which are kept elsewhere.
-    pub(super) fn leave(&mut self) {
-        self.cells.leave();
-        self.ages = Cells::default();
-    }
-
-    /// Has `get` fill in what was given away, with room for so many pages.
-    pub(super) fn take_back(
-        &mut self,
-        room: u64,
-        get: &mut dyn FnMut(&mut [u8]) -> Result<()>,
-    ) -> Result<()> {
-        let pages = self.totals.pages as usize;
-        let room = pages.max(room.min(PageId::LIMIT) as usize);
-        self.cells.come_back(room)?;
-        self.ages = Cells::reserve(room.div_ceil(2))?;
-        self.ages.in_use(pages.next_power_of_two() / 2);
-        get(bytemuck::cast_slice_mut(self.cells.all_mut()))?;
-        get(&mut self.ages[..pages.div_ceil(2)])
-    }
-
     /// Gives up cells and ages.
     pub(super) fn rest(&mut self) -> Result<()> {
         self.cells = Accounts::new(0)?;
         self.ages = Cells::reserve(0)?;
         Ok(())
-    }
-
-    /// Counts visits that were made elsewhere, whose cash is none of this ledger's.
-    pub(crate) fn add_visits(&mut self, visits: u64) {
-        self.totals.visits += visits;
     }
 
     /// The sums.
@@ -250,71 +213,6 @@ impl Ledger {
         self.cells.get(page).wrapping_add(self.totals.paid)
     }
 
-    pub(super) fn set_cash(&mut self, page: PageId, units: u64) {
-        self.cells.set(page, units.wrapping_sub(self.totals.paid));
-    }
-
-    /// It is one of several from now on.
-    pub(super) fn join(&mut self, joint: Joint) {
-        self.joint = Some(joint);
-    }
-
-    /// Its part of the cash of several, if it is one of them.
-    pub(crate) fn joint(&self) -> Option<Joint> {
-        self.joint
-    }
-
-    /// Pages that are known, of one of several as of the last epoch.
-    pub(super) fn known_pages(&self) -> u64 {
-        let all = self.joint.map_or(0, |joint| joint.pages);
-        self.totals.pages.max(all)
-    }
-
-    /// It was given so many units,
-    pub(super) fn be_given(&mut self, units: u128) {
-        if let Some(joint) = &mut self.joint {
-            joint.funds += units;
-        }
-    }
-
-    /// and gave so many, which it had.
-    pub(super) fn give(&mut self, units: u64) {
-        if let Some(joint) = &mut self.joint {
-            joint.funds -= u128::from(units);
-        }
-    }
-
-    /// What the virtual page has; it has none then.
-    pub(super) fn take_virtual_cash(&mut self) -> u64 {
-        std::mem::take(&mut self.totals.virtual_cash)
-    }
-
-    /// The virtual page gives so many units, which it has.
-    pub(super) fn spend_virtual_cash(&mut self, units: u64) -> u64 {
-        self.totals.virtual_cash -= units;
-        units
-    }
-
-    /// What the virtual page has paid each page since the start is so much more.
-    pub(super) fn raise_paid(&mut self, each: u64) {
-        self.totals.paid = self.totals.paid.wrapping_add(each);
-    }
-
-    /// What all of several have in common is as these say.
-    pub(super) fn agree(&mut self, all: &Totals) {
-        self.totals.clock = all.clock;
-        self.totals.rounds = all.rounds;
-        if let Some(joint) = &mut self.joint {
-            joint.pages = all.pages;
-        }
-    }
-
-    /// So much was followed and visited by all of several.
-    pub(super) fn note_done(&mut self, followed: u128, visits: u64) {
-        self.totals.followed = followed;
-        self.totals.visits = visits;
-    }
-
     /// A page's age ([`age`]).
     pub fn age(&self, page: PageId) -> u8 {
         age_at(&self.ages, page.0)
@@ -339,23 +237,7 @@ impl Ledger {
 
     /// Admits the next page with its endowment.
     pub fn admit(&mut self) -> Result<PageId> {
-        let page = self.open(ENDOWMENT)?;
-        self.be_given(ENDOWMENT.into());
-        Ok(page)
-    }
-
-    /// Admits the next page, of this name. Of several, one knows pages of others without one: these are endowed there.
-    pub(super) fn admit_named(&mut self, name: &[u8]) -> Result<PageId> {
-        if self.joint.is_some() && name.is_empty() {
-            self.open(0)
-        } else {
-            self.admit()
-        }
-    }
-
-    /// Admits the next page with so much cash.
-    pub(super) fn open(&mut self, units: u64) -> Result<PageId> {
-        let page = self.cells.open(units.wrapping_sub(self.totals.paid))?;
+        let page = self.cells.open(ENDOWMENT.wrapping_sub(self.totals.paid))?;
         self.totals.pages += 1;
         if self.totals.pages.is_power_of_two() {
             self.ages.in_use(self.totals.pages as usize / 2);
@@ -377,9 +259,7 @@ impl Ledger {
         self.totals.visits += 1;
         self.set_age(page, age);
         self.receive(kept);
-        if self.joint.is_none() {
-            self.pay();
-        }
+        self.pay();
         Paid {
             cash,
             clock: self.totals.clock,
@@ -394,7 +274,7 @@ impl Ledger {
         cash
     }
 
-    pub(super) fn receive(&mut self, units: u64) {
+    fn receive(&mut self, units: u64) {
         self.totals.virtual_cash += units;
         self.totals.virtual_received += u128::from(units);
     }
@@ -408,12 +288,7 @@ impl Ledger {
 
     /// Counts one applied record; true if it fills the round.
     pub fn count_record(&mut self) -> bool {
-        self.count_records(1)
-    }
-
-    /// The same of some.
-    pub(super) fn count_records(&mut self, records: u64) -> bool {
-        self.totals.round_records += records;
+        self.totals.round_records += 1;
         self.totals.round_records >= self.totals.round_length
     }
 
@@ -436,14 +311,9 @@ impl Ledger {
         if self.totals.pages > 0 {
             self.pay();
         }
-        self.next_round(self.totals.pages);
-    }
-
-    /// The next round begins, with so many pages.
-    pub(super) fn next_round(&mut self, pages: u64) {
         self.totals.rounds += 1;
         self.totals.round_records = 0;
-        self.totals.round_length = pages.max(ROUND_MIN);
+        self.totals.round_length = self.totals.pages.max(ROUND_MIN);
     }
 
     /// The bulk of [`Ledger::end_round`], without the payment.
@@ -491,27 +361,21 @@ impl Ledger {
             .iter()
             .map(|&cell| u128::from(cell.wrapping_add(paid)))
             .sum();
-        check_law(cash, &self.totals, self.joint.map(|joint| joint.funds))
+        check_law(cash, &self.totals)
     }
 }
 
-/// The law, given the sum of all cash, and, of a ledger that is one of several, what it must come to.
-pub fn check_law(cash: u128, totals: &Totals, funds: Option<u128>) -> Result<(), String> {
+/// The law, given the sum of all cash.
+pub fn check_law(cash: u128, totals: &Totals) -> Result<(), String> {
     let found = cash + u128::from(totals.virtual_cash);
-    let expected = funds.unwrap_or_else(|| totals.supply());
+    let expected = totals.supply();
     if found == expected {
         return Ok(());
     }
-    Err(match funds {
-        None => format!(
-            "the books do not balance: all cash is {found} units, but {} pages were endowed with {expected}",
-            totals.pages
-        ),
-        Some(_) => format!(
-            "the books do not balance: all cash is {found} units, but {expected} were given to these pages and not handed \
-             on to others"
-        ),
-    })
+    Err(format!(
+        "the books do not balance: all cash is {found} units, but {} pages were endowed with {expected}",
+        totals.pages
+    ))
 }
 
 /// Returns whether a page of this age is recycled at the end of a round; with `recycle_after` 0 none is.

@@ -6,7 +6,6 @@
 //! tests, the store for real runs. The ledger conserves, the history forgets: two modules.
 
 mod accounts;
-mod aside;
 mod cells;
 mod certificate;
 mod config;
@@ -17,7 +16,6 @@ mod fetches;
 mod history;
 mod history_view;
 mod index;
-mod joint;
 mod ledger;
 mod mark;
 mod memory;
@@ -40,7 +38,6 @@ pub(crate) use index::{Index, LEAST_SLOTS, Probe, SEGMENTS, Share, Slot};
 pub use crate::model::{Fingerprint, Page, PageId, SelfLinks};
 pub(crate) use accounts::Shares;
 pub use accounts::{CHUNK_PAGES, Links};
-pub(crate) use aside::IndexPlace;
 pub(crate) use cells::Cells;
 pub use certificate::Certificate;
 pub(crate) use certificate::{certify, ratio_up};
@@ -55,11 +52,10 @@ pub use history::{Admission, Admissions, Notes};
 pub(crate) use history::{log_bytes, log_rows};
 pub use history_view::HistoryView;
 pub(crate) use history_view::Sweep;
-pub(crate) use joint::{Epoch, HandedIn, JointState, Transfer, check_funds};
+pub(crate) use ledger::has_room;
 pub use ledger::{
     ENDOWMENT, Ledger, ROUND_MIN, Totals, age, check_law, checked_damping, damping_units,
 };
-pub(crate) use ledger::{age_at, has_room};
 pub use mark::Mark;
 pub use memory::{InMemory, Ranking, ranks};
 pub use names::NameMap;
@@ -129,8 +125,6 @@ pub struct Engine<S = InMemory> {
     log: Log,
     marks: Vec<Mark>,
     marks_made: u64,
-    /// Where its ledger is one of several: its funds at each mark.
-    mark_funds: Vec<u128>,
     counters: Counters,
     time: Option<Time>,
     times: TimeTable,
@@ -157,7 +151,6 @@ impl<S: Storage> Engine<S> {
             log: Log::new(config.policy()),
             marks: Vec::new(),
             marks_made: 0,
-            mark_funds: Vec::new(),
             counters: Counters::default(),
             time: None,
             times: TimeTable::default(),
@@ -169,15 +162,6 @@ impl<S: Storage> Engine<S> {
             is_replay: false,
             config,
         })
-    }
-
-    /// Makes room for so many pages more, if there is less, but not for more than `limit` in all.
-    ///
-    /// # Errors
-    /// The system does not grant the address space.
-    pub(crate) fn make_room(&mut self, more: u64, limit: u64) -> Result<()> {
-        let pages = self.ledger.totals().pages.saturating_add(more);
-        self.ledger.make_room(pages, limit)
     }
 
     /// Takes up where a checkpoint left off. `load` fills cells and ages. The law is the caller's to check,
@@ -300,48 +284,6 @@ impl<S: Storage> Engine<S> {
         self.counters.take(entry.what, &entry.counts);
     }
 
-    /// Counts an entry that is applied elsewhere, and takes its time. The latest time so far.
-    pub(crate) fn count_elsewhere(&mut self, entry: &Entry) -> Option<Time> {
-        if entry.what.is_of_page() {
-            self.note_time(entry.fetched_at);
-        }
-        self.counters.take(entry.what, &entry.counts);
-        self.time
-    }
-
-    /// The latest time of a record elsewhere is this.
-    pub(crate) fn take_time(&mut self, time: Option<Time>) {
-        self.time = self.time.max(time);
-    }
-
-    /// The latest time of a record.
-    pub(crate) fn latest_time(&self) -> Option<Time> {
-        self.time
-    }
-
-    /// Pages were visited again elsewhere: so many, of which so many are gone, with so many links in all.
-    pub(crate) fn count_again(&mut self, visits: u64, gone: u64, links: u64) {
-        self.counters.records += visits;
-        self.counters.gone += gone;
-        self.counters.links += links;
-    }
-
-    /// So many pages were visited, elsewhere.
-    pub(crate) fn set_visited(&mut self, pages: u64) {
-        self.counters.visited = pages;
-    }
-
-    /// Takes over what was counted elsewhere, and the latest time there. How many pages were visited it knows itself, and
-    /// these visits beside its own.
-    pub(crate) fn take_over(&mut self, counters: &Counters, time: Option<Time>, visits: u64) {
-        self.ledger.add_visits(visits);
-        self.counters = Counters {
-            visited: self.counters.visited,
-            ..counters.clone()
-        };
-        self.time = time;
-    }
-
     /// Applies an entry, whose pages were admitted. After an error the engine must not be used further, as the record
     /// may have been applied in part.
     ///
@@ -414,12 +356,7 @@ impl<S: Storage> Engine<S> {
     /// Takes a record's time: the stream's clock never goes back. Records before the first time count as of that.
     fn note_time(&mut self, fetched_at: Option<Time>) {
         self.time = self.time.max(fetched_at);
-        // Of one of several, the latest time is that of all.
-        let time = match self.ledger.joint() {
-            Some(_) => self.time,
-            None => fetched_at,
-        };
-        if let (Some(Span::Seconds(seconds)), Some(time)) = (self.config.span(), time) {
+        if let (Some(Span::Seconds(seconds)), Some(time)) = (self.config.span(), fetched_at) {
             self.times.note(time, self.ledger.totals().clock, seconds);
         }
     }
@@ -430,11 +367,7 @@ impl<S: Storage> Engine<S> {
     /// [`Error::Usage`].
     pub(crate) fn check_times(&self) -> Result<()> {
         let needs_times = matches!(self.config.span(), Some(Span::Seconds(_)));
-        // Where it is one of several, pages may be elsewhere.
-        let is_empty = match self.ledger.joint() {
-            Some(_) => self.counters.records == 0,
-            None => self.ledger.totals().pages == 0,
-        };
+        let is_empty = self.ledger.totals().pages == 0;
         if self.time.is_some() || !needs_times || is_empty {
             return Ok(());
         }
@@ -477,8 +410,7 @@ impl<S: Storage> Engine<S> {
     }
 
     fn end_record(&mut self) -> Result<()> {
-        // Of one of several, the rounds are those of all.
-        if self.ledger.joint().is_none() && self.ledger.count_record() {
+        if self.ledger.count_record() {
             return self.end_round();
         }
         if self.log.is_full() {
@@ -500,24 +432,16 @@ impl<S: Storage> Engine<S> {
     /// One visit of [`Engine::complete_pass`]: that of the first such page from page `from` on.
     /// Returns where to look for the next; `None`: there was no such page.
     pub fn complete_next(&mut self, from: u64) -> Result<Option<u64>> {
-        let Some(page) = self.next_unread(from) else {
+        let mut pages = (from..self.ledger.totals().pages).map(PageId);
+        let is_unread =
+            |page: &PageId| matches!(self.ledger.age(*page), age::NEVER | age::COMPLETED);
+        let Some(page) = pages.find(is_unread) else {
             return Ok(None);
         };
-        self.visit_unread(page)?;
-        Ok(Some(page.0 + 1))
-    }
-
-    /// The first page from page `from` on that is known as a link target only.
-    pub(crate) fn next_unread(&self, from: u64) -> Option<PageId> {
-        let mut pages = (from..self.ledger.totals().pages).map(PageId);
-        pages.find(|&page| matches!(self.ledger.age(page), age::NEVER | age::COMPLETED))
-    }
-
-    /// Visits such a page.
-    pub(crate) fn visit_unread(&mut self, page: PageId) -> Result<()> {
         self.counters.records += 1;
         self.visit(page, Links::NONE, age::COMPLETED, Visit::default());
-        self.end_record()
+        self.end_record()?;
+        Ok(Some(page.0 + 1))
     }
 
     /// Another pass over the same records begins: the running round ends, unless it is empty.
@@ -531,13 +455,27 @@ impl<S: Storage> Engine<S> {
     fn end_round(&mut self) -> Result<()> {
         self.recycle()?;
         self.ledger.finish_round();
-        self.move_window(self.ledger.totals().pages);
-        self.make_mark(*self.ledger.totals())
+        self.move_window();
+        self.make_mark()
+    }
+
+    /// Where the window begins, at a round's end. It never moves back.
+    fn move_window(&mut self) {
+        let Totals { clock, pages, .. } = *self.ledger.totals();
+        let length = |span: Span| span.units(clock, pages, &self.times);
+        let start = self.window.start(clock, &length);
+        self.window_start = self.window_start.max(start);
+    }
+
+    /// The time of a measure at G = `clock`.
+    fn moment(&self, clock: u128) -> Moment {
+        let pages = self.ledger.totals().pages;
+        moment(&*self.window, &self.times, clock, pages)
     }
 
     /// Visits the pages that a round's end recycles.
     fn recycle(&mut self) -> Result<()> {
-        let pages = self.ledger.known_pages();
+        let pages = self.ledger.totals().pages;
         let (log, storage) = (&mut self.log, &mut self.storage);
         let (window, times) = (&*self.window, &self.times);
         let interval = self.marks_made;
@@ -552,8 +490,8 @@ impl<S: Storage> Engine<S> {
         })
     }
 
-    /// Keeps a mark of these totals, if marks are of use.
-    fn make_mark(&mut self, totals: Totals) -> Result<()> {
+    /// Keeps a mark, if marks are of use.
+    fn make_mark(&mut self) -> Result<()> {
         if !self.config.makes_marks() {
             return Ok(());
         }
@@ -561,21 +499,16 @@ impl<S: Storage> Engine<S> {
         self.marks_made += 1;
         let mark = Mark {
             number: self.marks_made,
-            totals,
+            totals: *self.ledger.totals(),
         };
         self.storage.keep_mark(&mark, self.ledger.cells())?;
         self.marks.push(mark);
-        self.mark_funds
-            .extend(self.ledger.joint().map(|joint| joint.funds));
         let limit = usize::from(self.config.marks);
         let superfluous = self
             .window
             .superfluous(&self.marks, limit, self.window_start);
         if let Some(at) = superfluous {
             let dropped = self.marks.remove(at);
-            if at < self.mark_funds.len() {
-                self.mark_funds.remove(at);
-            }
             self.storage.drop_mark(dropped.number)?;
         }
         Ok(())

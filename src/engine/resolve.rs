@@ -211,15 +211,6 @@ impl Resolving<'_> {
         })
     }
 
-    /// Has the names admitted that are given behind those of the last entry.
-    ///
-    /// # Errors
-    /// There are too many pages; those of the storage.
-    pub(crate) fn admit_rest<S: Storage>(&mut self, engine: &mut Engine<S>) -> Result<()> {
-        let end = self.batch.first_name() + self.batch.fingerprints.len() as u32;
-        self.admit(engine, end)
-    }
-
     /// Of the names given here, those up to `names_end` whose pages are not known.
     fn unknown(&self, names_end: u32) -> Range<usize> {
         let known = match self.batch.numbering {
@@ -301,7 +292,7 @@ impl<S: Storage> Admit for Engine<S> {
             .admit_all(&batch.fingerprints, names, |at, page, is_new| {
                 if is_new {
                     let name = batch.name(at as u32);
-                    ledger.admit_named(name)?;
+                    ledger.admit()?;
                     storage.page(batch.fingerprints[at], name)?;
                 }
                 put(page);

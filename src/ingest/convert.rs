@@ -101,7 +101,6 @@ pub fn convert<W: Write>(
         input: job.input.clone(),
         classes: true,
         follow: Default::default(),
-        partitions: 1,
     };
     let mut run = Run {
         reader: InputReader::new(rules, &job.source, job.threads),

@@ -19,7 +19,6 @@ mod stream_match;
 
 use std::fmt;
 use std::io::Read;
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -32,7 +31,6 @@ use crate::memory::Need;
 use crate::model::{Limits, Time};
 use crate::rank::Goal;
 use crate::rank::computing::Computing;
-use crate::rank::settle::Peers;
 use crate::snapshot::{Info, KeepSnapshots};
 use crate::source::{InputName, Source, SourceOptions};
 use crate::store::rows::KeepRows;
@@ -42,8 +40,6 @@ pub use crate::store::rows::ROWS_BYTES;
 pub use convert::{Conversion, ConversionReport, convert};
 pub use note::{Note, Observer, ProgressReport};
 pub use run::ingest;
-
-pub use crate::session::follow;
 
 /// How often something is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,9 +71,6 @@ pub struct Job {
     /// Settle importance to this bound on the L1 error before a snapshot, where the links are kept and no window is
     /// asked for; `None`: never.
     pub settle: Option<Goal>,
-    /// Partitions that are in memory at a time, while records are read and when they are settled; `None`: as many as there is
-    /// memory for.
-    pub resident: Option<NonZeroUsize>,
     /// Settle for so long at most.
     pub settle_time: Option<Duration>,
     /// When settling, leave out the links of pages that were last reached more than so many seconds before the latest record;
@@ -110,8 +103,6 @@ pub struct Job {
     pub rank_bytes: u64,
     /// Threads that decode, besides the one that reads and the one that applies. At least 1.
     pub threads: usize,
-    /// Processes that have partitions of the store, if there are others; this is the first.
-    pub peers: Option<Peers>,
     /// Limits on input.
     pub limits: Limits,
     /// How inputs are read.
@@ -142,10 +133,6 @@ pub enum OldFault {
     BaseRowsDropped,
     /// A store that is opened does not look whether its index on disk is of its pages.
     IndexUnchecked,
-    /// What is sent from partition to partition at the first end of an epoch after a restart arrives twice.
-    CashTwice,
-    /// A partition that got cash from others, and no records, is not committed.
-    CashNotCommitted,
 }
 
 impl Job {
@@ -161,7 +148,6 @@ impl Job {
             repeat: 1,
             keep_rows: KeepRows::Usual(ROWS_BYTES),
             settle: Some(Goal::default()),
-            resident: None,
             settle_time: None,
             expire: None,
             also: Vec::new(),
@@ -177,7 +163,6 @@ impl Job {
             keep_snapshots: KeepSnapshots::ALL,
             rank_bytes: crate::snapshot::RANK_BYTES,
             threads: 1,
-            peers: None,
             limits,
             source: SourceOptions::default(),
             delays: None,

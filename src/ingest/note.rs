@@ -48,15 +48,6 @@ pub enum Note<'a> {
         fits: u64,
         /// Those up to which importance is settled beside the ingest, for snapshots on the way; all that fit where none is.
         settles: u64,
-        /// Beyond that partitions take turns, or no snapshot is made; else it comes from a window.
-        partitions: bool,
-    },
-    /// Partitions take turns in memory from now on, while records are read, or fewer are there at a time.
-    Turns {
-        /// So many are there at a time,
-        resident: usize,
-        /// of so many that the process has.
-        partitions: usize,
     },
     /// A spool is open.
     Spooling {
@@ -247,11 +238,7 @@ pub enum Note<'a> {
         need: u64,
         /// Bytes that there were.
         room: u64,
-        /// There is one, of a window; else none was made, as partitions have no other ranking.
-        published: bool,
     },
-    /// No snapshot was made on the way: there was no time to follow all links once, and partitions have no other ranking.
-    NotRanked,
     /// A snapshot was published.
     Published {
         /// Its file.

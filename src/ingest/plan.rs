@@ -9,7 +9,6 @@
 use super::known::plan_files;
 use super::planned::{Plan, check_read};
 use super::{Job, Note, Observer, Stream};
-use crate::formats::Format;
 use crate::model::InputSignature;
 use crate::pipeline::checked_format_of;
 use crate::source::{InputName, is_graph};
@@ -77,9 +76,6 @@ pub(super) fn check_job(job: &Job) -> Result<()> {
             );
         }
     }
-    if is_split(job) {
-        check_partitions(job)?;
-    }
     let settles = job.settle.is_some() && job.settings.config.is_settled();
     if job.expire.is_some() && (!settles || job.keep_rows == KeepRows::None) {
         return usage(
@@ -114,50 +110,6 @@ pub(super) fn check_job(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether the store's pages are dealt out to partitions.
-fn is_split(job: &Job) -> bool {
-    job.settings.partitions.split().is_some()
-}
-
-/// Refuses what needs cash to go from page to page, or all links in one piece.
-fn check_partitions(job: &Job) -> Result<()> {
-    if (job.repeat > 1 || job.complete) && job.settings.partitions.epoch.is_none() {
-        return usage(
-            "`repeat`, `until` and `complete` go by the cash that pages hand on, which stays inside each of the \
-             `partitions` unless the store is made with `epoch`: leave them out; a lower `settle` makes the ranking closer",
-        );
-    }
-    if job.keep_rows == KeepRows::None {
-        return usage(
-            "a store with `partitions` keeps the links of all pages: `keep_rows` must not be none",
-        );
-    }
-    if job.settle.is_none() && job.settings.partitions.epoch.is_none() {
-        return usage(
-            "a store with `partitions` is ranked by settling over the links that it keeps, unless it has `epoch`: `settle` \
-             must not be none",
-        );
-    }
-    if job.expire.is_some() {
-        return usage(
-            "`expire` leaves out links where all are in one piece, and not with `partitions`: leave the one or the other \
-             out",
-        );
-    }
-    Ok(())
-}
-
-/// Refuses archives, which number all names in one sequence, for a store with partitions.
-pub(super) fn check_format(job: &Job, input: &InputName, format: Format) -> Result<()> {
-    if !is_split(job) || format != Format::Cza {
-        return Ok(());
-    }
-    usage(format!(
-        "{input}: a crawl archive, which a store with `partitions` does not read; give the inputs that it was made of, or \
-         leave `partitions` out"
-    ))
-}
-
 /// Refuses a first file that is no crawl, so that no store is made for it. A pipe can be read only once: it is
 /// checked when it is read.
 pub(super) fn check_first(job: &Job) -> Result<()> {
@@ -172,7 +124,6 @@ pub(super) fn check_first(job: &Job) -> Result<()> {
     };
     match checked_format_of(&mut source, job.format, None) {
         Err(error) if error.is_refusal() => Err(error),
-        Ok(Some((format, _))) => check_format(job, input, format),
         _ => Ok(()),
     }
 }

@@ -29,8 +29,7 @@ use super::{Job, Note, Observer, Outcome, ProgressReport, Stream};
 use crate::decode::{Names, Reason};
 use crate::engine::Counters;
 use crate::ingest::OldFault;
-use crate::rank::settle::Workers;
-use crate::session::{Opened, Session, Spoiled};
+use crate::session::{Opened, Session};
 use crate::snapshot::{self, Keep};
 use crate::source::{DamageKind, InputName, Restart};
 use crate::store::rows::Reason as GivenUp;
@@ -49,10 +48,6 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
     if settings_of(&*disk, &job.store)?.is_none() {
         check_first(job)?;
     }
-    let workers = Workers {
-        peers: job.peers.clone().unwrap_or_default(),
-        ..Workers::threads(job.threads)
-    };
     let Opened {
         session,
         progress,
@@ -63,7 +58,7 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         &job.settings,
         &job.limits,
         job.keep_rows,
-        (job.stream == Stream::Again, &workers, job.resident),
+        job.stream == Stream::Again,
     )?;
     if new {
         observer.note(Note::Created { store: &job.store });
@@ -103,7 +98,6 @@ fn run(
     }
     let mut run = Run {
         before: (session.counters().clone(), session.pages()),
-        turns: None,
         cadence: Cadence::new(job, published_at, session.counters().records),
         cursor: Cursor::new(progress, inputs.len()),
         feed: Feed::new(job, inputs, spooling, session.rules.clone()),
@@ -115,7 +109,6 @@ fn run(
     run.report_passes();
     run.report_memory();
     run.spoil()?;
-    run.report_turns();
     while let Some(damage) = &run.session.unused_index() {
         run.observer.note(Note::IndexNotUsed { damage });
     }
@@ -170,8 +163,6 @@ struct Run<'a> {
     session: Session,
     /// Counters and pages when the run began.
     before: (Counters, u64),
-    /// What was said of partitions that take turns.
-    turns: Option<(usize, usize)>,
 }
 
 /// Why reading an input ended.
@@ -193,7 +184,7 @@ impl Run<'_> {
             }
             self.session.engine.set_replay(self.cursor.is_repeating());
             if self.cursor.is_between_passes() {
-                self.session.begin_pass()?;
+                self.session.engine.begin_pass()?;
             }
             while let Phase::Reading = self.cursor.phase() {
                 match self.read() {
@@ -234,13 +225,13 @@ impl Run<'_> {
             return Ok(false);
         };
         if self.job.fault == Some(OldFault::BaseForgotten) {
-            self.session.owe_base(None)?;
+            self.session.owe_base(None);
             return Ok(false);
         }
         let generation = self.session.generation();
         let goal = self.base_goal();
         let is_asked = goal.is_some() && self.session.owed_goal().or(goal) == goal;
-        if is_asked && owed.iter().any(|owed| owed.number == generation) {
+        if is_asked && owed.number == generation {
             return Ok(true);
         }
         self.make_owed_base(true)?;
@@ -250,7 +241,7 @@ impl Run<'_> {
     /// Makes the base that is still owed, if one is: see [`Session::make_owed_base`](crate::session::Session::make_owed_base).
     pub(super) fn make_owed_base(&mut self, now: bool) -> Result<()> {
         let goal = self.job.settle;
-        let warning = self.session.make_owed_base(goal, self.job.resident, now)?;
+        let warning = self.session.make_owed_base(goal, now)?;
         if let Some(warning) = warning {
             self.observer.note(Note::Base { warning: &warning });
         }
@@ -262,17 +253,14 @@ impl Run<'_> {
         match self.job.fault {
             Some(OldFault::IndexUnchecked) => trust_index(&mut self.session.engine)?,
             Some(OldFault::BaseTooNew) => {
-                self.session.bases_mut().for_each(|base| base.place.1 += 1);
+                if let Some(base) = self.session.base_mut() {
+                    base.place.1 += 1;
+                }
             }
-            Some(OldFault::BaseRowsDropped) => self
-                .session
-                .bases_mut()
-                .for_each(|base| base.rows.number = base.place.0),
-            Some(OldFault::CashTwice) if self.session.pages() > 0 => {
-                self.session.spoil_epochs(Spoiled::SentTwice);
-            }
-            Some(OldFault::CashNotCommitted) => {
-                self.session.spoil_epochs(Spoiled::NotCommitted);
+            Some(OldFault::BaseRowsDropped) => {
+                if let Some(base) = self.session.base_mut() {
+                    base.rows.number = base.place.0;
+                }
             }
             _ => {}
         }
@@ -297,7 +285,7 @@ impl Run<'_> {
         let is_end = self.cursor.progress.unverified.is_none() && self.feed.torn == 0;
         let is_new = self.cadence.is_after_base(self.session.counters());
         let owed = self.base_goal().filter(|_| is_end && is_new);
-        self.session.owe_base(owed)?;
+        self.session.owe_base(owed);
         self.checkpoint()?;
         self.keep_index();
         self.rest()?;

@@ -74,7 +74,6 @@ pub fn inspect(input: &InputName, how: &Inspection) -> Result<Report> {
         input: how.input.clone(),
         classes: false,
         follow: Default::default(),
-        partitions: 1,
     };
     let mut reader = InputReader::new(rules, &how.source, how.threads);
     reader.keeps_written = how.first > 0;

@@ -66,7 +66,6 @@ impl Crawled {
             input: input.clone(),
             classes: !follow.is_default(),
             follow: follow.clone(),
-            partitions: 1,
         };
         Crawled::of(rules, follow)
     }

@@ -23,7 +23,6 @@ pub(crate) fn graph(data: &[u8]) {
         input: Default::default(),
         classes: false,
         follow: Default::default(),
-        partitions: 1,
     };
     let options = SourceOptions {
         chunk_bytes: dice.one_of([1, 50, 1 << 20]),

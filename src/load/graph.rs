@@ -63,7 +63,6 @@ pub fn load(
         input: input.clone(),
         classes: !config.follow.is_default(),
         follow: config.follow.clone(),
-        partitions: 1,
     };
     let mut loading = GraphLoader::new(config)?;
     loading.memory = limits.memory;

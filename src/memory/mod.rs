@@ -7,13 +7,11 @@
 
 mod address_space;
 mod machine;
-mod parts;
 
 use serde::Serialize;
 
 pub use address_space::{AddressSpace, check_address_space};
 pub use machine::available;
-pub(crate) use parts::{Crossing, PartsInMemory, in_memory, most_resident, residing};
 
 pub use crate::model::{bytes, check_room, human};
 
@@ -42,29 +40,14 @@ const READING_BLOCKS: u64 = 96;
 /// Bytes a page that its rank takes while it is made, up to [`RANKING_MOST`].
 const RANKING: u64 = 32;
 const RANKING_MOST: u64 = 512 * MIB;
-/// and up to this where partitions take turns: more would be more than these take.
-const RANKING_IN_TURNS: u64 = 64 * MIB;
-/// Bytes of ranks that are in memory then: to sort them takes as much again.
-pub(crate) const RANKS_IN_TURNS: u64 = RANKING_IN_TURNS / 2;
-/// Bytes of cash and age of a page, at most.
-pub(crate) const CASH: u64 = 9;
 /// Bytes that settling importance takes for each page.
 pub(crate) const SETTLING: u64 = 18;
-/// Bytes of memory that the first of several processes takes for a page that another one settled.
-pub(crate) const GATHERED: u64 = 16;
 /// Bytes beside that, of those that are left, that rows may take which stay in memory from one sweep to the next: 32 million
-/// links. Those of partitions may take more ([`Residency::alone`](crate::snapshot::Residency::alone)): one array is read ahead
-/// by a thread that has nothing else to do, but partitions have all threads busy.
+/// links.
 pub(crate) const UNPACKED_ROWS: u64 = 128 * MIB;
 /// Bytes beside these that what fetches showed of pages may take, which one snapshot leaves to the next: of some ten million
 /// pages.
 pub(crate) const KNOWN_PAGES: u64 = 128 * MIB;
-/// What waits to be written of a partition.
-const PART_BUFFERS: u64 = 2 * MIB;
-/// Bytes a page that an index may take while it grows.
-const INDEX_GROWING: u64 = 20;
-/// Of so few pages it is not known how many of them other partitions link to.
-const FEW: u64 = 1 << 16;
 /// The kernel backs arrays with pages of this size where they are large.
 const HUGE_PAGE: u64 = 2 * MIB;
 /// The share of a budget that the visit log may take: it is cut into runs more often instead.
@@ -157,19 +140,9 @@ impl Need {
     }
 }
 
-/// The cache of the database of each of so many partitions.
-pub(crate) fn part_of_cache(partitions: u32) -> u64 {
-    (DATABASE / u64::from(partitions.max(1))).max(MIB)
-}
-
-/// Bytes that a ranking of `pages` pages takes in the making, where partitions take turns or not.
-pub(crate) fn ranking(pages: u64, in_turns: bool) -> u64 {
-    let most = if in_turns {
-        RANKING_IN_TURNS
-    } else {
-        RANKING_MOST
-    };
-    (pages * RANKING).min(most) + pages.min(BLOCKS) * MAKING_BLOCKS
+/// Bytes that a ranking of `pages` pages takes in the making.
+pub(crate) fn ranking(pages: u64) -> u64 {
+    (pages * RANKING).min(RANKING_MOST) + pages.min(BLOCKS) * MAKING_BLOCKS
 }
 
 /// Bytes that reading a ranking of `pages` pages takes, from the first page to the last.

@@ -95,8 +95,6 @@ pub struct Batch {
     pub text_ends: Vec<u32>,
     /// and their text.
     pub text: Vec<u8>,
-    /// The partition of each, if they are dealt out to several.
-    pub owners: Vec<u32>,
     /// For people: what was wrong, with the entry's number.
     pub complaints: Vec<(u32, String)>,
     /// For people: what an entry is that is no crawl record, with the entry's number; of none in an archive.
@@ -225,8 +223,7 @@ impl Batch {
     pub(crate) fn is_ordinary(&self) -> bool {
         let bytes = self.text.capacity()
             + size_of::<Entry>() * self.entries.capacity()
-            + size_of::<u32>()
-                * (self.links.capacity() + self.text_ends.capacity() + self.owners.capacity())
+            + size_of::<u32>() * (self.links.capacity() + self.text_ends.capacity())
             + size_of::<LinkClass>() * self.classes.capacity()
             + size_of::<u64>() * self.weights.capacity()
             + size_of::<Fingerprint>() * self.fingerprints.capacity();
@@ -242,7 +239,6 @@ impl Batch {
         self.fingerprints.clear();
         self.text_ends.clear();
         self.text.clear();
-        self.owners.clear();
         self.complaints.clear();
         self.others.clear();
         self.timeless.clear();

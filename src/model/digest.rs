@@ -40,11 +40,6 @@ impl Digest {
         Digest(if bits < 4 { bits | 4 } else { bits })
     }
 
-    /// Returns whether it is of a page's links.
-    pub(crate) fn is_of_links(self) -> bool {
-        self.0 > Digest::GONE.0 && self.0 & Digest::CONTENT == 0
-    }
-
     /// Returns whether a page with this digest had changed when it had `next`; `None`: they don't tell.
     pub fn changed(self, next: Digest) -> Option<bool> {
         let told = |digest: Digest| digest != Digest::NONE && digest != Digest::UNCHANGED;

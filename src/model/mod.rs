@@ -41,7 +41,6 @@ pub(crate) use page::rfc_3339;
 pub use page::{Change, Page, PageId, SiteFacts, SitePage};
 pub use part::Part;
 pub(crate) use part::PartKind;
-pub use parts::PARTITIONS;
 pub(crate) use parts::remedy;
 pub use parts::{PARTS, Part as StorePart, part_of};
 pub use record::{Link, Names, Parsed, Reason, Record, Time, utc};

@@ -13,13 +13,10 @@ pub struct Part {
     pub remedy: &'static str,
 }
 
-/// The folder of a store's partitions.
-pub const PARTITIONS: &str = "parts";
-
 const RESTORE: &str = "restore the whole store from a copy, or ingest the inputs into a new store";
 
 /// All parts that may be damaged.
-pub const PARTS: [Part; 21] = [
+pub const PARTS: [Part; 16] = [
     Part {
         name: "identity.json",
         meaning: "nothing can be read",
@@ -87,34 +84,6 @@ pub const PARTS: [Part; 21] = [
         remedy: "nothing needs to be done: the next ingest that reads new records writes another",
     },
     Part {
-        name: "addresses",
-        meaning: "of a store with partitions: rankings and ingesting stop, and snapshots are not shown",
-        remedy: RESTORE,
-    },
-    Part {
-        name: "addresses.index",
-        meaning: "of a store with partitions: single names cannot be looked up (top); ingesting continues unless the end is \
-                  damaged",
-        remedy: RESTORE,
-    },
-    Part {
-        name: "parts/*/ghosts",
-        meaning: "rankings and commands that need links stop; published snapshots stay readable, and ingesting continues \
-                  until it ranks (with `epoch`: it does not begin)",
-        remedy: RESTORE,
-    },
-    Part {
-        name: "parts/*/ghosts.index",
-        meaning: "nothing stops unless the end is damaged",
-        remedy: RESTORE,
-    },
-    Part {
-        name: "parts/*/rows/*",
-        meaning: "rankings and commands that need links stop, and so does ingesting where it meets the damage; published \
-                  snapshots stay readable",
-        remedy: RESTORE,
-    },
-    Part {
         name: "snapshots/*.snapshot",
         meaning: "this ranking is lost; others stay readable, and ingesting continues",
         remedy: "if it is the current one, run the same ingest again to publish it; otherwise delete it",
@@ -146,24 +115,14 @@ pub fn part_of(path: &Path) -> Option<&'static Part> {
         "latest.json" => "snapshots/latest.json",
         name if name.ends_with(".snapshot") => "snapshots/*.snapshot",
         name if name.ends_with(".ranking") => "snapshots/*.ranking",
-        "ghosts" => "parts/*/ghosts",
-        "ghosts.index" => "parts/*/ghosts.index",
         _ if within("marks") => "marks/*",
         _ if within("base") => "base/*",
         name if within("rows") && name.ends_with(".places") => "rows/*.places",
-        _ if within("rows") && is_of_partition(path) => "parts/*/rows/*",
         _ if within("rows") => "rows/*",
         _ if within("spool") => "spool/*",
         name => name,
     };
     PARTS.iter().find(|part| part.name == name)
-}
-
-/// Returns whether a row file is that of a partition.
-fn is_of_partition(path: &Path) -> bool {
-    let named = |up: usize| path.ancestors().nth(up)?.file_name()?.to_str();
-    let is_number = |name: &str| name.len() == 3 && name.bytes().all(|byte| byte.is_ascii_digit());
-    named(3) == Some(PARTITIONS) && named(2).is_some_and(is_number)
 }
 
 /// What to do about a damaged file.

@@ -5,7 +5,7 @@
 //! there with [`name_settings`].
 
 /// All settings that messages name.
-pub const SETTINGS: [&str; 56] = [
+pub const SETTINGS: [&str; 53] = [
     "also",
     "best",
     "budget",
@@ -13,7 +13,6 @@ pub const SETTINGS: [&str; 56] = [
     "damping",
     "deep",
     "drop_params",
-    "epoch",
     "estimator",
     "expire",
     "field",
@@ -41,13 +40,11 @@ pub const SETTINGS: [&str; 56] = [
     "older_than",
     "outlinks",
     "pair_memory",
-    "partitions",
     "preverify",
     "recycle_after",
     "refetch",
     "registers",
     "repeat",
-    "resident",
     "resume",
     "roll_up",
     "scope",

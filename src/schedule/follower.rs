@@ -30,7 +30,7 @@ use super::{
 use crate::rows::{PAGES_MAX, Row, RowVisitor, Rows, Stop};
 use crate::snapshot::Snapshot;
 use crate::store::Disk;
-use crate::store::all::AllRows;
+use crate::store::rows::KeptRows;
 use crate::store::rows::Retention;
 use crate::threads::in_two;
 use crate::{Error, Result};
@@ -183,12 +183,12 @@ pub(crate) struct Mark {
 
 impl Mark {
     /// To the last row as of a snapshot.
-    pub fn of(snapshot: &Snapshot, rows: &AllRows) -> Result<Mark> {
-        let (kept, sum) = rows.written()?;
+    pub fn of(snapshot: &Snapshot, rows: &KeptRows) -> Result<Mark> {
+        let kept = rows.kept();
         Ok(Mark {
             file: (snapshot.key(), kept.number),
             rows: kept.rows,
-            sum,
+            sum: rows.sum_before(kept.rows)?,
         })
     }
 
@@ -198,9 +198,11 @@ impl Mark {
     }
 
     /// Returns whether the rows as of a snapshot begin with those until here.
-    pub fn continues(self, snapshot: &Snapshot, rows: &AllRows) -> Result<bool> {
+    pub fn continues(self, snapshot: &Snapshot, rows: &KeptRows) -> Result<bool> {
         let kept = rows.kept();
-        Ok(self.file == (snapshot.key(), kept.number) && rows.begins_with(self.rows, self.sum)?)
+        Ok(self.file == (snapshot.key(), kept.number)
+            && self.rows <= kept.rows
+            && self.sum == rows.sum_before(self.rows)?)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::model::{Fetches, PageId};
 use crate::rows::Bits;
 use crate::rules::Scope;
 use crate::snapshot::{FetchTimes, Snapshot, SnapshotPage};
-use crate::store::all::AllRows;
+use crate::store::rows::KeptRows;
 use crate::url::{domain, host};
 use crate::{Error, Result};
 
@@ -143,7 +143,7 @@ pub struct Candidate {
 /// Parameters of a list, and the snapshot it is made from.
 pub(super) struct Source<'a> {
     pub snapshot: &'a Snapshot,
-    pub rows: Option<&'a AllRows>,
+    pub rows: Option<&'a KeptRows>,
     pub options: &'a NextOptions,
 }
 

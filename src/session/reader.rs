@@ -43,7 +43,6 @@ impl Engine<InMemory> {
             input: Default::default(),
             classes: !self.config().follow.is_default(),
             follow: self.config().follow.clone(),
-            partitions: 1,
         };
         Ok(Reader {
             builder: Builder::new(rules, names),

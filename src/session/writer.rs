@@ -13,14 +13,12 @@ use crate::disk::{Disk, RealDisk};
 use crate::engine::{Config, Counters, Resolver};
 use crate::model::{Limits, Names, Parsed, Record, What};
 use crate::rank::Goal;
-use crate::rank::settle::Workers;
 use crate::rules::InputRules;
 use crate::snapshot::{
     self, KeepSnapshots, Latest, RANK_BYTES, Snapshot, SnapshotOptions, Watcher,
 };
 use crate::store::rows::{KeepRows, ROWS_BYTES, Retention};
-use crate::store::{Partitions, Progress, Settings, settings_of};
-use crate::threads::processors;
+use crate::store::{Progress, Settings, settings_of};
 use crate::{Error, Result};
 
 /// How a store is written to. The engine's settings, the rules and the limits on records are the store's own: a
@@ -31,8 +29,6 @@ pub struct Options {
     pub config: Config,
     /// Rules for what is read from records.
     pub input: InputRules,
-    /// Into how many partitions pages are dealt out, by host.
-    pub partitions: Partitions,
     /// Limits on records, pages and memory.
     pub limits: Limits,
     /// Whether rows of links are kept.
@@ -54,7 +50,6 @@ impl Default for Options {
         Options {
             config: Config::default(),
             input: InputRules::default(),
-            partitions: Partitions::default(),
             limits: Limits::default(),
             keep_rows: KeepRows::Usual(ROWS_BYTES),
             names: Names::Url,
@@ -81,7 +76,6 @@ impl Options {
             options.limits = settings.limits();
             options.config = settings.config;
             options.input = settings.input;
-            options.partitions = settings.partitions;
         }
         Ok(options)
     }
@@ -89,7 +83,6 @@ impl Options {
     fn settings(&self) -> Settings {
         let mut settings = Settings::new(self.config.clone(), &self.limits);
         settings.input = self.input.clone();
-        settings.partitions = self.partitions;
         settings
     }
 }
@@ -174,7 +167,7 @@ impl Writer {
             &options.settings(),
             &options.limits,
             options.keep_rows,
-            (false, &Workers::threads(processors()), None),
+            false,
         )?;
         if !progress.inputs.is_empty() && !progress.finished {
             return Err(Error::Conflict(format!(
@@ -183,7 +176,7 @@ impl Writer {
             )));
         }
         snapshot::check_not_newer(&**session.disk(), dir, session.counters())?;
-        session.make_owed_base(Some(Goal::default()), None, true)?;
+        session.make_owed_base(Some(Goal::default()), true)?;
         Ok(Writer {
             builder: Builder::new(session.rules.clone(), options.names),
             options: options.clone(),
@@ -308,7 +301,7 @@ impl Writer {
         self.progress.check_verified(self.session.dir())?;
         let making = SnapshotOptions {
             keep: self.options.keep_snapshots,
-            rank_bytes: self.session.rank_bytes(self.options.rank_bytes),
+            rank_bytes: self.options.rank_bytes,
             settle: self.session.settling(settle, watcher),
         };
         // It only saves time, and where there is no room for both, the ranking has it.
@@ -347,16 +340,14 @@ impl Writer {
         let mut names = self.resolver.begin(batch);
         let session = &mut self.session;
         session.find_fits(None);
-        session.begin(batch);
         for (at, entry) in batch.entries.iter().enumerate() {
-            let room = session.check_room(&names, batch, entry);
+            let room = session.check_room(&names, entry);
             room.inspect_err(|_| self.ended = Some(EndReason::Full))?;
             let applied = session.apply(&mut names, batch, at);
             applied.inspect_err(|_| self.ended = Some(EndReason::Failed))?;
             self.changed = true;
         }
-        let flushed = session.flush(batch);
-        flushed.inspect_err(|_| self.ended = Some(EndReason::Failed))
+        Ok(())
     }
 
     fn no_more(&self) -> Error {

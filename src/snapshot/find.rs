@@ -9,8 +9,7 @@ use crate::Result;
 use crate::engine::{CHUNK_PAGES, Fingerprint, PageId};
 use crate::model::PageState;
 use crate::rows::Bits;
-use crate::store::all::HeldNames;
-use crate::store::{self, IndexFile, NameReader};
+use crate::store::{self, IndexFile};
 use crate::threads::{dealt, processors};
 
 /// Bits of a filter for each name that is looked for, and at least.
@@ -82,7 +81,7 @@ impl Snapshot {
         let mut sorted: Vec<usize> = (0..pages.len()).collect();
         sorted.sort_unstable_by_key(|&at| pages[at]);
         let mut names = vec![String::new(); pages.len()];
-        let mut held = HeldNames::default();
+        let mut held = None;
         for at in sorted {
             names[at] = self.names.name(pages[at].0, &mut held)?;
         }
@@ -104,11 +103,11 @@ impl Snapshot {
             (places.into_iter()).for_each(|at| found[at] = Some(PageId(page)));
         };
         let mut behind = 0;
-        let index = (self.index.as_ref().zip(self.names.one()))
+        let index = (self.index.as_ref())
             .filter(|_| (wanted.len() as u64).saturating_mul(LOOKUP_PAGES) < self.len());
         // Without it, if it is damaged.
-        if let Some((index, names)) = index
-            && let Ok(known) = self.look_up(index, names, wanted.keys().copied())
+        if let Some(index) = index
+            && let Ok(known) = self.look_up(index, wanted.keys().copied())
         {
             behind = index.pages.min(self.len());
             for (page, print) in known {
@@ -116,7 +115,7 @@ impl Snapshot {
             }
         }
         self.sweep_prints(behind..self.len(), &mut wanted, &mut note)?;
-        let is_whole = |(index, names): (&IndexFile, _)| index.check(self.len(), names).is_ok();
+        let is_whole = |index: &IndexFile| index.check(self.len(), &self.names).is_ok();
         // An index that is of the snapshot has all pages that it should.
         if !wanted.is_empty() && !index.is_some_and(is_whole) {
             self.sweep_prints(0..behind, &mut wanted, &mut note)?;
@@ -163,7 +162,6 @@ impl Snapshot {
     fn look_up(
         &self,
         index: &IndexFile,
-        names: &NameReader,
         prints: impl Iterator<Item = Fingerprint>,
     ) -> Result<Vec<(u64, Fingerprint)>> {
         let mut known = Vec::new();
@@ -174,7 +172,7 @@ impl Snapshot {
         known.sort_unstable();
         let mut held = None;
         for &(page, print) in &known {
-            if names.fingerprint(page, &mut held)? != Some(print) {
+            if self.names.fingerprint(page, &mut held)? != Some(print) {
                 return Err(index.damaged("it is of other fingerprints"));
             }
         }

@@ -29,10 +29,8 @@ mod read;
 mod scored;
 mod search;
 mod settling;
-mod shares;
 mod since;
 mod site_pages;
-mod turns;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -41,7 +39,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::{Counters, EngineState, Totals, Window};
 use crate::model::Time;
-use crate::store::all::PublishedParts;
 use crate::store::rows::Retention;
 use crate::store::{
     Disk, NameLengths, SNAPSHOTS, Settings, from_text, read_whole, to_text, write_whole,
@@ -70,11 +67,8 @@ pub use lookup::Lookup;
 pub use moved::{Elapsed, elapsed, moved, same_numbers};
 pub use read::{Selection, Snapshot, SnapshotPage};
 pub use search::{Failing, FailingHost, Found, FoundPage, SearchOptions, WITHIN};
-pub use settling::{Settle, SnapshotOptions, Watcher};
-pub(crate) use shares::Order as ShareOrder;
-pub use shares::{Share, check_processes, dismiss};
+pub use settling::{Settle, SnapshotOptions, Watcher, settling_needs};
 pub use since::ChangeRule;
-pub use turns::{Residency, settling_needs};
 pub use write::{Made, Published, publish, publish_at_rest};
 pub(crate) use write::{publish_apart, publish_keeping};
 
@@ -237,19 +231,6 @@ pub(crate) struct Latest {
     /// The rows of links as of the snapshot.
     #[serde(default, skip_serializing_if = "Retention::is_not_kept")]
     pub rows: Retention,
-    /// The same of partitions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parts: Option<PublishedParts>,
-}
-
-/// Numbers of the row files of partitions that the current snapshot of the store in `dir` names.
-pub(crate) fn part_rows_named(disk: &dyn Disk, dir: &Path) -> Result<Vec<Option<u64>>> {
-    let latest = Latest::read(disk, dir)?;
-    let parts = latest.and_then(|latest| latest.parts);
-    let parts = parts.iter().flat_map(|published| &published.parts);
-    Ok(parts
-        .map(|part| part.rows.kept().map(|kept| kept.number))
-        .collect())
 }
 
 /// What the current snapshot of the store in `dir` says, if it has one that can be read.

@@ -10,29 +10,26 @@ use super::file::Failures;
 use super::levels::best;
 use super::{Column, Columns, Info, Latest, MAGIC, SNAPSHOTS};
 use crate::engine::{ENDOWMENT, Page, PageId};
-use crate::memory::{Crossing, Need};
+use crate::memory::Need;
 use crate::metrics::Positions;
 use crate::model::{Fetches, HashKey};
 use crate::rows::{Bits, Row};
 use crate::rules::Scope;
-use crate::store::all::{AllRows, AllRowsOf, Names};
-use crate::store::rows::Retention;
-use crate::store::{self, Disk, IndexFile};
+use crate::store::rows::{KeptRows, Retention, RowsOf};
+use crate::store::{self, Disk, IndexFile, NameReader};
 use crate::{Error, Result};
 
 /// A published snapshot, with the names of its pages.
 pub struct Snapshot {
     pub(super) columns: Columns,
-    pub(super) names: Names,
+    pub(super) names: NameReader,
     /// The index on disk, if it can be used.
     pub(super) index: Option<IndexFile>,
     pub(super) store: PathBuf,
     /// The store's key, which no two stores have unless one is a copy.
     pub(super) key: HashKey,
     /// `None`: it is not the current one.
-    rows: Option<AllRowsOf>,
-    /// Of a store with partitions: how many pages they know, each counting its own and those that it links to.
-    local: Option<u64>,
+    rows: Option<RowsOf>,
 }
 
 /// Which pages of a ranking are listed.
@@ -152,7 +149,7 @@ impl Snapshot {
 
     fn open_with(disk: &dyn Disk, path: &Path, store: &Path, latest: &Latest) -> Result<Snapshot> {
         let columns = Columns::open(disk, path)?;
-        let names = Names::open(disk, store, latest.names, latest.parts.as_ref())?;
+        let names = NameReader::open(disk, store, latest.names)?;
         let identity = store::identity_of(disk, store)?;
         names.check_end(&identity.key)?;
         if columns.info.settings != identity.settings {
@@ -161,21 +158,14 @@ impl Snapshot {
         let current = path
             .file_name()
             .is_some_and(|name| name == &*latest.snapshot);
-        let kept = (latest.rows, columns.info.pages);
-        let rows = current
-            .then(|| AllRowsOf::new(disk, store, kept, latest.parts.as_ref()))
-            .transpose()?;
-        // Each partition has one, of its own numbers. What cannot be read is done without.
-        let index = names
-            .one()
-            .map(|_| IndexFile::open(disk, store, identity.hash));
-        let index = index.and_then(|index| index.ok().flatten());
+        let rows = current.then(|| RowsOf::new(disk, store, latest.rows, columns.info.pages));
+        // What cannot be read is done without.
+        let index = IndexFile::open(disk, store, identity.hash);
         Ok(Snapshot {
-            index,
+            index: index.ok().flatten(),
             columns,
             names,
             rows,
-            local: (latest.parts.as_ref()).map(|all| all.parts.iter().map(|part| part.pages).sum()),
             store: store.into(),
             key: identity.key,
         })
@@ -221,7 +211,7 @@ impl Snapshot {
     }
 
     fn rows_failed(&self) -> bool {
-        self.rows.as_ref().is_some_and(AllRowsOf::failed)
+        self.rows.as_ref().is_some_and(RowsOf::failed)
     }
 
     /// The rows of links as of this snapshot, which must be the store's current one.
@@ -229,7 +219,7 @@ impl Snapshot {
     /// # Errors
     ///
     /// [`Error::Missing`] if there are none, which says why; [`Error::Damaged`].
-    pub fn rows(&self) -> Result<AllRows> {
+    pub fn rows(&self) -> Result<KeptRows> {
         self.rows_of_store()?.rows()
     }
 
@@ -242,7 +232,7 @@ impl Snapshot {
         self.rows_of_store()?.row(page, read)
     }
 
-    fn rows_of_store(&self) -> Result<&AllRowsOf> {
+    fn rows_of_store(&self) -> Result<&RowsOf> {
         self.rows.as_ref().ok_or_else(|| {
             Error::Missing(format!(
                 "{}: only the current snapshot of a store has rows of links",
@@ -256,28 +246,12 @@ impl Snapshot {
         let Info {
             settings, pages, ..
         } = self.info();
-        let config = &settings.config;
-        match self.local {
-            None => Need::to_resume(config, *pages, None),
-            Some(local) => {
-                let count = settings.partitions.count;
-                let need = Need::to_resume_parts(config, count, *pages, local);
-                match settings.partitions.epoch {
-                    None => need,
-                    Some(_) => {
-                        let ghosts = local.saturating_sub(*pages);
-                        let now = (*pages, *pages);
-                        let crossing = Crossing::new(now, ghosts);
-                        need.with(crossing.with_snapshots(config, count.into(), now, ghosts))
-                    }
-                }
-            }
-        }
+        Need::to_resume(&settings.config, *pages, None)
     }
 
     /// Returns whether there are rows; `None`: this is not the store's current snapshot.
     pub fn rows_retention(&self) -> Option<&Retention> {
-        self.rows.as_ref().map(AllRowsOf::retention)
+        self.rows.as_ref().map(RowsOf::retention)
     }
 
     /// All pages, in number order.

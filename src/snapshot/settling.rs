@@ -1,23 +1,21 @@
 //! The ranking that is computed before a snapshot: whether it is, who watches it, and what it may take.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::KeepSnapshots;
-use super::base::{BasePlan, BaseWarning};
+use super::base::{self, BasePlan, BaseWarning};
 use super::expiry::{Expired, Expiry};
-use super::shares::{self, InOrder};
-use super::turns::{Residency, keep_rows};
+use crate::Result;
 use crate::disk::Disk;
 use crate::engine::{Config, Estimation, HistoryView, Scores, Window};
-use crate::memory::{KNOWN_PAGES, UNPACKED_ROWS};
+use crate::memory::{KNOWN_PAGES, SETTLING, UNPACKED_ROWS, ranking};
 use crate::model::Time;
-use crate::rank::settle::{Peers, Progress, Settled, Watch, Workers};
+use crate::rank::settle::{Progress, Settled, Watch};
 use crate::rank::{Goal, METHODS, Method, Options, Teleport};
 use crate::rows::{PAGES_MAX, Rows};
-use crate::store::{RowBlock, Settings, View};
-use crate::{Error, Result};
+use crate::store::{Settings, View};
 
 /// How a snapshot is made.
 #[derive(Debug, Clone)]
@@ -41,12 +39,8 @@ pub struct Settle {
     pub goal: Goal,
     /// End after so long with the bound that there is then.
     pub time: Option<Duration>,
-    /// Bytes of memory that it may take, and partitions that may be there at a time.
-    pub residency: Residency,
-    /// Partitions that are settled at a time: the result is the same.
-    pub threads: usize,
-    /// Processes that settle together: the result is the same, too.
-    pub peers: Option<Peers>,
+    /// Bytes of memory that it may take; `None`: any.
+    pub memory: Option<u64>,
     /// Leave out the links of pages that were last reached more than so many seconds before the latest record; `None`: none.
     pub expire: Option<Time>,
     /// Publish only what has a lower bound on the L1 error than this.
@@ -67,9 +61,7 @@ impl Settle {
             teleport: Teleport::default(),
             goal: goal.into(),
             time: None,
-            residency: Residency::default(),
-            threads: 1,
-            peers: None,
+            memory: None,
             expire: None,
             below: None,
             or_nothing: false,
@@ -83,8 +75,6 @@ impl Settle {
 #[derive(Debug, Default)]
 pub struct Watcher {
     stop: Arc<AtomicBool>,
-    /// The process among several that was stopped.
-    stopped: OnceLock<usize>,
     progress: Mutex<Progress>,
     /// Bytes that it would have taken, if these were too many.
     too_large: Mutex<Option<u64>>,
@@ -101,12 +91,7 @@ impl Watcher {
 
     /// Whether it is to stop, without a result.
     pub fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed) || self.stopped_process().is_some()
-    }
-
-    /// The first of several processes that was stopped before they had settled, which ended all.
-    pub fn stopped_process(&self) -> Option<usize> {
-        self.stopped.get().copied()
+        self.stop.load(Ordering::Relaxed)
     }
 
     /// How far it is.
@@ -140,14 +125,14 @@ pub(super) struct Ranked {
 
 enum Computed {
     /// By settling over all rows, so that it may be the next base.
-    Settled(Box<InOrder>),
+    Settled(Box<Settled>),
     Other(Box<dyn Scores>),
 }
 
 impl Ranked {
     pub fn scores(&self) -> &dyn Scores {
         match &self.scores {
-            Computed::Settled(in_order) => &**in_order,
+            Computed::Settled(settled) => &**settled,
             Computed::Other(scores) => &**scores,
         }
     }
@@ -155,7 +140,7 @@ impl Ranked {
     /// What may be the next base.
     pub fn settled(&self) -> Option<&Settled> {
         match &self.scores {
-            Computed::Settled(in_order) => Some(&in_order.settled),
+            Computed::Settled(settled) => Some(settled),
             Computed::Other(_) => None,
         }
     }
@@ -169,23 +154,12 @@ impl Settle {
             return false;
         }
         let bytes = self.bytes(view);
-        let fits = self.residency.memory.is_none_or(|memory| bytes <= memory);
+        let fits = self.memory.is_none_or(|memory| bytes <= memory);
         if !fits {
             let too_large = self.watcher.too_large.lock();
             *too_large.unwrap_or_else(PoisonError::into_inner) = Some(bytes);
         }
         fits
-    }
-
-    /// Returns whether it is possible, of all rows in one piece if it asks for that.
-    ///
-    /// # Errors
-    /// [`Error::Usage`]: it does, and they are not.
-    pub(super) fn applies(&self, view: &View) -> Result<bool> {
-        if view.has_partitions() {
-            self.check_partitions()?;
-        }
-        Ok(self.is_possible(view))
     }
 
     /// Ranks the rows of a commit, unless what is made beside it has `failed`.
@@ -201,41 +175,32 @@ impl Settle {
             failed: Some(failed),
             ..Watching::new(&self.watcher, self.time)
         };
-        let workers = self.workers_in_turns(disk, view)?;
-        let has = |block| workers.peers.has(block);
-        let own = view.some_blocks(&has)?;
         let held = self.base.rows.as_ref();
-        for block in &own.blocks {
-            held.inspect(|held| block.rows.take_held(held));
-        }
-        keep_rows(&own.blocks, self.room(view));
+        let rows = view.rows()?;
+        held.inspect(|held| rows.take_held(held));
+        rows.stay_in(self.rows_beside(self.bytes(view)));
         let mut expired = None;
         let scores = if self.may_have_base() {
             let (settled, warning) =
-                shares::settle(disk, view, &own, self, (&options, &workers), &mut watching)?;
+                base::settle_latest(disk, view, &rows, self, &options, &mut watching)?;
             warnings.extend(warning);
             settled.map(|settled| Computed::Settled(Box::new(settled)))
         } else {
-            let [RowBlock { rows, .. }] = &own.blocks[..] else {
-                return Err(Error::internal("rows are in pieces"));
-            };
             let mut compute = |rows: &dyn Rows| {
                 (self.method).compute(rows, &options, &self.teleport, &mut watching)
             };
             let expiry = (self.expire).and_then(|after| Expiry::of(view, after).transpose());
             let scores = match expiry.transpose()? {
-                None => compute(rows)?,
+                None => compute(&rows)?,
                 Some(expiry) => {
-                    let rows = expiry.over(rows)?;
+                    let rows = expiry.over(&rows)?;
                     expired = Some(expiry.found(&rows));
                     compute(&rows)?
                 }
             };
             scores.map(Computed::Other)
         };
-        for block in &own.blocks {
-            held.inspect(|held| block.rows.give_held(held));
-        }
+        held.inspect(|held| rows.give_held(held));
         Ok(match scores {
             _ if self.watcher.is_stopped() => Outcome::Stopped,
             None => Outcome::NotDone,
@@ -243,47 +208,18 @@ impl Settle {
         })
     }
 
-    /// Refuses what is computed from all rows in one piece.
-    ///
-    /// # Errors
-    /// [`Error::Usage`].
-    pub(crate) fn check_partitions(&self) -> Result<()> {
-        let refused = |what: &str| {
-            Err(Error::Usage(format!(
-                "{what}, and a store with `partitions` has them in pieces: leave it out, or ingest into a store without \
-                 `partitions`"
-            )))
-        };
-        if self.method.name != METHODS[0].name {
-            return refused("a `method` other than settling reads all links in one piece");
-        }
-        if !self.teleport.is_uniform() {
-            return refused("`teleport` is settled over all links in one piece");
-        }
-        match self.expire {
-            Some(_) => refused("`expire` leaves out links where all are in one piece"),
-            None => Ok(()),
-        }
-    }
-
     /// Bytes that it takes.
     pub(crate) fn bytes(&self, view: &View) -> u64 {
-        if view.has_partitions() {
-            return self.plan(view).bytes();
-        }
         let kept = view.rows_retention().kept();
         kept.map_or(0, |kept| {
-            (self.method.bytes)(view.settled_pages(), kept.links)
+            (self.method.bytes)(view.totals().pages, kept.links)
         })
     }
 
-    /// Bytes for rows that stay in memory from one sweep to the next.
-    fn room(&self, view: &View) -> u64 {
-        if view.has_partitions() {
-            self.plan(view).rows(self.residency)
-        } else {
-            self.residency.rows_beside(self.bytes(view))
-        }
+    /// Bytes for rows that stay in memory from one sweep to the next, beside so many that it takes.
+    fn rows_beside(&self, taken: u64) -> u64 {
+        let left = self.memory.map(|memory| memory.saturating_sub(taken));
+        left.map_or(UNPACKED_ROWS, |left| left.min(UNPACKED_ROWS))
     }
 
     /// Bytes for what is known of pages, to be left to the next snapshot, of what memory is left beside the rows.
@@ -292,24 +228,8 @@ impl Settle {
             return 0;
         }
         let taken = self.bytes(view) + UNPACKED_ROWS;
-        let memory = self.residency.memory;
-        let left = memory.map(|memory| memory.saturating_sub(taken));
+        let left = self.memory.map(|memory| memory.saturating_sub(taken));
         left.map_or(KNOWN_PAGES, |left| left.min(KNOWN_PAGES))
-    }
-
-    /// Whether other processes settle with this one, which take one step after the other.
-    pub(super) fn is_in_step(&self) -> bool {
-        self.peers
-            .as_ref()
-            .is_some_and(|peers| peers.processes() > 1)
-    }
-
-    /// Who settles.
-    pub(super) fn workers(&self) -> Workers {
-        Workers {
-            peers: self.peers.clone().unwrap_or_default(),
-            ..Workers::threads(self.threads)
-        }
     }
 
     /// Whether a ranking of this window is not as near as is asked for, so that it is not to be published.
@@ -348,6 +268,12 @@ impl Settle {
     }
 }
 
+/// Bytes of memory that it takes to settle a state, and to rank it.
+pub fn settling_needs(view: &View) -> u64 {
+    let pages = view.totals().pages;
+    pages * SETTLING + ranking(pages)
+}
+
 /// What computes is watched by a [`Watcher`], and ends in time.
 pub(super) struct Watching<'w> {
     watcher: &'w Watcher,
@@ -365,15 +291,6 @@ impl<'w> Watching<'w> {
             end: time.and_then(|time| Instant::now().checked_add(time)),
             failed: None,
         }
-    }
-
-    /// Asks all processes whether one of them was stopped; then none has a result.
-    pub fn is_one_stopped(&self, peers: &Peers) -> Result<bool> {
-        let stopped = peers.those(self.watcher.is_stopped())?;
-        if let Some(&process) = stopped.first() {
-            self.watcher.stopped.get_or_init(|| process);
-        }
-        Ok(!stopped.is_empty())
     }
 }
 

@@ -21,7 +21,6 @@ use super::{COLUMNS, Column, Info, Latest, MAGIC, check_not_newer, column};
 use crate::engine::{
     CHUNK_PAGES, Estimation, Estimator, HistoryView, PageFacts, PageScores, Scores, Window,
 };
-use crate::model::human;
 use crate::store::base::CommittedBase;
 use crate::store::{Disk, SNAPSHOTS, View};
 use crate::threads::{beside, try_spawn_in};
@@ -39,8 +38,8 @@ pub struct Made {
     pub info: Info,
     /// What was wrong with settled bases, the one before and its own.
     pub warnings: Vec<BaseWarning>,
-    /// The base that the next commit is to name, of each block that was settled.
-    pub(crate) base: Option<Vec<CommittedBase>>,
+    /// The base that the next commit is to name.
+    pub(crate) base: Option<CommittedBase>,
 }
 
 /// Computes the estimates of a committed state and publishes them as the store's current snapshot:
@@ -131,7 +130,6 @@ fn make(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Option
         snapshot: name,
         names: view.name_lengths(),
         rows: *view.rows_retention(),
-        parts: view.published_parts(),
     };
     latest.write(disk, view.dir())?;
     thin(disk, view.dir(), making.keep)?;
@@ -153,7 +151,7 @@ fn make(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Option
 struct Written {
     info: Info,
     outcome: Outcome,
-    base: Option<Vec<CommittedBase>>,
+    base: Option<CommittedBase>,
     warnings: Vec<BaseWarning>,
 }
 
@@ -161,7 +159,7 @@ struct Written {
 struct Computed {
     outcome: Outcome,
     /// If it comes before the ranking.
-    base: Option<Vec<CommittedBase>>,
+    base: Option<CommittedBase>,
     /// If there is memory for them.
     scored: Option<Scored>,
 }
@@ -191,7 +189,7 @@ fn compute(
     settle.base.await_turn();
     if settle.base.comes_first() {
         computed.base = keep_base(disk, view, settle, &computed.outcome, warnings)?;
-        settle.base.give_ahead(computed.base.as_ref());
+        settle.base.give_ahead(computed.base);
     }
     if let Some(seen) = seen {
         computed.scored = Scored::of(scores, window.estimator, view.totals().pages, seen)?;
@@ -211,12 +209,7 @@ fn write(
     let config = &view.settings().config;
     let settle = making.settle.as_ref();
     let pages = view.totals().pages;
-    let create = || {
-        let bytes = settle.map_or(making.rank_bytes, |settle| {
-            settle.rank_bytes(view, making.rank_bytes)
-        });
-        Writer::create(disk, aside, Seen::new(pages, bytes))
-    };
+    let create = || Writer::create(disk, aside, Seen::new(pages, making.rank_bytes));
     let mut writer = create()?;
     let mut warnings = Vec::new();
     let mut computed = Computed {
@@ -226,7 +219,7 @@ fn write(
     };
     let mut measures = 0;
     if let Some(settle) = settle
-        && settle.applies(view)?
+        && settle.is_possible(view)
     {
         let failed = AtomicBool::new(false);
         let seen = writer.seen.take_if(|seen| seen.has_room(pages));
@@ -235,9 +228,8 @@ fn write(
             failed.store(written.is_err(), Ordering::Relaxed);
             written
         };
-        // What others have of the history comes the same way as what they settle.
-        let (parallel, yields) = (!settle.is_in_step(), settle.base.ahead.is_some());
-        let (written, done) = beside(parallel, yields, write, || {
+        let yields = settle.base.ahead.is_some();
+        let (written, done) = beside(yields, write, || {
             compute(disk, view, settle, &failed, seen, &mut warnings)
         });
         let Some(read) = written? else {
@@ -253,9 +245,6 @@ fn write(
     let (window, expired) = match &outcome {
         Outcome::Stopped => return Ok(None),
         Outcome::NotDone if settle.is_some_and(|settle| settle.or_nothing) => return Ok(None),
-        Outcome::NotDone if !view.has_cash() && pages > 0 => {
-            return Err(not_settled(settle));
-        }
         Outcome::NotDone => {
             writer = create()?;
             let estimation = Estimation::begin(view, config)?;
@@ -304,7 +293,7 @@ fn keep_base(
     settle: &Settle,
     outcome: &Outcome,
     warnings: &mut Vec<BaseWarning>,
-) -> Result<Option<Vec<CommittedBase>>> {
+) -> Result<Option<CommittedBase>> {
     let Outcome::Done(ranked) = outcome else {
         return Ok(None);
     };
@@ -316,25 +305,6 @@ fn keep_base(
     Ok(base)
 }
 
-/// Why there is no ranking of a store with partitions, which has none of a window.
-fn not_settled(settle: Option<&Settle>) -> Error {
-    let too_large = settle.and_then(|settle| settle.watcher.too_large());
-    let room = settle.and_then(|settle| settle.residency.memory);
-    Error::Conflict(match (settle, too_large.zip(room)) {
-        (None, _) => "a store with `partitions` is ranked by settling: `settle` must not be none".into(),
-        (Some(_), Some((need, room))) => format!(
-            "no ranking was made: settling takes {}, of which {} are left, and a store with `partitions` is ranked by \
-             settling; all records are kept: give more `memory`, and the same command, or `cashrank settle`, makes it",
-            human(need),
-            human(room)
-        ),
-        (Some(_), None) => "no ranking was made: there was no time to follow all links once, and a store with \
-             `partitions` is ranked by settling; all records are kept: give more `settle_time`, and the same command, or \
-             `cashrank settle`, makes it"
-            .into(),
-    })
-}
-
 /// The same, beside an ingest that goes on meanwhile: cash is copied first, and `apart` dropped when it is.
 pub(crate) fn publish_apart<T>(
     disk: &dyn Disk,
@@ -344,12 +314,10 @@ pub(crate) fn publish_apart<T>(
 ) -> Result<Option<Made>> {
     let name = format!("{:012}.cash.tmp", view.counters().records);
     let path = view.dir().join(SNAPSHOTS).join(name);
-    let copies = view.set_cash_aside(disk, &path)?;
+    view.set_cash_aside(disk, &path)?;
     drop(apart);
     let published = publish_keeping(disk, view, making)?;
-    for path in copies {
-        disk.remove(&path).map_err(Error::io(&path, "remove"))?;
-    }
+    disk.remove(&path).map_err(Error::io(&path, "remove"))?;
     Ok(published)
 }
 

@@ -264,11 +264,6 @@ fn sum_of(number: u64, own: &[i64], accounts: &[i64], costs: &[u8]) -> u64 {
     hash.digest()
 }
 
-/// Removes what was written for nothing, as far as that is possible.
-pub(crate) fn discard(disk: &dyn Disk, dir: &Path, number: u64, beside: bool) {
-    let _ = remove_file(disk, &path_of(dir, &file_name(number, beside)));
-}
-
 /// Removes a base that no commit names. A folder of that name is none.
 pub(super) fn remove(disk: &dyn Disk, dir: &Path, number: u64) -> Result<()> {
     remove_file(disk, &path_of(dir, &number.to_string()))

@@ -1,9 +1,8 @@
 //! A checkpoint, and what the engine gives out between two: runs, admissions, names, marks, rows.
 
-use super::base::{self, BaseState, CommittedBase, OwedBase, OwedGoal};
+use super::base::{self, CommittedBase, OwedBase, OwedGoal};
 use super::chunks::Slot;
 use super::folder::check_in_place;
-use super::manifest::Manifest;
 use super::packing::{Packed, Packing, pack};
 use super::progress::Progress;
 use super::rows::{self, RowWriter};
@@ -21,11 +20,8 @@ const PACKED_BESIDE: usize = 1 << 11;
 /// Makes the engine's state durable, with how far the inputs were read.
 pub fn checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()> {
     engine.storage().check_writes()?;
+    engine.check_times()?;
     let store = engine.storage();
-    if !store.is_part() {
-        // A partition may have no record with a time where others have.
-        engine.check_times()?;
-    }
     check_in_place(&*store.disk, &store.dir, store.identity.hash)?;
     let result = try_checkpoint(engine, progress);
     engine.storage_mut().failed = result.is_err();
@@ -35,20 +31,14 @@ pub fn checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()>
 fn try_checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()> {
     engine.flush_log()?;
     engine.ledger().check_law().map_err(Error::internal)?;
-    let (state, joint) = (engine.state(), engine.joint_state());
+    let state = engine.state();
     let store = engine.storage_mut();
     store.manifest.engine = state;
-    store.manifest.joint = joint;
     store.manifest.progress = progress.clone();
     store.manifest.generation += 1;
     store.manifest.names = store.names.logs.sync()?;
-    if let Some(addresses) = &mut store.names.addresses {
-        store.manifest.parts.log = addresses.sync()?;
-    }
     store.sync_rows()?;
-    if !store.is_part() {
-        store.note_owed(store.generation(), store.manifest.engine.counters.records);
-    }
+    store.note_owed();
     store.sync_marks()?;
 
     let store = engine.storage();
@@ -64,12 +54,7 @@ fn try_checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()>
 impl Store {
     pub(super) fn writing(&mut self) -> Result<&Writing> {
         if self.db.writing.is_none() {
-            let tables = &self.db.tables;
-            self.db.writing = Some(if self.is_part() {
-                tables.begin_kept()?
-            } else {
-                tables.begin()?
-            });
+            self.db.writing = Some(self.db.tables.begin()?);
         }
         self.db
             .writing
@@ -83,7 +68,7 @@ impl Store {
         self.manifest.base.owed = None;
     }
 
-    /// How near the base is to be settled that the next commit owes, or that one of its partitions do.
+    /// How near the base is to be settled that the next commit owes.
     pub(crate) fn set_goal(&mut self, goal: Option<OwedGoal>) {
         self.manifest.goal = goal;
     }
@@ -98,37 +83,16 @@ impl Store {
         self.manifest.base.owed
     }
 
-    /// What there is of a base. Of a partition, its store's next commit is to say so ([`Store::set_bases`]).
-    pub(crate) fn base_state(&self) -> BaseState {
-        self.manifest.base
-    }
-
-    /// What the last commit says of the bases of partitions.
-    pub(crate) fn bases(&self) -> &[BaseState] {
-        &self.manifest.bases
-    }
-
-    /// What the next commit is to say of its base.
-    pub(crate) fn set_base(&mut self, base: BaseState) {
-        self.manifest.base = base;
-    }
-
-    /// What the next commit is to say of these.
-    pub(crate) fn set_bases(&mut self, bases: Vec<BaseState>) {
-        self.manifest.bases = bases;
-    }
-
-    /// The commit of that number, after so many records, owes a base, if one is to be made of it. Of a partition these are
-    /// its store's.
-    pub(crate) fn note_owed(&mut self, number: u64, records: u64) {
+    /// The next commit owes a base, if one is to be made of it.
+    fn note_owed(&mut self) {
         if !std::mem::take(&mut self.rows.owes_base) {
             return;
         }
         let manifest = &mut self.manifest;
         let owed = manifest.rows.retention.kept().map(|rows| OwedBase {
-            number,
+            number: manifest.generation,
             pages: manifest.engine.totals.pages,
-            records,
+            records: manifest.engine.counters.records,
             rows: *rows,
             place: (rows.number, rows.rows),
             from: manifest.base.base.map(|base| base.place),
@@ -193,20 +157,10 @@ impl Store {
         self.merge_runs()?;
         self.writing()?.put_slots(written)?;
         self.manifest.slots = self.cash.note(written);
-        if self.is_part() {
-            self.add_to_sum()?;
-        }
         let writing = self.db.writing.take();
         let writing = writing.ok_or_else(|| Error::internal("no transaction"))?;
-        if !self.is_part() {
-            writing.commit(&self.manifest)?;
-            return self.clear_up();
-        }
-        // Its store's commit has the base.
-        writing.commit(&Manifest {
-            base: BaseState::default(),
-            ..self.manifest.clone()
-        })
+        writing.commit(&self.manifest)?;
+        self.clear_up()
     }
 
     /// Refuses to write more after a write that failed.
@@ -217,20 +171,6 @@ impl Store {
             ));
         }
         Ok(())
-    }
-
-    /// The store whose partition this is has committed what this one did, if that `is_changed`, and what there is of its base: the
-    /// commit before is not gone back to any more.
-    ///
-    /// # Errors
-    /// [`Error::Io`](crate::Error::Io), after which it takes no more.
-    pub(crate) fn confirm(&mut self, is_changed: bool) -> Result<()> {
-        let cleared = if is_changed {
-            self.clear_up()
-        } else {
-            self.clear_base()
-        };
-        self.noting(cleared)
     }
 
     /// The base is the one that the last commit names.

@@ -69,21 +69,6 @@ pub(super) fn create(
     Ok(Some(lock))
 }
 
-/// Makes an empty store in `dir`, where there is nothing, whose fingerprints have this key.
-///
-/// # Errors
-/// Those of writing; [`Error::Busy`]: another process has made one meanwhile.
-pub(crate) fn make_with_key(
-    disk: &dyn Disk,
-    dir: &Path,
-    settings: &Settings,
-    key: HashKey,
-) -> Result<()> {
-    let made = create(disk, dir, settings, key)?;
-    made.map(drop)
-        .ok_or_else(|| Error::Busy { path: dir.into() })
-}
-
 /// Begins a store in a directory of this process's own: a new one, or what a killed creation left. Its lock, which goes
 /// with the directory when that gets its name. `AlreadyExists`: the name is taken, by a file of the user's or by another
 /// process.

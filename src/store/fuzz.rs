@@ -11,12 +11,11 @@ pub(crate) use files::{
 };
 pub(crate) use whole::store;
 
-use super::addresses::{Packer as AddressPacker, unpack as unpack_addresses};
 use super::blocks::{Entry, Packer, unpack};
-use super::manifest::{Manifest, from_bytes, to_bytes};
+use super::manifest::Manifest;
 use super::rows::{block, places};
 use crate::codec::varint::{put, take, unzigzag, zigzag};
-use crate::engine::{Admission, JointState, Row, RowFetches};
+use crate::engine::{Admission, Row, RowFetches};
 use crate::fuzz::dice::Bytes;
 use crate::model::Digest;
 
@@ -177,34 +176,10 @@ pub(crate) fn places(data: &[u8]) {
     assert!(found.is_none_or(|found| whole && found == entries));
 }
 
-/// A block of addresses. Input: how many (2 bytes), the payload.
-pub(crate) fn addresses(data: &[u8]) {
-    let mut bytes = Bytes(data);
-    let count = u32::from(bytes.byte()) | u32::from(bytes.byte()) << 8;
-    let payload = bytes.0;
-    let Some(entries) = unpack_addresses(payload, count) else {
-        return;
-    };
-    assert_eq!(entries.len(), count as usize);
-    assert!(entries.is_sorted_by(|one, other| one.page < other.page));
-    // As packed here it may be shorter; the entries are the same.
-    let mut packer = AddressPacker::default();
-    entries.iter().for_each(|&entry| packer.add(entry));
-    let (packed, packed_count) = packer.take();
-    assert!(packed_count == count && packed.len() <= payload.len());
-    if count > 0 {
-        assert_eq!(unpack_addresses(&packed, count), Some(entries));
-    }
-}
-
-/// The manifest, and its entry of epochs, without their seals.
+/// The manifest, without its seal.
 pub(crate) fn manifest(data: &[u8]) {
     if let Ok(manifest) = Manifest::from_bytes(data) {
         let bytes = manifest.to_bytes().unwrap_or_default();
         assert_eq!(Manifest::from_bytes(&bytes[8..]), Ok(manifest));
-    }
-    if let Ok(joint) = from_bytes::<JointState>(data) {
-        let bytes = to_bytes(&joint).unwrap_or_default();
-        assert_eq!(from_bytes(&bytes[8..]), Ok(joint));
     }
 }

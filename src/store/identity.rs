@@ -4,6 +4,7 @@
 //! The manifest holds the file's hash, so that the parts of two stores cannot be mixed. The file holds
 //! a checksum too, for readers that never see the manifest: with a wrong key no URL would be found.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -18,19 +19,14 @@ use crate::rules::InputRules;
 use crate::{Error, Result};
 
 /// Version of the store's layout. Of version 1, which had no kept rows, and 2, which kept nothing of failed
-/// fetches and of changes, stores are read and continue without. Version 4 is 3 with partitions, and 5 is 4 with epochs, at
-/// whose ends cash crosses from one to another: stores without the one or the other are of the version before.
-pub const VERSION: u32 = WITH_EPOCHS;
+/// fetches and of changes, stores are read and continue without.
+pub const VERSION: u32 = WITH_FETCHES;
 /// The first version with kept rows.
 const WITH_ROWS: u32 = 2;
 /// The first version that keeps failures and changes.
 const WITH_FETCHES: u32 = 3;
-/// The first version with partitions.
-const WITH_PARTITIONS: u32 = 4;
-/// The first version with epochs.
-const WITH_EPOCHS: u32 = 5;
-/// Most partitions of a store: each is open while the store is, with a dozen files and a database.
-pub const PARTITIONS_MAX: u32 = 256;
+/// Versions that program version 0.2 gave to stores with partitions.
+const WITH_PARTITIONS: RangeInclusive<u64> = 4..=5;
 const FILE: &str = "identity.json";
 /// The identity that a store without pages is about to get.
 pub(crate) const NEXT: &str = "identity.next";
@@ -51,101 +47,6 @@ pub struct Settings {
     /// Rules for what is read from inputs.
     #[serde(default, skip_serializing_if = "InputRules::is_default")]
     pub input: InputRules,
-    /// Partitions: pages are dealt out to so many by their hosts.
-    #[serde(default, skip_serializing_if = "Partitions::is_default")]
-    pub partitions: Partitions,
-}
-
-/// How the pages of a store are dealt out to partitions: by their hosts, to as many as it says. Several threads apply and
-/// settle partitions at a time; the result depends on their number, and not on threads.
-///
-/// ```
-/// # fn main() -> cashrank::Result<()> {
-/// let options = cashrank::Options {
-///     partitions: cashrank::Partitions::of(4)?,
-///     ..cashrank::Options::default()
-/// };
-/// assert_eq!(options.partitions.count, 4);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Partitions {
-    /// How many there are; 1: the store has no partitions.
-    pub count: u32,
-    /// Records of an epoch, at whose end cash crosses from partition to partition; `None`: it does not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub epoch: Option<u64>,
-    /// Where this is one of them, and no store of its own: its number.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) number: Option<u32>,
-}
-
-impl Default for Partitions {
-    fn default() -> Partitions {
-        Partitions {
-            count: 1,
-            epoch: None,
-            number: None,
-        }
-    }
-}
-
-impl Partitions {
-    /// So many.
-    ///
-    /// # Errors
-    /// [`Error::Usage`]: none, or more than [`PARTITIONS_MAX`].
-    pub fn of(count: u32) -> Result<Partitions> {
-        if (1..=PARTITIONS_MAX).contains(&count) {
-            return Ok(Partitions {
-                count,
-                ..Partitions::default()
-            });
-        }
-        Err(Error::Usage(format!(
-            "`partitions` {count}: from 1 to {PARTITIONS_MAX}"
-        )))
-    }
-
-    /// With epochs of so many records: cash crosses from partition to partition at the end of each, so that windows can be
-    /// used.
-    ///
-    /// ```
-    /// # fn main() -> cashrank::Result<()> {
-    /// let partitions = cashrank::Partitions::of(4)?.with_epoch(100_000)?;
-    /// assert_eq!(partitions.epoch, Some(100_000));
-    /// assert!(cashrank::Partitions::of(1)?.with_epoch(100_000).is_err());
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::Usage`]: no records, or no partitions.
-    pub fn with_epoch(self, records: u64) -> Result<Partitions> {
-        if self.count <= 1 {
-            return Err(Error::Usage(
-                "`epoch` is for stores with `partitions`: in others cash reaches all pages at once; leave it out".into(),
-            ));
-        }
-        if records == 0 {
-            return Err(Error::Usage("`epoch` 0: at least one record".into()));
-        }
-        Ok(Partitions {
-            epoch: Some(records),
-            ..self
-        })
-    }
-
-    fn is_default(&self) -> bool {
-        *self == Partitions::default()
-    }
-
-    /// How many there are beside each other in a store with these settings; `None`: it has none.
-    #[doc(hidden)]
-    pub fn split(&self) -> Option<u32> {
-        (self.count > 1 && self.number.is_none()).then_some(self.count)
-    }
 }
 
 impl Settings {
@@ -158,18 +59,7 @@ impl Settings {
             links: limits.links,
             url_rules: crate::url::RULES,
             input: InputRules::default(),
-            partitions: Partitions::default(),
         }
-    }
-
-    /// Those of a partition of a store with these settings. Where cash does not cross, it keeps no marks, as nobody reads it.
-    pub(crate) fn of_partition(&self, number: u32) -> Settings {
-        let mut settings = self.clone();
-        settings.partitions.number = Some(number);
-        if settings.partitions.epoch.is_none() {
-            settings.config.marks = 0;
-        }
-        settings
     }
 
     /// The usual limits, with those that are among the settings.
@@ -205,17 +95,6 @@ pub(super) fn no_store(dir: &Path) -> Error {
         "{}: not a cashrank store (it has no {FILE}); `cashrank ingest` creates one",
         dir.display()
     ))
-}
-
-/// A partition that the store has is not in `dir`.
-pub(super) fn no_partition(disk: &dyn Disk, dir: &Path) -> Error {
-    match disk.list(dir) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Error::damaged(
-            dir,
-            "the folder of this partition is missing; if another process keeps it on another disk, mount or copy it here",
-        ),
-        _ => Error::damaged(dir.join(FILE), "it is missing"),
-    }
 }
 
 impl Identity {
@@ -260,15 +139,8 @@ impl Identity {
     }
 
     fn write(disk: &dyn Disk, path: &Path, settings: Settings, key: HashKey) -> Result<Identity> {
-        let version = if settings.partitions.is_default() {
-            WITH_FETCHES
-        } else if settings.partitions.epoch.is_none() {
-            WITH_PARTITIONS
-        } else {
-            WITH_EPOCHS
-        };
         let file = File {
-            cashrank_store: version,
+            cashrank_store: VERSION,
             settings: settings.clone(),
             key: format!("{:016x}{:016x}", key.0[0], key.0[1]),
         };
@@ -278,7 +150,7 @@ impl Identity {
             settings,
             key,
             hash: xxh3_64(&text),
-            version,
+            version: VERSION,
         })
     }
 
@@ -321,13 +193,20 @@ impl Identity {
         let value: serde_json::Value = serde_json::from_slice(text)
             .map_err(|error| Error::damaged(path, error.to_string()))?;
         let version = value.get("cashrank_store").and_then(|v| v.as_u64());
-        if version.is_some_and(|version| !(1..=u64::from(VERSION)).contains(&version)) {
-            return Err(Error::Unsupported(format!(
-                "{}: a store of version {}; this cashrank reads versions 1 to {VERSION}: use the \
-                 cashrank that made it, or ingest the inputs into a new store",
-                path.display(),
-                version.unwrap_or_default()
-            )));
+        if let Some(version) = version.filter(|version| !(1..=u64::from(VERSION)).contains(version))
+        {
+            let other = format!("{}: a store of version {version}", path.display());
+            return Err(Error::Unsupported(if WITH_PARTITIONS.contains(&version) {
+                format!(
+                    "{other}, which has partitions; this cashrank reads stores without: ingest the inputs into a new store, \
+                     or the links that `cashrank export` of version 0.2 writes of it"
+                )
+            } else {
+                format!(
+                    "{other}; this cashrank reads versions 1 to {VERSION}: use the cashrank that made it, or ingest the inputs \
+                     into a new store"
+                )
+            }));
         }
         let file: File = sealed::from_text(text).map_err(|what| Error::damaged(path, what))?;
         let half = |range| {

@@ -5,13 +5,12 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::addresses::CommittedAddresses;
 use super::base::{BaseState, OwedGoal};
 use super::identity::Identity;
 use super::names::NameLengths;
 use super::progress::Progress;
 use super::rows::RowsState;
-use crate::engine::{EngineState, JointState};
+use crate::engine::EngineState;
 use crate::{Error, Result};
 
 /// Longest manifest: 64 MiB, some hundred thousand inputs.
@@ -57,32 +56,9 @@ pub(crate) struct Manifest {
     /// What there is of a settled base. A value of its own: programs that know of none pass it over.
     #[serde(skip)]
     pub base: BaseState,
-    /// The same of each partition of a store that has some: theirs say nothing of it. A value of its own, too.
-    #[serde(skip)]
-    pub bases: Vec<BaseState>,
     /// How near what is owed is to be settled. A value of its own; not written where nothing is owed.
     #[serde(skip)]
     pub goal: Option<OwedGoal>,
-    /// Of a store with partitions, or one of these. A value of its own; others have none.
-    #[serde(skip)]
-    pub parts: PartsState,
-    /// Of a store with partitions: the sums of their commits that belong to this one; of a partition that of this one
-    /// (`sums.rs`). A value of its own; others have none.
-    #[serde(skip)]
-    pub sums: Vec<u128>,
-    /// Of a store whose partitions hand cash on to each other, and of these: what each has of it. A value of its own; others
-    /// have none.
-    #[serde(skip)]
-    pub joint: Option<JointState>,
-}
-
-/// What a commit of a store with partitions says of these, and that of a partition of the others.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct PartsState {
-    /// The log of addresses: of all pages, or of ghosts.
-    pub log: CommittedAddresses,
-    /// Of a store with partitions: the number of each one's commit that belongs to this one.
-    pub generations: Vec<u64>,
 }
 
 /// The totals of version 0.1's ledger of corrections: a phase, and sums.
@@ -102,28 +78,9 @@ pub(crate) struct Run {
 }
 
 impl Manifest {
-    /// What there is of the base of each block.
-    pub fn all_bases(&self) -> &[BaseState] {
-        if self.parts.generations.is_empty() {
-            std::slice::from_ref(&self.base)
-        } else {
-            &self.bases
-        }
-    }
-
-    /// The same of so many blocks, to be changed.
-    pub fn bases_mut(&mut self, blocks: usize) -> impl Iterator<Item = &mut BaseState> {
-        if self.parts.generations.is_empty() {
-            return std::slice::from_mut(&mut self.base).iter_mut();
-        }
-        self.bases.resize(blocks, BaseState::default());
-        self.bases.iter_mut()
-    }
-
     /// How near what is owed is to be settled, if anything is.
     pub fn owed_goal(&self) -> Option<&OwedGoal> {
-        let goal = self.goal.as_ref();
-        goal.filter(|_| self.all_bases().iter().any(|state| state.owed.is_some()))
+        self.goal.as_ref().filter(|_| self.base.owed.is_some())
     }
 
     /// Its bytes, behind 8 that are free for the seal.
@@ -189,17 +146,6 @@ pub(crate) fn from_bytes<T: DeserializeOwned>(content: &[u8]) -> std::result::Re
         return Err("is longer than it should be".into());
     }
     Ok(value)
-}
-
-/// A message between processes of one program: a value's bytes.
-pub(crate) fn packed(value: &impl Serialize) -> Result<Vec<u8>> {
-    let bytes = bincode::serde::encode_to_vec(value, CODING);
-    bytes.map_err(|error| Error::internal(error.to_string()))
-}
-
-/// The value of a message.
-pub(crate) fn unpacked<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
-    from_bytes(bytes).map_err(|what| Error::internal(format!("a message {what}")))
 }
 
 #[cfg(test)]

@@ -134,8 +134,8 @@ impl MarkFiles {
         ))
     }
 
-    /// Reads and checks every block of a mark, and its law: of one of several ledgers by its funds then.
-    pub fn verify(&self, mark: &Mark, funds: Option<u128>) -> Result<()> {
+    /// Reads and checks every block of a mark, and its law.
+    pub fn verify(&self, mark: &Mark) -> Result<()> {
         let pages = mark.totals.pages;
         let mut cells = Vec::new();
         let mut cash = 0;
@@ -147,7 +147,7 @@ impl MarkFiles {
             cash += cells.iter().map(held).sum::<u128>();
             first += cells.len() as u64;
         }
-        check_law(cash, &mark.totals, funds)
+        check_law(cash, &mark.totals)
             .map_err(|what| Error::damaged(path_of(&self.dir, mark.number), what))
     }
 }

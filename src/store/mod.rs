@@ -9,8 +9,6 @@
 //! | `urls`, `fingerprints` (and `.index`) | names in page order, append-only | `names`, `log` |
 //! | `index` | which page has a fingerprint, as of a run's end | `index_file` |
 //! | `base/` | the settled base: what the next settling starts from | `base` |
-//! | `parts/` | with partitions: each a store of its own, but for snapshots | `addresses` |
-//! | `addresses`; of a partition `ghosts` | where pages are; pages of other partitions | `addresses` |
 //! | `rows/` | rows of links that visits applied, append-only | `rows`, `log` |
 //! | `marks/` | retained copies of the cells | `marks` |
 //! | `snapshots/` | published rankings, immutable; `latest.json` | [`crate::snapshot`] |
@@ -24,33 +22,20 @@
 //! loaded and checked, the law is checked, the index is read, or rebuilt, marks of no commit and snapshots
 //! never published are removed. redb trusts its pages, so all its calls are fenced (`fence`).
 //!
-//! **Partitions.** A store may deal its pages out to partitions by host ([`Partitions`]), each a store with rows, names and
-//! history in `parts/`. It then has no pages itself, but the order of all of them. A checkpoint commits the partitions
-//! first, and then the store: its commit names the partitions' commits that belong to it, and is the one that counts. A
-//! partition that is one commit ahead goes back when it is opened. What a partition's commit dooms is removed only after
-//! the store's (`Store::confirm`).
-//!
 //! **Damage** is found, never used, and, but for the directory of rows and the index, never repaired: [`PARTS`] says what each file's means. [`crate::check`]
 //! looks for it.
 //!
 //! Any failure of an operation is final for the process: a store that failed once refuses all
 //! further writes, because after a failed sync nobody knows what the disk holds.
 
-pub(crate) mod addresses;
-pub(crate) mod all;
 pub(crate) mod base;
 mod blocks;
-mod cash_parts;
 mod checkpoint;
 mod chunks;
-mod crawled;
 mod create;
-mod elsewhere;
-mod facts;
 mod folder;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
-mod history_parts;
 mod identity;
 mod index_file;
 mod inside;
@@ -66,37 +51,28 @@ mod row_file;
 pub mod rows;
 mod settings;
 mod spool;
-mod sums;
 mod tables;
 mod verify;
-mod verify_parts;
 mod view;
-mod view_parts;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::batch::HashKey;
-use crate::engine::{Admission, CHUNK_PAGES, Engine, JointState};
-use crate::memory::{DATABASE, Need, pages_with_room, part_of_cache};
+use crate::engine::{Admission, CHUNK_PAGES, Engine};
+use crate::memory::{Need, pages_with_room};
 use crate::model::Limits;
-use crate::rows::Ghost;
 use crate::threads::in_two;
 use crate::{Error, Result};
-use addresses::AddressWriter;
-use base::BaseState;
 use blocks::Packer;
 use chunks::{CASH, ChunkFile, Chunks};
 use create::create;
-pub(crate) use create::make_with_key;
-pub(crate) use facts::FactsRun;
 pub(crate) use folder::{Home, IDENTITY, REPLAY, lock_soon};
 use folder::{is_store, remove_corrected, remove_replay, remove_unpublished, take_lock};
 use identity::Identity;
 pub(crate) use index_file::{IndexFile, keep_index, trust_index};
 use manifest::Manifest;
-pub(crate) use manifest::{packed, unpacked};
 use names::NameLogs;
 use packing::Packing;
 use tables::{Access, Tables, Writing};
@@ -105,70 +81,27 @@ pub(crate) use crate::codec::sealed::{from_text, to_text};
 pub(crate) use crate::codec::varint::number;
 pub use crate::disk::{Disk, DiskFile, RealDisk, temporary, unfinished};
 pub(crate) use crate::disk::{read_whole, write_whole};
-pub use crate::model::PARTITIONS;
 pub use crate::model::{PARTS, StorePart as Part, part_of};
 pub use cashrank_fence::{PanicFate, fenced};
 pub use checkpoint::checkpoint;
-pub(crate) use elsewhere::{Ask, Asked, PartSeen};
 pub(crate) use identity::NEXT as NEXT_IDENTITY;
-pub use identity::{PARTITIONS_MAX, Partitions, Settings, VERSION};
+pub use identity::{Settings, VERSION};
 pub use names::NameLengths;
-pub(crate) use names::{NameReader, PRINT, kept, print_bytes, read_print};
+pub(crate) use names::{NameReader, kept};
 pub use progress::{Input, Place, Progress, Spooled, Unverified};
-pub(crate) use readers::{SomeParts, identity_of, open_some_parts, open_view_to};
+pub(crate) use readers::{identity_of, open_view_to};
 pub use readers::{open_view, open_view_to_publish, settings_of};
 use reindex::{Indexed, indexed};
 use rows::{KeepRows, Reason, RowWriter};
 use settings::check_settings;
 pub use spool::{OnDurable, SpoolOptions, SpoolState, spool_state, verify_spool};
-pub(crate) use spool::{Spool, SpoolReader, copy_spool, remove_spool};
+pub(crate) use spool::{Spool, SpoolReader, remove_spool};
 pub use verify::{Depth, Report};
 pub(crate) use view::SettledBase;
 pub use view::View;
-pub(crate) use view_parts::{RowBlock, ViewBlocks};
 
 /// Names of the parts of a store directory.
 pub(crate) const SNAPSHOTS: &str = "snapshots";
-
-/// Pages that a partition has room for at first, beside those that it knows.
-const PART_ROOM: u64 = 1 << 12;
-
-/// The directory of a partition of the store in `dir`.
-pub(crate) fn partition_dir(dir: &Path, number: u32) -> PathBuf {
-    dir.join(PARTITIONS).join(format!("{number:03}"))
-}
-
-/// Makes the folder of partitions, if it is not there, and removes what a kill left empty in it.
-pub(crate) fn make_partitions(disk: &dyn Disk, dir: &Path) -> Result<()> {
-    let folder = dir.join(PARTITIONS);
-    folder::make_dir(disk, &folder)?;
-    let names = disk.list(&folder).map_err(Error::opening(&folder))?;
-    for name in names.iter().filter(|name| name.ends_with(".unfinished")) {
-        // Only one that is empty goes. What is in others is used again.
-        let _ = disk.remove_dir(&folder.join(name));
-    }
-    disk.sync_dir(dir).map_err(Error::io(dir, "sync"))
-}
-
-/// Makes the folders for partitions of a store where another process has the rest of it, if they are not there.
-pub(crate) fn make_folders(disk: &dyn Disk, dir: &Path) -> Result<()> {
-    folder::make_dir(disk, dir)?;
-    folder::make_dir(disk, &dir.join(PARTITIONS))?;
-    disk.sync_dir(dir).map_err(Error::io(dir, "sync"))
-}
-
-/// How the partition of a store is opened.
-#[derive(Clone, Copy)]
-pub(crate) struct PartOf<'w> {
-    /// The store's key.
-    pub key: HashKey,
-    /// Number of the partition's commit that belongs to the store's last one.
-    pub generation: u64,
-    /// The sum of that commit, if the store's has it.
-    pub sum: Option<u128>,
-    /// What the store's last commit says of the partition's base.
-    pub base: &'w BaseState,
-}
 
 /// An open store, the writer's side: the storage of a durable [`Engine`].
 pub struct Store {
@@ -194,10 +127,9 @@ struct OpenDatabase {
     writing: Option<Writing>,
 }
 
-/// The names of pages, and, with partitions, where the pages are.
+/// The names of pages.
 struct OpenNames {
     logs: NameLogs,
-    addresses: Option<AddressWriter>,
     /// Pages of the index on disk.
     indexed: u64,
     /// What was wrong with that, if it was not used.
@@ -239,27 +171,6 @@ struct OpenMarks {
     dropped: Vec<u64>,
 }
 
-/// What is opened.
-#[derive(Clone, Copy)]
-enum Opening<'w> {
-    Store {
-        /// For an ingest that goes on with the last stream.
-        resumes: bool,
-    },
-    Part(PartOf<'w>),
-}
-
-impl Opening<'_> {
-    /// The key of a store that is made in `dir`.
-    fn key(&self, disk: &dyn Disk, dir: &Path) -> Result<HashKey> {
-        match self {
-            Opening::Store { .. } => HashKey::random(),
-            Opening::Part(part) if part.generation == 0 => Ok(part.key),
-            Opening::Part(_) => Err(identity::no_partition(disk, dir)),
-        }
-    }
-}
-
 /// An opened store.
 pub struct OpenStore {
     /// The engine at the last checkpoint, its storage the store.
@@ -282,40 +193,10 @@ impl Store {
         keep: KeepRows,
         resumes: bool,
     ) -> Result<OpenStore> {
-        Store::open_as(
-            disk,
-            dir,
-            settings,
-            limits,
-            keep,
-            Opening::Store { resumes },
-        )
-    }
-
-    /// Opens the partition in `dir` of a store; makes it if that has committed nothing in it.
-    pub(crate) fn open_part(
-        disk: Arc<dyn Disk>,
-        dir: &Path,
-        settings: &Settings,
-        limits: &Limits,
-        keep: KeepRows,
-        part: PartOf<'_>,
-    ) -> Result<OpenStore> {
-        Store::open_as(disk, dir, settings, limits, keep, Opening::Part(part))
-    }
-
-    fn open_as(
-        disk: Arc<dyn Disk>,
-        dir: &Path,
-        settings: &Settings,
-        limits: &Limits,
-        keep: KeepRows,
-        opening: Opening<'_>,
-    ) -> Result<OpenStore> {
         let created = if is_store(&*disk, dir)? {
             None
         } else {
-            create(&*disk, dir, settings, opening.key(&*disk, dir)?)?
+            create(&*disk, dir, settings, HashKey::random()?)?
         };
         let new = created.is_some();
         let lock = match created {
@@ -324,19 +205,8 @@ impl Store {
         };
         // A store of another version is refused before anything of it is looked at.
         Identity::read(&*disk, dir)?;
-        let cache = match opening {
-            Opening::Store { .. } => DATABASE,
-            Opening::Part(_) => part_of_cache(settings.partitions.count),
-        };
-        let tables = Tables::open_with(&*disk, dir, Access::Write, cache)?;
-        if let Opening::Part(part) = opening {
-            tables.bring_to(part.generation, part.sum)?;
-        }
-        let (identity, mut manifest) = renew::opened(&*disk, dir, &tables, settings, opening)?;
-        if let Opening::Part(part) = opening {
-            manifest.base = *part.base;
-            manifest.sums = vec![manifest.sum()?];
-        }
+        let tables = Tables::open(&*disk, dir, Access::Write)?;
+        let (identity, mut manifest) = renew::opened(&*disk, dir, &tables, settings, resumes)?;
         let reading = tables.read()?;
         let pages = manifest.engine.totals.pages;
         let cash = Chunks {
@@ -358,7 +228,6 @@ impl Store {
             cash,
             names: OpenNames {
                 logs: NameLogs::open(&*disk, dir, manifest.names, pages)?,
-                addresses: addresses::open_to_write(&*disk, dir, &identity, &manifest)?,
                 indexed: 0,
                 unused_index: None,
             },
@@ -412,25 +281,16 @@ impl Store {
             )));
         }
         let settings = &self.identity.settings;
-        // What partitions need together is known once all are open.
-        if !self.is_part() && settings.partitions.split().is_none() {
-            Need::check_resume(&settings.config, pages, limits.memory)?;
-        }
+        Need::check_resume(&settings.config, pages, limits.memory)?;
         let cash = Chunks {
             file: ChunkFile::look(&*self.disk, &self.dir)?,
             slots: self.cash.slots.clone(),
         };
         let names = NameReader::open(&*self.disk, &self.dir, self.manifest.names)?;
-        let names = names.of_part(self.is_part());
         names.check_end(&self.key())?;
         let config = self.identity.settings.config.clone();
         let dir = self.dir.clone();
-        let room = if self.is_part() {
-            // It grows with its pages.
-            pages.saturating_add(PART_ROOM).min(limit)
-        } else {
-            pages_with_room(&config, limits)
-        };
+        let room = pages_with_room(&config, limits);
         let mut engine = Engine::with_storage(config, room, self)?;
         let load = |cells: &mut [u64], ages: &mut [u8]| {
             let arrays = vec![bytemuck::cast_slice_mut(cells), ages];
@@ -441,9 +301,6 @@ impl Store {
         let index = || indexed(pages, &names, file);
         let (found, restored) = in_two(true, index, || engine.restore(state, load));
         restored?;
-        if let Some(joint) = engine.storage().joint() {
-            engine.join(joint);
-        }
         let law = engine.ledger().check_law();
         law.map_err(|what| Error::damaged(dir.join(CASH), what))?;
         let Indexed {
@@ -469,11 +326,6 @@ impl Store {
         self.identity.has_fetches()
     }
 
-    /// What its base says of whose it is.
-    pub(crate) fn identity(&self) -> u64 {
-        self.identity.hash
-    }
-
     /// Where it was opened.
     pub(crate) fn home(&self) -> Home {
         Home {
@@ -491,58 +343,6 @@ impl Store {
     /// Its disk.
     pub fn disk(&self) -> &Arc<dyn Disk> {
         &self.disk
-    }
-
-    /// Returns whether it is a partition.
-    fn is_part(&self) -> bool {
-        self.identity.settings.partitions.number.is_some()
-    }
-
-    /// What it has of the cash of several, if it is of a store whose partitions hand cash on to each other.
-    fn joint(&self) -> Option<JointState> {
-        let epoch = self.identity.settings.partitions.epoch;
-        epoch.map(|_| self.manifest.joint.clone().unwrap_or_default())
-    }
-
-    /// The pages of other partitions that this one knows, as of the last commit.
-    pub(crate) fn ghosts(&self) -> Result<Vec<Ghost>> {
-        let log = self.manifest.parts.log;
-        let ghosts = addresses::Addresses::open(&*self.disk, &self.dir, addresses::GHOSTS, log)?;
-        ghosts.entries(0)?.collect()
-    }
-
-    /// Appends where a page is: of a store with partitions the next page, of a partition a ghost.
-    pub(crate) fn add_address(&mut self, address: Ghost) -> Result<()> {
-        let addresses = self.names.addresses.as_mut();
-        let addresses = addresses.ok_or_else(|| Error::internal("there are no partitions"))?;
-        let added = addresses.append(address);
-        self.noting(added)
-    }
-
-    /// Pages of a store with partitions, or ghosts of one.
-    pub(crate) fn addresses(&self) -> u64 {
-        let addresses = self.names.addresses.as_ref();
-        addresses.map_or(0, AddressWriter::count)
-    }
-
-    /// Which commits of its partitions belong to the last one; empty: none were made.
-    pub(crate) fn generations(&self) -> &[u64] {
-        &self.manifest.parts.generations
-    }
-
-    /// Their sums, if the last commit has them.
-    pub(crate) fn sums(&self) -> &[u128] {
-        &self.manifest.sums
-    }
-
-    /// Which commits of its partitions belong to the next one, and the sum of each.
-    pub(crate) fn set_parts(&mut self, commits: Vec<(u64, u128)>) {
-        (self.manifest.parts.generations, self.manifest.sums) = commits.into_iter().unzip();
-    }
-
-    /// A partition could not be written: nothing more is.
-    pub(crate) fn fail(&mut self) {
-        self.failed = true;
     }
 
     /// Number of the last commit.

@@ -6,7 +6,6 @@
 use std::ops::Range;
 use std::path::Path;
 
-use super::all::PageBlocks;
 use crate::batch::HashKey;
 use crate::codec::prefix;
 use crate::codec::varint;
@@ -180,8 +179,6 @@ impl Prints {
 
 /// Reads names by page.
 pub(crate) struct NameReader {
-    /// Pages of other partitions are among them, of which only the fingerprints are known.
-    has_ghosts: bool,
     path: std::path::PathBuf,
     urls: BlockLog,
     fingerprints: BlockLog,
@@ -191,7 +188,6 @@ impl NameReader {
     /// Opens for reading the committed `lengths`.
     pub fn open(disk: &dyn Disk, dir: &Path, lengths: NameLengths) -> Result<NameReader> {
         Ok(NameReader {
-            has_ghosts: false,
             path: dir.join("urls"),
             urls: BlockLog::read(disk, &dir.join("urls"), lengths.urls)?,
             fingerprints: BlockLog::read(disk, &dir.join("fingerprints"), lengths.fingerprints)?,
@@ -207,17 +203,6 @@ impl NameReader {
             .ok_or_else(|| Error::damaged(&self.path, format!("no name for page {page}")))
     }
 
-    /// Of a partition, if it `is`.
-    pub fn of_part(mut self, is: bool) -> NameReader {
-        self.has_ghosts = is;
-        self
-    }
-
-    /// Returns whether a page has no name, as is right for it.
-    fn is_ghost(&self, name: &str) -> bool {
-        self.has_ghosts && name.is_empty()
-    }
-
     /// All names in page order.
     pub fn names(&self) -> impl Iterator<Item = Result<String>> + '_ {
         self.urls.blocks().flat_map(|block| {
@@ -228,16 +213,6 @@ impl NameReader {
             };
             names.into_iter().map(Ok).chain(error)
         })
-    }
-
-    /// The names from page `from` on, block by block, with the first page of each block. So many bytes are read ahead.
-    pub(super) fn name_blocks(&self, from: u64, ahead: u64) -> Result<PageBlocks<'_, String>> {
-        let blocks = self.urls.blocks_ahead(from, ahead)?;
-        let unpacked = blocks.map(|block| {
-            let block = block?;
-            Ok((block.first, self.unpack(&block)?))
-        });
-        Ok(Box::new(unpacked))
     }
 
     /// The fingerprint of one page, as [`NameReader::name`] reads names.
@@ -253,20 +228,6 @@ impl NameReader {
     /// What tells the fingerprints up to that of page `last` from others; `None`: no block ends with it.
     pub fn sum_of_prints(&self, last: u64) -> Result<Option<u64>> {
         self.fingerprints.sum_until(last)
-    }
-
-    /// The fingerprints, likewise.
-    pub(super) fn print_blocks(
-        &self,
-        from: u64,
-        ahead: u64,
-    ) -> Result<PageBlocks<'_, Fingerprint>> {
-        let blocks = self.fingerprints.blocks_ahead(from, ahead)?;
-        let read = blocks.map(|block| {
-            let prints = self.prints(&block?)?;
-            Ok((prints.first, prints.fingerprints))
-        });
-        Ok(Box::new(read))
     }
 
     /// Calls `visit` with the names of these pages, in order. How many there are.
@@ -346,8 +307,7 @@ impl NameReader {
         })
     }
 
-    /// Checks that the last block that has a name has the fingerprints it should have under the store's key,
-    /// and that both logs end with the same page. So the logs are of one store and one length; it
+    /// Checks that the last block of names has the fingerprints it should have under the store's key, and that both logs end with the same page. So the logs are of one store and one length; it
     /// costs a millisecond, and is done whenever a store is opened.
     pub fn check_end(&self, key: &HashKey) -> Result<()> {
         let expected = key.fingerprints();
@@ -359,32 +319,21 @@ impl NameReader {
             let what = format!("it ends with page {fingerprints}, and urls with page {urls}");
             return Err(Error::damaged(prints, what));
         }
-        let [Some(mut block), Some(mut held)] = ends else {
+        let [Some(block), Some(mut held)] = ends else {
             return Ok(());
         };
-        loop {
-            let mut has_name = false;
-            for (page, name) in block.pages().zip(self.unpack(&block)?) {
-                // What a page of another partition should have, only that knows.
-                if self.is_ghost(&name) {
-                    continue;
-                }
-                has_name = true;
-                if !held.pages().contains(&page) {
-                    held = self.fingerprints.find(page)?;
-                }
-                let at = (page - held.first) as usize;
-                let print = held.payload.as_chunks::<PRINT>().0.get(at).copied();
-                if print != Some(print_bytes(expected.of(name.as_bytes()))) {
-                    let what = misfit(page);
-                    return Err(Error::damaged(prints, what));
-                }
+        for (page, name) in block.pages().zip(self.unpack(&block)?) {
+            if !held.pages().contains(&page) {
+                held = self.fingerprints.find(page)?;
             }
-            match block.first.checked_sub(1) {
-                Some(before) if !has_name => block = self.urls.find(before)?,
-                _ => return Ok(()),
+            let at = (page - held.first) as usize;
+            let print = held.payload.as_chunks::<PRINT>().0.get(at).copied();
+            if print != Some(print_bytes(expected.of(name.as_bytes()))) {
+                let what = misfit(page);
+                return Err(Error::damaged(prints, what));
             }
         }
+        Ok(())
     }
 
     /// Checks that every page has its name and, under `key`, its fingerprint. How many there are.
@@ -395,7 +344,7 @@ impl NameReader {
         for name in self.names() {
             let name = name?;
             let print = prints.next().transpose()?;
-            if print != Some(kept(expected.of(name.as_bytes()))) && !self.is_ghost(&name) {
+            if print != Some(kept(expected.of(name.as_bytes()))) {
                 let what = misfit(pages);
                 let path = self.path.with_file_name("fingerprints");
                 return Err(Error::damaged(path, what));

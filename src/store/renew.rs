@@ -14,7 +14,7 @@ use super::identity::Identity;
 use super::manifest::Manifest;
 use super::spool::{remove_spool, spool_state};
 use super::tables::Tables;
-use super::{Opening, SNAPSHOTS, Settings, check_settings};
+use super::{SNAPSHOTS, Settings, check_settings};
 use crate::disk::Disk;
 use crate::engine::EngineState;
 use crate::{Error, Result};
@@ -25,28 +25,17 @@ pub(super) fn opened(
     dir: &Path,
     tables: &Tables,
     asked: &Settings,
-    opening: Opening<'_>,
+    resumes: bool,
 ) -> Result<(Identity, Manifest)> {
     let manifest = tables.read()?.manifest()?;
     let identity = Identity::named(disk, dir, manifest.identity)?;
     manifest.check_identity(dir, &identity)?;
     let untouched = manifest.progress.inputs.is_empty() && identity.settings == *asked;
-    let is_void = match opening {
-        Opening::Store { resumes } => is_void(disk, dir, &manifest, resumes)?,
-        Opening::Part(_) => manifest.engine.totals.pages == 0,
-    };
-    // As long as it has partitions, it stays split into as many.
-    let splits = [&identity.settings, asked].map(|settings| settings.partitions.split());
-    let is_split = splits[0].is_some() && splits[0] != splits[1];
-    if untouched || !is_void || is_split {
+    if untouched || !is_void(disk, dir, &manifest, resumes)? {
         check_settings(dir, &identity.settings, asked)?;
         return Ok((identity, manifest));
     }
-    let next = match opening {
-        Opening::Store { .. } => manifest.generation + 1,
-        // The store's commit names no other.
-        Opening::Part(_) => manifest.generation,
-    };
+    let next = manifest.generation + 1;
     let renewed = renew(disk, dir, tables, &identity, next, asked)?;
     Ok((renewed, tables.read()?.manifest()?))
 }
@@ -54,7 +43,7 @@ pub(super) fn opened(
 /// Returns whether there is nothing in the store to keep: no page, and no bytes that a sender was told are safe and may
 /// rely on.
 fn is_void(disk: &dyn Disk, dir: &Path, manifest: &Manifest, resumes: bool) -> Result<bool> {
-    if manifest.engine.totals.pages > 0 || manifest.parts.log.count > 0 {
+    if manifest.engine.totals.pages > 0 {
         return Ok(false);
     }
     let has_ended = manifest.progress.finished && !resumes;

@@ -38,24 +38,20 @@ impl Store {
                 retention.why_not()
             )));
         }
-        self.remember_most(keep);
+        // From the next commit on the store knows the bytes that were asked for.
+        if let KeepRows::AtMost(most) = keep {
+            self.manifest.rows.most = Some(most);
+        }
         Ok(())
     }
 
     /// Bytes that rows may take, of which so many are held; `None`: there are to be none. Unless others are asked for,
     /// they are as before, and what is held stays.
-    pub(crate) fn rows_most(&self, keep: KeepRows, held: u64) -> Option<u64> {
+    fn rows_most(&self, keep: KeepRows, held: u64) -> Option<u64> {
         match keep {
             KeepRows::None => None,
             KeepRows::AtMost(most) => Some(most),
             KeepRows::Usual(most) => Some(self.manifest.rows.most.unwrap_or(most.max(held))),
-        }
-    }
-
-    /// From the next commit on the store knows the bytes that were asked for.
-    pub(crate) fn remember_most(&mut self, keep: KeepRows) {
-        if let KeepRows::AtMost(most) = keep {
-            self.manifest.rows.most = Some(most);
         }
     }
 

@@ -34,16 +34,6 @@ fn as_given(settings: &Settings) -> Vec<Given> {
         ("follow", config.follow.to_string()),
     ];
     given.extend(settings.input.given());
-    let partitions = settings.partitions;
-    let count = match partitions.count {
-        1 => String::new(),
-        count => count.to_string(),
-    };
-    given.push(("partitions", count));
-    let epoch = partitions.epoch;
-    given.push(("epoch", epoch.map_or(String::new(), |n| n.to_string())));
-    let number = partitions.number.map_or(String::new(), |n| n.to_string());
-    given.push(("number of a partition", number));
     given
 }
 

@@ -18,7 +18,6 @@
 //! is written, acknowledged or reported.
 
 mod block;
-mod copy;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -37,7 +36,6 @@ use crate::codec::sealed;
 use crate::disk::{Disk, DiskFile, read_whole, write_whole};
 use crate::{Error, Result};
 use block::{BLOCK_BYTES, HEADER, Head, segment_path};
-pub(crate) use copy::copy_spool;
 pub(crate) use read::SpoolReader;
 use read::{missing, walk};
 

@@ -18,7 +18,6 @@ use std::sync::Arc;
 
 use super::index_file::IndexFile;
 use super::reindex::reindex;
-use super::verify_parts::PRINT_BYTES;
 use super::view::View;
 use crate::disk::Disk;
 use crate::engine::{HistoryView, Index, Sweep, check_law, rows_of_run};
@@ -82,9 +81,6 @@ impl View {
 
     /// Checks all parts, and adds what is wrong to `damage`.
     pub(crate) fn inspect(&self, depth: Depth, damage: &mut Vec<Error>) -> Report {
-        if let Some(parts) = &self.parts {
-            return parts.inspect(self, depth, damage);
-        }
         let mut note = |checked: Result<()>| damage.extend(checked.err());
         let pages = self.totals().pages;
         let mut report = Report {
@@ -95,10 +91,8 @@ impl View {
             ..Report::default()
         };
         note(self.inspect_cash());
-        let joint = self.manifest.joint.as_ref();
-        let funds = joint.map_or(&[][..], |joint| &joint.mark_funds);
-        for (at, mark) in self.marks().iter().enumerate() {
-            note(self.marks.verify(mark, funds.get(at).copied()));
+        for mark in self.marks() {
+            note(self.marks.verify(mark));
         }
         note(self.inspect_rows(depth, &mut report));
         note(self.inspect_fingerprints(depth, &mut report));
@@ -111,14 +105,8 @@ impl View {
         report
     }
 
-    /// Checks the index on disk, or those of the partitions, and adds what is wrong to `damage`.
-    pub(crate) fn inspect_indexes(&self, disk: &dyn Disk, depth: Depth, damage: &mut Vec<Error>) {
-        for view in self.settled_views() {
-            damage.extend(view.inspect_index(disk, depth).err());
-        }
-    }
-
-    fn inspect_index(&self, disk: &dyn Disk, depth: Depth) -> Result<()> {
+    /// Checks the index on disk.
+    pub(crate) fn inspect_index(&self, disk: &dyn Disk, depth: Depth) -> Result<()> {
         let Some(index) = IndexFile::open(disk, &self.dir, self.manifest.identity)? else {
             return Ok(());
         };
@@ -131,13 +119,7 @@ impl View {
 
     /// Bytes of memory that [`Depth::Deep`] takes at most.
     pub fn deep_bytes(&self) -> u64 {
-        let pages = self.totals().pages;
-        let parts = if self.has_partitions() {
-            pages * PRINT_BYTES
-        } else {
-            0
-        };
-        Index::bytes_with_room(pages) + DATABASE + parts
+        Index::bytes_with_room(self.totals().pages) + DATABASE
     }
 
     fn inspect_cash(&self) -> Result<()> {
@@ -148,8 +130,7 @@ impl View {
             let cash = cells.iter().map(|cell| u128::from(cell.wrapping_add(paid)));
             sum += cash.sum::<u128>();
         }
-        let joint = self.manifest.joint.as_ref();
-        let law = check_law(sum, self.totals(), joint.map(|joint| joint.joint.funds));
+        let law = check_law(sum, self.totals());
         law.map_err(|what| Error::damaged(self.dir.join("cash"), what))
     }
 
@@ -222,19 +203,12 @@ impl View {
         Ok(())
     }
 
-    /// Checks redb's own structure, also of partitions that this process has. Only possible when nobody else uses the view's
-    /// store.
+    /// Checks redb's own structure. Only possible when nobody else uses the view's store.
     pub fn check_database(self) -> Result<()> {
         let View {
-            tables,
-            reading,
-            parts,
-            ..
+            tables, reading, ..
         } = self;
         drop(reading);
-        if let Some(parts) = parts {
-            parts.views.into_iter().try_for_each(View::check_database)?;
-        }
         match Arc::into_inner(tables) {
             Some(mut tables) => tables.check(),
             None => Ok(()),

@@ -3,10 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::all::{AllRows, AllRowsOf, Names};
-use super::base::{BaseFile, CommittedBase, OwedBase};
+use super::base::{BaseFile, CommittedBase, OwedBase, OwedGoal};
 use super::chunks::{ChunkFile, Chunks};
-use super::elsewhere::{Ask, PartSeen, admissions_elsewhere, run_elsewhere};
 use super::folder::check_in_place;
 use super::identity::{Identity, Settings};
 use super::manifest::{Manifest, Run};
@@ -15,7 +13,6 @@ use super::names::{NameLengths, NameReader};
 use super::progress::Progress;
 use super::rows::{KeptRows, Retention, RowFile, RowsOf, Since};
 use super::tables::{Reading, Tables};
-use super::view_parts::ViewParts;
 use crate::batch::HashKey;
 use crate::disk::{Disk, DiskFile};
 use crate::engine::{
@@ -33,7 +30,7 @@ pub(crate) struct SettledBase {
 
 impl SettledBase {
     /// See [`BaseFile::open`].
-    pub(super) fn open(
+    fn open(
         disk: &dyn Disk,
         dir: &Path,
         store: u64,
@@ -76,8 +73,6 @@ pub struct View {
     pub(super) names: NameReader,
     pub(super) rows: RowsOf,
     pub(super) base: Option<Result<SettledBase>>,
-    /// Its partitions.
-    pub(super) parts: Option<Box<ViewParts>>,
     /// Keeps the database open.
     pub(super) tables: Arc<Tables>,
     /// The store's lock, where this is a writer's. The last field, so that it is given up last.
@@ -96,8 +91,7 @@ impl View {
         manifest.check_identity(dir, identity)?;
         let pages = manifest.engine.totals.pages;
         let chunks = pages.div_ceil(CHUNK_PAGES);
-        let names = NameReader::open(disk, dir, manifest.names)?
-            .of_part(identity.settings.partitions.number.is_some());
+        let names = NameReader::open(disk, dir, manifest.names)?;
         Ok(View {
             cash: Chunks {
                 slots: reading.slots(chunks, manifest.slots)?,
@@ -108,7 +102,6 @@ impl View {
             rows: RowsOf::new(disk, dir, manifest.rows.retention, pages),
             base: (manifest.base.base.as_ref())
                 .map(|named| SettledBase::open(disk, dir, manifest.identity, named, false)),
-            parts: None,
             key: identity.key,
             policy: identity.settings.config.policy(),
             settings: identity.settings.clone(),
@@ -120,29 +113,15 @@ impl View {
         })
     }
 
-    /// Reads cash from copies from now on, at `path` and, of partitions, beside it: this state then stays readable however many
-    /// commits come. Where they are.
+    /// Reads cash from a copy at `path` from now on: this state then stays readable however many commits come.
     ///
     /// # Errors
     ///
-    /// Those of reading cash and of writing the copies.
-    pub(crate) fn set_cash_aside(&mut self, disk: &dyn Disk, path: &Path) -> Result<Vec<PathBuf>> {
-        let mut copies = vec![path.to_path_buf()];
-        self.cash = self
-            .cash
-            .copy(disk, path, self.manifest.engine.totals.pages)?;
-        if !self.has_cash() {
-            return Ok(copies);
-        }
-        let Some(parts) = &mut self.parts else {
-            return Ok(copies);
-        };
-        parts.forget_cash();
-        for (view, number) in parts.views.iter_mut().zip(&parts.here) {
-            let path = path.with_extension(format!("{number:03}.tmp"));
-            copies.extend(view.set_cash_aside(disk, &path)?);
-        }
-        Ok(copies)
+    /// Those of reading cash and of writing the copy.
+    pub(crate) fn set_cash_aside(&mut self, disk: &dyn Disk, path: &Path) -> Result<()> {
+        let pages = self.manifest.engine.totals.pages;
+        self.cash = self.cash.copy(disk, path, pages)?;
+        Ok(())
     }
 
     /// Returns whether the store is locked by whoever reads this, so that nobody else publishes meanwhile.
@@ -203,7 +182,7 @@ impl View {
     /// # Errors
     ///
     /// It cannot be used, and why.
-    pub(super) fn base(&self) -> Option<Result<&SettledBase>> {
+    pub(crate) fn base(&self) -> Option<Result<&SettledBase>> {
         let base = self.base.as_ref()?;
         Some(base.as_ref().map_err(Error::again))
     }
@@ -213,32 +192,27 @@ impl View {
     /// # Errors
     ///
     /// Those of reading them.
-    pub(super) fn rows_of(&self, disk: &dyn Disk, owed: &OwedBase) -> Result<KeptRows> {
+    pub(crate) fn rows_of(&self, disk: &dyn Disk, owed: &OwedBase) -> Result<KeptRows> {
         KeptRows::of(RowFile::open(disk, &self.dir, owed.rows)?, owed.pages)
     }
 
-    /// The key of its fingerprints.
-    pub(crate) fn key(&self) -> HashKey {
-        self.key
-    }
-
-    /// The names of all pages.
+    /// A base of this state of this name, which a commit has, or that is `beside` the run.
     ///
     /// # Errors
-    /// Those of opening them.
-    pub(crate) fn names(&self, disk: &dyn Disk) -> Result<Names> {
-        let parts = self.published_parts();
-        Names::open(disk, &self.dir, self.manifest.names, parts.as_ref())
+    ///
+    /// It cannot be used, and why.
+    pub(crate) fn open_base(
+        &self,
+        disk: &dyn Disk,
+        named: &CommittedBase,
+        beside: bool,
+    ) -> Result<SettledBase> {
+        SettledBase::open(disk, &self.dir, self.manifest.identity, named, beside)
     }
 
-    /// The rows of all pages.
-    ///
-    /// # Errors
-    /// As of [`View::rows`].
-    pub(crate) fn all_rows(&self, disk: &dyn Disk) -> Result<AllRows> {
-        let own = (*self.rows_retention(), HistoryView::totals(self).pages);
-        let parts = self.published_parts();
-        AllRowsOf::new(disk, &self.dir, own, parts.as_ref())?.rows()
+    /// The base that the commit owes, if it does, and how near it is to be settled, if it says so.
+    pub(crate) fn owed_base(&self) -> Option<(OwedBase, Option<OwedGoal>)> {
+        Some((self.manifest.base.owed?, self.manifest.goal))
     }
 
     /// The store's identity.
@@ -248,8 +222,7 @@ impl View {
 
     /// Returns whether there are rows.
     pub fn rows_retention(&self) -> &Retention {
-        let parts = self.parts.as_ref();
-        parts.map_or_else(|| self.rows.retention(), |parts| &parts.retention)
+        self.rows.retention()
     }
 
     /// Commits so far.
@@ -258,10 +231,9 @@ impl View {
     }
 
     /// Numbers of the history's runs, oldest first, if rows of a page are joined whatever runs they are in; `None`: they are
-    /// not, or there are partitions.
+    /// not.
     pub(crate) fn joined_runs(&self) -> Option<Vec<u64>> {
-        let joins = self.parts.is_none() && !self.policy.is_timed();
-        joins.then(|| self.manifest.runs.iter().map(|run| run.number).collect())
+        (!self.policy.is_timed()).then(|| self.manifest.runs.iter().map(|run| run.number).collect())
     }
 
     /// The rows behind the first so many of these runs.
@@ -272,30 +244,12 @@ impl View {
         }
     }
 
-    /// The rows of its own history.
-    pub(super) fn own_rows(&self, since: u64, start: u128) -> Result<Blocks<'_>> {
-        self.rows_of_runs(0, since, start)
-    }
-
     fn rows_of_runs(&self, skipped: usize, since: u64, start: u128) -> Result<Blocks<'_>> {
         let runs = self.manifest.runs.iter().skip(skipped);
         let run = |run: &Run| Ok(of_run(self.reading.rows(*run)?, run, since));
         let runs = runs.map(run).collect::<Result<_>>()?;
         let admissions = self.reading.admissions(self.manifest.admission_blocks)?;
         Ok(fold_pages(&self.policy, runs, admissions, start))
-    }
-
-    /// Those of a partition that another process has.
-    pub(super) fn rows_elsewhere<'v>(
-        &'v self,
-        (number, part): (usize, &PartSeen),
-        ask: &'v Ask,
-        (since, start): (u64, u128),
-    ) -> Blocks<'v> {
-        let run = |run: &Run| of_run(run_elsewhere(&self.dir, ask, number, *run), run, since);
-        let runs = part.runs.iter().map(run).collect();
-        let admissions = admissions_elsewhere(&self.dir, ask, number, part.admission_blocks);
-        fold_pages(&self.policy, runs, admissions, start)
     }
 
     /// Rows of the history.
@@ -318,8 +272,7 @@ fn of_run<'v>(mut blocks: Blocks<'v>, run: &Run, since: u64) -> Blocks<'v> {
 
 impl HistoryView for View {
     fn totals(&self) -> &Totals {
-        let parts = self.parts.as_ref();
-        parts.map_or(&self.manifest.engine.totals, |parts| &parts.totals)
+        &self.manifest.engine.totals
     }
 
     fn marks(&self) -> &[Mark] {
@@ -327,15 +280,6 @@ impl HistoryView for View {
     }
 
     fn chunk(&self, first: u64, cells: &mut [u64], ages: &mut [u8]) -> Result<()> {
-        if let Some(parts) = &self.parts {
-            if self.has_cash() {
-                return parts.chunk(first, cells, ages);
-            }
-            // Cash stays inside partitions, and nobody reads it.
-            cells.fill(0);
-            ages.fill(0);
-            return Ok(());
-        }
         let arrays = &mut [bytemuck::cast_slice_mut(cells), ages];
         self.cash.read(first, arrays)
     }
@@ -344,9 +288,6 @@ impl HistoryView for View {
         let marked = self.marks().iter().find(|kept| kept.number == mark);
         let pages = marked.map_or(0, |mark| mark.totals.pages);
         debug_assert!(first + out.len() as u64 <= pages);
-        if let Some(parts) = &self.parts {
-            return parts.mark_cells(mark, first, out);
-        }
         self.marks.cells(mark, first, out)
     }
 
@@ -355,11 +296,7 @@ impl HistoryView for View {
     }
 
     fn rows(&self, since: u64, start: u128) -> Result<Blocks<'_>> {
-        match &self.parts {
-            None => self.own_rows(since, start),
-            // The store has no history beside theirs.
-            Some(parts) => parts.rows(self, since, start),
-        }
+        self.rows_of_runs(0, since, start)
     }
 
     fn times(&self) -> &TimeTable {

@@ -19,37 +19,24 @@ impl BlockLog {
 
     /// All blocks in order. Checks that pages follow on without a gap.
     pub fn blocks(&self) -> impl Iterator<Item = Result<Block>> + '_ {
-        self.blocks_at((0, 0), AHEAD)
+        self.blocks_at((0, 0))
     }
 
     /// The block that holds `page`, and all blocks after it. Where no block holds it: those from the last one on.
     pub fn blocks_from(&self, page: u64) -> Result<impl Iterator<Item = Result<Block>> + '_> {
-        self.blocks_ahead(page, AHEAD)
-    }
-
-    /// The same, with so many bytes read ahead: less where many logs are read at a time. Larger blocks are read by themselves.
-    pub fn blocks_ahead(
-        &self,
-        page: u64,
-        most: u64,
-    ) -> Result<impl Iterator<Item = Result<Block>> + '_> {
         let begin = match page {
             0 => (0, 0),
             page => self.place_of(page)?,
         };
-        Ok(self.blocks_at(begin, most))
+        Ok(self.blocks_at(begin))
     }
 
     /// All blocks from the one at `offset` on, which begins with `page`.
     fn blocks_at(
         &self,
         (mut page, mut offset): (u64, u64),
-        most: u64,
     ) -> impl Iterator<Item = Result<Block>> + '_ {
-        let mut ahead = Ahead {
-            most,
-            ..Ahead::default()
-        };
+        let mut ahead = Ahead::default();
         let mut failed = false;
         std::iter::from_fn(move || {
             if failed || offset >= self.lengths.data {
@@ -78,15 +65,13 @@ impl BlockLog {
 }
 
 /// Bytes of a log's data read at a time, where it is read in order.
-pub(crate) const AHEAD: u64 = 4 << 20;
+const AHEAD: u64 = 4 << 20;
 
 /// A stretch of a log's data.
 #[derive(Default)]
 struct Ahead {
     offset: u64,
     bytes: Vec<u8>,
-    /// Bytes that it may hold.
-    most: u64,
 }
 
 impl Ahead {
@@ -113,7 +98,7 @@ impl Ahead {
         if offset + len <= self.offset + self.bytes.len() as u64 {
             return Ok(true);
         }
-        let left = log.lengths.data.saturating_sub(offset).min(self.most);
+        let left = log.lengths.data.saturating_sub(offset).min(AHEAD);
         if len > left {
             return Ok(false);
         }

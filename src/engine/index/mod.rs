@@ -238,44 +238,6 @@ impl Index {
         segments.try_for_each(|segment| each(segment.laid_out(homes)?.slots()))
     }
 
-    /// Gives the slots of all segments, as they are, to `put`, and gives them up: until [`Index::take_back`] the index knows
-    /// only how many pages it has, and must not be asked for one. The slots of each segment.
-    pub fn give_away(
-        &mut self,
-        put: &mut dyn FnMut(&[u8]) -> Result<()>,
-    ) -> Result<[u64; SEGMENTS]> {
-        let mut slots = [0; SEGMENTS];
-        for (segment, slots) in self.segments.iter().zip(&mut slots) {
-            *slots = segment.slots().len() as u64;
-            put(segment.slots().as_flattened())?;
-        }
-        self.leave();
-        Ok(slots)
-    }
-
-    /// Gives up the slots, which are kept elsewhere.
-    pub fn leave(&mut self) {
-        self.segments = Vec::new();
-    }
-
-    /// Has `get` fill in the slots that were given away, so many of each segment. False: they are not those.
-    pub fn take_back(
-        &mut self,
-        slots: &[u64; SEGMENTS],
-        get: &mut dyn FnMut(&mut [u8]) -> Result<()>,
-    ) -> Result<bool> {
-        let pages = self.pages;
-        let mut index = Index::to_load(pages, slots)?;
-        let mut entries = 0;
-        for share in &mut index.shares(1) {
-            let mut share = share;
-            let filled = share.fill(pages, &mut |_, slots| get(slots.as_flattened_mut()))?;
-            entries += filled.unwrap_or(u64::MAX);
-        }
-        *self = index;
-        Ok(entries == pages)
-    }
-
     /// All segments in `shares` shares or fewer.
     pub fn shares(&mut self, shares: usize) -> impl Iterator<Item = Share<'_>> {
         let len = self.segments.len().div_ceil(shares.max(1));

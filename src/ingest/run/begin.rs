@@ -9,7 +9,6 @@ use super::stamp::Stamp;
 use crate::decode::Names;
 use crate::formats::Format;
 use crate::ingest::input::report_format;
-use crate::ingest::plan::check_format;
 use crate::ingest::{Note, Observer};
 use crate::pipeline::{Start, format_again};
 use crate::source::{InputName, Restart, Source};
@@ -53,7 +52,6 @@ impl Feed<'_> {
         } else {
             self.format(&mut source, cursor, observer)?
         };
-        check_format(self.job, name, format)?;
         let place = cursor.progress.place;
         if place.offset > 0 {
             observer.note(Note::Resuming {

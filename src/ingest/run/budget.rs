@@ -11,7 +11,7 @@ use crate::memory::Need;
 impl Run<'_> {
     /// The need now, and how many pages fit the budget.
     pub(super) fn memory(&self) -> (Need, u64) {
-        self.session.budget.now(self.session.holder())
+        self.session.budget.now(&self.session.engine)
     }
 
     /// Says what is needed now.
@@ -28,22 +28,6 @@ impl Run<'_> {
                 } else {
                     fits
                 },
-                partitions: self.session.parts.is_some(),
-            });
-        }
-    }
-
-    /// Says how many partitions are in memory at a time, if that has changed.
-    pub(super) fn report_turns(&mut self) {
-        let turns = self.session.turns();
-        if turns == self.turns {
-            return;
-        }
-        self.turns = turns;
-        if let Some((resident, partitions)) = turns {
-            self.observer.note(Note::Turns {
-                resident,
-                partitions,
             });
         }
     }
@@ -76,7 +60,7 @@ impl Run<'_> {
         }
         // Names of known pages take memory, too.
         if names > 0 && self.session.budget.fits < pages {
-            Err(self.session.budget.exceeded(self.session.holder()))
+            Err(self.session.budget.exceeded(&self.session.engine))
         } else {
             Ok(())
         }

@@ -52,7 +52,7 @@ pub(super) struct Cadence<'a> {
     /// What is known of pages, likewise.
     known: Arc<HeldKnown>,
     /// What the last snapshot by time was settled to.
-    beside: Option<Vec<CommittedBase>>,
+    beside: Option<CommittedBase>,
     /// Counters at the last snapshot.
     published_at: Option<Counters>,
     /// The same where the last base was made.
@@ -87,16 +87,6 @@ impl<'a> Cadence<'a> {
     fn is_due(&self, records: u64) -> bool {
         let due = |every| is_multiple(every, records);
         records > self.due_at && (due(self.job.checkpoint_every) || due(self.job.snapshot_every))
-    }
-
-    /// After how many records more the next is due by their number.
-    pub fn due_in(&self, records: u64) -> u64 {
-        let due = [self.job.checkpoint_every, self.job.snapshot_every];
-        let due = due.into_iter().map(|every| match every {
-            Every::Records(n) => n.max(1) - records % n.max(1),
-            _ => u64::MAX,
-        });
-        due.min().unwrap_or(u64::MAX)
     }
 
     /// Returns whether a checkpoint is due by time, at this place.
@@ -159,7 +149,7 @@ impl<'a> Cadence<'a> {
         let (ahead, base) = bounded(1);
         let settle = making.settle.clone();
         if let Some(settle) = &mut making.settle {
-            self.plan_ahead(settle, ahead, view.has_partitions(), is_last);
+            self.plan_ahead(settle, ahead, is_last);
         }
         *lock(&self.next_snapshot) = None;
         let next = self.next_snapshot.clone();
@@ -193,19 +183,11 @@ impl<'a> Cadence<'a> {
     }
 
     /// Has a snapshot leave its base before it is published, where another may be begun then, and follow the one before.
-    fn plan_ahead(
-        &mut self,
-        settle: &mut Settle,
-        ahead: Sender<Vec<CommittedBase>>,
-        has_partitions: bool,
-        is_last: bool,
-    ) {
+    fn plan_ahead(&mut self, settle: &mut Settle, ahead: Sender<CommittedBase>, is_last: bool) {
         settle.base.after = self.leaving.as_ref().map(|before| before.ended.clone());
         settle.base.known = self.known.clone();
         settle.base.leaves_known = !is_last && self.job.also.is_empty();
-        settle.residency.alone = has_partitions && is_last && self.job.also.is_empty();
-        // Partitions have the processors busy without it.
-        if settle.base.keep != Keep::InStore || has_partitions {
+        if settle.base.keep != Keep::InStore {
             return;
         }
         if is_last {
@@ -272,7 +254,7 @@ impl<'a> Cadence<'a> {
             }
         };
         if let Some(settle) = &publishing.settle {
-            note_unsettled(settle, published.is_some(), observer);
+            note_unsettled(settle, observer);
         }
         let Some(snapshot::Made {
             path,
@@ -340,7 +322,7 @@ impl Run<'_> {
             // Later passes change no rows.
             let is_past_first = self.cursor.progress.is_past_first();
             self.session
-                .owe_base(self.base_goal().filter(|_| !is_past_first))?;
+                .owe_base(self.base_goal().filter(|_| !is_past_first));
             self.checkpoint()?;
             return self.begin_snapshot(Instant::now(), Keep::InStore);
         }
@@ -437,41 +419,32 @@ impl Run<'_> {
         let mut settle = self.settling(stop.clone());
         if let (Some(settle), Some(leaving)) = (&mut settle, &self.cadence.leaving) {
             // Both are in memory for a while.
-            let memory = settle.residency.memory;
-            let left = memory.map(|memory| memory.saturating_sub(leaving.bytes));
+            let left = (settle.memory).map(|memory| memory.saturating_sub(leaving.bytes));
             if left.is_some_and(|left| left < settle.bytes(&view)) {
                 self.finish_leaving()?;
             } else {
-                settle.residency.memory = left;
+                settle.memory = left;
             }
         }
         if let Some(settle) = &mut settle {
-            // There is no other ranking, and an ingest continues, or says why it does not.
-            settle.or_nothing =
-                self.session.parts.is_some() && !is_end && !(is_last && view.has_cash());
             match keep {
                 Keep::InStore if !owes_base => {}
                 keep => settle.base.keep = keep,
             }
             if keep == Keep::Beside {
-                settle.base.beside = self.cadence.beside.clone();
+                settle.base.beside = self.cadence.beside;
             }
         }
         let making = SnapshotOptions {
             keep: KeepSnapshots::ALL,
-            rank_bytes: self.session.rank_bytes(self.job.rank_bytes),
+            rank_bytes: self.job.rank_bytes,
             settle,
         };
         let beside = Beside::new(self.job, &self.session, Watcher::new(stop));
         let disk = self.session.disk().clone();
         let counters = self.session.counters().clone();
         self.cadence
-            .publish(disk, view, counters, (making, beside), is_last, started)?;
-        if self.session.is_in_step() {
-            // Other processes do one thing after the other.
-            self.finish_publishing()?;
-        }
-        Ok(())
+            .publish(disk, view, counters, (making, beside), is_last, started)
     }
 
     /// How importance is settled before a snapshot, if it is: in the memory that is left.
@@ -484,8 +457,7 @@ impl Run<'_> {
                 .map_or(goal.until, |least| least.min(goal.until)),
             ..goal
         });
-        let mut settle = self.session.settling(goal, Watcher::new(stop))?;
-        settle.residency.partitions = self.job.resident;
+        let settle = self.session.settling(goal, Watcher::new(stop))?;
         Some(Settle {
             time: self.job.settle_time,
             expire: self.job.expire,

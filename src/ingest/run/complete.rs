@@ -4,13 +4,12 @@
 use super::{InputEnd, Run};
 use crate::Result;
 use crate::ingest::Note;
-use crate::session::Again;
 
 /// Visits between two looks at the clock.
 const UNHEARD: u64 = 1 << 12;
 
 impl Run<'_> {
-    /// Visits them, from page `from` on, where a checkpoint left off; with partitions, from visit `from` on.
+    /// Visits them, from page `from` on, where a checkpoint left off.
     pub(super) fn complete(&mut self, mut from: u64) -> Result<InputEnd> {
         if from > 0 {
             self.observer.note(Note::Completing {
@@ -19,14 +18,6 @@ impl Run<'_> {
         }
         self.cursor.begun = true;
         self.cursor.progress.completing = Some(from);
-        if let Some(all) = self.session.begin_again(Again::Unread)? {
-            let note = |run: &mut Self, at| run.cursor.progress.completing = Some(at);
-            let end = self.visit_parts(from..all, note)?;
-            if end == InputEnd::Whole {
-                self.cursor.progress.completing = None;
-            }
-            return Ok(end);
-        }
         for visits in 1.. {
             let Some(next) = self.session.engine.complete_next(from)? else {
                 break;

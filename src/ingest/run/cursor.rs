@@ -9,7 +9,7 @@ use crate::{Error, Result};
 pub(super) enum Phase {
     /// An input is read, or what was kept of all.
     Reading,
-    /// Pages known as targets only are visited, from this one on, or from this visit on with partitions.
+    /// Pages known as targets only are visited, from this one on.
     Completing(u64),
     /// Nothing: the pass is over.
     Over,

@@ -14,7 +14,6 @@ use crate::formats::is_decided;
 use crate::ingest::Job;
 use crate::ingest::spooling::Spooling;
 use crate::pipeline::{InputReader, PATIENCE};
-use crate::rank::settle::Peers;
 use crate::source::{HEAD_BYTES, InputName, Source};
 use crate::threads::spawn;
 use crate::{Error, Result};
@@ -88,10 +87,9 @@ impl<'a> Feed<'a> {
         spooling.is_some_and(|spooling| spooling.input == input)
     }
 
-    /// Checks what runs beside the reading: the spool, and other processes.
+    /// Checks what runs beside the reading: the spool.
     pub fn check_beside(&self) -> Result<()> {
-        self.spooling.as_ref().map_or(Ok(()), Spooling::check)?;
-        self.job.peers.as_ref().map_or(Ok(()), Peers::check)
+        self.spooling.as_ref().map_or(Ok(()), Spooling::check)
     }
 
     pub fn stop_asked(&self) -> bool {

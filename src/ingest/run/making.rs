@@ -26,7 +26,7 @@ pub(super) struct SnapshotJob {
     /// Disconnected when checkpoints do not disturb it any more.
     pub apart: Receiver<()>,
     /// Gives the base before the snapshot is published, if it is made so early; disconnected when it ends.
-    pub base: Receiver<Vec<CommittedBase>>,
+    pub base: Receiver<CommittedBase>,
     /// The base was taken: the next snapshot may be begun.
     pub has_left_base: bool,
     /// Bytes of memory that it takes.
@@ -87,18 +87,15 @@ pub(super) enum OwedBase {
     /// None was owed.
     None,
     /// The base that was owed, if one could be made.
-    Made(Option<Vec<CommittedBase>>),
+    Made(Option<CommittedBase>),
 }
 
 /// Says why a snapshot was not settled, if it was not.
-pub(super) fn note_unsettled(settle: &Settle, is_published: bool, observer: &mut dyn Observer) {
-    match settle.watcher.too_large() {
-        Some(need) => observer.note(Note::NotSettled {
+pub(super) fn note_unsettled(settle: &Settle, observer: &mut dyn Observer) {
+    if let Some(need) = settle.watcher.too_large() {
+        observer.note(Note::NotSettled {
             need,
-            room: settle.residency.memory.unwrap_or(u64::MAX),
-            published: is_published,
-        }),
-        None if !is_published && !settle.watcher.is_stopped() => observer.note(Note::NotRanked),
-        None => {}
+            room: settle.memory.unwrap_or(u64::MAX),
+        });
     }
 }

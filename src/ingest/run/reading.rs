@@ -69,7 +69,6 @@ impl Run<'_> {
         self.cursor.begun = true;
         warn(input, records.format, self.observer);
         let at = self.cursor.progress.input;
-        self.session.begin_input(records.format.is_grouped())?;
         let mut resolver = Resolver::of_archive(self.feed.take_names(at));
         let mut reading = Reading {
             input,
@@ -127,14 +126,10 @@ impl Run<'_> {
         if piece.end() < place.offset {
             return Ok(());
         }
-        self.session.begin(&piece.batch);
         let applied = self.apply_entries(reading, &mut names, piece);
-        let flushed = self.session.flush(&piece.batch);
         // Whatever ended it: the next checkpoint, after bad input too, needs the place's hash.
         self.note_place(reading, piece);
         applied?;
-        flushed?;
-        self.report_turns();
         let done = piece.chunk.compressed;
         self.report_progress(Some(reading.input), done, reading.records.compressed_len);
         Ok(())
@@ -147,8 +142,7 @@ impl Run<'_> {
         names: &mut Resolving<'_>,
         piece: &Piece,
     ) -> Result<()> {
-        let (first, batch) = (piece.first, &piece.batch);
-        for (at, entry) in piece.batch.entries.iter().enumerate().skip(first) {
+        for (at, entry) in piece.batch.entries.iter().enumerate().skip(piece.first) {
             if at.is_multiple_of(AHEAD) {
                 let ahead = &piece.batch.entries[at..];
                 names.look_ahead(&self.session.engine, &ahead[..ahead.len().min(AHEAD)]);
@@ -177,7 +171,6 @@ impl Run<'_> {
             }
             if reading.whole && self.is_due() {
                 self.note_place(reading, piece);
-                self.session.flush(batch)?;
                 self.on_records()?;
             }
         }
@@ -220,12 +213,11 @@ impl Run<'_> {
         piece: &Piece,
         at: usize,
     ) -> Result<()> {
-        let batch = &piece.batch;
         let mut next = piece.batch.entries[at..].iter();
         let begins = |entry: &&Entry| piece.chunk.offset + entry.end > reading.end;
         let record = next.find(|entry| reading.records.is_archive() || begins(entry));
         match record {
-            Some(record) => self.session.check_room(names, batch, record),
+            Some(record) => self.session.check_room(names, record),
             None => Ok(()),
         }
     }
@@ -297,7 +289,7 @@ impl Run<'_> {
     /// Returns whether an edge list's source was visited before in the first pass over the list. Pages known
     /// from other inputs cannot be judged.
     fn comes_back(&self, reading: &Reading<'_>, batch: &Batch, entry: &Entry) -> bool {
-        if entry.what != What::Visit || self.cursor.is_repeating() || self.session.parts.is_some() {
+        if entry.what != What::Visit || self.cursor.is_repeating() {
             return false;
         }
         let page = self
@@ -316,11 +308,10 @@ impl Run<'_> {
         summary: &Summary,
     ) -> Result<InputEnd> {
         report_unchecked(reading.input, summary, self.observer);
-        let sources = reading.ungrouped + self.session.came_back()?;
-        if sources > 0 {
+        if reading.ungrouped > 0 {
             self.observer.note(Note::Ungrouped {
                 input: reading.input,
-                sources,
+                sources: reading.ungrouped,
             });
         }
         let at = self.cursor.progress.input;

@@ -6,17 +6,13 @@
 //!
 //! Where no rows are kept, all inputs are read again as in the first pass; standard input cannot be. What it is to be
 //! is known with the checkpoint that ends the first pass: rows that were whole then are not given up in a later pass.
-//!
-//! In a store with partitions each has its rows in that order, and all go over theirs at the same pace (`session/again.rs`).
-
-use std::ops::Range;
 
 use super::{InputEnd, Run};
 use crate::engine::{Links, PageId};
 use crate::ingest::planned::Plan;
 use crate::ingest::{Note, OldFault};
 use crate::rows::{Row, Stop};
-use crate::session::{Again, Session};
+use crate::session::Session;
 use crate::source::InputName;
 use crate::store::Progress;
 use crate::{Error, Result};
@@ -89,17 +85,6 @@ impl Run<'_> {
             });
         }
         self.cursor.begun = true;
-        if let Some(all) = self.session.begin_again(Again::Rows)? {
-            let visit = |run: &mut Self, at| {
-                run.cursor.progress.place.records = at;
-                run.report_progress(None, at, Some(all));
-            };
-            let end = self.visit_parts(from..all, visit)?;
-            if end == InputEnd::Whole {
-                self.cursor.end_inputs();
-            }
-            return Ok(end);
-        }
         let rows = self.session.engine.storage().kept_rows()?;
         let all = rows.rows();
         let mut targets = Vec::new();
@@ -117,28 +102,6 @@ impl Run<'_> {
             return Ok(InputEnd::Stopped);
         }
         self.cursor.end_inputs();
-        Ok(InputEnd::Whole)
-    }
-
-    /// Makes visits without records in partitions, and notes each place that it comes to.
-    pub(super) fn visit_parts(
-        &mut self,
-        places: Range<u64>,
-        note: impl Fn(&mut Self, u64),
-    ) -> Result<InputEnd> {
-        let mut at = places.start;
-        while at < places.end {
-            let most = self.cadence.due_in(self.session.counters().records);
-            at = self.session.visit_again(at, most)?;
-            note(self, at);
-            if self.is_due() {
-                self.on_records()?;
-            }
-            if self.feed.stop_asked() {
-                return Ok(InputEnd::Stopped);
-            }
-            self.on_time()?;
-        }
         Ok(InputEnd::Whole)
     }
 

@@ -1,19 +1,13 @@
-//! A block of pages in a settling: its part of X and D, and what a visit does to them. See [`super`] for what they mean.
-//!
-//! In a sweep a block knows of the others only what the whole was at the sweep's beginning. What its rows hand on to pages
-//! of other blocks adds up in the accounts of *ghosts*, the numbers that it has for them, and is delivered after the sweep
-//! ([`Block::drain`]).
+//! The pages of a settling: X and D of each, and what a visit does to them. See [`super`] for what they mean.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use prefetch_index::prefetch_index;
 
-use super::ghosts::ByOwner;
-use super::worth::{Cost, GHOST, NO_LINKS, NO_ROW, Worth, cost, least, level};
+use super::worth::{Cost, NO_LINKS, NO_ROW, Worth, cost, least, level};
 use crate::engine::{Cells, SettledPages, SettledPagesMut, Shares};
 use crate::rank::Teleport;
-use crate::rows::{Bits, Ghost, Row, Rows};
+use crate::rows::{Bits, Row, Rows};
 use crate::threads::in_two;
 use crate::{Error, Result};
 
@@ -32,7 +26,7 @@ const LINE: usize = 16;
 /// From so many pages on, what is done for each page alone is done for two halves at a time.
 const HALVES_FROM: usize = 1 << 16;
 
-/// The whole as all blocks see it until the next [`Block::tell`].
+/// The sums that visits depend on, as they are until the next [`Block::tell`].
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Whole {
     /// T.
@@ -58,13 +52,11 @@ pub(super) struct Moved {
 pub(super) struct Dangling {
     /// The weights of these pages,
     pub weights: u64,
-    /// what waits at these together,
+    /// and what waits at these together.
     pub waiting: i128,
-    /// and the most that does at one.
-    pub most: u64,
 }
 
-/// What a block has in all.
+/// What all pages have together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Sums {
     /// The sum of X, and the largest |X|.
@@ -75,16 +67,13 @@ pub(super) struct Sums {
 }
 
 pub(super) struct Block {
-    /// X. Where a block that lies aside is read in part, there is nothing of it, nor of the streaks.
-    pub own: Cells<i64>,
-    /// D; of a ghost, what is to be delivered.
-    pub accounts: Cells<i64>,
-    pub costs: Cells<Cost>,
+    /// X.
+    own: Cells<i64>,
+    /// D.
+    accounts: Cells<i64>,
+    costs: Cells<Cost>,
     /// How many visits in a row found something of the same sign, with that sign.
-    pub streaks: Cells<i8>,
-    pub ghosts: Arc<ByOwner>,
-    /// Room for what is for them.
-    pub spare: Vec<i64>,
+    streaks: Cells<i8>,
     damping: u64,
     teleport: Teleport,
     whole: Whole,
@@ -96,28 +85,14 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// Of so many pages, ghosts among them.
-    pub fn new(pages: u64, damping: u64, teleport: Teleport, ghosts: Vec<Ghost>) -> Result<Block> {
-        let mut block = Block::with_room(pages, damping, teleport, true)?;
-        for ghost in &ghosts {
-            let known = block.costs.get_mut(ghost.page as usize);
-            *known.ok_or_else(|| unknown(ghost.page, pages))? = GHOST;
-        }
-        block.ghosts = Arc::new(ByOwner::new(&ghosts));
-        Ok(block)
-    }
-
-    /// Of so many pages, to be filled in: `whole`, or without X.
-    pub fn with_room(pages: u64, damping: u64, teleport: Teleport, whole: bool) -> Result<Block> {
+    /// Of so many pages, which have nothing.
+    pub fn new(pages: u64, damping: u64, teleport: Teleport) -> Result<Block> {
         let len = pages as usize;
-        let only_whole = if whole { len } else { 0 };
         let mut block = Block {
-            own: Cells::reserve(only_whole)?,
+            own: Cells::reserve(len)?,
             accounts: Cells::reserve(len)?,
             costs: Cells::reserve(len)?,
-            streaks: Cells::reserve(only_whole)?,
-            ghosts: Arc::default(),
-            spare: Vec::new(),
+            streaks: Cells::reserve(len)?,
             damping,
             teleport,
             whole: Whole::default(),
@@ -132,8 +107,8 @@ impl Block {
         Ok(block)
     }
 
-    /// Pages, ghosts among them.
-    pub fn len(&self) -> u64 {
+    /// Pages.
+    fn len(&self) -> u64 {
         self.costs.len() as u64
     }
 
@@ -155,7 +130,7 @@ impl Block {
         })
     }
 
-    /// Tells it what the whole is now.
+    /// Tells it what the sums are now.
     pub fn tell(&mut self, whole: Whole) {
         self.whole = whole;
         self.visits = 0;
@@ -218,29 +193,12 @@ impl Block {
         pages.map(|(own, account)| (*own, *account))
     }
 
-    /// (X, D) of a page.
-    pub fn cell(&self, page: usize) -> Option<(i64, i64)> {
-        Some((*self.own.get(page)?, *self.accounts.get(page)?))
-    }
-
-    /// (X, D) of its own pages.
-    pub fn own_cells(&self) -> impl Iterator<Item = (i64, i64)> + '_ {
-        let all = self.cells(0, self.own.len()).zip(self.costs.iter());
-        all.filter(|(_, cost)| **cost != GHOST)
-            .map(|(cells, _)| cells)
-    }
-
     /// Takes note of a row, in the first sweep.
     pub fn know(&mut self, row: &Row<'_>) -> Result<()> {
         let cost = cost_of(row);
         let page = row.page;
         match self.costs.get_mut(page as usize) {
             Some(known) if *known == NO_ROW => *known = cost,
-            Some(known) if *known == GHOST => {
-                return Err(Error::internal(format!(
-                    "page {page} is another partition's, and has a row"
-                )));
-            }
             Some(_) => return Err(Error::internal(format!("page {page} has two rows"))),
             None => return Err(unknown(page, self.len())),
         }
@@ -260,7 +218,7 @@ impl Block {
     /// Returns whether a page that is known hands anything on over links.
     pub fn has_links(&self, page: u32) -> bool {
         let cost = self.costs.get(page as usize);
-        cost.is_some_and(|cost| (NO_LINKS + 1..GHOST).contains(cost))
+        cost.is_some_and(|cost| *cost > NO_LINKS)
     }
 
     /// Brings near what is kept of a page: a matter of time alone.
@@ -386,38 +344,13 @@ impl Block {
         Ok(handed_on)
     }
 
-    /// Looks at what the virtual page has for each unit of weight, rounded down, as far as this block knows.
+    /// Looks at what the virtual page has for each unit of weight, rounded down.
     fn look(&mut self) {
         self.visits = 0;
         self.whole.each = each(
             self.whole.virtual_page + self.moved.virtual_page,
             self.whole.weights,
         );
-    }
-
-    /// Takes what its rows handed on to pages of others: what is for each ghost, by owner.
-    pub fn drain(&mut self) -> Vec<i64> {
-        let mut units = std::mem::take(&mut self.spare);
-        units.clear();
-        let accounts: &mut [i64] = &mut self.accounts;
-        let ghosts = self.ghosts.pages.iter();
-        units.extend(ghosts.map(|&page| std::mem::take(&mut accounts[page as usize])));
-        units
-    }
-
-    /// Takes what others handed on to a page of its own. `Err`: the number of one that it does not have.
-    #[inline]
-    pub fn deliver(&mut self, page: u32, units: i64) -> Result<(), u32> {
-        if units == 0 {
-            return Ok(());
-        }
-        match self.costs.get(page as usize) {
-            None | Some(&GHOST) => return Err(page),
-            Some(_) => {}
-        }
-        let account = &mut self.accounts[page as usize];
-        *account = account.wrapping_add(units);
-        Ok(())
     }
 
     /// What `of` makes of a range of pages, of all pages: of two halves at a time where there are many.
@@ -441,7 +374,6 @@ impl Block {
                 if *cost <= NO_LINKS {
                     dangling.weights += u64::from(self.teleport.weight(page));
                     dangling.waiting += i128::from(*account);
-                    dangling.most = dangling.most.max(account.unsigned_abs());
                 }
             }
             dangling
@@ -449,27 +381,22 @@ impl Block {
         self.over_all(of, |one, other| Dangling {
             weights: one.weights + other.weights,
             waiting: one.waiting + other.waiting,
-            most: one.most.max(other.most),
         })
     }
 
-    /// Visits all pages without links, where a unit of weight is paid `each` in the end. Where there is no X, D is as after that.
+    /// Visits all pages without links, where a unit of weight is paid `each` in the end.
     pub fn visit_dangling(&mut self, each: i64) {
-        let (pages, own) = (self.costs.len(), self.own.len());
+        let pages = self.costs.len();
         let half = pages / 2;
         let (costs, teleport) = (&*self.costs, &self.teleport);
-        let own = self.own.split_at_mut(half.min(own));
+        let own = self.own.split_at_mut(half);
         let accounts = self.accounts.split_at_mut(half);
         let visit = |first: usize, accounts: &mut [i64], own: &mut [i64]| {
-            let mut own = own.iter_mut();
-            let pages = accounts.iter_mut().zip(&costs[first..]);
-            for ((account, cost), page) in pages.zip(first..) {
-                let own = own.next();
+            let cells = accounts.iter_mut().zip(own);
+            for (((account, own), cost), page) in cells.zip(&costs[first..]).zip(first..) {
                 if *cost <= NO_LINKS {
                     let paid = paid(each, teleport.weight(page));
-                    if let Some(own) = own {
-                        *own = own.wrapping_add(account.wrapping_add(paid));
-                    }
+                    *own = own.wrapping_add(account.wrapping_add(paid));
                     *account = paid.wrapping_neg();
                 }
             }
@@ -481,23 +408,21 @@ impl Block {
         );
     }
 
-    /// What waits at its pages.
+    /// What waits at all pages.
     pub fn weigh(&self) -> Worth {
         let of = |pages: Range<usize>| {
             let mut worth = Worth::default();
             let cells = self.accounts[pages.clone()].iter();
             for ((account, cost), page) in cells.zip(&self.costs[pages.clone()]).zip(pages) {
-                if *cost != GHOST {
-                    let units = account.wrapping_add(self.paid_of_late(page));
-                    worth.add(units.unsigned_abs(), *cost);
-                }
+                let units = account.wrapping_add(self.paid_of_late(page));
+                worth.add(units.unsigned_abs(), *cost);
             }
             worth
         };
         self.over_all(of, Worth::and)
     }
 
-    /// The sums. Where there is no X, that of D.
+    /// The sums.
     pub fn sums(&self) -> Sums {
         let of = |pages: Range<usize>| {
             let accounts = self.accounts[pages.clone()].iter();
@@ -505,7 +430,7 @@ impl Block {
                 accounts: accounts.map(|&units| i128::from(units)).sum(),
                 ..Sums::default()
             };
-            for own in self.own.get(pages).unwrap_or_default() {
+            for own in &self.own[pages] {
                 sums.own += i128::from(*own);
                 sums.own_max = sums.own_max.max(own.unsigned_abs());
             }
@@ -533,10 +458,7 @@ impl Block {
         let below = |units: i128| units.min(0).unsigned_abs();
         let (mut received, mut distributed) = (0, 0);
         let cells = self.own.iter().zip(self.accounts.iter());
-        for (page, ((own, account), cost)) in cells.zip(self.costs.iter()).enumerate() {
-            if *cost == GHOST {
-                continue;
-            }
+        for (page, (own, account)) in cells.enumerate() {
             let own = i128::from(*own);
             received += below(own + i128::from(*account) + i128::from(self.paid_of_late(page)));
             distributed += below(own);

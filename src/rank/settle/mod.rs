@@ -90,67 +90,25 @@
 //!
 //! The last takes a quarter to a half more sweeps for as many links, and of a crawl of 100 M pages two thirds of the time.
 //!
-//! **In blocks** (`block`, `ledger`). Pages may be dealt out to blocks that are swept at the same time, each over the rows of
-//! its own pages, in their order. What is handed on to a page of another block adds up where it arises and is delivered
-//! at the end of the sweep; T/n is the sweep's beginning's, and what the block itself has moved since. All else is common to
-//! all blocks: so the proof, which asks for no order of visits, holds, and the result depends on the blocks and not on
-//! how many threads there are. Links between blocks are gone over as by power iteration, those inside as above. With
-//! blocks by host that costs little (with all pages looked at):
-//!
-//! | cnr-2000 in 64 blocks of pages: 0.01 / 1e-4 / 1e-9 | sweeps' worth of links |
-//! |---|---|
-//! | one block | 3.6 / 5.9 / 12.0 |
-//! | by host | 3.9 / 6.4 / 13.0 |
-//! | by page | 4.7 / 8.3 / 16.5 |
-//!
-//! **By several processes** (`peers`, `mail`, `gather`). Each has some of the blocks, all take the same steps, and every sum is
-//! over the blocks of all of them. Sums are of whole numbers, and what is decided by them is computed by each: so they decide the
-//! same, and what is settled does not depend on how blocks are dealt out to processes.
-//!
-//! **In turns** (`places`, `aside`). Of the blocks of a process only some may be in memory at a time. A sweep then goes over the
-//! blocks three times: each reads its rows and hands on; takes what is for it; is weighed. What a block has lies in a file
-//! meanwhile, and so does what it handed on. That is a matter of memory and time alone.
-//!
-//! **Memory**: 18 bytes a page ([`BYTES`]) of the blocks that are there, and what reading rows takes. A ghost, a page of another
-//! block that the rows of this one link to, takes as much, and 16 bytes more: to find it there, and what is for it.
+//! **Memory**: 18 bytes a page ([`BYTES`]), and what reading rows takes.
 
-mod aside;
 mod base;
 mod block;
-#[cfg(test)]
-mod blocks_tests;
-mod gather;
-mod ghosts;
 mod ledger;
-mod mail;
 mod near;
-mod peers;
-#[cfg(test)]
-mod peers_tests;
-mod places;
 mod sweeps;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod turns_tests;
 mod worth;
 
 use super::{Method, Options, Teleport};
 use crate::engine::{Certificate, Effort, Engine, InMemory, Ranking, Scores};
 use crate::rows::Rows;
 use crate::{Error, Result};
-pub(crate) use aside::A_GHOST;
-pub use aside::Turns;
 pub(crate) use base::{Base, BaseUse, CHECKING, Changed, settle_from, verify};
-pub(crate) use gather::Gathered;
 use ledger::Ledger;
-pub(crate) use ledger::Part;
-pub use ledger::Workers;
-pub(crate) use mail::{pack as pack_units, unpack as unpack_units};
 pub(crate) use near::settle_near;
-pub use peers::{Exchange, Peers};
 use sweeps::{Next, Settling};
-pub(crate) use worth::GHOST;
 use worth::Level;
 
 /// Bytes of memory a page.
@@ -169,7 +127,7 @@ pub struct Progress {
     pub bound: Option<f64>,
 }
 
-/// Who watches a settling. Asked by one thread at a time.
+/// Who watches a settling.
 pub trait Watch: Send {
     /// A sweep is complete.
     fn swept(&mut self, progress: &Progress);
@@ -222,13 +180,13 @@ struct Scale {
 }
 
 impl Scale {
-    fn of(ledger: &mut Ledger) -> Result<Scale> {
-        let below = ledger.below()?;
+    fn of(ledger: &mut Ledger) -> Scale {
+        let below = ledger.below();
         let sum = ledger.sum() as f64;
-        Ok(Scale {
+        Scale {
             sums: (sum + below.0 as f64, sum + below.1 as f64),
             paid: ledger.paid(),
-        })
+        }
     }
 }
 
@@ -260,19 +218,11 @@ impl Settled {
         self.ledger.pages()
     }
 
-    /// Blocks, those of other processes as well.
-    pub(crate) fn blocks(&self) -> usize {
-        self.ledger.blocks()
-    }
-
-    /// (y, x) of `len` pages from `first` on: importance, and what was distributed. Each sums to 1 over all pages. Of
-    /// several blocks, those of the first, if it is in memory.
+    /// (y, x) of `len` pages from `first` on: importance, and what was distributed. Each sums to 1 over all pages.
     pub fn estimates(&self, first: u64, len: usize) -> impl Iterator<Item = (f64, f64)> + '_ {
-        let block = self.ledger.places().block(0).into_iter();
-        block.flat_map(move |block| {
-            let pages = block.cells(first as usize, len).zip(first as usize..);
-            pages.map(move |((own, account), page)| self.estimate(own, account, block.weight(page)))
-        })
+        let block = self.ledger.block();
+        let pages = block.cells(first as usize, len).zip(first as usize..);
+        pages.map(move |((own, account), page)| self.estimate(own, account, block.weight(page)))
     }
 
     /// The same of a page with this X and D, and this weight for the virtual page.
@@ -319,34 +269,17 @@ pub fn settle_for(
     teleport: &Teleport,
     watch: &mut dyn Watch,
 ) -> Result<Option<Settled>> {
-    let alone = Workers::threads(1);
-    settle_parts(&[Part::whole(rows, teleport)], options, &alone, watch)
-}
-
-/// The same of pages in several blocks. The result does not depend on who works on them; where that is several processes,
-/// each settles the parts that it has of the whole, and all at the same time.
-///
-/// # Errors
-///
-/// As [`settle_for`]; ghosts that are no pages of other blocks.
-pub(crate) fn settle_parts(
-    parts: &[Part<'_>],
-    options: &Options,
-    workers: &Workers,
-    watch: &mut dyn Watch,
-) -> Result<Option<Settled>> {
-    let has_pages = parts.iter().any(|part| part.rows.pages() > 0);
-    if !workers.peers.any(has_pages)? {
+    if rows.pages() == 0 {
         return Ok(None);
     }
-    let ledger = Ledger::new(parts, options.damping, workers)?;
-    let level = if parts.iter().all(|part| part.teleport.is_uniform()) {
+    let ledger = Ledger::new(rows.pages(), options.damping, teleport)?;
+    let level = if teleport.is_uniform() {
         Level::Beginning
     } else {
         // Few may have anything at first: all are looked at.
         Level::From(i32::MIN)
     };
-    Settling::new(ledger, parts)?.run(options, Next::Sweep(level), watch)
+    Settling::new(ledger, rows).run(options, Next::Sweep(level), watch)
 }
 
 impl Engine<InMemory> {

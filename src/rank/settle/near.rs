@@ -4,11 +4,11 @@
 //! base ([`super::base`]) of pages that had no rows, since when all rows came. It need not be right, nor of these rows or
 //! this damping: what is certain of the result is proven of it alone, and from a bad one settling begins with nothing.
 
-use super::{Base, Changed, Part, Settled, Watch, Workers, settle_from};
+use super::{Base, Changed, Settled, Watch, settle_from};
 use crate::Result;
 use crate::engine::{Effort, SettledPagesMut, SettledTotals};
+use crate::rank::Options;
 use crate::rank::settle::worth::NO_ROW;
-use crate::rank::{Options, Teleport};
 use crate::rows::{RowVisitor, Rows, Stop};
 
 /// What all pages have together, about.
@@ -55,10 +55,7 @@ pub(crate) fn settle_near(
         rows,
         own,
     };
-    let parts = [Part::whole(rows, &Teleport::default())];
-    let bases: [&dyn Base; 1] = [&estimate];
-    let workers = Workers::threads(1);
-    let (settled, _) = settle_from(&parts, options, Some(&bases), &workers, watch)?;
+    let (settled, _) = settle_from(rows, options, Some(&estimate), watch)?;
     Ok(settled)
 }
 

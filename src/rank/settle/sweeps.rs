@@ -1,9 +1,7 @@
 //! The sweeps of a settling, one after the other, until it is near enough. See [`super`] for what they do.
 
-use std::sync::{Mutex, PoisonError};
-
 use super::block::Block;
-use super::ledger::{Ledger, Part, Waiting};
+use super::ledger::Ledger;
 use super::worth::{Level, Worth};
 use super::{Progress, Scale, Settled, Watch};
 use crate::engine::{Certificate, certify, ratio_up};
@@ -34,26 +32,23 @@ pub(super) enum Next {
     },
 }
 
-pub(super) struct Settling<'p> {
+pub(super) struct Settling<'r> {
     pub ledger: Ledger,
-    /// The pages of each of its blocks.
-    parts: &'p [Part<'p>],
+    rows: &'r dyn Rows,
     pub progress: Progress,
     /// The state that it began with, if it did not begin with nothing, has the rows' costs.
     pub is_resumed: bool,
     /// The least residual so far, and sweeps since it was last bettered by a thousandth.
     best: (f64, u32),
-    /// Links of all rows, those that other processes read as well.
+    /// Links of all rows.
     links: u64,
     /// The residual before this sweep, and what share of it was to be visited.
     planned: Option<(f64, f64)>,
-    /// What pages may hand on in advance in the next sweep,
+    /// What pages may hand on in advance in the next sweep.
     advance: u128,
-    /// and what waits.
-    waiting: Waiting,
 }
 
-/// What a sweep does with every block.
+/// What a sweep does.
 struct Sweep {
     level: Level,
     /// What every page had at first, on average.
@@ -62,7 +57,7 @@ struct Sweep {
     is_first: bool,
 }
 
-/// A sweep over the rows of a block.
+/// What a sweep over all rows found.
 #[derive(Default)]
 struct Swept {
     /// Rows that were looked at, and their links;
@@ -87,24 +82,15 @@ const NEAR_ACCOUNTS: usize = 4;
 const ASK_EVERY: u64 = 1 << 16;
 
 impl Sweep {
-    /// Visits the pages of a block that are worth it.
-    fn over(
-        &self,
-        block: &mut Block,
-        rows: &dyn Rows,
-        watch: &Mutex<&mut dyn Watch>,
-    ) -> Result<Swept> {
+    /// Visits the pages that are worth it.
+    fn over(&self, block: &mut Block, rows: &dyn Rows, watch: &mut dyn Watch) -> Result<Swept> {
         let marked: Option<Bits> = match self.level {
             Level::From(level) if !self.is_first => Some(block.all_worth(level)),
             _ => None,
         };
         let mut swept = Swept::default();
-        let is_over = || {
-            let mut watch = watch.lock().unwrap_or_else(PoisonError::into_inner);
-            watch.is_over()
-        };
         let mut visit = |block: &mut Block, row: Row<'_>| {
-            if swept.rows.is_multiple_of(ASK_EVERY) && is_over() {
+            if swept.rows.is_multiple_of(ASK_EVERY) && watch.is_over() {
                 return Err(Stop::Enough);
             }
             let links = row.targets.len() as u64;
@@ -158,30 +144,23 @@ impl Sweep {
     }
 }
 
-impl<'p> Settling<'p> {
-    /// With a ledger of these blocks.
-    pub fn new(ledger: Ledger, parts: &'p [Part<'p>]) -> Result<Settling<'p>> {
-        let links: u64 = parts.iter().map(|part| part.rows.links()).sum();
-        let mut links = [links.into()];
-        ledger.peers().sum(&mut links)?;
-        let links = u64::try_from(links[0]).unwrap_or(u64::MAX);
-        Ok(Settling {
+impl<'r> Settling<'r> {
+    /// With a ledger of these rows.
+    pub fn new(ledger: Ledger, rows: &'r dyn Rows) -> Settling<'r> {
+        let links = rows.links();
+        Settling {
             ledger,
             progress: Progress {
                 links,
                 ..Progress::default()
             },
             links,
-            waiting: Waiting {
-                all: 0,
-                blocks: vec![0; parts.len()],
-            },
-            parts,
+            rows,
             is_resumed: false,
             best: (f64::INFINITY, 0),
             planned: None,
             advance: 0,
-        })
+        }
     }
 
     /// Sweeps until the end. `None`: it was over before anything was known, or a base led nowhere.
@@ -197,7 +176,7 @@ impl<'p> Settling<'p> {
                 Next::End {
                     certificate,
                     by_itself,
-                } => return Ok(Some(self.end(options, certificate, by_itself)?)),
+                } => return Ok(Some(self.end(options, certificate, by_itself))),
             };
             let whole = self.sweep(level, watch)?;
             if !whole && !self.has_rows() {
@@ -207,7 +186,7 @@ impl<'p> Settling<'p> {
                 return Ok(None);
             };
             self.progress.sweeps += 1;
-            next = self.look(options, &worth, whole, watch)?;
+            next = self.look(options, &worth, whole, watch);
         }
     }
 
@@ -218,37 +197,32 @@ impl<'p> Settling<'p> {
         worth: &Worth,
         whole: bool,
         watch: &mut dyn Watch,
-    ) -> Result<Next> {
+    ) -> Next {
         let certificate = self.certificate(options, worth);
         self.progress.bound = certificate.received_l1;
         watch.swept(&self.progress);
         let by_itself = whole
             && (self.is_enough(options, &certificate)
                 || self.is_stuck(options, worth, &certificate));
-        if by_itself || !whole || self.ledger.peers().any(watch.is_over())? {
-            return Ok(Next::End {
+        if by_itself || !whole || watch.is_over() {
+            return Next::End {
                 certificate,
                 by_itself,
-            });
+            };
         }
-        Ok(Next::Sweep(self.level(options, worth, &certificate)))
+        Next::Sweep(self.level(options, worth, &certificate))
     }
 
-    fn end(
-        mut self,
-        options: &Options,
-        certificate: Certificate,
-        by_itself: bool,
-    ) -> Result<Settled> {
-        Ok(Settled {
-            scale: Scale::of(&mut self.ledger)?,
+    fn end(mut self, options: &Options, certificate: Certificate, by_itself: bool) -> Settled {
+        Settled {
+            scale: Scale::of(&mut self.ledger),
             ledger: self.ledger,
             progress: self.progress,
             reached: is_reached(options, &certificate),
             certificate,
             until: options.until,
             by_itself,
-        })
+        }
     }
 
     /// Returns whether all rows are known: they were read in a sweep, or the state that it began with was made of them.
@@ -256,7 +230,7 @@ impl<'p> Settling<'p> {
         self.is_resumed || self.progress.sweeps > 0
     }
 
-    /// Visits the pages that are worth it in all blocks. Whether nobody stopped it.
+    /// Visits the pages that are worth it. Whether nobody stopped it.
     fn sweep(&mut self, level: Level, watch: &mut dyn Watch) -> Result<bool> {
         let is_first = !self.has_rows();
         let sweep = Sweep {
@@ -264,30 +238,23 @@ impl<'p> Settling<'p> {
             at_first: self.ledger.at_first(),
             is_first,
         };
-        let advances = Ledger::advances(self.advance, &self.waiting);
-        let (parts, watch) = (self.parts, Mutex::new(watch));
-        let swept = self.ledger.hand_on(parts, |at, block| {
-            block.begin_sweep(advances[at]);
-            sweep.over(block, parts[at].rows, &watch)
+        let (rows, advance) = (self.rows, self.advance);
+        let swept = self.ledger.hand_on(|block| {
+            block.begin_sweep(advance);
+            sweep.over(block, rows, watch)
         })?;
-        let touched: u64 = swept.iter().map(|swept| swept.links_touched).sum();
-        let links: u64 = swept.iter().map(|swept| swept.links).sum();
-        let cut = swept.iter().filter(|swept| !swept.whole).count();
-        let mut sums = [touched, links, cut as u64].map(i128::from);
-        self.ledger.peers().sum(&mut sums)?;
-        self.progress.links_touched += sums[0] as u64;
-        let whole = sums[2] == 0;
-        if is_first && whole {
-            self.links = sums[1] as u64;
+        self.progress.links_touched += swept.links_touched;
+        if is_first && swept.whole {
+            self.links = swept.links;
         }
-        Ok(whole)
+        Ok(swept.whole)
     }
 
     /// Visits pages without links, checks the books, keeps numbers small, and weighs what is left. `None`: a base led to a
     /// state without importance, as it may where most of what it had is taken back.
     pub fn weigh(&mut self) -> Result<Option<Worth>> {
-        self.ledger.visit_dangling()?;
-        let worth = self.weigh_all(Some(self.links))?;
+        self.ledger.visit_dangling();
+        let worth = self.ledger.weigh(Some(self.links))?;
         if self.ledger.sum() > 0 {
             Ok(Some(worth))
         } else if self.is_resumed {
@@ -295,13 +262,6 @@ impl<'p> Settling<'p> {
         } else {
             Err(Error::internal("settling: no importance is left"))
         }
-    }
-
-    /// See [`Ledger::weigh`].
-    pub fn weigh_all(&mut self, links: Option<u64>) -> Result<Worth> {
-        let worth;
-        (worth, self.waiting) = self.ledger.weigh(links)?;
-        Ok(worth)
     }
 
     fn certificate(&self, options: &Options, worth: &Worth) -> Certificate {

@@ -58,28 +58,15 @@ pub(super) struct Held<'r> {
 
 impl Held<'_> {
     fn of<'r>(settled: &Settled, before: &Kept, latest: &'r Kept) -> Option<Held<'r>> {
-        Held::of_block(settled, 0, before, latest)
-    }
-
-    /// The same of one of several blocks.
-    pub fn of_block<'r>(
-        settled: &Settled,
-        block: usize,
-        before: &Kept,
-        latest: &'r Kept,
-    ) -> Option<Held<'r>> {
-        let totals = settled.base_totals()?;
-        let held = settled.as_bases(1, |at, pages| {
-            Ok((at == block).then(|| Held {
-                totals,
-                own: pages.own.into(),
-                accounts: pages.accounts.into(),
-                costs: pages.costs.into(),
-                before: before.clone(),
-                latest,
-            }))
-        });
-        held.unwrap().swap_remove(block)
+        let (totals, pages) = settled.base_totals().zip(settled.settled_pages())?;
+        Some(Held {
+            totals,
+            own: pages.own.into(),
+            accounts: pages.accounts.into(),
+            costs: pages.costs.into(),
+            before: before.clone(),
+            latest,
+        })
     }
 
     /// Rows of `left` that `right` has not.
@@ -96,10 +83,6 @@ impl Held<'_> {
 impl Base for Held<'_> {
     fn totals(&self) -> &SettledTotals {
         &self.totals
-    }
-
-    fn pages(&self) -> u64 {
-        self.own.len() as u64
     }
 
     fn own_effort(&self) -> Option<Effort> {
@@ -262,11 +245,8 @@ fn stream_from_bases(seed: u64) -> (u32, u32) {
         let options = Options::until((damping * 2f64.powi(32)) as u64, until);
         let held = base.as_ref();
         let held = held.and_then(|(settled, before)| Held::of(settled, before, &kept));
-        let start = held.as_ref().map(|held| [held as &dyn Base]);
-        let start = start.as_ref().map(|start| &start[..]);
-        let parts = [Part::whole(&kept, &Teleport::default())];
-        let (settled, came) =
-            settle_from(&parts, &options, start, &Workers::threads(1), &mut ()).unwrap();
+        let start = held.as_ref().map(|held| held as &dyn Base);
+        let (settled, came) = settle_from(&kept, &options, start, &mut ()).unwrap();
         assert!(
             !matches!(came, BaseUse::Unusable(_)),
             "seed {seed}: {came:?}"
@@ -311,15 +291,7 @@ fn where_nothing_changed_nothing_moves() {
         let options = Options::until((0.85 * 2f64.powi(32)) as u64, 0.01);
         let first = settle(&kept, &options, &mut ()).unwrap().unwrap();
         let held = Held::of(&first, &kept, &kept).unwrap();
-        let parts = [Part::whole(&kept, &Teleport::default())];
-        let (again, came) = settle_from(
-            &parts,
-            &options,
-            Some(&[&held]),
-            &Workers::threads(1),
-            &mut (),
-        )
-        .unwrap();
+        let (again, came) = settle_from(&kept, &options, Some(&held), &mut ()).unwrap();
         let again = again.unwrap();
         assert!(matches!(came, BaseUse::Used));
         assert_eq!(again.progress.links_touched, 0);
@@ -339,15 +311,15 @@ fn hold_to_dense(kept: &Kept, damping: f64, until: f64, seed: u64) {
 }
 
 /// What was settled is what its bound says, its books balance, and D is the function of X that it should be.
-pub(super) fn hold_to(
+fn hold_to(
     settled: &Settled,
-    parts: &[Part<'_>],
+    rows: &dyn Rows,
     estimates: Vec<(f64, f64)>,
     exact: &[f64],
     damping: f64,
     what: &str,
 ) {
-    assert!(settled.ledger.is_function_of_own(parts).unwrap(), "{what}");
+    assert!(settled.ledger.is_function_of_own(rows).unwrap(), "{what}");
     let (received, distributed): (Vec<f64>, Vec<f64>) = estimates.into_iter().unzip();
     // What the elimination may be off by.
     let slack = 1e-13 / (1.0 - damping);
@@ -369,9 +341,8 @@ fn hold_settled_to_dense(settled: &Settled, kept: &Kept, damping: f64, until: f6
     let options = Options::until((damping * 2f64.powi(32)) as u64, until);
     let exact = dense(kept, options.damping());
     let what = format!("seed {seed}, damping {damping}, until {until}");
-    let parts = [Part::whole(kept, &Teleport::default())];
     let estimates = settled.estimates(0, kept.pages as usize).collect();
-    hold_to(settled, &parts, estimates, &exact, damping, &what);
+    hold_to(settled, kept, estimates, &exact, damping, &what);
     assert_eq!(
         settled.reached,
         settled.progress.bound.unwrap_or(2.0) <= until

@@ -4,8 +4,6 @@
 //! 0.8 times m_i + 1. Nothing depends on it but which pages a sweep visits, and so how fast
 //! it converges.
 
-use super::peers::Peers;
-use crate::Result;
 use crate::engine::ratio_up;
 
 /// What a page's links cost: [`NO_ROW`], [`NO_LINKS`], or more.
@@ -16,8 +14,6 @@ pub(super) const NO_ROW: Cost = 0;
 pub(super) const NO_LINKS: Cost = 1;
 /// Least cost of a page with links.
 const LINKED: i32 = 2;
-/// That of a page of another block, which is visited there.
-pub(crate) const GHOST: Cost = Cost::MAX;
 
 /// The share of the norm that the pages visited in a sweep have at its beginning.
 const SHARE: f64 = 0.65;
@@ -43,7 +39,7 @@ pub(super) fn cost(links: u64) -> Cost {
         0 => NO_LINKS,
         // 32 octaves of links at most: 2 + 0.8 x 256.
         _ => {
-            (LINKED + logarithm(links.saturating_add(1)) * 4 / 5).min(i32::from(GHOST) - 1) as Cost
+            (LINKED + logarithm(links.saturating_add(1)) * 4 / 5).min(i32::from(Cost::MAX)) as Cost
         }
     }
 }
@@ -56,7 +52,7 @@ pub(super) fn level(units: u64, cost: Cost) -> i32 {
 /// For each cost, the least units for which a visit is worth `from`; more than there can be, where there are no links.
 pub(super) fn least(from: i32) -> [u64; 256] {
     std::array::from_fn(|cost| match cost as Cost {
-        NO_ROW | NO_LINKS | GHOST => u64::MAX,
+        NO_ROW | NO_LINKS => u64::MAX,
         cost => with_logarithm(from.saturating_sub(level(0, cost))),
     })
 }
@@ -130,7 +126,7 @@ impl Worth {
         }
     }
 
-    /// With what pages of another block have.
+    /// With what other pages have.
     pub fn and(mut self, other: Worth) -> Worth {
         self.dangling += other.dangling;
         for (sum, units) in self.levels.iter_mut().zip(&other.levels) {
@@ -139,33 +135,13 @@ impl Worth {
         self
     }
 
-    /// With what pages of other processes have.
-    pub fn over_all(mut self, peers: &Peers) -> Result<Worth> {
-        if peers.processes() == 1 {
-            return Ok(self);
-        }
-        let levels = self.levels.iter().map(|units| *units as i128);
-        let mut sums: Vec<i128> = levels.chain([self.dangling as i128]).collect();
-        peers.sum(&mut sums)?;
-        for (units, sum) in self.levels.iter_mut().zip(&sums) {
-            *units = *sum as u128;
-        }
-        self.dangling = sums[LEVELS] as u128;
-        Ok(self)
-    }
-
-    /// What waits at pages.
-    pub fn waiting(&self) -> u128 {
-        self.visitable() + self.dangling
-    }
-
     fn visitable(&self) -> u128 {
         self.levels.iter().sum()
     }
 
     /// ||K||_1, rounded up.
     pub fn norm(&self) -> u128 {
-        self.waiting() + u128::from(self.rest)
+        self.visitable() + self.dangling + u128::from(self.rest)
     }
 
     /// Returns whether nobody has anything to hand on.
@@ -226,7 +202,7 @@ mod tests {
     fn every_page_has_a_level() {
         for units in [1, u64::MAX] {
             for links in [1, 2, 1000, u64::from(u32::MAX), u64::MAX] {
-                assert!((NO_LINKS + 1..GHOST).contains(&cost(links)));
+                assert!(cost(links) > NO_LINKS);
                 assert!((0..LEVELS as i32).contains(&level(units, cost(links))));
             }
         }
@@ -237,7 +213,7 @@ mod tests {
     fn the_least_units_are_those_of_the_level() {
         for from in [i32::MIN, 0, 1, 100, 251, 300, 512, 700, i32::MAX] {
             for (cost, &least) in (0..=Cost::MAX).zip(&least(from)) {
-                if [NO_ROW, NO_LINKS, GHOST].contains(&cost) {
+                if [NO_ROW, NO_LINKS].contains(&cost) {
                     assert_eq!(least, u64::MAX);
                     continue;
                 }

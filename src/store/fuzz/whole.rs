@@ -1,5 +1,4 @@
-//! Fuzz target: a whole store of which one file is damaged: one without partitions, or one whose pages are in several, between
-//! which cash crosses.
+//! Fuzz target: a whole store of which one file is damaged.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -9,20 +8,14 @@ use crate::engine::{Config, EngineState, Resolver};
 use crate::formats::Format;
 use crate::fuzz::dice::Bytes;
 use crate::fuzz::memory::Memory;
-use crate::ingest::{Every, Job, Note, Observer, ProgressReport, StandardInput, ingest};
 use crate::model::Limits;
-use crate::rank::settle::Workers;
 use crate::session::{Opened, Session};
 use crate::snapshot::{
     KeepSnapshots, RANK_BYTES, Settle, Snapshot, SnapshotOptions, SnapshotPage, publish,
 };
-use crate::source::InputName;
 use crate::store::folder::fill;
 use crate::store::rows::KeepRows;
-use crate::store::{
-    Disk, Partitions, Progress, Report, Settings, Store, checkpoint, make_with_key, open_view,
-    settings_of,
-};
+use crate::store::{Disk, Progress, Report, Settings, Store, checkpoint, open_view, settings_of};
 use crate::{Error, Result};
 
 const DIR: &str = "store";
@@ -48,31 +41,16 @@ struct Found {
 /// Pages with their names, and the certified bound.
 type Ranking = (Vec<(String, SnapshotPage)>, Option<f64>);
 
-/// One without partitions, and one with them.
-static SAMPLES: [LazyLock<Sample>; 2] = [
-    LazyLock::new(|| expect(sample())),
-    LazyLock::new(|| expect(in_partitions())),
-];
-
-fn expect(sample: Result<Sample>) -> Sample {
-    match sample {
-        Ok(sample) => sample,
-        Err(error) => panic!("{error}"),
-    }
-}
+static SAMPLE: LazyLock<Sample> = LazyLock::new(|| match sample() {
+    Ok(sample) => sample,
+    Err(error) => panic!("{error}"),
+});
 
 const KEY: HashKey = HashKey([1, 2]);
 
 const RECORDS: &[u8] =
     br#"{"url":"http://a.example/","links":["/1","/2","http://b.example/"],"fetched_at":100}
 {"url":"http://b.example/","links":["http://a.example/"],"fetched_at":200}
-{"url":"http://a.example/1","status":404}
-"#;
-
-/// The hosts are of two partitions.
-const CROSSING: &[u8] =
-    br#"{"url":"http://a.example/","links":["/1","/2","http://c.example/"],"fetched_at":100}
-{"url":"http://c.example/","links":["http://a.example/","http://a.example/2"],"fetched_at":200}
 {"url":"http://a.example/1","status":404}
 "#;
 
@@ -106,7 +84,6 @@ fn sample() -> Result<Sample> {
         input: Default::default(),
         classes: false,
         follow: Default::default(),
-        partitions: settings.partitions.count,
     };
     let decoder = Format::Records.decoder();
     let mut resolver = Resolver::default();
@@ -132,43 +109,6 @@ fn sample() -> Result<Sample> {
     publish(&*disk, &engine.storage().view()?, &making)?;
     drop(engine);
     Ok(Sample::of(&disk))
-}
-
-struct Quiet;
-
-impl Observer for Quiet {
-    fn note(&mut self, _: Note<'_>) {}
-    fn progress(&mut self, _: &ProgressReport<'_>) {}
-}
-
-/// Such a crawl in two partitions, in some passes, the last of which stops inside an epoch.
-fn in_partitions() -> Result<Sample> {
-    let disk = Arc::new(Memory::default());
-    let dir = Path::new(DIR);
-    let mut settings = Settings::new(Config::default(), &limits());
-    settings.partitions = Partitions::of(2)?.with_epoch(4)?;
-    make_with_key(&*disk, dir, &settings, KEY)?;
-    let job = Job {
-        settings,
-        format: Some(Format::Records),
-        keep_rows: KeepRows::Usual(1 << 30),
-        repeat: 4,
-        stdin: StandardInput::new(|| Box::new(CROSSING)),
-        checkpoint_every: Every::Records(5),
-        limits: limits(),
-        ..Job::new(dir, vec![InputName::Stdin])
-    };
-    ingest(&job, disk.clone(), &mut Quiet)?;
-    let sample = Sample::of(&disk);
-    let has = |name: &str| {
-        let mut paths = sample.files.iter().filter(|path| path.ends_with(name));
-        paths.any(|path| {
-            let size = disk.open(path, false).and_then(|file| file.size());
-            size.is_ok_and(|size| size > 0)
-        })
-    };
-    assert!(has("addresses") && has("ghosts"), "no page is another's");
-    Ok(sample)
 }
 
 impl Sample {
@@ -210,15 +150,7 @@ fn look(disk: &Memory) -> Looked {
     let copy = Arc::new(disk.copy());
     let opened = settings_if_sound.and_then(|settings| {
         let keep = KeepRows::Usual(1 << 30);
-        let (disk, workers) = (copy.clone(), Workers::threads(1));
-        let opened = Session::open(
-            disk,
-            dir,
-            settings,
-            &limits(),
-            keep,
-            (false, &workers, None),
-        );
+        let opened = Session::open(copy.clone(), dir, settings, &limits(), keep, false);
         looked.note(opened)
     });
     let window = opened.as_ref().and_then(|opened| {
@@ -269,14 +201,14 @@ fn verify(disk: &dyn Disk, is_rotten: &mut bool) -> Result<Report> {
     pages.and(report)
 }
 
-/// Input: which file, of the store with partitions from 128 on, what to do (0: replace it by the rest; 1: cut it; else: change parts of it),
+/// Input: which file, what to do (0: replace it by the rest; 1: cut it; else: change parts of it),
 /// then the details. What is found must be true, or nothing.
 pub(crate) fn store(data: &[u8]) {
     let mut bytes = Bytes(data);
     let [file, what] = bytes.array();
-    let sample = &*SAMPLES[usize::from(file >> 7)];
+    let sample = &*SAMPLE;
     let disk = sample.disk.copy();
-    let path = &sample.files[usize::from(file & 127) % sample.files.len()];
+    let path = &sample.files[usize::from(file) % sample.files.len()];
     match what {
         0 => disk.put(path, bytes.0),
         1 => {

@@ -16,7 +16,6 @@
 
 pub(crate) mod block;
 mod compact;
-mod cursor;
 mod directory;
 pub(crate) mod places;
 mod read;
@@ -31,11 +30,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::disk::Disk;
 use crate::disk::log::LogLengths;
-use crate::model::{PARTITIONS, human};
+use crate::model::human;
 use crate::{Error, Result};
 
 pub(super) use compact::compact;
-pub(crate) use cursor::RowCursor;
 pub use read::KeptRows;
 pub(crate) use read::{RowFile, RowsOf};
 pub(crate) use since::Since;
@@ -61,12 +59,9 @@ pub enum KeepRows {
 
 impl KeepRows {
     /// The default for the store in `dir`, which need not be there yet: [`ROWS_BYTES`], or, if that is less, half of
-    /// what is free on its disk beside what its rows take already, those of its partitions with them.
+    /// what is free on its disk beside what its rows take already.
     pub fn usual(dir: &Path) -> KeepRows {
-        let parts = entries(dir.join(PARTITIONS)).map(|part| part.path());
-        let folders = parts.chain([dir.to_owned()]);
-        let files = folders.flat_map(|folder| entries(folder.join(ROWS)));
-        let sizes = files.filter_map(|file| Some(file.metadata().ok()?.len()));
+        let sizes = entries(dir.join(ROWS)).filter_map(|file| Some(file.metadata().ok()?.len()));
         let most = sizes.sum::<u64>().saturating_add(free_bytes(dir) / 2);
         KeepRows::Usual(ROWS_BYTES.min(most))
     }

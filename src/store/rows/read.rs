@@ -397,7 +397,7 @@ impl KeptRows {
     ///
     /// # Errors
     /// Those of reading.
-    pub(in crate::store) fn has_weights(&self) -> Result<bool> {
+    pub fn has_weights(&self) -> Result<bool> {
         let all = 0..self.file.kept.rows;
         let none = self.file.back_over(all, |row, head| {
             if head.weighted && self.counts(row) {
@@ -506,20 +506,6 @@ impl KeptRows {
                 }
             })
         })
-    }
-
-    /// The block that holds a row, and its first row.
-    pub(super) fn block_of(&self, row: u64) -> Result<(u64, Block)> {
-        self.file.block_of(row, self.pages)
-    }
-
-    /// The number of the row that so many rows that are the last of their page come before.
-    pub(super) fn number_of(&self, before: u64) -> Option<u64> {
-        let number = match &self.live {
-            None => Some(before),
-            Some(live) => live.all().nth(before as usize),
-        };
-        number.filter(|&number| number < self.file.kept.rows)
     }
 
     /// How many of the rows before row `end` are the last of their page.

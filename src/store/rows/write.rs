@@ -207,11 +207,6 @@ impl RowWriter {
         self.pages = pages;
     }
 
-    /// See [`BlockLog::appended`].
-    pub fn appended(&self) -> u64 {
-        self.log.appended()
-    }
-
     /// The content of the file now, whether committed or not.
     pub fn kept(&self) -> &CommittedRows {
         &self.kept

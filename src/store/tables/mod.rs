@@ -6,10 +6,7 @@
 //! | `manifest` | `"manifest"` | see `manifest.rs`, sealed |
 //! | `manifest` | `"stream"` | what the last stream is known by, sealed; absent where none was read |
 //! | `manifest` | `"base"` | the settled base, sealed; absent where there is none |
-//! | `manifest` | `"bases"` | those of partitions, sealed; absent where there are none |
 //! | `manifest` | `"goal"` | how near a base that is owed is to be settled, sealed; absent where none is |
-//! | `manifest` | `"parts"` | partitions, sealed; absent where there are none |
-//! | `manifest` | `"sums"` | the sums of commits of partitions, sealed; absent where there are none |
 //! | `chunks` | chunk u64 | slot u8, hash u64, sealed |
 //! | `history` | (run u64, block u64) | rows, sealed |
 //! | `admissions` | block u64 | admissions, sealed |
@@ -23,7 +20,7 @@ mod backend;
 mod tests;
 mod values;
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,18 +33,14 @@ use serde::de::DeserializeOwned;
 use super::base::BaseState;
 use super::blocks::{Seal, seal, unseal};
 use super::chunks::{CASH, Slot, slots_sum};
-use super::manifest::{self, Manifest, PartsState, Run};
-use super::sums::CommittedSums;
+use super::manifest::{self, Manifest, Run};
 use crate::disk::Disk;
 use crate::engine::{Admissions, Blocks, Rows};
 use crate::memory::DATABASE;
 use crate::{Error, Result};
 use backend::{Backend, failed};
-use values::{
-    BASE_SEAL, BASES_SEAL, EPOCH_SEAL, GOAL_SEAL, MANIFEST_SEAL, PARTS_SEAL, STREAM_SEAL,
-    SUMS_SEAL, admissions_seal, chunk_seal,
-};
-pub(super) use values::{RunPacker, admissions_of, pack_run, rows_of};
+use values::{BASE_SEAL, GOAL_SEAL, MANIFEST_SEAL, STREAM_SEAL, admissions_seal, chunk_seal};
+pub(super) use values::{admissions_of, pack_run, rows_of};
 
 const MANIFEST: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("manifest");
 const CHUNKS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("chunks");
@@ -87,11 +80,6 @@ impl Drop for Tables {
 impl Tables {
     /// Opens `store.redb` in `dir`.
     pub fn open(disk: &dyn Disk, dir: &Path, access: Access) -> Result<Tables> {
-        Tables::open_with(disk, dir, access, DATABASE)
-    }
-
-    /// The same, with so many bytes of cache.
-    pub fn open_with(disk: &dyn Disk, dir: &Path, access: Access, cache: u64) -> Result<Tables> {
         let path = dir.join("store.redb");
         let file = match access {
             Access::Look => disk.read(&path),
@@ -108,7 +96,7 @@ impl Tables {
         let db = fence.hold(|| {
             let path = fence.path();
             let mut builder = Database::builder();
-            builder.set_cache_size(cache as usize);
+            builder.set_cache_size(DATABASE as usize);
             let db = if access == Access::Look {
                 let file = Overlay::new(file).map_err(Error::io(path, "measure"))?;
                 over = Some(file.over());
@@ -133,74 +121,8 @@ impl Tables {
         })?;
         Ok(Writing {
             fence: self.fence.clone(),
-            history: Cell::new(0),
             txn,
         })
-    }
-
-    /// Begins what the next commit will commit, of a partition: the state before that is kept until the commit after it, so
-    /// that it can be gone back to ([`Tables::go_back`]).
-    pub fn begin_kept(&self) -> Result<Writing> {
-        let writing = self.begin()?;
-        let path = self.fence.path();
-        writing.txn.with(|txn| {
-            let before: Vec<u64> = saved(path, txn)?.collect();
-            // Nothing may be written before.
-            let kept = txn.persistent_savepoint();
-            kept.map_err(failed(path, "write"))?;
-            before.into_iter().try_for_each(|id| {
-                let removed = txn.delete_persistent_savepoint(id);
-                removed.map(drop).map_err(failed(path, "write"))
-            })
-        })?;
-        Ok(writing)
-    }
-
-    /// Goes back to this commit of a partition, if it is the one before the last. It must be the one with this sum.
-    pub fn bring_to(&self, generation: u64, sum: Option<u128>) -> Result<()> {
-        let damaged = |what: String| Err(Error::damaged(self.fence.path(), what));
-        let mut found = self.read()?.manifest()?;
-        if found.generation == generation + 1 {
-            self.go_back()?;
-            found = self.read()?.manifest()?;
-            if found.generation != generation {
-                let kept = found.generation;
-                return damaged(format!("it kept commit {kept} in place of {generation}"));
-            }
-        }
-        let at = found.generation;
-        if at != generation {
-            let whole = self.fence.path().ancestors().nth(3);
-            let whole = whole.map(|store| store.join("store.redb"));
-            return damaged(format!(
-                "it is at commit {at}, and {} is of its {generation}: one of the two is older than the other",
-                whole.unwrap_or_default().display()
-            ));
-        }
-        if let Some(sum) = sum
-            && sum != found.sum()?
-        {
-            return damaged(format!(
-                "its commit {at} is not the one that belongs to the store's: the folder is of a copy of the store that \
-                 went on with other records"
-            ));
-        }
-        Ok(())
-    }
-
-    /// Undoes the last commit, which was begun by [`Tables::begin_kept`].
-    pub fn go_back(&self) -> Result<()> {
-        let Writing { fence, mut txn, .. } = self.begin()?;
-        let path = fence.path();
-        txn.with_mut(|txn| {
-            let last = saved(path, txn)?.last();
-            let last =
-                last.ok_or_else(|| Error::damaged(path, "it does not have the commit before"))?;
-            let kept = txn.get_persistent_savepoint(last);
-            let kept = kept.map_err(failed(path, "read"))?;
-            txn.restore_savepoint(&kept).map_err(failed(path, "write"))
-        })?;
-        txn.take(|txn| txn.commit().map_err(failed(path, "commit")))
     }
 
     /// The last committed state, for reading; stays as it is whatever is committed later.
@@ -235,8 +157,6 @@ type Table<'t, K> = Fenced<redb::Table<'t, K, &'static [u8]>>;
 /// An open write transaction.
 pub(crate) struct Writing {
     fence: Arc<Fence>,
-    /// The sum of the checksums of values of the history that were put.
-    history: Cell<u64>,
     txn: Fenced<redb::WriteTransaction>,
 }
 
@@ -251,32 +171,14 @@ impl Writing {
     pub fn put_run(&self, run: &Run, blocks: &[Vec<u8>]) -> Result<()> {
         let mut table = self.table(HISTORY)?;
         for (block, at) in blocks.iter().zip(0..) {
-            self.count(block);
             insert(&self.fence, &mut table, (run.number, at), block)?;
         }
         Ok(())
     }
 
-    fn count(&self, value: &[u8]) {
-        let sum = self.history.get().wrapping_add(checksum(value));
-        self.history.set(sum);
-    }
-
-    /// The sum, modulo 2^64, of the checksums of all values of the history that were put. What came of merging does not count.
-    pub fn history_sum(&self) -> u64 {
-        self.history.get()
-    }
-
-    /// Writes a sealed block of a run.
-    pub fn put_block(&self, key: (u64, u64), block: &[u8]) -> Result<()> {
-        self.count(block);
-        insert(&self.fence, &mut self.table(HISTORY)?, key, block)
-    }
-
     /// Writes a block of admissions.
     pub fn put_admissions(&self, block: u64, value: Vec<u8>) -> Result<()> {
         let value = seal(admissions_seal(block), value);
-        self.count(&value);
         insert(&self.fence, &mut self.table(ADMISSIONS)?, block, &value)
     }
 
@@ -340,18 +242,9 @@ impl Writing {
         if stream.is_some() {
             put_or_remove(&self.fence, &mut table, STREAM_SEAL, stream)?;
         }
-        let is_none = |base: &BaseState| *base == BaseState::default();
-        let base = (!is_none(&manifest.base)).then_some(&manifest.base);
+        let base = Some(&manifest.base).filter(|base| **base != BaseState::default());
         put_or_remove(&self.fence, &mut table, BASE_SEAL, base)?;
         put_or_remove(&self.fence, &mut table, GOAL_SEAL, manifest.owed_goal())?;
-        if manifest.parts != PartsState::default() {
-            let bases = (!manifest.bases.iter().all(is_none)).then_some(&manifest.bases);
-            put_or_remove(&self.fence, &mut table, BASES_SEAL, bases)?;
-            put_or_remove(&self.fence, &mut table, PARTS_SEAL, Some(&manifest.parts))?;
-        }
-        put_or_remove(&self.fence, &mut table, EPOCH_SEAL, manifest.joint.as_ref())?;
-        let sums = CommittedSums::of(manifest);
-        put_or_remove(&self.fence, &mut table, SUMS_SEAL, sums.as_ref())?;
         drop(table);
         let path = self.fence.path();
         self.txn
@@ -377,19 +270,6 @@ fn put_or_remove<T: Serialize>(
             removed.map(drop).map_err(failed(fence.path(), "write"))
         }),
     }
-}
-
-/// That of a sealed value.
-fn checksum(value: &[u8]) -> u64 {
-    value
-        .first_chunk()
-        .map_or(0, |bytes| u64::from_le_bytes(*bytes))
-}
-
-/// The states that are kept, the oldest first.
-fn saved(path: &Path, txn: &redb::WriteTransaction) -> Result<impl Iterator<Item = u64>> {
-    let saved = txn.list_persistent_savepoints();
-    saved.map_err(failed(path, "read"))
 }
 
 fn insert<'k, K: Key + 'static>(
@@ -445,15 +325,7 @@ impl Reading {
         manifest.progress.stream = stream;
         let base = self.value_of(&table, BASE_SEAL, "the entry of the settled base")?;
         manifest.base = base.unwrap_or_default();
-        let bases = self.value_of(&table, BASES_SEAL, "the entry of settled bases")?;
-        manifest.bases = bases.unwrap_or_default();
         manifest.goal = self.value_of(&table, GOAL_SEAL, "the entry of what is owed")?;
-        let parts = self.value_of(&table, PARTS_SEAL, "the entry of partitions")?;
-        manifest.parts = parts.unwrap_or_default();
-        let sums: Option<CommittedSums> =
-            self.value_of(&table, SUMS_SEAL, "the entry of partitions' sums")?;
-        manifest.sums = sums.map_or_else(Vec::new, |sums| sums.of_commit(manifest.generation));
-        manifest.joint = self.value_of(&table, EPOCH_SEAL, "the entry of epochs")?;
         Ok(manifest)
     }
 
@@ -510,12 +382,6 @@ impl Reading {
         }))
     }
 
-    /// A block of a run, as it is stored.
-    pub fn history_block(&self, key: (u64, u64)) -> Result<Option<Vec<u8>>> {
-        let table = self.table(HISTORY)?;
-        table.with(|table| get(&self.fence, table, key))
-    }
-
     /// All admissions.
     pub fn admissions(&self, blocks: u64) -> Result<Admissions<'_>> {
         if blocks == 0 {
@@ -525,11 +391,5 @@ impl Reading {
         Ok(admissions_of(self.fence.path(), blocks, move |block| {
             table.with(|table| get(&self.fence, table, block))
         }))
-    }
-
-    /// A block of admissions, as it is stored.
-    pub fn admission_block(&self, block: u64) -> Result<Option<Vec<u8>>> {
-        let table = self.table(ADMISSIONS)?;
-        table.with(|table| get(&self.fence, table, block))
     }
 }

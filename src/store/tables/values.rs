@@ -11,11 +11,7 @@ use crate::{Error, Result};
 pub(super) const MANIFEST_SEAL: Seal<0> = Seal("manifest", []);
 pub(super) const STREAM_SEAL: Seal<0> = Seal("stream", []);
 pub(super) const BASE_SEAL: Seal<0> = Seal("base", []);
-pub(super) const BASES_SEAL: Seal<0> = Seal("bases", []);
 pub(super) const GOAL_SEAL: Seal<0> = Seal("goal", []);
-pub(super) const PARTS_SEAL: Seal<0> = Seal("parts", []);
-pub(super) const SUMS_SEAL: Seal<0> = Seal("sums", []);
-pub(super) const EPOCH_SEAL: Seal<0> = Seal("epoch", []);
 
 pub(super) fn chunk_seal(chunk: u64) -> Seal<1> {
     Seal("chunks", [chunk])
