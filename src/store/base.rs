@@ -97,8 +97,7 @@ impl BaseState {
     }
 }
 
-/// What a base says of itself. Of a partition, its pages are those that the file has, ghosts among them; all else in the totals
-/// is of all partitions.
+/// What a base says of itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct BaseHead {
     pub number: u64,

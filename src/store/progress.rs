@@ -22,8 +22,7 @@ pub struct Progress {
     pub place: Place,
     /// Nodes known as targets only are visited at the end of each pass.
     pub complete: bool,
-    /// All inputs of this pass were read, and such nodes are being visited: those before this page
-    /// were; with partitions, so many were.
+    /// All inputs of this pass were read, and such nodes are being visited: those before this page were.
     pub completing: Option<u64>,
     /// All that the last command asked for is done.
     pub finished: bool,

@@ -76,8 +76,8 @@ fn write(tables: Tables, manifest: &Manifest) -> Result<()> {
     writing.commit(&manifest)
 }
 
-/// Its story: a block of a run is 4 KB, and 100 KB once it is unpacked. A snapshot of 64 partitions with 150 runs each held a
-/// block of each run: 1 GB.
+/// Its story: a block of a run is 4 KB, and 100 KB once it is unpacked. A snapshot of 10,000 runs held a
+/// block of each: 1 GB.
 #[test]
 fn few_rows_of_a_run_are_unpacked_at_a_time() {
     let temp = tempfile::tempdir().unwrap();

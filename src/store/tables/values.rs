@@ -116,8 +116,8 @@ fn damaged(path: &Path, (run, block): (u64, u64)) -> Error {
     Error::damaged(path, format!("history run {run}, block {block} is damaged"))
 }
 
-/// Rows of a run that are unpacked at a time. Many runs are read together, those of all partitions, and a row takes twenty times
-/// as much memory as packed.
+/// Rows of a run that are unpacked at a time. Many runs are read together, and a row takes twenty times as much memory
+/// as packed.
 const SLICE: usize = 64;
 
 /// A block of a run, and how much of it was unpacked.

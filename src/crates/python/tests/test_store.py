@@ -258,22 +258,6 @@ def test_only_so_many_rankings_stay(path):
         assert [entry.number for entry in store.snapshots()] == [2, 3]
 
 
-def test_partitions_rank_as_one_store_does(tmp_path):
-    tops = []
-    for partitions in [1, 4]:
-        with cashrank.open(tmp_path / str(partitions), partitions=partitions) as store:
-            for url, links in CRAWL:
-                store.add(url, links)
-            store.publish()
-            tops.append({page.url: page.importance for page in store.top(100)})
-    one, four = tops
-    assert one.keys() == four.keys() and len(one) > 1
-    # Each is within its bound, which is 1e-6 at most for so few links.
-    assert sum(abs(one[url] - four[url]) for url in one) < 2e-6
-    with pytest.raises(cashrank.Conflict):
-        cashrank.open(tmp_path / "4", partitions=5)
-
-
 def test_paths_of_all_kinds(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for path in ["plain", tmp_path / "ranks", os.fsencode(tmp_path / "bytes").decode()]:

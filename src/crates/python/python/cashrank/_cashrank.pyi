@@ -48,7 +48,6 @@ class _Settings(TypedDict, total=False):
     follow: str | None
     scope: _Scope
     drop_params: _Scope
-    partitions: int | None
     names: Literal["url", "opaque"] | None
     keep_links: bool | None
     keep_snapshots: int | str | None
