@@ -1,7 +1,7 @@
 //! What processes say of themselves before anything else.
 //!
 //! ```text
-//! greeting: format 2 | length of the program's version, the version | partitions u64 | digest u128 | silence u64
+//! greeting: format 2 | length of the program's version, the version | shards u64 | digest u128 | silence u64
 //!           | processes u16 | from u16 | to u16                              all little-endian
 //! silence: milliseconds
 //! ```
@@ -13,8 +13,8 @@ use std::time::Duration;
 pub struct Plan {
     /// The program's version, of 255 bytes at most.
     pub program: String,
-    /// Partitions of the store.
-    pub partitions: u64,
+    /// Shards of the crawl.
+    pub shards: u64,
     /// Of the store and its state.
     pub digest: u128,
 }
@@ -37,7 +37,7 @@ impl Greeting {
         let program = &self.plan.program.as_bytes()[..self.plan.program.len().min(255)];
         let mut bytes = vec![FORMAT, program.len() as u8];
         bytes.extend_from_slice(program);
-        bytes.extend_from_slice(&self.plan.partitions.to_le_bytes());
+        bytes.extend_from_slice(&self.plan.shards.to_le_bytes());
         bytes.extend_from_slice(&self.plan.digest.to_le_bytes());
         let silence = u64::try_from(self.silence.as_millis()).unwrap_or(u64::MAX);
         bytes.extend_from_slice(&silence.to_le_bytes());
@@ -51,7 +51,7 @@ impl Greeting {
     pub fn of_bytes(bytes: &[u8]) -> Option<Greeting> {
         let (&[format, len], rest) = bytes.split_first_chunk::<2>()?;
         let (program, rest) = rest.split_at_checked(len.into())?;
-        let (partitions, rest) = rest.split_first_chunk()?;
+        let (shards, rest) = rest.split_first_chunk()?;
         let (digest, rest) = rest.split_first_chunk()?;
         let (silence, rest) = rest.split_first_chunk()?;
         let ([processes, from, to], []) = rest.as_chunks::<2>() else {
@@ -60,7 +60,7 @@ impl Greeting {
         (format == FORMAT).then(|| Greeting {
             plan: Plan {
                 program: String::from_utf8_lossy(program).into_owned(),
-                partitions: u64::from_le_bytes(*partitions),
+                shards: u64::from_le_bytes(*shards),
                 digest: u128::from_le_bytes(*digest),
             },
             silence: Duration::from_millis(u64::from_le_bytes(*silence)),
@@ -91,10 +91,10 @@ impl Greeting {
                 other.from, other.to
             ));
         }
-        if plan.partitions != own.partitions {
+        if plan.shards != own.shards {
             return Some(format!(
-                "has a store of {} partitions, and this one of {}",
-                plan.partitions, own.partitions
+                "counts {} shards, and this one {}",
+                plan.shards, own.shards
             ));
         }
         let differs = "has another store, or another checkpoint of it";
@@ -110,7 +110,7 @@ mod tests {
         Greeting {
             plan: Plan {
                 program: "0.1.0".into(),
-                partitions: 64,
+                shards: 64,
                 digest: 1 << 100,
             },
             silence: Duration::from_millis(1500),
@@ -172,7 +172,7 @@ mod tests {
         assert!(found(&|it| it.plan.program = "0.2.0".into()).contains("version 0.2.0"));
         assert!(found(&|it| it.processes = 2).contains("2 processes"));
         assert!(found(&|it| it.from = 2).contains("process 2"));
-        assert!(found(&|it| it.plan.partitions = 4).contains("4 partitions, and this one of 64"));
+        assert!(found(&|it| it.plan.shards = 4).contains("4 shards, and this one 64"));
         assert!(found(&|it| it.plan.digest = 0).contains("another checkpoint"));
     }
 }

@@ -1,4 +1,4 @@
-//! Several processes of `cashrank` that work on one store: how they find each other, prove that they belong together, and
+//! Several processes of `cashrank` that work on one crawl: how they find each other, prove that they belong together, and
 //! exchange messages.
 //!
 //! It knows nothing of stores. [`join`] brings N processes together, each of which has the same list of addresses and the
@@ -11,7 +11,7 @@
 //! # let home = tempfile::tempdir().unwrap();
 //! let secret = Secret::of(b"sixteen bytes or more")?;
 //! let of = |process| Joining {
-//!     plan: Plan { program: "0.2.0".into(), partitions: 4, digest: 7 },
+//!     plan: Plan { program: "0.2.0".into(), shards: 4, digest: 7 },
 //!     ..Joining::new(
 //!         vec![Address::Path(home.path().join("0")), Address::Path(home.path().join("1"))],
 //!         process,
@@ -35,7 +35,7 @@
 //! # }
 //! ```
 //!
-//! **What holds.** A message is from a process that knows the secret and began with the same program, partitions, number of
+//! **What holds.** A message is from a process that knows the secret and began with the same program, shards, number of
 //! processes and digest, and nobody on the way read or changed it: Noise `NNpsk0` over Curve25519, ChaCha20-Poly1305 and
 //! BLAKE2s. What connects while the processes come together and cannot prove that is refused, named ([`Joining::tell`]), and
 //! makes no difference. Once all are there, nobody listens any more. A process that ends, or is silent for

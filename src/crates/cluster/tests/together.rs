@@ -27,7 +27,7 @@ fn process(addresses: &[Address], process: usize) -> Joining {
     Joining {
         plan: Plan {
             program: "1".into(),
-            partitions: 4,
+            shards: 4,
             digest: 5,
         },
         wait: Duration::from_secs(20),
@@ -214,7 +214,7 @@ fn another_plan_is_refused_on_both_sides() {
     type Change = fn(&mut Joining);
     let changes: [(Change, &str); 4] = [
         (|it| it.plan.program = "2".into(), "version"),
-        (|it| it.plan.partitions = 64, "partitions"),
+        (|it| it.plan.shards = 64, "shards"),
         (|it| it.plan.digest = 6, "another checkpoint"),
         (
             |it| it.addresses.push(Address::Host("127.0.0.1:1".into())),
