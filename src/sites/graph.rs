@@ -141,11 +141,6 @@ impl<'d> SiteGraph<'d> {
             SiteRows::File { .. } => 0,
         }
     }
-
-    /// Whether pairs did not fit into memory.
-    pub fn is_on_disk(&self) -> bool {
-        matches!(self.rows, SiteRows::File { .. })
-    }
 }
 
 fn table(pairs: &[Pair], sites: usize, weighted: bool) -> Graph {
