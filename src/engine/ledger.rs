@@ -299,26 +299,6 @@ impl Ledger {
     /// half-way.
     pub fn end_round<E>(
         &mut self,
-        log: impl FnMut(PageId, Paid) -> Result<(), E>,
-    ) -> Result<(), E> {
-        self.recycle(log)?;
-        self.finish_round();
-        Ok(())
-    }
-
-    /// What follows on [`Ledger::recycle`] at a round's end.
-    pub(super) fn finish_round(&mut self) {
-        if self.totals.pages > 0 {
-            self.pay();
-        }
-        self.totals.rounds += 1;
-        self.totals.round_records = 0;
-        self.totals.round_length = self.totals.pages.max(ROUND_MIN);
-    }
-
-    /// The bulk of [`Ledger::end_round`], without the payment.
-    pub(super) fn recycle<E>(
-        &mut self,
         mut log: impl FnMut(PageId, Paid) -> Result<(), E>,
     ) -> Result<(), E> {
         for page in 0..self.totals.pages {
@@ -340,6 +320,12 @@ impl Ledger {
                 self.cells.touch(id);
             }
         }
+        if self.totals.pages > 0 {
+            self.pay();
+        }
+        self.totals.rounds += 1;
+        self.totals.round_records = 0;
+        self.totals.round_length = self.totals.pages.max(ROUND_MIN);
         Ok(())
     }
 

@@ -453,8 +453,19 @@ impl<S: Storage> Engine<S> {
     }
 
     fn end_round(&mut self) -> Result<()> {
-        self.recycle()?;
-        self.ledger.finish_round();
+        let pages = self.ledger.totals().pages;
+        let (log, storage) = (&mut self.log, &mut self.storage);
+        let (window, times) = (&*self.window, &self.times);
+        let interval = self.marks_made;
+        self.ledger.end_round(|page, paid| {
+            let moment = moment(window, times, paid.clock, pages);
+            log.measure(page, paid.cash, None, moment);
+            // A round may recycle most pages there are.
+            if log.is_full() {
+                log.cut(|notes| storage.run(interval, notes))?;
+            }
+            Ok::<(), Error>(())
+        })?;
         self.move_window();
         self.make_mark()
     }
@@ -471,23 +482,6 @@ impl<S: Storage> Engine<S> {
     fn moment(&self, clock: u128) -> Moment {
         let pages = self.ledger.totals().pages;
         moment(&*self.window, &self.times, clock, pages)
-    }
-
-    /// Visits the pages that a round's end recycles.
-    fn recycle(&mut self) -> Result<()> {
-        let pages = self.ledger.totals().pages;
-        let (log, storage) = (&mut self.log, &mut self.storage);
-        let (window, times) = (&*self.window, &self.times);
-        let interval = self.marks_made;
-        self.ledger.recycle(|page, paid| {
-            let moment = moment(window, times, paid.clock, pages);
-            log.measure(page, paid.cash, None, moment);
-            // A round may recycle most pages there are.
-            if log.is_full() {
-                log.cut(|notes| storage.run(interval, notes))?;
-            }
-            Ok::<(), Error>(())
-        })
     }
 
     /// Keeps a mark, if marks are of use.
