@@ -109,7 +109,7 @@ fn run(
     run.report_passes();
     run.report_memory();
     run.spoil()?;
-    while let Some(damage) = &run.session.unused_index() {
+    if let Some(damage) = &run.session.unused_index() {
         run.observer.note(Note::IndexNotUsed { damage });
     }
     run.session.release_rows()?;

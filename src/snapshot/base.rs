@@ -221,7 +221,7 @@ pub(super) fn settle_latest(
 ) -> Result<(Option<Settled>, Option<BaseWarning>)> {
     let beside = settle_by.base.beside.as_ref();
     let starting = Starting {
-        beside: beside.map(|named| view.open_base(disk, named, true)),
+        beside: beside.map(|named| view.open_beside(disk, named)),
         stored: view.base(),
         place: None,
         records: view.counters().records,

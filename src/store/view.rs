@@ -196,18 +196,17 @@ impl View {
         KeptRows::of(RowFile::open(disk, &self.dir, owed.rows)?, owed.pages)
     }
 
-    /// A base of this state of this name, which a commit has, or that is `beside` the run.
+    /// Opens the base of this name that is beside the run.
     ///
     /// # Errors
     ///
     /// It cannot be used, and why.
-    pub(crate) fn open_base(
+    pub(crate) fn open_beside(
         &self,
         disk: &dyn Disk,
         named: &CommittedBase,
-        beside: bool,
     ) -> Result<SettledBase> {
-        SettledBase::open(disk, &self.dir, self.manifest.identity, named, beside)
+        SettledBase::open(disk, &self.dir, self.manifest.identity, named, true)
     }
 
     /// The base that the commit owes, if it does, and how near it is to be settled, if it says so.
