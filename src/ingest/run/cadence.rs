@@ -143,9 +143,9 @@ impl<'a> Cadence<'a> {
         (mut making, beside): (SnapshotOptions, Beside),
         is_last: bool,
         started: Instant,
-    ) -> Result<()> {
+    ) {
         let (ends, ended) = bounded::<()>(0);
-        let (parts, apart) = bounded::<()>(0);
+        let (departs, apart) = bounded::<()>(0);
         let (ahead, base) = bounded(1);
         let settle = making.settle.clone();
         if let Some(settle) = &mut making.settle {
@@ -159,9 +159,9 @@ impl<'a> Cadence<'a> {
             let _ends = ends;
             let settles = making.settle.as_ref();
             let published = if !is_last && settles.is_some_and(|s| s.is_possible(&view)) {
-                snapshot::publish_apart(&*disk, &mut view, &making, parts)
+                snapshot::publish_apart(&*disk, &mut view, &making, departs)
             } else {
-                let _parts = parts;
+                let _departs = departs;
                 snapshot::publish_keeping(&*disk, &view, &making)
             };
             let made = published.map(|published| beside.make(&*disk, &view, published));
@@ -179,7 +179,6 @@ impl<'a> Cadence<'a> {
             settle,
             before: self.published_at.replace(counters),
         });
-        Ok(())
     }
 
     /// Has a snapshot leave its base before it is published, where another may be begun then, and follow the one before.
@@ -444,7 +443,8 @@ impl Run<'_> {
         let disk = self.session.disk().clone();
         let counters = self.session.counters().clone();
         self.cadence
-            .publish(disk, view, counters, (making, beside), is_last, started)
+            .publish(disk, view, counters, (making, beside), is_last, started);
+        Ok(())
     }
 
     /// How importance is settled before a snapshot, if it is: in the memory that is left.

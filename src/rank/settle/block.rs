@@ -231,7 +231,7 @@ impl Block {
     }
 
     /// Brings near the targets of a row, likewise,
-    pub fn touch_targets(&self, row: &Row<'_>) {
+    pub fn touch_targets(row: &Row<'_>) {
         for at in (0..row.targets.len().min(TOUCHED)).step_by(LINE) {
             prefetch_index(row.targets, at);
         }

@@ -119,7 +119,7 @@ impl Sweep {
                     block.touch(later.page);
                 }
                 if let Some(later) = rows.get(at + NEAR_TARGETS) {
-                    block.touch_targets(later);
+                    Block::touch_targets(later);
                 }
                 if let Some(later) = rows.get(at + NEAR_ACCOUNTS) {
                     block.touch_accounts(later);
