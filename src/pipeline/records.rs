@@ -140,11 +140,13 @@ impl Start {
     /// Those of [`Source::skip_to`].
     pub fn skip(&self, mut source: Source, format: Format) -> Result<Source> {
         let Place { offset, prefix, .. } = self.place;
+        let shows_lines = source.is_at_start() || source.compression() == Compression::Plain;
         if offset == 0 || format == Format::Cza {
-        } else if self.trusted && format.ends_lines() && source.compression() == Compression::Plain
-        {
-            // The last record that counted is read again: it may have more lines by now.
-            source.pass_whole_to(offset, format.decoder())?;
+        } else if format.ends_lines() && shows_lines {
+            // The last record that counted is read again: it may have more lines by now. A member that is not the first may
+            // begin inside a line.
+            let expected = (!self.trusted).then_some(prefix);
+            source.pass_whole_to(offset, expected, format.decoder())?;
         } else if self.trusted {
             source.pass_to(offset)?;
         } else {

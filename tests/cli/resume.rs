@@ -282,3 +282,53 @@ fn a_stream_that_is_stopped_is_ranked() {
         .exits(0);
     assert!(lab.snapshot("cut") == lab.snapshot("whole"));
 }
+
+/// Read on by its hash, as by its bytes: a record whose lines a stream ended between is read again with all of them, plain
+/// and packed. The lines before the cut used to be lost.
+#[test]
+fn a_stream_that_ended_between_two_lines_of_a_record_keeps_the_links_of_both() {
+    let cases = [
+        ("edges", "a b\n", "a c\nb a\n", 3),
+        (
+            "csv-links",
+            "20240101,http://a.example/,http://a.example/b,x\n",
+            "20240101,http://a.example/,http://a.example/c,x\n20240102,http://a.example/b,http://a.example/,x\n",
+            3,
+        ),
+        (
+            "crawl-log",
+            "2015-05-22T15:01:10.521Z 200 56 http://a.example/b L http://a.example/ text/html #002 20150522150109851+6 sha1:CWOQBT5TEKSRCWTVAJWJQ3EVKWQBLVRZ - -\n",
+            "2015-05-22T15:01:10.521Z 200 56 http://a.example/c L http://a.example/ text/html #002 20150522150109851+6 sha1:CWOQBT5TEKSRCWTVAJWJQ3EVKWQBLVRZ - -\n",
+            2,
+        ),
+        (
+            "nutch",
+            "Recno:: 0\nURL:: http://a.example/\n\nCrawlDatum::\nVersion: 7\nStatus: 33 (fetch_success)\nFetch time: Sat Jan 31 12:00:00 UTC 2026\n\nParseData::\nVersion: 5\nStatus: success(1,0)\nTitle: x\nOutlinks: 2\n\
+             \x20 outlink: toUrl: http://a.example/b anchor: x\n",
+            "  outlink: toUrl: http://a.example/c anchor: x\n\nRecno:: 1\nURL:: http://a.example/b\n\nCrawlDatum::\nVersion: 7\nStatus: 67 (linked)\nFetch time: Sat Jan 31 11:00:00 UTC 2026\n",
+            2,
+        ),
+    ];
+    for (format, front, rest, links) in cases {
+        let lab = Lab::on_disk();
+        let line = format!("ingest - --format {format} --store");
+        for name in ["plain", "zstd"] {
+            let pack = |text: &str| match name {
+                "zstd" => zstandard(text.as_bytes()),
+                _ => text.as_bytes().to_vec(),
+            };
+            let whole = [pack(front), pack(rest)].concat();
+            for resume in ["", "--resume"] {
+                let store = format!("{name}{resume}");
+                // Nutch announces how many outlinks come: its front is not counted.
+                let code = if format == "nutch" { 3 } else { 0 };
+                lab.feed(&format!("{line} {store}"), &pack(front))
+                    .exits(code);
+                lab.feed(&format!("{line} {store} {resume}"), &whole)
+                    .exits(0);
+                let table = lab.run(&format!("export --links --to tsv --store {store}"));
+                assert_eq!(table.out.lines().count(), links, "{format} {store}");
+            }
+        }
+    }
+}

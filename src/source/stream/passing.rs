@@ -15,15 +15,23 @@ impl Source {
     /// [`Error::Corrupt`] if it is damaged before `offset`, [`Error::Io`].
     pub fn skip_to(&mut self, offset: u64, expected_prefix: u128) -> Result<()> {
         self.pass_to(offset)?;
-        let found = self.cutter.position();
-        if found.offset == offset && found.prefix.digest128() == expected_prefix {
+        self.check_front(0, expected_prefix)
+    }
+
+    /// Compares the hash of all that was passed over, and of the next `more` bytes, which are open.
+    fn check_front(&self, more: usize, expected_prefix: u128) -> Result<()> {
+        let passed = self.cutter.position();
+        let mut hash = passed.prefix.clone();
+        hash.update(&self.cutter.open()[..more]);
+        let found = hash.digest128();
+        if found == expected_prefix {
             return Ok(());
         }
         Err(Error::InputChanged(format!(
-            "{}: its first {offset} bytes (decompressed) are not those that were read before: their \
-             hash is {:032x}, the recorded one {expected_prefix:032x}; {}",
+            "{}: its first {} bytes (decompressed) are not those that were read before: their \
+             hash is {found:032x}, the recorded one {expected_prefix:032x}; {}",
             self.name,
-            found.prefix.digest128(),
+            passed.offset + more as u64,
             self.what_to_do()
         )))
     }
@@ -51,17 +59,24 @@ impl Source {
         }
     }
 
-    /// As [`Source::pass_to`], but stops before a record that ends at `offset` and may go on: see [`Source::shown_again`].
+    /// As [`Source::skip_to`], but stops before a record that ends at `offset` and may go on: see [`Source::shown_again`].
+    /// Without `expected_prefix` the input is known to be the same.
     ///
     /// # Errors
-    /// Those of [`Source::pass_to`].
-    pub(crate) fn pass_whole_to(&mut self, offset: u64, decoder: &dyn Decoder) -> Result<()> {
+    /// Those of [`Source::skip_to`].
+    pub(crate) fn pass_whole_to(
+        &mut self,
+        offset: u64,
+        expected_prefix: Option<u128>,
+        decoder: &dyn Decoder,
+    ) -> Result<()> {
         loop {
             let open = self.cutter.open();
             let left = offset.saturating_sub(self.cutter.position().offset);
             let front = usize::try_from(left).unwrap_or(usize::MAX).min(open.len());
             let whole = decoder.whole(&open[..front], false).min(front);
             if front as u64 == left {
+                expected_prefix.map_or(Ok(()), |expected| self.check_front(front, expected))?;
                 let rest = &open[whole..front];
                 if decoder.is_cut(rest) {
                     self.cutter.pass(front);
@@ -78,7 +93,8 @@ impl Source {
             }
             let is_stuck = whole == 0 && (self.ending.is_some() || self.cutter.is_over_limit());
             if is_stuck {
-                return self.pass_to(offset);
+                self.pass_to(offset)?;
+                return expected_prefix.map_or(Ok(()), |expected| self.check_front(0, expected));
             }
             let held = open.len() - whole;
             self.cutter.pass(whole);
