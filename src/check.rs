@@ -10,7 +10,7 @@ use crate::answers::Store;
 use crate::memory::check_room;
 use crate::rank::settle::CHECKING as CHECKING_BASE;
 use crate::snapshot::{
-    Columns, ComputedRanking, Info, Latest, RANKING, Snapshot, computed, verify_base,
+    Columns, ComputedRanking, Info, Latest, PINNED, RANKING, Snapshot, computed, verify_base,
 };
 use crate::store::base::{BASE, BESIDE};
 use crate::store::rows::{ROWS, number_of};
@@ -154,8 +154,16 @@ impl CheckReport {
             Ok(names) => names,
             Err(error) => return self.add(Error::opening(snapshots)(error)),
         };
-        let mut files: Vec<String> = names.into_iter().filter(|name| is_snapshot(name)).collect();
+        let (mut files, others): (Vec<String>, Vec<String>) =
+            names.into_iter().partition(|name| is_snapshot(name));
         files.sort_by_key(|name| (name.len(), name.clone()));
+        let pinned = others.iter().filter_map(|name| name.strip_suffix(PINNED));
+        for name in pinned.map(|number| format!("{number}.snapshot")) {
+            if depth == Depth::Deep && !self.busy && !files.contains(&name) {
+                let what = "it is missing, though it is pinned";
+                self.add(Error::damaged(snapshots.join(name), what));
+            }
+        }
         let current = match Latest::read(disk, dir) {
             Ok(Some(latest)) => {
                 self.check_latest(dir, Some(&latest.snapshot), &files);
@@ -274,7 +282,7 @@ impl CheckReport {
                 || name == "latest.json"
                 || name.ends_with(RANKING)
                 || name.ends_with(".tmp")
-                || name.ends_with(".pinned")
+                || name.ends_with(PINNED)
         };
         self.list_one(disk, dir, own);
         self.list_one(disk, &dir.join("marks"), number);

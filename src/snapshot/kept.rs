@@ -14,7 +14,7 @@ use crate::store::{IDENTITY, identity_of, lock_soon};
 use crate::{Error, Result};
 
 const SNAPSHOT: &str = ".snapshot";
-const PINNED: &str = ".pinned";
+pub(crate) const PINNED: &str = ".pinned";
 
 /// One snapshot among those of a store.
 #[derive(Debug)]
@@ -191,14 +191,15 @@ fn choose(disk: &dyn Disk, store: &Path) -> Result<Option<Box<dyn DiskFile>>> {
     Ok(locked.then_some(file))
 }
 
-/// Pins a snapshot, so that it stays, or lets it go again. False: it was so before.
+/// Pins a snapshot, so that it stays, or lets it go again, also one that was lost. False: it was so before.
 ///
 /// # Errors
 /// [`Error::Missing`] if there is no store, or no such snapshot; [`Error::Io`].
 pub fn pin(disk: &dyn Disk, store: &Path, number: u64, pinned: bool) -> Result<bool> {
     let _choosing = choose(disk, store)?.ok_or_else(|| Error::Busy { path: store.into() })?;
     let (numbers, pins) = numbers(disk, store)?;
-    if !numbers.contains(&number) {
+    let is_lost = !pinned && pins.contains(&number);
+    if !numbers.contains(&number) && !is_lost {
         let kept = snapshots(disk, store)?;
         return Err(Error::Missing(none_of(store, Which::Number(number), &kept)));
     }

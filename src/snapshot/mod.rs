@@ -41,7 +41,8 @@ use crate::engine::{Counters, EngineState, Totals, Window};
 use crate::model::Time;
 use crate::store::rows::Retention;
 use crate::store::{
-    Disk, NameLengths, SNAPSHOTS, Settings, from_text, read_whole, to_text, write_whole,
+    Disk, NameLengths, SNAPSHOTS, Settings, from_text, is_busy, read_whole, settings_of, to_text,
+    write_whole,
 };
 use crate::{Error, Result};
 
@@ -58,7 +59,7 @@ pub use expiry::Expired;
 pub(crate) use expiry::FetchTimes;
 pub(crate) use file::Columns;
 pub use keep::KeepSnapshots;
-pub(crate) use kept::thin;
+pub(crate) use kept::{PINNED, thin};
 pub use kept::{SnapshotEntry, Which, pin, snapshots};
 pub(crate) use known::HeldKnown;
 pub use levels::{LevelRanking, RankingName};
@@ -327,19 +328,26 @@ impl Latest {
         }
     }
 
-    /// As [`Latest::read`], for readers, to whom it matters whether it is lost: where several snapshots are, one of them was current.
+    /// As [`Latest::read`], for readers, to whom it matters whether it is lost: every store has the folder, and where snapshots
+    /// are, one of them was current.
     fn published(disk: &dyn Disk, dir: &Path) -> Result<Option<Latest>> {
         let latest = Latest::read(disk, dir)?;
-        if latest.is_none() {
-            let names = disk.list(&dir.join(SNAPSHOTS)).unwrap_or_default();
-            let snapshots = names.iter().filter(|name| name.ends_with(".snapshot"));
-            let count = snapshots.count();
-            // A writer may have published its first ones since.
-            if count > 1 && Latest::read(disk, dir)?.is_none() {
-                return Err(Latest::lost(dir, count));
-            }
+        if latest.is_some() {
+            return Ok(latest);
         }
-        Ok(latest)
+        let folder = dir.join(SNAPSHOTS);
+        let names = match disk.list(&folder) {
+            Err(_) if settings_of(disk, dir)?.is_none() => return Ok(None),
+            names => names.map_err(Error::opening(&folder))?,
+        };
+        let count = names.iter().filter(|n| n.ends_with(".snapshot")).count();
+        // The first one may be about to be published.
+        if count > 1 || count == 1 && !is_busy(disk, dir) {
+            // A writer may have published its first ones since.
+            let latest = Latest::read(disk, dir)?;
+            return latest.map_or_else(|| Err(Latest::lost(dir, count)), |latest| Ok(Some(latest)));
+        }
+        Ok(None)
     }
 
     /// The snapshot at `path` is missing, though this names it.
@@ -347,23 +355,19 @@ impl Latest {
         Error::damaged(path, "it is missing, though snapshots/latest.json names it")
     }
 
-    /// It is missing, where there are so many snapshots. (The first one may have been published in part.)
+    /// It is missing, where there are so many snapshots.
     pub fn lost(dir: &Path, snapshots: usize) -> Error {
-        let what = format!("it is missing, and there are {snapshots} snapshots");
+        let what = match snapshots {
+            1 => "it is missing, and there is a snapshot: it was lost, or an ingest was stopped while it published its first"
+                .into(),
+            _ => format!("it is missing, and there are {snapshots} snapshots"),
+        };
         Error::damaged(Self::path(dir), what)
     }
 
     /// As [`Latest::published`], but there must be one.
     fn current(disk: &dyn Disk, dir: &Path) -> Result<Latest> {
         Latest::published(disk, dir)?.ok_or_else(|| {
-            let names = disk.list(&dir.join(SNAPSHOTS)).unwrap_or_default();
-            if let Some(name) = names.iter().find(|name| name.ends_with(".snapshot")) {
-                return Error::Missing(format!(
-                    "{}: there is {name}, and no snapshots/latest.json: an ingest was stopped while it published its first \
-                     snapshot, or the file is lost; run the same ingest again",
-                    dir.display()
-                ));
-            }
             Error::Missing(format!(
                 "{}: no snapshot published yet (there is no snapshots/latest.json); `cashrank \
                  ingest` publishes one at its end and at every `snapshot_every`",

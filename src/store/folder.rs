@@ -256,7 +256,7 @@ pub(crate) fn lock_soon(file: &dyn DiskFile) -> io::Result<bool> {
 
 /// Returns whether a writer has the store open. The lock is held for a moment only, for which writers wait; where it
 /// cannot be looked at, nobody writes who could be disturbed.
-pub(super) fn is_busy(disk: &dyn Disk, dir: &Path) -> bool {
+pub(crate) fn is_busy(disk: &dyn Disk, dir: &Path) -> bool {
     let lock = disk.read(&dir.join(LOCK));
     lock.and_then(|lock| lock.try_lock())
         .is_ok_and(|free| !free)

@@ -180,10 +180,16 @@ impl Identity {
     pub fn read(disk: &dyn Disk, dir: &Path) -> Result<Identity> {
         let path = dir.join(FILE);
         let text = read_whole(disk, &path).map_err(|error| {
-            if error.kind() == std::io::ErrorKind::NotFound {
-                no_store(dir)
-            } else {
-                Error::reading(&path)(error)
+            let is_listed = || {
+                disk.list(dir)
+                    .is_ok_and(|names| names.iter().any(|n| n == FILE))
+            };
+            match error.kind() {
+                std::io::ErrorKind::NotFound if is_listed() => {
+                    Error::damaged(&path, "it is a link, and what it leads to is missing")
+                }
+                std::io::ErrorKind::NotFound => no_store(dir),
+                _ => Error::reading(&path)(error),
             }
         })?;
         Identity::parse(&path, &text)

@@ -68,6 +68,7 @@ use crate::{Error, Result};
 use blocks::Packer;
 use chunks::{CASH, ChunkFile, Chunks};
 use create::create;
+pub(crate) use folder::is_busy;
 pub(crate) use folder::{Home, IDENTITY, REPLAY, lock_soon};
 use folder::{is_store, remove_corrected, remove_replay, remove_unpublished, take_lock};
 use identity::Identity;

@@ -174,6 +174,69 @@ fn a_lost_name_of_the_current_snapshot_is_damage() {
     lab.run("verify --deep --store s").exits(0);
 }
 
+/// Without `latest.json`, or the folder that every store has, readers took a store for one that has published nothing, and `next`
+/// listed its seeds again.
+#[test]
+fn a_store_that_lost_its_snapshots_is_no_new_one() {
+    let lab = Lab::new();
+    lab.file("a", crawl(90, 60).concat());
+    lab.run("ingest a --store s").exits(0);
+    lab.file("seeds", "http://seed.example/\n");
+    let sound = lab.snapshot("s");
+    lab.run("ingest a --store linked").exits(0);
+    let lost = |lost: &str, part: &str| {
+        for line in [
+            "top",
+            "stat",
+            "next",
+            "next --seeds seeds",
+            "links http://a.test/1",
+            "export --to tsv",
+            "history http://a.test/1",
+        ] {
+            lab.run(&format!("{line} --store {lost}"))
+                .exits(5)
+                .says(&[part, "damaged: it is missing"]);
+        }
+    };
+    fs::remove_file(lab.path("s/snapshots/latest.json")).unwrap();
+    lost("s", "s/snapshots/latest.json");
+    lab.run("ingest a --store s").exits(0);
+    assert!(lab.snapshot("s") == sound);
+    fs::remove_dir_all(lab.path("s/snapshots")).unwrap();
+    lost("s", "s/snapshots");
+    // A link to a disk that is not there.
+    let snapshots = lab.path("linked/snapshots");
+    fs::rename(&snapshots, lab.path("elsewhere")).unwrap();
+    std::os::unix::fs::symlink("/nowhere/snapshots", &snapshots).unwrap();
+    lost("linked", "linked/snapshots");
+    let identity = lab.path("linked/identity.json");
+    fs::remove_file(&identity).unwrap();
+    std::os::unix::fs::symlink("/nowhere/identity.json", &identity).unwrap();
+    for line in ["top", "next --seeds seeds", "verify", "ingest a"] {
+        lab.run(&format!("{line} --store linked"))
+            .exits(5)
+            .says(&["linked/identity.json", "what it leads to is missing"]);
+    }
+}
+
+#[test]
+fn a_lost_snapshot_that_was_pinned_is_damage() {
+    let lab = Lab::new();
+    lab.file("a", crawl(91, 30).concat());
+    lab.file("b", crawl(92, 30).concat());
+    lab.run("ingest a --store s").exits(0);
+    lab.run("snapshots --store s --pin 30").exits(0);
+    lab.run("ingest b --store s").exits(0);
+    lab.run("verify --deep --store s").exits(0);
+    fs::remove_file(lab.path("s/snapshots/000000000030.snapshot")).unwrap();
+    lab.run("verify --deep --store s")
+        .exits(5)
+        .says(&["000000000030.snapshot: damaged: it is missing, though it is pinned"]);
+    lab.run("snapshots --store s --unpin 30").exits(0);
+    lab.run("verify --store s").exits(0);
+}
+
 /// Its story: redb panics where a page is neither leaf nor branch, and the user saw a backtrace.
 /// `exits` sees to it that nothing says "panicked".
 #[test]
