@@ -295,7 +295,7 @@ impl Asking<'_> {
             return Ok(Vec::new());
         };
         let (source, crawl) = (&self.source, history.crawl());
-        let before = source.refetch_before()?;
+        let before = source.refetch_before();
         let is_read = |page: u32| crawl.is_read(page);
         source.select(count, limits, is_read, |most| {
             let mut best = Best::new(most);

@@ -15,7 +15,7 @@ use crate::decode::Time;
 use crate::model::{Fetches, PageId};
 use crate::rows::Bits;
 use crate::rules::Scope;
-use crate::snapshot::{FetchTimes, Snapshot, SnapshotPage};
+use crate::snapshot::{Snapshot, SnapshotPage, YEAR};
 use crate::store::rows::KeptRows;
 use crate::url::{domain, host};
 use crate::{Error, Result};
@@ -166,7 +166,7 @@ impl Source<'_> {
         ))
     }
 
-    /// The time that ages are counted from.
+    /// The time that ages are counted from: the option, or the latest fetch that the snapshot believes.
     fn now(&self) -> Option<Time> {
         self.options.now.or(self.snapshot.info().time)
     }
@@ -175,43 +175,19 @@ impl Source<'_> {
     pub fn is_failing(&self, page: &Fetches) -> bool {
         let Failures { retry_after, most } = self.options.failures;
         let lately = |(now, failed): (Time, Time)| {
-            now.saturating_sub(failed) < i64::try_from(retry_after).unwrap_or(i64::MAX)
+            // A time far ahead does not tell that it was lately.
+            failed.saturating_sub(now) <= YEAR
+                && now.saturating_sub(failed) < i64::try_from(retry_after).unwrap_or(i64::MAX)
         };
         page.failed > 0
             && (most > 0 && page.failed >= most
                 || self.now().zip(page.last_failed).is_some_and(lately))
     }
 
-    /// Returns the time that ages of pages are counted from: the option, or the latest fetch that is believed, since one page with a
-    /// wrong date would make all others old.
-    fn now_believed(&self) -> Result<Option<Time>> {
-        if self.options.now.is_some() {
-            return Ok(self.options.now);
-        }
-        let mut times = FetchTimes::default();
-        for page in self.snapshot.pages() {
-            page?
-                .fetches
-                .last
-                .into_iter()
-                .for_each(|time| times.add(time));
-        }
-        let latest = times.latest_believed(self.snapshot.info().time);
-        Ok(latest.map(|(time, _)| time))
-    }
-
     /// Returns the time before which a page must have been fetched to be read again, if that is asked for.
-    pub fn refetch_before(&self) -> Result<Option<Time>> {
-        match self.options.older_than {
-            Some(_) => Ok(self.older_than(self.now_believed()?)),
-            None => Ok(None),
-        }
-    }
-
-    /// Returns the time before which a page must have been fetched to be read again at `now`, if that is asked for.
-    fn older_than(&self, now: Option<Time>) -> Option<Time> {
+    pub fn refetch_before(&self) -> Option<Time> {
         let seconds = i64::try_from(self.options.older_than?).unwrap_or(i64::MAX);
-        Some(now?.saturating_sub(seconds))
+        Some(self.now()?.saturating_sub(seconds))
     }
 
     /// Returns whether a page was read, and may be read again: it is not gone, and was last fetched before `before`.
@@ -229,7 +205,7 @@ impl Source<'_> {
     /// Pages read already: by cash if the strategy goes by it, else by what it gives to read them again.
     pub fn refetch(&self, count: usize, limits: &mut Limits<'_>) -> Result<Vec<Chosen>> {
         if self.options.strategy.spec().by_cash {
-            let before = self.refetch_before()?;
+            let before = self.refetch_before();
             return self.select(
                 count,
                 limits,
@@ -246,8 +222,7 @@ impl Source<'_> {
                 },
             );
         }
-        let now = self.now_believed()?;
-        let before = self.older_than(now);
+        let (now, before) = (self.now(), self.refetch_before());
         let mut all = Looks::default();
         for page in self.snapshot.pages() {
             all.add(Looks::of(&page?.fetches));

@@ -1,9 +1,10 @@
 //! Pages that no fetch reached for long: a ranking may leave out their links, as if they were only linked to.
 //!
 //! Ages count back from the latest time at which a page was reached, never from a clock: the same records give the same
-//! ranking. Times far ahead of all others are not believed for that: those of a tenth of the pages at most, with more
-//! than a year between them and all times before ([`FetchTimes::latest_believed`]). One record with a wrong date would else leave out
-//! all other pages' links. A page whose fetches have no times is never too old. Failed fetches reach no page; answers that it had not changed do.
+//! ranking. Times far ahead of all others are not believed for that: those of a tenth of the pages at most, or of one page of at
+//! least three, with more than a year between them and all times before ([`FetchTimes::latest_believed`]). One record with a wrong date
+//! would else leave out all other pages' links. The time of a snapshot is the latest one that is believed, so that all that counts from
+//! it goes by the same rule. A page whose fetches have no times is never too old. Failed fetches reach no page; answers that it had not changed do.
 
 use std::collections::BTreeMap;
 
@@ -35,11 +36,14 @@ fn is_none(pages: &u64) -> bool {
 }
 
 /// Seconds of a year: a longer gap in times sets those behind it apart,
-const YEAR: Time = 365 * 24 * 60 * 60;
-/// if they are those of one page in so many at most.
+pub(crate) const YEAR: Time = 365 * 24 * 60 * 60;
+/// if they are those of one page in so many at most,
 const BELIEVED: u64 = 10;
+/// or of one page of at least so many: of two pages, nobody can tell which date is wrong.
+const SOME: u64 = 3;
 
 /// How many pages were last reached in a year, and between which times.
+#[derive(Debug, Clone, Copy)]
 struct Reached {
     pages: u64,
     first: Time,
@@ -47,20 +51,31 @@ struct Reached {
 }
 
 /// Times at which pages were last reached, by year.
-#[derive(Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct FetchTimes(BTreeMap<Time, Reached>);
 
 impl FetchTimes {
     /// Takes the time at which a page was last reached.
     pub fn add(&mut self, time: Time) {
-        let reached = self.0.entry(time.div_euclid(YEAR)).or_insert(Reached {
-            pages: 0,
+        let of_one = Reached {
+            pages: 1,
             first: time,
             last: time,
-        });
-        reached.pages += 1;
-        reached.first = reached.first.min(time);
-        reached.last = reached.last.max(time);
+        };
+        self.add_some(time.div_euclid(YEAR), of_one);
+    }
+
+    /// Takes the times of other pages.
+    pub fn add_all(&mut self, others: &FetchTimes) {
+        let others = others.0.iter();
+        others.for_each(|(year, reached)| self.add_some(*year, *reached));
+    }
+
+    fn add_some(&mut self, year: Time, others: Reached) {
+        let reached = self.0.entry(year).or_insert(Reached { pages: 0, ..others });
+        reached.pages += others.pages;
+        reached.first = reached.first.min(others.first);
+        reached.last = reached.last.max(others.last);
     }
 
     /// The latest time from which ages count back, and how many pages have later ones that are not believed. `latest` is the
@@ -77,11 +92,12 @@ impl FetchTimes {
 
     fn latest_reached(&self) -> Option<(Time, u64)> {
         let all: u64 = self.0.values().map(|reached| reached.pages).sum();
+        let most = (all / BELIEVED).max(u64::from(all >= SOME));
         let mut latest = (self.0.values().next_back()?.last, 0);
         let (mut ahead, mut first) = (0, None::<Time>);
         for reached in self.0.values().rev() {
             let gap = first.map_or(0, |first| first.saturating_sub(reached.last));
-            if ahead > all / BELIEVED {
+            if ahead > most {
                 break;
             }
             if gap > YEAR {
@@ -200,6 +216,10 @@ mod tests {
             latest(&[(NOW, 50), (NOW + 2000 * DAY, 6)]),
             Some((NOW + 2000 * DAY, 0))
         );
+        // Of few pages, one; of two nobody knows which is wrong.
+        assert_eq!(latest(&[(NOW, 5), (WRONG, 1)]), Some((NOW, 1)));
+        assert_eq!(latest(&[(NOW, 2), (WRONG, 1)]), Some((NOW, 1)));
+        assert_eq!(latest(&[(NOW, 4), (WRONG, 2)]), Some((WRONG, 0)));
         assert_eq!(latest(&[(NOW, 1), (WRONG, 1)]), Some((WRONG, 0)));
         assert_eq!(
             latest(&[(Time::MIN, 20), (Time::MAX, 1)]),

@@ -9,6 +9,7 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::Column;
+use super::expiry::FetchTimes;
 use super::planes::Planes;
 use crate::engine::{Blocks, HistoryView, NO_TIME, Row, RowFetches, Sweep, measure};
 use crate::model::{Digest, Fetches, Time};
@@ -73,6 +74,8 @@ pub(super) struct KnownBlock {
     flags: Planes,
     /// Measures of a window among the rows.
     measures: u64,
+    /// When pages were last reached, as of the column that is packed.
+    times: FetchTimes,
 }
 
 impl Default for KnownBlock {
@@ -84,6 +87,7 @@ impl Default for KnownBlock {
             since: Planes::new(0),
             flags: Planes::new(0),
             measures: 0,
+            times: FetchTimes::default(),
         }
     }
 }
@@ -173,6 +177,19 @@ impl KnownBlock {
         let flag = |flag: u64, is_set: bool| if is_set { flag } else { 0 };
         let flags = SEEN | flag(REACHED, reached) | flag(PAID, row.cash > 0);
         set(&mut self.flags, flags);
+    }
+
+    /// When its pages were last reached.
+    pub fn times(&mut self) -> &FetchTimes {
+        let (reached, packed) = &self.columns[LAST_FETCH];
+        if packed.is_none() {
+            self.times = FetchTimes::default();
+            let times = (0..reached.len()).map(|at| reached.get(at) as Time);
+            times
+                .filter(|time| *time != NO_TIME)
+                .for_each(|time| self.times.add(time));
+        }
+        &self.times
     }
 
     /// Its columns, packed, in their order.

@@ -56,7 +56,7 @@ pub(crate) use computed::fuzz::ranking as ranking_fuzz;
 pub use computed::{ComputedInfo, ComputedName, ComputedRanking, publish_computed};
 pub(crate) use computed::{RANKING, computed};
 pub use expiry::Expired;
-pub(crate) use expiry::FetchTimes;
+pub(crate) use expiry::YEAR;
 pub(crate) use file::Columns;
 pub use keep::KeepSnapshots;
 pub(crate) use kept::{PINNED, thin};

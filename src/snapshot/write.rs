@@ -12,6 +12,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::base::{self, BaseWarning, Keep};
 use super::blocks::{BlockWriter, Packed};
+use super::expiry::FetchTimes;
 use super::kept::thin;
 use super::known::{self, COLUMNS as FETCHES, Keeping, Known};
 use super::ranks::{Seen, order};
@@ -265,7 +266,7 @@ fn write(
         (None, _) => {}
     }
     writer.ranks(disk, &path.with_extension("ranks"))?;
-    let info = Info::new(
+    let mut info = Info::new(
         view.state(),
         view.totals(),
         measures,
@@ -273,6 +274,8 @@ fn write(
         expired,
         view.settings(),
     )?;
+    let latest = writer.times.latest_believed(info.time);
+    info.time = latest.map(|(time, _)| time);
     writer.finish(&info)?;
     if let Some(settle) = settle {
         settle.base.await_turn();
@@ -332,6 +335,8 @@ struct Writer {
     scored: usize,
     /// For the ranks; absent once they are written.
     seen: Option<Seen>,
+    /// When pages were last reached.
+    times: FetchTimes,
 }
 
 impl Writer {
@@ -342,6 +347,7 @@ impl Writer {
             pages: 0,
             scored: 0,
             seen: Some(seen),
+            times: FetchTimes::default(),
         })
     }
 
@@ -364,6 +370,7 @@ impl Writer {
         };
         let measures = self.blocks(read, |writer, known| {
             let Known { block, cash } = known;
+            writer.times.add_all(block.times());
             let fetches = block.packed();
             writer.facts_of(fetches, column::pack(cash), cash.len())?;
             keeping.add(mem::take(block));
@@ -401,6 +408,8 @@ impl Writer {
             estimation.blocks(|_, pages| give(pages))
         };
         self.blocks(read, |writer, pages| {
+            let reached = pages.iter().filter_map(|(facts, _)| facts.fetches.last);
+            reached.for_each(|time| writer.times.add(time));
             writer.fetches_and_cash(pages.iter().map(|(facts, _)| facts))?;
             let scores: Vec<PageScores> = pages.iter().map(|(_, scores)| *scores).collect();
             writer.scores_of(&scores)
