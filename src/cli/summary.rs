@@ -150,6 +150,11 @@ fn no_pages(formats: &[Format]) -> &'static str {
         .any(|f| [Format::Warc, Format::Wat, Format::Arc].contains(f))
     {
         "records of requests and other things, blank lines and comments"
+    } else if formats
+        .iter()
+        .any(|f| [Format::Records, Format::CrawlLog].contains(f))
+    {
+        "answers to methods other than GET, blank lines and the like"
     } else {
         "blank lines, comments and the like"
     }

@@ -40,20 +40,18 @@ const METHODS: [(&str, Option<&str>); 9] = [
     ("CONNECT", Some("answer to CONNECT")),
 ];
 
-/// Returns what an answer to a method is, if that is another than GET: no visit of the page. What is no method is not known.
+/// Returns what an answer to a method is, if that is another than GET: no visit of the page. Methods of extensions (`PROPFIND`,
+/// `M-SEARCH`) are known by their capital letters; what is no method says nothing.
 pub(super) fn not_get(method: &[u8]) -> Option<&'static str> {
+    let method = method.trim_ascii();
     let is = |(name, _): &&(&str, _)| name.as_bytes().eq_ignore_ascii_case(method);
-    METHODS.iter().find(is).and_then(|(_, kind)| *kind)
-}
-
-/// Returns the same of the method of a request, which may be one of an extension (`PROPFIND`).
-pub(super) fn not_get_request(method: &[u8]) -> Option<&'static str> {
-    let is_get = method.eq_ignore_ascii_case(b"GET");
-    let is_method = !method.is_empty()
-        && method
-            .iter()
-            .all(|byte| byte.is_ascii_uppercase() || *byte == b'-');
-    not_get(method).or((is_method && !is_get).then_some("answer to another method"))
+    if let Some((_, kind)) = METHODS.iter().find(is) {
+        return *kind;
+    }
+    let is_part = |byte: &u8| byte.is_ascii_uppercase() || *byte == b'-';
+    let is_method =
+        method.first().is_some_and(u8::is_ascii_uppercase) && method.iter().all(is_part);
+    is_method.then_some("answer to another method")
 }
 
 /// The method of a request; empty: it does not begin with a request line.
@@ -405,14 +403,11 @@ mod tests {
             ("QUERY / HTTP/1.1\r\n", Some("answer to another method")),
             ("M-SEARCH * HTTP/1.1\r\n", Some("answer to another method")),
             ("HEAD\r\n", None),
+            ("- / HTTP/1.1\r\n", None),
             ("a request", None),
             ("", None),
         ] {
-            assert_eq!(
-                not_get_request(method(request.as_bytes())),
-                expected,
-                "{request}"
-            );
+            assert_eq!(not_get(method(request.as_bytes())), expected, "{request}");
         }
     }
 }

@@ -134,7 +134,7 @@ struct Beside<'a> {
 impl<'a> Beside<'a> {
     fn see(&mut self, header: &Header<'a>, block: &'a [u8]) {
         if header.kind.eq_ignore_ascii_case(b"request") {
-            self.not_get = http::not_get_request(http::method(block));
+            self.not_get = http::not_get(http::method(block));
         }
         outlinks::add(header, block, &mut self.listed);
     }

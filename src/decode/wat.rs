@@ -257,7 +257,7 @@ impl<'a> Envelope<'a> {
             let method = method.and_then(|[method]| method).unwrap_or_default();
             return Ok(Read {
                 kind: Some(name_of(&kind)),
-                not_get: http::not_get_request(method.as_bytes()),
+                not_get: http::not_get(method.as_bytes()),
             });
         }
         let lookup = url.as_ref().is_some_and(|url| url.starts_with("dns:"));

@@ -227,3 +227,29 @@ fn an_unpaired_surrogate_becomes_a_replacement_character() {
     assert_eq!(&*read.url, "http://a/\u{FFFD}".as_bytes());
     assert_eq!(links(&read), ["\u{1F600}", "b"]);
 }
+
+/// An answer to another method says nothing of the page. Methods of RFC 9110 are known in any case, those of extensions
+/// (RFC 4918, RFC 3253, UPnP) by their capital letters.
+#[test]
+fn answers_to_other_methods_are_no_visits() {
+    let kind = |method: &str| {
+        let line = format!("{{\"url\":\"http://a.example/\",\"method\":\"{method}\"}}\n");
+        let mut found = None;
+        Records::USUAL.decode(line.as_bytes(), &mut |_, parsed| {
+            found = match parsed {
+                Parsed::Other { kind } => Some(kind),
+                _ => None,
+            };
+            true
+        });
+        found
+    };
+    assert_eq!(kind("HEAD"), Some("answer to HEAD"));
+    assert_eq!(kind(" post "), Some("answer to POST"));
+    for method in ["PROPFIND", "REPORT", "QUERY", "PURGE", "M-SEARCH"] {
+        assert_eq!(kind(method), Some("answer to another method"), "{method}");
+    }
+    for method in ["GET", " get", "", "-", "None", "selenium", "2"] {
+        assert_eq!(kind(method), None, "{method}");
+    }
+}
