@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use cashrank::Error;
 use cashrank::answers::{Coverage, NEXT, Parameter, Seeds, Takes, seeds_of};
-use cashrank::memory::check_room;
+use cashrank::memory::{check_room, to_read};
 use cashrank::schedule::{Candidate, NextOptions, STRATEGIES, Taker, next};
 use cashrank::snapshot::Snapshot;
 use cashrank::store::RealDisk;
@@ -156,7 +156,7 @@ impl Args {
             self.count
         };
         let count = self.count.min(most);
-        let need = known * LIST_BYTES + count * LISTED_BYTES;
+        let need = known * LIST_BYTES + count * LISTED_BYTES + to_read(known);
         let work = || format!("a list of {count} of {known} pages");
         let budget = self.memory.budget(threads)?;
         check_room(budget, need, work, "list fewer pages")?;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use cashrank::engine::{Effort, PageId, ranks};
 use cashrank::graph::Graph;
+use cashrank::memory::to_read;
 use cashrank::rank::{Options, Teleport, method};
 use cashrank::snapshot::Snapshot;
 use cashrank::snapshot::export::{Format as ExportFormat, Page, Setup, export};
@@ -117,7 +118,9 @@ impl Args {
         let snapshot = Snapshot::latest(&RealDisk, store)?;
         let config = &snapshot.info().settings.config;
         let rows = snapshot.rows()?;
-        let graph = Graph::of_rows(&rows, rows.has_weights()?, self.memory.budget(3)?)?;
+        // Names and what else is known of pages are read when all is ranked.
+        let beside = to_read(snapshot.len());
+        let graph = Graph::of_rows(&rows, rows.has_weights()?, self.memory.budget(3)?, beside)?;
         let result = self.rank(&graph, config.damping())?;
         let scores = result.scores.iter().zip(ranks(&result.scores));
         let rows = snapshot.named().zip(scores);

@@ -13,12 +13,17 @@ impl Graph {
     /// # Errors
     ///
     /// Those of reading; [`Error::TooLarge`](crate::Error::TooLarge) if the graph, with what PageRank takes of
-    /// it, needs more than `memory` bytes.
-    pub fn of_rows(rows: &dyn Rows, weighted: bool, memory: Option<u64>) -> Result<Graph> {
+    /// it and so many bytes `beside` it, needs more than `memory` bytes.
+    pub fn of_rows(
+        rows: &dyn Rows,
+        weighted: bool,
+        memory: Option<u64>,
+        beside: u64,
+    ) -> Result<Graph> {
         // Of a link its target, and its weight where there are weights, each once more while the graph is made.
         let link = if weighted { 24 } else { 8 };
         // Of a node its place in both, the vectors of PageRank, and its rank.
-        let need = rows.links() * link + rows.pages() * (16 + 8 + 32);
+        let need = rows.links() * link + rows.pages() * (16 + 8 + 32) + beside;
         let work = || format!("a graph in memory of {} links", rows.links());
         check_room(memory, need, work, "use `ingest`, which needs no graph")?;
         let mut builder = GraphBuilder::new(SelfLinks::Keep);

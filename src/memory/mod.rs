@@ -37,6 +37,8 @@ const PAGES_A_BYTE_OF_ROWS: u64 = 2;
 const BLOCKS: u64 = 3 * CHUNK_PAGES;
 const MAKING_BLOCKS: u64 = 176;
 const READING_BLOCKS: u64 = 96;
+/// Of each page of a store that has no more than one: its columns, as they are packed and not, what is made of them, and its name.
+const READING: u64 = 240;
 /// Bytes a page that its rank takes while it is made, up to [`RANKING_MOST`].
 const RANKING: u64 = 32;
 const RANKING_MOST: u64 = 512 * MIB;
@@ -147,7 +149,7 @@ pub(crate) fn ranking(pages: u64) -> u64 {
 
 /// Bytes that reading a ranking of `pages` pages takes, from the first page to the last.
 pub fn to_read(pages: u64) -> u64 {
-    pages.min(BLOCKS) * READING_BLOCKS
+    (pages * READING).min(BLOCKS * READING_BLOCKS)
 }
 
 /// The memory that a name kept by itself takes beside its bytes: the allocator's part, and spare room.

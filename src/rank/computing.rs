@@ -170,6 +170,12 @@ pub struct Naming<'c> {
 }
 
 impl<'c> Naming<'c> {
+    /// In a memory that so many bytes of are for other things.
+    pub fn beside(mut self, bytes: u64) -> Naming<'c> {
+        self.sites = self.sites.map(|sites| sites.beside(bytes));
+        self
+    }
+
     /// The next page's name.
     ///
     /// # Errors

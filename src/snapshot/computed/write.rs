@@ -9,6 +9,7 @@ use super::{
 use crate::codec::varint;
 use crate::disk::Disk;
 use crate::engine::{CHUNK_PAGES, ranks};
+use crate::memory::to_read;
 use crate::rank::computing::{Computed, Computing, Naming};
 use crate::sites::{SiteTotal, Sites};
 use crate::snapshot::blocks::{BlockWriter, Packed};
@@ -48,7 +49,7 @@ fn make(
 ) -> Result<Option<(PathBuf, ComputedInfo)>> {
     let snapshot = Snapshot::latest(disk, view.dir())?;
     let rows = snapshot.rows()?;
-    let mut naming = computing.begin()?;
+    let mut naming = computing.begin()?.beside(to_read(snapshot.len()));
     if !computing.needs_no_names() {
         add_names(&snapshot, &mut naming)?;
     }
