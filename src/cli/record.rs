@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use cashrank::rank::Goal;
-use cashrank::snapshot::{Info, Snapshot, snapshots};
+use cashrank::snapshot::{Info, Snapshot};
 use cashrank::store::{Input, Place, Progress, RealDisk, open_view};
 use cashrank::{Config, WindowPolicy};
 use xxhash_rust::xxh3::Xxh3;
@@ -84,7 +84,7 @@ impl Record {
             },
             inputs: inputs(progress),
             again: again(info, progress),
-            caveats: caveats(info, progress, snapshots(&RealDisk, store)?.len()),
+            caveats: caveats(info, progress),
         })
     }
 }
@@ -138,8 +138,11 @@ fn passes(progress: &Progress) -> (u32, bool) {
     }
 }
 
+/// The version from which on a snapshot says that it was settled from the ranking before it.
+const SAYS_RESUMED: u32 = 3;
+
 /// What the command does not do as it was done.
-fn caveats(info: &Info, progress: &Progress, snapshots: usize) -> Vec<String> {
+fn caveats(info: &Info, progress: &Progress) -> Vec<String> {
     let mut all = Vec::new();
     let mut inputs = progress.inputs.iter();
     if let Some(input) = inputs.find(|input| input.end.is_none()) {
@@ -163,12 +166,17 @@ fn caveats(info: &Info, progress: &Progress, snapshots: usize) -> Vec<String> {
              ranking agrees with this one within the bounds of both, not to the byte"
         ));
     }
-    if settled.is_some() && snapshots > 1 {
-        all.push(
-            "it was settled from the ranking before it, of which the store has a snapshot: the command settles once, and its \
-             ranking agrees with this one within the bounds of both, not to the byte"
-                .into(),
-        );
+    let how = match info.window.settled {
+        Some(effort) if effort.resumed => Some("was"),
+        // Older snapshots do not say.
+        Some(_) if info.version < SAYS_RESUMED => Some("may have been"),
+        _ => None,
+    };
+    if let Some(how) = how {
+        all.push(format!(
+            "it {how} settled from the ranking before it: the command settles once, and its ranking agrees with this one \
+             within the bounds of both, not to the byte"
+        ));
     }
     all
 }

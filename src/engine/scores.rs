@@ -18,6 +18,15 @@ pub struct Effort {
     pub links_touched: u64,
     /// Links that the rows hold.
     pub links: u64,
+    /// Whether it went on from what was settled before, so that what came to it are not these rows alone. Not told before version 3 of
+    /// snapshots.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub resumed: bool,
+}
+
+/// For serde: says nothing of what is usual.
+fn is_false(resumed: &bool) -> bool {
+    !resumed
 }
 
 /// Scores of all pages.

@@ -208,6 +208,7 @@ impl Computed {
                 sweeps,
                 links_touched: sweeps * rows.links(),
                 links: rows.links(),
+                resumed: false,
             },
         }
     }

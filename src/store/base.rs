@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! head         version u64 | store u64 | number u64 | pages u64 | records u64 | damping u64
-//!              | sum of X i128 | T i128 | F u128 | until f64 | reached u64 | sweeps u64 | links gone over u64 | links u64
+//!              | sum of X i128 | T i128 | F u128 | until f64 | flags u64 | sweeps u64 | links gone over u64 | links u64
 //!              | XXH3-64 of these u64
 //! chunk*       of up to 2^17 pages: X i64 each | D i64 each | cost u8 each
 //!              | XXH3-64 of these and of the chunk's number u64
@@ -35,6 +35,10 @@ const VERSION: u64 = 1;
 pub(super) const FIXED: usize = 18 * 8;
 /// Bytes of a page.
 const PAGE: u64 = 17;
+/// The flags of a head: the bound was reached,
+const REACHED: u64 = 1;
+/// and all began with nothing. Version 0.2 does not say, so its bases may have gone on from earlier ones.
+const FROM_NOTHING: u64 = 2;
 
 /// The base that a commit names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,13 +127,15 @@ impl BaseHead {
         let totals = &self.totals;
         let wide = |value: i128| [value as u64, (value >> 64) as u64];
         let effort = &totals.effort;
+        let from_nothing = if effort.resumed { 0 } else { FROM_NOTHING };
+        let flags = u64::from(effort.reached) | from_nothing;
         Head::default()
             .u64s([VERSION, store, self.number, totals.pages, self.records])
             .u64(totals.damping)
             .u64s(wide(totals.sum))
             .u64s(wide(totals.virtual_page))
             .u64s(wide(totals.strayed as i128))
-            .u64s([effort.until.to_bits(), effort.reached.into()])
+            .u64s([effort.until.to_bits(), flags])
             .u64s([effort.sweeps, effort.links_touched, effort.links])
             .sealed()
     }
@@ -151,13 +157,14 @@ impl BaseHead {
         let (sum, virtual_page) = (wide(), wide());
         let strayed = wide() as u128;
         let until = f64::from_bits(fields.u64());
-        let [reached, sweeps, links_touched, links] = fields.u64s();
+        let [flags, sweeps, links_touched, links] = fields.u64s();
         let effort = Effort {
             until,
-            reached: reached == 1,
+            reached: flags & REACHED != 0,
             sweeps,
             links_touched,
             links,
+            resumed: flags & FROM_NOTHING == 0,
         };
         let totals = SettledTotals {
             pages,
@@ -428,6 +435,7 @@ mod tests {
             sweeps: 3,
             links_touched: 77,
             links: 1 << 40,
+            resumed: false,
         };
         let head = BaseHead {
             number: 5,

@@ -212,6 +212,7 @@ fn resume(
     if let Some(effort) = own.filter(|effort| is_unmoved && effort.until == options.until) {
         settled.progress.sweeps = effort.sweeps;
         settled.progress.links_touched = effort.links_touched;
+        settled.resumed = effort.resumed;
     }
     Ok(Some(settled))
 }

@@ -167,6 +167,8 @@ pub struct Settled {
     pub until: f64,
     /// Whether it was reached.
     pub reached: bool,
+    /// See [`Effort::resumed`].
+    resumed: bool,
     /// It ended because that was reached, or more sweeps would be of no use: nobody stopped it.
     by_itself: bool,
 }
@@ -202,6 +204,7 @@ impl Scores for Settled {
             sweeps: self.progress.sweeps,
             links_touched: self.progress.links_touched,
             links: self.progress.links,
+            resumed: self.resumed,
         }
     }
 

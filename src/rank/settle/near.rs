@@ -50,6 +50,7 @@ pub(crate) fn settle_near(
                 sweeps: 0,
                 links_touched: 0,
                 links: 0,
+                resumed: true,
             },
         },
         rows,

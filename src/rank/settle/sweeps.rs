@@ -221,6 +221,7 @@ impl<'r> Settling<'r> {
             reached: is_reached(options, &certificate),
             certificate,
             until: options.until,
+            resumed: self.is_resumed,
             by_itself,
         }
     }

@@ -339,6 +339,7 @@ pub(crate) fn base(data: &[u8]) {
             virtual_page: -1,
             strayed: 1,
             effort: Effort {
+                resumed: false,
                 until: 0.01,
                 reached: true,
                 sweeps: 2,
