@@ -87,7 +87,11 @@ fn text(line: &[u8]) -> Option<&[u8]> {
         .unwrap_or(line)
         .trim_ascii();
     let end = memchr::memchr(b'\t', line).unwrap_or(line.len());
-    Some(line[..end].trim_ascii()).filter(|text| !text.is_empty())
+    let text = &line[..end];
+    // A URL holds no blank, an opaque name may.
+    let comment = memchr::memmem::find(text, b" #")
+        .filter(|&at| memchr::memmem::find(&text[..at], b"://").is_some());
+    Some(text[..comment.unwrap_or(end)].trim_ascii()).filter(|text| !text.is_empty())
 }
 
 /// A line of a list.
@@ -321,7 +325,7 @@ mod tests {
     fn what_is_no_url_is_counted() {
         let list = "\u{feff}http://A.example\r\n# seeds\n\n  https://b.example/x#top \nexample.net\n//c.example/\n\
                     ftp://a.example/f\nmailto:me@a.example\nhttp://a.example/s1\tnutch.score=10\tk=v\n\thttp://d.example/\n\
-                    http://[\njavascript:void(0)\n\t#late\n";
+                    http://[\njavascript:void(0)\n\t#late\nhttp://e.example/c # a comment\n";
         let (names, skipped) = read(list);
         assert_eq!(
             names,
@@ -329,7 +333,8 @@ mod tests {
                 "http://a.example/",
                 "https://b.example/x",
                 "http://a.example/s1",
-                "http://d.example/"
+                "http://d.example/",
+                "http://e.example/c"
             ]
         );
         assert_eq!(
