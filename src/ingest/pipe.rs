@@ -2,7 +2,7 @@
 //! and is known by its bytes if they come again.
 
 use std::borrow::Cow;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use crate::{Error, Result};
 /// # Errors
 /// [`Error::Usage`] if there are several.
 pub(super) fn with_stream(job: &Job) -> Result<Cow<'_, Job>> {
-    let mut streams = job.inputs.iter().enumerate().filter(|(_, i)| is_stream(i));
+    let mut streams = job.inputs.iter().enumerate().filter(|(_, i)| i.is_stream());
     let Some((at, first)) = streams.next() else {
         return Ok(Cow::Borrowed(job));
     };
@@ -32,16 +32,6 @@ pub(super) fn with_stream(job: &Job) -> Result<Cow<'_, Job>> {
     job.inputs[at] = InputName::Stdin;
     job.stdin = StandardInput::new(move || Box::new(Late::Closed(path.clone())));
     Ok(Cow::Owned(job))
-}
-
-/// Returns whether its bytes come once.
-fn is_stream(input: &InputName) -> bool {
-    match input {
-        InputName::Stdin => true,
-        InputName::File(path) => {
-            fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
-        }
-    }
 }
 
 /// Opened when it is first read: a FIFO waits for its writer.

@@ -5,7 +5,7 @@
 
 use std::ffi::OsStr;
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
@@ -34,6 +34,16 @@ impl InputName {
             InputName::Stdin
         } else {
             InputName::File(PathBuf::from(argument))
+        }
+    }
+
+    /// Returns whether its bytes come once: from standard input, a pipe, a device or a socket.
+    pub fn is_stream(&self) -> bool {
+        match self {
+            InputName::Stdin => true,
+            InputName::File(path) => {
+                fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
+            }
         }
     }
 

@@ -58,6 +58,9 @@ fn options_without_effect_are_refused() {
         "ingest a --store t --settle 1e-3 --window fixed:3",
         "ingest a --store t --settle-time 1s --max-age 30d",
         "ingest a --store t --resume",
+        "ingest a --store t --new-stream",
+        // How a window is read says nothing of what is settled.
+        "ingest a --store t --estimator distributed",
     ] {
         lab.run(line).exits(2);
     }

@@ -25,9 +25,17 @@ impl Args {
             );
         }
         anyhow::ensure!(
-            !self.resume || job.inputs.contains(&InputName::Stdin),
-            "--resume is for a stream on standard input: name `-` among the inputs"
+            self.estimator.is_none() || !settles,
+            "--estimator: it says how a window is read, and importance is settled over the kept links: add --window, or leave \
+             it out"
         );
+        let of_streams = [(self.resume, "--resume"), (self.new_stream, "--new-stream")];
+        if let Some((_, option)) = of_streams.iter().find(|(given, _)| *given) {
+            anyhow::ensure!(
+                job.inputs.iter().any(InputName::is_stream),
+                "{option} is for a stream on standard input: name `-` among the inputs"
+            );
+        }
         Ok(())
     }
 }
