@@ -261,7 +261,7 @@ fn is_checksum(line: &[u8], is_only: bool) -> bool {
         && is_sum(line.rsplit(|&byte| byte == b' ').next().unwrap_or_default())
 }
 
-/// A single object that has an error and no URL.
+/// A single object that has an error, and is no crawl record with a URL and what a fetch of it showed.
 fn json_error(start: &[u8]) -> Option<String> {
     let object: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(start).ok()?;
     let has = |part: &str| {
@@ -270,8 +270,10 @@ fn json_error(start: &[u8]) -> Option<String> {
             .any(|key| key.to_ascii_lowercase().contains(part))
     };
     let is_error = has("error") || has("message") || has("detail") || has("fault");
-    (is_error && !has("ur") && !has("link"))
-        .then(|| "it is one JSON object with an error message and no URL".into())
+    let has_url = object.contains_key("url") || object.contains_key("requested_url");
+    let is_fetched = has("link") || has("status") || has("time") || has("fetched");
+    (is_error && !(has_url && is_fetched))
+        .then(|| "it is one JSON object with an error message, and no record of a fetch".into())
 }
 
 #[cfg(test)]
@@ -355,12 +357,22 @@ mod tests {
             ("<!DOCTYPE html><title>404</title>".to_owned(), "HTML"),
             ("{\"error\":{\"code\":403}}\n".to_owned(), "error message"),
             ("{\"message\":\"Not Found\"}".to_owned(), "error message"),
+            (
+                "{\"message\":\"Not Found\",\"documentation_url\":\"https://docs.example/\",\"status\":\"404\"}"
+                    .to_owned(),
+                "error message",
+            ),
+            (
+                "{\"error\":\"unauthorized\",\"url\":\"http://a.example/day.jsonl\"}".to_owned(),
+                "error message",
+            ),
         ] {
             assert!(text(head.as_bytes()).unwrap().contains(name), "{name}");
         }
         for head in [
             "a b\n",
-            "{\"url\":\"http://a.example/\",\"error\":\"x\"}",
+            "{\"url\":\"http://a.example/\",\"status\":500,\"error\":\"x\"}",
+            "{\"url\":\"http://a.example/\",\"links\":[],\"message\":\"x\"}",
             "{\"error\":1}\n{\"url\":2}",
             "1 2\n",
         ] {
