@@ -18,7 +18,9 @@ pub(super) fn decode<'b>(
     let (encoding, body) = match Encoding::for_bom(body) {
         Some((encoding, len)) => (encoding, &body[len..]),
         None => {
-            let named = named.and_then(for_label).or_else(|| prescan(body, is_xml));
+            let named = named
+                .and_then(Encoding::for_label)
+                .or_else(|| prescan(body, is_xml));
             (named.unwrap_or_else(|| guess(body)), body)
         }
     };
@@ -28,14 +30,6 @@ pub(super) fn decode<'b>(
         Cow::Owned(text) => Cow::Owned(text.into_bytes()),
     };
     (encoding, text)
-}
-
-/// The encoding of this label; some servers put it in quotes of either kind.
-fn for_label(label: &[u8]) -> Option<&'static Encoding> {
-    let is_quote = |byte: &u8| matches!(byte, b'"' | b'\'');
-    let start = label.iter().position(|byte| !is_quote(byte))?;
-    let end = label.iter().rposition(|byte| !is_quote(byte))?;
-    Encoding::for_label(&label[start..=end])
 }
 
 /// A page cut off within a character is UTF-8 all the same.
