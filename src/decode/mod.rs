@@ -61,7 +61,7 @@ pub trait Decoder: Send + Sync {
     /// Returns whether a stream that ends after `rest`, which [`Decoder::whole`] does not count as whole, was cut inside a
     /// record: its last one cannot be used, or shows that it is not whole.
     fn is_cut(&self, rest: &[u8]) -> bool {
-        is_last_bad(|sink| self.decode(rest, sink))
+        last_bad(|sink| self.decode(rest, sink)).is_some()
     }
 
     /// Finds the end of one record that is over the line limit, so that it can be skipped
@@ -79,11 +79,14 @@ pub trait Decoder: Send + Sync {
     }
 }
 
-/// Returns whether the last of some records cannot be used.
-fn is_last_bad(decode: impl FnOnce(&mut Sink<'_>)) -> bool {
-    let mut bad = false;
+/// Returns why the last of some records cannot be used; `None`: it can.
+fn last_bad(decode: impl FnOnce(&mut Sink<'_>)) -> Option<Reason> {
+    let mut bad = None;
     decode(&mut |_, parsed| {
-        bad = matches!(parsed, Parsed::Bad { .. });
+        bad = match parsed {
+            Parsed::Bad { reason, .. } => Some(reason),
+            _ => None,
+        };
         true
     });
     bad

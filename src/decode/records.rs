@@ -125,7 +125,8 @@ impl Decoder for Records {
     /// An object shows its end, a blank line by its line end only.
     fn is_cut(&self, rest: &[u8]) -> bool {
         let is_blank = lines::trim(rest).trim_ascii().is_empty();
-        self.are_lines && is_blank || super::is_last_bad(|sink| self.decode(rest, sink))
+        let why = || super::last_bad(|sink| self.decode(rest, sink));
+        self.are_lines && is_blank || why() == Some(Reason::CutShort)
     }
 
     fn skipper(&self) -> Box<dyn Skipper> {

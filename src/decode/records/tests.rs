@@ -253,3 +253,18 @@ fn answers_to_other_methods_are_no_visits() {
         assert_eq!(kind(method), None, "{method}");
     }
 }
+
+/// What a stream ends in is whole if its JSON is, whatever it says.
+#[test]
+fn an_object_that_is_whole_was_not_cut() {
+    for (rest, is_cut) in [
+        ("{\"links\":[]}", false),
+        ("{\"url\":\"\"}", false),
+        ("{\"url\":3}", false),
+        ("{\"links\":[]", true),
+        ("{\"links\":[\"\\u00", true),
+        (" \t", true),
+    ] {
+        assert_eq!(Records::USUAL.is_cut(rest.as_bytes()), is_cut, "{rest}");
+    }
+}
