@@ -335,6 +335,7 @@ impl<'a> Raw<'a> {
         let Asked(hops) = self.asked.get().unwrap_or(Asked(Vec::new()));
         *asked = hops;
         if let Some(Text(found)) = self.found.get().filter(|Text(found)| !found.is_empty()) {
+            let found = redirects::absolute(found, &record.url);
             asked.push(std::mem::replace(&mut record.url, found));
         }
         if asked.len() > redirects::MOST {

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use crate::model::Record;
-use crate::url;
+use crate::url::{self, Base, Reject};
 
 /// Most redirects of one record. Browsers follow 20.
 pub(super) const MOST: usize = 100;
@@ -33,6 +33,19 @@ pub(super) fn each<'a>(
             ..Record::default()
         })
     })
+}
+
+/// Resolves where redirects ended, if that is relative, against the URL that was asked for.
+pub(super) fn absolute<'a>(found: Cow<'a, [u8]>, asked: &[u8]) -> Cow<'a, [u8]> {
+    let mut out = Vec::new();
+    if url::canonical(&found, None, usize::MAX, &mut out) != Err(Reject::Relative) {
+        return found;
+    }
+    let asked = Base::new(asked, None);
+    match url::canonical(&found, Some(&asked), usize::MAX, &mut out) {
+        Ok(form) => Cow::Owned(form.text(&found, &out).to_vec()),
+        Err(_) => found,
+    }
 }
 
 /// Returns whether both are URLs, and not of the same page.

@@ -268,3 +268,33 @@ fn an_object_that_is_whole_was_not_cut() {
         assert_eq!(Records::USUAL.is_cut(rest.as_bytes()), is_cut, "{rest}");
     }
 }
+
+#[test]
+fn where_redirects_ended_is_relative_to_where_they_began() {
+    let found = |to: &str| {
+        let line =
+            format!("{{\"url\":\"http://a.example/x/y\",\"final_url\":\"{to}\",\"status\":200}}\n");
+        let mut urls = Vec::new();
+        Records::USUAL.decode(line.as_bytes(), &mut |_, parsed| {
+            if let Parsed::Record(record) = parsed {
+                let redirect = record.redirect.as_deref().map(String::from_utf8_lossy);
+                let redirect = redirect.map(|to| to.into_owned());
+                urls.push((String::from_utf8_lossy(&record.url).into_owned(), redirect));
+            }
+            true
+        });
+        urls
+    };
+    for (to, page) in [
+        ("../z", "http://a.example/z"),
+        ("/z?q", "http://a.example/z?q"),
+        ("//b.example/", "http://b.example/"),
+        ("http://b.example/", "http://b.example/"),
+    ] {
+        let expected = [
+            ("http://a.example/x/y".to_owned(), Some(page.to_owned())),
+            (page.to_owned(), None),
+        ];
+        assert_eq!(found(to), expected, "{to}");
+    }
+}
