@@ -56,7 +56,7 @@ pub struct NextOptions {
     pub older_than: Option<u64>,
     /// When pages whose fetches failed are left out.
     pub failures: Failures,
-    /// The current time, in seconds since 1970; `None`: the time of the latest record of the crawl.
+    /// The current time, in seconds since 1970; `None`: the time of the snapshot.
     pub now: Option<Time>,
     /// Pages that the virtual page pays more, so that they come earlier.
     pub focus: Focus,

@@ -157,7 +157,7 @@ pub struct Info {
     pub clock: String,
     /// Counts of what was read.
     pub counters: Counters,
-    /// Latest time of a record, in seconds since 1970.
+    /// Latest time of a record that is believed, in seconds since 1970: see `formats/snapshot.md`.
     pub time: Option<i64>,
     /// Measures that the window was read from: of a window of sums and of an interpolation one for
     /// each page that ever distributed cash.
