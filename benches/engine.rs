@@ -25,7 +25,6 @@ fn batches(text: &[u8]) -> Vec<Batch> {
         self_links: SelfLinks::Drop,
         key: HashKey([1, 2]),
         input: Default::default(),
-        classes: false,
         follow: Default::default(),
     };
     let mut builder = Builder::new(rules, decoder.names());

@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use memchr::memrchr;
 
-use crate::archive::{self, MAGIC};
 use crate::decode::csv_links::CsvLinks;
 use crate::decode::groups::lines_of;
 use crate::decode::records::Layout;
@@ -47,6 +46,8 @@ registry! {
     Records is records::FORMAT;
     /// JSON objects over several lines, or in arrays.
     Json is records::DOCUMENTS;
+    /// JSON lines of a graph, one object per node.
+    NodeRecords is records::OF_NODES;
     /// WARC files of crawlers.
     Warc is warc::FORMAT;
     /// ARC files, the predecessor of WARC.
@@ -67,8 +68,6 @@ registry! {
     Nutch is nutch::FORMAT;
     /// `date,src,dest,anchor` as CSV, grouped by date and source.
     CsvLinks is csv_links::FORMAT;
-    /// A crawl archive, as `cashrank convert` writes it.
-    Cza is archive::FORMAT;
 }
 
 impl Format {
@@ -78,8 +77,7 @@ impl Format {
         (self.spec().by)(rules, limits)
     }
 
-    /// The format's parser, by the default rules. That of [`Format::Cza`] finds its sections only:
-    /// records are read by the pipeline.
+    /// The format's parser, by the default rules.
     pub fn decoder(self) -> &'static dyn Decoder {
         self.spec().usual
     }
@@ -127,9 +125,6 @@ impl Format {
 /// [`Error::Unsupported`] if the bytes fit no format, or more than one; the text says what they look
 /// like and what to do.
 pub fn guess(head: &[u8]) -> Result<(Format, String)> {
-    if is_archive(head) {
-        return Ok((Format::Cza, "it begins as a crawl archive does".to_owned()));
-    }
     let start = lines::trim(head).trim_ascii_start();
     let foreign = || foreign::binary(head).map(str::to_owned);
     let foreign = foreign().or_else(|| foreign::text(start));
@@ -142,11 +137,11 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
         // See `is_decided`.
         [b'{', ..] => Ok(match records::layout(start).0 {
             Layout::Documents(why) => (Format::Json, why.to_owned()),
+            Layout::Lines if records::is_of_node(start) => {
+                (Format::NodeRecords, "it begins with a JSON object of a `node`".to_owned())
+            }
             Layout::Lines => (Format::Records, "it begins with a JSON object".to_owned()),
         }),
-        _ if is_part_of_archive(head) => {
-            Err("it looks like a crawl archive whose start is damaged or missing".to_owned())
-        }
         [] => Err("it is empty or blank".to_owned()),
         [b'[', rest @ ..] => match rest.trim_ascii_start() {
             [] | [b'{' | b']', ..] => Ok((Format::Json, "it begins with a JSON array".to_owned())),
@@ -158,7 +153,8 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
             Ok((Format::Arc, "it begins as an ARC file does".to_owned()))
         }
         _ if is_index(start) => Err(
-            "it is an index of archives (CDX): `cashrank order` puts their records in its order"
+            "it is an index of archives (CDX), which has no links: read the archives themselves; `cashrank convert` sorts \
+             their records by time"
                 .to_owned(),
         ),
         _ if nutch::starts(start) => Ok((Format::Nutch, "it begins with `Recno::`".to_owned())),
@@ -186,7 +182,7 @@ pub fn check_text(format: Format, head: &[u8]) -> Result<()> {
     if head.starts_with(PARQUET) || foreign::binary(head).is_some() {
         return guess(head).map(drop);
     }
-    if format == Format::Records {
+    if matches!(format, Format::Records | Format::NodeRecords) {
         return check_records(head);
     }
     let graphs = [
@@ -218,12 +214,12 @@ pub fn check_text(format: Format, head: &[u8]) -> Result<()> {
     }
     let begins_so = [
         Format::Records,
+        Format::NodeRecords,
         Format::Json,
         Format::Warc,
         Format::Wat,
         Format::Arc,
         Format::Nutch,
-        Format::Cza,
     ];
     match guess(head) {
         Ok((found, why)) if begins_so.contains(&found) => Err(Error::Unsupported(format!(
@@ -250,14 +246,7 @@ fn check_records(head: &[u8]) -> Result<()> {
 pub fn is_decided(head: &[u8]) -> bool {
     let start = lines::trim(head).trim_ascii_start();
     let json = start.first() == Some(&b'{') && records::layout(start).1;
-    json || head.starts_with(&MAGIC)
-        || start.starts_with(ARC)
-        || (start.starts_with(WARC) && guess_by_record(start).is_some())
-}
-
-/// Returns whether it begins as an archive does, or ends in there.
-fn is_archive(head: &[u8]) -> bool {
-    head.starts_with(&MAGIC) || (!head.is_empty() && MAGIC.starts_with(head))
+    json || start.starts_with(ARC) || (start.starts_with(WARC) && guess_by_record(start).is_some())
 }
 
 /// Returns whether the first line is that of a CDX or CDXJ: a key, a time of 14 digits, and more; or names fields so.
@@ -267,13 +256,6 @@ fn is_index(start: &[u8]) -> bool {
     let (key, time, more) = (fields.next(), fields.next(), fields.next());
     let is_time = |time: &[u8]| time.len() == 14 && time.iter().all(u8::is_ascii_digit);
     more.is_some() && (key == Some(b"CDX") || time.is_some_and(is_time))
-}
-
-/// Returns whether it looks like an archive without being one: most of its first bytes are right, or it begins
-/// with a later section. Text has no zeros, and the heads of sections do.
-fn is_part_of_archive(head: &[u8]) -> bool {
-    let right = head.iter().zip(&MAGIC).filter(|(a, b)| a == b).count();
-    right + 2 >= MAGIC.len() || (head.starts_with(b"CZA") && head.get(6..8) == Some(&[0, 0]))
 }
 
 /// The format of a WARC file, by its first record that is no `warcinfo`; `None`: that is not there yet.
@@ -389,8 +371,7 @@ fn guess_lines(head: &[u8]) -> Option<(Format, String)> {
 /// [`Error::Unsupported`], with the formats to name it by.
 pub(crate) fn check_names(guessed: Format, why: &str, before: Option<Names>) -> Result<()> {
     let names = guessed.decoder().names();
-    // An archive holds names of either kind.
-    if guessed == Format::Cza || before.is_none_or(|before| before == names) {
+    if before.is_none_or(|before| before == names) {
         return Ok(());
     }
     let name = guessed.name();

@@ -52,8 +52,6 @@ pub const TARGETS: &[Target] = &[
     target("arc", crate::decode::fuzz::arc),
     target("guess", crate::decode::fuzz::guess),
     target("html", crate::decode::html::fuzz::html),
-    target("cdxj", crate::cdxj::lines::fuzz),
-    target("cza_block", crate::archive::fuzz::block),
     target("time", crate::decode::fuzz::time),
     target("url", crate::url::fuzz::url),
     target("scores", crate::metrics::fuzz::scores),

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 const LADDER: &[&str] = &[
     "model", "codec", "threads", "disk", "url", "rules", // words, numbers, bytes
     "rows", "graph", "engine", "memory", // applying
-    "decode", "source", "batch", "archive", "formats", "cdxj", // reading
-    "store", "metrics", "sites", "rank", "local", "snapshot", "schedule", // keeping, ranking
+    "decode", "source", "batch", "formats", // reading
+    "store", "metrics", "sites", "rank", "local", "snapshot", "records",
+    "schedule", // keeping, ranking
     "answers",  // asking
     "pipeline", "session", "load", "ingest", // the run
     "inspect", "check", "internal", // around it

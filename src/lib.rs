@@ -83,11 +83,7 @@ mod threads;
 #[doc(hidden)]
 pub mod answers;
 #[doc(hidden)]
-pub mod archive;
-#[doc(hidden)]
 pub mod batch;
-#[doc(hidden)]
-pub mod cdxj;
 #[doc(hidden)]
 pub mod check;
 #[doc(hidden)]
@@ -117,6 +113,8 @@ pub mod memory;
 pub mod metrics;
 #[doc(hidden)]
 pub mod rank;
+#[doc(hidden)]
+pub mod records;
 #[doc(hidden)]
 pub mod rows;
 #[doc(hidden)]

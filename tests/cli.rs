@@ -10,14 +10,14 @@ mod built;
 mod commands;
 #[path = "cli/compute.rs"]
 mod compute;
+#[path = "cli/convert.rs"]
+mod convert;
 #[path = "cli/coverage.rs"]
 mod coverage;
 #[path = "common/crawl.rs"]
 mod crawl;
 #[path = "cli/crawl_log.rs"]
 mod crawl_log;
-#[path = "cli/cza.rs"]
-mod cza;
 #[path = "cli/daily.rs"]
 mod daily;
 #[path = "cli/deaf.rs"]
@@ -64,8 +64,6 @@ mod moved;
 mod next;
 #[path = "cli/next_orders.rs"]
 mod next_orders;
-#[path = "cli/order.rs"]
-mod order;
 #[path = "cli/output.rs"]
 mod output;
 #[path = "common/pack.rs"]

@@ -9,7 +9,6 @@ use crate::pack;
 
 use std::io::Cursor;
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -58,17 +57,6 @@ impl Lab {
     fn file(&self, name: &str, bytes: &[u8]) -> InputName {
         std::fs::write(self.path(name), bytes).unwrap();
         InputName::File(self.path(name))
-    }
-
-    /// An archive of a file, of many blocks.
-    fn archive(&self, from: &str, to: &str, level: &str) -> Vec<u8> {
-        let done = Command::new(env!("CARGO_BIN_EXE_cashrank"))
-            .args(["convert", from, "-o", to, "--block-records", "25"])
-            .args(["--level", level])
-            .current_dir(self.0.path())
-            .output();
-        assert!(done.unwrap().status.success());
-        std::fs::read(self.path(to)).unwrap()
     }
 
     fn job(&self, store: &str, from: &From, acked: &Arc<AtomicU64>) -> Job {
@@ -165,23 +153,13 @@ fn no_thread_is_waited_for_by_luck() {
         })
         .collect();
     let links = lab.file("d.csv", links.as_bytes());
-    let archive = lab.archive("a.jsonl", "e.cza", "9");
-    lab.archive("a.jsonl", "f.cza", "1");
-    let file = |name: &str| InputName::File(lab.path(name));
     let kinds = [
-        ("records", From::Files(vec![plain.clone()])),
+        ("records", From::Files(vec![plain])),
         ("gzip", From::Files(vec![gzip])),
         ("zstd and links", From::Files(vec![zstd, links])),
-        ("an archive", From::Files(vec![file("e.cza")])),
-        (
-            "archives",
-            From::Files(vec![file("f.cza"), plain, file("e.cza")]),
-        ),
         ("a pipe", From::Pipe(Format::Records, packed.clone())),
-        ("a piped archive", From::Pipe(Format::Cza, archive.clone())),
         ("a spool", From::Spool(Format::Records, bytes.to_vec())),
         ("a packed spool", From::Spool(Format::Records, packed)),
-        ("a spooled archive", From::Spool(Format::Cza, archive)),
     ];
     let mut stores = 0;
     for (what, from) in &kinds {
@@ -204,9 +182,7 @@ fn no_thread_is_waited_for_by_luck() {
         });
         let undisturbed: Vec<_> = undisturbed.collect();
         let mut stopped = 0;
-        // Of archives more is in the hands of several threads.
-        let seeds = if what.contains("archive") { 12 } else { 3 };
-        for seed in 0..seeds {
+        for seed in 0..3 {
             stores += 1;
             let mut dice = Dice::numbered(72, stores);
             acked.store(0, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! `formats/snapshot.md`, `formats/store.md`, `formats/rows.md` and `formats/cza.md` against the bytes: small readers that know no
+//! `formats/snapshot.md`, `formats/store.md` and `formats/rows.md` against the bytes: small readers that know no
 //! offset, size or order but what the tables say must read what the program writes.
 
 mod common;
@@ -15,8 +15,6 @@ use cashrank::source::InputName;
 use cashrank::store::{RealDisk, SpoolOptions};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-#[path = "formats/cza.rs"]
-mod cza;
 #[path = "snapshot/make.rs"]
 #[allow(dead_code)]
 mod make;

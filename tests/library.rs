@@ -23,8 +23,6 @@ mod accuracy;
 mod again;
 #[path = "crawlers.rs"]
 mod crawlers;
-#[path = "cza.rs"]
-mod cza;
 #[path = "decode.rs"]
 mod decode;
 #[path = "delays.rs"]

@@ -9,7 +9,6 @@ use crate::pack;
 
 use std::io::{self, Cursor};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -71,7 +70,7 @@ struct Lab {
 }
 
 impl Lab {
-    /// Records of three kinds: plain with lines that are skipped, packed, and an archive.
+    /// Records of three kinds: plain with lines that are skipped, packed, and packed in pieces.
     fn new() -> Lab {
         let dir = in_memory();
         let path = |name: &str| dir.path().join(name);
@@ -83,13 +82,9 @@ impl Lab {
         lines.push("no record, and no line end".into());
         std::fs::write(path("a.jsonl"), lines.concat()).unwrap();
         std::fs::write(path("b.jsonl.gz"), pack::gzip(b.concat().as_bytes())).unwrap();
-        std::fs::write(path("c.jsonl"), c.concat()).unwrap();
-        let converted = Command::new(env!("CARGO_BIN_EXE_cashrank"))
-            .args(["convert", "c.jsonl", "-o", "c.cza", "--block-records", "40"])
-            .current_dir(dir.path())
-            .status();
-        assert!(converted.unwrap().success());
-        let inputs = ["a.jsonl", "b.jsonl.gz", "c.cza"];
+        let frames = pack::in_pieces(c.concat().as_bytes(), 4_000, pack::zstandard);
+        std::fs::write(path("c.jsonl.zst"), frames).unwrap();
+        let inputs = ["a.jsonl", "b.jsonl.gz", "c.jsonl.zst"];
         Lab {
             inputs: inputs.map(|name| InputName::File(path(name))).into(),
             records: [a, b, c].concat(),

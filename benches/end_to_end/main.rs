@@ -11,7 +11,6 @@
 //! | part | what | beside |
 //! |---|---|---|
 //! | `records` | ingest of JSON lines in zstd, to a published snapshot | `zstd -dc FILE >/dev/null` |
-//! | `archive` | convert to a crawl archive, and passes over it; the second and later ones by the difference of two runs | - |
 //! | `wat` | ingest of WAT records in gzip | `gzip -dc`, and zlib-rs in this process |
 //! | `formats` | ingest of every format, from plain files | - |
 //! | `accuracy` | time to a ranking within an L1 distance of 0.01 of exact PageRank, from a list of edges | WebGraph's tools, if `webgraph` and `webgraph-rank` are on the PATH |
@@ -28,7 +27,6 @@
 //! last that `/proc/PID/stat` did.
 
 mod accuracy;
-mod archive;
 mod bench;
 mod formats;
 mod input;
@@ -98,7 +96,6 @@ struct Options {
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum Part {
     Records,
-    Archive,
     Wat,
     Formats,
     Accuracy,
@@ -117,7 +114,7 @@ fn main() -> ExitCode {
     }
     if options.parts.is_empty() {
         use Part::*;
-        options.parts = vec![Records, Archive, Wat, Formats, Accuracy, Reference];
+        options.parts = vec![Records, Wat, Formats, Accuracy, Reference];
     }
     if options.sizes.is_empty() {
         options.sizes = ["1M", "10M"]
@@ -128,7 +125,6 @@ fn main() -> ExitCode {
     for part in bench.options.parts.clone() {
         match part {
             Part::Records => records::run(&mut bench),
-            Part::Archive => archive::run(&mut bench),
             Part::Wat => wat::run(&mut bench),
             Part::Formats => formats::run(&mut bench),
             Part::Accuracy => accuracy::run(&mut bench),

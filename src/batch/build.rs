@@ -2,10 +2,11 @@
 
 use super::names::Names;
 use crate::decode::Decoder;
+use crate::decode::records::write::write;
 use crate::model::batch::TEXT_BYTES;
 use crate::model::{
-    Batch, Digest, Entry, Fingerprint, HashKey, Limits, Link, LinkClass, LinkCounts,
-    Names as Naming, Parsed, Reason, Record, Rel, SelfLinks, What, Written, has_page,
+    Batch, Digest, Entry, Fingerprint, HashKey, Limits, Link, LinkCounts, Names as Naming, Parsed,
+    Reason, Record, SelfLinks, What, Written, has_page,
 };
 use crate::rules::{Follow, InputRules};
 use crate::url::{self, Base, Form, Reject};
@@ -30,8 +31,6 @@ pub struct Rules {
     pub key: HashKey,
     /// Rules for what is read from inputs.
     pub input: InputRules,
-    /// Whether the classes of links are kept, as archives have them.
-    pub classes: bool,
     /// Weights of links.
     pub follow: Follow,
 }
@@ -52,6 +51,8 @@ pub struct Builder {
     complained: [usize; Reason::ALL.len()],
     /// Redirects and bases are kept as they are written.
     keeps_written: bool,
+    /// Records are kept as lines of JSON.
+    keeps_lines: bool,
     /// The fingerprint of each of the next links as it is spelled, where that says all.
     spelled: Vec<Option<Fingerprint>>,
     /// Asked before a record is large, and before its links take more than [`TEXT_BYTES`].
@@ -63,7 +64,7 @@ pub struct Builder {
 struct Linked {
     /// The entry that it is of, + 1.
     by: Vec<u32>,
-    /// Which of the batch's links it is; only where classes or weights are kept.
+    /// Which of the batch's links it is; only where weights are kept.
     at: Vec<u32>,
 }
 
@@ -97,6 +98,7 @@ impl Builder {
             stripped: Vec::new(),
             complained: Default::default(),
             keeps_written: false,
+            keeps_lines: false,
             spelled: Vec::new(),
             leave: Box::new(|| ()),
         }
@@ -147,6 +149,11 @@ impl Builder {
         self.keeps_written = true;
     }
 
+    /// Has records kept as lines of JSON ([`Batch::lines`]).
+    pub(crate) fn keep_lines(&mut self) {
+        self.keeps_lines = true;
+    }
+
     /// A batch of one record of so many bytes, which was dropped unread.
     pub(crate) fn over_limit(&mut self, bytes: u64) -> Batch {
         let limit = self.rules.limits.line_bytes;
@@ -192,7 +199,8 @@ impl Builder {
 
     /// Returns whether the batch should be taken before more is added.
     pub(crate) fn is_full(&self) -> bool {
-        self.batch.text.len() > TEXT_BYTES || self.batch.entries.len() >= ENTRIES
+        self.batch.text.len().max(self.batch.lines.len()) > TEXT_BYTES
+            || self.batch.entries.len() >= ENTRIES
     }
 
     fn push(&mut self, end: u64, parsed: Parsed<'_, '_>) {
@@ -206,7 +214,7 @@ impl Builder {
             }
             Parsed::Large => return (self.leave)(),
             Parsed::Bad { reason, detail } => Err(Unusable(reason, detail)),
-            Parsed::Record(record) => self.record(record, links).inspect(|entry| {
+            Parsed::Record(record) => self.record_with_line(record, links).inspect(|entry| {
                 let status = record.status.map(|status| (at, status));
                 self.batch.statuses.extend(status);
                 if self.keeps_written && (record.redirect.is_some() || record.base.is_some()) {
@@ -233,12 +241,30 @@ impl Builder {
                 self.weighing.of_names.truncate(names as usize);
             }
             self.batch.links.truncate(links as usize);
-            self.batch.classes.truncate(links as usize);
             self.batch.weights.truncate(links as usize);
             complain(&mut self.batch, &mut self.complained, reason, at, || detail);
             self.entry(What::Skipped(reason), links)
         });
         self.batch.entries.push(Entry { end, ..entry });
+    }
+
+    /// As [`Builder::record`], and keeps a record of a page as a line, if that is asked for.
+    fn record_with_line(&mut self, record: &Record<'_>, links: u32) -> Result<Entry, Unusable> {
+        let entry = self.record(record, links)?;
+        if !self.keeps_lines || !entry.what.is_of_page() {
+            return Ok(entry);
+        }
+        let start = self.batch.lines.len();
+        write(record, self.naming, &mut self.batch.lines);
+        let (bytes, limit) = (self.batch.lines.len() - start, self.rules.limits.line_bytes);
+        if bytes as u64 <= limit {
+            return Ok(entry);
+        }
+        self.batch.lines.truncate(start);
+        Err(Unusable(
+            Reason::TooLong,
+            format!("as a line of JSON it has {bytes} bytes, more than `limit_line` {limit}"),
+        ))
     }
 
     fn entry(&self, what: What, links_start: u32) -> Entry {
@@ -289,7 +315,6 @@ impl Builder {
             counts = LinkCounts::default();
             if self.batch.links[links_start as usize..] == [source] {
                 self.batch.links.truncate(links_start as usize);
-                self.batch.classes.truncate(links_start as usize);
             }
         }
         Ok(Entry {
@@ -340,8 +365,7 @@ impl Builder {
         let text_before = self.batch.text.len();
         let mut huge = false;
         let weighs = self.weighing.is_chosen || links.iter().any(|link| link.weight != 1);
-        let mut classes =
-            (self.rules.classes || weighs).then(|| Classes::new(self.batch.name(source)));
+        let host = weighs.then(|| url::host(self.batch.name(source)).to_vec());
         let links_start = self.batch.links.len();
         if weighs {
             self.batch.weights.resize(links_start, 1);
@@ -363,18 +387,12 @@ impl Builder {
                     continue;
                 }
             };
-            let class = classes
-                .as_ref()
-                .map(|classes| classes.of(link.rel, self.batch.name(target)));
-            let weight = class.filter(|_| weighs).map(|class| {
+            let weight = host.as_ref().map(|host| {
                 self.weighing
-                    .weight(&self.rules.follow, &self.batch, (target, class), link)
+                    .weight(&self.rules.follow, &self.batch, (host, target), link)
             });
             if target == source && self.rules.self_links == SelfLinks::Drop {
                 counts.own += 1;
-                if let (Some(classes), Some(class)) = (&mut classes, class) {
-                    classes.own = Some(classes.own.map_or(class, |own| own.and(class)));
-                }
                 continue;
             }
             if self.linked.by.len() <= target as usize {
@@ -382,32 +400,18 @@ impl Builder {
             }
             if self.linked.by[target as usize] == stamp {
                 counts.repeated += 1;
-                let Some(class) = class else {
-                    continue;
-                };
-                let at = self.linked.at[target as usize] as usize;
-                if let Some(known) = self
-                    .batch
-                    .classes
-                    .get_mut(at)
-                    .filter(|_| self.rules.classes)
-                {
-                    *known = known.and(class);
-                }
-                if let (Some(known), Some(weight)) = (self.batch.weights.get_mut(at), weight) {
+                if let Some(weight) = weight {
+                    let known = &mut self.batch.weights[self.linked.at[target as usize] as usize];
                     *known = weight.max(*known);
                 }
                 continue;
             }
             self.linked.by[target as usize] = stamp;
-            if let Some(class) = class {
+            if let Some(weight) = weight {
                 self.linked.at.resize(self.linked.by.len(), 0);
                 self.linked.at[target as usize] = self.batch.links.len() as u32;
-                if self.rules.classes {
-                    self.batch.classes.push(class);
-                }
+                self.batch.weights.push(weight);
             }
-            self.batch.weights.extend(weight);
             self.batch.links.push(target);
             text += self.batch.name(target).len() as u64;
             if self.batch.text.len() - text_before > TEXT_BYTES && !huge {
@@ -424,10 +428,6 @@ impl Builder {
                 ));
             }
         }
-        counts.own_class = classes
-            .filter(|_| self.rules.classes)
-            .and_then(|classes| classes.own)
-            .unwrap_or_default();
         if weighs {
             check_sum(&self.batch.weights[links_start..])?;
         }
@@ -516,8 +516,6 @@ impl Builder {
 
 /// Finds the weights of links.
 struct Weighing {
-    /// That of each class; empty: all alike.
-    of_classes: Vec<u64>,
     /// Of the batch's names, as pages that are linked to; [`UNASKED`] where nobody asked.
     of_names: Vec<u64>,
     /// Some links weigh more than others, whether their records give weights or not.
@@ -530,22 +528,22 @@ const UNASKED: u64 = u64::MAX;
 impl Weighing {
     fn new(follow: &Follow) -> Weighing {
         Weighing {
-            of_classes: follow.table(),
             of_names: Vec::new(),
             is_chosen: !follow.is_default(),
         }
     }
 
-    /// The weight of a link of this class to a name of the batch; at most [`u64::MAX`].
+    /// The weight of a link from a page of this host to a name of the batch; at most [`u64::MAX`]. Names that are no URLs
+    /// have no host.
     fn weight(
         &mut self,
         follow: &Follow,
         batch: &Batch,
-        (target, class): (u32, LinkClass),
+        (host, target): (&[u8], u32),
         link: &Link<'_>,
     ) -> u64 {
-        let of_class = self.of_classes.get(usize::from(class.number()));
-        let weight = u64::from(link.weight).saturating_mul(of_class.copied().unwrap_or(1));
+        let is_internal = !host.is_empty() && url::host(batch.name(target)) == host;
+        let weight = u64::from(link.weight).saturating_mul(follow.weight(link.rel, is_internal));
         if !follow.has_pages() {
             return weight;
         }
@@ -570,26 +568,6 @@ fn check_sum(weights: &[u64]) -> Result<(), Unusable> {
         Reason::Malformed,
         "its links weigh 2^63 or more together: give them smaller weights".to_owned(),
     ))
-}
-
-/// The classes of one record's links.
-struct Classes {
-    host: Vec<u8>,
-    /// Those of the links to the page itself, if they are dropped.
-    own: Option<LinkClass>,
-}
-
-impl Classes {
-    fn new(page: &[u8]) -> Classes {
-        let host = url::host(page).to_vec();
-        Classes { host, own: None }
-    }
-
-    fn of(&self, rel: Rel, target: &[u8]) -> LinkClass {
-        // Names that are no URLs have no host.
-        let internal = !self.host.is_empty() && url::host(target) == self.host;
-        LinkClass::new(rel, internal)
-    }
 }
 
 /// Text of an input, for people.

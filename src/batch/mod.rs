@@ -9,5 +9,5 @@
 mod build;
 mod names;
 
-pub use crate::model::{Batch, Entry, Fingerprints, HashKey, LinkCounts, Numbering, What};
+pub use crate::model::{Batch, Entry, Fingerprints, HashKey, LinkCounts, What};
 pub use build::{Builder, Rules};

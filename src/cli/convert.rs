@@ -1,4 +1,4 @@
-//! `cashrank convert`: crawl records in, one crawl archive out.
+//! `cashrank convert`: crawl records of any format in, one file of crawl records out.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,15 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use cashrank::Limits;
-use cashrank::archive::{Options, Written};
 use cashrank::engine::Counters;
-use cashrank::ingest::{Conversion, ConversionReport, convert};
+use cashrank::ingest::{Conversion, ConversionReport, TimeSort, convert};
+use cashrank::records::RecordFormat;
 use cashrank::source::InputName;
 
 use super::common::{
-    Exit, MemoryArg, VerifyArgs, counted, note_keyboard, positive, print_json, stop_on_signal,
-    thousands, threads,
+    Exit, MemoryArg, VerifyArgs, counted, note_keyboard, one_of, positive, print_json,
+    stop_on_signal, threads,
 };
+use super::export::scratch;
 use super::limits::LimitArgs;
 use super::log::TalkArgs;
 use super::output::{Keep, Output};
@@ -27,14 +28,14 @@ use crate::cli::common::say;
 
 const EXAMPLES: &str = "\
 Examples:
-  cashrank convert crawl-*.jsonl.zst -o crawl.cza
-  cashrank convert CC-MAIN-*.warc.wat.gz -o crawl.cza --level 3
-  cashrank convert graph.tsv.zst -o - | cashrank ingest - --store ranks
+  cashrank convert crawl-*.warc.gz -o crawl.jsonl.zst
+  cashrank convert CC-MAIN-*.warc.wat.gz -o crawl.parquet
+  cashrank convert --sort time crawl-*.warc.gz -o - | cashrank ingest - --store ranks
 
-Ingesting the archive gives the same ranking as ingesting the inputs, byte for byte. For each record, an archive \
-keeps the page, the time, its kind, its distinct links, and how many links were left out, by reason.";
+Ingesting the file gives the same pages, links and ranking as ingesting the inputs, with the same options. URLs and links are \
+written as they were read; formats/convert.md says what else is.";
 
-/// Write crawl records into one compact archive, to keep or to replay.
+/// Write crawl records of any format as JSON lines or as a Parquet table, to keep or for other programs.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -42,13 +43,15 @@ pub struct Args {
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<OsString>,
     #[command(flatten)]
-    archive: ArchiveArgs,
+    file: FileArgs,
     /// The format of the inputs (see formats/). auto recognises it from the content.
     #[arg(long, default_value = "auto", value_parser = formats())]
     format: FormatArg,
-    #[command(flatten)]
-    packing: PackingArgs,
-    /// Threads for decoding, and as many for compressing [default: the number of processors].
+    /// Sort the records: by time of fetch, oldest first, those of one time as they come. A record without a time follows
+    /// those before it. What does not fit into memory goes to a temporary file beside the output, or for standard output in TMPDIR.
+    #[arg(long, value_name = "ORDER", value_parser = one_of(["time"], |name| Ok::<_, String>(name.to_owned())))]
+    sort: Option<String>,
+    /// Threads for decoding [default: the number of processors].
     #[arg(long, value_name = "N", value_parser = positive)]
     threads: Option<u64>,
     #[command(flatten)]
@@ -70,29 +73,20 @@ pub struct Args {
 }
 
 #[derive(clap::Args)]
-struct ArchiveArgs {
-    /// The archive; `-`: standard output. It appears under this name once it is complete.
+struct FileArgs {
+    /// The file, whose name ends in .jsonl, .jsonl.gz, .jsonl.zst or .parquet; `-`: JSON lines on standard output. It appears
+    /// under this name once it is complete.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Replace the archive if it exists.
+    /// Replace the file if it exists.
     #[arg(long)]
     force: bool,
 }
 
-#[derive(clap::Args)]
-struct PackingArgs {
-    /// How hard to compress, 1 to 9, as zstd's levels. Lower ones are faster.
-    #[arg(long, value_name = "N", default_value_t = Options::LEVEL_MAX, value_parser = clap::value_parser!(i32).range(1..=Options::LEVEL_MAX.into()))]
-    level: i32,
-    /// The most records in a block. Smaller blocks lose less to damage, and compress less well.
-    #[arg(long, value_name = "N", default_value_t = Options::BLOCK_RECORDS as u64, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
-    block_records: u64,
-}
-
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
-        let job = self.job()?;
-        let output = Output::open(Some(&self.archive.output), self.archive.force)?;
+        let output = Output::open(Some(&self.file.output), self.file.force)?;
+        let job = self.job(&output)?;
         output.must_spare(&self.inputs)?;
         self.check(&job, &output)?;
         stop_on_signal(&job.stop)?;
@@ -100,7 +94,7 @@ impl Args {
         let mut reporter = Reporter::new(&job.inputs, 1, self.talk.log());
         // What is whole and sound is kept, durably, and nothing else.
         let done = output.write(|out| {
-            let (_, converted) = convert(&job, out, self.archive.output.clone(), &mut reporter)?;
+            let converted = convert(&job, Box::new(out), &self.file.output, &mut reporter)?;
             let keep = if is_sound(&converted) {
                 Keep::Durably
             } else {
@@ -118,13 +112,12 @@ impl Args {
             summary(&done, seconds, &reporter);
         }
         if done.stopped {
-            say!("stopped: no archive was written");
+            say!("stopped: no file was written");
             return Ok(Exit::Stopped);
         }
         if let Some(unverified) = &done.unverified {
             say!(
-                "no archive was written: {} could not be verified from record {} on; --accept-unverified writes one \
-                 anyway",
+                "no file was written: {} could not be verified from record {} on; --accept-unverified writes one anyway",
                 unverified.input,
                 unverified.from_record
             );
@@ -140,19 +133,27 @@ impl Args {
         }
     }
 
-    fn job(&self) -> anyhow::Result<Conversion> {
+    fn job(&self, output: &Output) -> anyhow::Result<Conversion> {
+        let sort = match &self.sort {
+            None => None,
+            Some(_) => Some(TimeSort {
+                memory: self.memory.to_sort(
+                    0,
+                    || "sorting by time".to_owned(),
+                    "convert without --sort",
+                )?,
+                folder: scratch(output),
+            }),
+        };
         Ok(Conversion {
             input: self.rules.resolve(None)?,
             inputs: self.inputs.iter().map(|i| InputName::parse(i)).collect(),
             format: self.format.0,
+            to: RecordFormat::of_name(&self.file.output)?,
+            sort,
             strict: self.strict,
             threads: threads(self.threads),
-            level: self.packing.level,
-            block_records: self.packing.block_records as usize,
-            limits: Limits {
-                memory: self.memory.budget(threads(self.threads) + 3)?,
-                ..self.limits.over(Limits::default())
-            },
+            limits: self.limits.over(Limits::default()),
             source: self.verify.options(),
             stop: Arc::new(AtomicBool::new(false)),
         })
@@ -164,12 +165,14 @@ impl Args {
         if streams.count() > 1 {
             anyhow::bail!("`-` is given twice; standard input can be read once");
         }
-        if output.is_terminal() {
-            anyhow::bail!("archives are not written to a terminal: name a file with -o");
+        if job.input.drop_params != Default::default() {
+            anyhow::bail!(
+                "--drop-params: URLs are written as they were read; give it to `cashrank ingest`"
+            );
         }
         if *output == Output::Standard && self.json {
             anyhow::bail!(
-                "--json and the archive would both go to standard output: name a file with -o"
+                "--json and the records would both go to standard output: name a file with -o"
             );
         }
         Ok(())
@@ -181,32 +184,17 @@ fn is_sound(converted: &ConversionReport) -> bool {
 }
 
 fn summary(done: &ConversionReport, seconds: f64, reporter: &Reporter) {
-    let Written {
-        names,
-        links,
-        blocks,
-        bytes,
-        names_bytes,
-        records_bytes,
-        ..
-    } = done.written;
     report_counts(
         &done.counters,
         &Counters::default(),
-        names,
+        None,
         seconds,
         reporter.log,
         &reporter.formats,
         &reporter.remarks,
     );
-    reporter.log.info(&format!(
-        "{} bytes in {}: {:.3} bytes a link ({} of names, {} of records and links)",
-        thousands(bytes),
-        counted(blocks, "block", "blocks"),
-        bytes as f64 / (links as f64).max(1.0),
-        thousands(names_bytes),
-        thousands(records_bytes),
-    ));
+    let written = counted(done.written, "record", "records");
+    reporter.log.info(&format!("{written} written"));
 }
 
 fn summary_json(done: &ConversionReport, remarks: &Remarks, seconds: f64) -> serde_json::Value {
@@ -215,14 +203,10 @@ fn summary_json(done: &ConversionReport, remarks: &Remarks, seconds: f64) -> ser
         "written": is_sound(done),
         "records": done.counters.records,
         "links": done.counters.links,
-        "names": done.written.names,
         "skipped": skipped_json(&done.counters, &Counters::default()),
         "remarks": remarks.as_json(),
         "other": done.counters.other,
-        "blocks": done.written.blocks,
-        "bytes": done.written.bytes,
-        "names_bytes": done.written.names_bytes,
-        "records_bytes": done.written.records_bytes,
+        "out_of_scope": done.counters.out_of_scope,
         "seconds": seconds,
     })
 }

@@ -46,7 +46,6 @@ Examples:
   cashrank ingest - --store ranks --spool --ack acked <pipe
   cashrank ingest graph.tsv.gz --store ranks --format adjacency
   crawler --log - | cashrank ingest - --store ranks --snapshot-every 60s --serve 127.0.0.1:8642
-  cashrank ingest crawl.cza --store ranks --settle 1e-4
   cashrank ingest crawl.parquet --store ranks
 
 Run the same command again to resume where the last one stopped. Files that were read before are recognised by their \

@@ -26,9 +26,6 @@ pub(super) struct LimitArgs {
     /// Largest zstd window, as an exponent of two, 10 to 31 [default: 27].
     #[arg(long, value_name = "LOG", value_parser = clap::value_parser!(u32).range(10..=31))]
     limit_zstd_window: Option<u32>,
-    /// Most memory that a block of a crawl archive may take [default: 256M].
-    #[arg(long, value_name = "BYTES", value_parser = bytes)]
-    limit_block: Option<u64>,
     /// Most pages the store may know [default: 17179869183].
     #[arg(long, value_name = "N", value_parser = positive)]
     limit_pages: Option<u64>,
@@ -44,7 +41,6 @@ impl LimitArgs {
             held_bytes: self.limit_held.unwrap_or(limits.held_bytes),
             expansion_bytes: self.limit_expansion.unwrap_or(limits.expansion_bytes),
             zstd_window_log: self.limit_zstd_window.unwrap_or(limits.zstd_window_log),
-            block_bytes: self.limit_block.unwrap_or(limits.block_bytes),
             pages: self.limit_pages.unwrap_or(limits.pages),
             memory: limits.memory,
         }

@@ -25,7 +25,6 @@ mod man;
 mod missing;
 mod next;
 mod nothing;
-mod order;
 mod output;
 mod pagerank;
 mod panics;
@@ -87,7 +86,6 @@ enum Command {
     Ingest(Box<ingest::Args>),
     Convert(convert::Args),
     Inspect(inspect::Args),
-    Order(order::Args),
     Next(Box<next::Args>),
     Settle(settle::Args),
     Compute(Box<compute::Args>),
@@ -156,7 +154,6 @@ impl Command {
             Command::Ingest(args) => args.run(),
             Command::Convert(args) => args.run(),
             Command::Inspect(args) => args.run(),
-            Command::Order(args) => args.run(),
             Command::Next(args) => args.run(),
             Command::Settle(args) => args.run(),
             Command::Compute(args) => args.run(),

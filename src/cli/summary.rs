@@ -47,7 +47,7 @@ pub(super) fn summary(
     report_counts(
         &outcome.counters,
         &outcome.before,
-        pages,
+        Some(pages),
         seconds,
         log,
         formats,
@@ -82,7 +82,7 @@ fn stopped(outcome: &Outcome) -> &'static str {
 pub(super) fn report_counts(
     now: &Counters,
     before: &Counters,
-    pages: u64,
+    pages: Option<u64>,
     seconds: f64,
     log: Log,
     formats: &[Format],
@@ -91,10 +91,13 @@ pub(super) fn report_counts(
     let records = now.records - before.records;
     let links = now.links - before.links;
     log.info(&format!(
-        "{}, {}, {} in {seconds:.1} s ({} links/s)",
+        "{}, {}{} in {seconds:.1} s ({} links/s)",
         counted(records, "record", "records"),
         counted(links, "link", "links"),
-        counted(pages, "new page", "new pages"),
+        pages.map_or(String::new(), |pages| format!(
+            ", {}",
+            counted(pages, "new page", "new pages")
+        )),
         thousands((links as f64 / seconds.max(1e-3)) as u64),
     ));
     let of_these = [

@@ -5,7 +5,6 @@
 //! | block log (`disk::log`): names, fingerprints, kept rows | first, count, length | the head and the payload's XXH3-64 |
 //! | a payload of kept rows (`store::rows`) | lengths of its parts, code | the head and the XXH3-64 of its first part |
 //! | segment of the spool (`store::spool`) | offset, input, length, the payload's XXH3-64 | the head: it is *sealed* |
-//! | crawl archive | a tag, numbers, lengths, the parts' XXH3-64 | the head: it is sealed |
 //! | snapshot | of its tail: where the parts are | all of the tail: it is sealed |
 //!
 //! A reader uses nothing of a head before its checksum fits, but for a block log's length, which it holds against the
@@ -23,12 +22,6 @@ impl Head {
     /// Behind these bytes.
     pub fn behind(bytes: Vec<u8>) -> Head {
         Head(bytes)
-    }
-
-    /// Appends a field of a byte.
-    pub fn u8(mut self, field: u8) -> Head {
-        self.0.push(field);
-        self
     }
 
     /// Appends a field of four bytes.
@@ -90,11 +83,6 @@ impl<'a> Fields<'a> {
         field
     }
 
-    /// A field of a byte.
-    pub fn u8(&mut self) -> u8 {
-        number(self.take(1)) as u8
-    }
-
     /// A field of four bytes.
     pub fn u32(&mut self) -> u32 {
         number(self.take(4)) as u32
@@ -117,18 +105,15 @@ mod tests {
 
     #[test]
     fn fields_come_back_and_every_flipped_bit_is_noticed() {
-        let head = Head::behind(b"TAG".into())
-            .u8(7)
-            .u32(1 << 30)
-            .u64s([9, u64::MAX]);
+        let head = Head::behind(b"TAG".into()).u32(1 << 30).u64s([9, u64::MAX]);
         let sealed = head.sealed();
-        assert_eq!(sealed.len(), 3 + 1 + 4 + 16 + 8);
-        assert_eq!(sealed[4..8], [0, 0, 0, 0x40]);
+        assert_eq!(sealed.len(), 3 + 4 + 16 + 8);
+        assert_eq!(sealed[3..7], [0, 0, 0, 0x40]);
         let mut fields = Fields(&sealed[3..]);
-        assert_eq!((fields.u8(), fields.u32()), (7, 1 << 30));
+        assert_eq!(fields.u32(), 1 << 30);
         assert_eq!(fields.u64s(), [9, u64::MAX]);
-        assert_eq!(fields.u64(), xxh3_64(&sealed[..24]));
-        assert_eq!((fields.u64(), fields.u8()), (0, 0));
+        assert_eq!(fields.u64(), xxh3_64(&sealed[..23]));
+        assert_eq!(fields.u64(), 0);
         for bit in 0..8 * sealed.len() {
             let mut flipped = sealed.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
@@ -137,8 +122,8 @@ mod tests {
         assert!(is_sealed(&sealed) && !is_sealed(b"short") && !is_sealed(b""));
         // A head that speaks of a payload: another payload is noticed.
         assert_ne!(
-            Head::default().u8(1).summed(1),
-            Head::default().u8(1).summed(2)
+            Head::default().u32(1).summed(1),
+            Head::default().u32(1).summed(2)
         );
     }
 }

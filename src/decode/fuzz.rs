@@ -229,7 +229,6 @@ fn batches(decoder: &dyn Decoder, data: &[u8], whole: usize, message: &Said, dic
         self_links: dice.one_of([SelfLinks::Drop, SelfLinks::Keep]),
         key: HashKey([1, 2]),
         input: dice.one_of(INPUT_RULES)(),
-        classes: dice.one_of([false, true]),
         follow: dice
             .one_of(["", "external=2", "url:*a*=3,nofollow=0"])
             .parse()
@@ -296,8 +295,6 @@ fn check_batch(batch: &Batch, rules: &Rules, names: Names, told: &mut Vec<(u64, 
         (names_end as usize, links_end as usize),
         (count, batch.links.len())
     );
-    let classes = if rules.classes { batch.links.len() } else { 0 };
-    assert_eq!(batch.classes.len(), classes);
 }
 
 fn check_entry(batch: &Batch, entry: &Entry, rules: &Rules) -> u64 {
@@ -324,7 +321,6 @@ fn check_entry(batch: &Batch, entry: &Entry, rules: &Rules) -> u64 {
     );
     assert!(u64::from(counts.read) <= rules.limits.links);
     hash.update(&lost.to_le_bytes());
-    hash.update(format!("{:?}{:?}", batch.classes(entry), counts.own_class).as_bytes());
     for (at, &target) in targets.iter().enumerate() {
         assert!(target < entry.names_end && !targets[..at].contains(&target));
         assert!(target != entry.source || rules.self_links == SelfLinks::Keep);

@@ -36,6 +36,27 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 }
 
+/// Appends a string in JSON. What is not UTF-8 stays as it is, so that its record is refused for it.
+pub(crate) fn put_string(text: &[u8], out: &mut Vec<u8>) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    out.push(b'"');
+    let mut rest = text;
+    let special = |byte: &u8| *byte < b' ' || matches!(*byte, b'"' | b'\\');
+    while let Some(at) = rest.iter().position(special) {
+        out.extend_from_slice(&rest[..at]);
+        let byte = rest[at];
+        if byte < b' ' {
+            out.extend_from_slice(b"\\u00");
+            out.extend([HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+        } else {
+            out.extend([b'\\', byte]);
+        }
+        rest = &rest[at + 1..];
+    }
+    out.extend_from_slice(rest);
+    out.push(b'"');
+}
+
 /// Serde's message, without the line number (texts here are parsed one by one) and cut to a
 /// length that fits a message.
 pub(super) fn detail(error: &serde_json::Error) -> String {

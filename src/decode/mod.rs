@@ -31,13 +31,12 @@ use crate::rules::InputRules;
 
 pub(crate) use crate::model::is_redirect;
 pub use crate::model::{Link, Names, Parsed, Reason, Record, Time, utc};
+pub(crate) use json::put_string;
 pub use records::unread::Missing;
 pub(crate) use records::unread::Unread;
 #[cfg(feature = "parquet")]
 pub(crate) use records::{FieldKind, field_kind};
-pub(crate) use time::{
-    from_archive as archive_time, from_fraction as time_of_seconds, from_text as time_of,
-};
+pub(crate) use time::{from_fraction as time_of_seconds, from_text as time_of};
 
 /// Called once for each record of a chunk, in order, with the offset in the chunk at which the
 /// record ends; before one that is [`Parsed::Large`] also with that. Return `false` to stop decoding the

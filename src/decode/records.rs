@@ -10,13 +10,14 @@ mod plain;
 mod redirects;
 pub(crate) mod unread;
 mod values;
+pub(crate) mod write;
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 
-use self::link::{Links, Marks};
+use self::link::{Links, Marks, Weights};
 use self::names::{Field, Known, Names, Seen};
 use self::unread::Unread;
 use self::values::{Asked, ContentDigest, Method, RawTime, Status};
@@ -37,7 +38,21 @@ pub(crate) const FORMAT: FormatSpec = FormatSpec {
     is_grouped: false,
     caveat: None,
     usual: &Records::USUAL,
-    by: |rules, _| std::sync::Arc::new(Records::by(&rules.fields)),
+    by: |rules, _| std::sync::Arc::new(Records::by(&rules.fields, super::Names::Url)),
+};
+
+/// Records of a graph, whose names are opaque.
+pub(crate) const OF_NODES: FormatSpec = FormatSpec {
+    name: "node-records",
+    about: "records of a graph: `node`, an opaque name, in place of `url`",
+    is_grouped: false,
+    caveat: None,
+    usual: &Records {
+        names: Names::UsualOfNodes,
+        naming: super::Names::Opaque,
+        ..Records::USUAL
+    },
+    by: |rules, _| std::sync::Arc::new(Records::by(&rules.fields, super::Names::Opaque)),
 };
 
 /// The same, not one a line.
@@ -53,17 +68,24 @@ pub(crate) const DOCUMENTS: FormatSpec = FormatSpec {
     by: |rules, _| {
         std::sync::Arc::new(Records {
             are_lines: false,
-            ..Records::by(&rules.fields)
+            ..Records::by(&rules.fields, super::Names::Url)
         })
     },
 };
+
+/// Returns whether lines begin with a record whose first field is the opaque name of its page.
+pub(crate) fn is_of_node(start: &[u8]) -> bool {
+    let inside = start.strip_prefix(b"{").unwrap_or_default();
+    let name = inside.trim_ascii_start().strip_prefix(b"\"");
+    name.is_some_and(|name| name.starts_with(b"node\""))
+}
 
 /// What a field of a record holds, as far as a table's columns must know.
 #[cfg(feature = "parquet")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FieldKind {
     /// The page.
-    Url,
+    Page,
     /// Its links: URLs, or one text of them.
     Links,
     /// One or several URLs.
@@ -76,13 +98,13 @@ pub(crate) enum FieldKind {
 
 /// What the field of this name holds; `None`: it is not read.
 #[cfg(feature = "parquet")]
-pub(crate) fn field_kind(fields: &Fields, name: &str) -> Option<FieldKind> {
-    let known = Names::by(fields).field(name)?;
+pub(crate) fn field_kind(fields: &Fields, naming: super::Names, name: &str) -> Option<FieldKind> {
+    let known = Names::by(fields, naming).field(name)?;
     Some(match known.field {
-        Field::Url => FieldKind::Url,
+        Field::Url => FieldKind::Page,
         Field::Links => FieldKind::Links,
         Field::RequestedUrl => FieldKind::Several,
-        Field::LinksNofollow | Field::LinksRel => FieldKind::Marks,
+        Field::LinksNofollow | Field::LinksRel | Field::LinksWeight => FieldKind::Marks,
         _ => FieldKind::Other,
     })
 }
@@ -90,20 +112,23 @@ pub(crate) fn field_kind(fields: &Fields, name: &str) -> Option<FieldKind> {
 /// See the module.
 pub(crate) struct Records {
     names: Names,
+    naming: super::Names,
     are_lines: bool,
 }
 
 impl Records {
     /// By the usual names of fields.
     pub const USUAL: Records = Records {
-        names: Names::USUAL,
+        names: Names::Usual,
+        naming: super::Names::Url,
         are_lines: true,
     };
 
-    /// By the names chosen.
-    pub fn by(fields: &Fields) -> Records {
+    /// Of names of this kind, by the names of fields chosen.
+    pub fn by(fields: &Fields, naming: super::Names) -> Records {
         Records {
-            names: Names::by(fields),
+            names: Names::by(fields, naming),
+            naming,
             are_lines: true,
         }
     }
@@ -111,7 +136,7 @@ impl Records {
 
 impl Decoder for Records {
     fn names(&self) -> super::Names {
-        super::Names::Url
+        self.naming
     }
 
     fn whole(&self, buf: &[u8], at_end: bool) -> usize {
@@ -302,6 +327,8 @@ struct Raw<'a> {
     method: First<Method>,
     nofollow: Option<Marks>,
     rel: Option<Marks>,
+    weight: Option<Weights>,
+    revisit: Option<Text<'a>>,
     /// Values among the links that are none.
     nulls: Vec<usize>,
 }
@@ -326,6 +353,17 @@ impl<'a> Raw<'a> {
                 .map_or(Ok(()), |marks| marks.put(&mut record.links, &self.nulls));
             put.map_err(|wrong| Bad::malformed(format!("`{}` has {wrong}", names.name(field))))?;
         }
+        if let Some(Weights(weights)) = &self.weight {
+            let put = link::put_each(&mut record.links, &self.nulls, weights, |link, weight| {
+                link.weight = *weight;
+            });
+            put.map_err(|wrong| {
+                Bad::malformed(format!("`{}` has {wrong}", names.name(Field::LinksWeight)))
+            })?;
+        }
+        let same_as = self.revisit.map(|Text(url)| url);
+        record.same_as = same_as.filter(|url| !url.is_empty());
+        record.revisit = record.same_as.is_some();
         let base = self.base.map(|Text(base)| base);
         record.base = base.filter(|base| !base.is_empty());
         record.url = match self.url {
@@ -361,6 +399,7 @@ impl<'a> Raw<'a> {
 fn no_url(is_empty: bool, names: &Names) -> Bad {
     let message = match (is_empty, names.name(Field::Url)) {
         (true, name) => format!("`{name}` is empty"),
+        (false, names::NODE) => "no `node`".to_owned(),
         (false, "url") => {
             "no `url`; if the file has another name for it: `field` url=NAME".to_owned()
         }
@@ -447,6 +486,8 @@ impl<'de> Visitor<'de> for Object<'_, '_, 'de> {
                 Field::Method => raw.method.put(order, map.next_value()?),
                 Field::LinksNofollow => raw.nofollow = Marks::nofollow(map.next_value()?),
                 Field::LinksRel => raw.rel = Marks::rel(map.next_value()?),
+                Field::LinksWeight => raw.weight = map.next_value()?,
+                Field::Revisit => raw.revisit = map.next_value()?,
                 Field::Links if order > links_by => drop(map.next_value::<IgnoredAny>()?),
                 Field::Links => {
                     let nulls = &mut raw.nulls;

@@ -19,7 +19,6 @@ mod index;
 mod ledger;
 mod mark;
 mod memory;
-mod names;
 mod pages;
 mod resolve;
 mod row;
@@ -58,7 +57,6 @@ pub use ledger::{
 };
 pub use mark::Mark;
 pub use memory::{InMemory, Ranking, ranks};
-pub use names::NameMap;
 pub(crate) use resolve::Admit;
 pub use resolve::{Resolver, Resolving};
 pub use row::Row;
@@ -130,8 +128,6 @@ pub struct Engine<S = InMemory> {
     times: TimeTable,
     window_start: u128,
     storage: S,
-    /// Weight of a link, by class; empty: all the same.
-    class_weights: Vec<u64>,
     window: Box<dyn Shape>,
     /// Failures and changes that fetches show are kept.
     track_fetches: bool,
@@ -156,7 +152,6 @@ impl<S: Storage> Engine<S> {
             times: TimeTable::default(),
             window_start: 0,
             storage,
-            class_weights: config.follow.table(),
             window: config.window.shape(),
             track_fetches: true,
             is_replay: false,
@@ -243,11 +238,6 @@ impl<S: Storage> Engine<S> {
     /// Most pages there may be, in memory and where they are kept.
     pub(crate) fn page_limit(&self) -> u64 {
         self.ledger.page_limit().min(self.storage.page_limit())
-    }
-
-    /// Weight of a link, by class; empty: all the same.
-    pub(crate) fn class_weights(&self) -> &[u64] {
-        &self.class_weights
     }
 
     /// Forgets which chunks of the ledger changed: they are on disk.

@@ -13,7 +13,7 @@ const fn magic(bytes: &'static [u8], what: &'static str) -> Magic {
 }
 
 /// Binary files. A magic comes before another one that it begins with.
-const MAGICS: [Magic; 38] = [
+const MAGICS: [Magic; 39] = [
     magic(b"PK\x03\x04", ZIP),
     magic(b"PK\x05\x06", ZIP),
     magic(b"PK\x07\x08", ZIP),
@@ -106,6 +106,7 @@ const MAGICS: [Magic; 38] = [
     magic(b"\0\0\xfe\xff", UTF_32),
     magic(b"\xff\xfe", UTF_16),
     magic(b"\xfe\xff", UTF_16),
+    magic(b"\x89CZA\r\n\x1a\n", CZA),
     magic(
         b"redb\x1a\n\xa9\r\n",
         "it is the database of a store: name the store's folder with `store`",
@@ -116,6 +117,8 @@ const ZIP: &str = "it is a ZIP archive; of a WACZ, take the WARC files in it: `u
                    cashrank ... -`";
 const GZIP_INSIDE: &str = "it is packed twice, with gzip inside: take one packing off, `zcat` or `zstdcat FILE | cashrank ... -`";
 const ZSTD_INSIDE: &str = "it is packed twice, with zstd inside: take one packing off, `zcat` or `zstdcat FILE | cashrank ... -`";
+const CZA: &str = "it is a crawl archive (.cza) of cashrank 0.2, which this version does not read, and from which no version \
+                   makes another format: read the inputs that it was made of";
 const LZ4: &str = "it is packed with LZ4: `lz4cat FILE | cashrank ... -`";
 const UTF_16: &str = "it is text in UTF-16: `iconv -f UTF-16 -t UTF-8 FILE | cashrank ... -`";
 const UTF_32: &str = "it is text in UTF-32: `iconv -f UTF-32 -t UTF-8 FILE | cashrank ... -`";
@@ -314,6 +317,7 @@ mod tests {
             (b"\xff\xd8\xff\xe0", "JPEG"),
             (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0", "OLE"),
             (b"\x7fELF\x02", "ELF"),
+            (b"\x89CZA\r\n\x1a\n", "crawl archive"),
             (&tar, "tar"),
             (&old_tar, "tar"),
             (b"\xff\xfe{\0\"\0", "UTF-16"),

@@ -1,31 +1,26 @@
-//! `convert`: inputs of any format -> one crawl archive.
+//! `convert`: inputs of any format -> one file of crawl records.
 //!
-//! Inputs are read as [`ingest`](super::ingest) reads them, and what it would skip and count is
-//! skipped and counted here, and kept as such in the archive.
+//! Inputs are read as [`ingest`](super::ingest) reads them, and each record of a page is written as it was read: ingesting the
+//! file gives the store that ingesting the inputs gives. Specified in `formats/convert.md`.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::input::{InputRecord, is_unsound, remark, report_format, report_unchecked, warn};
 use super::{Note, Observer, ProgressReport};
-use crate::archive::{Options, Writer, Written};
-use crate::batch::{Batch, HashKey, Rules};
+use crate::batch::{HashKey, Rules};
+use crate::decode::Names;
 use crate::engine::{Counters, SelfLinks};
 use crate::formats::Format;
-use crate::memory::{BUFFERS, check_room};
 use crate::model::Limits;
 use crate::pipeline::{InputReader, Next, Piece, Start};
+use crate::records::{RecordFile, RecordFormat, TimeOrder};
 use crate::rules::InputRules;
 use crate::source::{InputName, SourceOptions};
 use crate::store::{Place, Unverified};
 use crate::{Error, Result};
-
-/// The most memory that a packing thread takes: its blocks, and zstd.
-const PACKING: u64 = 112 << 20;
-/// Buffers and packing rarely take what they may: of a budget, this share is kept for them at the most.
-const BUFFERS_SHARE: u64 = 2;
 
 /// The inputs, and how to read them.
 #[derive(Debug, Clone)]
@@ -34,14 +29,14 @@ pub struct Conversion {
     pub inputs: Vec<InputName>,
     /// Their format; `None`: guessed for each.
     pub format: Option<Format>,
+    /// The kind of file to write.
+    pub to: RecordFormat,
+    /// Sort records by fetch time.
+    pub sort: Option<TimeSort>,
     /// Stop at the first record that cannot be used.
     pub strict: bool,
-    /// Threads that decode, and as many that pack. At least 1.
+    /// Threads that decode. At least 1.
     pub threads: usize,
-    /// See [`Options::level`].
-    pub level: i32,
-    /// See [`Options::block_records`].
-    pub block_records: usize,
     /// Limits on input.
     pub limits: Limits,
     /// Rules for what is read from inputs.
@@ -52,15 +47,23 @@ pub struct Conversion {
     pub stop: Arc<AtomicBool>,
 }
 
+/// What sorting by fetch time may take.
+#[derive(Debug, Clone)]
+pub struct TimeSort {
+    /// Bytes of memory.
+    pub memory: u64,
+    /// Where what does not fit goes, in a file without a name.
+    pub folder: PathBuf,
+}
+
 /// The outcome of a conversion.
 #[derive(Debug)]
 pub struct ConversionReport {
-    /// Counts of what was written. The archive is complete, unless it was stopped or something is unverified: then
-    /// it has no end, and is of no use.
-    pub written: Written,
+    /// Records written. The file is complete, unless it was stopped or something is unverified.
+    pub written: u64,
     /// Counts of what was read. Pages visited are not counted.
     pub counters: Counters,
-    /// Stopped from outside: the archive lacks the rest.
+    /// Stopped from outside: the file lacks the rest.
     pub stopped: bool,
     /// Bad input that ended the reading; what came before it was written.
     pub bad_end: Option<Error>,
@@ -68,43 +71,37 @@ pub struct ConversionReport {
     pub unverified: Option<Unverified>,
 }
 
-/// Writes the inputs' records to `out` as an archive; `path` is for messages. Returns `out`,
-/// flushed.
+/// Writes the inputs' records to `out`; `path` is for messages.
 ///
 /// # Errors
-/// Those of opening and guessing; [`Error::Io`]; [`Error::TooLarge`] if there are more names than
-/// `limits.memory` has room for. Bad input is no error here: see [`ConversionReport::bad_end`].
-pub fn convert<W: Write>(
+/// Those of opening and guessing; [`Error::Io`]; [`Error::Unsupported`] if some inputs have URLs and others opaque names. Bad
+/// input is no error here: see [`ConversionReport::bad_end`].
+pub fn convert(
     job: &Conversion,
-    out: W,
-    path: PathBuf,
+    out: Box<dyn Write + Send + '_>,
+    path: &Path,
     observer: &mut dyn Observer,
-) -> Result<(W, ConversionReport)> {
+) -> Result<ConversionReport> {
     job.limits.check()?;
-    if !(1..=Options::LEVEL_MAX).contains(&job.level) {
-        return Err(Error::Usage(format!(
-            "`level` is from 1 to {}",
-            Options::LEVEL_MAX
-        )));
-    }
-    let options = Options {
-        level: job.level,
-        threads: job.threads,
-        block_records: job.block_records,
-        limits: job.limits.clone(),
-        input: job.input.clone(),
-    };
     let rules = Rules {
         limits: job.limits.clone(),
-        self_links: SelfLinks::Drop,
+        self_links: SelfLinks::Keep,
         key: HashKey::random()?,
         input: job.input.clone(),
-        classes: true,
         follow: Default::default(),
     };
+    let mut reader = InputReader::new(rules, &job.source, job.threads);
+    reader.keeps_lines = true;
+    let order = job.sort.as_ref();
     let mut run = Run {
-        reader: InputReader::new(rules, &job.source, job.threads),
-        writer: Writer::new(out, path, &options)?,
+        reader,
+        out: RecordOutput {
+            begun: None,
+            file: Some((out, path)),
+            to: job.to,
+            order: order.map(|sort| TimeOrder::new(sort.memory as usize, &sort.folder)),
+            written: 0,
+        },
         job,
         observer,
         counters: Counters::default(),
@@ -124,31 +121,77 @@ pub fn convert<W: Write>(
         }
     }
     let stopped = job.stop.load(Ordering::Relaxed);
-    let (out, written) = match (&run.unverified, stopped) {
-        (None, false) => run.writer.finish()?,
-        // Without an end, nobody takes it for whole.
-        _ => run.writer.give_up(),
-    };
-    let converted = ConversionReport {
+    let written = run.out.written;
+    if run.unverified.is_none() && !stopped {
+        run.out.finish()?;
+    }
+    Ok(ConversionReport {
         written,
         counters: run.counters,
         stopped,
         bad_end,
         unverified: run.unverified,
-    };
-    Ok((out, converted))
+    })
 }
 
-struct Run<'a, W: Write> {
+/// The file, begun once the kind of names is known.
+struct RecordOutput<'w> {
+    begun: Option<(Names, RecordFile<'w>)>,
+    file: Option<(Box<dyn Write + Send + 'w>, &'w Path)>,
+    to: RecordFormat,
+    order: Option<TimeOrder>,
+    written: u64,
+}
+
+impl RecordOutput<'_> {
+    /// Begins an input with names of this kind.
+    fn begin(&mut self, names: Names, input: &str) -> Result<()> {
+        if let Some((out, path)) = self.file.take() {
+            self.begun = Some((names, RecordFile::new(self.to, names, out, path)?));
+        }
+        match &self.begun {
+            Some((before, _)) if *before != names => Err(Error::Unsupported(format!(
+                "{input}: one file of records has either URLs or other names, and the inputs before it have the other kind: \
+                 convert it by itself"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn line(&mut self, time: Option<i64>, line: &[u8]) -> Result<()> {
+        self.written += 1;
+        match (&mut self.order, &mut self.begun) {
+            (Some(order), _) => order.push(time, line),
+            (None, Some((_, file))) => file.line(line),
+            (None, None) => Err(Error::internal("a record before its input")),
+        }
+    }
+
+    fn finish(mut self) -> Result<()> {
+        if self.begun.is_none() {
+            // All inputs are empty.
+            self.begin(Names::Url, "")?;
+        }
+        let Some((_, mut file)) = self.begun else {
+            return Ok(());
+        };
+        if let Some(order) = self.order {
+            order.each(|line| file.line(line))?;
+        }
+        file.finish()
+    }
+}
+
+struct Run<'a> {
     job: &'a Conversion,
     reader: InputReader,
     observer: &'a mut dyn Observer,
-    writer: Writer<W>,
+    out: RecordOutput<'a>,
     counters: Counters,
     unverified: Option<Unverified>,
 }
 
-impl<W: Write> Run<'_, W> {
+impl Run<'_> {
     fn input(&mut self, at: usize, input: &InputName) -> Result<()> {
         let mut source = self.reader.open(input)?;
         let Some(format) = report_format(&mut source, self.job.format, None, self.observer)? else {
@@ -156,7 +199,8 @@ impl<W: Write> Run<'_, W> {
             return Ok(());
         };
         warn(input, format, self.observer);
-        self.writer.begin_input(format.decoder().names())?;
+        let names = format.decoder().names();
+        self.out.begin(names, &input.to_string())?;
         let mut records = self.reader.read(source, format, Start::default())?;
         let mut place = Place::start();
         while !self.job.stop.load(Ordering::Relaxed) {
@@ -175,7 +219,7 @@ impl<W: Write> Run<'_, W> {
                         pass: 1,
                         repeat: 1,
                         counters: &self.counters,
-                        pages: self.writer.names(),
+                        pages: 0,
                     });
                     records.recycle(piece);
                 }
@@ -190,14 +234,8 @@ impl<W: Write> Run<'_, W> {
     }
 
     fn piece(&mut self, input: &InputName, place: &mut Place, piece: &Piece) -> Result<()> {
-        self.check_room(&piece.batch)?;
         let batch = &piece.batch;
-        if !batch.weights.is_empty() {
-            return Err(Error::Unsupported(format!(
-                "{input}: its links have weights, which crawl archives do not hold: ingest it as it is"
-            )));
-        }
-        self.writer.begin(batch)?;
+        let mut lines = batch.lines.split_inclusive(|&byte| byte == b'\n');
         for (at, entry) in batch.entries.iter().enumerate() {
             let record = InputRecord {
                 input,
@@ -207,29 +245,15 @@ impl<W: Write> Run<'_, W> {
             };
             record.report(self.job.strict, true, self.observer)?;
             record.note_use(piece.chunk.verified, &mut self.unverified);
-            self.writer.add(batch, entry)?;
+            if entry.what.is_of_page() {
+                let line = lines.next().unwrap_or_default();
+                self.out.line(entry.fetched_at, line)?;
+            }
             self.counters.take(entry.what, &entry.counts);
             place.records += 1;
             place.offset = piece.chunk.offset + entry.end;
         }
         Ok(())
-    }
-
-    /// Refuses a batch whose names may take more memory than there is.
-    fn check_room(&self, batch: &Batch) -> Result<()> {
-        let Some(budget) = self.job.limits.memory else {
-            return Ok(());
-        };
-        let names = self.writer.names();
-        let names_bytes = self.writer.bytes_with(batch.text_ends.len() as u64);
-        let buffers = BUFFERS + PACKING * self.job.threads as u64;
-        let need = names_bytes + buffers.min(budget / BUFFERS_SHARE);
-        check_room(
-            Some(budget),
-            need,
-            || format!("an archive of more than {names} names"),
-            "take fewer `threads`, or convert the inputs in parts and ingest the archives one after the other",
-        )
     }
 
     /// What is unverified only because the input was cut short may be used, as by an ingest.

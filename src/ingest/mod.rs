@@ -4,7 +4,7 @@
 //! input in order, and stops for checkpoints and snapshots at record boundaries, so results depend
 //! on the records alone.
 //!
-//! `convert` reads in the same way, and writes a crawl archive instead.
+//! `convert` reads in the same way, and writes a file of crawl records instead.
 
 mod convert;
 mod input;
@@ -37,7 +37,7 @@ use crate::store::rows::KeepRows;
 use crate::store::{RealDisk, Settings, SpoolOptions, settings_of};
 
 pub use crate::store::rows::ROWS_BYTES;
-pub use convert::{Conversion, ConversionReport, convert};
+pub use convert::{Conversion, ConversionReport, TimeSort, convert};
 pub use note::{Note, Observer, ProgressReport};
 pub use run::ingest;
 

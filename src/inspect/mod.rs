@@ -72,7 +72,6 @@ pub fn inspect(input: &InputName, how: &Inspection) -> Result<Report> {
         self_links: SelfLinks::Drop,
         key,
         input: how.input.clone(),
-        classes: false,
         follow: Default::default(),
     };
     let mut reader = InputReader::new(rules, &how.source, how.threads);

@@ -9,7 +9,6 @@ use crate::batch::{Batch, Entry, Fingerprints, HashKey, What};
 use crate::decode::{Names as Naming, Reason, Time, is_redirect};
 use crate::formats::Format;
 use crate::memory::check_room;
-use crate::model::Numbering;
 use crate::pipeline::{Piece, Remark};
 use crate::source::{Compression, Summary};
 use crate::url;
@@ -78,11 +77,10 @@ impl<'a> Reading<'a> {
 
     pub fn piece(&mut self, piece: &Piece) {
         let (chunk, batch) = (&*piece.chunk, &piece.batch);
-        self.urls |= batch.part().is_some_and(|part| part.urls);
         self.report.compressed = chunk.compressed;
         let mut names = 0;
         for (at, entry) in batch.entries.iter().enumerate() {
-            let end = (entry.names_end - batch.first_name()) as usize;
+            let end = entry.names_end as usize;
             self.names(batch, names..end);
             names = end;
             self.report.counters.take(entry.what, &entry.counts);
@@ -139,11 +137,7 @@ impl<'a> Reading<'a> {
         report.followed += followed;
         report.followed_most = report.followed_most.max(followed);
         self.time(entry.fetched_at);
-        // In an archive a name's number tells it from others.
-        let page = match batch.numbering {
-            Numbering::Archive(_) => u128::from(entry.source),
-            Numbering::Own => batch.fingerprints[entry.source as usize],
-        };
+        let page = batch.fingerprints[entry.source as usize];
         self.report.again += u64::from(self.fetched.add(page));
         if self.report.first.len() < self.how.first {
             self.first(batch, at);
@@ -174,10 +168,7 @@ impl<'a> Reading<'a> {
     fn first(&mut self, batch: &Batch, at: usize) {
         let (entry, status) = (&batch.entries[at], batch.status(at));
         let written = batch.written(at).cloned().unwrap_or_default();
-        let name = |number: u32| match number.checked_sub(batch.first_name()) {
-            Some(here) => String::from_utf8_lossy(batch.name(here)).into_owned(),
-            None => format!("name {number} of the archive"),
-        };
+        let name = |number: u32| String::from_utf8_lossy(batch.name(number)).into_owned();
         let targets = batch.targets(entry);
         let is_redirect = status.is_some_and(is_redirect);
         self.report.first.push(First {
@@ -218,7 +209,6 @@ impl<'a> Reading<'a> {
     }
 
     fn other(&mut self, kind: Option<&'static str>) {
-        // An archive does not keep what they were.
         let kind = kind.unwrap_or("no crawl record");
         *self.report.other.entry(kind).or_default() += 1;
     }

@@ -1,6 +1,7 @@
 //! A crawl held as rows with names, read at once or as a crawler delivers it, beside a store or alone.
 
 use super::{Named, batches, open};
+use crate::Result;
 use crate::batch::{Batch, Entry, HashKey, Rules, What};
 use crate::decode::{Missing, Names};
 use crate::engine::{Resolver, SelfLinks};
@@ -14,7 +15,6 @@ use crate::rules::{Follow, InputRules};
 use crate::session::Writer;
 use crate::snapshot::Snapshot;
 use crate::source::{InputName, SourceOptions};
-use crate::{Error, Result};
 
 /// The outcome of fetching a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,8 +34,6 @@ pub type Each<'a> = dyn FnMut(&Crawled, Option<&mut Writer>, u32, Fetch) -> Resu
 /// counts.
 pub struct Crawled {
     rules: Rules,
-    /// Weight of a link, by class; none: all the same.
-    follow: Vec<u64>,
     names: Named<String>,
     /// The pages of names of the input being read, where no store has them.
     resolver: Resolver,
@@ -64,16 +62,14 @@ impl Crawled {
             self_links: SelfLinks::Drop,
             key: HashKey::random()?,
             input: input.clone(),
-            classes: !follow.is_default(),
             follow: follow.clone(),
         };
-        Crawled::of(rules, follow)
+        Crawled::of(rules)
     }
 
-    fn of(rules: Rules, follow: &Follow) -> Result<Crawled> {
+    fn of(rules: Rules) -> Result<Crawled> {
         Ok(Crawled {
             rules,
-            follow: follow.table(),
             names: Named::new()?,
             resolver: Resolver::default(),
             rows: LatestRows::default(),
@@ -88,9 +84,9 @@ impl Crawled {
     /// ([`Crawled::deliver`]).
     ///
     /// # Errors
-    /// Those of reading the names; [`Error::TooLarge`] if they take more than `memory` bytes; [`Error::Unsupported`] if there are too many.
+    /// Those of reading the names; [`Error::TooLarge`](crate::Error::TooLarge) if they take more than `memory` bytes; [`Error::Unsupported`](crate::Error::Unsupported) if there are too many.
     pub fn of_store(snapshot: &Snapshot, writer: &Writer, memory: Option<u64>) -> Result<Crawled> {
-        let mut crawled = Crawled::of(writer.rules(), &snapshot.info().settings.config.follow)?;
+        let mut crawled = Crawled::of(writer.rules())?;
         crawled.limit_memory(memory);
         crawled.of_store = true;
         for name in snapshot.names() {
@@ -211,11 +207,6 @@ impl Crawled {
             return Ok(());
         };
         self.kind = Some(format.decoder().names());
-        if format == Format::Cza && store.is_some() {
-            return Err(Error::Unsupported(format!(
-                "{input}: an archive is read by `ingest`; a crawler delivers records"
-            )));
-        }
         self.resolver = Resolver::default();
         let rules = self.rules.clone();
         let remarks = batches(source, format, &rules, 1, &mut |batch| {
@@ -234,7 +225,7 @@ impl Crawled {
     ) -> Result<bool> {
         if let Some(store) = &mut store {
             store.take(batch)?;
-            for (name, page) in (0..).zip(store.resolver().own()) {
+            for (name, page) in (0..).zip(store.resolver().pages()) {
                 if page.0 == self.names.all.len() as u64 {
                     self.know(String::from_utf8_lossy(batch.name(name)).into_owned())?;
                 }
@@ -281,21 +272,21 @@ impl Crawled {
             // Its only link is the page with the same content.
             What::Unchanged
                 if !batch.targets(entry).is_empty()
-                    && !self.rows.has(resolver.node(batch, entry.source)) =>
+                    && !self.rows.has(resolver.node(entry.source)) =>
             {
                 Fetch::Read
             }
             What::Failed | What::Unchanged => {
-                return Some((resolver.node(batch, entry.source), Fetch::Failed));
+                return Some((resolver.node(entry.source), Fetch::Failed));
             }
             What::Gone => Fetch::Gone,
             What::Visit => Fetch::Read,
         };
-        let page = resolver.node(batch, entry.source);
+        let page = resolver.node(entry.source);
         let targets = batch.targets(entry).iter();
-        let targets: Vec<u32> = targets.map(|&name| resolver.node(batch, name)).collect();
+        let targets: Vec<u32> = targets.map(|&name| resolver.node(name)).collect();
         let mut weights = Vec::new();
-        batch.weigh(entry, &self.follow, &mut weights);
+        batch.weigh(entry, &mut weights);
         let links = Links {
             targets: &targets,
             weights: &weights,

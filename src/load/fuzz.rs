@@ -21,7 +21,6 @@ pub(crate) fn graph(data: &[u8]) {
         self_links,
         key: HashKey([1, 2]),
         input: Default::default(),
-        classes: false,
         follow: Default::default(),
     };
     let options = SourceOptions {

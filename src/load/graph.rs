@@ -61,7 +61,6 @@ pub fn load(
         self_links: config.self_links,
         key: HashKey::random()?,
         input: input.clone(),
-        classes: !config.follow.is_default(),
         follow: config.follow.clone(),
     };
     let mut loading = GraphLoader::new(config)?;
@@ -91,8 +90,6 @@ const NODE_BYTES: u64 = 3 * 48 + ALLOCATION + 32;
 
 pub(super) struct GraphLoader {
     builder: GraphBuilder,
-    /// Weight of a link, by class; none: all the same.
-    of_classes: Vec<u64>,
     /// What the links of a record weigh.
     weights: Vec<u64>,
     pages: Named<Page>,
@@ -111,10 +108,8 @@ pub(super) struct GraphLoader {
 
 impl GraphLoader {
     pub fn new(config: &Config) -> Result<GraphLoader> {
-        let of_classes = config.follow.table();
         Ok(GraphLoader {
             builder: GraphBuilder::new(config.self_links),
-            of_classes,
             weights: Vec::new(),
             pages: Named::new()?,
             resolver: Resolver::default(),
@@ -183,19 +178,17 @@ impl GraphLoader {
         match entry.what {
             What::Skipped(_) => self.skipped += 1,
             What::Other | What::OutOfScope | What::Failed => {}
-            What::Unchanged
-                if batch.targets(entry).is_empty() || self.was_visited(batch, entry) =>
-            {
-                self.fetched(batch, entry);
+            What::Unchanged if batch.targets(entry).is_empty() || self.was_visited(entry) => {
+                self.fetched(entry);
             }
             What::Visit | What::Gone | What::Unchanged => {
-                let source = self.fetched(batch, entry);
+                let source = self.fetched(entry);
                 let visits = &mut self.pages.all[source as usize].visits;
                 self.ungrouped += u64::from(self.grouped && *visits > 0);
                 *visits += 1;
                 let targets = batch.targets(entry).iter();
-                let targets = targets.map(|&name| self.resolver.node(batch, name));
-                batch.weigh(entry, &self.of_classes, &mut self.weights);
+                let targets = targets.map(|&name| self.resolver.node(name));
+                batch.weigh(entry, &mut self.weights);
                 if self.weights.is_empty() {
                     self.builder.row(source, targets);
                 } else {
@@ -206,14 +199,14 @@ impl GraphLoader {
         }
     }
 
-    fn was_visited(&self, batch: &Batch, entry: &Entry) -> bool {
-        let source = self.resolver.node(batch, entry.source);
+    fn was_visited(&self, entry: &Entry) -> bool {
+        let source = self.resolver.node(entry.source);
         self.pages.all[source as usize].visits > 0
     }
 
     /// Notes the time of a fetch. The page.
-    fn fetched(&mut self, batch: &Batch, entry: &Entry) -> u32 {
-        let source = self.resolver.node(batch, entry.source);
+    fn fetched(&mut self, entry: &Entry) -> u32 {
+        let source = self.resolver.node(entry.source);
         let page = &mut self.pages.all[source as usize];
         page.last_fetch = page.last_fetch.max(entry.fetched_at);
         source

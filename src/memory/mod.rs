@@ -62,8 +62,6 @@ pub struct Need {
     pub cash: u64,
     /// The index, one of its segments growing.
     pub index: u64,
-    /// Pages of the names of crawl archives.
-    pub names: u64,
     /// Kept rows: appending them, and dropping superseded ones.
     pub rows: u64,
     /// Visits not yet in the history, or being packed for it.
@@ -80,13 +78,12 @@ pub struct Need {
 }
 
 impl Need {
-    /// With `pages` pages, whose index takes `index` bytes, and `names` bytes of an archive's names.
-    fn new(config: &Config, pages: u64, index: u64, names: u64, budget: Option<u64>) -> Need {
+    /// With `pages` pages, whose index takes `index` bytes.
+    fn new(config: &Config, pages: u64, index: u64, budget: Option<u64>) -> Need {
         let array = |bytes: u64| bytes.next_multiple_of(HUGE_PAGE.min(bytes.max(1)));
         Need {
             cash: array(pages * 8) + array(pages.div_ceil(2)),
             index,
-            names,
             rows: ROWS + pages / PAGES_A_BYTE_OF_ROWS,
             log: log_rows(config, budget) as u64 * log_bytes(config.policy().is_timed()),
             database: DATABASE,
@@ -105,27 +102,21 @@ impl Need {
         Need {
             cash: 0,
             index: 0,
-            names: 0,
             log: 0,
             ..self
         }
     }
 
-    /// The memory that an engine needs with `pages` pages, no fewer than it knows, and `names` bytes for names of
-    /// archives; under a budget, to which its log was cut ([`log_rows`]).
-    pub(crate) fn of<S: Storage>(
-        engine: &Engine<S>,
-        pages: u64,
-        names: u64,
-        budget: Option<u64>,
-    ) -> Need {
+    /// The memory that an engine needs with `pages` pages, no fewer than it knows; under a budget, to which its log was cut
+    /// ([`log_rows`]).
+    pub(crate) fn of<S: Storage>(engine: &Engine<S>, pages: u64, budget: Option<u64>) -> Need {
         let index = engine.index_bytes_at(pages);
-        Need::new(engine.config(), pages, index, names, budget)
+        Need::new(engine.config(), pages, index, budget)
     }
 
     /// To go on with a store of `pages` pages.
     pub fn to_resume(config: &Config, pages: u64, budget: Option<u64>) -> Need {
-        Need::new(config, pages, Index::bytes_with_room(pages), 0, budget)
+        Need::new(config, pages, Index::bytes_with_room(pages), budget)
     }
 
     /// Refuses to load a store that needs more than the budget.
@@ -137,7 +128,7 @@ impl Need {
 
     /// All parts but settling.
     pub fn total(&self) -> u64 {
-        let pages = self.cash + self.index + self.names + self.rows;
+        let pages = self.cash + self.index + self.rows;
         pages + self.log + self.database + self.buffers + self.publishing
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Digest, Fingerprint, LinkClass, Part, Reason, Time};
+use super::{Digest, Fingerprint, Reason, Time};
 
 /// Text that ends a batch early: relative links can be far shorter than what they stand for.
 pub(crate) const TEXT_BYTES: usize = 8 << 20;
@@ -51,8 +51,6 @@ pub struct LinkCounts {
     pub repeated: u32,
     /// To a page out of scope (`--scope`).
     pub out_of_scope: u32,
-    /// The classes of the links to the page itself, if they were dropped and classes are kept.
-    pub own_class: LinkClass,
 }
 
 /// One record of a batch.
@@ -85,9 +83,7 @@ pub struct Batch {
     pub entries: Vec<Entry>,
     /// Targets, as names.
     pub links: Vec<u32>,
-    /// Empty, or the class of each of `links`.
-    pub classes: Vec<LinkClass>,
-    /// What each of `links` weighs; those behind the last weigh 1. Of a batch of an archive the classes tell it.
+    /// What each of `links` weighs; those behind the last weigh 1.
     pub weights: Vec<u64>,
     /// Distinct names in order of first appearance: their fingerprints,
     pub fingerprints: Vec<Fingerprint>,
@@ -97,16 +93,16 @@ pub struct Batch {
     pub text: Vec<u8>,
     /// For people: what was wrong, with the entry's number.
     pub complaints: Vec<(u32, String)>,
-    /// For people: what an entry is that is no crawl record, with the entry's number; of none in an archive.
+    /// For people: what an entry is that is no crawl record, with the entry's number.
     pub others: Vec<(u32, &'static str)>,
-    /// Records whose times cannot be read, by the numbers of their entries; of none in an archive.
+    /// Records whose times cannot be read, by the numbers of their entries.
     pub timeless: Vec<u32>,
-    /// For people: the HTTP status of a record that gives one, with the entry's number; of none in an archive.
+    /// For people: the HTTP status of a record that gives one, with the entry's number.
     pub statuses: Vec<(u32, i32)>,
+    /// A line of JSON for each record of a page, as it was read, if that was asked for.
+    pub lines: Vec<u8>,
     /// For people: the redirect and base of a record as they are written, with the entry's number, if they were asked for.
     pub written: Vec<(u32, Written)>,
-    /// What its numbers of names refer to.
-    pub numbering: Numbering,
 }
 
 impl Batch {
@@ -130,36 +126,12 @@ pub struct Written {
     pub base: Option<String>,
 }
 
-/// What the numbers of names in a batch refer to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Numbering {
-    /// They count the batch's own names.
-    #[default]
-    Own,
-    /// They count the names of the crawl archive that the batch is this part of. The names given with the batch are
-    /// none, or those from [`Part::first_name`] on.
-    Archive(Part),
-}
-
 impl Batch {
-    /// The text of a name, counted from the first one given here.
+    /// The text of a name.
     pub fn name(&self, name: u32) -> &[u8] {
         let at = name as usize;
         let start = at.checked_sub(1).map_or(0, |b| self.text_ends[b] as usize);
         &self.text[start..self.text_ends[at] as usize]
-    }
-
-    /// The number of the first name given here.
-    pub fn first_name(&self) -> u32 {
-        self.part().map_or(0, |part| part.first_name)
-    }
-
-    /// Where it stands in its archive, if it is of one.
-    pub fn part(&self) -> Option<Part> {
-        match self.numbering {
-            Numbering::Own => None,
-            Numbering::Archive(part) => Some(part),
-        }
     }
 
     /// An entry's targets.
@@ -167,29 +139,16 @@ impl Batch {
         &self.links[entry.links_start as usize..entry.links_end as usize]
     }
 
-    /// The classes of an entry's targets; none: they were not asked for.
-    pub fn classes(&self, entry: &Entry) -> &[LinkClass] {
-        let classes = self
-            .classes
-            .get(entry.links_start as usize..entry.links_end as usize);
-        classes.unwrap_or_default()
-    }
-
-    /// Puts what an entry's targets weigh into `weights`, by the weights of classes, which are none where the classes tell
-    /// nothing. Nothing is put there if all weigh 1.
-    pub(crate) fn weigh(&self, entry: &Entry, of_classes: &[u64], weights: &mut Vec<u64>) {
+    /// Puts what an entry's targets weigh into `weights`; nothing if all weigh 1.
+    pub(crate) fn weigh(&self, entry: &Entry, weights: &mut Vec<u64>) {
         weights.clear();
-        if self.weights.is_empty() && !of_classes.is_empty() {
-            let weight = |class: &LinkClass| of_classes[usize::from(class.number())];
-            weights.extend(self.classes(entry).iter().map(weight));
-        } else {
-            let (start, end) = (entry.links_start as usize, entry.links_end as usize);
-            let own = self.weights.iter().take(end).skip(start);
-            weights.extend(own);
-            weights.resize(end - start, 1);
-        }
+        let (start, end) = (entry.links_start as usize, entry.links_end as usize);
+        let own = self.weights.iter().take(end).skip(start);
+        weights.extend(own);
         if weights.iter().all(|&weight| weight == 1) {
             weights.clear();
+        } else {
+            weights.resize(end - start, 1);
         }
     }
 
@@ -218,14 +177,14 @@ impl Batch {
         of_entry(&self.written, entry)
     }
 
-    /// Returns whether its memory is worth keeping: one huge record, or block of an archive, must not make all
+    /// Returns whether its memory is worth keeping: one huge record must not make all
     /// batches huge.
     pub(crate) fn is_ordinary(&self) -> bool {
         let bytes = self.text.capacity()
             + size_of::<Entry>() * self.entries.capacity()
             + size_of::<u32>() * (self.links.capacity() + self.text_ends.capacity())
-            + size_of::<LinkClass>() * self.classes.capacity()
             + size_of::<u64>() * self.weights.capacity()
+            + self.lines.capacity()
             + size_of::<Fingerprint>() * self.fingerprints.capacity();
         bytes <= 4 * TEXT_BYTES
     }
@@ -234,7 +193,6 @@ impl Batch {
     pub fn clear(&mut self) {
         self.entries.clear();
         self.links.clear();
-        self.classes.clear();
         self.weights.clear();
         self.fingerprints.clear();
         self.text_ends.clear();
@@ -244,7 +202,7 @@ impl Batch {
         self.timeless.clear();
         self.statuses.clear();
         self.written.clear();
-        self.numbering = Numbering::Own;
+        self.lines.clear();
     }
 }
 

@@ -3,6 +3,9 @@
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
+/// Begins a digest that was written from the bits that are kept.
+const WRITTEN: &str = "cashrank:";
+
 /// A digest of one look at a page, in 4 bytes. Two different pages have the same by chance in one of 2^31 cases.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Digest(u32);
@@ -22,12 +25,22 @@ impl Digest {
         Digest::of(hash, Digest::CONTENT)
     }
 
-    /// Of a page's content, from a digest of it as text, whatever made that; of an empty text there is none.
+    /// Of a page's content, from a digest of it as text, whatever made that; of an empty text there is none. What
+    /// [`Digest::text`] wrote gives the same digest again.
     pub fn of_text(text: &str) -> Digest {
-        match text {
-            "" => Digest::NONE,
-            text => Digest::of_content(xxh3_64(text.as_bytes())),
+        if text.is_empty() {
+            return Digest::NONE;
         }
+        let bits = text.strip_prefix(WRITTEN).filter(|hex| hex.len() == 8);
+        match bits.and_then(|hex| u32::from_str_radix(hex, 16).ok()) {
+            Some(bits) if bits >= 4 && bits & Digest::CONTENT != 0 => Digest(bits),
+            _ => Digest::of_content(xxh3_64(text.as_bytes())),
+        }
+    }
+
+    /// The digest of a page's content as text; `None`: it is none, or not of content.
+    pub fn text(self) -> Option<String> {
+        (self.0 >= 4 && self.0 & Digest::CONTENT != 0).then(|| format!("{WRITTEN}{:08x}", self.0))
     }
 
     /// Of a page's links, from any good hash of them.
@@ -59,5 +72,26 @@ impl Digest {
     /// From what was stored.
     pub fn from_bits(bits: u32) -> Digest {
         Digest(bits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_reads_back() {
+        for digest in ["a", "sha1:XYZ", "cashrank:", "cashrank:00000003"].map(Digest::of_text) {
+            let text = digest.text().unwrap();
+            assert_eq!(Digest::of_text(&text), digest, "{text}");
+        }
+        for other in [
+            Digest::NONE,
+            Digest::UNCHANGED,
+            Digest::GONE,
+            Digest::of_links(7),
+        ] {
+            assert_eq!(other.text(), None);
+        }
     }
 }

@@ -21,8 +21,6 @@ pub struct Limits {
     pub expansion_bytes: u64,
     /// Largest zstd window, as a power of two (`zstd --long=N`).
     pub zstd_window_log: u32,
-    /// Most memory that one block of a crawl archive may take.
-    pub block_bytes: u64,
     /// Most pages the store may know; at most 2^34 - 1.
     pub pages: u64,
     /// Most bytes of memory that an ingest may need ([`Need`](crate::memory::Need)), or what else holds
@@ -72,7 +70,6 @@ impl Default for Limits {
             held_bytes: 64 << 20,
             expansion_bytes: 1 << 40,
             zstd_window_log: 27,
-            block_bytes: 256 << 20,
             pages: PageId::LIMIT,
             memory: None,
         }

@@ -30,6 +30,15 @@ impl Rel {
         })
     }
 
+    /// The words of the attribute, separated by spaces; empty if there are none.
+    pub fn words(self) -> String {
+        let named = Rel::NAMED.iter().filter(|(_, rel)| self.has(*rel));
+        let words: Vec<_> = named
+            .map(|(name, _)| String::from_utf8_lossy(name))
+            .collect();
+        words.join(" ")
+    }
+
     /// Both.
     pub fn with(self, other: Rel) -> Rel {
         Rel(self.0 | other.0)
@@ -62,5 +71,6 @@ mod tests {
         assert_eq!(Rel::of(b"nofollows no-follow"), Rel::default());
         assert!(all.has(Rel::UGC) && !Rel::UGC.has(all));
         assert_eq!(all.bits(), 7);
+        assert!(Rel::all().all(|rel| Rel::of(rel.words().as_bytes()) == rel));
     }
 }

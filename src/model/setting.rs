@@ -5,7 +5,7 @@
 //! there with [`name_settings`].
 
 /// All settings that messages name.
-pub const SETTINGS: [&str; 53] = [
+pub const SETTINGS: [&str; 52] = [
     "also",
     "best",
     "budget",
@@ -24,7 +24,6 @@ pub const SETTINGS: [&str; 53] = [
     "keep_rows",
     "leave_unfinished",
     "level",
-    "limit_block",
     "limit_distinct",
     "limit_expansion",
     "limit_line",
@@ -64,9 +63,9 @@ pub const SETTINGS: [&str; 53] = [
 /// A message with each setting that it names in words of the caller's.
 ///
 /// ```
-/// let message = "`a.cza`: a block that takes more than `limit_block` 5: raise it";
+/// let message = "`a.gz`: a member of more than `limit_held` 5: raise it";
 /// let message = cashrank::name_settings(message, |name| format!("{name}="));
-/// assert_eq!(message, "`a.cza`: a block that takes more than limit_block= 5: raise it");
+/// assert_eq!(message, "`a.gz`: a member of more than limit_held= 5: raise it");
 /// ```
 pub fn name_settings(message: &str, word: impl Fn(&str) -> String) -> String {
     let mut out = String::with_capacity(message.len());

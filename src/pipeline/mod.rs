@@ -20,11 +20,10 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
-use crate::archive;
 use crate::batch::Builder;
 use crate::decode::Decoder;
 use crate::formats::Format;
-use crate::source::{Chunk, InputName, Source, Summary};
+use crate::source::{Chunk, Source, Summary};
 use crate::threads::{spawn, spawn_now, try_spawn};
 use crate::{Error, Result};
 use delays::Pauses;
@@ -35,9 +34,7 @@ use pool::BufferPool;
 
 pub(crate) use look::Remark;
 pub(crate) use piece::Piece;
-pub(crate) use records::{
-    InputReader, Records, Start, checked_format_of, format_again, format_of, is_another,
-};
+pub(crate) use records::{InputReader, Records, Start, checked_format_of, format_again, format_of};
 
 /// Chunks waiting between two threads.
 const CHUNKS_WAITING: usize = 3;
@@ -46,11 +43,6 @@ const CHUNKS_WAITING: usize = 3;
 const PIECES: usize = 1;
 /// Bytes of chunks on their way. What is made of them takes a few times as much.
 const CHUNKS_BYTES: u64 = 48 << 20;
-/// The same of an archive, with what is made of them.
-const BLOCKS_BYTES: u64 = 160 << 20;
-/// Decoders of an archive at the most. Each keeps memory of the size of a block, and no more chunks than
-/// that are on their way for long.
-const ARCHIVE_DECODERS: usize = 4;
 /// How long the caller waits before it looks up from an idle input.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
 
@@ -80,33 +72,15 @@ struct Pipeline {
 
 impl Pipeline {
     /// Starts reading `source`.
-    fn start(
-        by: &InputReader,
-        mut source: Source,
-        format: Format,
-        start: Start,
-    ) -> Result<Pipeline> {
+    fn start(by: &InputReader, source: Source, format: Format, start: Start) -> Result<Pipeline> {
         let InputReader { rules, pool, .. } = by;
         let delays = Delays::new(by.delays, start.turn);
         let decoder = format.decoder_by(&rules.input, &rules.limits);
-        let is_archive = format == Format::Cza;
-        let (most, budget) = if is_archive {
-            (ARCHIVE_DECODERS, BLOCKS_BYTES)
-        } else {
-            (usize::MAX, CHUNKS_BYTES)
-        };
-        if is_archive {
-            source.limit_record(rules.limits.block_bytes);
-        }
-        let (name, flow) = (source.name().clone(), Flow::new(budget));
+        let flow = Flow::new(CHUNKS_BYTES);
         let (admitting, mut pauses) = (flow.clone(), delays.of_thread(1));
         let admit = move |chunk: &[u8]| {
             pauses.pause();
-            admitting.admit(if is_archive {
-                archive::memory(chunk, start.known)
-            } else {
-                chunk.len() as u64
-            });
+            admitting.admit(chunk.len() as u64);
         };
         // It is needed before all others, and waits to hear how many those are.
         let (give_crew, take_crew) = bounded(1);
@@ -121,14 +95,22 @@ impl Pipeline {
             spawn("read", read)?
         };
         let worker = |thread: usize| {
-            Ok(Worker {
-                work: Work::new(by, &name, format, &decoder, start.known)?,
+            let mut builder = Builder::new(rules.clone(), decoder.names());
+            if by.keeps_written {
+                builder.keep_written();
+            }
+            if by.keeps_lines {
+                builder.keep_lines();
+            }
+            Worker {
+                builder,
+                decoder: decoder.clone(),
                 flow: flow.clone(),
                 pool: pool.clone(),
                 pauses: delays.of_thread(2 + thread as u64),
-            })
+            }
         };
-        let (crew, decoded, decoders) = crew(by.threads.clamp(1, most), worker)?;
+        let (crew, decoded, decoders) = crew(by.threads.max(1), worker);
         let _ = give_crew.send(crew);
         Ok(Pipeline {
             flow,
@@ -207,24 +189,24 @@ enum Crew {
 type Started = (Crew, Vec<Receiver<Decoded>>, Vec<JoinHandle<()>>);
 
 /// Starts so many decoders, or as many as can be started.
-fn crew(most: usize, worker: impl Fn(usize) -> Result<Worker>) -> Result<Started> {
+fn crew(most: usize, worker: impl Fn(usize) -> Worker) -> Started {
     let (mut chunks, mut decoded, mut decoders) = (Vec::new(), Vec::new(), Vec::new());
     for thread in 0..most {
         let (give_chunk, take_chunk) = bounded(CHUNKS_WAITING);
         let (give_piece, take_piece) = bounded(PIECES);
-        let given = (Box::new(worker(thread)?), give_piece);
+        let given = (Box::new(worker(thread)), give_piece);
         let decode = |(worker, pieces): (Box<Worker>, _)| worker.decode(take_chunk, pieces);
         match try_spawn("decode", given, decode) {
             Ok(decoder) => decoders.push(decoder),
             Err(((worker, pieces), _)) if decoders.is_empty() => {
-                return Ok((Crew::Reader(worker, pieces), vec![take_piece], decoders));
+                return (Crew::Reader(worker, pieces), vec![take_piece], decoders);
             }
             Err(_) => break,
         }
         chunks.push(give_chunk);
         decoded.push(take_piece);
     }
-    Ok((Crew::Decoders(chunks), decoded, decoders))
+    (Crew::Decoders(chunks), decoded, decoders)
 }
 
 fn read(
@@ -258,35 +240,9 @@ fn read(
 }
 
 /// Makes batches of chunks.
-enum Work {
-    Records(Box<Builder>, Arc<dyn Decoder>),
-    Archive(Box<archive::Reader>),
-}
-
-impl Work {
-    fn new(
-        by: &InputReader,
-        name: &InputName,
-        format: Format,
-        decoder: &Arc<dyn Decoder>,
-        known: u64,
-    ) -> Result<Work> {
-        let rules = by.rules.clone();
-        if format == Format::Cza {
-            let reader = archive::Reader::new(name.clone(), rules, known)?;
-            return Ok(Work::Archive(Box::new(reader)));
-        }
-        let mut builder = Builder::new(rules, decoder.names());
-        if by.keeps_written {
-            builder.keep_written();
-        }
-        Ok(Work::Records(Box::new(builder), decoder.clone()))
-    }
-}
-
-/// What decodes.
 struct Worker {
-    work: Work,
+    builder: Builder,
+    decoder: Arc<dyn Decoder>,
     flow: Flow,
     pool: BufferPool,
     pauses: Pauses,
@@ -296,12 +252,10 @@ impl Worker {
     fn decode(mut self, chunks: impl IntoIterator<Item = Numbered>, pieces: Sender<Decoded>) {
         let at = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
         let (flow, place) = (self.flow.clone(), at.clone());
-        if let Work::Records(builder, _) = &mut self.work {
-            builder.ask_leave(move || {
-                let [chunk, piece] = [0, 1].map(|n: usize| place[n].load(Ordering::Relaxed));
-                flow.await_turn(chunk, piece);
-            });
-        }
+        self.builder.ask_leave(move || {
+            let [chunk, piece] = [0, 1].map(|n: usize| place[n].load(Ordering::Relaxed));
+            flow.await_turn(chunk, piece);
+        });
         for (turn, chunk) in chunks {
             let chunk = match chunk {
                 Ok(chunk) => Arc::new(chunk),
@@ -317,7 +271,6 @@ impl Worker {
                 let piece = Piece {
                     chunk: chunk.clone(),
                     batch,
-                    first: 0,
                     last,
                 };
                 self.pauses.pause();
@@ -325,20 +278,10 @@ impl Worker {
                 at[1].fetch_add(1, Ordering::Relaxed);
                 alive.then(|| self.pool.batch())
             };
-            let done = match &mut self.work {
-                Work::Records(builder, _) if chunk.oversize > 0 => {
-                    emit(builder.over_limit(chunk.oversize), true);
-                    Ok(())
-                }
-                Work::Records(builder, decoder) => {
-                    builder.run(&**decoder, &chunk.bytes, emit);
-                    Ok(())
-                }
-                Work::Archive(reader) => reader.run(&chunk, emit),
-            };
-            if let Err(error) = done {
-                let _ = pieces.send(Err(error));
-                return;
+            if chunk.oversize > 0 {
+                emit(self.builder.over_limit(chunk.oversize), true);
+            } else {
+                self.builder.run(&*self.decoder, &chunk.bytes, emit);
             }
             if !alive {
                 return;

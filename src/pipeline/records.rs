@@ -1,8 +1,4 @@
 //! One input as its records, in order: opened, its format found, and read on from where an earlier run stopped.
-//!
-//! Special cases of crawl archives end here. Its parts must follow each other. A place in it is the end of a
-//! block and the number of a record: a block is read whole, and all of it is under the place's hash. So an archive is
-//! always read from its start; of the records before its place only the names are needed ([`Piece::first`]).
 
 use std::io::Read;
 
@@ -10,7 +6,6 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::look::{Look, Remark};
 use super::{BufferPool, Next, Piece, Pipeline};
-use crate::archive::{self, Chain};
 use crate::batch::Rules;
 use crate::decode::Names;
 use crate::formats::{Format, check_names, check_text, guess, is_decided};
@@ -22,8 +17,6 @@ use crate::{Error, Result};
 
 /// Where chunks are larger, those of two inputs at a time would take much memory.
 const LARGE: usize = 8 << 20;
-/// The same of an archive, by what they take unpacked.
-const LARGE_UNPACKED: u64 = 64 << 20;
 
 /// Finds the format of an input, and how it was recognised, for people. `None`: the input is empty.
 ///
@@ -125,8 +118,6 @@ pub(crate) struct Start {
     pub place: Place,
     /// All before the place is known to be the same.
     pub trusted: bool,
-    /// Of an archive: names whose pages the caller knows, all or none; they are not given again.
-    pub known: u64,
     /// Tells pipelines apart whose threads are delayed, for tests.
     pub turn: u64,
     /// It is not its turn: it is not begun where no thread can be started.
@@ -134,14 +125,14 @@ pub(crate) struct Start {
 }
 
 impl Start {
-    /// Passes over what is before the place, which may take long. An archive is read from its start.
+    /// Passes over what is before the place, which may take long.
     ///
     /// # Errors
     /// Those of [`Source::skip_to`].
     pub fn skip(&self, mut source: Source, format: Format) -> Result<Source> {
         let Place { offset, prefix, .. } = self.place;
         let shows_lines = source.is_at_start() || source.compression() == Compression::Plain;
-        if offset == 0 || format == Format::Cza {
+        if offset == 0 {
         } else if format.ends_lines() && shows_lines {
             // The last record that counted is read again: it may have more lines by now. A member that is not the first may
             // begin inside a line.
@@ -152,7 +143,7 @@ impl Start {
         } else {
             source.skip_to(offset, prefix)?;
         }
-        if format == Format::Records {
+        if matches!(format, Format::Records | Format::NodeRecords) {
             // An object counts without its line end where a stream ended behind it.
             source.pass_line_end()?;
         }
@@ -169,6 +160,8 @@ pub(crate) struct InputReader {
     pub(super) pool: BufferPool,
     /// Batches tell what records say as it is written.
     pub keeps_written: bool,
+    /// Batches have their records as lines of JSON.
+    pub keeps_lines: bool,
     /// For tests: a seed of delays at the hand-overs between threads.
     pub delays: Option<u64>,
 }
@@ -182,6 +175,7 @@ impl InputReader {
             threads,
             pool: BufferPool::new(threads),
             keeps_written: false,
+            keeps_lines: false,
             delays: None,
         }
     }
@@ -208,25 +202,13 @@ impl InputReader {
     /// # Errors
     /// Those of starting threads.
     pub fn read(&self, source: Source, format: Format, start: Start) -> Result<Records> {
-        let archive = (format == Format::Cza).then(|| ArchiveParts {
-            chain: Chain::default(),
-            until: (start.place.records > 0).then_some(start.place),
-            trusted: start.trusted,
-        });
         Ok(Records {
             input: source.name().clone(),
             format,
             compression: source.compression(),
             compressed_len: source.compressed_len(),
-            known: start.known,
-            read: if archive.is_some() {
-                0
-            } else {
-                start.place.records
-            },
-            archive,
+            read: start.place.records,
             look: Look::new(format, &self.rules),
-            ended: None,
             hash: None,
             again: source.shown_again(),
             pipeline: Pipeline::start(self, source, format, start)?,
@@ -241,16 +223,11 @@ pub(crate) struct Records {
     pub format: Format,
     pub compression: Compression,
     pub compressed_len: Option<u64>,
-    /// Of an archive: names whose pages were known before.
-    pub known: u64,
-    archive: Option<ArchiveParts>,
     look: Look,
     /// How many of the next records were read before, up to the place to start from.
     pub again: u64,
     /// Records handed out, and those before them.
     read: u64,
-    /// Its threads ended.
-    ended: Option<Summary>,
     /// Of the chunk at this offset: the hash of the input up to so many bytes into it.
     hash: Option<(u64, Xxh3, usize)>,
 }
@@ -262,23 +239,14 @@ impl Records {
     /// [`Error::Corrupt`] and others of reading, after all records before. Then nothing comes but [`Records::summary`].
     pub fn next(&mut self) -> Result<Next> {
         let next = self.pipeline.next();
-        let mut next = next.map_err(|error| error.after_record(self.read))?;
-        match (&mut next, &mut self.archive) {
-            (Next::Piece(piece), archive) => {
-                if let Some(archive) = archive {
-                    piece.first = archive.follow(piece, &self.input)?;
-                }
+        let next = next.map_err(|error| error.after_record(self.read))?;
+        match &next {
+            Next::Piece(piece) => {
                 self.read += piece.batch.entries.len() as u64;
                 self.look.piece(piece);
             }
-            (Next::End(summary), Some(archive)) => {
-                self.ended = Some(summary.clone());
-                archive.finish(&self.input, summary.bytes)?;
-            }
-            _ => {}
-        }
-        if matches!(next, Next::End(_)) {
-            self.look.end();
+            Next::End(_) => self.look.end(),
+            Next::Idle => {}
         }
         Ok(next)
     }
@@ -290,10 +258,10 @@ impl Records {
 
     /// After an error: how far the input was read, if that is known.
     pub fn summary(&mut self) -> Option<Summary> {
-        self.ended.take().or_else(|| match self.pipeline.next() {
+        match self.pipeline.next() {
             Ok(Next::End(summary)) => Some(summary),
             _ => None,
-        })
+        }
     }
 
     /// Takes back a piece's memory.
@@ -301,26 +269,14 @@ impl Records {
         self.pipeline.recycle(piece);
     }
 
-    /// Returns whether the input can be read only from its start, and a place in it is the number of a record.
-    pub fn is_archive(&self) -> bool {
-        self.archive.is_some()
-    }
-
     /// Returns whether the threads have little left to do and, as `piece` shows, there is memory for those of another
     /// input.
     pub fn is_ending(&self, piece: &Piece) -> bool {
-        let chunk = &piece.chunk.bytes;
-        self.pipeline.is_ending()
-            && if self.is_archive() {
-                // Names are known by then.
-                archive::memory(chunk, u64::MAX) <= LARGE_UNPACKED
-            } else {
-                chunk.len() <= LARGE
-            }
+        self.pipeline.is_ending() && piece.chunk.bytes.len() <= LARGE
     }
 
-    /// Hash of the input up to `offset`, which lies in the chunk or at its end. `None`: it lies before, as the place in
-    /// an archive does in its header and end, which hold no records. Offsets may not go back.
+    /// Hash of the input up to `offset`, which lies in the chunk or at its end. `None`: it lies before. Offsets may not go
+    /// back.
     pub fn prefix_at(&mut self, chunk: &Chunk, offset: u64) -> Option<u128> {
         let upto = offset.checked_sub(chunk.offset)?;
         if upto == chunk.bytes.len() as u64 + chunk.oversize {
@@ -335,54 +291,4 @@ impl Records {
         self.hash = Some((of, hash, upto));
         Some(prefix)
     }
-}
-
-/// How far an archive was followed.
-struct ArchiveParts {
-    chain: Chain,
-    /// Where an earlier run stopped, until that is reached.
-    until: Option<Place>,
-    trusted: bool,
-}
-
-impl ArchiveParts {
-    /// Takes the next piece; its first record that comes after the place to start from.
-    fn follow(&mut self, piece: &Piece, input: &InputName) -> Result<usize> {
-        self.chain.follow(&piece.chunk, &piece.batch, input)?;
-        let (Some(place), Some(part)) = (self.until, piece.batch.part()) else {
-            return Ok(0);
-        };
-        let records = u64::from(part.records);
-        if piece.end() < place.offset {
-            return Ok(records as usize);
-        }
-        self.until = None;
-        let is_same = || {
-            let mut hash = piece.chunk.prefix.clone();
-            hash.update(&piece.chunk.bytes[..part.end]);
-            self.trusted || hash.digest128() == place.prefix
-        };
-        let inside = place.records.checked_sub(part.first_record);
-        let inside = inside.filter(|&inside| inside <= records);
-        inside
-            .filter(|_| piece.end() == place.offset && is_same())
-            .map(|inside| inside as usize)
-            .ok_or_else(|| is_another(input, place))
-    }
-
-    /// Where the input ends, the archive must have, and not before the place to start from.
-    fn finish(&self, input: &InputName, bytes: u64) -> Result<()> {
-        self.chain.finish(input, bytes)?;
-        self.until
-            .map_or(Ok(()), |place| Err(is_another(input, place)))
-    }
-}
-
-/// That an archive is not the one that was read up to this place.
-pub(crate) fn is_another(input: &InputName, place: Place) -> Error {
-    Error::InputChanged(format!(
-        "{input}: is not what was read before, up to record {} in its first {} bytes; give the same \
-         input again",
-        place.records, place.offset
-    ))
 }

@@ -46,6 +46,12 @@ pub enum FieldName {
     /// `links_rel`.
     #[serde(rename = "links_rel")]
     LinksRel,
+    /// `links_weight`.
+    #[serde(rename = "links_weight")]
+    LinksWeight,
+    /// `revisit`.
+    #[serde(rename = "revisit")]
+    Revisit,
     /// `url` of a link that is an object.
     #[serde(rename = "link.url")]
     LinkUrl,
@@ -62,7 +68,7 @@ pub enum FieldName {
 
 impl FieldName {
     /// All of them.
-    pub const ALL: [FieldName; 16] = [
+    pub const ALL: [FieldName; 18] = [
         FieldName::Url,
         FieldName::Links,
         FieldName::FetchedAt,
@@ -75,6 +81,8 @@ impl FieldName {
         FieldName::Method,
         FieldName::LinksNofollow,
         FieldName::LinksRel,
+        FieldName::LinksWeight,
+        FieldName::Revisit,
         FieldName::LinkUrl,
         FieldName::LinkRel,
         FieldName::LinkNofollow,
@@ -96,6 +104,8 @@ impl FieldName {
             FieldName::Method => "method",
             FieldName::LinksNofollow => "links_nofollow",
             FieldName::LinksRel => "links_rel",
+            FieldName::LinksWeight => "links_weight",
+            FieldName::Revisit => "revisit",
             FieldName::LinkUrl => "link.url",
             FieldName::LinkRel => "link.rel",
             FieldName::LinkNofollow => "link.nofollow",

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{LinkClass, Rel, Scope};
+use super::{Rel, Scope};
 use crate::{Error, Result};
 
 /// Largest weight of a kind of link, and of links to some pages.
@@ -86,9 +86,10 @@ impl Follow {
         }
     }
 
-    /// The weight of a target with such links, whatever its URL; below 2^40.
-    pub fn weight(&self, class: LinkClass) -> u64 {
-        let place = if class.is_internal() {
+    /// The weight of a link with these values of `rel`, to a page of its own page's host or another, whatever its URL; below
+    /// 2^40.
+    pub fn weight(&self, rel: Rel, is_internal: bool) -> u64 {
+        let place = if is_internal {
             self.internal
         } else {
             self.external
@@ -98,35 +99,16 @@ impl Follow {
             (Rel::UGC, self.ugc),
             (Rel::SPONSORED, self.sponsored),
         ];
-        let of = |rel: Rel| {
-            let kinds = kinds.iter().filter(|(kind, _)| rel.has(*kind));
-            kinds.map(|(_, weight)| u64::from(*weight)).product::<u64>()
-        };
-        u64::from(place) * class.rels().map(of).max().unwrap_or(0)
+        let kinds = kinds.iter().filter(|(kind, _)| rel.has(*kind));
+        kinds.fold(u64::from(place), |all, (_, weight)| {
+            all * u64::from(*weight)
+        })
     }
 
     /// The weight of links to the page of this name, in canonical form, whatever they are: at most [`u64::MAX`].
     pub fn weight_of_page(&self, name: &[u8]) -> u64 {
         let fitting = self.pages.iter().filter(|rule| rule.pages.has(name));
         fitting.fold(1, |all, rule| all.saturating_mul(rule.weight.into()))
-    }
-
-    /// The weight of every class, by its number; empty if all weigh the same.
-    pub fn table(&self) -> Vec<u64> {
-        let kinds = [
-            self.nofollow,
-            self.ugc,
-            self.sponsored,
-            self.internal,
-            self.external,
-        ];
-        if kinds == [1; 5] {
-            return Vec::new();
-        }
-        let classes = (0..LinkClass::COUNT as u64).map(LinkClass::from_number);
-        classes
-            .map(|class| class.map_or(0, |class| self.weight(class)))
-            .collect()
     }
 }
 
@@ -234,19 +216,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn weights_multiply_and_the_heaviest_link_counts() {
+    fn weights_multiply() {
         let follow: Follow = "nofollow=0, ugc=3,internal=2,external=5".parse().unwrap();
-        let weight = |rel, internal| follow.weight(LinkClass::new(rel, internal));
+        let weight = |rel, internal| follow.weight(rel, internal);
         assert_eq!(weight(Rel::default(), true), 2);
         assert_eq!(weight(Rel::UGC, false), 15);
         assert_eq!(weight(Rel::UGC.with(Rel::NOFOLLOW), false), 0);
-        let [ugc, nofollow] = [Rel::UGC, Rel::NOFOLLOW].map(|rel| LinkClass::new(rel, true));
-        assert_eq!(follow.weight(ugc.and(nofollow)), 6);
-        let table = follow.table();
-        assert_eq!(table[usize::from(ugc.number())], 6);
+        assert_eq!(weight(Rel::UGC, true), 6);
         assert_eq!(follow.to_string().parse::<Follow>().unwrap(), follow);
         let full = "nofollow=1000,ugc=1000,sponsored=1000,internal=1000,external=1000";
-        let most = full.parse::<Follow>().unwrap().table().into_iter().max();
+        let full: Follow = full.parse().unwrap();
+        let most = Rel::all().map(|rel| full.weight(rel, true)).max();
         assert!(most.is_some_and(|most| most == 1_000_000_000_000 && most < 1 << 40));
     }
 
@@ -265,9 +245,8 @@ mod tests {
         ] {
             assert_eq!(follow.weight_of_page(url.as_bytes()), weight, "{url}");
         }
-        assert!(follow.table().contains(&2));
         let of_pages: Follow = "url:*/tag/*=0".parse().unwrap();
-        assert!(of_pages.table().is_empty() && !of_pages.is_default());
+        assert!(!of_pages.is_default());
         assert_eq!(follow.to_string(), text);
         let other: Follow = "url:*?page=*=3,url:*/tag/*=0,ugc=2,domain:a.org=5"
             .parse()

@@ -10,7 +10,7 @@ mod scope_form;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-pub use crate::model::{LinkClass, Rel};
+pub use crate::model::Rel;
 pub use fields::{FieldChoice, FieldName, Fields};
 pub use follow::{Follow, PageWeight, WEIGHT_MAX};
 pub use outlinks::Outlinks;

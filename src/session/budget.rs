@@ -19,8 +19,6 @@ pub(crate) struct Budget {
     pub fits: u64,
     /// Those of them up to which importance can be settled beside them.
     pub settles: u64,
-    /// Bytes that `fits` allows for names of archives.
-    pub names: u64,
     /// Pages from which on it is found again: the bound gets closer on the way.
     pub again_at: u64,
     /// Pages from which on it is reported again.
@@ -40,22 +38,20 @@ impl Budget {
             bytes: limits.memory,
             fits: 0,
             settles: 0,
-            names: 0,
             again_at: 0,
             told_limit: false,
             tell_at: TOLD_FROM.max(pages_of(engine).saturating_mul(2)),
             rested: None,
             limit: limits.pages,
         };
-        budget.find(engine, 0);
+        budget.find(engine);
         budget
     }
 
-    /// Finds how many pages fit beside `names` bytes of names.
-    pub fn find(&mut self, engine: &Engine<Store>, names: u64) {
+    /// Finds how many pages fit.
+    pub fn find(&mut self, engine: &Engine<Store>) {
         let limit = engine.page_limit();
         let pages = pages_of(engine);
-        self.names = names;
         self.again_at = pages + (pages / 8).max(TOLD_FROM);
         self.fits = match self.bytes {
             None => limit,
@@ -71,7 +67,7 @@ impl Budget {
     }
 
     pub fn need(&self, engine: &Engine<Store>, pages: u64) -> Need {
-        Need::of(engine, pages.max(pages_of(engine)), self.names, self.bytes)
+        Need::of(engine, pages.max(pages_of(engine)), self.bytes)
     }
 
     /// The need now, and how many pages fit.
@@ -100,10 +96,10 @@ impl Budget {
         Some(self.bytes?.saturating_sub(need.total()))
     }
 
-    /// Finds how many pages fit, if it is time to, where there are no names of archives.
+    /// Finds how many pages fit, if it is time to.
     pub fn look(&mut self, engine: &Engine<Store>) {
         if self.bytes.is_some() && pages_of(engine) >= self.again_at {
-            self.find(engine, 0);
+            self.find(engine);
         }
     }
 
@@ -127,7 +123,7 @@ impl Budget {
         let pages = pages_of(engine);
         let budget = self.bytes.unwrap_or(u64::MAX);
         let next = pages.max(self.fits) + 1;
-        let needed = enough(|bytes| Need::of(engine, next, self.names, Some(bytes)).total());
+        let needed = enough(|bytes| Need::of(engine, next, Some(bytes)).total());
         Error::OverBudget {
             pages,
             // One record may bring many pages: those that fit need no more than the budget.

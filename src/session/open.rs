@@ -60,7 +60,6 @@ impl Session {
             self_links: config.self_links,
             key: engine.storage().key(),
             input: settings.input.clone(),
-            classes: !config.follow.is_default(),
             follow: config.follow.clone(),
         };
         let session = Session {
@@ -114,12 +113,9 @@ impl Session {
         self.budget.rest(&mut self.engine)
     }
 
-    /// Finds again how many pages fit: beside so many bytes of names, if it is said, or if it is time to.
-    pub fn find_fits(&mut self, names: Option<u64>) {
-        match names {
-            Some(names) => self.budget.find(&self.engine, names),
-            None => self.budget.look(&self.engine),
-        }
+    /// Finds again how many pages fit, if it is time to.
+    pub fn find_fits(&mut self) {
+        self.budget.look(&self.engine);
     }
 
     /// Number of the last commit.

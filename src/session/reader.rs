@@ -41,7 +41,6 @@ impl Engine<InMemory> {
             self_links: self.config().self_links,
             key: HashKey::random()?,
             input: Default::default(),
-            classes: !self.config().follow.is_default(),
             follow: self.config().follow.clone(),
         };
         Ok(Reader {

@@ -339,7 +339,7 @@ impl Writer {
     fn apply_batch(&mut self, batch: &Batch) -> Result<()> {
         let mut names = self.resolver.begin(batch);
         let session = &mut self.session;
-        session.find_fits(None);
+        session.find_fits();
         for (at, entry) in batch.entries.iter().enumerate() {
             let room = session.check_room(&names, entry);
             room.inspect_err(|_| self.ended = Some(EndReason::Full))?;

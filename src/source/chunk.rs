@@ -67,11 +67,6 @@ impl Cutter {
         }
     }
 
-    /// Sets another line limit, before anything was cut.
-    pub fn limit_record(&mut self, line_bytes: u64) {
-        self.line_bytes = usize::try_from(line_bytes).unwrap_or(usize::MAX);
-    }
-
     /// Counts from `offset`, not from 0: the input is read from a place inside it. To be called
     /// before anything else.
     pub fn begin_at(&mut self, offset: u64) {

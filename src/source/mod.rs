@@ -35,7 +35,6 @@ use crate::rules::Fields;
 pub use input::InputName;
 pub(crate) use input::PIPE_BYTES;
 pub use plain::{Plain, open_plain};
-pub(crate) use sniff::sniff;
 pub(crate) use stream::HEAD_BYTES;
 pub use stream::Source;
 pub use table::KnownFormat;

@@ -289,12 +289,6 @@ impl Source {
         self.cutter.position().offset == 0
     }
 
-    /// Sets another limit on the length of a record than that of the limits it was opened with. To be
-    /// called before the first chunk is taken.
-    pub fn limit_record(&mut self, bytes: u64) {
-        self.cutter.limit_record(bytes);
-    }
-
     /// XXH3-128 of the decompressed bytes passed over so far.
     pub(crate) fn prefix(&self) -> u128 {
         self.cutter.position().prefix.digest128()

@@ -351,13 +351,17 @@ fn what_stands_in_the_place_of_an_input_is_named() {
         .flat_map(u16::to_le_bytes)
         .collect();
     let tar = [&[b'a'; 257][..], b"ustar\x0000", &[0; 300]].concat();
-    let inputs: [(&[u8], &str); 8] = [
+    let inputs: [(&[u8], &str); 9] = [
         (lfs.as_bytes(), "Git LFS"),
         (b"Access Denied\n", "two words"),
         (md5.as_bytes(), "checksums"),
         (b"{\"error\":{\"code\":403}}\n", "error message"),
         (b"<Error><Code>AccessDenied</Code></Error>", "AccessDenied"),
         (b"PK\x03\x04\x14\0archive/data.warc.gz", "ZIP"),
+        (
+            b"\x89CZA\r\n\x1a\n\x04\0\0\0",
+            "crawl archive (.cza) of cashrank 0.2",
+        ),
         (&wide, "UTF-16"),
         (&tar, "tar"),
     ];
@@ -369,7 +373,7 @@ fn what_stands_in_the_place_of_an_input_is_named() {
                 format!("ingest --quiet {input} --store urls.s"),
                 format!("ingest {input} --store new.s"),
                 format!("inspect {input}"),
-                format!("convert {input} -o new.cza"),
+                format!("convert {input} -o new.jsonl"),
                 format!("pagerank {input}"),
             ] {
                 lab.run(&command).exits(2).says(&[name]);

@@ -431,8 +431,8 @@ fn an_empty_file_is_told_and_may_hold_something_later() {
     lab.run("ingest day1 --store s").exits(2);
     // All commands that read inputs say so.
     lab.run("inspect day0").exits(3);
-    lab.run("convert day0 -o none.cza --quiet").exits(3);
-    lab.run("convert day0 day2 -o some.cza").exits(0);
+    lab.run("convert day0 -o none.jsonl --quiet").exits(3);
+    lab.run("convert day0 day2 -o some.jsonl").exits(0);
 }
 
 /// Its story: what came through a named pipe counted again each time.

@@ -45,14 +45,14 @@ fn nobody_hears_what_is_said() {
             "top --store s0",
             "export --to tsv --store s0 -o out",
             "inspect in.jsonl",
-            "convert in.jsonl -o out.cza",
+            "convert in.jsonl -o out.jsonl",
             "pagerank in.jsonl",
             "verify --store s0",
         ] {
-            let _ = std::fs::remove_file(lab.path("out.cza"));
+            let _ = std::fs::remove_file(lab.path("out.jsonl"));
             let _ = std::fs::remove_file(lab.path("out"));
             let heard = shell(&lab, &format!("$B {line} 2>/dev/null >/dev/null"));
-            let _ = std::fs::remove_file(lab.path("out.cza"));
+            let _ = std::fs::remove_file(lab.path("out.jsonl"));
             let _ = std::fs::remove_file(lab.path("out"));
             let line = format!("$B {line} {deaf} >/dev/null");
             assert_eq!(shell(&lab, &line), heard, "{line}");

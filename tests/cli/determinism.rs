@@ -283,12 +283,10 @@ fn what_is_read_ahead_changes_nothing() {
     let lab = Lab::new();
     lab.file("a", crawl(51, 700).concat());
     lab.file("b", crawl(52, 400).concat());
-    lab.run("convert a -o a.cza --block-records 40").exits(0);
-    lab.run("convert b -o b.cza --block-records 40").exits(0);
     let lines = [
-        "a.cza --repeat 7 --keep-rows none",
-        "a.cza b.cza --repeat 4 --keep-rows none",
-        "a.cza b a.cza --repeat 3 --keep-rows none --complete",
+        "a --repeat 7 --keep-rows none",
+        "a b --repeat 4 --keep-rows none",
+        "a b a --repeat 3 --keep-rows none --complete",
     ];
     for (at, line) in lines.iter().enumerate() {
         lab.run(&format!("ingest {line} --store fresh{at}"))

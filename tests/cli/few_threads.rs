@@ -107,7 +107,7 @@ fn reading_says_how_many_threads_it_needs() {
     lab.run("verify --deep --store s").exits(0);
     lab.run(&ingest("s")).exits(0);
     assert!(lab.snapshot("s") == lab.snapshot("all"));
-    for line in ["inspect a.jsonl", "convert a.jsonl -o a.cza"] {
+    for line in ["inspect a.jsonl", "convert a.jsonl -o a.jsonl.zst"] {
         alone(&lab, line).exits(7).says(&words);
     }
 }
@@ -136,8 +136,8 @@ fn a_limit_on_threads_changes_no_byte() {
         [
             format!("ingest a.jsonl --store {name}-2 --threads 4 --snapshot-every 500"),
             format!("ingest a.jsonl b.jsonl --store {name}-2 --threads 4"),
-            format!("convert a.jsonl b.jsonl -o {name}.cza --threads 4"),
-            format!("ingest {name}.cza --store {name}"),
+            format!("convert a.jsonl b.jsonl -o {name}.jsonl.zst --threads 4"),
+            format!("ingest {name}.jsonl.zst --store {name}"),
         ]
     };
     for line in lines("free") {
@@ -155,8 +155,8 @@ fn a_limit_on_threads_changes_no_byte() {
             let (of, free) = (format!("{name}{kind}"), format!("free{kind}"));
             assert!(lab.snapshot(&of) == lab.snapshot(&free), "{of}");
         }
-        let archive = |name: &str| std::fs::read(lab.path(name)).unwrap();
-        assert!(archive(&format!("{name}.cza")) == archive("free.cza"));
+        let converted = |name: &str| std::fs::read(lab.path(name)).unwrap();
+        assert!(converted(&format!("{name}.jsonl.zst")) == converted("free.jsonl.zst"));
     }
 }
 

@@ -129,38 +129,6 @@ fn a_refusal_names_what_is_enough() {
     assert_eq!(needed(&bytes(enough - 0.1)), enough);
 }
 
-/// Five bytes for each name of an archive that is not the first input, and new pages.
-#[test]
-fn names_of_archives_count() {
-    let lab = Lab::on_disk();
-    lab.file("a", crawl(73, 300).concat());
-    lab.file("b", crawl(74, 1_500).concat());
-    lab.run("convert b -o b.cza --block-records 50").exits(0);
-    let line = "ingest a b.cza --repeat 2 --store";
-    let first = lab
-        .run("ingest a --repeat 2 --store first --json --memory 1T")
-        .exits(0)
-        .json();
-    let whole = lab
-        .run(&format!("{line} whole --json --memory 1T"))
-        .exits(0)
-        .json();
-    let (least, most) = (needed(&first), needed(&whole));
-    for tenths in [1, 9] {
-        let budget = budget_for(least + (most - least) * tenths / 10);
-        lab.run(&format!("{line} cut --memory {budget}"))
-            .exits(8)
-            .says(&["raise --memory"]);
-    }
-    // A part more than the names kept between the passes: the next batch's may need it.
-    lab.run(&format!(
-        "{line} cut --memory {}",
-        budget_for(most + (8 << 20))
-    ))
-    .exits(0);
-    assert!(lab.snapshot("cut") == lab.snapshot("whole"));
-}
-
 #[test]
 fn sizes_that_are_none_are_refused() {
     let lab = Lab::on_disk();
@@ -183,7 +151,6 @@ fn stat_tells_what_going_on_needs() {
     let parts = [
         "cash",
         "index",
-        "names",
         "rows",
         "log",
         "database",
@@ -207,15 +174,9 @@ fn other_commands_refuse_what_does_not_fit() {
     lab.file("a", crawl(77, 2_000).concat());
     lab.run("ingest a --store s").exits(0);
     lab.run("export --store s --to tsv -o ranks").exits(0);
-    lab.file(
-        "a.cdxj",
-        "org,example)/ 20260101000000 {\"filename\": \"a.warc\", \"offset\": 0, \"length\": 9}\n",
-    );
-    lab.file("a.warc", "WARC/1.0\n");
-    lab.run("convert a -o a.cza").exits(0);
     let before = lab.names();
     for (line, fits, says) in [
-        ("convert a -o out", "2M", "convert the inputs in parts"),
+        ("convert --sort time a -o out.jsonl", "2M", "without --sort"),
         ("compare s s", "1M", "compare parts of them"),
         ("compare ranks s", "1M", "compare parts of them"),
         ("compare s ranks --moved 5", "1M", "compare parts of them"),
@@ -231,7 +192,6 @@ fn other_commands_refuse_what_does_not_fit() {
         ),
         ("pagerank a -o out", "16M", "use `ingest`"),
         ("verify --deep --store s", "65M", "leave --deep out"),
-        ("order a.cdxj a.warc -o out", "1M", "parts of the index"),
         ("next --store s -o out", "1M", "list fewer pages"),
         (
             "local --store s --domain url:* --json",
@@ -250,7 +210,6 @@ fn other_commands_refuse_what_does_not_fit() {
         ),
         ("export --store s --to parquet -o out", "8M", "more memory"),
         ("inspect a", "8M", "lower --limit-distinct"),
-        ("pagerank a.cza -o out", "16M", "use `ingest`"),
     ] {
         lab.run(&format!("{line} --memory 4K")).exits(8).says(&[
             "memory:",

@@ -556,7 +556,6 @@ fn what_cannot_be_compared_is_refused() {
     lab.run("ingest a --store s").exits(0);
     lab.run("export --to parquet --store s -o p").exits(0);
     lab.run("export --to jsonl --store s -o j").exits(0);
-    lab.run("convert a -o z").exits(0);
     lab.file("t", "a\t1\n");
     let name = "s/snapshots/000000000050.snapshot";
     let snapshot = std::fs::read(lab.path(name)).unwrap();
@@ -567,7 +566,6 @@ fn what_cannot_be_compared_is_refused() {
         for (side, says) in [
             ("p", "Parquet"),
             ("j", "JSON lines"),
-            ("z", "crawl archive"),
             ("loose", "inside its store"),
             ("empty", "not a cashrank store"),
         ] {

@@ -115,15 +115,15 @@ fn what_has_the_name_of_an_unfinished_file_stays() {
 #[test]
 fn two_commands_with_one_output_do_not_meet() {
     let lab = crawled();
-    lab.run("convert a -o alone.cza").exits(0);
-    let slow = lab.start("convert - --format records -o out.cza --force");
-    crate::support::await_that("it has begun", || lab.path("out.cza.unfinished").exists());
-    lab.run("convert a -o out.cza --force").exits(0);
-    let alone = fs::read(lab.path("alone.cza")).unwrap();
-    assert!(fs::read(lab.path("out.cza")).unwrap() == alone);
+    lab.run("convert a -o alone.jsonl").exits(0);
+    let slow = lab.start("convert - --format records -o out.jsonl --force");
+    crate::support::await_that("it has begun", || lab.path("out.jsonl.unfinished").exists());
+    lab.run("convert a -o out.jsonl --force").exits(0);
+    let alone = fs::read(lab.path("alone.jsonl")).unwrap();
+    assert!(fs::read(lab.path("out.jsonl")).unwrap() == alone);
     // What its input holds is nothing: whether that is a result or none, what is there is whole.
     slow.end();
-    lab.run("inspect out.cza").exits(0);
+    lab.run("inspect out.jsonl").exits(0);
     assert!(!lab.names().iter().any(|name| name.ends_with(".unfinished")));
 }
 

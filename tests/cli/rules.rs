@@ -1,7 +1,7 @@
 //! What is taken from inputs, by option: an input that the rules apply to gives what the same input
 //! gives that was cleaned by hand.
 
-use crate::support::{Lab, crawl, sample};
+use crate::support::{Lab, sample};
 
 /// Visitors' marks in URLs, pages and links out of scope.
 const DIRTY: &str = r#"
@@ -69,48 +69,6 @@ fn a_store_keeps_its_rules() {
     // The order of scopes does not matter.
     lab.run("ingest dirty --store s --scope !url:*/cal/* --scope domain:a.example")
         .exits(0);
-}
-
-#[test]
-fn an_archive_is_read_with_the_rules_it_was_made_with() {
-    let lab = lab();
-    lab.run(&format!("convert dirty -o d.cza {RULES}")).exits(0);
-    lab.run(&format!("ingest dirty --store direct {RULES}"))
-        .exits(0);
-    lab.run(&format!("ingest d.cza --store replayed {RULES}"))
-        .exits(0);
-    assert_eq!(lab.export("direct"), lab.export("replayed"));
-    for (input, rules) in [("d.cza", ""), ("plain.cza", RULES)] {
-        lab.run("convert clean -o plain.cza --force").exits(0);
-        lab.run(&format!("ingest {input} --store other-{input} {rules}"))
-            .exits(2)
-            .says(&["was made with a different --drop-params or --scope"]);
-    }
-}
-
-/// Archives keep the classes of links, and are weighed as what they were made of.
-#[test]
-fn weights_of_archived_links() {
-    let lab = Lab::new();
-    lab.file("in", crawl(7, 400).concat());
-    lab.run("convert in -o in.cza --block-records 64").exits(0);
-    lab.run("convert in.cza -o again.cza --block-records 50")
-        .exits(0);
-    lab.run("ingest in --store plain").exits(0);
-    for weights in ["internal=2,external=5", "internal=0", "external=0"] {
-        for self_links in ["drop", "keep"] {
-            let options = format!("--follow {weights} --self-links {self_links} --repeat 2");
-            let stores = ["in", "in.cza", "again.cza"].map(|input| {
-                let store = format!("{input}-{weights}-{self_links}");
-                lab.run(&format!("ingest {input} --store {store} {options}"))
-                    .exits(0);
-                store
-            });
-            assert!(lab.snapshot(&stores[0]) == lab.snapshot(&stores[1]));
-            assert!(lab.snapshot(&stores[0]) == lab.snapshot(&stores[2]));
-            assert!(lab.export(&stores[0]) != lab.export("plain"));
-        }
-    }
 }
 
 #[test]

@@ -510,17 +510,3 @@ fn who_does_not_know_whether_the_stream_ended_says_resume() {
         assert!(lab.snapshot(&format!("s{repeat}")) == lab.snapshot(&format!("w{repeat}")));
     }
 }
-
-/// An archive can be read on from no place inside it: its spool is kept from the start.
-#[test]
-fn an_archive_through_a_spool() {
-    let lab = Lab::on_disk();
-    lab.file("in", crawl(96, 400).concat());
-    lab.run("convert in -o in.cza --block-records 20").exits(0);
-    let archive = std::fs::read(lab.path("in.cza")).unwrap();
-    killed_often(&archive, "--checkpoint-every 1", 96);
-    lab.feed("ingest - --store s --spool --repeat 3", &archive)
-        .exits(0);
-    lab.run("ingest in --store whole --repeat 3").exits(0);
-    assert!(lab.snapshot("s") == lab.snapshot("whole"));
-}

@@ -89,12 +89,12 @@ fn a_table_of_records_is_what_its_rows_are_as_lines() {
     // By another reader of the file, and in memory.
     let one = lab.run("pagerank t.parquet").exits(0).out;
     assert_eq!(one, lab.run("pagerank lines").exits(0).out);
-    // An archive of it is the archive of the lines.
-    lab.run("convert t.parquet -o t.cza").exits(0);
-    lab.run("convert lines -o l.cza").exits(0);
+    // It converts to what the lines convert to.
+    lab.run("convert t.parquet -o t.jsonl").exits(0);
+    lab.run("convert lines -o l.jsonl").exits(0);
     assert_eq!(
-        std::fs::read(lab.path("t.cza")).unwrap(),
-        std::fs::read(lab.path("l.cza")).unwrap()
+        std::fs::read(lab.path("t.jsonl")).unwrap(),
+        std::fs::read(lab.path("l.jsonl")).unwrap()
     );
 }
 
@@ -828,7 +828,7 @@ fn a_named_pipe_is_opened_once() {
     assert!(made.unwrap().success());
     let lines = crawl(29, 200).concat();
     lab.file("lines", &lines);
-    let mut run = lab.start("convert pipe -o p.cza");
+    let mut run = lab.start("convert pipe -o p.jsonl");
     let mut pipe = std::fs::OpenOptions::new()
         .write(true)
         .open(lab.path("pipe"))
@@ -836,10 +836,10 @@ fn a_named_pipe_is_opened_once() {
     std::io::Write::write_all(&mut pipe, lines.as_bytes()).unwrap();
     drop(pipe);
     run.join().exits(0);
-    lab.run("convert lines -o l.cza").exits(0);
+    lab.run("convert lines -o l.jsonl").exits(0);
     assert_eq!(
-        std::fs::read(lab.path("p.cza")).unwrap(),
-        std::fs::read(lab.path("l.cza")).unwrap()
+        std::fs::read(lab.path("p.jsonl")).unwrap(),
+        std::fs::read(lab.path("l.jsonl")).unwrap()
     );
 }
 

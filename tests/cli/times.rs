@@ -72,12 +72,12 @@ fn records_without_a_readable_time_count() {
         ))
         .exits(0)
         .says(&["9 records (bad-time); the first is record 1 of in.warc, at byte 0"]);
-        let _ = std::fs::remove_file(lab.path("in.cza"));
-        let done = lab.run("convert in.warc -o in.cza --json").exits(0);
+        let _ = std::fs::remove_file(lab.path("in.jsonl.zst"));
+        let done = lab.run("convert in.warc -o in.jsonl.zst --json").exits(0);
         assert_eq!(done.json()["remarks"], remarks);
-        lab.run(&format!("ingest in.cza --store {name}-cza"))
+        lab.run(&format!("ingest in.jsonl.zst --store {name}-converted"))
             .exits(0);
-        assert!(lab.snapshot(&format!("{name}-cza")) == lab.snapshot(name));
+        assert!(lab.snapshot(&format!("{name}-converted")) == lab.snapshot(name));
         let seen = lab.run("inspect in.warc --json").exits(0).json();
         assert_eq!(seen["remarks"]["bad-time"]["count"], 9);
         let place = json!({"record": 1, "byte": 0, "detail": detail});

@@ -191,9 +191,6 @@ fn weights_that_cannot_be_are_counted() {
         .exits(3)
         .says(&["is not a weight", "more than three fields"]);
     lab.file("b", records("{\"url\":\"http://b.example/\",\"weight\":2}"));
-    lab.run("convert b -o b.cza")
-        .exits(2)
-        .says(&["have weights"]);
     lab.run("ingest b --store s2 --follow url:*=1001")
         .exits(2)
         .says(&["0 to 1000"]);

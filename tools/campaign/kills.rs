@@ -186,10 +186,6 @@ fn lives(binary: &Binary, lab: &Path, seed: u64) -> Result<Vec<Life>, String> {
     }
     const OFTEN: &[u64] = &[1, 3, 7, 40];
     const SELDOM: &[u64] = &[100, 400, 2_000];
-    for (from, to, records) in [("a", "a.cza", 10), ("wide", "wide.cza", 200)] {
-        let line = format!("convert {from} -o {to} --block-records {records}");
-        binary.succeed(lab, &line, None)?;
-    }
     // A kill may come after the stream's end was committed: it is the same stream all the same, whether that is
     // said or not.
     let resumed = "ingest - --resume --format records";
@@ -220,13 +216,18 @@ fn lives(binary: &Binary, lab: &Path, seed: u64) -> Result<Vec<Life>, String> {
             2,
             OFTEN,
         )?,
-        life("ingest ../a.cza ../b --repeat 6", None, 2, OFTEN)?,
+        life(
+            "ingest ../a ../b --repeat 6 --keep-rows none",
+            None,
+            2,
+            OFTEN,
+        )?,
         life(resumed, Some(&text), 2, OFTEN)?,
         life(stream, Some(&text), 3, OFTEN)?,
         life("ingest ../wide", None, 1, SELDOM)?,
         life("ingest ../wide.zst --repeat 2", None, 1, SELDOM)?,
         life(
-            "ingest ../wide.cza --repeat 5 --keep-rows none",
+            "ingest ../wide --repeat 5 --keep-rows none",
             None,
             1,
             SELDOM,

@@ -11,7 +11,7 @@
 //! |---|---|
 //! | `exhaustive` | a power cut at every operation of a small run, and a second one at every operation of each recovery |
 //! | `cuts` | power cuts at random operations of random runs, up to four in a row |
-//! | `threads` | the same while archives are read again by several threads, each made fast or slow at random |
+//! | `threads` | the same while packed files are read again by several threads, each made fast or slow at random |
 //! | `ends` | the same while the last snapshot of a stream is made, which is then sent again |
 //! | `changes` | the same while pages change, and each ranking starts from the one before |
 //! | `index` | the same while the ranking of pages is made that have an index on disk; and stores with the index of a copy |

@@ -74,9 +74,9 @@ impl Promise {
 /// What scenarios are drawn from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Files, archives and spools, read by one thread.
+    /// Files and spools, read by one thread.
     Any,
-    /// Archives that are read several times by several threads, with delays wherever one hands on to another.
+    /// Packed files that are read several times by several threads, with delays wherever one hands on to another.
     Threads,
     /// Streams without a spool, cut off while their last snapshot is made, and sent again.
     Ends,
@@ -174,15 +174,15 @@ impl Scenario {
         }
     }
 
-    /// Archives of many small blocks, and what is between them, read by several threads.
+    /// Files of many small members, read by several threads.
     fn threaded(dice: &mut Dice, dir: &Path) -> Result<Scenario, String> {
-        // Most are a single archive, which follows itself.
+        // Most are a single file, which follows itself.
         let files: Vec<PathBuf> = (0..1 + dice.roll(4) / 3)
             .map(|_| {
                 let file = write_crawl(dir, dice.roll(1 << 40), 200 + dice.roll(200))?;
                 match dice.roll(8) {
                     0 => Ok(file),
-                    _ => archived(&file, 10 + dice.roll(16) as usize, 9),
+                    _ => compressed(&file),
                 }
             })
             .collect::<Result<_, String>>()?;
@@ -247,7 +247,7 @@ impl Scenario {
                 let records = 1 + dice.roll(60);
                 let file = write_crawl(dir, dice.roll(1 << 40), records)?;
                 match dice.roll(4) {
-                    0 => archived(&file, 1 + dice.roll(9) as usize, 1),
+                    0 => compressed(&file),
                     _ => Ok(file),
                 }
             })
@@ -539,29 +539,6 @@ pub fn job(files: Vec<PathBuf>, config: Config) -> Job {
             ..SourceOptions::default()
         },
         ..Job::new(STORE, files.into_iter().map(InputName::File).collect())
-    }
-}
-
-/// The crawl archive of a file, in blocks of so many records.
-fn archived(file: &Path, block_records: usize, level: i32) -> Result<PathBuf, String> {
-    let path = file.with_extension(format!("{block_records}.cza"));
-    let conversion = Conversion {
-        input: Default::default(),
-        inputs: vec![InputName::File(file.into())],
-        format: None,
-        strict: false,
-        threads: 1,
-        level,
-        block_records,
-        limits: limits(),
-        source: SourceOptions::default(),
-        stop: Arc::default(),
-    };
-    let (archive, _) = convert(&conversion, Vec::new(), path.clone(), &mut Silent)
-        .map_err(|error| error.to_string())?;
-    match std::fs::write(&path, archive) {
-        Ok(()) => Ok(path),
-        Err(error) => Err(format!("{}: {error}", path.display())),
     }
 }
 

@@ -9,7 +9,7 @@ use cashrank::metrics::{JOINED_BYTES, Scores, read_each_score};
 use cashrank::snapshot::{Info, LevelRanking, Snapshot};
 use cashrank::source::open_plain;
 use cashrank::store::RealDisk;
-use cashrank::{Error, Limits, archive};
+use cashrank::{Error, Limits};
 
 use crate::cli::common::MemoryArg;
 use crate::cli::levels::LevelArgs;
@@ -165,8 +165,6 @@ fn other_kind(first: &[u8]) -> Option<&'static str> {
     let line = first.split(|&byte| byte == b'\n').next();
     if first.starts_with(b"PAR1") {
         Some("a Parquet file")
-    } else if first.starts_with(&archive::MAGIC) {
-        Some("a crawl archive")
     } else if line.is_some_and(|line| line.starts_with(b"{") && !line.contains(&b'\t')) {
         Some("JSON lines")
     } else {

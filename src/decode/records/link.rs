@@ -182,22 +182,46 @@ impl Marks {
 
     /// Adds each to its link; `nulls` are the values among the links that are none. What is wrong, if they are not as many.
     pub fn put(&self, links: &mut [Link<'_>], nulls: &[usize]) -> Result<(), String> {
-        let Marks(marks) = self;
-        let all = links.len() + nulls.len();
-        if all == 0 || links.len() > LINKS_MAX {
-            return Ok(());
-        }
-        if marks.len() != all {
-            return Err(format!("{} values for {all} links", marks.len()));
-        }
-        let of_links = (0..)
-            .zip(marks)
-            .filter(|(at, _)| nulls.binary_search(at).is_err());
-        for (link, (_, mark)) in links.iter_mut().zip(of_links) {
-            link.rel = link.rel.with(*mark);
-        }
-        Ok(())
+        put_each(links, nulls, &self.0, |link, mark| {
+            link.rel = link.rel.with(*mark)
+        })
     }
+}
+
+/// The weight of each link.
+pub(super) struct Weights(pub Vec<u32>);
+
+impl<'de> Deserialize<'de> for Weights {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Weights, D::Error> {
+        let weights = Vec::<Weight>::deserialize(deserializer)?;
+        Ok(Weights(
+            weights.into_iter().map(|Weight(weight)| weight).collect(),
+        ))
+    }
+}
+
+/// Gives each link its value of a list; `nulls` are the values among the links that are none. What is wrong, if they are not as
+/// many.
+pub(super) fn put_each<'a, T>(
+    links: &mut [Link<'a>],
+    nulls: &[usize],
+    values: &[T],
+    put: impl Fn(&mut Link<'a>, &T),
+) -> Result<(), String> {
+    let all = links.len() + nulls.len();
+    if all == 0 || values.is_empty() || links.len() > LINKS_MAX {
+        return Ok(());
+    }
+    if values.len() != all {
+        return Err(format!("{} values for {all} links", values.len()));
+    }
+    let of_links = (0..)
+        .zip(values)
+        .filter(|(at, _)| nulls.binary_search(at).is_err());
+    for (link, (_, value)) in links.iter_mut().zip(of_links) {
+        put(link, value);
+    }
+    Ok(())
 }
 
 /// Reads a link: its URL, or an object; null is none.

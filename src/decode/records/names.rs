@@ -1,5 +1,6 @@
 //! What a name in the file stands for: the usual names, or those chosen (`--field`).
 
+use crate::model::Names as Naming;
 use crate::rules::{FieldName, Fields};
 
 /// A field of a record.
@@ -21,6 +22,10 @@ pub(super) enum Field {
     LinksNofollow,
     /// For each link, its `rel`.
     LinksRel,
+    /// For each link, its weight.
+    LinksWeight,
+    /// A page with the same content.
+    Revisit,
 }
 
 /// A field of a link that is an object.
@@ -42,7 +47,7 @@ pub(super) struct Known<F> {
 }
 
 /// The usual names: those of `formats/records.md`, then those of crawlers. A name that comes twice is a field that does.
-const USUAL: [(&str, Field); 26] = [
+const USUAL: [(&str, Field); 28] = [
     ("url", Field::Url),
     ("links", Field::Links),
     ("outlinks", Field::Links),
@@ -69,7 +74,19 @@ const USUAL: [(&str, Field); 26] = [
     ("http_method", Field::Method),
     ("links_nofollow", Field::LinksNofollow),
     ("links_rel", Field::LinksRel),
+    ("links_weight", Field::LinksWeight),
+    ("revisit", Field::Revisit),
 ];
+
+/// The same of records whose pages have opaque names.
+const USUAL_OF_NODES: [(&str, Field); USUAL.len()] = {
+    let mut names = USUAL;
+    names[0].0 = NODE;
+    names
+};
+
+/// The field that holds the page's name where that is opaque.
+pub(super) const NODE: &str = "node";
 
 const USUAL_OF_LINKS: [(&str, LinkField); 5] = [
     ("url", LinkField::Url),
@@ -96,24 +113,31 @@ impl Seen {
 
 /// All names that are read.
 #[derive(Clone)]
-pub(super) struct Names(Option<Box<Chosen>>);
+pub(super) enum Names {
+    /// The usual names, looked for without a detour,
+    Usual,
+    /// and those where pages have opaque names.
+    UsualOfNodes,
+    Chosen(Box<Chosen>),
+}
 
 #[derive(Clone)]
-struct Chosen {
+pub(super) struct Chosen {
     of_record: Vec<(String, Field)>,
     of_link: Vec<(String, LinkField)>,
 }
 
 impl Names {
-    /// The usual names, looked for without a detour.
-    pub const USUAL: Names = Names(None);
-
-    /// The usual names but for those chosen.
-    pub fn by(fields: &Fields) -> Names {
+    /// The usual names of records with names of this kind, but for those chosen.
+    pub fn by(fields: &Fields, naming: Naming) -> Names {
+        let (usual, names) = match naming {
+            Naming::Url => (USUAL, Names::Usual),
+            Naming::Opaque => (USUAL_OF_NODES, Names::UsualOfNodes),
+        };
         if fields.choices().is_empty() {
-            return Names::USUAL;
+            return names;
         }
-        let mut of_record = USUAL.map(|(name, field)| (name.to_owned(), field)).to_vec();
+        let mut of_record = usual.map(|(name, field)| (name.to_owned(), field)).to_vec();
         let mut of_link = USUAL_OF_LINKS
             .map(|(name, field)| (name.to_owned(), field))
             .to_vec();
@@ -134,6 +158,8 @@ impl Names {
                 FieldName::Method => choose(&mut of_record, name, &[Field::Method]),
                 FieldName::LinksNofollow => choose(&mut of_record, name, &[Field::LinksNofollow]),
                 FieldName::LinksRel => choose(&mut of_record, name, &[Field::LinksRel]),
+                FieldName::LinksWeight => choose(&mut of_record, name, &[Field::LinksWeight]),
+                FieldName::Revisit => choose(&mut of_record, name, &[Field::Revisit]),
                 FieldName::Digest => choose(&mut of_record, name, &[Field::Digest]),
                 FieldName::LinkUrl => choose(&mut of_link, name, &[LinkField::Url]),
                 FieldName::LinkRel => choose(&mut of_link, name, &[LinkField::Rel]),
@@ -141,40 +167,42 @@ impl Names {
                 FieldName::LinkWeight => choose(&mut of_link, name, &[LinkField::Weight]),
             }
         }
-        Names(Some(Box::new(Chosen { of_record, of_link })))
+        Names::Chosen(Box::new(Chosen { of_record, of_link }))
     }
 
     /// The field of a record that has this name.
     #[inline]
     pub fn field(&self, name: &str) -> Option<Known<Field>> {
-        match &self.0 {
-            None => find(&USUAL, name),
-            Some(chosen) => find(&chosen.of_record, name),
+        match self {
+            Names::Usual => find(&USUAL, name),
+            Names::UsualOfNodes => find(&USUAL_OF_NODES, name),
+            Names::Chosen(chosen) => find(&chosen.of_record, name),
         }
     }
 
     /// The field of a link that has this name.
     #[inline]
     pub fn link_field(&self, name: &str) -> Option<Known<LinkField>> {
-        match &self.0 {
-            None => find(&USUAL_OF_LINKS, name),
-            Some(chosen) => find(&chosen.of_link, name),
+        match self {
+            Names::Chosen(chosen) => find(&chosen.of_link, name),
+            _ => find(&USUAL_OF_LINKS, name),
         }
     }
 
     /// The name of a record's field.
     pub fn name(&self, field: Field) -> &str {
-        match &self.0 {
-            None => name_of(&USUAL, field),
-            Some(chosen) => name_of(&chosen.of_record, field),
+        match self {
+            Names::Usual => name_of(&USUAL, field),
+            Names::UsualOfNodes => name_of(&USUAL_OF_NODES, field),
+            Names::Chosen(chosen) => name_of(&chosen.of_record, field),
         }
     }
 
     /// The name of a link's field.
     pub fn link_name(&self, field: LinkField) -> &str {
-        match &self.0 {
-            None => name_of(&USUAL_OF_LINKS, field),
-            Some(chosen) => name_of(&chosen.of_link, field),
+        match self {
+            Names::Chosen(chosen) => name_of(&chosen.of_link, field),
+            _ => name_of(&USUAL_OF_LINKS, field),
         }
     }
 }
@@ -204,7 +232,7 @@ mod tests {
 
     fn names(choices: &[&str]) -> Names {
         let choices = choices.iter().map(|text| text.parse().unwrap());
-        Names::by(&Fields::of(choices.collect()).unwrap())
+        Names::by(&Fields::of(choices.collect()).unwrap(), Naming::Url)
     }
 
     #[test]

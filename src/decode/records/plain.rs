@@ -71,7 +71,8 @@ fn field<'a>(
         Field::FinalUrl => raw.found.put(order, Some(scan.owned_text()?)),
         Field::Base => raw.base = Some(scan.owned_text()?),
         Field::Method => raw.method.put(order, Some(Method::of(scan.string()?))),
-        Field::LinksNofollow | Field::LinksRel => return None,
+        Field::Revisit => raw.revisit = Some(scan.owned_text()?),
+        Field::LinksNofollow | Field::LinksRel | Field::LinksWeight => return None,
     }
     Some(())
 }
@@ -329,8 +330,8 @@ mod tests {
         fn the_scan_reads_what_serde_reads(line in line()) {
             let (mut quick, mut slow) = (Record::default(), Record::default());
             let (mut quick_asked, mut slow_asked) = (Vec::new(), Vec::new());
-            let by_scan = parse(&line, &Names::USUAL, &mut quick, &mut quick_asked).is_ok();
-            let by_serde = parse_any(&line, &Names::USUAL, &mut slow, &mut slow_asked).is_ok();
+            let by_scan = parse(&line, &Names::Usual, &mut quick, &mut quick_asked).is_ok();
+            let by_serde = parse_any(&line, &Names::Usual, &mut slow, &mut slow_asked).is_ok();
             prop_assert_eq!(by_scan, by_serde, "{}", line);
             if by_serde {
                 prop_assert_eq!((quick, quick_asked), (slow, slow_asked), "{}", line);
@@ -342,7 +343,7 @@ mod tests {
     fn plain_lines_need_no_serde() {
         let mut links = Vec::new();
         let line = r#"{"url": "http://a/", "fetched_at": 7, "status": 200, "links": ["b", "c"], "x": "y"}"#;
-        assert!(super::read(line, &Names::USUAL, &mut links).is_some());
+        assert!(super::read(line, &Names::Usual, &mut links).is_some());
         assert_eq!(links.len(), 2);
     }
 }

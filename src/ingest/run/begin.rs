@@ -65,7 +65,6 @@ impl Feed<'_> {
             place,
             // What was compared with the stream before is known to be the same, and a spool holds what was read.
             trusted: longer || cursor.is_spooled(),
-            known: self.known_names(at),
             turn: cursor.turn(),
             ahead: false,
         };
@@ -94,15 +93,14 @@ impl Feed<'_> {
     }
 
     /// The kind of names that the store has, if it has any. All inputs have the same, unless their formats were named.
-    fn names_before(&self, cursor: &Cursor) -> Result<Option<Names>> {
+    fn names_before(&self, cursor: &Cursor) -> Option<Names> {
         let holds_some = |end: Option<Place>| end.is_none_or(|end| end.records > 0);
-        let mut inputs = cursor.progress.inputs.iter();
-        let first =
-            inputs.find(|input| holds_some(input.end) && input.format != Format::Cza.name());
-        let format = first
-            .map(|input| input.format.parse::<Format>())
-            .transpose()?;
-        Ok(format.map(|format| format.decoder().names()).or(self.kind))
+        let inputs = cursor.progress.inputs.iter();
+        // A crawl archive, which older versions read, held names of either kind.
+        let format = inputs
+            .filter(|input| holds_some(input.end))
+            .find_map(|input| input.format.parse::<Format>().ok());
+        format.map(|format| format.decoder().names()).or(self.kind)
     }
 
     fn format(
@@ -139,7 +137,7 @@ impl Feed<'_> {
         {
             return Ok(format);
         }
-        let before = self.names_before(cursor)?;
+        let before = self.names_before(cursor);
         let found = report_format(source, self.job.format, before, observer)?;
         Ok(found.or(self.job.format).unwrap_or(Format::Records))
     }

@@ -3,8 +3,6 @@
 
 use super::Run;
 use crate::Result;
-use crate::batch::Batch;
-use crate::engine::{NameMap, Resolver};
 use crate::ingest::Note;
 use crate::memory::Need;
 
@@ -39,30 +37,15 @@ impl Run<'_> {
     }
 
     /// Looks at the budget before a batch.
-    pub(super) fn look_at_budget(&mut self, resolver: &Resolver, batch: &Batch) -> Result<()> {
+    pub(super) fn look_at_budget(&mut self) {
         if self.session.budget.bytes.is_none() {
-            return Ok(());
+            return;
         }
+        self.session.find_fits();
         let pages = self.session.pages();
-        let mut names = self.feed.names_bytes() + resolver.names_bytes();
-        if batch.part().is_some() {
-            names += NameMap::bytes_more(batch.text_ends.len() as u64);
-        }
-        if names > self.session.budget.names || pages >= self.session.budget.again_at {
-            // The next batches are likely to want more names, too.
-            let more = names + names / 16;
-            self.session.find_fits(Some(more));
-        }
         if pages >= self.session.budget.tell_at {
             self.session.budget.tell_at = pages.saturating_mul(2);
-            self.session.find_fits(Some(self.session.budget.names));
             self.report_memory();
-        }
-        // Names of known pages take memory, too.
-        if names > 0 && self.session.budget.fits < pages {
-            Err(self.session.budget.exceeded(&self.session.engine))
-        } else {
-            Ok(())
         }
     }
 }

@@ -9,7 +9,6 @@ use super::opened::{Ahead, InputSigner};
 use super::stamp::Stamp;
 use crate::batch::Rules;
 use crate::decode::Names;
-use crate::engine::NameMap;
 use crate::formats::is_decided;
 use crate::ingest::Job;
 use crate::ingest::spooling::Spooling;
@@ -25,8 +24,6 @@ pub(super) struct Feed<'a> {
     pub reader: InputReader,
     /// The next input, if it was begun.
     pub ahead: Option<Ahead>,
-    /// By input: of an archive read in this run, the pages of its names.
-    names: Vec<NameMap>,
     /// Records at the ends of streams that were cut short. The store does not count them.
     pub torn: u64,
     /// Of each input: the file as it was when it was known to hold what pass 1 read.
@@ -51,7 +48,6 @@ impl<'a> Feed<'a> {
             job,
             reader,
             ahead: None,
-            names: vec![NameMap::default(); inputs.len()],
             torn: 0,
             stamps: vec![None; inputs.len()],
             inputs,
@@ -59,26 +55,6 @@ impl<'a> Feed<'a> {
             signer: None,
             kind: None,
         }
-    }
-
-    /// Names of an input, if it is an archive, whose pages are known from an earlier pass: all or none.
-    pub fn known_names(&self, input: u64) -> u64 {
-        self.names[input as usize].len()
-    }
-
-    /// Takes the pages of these names.
-    pub fn take_names(&mut self, input: u64) -> NameMap {
-        std::mem::take(&mut self.names[input as usize])
-    }
-
-    /// Keeps the pages of an input's names for the next pass.
-    pub fn keep_names(&mut self, input: u64, names: NameMap) {
-        self.names[input as usize] = names;
-    }
-
-    /// Bytes of memory that names take which are kept.
-    pub fn names_bytes(&self) -> u64 {
-        self.names.iter().map(NameMap::bytes).sum()
     }
 
     /// Returns whether the input is the one that the spool is for.

@@ -9,13 +9,10 @@ use crate::engine::{Resolver, Resolving, age};
 use crate::ingest::Note;
 use crate::ingest::input::{InputRecord, remark, report_unchecked, warn};
 use crate::ingest::spooling::{self, Spooling};
-use crate::pipeline::{Next, Piece, Records, is_another};
+use crate::pipeline::{Next, Piece, Records};
 use crate::source::{Compression, InputName, Restart, Summary};
 use crate::store::{Place, Spooled};
 use crate::{Error, Result};
-
-/// Entries that the engine looks ahead at.
-const AHEAD: usize = 64;
 
 /// One input being read.
 pub(super) struct Reading<'a> {
@@ -69,7 +66,7 @@ impl Run<'_> {
         self.cursor.begun = true;
         warn(input, records.format, self.observer);
         let at = self.cursor.progress.input;
-        let mut resolver = Resolver::of_archive(self.feed.take_names(at));
+        let mut resolver = Resolver::default();
         let mut reading = Reading {
             input,
             stamp,
@@ -100,32 +97,25 @@ impl Run<'_> {
                 }
                 Next::Idle if self.feed.stop_asked() => return Ok(InputEnd::Stopped),
                 Next::Idle => {}
-                Next::End(summary) => return self.end_input(&reading, resolver, &summary),
+                Next::End(summary) => return self.end_input(&reading, &summary),
             }
             self.on_time()?;
         }
     }
 
-    /// Applies a batch, but for what an earlier run applied of it.
+    /// Applies a batch.
     fn apply_piece(
         &mut self,
         reading: &mut Reading<'_>,
         resolver: &mut Resolver,
         piece: &Piece,
     ) -> Result<()> {
-        if piece.chunk.cut && !reading.records.is_archive() {
+        if piece.chunk.cut {
             return self.report_torn(reading);
         }
         reading.start = reading.start.min(piece.chunk.offset);
-        self.look_at_budget(resolver, &piece.batch)?;
+        self.look_at_budget();
         let mut names = resolver.begin(&piece.batch);
-        let place = self.cursor.progress.place;
-        if !names.recall(&self.session.engine, piece.first) {
-            return Err(is_another(reading.input, place));
-        }
-        if piece.end() < place.offset {
-            return Ok(());
-        }
         let applied = self.apply_entries(reading, &mut names, piece);
         // Whatever ended it: the next checkpoint, after bad input too, needs the place's hash.
         self.note_place(reading, piece);
@@ -135,18 +125,14 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Applies the entries from `first` on.
+    /// Applies the entries.
     fn apply_entries(
         &mut self,
         reading: &mut Reading<'_>,
         names: &mut Resolving<'_>,
         piece: &Piece,
     ) -> Result<()> {
-        for (at, entry) in piece.batch.entries.iter().enumerate().skip(piece.first) {
-            if at.is_multiple_of(AHEAD) {
-                let ahead = &piece.batch.entries[at..];
-                names.look_ahead(&self.session.engine, &ahead[..ahead.len().min(AHEAD)]);
-            }
+        for (at, entry) in piece.batch.entries.iter().enumerate() {
             if reading.records.again > 0 {
                 reading.records.again -= 1;
                 // The last of them is another if the record has grown.
@@ -159,9 +145,8 @@ impl Run<'_> {
             }
             self.apply_entry(reading, names, piece, at)?;
             let end = piece.chunk.offset + entry.end;
-            // Else a line inside the record that comes next: no place to stop at. In an archive the
-            // record's number is the place.
-            reading.whole = end > reading.end || reading.records.is_archive();
+            // Else a line inside the record that comes next: no place to stop at.
+            reading.whole = end > reading.end;
             if reading.whole {
                 if entry.what == What::Visit && reading.end > reading.from {
                     reading.start = reading.end;
@@ -181,8 +166,7 @@ impl Run<'_> {
     /// needed again.
     fn note_place(&mut self, reading: &mut Reading<'_>, piece: &Piece) {
         let chunk = &*piece.chunk;
-        // An archive is needed from its start.
-        if reading.spooled && !reading.records.is_archive() {
+        if reading.spooled {
             let restart = chunk.member.map_or(
                 spooling::plain(reading.restart_at(self.cursor.progress.place)),
                 |member| Restart {
@@ -215,7 +199,7 @@ impl Run<'_> {
     ) -> Result<()> {
         let mut next = piece.batch.entries[at..].iter();
         let begins = |entry: &&Entry| piece.chunk.offset + entry.end > reading.end;
-        let record = next.find(|entry| reading.records.is_archive() || begins(entry));
+        let record = next.find(begins);
         match record {
             Some(record) => self.session.check_room(names, record),
             None => Ok(()),
@@ -301,12 +285,7 @@ impl Run<'_> {
         })
     }
 
-    fn end_input(
-        &mut self,
-        reading: &Reading<'_>,
-        resolver: Resolver,
-        summary: &Summary,
-    ) -> Result<InputEnd> {
+    fn end_input(&mut self, reading: &Reading<'_>, summary: &Summary) -> Result<InputEnd> {
         report_unchecked(reading.input, summary, self.observer);
         if reading.ungrouped > 0 {
             self.observer.note(Note::Ungrouped {
@@ -315,9 +294,6 @@ impl Run<'_> {
             });
         }
         let at = self.cursor.progress.input;
-        if self.cursor.progress.pass < self.cursor.progress.repeat && !self.session.keeps_rows() {
-            self.feed.keep_names(at, resolver.into_names());
-        }
         let mut end = self.cursor.progress.place;
         if reading.torn {
             self.feed.torn += 1;

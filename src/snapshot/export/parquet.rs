@@ -246,14 +246,14 @@ fn write_batch(
     batch: &Batch,
     columns: &[Column],
 ) -> Result<(), ParquetError> {
-    group.write::<ByteArrayType>(&batch.url, None)?;
-    group.write::<DoubleType>(&batch.importance, None)?;
-    group.write::<Int64Type>(&batch.rank, None)?;
-    group.write::<Int64Type>(&batch.visits, None)?;
+    group.write::<ByteArrayType>(&batch.url, None, None)?;
+    group.write::<DoubleType>(&batch.importance, None, None)?;
+    group.write::<Int64Type>(&batch.rank, None, None)?;
+    group.write::<Int64Type>(&batch.visits, None, None)?;
     write_optional::<Int64Type>(group, &batch.last_fetch)?;
     write_optional::<ByteArrayType>(group, &batch.host)?;
     write_optional::<ByteArrayType>(group, &batch.domain)?;
-    group.write::<Int64Type>(&batch.page, None)?;
+    group.write::<Int64Type>(&batch.page, None, None)?;
     for (column, values) in columns.iter().zip(&batch.more) {
         match values {
             Values::Text(values) => write_values::<ByteArrayType>(group, column, values)?,
@@ -268,7 +268,7 @@ fn write_optional<T: DataType>(
     group: &mut RowGroup,
     column: &Optional<T::T>,
 ) -> Result<(), ParquetError> {
-    group.write::<T>(&column.values, Some(&column.known))
+    group.write::<T>(&column.values, Some(&column.known), None)
 }
 
 /// Writes values of a column that was asked for.
@@ -278,7 +278,7 @@ fn write_values<T: DataType>(
     values: &Optional<T::T>,
 ) -> Result<(), ParquetError> {
     if column.is_required {
-        group.write::<T>(&values.values, None)
+        group.write::<T>(&values.values, None, None)
     } else {
         write_optional::<T>(group, values)
     }

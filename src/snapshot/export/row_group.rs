@@ -42,16 +42,17 @@ impl RowGroup {
     }
 
     /// Writes rows of the column whose turn it is: of the first, the second and so on, and of the first again. `known` holds 1
-    /// for a value and 0 for a null.
+    /// for a value and 0 for a null; of lists the levels of definition, and `repeated` those of repetition.
     pub fn write<T: DataType>(
         &mut self,
         values: &[T::T],
         known: Option<&[i16]>,
+        repeated: Option<&[i16]>,
     ) -> Result<(), ParquetError> {
         let turn = self.next;
         self.next = (turn + 1) % self.columns.len();
         let writer = get_typed_column_writer_mut::<T>(&mut self.columns[turn].writer);
-        writer.write_batch(values, known, None)?;
+        writer.write_batch(values, known, repeated)?;
         Ok(())
     }
 

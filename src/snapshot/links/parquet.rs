@@ -116,7 +116,7 @@ impl<W: Write + Send> Table<W> {
     fn write_batch(&mut self) -> std::result::Result<(), ParquetError> {
         let group = (self.group).get_or_insert_with(|| RowGroup::new(&self.writer));
         for column in &mut self.columns {
-            group.write::<Int64Type>(column, None)?;
+            group.write::<Int64Type>(column, None, None)?;
             column.clear();
         }
         Ok(())

@@ -101,17 +101,21 @@ fn of_columns(
     again: File,
     limits: &Limits,
 ) -> Result<Table> {
-    use crate::decode::{FieldKind, field_kind};
+    use crate::decode::{FieldKind, Names, field_kind};
     let found = table.fields();
-    let is_url = |field: &columns::Field| field_kind(fields, &field.name) == Some(FieldKind::Url);
-    if found.iter().any(is_url) {
-        return Ok(Table {
-            text: Text::of(records::Records::of(table, &found, fields)?),
-            known: KnownFormat {
-                format: "records",
-                why: format!("it is a Parquet table with {}", columns_of(&found)),
-            },
-        });
+    for (names, format) in [(Names::Url, "records"), (Names::Opaque, "node-records")] {
+        let is_page = |field: &columns::Field| {
+            field_kind(fields, names, &field.name) == Some(FieldKind::Page)
+        };
+        if found.iter().any(is_page) {
+            return Ok(Table {
+                text: Text::of(records::Records::of(table, &found, (fields, names))?),
+                known: KnownFormat {
+                    format,
+                    why: format!("it is a Parquet table with {}", columns_of(&found)),
+                },
+            });
+        }
     }
     let Some(pair) = edges::pair(&found) else {
         return Err(Error::Unsupported(format!(

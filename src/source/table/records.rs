@@ -1,10 +1,10 @@
 //! A Parquet table of crawl records: each row becomes a line of JSON with its columns, for the decoder of records.
 
 use super::columns::{Cell, Field, Kind, Table};
-use super::text::{PIECE, Rows, put_string};
+use super::text::{PIECE, Rows};
 use super::{Fault, columns_of};
 use crate::Result;
-use crate::decode::{FieldKind, field_kind};
+use crate::decode::{FieldKind, Names, field_kind, put_string};
 use crate::model::Error;
 use crate::rules::Fields;
 
@@ -28,24 +28,28 @@ impl Records {
     ///
     /// # Errors
     /// [`Error::Unsupported`] if such a column holds something else; the text begins with what is wrong.
-    pub fn of(mut table: Table, found: &[Field], fields: &Fields) -> Result<Records> {
+    pub fn of(
+        mut table: Table,
+        found: &[Field],
+        (fields, names): (&Fields, Names),
+    ) -> Result<Records> {
         let mut columns = Vec::new();
         let mut has_links = false;
         for field in found {
-            let Some(kind) = field_kind(fields, &field.name) else {
+            let Some(kind) = field_kind(fields, names, &field.name) else {
                 continue;
             };
             has_links |= kind == FieldKind::Links;
             let expected = match kind {
                 FieldKind::Links | FieldKind::Several => "a string or a list of strings",
-                FieldKind::Url => "a string",
+                FieldKind::Page => "a string",
                 FieldKind::Marks => "a value for each link",
                 FieldKind::Other => "a string, a number or a time",
             };
             let is_text = field.kind == Some(Kind::Text) || field.kind == Some(Kind::Null);
             let fits = match kind {
                 FieldKind::Links | FieldKind::Several => is_text,
-                FieldKind::Url => is_text && !field.is_list,
+                FieldKind::Page => is_text && !field.is_list,
                 FieldKind::Marks => is_text || field.is_list,
                 FieldKind::Other => !field.is_list,
             };

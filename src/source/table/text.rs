@@ -1,7 +1,7 @@
 //! The text that rows become: JSON lines where names are URLs, else an adjacency list, or an edge list where links have weights.
 
 use super::super::decompress::{Fault, Step};
-use crate::decode::lines;
+use crate::decode::{lines, put_string};
 use crate::model::DamageKind;
 
 /// Bytes of text that are made at a time, about.
@@ -211,25 +211,4 @@ fn put_time(fetched_at: Option<i64>, out: &mut Vec<u8>) {
     if let Some(at) = fetched_at {
         out.extend_from_slice(format!(r#","fetched_at":{at}"#).as_bytes());
     }
-}
-
-/// A string in JSON. What is not UTF-8 stays as it is, so that its record is refused for it.
-pub(super) fn put_string(text: &[u8], out: &mut Vec<u8>) {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
-    out.push(b'"');
-    let mut rest = text;
-    let special = |byte: &u8| *byte < b' ' || matches!(*byte, b'"' | b'\\');
-    while let Some(at) = rest.iter().position(special) {
-        out.extend_from_slice(&rest[..at]);
-        let byte = rest[at];
-        if byte < b' ' {
-            out.extend_from_slice(b"\\u00");
-            out.extend([HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
-        } else {
-            out.extend([b'\\', byte]);
-        }
-        rest = &rest[at + 1..];
-    }
-    out.extend_from_slice(rest);
-    out.push(b'"');
 }

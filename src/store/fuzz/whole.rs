@@ -82,7 +82,6 @@ fn sample() -> Result<Sample> {
         self_links: settings.config.self_links,
         key: KEY,
         input: Default::default(),
-        classes: false,
         follow: Default::default(),
     };
     let decoder = Format::Records.decoder();

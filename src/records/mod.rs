@@ -1,0 +1,215 @@
+//! Crawl records as files: what `convert` writes of any input, and a dump of a store.
+//!
+//! Records are lines of JSON (`decode::records::write`); every file is made of such lines.
+//!
+//! | name ends in | file |
+//! |---|---|
+//! | `.jsonl`, or `-` | the lines |
+//! | `.jsonl.gz` | the lines, in gzip members |
+//! | `.jsonl.zst` | the lines, in zstd frames with checksums |
+//! | `.parquet` | a table with a column for each field |
+//!
+//! A member or frame ends with a record, after [`MEMBER_BYTES`] or more, so that readers can verify it before they use any of
+//! it, and go on at its start. The same records give the same bytes.
+
+#[cfg(feature = "parquet")]
+mod parquet;
+mod sort;
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use flate2::write::GzEncoder;
+use zstd::stream::write::Encoder as ZstdEncoder;
+
+use crate::decode::Names;
+use crate::{Error, Result};
+
+pub use sort::TimeOrder;
+
+/// Bytes of lines after which a gzip member or zstd frame ends.
+const MEMBER_BYTES: usize = 16 << 20;
+/// How zstd compresses: its usual level. Higher ones take several times as long and save a tenth.
+const ZSTD_LEVEL: i32 = 3;
+
+/// The kind of a file of records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordFormat {
+    /// JSON lines.
+    Jsonl,
+    /// The same in gzip.
+    JsonlGzip,
+    /// The same in zstd.
+    JsonlZstd,
+    /// A Parquet table.
+    Parquet,
+}
+
+impl RecordFormat {
+    /// The kind that a file's name asks for; standard output and devices get lines.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a name that ends in none of the known ways; a build without Parquet.
+    pub fn of_name(path: &Path) -> Result<RecordFormat> {
+        let name = path.to_string_lossy();
+        if name == "-" || path.starts_with("/dev") || path.starts_with("/proc") {
+            return Ok(RecordFormat::Jsonl);
+        }
+        for (end, format) in [
+            (".jsonl", RecordFormat::Jsonl),
+            (".jsonl.gz", RecordFormat::JsonlGzip),
+            (".jsonl.zst", RecordFormat::JsonlZstd),
+            (".parquet", RecordFormat::Parquet),
+        ] {
+            if name.ends_with(end) {
+                if format == RecordFormat::Parquet {
+                    crate::model::Feature::require("parquet").map_err(Error::Usage)?;
+                }
+                return Ok(format);
+            }
+        }
+        Err(Error::Usage(format!(
+            "{name}: records are written to a file whose name ends in .jsonl, .jsonl.gz, .jsonl.zst or .parquet, or to -"
+        )))
+    }
+
+    /// Returns whether a terminal can show it.
+    pub fn is_text(self) -> bool {
+        self == RecordFormat::Jsonl
+    }
+}
+
+/// A file of records being written.
+pub struct RecordFile<'w> {
+    kind: Kind<'w>,
+    path: PathBuf,
+}
+
+enum Kind<'w> {
+    Lines(Box<dyn Write + Send + 'w>),
+    Members(Members<'w>),
+    #[cfg(feature = "parquet")]
+    Table(Box<parquet::Table<'w>>),
+}
+
+impl<'w> RecordFile<'w> {
+    /// Begins a file of pages with names of this kind; `path` is for messages.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn new(
+        format: RecordFormat,
+        names: Names,
+        out: Box<dyn Write + Send + 'w>,
+        path: &Path,
+    ) -> Result<RecordFile<'w>> {
+        let kind = match format {
+            RecordFormat::Jsonl => Kind::Lines(out),
+            RecordFormat::JsonlGzip => Kind::Members(Members::new(out, Pack::Gzip)),
+            RecordFormat::JsonlZstd => Kind::Members(Members::new(out, Pack::Zstd)),
+            #[cfg(feature = "parquet")]
+            RecordFormat::Parquet => Kind::Table(Box::new(parquet::Table::new(out, names, path)?)),
+            #[cfg(not(feature = "parquet"))]
+            RecordFormat::Parquet => {
+                return Err(crate::model::Feature::refusal(
+                    format!("{names:?}"),
+                    "parquet",
+                ));
+            }
+        };
+        Ok(RecordFile {
+            kind,
+            path: path.to_owned(),
+        })
+    }
+
+    /// Writes a record, one line of JSON with its line end.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn line(&mut self, line: &[u8]) -> Result<()> {
+        let written = match &mut self.kind {
+            Kind::Lines(out) => out.write_all(line),
+            Kind::Members(members) => members.line(line),
+            #[cfg(feature = "parquet")]
+            Kind::Table(table) => return table.line(line),
+        };
+        written.map_err(Error::io(&self.path, "write"))
+    }
+
+    /// Ends the file, and flushes it. A file that is dropped instead lacks its end, and readers tell that it was cut, unless it
+    /// is of plain lines.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn finish(self) -> Result<()> {
+        let ended = match self.kind {
+            Kind::Lines(mut out) => out.flush(),
+            Kind::Members(members) => members.finish(),
+            #[cfg(feature = "parquet")]
+            Kind::Table(table) => return table.finish(),
+        };
+        ended.map_err(Error::io(&self.path, "write"))
+    }
+}
+
+/// How members are compressed.
+#[derive(Clone, Copy)]
+enum Pack {
+    Gzip,
+    Zstd,
+}
+
+/// Lines in gzip members or zstd frames, each compressed once it is whole.
+struct Members<'w> {
+    out: Box<dyn Write + Send + 'w>,
+    pack: Pack,
+    lines: Vec<u8>,
+    begun: bool,
+}
+
+impl<'w> Members<'w> {
+    fn new(out: Box<dyn Write + Send + 'w>, pack: Pack) -> Members<'w> {
+        Members {
+            out,
+            pack,
+            lines: Vec::new(),
+            begun: false,
+        }
+    }
+
+    fn line(&mut self, line: &[u8]) -> io::Result<()> {
+        self.lines.extend_from_slice(line);
+        if self.lines.len() >= MEMBER_BYTES {
+            self.end()?;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        match self.pack {
+            Pack::Gzip => {
+                let mut member = GzEncoder::new(&mut self.out, flate2::Compression::default());
+                member.write_all(&self.lines)?;
+                member.finish()?;
+            }
+            Pack::Zstd => {
+                let mut frame = ZstdEncoder::new(&mut self.out, ZSTD_LEVEL)?;
+                frame.include_checksum(true)?;
+                frame.set_pledged_src_size(Some(self.lines.len() as u64))?;
+                frame.write_all(&self.lines)?;
+                frame.finish()?;
+            }
+        }
+        self.lines.clear();
+        self.begun = true;
+        Ok(())
+    }
+
+    fn finish(mut self) -> io::Result<()> {
+        if !self.lines.is_empty() || !self.begun {
+            self.end()?;
+        }
+        self.out.flush()
+    }
+}

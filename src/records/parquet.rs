@@ -1,0 +1,281 @@
+//! Crawl records as a Parquet table.
+//!
+//! ```text
+//! url           BYTE_ARRAY (STRING)                required; `node` where names are opaque
+//! fetched_at    INT64 (TIMESTAMP(MILLIS, UTC))     optional
+//! status        INT32                              optional
+//! redirect      BYTE_ARRAY (STRING)                optional; the same of base, revisit and digest
+//! links         LIST of BYTE_ARRAY (STRING)        required
+//! links_rel     LIST of BYTE_ARRAY (STRING)        optional; its elements, too
+//! links_weight  LIST of INT64                      optional
+//! ```
+//!
+//! zstd, statistics by column chunk. A row group ends after [`GROUP_BYTES`] of lines or [`GROUP_LINKS`] links: that bounds
+//! memory here and in readers, which refuse pages with very many values.
+
+use std::borrow::Cow;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
+
+use crate::decode::{Decoder, Link, Names, Parsed, Record};
+use crate::formats::Format;
+use crate::rules::Rel;
+use crate::snapshot::export::parquet::into_io;
+use crate::snapshot::export::row_group::RowGroup;
+use crate::{Error, Result};
+
+/// Bytes of lines, and links, after which a row group ends.
+const GROUP_BYTES: usize = 64 << 20;
+const GROUP_LINKS: usize = 4 << 20;
+/// Bytes of lines that are given to the columns together.
+const BATCH_BYTES: usize = 1 << 20;
+
+fn schema(names: Names) -> String {
+    let page = match names {
+        Names::Url => "url",
+        Names::Opaque => "node",
+    };
+    format!(
+        "message crawl_records {{
+            REQUIRED BYTE_ARRAY {page} (STRING);
+            OPTIONAL INT64 fetched_at (TIMESTAMP(MILLIS, true));
+            OPTIONAL INT32 status;
+            OPTIONAL BYTE_ARRAY redirect (STRING);
+            OPTIONAL BYTE_ARRAY base (STRING);
+            OPTIONAL BYTE_ARRAY revisit (STRING);
+            OPTIONAL BYTE_ARRAY digest (STRING);
+            REQUIRED GROUP links (LIST) {{
+                REPEATED GROUP list {{ REQUIRED BYTE_ARRAY element (STRING); }}
+            }}
+            OPTIONAL GROUP links_rel (LIST) {{
+                REPEATED GROUP list {{ OPTIONAL BYTE_ARRAY element (STRING); }}
+            }}
+            OPTIONAL GROUP links_weight (LIST) {{
+                REPEATED GROUP list {{ REQUIRED INT64 element; }}
+            }}
+        }}"
+    )
+}
+
+/// Values of a column, with their levels.
+struct Column<T> {
+    values: Vec<T>,
+    defined: Vec<i16>,
+    repeated: Vec<i16>,
+}
+
+impl<T> Default for Column<T> {
+    fn default() -> Column<T> {
+        Column {
+            values: Vec::new(),
+            defined: Vec::new(),
+            repeated: Vec::new(),
+        }
+    }
+}
+
+impl<T> Column<T> {
+    /// Adds a value, or none.
+    fn push(&mut self, value: Option<T>) {
+        self.defined.push(value.is_some().into());
+        self.values.extend(value);
+    }
+
+    /// Adds a list of values; `of_empty` is the level of definition of an empty list, and a value is above it, one that is null
+    /// between.
+    fn push_list(&mut self, of_empty: i16, most: i16, list: impl Iterator<Item = Option<T>>) {
+        let begin = self.defined.len();
+        for value in list {
+            self.repeated.push((self.defined.len() > begin).into());
+            self.defined
+                .push(if value.is_some() { most } else { most - 1 });
+            self.values.extend(value);
+        }
+        if self.defined.len() == begin {
+            self.push_none(of_empty);
+        }
+    }
+
+    fn push_none(&mut self, level: i16) {
+        self.defined.push(level);
+        self.repeated.push(0);
+    }
+
+    fn write<D: DataType<T = T>>(&mut self, group: &mut RowGroup) -> Result<(), ParquetError> {
+        let known = (!self.defined.is_empty()).then_some(&*self.defined);
+        let repeated = (!self.repeated.is_empty()).then_some(&*self.repeated);
+        group.write::<D>(&self.values, known, repeated)?;
+        *self = Column::default();
+        Ok(())
+    }
+}
+
+/// Rows by column, to be encoded.
+#[derive(Default)]
+struct Rows {
+    page: Vec<ByteArray>,
+    fetched_at: Column<i64>,
+    status: Column<i32>,
+    texts: [Column<ByteArray>; 4],
+    links: Column<ByteArray>,
+    rel: Column<ByteArray>,
+    weight: Column<i64>,
+}
+
+impl Rows {
+    fn push(&mut self, record: &Record<'_>) {
+        self.page.push(text(&record.url));
+        self.fetched_at
+            .push(record.fetched_at.map(|time| time.saturating_mul(1000)));
+        self.status.push(record.status);
+        let digest = record
+            .digest
+            .text()
+            .map(|text| Cow::Owned(text.into_bytes()));
+        let values = [&record.redirect, &record.base, &record.same_as, &digest];
+        for (column, value) in self.texts.iter_mut().zip(values) {
+            column.push(value.as_deref().map(text));
+        }
+        let links = &record.links;
+        let urls = links.iter().map(|link| Some(text(&link.url)));
+        self.links.push_list(0, 1, urls);
+        let says_rel = |link: &Link<'_>| link.rel != Rel::default();
+        if links.iter().any(says_rel) {
+            let words = |link: &Link<'_>| {
+                says_rel(link).then(|| ByteArray::from(link.rel.words().into_bytes()))
+            };
+            self.rel.push_list(1, 3, links.iter().map(words));
+        } else {
+            self.rel.push_none(0);
+        }
+        if links.iter().any(|link| link.weight != 1) {
+            let weights = links.iter().map(|link| Some(link.weight.into()));
+            self.weight.push_list(1, 2, weights);
+        } else {
+            self.weight.push_none(0);
+        }
+    }
+
+    fn write(&mut self, group: &mut RowGroup) -> Result<(), ParquetError> {
+        group.write::<ByteArrayType>(&std::mem::take(&mut self.page), None, None)?;
+        self.fetched_at.write::<Int64Type>(group)?;
+        self.status.write::<Int32Type>(group)?;
+        for column in &mut self.texts {
+            column.write::<ByteArrayType>(group)?;
+        }
+        self.links.write::<ByteArrayType>(group)?;
+        self.rel.write::<ByteArrayType>(group)?;
+        self.weight.write::<Int64Type>(group)
+    }
+}
+
+fn text(text: &[u8]) -> ByteArray {
+    ByteArray::from(text.to_vec())
+}
+
+/// A table being written.
+pub(super) struct Table<'w> {
+    writer: SerializedFileWriter<Box<dyn Write + Send + 'w>>,
+    path: PathBuf,
+    decoder: &'static dyn Decoder,
+    rows: Rows,
+    /// Bytes of the lines of `rows`, and of the row group with its links.
+    batch_bytes: usize,
+    group_bytes: usize,
+    group_links: usize,
+    group: Option<RowGroup>,
+}
+
+impl<'w> Table<'w> {
+    pub fn new(out: Box<dyn Write + Send + 'w>, names: Names, path: &Path) -> Result<Table<'w>> {
+        let start = || {
+            let schema = Arc::new(parse_message_type(&schema(names))?);
+            let properties = WriterProperties::builder()
+                .set_compression(Compression::ZSTD(ZstdLevel::try_new(super::ZSTD_LEVEL)?))
+                .set_statistics_enabled(EnabledStatistics::Chunk)
+                .set_created_by(concat!("cashrank ", env!("CARGO_PKG_VERSION")).to_owned())
+                .build();
+            SerializedFileWriter::new(out, schema, Arc::new(properties))
+        };
+        let format = match names {
+            Names::Url => Format::Records,
+            Names::Opaque => Format::NodeRecords,
+        };
+        Ok(Table {
+            writer: start().map_err(|error| Error::io(path, "write")(into_io(error)))?,
+            path: path.to_owned(),
+            decoder: format.decoder(),
+            rows: Rows::default(),
+            batch_bytes: 0,
+            group_bytes: 0,
+            group_links: 0,
+            group: None,
+        })
+    }
+
+    pub fn line(&mut self, line: &[u8]) -> Result<()> {
+        let mut links = None;
+        let rows = &mut self.rows;
+        self.decoder.decode(line, &mut |_, parsed| {
+            if let Parsed::Record(record) = parsed {
+                links = Some(record.links.len());
+                rows.push(record);
+            }
+            true
+        });
+        let Some(links) = links else {
+            return Err(Error::internal(
+                "a record that was written does not read back",
+            ));
+        };
+        self.batch_bytes += line.len();
+        self.group_bytes += line.len();
+        self.group_links += links;
+        if self.group_bytes >= GROUP_BYTES || self.group_links >= GROUP_LINKS {
+            return self.end_group();
+        }
+        if self.batch_bytes >= BATCH_BYTES {
+            return self.write_rows();
+        }
+        Ok(())
+    }
+
+    fn write_rows(&mut self) -> Result<()> {
+        self.batch_bytes = 0;
+        let group = self
+            .group
+            .get_or_insert_with(|| RowGroup::new(&self.writer));
+        let written = self.rows.write(group);
+        written.map_err(|error| self.failed(error))
+    }
+
+    fn end_group(&mut self) -> Result<()> {
+        if self.batch_bytes > 0 {
+            self.write_rows()?;
+        }
+        (self.group_bytes, self.group_links) = (0, 0);
+        let group = self.group.take();
+        let ended = group.map_or(Ok(()), |group| group.end(&mut self.writer));
+        ended.map_err(|error| self.failed(error))
+    }
+
+    pub fn finish(mut self) -> Result<()> {
+        self.end_group()?;
+        let finished = self.writer.finish();
+        finished.map(drop).map_err(|error| self.failed(error))?;
+        let flushed = self.writer.inner_mut().flush();
+        flushed.map_err(Error::io(&self.path, "write"))
+    }
+
+    fn failed(&self, error: ParquetError) -> Error {
+        Error::io(&self.path, "write")(into_io(error))
+    }
+}

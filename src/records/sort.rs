@@ -1,0 +1,102 @@
+//! Records in the order of their fetches, sorted in bounded memory.
+
+use std::path::Path;
+
+use crate::Result;
+use crate::decode::Time;
+use crate::disk::Sorter;
+
+/// Sorts lines by the times of their records. Records of the same time stay in the order in which they came. One without a time
+/// has the latest time of the records that came before it, as it has where it is ingested, and stays behind them; where none of
+/// them has a time, it comes first.
+pub struct TimeOrder {
+    sorter: Sorter,
+    latest: Option<Time>,
+}
+
+impl TimeOrder {
+    /// Sorts in `memory` bytes; what does not fit goes to a file without a name in `folder`.
+    pub fn new(memory: usize, folder: &Path) -> TimeOrder {
+        TimeOrder {
+            sorter: Sorter::new(memory, folder),
+            latest: None,
+        }
+    }
+
+    /// Takes a record's line.
+    ///
+    /// # Errors
+    /// The file cannot be made or written.
+    pub fn push(&mut self, time: Option<Time>, line: &[u8]) -> Result<()> {
+        self.latest = self.latest.max(time);
+        self.sorter.push(&key(time.or(self.latest)), line)
+    }
+
+    /// Calls `put` with all lines, in order.
+    ///
+    /// # Errors
+    /// Those of `put`; the file cannot be read.
+    pub fn each(self, mut put: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        for record in self.sorter.sorted()? {
+            put(&record?.1)?;
+        }
+        Ok(())
+    }
+}
+
+/// A key that sorts as times do, none before all others.
+fn key(time: Option<Time>) -> Vec<u8> {
+    match time {
+        None => Vec::new(),
+        Some(time) => (time as u64 ^ 1 << 63).to_be_bytes().to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Returns each record with its time as an ingest takes it, sorted by that, whatever fits into memory.
+    fn expected(times: &[Option<Time>]) -> Vec<(Option<Time>, usize)> {
+        let mut latest = None;
+        let mut all: Vec<_> = times
+            .iter()
+            .enumerate()
+            .map(|(at, &time)| {
+                latest = latest.max(time);
+                (time.or(latest), at)
+            })
+            .collect();
+        all.sort_by_key(|(time, _)| *time);
+        all
+    }
+
+    proptest! {
+        #[test]
+        fn times_are_as_they_are_ingested(
+            times in prop::collection::vec(prop::option::of(-5i64..5), 0..200),
+            memory in 1usize..5_000,
+        ) {
+            let dir = tempfile::tempdir().unwrap();
+            let mut order = TimeOrder::new(memory, dir.path());
+            for (at, time) in times.iter().enumerate() {
+                order.push(*time, at.to_string().as_bytes()).unwrap();
+            }
+            let mut sorted: Vec<usize> = Vec::new();
+            order.each(|line| {
+                sorted.push(std::str::from_utf8(line).unwrap().parse().unwrap());
+                Ok(())
+            }).unwrap();
+            let places: Vec<usize> = expected(&times).into_iter().map(|(_, at)| at).collect();
+            prop_assert_eq!(&sorted, &places);
+            // Read again in this order, each record has the time that it had.
+            let again: Vec<_> = sorted.iter().map(|at| times[*at]).collect();
+            let before: Vec<_> = expected(&times).into_iter().map(|(time, _)| time).collect();
+            let mut after = expected(&again);
+            after.sort_by_key(|(_, at)| *at);
+            prop_assert_eq!(after.into_iter().map(|(time, _)| time).collect::<Vec<_>>(), before);
+        }
+    }
+}
