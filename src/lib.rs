@@ -138,7 +138,9 @@ pub use engine::{
     Certificate, Config, Counters, Effort, Engine, Estimator, InMemory, Page, PageId, Ranking,
     SelfLinks, Span, Window, WindowPolicy,
 };
-pub use model::{Change, Digest, Error, Fetches, Limits, PageState, Rel, Result, What};
+pub use model::{
+    Change, Digest, Error, FetchTotals, Fetches, Limits, PageState, Rel, Result, What,
+};
 pub use rules::{Follow, InputRules, Scope};
 pub use schedule::{Candidate, NextOptions};
 pub use session::{Options, Reader, Writer};

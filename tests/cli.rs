@@ -24,6 +24,8 @@ mod daily;
 mod deaf;
 #[path = "cli/determinism.rs"]
 mod determinism;
+#[path = "cli/dump.rs"]
+mod dump;
 #[path = "cli/exits.rs"]
 mod exits;
 #[path = "cli/expire.rs"]

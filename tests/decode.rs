@@ -14,9 +14,10 @@ use cashrank::formats::Format;
 use cashrank::rules::{Fields, InputRules, Rel};
 use proptest::prelude::*;
 
-/// The formats whose decoders yield records: all but the archive, whose sections are no text.
-const TEXT: [Format; 10] = [
+/// Formats that differ in more than the kind of names.
+const TEXT: [Format; 11] = [
     Format::Records,
+    Format::NodeRecords,
     Format::Json,
     Format::Warc,
     Format::Arc,
@@ -197,6 +198,14 @@ fn listing(said: &[Said]) -> String {
             }
             if let Some(same_as) = &record.same_as {
                 line += &format!(" same as {}", text(same_as));
+            }
+            if let Some(totals) = record.totals {
+                let counts = (totals.visits, totals.failed, totals.last_failed);
+                let changes = (totals.compared, totals.changed, totals.watched_s);
+                let ((visits, failed, at), (compared, changed, watched)) = (counts, changes);
+                line += &format!(
+                    " totals ({visits}, {failed}, {at:?}, {compared}, {changed}, {watched})"
+                );
             }
             let link = |link: &Link<'_>| {
                 let weight = match link.weight {

@@ -5,8 +5,8 @@ use crate::decode::Decoder;
 use crate::decode::records::write::write;
 use crate::model::batch::TEXT_BYTES;
 use crate::model::{
-    Batch, Digest, Entry, Fingerprint, HashKey, Limits, Link, LinkCounts, Names as Naming, Parsed,
-    Reason, Record, SelfLinks, What, Written, has_page,
+    Batch, Digest, Entry, FetchTotals, Fingerprint, HashKey, Limits, Link, LinkCounts,
+    Names as Naming, Parsed, Reason, Record, SelfLinks, What, Written, has_page,
 };
 use crate::rules::{Follow, InputRules};
 use crate::url::{self, Base, Form, Reject};
@@ -217,6 +217,8 @@ impl Builder {
             Parsed::Record(record) => self.record_with_line(record, links).inspect(|entry| {
                 let status = record.status.map(|status| (at, status));
                 self.batch.statuses.extend(status);
+                let totals = record.totals.filter(|_| entry.what.is_of_page());
+                self.batch.totals.extend(totals.map(|totals| (at, totals)));
                 if self.keeps_written && (record.redirect.is_some() || record.base.is_some()) {
                     let [redirect, base] =
                         [&record.redirect, &record.base].map(|text| text.as_deref().map(shown));
@@ -586,9 +588,18 @@ fn is_absolute(raw: &[u8]) -> bool {
 }
 
 /// What a status means. Missing, or one of an answer that has the page: a visit, or unchanged if it is a `revisit`. 404 and
-/// 410: gone. 304: unchanged. All else tells nothing of the page.
+/// 410: gone. 304: unchanged. All else tells nothing of the page. A page without visits is known only, or failed.
 fn meaning(record: &Record<'_>) -> What {
     match record.status {
+        None if let Some(FetchTotals {
+            visits: 0, failed, ..
+        }) = record.totals =>
+        {
+            match failed {
+                0 => What::Unchanged,
+                _ => What::Failed,
+            }
+        }
         Some(404 | 410) => What::Gone,
         Some(304) => What::Unchanged,
         Some(status) if !has_page(status) => What::Failed,

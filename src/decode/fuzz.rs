@@ -34,6 +34,7 @@ pub(crate) fn csv_links(data: &[u8]) {
 
 pub(crate) fn records(data: &[u8]) {
     check(Format::Records, data);
+    check(Format::NodeRecords, data);
 }
 
 /// In any layout.
@@ -132,6 +133,7 @@ fn write(parsed: &Parsed<'_, '_>, out: &mut Vec<u8>) {
                 links,
                 revisit,
                 same_as,
+                totals,
             } = record;
             put(url, out);
             put(bad_time.as_deref().unwrap_or_default().as_bytes(), out);
@@ -148,6 +150,7 @@ fn write(parsed: &Parsed<'_, '_>, out: &mut Vec<u8>) {
             }
             out.extend_from_slice(&digest.bits().to_le_bytes());
             out.push(u8::from(*revisit));
+            out.extend_from_slice(format!("{totals:?}").as_bytes());
             for link in links {
                 put(&link.url, out);
                 out.push(link.rel.bits());

@@ -20,7 +20,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Vis
 use self::link::{Links, Marks, Weights};
 use self::names::{Field, Known, Names, Seen};
 use self::unread::Unread;
-use self::values::{Asked, ContentDigest, Method, RawTime, Status};
+use self::values::{Asked, ContentDigest, Count, Method, RawTime, RawTotals, Status};
 use super::json::{self, Text};
 use super::lines::{self, Line, LineSkipper};
 pub(crate) use documents::{Layout, layout};
@@ -329,6 +329,7 @@ struct Raw<'a> {
     rel: Option<Marks>,
     weight: Option<Weights>,
     revisit: Option<Text<'a>>,
+    totals: RawTotals<'a>,
     /// Values among the links that are none.
     nulls: Vec<usize>,
 }
@@ -364,6 +365,7 @@ impl<'a> Raw<'a> {
         let same_as = self.revisit.map(|Text(url)| url);
         record.same_as = same_as.filter(|url| !url.is_empty());
         record.revisit = record.same_as.is_some();
+        record.totals = self.totals.read()?;
         let base = self.base.map(|Text(base)| base);
         record.base = base.filter(|base| !base.is_empty());
         record.url = match self.url {
@@ -488,6 +490,12 @@ impl<'de> Visitor<'de> for Object<'_, '_, 'de> {
                 Field::LinksRel => raw.rel = Marks::rel(map.next_value()?),
                 Field::LinksWeight => raw.weight = map.next_value()?,
                 Field::Revisit => raw.revisit = map.next_value()?,
+                Field::Visits => raw.totals.visits = map.next_value()?,
+                Field::Failed => raw.totals.failed = map.next_value()?,
+                Field::LastFailed => raw.totals.last_failed = map.next_value()?,
+                Field::Compared => raw.totals.compared = map.next_value()?,
+                Field::Changed => raw.totals.changed = map.next_value()?,
+                Field::Watched => raw.totals.watched_s = map.next_value()?,
                 Field::Links if order > links_by => drop(map.next_value::<IgnoredAny>()?),
                 Field::Links => {
                     let nulls = &mut raw.nulls;

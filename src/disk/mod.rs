@@ -16,9 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) use aside::recreate;
 pub use aside::{temporary, unfinished};
-#[cfg(feature = "parquet")]
-pub(crate) use sorter::Sorted;
-pub(crate) use sorter::Sorter;
+pub(crate) use sorter::{Sorted, Sorter};
 
 /// A directory tree.
 pub trait Disk: Send + Sync {

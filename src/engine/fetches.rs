@@ -8,7 +8,7 @@
 //! kind. A record that says "unchanged" (304, `revisit`) is such an answer by itself.
 
 use crate::engine::Links;
-use crate::model::{Digest, Fetches, Time};
+use crate::model::{Digest, FetchTotals, Fetches, Time};
 
 /// No time is known.
 pub(crate) const NO_TIME: Time = Time::MIN;
@@ -74,6 +74,25 @@ impl RowFetches {
                 NO_TIME
             },
             ..RowFetches::default()
+        }
+    }
+
+    /// All fetches of a page so far, the last of which reached it at `last` and left this digest.
+    pub(super) fn of(totals: &FetchTotals, digest: Digest, last: Option<Time>) -> RowFetches {
+        let digest = if digest == Digest::UNCHANGED {
+            Digest::NONE
+        } else {
+            digest
+        };
+        RowFetches {
+            failed: totals.failed,
+            last_failed: totals.last_failed.unwrap_or(NO_TIME),
+            reached: totals.visits > 0 || last.is_some(),
+            first: digest,
+            last: digest,
+            compared: totals.compared,
+            changed: totals.changed,
+            since: last.map_or(NO_TIME, |last| last.saturating_sub(totals.watched_s.into())),
         }
     }
 

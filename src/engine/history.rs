@@ -11,7 +11,7 @@ use super::fetches::RowFetches;
 use super::row::Row;
 use super::window::Policy;
 use crate::Result;
-use crate::model::{Digest, PageId, Time};
+use crate::model::{Digest, FetchTotals, PageId, Time};
 
 /// When a stretch of pages was admitted: `first` up to the next admission's `first`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -48,6 +48,8 @@ pub(super) struct Visit {
     pub reached: bool,
     /// Distinguishes it from other states of the page.
     pub digest: Digest,
+    /// The page's fetches so far, which are told in place of one.
+    pub totals: Option<FetchTotals>,
 }
 
 impl Visit {
@@ -69,6 +71,8 @@ pub struct Notes {
     notes: Vec<Note>,
     /// When each note was made, if the policy needs that.
     moments: Vec<Moment>,
+    /// What notes of all fetches of a page hold.
+    totals: Vec<(Option<Time>, FetchTotals)>,
     /// Pages and the places of their notes ([`AT_BITS`]), to be sorted.
     order: Vec<u64>,
 }
@@ -79,7 +83,7 @@ struct Note {
     /// Page x 16, and the bits below.
     page: u64,
     cash: u64,
-    /// 0 without [`FETCHED`].
+    /// 0 without [`FETCHED`]; with [`TOTALS`] which of the totals are the note's.
     fetched: Time,
     digest: Digest,
 }
@@ -108,6 +112,8 @@ const VISITED: u64 = 2;
 const REACHED: u64 = 4;
 /// The note is a fetch that failed.
 const FAILED: u64 = 8;
+/// The note holds all fetches of its page so far.
+const TOTALS: u64 = VISITED | FAILED;
 const NOTE_BITS: u32 = 4;
 
 impl Log {
@@ -135,7 +141,8 @@ impl Log {
 
     /// Returns whether it is to be cut into a run now.
     pub fn is_full(&self) -> bool {
-        self.notes.len() >= self.full
+        // Totals are three times as large as a note.
+        self.notes.len() + 2 * self.notes.totals.len() >= self.full
     }
 
     pub fn is_empty(&self) -> bool {
@@ -182,10 +189,18 @@ impl Log {
 
     fn note(&mut self, page: PageId, cash: u64, bits: u64, visit: Visit) {
         let timed = if visit.fetched.is_some() { FETCHED } else { 0 };
+        let (bits, fetched) = match visit.totals {
+            None => (bits | timed, visit.fetched.unwrap_or(0)),
+            Some(totals) => {
+                self.notes.totals.push((visit.fetched, totals));
+                let at = self.notes.totals.len() - 1;
+                (TOTALS | bits & REACHED, at as Time)
+            }
+        };
         self.notes.notes.push(Note {
-            page: page.0 << NOTE_BITS | bits | timed,
+            page: page.0 << NOTE_BITS | bits,
             cash,
-            fetched: visit.fetched.unwrap_or(0),
+            fetched,
             digest: visit.digest,
         });
     }
@@ -205,6 +220,7 @@ impl Notes {
             policy,
             notes: Vec::new(),
             moments: Vec::new(),
+            totals: Vec::new(),
             order: Vec::new(),
         }
     }
@@ -222,11 +238,32 @@ impl Notes {
     fn clear(&mut self) {
         self.notes.clear();
         self.moments.clear();
+        self.totals.clear();
     }
 
     fn row(&self, at: usize) -> Row {
         let note = self.notes[at];
         let Moment { clock, pages, span } = self.moments.get(at).copied().unwrap_or_default();
+        if note.page & TOTALS == TOTALS {
+            let (fetched, totals) = self.totals[note.fetched as usize];
+            let is_kept = note.page & REACHED != 0;
+            return Row {
+                page: note.page >> NOTE_BITS,
+                cash: note.cash.into(),
+                visits: totals.visits.into(),
+                last_fetch: fetched,
+                fetches: if is_kept {
+                    RowFetches::of(&totals, note.digest, fetched)
+                } else {
+                    RowFetches::default()
+                },
+                clock,
+                pages,
+                span,
+                folded: false,
+                recycled: 0,
+            };
+        }
         let time = (note.page & FETCHED != 0).then_some(note.fetched);
         let failed = note.page & FAILED != 0;
         Row {

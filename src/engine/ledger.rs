@@ -266,6 +266,11 @@ impl Ledger {
         }
     }
 
+    /// Counts visits that were made elsewhere: the history has them.
+    pub(super) fn count_visits(&mut self, visits: u64) {
+        self.totals.visits += visits;
+    }
+
     /// Takes a page's cash and counts it as distributed.
     fn empty(&mut self, page: PageId) -> u64 {
         let cash = self.cash(page);

@@ -29,7 +29,7 @@ mod settled;
 mod state;
 mod window;
 
-use crate::model::{Digest, Entry, LinkCounts, Time, What};
+use crate::model::{Digest, Entry, FetchTotals, LinkCounts, Time, What};
 use crate::{Error, Result};
 use history::{Log, Moment, Visit};
 pub(crate) use index::{Index, LEAST_SLOTS, Probe, SEGMENTS, Share, Slot};
@@ -113,6 +113,8 @@ pub struct PageEntry<'a> {
     pub digest: Digest,
     /// Counts of its links.
     pub counts: LinkCounts,
+    /// The page's fetches so far, which it tells in place of one.
+    pub totals: Option<FetchTotals>,
 }
 
 /// The engine. See the module's head.
@@ -281,6 +283,7 @@ impl<S: Storage> Engine<S> {
     /// Those of the storage.
     pub fn apply(&mut self, entry: &PageEntry<'_>) -> Result<()> {
         self.note_time(entry.fetched_at);
+        self.note_time(entry.totals.and_then(|totals| totals.last_failed));
         let (page, links) = (entry.page, entry.links);
         let what = match entry.what {
             What::Unchanged if !links.targets.is_empty() && !self.has_row(page) => What::Visit,
@@ -295,18 +298,22 @@ impl<S: Storage> Engine<S> {
                     Digest::NONE if self.tracks_fetches() => digest_of(links),
                     digest => digest,
                 };
-                let seen = self.seen(digest, entry.fetched_at);
+                let seen = self.seen(digest, entry);
                 self.visit(page, links, age::NOW, seen);
             }
             What::Gone => {
                 let again = self.has_row(page);
                 self.storage.row(page, true, Links::NONE, again)?;
-                let seen = self.seen(Digest::GONE, entry.fetched_at);
+                let seen = self.seen(Digest::GONE, entry);
                 self.visit(page, Links::NONE, age::GONE, seen);
             }
             What::Unchanged => {
-                let seen = self.seen(Digest::UNCHANGED, entry.fetched_at);
-                self.log.seen(page, seen);
+                let seen = self.seen(Digest::UNCHANGED, entry);
+                self.look(page, seen);
+            }
+            What::Failed if entry.totals.is_some() => {
+                let seen = self.seen(Digest::NONE, entry);
+                self.look(page, seen);
             }
             What::Failed if self.tracks_fetches() => {
                 self.log.failed(page, entry.fetched_at.or(self.time));
@@ -381,16 +388,31 @@ impl<S: Storage> Engine<S> {
     }
 
     /// The page was reached by this record, unless that is read again: at the record's own time, also if records before it
-    /// have later ones; without one, at the latest time so far.
-    fn seen(&self, digest: Digest, fetched_at: Option<Time>) -> Visit {
+    /// have later ones; without one, at the latest time so far. What a record tells of all fetches so far is taken as it is.
+    fn seen(&self, digest: Digest, entry: &PageEntry<'_>) -> Visit {
+        let totals = entry.totals.filter(|_| !self.is_replay);
+        let latest = self.time.filter(|_| totals.is_none());
         Visit {
-            fetched: fetched_at.or(self.time).filter(|_| !self.is_replay),
+            fetched: entry.fetched_at.or(latest).filter(|_| !self.is_replay),
             reached: self.tracks_fetches(),
             digest,
+            totals,
         }
     }
 
+    /// Notes what a fetch showed that was no visit.
+    fn look(&mut self, page: PageId, seen: Visit) {
+        let told = seen.totals.map_or(0, |totals| totals.visits.into());
+        self.ledger.count_visits(told);
+        self.log.seen(page, seen);
+    }
+
     fn visit(&mut self, page: PageId, links: Links<'_>, age: u8, visit: Visit) {
+        let mut visit = visit;
+        if let Some(totals) = &mut visit.totals {
+            totals.visits = totals.visits.max(1);
+            self.ledger.count_visits(u64::from(totals.visits) - 1);
+        }
         if self.ledger.age(page) == age::NEVER {
             self.counters.visited += 1;
         }

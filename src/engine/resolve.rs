@@ -62,8 +62,7 @@ impl Resolver {
     /// Those of [`Resolving::apply`].
     pub fn apply<S: Storage>(&mut self, engine: &mut Engine<S>, batch: &Batch) -> Result<()> {
         let mut resolving = self.begin(batch);
-        let mut entries = batch.entries.iter();
-        entries.try_for_each(|entry| resolving.apply(engine, entry))
+        (0..batch.entries.len()).try_for_each(|at| resolving.apply(engine, at))
     }
 }
 
@@ -106,15 +105,16 @@ impl Resolving<'_> {
         }
     }
 
-    /// Applies an entry. Entries come in order, without gaps.
+    /// Applies the entry of this number. Entries come in order, without gaps.
     ///
     /// # Errors
     /// Those of [`Engine::apply`]; [`Error::TooManyPages`], and then nothing was applied of the entry.
-    pub fn apply<S: Storage>(&mut self, engine: &mut Engine<S>, entry: &Entry) -> Result<()> {
+    pub fn apply<S: Storage>(&mut self, engine: &mut Engine<S>, at: usize) -> Result<()> {
+        let entry = &self.batch.entries[at];
         if entry.what.is_of_page() {
             self.check_room(engine, entry, engine.page_limit())?;
         }
-        self.apply_in_room(engine, entry)
+        self.apply_in_room(engine, at)
     }
 
     /// As [`Resolving::apply`], where [`Resolving::check_room`] found room for the entry, or for one after it.
@@ -124,8 +124,10 @@ impl Resolving<'_> {
     pub(crate) fn apply_in_room<S: Storage>(
         &mut self,
         engine: &mut Engine<S>,
-        entry: &Entry,
+        at: usize,
     ) -> Result<()> {
+        let batch = self.batch;
+        let entry = &batch.entries[at];
         if !entry.what.is_of_page() {
             engine.count(entry);
             return Ok(());
@@ -143,6 +145,7 @@ impl Resolving<'_> {
             fetched_at: entry.fetched_at,
             digest: entry.digest,
             counts: entry.counts,
+            totals: batch.totals(at),
         })
     }
 

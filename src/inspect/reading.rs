@@ -5,7 +5,7 @@ use std::ops::{Range, RangeInclusive};
 use super::Inspection;
 use super::distinct::Names;
 use super::report::{Damage, First, RecordPosition, Report};
-use crate::batch::{Batch, Entry, Fingerprints, HashKey, What};
+use crate::batch::{Batch, Fingerprints, HashKey, What};
 use crate::decode::{Names as Naming, Reason, Time, is_redirect};
 use crate::formats::Format;
 use crate::memory::check_room;
@@ -124,7 +124,7 @@ impl<'a> Reading<'a> {
 
     fn record(&mut self, batch: &Batch, at: usize) {
         let (entry, status) = (&batch.entries[at], batch.status(at));
-        self.report.known_only += u64::from(self.is_known_only(entry));
+        self.report.known_only += u64::from(self.is_known_only(batch, at));
         let report = &mut self.report;
         match status {
             Some(status) if STATUSES.contains(&status) => {
@@ -144,10 +144,12 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Returns whether it only says that there is a page: tables write so of pages that nobody fetched.
-    fn is_known_only(&self, entry: &Entry) -> bool {
+    /// Returns whether it only says that there is a page: tables and dumps write so of pages that nobody fetched.
+    fn is_known_only(&self, batch: &Batch, at: usize) -> bool {
+        let entry = &batch.entries[at];
         let is_table = self.report.compression == Some(Compression::Table);
-        is_table && entry.what == What::Unchanged && entry.fetched_at.is_none()
+        let is_known = is_table || batch.totals(at).is_some_and(|totals| totals.visits == 0);
+        is_known && entry.what == What::Unchanged && entry.fetched_at.is_none()
     }
 
     fn time(&mut self, time: Option<Time>) {
@@ -176,7 +178,7 @@ impl<'a> Reading<'a> {
             url: name(entry.source),
             what: match entry.what {
                 What::Gone => "gone",
-                What::Unchanged if self.is_known_only(entry) => "known",
+                What::Unchanged if self.is_known_only(batch, at) => "known",
                 What::Unchanged => "unchanged",
                 What::Failed => "failed",
                 _ => "visit",

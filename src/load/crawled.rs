@@ -2,7 +2,7 @@
 
 use super::{Named, batches, open};
 use crate::Result;
-use crate::batch::{Batch, Entry, HashKey, Rules, What};
+use crate::batch::{Batch, HashKey, Rules, What};
 use crate::decode::{Missing, Names};
 use crate::engine::{Resolver, SelfLinks};
 use crate::formats::Format;
@@ -234,8 +234,8 @@ impl Crawled {
             self.resolver.admit(&mut self.names, batch)?;
             self.rows.grow(self.names.all.len() as u64);
         }
-        for entry in &batch.entries {
-            if let Some((page, fetch)) = self.entry(batch, entry, store.as_deref())
+        for at in 0..batch.entries.len() {
+            if let Some((page, fetch)) = self.entry(batch, at, store.as_deref())
                 && !each(self, store.as_deref_mut(), page, fetch)?
             {
                 return Ok(false);
@@ -256,12 +256,13 @@ impl Crawled {
         check_room(self.rules.limits.memory, self.bytes(), work, remedy)
     }
 
-    fn entry(
-        &mut self,
-        batch: &Batch,
-        entry: &Entry,
-        store: Option<&Writer>,
-    ) -> Option<(u32, Fetch)> {
+    fn entry(&mut self, batch: &Batch, at: usize, store: Option<&Writer>) -> Option<(u32, Fetch)> {
+        let entry = &batch.entries[at];
+        let told = batch.totals(at);
+        if told.is_some_and(|totals| totals.visits == 0 && totals.failed == 0) {
+            // It is only to be known.
+            return None;
+        }
         let resolver = store.map_or(&self.resolver, Writer::resolver);
         let fetch = match entry.what {
             What::Skipped(_) => {

@@ -154,8 +154,8 @@ impl GraphLoader {
 
     fn batch(&mut self, batch: &Batch) -> Result<bool> {
         self.resolver.admit(&mut self.pages, batch)?;
-        for entry in &batch.entries {
-            self.entry(batch, entry);
+        for at in 0..batch.entries.len() {
+            self.entry(batch, at);
         }
         self.timeless += batch.timeless.len() as u64;
         self.check_room()?;
@@ -174,18 +174,21 @@ impl GraphLoader {
         )
     }
 
-    fn entry(&mut self, batch: &Batch, entry: &Entry) {
+    fn entry(&mut self, batch: &Batch, at: usize) {
+        let entry = &batch.entries[at];
+        let told = batch.totals(at).map(|totals| u64::from(totals.visits));
         match entry.what {
             What::Skipped(_) => self.skipped += 1,
             What::Other | What::OutOfScope | What::Failed => {}
             What::Unchanged if batch.targets(entry).is_empty() || self.was_visited(entry) => {
-                self.fetched(entry);
+                let source = self.fetched(entry);
+                self.pages.all[source as usize].visits += told.unwrap_or(0);
             }
             What::Visit | What::Gone | What::Unchanged => {
                 let source = self.fetched(entry);
                 let visits = &mut self.pages.all[source as usize].visits;
                 self.ungrouped += u64::from(self.grouped && *visits > 0);
-                *visits += 1;
+                *visits += told.unwrap_or(1).max(1);
                 let targets = batch.targets(entry).iter();
                 let targets = targets.map(|&name| self.resolver.node(name));
                 batch.weigh(entry, &mut self.weights);

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Digest, Fingerprint, Reason, Time};
+use super::{Digest, FetchTotals, Fingerprint, Reason, Time};
 
 /// Text that ends a batch early: relative links can be far shorter than what they stand for.
 pub(crate) const TEXT_BYTES: usize = 8 << 20;
@@ -97,6 +97,8 @@ pub struct Batch {
     pub others: Vec<(u32, &'static str)>,
     /// Records whose times cannot be read, by the numbers of their entries.
     pub timeless: Vec<u32>,
+    /// What records say of all fetches of their pages, by the numbers of their entries.
+    pub totals: Vec<(u32, FetchTotals)>,
     /// For people: the HTTP status of a record that gives one, with the entry's number.
     pub statuses: Vec<(u32, i32)>,
     /// A line of JSON for each record of a page, as it was read, if that was asked for.
@@ -167,6 +169,11 @@ impl Batch {
         of_entry(&self.others, entry).copied()
     }
 
+    /// What the record of this number says of all fetches of its page.
+    pub(crate) fn totals(&self, entry: usize) -> Option<FetchTotals> {
+        of_entry(&self.totals, entry).copied()
+    }
+
     /// The HTTP status of the entry of this number.
     pub(crate) fn status(&self, entry: usize) -> Option<i32> {
         of_entry(&self.statuses, entry).copied()
@@ -201,6 +208,7 @@ impl Batch {
         self.others.clear();
         self.timeless.clear();
         self.statuses.clear();
+        self.totals.clear();
         self.written.clear();
         self.lines.clear();
     }

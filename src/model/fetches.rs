@@ -39,6 +39,23 @@ impl Fetches {
     }
 }
 
+/// What a record says of all fetches of its page so far, in place of one fetch: so a store is dumped, and loaded again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FetchTotals {
+    /// Visits; 0: the page was never visited.
+    pub visits: u32,
+    /// Fetches that failed since the page was last reached.
+    pub failed: u32,
+    /// When the last of them was.
+    pub last_failed: Option<Time>,
+    /// How often two fetches, one after the other, showed whether the page had changed between them.
+    pub compared: u32,
+    /// How often it had; at most `compared`.
+    pub changed: u32,
+    /// Seconds from the first such fetch to the last.
+    pub watched_s: u32,
+}
+
 /// What the fetches of a page came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageState {

@@ -30,7 +30,7 @@ pub use digest::Digest;
 pub use error::{Error, Result};
 pub use exit::Exit;
 pub use feature::{FEATURES, Feature};
-pub use fetches::{Fetches, PageState};
+pub use fetches::{FetchTotals, Fetches, PageState};
 pub use fingerprint::{Fingerprint, Fingerprints, HashKey};
 pub(crate) use human::{TIME_UNITS, split_time};
 pub use human::{bytes, human};

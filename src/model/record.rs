@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Digest, LINKS_MAX, Rel};
+use super::{Digest, FetchTotals, LINKS_MAX, Rel};
 
 /// Seconds since 1970-01-01T00:00:00Z.
 pub type Time = i64;
@@ -39,6 +39,8 @@ pub struct Record<'a> {
     /// Of a page that was found unchanged: another URL with the same content. It is the page's only link until a record has
     /// the page's own links.
     pub same_as: Option<Cow<'a, [u8]>>,
+    /// The page's fetches so far, which the record tells in place of one.
+    pub totals: Option<FetchTotals>,
 }
 
 /// How names are to be read.
@@ -108,6 +110,7 @@ impl<'a> Record<'a> {
             links: self.links.into_iter().map(link).collect(),
             revisit: self.revisit,
             same_as: self.same_as.map(owned),
+            totals: self.totals,
         }
     }
 }

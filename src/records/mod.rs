@@ -4,7 +4,7 @@
 //!
 //! | name ends in | file |
 //! |---|---|
-//! | `.jsonl`, or `-` | the lines |
+//! | `.jsonl`, or nothing (`-`, `/dev/stdout`) | the lines |
 //! | `.jsonl.gz` | the lines, in gzip members |
 //! | `.jsonl.zst` | the lines, in zstd frames with checksums |
 //! | `.parquet` | a table with a column for each field |
@@ -12,10 +12,12 @@
 //! A member or frame ends with a record, after [`MEMBER_BYTES`] or more, so that readers can verify it before they use any of
 //! it, and go on at its start. The same records give the same bytes.
 
+mod dump;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod sort;
 
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -25,6 +27,7 @@ use zstd::stream::write::Encoder as ZstdEncoder;
 use crate::decode::Names;
 use crate::{Error, Result};
 
+pub use dump::{DumpRoom, Dumped, dump, names_of};
 pub use sort::TimeOrder;
 
 /// Bytes of lines after which a gzip member or zstd frame ends.
@@ -46,15 +49,12 @@ pub enum RecordFormat {
 }
 
 impl RecordFormat {
-    /// The kind that a file's name asks for; standard output and devices get lines.
+    /// The kind that a file's name asks for. Standard output, devices, pipes and names without an ending get lines.
     ///
     /// # Errors
     /// [`Error::Usage`] for a name that ends in none of the known ways; a build without Parquet.
     pub fn of_name(path: &Path) -> Result<RecordFormat> {
         let name = path.to_string_lossy();
-        if name == "-" || path.starts_with("/dev") || path.starts_with("/proc") {
-            return Ok(RecordFormat::Jsonl);
-        }
         for (end, format) in [
             (".jsonl", RecordFormat::Jsonl),
             (".jsonl.gz", RecordFormat::JsonlGzip),
@@ -67,6 +67,10 @@ impl RecordFormat {
                 }
                 return Ok(format);
             }
+        }
+        let is_other = fs::metadata(path).is_ok_and(|found| !found.is_file());
+        if is_other || path.extension().is_none() {
+            return Ok(RecordFormat::Jsonl);
         }
         Err(Error::Usage(format!(
             "{name}: records are written to a file whose name ends in .jsonl, .jsonl.gz, .jsonl.zst or .parquet, or to -"

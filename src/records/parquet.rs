@@ -4,6 +4,8 @@
 //! url           BYTE_ARRAY (STRING)                required; `node` where names are opaque
 //! fetched_at    INT64 (TIMESTAMP(MILLIS, UTC))     optional
 //! status        INT32                              optional
+//! visits        INT64                              optional; the same of failed, compared, changed and watched_s
+//! last_failed   INT64 (TIMESTAMP(MILLIS, UTC))     optional
 //! redirect      BYTE_ARRAY (STRING)                optional; the same of base, revisit and digest
 //! links         LIST of BYTE_ARRAY (STRING)        required
 //! links_rel     LIST of BYTE_ARRAY (STRING)        optional; its elements, too
@@ -25,7 +27,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 
-use crate::decode::{Decoder, Link, Names, Parsed, Record};
+use crate::decode::{Decoder, Link, Names, Parsed, Record, Time};
 use crate::formats::Format;
 use crate::rules::Rel;
 use crate::snapshot::export::parquet::into_io;
@@ -48,6 +50,12 @@ fn schema(names: Names) -> String {
             REQUIRED BYTE_ARRAY {page} (STRING);
             OPTIONAL INT64 fetched_at (TIMESTAMP(MILLIS, true));
             OPTIONAL INT32 status;
+            OPTIONAL INT64 visits;
+            OPTIONAL INT64 failed;
+            OPTIONAL INT64 compared;
+            OPTIONAL INT64 changed;
+            OPTIONAL INT64 watched_s;
+            OPTIONAL INT64 last_failed (TIMESTAMP(MILLIS, true));
             OPTIONAL BYTE_ARRAY redirect (STRING);
             OPTIONAL BYTE_ARRAY base (STRING);
             OPTIONAL BYTE_ARRAY revisit (STRING);
@@ -124,6 +132,8 @@ struct Rows {
     page: Vec<ByteArray>,
     fetched_at: Column<i64>,
     status: Column<i32>,
+    counts: [Column<i64>; 5],
+    last_failed: Column<i64>,
     texts: [Column<ByteArray>; 4],
     links: Column<ByteArray>,
     rel: Column<ByteArray>,
@@ -133,9 +143,22 @@ struct Rows {
 impl Rows {
     fn push(&mut self, record: &Record<'_>) {
         self.page.push(text(&record.url));
-        self.fetched_at
-            .push(record.fetched_at.map(|time| time.saturating_mul(1000)));
+        self.fetched_at.push(record.fetched_at.map(milliseconds));
         self.status.push(record.status);
+        let counts = record.totals.map(|totals| {
+            [
+                totals.visits,
+                totals.failed,
+                totals.compared,
+                totals.changed,
+                totals.watched_s,
+            ]
+        });
+        for (at, column) in self.counts.iter_mut().enumerate() {
+            column.push(counts.map(|counts| counts[at].into()));
+        }
+        let last_failed = record.totals.and_then(|totals| totals.last_failed);
+        self.last_failed.push(last_failed.map(milliseconds));
         let digest = record
             .digest
             .text()
@@ -168,6 +191,10 @@ impl Rows {
         group.write::<ByteArrayType>(&std::mem::take(&mut self.page), None, None)?;
         self.fetched_at.write::<Int64Type>(group)?;
         self.status.write::<Int32Type>(group)?;
+        for column in &mut self.counts {
+            column.write::<Int64Type>(group)?;
+        }
+        self.last_failed.write::<Int64Type>(group)?;
         for column in &mut self.texts {
             column.write::<ByteArrayType>(group)?;
         }
@@ -175,6 +202,11 @@ impl Rows {
         self.rel.write::<ByteArrayType>(group)?;
         self.weight.write::<Int64Type>(group)
     }
+}
+
+/// Within the years to 9999 they do not overflow.
+fn milliseconds(time: Time) -> i64 {
+    time.saturating_mul(1000)
 }
 
 fn text(text: &[u8]) -> ByteArray {

@@ -46,10 +46,8 @@ impl TimeOrder {
 
 /// A key that sorts as times do, none before all others.
 fn key(time: Option<Time>) -> Vec<u8> {
-    match time {
-        None => Vec::new(),
-        Some(time) => (time as u64 ^ 1 << 63).to_be_bytes().to_vec(),
-    }
+    let key = |time: Time| (time as u64 ^ 1 << 63).to_be_bytes().to_vec();
+    time.map(key).unwrap_or_default()
 }
 
 #[cfg(test)]

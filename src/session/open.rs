@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Budget;
-use crate::batch::{Batch, Rules};
+use crate::batch::Rules;
 use crate::disk::Disk;
 use crate::engine::{Counters, Engine, Resolving, Storage};
 use crate::memory::log_rows;
@@ -128,12 +128,12 @@ impl Session {
         self.engine.storage().keeps_rows()
     }
 
-    /// Applies an entry of the batch.
+    /// Applies the entry of this number.
     ///
     /// # Errors
     /// Those of [`Resolving::apply_in_room`].
-    pub fn apply(&mut self, names: &mut Resolving<'_>, batch: &Batch, at: usize) -> Result<()> {
-        names.apply_in_room(&mut self.engine, &batch.entries[at])
+    pub fn apply(&mut self, names: &mut Resolving<'_>, at: usize) -> Result<()> {
+        names.apply_in_room(&mut self.engine, at)
     }
 
     /// Checks that the pages fit that the next entry of a batch brings.

@@ -16,8 +16,8 @@ impl Reader {
     pub fn apply(&mut self, engine: &mut Engine<InMemory>, record: &Record<'_>) -> Result<()> {
         let batch: Batch = self.builder.single(Parsed::Record(record));
         let mut resolving = self.resolver.begin(&batch);
-        for entry in &batch.entries {
-            resolving.apply(engine, entry)?;
+        for (at, entry) in batch.entries.iter().enumerate() {
+            resolving.apply(engine, at)?;
             if let What::Skipped(reason) = entry.what {
                 let detail = batch.complaints.first().map_or("", |(_, text)| text);
                 return Err(Error::BadRecord {

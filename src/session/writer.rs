@@ -343,7 +343,7 @@ impl Writer {
         for (at, entry) in batch.entries.iter().enumerate() {
             let room = session.check_room(&names, entry);
             room.inspect_err(|_| self.ended = Some(EndReason::Full))?;
-            let applied = session.apply(&mut names, batch, at);
+            let applied = session.apply(&mut names, at);
             applied.inspect_err(|_| self.ended = Some(EndReason::Failed))?;
             self.changed = true;
         }

@@ -176,7 +176,7 @@ fn other_commands_refuse_what_does_not_fit() {
     lab.run("export --store s --to tsv -o ranks").exits(0);
     let before = lab.names();
     for (line, fits, says) in [
-        ("convert --sort time a -o out.jsonl", "2M", "without --sort"),
+        ("convert --sort time a -o out", "2M", "without --sort"),
         ("compare s s", "1M", "compare parts of them"),
         ("compare ranks s", "1M", "compare parts of them"),
         ("compare s ranks --moved 5", "1M", "compare parts of them"),

@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 use cashrank::check::{Depth, check};
 use cashrank::engine::{Config, WindowPolicy};
 use cashrank::ingest::{
-    Conversion, Every, Job, Note, Observer, OldFault, Outcome, ProgressReport as Progress, Stream,
-    convert, ingest,
+    Every, Job, Note, Observer, OldFault, Outcome, ProgressReport as Progress, Stream, ingest,
 };
 use cashrank::rows::Rows;
 use cashrank::snapshot::Snapshot;

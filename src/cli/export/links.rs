@@ -38,7 +38,8 @@ pub(super) const COMMON_CRAWL: &str = "common-crawl";
 impl Args {
     /// Writes the links of the current snapshot.
     pub(super) fn export_links(&self, output: &Output) -> anyhow::Result<Exit> {
-        let format = LinkFormat::of(&self.to)?;
+        let to = self.to.as_deref().unwrap_or_default();
+        let format = LinkFormat::of(to)?;
         anyhow::ensure!(
             self.level.is_roll_up() && self.scope.rules().is_all(),
             "--links writes the links of all pages or sites: leave --measure, --roll-up and --scope out"
@@ -54,14 +55,10 @@ impl Args {
             _ => {
                 anyhow::ensure!(
                     !self.numbers,
-                    "--numbers: {} has numbers anyway, and a file of names",
-                    self.to
+                    "--numbers: {to} has numbers anyway, and a file of names"
                 );
                 let Output::File(..) = output else {
-                    anyhow::bail!(
-                        "{} is two files: name a directory for them with -o",
-                        self.to
-                    );
+                    anyhow::bail!("{to} is two files: name a directory for them with -o");
                 };
                 let folder = self.output.file.name();
                 self.links_as_files(&ranking, format, folder)?

@@ -2,6 +2,7 @@
 
 mod links;
 mod ranks;
+mod records;
 mod since;
 
 use std::path::{Path, PathBuf};
@@ -36,6 +37,7 @@ Examples:
   cashrank export --to tsv --measure harmonic --level host --store ranks
   cashrank export --to tsv --distance fica:k=10000 --store ranks
   cashrank export --links --to parquet -o graph --store ranks
+  cashrank export --records -o store.jsonl.zst --store ranks
   cashrank export --links --level host --site-links pages --to tsv --store ranks
   cashrank export --to common-crawl --level domain --store ranks | gzip > domain-ranks.txt.gz
   cashrank export --to solr --score log -o external_importance --store ranks
@@ -56,8 +58,14 @@ pub struct Args {
     #[command(flatten)]
     gone: GoneArg,
     /// The format to write; of links: tsv, parquet or common-crawl.
-    #[arg(long, value_name = "FORMAT", value_parser = all_formats())]
-    to: String,
+    #[arg(long, value_name = "FORMAT", value_parser = all_formats(), required_unless_present = "records")]
+    to: Option<String>,
+    /// Write what the store knows as crawl records, from which `ingest` makes a store with the same ranking, states and counts:
+    /// pages in the order of their last fetch, with the kept links, and all others. -o names a file that ends in .jsonl,
+    /// .jsonl.gz, .jsonl.zst or .parquet.
+    #[arg(long, conflicts_with_all = ["to", "links", "sort", "distance", "cash", "without_gone", "score", "score_field", "into", "since",
+        "history", "level", "measure", "scope"])]
+    records: bool,
     /// Write the links that the store keeps, sorted by source: `tsv` is a link per line, `parquet` and `common-crawl` make
     /// a directory of two files, the pages and the links as pairs of their numbers. With --level, write those between sites,
     /// with their weights.
@@ -224,6 +232,10 @@ fn scores() -> impl clap::builder::TypedValueParser<Value = Score> {
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         let output = self.output.open()?;
+        if self.records {
+            return self.export_records(&output);
+        }
+        let to = self.to.as_deref().unwrap_or_default();
         if self.links {
             return self.export_links(&output);
         }
@@ -231,7 +243,7 @@ impl Args {
             self.sites.is_usual(),
             "--site-links, --inside and --pair-memory are for the links of sites: add --links"
         );
-        if self.to == COMMON_CRAWL {
+        if to == COMMON_CRAWL {
             anyhow::ensure!(
                 !self.level.level.is_page(),
                 "{COMMON_CRAWL} holds the links of pages (--links), or the ranks of hosts or domains: add --level barehost, \
@@ -239,7 +251,7 @@ impl Args {
             );
             return self.export_ranks(&output);
         }
-        self.export(self.to.parse()?, &output)
+        self.export(to.parse()?, &output)
     }
 
     fn export(&self, format: Format, output: &Output) -> anyhow::Result<Exit> {

@@ -26,6 +26,13 @@ pub(super) enum Field {
     LinksWeight,
     /// A page with the same content.
     Revisit,
+    /// What is known of all fetches of the page.
+    Visits,
+    Failed,
+    LastFailed,
+    Compared,
+    Changed,
+    Watched,
 }
 
 /// A field of a link that is an object.
@@ -47,7 +54,7 @@ pub(super) struct Known<F> {
 }
 
 /// The usual names: those of `formats/records.md`, then those of crawlers. A name that comes twice is a field that does.
-const USUAL: [(&str, Field); 28] = [
+const USUAL: [(&str, Field); 34] = [
     ("url", Field::Url),
     ("links", Field::Links),
     ("outlinks", Field::Links),
@@ -76,6 +83,12 @@ const USUAL: [(&str, Field); 28] = [
     ("links_rel", Field::LinksRel),
     ("links_weight", Field::LinksWeight),
     ("revisit", Field::Revisit),
+    ("visits", Field::Visits),
+    ("failed", Field::Failed),
+    ("last_failed", Field::LastFailed),
+    ("compared", Field::Compared),
+    ("changed", Field::Changed),
+    ("watched_s", Field::Watched),
 ];
 
 /// The same of records whose pages have opaque names.
@@ -98,8 +111,8 @@ const USUAL_OF_LINKS: [(&str, LinkField); 5] = [
 
 /// The names of an object that came, as bits by their order.
 #[derive(Default)]
-pub(super) struct Seen(u32);
-const _: () = assert!(USUAL.len() <= 32);
+pub(super) struct Seen(u64);
+const _: () = assert!(USUAL.len() <= 64);
 
 impl Seen {
     /// Returns whether the name came before.

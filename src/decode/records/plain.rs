@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use wide::u8x16;
 
 use super::names::{Field, Known, Names, Seen};
-use super::{Asked, ContentDigest, Link, Method, Raw, RawTime, Status, Text, keep};
+use super::{Asked, ContentDigest, Count, Link, Method, Raw, RawTime, Status, Text, keep};
 
 /// Reads one object; its links go into `links`. The text must be valid UTF-8.
 pub(super) fn read<'a>(text: &'a str, names: &Names, links: &mut Vec<Link<'a>>) -> Option<Raw<'a>> {
@@ -72,6 +72,12 @@ fn field<'a>(
         Field::Base => raw.base = Some(scan.owned_text()?),
         Field::Method => raw.method.put(order, Some(Method::of(scan.string()?))),
         Field::Revisit => raw.revisit = Some(scan.owned_text()?),
+        Field::Visits => raw.totals.visits = Some(scan.count()?),
+        Field::Failed => raw.totals.failed = Some(scan.count()?),
+        Field::LastFailed => raw.totals.last_failed = Some(scan.time()?),
+        Field::Compared => raw.totals.compared = Some(scan.count()?),
+        Field::Changed => raw.totals.changed = Some(scan.count()?),
+        Field::Watched => raw.totals.watched_s = Some(scan.count()?),
         Field::LinksNofollow | Field::LinksRel | Field::LinksWeight => return None,
     }
     Some(())
@@ -176,6 +182,11 @@ impl<'a> Scan<'a> {
         let number = rest[..len].iter();
         self.at += len;
         Some(number.fold(0, |number, digit| number * 10 + i64::from(digit - b'0')))
+    }
+
+    fn count(&mut self) -> Option<Count> {
+        let number = self.whole()?;
+        Some(Count::of(u64::try_from(number).ok()))
     }
 
     fn links(&mut self, links: &mut Vec<Link<'a>>) -> Option<()> {

@@ -298,3 +298,29 @@ fn where_redirects_ended_is_relative_to_where_they_began() {
         assert_eq!(found(to), expected, "{to}");
     }
 }
+
+/// What is written of a record reads back as that record.
+#[test]
+fn records_are_written_as_they_are_read() {
+    let samples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("formats/samples/good");
+    let mut count = 0;
+    for name in ["records.jsonl", "records-lists.jsonl", "records-dump.jsonl"] {
+        let text = std::fs::read(samples.join(name)).unwrap();
+        Records::USUAL.decode(&text, &mut |_, parsed| {
+            let Parsed::Record(record) = parsed else {
+                return true;
+            };
+            let mut line = Vec::new();
+            write::write(record, crate::decode::Names::Url, &mut line);
+            let read = one(std::str::from_utf8(&line).unwrap()).unwrap();
+            let written = Record {
+                bad_time: None,
+                ..record.clone().into_owned()
+            };
+            assert_eq!(read, written, "{}", line.escape_ascii());
+            count += 1;
+            true
+        });
+    }
+    assert!(count > 30, "{count}");
+}

@@ -7,8 +7,8 @@ use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAcce
 
 use super::link::urls;
 use crate::decode::json::Text;
-use crate::decode::{RecordTime, http, time};
-use crate::model::Digest;
+use crate::decode::{Bad, RecordTime, http, time};
+use crate::model::{Digest, FetchTotals};
 
 /// A time as written. Read only if it counts: a strange `timestamp` beside `fetched_at` does
 /// no harm.
@@ -192,6 +192,65 @@ impl<'de> Deserialize<'de> for Method {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = serde_json::Value::deserialize(deserializer)?;
         Ok(Method::of(value.as_str().unwrap_or_default()))
+    }
+}
+
+/// What is said of all fetches of a page. Read only where there is `visits`.
+#[derive(Default)]
+pub(super) struct RawTotals<'a> {
+    pub visits: Option<Count>,
+    pub failed: Option<Count>,
+    pub last_failed: Option<RawTime<'a>>,
+    pub compared: Option<Count>,
+    pub changed: Option<Count>,
+    pub watched_s: Option<Count>,
+}
+
+/// A count; `None`: it is something else than a whole number of 32 bits.
+pub(super) struct Count(pub Option<u32>);
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = serde_json::Value::deserialize(deserializer)?;
+        Ok(Count::of(value.as_u64()))
+    }
+}
+
+impl Count {
+    pub fn of(number: Option<u64>) -> Count {
+        Count(number.and_then(|number| u32::try_from(number).ok()))
+    }
+}
+
+impl RawTotals<'_> {
+    pub fn read(self) -> Result<Option<FetchTotals>, Bad> {
+        if self.visits.is_none() {
+            return Ok(None);
+        }
+        let count = |name: &str, count: Option<Count>| {
+            count
+                .map_or(Some(0), |Count(number)| number)
+                .ok_or_else(|| {
+                    Bad::malformed(format!(
+                        "`{name}`: expected a whole number from 0 to {}",
+                        u32::MAX
+                    ))
+                })
+        };
+        let last_failed = self.last_failed.map_or(Ok(None), RawTime::read);
+        let totals = FetchTotals {
+            visits: count("visits", self.visits)?,
+            failed: count("failed", self.failed)?,
+            last_failed: last_failed
+                .map_err(|what| Bad::malformed(format!("`last_failed`: {what}")))?,
+            compared: count("compared", self.compared)?,
+            changed: count("changed", self.changed)?,
+            watched_s: count("watched_s", self.watched_s)?,
+        };
+        if totals.changed > totals.compared {
+            return Err(Bad::malformed("`changed` is more than `compared`"));
+        }
+        Ok(Some(totals))
     }
 }
 

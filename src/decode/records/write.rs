@@ -40,8 +40,31 @@ pub(crate) fn write(record: &Record<'_>, names: Names, line: &mut Vec<u8>) {
         line.push(b',');
         put_text("digest", digest.as_bytes(), line);
     }
+    put_totals(record, line);
     put_links(record, line);
     line.extend_from_slice(b"}\n");
+}
+
+fn put_totals(record: &Record<'_>, line: &mut Vec<u8>) {
+    let Some(totals) = record.totals else {
+        return;
+    };
+    let counts = [
+        ("failed", totals.failed),
+        ("compared", totals.compared),
+        ("changed", totals.changed),
+        ("watched_s", totals.watched_s),
+    ];
+    let counts = counts.into_iter().filter(|(_, count)| *count > 0);
+    for (name, count) in [("visits", totals.visits)].into_iter().chain(counts) {
+        line.push(b',');
+        put_name(name, line);
+        line.extend_from_slice(count.to_string().as_bytes());
+    }
+    if let Some(time) = totals.last_failed.and_then(utc) {
+        line.push(b',');
+        put_text("last_failed", time.as_bytes(), line);
+    }
 }
 
 fn put_links(record: &Record<'_>, line: &mut Vec<u8>) {

@@ -220,7 +220,7 @@ impl Run<'_> {
         if reading.records.format.is_grouped() && self.comes_back(reading, batch, entry) {
             reading.ungrouped += 1;
         }
-        self.session.apply(names, batch, at)?;
+        self.session.apply(names, at)?;
         self.cursor.progress.place.records += 1;
         Ok(())
     }

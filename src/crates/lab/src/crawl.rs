@@ -228,6 +228,7 @@ impl Crawl {
                 read: targets.len() as u32,
                 ..LinkCounts::default()
             },
+            totals: None,
         };
         for engine in &mut self.engines {
             let known = engine.ledger().totals().pages as usize;

@@ -132,6 +132,7 @@ impl Taken {
             links: links.collect(),
             revisit: self.unchanged,
             same_as: None,
+            totals: None,
         }
     }
 }

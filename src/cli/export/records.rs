@@ -1,0 +1,45 @@
+//! `cashrank export --records`: what a store knows, as crawl records.
+
+use cashrank::records::{DumpRoom, Dumped, RecordFile, RecordFormat, dump, names_of};
+
+use super::super::common::{Exit, counted, pages as counted_pages, print_json};
+use super::super::output::{Keep, Output};
+use super::{Args, scratch};
+use crate::cli::common::say;
+
+impl Args {
+    /// Writes the current snapshot as crawl records.
+    pub(super) fn export_records(&self, output: &Output) -> anyhow::Result<Exit> {
+        let path = self.output.file.name();
+        let format = RecordFormat::of_name(path)?;
+        output.must_show("a packed file", format.is_text())?;
+        let work = || "a dump of a store".to_owned();
+        let instead = "dump it on a machine with more memory";
+        let memory = self.memory.to_sort(0, work, instead)?;
+        let snapshot = self.snapshot.open(&self.store.store)?;
+        let names = names_of(&snapshot)?;
+        let folder = scratch(output);
+        let room = DumpRoom {
+            memory,
+            folder: &folder,
+        };
+        let dumped = output.write(|out| {
+            let mut file = RecordFile::new(format, names, Box::new(out), path)?;
+            let dumped = dump(&snapshot, names, &mut file, room)?;
+            file.finish()?;
+            Ok((dumped, Keep::Durably))
+        })?;
+        let Dumped { pages, links } = dumped;
+        if self.output.json {
+            let snapshot = snapshot.path().display().to_string();
+            return print_json(
+                &serde_json::json!({"pages": pages, "links": links, "snapshot": snapshot}),
+            );
+        }
+        if *output != Output::Standard {
+            let links = counted(links, "link", "links");
+            say!("{}: {}, {links}", path.display(), counted_pages(pages));
+        }
+        Ok(Exit::Done)
+    }
+}

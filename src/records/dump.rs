@@ -1,0 +1,270 @@
+//! A store as crawl records: what it knows of each page, in the order of last fetch, for a new store.
+//!
+//! Of a page with a row, a record has its links by name, and their weights as kept; of all others that they are known. All
+//! have their counts of fetches ([`FetchTotals`]). Specified in `formats/convert.md`.
+//!
+//! Nothing is held of each page or link. Links are sorted by target, to be given its name; then by page, to be put into its
+//! record; and records by the time of the last fetch:
+//!
+//! ```text
+//! rows -> (target, page, place, weight) -> + name -> (page, place, weight, name) -> + page -> (time, page, line)
+//! ```
+
+use std::borrow::Cow;
+use std::iter::Peekable;
+use std::path::Path;
+
+use super::RecordFile;
+use crate::codec::varint::number;
+use crate::decode::records::write::write;
+use crate::decode::{Link, Names, Record, Time};
+use crate::disk::{Sorted, Sorter};
+use crate::model::{FetchTotals, Fetches};
+use crate::rows::{Rows, Stop};
+use crate::snapshot::Snapshot;
+use crate::url;
+use crate::{Error, Result};
+
+/// Sorters that share the memory.
+const SORTERS: usize = 3;
+
+/// What a dump of a store may take.
+#[derive(Debug, Clone, Copy)]
+pub struct DumpRoom<'r> {
+    /// Bytes of memory.
+    pub memory: u64,
+    /// Where what does not fit is sorted, in files without names.
+    pub folder: &'r Path,
+}
+
+/// How much was written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Dumped {
+    /// Records, one a page.
+    pub pages: u64,
+    /// Their links.
+    pub links: u64,
+}
+
+/// Returns how the names of a store's pages are to be read again: as URLs, if all are in canonical form.
+///
+/// # Errors
+/// Those of reading the names.
+pub fn names_of(snapshot: &Snapshot) -> Result<Names> {
+    let mut text = Vec::new();
+    for name in snapshot.names() {
+        let name = name?;
+        let name = name.as_bytes();
+        text.clear();
+        let form = url::canonical(name, None, usize::MAX, &mut text);
+        if !form.is_ok_and(|form| form.text(name, &text) == name) {
+            return Ok(Names::Opaque);
+        }
+    }
+    Ok(Names::Url)
+}
+
+/// Writes all pages of the store's current snapshot, whose names are read as `names`.
+///
+/// # Errors
+/// [`Error::Missing`] if the store keeps no links, or this is not its current snapshot; [`Error::Unsupported`] for links whose
+/// weights no record can state; [`Error::Damaged`]; [`Error::Io`].
+pub fn dump(
+    snapshot: &Snapshot,
+    names: Names,
+    file: &mut RecordFile<'_>,
+    room: DumpRoom<'_>,
+) -> Result<Dumped> {
+    let memory = room.memory as usize / SORTERS;
+    let mut parts = Sorter::new(memory, room.folder);
+    let by_target = links_by_target(snapshot, &mut parts, Sorter::new(memory, room.folder))?;
+    name_links(snapshot, by_target, &mut parts)?;
+    let mut parts = parts.sorted()?.peekable();
+    let mut by_time = Sorter::new(memory, room.folder);
+    let mut dumped = Dumped::default();
+    let mut line = Vec::new();
+    for (page, name) in snapshot.pages().zip(snapshot.names()) {
+        let (page, name) = (page?, name?);
+        let number = page.page.0 as u32;
+        let row = PageRow::next(number, &mut parts)?;
+        dumped.pages += 1;
+        dumped.links += row.links.len() as u64;
+        line.clear();
+        write(&record(&name, &page.fetches, &row)?, names, &mut line);
+        let mut key = time_key(page.fetches.last).to_vec();
+        key.extend_from_slice(&number.to_be_bytes());
+        by_time.push(&key, &line)?;
+    }
+    for line in by_time.sorted()? {
+        file.line(&line?.1)?;
+    }
+    Ok(dumped)
+}
+
+/// Sorts the links of all rows by target. That a page has a row, and whether it is gone, goes to `parts`.
+fn links_by_target(
+    snapshot: &Snapshot,
+    parts: &mut Sorter,
+    mut by_target: Sorter,
+) -> Result<Sorted> {
+    let mut value = Vec::new();
+    snapshot.rows()?.sweep(&mut |row| {
+        parts
+            .push(&part_key(row.page, 0), &[row.gone.into()])
+            .map_err(Stop::Failed)?;
+        for (at, target) in (1u32..).zip(row.targets) {
+            let weight = row.weights.get(at as usize - 1).copied().unwrap_or(1);
+            value.clear();
+            value.extend_from_slice(&part_key(row.page, at));
+            value.extend_from_slice(&weight.to_le_bytes());
+            by_target
+                .push(&target.to_be_bytes(), &value)
+                .map_err(Stop::Failed)?;
+        }
+        Ok(())
+    })?;
+    by_target.sorted()
+}
+
+/// Gives links the names of their targets, and sorts them by their pages and places.
+fn name_links(snapshot: &Snapshot, by_target: Sorted, parts: &mut Sorter) -> Result<()> {
+    let mut names = (0u64..).zip(snapshot.names());
+    let mut current: Option<(u64, String)> = None;
+    let mut value = Vec::new();
+    for link in by_target {
+        let (target, of) = link?;
+        let target = be_number(&target);
+        while current.as_ref().is_none_or(|(at, _)| *at < target) {
+            let Some((at, name)) = names.next() else {
+                return Err(Error::internal("a link to a page without a name"));
+            };
+            current = Some((at, name?));
+        }
+        let (key, weight) = of.split_at(8);
+        value.clear();
+        value.extend_from_slice(weight);
+        value.extend_from_slice(
+            current
+                .iter()
+                .next()
+                .map_or(&[], |(_, name)| name.as_bytes()),
+        );
+        parts.push(key, &value)?;
+    }
+    Ok(())
+}
+
+/// The key of a part of a page's row: 0 for the row itself, then its links.
+fn part_key(page: u32, place: u32) -> [u8; 8] {
+    (u64::from(page) << 32 | u64::from(place)).to_be_bytes()
+}
+
+fn be_number(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0, |all, byte| all << 8 | u64::from(*byte))
+}
+
+/// Sorts as times do, none before all others. (No page was last fetched at the least time.)
+fn time_key(time: Option<Time>) -> [u8; 8] {
+    (time.unwrap_or(Time::MIN) as u64 ^ 1 << 63).to_be_bytes()
+}
+
+/// The row of a page, if it has one, by the names of its targets.
+#[derive(Default)]
+struct PageRow {
+    /// Whether it is gone.
+    row: Option<bool>,
+    links: Vec<(Vec<u8>, u64)>,
+}
+
+impl PageRow {
+    fn next(page: u32, parts: &mut Peekable<Sorted>) -> Result<PageRow> {
+        let mut row = PageRow::default();
+        let is_of_page = |part: &Result<(Vec<u8>, Vec<u8>)>| {
+            part.as_ref()
+                .map_or(true, |(key, _)| be_number(&key[..4]) == u64::from(page))
+        };
+        while let Some(part) = parts.next_if(is_of_page) {
+            let (key, mut value) = part?;
+            if be_number(&key[4..]) == 0 {
+                row.row = Some(value == [1]);
+            } else {
+                let name = value.split_off(8);
+                row.links.push((name, number(&value)));
+            }
+        }
+        Ok(row)
+    }
+}
+
+/// The record of a page.
+fn record<'a>(name: &'a str, fetches: &Fetches, row: &'a PageRow) -> Result<Record<'a>> {
+    let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+    let scale = scale(row).ok_or_else(|| {
+        Error::Unsupported(format!(
+            "{name}: weights of its links, to the least whole numbers, are above {}, the most that a record can state",
+            u32::MAX
+        ))
+    })?;
+    let link = |(name, weight): &'a (Vec<u8>, u64)| Link {
+        weight: count(weight / scale),
+        ..Link::to(&name[..])
+    };
+    Ok(Record {
+        url: Cow::Borrowed(name.as_bytes()),
+        fetched_at: fetches.last,
+        status: match row.row {
+            Some(true) => Some(404),
+            Some(false) => None,
+            // Visited, and its links are not known: unchanged.
+            None => (fetches.visits > 0).then_some(304),
+        },
+        links: row.links.iter().map(link).collect(),
+        totals: Some(FetchTotals {
+            visits: count(fetches.visits),
+            failed: count(fetches.failed),
+            last_failed: fetches.last_failed,
+            compared: count(fetches.compared),
+            changed: count(fetches.changed),
+            watched_s: count(fetches.watched_s),
+        }),
+        ..Record::default()
+    })
+}
+
+/// What weights are divided by: 1, or their greatest common divisor where one is too large for a record. `None`: that does not
+/// make them small enough.
+fn scale(row: &PageRow) -> Option<u64> {
+    let weights = || row.links.iter().map(|(_, weight)| *weight);
+    let most = weights().max().unwrap_or(1);
+    let fits = |scale: u64| most / scale <= u32::MAX.into();
+    if fits(1) {
+        return Some(1);
+    }
+    let divisor = weights().fold(0, |mut one, mut other| {
+        while other > 0 {
+            (one, other) = (other, one % other);
+        }
+        one
+    });
+    Some(divisor).filter(|divisor| fits(*divisor))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_keep_their_ratios() {
+        let row = |weights: &[u64]| PageRow {
+            row: Some(false),
+            links: weights.iter().map(|weight| (Vec::new(), *weight)).collect(),
+        };
+        let most = u64::from(u32::MAX);
+        assert_eq!(scale(&row(&[])), Some(1));
+        assert_eq!(scale(&row(&[2, 4, most])), Some(1));
+        assert_eq!(scale(&row(&[0, 6 * most, 4 * most])), Some(2 * most));
+        assert_eq!(scale(&row(&[1, most + 1])), None);
+    }
+}
