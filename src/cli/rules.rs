@@ -13,7 +13,7 @@ pub struct RulesArgs {
     #[arg(long, value_name = "WHENCE", value_parser = one_of(["html", "metadata"], parsed::<Outlinks>))]
     outlinks: Option<Outlinks>,
     /// The name of a field in JSON lines, like url=response_url. Fields of a record: url, links, fetched_at, status,
-    /// redirect, digest, requested_url, final_url, base, method, links_nofollow, links_rel; of a link that is an object:
+    /// redirect, digest, requested_url, final_url, base, method, links_nofollow, links_rel, links_weight, revisit; of a link that is an object:
     /// link.url, link.rel, link.nofollow. Repeat the option, or separate several by commas.
     #[arg(long = "field", value_name = "FIELD=NAME", value_delimiter = ',', value_parser = parsed::<FieldChoice>)]
     fields: Vec<FieldChoice>,

@@ -146,5 +146,5 @@ fn what_is_cut_at_any_byte_is_read_when_it_is_sent_whole() {
         }
         count += 1;
     }
-    assert_eq!(count, 14);
+    assert_eq!(count, 16);
 }

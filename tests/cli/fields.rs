@@ -65,7 +65,7 @@ fn names_that_fit_nothing_are_refused_or_explained() {
         .exits(2)
         .says(&[
             "no field",
-            "url, links, fetched_at, status, redirect, digest, requested_url, final_url, base, method, links_nofollow, links_rel, link.url, \
+            "url, links, fetched_at, status, redirect, digest, requested_url, final_url, base, method, links_nofollow, links_rel, links_weight, revisit, link.url, \
              link.rel",
         ]);
     lab.run("ingest r.jsonl --store s --field url=a --field url=b")
