@@ -9,7 +9,7 @@
 //! | `.jsonl.zst` | the lines, in zstd frames with checksums |
 //! | `.parquet` | a table with a column for each field |
 //!
-//! A member or frame ends with a record, after [`MEMBER_BYTES`] or more, so that readers can verify it before they use any of
+//! A member or frame ends with a record, after 16 MiB or more, so that readers can verify it before they use any of
 //! it, and go on at its start. The same records give the same bytes.
 
 mod dump;
