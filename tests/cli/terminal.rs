@@ -96,7 +96,6 @@ fn only_text_goes_to_a_terminal() {
         "next --store s --to parquet",
         "pagerank a --to parquet",
         "local --store s --domain host:h1.example -n 1 --to parquet",
-        "convert a -o -",
     ] {
         let Some(done) = on_terminal(&lab, line, "", "", &[]) else {
             return;
