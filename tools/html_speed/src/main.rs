@@ -75,7 +75,12 @@ fn with_selector(page: &[u8]) -> Links {
         links += 1;
         Ok(())
     });
-    rewrite(page, Settings::new().with_strict(false).append_element_content_handler(count))?;
+    rewrite(
+        page,
+        Settings::new()
+            .with_strict(false)
+            .append_element_content_handler(count),
+    )?;
     Ok(links)
 }
 

@@ -247,7 +247,11 @@ impl Comparison {
         let mut names = found.names.iter().cloned();
         let mut object = |left: Option<Standing>, right: Option<Standing>, certain| {
             let both = left.zip(right);
-            let moved = both.map(|(left, right)| Move { page: (), left, right });
+            let moved = both.map(|(left, right)| Move {
+                page: (),
+                left,
+                right,
+            });
             let (url, state) = names.next().unwrap_or_default();
             let made = PyMove {
                 ranks_before: moved.and_then(|moved| moved.left.ranks),

@@ -295,7 +295,9 @@ impl<'a> Lists<'a> {
             Some(Link {
                 url: Cow::Borrowed(self.urls.get(at)?),
                 rel: rel.map(Rel::of).unwrap_or_default(),
-                weight: weight.and_then(|weight| weight.try_into().ok()).unwrap_or(1),
+                weight: weight
+                    .and_then(|weight| weight.try_into().ok())
+                    .unwrap_or(1),
             })
         })
     }
