@@ -33,9 +33,10 @@ pub fn schema(ranking: &LevelRanking) -> SchemaRef {
         Field::new("last_fetch", time, true),
         Field::new("page", DataType::Int64, false),
     ];
-    fields.push(match ranking.level().is_page() {
-        true => Field::new("state", DataType::Utf8, true),
-        false => Field::new("pages", DataType::Int64, false),
+    fields.push(if ranking.level().is_page() {
+        Field::new("state", DataType::Utf8, true)
+    } else {
+        Field::new("pages", DataType::Int64, false)
     });
     Arc::new(Schema::new(fields))
 }
@@ -80,12 +81,11 @@ impl Batches {
             Arc::new(times.with_timezone("UTC")),
             whole(&|row| row.page.0),
         ];
-        columns.push(match self.ranking.level().is_page() {
-            true => {
-                let states = rows.iter().map(|row| row.state.map(PageState::name));
-                Arc::new(states.collect::<StringArray>())
-            }
-            false => whole(&|row| row.site.as_ref().map_or(0, |site| site.pages)),
+        columns.push(if self.ranking.level().is_page() {
+            let states = rows.iter().map(|row| row.state.map(PageState::name));
+            Arc::new(states.collect::<StringArray>())
+        } else {
+            whole(&|row| row.site.as_ref().map_or(0, |site| site.pages))
         });
         RecordBatch::try_new(self.schema.clone(), columns)
             .map_err(|error| cashrank::Error::Unsupported(error.to_string()))
