@@ -63,9 +63,9 @@ pub const SETTINGS: [&str; 52] = [
 /// A message with each setting that it names in words of the caller's.
 ///
 /// ```
-/// let message = "`a.gz`: a member of more than `limit_held` 5: raise it";
+/// let message = "`a.gz`: a record of more than `limit_links` 5: raise it";
 /// let message = cashrank::name_settings(message, |name| format!("{name}="));
-/// assert_eq!(message, "`a.gz`: a member of more than limit_held= 5: raise it");
+/// assert_eq!(message, "`a.gz`: a record of more than limit_links= 5: raise it");
 /// ```
 pub fn name_settings(message: &str, word: impl Fn(&str) -> String) -> String {
     let mut out = String::with_capacity(message.len());
