@@ -117,7 +117,7 @@ def test_wrong_modes(path):
         lambda store: store.add("http://a/", b"http://b/"),
         lambda store: store.add("http://a/", [None]),
         lambda store: store.add("http://a/", 7),
-        lambda store: store.add("http://a/", [("/b", "nofollow", 1)]),
+        lambda store: store.add("http://a/", [("/b", "nofollow", 1, 2)]),
         lambda store: store.add("http://a/", status="200"),
         lambda store: store.next("many"),
         lambda store: store.top(scope=[1]),

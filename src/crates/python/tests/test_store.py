@@ -203,7 +203,8 @@ def test_what_moved(path):
         # Settled to 1e-9, so all changes are certain. By rank, only what changed its rank is listed.
         certain = store.compare(1, by="change", certain_only=True)
         assert {page.url for page in certain.rose + certain.fell} == set(moves)
-        assert all(page.rank != page.rank_before for page in store.compare(1).rose + store.compare(1).fell)
+        ranked = store.compare(1, by="rank")
+        assert all(page.rank != page.rank_before for page in ranked.rose + ranked.fell)
         assert store.compare(1, by="change", top=None).summary["unchanged_pages"] == 3 - len(moves)
         assert [entry.number for entry in store.snapshots()] == [1, 2]
         assert [entry.current for entry in store.snapshots()] == [False, True]
