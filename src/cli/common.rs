@@ -307,27 +307,15 @@ fn check_is_list(file: &Path, head: &[u8]) -> Result<(), Error> {
 /// Opens a list: a file or, for `-`, standard input; plain, gzip or zstd.
 fn open_list(file: &Path) -> Result<impl BufRead + use<>, Error> {
     let mut list = BufReader::new(open_plain(file, &Limits::default())?);
-    check_is_list(file, list.fill_buf().map_err(of_list(file))?)?;
+    check_is_list(file, list.fill_buf().map_err(Error::io(file, "read"))?)?;
     Ok(list)
-}
-
-/// Returns what an error of reading a list is: one of the library, which it comes with, or of the system.
-fn of_list(file: &Path) -> impl Fn(io::Error) -> Error {
-    move |error| match error.downcast::<Error>() {
-        Ok(own) => own,
-        Err(source) => Error::Io {
-            path: file.into(),
-            action: "read",
-            source,
-        },
-    }
 }
 
 /// All lines of a list, without spaces around them and byte order marks.
 pub fn lines_of(file: &Path) -> Result<Vec<String>, Error> {
     let mut bytes = Vec::new();
     let read = open_list(file)?.read_to_end(&mut bytes);
-    read.map_err(of_list(file))?;
+    read.map_err(Error::io(file, "read"))?;
     let unsupported = |what| Error::Unsupported(format!("{}: {what}", file.display()));
     let text = String::from_utf8(bytes).map_err(|error| {
         unsupported(format!(
@@ -350,7 +338,7 @@ pub fn lines(files: &[PathBuf]) -> impl Iterator<Item = Result<Vec<u8>, Error>> 
         };
         let lines = lines.into_iter().flatten();
         lines
-            .map(move |line| line.map_err(of_list(file)))
+            .map(move |line| line.map_err(Error::io(file, "read")))
             .chain(error)
     })
 }

@@ -156,7 +156,7 @@ impl SignedStream {
         loop {
             let read = match self.stream.read(&mut buffer) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                read => read.map_err(failed)?,
+                read => read.map_err(Error::io("-", "read"))?,
             };
             self.held.extend_from_slice(&buffer[..read]);
             let mut signer = look(&self.signer);
@@ -224,14 +224,6 @@ impl Read for SignedStream {
 fn known_to(known: &Signature) -> u64 {
     let fronts = fronts().take(known.fronts.len()).last();
     fronts.unwrap_or(known.head.len() as u64)
-}
-
-/// An error of this crate that the stream passed on is that itself.
-fn failed(error: io::Error) -> Error {
-    match error.downcast::<Error>() {
-        Ok(error) => error,
-        Err(error) => Error::io("-", "read")(error),
-    }
 }
 
 /// What to say to be understood.

@@ -251,17 +251,20 @@ impl Error {
         }
     }
 
-    /// For `map_err` on file operations.
+    /// Makes an error of a file operation, for `map_err`. One of this crate's that a reader passed on is that itself.
     #[doc(hidden)]
     pub fn io(
         path: impl Into<PathBuf>,
         action: &'static str,
     ) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.into();
-        move |source| Error::Io {
-            path,
-            action,
-            source,
+        move |source| match source.downcast::<Error>() {
+            Ok(own) => own,
+            Err(source) => Error::Io {
+                path,
+                action,
+                source,
+            },
         }
     }
 

@@ -166,7 +166,7 @@ impl Source {
         trusted: bool,
     ) -> Result<Source> {
         let unpacker = Unpacker::sniff(&mut raw, limits.zstd_window_log)
-            .map_err(|error| failed(&name, error))?;
+            .map_err(Error::io(name.path(), "read"))?;
         Ok(Source::unpacked_by(
             unpacker, name, raw, limits, options, trusted,
         ))
@@ -385,7 +385,7 @@ impl Source {
             Err(Fault::Damage(kind, what)) => self.ending = Some(Ending::Damaged(kind, what)),
             Err(Fault::Io(error)) => {
                 self.ending = Some(Ending::Failed);
-                return Err(failed(&self.name, error));
+                return Err(Error::io(self.name.path(), "read")(error));
             }
         }
         Ok(())
@@ -476,14 +476,6 @@ impl Source {
                 }
             }
         }
-    }
-}
-
-/// A reader's error. One of this crate's that the reader passed on is that itself.
-fn failed(name: &InputName, error: std::io::Error) -> Error {
-    match error.downcast::<Error>() {
-        Ok(error) => error,
-        Err(error) => Error::io(name.path(), "read")(error),
     }
 }
 

@@ -117,18 +117,14 @@ impl Side {
         let limits = Limits::default();
         let label = path.display().to_string();
         let mut lines = BufReader::new(open_plain(path, &limits)?);
-        let first = lines.fill_buf().map_err(|source| Error::Io {
-            path: path.clone(),
-            action: "read",
-            source,
-        });
-        if let Some(kind) = first.map_err(own_error).map(other_kind)? {
+        let first = lines.fill_buf().map_err(Error::io(path, "read"))?;
+        if let Some(kind) = other_kind(first) {
             return Err(Error::Unsupported(format!(
                 "{label}: {kind}; compare takes stores, snapshots and name<TAB>score lines \
                  (`cashrank export --to tsv` writes them)"
             )));
         }
-        read_each_score(lines, &label, &limits, each).map_err(own_error)
+        read_each_score(lines, &label, &limits, each)
     }
 }
 
@@ -169,24 +165,5 @@ fn other_kind(first: &[u8]) -> Option<&'static str> {
         Some("JSON lines")
     } else {
         None
-    }
-}
-
-/// A damaged input comes back through `Read` as an I/O error around ours.
-fn own_error(error: Error) -> Error {
-    match error {
-        Error::Io {
-            path,
-            action,
-            source,
-        } => match source.downcast::<Error>() {
-            Ok(own) => own,
-            Err(source) => Error::Io {
-                path,
-                action,
-                source,
-            },
-        },
-        other => other,
     }
 }

@@ -164,10 +164,7 @@ fn columns_of(found: &[columns::Field]) -> String {
 /// The error for a table that cannot be opened.
 fn failed(path: &Path, fault: Fault) -> Error {
     match fault {
-        Fault::Io(error) => match error.downcast::<Error>() {
-            Ok(error) => error,
-            Err(error) => Error::io(path, "read")(error),
-        },
+        Fault::Io(error) => Error::io(path, "read")(error),
         Fault::Damage(kind, what) => Error::Corrupt {
             input: path.display().to_string(),
             record: None,

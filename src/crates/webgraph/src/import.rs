@@ -146,10 +146,7 @@ impl Iterator for Names {
             Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
                 Err(bad("it is no UTF-8 (iconv converts a list in Latin-1)"))
             }
-            Err(error) => Err(match error.downcast::<Error>() {
-                Ok(error) => error,
-                Err(error) => Error::io(&self.path, "read")(error),
-            }),
+            Err(error) => Err(Error::io(&self.path, "read")(error)),
         })
     }
 }
