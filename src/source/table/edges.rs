@@ -12,7 +12,6 @@ use super::{Fault, columns_of};
 use crate::Result;
 use crate::disk::{Sorted, Sorter};
 use crate::model::{Error, Limits};
-use crate::url;
 
 /// Rows that are read together.
 const ROWS: usize = 4096;
@@ -78,11 +77,9 @@ impl Canon {
         }
         let [last, form] = &mut self.last;
         if *last != name {
-            let mut written = Vec::new();
-            *form = match url::canonical(&name, None, self.longest, &mut written) {
-                Ok(found) => found.text(&name, &written).to_vec(),
-                Err(_) => name.clone(),
-            };
+            *form = (self.layout)
+                .page_name(&name, self.longest, &mut Vec::new())
+                .to_vec();
             *last = name;
         }
         form.clone()

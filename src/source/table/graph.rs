@@ -16,7 +16,6 @@ use super::twins::Twins;
 use crate::Result;
 use crate::memory::{LOOK_EVERY, check_room};
 use crate::model::{DamageKind, Limits};
-use crate::url;
 
 /// One page.
 pub(super) struct PageRow {
@@ -321,7 +320,7 @@ impl Names {
     /// The pages that have one URL; two of the same name are refused. Hashes of names take the memory that growing had.
     fn twins(&self, layout: Layout, longest: usize) -> Result<Twins, Fault> {
         let mut scratch = Vec::new();
-        let mut hash = |page| xxh3_64(self.page_name(page, layout, longest, &mut scratch));
+        let mut hash = |page| xxh3_64(layout.page_name(self.get(page), longest, &mut scratch));
         let mut hashes: Vec<(u64, u64)> = (0..self.len()).map(|page| (hash(page), page)).collect();
         hashes.sort_unstable();
         let mut twins = Twins::default();
@@ -331,7 +330,7 @@ impl Names {
         {
             let mut named: BTreeMap<Vec<u8>, Vec<u64>> = BTreeMap::new();
             for &(_, page) in same {
-                let name = self.page_name(page, layout, longest, &mut scratch);
+                let name = layout.page_name(self.get(page), longest, &mut scratch);
                 named.entry(name.to_vec()).or_default().push(page);
             }
             for pages in named.values() {
@@ -354,25 +353,6 @@ impl Names {
         let name = String::from_utf8_lossy(name);
         let what = format!("pages {one} and {other} are both `{name}`: a page has one number");
         Err(Fault::Damage(DamageKind::InvalidData, what))
-    }
-
-    /// A page's name as the store has it: a URL in canonical form, if it has one.
-    fn page_name<'n>(
-        &'n self,
-        page: u64,
-        layout: Layout,
-        longest: usize,
-        scratch: &'n mut Vec<u8>,
-    ) -> &'n [u8] {
-        let name = self.get(page);
-        scratch.clear();
-        match layout {
-            Layout::Records => match url::canonical(name, None, longest, scratch) {
-                Ok(form) => form.text(name, scratch),
-                Err(_) => name,
-            },
-            Layout::Adjacency | Layout::Edges => name,
-        }
     }
 
     /// Refuses names that take more memory than there may be. What grows by doubling may have twice the room, and the old one

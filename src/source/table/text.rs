@@ -3,6 +3,7 @@
 use super::super::decompress::{Fault, Step};
 use crate::decode::{lines, put_string};
 use crate::model::DamageKind;
+use crate::url;
 
 /// Bytes of text that are made at a time, about.
 pub(super) const PIECE: usize = 64 << 10;
@@ -107,6 +108,23 @@ impl Layout {
             Layout::Records => "records",
             Layout::Adjacency => "adjacency",
             Layout::Edges => "edges",
+        }
+    }
+
+    /// Returns a page's name as the store has it: a URL in canonical form, if it has one.
+    pub fn page_name<'n>(
+        self,
+        name: &'n [u8],
+        longest: usize,
+        scratch: &'n mut Vec<u8>,
+    ) -> &'n [u8] {
+        scratch.clear();
+        match self {
+            Layout::Records => match url::canonical(name, None, longest, scratch) {
+                Ok(form) => form.text(name, scratch),
+                Err(_) => name,
+            },
+            Layout::Adjacency | Layout::Edges => name,
         }
     }
 
