@@ -15,9 +15,10 @@ use std::iter::Peekable;
 use std::path::Path;
 
 use super::RecordFile;
+use super::sort::time_key;
 use crate::codec::varint::number;
 use crate::decode::records::write::write;
-use crate::decode::{Link, Names, Record, Time};
+use crate::decode::{Link, Names, Record};
 use crate::disk::{Sorted, Sorter};
 use crate::model::{FetchTotals, Fetches};
 use crate::rows::{Rows, Stop};
@@ -143,12 +144,8 @@ fn name_links(snapshot: &Snapshot, by_target: Sorted, parts: &mut Sorter) -> Res
         let (key, weight) = of.split_at(8);
         value.clear();
         value.extend_from_slice(weight);
-        value.extend_from_slice(
-            current
-                .iter()
-                .next()
-                .map_or(&[], |(_, name)| name.as_bytes()),
-        );
+        let name = current.as_ref().map_or("", |(_, name)| name);
+        value.extend_from_slice(name.as_bytes());
         parts.push(key, &value)?;
     }
     Ok(())
@@ -163,11 +160,6 @@ fn be_number(bytes: &[u8]) -> u64 {
     bytes
         .iter()
         .fold(0, |all, byte| all << 8 | u64::from(*byte))
-}
-
-/// Sorts as times do, none before all others. (No page was last fetched at the least time.)
-fn time_key(time: Option<Time>) -> [u8; 8] {
-    (time.unwrap_or(Time::MIN) as u64 ^ 1 << 63).to_be_bytes()
 }
 
 /// The row of a page, if it has one, by the names of its targets.

@@ -115,10 +115,8 @@ impl<'w> RecordFile<'w> {
             RecordFormat::Parquet => Kind::Table(Box::new(parquet::Table::new(out, names, path)?)),
             #[cfg(not(feature = "parquet"))]
             RecordFormat::Parquet => {
-                return Err(crate::model::Feature::refusal(
-                    format!("{names:?}"),
-                    "parquet",
-                ));
+                let file = format!("{}: a table of {names:?} records", path.display());
+                return Err(crate::model::Feature::refusal(file, "parquet"));
             }
         };
         Ok(RecordFile {

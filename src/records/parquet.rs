@@ -4,9 +4,9 @@
 //! url           BYTE_ARRAY (STRING)                required; `node` where names are opaque
 //! fetched_at    INT64 (TIMESTAMP(MILLIS, UTC))     optional
 //! status        INT32                              optional
-//! visits        INT64                              optional; the same of failed, compared, changed and watched_s
+//! visits        INT64                              optional; as are failed, compared, changed and watched_s
 //! last_failed   INT64 (TIMESTAMP(MILLIS, UTC))     optional
-//! redirect      BYTE_ARRAY (STRING)                optional; the same of base, revisit and digest
+//! redirect      BYTE_ARRAY (STRING)                optional; as are base, revisit and digest
 //! links         LIST of BYTE_ARRAY (STRING)        required
 //! links_rel     LIST of BYTE_ARRAY (STRING)        optional; its elements, too
 //! links_weight  LIST of INT64                      optional
@@ -27,6 +27,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 
+use crate::decode::records::page_field;
 use crate::decode::{Decoder, Link, Names, Parsed, Record, Time};
 use crate::formats::Format;
 use crate::rules::Rel;
@@ -41,10 +42,7 @@ const GROUP_LINKS: usize = 4 << 20;
 const BATCH_BYTES: usize = 1 << 20;
 
 fn schema(names: Names) -> String {
-    let page = match names {
-        Names::Url => "url",
-        Names::Opaque => "node",
-    };
+    let page = page_field(names);
     format!(
         "message crawl_records {{
             REQUIRED BYTE_ARRAY {page} (STRING);

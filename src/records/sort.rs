@@ -29,7 +29,7 @@ impl TimeOrder {
     /// The file cannot be made or written.
     pub fn push(&mut self, time: Option<Time>, line: &[u8]) -> Result<()> {
         self.latest = self.latest.max(time);
-        self.sorter.push(&key(time.or(self.latest)), line)
+        self.sorter.push(&time_key(time.or(self.latest)), line)
     }
 
     /// Calls `put` with all lines, in order.
@@ -44,10 +44,9 @@ impl TimeOrder {
     }
 }
 
-/// A key that sorts as times do, none before all others.
-fn key(time: Option<Time>) -> Vec<u8> {
-    let key = |time: Time| (time as u64 ^ 1 << 63).to_be_bytes().to_vec();
-    time.map(key).unwrap_or_default()
+/// Returns a key that sorts as times do, none before all others. (No page was fetched at the least time.)
+pub(super) fn time_key(time: Option<Time>) -> [u8; 8] {
+    (time.unwrap_or(Time::MIN) as u64 ^ 1 << 63).to_be_bytes()
 }
 
 #[cfg(test)]

@@ -101,6 +101,14 @@ const USUAL_OF_NODES: [(&str, Field); USUAL.len()] = {
 /// The field that holds the page's name where that is opaque.
 pub(super) const NODE: &str = "node";
 
+/// Returns the usual name of the field that holds a page's name.
+pub(crate) fn page_field(names: Naming) -> &'static str {
+    match names {
+        Naming::Url => USUAL[0].0,
+        Naming::Opaque => NODE,
+    }
+}
+
 const USUAL_OF_LINKS: [(&str, LinkField); 5] = [
     ("url", LinkField::Url),
     ("href", LinkField::Url),

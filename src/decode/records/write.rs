@@ -1,18 +1,14 @@
 //! Writes a record as one line of JSON, which reads back as the same record.
 
-use super::names::NODE;
+use super::names::page_field;
 use crate::decode::{Names, Record, put_string};
 use crate::model::utc;
 use crate::rules::Rel;
 
 /// Appends the record as a line. Times that RFC 3339 does not hold are left out; no format gives one.
 pub(crate) fn write(record: &Record<'_>, names: Names, line: &mut Vec<u8>) {
-    let page = match names {
-        Names::Url => "url",
-        Names::Opaque => NODE,
-    };
     line.push(b'{');
-    put_text(page, &record.url, line);
+    put_text(page_field(names), &record.url, line);
     if let Some(time) = record.fetched_at.and_then(utc) {
         line.push(b',');
         put_text("fetched_at", time.as_bytes(), line);
