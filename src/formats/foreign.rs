@@ -84,14 +84,8 @@ const MAGICS: [Magic; 39] = [
         b"\x5d\0\0",
         "it is packed with LZMA: `lzcat FILE | cashrank ... -`",
     ),
-    magic(
-        b"x\x01",
-        "it is packed with zlib: `pigz -dc FILE | cashrank ... -`",
-    ),
-    magic(
-        b"x\x9c",
-        "it is packed with zlib: `pigz -dc FILE | cashrank ... -`",
-    ),
+    magic(b"x\x01", ZLIB),
+    magic(b"x\x9c", ZLIB),
     magic(b"%PDF-", "it is a PDF"),
     magic(b"\x89PNG\r\n\x1a\n", "it is an image (PNG)"),
     magic(b"\xff\xd8\xff", "it is an image (JPEG)"),
@@ -119,6 +113,7 @@ const GZIP_INSIDE: &str = "it is packed twice, with gzip inside: take one packin
 const ZSTD_INSIDE: &str = "it is packed twice, with zstd inside: take one packing off, `zcat` or `zstdcat FILE | cashrank ... -`";
 const CZA: &str = "it is a crawl archive (.cza) of cashrank 0.2, which this version does not read, and from which no version \
                    makes another format: read the inputs that it was made of";
+const ZLIB: &str = "it is packed with zlib: `pigz -dc FILE | cashrank ... -`";
 const LZ4: &str = "it is packed with LZ4: `lz4cat FILE | cashrank ... -`";
 const UTF_16: &str = "it is text in UTF-16: `iconv -f UTF-16 -t UTF-8 FILE | cashrank ... -`";
 const UTF_32: &str = "it is text in UTF-32: `iconv -f UTF-32 -t UTF-8 FILE | cashrank ... -`";
