@@ -178,6 +178,11 @@ pub struct MemoryArg {
 }
 
 impl MemoryArg {
+    /// Returns whether the option was given.
+    pub fn is_given(&self) -> bool {
+        self.memory.is_some()
+    }
+
     /// Bytes, of a command with so many threads beside its own; `None`: nothing is known of the machine.
     ///
     /// # Errors

@@ -170,6 +170,11 @@ impl Args {
                 "--drop-params: URLs are written as they were read; give it to `cashrank ingest`"
             );
         }
+        if self.sort.is_none() && self.memory.is_given() {
+            anyhow::bail!(
+                "--memory: it is for --sort; records that are not sorted are written as they come"
+            );
+        }
         if *output == Output::Standard && self.json {
             anyhow::bail!(
                 "--json and the records would both go to standard output: name a file with -o"

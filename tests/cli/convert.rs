@@ -289,6 +289,9 @@ fn what_would_lose_something_is_refused() {
     lab.run("convert in -o x.jsonl --drop-params y")
         .exits(2)
         .says(&["ingest"]);
+    lab.run("convert in -o x.jsonl --memory 8M")
+        .exits(2)
+        .says(&["--memory", "--sort"]);
     // Records that fail their check are not given a new checksum.
     let mut bad = gzip(crawl(93, 30).concat().as_bytes());
     let at = bad.len() - 6;
