@@ -5,7 +5,7 @@
 mod documents;
 mod link;
 mod listed;
-mod names;
+pub(crate) mod names;
 mod plain;
 mod redirects;
 pub(crate) mod unread;
@@ -18,7 +18,6 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 
 use self::link::{Links, Marks, Weights};
-pub(crate) use self::names::page_field;
 use self::names::{Field, Known, Names, Seen};
 use self::unread::Unread;
 use self::values::{Asked, ContentDigest, Count, Method, RawTime, RawTotals, Status};

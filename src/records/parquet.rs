@@ -27,7 +27,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 
-use crate::decode::records::page_field;
+use crate::decode::records::names::page_field;
 use crate::decode::{Decoder, Link, Names, Parsed, Record, Time};
 use crate::formats::Format;
 use crate::rules::Rel;
