@@ -58,7 +58,7 @@
 //! | | |
 //! |---|---|
 //! | [`Writer`], [`Options`], [`Record`], [`Link`] | records of a crawl into a store |
-//! | [`Config`], [`InputRules`], [`Limits`] | what changes results, what is read, and how much |
+//! | [`Config`], [`InputRules`], [`Shard`], [`Limits`] | what changes results, what is read, and how much |
 //! | [`Store`], [`Snapshot`], [`Page`], [`Change`], [`Info`] | rankings of a store, and exports |
 //! | [`Window`], [`Certificate`], [`Effort`] | what a ranking was read from, how sure it is, and what it took |
 //! | [`NextOptions`], [`Candidate`] | what to crawl next |
@@ -136,12 +136,12 @@ pub use answers::{History, Moment, Mover, Rank, Store, movers};
 pub use decode::{Link, Names, Reason, Record, Time};
 pub use engine::{
     Certificate, Config, Counters, Effort, Engine, Estimator, InMemory, Page, PageId, Ranking,
-    SelfLinks, Span, Window, WindowPolicy,
+    SelfLinks, ShardCounts, Span, Window, WindowPolicy,
 };
 pub use model::{
     Change, Digest, Error, FetchTotals, Fetches, Limits, PageState, Rel, Result, What,
 };
-pub use rules::{Follow, InputRules, Scope};
+pub use rules::{Follow, InputRules, Scope, Shard};
 pub use schedule::{Candidate, NextOptions};
 pub use session::{Options, Reader, Writer};
 pub use snapshot::export::Format as ExportFormat;

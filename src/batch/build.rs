@@ -284,6 +284,11 @@ impl Builder {
     }
 
     fn record(&mut self, record: &Record<'_>, links_start: u32) -> Result<Entry, Unusable> {
+        // First of all: a decoder that sees as much leaves out all else.
+        if (self.rules.input.shard).is_some_and(|shard| shard.passes_over(&record.url, self.naming))
+        {
+            return Ok(self.entry(What::OtherShard, links_start));
+        }
         let what = meaning(record);
         let only;
         let links: &[Link<'_>] = match (&record.redirect, &record.same_as, record.status) {

@@ -46,7 +46,12 @@ impl Asked {
 /// Returns whether nothing of the inputs was read, though the run came to its end; `empty`: one of them held nothing.
 pub fn is_nothing(outcome: &Outcome, empty: bool) -> bool {
     let (now, before) = (&outcome.counters, &outcome.before);
-    let idle = outcome.nothing_to_do && !empty || outcome.stopped || now.records > before.records;
+    // A shard may have no part in an input.
+    let other_shards = now.shard.other_records > before.shard.other_records;
+    let idle = outcome.nothing_to_do && !empty
+        || outcome.stopped
+        || now.records > before.records
+        || other_shards;
     let passed_over = now.skipped_total() > before.skipped_total()
         || now.other > before.other
         || now.out_of_scope > before.out_of_scope;

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use cashrank::engine::{Effort, Estimator};
+use cashrank::engine::{Effort, Estimator, ShardCounts};
 use cashrank::memory::human;
 use cashrank::rank::measures::Accuracy;
 use cashrank::rows::Rows;
@@ -42,6 +42,9 @@ pub struct Args {
 
 #[derive(serde::Serialize)]
 struct Stat {
+    /// Which part of a crawl the store takes, if it does not take all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shard: Option<ShardStat>,
     records: u64,
     gone: u64,
     unchanged: u64,
@@ -88,6 +91,16 @@ struct Stat {
     disk_bytes: Disk,
     /// Memory that an ingest which continues needs, by part.
     memory_bytes: serde_json::Value,
+}
+
+/// A shard and what it knows of others.
+#[derive(serde::Serialize)]
+struct ShardStat {
+    /// Its number, from 0, and how many shards there are.
+    number: u32,
+    count: u32,
+    #[serde(flatten)]
+    counts: ShardCounts,
 }
 
 /// A ranking that was computed beside the snapshot.
@@ -215,7 +228,13 @@ fn stat(
 ) -> cashrank::Result<Stat> {
     let info = snapshot.info();
     let counters = &info.counters;
+    let shard = info.settings.input.shard.map(|shard| ShardStat {
+        number: shard.number(),
+        count: shard.count(),
+        counts: counters.shard,
+    });
     Ok(Stat {
+        shard,
         records: counters.records,
         gone: counters.gone,
         unchanged: counters.unchanged,
@@ -311,6 +330,18 @@ fn write_plain(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
             thousands(stat.visited)
         ),
     )?;
+    if let Some(shard) = &stat.shard {
+        line(
+            "shard",
+            format!(
+                "{}/{}: {} of other shards, known from links; {} of theirs passed over",
+                shard.number,
+                shard.count,
+                pages(shard.counts.remote_pages),
+                counted(shard.counts.other_records, "record", "records")
+            ),
+        )?;
+    }
     line("records", thousands(stat.records))?;
     line(
         "crawls",

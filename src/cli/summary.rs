@@ -1,7 +1,7 @@
 //! The summary at the end of a run, for people and as JSON.
 
 use cashrank::decode::Reason;
-use cashrank::engine::Counters;
+use cashrank::engine::{Counters, ShardCounts};
 use cashrank::formats::Format;
 use cashrank::ingest::Outcome;
 use cashrank::memory::Need;
@@ -130,6 +130,13 @@ pub(super) fn report_counts(
             counted(out, "record", "records")
         ));
     }
+    let others = now.shard.other_records - before.shard.other_records;
+    if others > 0 {
+        log.info(&format!(
+            "{} of other shards, passed over",
+            counted(others, "record", "records")
+        ));
+    }
     if now.links == 0 && now.visited > 0 && records > 0 {
         log.warn("warning: no record has a link: all pages rank the same");
     }
@@ -209,7 +216,7 @@ pub(super) fn summary_json(
 ) -> serde_json::Value {
     let (now, before) = (&outcome.counters, &outcome.before);
     let snapshot = outcome.snapshot.as_ref();
-    serde_json::json!({
+    let mut summary = serde_json::json!({
         "nothing_to_do": outcome.nothing_to_do,
         "stopped": outcome.stopped,
         "durable": outcome.durable,
@@ -233,7 +240,12 @@ pub(super) fn summary_json(
         "certain_top": certain_top,
         "settled": snapshot.and_then(|(_, info)| info.window.settled),
         "snapshot": snapshot.map(|(path, _)| path.display().to_string()),
-    })
+    });
+    if now.shard != ShardCounts::default() {
+        let others = now.shard.other_records - before.shard.other_records;
+        summary["other_shards"] = others.into();
+    }
+    summary
 }
 
 /// How far a settling is, in a line.

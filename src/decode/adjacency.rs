@@ -6,8 +6,9 @@ use std::borrow::Cow;
 use memchr::memchr_iter;
 
 use super::lines::{self, LineSkipper};
-use super::{Bad, Decoder, FormatSpec, Names, Parsed, Record, Sink, Skipper, utf8};
+use super::{Bad, Decoder, FormatSpec, Names, Parsed, Record, Sink, Skipper, skips_links, utf8};
 use crate::model::keep;
+use crate::rules::{InputRules, Shard};
 
 /// The format's name, help and decoder.
 pub(crate) const FORMAT: FormatSpec = FormatSpec {
@@ -15,8 +16,8 @@ pub(crate) const FORMAT: FormatSpec = FormatSpec {
     about: "a graph: a node and its successors, separated by tabs",
     is_grouped: false,
     caveat: None,
-    usual: &Adjacency(Names::Opaque),
-    by: |_, _| std::sync::Arc::new(Adjacency(Names::Opaque)),
+    usual: &Adjacency::new(Names::Opaque),
+    by: |rules, _| std::sync::Arc::new(Adjacency::by(rules, Names::Opaque)),
 };
 
 /// The same with URLs for names.
@@ -25,16 +26,33 @@ pub(crate) const OF_URLS: FormatSpec = FormatSpec {
     about: "adjacency, with names that are URLs",
     is_grouped: false,
     caveat: None,
-    usual: &Adjacency(Names::Url),
-    by: |_, _| std::sync::Arc::new(Adjacency(Names::Url)),
+    usual: &Adjacency::new(Names::Url),
+    by: |rules, _| std::sync::Arc::new(Adjacency::by(rules, Names::Url)),
 };
 
 /// See the module.
-pub(crate) struct Adjacency(pub Names);
+pub(crate) struct Adjacency {
+    names: Names,
+    shard: Option<Shard>,
+}
+
+impl Adjacency {
+    /// With names of this kind.
+    pub const fn new(names: Names) -> Adjacency {
+        Adjacency { names, shard: None }
+    }
+
+    fn by(rules: &InputRules, names: Names) -> Adjacency {
+        Adjacency {
+            names,
+            shard: rules.shard,
+        }
+    }
+}
 
 impl Decoder for Adjacency {
     fn names(&self) -> Names {
-        self.0
+        self.names
     }
 
     fn whole(&self, buf: &[u8], at_end: bool) -> usize {
@@ -55,7 +73,7 @@ impl Decoder for Adjacency {
             let parsed = if line.text.iter().all(|&byte| byte == b' ') {
                 Parsed::Other { kind: "blank line" }
             } else {
-                match read(line.text, &mut record) {
+                match self.read(line.text, &mut record) {
                     Ok(()) => Parsed::Record(&record),
                     Err(bad) => bad.into(),
                 }
@@ -67,26 +85,33 @@ impl Decoder for Adjacency {
     }
 }
 
-fn read<'a>(line: &'a [u8], record: &mut Record<'a>) -> Result<(), Bad> {
-    if let Some(at) = lines::control(line) {
-        return Err(lines::control_byte(line, at));
-    }
-    utf8(line).map_err(Bad::utf8)?;
-    // Writers that put a tab after the node leave one behind where there is no successor.
-    let line = line.strip_suffix(b"\t").unwrap_or(line);
-    record.links.clear();
-    let mut start = 0;
-    for tab in memchr_iter(b'\t', line).chain([line.len()]) {
-        let name = &line[start..tab];
-        if name.is_empty() {
-            return Err(Bad::malformed(format!("empty name, at byte {}", start + 1)));
+impl Adjacency {
+    fn read<'a>(&self, line: &'a [u8], record: &mut Record<'a>) -> Result<(), Bad> {
+        if let Some(at) = lines::control(line) {
+            return Err(lines::control_byte(line, at));
         }
-        let url = Cow::Borrowed(name);
-        match start {
-            0 => record.url = url,
-            _ => keep(&mut record.links, url),
+        utf8(line).map_err(Bad::utf8)?;
+        // Writers that put a tab after the node leave one behind where there is no successor.
+        let line = line.strip_suffix(b"\t").unwrap_or(line);
+        record.links.clear();
+        let mut start = 0;
+        for tab in memchr_iter(b'\t', line).chain([line.len()]) {
+            let name = &line[start..tab];
+            if name.is_empty() {
+                return Err(Bad::malformed(format!("empty name, at byte {}", start + 1)));
+            }
+            let url = Cow::Borrowed(name);
+            match start {
+                0 => {
+                    record.url = url;
+                    if skips_links(self.shard, name, self.names) {
+                        break;
+                    }
+                }
+                _ => keep(&mut record.links, url),
+            }
+            start = tab + 1;
         }
-        start = tab + 1;
+        Ok(())
     }
-    Ok(())
 }

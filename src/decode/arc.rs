@@ -7,8 +7,9 @@ use std::borrow::Cow;
 use super::frame::Frame;
 use super::http::{Answer, NO_BODY};
 use super::warc::{is_web, read_time};
-use super::{Bad, Decoder, FormatSpec, Names, Record, Sink, Skipper, put_time};
+use super::{Bad, Decoder, FormatSpec, Names, Record, Sink, Skipper, put_time, skips_links};
 use crate::model::LINE_BYTES;
+use crate::rules::Shard;
 use frame::{ArcSkipper, Header};
 
 /// The format's name, help and decoder.
@@ -19,10 +20,12 @@ pub(crate) const FORMAT: FormatSpec = FormatSpec {
     caveat: None,
     usual: &Arc {
         body_bytes: LINE_BYTES,
+        shard: None,
     },
-    by: |_, limits| {
+    by: |rules, limits| {
         std::sync::Arc::new(Arc {
             body_bytes: limits.line_bytes,
+            shard: rules.shard,
         })
     },
 };
@@ -31,6 +34,8 @@ pub(crate) const FORMAT: FormatSpec = FormatSpec {
 pub(crate) struct Arc {
     /// Most bytes that the body of an answer may take once it is decoded.
     pub body_bytes: u64,
+    /// Whose records are read, beyond their headers; `None`: all.
+    pub shard: Option<Shard>,
 }
 
 impl Decoder for Arc {
@@ -48,36 +53,41 @@ impl Decoder for Arc {
 
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
         super::frame::decode(chunk, sink, frame::first, |frame, record, large| {
-            read(frame, self.body_bytes, record, large)
+            self.read(frame, record, large)
         });
     }
 }
 
-/// Reads an ARC record into `record`; `Some(kind)`: it is not a crawl record, and need not be.
-fn read<'a>(
-    frame: Frame<'a, Header<'a>>,
-    body_bytes: u64,
-    record: &mut Record<'a>,
-    large: &mut dyn FnMut(),
-) -> Result<Option<&'static str>, Bad> {
-    let (header, block) = frame.parts?;
-    if header.url.starts_with(b"filedesc:") {
-        return Ok(Some("filedesc"));
+impl Arc {
+    /// Reads an ARC record into `record`; `Some(kind)`: it is not a crawl record, and need not be.
+    fn read<'a>(
+        &self,
+        frame: Frame<'a, Header<'a>>,
+        record: &mut Record<'a>,
+        large: &mut dyn FnMut(),
+    ) -> Result<Option<&'static str>, Bad> {
+        let (header, block) = frame.parts?;
+        if header.url.starts_with(b"filedesc:") {
+            return Ok(Some("filedesc"));
+        }
+        if !is_web(header.url) || block.trim_ascii().is_empty() {
+            return Ok(Some("no HTTP response"));
+        }
+        record.clear();
+        record.url = Cow::Borrowed(header.url);
+        if skips_links(self.shard, header.url, Names::Url) {
+            return Ok(None);
+        }
+        let answer = Answer::read(block);
+        if answer.lacks_body() {
+            return Ok(Some(NO_BODY));
+        }
+        put_time(record, read_time(header.date));
+        record.status = answer.status;
+        record.redirect = answer.redirect();
+        if record.redirect.is_none() {
+            answer.links(record, self.body_bytes, large)?;
+        }
+        Ok(None)
     }
-    if !is_web(header.url) || block.trim_ascii().is_empty() {
-        return Ok(Some("no HTTP response"));
-    }
-    let answer = Answer::read(block);
-    if answer.lacks_body() {
-        return Ok(Some(NO_BODY));
-    }
-    record.clear();
-    record.url = Cow::Borrowed(header.url);
-    put_time(record, read_time(header.date));
-    record.status = answer.status;
-    record.redirect = answer.redirect();
-    if record.redirect.is_none() {
-        answer.links(record, body_bytes, large)?;
-    }
-    Ok(None)
 }

@@ -20,7 +20,7 @@ pub(crate) const FORMAT: FormatSpec = FormatSpec {
                  -s -k6,6)",
     ),
     usual: &Groups::<CrawlLog>::new(Names::Url),
-    by: |_, _| std::sync::Arc::new(Groups::<CrawlLog>::new(Names::Url)),
+    by: |rules, _| std::sync::Arc::new(Groups::<CrawlLog>::by(rules, Names::Url)),
 };
 
 /// See the module.

@@ -16,7 +16,7 @@ pub(crate) const FORMAT: FormatSpec = FormatSpec {
     is_grouped: true,
     caveat: None,
     usual: &Groups::<CsvLinks>::new(Names::Url),
-    by: |_, _| std::sync::Arc::new(Groups::<CsvLinks>::new(Names::Url)),
+    by: |rules, _| std::sync::Arc::new(Groups::<CsvLinks>::by(rules, Names::Url)),
 };
 
 /// See the module.

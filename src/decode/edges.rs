@@ -16,7 +16,7 @@ pub(crate) const FORMAT: FormatSpec = FormatSpec {
     is_grouped: true,
     caveat: None,
     usual: &Groups::<Edges>::new(Names::Opaque),
-    by: |_, _| std::sync::Arc::new(Groups::<Edges>::new(Names::Opaque)),
+    by: |rules, _| std::sync::Arc::new(Groups::<Edges>::by(rules, Names::Opaque)),
 };
 
 /// The same with URLs for names.
@@ -26,7 +26,7 @@ pub(crate) const OF_URLS: FormatSpec = FormatSpec {
     is_grouped: true,
     caveat: None,
     usual: &Groups::<Edges>::new(Names::Url),
-    by: |_, _| std::sync::Arc::new(Groups::<Edges>::new(Names::Url)),
+    by: |rules, _| std::sync::Arc::new(Groups::<Edges>::by(rules, Names::Url)),
 };
 
 /// See the module.

@@ -10,8 +10,11 @@ use std::ops::Range;
 use memchr::{memchr, memrchr};
 
 use super::lines;
-use super::{Bad, Decoder, HELD_MAX, Link, Names, Parsed, Record, Sink, Skipped, Skipper, Time};
+use super::{
+    Bad, Decoder, HELD_MAX, Link, Names, Parsed, Record, Sink, Skipped, Skipper, Time, skips_links,
+};
 use crate::model::keep;
+use crate::rules::{InputRules, Shard};
 
 /// A format of groups.
 pub(crate) trait GroupFormat: Send + Sync + 'static {
@@ -82,6 +85,7 @@ pub(crate) enum Apart {
 /// The decoder of such a format.
 pub(crate) struct Groups<G> {
     names: Names,
+    shard: Option<Shard>,
     format: PhantomData<G>,
 }
 
@@ -89,7 +93,19 @@ impl<G> Groups<G> {
     /// With names of this kind.
     pub const fn new(names: Names) -> Groups<G> {
         let format = PhantomData;
-        Groups { names, format }
+        Groups {
+            names,
+            shard: None,
+            format,
+        }
+    }
+
+    /// The same by the rules for inputs.
+    pub fn by(rules: &InputRules, names: Names) -> Groups<G> {
+        Groups {
+            shard: rules.shard,
+            ..Groups::new(names)
+        }
     }
 }
 
@@ -119,6 +135,7 @@ impl<G: GroupFormat> Decoder for Groups<G> {
 
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
         let mut gathering = Grouper::<G> {
+            groups: self,
             sink,
             chunk,
             done: 0,
@@ -126,10 +143,10 @@ impl<G: GroupFormat> Decoder for Groups<G> {
             group: Record::default(),
             group_start: 0,
             group_end: 0,
+            skips: false,
             inside: 0,
             after: 0,
             after_end: 0,
-            format: PhantomData,
         };
         for (text, line) in lines_of::<G>(chunk) {
             let more = match G::read(text) {
@@ -188,6 +205,7 @@ const APART_MAX: usize = 1 << 16;
 /// Gathers lines into groups and hands them out. Lines apart are counted only, and read again when they are
 /// handed out: there may be far more of them than of links.
 struct Grouper<'s, 'c, 'f, G> {
+    groups: &'s Groups<G>,
     sink: &'s mut Sink<'f>,
     chunk: &'c [u8],
     /// Offset given last.
@@ -197,12 +215,13 @@ struct Grouper<'s, 'c, 'f, G> {
     group: Record<'c>,
     group_start: usize,
     group_end: usize,
+    /// The group is of another shard's page: of its links the first is kept, since it is open as long as it has one.
+    skips: bool,
     /// Lines apart before the group's last link.
     inside: usize,
     /// Lines apart after it so far, and where they end.
     after: usize,
     after_end: usize,
-    format: PhantomData<G>,
 }
 
 impl<'c, G: GroupFormat> Grouper<'_, 'c, '_, G> {
@@ -215,16 +234,19 @@ impl<'c, G: GroupFormat> Grouper<'_, 'c, '_, G> {
                 return false;
             }
             self.key = edge.key;
+            self.skips = skips_links(self.groups.shard, &edge.from, self.groups.names);
             self.group.url = edge.from;
             self.group.fetched_at = edge.fetched_at;
             self.group.bad_time = edge.bad_time;
             self.group_start = line.start;
         }
-        let link = Link {
-            weight: edge.weight,
-            ..Link::to(edge.to)
-        };
-        keep(&mut self.group.links, link);
+        if self.group.links.is_empty() || !self.skips {
+            let link = Link {
+                weight: edge.weight,
+                ..Link::to(edge.to)
+            };
+            keep(&mut self.group.links, link);
+        }
         self.group_end = line.end;
         true
     }

@@ -27,7 +27,7 @@ pub(crate) mod wat;
 use std::sync::Arc;
 
 use crate::model::Limits;
-use crate::rules::InputRules;
+use crate::rules::{InputRules, Shard};
 
 pub(crate) use crate::model::is_redirect;
 pub use crate::model::{Link, Names, Parsed, Reason, Record, Time, utc};
@@ -127,6 +127,11 @@ pub enum Skipped {
 
 /// Most bytes that a [`Skipper`] asks to see once more: 1 MiB.
 pub const HELD_MAX: usize = 1 << 20;
+
+/// Returns whether the links of a record need not be read: its page is another shard's.
+fn skips_links(shard: Option<Shard>, url: &[u8], names: Names) -> bool {
+    shard.is_some_and(|shard| shard.passes_over(url, names))
+}
 
 /// The time that a record gives, if it gives one, or what is wrong with that: for people, one line.
 type RecordTime = Result<Option<Time>, String>;

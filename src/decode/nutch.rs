@@ -11,9 +11,10 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
     Bad, Decoder, FormatSpec, Names, Parsed, Reason, Record, RecordTime, Sink, Skipped, Skipper,
-    put_time, time, utf8,
+    put_time, skips_links, time, utf8,
 };
 use crate::model::{Digest, is_redirect, keep};
+use crate::rules::Shard;
 
 /// The format's name, help and decoder.
 pub(crate) const FORMAT: FormatSpec = FormatSpec {
@@ -21,12 +22,14 @@ pub(crate) const FORMAT: FormatSpec = FormatSpec {
     about: "the text of Nutch's `readseg -dump`",
     is_grouped: false,
     caveat: None,
-    usual: &Nutch,
-    by: |_, _| std::sync::Arc::new(Nutch),
+    usual: &Nutch { shard: None },
+    by: |rules, _| std::sync::Arc::new(Nutch { shard: rules.shard }),
 };
 
 /// See the module.
-pub(crate) struct Nutch;
+pub(crate) struct Nutch {
+    shard: Option<Shard>,
+}
 
 const RECNO: &[u8] = b"Recno:: ";
 const URL: &[u8] = b"URL:: ";
@@ -83,7 +86,7 @@ impl Decoder for Nutch {
         let mut ends = next_starts(chunk).chain([chunk.len()]);
         while start < chunk.len() {
             let end = ends.next().unwrap_or(chunk.len());
-            let parsed = match read(&chunk[start..end], &mut record) {
+            let parsed = match self.read(&chunk[start..end], &mut record) {
                 Ok(None) => Parsed::Record(&record),
                 Ok(Some(kind)) => Parsed::Other { kind },
                 Err(bad) => bad.into(),
@@ -108,45 +111,54 @@ impl Skipper for NutchSkipper {
     }
 }
 
-/// Reads one record; `Some(kind)`: it is not about a fetch, and need not be.
-fn read<'a>(text: &'a [u8], record: &mut Record<'a>) -> Result<Option<&'static str>, Bad> {
-    if text.trim_ascii().is_empty() {
-        return Ok(Some("blank line"));
-    }
-    if !starts(text) {
-        return Err(Bad::malformed("no `Recno:: N` and `URL:: U` at the start"));
-    }
-    let text = utf8(text).map_err(Bad::utf8)?;
-    let mut lines = Lines(text);
-    let url = lines.nth(1).and_then(|line| line.strip_prefix("URL:: "));
-    record.clear();
-    record.url = match url.map(str::trim_end) {
-        Some("") | None => return Err(Bad::new(Reason::BadUrl, "`URL::` is empty")),
-        Some(url) => Cow::Borrowed(url.as_bytes()),
-    };
-    let (mut fetch, mut parse) = (None, None);
-    while let Some(line) = lines.next() {
-        match line {
-            "CrawlDatum::" if fetch.is_none() => fetch = Fetch::read(&mut lines)?,
-            "ParseData::" if parse.is_none() => parse = read_parse(&mut lines, record)?,
-            _ => {}
+impl Nutch {
+    /// Reads one record; `Some(kind)`: it is not about a fetch, and need not be.
+    fn read<'a>(
+        &self,
+        text: &'a [u8],
+        record: &mut Record<'a>,
+    ) -> Result<Option<&'static str>, Bad> {
+        if text.trim_ascii().is_empty() {
+            return Ok(Some("blank line"));
         }
-    }
-    match fetch {
-        None if parse.is_none() => return Ok(Some("not fetched")),
-        None => {}
-        Some(fetch) => {
-            put_time(record, fetch.at);
-            record.status = Some(fetch.status);
-            if is_redirect(fetch.status) {
-                record.redirect = fetch.redirect.map(|url| Cow::Borrowed(url.as_bytes()));
+        if !starts(text) {
+            return Err(Bad::malformed("no `Recno:: N` and `URL:: U` at the start"));
+        }
+        let text = utf8(text).map_err(Bad::utf8)?;
+        let mut lines = Lines(text);
+        let url = lines.nth(1).and_then(|line| line.strip_prefix("URL:: "));
+        record.clear();
+        record.url = match url.map(str::trim_end) {
+            Some("") | None => return Err(Bad::new(Reason::BadUrl, "`URL::` is empty")),
+            Some(url) => Cow::Borrowed(url.as_bytes()),
+        };
+        if skips_links(self.shard, &record.url, Names::Url) {
+            return Ok(None);
+        }
+        let (mut fetch, mut parse) = (None, None);
+        while let Some(line) = lines.next() {
+            match line {
+                "CrawlDatum::" if fetch.is_none() => fetch = Fetch::read(&mut lines)?,
+                "ParseData::" if parse.is_none() => parse = read_parse(&mut lines, record)?,
+                _ => {}
             }
         }
+        match fetch {
+            None if parse.is_none() => return Ok(Some("not fetched")),
+            None => {}
+            Some(fetch) => {
+                put_time(record, fetch.at);
+                record.status = Some(fetch.status);
+                if is_redirect(fetch.status) {
+                    record.redirect = fetch.redirect.map(|url| Cow::Borrowed(url.as_bytes()));
+                }
+            }
+        }
+        // What could not be parsed, or was not dumped, may have links.
+        let there = record.status.is_none_or(|status| status == 200);
+        record.revisit = there && parse != Some(Parse::Success);
+        Ok(None)
     }
-    // What could not be parsed, or was not dumped, may have links.
-    let there = record.status.is_none_or(|status| status == 200);
-    record.revisit = there && parse != Some(Parse::Success);
-    Ok(None)
 }
 
 /// Lines of a record, all with their ends taken off.
@@ -362,7 +374,7 @@ mod tests {
              Outlinks: 1\n  outlink: toUrl: http://b.example/ anchor: \n{metadata}"
         );
         let mut found = None;
-        Nutch.decode(text.as_bytes(), &mut |_, parsed| {
+        Nutch { shard: None }.decode(text.as_bytes(), &mut |_, parsed| {
             let Parsed::Record(record) = parsed else {
                 panic!("{parsed:?}");
             };

@@ -26,10 +26,11 @@ use super::lines::{self, Line, LineSkipper};
 pub(crate) use documents::{Layout, layout};
 
 use super::{
-    Bad, Decoder, FormatSpec, Link, Parsed, Reason, Record, Sink, Skipper, put_time, utf8,
+    Bad, Decoder, FormatSpec, Link, Parsed, Reason, Record, Sink, Skipper, put_time, skips_links,
+    utf8,
 };
 use crate::model::{is_redirect, keep};
-use crate::rules::Fields;
+use crate::rules::{InputRules, Shard};
 
 /// The format's name, help and decoder.
 pub(crate) const FORMAT: FormatSpec = FormatSpec {
@@ -38,7 +39,7 @@ pub(crate) const FORMAT: FormatSpec = FormatSpec {
     is_grouped: false,
     caveat: None,
     usual: &Records::USUAL,
-    by: |rules, _| std::sync::Arc::new(Records::by(&rules.fields, super::Names::Url)),
+    by: |rules, _| std::sync::Arc::new(Records::by(rules, super::Names::Url)),
 };
 
 /// Records of a graph, whose names are opaque.
@@ -52,7 +53,7 @@ pub(crate) const OF_NODES: FormatSpec = FormatSpec {
         naming: super::Names::Opaque,
         ..Records::USUAL
     },
-    by: |rules, _| std::sync::Arc::new(Records::by(&rules.fields, super::Names::Opaque)),
+    by: |rules, _| std::sync::Arc::new(Records::by(rules, super::Names::Opaque)),
 };
 
 /// The same, not one a line.
@@ -68,7 +69,7 @@ pub(crate) const DOCUMENTS: FormatSpec = FormatSpec {
     by: |rules, _| {
         std::sync::Arc::new(Records {
             are_lines: false,
-            ..Records::by(&rules.fields, super::Names::Url)
+            ..Records::by(rules, super::Names::Url)
         })
     },
 };
@@ -88,8 +89,10 @@ pub(crate) enum FieldKind {
     Page,
     /// Its links: URLs, or one text of them.
     Links,
-    /// One or several URLs.
-    Several,
+    /// One or several URLs that were asked for instead.
+    RequestedUrl,
+    /// The page at the end of redirects.
+    FinalUrl,
     /// A value for each link, or one text of them.
     Marks,
     /// A text, a number or a time.
@@ -98,12 +101,17 @@ pub(crate) enum FieldKind {
 
 /// What the field of this name holds; `None`: it is not read.
 #[cfg(feature = "parquet")]
-pub(crate) fn field_kind(fields: &Fields, naming: super::Names, name: &str) -> Option<FieldKind> {
+pub(crate) fn field_kind(
+    fields: &crate::rules::Fields,
+    naming: super::Names,
+    name: &str,
+) -> Option<FieldKind> {
     let known = Names::by(fields, naming).field(name)?;
     Some(match known.field {
         Field::Url => FieldKind::Page,
         Field::Links => FieldKind::Links,
-        Field::RequestedUrl => FieldKind::Several,
+        Field::RequestedUrl => FieldKind::RequestedUrl,
+        Field::FinalUrl => FieldKind::FinalUrl,
         Field::LinksNofollow | Field::LinksRel | Field::LinksWeight => FieldKind::Marks,
         _ => FieldKind::Other,
     })
@@ -113,6 +121,7 @@ pub(crate) fn field_kind(fields: &Fields, naming: super::Names, name: &str) -> O
 pub(crate) struct Records {
     names: Names,
     naming: super::Names,
+    shard: Option<Shard>,
     are_lines: bool,
 }
 
@@ -121,14 +130,16 @@ impl Records {
     pub const USUAL: Records = Records {
         names: Names::Usual,
         naming: super::Names::Url,
+        shard: None,
         are_lines: true,
     };
 
-    /// Of names of this kind, by the names of fields chosen.
-    pub fn by(fields: &Fields, naming: super::Names) -> Records {
+    /// Of names of this kind, by the rules for inputs.
+    pub fn by(rules: &InputRules, naming: super::Names) -> Records {
         Records {
-            names: Names::by(fields, naming),
+            names: Names::by(&rules.fields, naming),
             naming,
+            shard: rules.shard,
             are_lines: true,
         }
     }
@@ -178,6 +189,11 @@ impl Decoder for Records {
 impl Records {
     /// Hands out each record, and before it the redirects that led to it.
     fn each<'a>(&self, texts: impl Iterator<Item = Line<'a>>, sink: &mut Sink<'_>) {
+        let reader = Reader {
+            names: &self.names,
+            naming: self.naming,
+            shard: self.shard,
+        };
         let mut record = Record::default();
         let mut asked = Vec::new();
         let mut done = 0;
@@ -185,7 +201,7 @@ impl Records {
             let parsed = if text.text.trim_ascii().is_empty() {
                 Parsed::Other { kind: "blank line" }
             } else {
-                match read(&text, &self.names, &mut record, &mut asked) {
+                match reader.read(&text, &mut record, &mut asked) {
                     Ok(Some(kind)) => Parsed::Other { kind },
                     Ok(None) => {
                         let mut hand_out = |hop: &Record<'_>| sink(done, Parsed::Record(hop));
@@ -208,38 +224,107 @@ impl Records {
 /// URLs that were asked for before the record's own.
 type Hops<'a> = Vec<Cow<'a, [u8]>>;
 
-/// Reads one record's text into `record`, and what was asked for instead of it into `asked`; `Some(kind)`: it is not a
-/// crawl record, and need not be.
-fn read<'a>(
-    line: &Line<'a>,
-    names: &Names,
-    record: &mut Record<'a>,
-    asked: &mut Hops<'a>,
-) -> Result<Option<&'static str>, Bad> {
-    let text = utf8(line.text).map_err(|error| {
-        let cut = error.error_len().is_none() && !line.terminated;
-        if cut {
-            Bad::new(Reason::CutShort, "the input ends inside a character")
-        } else {
-            Bad::utf8(error)
+/// Reads the text of records.
+#[derive(Clone, Copy)]
+struct Reader<'n> {
+    names: &'n Names,
+    naming: super::Names,
+    /// Whose records are read with their links; `None`: all.
+    shard: Option<Shard>,
+}
+
+impl Reader<'_> {
+    /// Reads one record's text into `record`, and what was asked for instead of it into `asked`; `Some(kind)`: it is not a
+    /// crawl record, and need not be.
+    fn read<'a>(
+        self,
+        line: &Line<'a>,
+        record: &mut Record<'a>,
+        asked: &mut Hops<'a>,
+    ) -> Result<Option<&'static str>, Bad> {
+        let text = utf8(line.text).map_err(|error| {
+            let cut = error.error_len().is_none() && !line.terminated;
+            if cut {
+                Bad::new(Reason::CutShort, "the input ends inside a character")
+            } else {
+                Bad::utf8(error)
+            }
+        })?;
+        let error = match self.parse(text, record, asked) {
+            Ok(kind) => return Ok(kind),
+            Err(error) => error,
+        };
+        if let Some(text) = json::repair_surrogates(text) {
+            let (mut repaired, mut hops) = (Record::default(), Vec::new());
+            let kind = self
+                .parse(&text, &mut repaired, &mut hops)
+                .map_err(|failed| failed.bad(line.terminated))?;
+            *record = repaired.into_owned();
+            *asked = hops
+                .into_iter()
+                .map(|hop| Cow::Owned(hop.into_owned()))
+                .collect();
+            return Ok(kind);
         }
-    })?;
-    let error = match parse(text, names, record, asked) {
-        Ok(kind) => return Ok(kind),
-        Err(error) => error,
-    };
-    if let Some(text) = json::repair_surrogates(text) {
-        let (mut repaired, mut hops) = (Record::default(), Vec::new());
-        let kind = parse(&text, names, &mut repaired, &mut hops)
-            .map_err(|failed| failed.bad(line.terminated))?;
-        *record = repaired.into_owned();
-        *asked = hops
-            .into_iter()
-            .map(|hop| Cow::Owned(hop.into_owned()))
-            .collect();
-        return Ok(kind);
+        Err(error.bad(line.terminated))
     }
-    Err(error.bad(line.terminated))
+
+    fn parse<'a>(
+        self,
+        text: &'a str,
+        record: &mut Record<'a>,
+        asked: &mut Hops<'a>,
+    ) -> Result<Option<&'static str>, Failed> {
+        record.clear();
+        match plain::read(text, self, &mut record.links) {
+            Some(raw) => self.finish(text, raw, record, asked),
+            None => self.parse_any(text, record, asked),
+        }
+    }
+
+    /// Reads whatever JSON there is.
+    fn parse_any<'a>(
+        self,
+        text: &'a str,
+        record: &mut Record<'a>,
+        asked: &mut Hops<'a>,
+    ) -> Result<Option<&'static str>, Failed> {
+        record.clear();
+        let mut json = serde_json::Deserializer::from_str(text);
+        let object = Object {
+            reader: self,
+            links: &mut record.links,
+        };
+        let raw = object.deserialize(&mut json).map_err(Failed::Json)?;
+        json.end().map_err(Failed::Json)?;
+        self.finish(text, raw, record, asked)
+    }
+
+    /// Fills the record. Where links were stepped over, and a later field says that the record is of the shard after all, all of
+    /// it is read again.
+    fn finish<'a>(
+        self,
+        text: &'a str,
+        raw: Raw<'a>,
+        record: &mut Record<'a>,
+        asked: &mut Hops<'a>,
+    ) -> Result<Option<&'static str>, Failed> {
+        if raw.lacks_links && !self.skips_links(&raw) {
+            let all = Reader {
+                shard: None,
+                ..self
+            };
+            return all.parse(text, record, asked);
+        }
+        raw.put(self.names, record, asked).map_err(Failed::Said)
+    }
+
+    /// Returns whether the record is of another shard's page, as far as its fields are read.
+    fn skips_links(self, raw: &Raw<'_>) -> bool {
+        let found = raw.found.peek().filter(|Text(found)| !found.is_empty());
+        let page = found.or(raw.url.as_ref());
+        page.is_some_and(|Text(page)| skips_links(self.shard, page, self.naming))
+    }
 }
 
 enum Failed {
@@ -257,37 +342,6 @@ impl Failed {
             Failed::Json(error) => Bad::malformed(json::detail(&error)),
         }
     }
-}
-
-fn parse<'a>(
-    text: &'a str,
-    names: &Names,
-    record: &mut Record<'a>,
-    asked: &mut Hops<'a>,
-) -> Result<Option<&'static str>, Failed> {
-    record.clear();
-    match plain::read(text, names, &mut record.links) {
-        Some(raw) => raw.put(names, record, asked).map_err(Failed::Said),
-        None => parse_any(text, names, record, asked),
-    }
-}
-
-/// Reads whatever JSON there is.
-fn parse_any<'a>(
-    text: &'a str,
-    names: &Names,
-    record: &mut Record<'a>,
-    asked: &mut Hops<'a>,
-) -> Result<Option<&'static str>, Failed> {
-    record.clear();
-    let mut json = serde_json::Deserializer::from_str(text);
-    let object = Object {
-        names,
-        links: &mut record.links,
-    };
-    let raw = object.deserialize(&mut json).map_err(Failed::Json)?;
-    json.end().map_err(Failed::Json)?;
-    raw.put(names, record, asked).map_err(Failed::Said)
 }
 
 /// The value of a field that has several names: that of the first one counts which is not null.
@@ -311,6 +365,10 @@ impl<T> First<T> {
     fn get(self) -> Option<T> {
         self.0.map(|(_, value)| value)
     }
+
+    fn peek(&self) -> Option<&T> {
+        self.0.as_ref().map(|(_, value)| value)
+    }
 }
 
 /// The fields other than links, as found.
@@ -332,6 +390,8 @@ struct Raw<'a> {
     totals: RawTotals<'a>,
     /// Values among the links that are none.
     nulls: Vec<usize>,
+    /// Links were stepped over, since the record is another shard's.
+    lacks_links: bool,
 }
 
 impl<'a> Raw<'a> {
@@ -351,10 +411,11 @@ impl<'a> Raw<'a> {
         ] {
             let put = marks
                 .as_ref()
+                .filter(|_| !self.lacks_links)
                 .map_or(Ok(()), |marks| marks.put(&mut record.links, &self.nulls));
             put.map_err(|wrong| Bad::malformed(format!("`{}` has {wrong}", names.name(field))))?;
         }
-        if let Some(Weights(weights)) = &self.weight {
+        if let Some(Weights(weights)) = self.weight.as_ref().filter(|_| !self.lacks_links) {
             let put = link::put_each(&mut record.links, &self.nulls, weights, |link, weight| {
                 link.weight = *weight;
             });
@@ -438,7 +499,7 @@ impl<F> Visitor<'_> for Key<'_, F> {
 
 /// Reads one object; links go into the vector, whose room is used again.
 struct Object<'r, 'n, 'a> {
-    names: &'n Names,
+    reader: Reader<'n>,
     links: &'r mut Vec<Link<'a>>,
 }
 
@@ -462,7 +523,8 @@ impl<'de> Visitor<'de> for Object<'_, '_, 'de> {
         let mut seen = Seen::default();
         // The name whose links count so far.
         let mut links_by = u8::MAX;
-        let Object { names, links } = self;
+        let Object { reader, links } = self;
+        let names = reader.names;
         while let Some(known) = map.next_key_seed(Key(names, Names::field))? {
             let Some(Known { field, order }) = known else {
                 map.next_value::<IgnoredAny>()?;
@@ -497,6 +559,10 @@ impl<'de> Visitor<'de> for Object<'_, '_, 'de> {
                 Field::Changed => raw.totals.changed = map.next_value()?,
                 Field::Watched => raw.totals.watched_s = map.next_value()?,
                 Field::Links if order > links_by => drop(map.next_value::<IgnoredAny>()?),
+                Field::Links if reader.skips_links(&raw) => {
+                    map.next_value::<IgnoredAny>()?;
+                    raw.lacks_links = true;
+                }
                 Field::Links => {
                     let nulls = &mut raw.nulls;
                     if map.next_value_seed(Links {

@@ -16,10 +16,10 @@ use super::frame::{self, Frame, Header};
 use super::http::{self, Answer, NO_BODY};
 use super::{
     Bad, Decoder, FormatSpec, Link, Names, Parsed, Reason, Record, RecordTime, Sink, Skipper,
-    put_time, time,
+    put_time, skips_links, time,
 };
 use crate::model::{Digest, LINE_BYTES};
-use crate::rules::Outlinks;
+use crate::rules::{Outlinks, Shard};
 use group::{Group, GroupSkipper};
 
 /// The format's name, help and decoder.
@@ -31,11 +31,13 @@ pub(crate) const FORMAT: FormatSpec = FormatSpec {
     usual: &Warc {
         outlinks: Outlinks::Html,
         body_bytes: LINE_BYTES,
+        shard: None,
     },
     by: |rules, limits| {
         std::sync::Arc::new(Warc {
             outlinks: rules.outlinks,
             body_bytes: limits.line_bytes,
+            shard: rules.shard,
         })
     },
 };
@@ -46,6 +48,8 @@ pub(crate) struct Warc {
     pub outlinks: Outlinks,
     /// Most bytes that the body of an answer may take once it is decoded.
     pub body_bytes: u64,
+    /// Whose captures are read, beyond their headers; `None`: all.
+    pub shard: Option<Shard>,
 }
 
 impl Decoder for Warc {
@@ -167,11 +171,14 @@ impl Warc {
         if let Some(kind) = beside.not_get {
             return Ok(Some(kind));
         }
+        record.url = Cow::Borrowed(url);
+        if skips_links(self.shard, url, Names::Url) {
+            return Ok(None);
+        }
         let answer = Answer::read(block);
         if capture == Capture::Response && answer.lacks_body() {
             return Ok(Some(NO_BODY));
         }
-        record.url = Cow::Borrowed(url);
         put_time(record, read_time(header.date));
         if !header.digest.is_empty() {
             record.digest = Digest::of_content(xxh3_64(header.digest));

@@ -9,6 +9,7 @@ mod tests;
 use std::borrow::Cow;
 use std::fmt;
 
+use memchr::memmem;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use xxhash_rust::xxh3::xxh3_64;
@@ -25,7 +26,7 @@ use super::{
     Bad, Decoder, FormatSpec, Link, Names, Parsed, Reason, Record, Sink, Skipper, put_time, utf8,
 };
 use crate::model::{Digest, is_redirect, keep};
-use crate::rules::Rel;
+use crate::rules::{Rel, Shard};
 
 /// The format's name, help and decoder.
 pub(crate) const FORMAT: FormatSpec = FormatSpec {
@@ -33,12 +34,14 @@ pub(crate) const FORMAT: FormatSpec = FormatSpec {
     about: "Common Crawl WAT: the metadata of pages, with their links",
     is_grouped: false,
     caveat: None,
-    usual: &Wat,
-    by: |_, _| std::sync::Arc::new(Wat),
+    usual: &Wat { shard: None },
+    by: |rules, _| std::sync::Arc::new(Wat { shard: rules.shard }),
 };
 
 /// See the module.
-pub(crate) struct Wat;
+pub(crate) struct Wat {
+    shard: Option<Shard>,
+}
 
 impl Decoder for Wat {
     fn names(&self) -> Names {
@@ -86,12 +89,37 @@ impl Decoder for Wat {
                     return;
                 }
             }
-            let read = read(pair.frame, not_get, &mut record).map(|read| read.kind);
             done += pair.end;
+            let read = match self.passed_over(&pair.frame) {
+                Some(page) => {
+                    record.clear();
+                    record.url = Cow::Borrowed(page);
+                    Ok(None)
+                }
+                None => read(pair.frame, not_get, &mut record).map(|read| read.kind),
+            };
             if !sink(done, Parsed::of(read, &record)) {
                 return;
             }
         }
+    }
+}
+
+impl Wat {
+    /// Returns the page of an answer that is another shard's, where that shows without reading the JSON: its header and the
+    /// header in the JSON name the same page.
+    fn passed_over<'a>(&self, frame: &Frame<'a>) -> Option<&'a [u8]> {
+        let shard = self.shard?;
+        let (header, block) = frame.parts.as_ref().ok()?;
+        let page = header.target.filter(|_| is_wat(header))?;
+        // Quotes within a text are escaped: this can only be the name of a field, and its value.
+        let name = b"\"WARC-Target-URI\":\"";
+        let at = memmem::find(block, name)? + name.len();
+        let is_same = block[at..]
+            .strip_prefix(page)
+            .is_some_and(|rest| rest.starts_with(b"\""));
+        let is_answer = memmem::find(block, b"\"HTTP-Response-Metadata\"").is_some();
+        (is_same && is_answer && shard.passes_over(page, Names::Url)).then_some(page)
     }
 }
 

@@ -39,6 +39,46 @@ pub struct Counters {
     pub links_out_of_scope: u64,
     /// Pages visited at least once.
     pub visited: u64,
+    /// Counts of a store that is one of several. Only these have any, and they keep them apart.
+    #[serde(skip)]
+    pub shard: ShardCounts,
+}
+
+/// Counters as JSON has them: those of a shard among them, if there are any.
+pub(crate) mod with_shard {
+    use super::{Counters, Deserialize, Serialize, ShardCounts};
+    use serde::{Deserializer, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    struct All<C> {
+        #[serde(flatten)]
+        counters: C,
+        #[serde(default, skip_serializing_if = "is_none")]
+        shard: ShardCounts,
+    }
+
+    fn is_none(counts: &ShardCounts) -> bool {
+        *counts == ShardCounts::default()
+    }
+
+    pub(crate) fn serialize<S: Serializer>(counters: &Counters, to: S) -> Result<S::Ok, S::Error> {
+        let shard = counters.shard;
+        All { counters, shard }.serialize(to)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Counters, D::Error> {
+        let All { counters, shard } = All::<Counters>::deserialize(from)?;
+        Ok(Counters { shard, ..counters })
+    }
+}
+
+/// Counts of a store that takes the records of some hosts only ([`crate::rules::Shard`]).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShardCounts {
+    /// Records of other shards, which were passed over.
+    pub other_records: u64,
+    /// Pages of other shards, known from links.
+    pub remote_pages: u64,
 }
 
 impl Counters {
@@ -52,6 +92,7 @@ impl Counters {
         match what {
             What::Other => self.other += 1,
             What::OutOfScope => self.out_of_scope += 1,
+            What::OtherShard => self.shard.other_records += 1,
             What::Skipped(reason) => self.skipped[reason as usize] += 1,
             What::Visit | What::Gone | What::Unchanged | What::Failed => {
                 self.records += 1;

@@ -30,6 +30,7 @@ mod state;
 mod window;
 
 use crate::model::{Digest, Entry, FetchTotals, LinkCounts, Time, What};
+use crate::rules::Shard;
 use crate::{Error, Result};
 use history::{Log, Moment, Visit};
 pub(crate) use index::{Index, LEAST_SLOTS, Probe, SEGMENTS, Share, Slot};
@@ -41,7 +42,8 @@ pub(crate) use cells::Cells;
 pub use certificate::Certificate;
 pub(crate) use certificate::{certify, ratio_up};
 pub use config::Config;
-pub use counters::Counters;
+pub(crate) use counters::with_shard;
+pub use counters::{Counters, ShardCounts};
 pub(crate) use estimate::measure;
 pub use estimate::{Estimation, PageFacts, PageScores, Window};
 pub use estimator::Estimator;
@@ -135,6 +137,8 @@ pub struct Engine<S = InMemory> {
     track_fetches: bool,
     /// The records were applied before, in an earlier pass.
     is_replay: bool,
+    /// The shard whose remote pages are counted.
+    shard: Option<Shard>,
 }
 
 impl<S: Storage> Engine<S> {
@@ -157,6 +161,7 @@ impl<S: Storage> Engine<S> {
             window: config.window.shape(),
             track_fetches: true,
             is_replay: false,
+            shard: None,
             config,
         })
     }
@@ -265,6 +270,11 @@ impl<S: Storage> Engine<S> {
         self.track_fetches = track;
     }
 
+    /// Sets the shard that the store is.
+    pub(crate) fn set_shard(&mut self, shard: Option<Shard>) {
+        self.shard = shard;
+    }
+
     /// Sets whether the records that follow were applied before, in an earlier pass: then they are no fetches.
     pub(crate) fn set_replay(&mut self, is_replay: bool) {
         self.is_replay = is_replay;
@@ -318,7 +328,8 @@ impl<S: Storage> Engine<S> {
             What::Failed if self.tracks_fetches() => {
                 self.log.failed(page, entry.fetched_at.or(self.time));
             }
-            What::Failed | What::Skipped(_) | What::OutOfScope | What::Other => {}
+            What::Failed | What::Skipped(_) | What::OutOfScope | What::OtherShard | What::Other => {
+            }
         }
         self.end_record()
     }

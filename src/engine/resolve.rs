@@ -189,12 +189,14 @@ impl<S: Storage> Admit for Engine<S> {
     ) -> Result<()> {
         let before = *self.ledger.totals();
         let (ledger, storage) = (&mut self.ledger, &mut self.storage);
+        let (shard, remote_pages) = (self.shard, &mut self.counters.shard.remote_pages);
         self.index
             .admit_all(&batch.fingerprints, names, |at, page, is_new| {
                 if is_new {
                     let name = batch.name(at as u32);
                     ledger.admit()?;
                     storage.page(batch.fingerprints[at], name)?;
+                    *remote_pages += u64::from(shard.is_some_and(|shard| !shard.has(name)));
                 }
                 put(page);
                 Ok(())

@@ -90,7 +90,7 @@ impl<'a> Reading<'a> {
             }
             match entry.what {
                 What::Skipped(reason) => self.skipped(reason, batch.complaint(at)),
-                What::OutOfScope => {}
+                What::OutOfScope | What::OtherShard => {}
                 What::Other => self.other(batch.other(at)),
                 _ => self.record(batch, at),
             }

@@ -269,7 +269,7 @@ impl Crawled {
                 self.skipped += 1;
                 return None;
             }
-            What::Other | What::OutOfScope => return None,
+            What::Other | What::OutOfScope | What::OtherShard => return None,
             // Its only link is the page with the same content.
             What::Unchanged
                 if !batch.targets(entry).is_empty()

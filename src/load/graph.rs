@@ -179,7 +179,7 @@ impl GraphLoader {
         let told = batch.totals(at).map(|totals| u64::from(totals.visits));
         match entry.what {
             What::Skipped(_) => self.skipped += 1,
-            What::Other | What::OutOfScope | What::Failed => {}
+            What::Other | What::OutOfScope | What::OtherShard | What::Failed => {}
             What::Unchanged if batch.targets(entry).is_empty() || self.was_visited(entry) => {
                 let source = self.fetched(entry);
                 self.pages.all[source as usize].visits += told.unwrap_or(0);

@@ -27,7 +27,7 @@ fn open(
     options: SourceOptions,
     before: Option<Names>,
 ) -> Result<Option<(Source, Format)>> {
-    let options = options.with_fields(&rules.input.fields);
+    let options = options.with_rules(&rules.input);
     let mut source = Source::open(input, &rules.limits, &options)?;
     let found = checked_format_of(&mut source, format, before)?;
     Ok(found.map(|(format, _)| (source, format)))

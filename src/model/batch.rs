@@ -21,6 +21,8 @@ pub enum What {
     Failed,
     /// A page out of scope (`--scope`).
     OutOfScope,
+    /// A page of another shard (`--shard`).
+    OtherShard,
     /// The record cannot be used.
     Skipped(Reason),
     /// The bytes hold something other than a crawl record, as they may (a comment, a request ...).
@@ -30,7 +32,10 @@ pub enum What {
 impl What {
     /// Returns whether it tells of a page.
     pub fn is_of_page(self) -> bool {
-        !matches!(self, What::Skipped(_) | What::Other | What::OutOfScope)
+        !matches!(
+            self,
+            What::Skipped(_) | What::Other | What::OutOfScope | What::OtherShard
+        )
     }
 }
 

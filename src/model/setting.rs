@@ -5,7 +5,7 @@
 //! there with [`name_settings`].
 
 /// All settings that messages name.
-pub const SETTINGS: [&str; 52] = [
+pub const SETTINGS: [&str; 53] = [
     "also",
     "best",
     "budget",
@@ -49,6 +49,7 @@ pub const SETTINGS: [&str; 52] = [
     "scope",
     "self_links",
     "settle",
+    "shard",
     "site_links",
     "snapshot_every",
     "spool",

@@ -170,7 +170,7 @@ impl InputReader {
     /// A reader with `threads` decoders, at least one.
     pub fn new(rules: Rules, options: &SourceOptions, threads: usize) -> InputReader {
         InputReader {
-            options: options.with_fields(&rules.input.fields),
+            options: options.with_rules(&rules.input),
             rules,
             threads,
             pool: BufferPool::new(threads),

@@ -6,6 +6,7 @@ mod outlinks;
 mod params;
 mod scope;
 mod scope_form;
+mod shard;
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
@@ -16,6 +17,7 @@ pub use follow::{Follow, PageWeight, WEIGHT_MAX};
 pub use outlinks::Outlinks;
 pub use params::DropParams;
 pub use scope::Scope;
+pub use shard::Shard;
 
 /// All choices; the default is what most inputs want.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +35,9 @@ pub struct InputRules {
     /// `--scope`.
     #[serde(skip_serializing_if = "is_default")]
     pub scope: Scope,
+    /// `--shard`: whose records are taken; `None`: all.
+    #[serde(skip_serializing_if = "is_default")]
+    pub shard: Option<Shard>,
 }
 
 impl InputRules {
@@ -58,6 +63,10 @@ impl InputRules {
             ("field", self.fields.to_string()),
             ("drop_params", self.drop_params.to_string()),
             ("scope", self.scope.to_string()),
+            (
+                "shard",
+                self.shard.map_or(String::new(), |shard| shard.to_string()),
+            ),
         ]
     }
 

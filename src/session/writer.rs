@@ -247,7 +247,11 @@ impl Writer {
     /// not those that wait to be applied. After opening: so many are durable.
     pub fn pushed(&self) -> u64 {
         let counters = self.counters();
-        counters.records + counters.skipped_total() + counters.out_of_scope + counters.other
+        counters.records
+            + counters.skipped_total()
+            + counters.out_of_scope
+            + counters.shard.other_records
+            + counters.other
     }
 
     /// Counts of what was read; records that wait to be applied are not among them.

@@ -37,7 +37,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Counters, EngineState, Totals, Window};
+use crate::engine::{Counters, EngineState, Totals, Window, with_shard};
 use crate::model::Time;
 use crate::store::rows::Retention;
 use crate::store::{
@@ -156,6 +156,7 @@ pub struct Info {
     /// G in units, in decimal digits.
     pub clock: String,
     /// Counts of what was read.
+    #[serde(with = "with_shard")]
     pub counters: Counters,
     /// Latest time of a record that is believed, in seconds since 1970: see `formats/snapshot.md`.
     pub time: Option<i64>,
@@ -209,6 +210,11 @@ impl Info {
             expired,
             settings: settings.clone(),
         })
+    }
+
+    /// Pages that are the store's own: of a shard, without the remote ones.
+    pub fn local_pages(&self) -> u64 {
+        self.pages.saturating_sub(self.counters.shard.remote_pages)
     }
 
     /// The certified bound on the L1 distance to PageRank at the damping that was asked for: [`Window::bound_l1`], and

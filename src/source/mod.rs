@@ -31,7 +31,7 @@ mod table;
 use xxhash_rust::xxh3::Xxh3;
 
 pub use crate::model::{Compression, Damage, DamageKind, Member, Restart};
-use crate::rules::Fields;
+use crate::rules::{Fields, InputRules, Shard};
 pub use input::InputName;
 pub(crate) use input::PIPE_BYTES;
 pub use plain::{Plain, open_plain};
@@ -80,15 +80,18 @@ pub struct SourceOptions {
     pub chunk_bytes: usize,
     /// Names of a table's columns, where they are not the usual ones of records.
     pub fields: Fields,
+    /// Whose rows of a table are read with their links; `None`: all.
+    pub shard: Option<Shard>,
     /// Read tables and graphs as text; else they are files like any other.
     pub tables: bool,
 }
 
 impl SourceOptions {
-    /// The same, with names of columns.
-    pub(crate) fn with_fields(&self, fields: &Fields) -> SourceOptions {
+    /// The same, by the rules for inputs.
+    pub(crate) fn with_rules(&self, rules: &InputRules) -> SourceOptions {
         SourceOptions {
-            fields: fields.clone(),
+            fields: rules.fields.clone(),
+            shard: rules.shard,
             ..self.clone()
         }
     }
@@ -101,6 +104,7 @@ impl Default for SourceOptions {
             preverify: false,
             chunk_bytes: 1 << 20,
             fields: Fields::default(),
+            shard: None,
             tables: true,
         }
     }

@@ -68,7 +68,7 @@ impl Source {
             }
         };
         if options.tables
-            && let Some(table) = table::open(path, &options.fields, limits)?
+            && let Some(table) = table::open(path, options, limits)?
         {
             if options.preverify {
                 Source::of_table(name.clone(), table, limits, options).verify()?;

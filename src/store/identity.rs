@@ -25,6 +25,8 @@ pub const VERSION: u32 = WITH_FETCHES;
 const WITH_ROWS: u32 = 2;
 /// The first version that keeps failures and changes.
 const WITH_FETCHES: u32 = 3;
+/// The version of a store that is one of several: older programs would take all records.
+const WITH_SHARD: u32 = 6;
 /// Versions that program version 0.2 gave to stores with partitions.
 const WITH_PARTITIONS: RangeInclusive<u64> = 4..=5;
 const FILE: &str = "identity.json";
@@ -139,8 +141,12 @@ impl Identity {
     }
 
     fn write(disk: &dyn Disk, path: &Path, settings: Settings, key: HashKey) -> Result<Identity> {
+        let version = match settings.input.shard {
+            Some(_) => WITH_SHARD,
+            None => VERSION,
+        };
         let file = File {
-            cashrank_store: VERSION,
+            cashrank_store: version,
             settings: settings.clone(),
             key: format!("{:016x}{:016x}", key.0[0], key.0[1]),
         };
@@ -150,7 +156,7 @@ impl Identity {
             settings,
             key,
             hash: xxh3_64(&text),
-            version: VERSION,
+            version,
         })
     }
 
@@ -199,8 +205,10 @@ impl Identity {
         let value: serde_json::Value = serde_json::from_slice(text)
             .map_err(|error| Error::damaged(path, error.to_string()))?;
         let version = value.get("cashrank_store").and_then(|v| v.as_u64());
-        if let Some(version) = version.filter(|version| !(1..=u64::from(VERSION)).contains(version))
-        {
+        let is_read = |version: &u64| {
+            (1..=u64::from(VERSION)).contains(version) || *version == u64::from(WITH_SHARD)
+        };
+        if let Some(version) = version.filter(|version| !is_read(version)) {
             let other = format!("{}: a store of version {version}", path.display());
             return Err(Error::Unsupported(if WITH_PARTITIONS.contains(&version) {
                 format!(
@@ -209,7 +217,7 @@ impl Identity {
                 )
             } else {
                 format!(
-                    "{other}; this cashrank reads versions 1 to {VERSION}: use the cashrank that made it, or ingest the inputs \
+                    "{other}; this cashrank reads versions 1 to {VERSION} and {WITH_SHARD}: use the cashrank that made it, or ingest the inputs \
                      into a new store"
                 )
             }));

@@ -10,7 +10,7 @@ use super::identity::Identity;
 use super::names::NameLengths;
 use super::progress::Progress;
 use super::rows::RowsState;
-use crate::engine::EngineState;
+use crate::engine::{EngineState, ShardCounts};
 use crate::{Error, Result};
 
 /// Longest manifest: 64 MiB, some hundred thousand inputs.
@@ -50,7 +50,7 @@ pub(crate) struct Manifest {
     /// How far the inputs were read.
     pub progress: Progress,
     /// The state of kept rows. Coded behind all else, and only if it is not the default: stores of version
-    /// 1 have none.
+    /// 1 have none. Behind them come the counts of a shard, if there are any.
     #[serde(skip)]
     pub rows: RowsState,
     /// What there is of a settled base. A value of its own: programs that know of none pass it over.
@@ -88,8 +88,14 @@ impl Manifest {
         let mut bytes = vec![0; 8];
         bincode::serde::encode_into_std_write(self, &mut bytes, CODING)
             .map_err(|error| error.to_string())?;
-        if self.rows != RowsState::default() {
+        let shard = &self.engine.counters.shard;
+        let has_shard = *shard != ShardCounts::default();
+        if has_shard || self.rows != RowsState::default() {
             bincode::serde::encode_into_std_write(&self.rows, &mut bytes, CODING)
+                .map_err(|error| error.to_string())?;
+        }
+        if has_shard {
+            bincode::serde::encode_into_std_write(shard, &mut bytes, CODING)
                 .map_err(|error| error.to_string())?;
         }
         match bytes.len() {
@@ -122,11 +128,11 @@ impl Manifest {
         }
         let (rows, len) = bincode::serde::decode_from_slice(rest, CODING).map_err(unreadable)?;
         manifest.rows = rows;
-        if len == rest.len() {
-            Ok(manifest)
-        } else {
-            Err("the manifest is longer than it should be".into())
+        if len < rest.len() {
+            manifest.engine.counters.shard =
+                from_bytes(&rest[len..]).map_err(|what| format!("the manifest's end {what}"))?;
         }
+        Ok(manifest)
     }
 }
 

@@ -313,6 +313,8 @@ impl Store {
         engine.storage_mut().note_index(from_file);
         let track = engine.storage().keeps_fetches();
         engine.track_fetches(track);
+        let shard = engine.storage().identity.settings.input.shard;
+        engine.set_shard(shard);
         Ok(engine)
     }
 

@@ -336,8 +336,9 @@ impl NameReader {
         Ok(())
     }
 
-    /// Checks that every page has its name and, under `key`, its fingerprint. How many there are.
-    pub fn check_all(&self, key: &HashKey) -> Result<u64> {
+    /// Checks that every page has its name and, under `key`, its fingerprint, and calls `visit` with each name. Returns how many
+    /// there are.
+    pub fn check_all(&self, key: &HashKey, visit: &mut dyn FnMut(&[u8])) -> Result<u64> {
         let expected = key.fingerprints();
         let mut prints = self.fingerprints();
         let mut pages = 0;
@@ -349,6 +350,7 @@ impl NameReader {
                 let path = self.path.with_file_name("fingerprints");
                 return Err(Error::damaged(path, what));
             }
+            visit(name.as_bytes());
             pages += 1;
         }
         Ok(pages)

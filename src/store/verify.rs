@@ -162,9 +162,19 @@ impl View {
     }
 
     fn inspect_names(&self, report: &mut Report) -> Result<()> {
-        let found = self.names.check_all(&self.key)?;
+        let shard = self.settings().input.shard;
+        let mut remote = 0;
+        let found = self.names.check_all(&self.key, &mut |name| {
+            remote += u64::from(shard.is_some_and(|shard| !shard.has(name)));
+        })?;
         report.names = Some(found);
-        check_count(&self.dir.join("urls"), Some(found), self.totals().pages)
+        check_count(&self.dir.join("urls"), Some(found), self.totals().pages)?;
+        let counted = self.counters().shard.remote_pages;
+        if remote != counted {
+            let what = format!("{counted} pages of other shards, but {remote} names are theirs");
+            return Err(Error::damaged(self.dir.join("store.redb"), what));
+        }
+        Ok(())
     }
 
     fn inspect_history(&self, report: &mut Report) -> Result<()> {

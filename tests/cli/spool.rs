@@ -31,16 +31,27 @@ fn begin(lab: &Lab, line: &str) -> (Running, u64) {
 }
 
 fn killed_often(whole: &[u8], options: &str, seed: u64) {
+    killed_with(whole, options, "", seed);
+}
+
+/// With a setting of the store.
+fn killed_with(whole: &[u8], options: &str, setting: &str, seed: u64) {
     let lab = Lab::on_disk();
     lab.file("whole.file", whole);
-    lab.run("ingest whole.file --store whole").exits(0);
-    lab.feed("ingest - --store pipe", whole).exits(0);
-    lab.feed("ingest - --store spooled --spool", whole).exits(0);
+    lab.run(&format!("ingest whole.file --store whole {setting}"))
+        .exits(0);
+    lab.feed(&format!("ingest - --store pipe {setting}"), whole)
+        .exits(0);
+    lab.feed(
+        &format!("ingest - --store spooled --spool {setting}"),
+        whole,
+    )
+    .exits(0);
     assert!(lab.snapshot("pipe") == lab.snapshot("whole"));
     assert!(lab.snapshot("spooled") == lab.snapshot("whole"));
 
     let mut dice = Dice(seed);
-    let line = format!("{LINE} {options}");
+    let line = format!("{LINE} {options} {setting}");
     // What the sender still has: all that was not acknowledged.
     let mut forgotten = 0;
     let mut killed = 0;
@@ -83,6 +94,13 @@ fn killed_often(whole: &[u8], options: &str, seed: u64) {
 #[test]
 fn killed_with_a_plain_stream() {
     killed_often(sample(300).concat().as_bytes(), "--checkpoint-every 5", 1);
+}
+
+/// What was acknowledged counts the records of other shards, three of four here.
+#[test]
+fn killed_in_a_shard() {
+    let whole = crawl(98, 300).concat();
+    killed_with(whole.as_bytes(), "--checkpoint-every 5", "--shard 0/4", 98);
 }
 
 #[test]

@@ -409,7 +409,7 @@ fn a_store_with_partitions_is_refused() {
     unpack(&packed, &lab.path(""));
     let identity = lab.path("old/identity.json");
     let text = fs::read_to_string(&identity).unwrap();
-    for version in [4, 5, 6] {
+    for version in [4, 5, 7] {
         let version_key = |version: u32| format!("\"cashrank_store\": {version}");
         assert!(text.contains(&version_key(4)), "{text}");
         fs::write(
@@ -429,7 +429,7 @@ fn a_store_with_partitions_is_refused() {
             let done = lab.run(&format!("{line} --store old")).exits(2);
             let done = done.says(&["old/identity.json", &format!("version {version}")]);
             for word in ["partitions", "`cashrank export` of version 0.2"] {
-                assert_eq!(done.err.contains(word), version < 6, "{done:#?}");
+                assert_eq!(done.err.contains(word), version < 7, "{done:#?}");
             }
         }
         assert!(fs::read(lab.path("old/store.redb")).unwrap() == before);

@@ -8,11 +8,15 @@ use std::borrow::Cow;
 
 use wide::u8x16;
 
-use super::names::{Field, Known, Names, Seen};
-use super::{Asked, ContentDigest, Count, Link, Method, Raw, RawTime, Status, Text, keep};
+use super::names::{Field, Known, Seen};
+use super::{Asked, ContentDigest, Count, Link, Method, Raw, RawTime, Reader, Status, Text, keep};
 
 /// Reads one object; its links go into `links`. The text must be valid UTF-8.
-pub(super) fn read<'a>(text: &'a str, names: &Names, links: &mut Vec<Link<'a>>) -> Option<Raw<'a>> {
+pub(super) fn read<'a>(
+    text: &'a str,
+    reader: Reader<'_>,
+    links: &mut Vec<Link<'a>>,
+) -> Option<Raw<'a>> {
     let mut scan = Scan {
         text,
         at: 0,
@@ -26,7 +30,7 @@ pub(super) fn read<'a>(text: &'a str, names: &Names, links: &mut Vec<Link<'a>>) 
     loop {
         let name = scan.string()?;
         scan.token(b':')?;
-        match names.field(name) {
+        match reader.names.field(name) {
             Some(known) => {
                 // Which of two fields of links counts is left to serde.
                 let is_second =
@@ -34,7 +38,12 @@ pub(super) fn read<'a>(text: &'a str, names: &Names, links: &mut Vec<Link<'a>>) 
                 if seen.again(known.order) || is_second {
                     return None;
                 }
-                field(&mut scan, known, &mut raw, links)?;
+                if known.field == Field::Links && reader.skips_links(&raw) {
+                    scan.links(|_| ())?;
+                    raw.lacks_links = true;
+                } else {
+                    field(&mut scan, known, &mut raw, links)?;
+                }
             }
             None => drop(scan.string()?),
         }
@@ -63,7 +72,7 @@ fn field<'a>(
             let status = Status(scan.whole()?.try_into().ok()?);
             raw.status.put(order, Some(status));
         }
-        Field::Links => scan.links(links)?,
+        Field::Links => scan.links(|link| keep(links, Cow::Borrowed(link)))?,
         Field::RequestedUrl => {
             let asked = Asked::of(scan.owned_text()?.0);
             raw.asked.put(order, Some(asked));
@@ -189,7 +198,8 @@ impl<'a> Scan<'a> {
         Some(Count::of(u64::try_from(number).ok()))
     }
 
-    fn links(&mut self, links: &mut Vec<Link<'a>>) -> Option<()> {
+    /// Calls `each` with every link of a list of strings.
+    fn links(&mut self, mut each: impl FnMut(&'a [u8])) -> Option<()> {
         self.token(b'[')?;
         match self.next()? {
             b']' => return Some(()),
@@ -198,7 +208,7 @@ impl<'a> Scan<'a> {
         }
         loop {
             let (from, to) = self.inside()?;
-            keep(links, Cow::Borrowed(self.text.as_bytes().get(from..to)?));
+            each(self.text.as_bytes().get(from..to)?);
             match self.next()? {
                 b',' => self.token(b'"')?,
                 b']' => return Some(()),
@@ -241,8 +251,14 @@ fn quotes_of(block: &[u8; BLOCK]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Names, Record, parse, parse_any};
+    use super::super::{Names, Reader, Record};
     use proptest::prelude::*;
+
+    const USUAL: Reader<'static> = Reader {
+        names: &Names::Usual,
+        naming: crate::decode::Names::Url,
+        shard: None,
+    };
 
     /// Lines made of what the scan knows, and of what it must leave to serde.
     fn line() -> impl Strategy<Value = String> {
@@ -341,8 +357,8 @@ mod tests {
         fn the_scan_reads_what_serde_reads(line in line()) {
             let (mut quick, mut slow) = (Record::default(), Record::default());
             let (mut quick_asked, mut slow_asked) = (Vec::new(), Vec::new());
-            let by_scan = parse(&line, &Names::Usual, &mut quick, &mut quick_asked).is_ok();
-            let by_serde = parse_any(&line, &Names::Usual, &mut slow, &mut slow_asked).is_ok();
+            let by_scan = USUAL.parse(&line, &mut quick, &mut quick_asked).is_ok();
+            let by_serde = USUAL.parse_any(&line, &mut slow, &mut slow_asked).is_ok();
             prop_assert_eq!(by_scan, by_serde, "{}", line);
             if by_serde {
                 prop_assert_eq!((quick, quick_asked), (slow, slow_asked), "{}", line);
@@ -354,7 +370,7 @@ mod tests {
     fn plain_lines_need_no_serde() {
         let mut links = Vec::new();
         let line = r#"{"url": "http://a/", "fetched_at": 7, "status": 200, "links": ["b", "c"], "x": "y"}"#;
-        assert!(super::read(line, &Names::Usual, &mut links).is_some());
+        assert!(super::read(line, USUAL, &mut links).is_some());
         assert_eq!(links.len(), 2);
     }
 }

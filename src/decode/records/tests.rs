@@ -1,4 +1,5 @@
 use super::*;
+use crate::rules::Fields;
 
 /// What the one line says: the record, or the reason and detail.
 fn one(line: &str) -> Result<Record<'static>, (Reason, String)> {
@@ -64,7 +65,11 @@ fn names_can_be_chosen() {
         "link.url=href",
     ];
     let choices = choices.iter().map(|text| text.parse().unwrap()).collect();
-    let chosen = Records::by(&Fields::of(choices).unwrap(), crate::decode::Names::Url);
+    let rules = InputRules {
+        fields: Fields::of(choices).unwrap(),
+        ..InputRules::default()
+    };
+    let chosen = Records::by(&rules, crate::decode::Names::Url);
     for line in [
         r#"{"u":"http://a/","to":["b"],"when":5,"code":404,"url":"x","links":"y","time":"z"}"#,
         r#"{"u":"http://a\/","to":[{"href":"b","url":3}],"when":5,"code":404,"links":[1],"time":[]}"#,

@@ -16,7 +16,7 @@ fn with(header: &str, http: &str) -> Result<Record<'static>, Reason> {
         json.len()
     );
     let mut found = None;
-    Wat.decode((head + &json).as_bytes(), &mut |_, parsed| {
+    Wat { shard: None }.decode((head + &json).as_bytes(), &mut |_, parsed| {
         found = Some(match parsed {
             Parsed::Record(record) => Ok(record.clone().into_owned()),
             Parsed::Bad { reason, .. } => Err(reason),

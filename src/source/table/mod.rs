@@ -28,10 +28,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use super::SourceOptions;
 use super::decompress::Fault;
 use super::input::open_file;
 use crate::model::{Damage, Limits};
-use crate::rules::Fields;
 use crate::{Error, Result};
 
 pub(crate) use folder::is_graph;
@@ -56,7 +56,7 @@ pub struct KnownFormat {
 }
 
 /// Opens a table, or a folder with a graph; `None`: it is neither.
-pub(super) fn open(path: &Path, fields: &Fields, limits: &Limits) -> Result<Option<Table>> {
+pub(super) fn open(path: &Path, options: &SourceOptions, limits: &Limits) -> Result<Option<Table>> {
     if path.is_dir() {
         return folder::graph_in(path, limits);
     }
@@ -69,22 +69,27 @@ pub(super) fn open(path: &Path, fields: &Fields, limits: &Limits) -> Result<Opti
     if (&file).read_exact(&mut head).is_err() || head != *PARQUET {
         return Ok(None);
     }
-    parquet(file, path, fields, limits).map(Some)
+    parquet(file, path, options, limits).map(Some)
 }
 
 #[cfg(feature = "parquet")]
-pub(super) fn parquet(file: File, path: &Path, fields: &Fields, limits: &Limits) -> Result<Table> {
+pub(super) fn parquet(
+    file: File,
+    path: &Path,
+    options: &SourceOptions,
+    limits: &Limits,
+) -> Result<Table> {
     let broken = |fault| failed(path, fault);
     let again = file.try_clone().map_err(Error::io(path, "open"))?;
     let table = columns::Table::open(file, String::new()).map_err(broken)?;
-    of_columns(table, fields, again, limits).map_err(|error| match error {
+    of_columns(table, options, again, limits).map_err(|error| match error {
         Error::Unsupported(what) => Error::Unsupported(format!("{}: {what}", path.display())),
         other => other,
     })
 }
 
 #[cfg(not(feature = "parquet"))]
-pub(super) fn parquet(_: File, path: &Path, _: &Fields, _: &Limits) -> Result<Table> {
+pub(super) fn parquet(_: File, path: &Path, _: &SourceOptions, _: &Limits) -> Result<Table> {
     Err(without_parquet(path))
 }
 
@@ -97,7 +102,7 @@ fn without_parquet(path: &Path) -> Error {
 #[cfg(feature = "parquet")]
 fn of_columns(
     mut table: columns::Table,
-    fields: &Fields,
+    options: &SourceOptions,
     again: File,
     limits: &Limits,
 ) -> Result<Table> {
@@ -105,11 +110,11 @@ fn of_columns(
     let found = table.fields();
     for (names, format) in [(Names::Url, "records"), (Names::Opaque, "node-records")] {
         let is_page = |field: &columns::Field| {
-            field_kind(fields, names, &field.name) == Some(FieldKind::Page)
+            field_kind(&options.fields, names, &field.name) == Some(FieldKind::Page)
         };
         if found.iter().any(is_page) {
             return Ok(Table {
-                text: Text::of(records::Records::of(table, &found, (fields, names))?),
+                text: Text::of(records::Records::of(table, &found, (options, names))?),
                 known: KnownFormat {
                     format,
                     why: format!("it is a Parquet table with {}", columns_of(&found)),

@@ -6,21 +6,36 @@ use super::{Fault, columns_of};
 use crate::Result;
 use crate::decode::{FieldKind, Names, field_kind, put_string};
 use crate::model::Error;
-use crate::rules::Fields;
+use crate::rules::Shard;
+use crate::source::SourceOptions;
 
 /// Rows that are read together.
 const ROWS: usize = 64;
 
+/// A column that is read.
+struct Column {
+    /// Its name as JSON with a colon.
+    name: Vec<u8>,
+    is_list: bool,
+    /// Its values are links, or tell of links.
+    is_of_links: bool,
+}
+
 /// See the module.
 pub(super) struct Records {
     table: Table,
-    /// Of each column that is read: its name as JSON with a colon, and whether it is a list.
-    columns: Vec<(Vec<u8>, bool)>,
+    columns: Vec<Column>,
     /// Rows that the table has read, and that were not begun.
     left: usize,
     /// The list that is being written, in the row that is: its column, and values that were written. Values of a row may
     /// share long texts, so that not even a row is written at once.
     open: Option<(usize, usize)>,
+    /// The column of pages and a shard, if the records of other shards have no links written.
+    shard: Option<(usize, Shard)>,
+    /// What pages are named by.
+    names: Names,
+    /// The row being written is another shard's.
+    skips_links: bool,
 }
 
 impl Records {
@@ -31,27 +46,29 @@ impl Records {
     pub fn of(
         mut table: Table,
         found: &[Field],
-        (fields, names): (&Fields, Names),
+        (options, names): (&SourceOptions, Names),
     ) -> Result<Records> {
-        let mut columns = Vec::new();
-        let mut has_links = false;
+        let mut columns: Vec<Column> = Vec::new();
+        let (mut has_links, mut has_final_urls, mut page) = (false, false, None);
         for field in found {
-            let Some(kind) = field_kind(fields, names, &field.name) else {
+            let Some(kind) = field_kind(&options.fields, names, &field.name) else {
                 continue;
             };
             has_links |= kind == FieldKind::Links;
+            has_final_urls |= kind == FieldKind::FinalUrl;
+            page = page.or((kind == FieldKind::Page).then_some(columns.len()));
             let expected = match kind {
-                FieldKind::Links | FieldKind::Several => "a string or a list of strings",
+                FieldKind::Links | FieldKind::RequestedUrl => "a string or a list of strings",
                 FieldKind::Page => "a string",
                 FieldKind::Marks => "a value for each link",
-                FieldKind::Other => "a string, a number or a time",
+                FieldKind::FinalUrl | FieldKind::Other => "a string, a number or a time",
             };
             let is_text = field.kind == Some(Kind::Text) || field.kind == Some(Kind::Null);
             let fits = match kind {
-                FieldKind::Links | FieldKind::Several => is_text,
+                FieldKind::Links | FieldKind::RequestedUrl => is_text,
                 FieldKind::Page => is_text && !field.is_list,
                 FieldKind::Marks => is_text || field.is_list,
-                FieldKind::Other => !field.is_list,
+                FieldKind::FinalUrl | FieldKind::Other => !field.is_list,
             };
             if !fits || !table.choose(field)? {
                 return Err(Error::Unsupported(format!(
@@ -62,7 +79,11 @@ impl Records {
             let mut name = Vec::new();
             put_string(field.name.as_bytes(), &mut name);
             name.push(b':');
-            columns.push((name, field.is_list));
+            columns.push(Column {
+                name,
+                is_list: field.is_list,
+                is_of_links: matches!(kind, FieldKind::Links | FieldKind::Marks),
+            });
         }
         if !has_links {
             return Err(Error::Unsupported(format!(
@@ -74,6 +95,9 @@ impl Records {
         Ok(Records {
             table,
             columns,
+            shard: page.zip(options.shard).filter(|_| !has_final_urls),
+            names,
+            skips_links: false,
             left: 0,
             open: None,
         })
@@ -94,6 +118,7 @@ impl Rows for Records {
                 return Ok(false);
             }
             self.left -= 1;
+            self.next_row();
             out.push(b'{');
             self.begin(0, out);
         }
@@ -102,20 +127,35 @@ impl Rows for Records {
 }
 
 impl Records {
+    /// Goes on to the next row.
+    fn next_row(&mut self) {
+        for column in 0..self.columns.len() {
+            self.table.next(column);
+        }
+        let names = self.names;
+        self.skips_links = self.shard.is_some_and(|(column, shard)| {
+            let page = self.table.row(column).first();
+            matches!(page, Some(Cell::Text(page)) if shard.passes_over(page.data(), names))
+        });
+    }
+
     /// Writes the columns of a row from this one on, up to a list that takes more than a piece.
     fn begin(&mut self, from: usize, out: &mut Vec<u8>) {
         for at in from..self.columns.len() {
-            let (name, is_list) = &self.columns[at];
+            let column = &self.columns[at];
             if at > 0 {
                 out.push(b',');
             }
-            out.extend_from_slice(name);
-            let cells = self.table.next(at);
-            if *is_list {
+            out.extend_from_slice(&column.name);
+            if column.is_of_links && self.skips_links {
+                out.extend_from_slice(b"null");
+                continue;
+            }
+            if column.is_list {
                 out.push(b'[');
                 return self.go_on(at, 0, out);
             }
-            put(cells.first(), out);
+            put(self.table.row(at).first(), out);
         }
         out.extend_from_slice(b"}\n");
     }

@@ -28,6 +28,7 @@ use crate::store::Store;
 /// - scope: the pages that count: "host:NAME", "barehost:NAME", "domain:NAME", "url:PATTERN" with * for anything, "!" in front for all but
 ///   these; or a list of such rules (all pages).
 /// - drop_params: URL parameters that say nothing of a page, like "tracking,session" or "utm_*,ref" (none).
+/// - shard: take only the records of hosts that fall to shard K of N, "K/N", counted from 0 (all).
 ///
 /// Those of the second group belong to this opening:
 ///
@@ -43,7 +44,7 @@ use crate::store::Store;
 /// Raises InUse if the store is open for adding already, NotFound if there is none to read, Damaged, Conflict.
 #[pyfunction]
 #[pyo3(signature = (path, mode="a", **settings), text_signature = "(path, mode='a', *, damping=None, self_links=None, follow=None, \
-    scope=None, drop_params=None, names='url', keep_links=None, keep_snapshots='recent=10,daily=30,monthly=all', memory=None, limit_pages=None, \
+    scope=None, drop_params=None, shard=None, names='url', keep_links=None, keep_snapshots='recent=10,daily=30,monthly=all', memory=None, limit_pages=None, \
     limit_links=None, limit_url=None)")]
 pub fn open(
     py: Python<'_>,
@@ -85,12 +86,13 @@ fn options(path: &Path, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Option
     Ok(options)
 }
 
-const SETTINGS: [&str; 12] = [
+const SETTINGS: [&str; 13] = [
     "damping",
     "self_links",
     "follow",
     "scope",
     "drop_params",
+    "shard",
     "names",
     "keep_links",
     "keep_snapshots",
@@ -114,6 +116,7 @@ fn set(options: &mut Options, name: &str, value: &Bound<'_, PyAny>) -> PyResult<
         "follow" => config.follow = value.extract::<String>()?.parse().raise()?,
         "scope" => input.scope = scope_of(Some(value))?,
         "drop_params" => input.drop_params = texts(Some(value))?.join(",").parse().raise()?,
+        "shard" => input.shard = Some(value.extract::<String>()?.parse().raise()?),
         "names" => options.names = names_of(value.extract()?)?,
         "keep_links" if value.extract()? => options.keep_rows = KeepRows::AtMost(u64::MAX),
         "keep_links" => options.keep_rows = KeepRows::None,

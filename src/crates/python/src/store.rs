@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cashrank::answers::{HistoryOptions, history};
+use cashrank::engine::ShardCounts;
 use cashrank::metrics::moved::{MoveOptions, margin};
 use cashrank::rank::Goal;
 use cashrank::snapshot::{
@@ -196,7 +197,7 @@ impl Store {
     /// digest: any digest of the content as text, by which two visits tell whether the page changed.
     /// unchanged: the page was found unchanged: its links are unknown, not none.
     ///
-    /// Returns None; or, if the record was not used, why: "bad-url", "out-of-scope", "too-many-links" and others. They are
+    /// Returns None; or, if the record was not used, why: "bad-url", "out-of-scope", "other-shard", "too-many-links" and others. They are
     /// counted in store.counters. Records are applied in groups, and durable after checkpoint(), publish() or close().
     /// Raises OutOfRoom.
     #[pyo3(signature = (url, links=None, *, status=None, fetched_at=None, redirect=None, base=None, digest=None, unchanged=false))]
@@ -227,6 +228,7 @@ impl Store {
         Ok(match what {
             What::Skipped(reason) => Some(reason.name()),
             What::OutOfScope => Some("out-of-scope"),
+            What::OtherShard => Some("other-shard"),
             _ => None,
         })
     }
@@ -348,6 +350,9 @@ impl Store {
             skipped.set_item(reason.name(), count)?;
         }
         dict.set_item("skipped", skipped)?;
+        if counters.shard != ShardCounts::default() {
+            dict.set_item("shard", as_dict(py, &counters.shard)?)?;
+        }
         Ok(dict)
     }
 

@@ -48,6 +48,7 @@ class _Settings(TypedDict, total=False):
     follow: str | None
     scope: _Scope
     drop_params: _Scope
+    shard: str | None
     names: Literal["url", "opaque"] | None
     keep_links: bool | None
     keep_snapshots: int | str | None
