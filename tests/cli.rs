@@ -100,6 +100,8 @@ mod serve_hostile;
 mod serve_views;
 #[path = "cli/settle.rs"]
 mod settle;
+#[path = "cli/shards.rs"]
+mod shards;
 #[path = "cli/since.rs"]
 mod since;
 #[path = "cli/spool.rs"]

@@ -16,7 +16,7 @@ use crate::{Error, Result};
 pub struct Covered {
     /// Records until then.
     pub records: u64,
-    /// Pages known.
+    /// Pages known, of a shard its own.
     pub pages: u64,
     /// Pages read.
     pub read: u64,
@@ -137,7 +137,7 @@ impl Coverage {
         };
         Covered {
             records: info.counters.records,
-            pages: info.pages,
+            pages: info.local_pages(),
             read: read(&mut (0..info.pages as u32)),
             seeds: seeds.len() as u64,
             seeds_read: read(&mut seeds.iter().copied()),
@@ -161,6 +161,10 @@ impl Coverage {
         let mut hosts: HashMap<Vec<u8>, CoveredHost> = HashMap::new();
         let mut page = 0;
         snapshot.each_name(0..snapshot.info().pages, &mut |name| {
+            if !snapshot.is_local(name) {
+                page += 1;
+                return;
+            }
             let name = host(name);
             if !hosts.contains_key(name) {
                 let new = CoveredHost {

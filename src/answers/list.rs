@@ -35,6 +35,8 @@ pub struct SkippedLines {
     pub other_scheme: u64,
     /// No URL that any parser takes.
     pub invalid: u64,
+    /// Pages of other shards.
+    pub other_shards: u64,
 }
 
 impl SkippedLines {
@@ -49,6 +51,7 @@ impl SkippedLines {
         self.no_scheme += other.no_scheme;
         self.other_scheme += other.other_scheme;
         self.invalid += other.invalid;
+        self.other_shards += other.other_shards;
     }
 
     fn count(&mut self, why: Reject) {
@@ -62,7 +65,8 @@ impl SkippedLines {
 
 impl fmt::Display for SkippedLines {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let all = self.comments + self.no_scheme + self.other_scheme + self.invalid;
+        let all =
+            self.comments + self.no_scheme + self.other_scheme + self.invalid + self.other_shards;
         let lines = if all == 1 { "line" } else { "lines" };
         write!(f, "{all} {lines} skipped")?;
         let reasons = [
@@ -70,6 +74,7 @@ impl fmt::Display for SkippedLines {
             (self.no_scheme, "no http:// or https://"),
             (self.other_scheme, "another scheme"),
             (self.invalid, "no URL"),
+            (self.other_shards, "of other shards"),
         ];
         let mut between = ": ";
         for (count, reason) in reasons.into_iter().filter(|(count, _)| *count > 0) {
@@ -285,8 +290,13 @@ pub fn seeds_of(
     memory: Option<u64>,
 ) -> Result<(Seeds, SkippedLines)> {
     let (mut known, mut others) = (Vec::new(), NameSet::new(memory));
-    let skipped = each_listed(lines, Some(snapshot), |pages| {
+    let mut other_shards = 0;
+    let mut skipped = each_listed(lines, Some(snapshot), |pages| {
         for of in pages {
+            if !snapshot.is_local(&of.name) {
+                other_shards += 1;
+                continue;
+            }
             match of.page {
                 Some(page) => known.push(page.0 as u32),
                 None => {
@@ -298,6 +308,7 @@ pub fn seeds_of(
         known.dedup();
         Ok(())
     })?;
+    skipped.other_shards = other_shards;
     let unknown = u32::try_from(others.len())
         .map_err(|_| Error::Usage("a list of more than 2^32 seeds".into()))?;
     Ok((Seeds::Given { known, unknown }, skipped))
@@ -343,7 +354,8 @@ mod tests {
                 comments: 2,
                 no_scheme: 2,
                 other_scheme: 3,
-                invalid: 1
+                invalid: 1,
+                other_shards: 0
             }
         );
         assert_eq!(

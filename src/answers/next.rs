@@ -14,6 +14,7 @@ use crate::model::split_time;
 use crate::rows::Bits;
 use crate::schedule::{NextOptions, Seed, SeedChoice, Which};
 use crate::snapshot::Snapshot;
+use crate::store::settings_of;
 use crate::{Error, Result};
 
 /// The parameters of a list, but for how many pages it is to have.
@@ -192,8 +193,13 @@ impl NextOptions {
             }
             Ok(())
         })?;
+        let shard = settings_of(&RealDisk, dir)?.and_then(|settings| settings.input.shard);
+        let mut other_shards = 0;
         let mut choice = SeedChoice::new(self, snapshot);
         skipped.seeds = each_listed(seeds, snapshot, |mut pages| {
+            let listed = pages.len();
+            pages.retain(|of| shard.is_none_or(|shard| shard.has(&of.name)));
+            other_shards += (listed - pages.len()) as u64;
             pages.retain(|of| of.page.is_some() || !unknown.has(&of.name));
             let pages = pages.into_iter().map(|of| Seed {
                 name: String::from_utf8_lossy(&of.name).into_owned(),
@@ -201,6 +207,7 @@ impl NextOptions {
             });
             choice.add(pages.collect())
         })?;
+        skipped.seeds.other_shards = other_shards;
         self.seeds = choice.seeds();
         Ok(skipped)
     }

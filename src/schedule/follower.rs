@@ -55,7 +55,7 @@ const THREADS: usize = 8;
 pub fn next(disk: &dyn Disk, store: &Path, options: &NextOptions) -> Result<Vec<Candidate>> {
     match Snapshot::latest(disk, store) {
         Err(Error::Missing(_)) if !options.seeds.is_empty() => {
-            Ok(seeds::all(options, &mut Limits::new(options)))
+            Ok(seeds::all(options, &mut Limits::new(options, None)))
         }
         snapshot => Follower::once(options.clone()).next(&snapshot?),
     }
@@ -102,7 +102,8 @@ impl Follower {
         let pages = snapshot.info().pages;
         let store = snapshot.store().display();
         if pages == 0 && !self.options.seeds.is_empty() {
-            return Ok(seeds::all(&self.options, &mut Limits::new(&self.options)));
+            let mut limits = Limits::new(&self.options, Some(snapshot));
+            return Ok(seeds::all(&self.options, &mut limits));
         }
         if pages == 0 {
             return Err(Error::Missing(format!(
@@ -223,7 +224,7 @@ impl Asking<'_> {
     fn next(&mut self) -> Result<Vec<Candidate>> {
         let options = self.source.options;
         let count = options.count;
-        let mut limits = Limits::new(options);
+        let mut limits = Limits::new(options, Some(self.source.snapshot));
         let mut first = seeds::unread(&self.source, &mut limits)?;
         let left = count - first.len();
         let chosen = match options.which {

@@ -14,7 +14,7 @@ use super::{Choice, Crawl, Focus, Scored};
 use crate::decode::Time;
 use crate::model::{Fetches, PageId};
 use crate::rows::Bits;
-use crate::rules::Scope;
+use crate::rules::{Scope, Shard};
 use crate::snapshot::{Snapshot, SnapshotPage, YEAR};
 use crate::store::rows::KeptRows;
 use crate::url::{domain, host};
@@ -377,14 +377,18 @@ pub(super) fn interleave(chosen: Vec<Chosen>) -> Vec<Chosen> {
 #[derive(Clone)]
 pub(super) struct Limits<'a> {
     options: &'a NextOptions,
+    /// Whose pages may be named; `None`: all.
+    shard: Option<Shard>,
     hosts: HashMap<Vec<u8>, u64>,
     domains: HashMap<Vec<u8>, u64>,
 }
 
 impl<'a> Limits<'a> {
-    pub fn new(options: &'a NextOptions) -> Limits<'a> {
+    /// None yet. Of a store that is a shard only its own pages are named.
+    pub fn new(options: &'a NextOptions, snapshot: Option<&Snapshot>) -> Limits<'a> {
         Limits {
             options,
+            shard: snapshot.and_then(|snapshot| snapshot.info().settings.input.shard),
             hosts: HashMap::new(),
             domains: HashMap::new(),
         }
@@ -397,12 +401,13 @@ impl<'a> Limits<'a> {
             scope,
             ..
         } = self.options;
-        per_host.is_some() || per_domain.is_some() || !scope.is_all()
+        per_host.is_some() || per_domain.is_some() || !scope.is_all() || self.shard.is_some()
     }
 
     /// Returns whether one more page of this name may be named; then it is counted.
     pub fn takes(&mut self, url: &str) -> bool {
-        if !self.options.scope.has(url.as_bytes()) {
+        let is_other = |shard: Shard| !shard.has(url.as_bytes());
+        if !self.options.scope.has(url.as_bytes()) || self.shard.is_some_and(is_other) {
             return false;
         }
         let host = host(url.as_bytes());

@@ -26,7 +26,7 @@ impl<'a> SeedChoice<'a> {
         SeedChoice {
             options,
             snapshot,
-            limits: Limits::new(options),
+            limits: Limits::new(options, snapshot),
             seeds: Vec::new(),
             names: HashSet::new(),
         }

@@ -18,7 +18,7 @@ use std::io::{BufWriter, Write};
 
 use super::export::reversed;
 use super::{LevelRanking, Snapshot};
-use crate::model::check_room;
+use crate::model::{Page, check_room};
 use crate::sites::Level;
 use crate::url::{domain, without_www};
 use crate::{Error, Result};
@@ -55,9 +55,10 @@ pub fn write_ranks(
     let hosts = (level == Level::Domain)
         .then(|| hosts_of(harmonic.snapshot(), memory))
         .transpose()?;
-    let all: Vec<_> = harmonic.rows().collect::<Result<_>>()?;
+    let listed = |row: &Result<Page<'_>>| row.as_ref().map_or(true, |row| harmonic.lists(row));
+    let all: Vec<_> = harmonic.rows().filter(listed).collect::<Result<_>>()?;
     let scores = |ranking: &LevelRanking| {
-        let rows = ranking.rows();
+        let rows = ranking.rows().filter(listed);
         let scores = rows.map(|row| row.map(|row| row.importance));
         scores.collect::<Result<Vec<f64>>>()
     };

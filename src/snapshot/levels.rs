@@ -103,14 +103,18 @@ impl Snapshot {
         added.and_then(|()| builder.build())
     }
 
-    /// What the pages of each site have together.
+    /// What the pages of each site have together; of a shard its own pages.
     ///
     /// # Errors
     /// The snapshot is damaged or cannot be read.
     pub fn roll_up(&self, sites: &Sites) -> Result<Vec<SiteTotal>> {
         let mut roll_up = RollUp::new(sites);
+        let local = self.within(&Selection::default())?;
         for page in self.pages() {
             let page = page?;
+            if local.as_ref().is_some_and(|local| !local.get(page.page.0)) {
+                continue;
+            }
             roll_up.add(&PageFacts {
                 page: page.page,
                 importance: page.importance,
@@ -316,7 +320,17 @@ impl LevelRanking {
         }
     }
 
-    /// Which pages are selected; `None`: all.
+    /// Returns whether lists have this row: all rows, but of a shard those of its own pages, and of sites that have such.
+    pub fn lists(&self, row: &Page<'_>) -> bool {
+        let is_shard = self.snapshot.info().settings.input.shard.is_some();
+        match &row.site {
+            _ if !is_shard => true,
+            Some(site) => site.pages > 0,
+            None => self.snapshot.is_local(row.url.as_bytes()),
+        }
+    }
+
+    /// Which pages or sites are listed; `None`: all.
     pub(super) fn within(&self, selection: &Selection) -> Result<Option<Bits>> {
         if !selection.is_all() && !self.level().is_page() {
             let option = if selection.without_gone {
@@ -329,7 +343,19 @@ impl LevelRanking {
                 self.level().plural()
             )));
         }
-        self.snapshot.within(selection)
+        if self.level().is_page() {
+            return self.snapshot.within(selection);
+        }
+        if self.snapshot.info().settings.input.shard.is_none() {
+            return Ok(None);
+        }
+        let mut within = Bits::new(self.len());
+        for (site, row) in (0..).zip(self.rows()) {
+            if self.lists(&row?) {
+                within.set(site);
+            }
+        }
+        Ok(Some(within))
     }
 
     /// Those of these numbers, in this order, with their names.

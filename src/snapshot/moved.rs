@@ -2,7 +2,7 @@
 //! time, and only their importances and ranks: first for the pages that may be listed, then for the ranks that the bounds allow
 //! these, then for what moved.
 
-use super::{Column, Info, Snapshot};
+use super::{Column, Info, Selection, Snapshot};
 use crate::engine::{CHUNK_PAGES, ENDOWMENT, PageId};
 use crate::metrics::moved::{MoveOptions, Movers, Moves, RankBounds, Standing};
 use crate::{Error, Result};
@@ -30,7 +30,7 @@ pub fn same_numbers(left: &Snapshot, right: &Snapshot) -> Result<bool> {
     Ok(true)
 }
 
-/// Moves from `left` to `right`, which must have the [`same_numbers`]. Ties that nothing else decides
+/// Moves from `left` to `right`, which must have the [`same_numbers`]; of a shard those of its own pages. Ties that nothing else decides
 /// are in the order of the pages' first appearance. Memory: a few MB beside the lists, and with bounds up to 100 bytes for each
 /// page among the first [`MoveOptions::top`], of those that tie for all together.
 ///
@@ -38,8 +38,12 @@ pub fn same_numbers(left: &Snapshot, right: &Snapshot) -> Result<bool> {
 /// A snapshot is damaged or cannot be read.
 pub fn moved(left: &Snapshot, right: &Snapshot, wanted: MoveOptions) -> Result<Moves<PageId>> {
     let bounds = rank_bounds(left, right, wanted.top)?;
+    let local = right.within(&Selection::default())?;
     let mut movers = Movers::new(wanted, [left.len(), right.len()]);
     side_by_side(left, right, &mut |page, l, r| {
+        if local.as_ref().is_some_and(|local| !local.get(page.0)) {
+            return;
+        }
         let with_ranks = |side: usize, standing: Option<Standing>| {
             standing.map(|standing| Standing {
                 ranks: bounds

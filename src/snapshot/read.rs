@@ -195,6 +195,12 @@ impl Snapshot {
         self.len() == 0
     }
 
+    /// Returns whether the page of this name is the store's own. All are, unless the store is a shard.
+    pub(crate) fn is_local(&self, name: &[u8]) -> bool {
+        let shard = self.info().settings.input.shard;
+        shard.is_none_or(|shard| shard.has(name))
+    }
+
     /// The certified bound on the L1 distance to PageRank ([`Info::bound_l1`]).
     pub fn bound_l1(&self) -> Option<f64> {
         self.info().bound_l1()
@@ -265,7 +271,7 @@ impl Snapshot {
         all.map(|(page, name)| Ok(page?.named(name?, self.len())))
     }
 
-    /// Writes all pages with their names, in number order; returns how many there are in the file. Formats that need more
+    /// Writes all pages with their names, in number order, of a shard its own; returns how many there are in the file. Formats that need more
     /// than the pages are refused: [`Format::Vespa`].
     ///
     /// ```
@@ -288,7 +294,12 @@ impl Snapshot {
             pages: self.len(),
             ..Setup::default()
         };
-        let written = export(format, &setup, out, Path::new("export"), self.named())?;
+        let is_listed = |page: &Result<Page<'_>>| {
+            page.as_ref()
+                .map_or(true, |page| self.is_local(page.url.as_bytes()))
+        };
+        let pages = self.named().filter(is_listed);
+        let written = export(format, &setup, out, Path::new("export"), pages)?;
         Ok(written.pages)
     }
 
@@ -411,7 +422,7 @@ impl Snapshot {
         })
     }
 
-    /// The `n` pages of best rank, best first, with their names.
+    /// The `n` pages of best rank, best first, with their names; of a shard its own.
     ///
     /// # Errors
     /// The snapshot, or names, are damaged or cannot be read.
@@ -463,7 +474,7 @@ impl Snapshot {
         self.pages_of(&wanted)
     }
 
-    /// Which pages are selected; `None`: all.
+    /// Which pages are selected, of a shard its own; `None`: all.
     ///
     /// # Errors
     /// [`Error::Missing`] if the snapshot does not say which pages are gone, and they are to be left out; names or columns are
@@ -474,12 +485,13 @@ impl Snapshot {
             without_gone,
         } = selection;
         let gone = without_gone.then(|| self.gone()).transpose()?;
-        if scope.is_all() && gone.is_none() {
+        let needs_names = !scope.is_all() || self.info().settings.input.shard.is_some();
+        if !needs_names && gone.is_none() {
             return Ok(None);
         }
         let is_there = |page| gone.as_ref().is_none_or(|gone| !gone.get(page));
         let mut within = Bits::new(self.len());
-        if scope.is_all() {
+        if !needs_names {
             for page in (0..self.len()).filter(|page| is_there(*page)) {
                 within.set(page);
             }
@@ -487,7 +499,7 @@ impl Snapshot {
         }
         let mut page = 0;
         self.each_name(0..self.len(), &mut |name| {
-            if scope.has(name) && is_there(page) {
+            if scope.has(name) && self.is_local(name) && is_there(page) {
                 within.set(page);
             }
             page += 1;

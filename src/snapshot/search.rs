@@ -14,7 +14,7 @@ use super::{Column, Snapshot, SnapshotPage};
 use crate::engine::{CHUNK_PAGES, PageId};
 use crate::model::{PageState, Time, rfc_3339};
 use crate::rows::Bits;
-use crate::rules::Scope;
+use crate::rules::{Scope, Shard};
 use crate::{Result, url};
 
 /// Pages that a search looks at, unless it is given another number.
@@ -139,6 +139,7 @@ pub struct FailingHost {
 struct Wanted<'a> {
     text: Option<Finder<'a>>,
     scope: &'a Scope,
+    shard: Option<Shard>,
     lower: Vec<u8>,
 }
 
@@ -151,7 +152,7 @@ impl Wanted<'_> {
                 return false;
             }
         }
-        self.scope.has(name)
+        self.scope.has(name) && self.shard.is_none_or(|shard| shard.has(name))
     }
 }
 
@@ -211,6 +212,7 @@ impl Snapshot {
         let mut wanted = Wanted {
             text: lower.as_ref().map(Finder::new),
             scope: &options.scope,
+            shard: self.info().settings.input.shard,
             lower: Vec::new(),
         };
         let searched = self.len().min(options.within);
@@ -258,7 +260,7 @@ impl Snapshot {
 
     /// Which of these pages are wanted. Where all are, no names are read.
     fn matching(&self, pages: Range<u64>, wanted: &mut Wanted<'_>) -> Result<Vec<u64>> {
-        if wanted.text.is_none() && wanted.scope.is_all() {
+        if wanted.text.is_none() && wanted.scope.is_all() && wanted.shard.is_none() {
             return Ok(pages.collect());
         }
         let mut matching = Vec::new();

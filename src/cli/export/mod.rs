@@ -316,11 +316,14 @@ impl Args {
             let url = page.as_ref().map(|page| page.url.as_bytes());
             scope.is_all() || url.is_ok_and(|url| scope.has(url)) || page.is_err()
         };
+        let is_listed = |page: &cashrank::Result<Page<'_>>| {
+            page.as_ref().map_or(true, |page| ranking.lists(page))
+        };
         let rows: Box<dyn Iterator<Item = _>> = match &since {
             None => Box::new(ranking.rows()),
             Some(since) => Box::new(since.rows(&ranking, format, setup.scoring.score)?),
         };
-        let rows = rows.filter(in_scope).map(|page| {
+        let rows = rows.filter(is_listed).filter(in_scope).map(|page| {
             let page = page?;
             if let Some(since) = &since {
                 since.count(&page);

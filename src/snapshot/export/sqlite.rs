@@ -31,7 +31,7 @@ use super::host::host_and_domain;
 use super::{Content, ExportSpec, Exporter, Output, Page, Setup, importance, integers, last_fetch};
 use crate::disk::{RealDisk, temporary, unfinished};
 use crate::model::utc;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Selection, Snapshot};
 use crate::{Error, Result};
 
 pub(super) const FORMAT: ExportSpec = ExportSpec {
@@ -170,8 +170,12 @@ impl<'w> Sqlite<'w> {
         self.database.execute(one, row).map_err(failed())?;
         let insert = "INSERT INTO history VALUES (?, ?, ?, ?)";
         let mut insert = self.database.prepare(insert).map_err(failed())?;
+        let local = snapshot.within(&Selection::default())?;
         for page in snapshot.pages() {
             let page = page?;
+            if local.as_ref().is_some_and(|local| !local.get(page.page.0)) {
+                continue;
+            }
             let row = (
                 signed(page.page.0)?,
                 number,

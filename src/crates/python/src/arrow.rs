@@ -58,7 +58,8 @@ impl Batches {
     }
 
     fn read(&self, first: u64, end: u64) -> cashrank::Result<RecordBatch> {
-        let rows = self.ranking.rows_of(first..end)?;
+        let mut rows = self.ranking.rows_of(first..end)?;
+        rows.retain(|row| self.ranking.lists(row));
         let whole = |of: &dyn Fn(&Page<'_>) -> u64| -> ArrayRef {
             Arc::new(
                 rows.iter()
