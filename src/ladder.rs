@@ -12,6 +12,7 @@ const LADDER: &[&str] = &[
     "schedule", // keeping, ranking
     "answers",  // asking
     "pipeline", "session", "load", "ingest", // the run
+    "shards", // several stores of one crawl
     "inspect", "check", "internal", // around it
     "fuzz",
 ];

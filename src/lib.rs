@@ -122,6 +122,8 @@ pub mod rules;
 #[doc(hidden)]
 pub mod schedule;
 #[doc(hidden)]
+pub mod shards;
+#[doc(hidden)]
 pub mod sites;
 #[doc(hidden)]
 pub mod snapshot;

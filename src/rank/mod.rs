@@ -10,6 +10,7 @@ pub mod computing;
 pub mod coverage;
 pub mod measures;
 pub mod pagerank;
+pub mod peers;
 pub(crate) mod power;
 pub mod settle;
 mod teleport;
