@@ -90,6 +90,112 @@ impl Peers for OneProcess {
     }
 }
 
+/// Processes that are threads of a test.
+#[cfg(test)]
+pub(crate) mod threads {
+    use std::sync::{Arc, Barrier, Mutex};
+
+    use super::Peers;
+    use crate::Result;
+
+    /// What a process says in a round: to each shard, from each of its own; or to all.
+    #[derive(Default, Clone)]
+    struct Said {
+        messages: Vec<(usize, usize, Vec<u8>)>,
+        to_all: Vec<u8>,
+    }
+
+    pub(crate) struct Thread {
+        process: usize,
+        shards: usize,
+        local: Vec<usize>,
+        barrier: Arc<Barrier>,
+        said: Arc<Mutex<Vec<Said>>>,
+        /// Bytes that were sent to shards of other processes.
+        pub sent: u64,
+    }
+
+    impl Thread {
+        /// Says something, and hears what all said.
+        fn round(&mut self, said: Said) -> Vec<Said> {
+            self.said.lock().unwrap()[self.process] = said;
+            self.barrier.wait();
+            let all = self.said.lock().unwrap().clone();
+            self.barrier.wait();
+            all
+        }
+    }
+
+    impl Peers for Thread {
+        fn shards(&self) -> usize {
+            self.shards
+        }
+
+        fn local(&self) -> &[usize] {
+            &self.local
+        }
+
+        fn exchange(&mut self, outgoing: Vec<Vec<Vec<u8>>>) -> Result<Vec<Vec<Vec<u8>>>> {
+            let mut said = Said::default();
+            for (&from, messages) in self.local.iter().zip(outgoing) {
+                for (to, message) in messages.into_iter().enumerate() {
+                    if !self.local.contains(&to) {
+                        self.sent += message.len() as u64;
+                    }
+                    said.messages.push((from, to, message));
+                }
+            }
+            let mut incoming = vec![vec![Vec::new(); self.shards]; self.local.len()];
+            for (from, to, message) in self.round(said).into_iter().flat_map(|said| said.messages) {
+                if let Some(at) = self.local.iter().position(|&local| local == to) {
+                    incoming[at][from] = message;
+                }
+            }
+            Ok(incoming)
+        }
+
+        fn gather(&mut self, own: Vec<u8>) -> Result<Vec<Vec<u8>>> {
+            let said = Said {
+                to_all: own,
+                ..Said::default()
+            };
+            Ok(self
+                .round(said)
+                .into_iter()
+                .map(|said| said.to_all)
+                .collect())
+        }
+    }
+
+    /// Deals shards out to so many processes, and returns what `work` is in each.
+    pub(crate) fn with_processes<T: Send>(
+        shards: usize,
+        processes: usize,
+        work: impl Fn(&mut Thread) -> T + Sync,
+    ) -> Vec<T> {
+        let barrier = Arc::new(Barrier::new(processes));
+        let said = Arc::new(Mutex::new(vec![Said::default(); processes]));
+        let work = &work;
+        std::thread::scope(|scope| {
+            let begin = |process| {
+                let mut peers = Thread {
+                    process,
+                    shards,
+                    local: (0..shards)
+                        .filter(|shard| shard % processes == process)
+                        .collect(),
+                    barrier: barrier.clone(),
+                    said: said.clone(),
+                    sent: 0,
+                };
+                scope.spawn(move || work(&mut peers))
+            };
+            let begun: Vec<_> = (0..processes).map(begin).collect();
+            begun.into_iter().map(|one| one.join().unwrap()).collect()
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

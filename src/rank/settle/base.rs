@@ -9,7 +9,8 @@
 use super::{Next, Settled, Settling, Watch};
 use crate::engine::{Effort, Scores, SettledPages, SettledPagesMut, SettledTotals, ratio_up};
 use crate::rank::Options;
-use crate::rank::settle::ledger::Ledger;
+use crate::rank::settle::ledger::{Ledger, alone};
+use crate::rank::settle::one_store;
 use crate::rows::{RowVisitor, Rows, Stop};
 use crate::{Error, Result};
 
@@ -113,7 +114,7 @@ pub(crate) const CHECKING: u64 = super::BYTES + 8;
 /// rows that it was settled over.
 pub(crate) fn verify(rows: &dyn Rows, base: &dyn Base, deep: bool) -> Result<()> {
     let ledger = load(rows, base)?;
-    ledger.check_law()?;
+    ledger.check_law(&mut alone())?;
     if deep && !ledger.is_function_of_own(rows)? {
         return Err(Error::internal(
             "it is not of the rows that it was settled over",
@@ -136,7 +137,7 @@ fn load(rows: &dyn Rows, base: &dyn Base) -> Result<Ledger> {
 /// Gives back what pages handed on over rows that were superseded since the base, and hands it on over the new ones. Links
 /// that were gone over.
 fn change(ledger: &mut Ledger, base: &dyn Base) -> Result<u64> {
-    ledger.hand_on(|block| {
+    let touched = ledger.hand_on(&mut alone(), |_, block| {
         let mut touched = 0;
         Stop::is_whole(base.old_rows(&mut |row| {
             touched += block.take_back(&row)?;
@@ -147,7 +148,8 @@ fn change(ledger: &mut Ledger, base: &dyn Base) -> Result<u64> {
             Ok(())
         }))?;
         Ok(touched)
-    })
+    })?;
+    Ok(touched.into_iter().sum())
 }
 
 /// Returns whether a base is too far from what there is now, or from what is asked for.
@@ -178,29 +180,31 @@ fn resume(
     let mut ledger = load(rows, base)?;
     let is_same = changed.rows == 0 && rows.pages() == totals.pages;
     while !is_same && ledger.sum() > SUM_MAX {
-        ledger.halve(totals.effort.links);
+        ledger.halve(&mut alone(), totals.effort.links)?;
     }
     let touched = change(&mut ledger, base)?;
-    ledger.check_law()?;
-    let mut settling = Settling::new(ledger, rows);
+    let mut peers = alone();
+    ledger.check_law(&mut peers)?;
+    let mut settling = Settling::new(ledger, one_store(rows), &mut peers)?;
     settling.is_resumed = true;
     settling.progress.links_touched = touched;
-    let worth = if is_same {
-        Some(settling.ledger.weigh(None)?)
+    let waiting = if is_same {
+        Some(settling.weigh_unmoved(None)?)
     } else {
         settling.weigh()?
     };
-    let Some(worth) = worth else {
+    let Some(waiting) = waiting else {
         return Ok(None);
     };
-    let waiting = ratio_up(worth.norm(), settling.ledger.sum().unsigned_abs());
-    if waiting > WAITING_MAX || worth.norm() > UNITS_MAX {
+    let norm = waiting.all.norm();
+    let share = ratio_up(norm, settling.ledger.sum().unsigned_abs());
+    if share > WAITING_MAX || norm > UNITS_MAX {
         return Ok(None);
     }
     // Where nothing changed, nothing moves, however cheap it is.
     let spare = if is_same { 0 } else { options.spare };
     let options = &Options { spare, ..*options };
-    let next = settling.look(options, &worth, true, watch);
+    let next = settling.look(options, &waiting, true, watch)?;
     let is_unmoved = changed.rows == 0 && matches!(next, Next::End { .. });
     let Some(mut settled) = settling.run(options, next, watch)? else {
         return Ok(None);

@@ -4,9 +4,11 @@ use std::ops::Range;
 
 use prefetch_index::prefetch_index;
 
-use super::worth::{Cost, NO_LINKS, NO_ROW, Worth, cost, least, level};
+use super::shards::{self, Message};
+use super::worth::{Cost, NO_LINKS, NO_ROW, REMOTE, Worth, cost, least, level};
 use crate::engine::{Cells, SettledPages, SettledPagesMut, Shares};
 use crate::rank::Teleport;
+use crate::rank::peers::RemotePages;
 use crate::rows::{Bits, Row, Rows};
 use crate::threads::in_two;
 use crate::{Error, Result};
@@ -127,6 +129,53 @@ impl Block {
             own: &self.own,
             accounts: &self.accounts,
             costs: &self.costs,
+        })
+    }
+
+    /// These pages are other shards': the virtual page does not pay them, and what they receive waits for their owners.
+    pub fn set_remote(&mut self, pages: &[u32]) -> Result<()> {
+        let len = self.len();
+        for &page in pages {
+            let cost = self.costs.get_mut(page as usize);
+            *cost.ok_or_else(|| unknown(page, len))? = REMOTE;
+        }
+        Ok(())
+    }
+
+    /// Takes the accounts of remote pages: a message ([`super::shards`]) for each shard. `all`: exactly, else most of what
+    /// waits, in few bytes; the rest waits here.
+    pub fn take_remote(&mut self, remote: &[RemotePages], all: bool) -> Vec<Vec<u8>> {
+        let accounts: &mut [i64] = &mut self.accounts;
+        let pages = remote.iter().flat_map(|remote| &remote.here);
+        let from = if all {
+            1
+        } else {
+            shards::least_sent(pages.map(|&page| accounts[page as usize].unsigned_abs()))
+        };
+        let message = |remote: &RemotePages| {
+            let mut message = Message::new(all);
+            for (&here, &there) in remote.here.iter().zip(&remote.there) {
+                let account = &mut accounts[here as usize];
+                if account.unsigned_abs() >= from {
+                    *account -= message.put(there, *account);
+                }
+            }
+            message.bytes()
+        };
+        remote.iter().map(message).collect()
+    }
+
+    /// Adds what another shard sent to the accounts of pages.
+    pub fn take_in(&mut self, message: &[u8]) -> Result<()> {
+        let (pages, accounts, costs) = (self.len(), &mut self.accounts, &self.costs);
+        shards::each_of(message, &mut |page, units| {
+            let is_own = costs.get(page as usize).is_some_and(|&cost| cost != REMOTE);
+            if !is_own {
+                return Err(unknown(page, pages));
+            }
+            let account = &mut accounts[page as usize];
+            *account = account.wrapping_add(units);
+            Ok(())
         })
     }
 
@@ -414,8 +463,11 @@ impl Block {
             let mut worth = Worth::default();
             let cells = self.accounts[pages.clone()].iter();
             for ((account, cost), page) in cells.zip(&self.costs[pages.clone()]).zip(pages) {
-                let units = account.wrapping_add(self.paid_of_late(page));
-                worth.add(units.unsigned_abs(), *cost);
+                let paid = match *cost {
+                    REMOTE => 0,
+                    _ => self.paid_of_late(page),
+                };
+                worth.add(account.wrapping_add(paid).unsigned_abs(), *cost);
             }
             worth
         };
@@ -459,6 +511,9 @@ impl Block {
         let (mut received, mut distributed) = (0, 0);
         let cells = self.own.iter().zip(self.accounts.iter());
         for (page, (own, account)) in cells.enumerate() {
+            if self.costs[page] == REMOTE {
+                continue;
+            }
             let own = i128::from(*own);
             received += below(own + i128::from(*account) + i128::from(self.paid_of_late(page)));
             distributed += below(own);

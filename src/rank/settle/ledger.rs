@@ -1,14 +1,20 @@
-//! The ledger of a settling: what all pages have ([`Block`]), and the sums of it. See [`super`] for what they mean.
+//! The ledger of a settling: what all pages have, a [`Block`] for each shard of this process, and the sums of it over all
+//! shards. See [`super`] for what they mean.
 
-use super::block::{self, Block, OWN_MAX, SUPPLY, Sums, Whole};
+use super::block::{self, Block, Dangling, OWN_MAX, SUPPLY, Sums, Whole};
+use super::shards::ShardRows;
 use super::worth::Worth;
 use crate::engine::SettledTotals;
 use crate::rank::Teleport;
+use crate::rank::peers::{OneProcess, Peers};
 use crate::rows::Rows;
+use crate::threads::{dealt, processors};
 use crate::{Error, Result};
 
 pub(super) struct Ledger {
-    block: Block,
+    /// Of one store, or of each shard of this process, in their order.
+    blocks: Vec<Block>,
+    /// Pages of all blocks of all processes; a page that several shards know is one.
     pages: u64,
     damping: u64,
     /// W: n where the virtual page pays all pages the same.
@@ -22,19 +28,50 @@ pub(super) struct Ledger {
     strayed: u128,
 }
 
+/// What waits, as [`Ledger::weigh`] finds it.
+pub(super) struct Waiting {
+    /// At all pages.
+    pub all: Worth,
+    /// ||K||_1 of each block of this process; the virtual page's rest counts for the first shard.
+    pub norms: Vec<u128>,
+}
+
+/// The processes of a store that has no shards.
+pub(super) fn alone() -> OneProcess {
+    OneProcess::new(1)
+}
+
 impl Ledger {
     pub fn new(pages: u64, damping: u64, teleport: &Teleport) -> Result<Ledger> {
         teleport.check(pages)?;
-        Ok(Ledger {
-            block: Block::new(pages, damping, teleport.clone())?,
+        let block = Block::new(pages, damping, teleport.clone())?;
+        Ok(Ledger::of(vec![block], pages, damping, teleport.sum(pages)))
+    }
+
+    /// Of the shards of this process, where all shards together have so many `pages`.
+    pub fn of_shards(shards: &[ShardRows<'_>], pages: u64, damping: u64) -> Result<Ledger> {
+        let block = |shard: &ShardRows<'_>| {
+            let mut block = Block::new(shard.rows.pages(), damping, Teleport::default())?;
+            for remote in shard.remote {
+                block.set_remote(&remote.here)?;
+            }
+            Ok(block)
+        };
+        let blocks = shards.iter().map(block).collect::<Result<_>>()?;
+        Ok(Ledger::of(blocks, pages, damping, pages))
+    }
+
+    fn of(blocks: Vec<Block>, pages: u64, damping: u64, weights: u64) -> Ledger {
+        Ledger {
+            blocks,
             pages,
             damping,
-            weights: teleport.sum(pages),
+            weights,
             sum: 0,
             virtual_page: 0,
             is_first_sweep: true,
             strayed: 0,
-        })
+        }
     }
 
     /// The state with these totals, of so many pages, which are paid alike; what they have is to be filled in
@@ -48,14 +85,19 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// What pages have.
+    /// What pages have, of the shards of this process.
+    pub fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    /// What the pages of the only store have.
     pub fn block(&self) -> &Block {
-        &self.block
+        &self.blocks[0]
     }
 
     /// The same, to be filled in.
     pub fn block_mut(&mut self) -> &mut Block {
-        &mut self.block
+        &mut self.blocks[0]
     }
 
     /// F: see the module's head.
@@ -91,14 +133,50 @@ impl Ledger {
         SUPPLY / self.pages.max(1) as i64
     }
 
-    /// Does something by which pages may hand something on.
-    pub fn hand_on<T>(&mut self, work: impl FnOnce(&mut Block) -> Result<T>) -> Result<T> {
-        self.block.tell(self.whole());
-        let done = work(&mut self.block)?;
-        let moved = self.block.take_moved();
-        self.sum += moved.sum;
-        self.virtual_page += moved.virtual_page;
-        Ok(done)
+    /// Does something with each block by which pages may hand something on, and returns what that gave.
+    pub fn hand_on<T: Send>(
+        &mut self,
+        peers: &mut dyn Peers,
+        work: impl Fn(usize, &mut Block) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
+        let whole = self.whole();
+        let done = dealt(processors(), &mut self.blocks, |at, block| {
+            block.tell(whole);
+            Ok((work(at, block)?, block.take_moved()))
+        })?;
+        let mut moved = [0; 2];
+        let mut results = Vec::with_capacity(done.len());
+        for (result, of_block) in done {
+            moved[0] += of_block.sum;
+            moved[1] += of_block.virtual_page;
+            results.push(result);
+        }
+        peers.sum(&mut moved)?;
+        self.sum += moved[0];
+        self.virtual_page += moved[1];
+        Ok(results)
+    }
+
+    /// Sends what waits at remote pages to their owners: all of it, or, while sweeps go on, most ([`Block::take_remote`]).
+    pub fn cross(
+        &mut self,
+        peers: &mut dyn Peers,
+        shards: &[ShardRows<'_>],
+        all: bool,
+    ) -> Result<()> {
+        if peers.shards() == 1 {
+            return Ok(());
+        }
+        let outgoing = dealt(processors(), &mut self.blocks, |at, block| {
+            Ok(block.take_remote(shards[at].remote, all))
+        })?;
+        let incoming = peers.exchange(outgoing)?;
+        dealt(processors(), &mut self.blocks, |at, block| {
+            incoming[at]
+                .iter()
+                .try_for_each(|message| block.take_in(message))
+        })?;
+        Ok(())
     }
 
     /// The sums that visits depend on.
@@ -117,42 +195,77 @@ impl Ledger {
 
     /// Visits all pages without links again and again, until nothing waits at any: with c = T/W at the end, D
     /// is -c w at each of these pages, so that c W = T + sum of their D + c times the sum of their weights w.
-    pub fn visit_dangling(&mut self) {
-        let dangling = self.block.dangling();
-        let each = match self.weights.saturating_sub(dangling.weights) {
+    pub fn visit_dangling(&mut self, peers: &mut dyn Peers) -> Result<()> {
+        let mut sums = [0; 2];
+        for block in &self.blocks {
+            let Dangling { weights, waiting } = block.dangling();
+            sums[0] += i128::from(weights);
+            sums[1] += waiting;
+        }
+        peers.sum(&mut sums)?;
+        let [weights, waiting] = sums;
+        let each = match self.weights.saturating_sub(weights as u64) {
             // Nobody who is paid has links: each has its part of the supply.
             0 => SUPPLY / self.weights.max(1) as i64,
-            linked => block::each(self.virtual_page + dangling.waiting, linked),
+            linked => block::each(self.virtual_page + waiting, linked),
         };
-        let moved = dangling.waiting + i128::from(each) * i128::from(dangling.weights);
+        let moved = waiting + i128::from(each) * weights;
         self.sum += moved;
         self.virtual_page += moved;
         self.is_first_sweep = false;
-        self.block.visit_dangling(each);
+        for block in &mut self.blocks {
+            block.visit_dangling(each);
+        }
+        Ok(())
     }
 
     /// Checks the law, and finds what waits at all pages. If rows have so many `links`, numbers that might get too large are
     /// made smaller first.
-    pub fn weigh(&mut self, links: Option<u64>) -> Result<Worth> {
-        let sums = self.check_law()?;
+    pub fn weigh(&mut self, peers: &mut dyn Peers, links: Option<u64>) -> Result<Waiting> {
+        let is_large = self.check_law(peers)?;
         if let Some(links) = links
-            && sums.own_max > OWN_MAX
+            && is_large
         {
-            self.halve(links);
-            self.check_law()?;
+            self.halve(peers, links)?;
+            self.check_law(peers)?;
         }
-        self.block.tell(self.whole());
+        let whole = self.whole();
+        let worths = dealt(processors(), &mut self.blocks, |_, block| {
+            block.tell(whole);
+            Ok(block.weigh())
+        })?;
         let weights = i128::from(self.weights.max(1));
-        let rest = self.virtual_page.rem_euclid(weights);
-        Ok(self.block.weigh().with_rest(rest as u64))
+        let rest = self.virtual_page.rem_euclid(weights) as u64;
+        let mut norms: Vec<u128> = worths.iter().map(Worth::norm).collect();
+        if peers.local().first() == Some(&0) {
+            norms[0] += u128::from(rest);
+        }
+        let own = worths.into_iter().fold(Worth::default(), Worth::and);
+        let mut units = own.units();
+        peers.sum(&mut units)?;
+        Ok(Waiting {
+            all: Worth::of(&units).with_rest(rest),
+            norms,
+        })
     }
 
-    /// Checks the law. The sums.
-    pub fn check_law(&self) -> Result<Sums> {
-        let sums = self.block.sums();
-        let Sums { own, accounts, .. } = sums;
+    /// Checks the law. Returns whether units should be made larger.
+    pub fn check_law(&self, peers: &mut dyn Peers) -> Result<bool> {
+        let mut all = [0; 3];
+        for block in &self.blocks {
+            let Sums {
+                own,
+                own_max,
+                accounts,
+            } = block.sums();
+            all[0] += own;
+            all[1] += accounts;
+            all[2] += i128::from(own_max > OWN_MAX);
+        }
+        peers.sum(&mut all)?;
+        let [own, accounts, large] = all;
         if accounts == -self.virtual_page && own == self.sum {
-            return Ok(sums);
+            return Ok(large > 0);
         }
         Err(Error::internal(format!(
             "settling: the books do not balance: all accounts are {accounts} units for {} of the virtual page, and all \
@@ -167,27 +280,42 @@ impl Ledger {
     }
 
     /// Makes units twice as large, where rows have so many links.
-    pub fn halve(&mut self, links: u64) {
-        let (own, accounts) = self.block.halve();
-        self.sum = own;
-        self.virtual_page = -accounts;
+    pub fn halve(&mut self, peers: &mut dyn Peers, links: u64) -> Result<()> {
+        let mut sums = [0; 2];
+        for block in &mut self.blocks {
+            let (own, accounts) = block.halve();
+            sums[0] += own;
+            sums[1] += accounts;
+        }
+        peers.sum(&mut sums)?;
+        self.sum = sums[0];
+        self.virtual_page = -sums[1];
         self.strayed = self.strayed.div_ceil(2) + 3 * (u128::from(self.pages) + u128::from(links));
+        Ok(())
     }
 
     /// What pages below 0 are short of, of the sum of Y and of X.
-    pub fn below(&mut self) -> (u128, u128) {
-        self.block.tell(self.whole());
-        self.block.below()
+    pub fn below(&mut self, peers: &mut dyn Peers) -> Result<(u128, u128)> {
+        let whole = self.whole();
+        let mut sums = [0; 2];
+        for block in &mut self.blocks {
+            block.tell(whole);
+            let (received, distributed) = block.below();
+            sums[0] += received as i128;
+            sums[1] += distributed as i128;
+        }
+        peers.sum(&mut sums)?;
+        Ok((sums[0] as u128, sums[1] as u128))
     }
 
     /// Whether D is what the module's head defines, from X alone, over these rows; where units were made larger, as nearly
     /// as it says.
     pub fn is_function_of_own(&self, rows: &dyn Rows) -> Result<bool> {
         let mut other = Ledger::new(rows.pages(), self.damping, &Teleport::default())?;
-        other.hand_on(|block| {
-            block.own_as(&self.block);
-            block.hand_on_all(&self.block, rows)
+        other.hand_on(&mut alone(), |_, block| {
+            block.own_as(self.block());
+            block.hand_on_all(self.block(), rows)
         })?;
-        Ok(2 * other.block.differs(&self.block) <= self.strayed)
+        Ok(2 * other.block().differs(self.block()) <= self.strayed)
     }
 }

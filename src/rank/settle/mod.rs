@@ -96,18 +96,22 @@ mod base;
 mod block;
 mod ledger;
 mod near;
+mod shards;
 mod sweeps;
 #[cfg(test)]
 mod tests;
 mod worth;
 
+use super::peers::Peers;
 use super::{Method, Options, Teleport};
 use crate::engine::{Certificate, Effort, Engine, InMemory, Ranking, Scores};
 use crate::rows::Rows;
 use crate::{Error, Result};
 pub(crate) use base::{Base, BaseUse, CHECKING, Changed, settle_from, verify};
-use ledger::Ledger;
+use block::Block;
+use ledger::{Ledger, alone};
 pub(crate) use near::settle_near;
+pub use shards::{ShardRows, settle_shards};
 use sweeps::{Next, Settling};
 use worth::Level;
 
@@ -182,13 +186,13 @@ struct Scale {
 }
 
 impl Scale {
-    fn of(ledger: &mut Ledger) -> Scale {
-        let below = ledger.below();
+    fn of(ledger: &mut Ledger, peers: &mut dyn Peers) -> Result<Scale> {
+        let below = ledger.below(peers)?;
         let sum = ledger.sum() as f64;
-        Scale {
+        Ok(Scale {
             sums: (sum + below.0 as f64, sum + below.1 as f64),
             paid: ledger.paid(),
-        }
+        })
     }
 }
 
@@ -209,26 +213,58 @@ impl Scores for Settled {
     }
 
     fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>) -> Result<()> {
+        self.shard(0).read(first, len, out)
+    }
+}
+
+/// The scores of one of the shards that were settled: of its own pages. Remote ones are their owners'.
+pub struct SettledShard<'s> {
+    settled: &'s Settled,
+    block: &'s Block,
+}
+
+impl Scores for SettledShard<'_> {
+    fn certificate(&self) -> Option<Certificate> {
+        self.settled.certificate()
+    }
+
+    fn effort(&self) -> Effort {
+        self.settled.effort()
+    }
+
+    fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>) -> Result<()> {
         out.clear();
         out.extend(self.estimates(first, len));
         Ok(())
     }
 }
 
+impl SettledShard<'_> {
+    /// (y, x) of `len` pages from `first` on: importance, and what was distributed. Each sums to 1 over all pages.
+    fn estimates(&self, first: u64, len: usize) -> impl Iterator<Item = (f64, f64)> + '_ {
+        let block = self.block;
+        let pages = block.cells(first as usize, len).zip(first as usize..);
+        pages.map(move |((own, account), page)| {
+            (self.settled).estimate(own, account, block.weight(page))
+        })
+    }
+}
+
 impl Settled {
-    /// Pages.
+    /// Pages, of all shards together.
     pub fn pages(&self) -> u64 {
         self.ledger.pages()
     }
 
-    /// (y, x) of `len` pages from `first` on: importance, and what was distributed. Each sums to 1 over all pages.
-    pub fn estimates(&self, first: u64, len: usize) -> impl Iterator<Item = (f64, f64)> + '_ {
-        let block = self.ledger.block();
-        let pages = block.cells(first as usize, len).zip(first as usize..);
-        pages.map(move |((own, account), page)| self.estimate(own, account, block.weight(page)))
+    /// Scores of the shard of this place among those of this process.
+    pub fn shard(&self, at: usize) -> SettledShard<'_> {
+        SettledShard {
+            settled: self,
+            block: &self.ledger.blocks()[at],
+        }
     }
 
-    /// The same of a page with this X and D, and this weight for the virtual page.
+    /// The importance and what was distributed of a page with this X and D, and this weight for the virtual page.
     fn estimate(&self, own: i64, account: i64, weight: u32) -> (f64, f64) {
         // Few sums are so large that they need the slow conversion, which rounds the same.
         let received = match own.checked_add(account) {
@@ -240,9 +276,10 @@ impl Settled {
         (received.max(0.0) / sums.0, own.max(0) as f64 / sums.1)
     }
 
-    /// All of y, in page order.
+    /// All of y of a store without shards, in page order.
     pub fn importance(&self) -> Vec<f64> {
-        let pages = self.estimates(0, self.pages() as usize);
+        let shard = self.shard(0);
+        let pages = shard.estimates(0, self.pages() as usize);
         pages.map(|(received, _)| received).collect()
     }
 }
@@ -282,7 +319,14 @@ pub fn settle_for(
         // Few may have anything at first: all are looked at.
         Level::From(i32::MIN)
     };
-    Settling::new(ledger, rows).run(options, Next::Sweep(level), watch)
+    let mut peers = alone();
+    let settling = Settling::new(ledger, one_store(rows), &mut peers)?;
+    settling.run(options, Next::Sweep(level), watch)
+}
+
+/// A store without shards.
+fn one_store(rows: &dyn Rows) -> Vec<ShardRows<'_>> {
+    vec![ShardRows { rows, remote: &[] }]
 }
 
 impl Engine<InMemory> {

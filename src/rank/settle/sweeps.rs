@@ -1,10 +1,14 @@
 //! The sweeps of a settling, one after the other, until it is near enough. See [`super`] for what they do.
 
+use std::sync::{Mutex, PoisonError};
+
 use super::block::Block;
-use super::ledger::Ledger;
-use super::worth::{Level, Worth};
+use super::ledger::{Ledger, Waiting};
+use super::shards::ShardRows;
+use super::worth::Level;
 use super::{Progress, Scale, Settled, Watch};
 use crate::engine::{Certificate, certify, ratio_up};
+use crate::rank::peers::Peers;
 use crate::rank::{FINEST, Options};
 use crate::rows::{Bits, Row, Rows, Stop};
 use crate::{Error, Result};
@@ -34,7 +38,9 @@ pub(super) enum Next {
 
 pub(super) struct Settling<'r> {
     pub ledger: Ledger,
-    rows: &'r dyn Rows,
+    /// The shards of this process; a store without shards is one.
+    shards: Vec<ShardRows<'r>>,
+    peers: &'r mut dyn Peers,
     pub progress: Progress,
     /// The state that it began with, if it did not begin with nothing, has the rows' costs.
     pub is_resumed: bool,
@@ -44,8 +50,8 @@ pub(super) struct Settling<'r> {
     links: u64,
     /// The residual before this sweep, and what share of it was to be visited.
     planned: Option<(f64, f64)>,
-    /// What pages may hand on in advance in the next sweep.
-    advance: u128,
+    /// What pages of each shard may hand on in advance in the next sweep.
+    advance: Vec<u128>,
 }
 
 /// What a sweep does.
@@ -83,14 +89,19 @@ const ASK_EVERY: u64 = 1 << 16;
 
 impl Sweep {
     /// Visits the pages that are worth it.
-    fn over(&self, block: &mut Block, rows: &dyn Rows, watch: &mut dyn Watch) -> Result<Swept> {
+    fn over(
+        &self,
+        block: &mut Block,
+        rows: &dyn Rows,
+        is_over: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Swept> {
         let marked: Option<Bits> = match self.level {
             Level::From(level) if !self.is_first => Some(block.all_worth(level)),
             _ => None,
         };
         let mut swept = Swept::default();
         let mut visit = |block: &mut Block, row: Row<'_>| {
-            if swept.rows.is_multiple_of(ASK_EVERY) && watch.is_over() {
+            if swept.rows.is_multiple_of(ASK_EVERY) && is_over() {
                 return Err(Stop::Enough);
             }
             let links = row.targets.len() as u64;
@@ -145,22 +156,33 @@ impl Sweep {
 }
 
 impl<'r> Settling<'r> {
-    /// With a ledger of these rows.
-    pub fn new(ledger: Ledger, rows: &'r dyn Rows) -> Settling<'r> {
-        let links = rows.links();
-        Settling {
+    /// With a ledger of these rows. All processes call it.
+    ///
+    /// # Errors
+    /// A process is lost.
+    pub fn new(
+        ledger: Ledger,
+        shards: Vec<ShardRows<'r>>,
+        peers: &'r mut dyn Peers,
+    ) -> Result<Settling<'r>> {
+        let links = shards.iter().map(|shard| i128::from(shard.rows.links()));
+        let mut links = [links.sum()];
+        peers.sum(&mut links)?;
+        let links = links[0] as u64;
+        Ok(Settling {
             ledger,
             progress: Progress {
                 links,
                 ..Progress::default()
             },
             links,
-            rows,
+            advance: vec![0; shards.len()],
+            shards,
+            peers,
             is_resumed: false,
             best: (f64::INFINITY, 0),
             planned: None,
-            advance: 0,
-        }
+        })
     }
 
     /// Sweeps until the end. `None`: it was over before anything was known, or a base led nowhere.
@@ -176,17 +198,17 @@ impl<'r> Settling<'r> {
                 Next::End {
                     certificate,
                     by_itself,
-                } => return Ok(Some(self.end(options, certificate, by_itself))),
+                } => return self.end(options, certificate, by_itself).map(Some),
             };
             let whole = self.sweep(level, watch)?;
             if !whole && !self.has_rows() {
                 return Ok(None);
             }
-            let Some(worth) = self.weigh()? else {
+            let Some(waiting) = self.weigh()? else {
                 return Ok(None);
             };
             self.progress.sweeps += 1;
-            next = self.look(options, &worth, whole, watch);
+            next = self.look(options, &waiting, whole, watch)?;
         }
     }
 
@@ -194,28 +216,38 @@ impl<'r> Settling<'r> {
     pub fn look(
         &mut self,
         options: &Options,
-        worth: &Worth,
+        waiting: &Waiting,
         whole: bool,
         watch: &mut dyn Watch,
-    ) -> Next {
-        let certificate = self.certificate(options, worth);
+    ) -> Result<Next> {
+        let certificate = self.certificate(options, waiting);
         self.progress.bound = certificate.received_l1;
         watch.swept(&self.progress);
         let by_itself = whole
             && (self.is_enough(options, &certificate)
-                || self.is_stuck(options, worth, &certificate));
-        if by_itself || !whole || watch.is_over() {
-            return Next::End {
+                || self.is_stuck(options, waiting, &certificate));
+        // It is over for all where it is for one.
+        let mut over = [i128::from(watch.is_over())];
+        self.peers.sum(&mut over)?;
+        if by_itself || !whole || over[0] > 0 {
+            return Ok(Next::End {
                 certificate,
                 by_itself,
-            };
+            });
         }
-        Next::Sweep(self.level(options, worth, &certificate))
+        Ok(Next::Sweep(self.level(options, waiting, &certificate)))
     }
 
-    fn end(mut self, options: &Options, certificate: Certificate, by_itself: bool) -> Settled {
-        Settled {
-            scale: Scale::of(&mut self.ledger),
+    fn end(
+        mut self,
+        options: &Options,
+        certificate: Certificate,
+        by_itself: bool,
+    ) -> Result<Settled> {
+        // What waits at remote pages counts as not handed on in the certificate, and can only be less where it is.
+        self.ledger.cross(self.peers, &self.shards, true)?;
+        Ok(Settled {
+            scale: Scale::of(&mut self.ledger, self.peers)?,
             ledger: self.ledger,
             progress: self.progress,
             reached: is_reached(options, &certificate),
@@ -223,7 +255,7 @@ impl<'r> Settling<'r> {
             until: options.until,
             resumed: self.is_resumed,
             by_itself,
-        }
+        })
     }
 
     /// Returns whether all rows are known: they were read in a sweep, or the state that it began with was made of them.
@@ -239,25 +271,40 @@ impl<'r> Settling<'r> {
             at_first: self.ledger.at_first(),
             is_first,
         };
-        let (rows, advance) = (self.rows, self.advance);
-        let swept = self.ledger.hand_on(|block| {
-            block.begin_sweep(advance);
-            sweep.over(block, rows, watch)
+        let (shards, advance) = (&self.shards, &self.advance);
+        let watch = Mutex::new(watch);
+        let is_over = || {
+            let mut watch = watch.lock().unwrap_or_else(PoisonError::into_inner);
+            watch.is_over()
+        };
+        let swept = self.ledger.hand_on(self.peers, |at, block| {
+            block.begin_sweep(advance[at]);
+            sweep.over(block, shards[at].rows, &is_over)
         })?;
-        self.progress.links_touched += swept.links_touched;
-        if is_first && swept.whole {
-            self.links = swept.links;
+        let mut all = [0; 3];
+        for of_shard in swept {
+            all[0] += i128::from(of_shard.links_touched);
+            all[1] += i128::from(of_shard.links);
+            all[2] += i128::from(!of_shard.whole);
         }
-        Ok(swept.whole)
+        self.peers.sum(&mut all)?;
+        let [touched, links, stopped] = all;
+        let whole = stopped == 0;
+        self.progress.links_touched += touched as u64;
+        if is_first && whole {
+            self.links = links as u64;
+        }
+        self.ledger.cross(self.peers, &self.shards, false)?;
+        Ok(whole)
     }
 
     /// Visits pages without links, checks the books, keeps numbers small, and weighs what is left. `None`: a base led to a
     /// state without importance, as it may where most of what it had is taken back.
-    pub fn weigh(&mut self) -> Result<Option<Worth>> {
-        self.ledger.visit_dangling();
-        let worth = self.ledger.weigh(Some(self.links))?;
+    pub fn weigh(&mut self) -> Result<Option<Waiting>> {
+        self.ledger.visit_dangling(self.peers)?;
+        let waiting = self.weigh_unmoved(Some(self.links))?;
         if self.ledger.sum() > 0 {
-            Ok(Some(worth))
+            Ok(Some(waiting))
         } else if self.is_resumed {
             Ok(None)
         } else {
@@ -265,10 +312,19 @@ impl<'r> Settling<'r> {
         }
     }
 
-    fn certificate(&self, options: &Options, worth: &Worth) -> Certificate {
+    /// The same, where pages without links are not visited.
+    pub fn weigh_unmoved(&mut self, links: Option<u64>) -> Result<Waiting> {
+        self.ledger.weigh(self.peers, links)
+    }
+
+    fn certificate(&self, options: &Options, waiting: &Waiting) -> Certificate {
         let of_all = |units: u128| ratio_up(units, self.ledger.sum().unsigned_abs());
         let rounding = self.ledger.rounding(self.links);
-        certify(options.damping(), of_all(worth.norm()), of_all(rounding))
+        certify(
+            options.damping(),
+            of_all(waiting.all.norm()),
+            of_all(rounding),
+        )
     }
 
     /// Returns whether it is as near as it should be, or as is cheap.
@@ -279,7 +335,12 @@ impl<'r> Settling<'r> {
     }
 
     /// Returns whether more sweeps would be of no use.
-    fn is_stuck(&mut self, options: &Options, worth: &Worth, certificate: &Certificate) -> bool {
+    fn is_stuck(
+        &mut self,
+        options: &Options,
+        waiting: &Waiting,
+        certificate: &Certificate,
+    ) -> bool {
         let residual = certificate.residual_l1;
         self.best = match self.best {
             (best, _) if residual < 0.999 * best => (residual, 0),
@@ -290,18 +351,19 @@ impl<'r> Settling<'r> {
         } else {
             PATIENCE
         };
-        self.best.1 > patience || worth.is_none()
+        self.best.1 > patience || waiting.all.is_none()
     }
 
     /// How the next sweep begins. What the last one gained for what it visited, this one will gain, too.
-    fn level(&mut self, options: &Options, worth: &Worth, certificate: &Certificate) -> Level {
+    fn level(&mut self, options: &Options, waiting: &Waiting, certificate: &Certificate) -> Level {
         let residual = certificate.residual_l1;
         let gain = self
             .planned
             .map(|(before, share)| (before - residual) / (before * share));
         // Where advances do harm, a sweep without them is never worse than none.
         let helps = gain.is_none_or(|gain| gain >= GAIN_MIN) && residual <= 2.0 * self.best.0;
-        self.advance = if helps { worth.norm() / 2 } else { 0 };
+        let advance = |norm: &u128| if helps { norm / 2 } else { 0 };
+        self.advance = waiting.norms.iter().map(advance).collect();
         let damping = options.damping();
         let until = if is_reached(options, certificate) {
             FINEST
@@ -309,7 +371,7 @@ impl<'r> Settling<'r> {
             options.until
         };
         let enough = (until * (1.0 - damping) - certificate.rounding_l1) / damping;
-        let (level, share) = worth.level(enough / residual, gain);
+        let (level, share) = waiting.all.level(enough / residual, gain);
         self.planned = Some((residual, share));
         level
     }

@@ -296,7 +296,8 @@ fn where_nothing_changed_nothing_moves() {
         assert!(matches!(came, BaseUse::Used));
         assert_eq!(again.progress.links_touched, 0);
         let bits = |settled: &Settled| {
-            let pages = settled.estimates(0, 40);
+            let shard = settled.shard(0);
+            let pages = shard.estimates(0, 40);
             let bits: Vec<(u64, u64)> = pages.map(|(y, x)| (y.to_bits(), x.to_bits())).collect();
             (bits, settled.certificate)
         };
@@ -341,7 +342,7 @@ fn hold_settled_to_dense(settled: &Settled, kept: &Kept, damping: f64, until: f6
     let options = Options::until((damping * 2f64.powi(32)) as u64, until);
     let exact = dense(kept, options.damping());
     let what = format!("seed {seed}, damping {damping}, until {until}");
-    let estimates = settled.estimates(0, kept.pages as usize).collect();
+    let estimates = settled.shard(0).estimates(0, kept.pages as usize).collect();
     hold_to(settled, kept, estimates, &exact, damping, &what);
     assert_eq!(
         settled.reached,

@@ -14,6 +14,8 @@ pub(super) const NO_ROW: Cost = 0;
 pub(super) const NO_LINKS: Cost = 1;
 /// Least cost of a page with links.
 const LINKED: i32 = 2;
+/// That of a page of another shard: what it has waits for its owner. No number of links costs as much.
+pub(super) const REMOTE: Cost = Cost::MAX;
 
 /// The share of the norm that the pages visited in a sweep have at its beginning.
 const SHARE: f64 = 0.65;
@@ -39,7 +41,7 @@ pub(super) fn cost(links: u64) -> Cost {
         0 => NO_LINKS,
         // 32 octaves of links at most: 2 + 0.8 x 256.
         _ => {
-            (LINKED + logarithm(links.saturating_add(1)) * 4 / 5).min(i32::from(Cost::MAX)) as Cost
+            (LINKED + logarithm(links.saturating_add(1)) * 4 / 5).min(i32::from(REMOTE) - 1) as Cost
         }
     }
 }
@@ -52,7 +54,7 @@ pub(super) fn level(units: u64, cost: Cost) -> i32 {
 /// For each cost, the least units for which a visit is worth `from`; more than there can be, where there are no links.
 pub(super) fn least(from: i32) -> [u64; 256] {
     std::array::from_fn(|cost| match cost as Cost {
-        NO_ROW | NO_LINKS => u64::MAX,
+        NO_ROW | NO_LINKS | REMOTE => u64::MAX,
         cost => with_logarithm(from.saturating_sub(level(0, cost))),
     })
 }
@@ -119,10 +121,29 @@ impl Worth {
 
     /// Adds a page with |K| of `units`.
     pub fn add(&mut self, units: u64, cost: Cost) {
-        if cost <= NO_LINKS {
+        if cost <= NO_LINKS || cost == REMOTE {
             self.dangling += u128::from(units);
         } else if units > 0 {
             self.levels[level(units, cost) as usize] += u128::from(units);
+        }
+    }
+
+    /// What pages without links have, and those of each level, to be added up.
+    pub fn units(&self) -> Vec<i128> {
+        let levels = self.levels.iter().copied();
+        std::iter::once(self.dangling)
+            .chain(levels)
+            .map(|units| units as i128)
+            .collect()
+    }
+
+    /// What [`Worth::units`] says.
+    pub fn of(units: &[i128]) -> Worth {
+        let mut units = units.iter().map(|&units| units as u128);
+        Worth {
+            rest: 0,
+            dangling: units.next().unwrap_or_default(),
+            levels: units.collect(),
         }
     }
 
@@ -213,7 +234,7 @@ mod tests {
     fn the_least_units_are_those_of_the_level() {
         for from in [i32::MIN, 0, 1, 100, 251, 300, 512, 700, i32::MAX] {
             for (cost, &least) in (0..=Cost::MAX).zip(&least(from)) {
-                if [NO_ROW, NO_LINKS].contains(&cost) {
+                if [NO_ROW, NO_LINKS, REMOTE].contains(&cost) {
                     assert_eq!(least, u64::MAX);
                     continue;
                 }
