@@ -37,6 +37,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::disk::recreate;
 use crate::engine::{Counters, EngineState, Totals, Window, with_shard};
 use crate::model::Time;
 use crate::store::rows::Retention;
@@ -347,8 +348,9 @@ impl Latest {
             names => names.map_err(Error::opening(&folder))?,
         };
         let count = names.iter().filter(|n| n.ends_with(".snapshot")).count();
-        // The first one may be about to be published.
-        if count > 1 || count == 1 && !is_busy(disk, dir) {
+        // The first one may be about to be published, now or where that was interrupted.
+        let is_begun = || names.iter().any(|name| name == "latest.tmp") || is_busy(disk, dir);
+        if count > 1 || count == 1 && !is_begun() {
             // A writer may have published its first ones since.
             let latest = Latest::read(disk, dir)?;
             return latest.map_or_else(|| Err(Latest::lost(dir, count)), |latest| Ok(Some(latest)));
@@ -364,8 +366,7 @@ impl Latest {
     /// It is missing, where there are so many snapshots.
     pub fn lost(dir: &Path, snapshots: usize) -> Error {
         let what = match snapshots {
-            1 => "it is missing, and there is a snapshot: it was lost, or an ingest was stopped while it published its first"
-                .into(),
+            1 => "it is missing, and there is a snapshot".into(),
             _ => format!("it is missing, and there are {snapshots} snapshots"),
         };
         Error::damaged(Self::path(dir), what)
@@ -380,6 +381,20 @@ impl Latest {
                 dir.display()
             ))
         })
+    }
+
+    /// Says that the first snapshot is about to be published: from now on it is no sign of damage that it is there and this
+    /// file is not.
+    fn begin(disk: &dyn Disk, dir: &Path) -> Result<()> {
+        let path = Self::path(dir);
+        if Latest::read(disk, dir).is_ok_and(|latest| latest.is_some()) {
+            return Ok(());
+        }
+        let aside = path.with_extension("tmp");
+        recreate(disk, &aside)
+            .and_then(|file| file.sync())
+            .and_then(|()| disk.sync_dir(&dir.join(SNAPSHOTS)))
+            .map_err(Error::io(&aside, "write"))
     }
 
     fn write(&self, disk: &dyn Disk, dir: &Path) -> Result<()> {

@@ -280,6 +280,7 @@ fn write(
     if let Some(settle) = settle {
         settle.base.await_turn();
     }
+    Latest::begin(disk, view.dir())?;
     put_in_place(disk, aside, path)?;
     Ok(Some(Written {
         info,

@@ -176,12 +176,15 @@ fn remove_old(disk: &dyn Disk, path: &Path) -> Result<()> {
     }
 }
 
-/// Removes what a killed writer left of snapshots it did not publish.
+/// Removes what a killed writer left of snapshots it did not publish. Where the first one was about to be, the file that says
+/// so stays until one is.
 pub(super) fn remove_unpublished(disk: &dyn Disk, dir: &Path) -> Result<()> {
     let snapshots = dir.join(SNAPSHOTS);
     let names = disk.list(&snapshots);
-    for name in names.map_err(Error::opening(&snapshots))? {
-        if name.ends_with(".tmp") {
+    let names = names.map_err(Error::opening(&snapshots))?;
+    let is_begun = !names.iter().any(|name| name == "latest.json");
+    for name in names {
+        if name.ends_with(".tmp") && !(is_begun && name == "latest.tmp") {
             let path = snapshots.join(name);
             disk.remove(&path).map_err(Error::io(&path, "remove"))?;
         }

@@ -220,6 +220,25 @@ fn a_store_that_lost_its_snapshots_is_no_new_one() {
     }
 }
 
+/// An ingest that was killed between the two renames of its first ranking leaves no damage.
+#[test]
+fn a_first_ranking_that_was_half_published_is_none_yet() {
+    let lab = Lab::new();
+    lab.file("a", crawl(90, 60).concat());
+    lab.run("ingest a --store s").exits(0);
+    let sound = lab.snapshot("s");
+    fs::remove_file(lab.path("s/snapshots/latest.json")).unwrap();
+    lab.file("s/snapshots/latest.tmp", "");
+    for line in ["top", "links http://a.test/1", "export --to tsv"] {
+        let line = format!("{line} --store s");
+        lab.run(&line).exits(2).says(&["no snapshot published yet"]);
+    }
+    lab.run("verify --store s").exits(0);
+    lab.run("ingest a --store s").exits(0);
+    assert!(lab.snapshot("s") == sound);
+    assert!(!lab.path("s/snapshots/latest.tmp").exists());
+}
+
 #[test]
 fn a_lost_snapshot_that_was_pinned_is_damage() {
     let lab = Lab::new();
