@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::model::{Page, PageId, PageState, utc};
 use crate::sites::{Level, RollUpBy};
-use crate::snapshot::{ComputedInfo, LevelRanking, Selection, Snapshot, SnapshotPage};
+use crate::snapshot::{ComputedInfo, Info, LevelRanking, Selection, Snapshot, SnapshotPage};
 use crate::{Result, url};
 
 /// The most important pages or sites.
@@ -144,10 +144,10 @@ pub struct Rank {
 }
 
 impl Rank {
-    /// Of a page among so many; `None`: it is not known.
-    pub fn of(url: &str, page: Option<&SnapshotPage>, pages: u64) -> Rank {
-        let row = page.map(|page| page.named(url, pages));
-        let rank = Rank::of_row(url, row.as_ref(), pages);
+    /// Of a page of a snapshot; `None`: it is not known.
+    pub fn of(url: &str, page: Option<&SnapshotPage>, info: &Info) -> Rank {
+        let row = page.map(|page| page.named(url, info.pages));
+        let rank = Rank::of_row(url, row.as_ref(), info.ranked_pages());
         Rank {
             failed: page.map(|page| page.fetches.failed),
             compared: page.map(|page| page.fetches.compared),
@@ -218,7 +218,7 @@ pub(super) fn page_ranks(
     let pages = found.iter().map(|page| page.and_then(|_| pages.next()));
     let ranks = urls.iter().zip(pages);
     Ok(ranks
-        .map(|(url, page)| Rank::of(url, page.as_ref(), snapshot.len()))
+        .map(|(url, page)| Rank::of(url, page.as_ref(), snapshot.info()))
         .collect())
 }
 

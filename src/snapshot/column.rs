@@ -5,7 +5,7 @@
 const LEVEL: i32 = 1;
 
 /// Packs values.
-pub(super) fn pack(values: &[u64]) -> std::io::Result<Vec<u8>> {
+pub(crate) fn pack(values: &[u64]) -> std::io::Result<Vec<u8>> {
     let mut bytes = vec![0; values.len() * 8];
     let used = values.iter().fold(0, |used, value| used | value);
     for (plane, bytes) in bytes.chunks_exact_mut(values.len().max(1)).enumerate() {
@@ -25,7 +25,7 @@ pub(super) fn compress(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
 }
 
 /// Unpacks `count` values; `None` if `packed` does not hold just that many.
-pub(super) fn unpack(packed: &[u8], count: usize) -> Option<Vec<u64>> {
+pub(crate) fn unpack(packed: &[u8], count: usize) -> Option<Vec<u64>> {
     let bytes = zstd::bulk::decompress(packed, count * 8).ok()?;
     if bytes.len() != count * 8 {
         return None;

@@ -5,7 +5,7 @@
 
 mod base;
 mod blocks;
-mod column;
+pub(crate) mod column;
 mod common_crawl;
 mod computed;
 mod expiry;
@@ -24,6 +24,7 @@ mod lookup;
 mod moved;
 mod pieces;
 mod planes;
+mod prepared;
 mod ranks;
 mod read;
 mod scored;
@@ -67,6 +68,8 @@ pub use levels::{LevelRanking, RankingName};
 pub use listed::{LISTED, Listed};
 pub use lookup::Lookup;
 pub use moved::{Elapsed, elapsed, moved, same_numbers};
+pub use prepared::{ClusterRanking, Prepared, SharedScores, prepare};
+pub(crate) use ranks::descending_key;
 pub use read::{Selection, Snapshot, SnapshotPage};
 pub use search::{Failing, FailingHost, Found, FoundPage, SearchOptions, WITHIN};
 pub use settling::{Settle, SnapshotOptions, Watcher, settling_needs};
@@ -169,6 +172,9 @@ pub struct Info {
     /// The links that were left out because their pages were not reached for long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expired: Option<Expired>,
+    /// The ranking over several shards that this is part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<ClusterRanking>,
     /// The settings of the run.
     pub settings: Settings,
 }
@@ -209,6 +215,7 @@ impl Info {
             measures,
             window,
             expired,
+            cluster: None,
             settings: settings.clone(),
         })
     }
@@ -216,6 +223,11 @@ impl Info {
     /// Pages that are the store's own: of a shard, without the remote ones.
     pub fn local_pages(&self) -> u64 {
         self.pages.saturating_sub(self.counters.shard.remote_pages)
+    }
+
+    /// Pages that ranks are among: those of all shards, of a ranking over several.
+    pub fn ranked_pages(&self) -> u64 {
+        self.cluster.map_or(self.pages, |of| of.pages)
     }
 
     /// The certified bound on the L1 distance to PageRank at the damping that was asked for: [`Window::bound_l1`], and

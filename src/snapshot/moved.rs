@@ -130,7 +130,7 @@ impl Snapshot {
     }
 
     fn standing(&self, importance: f64, rank: u64) -> Result<Standing> {
-        let pages = self.info().pages;
+        let pages = self.info().ranked_pages();
         // Of a share that is all, rounding may make a little more than 1.
         if !(0.0..1.001).contains(&importance) || !(1..=pages).contains(&rank) {
             return Err(self.columns.damaged(format!(

@@ -45,8 +45,8 @@ const _: () = assert!(PageId::LIMIT >> (8 * RANK_WIDTH) == 0);
 /// Values a piece holds at most: 256 KiB in memory.
 const PIECE_MAX: u64 = 1 << 15;
 
-/// An importance as a number that is the less, the greater the importance is.
-pub(super) fn order(importance: f64) -> u64 {
+/// Returns a sort key: larger importances get smaller keys; both zeros get the same.
+pub(crate) fn descending_key(importance: f64) -> u64 {
     // Both zeros are the same importance.
     let bits = (importance + 0.0).to_bits();
     let ascending = bits ^ (((bits as i64) >> 63) as u64 | 1 << 63);
@@ -438,15 +438,15 @@ mod tests {
         #[test]
         fn order_is_that_of_importances(a in any::<f64>(), b in any::<f64>()) {
             prop_assume!(!a.is_nan() && !b.is_nan());
-            prop_assert_eq!(order(a) < order(b), a > b);
-            prop_assert_eq!(order(a) == order(b), a == b);
+            prop_assert_eq!(descending_key(a) < descending_key(b), a > b);
+            prop_assert_eq!(descending_key(a) == descending_key(b), a == b);
         }
     }
 
     #[test]
     fn zeros_are_equal() {
-        assert_eq!(order(0.0), order(-0.0));
-        assert!(order(f64::MIN_POSITIVE) < order(0.0));
+        assert_eq!(descending_key(0.0), descending_key(-0.0));
+        assert!(descending_key(f64::MIN_POSITIVE) < descending_key(0.0));
     }
 
     /// Of 100,000 values nine in ten are the same: those take no room in the file, and with the rest

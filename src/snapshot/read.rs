@@ -291,7 +291,7 @@ impl Snapshot {
                 state: true,
                 ..export::Columns::default()
             },
-            pages: self.len(),
+            pages: self.info().ranked_pages(),
             ..Setup::default()
         };
         let is_listed = |page: &Result<Page<'_>>| {

@@ -4,7 +4,7 @@
 use std::io;
 
 use super::column;
-use super::ranks::{Seen, order};
+use super::ranks::{Seen, descending_key};
 use crate::Result;
 use crate::engine::{CHUNK_PAGES, Estimator, PageScores, Scores};
 use crate::threads::in_two;
@@ -33,7 +33,8 @@ impl Scored {
     ) -> Result<Option<Scored>> {
         let mut packed = Vec::new();
         each_block(scores, estimator, pages, |block| {
-            packed.push(pack(block, &mut seen));
+            packed.push(pack(block));
+            see(block, &mut seen);
             Ok(())
         })?;
         Ok(seen.ranks().ok().map(|ranks| Scored {
@@ -62,20 +63,23 @@ pub(super) fn each_block(
     Ok(())
 }
 
-/// Packs a block's scores, for the ranks of which its importances are `seen`.
-pub(super) fn pack(pages: &[PageScores], seen: &mut Seen) -> (Column, Column) {
+/// Packs a block's scores.
+pub(super) fn pack(pages: &[PageScores]) -> (Column, Column) {
     let importance: Vec<u64> = pages.iter().map(|page| page.0.to_bits()).collect();
     let distributed: Vec<u64> = pages.iter().map(|page| page.1.to_bits()).collect();
     // Threads are for blocks that are worth it.
     let parallel = importance.len() as u64 == CHUNK_PAGES;
-    let packed = in_two(
+    in_two(
         parallel,
         || column::pack(&importance),
         || column::pack(&distributed),
-    );
-    let values: Vec<u64> = pages.iter().map(|page| order(page.0)).collect();
+    )
+}
+
+/// Takes note of a block's importances, for the ranks.
+pub(super) fn see(pages: &[PageScores], seen: &mut Seen) {
+    let values: Vec<u64> = pages.iter().map(|page| descending_key(page.0)).collect();
     seen.add(&values);
-    packed
 }
 
 /// Packs the ranks of all pages, a block at a time.

@@ -13,12 +13,12 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::base::{self, BaseWarning, Keep};
 use super::blocks::{BlockWriter, Packed};
 use super::expiry::FetchTimes;
-use super::kept::thin;
-use super::known::{self, COLUMNS as FETCHES, Keeping, Known};
-use super::ranks::{Seen, order};
-use super::scored::{Column as PackedColumn, Scored, each_block, pack, pack_ranks};
-use super::settling::{Outcome, Settle, SnapshotOptions};
-use super::{COLUMNS, Column, Info, Latest, MAGIC, check_not_newer, column};
+use super::known::{self, COLUMNS as FETCHES, HeldKnown, Keeping, Known};
+use super::prepared::{Prepared, begin};
+use super::ranks::{Seen, descending_key};
+use super::scored::{Column as PackedColumn, Scored, each_block, pack, pack_ranks, see};
+use super::settling::{Outcome, Settle, SnapshotOptions, Watcher};
+use super::{COLUMNS, Column, Info, MAGIC, column};
 use crate::engine::{
     CHUNK_PAGES, Estimation, Estimator, HistoryView, PageFacts, PageScores, Scores, Window,
 };
@@ -77,24 +77,6 @@ pub(super) fn check_lock(view: &View) -> Result<()> {
     ))
 }
 
-/// Gives a file that is whole and durable its name.
-pub(super) fn put_in_place(disk: &dyn Disk, aside: &Path, path: &Path) -> Result<()> {
-    disk.rename(aside, path)
-        .and_then(|()| disk.sync_dir(path.parent().unwrap_or(Path::new("."))))
-        .map_err(Error::io(path, "publish"))
-}
-
-/// Writes a file aside; one that is not complete is removed, for it may have filled the disk.
-pub(super) fn or_remove<T>(
-    disk: &dyn Disk,
-    aside: &Path,
-    write: impl FnOnce() -> Result<T>,
-) -> Result<T> {
-    write().inspect_err(|_| {
-        let _ = disk.remove(aside);
-    })
-}
-
 /// Publishes a ranking of a store at rest, as [`publish`] does; what it was settled to is the store's base from then on.
 ///
 /// # Errors
@@ -112,28 +94,19 @@ pub fn publish_at_rest(
 
 /// Makes a snapshot, and publishes it.
 fn make(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Option<Made>> {
-    check_not_newer(disk, view.dir(), view.counters())?;
-    let name = format!("{:012}.snapshot", view.counters().records);
-    let path = view.dir().join(SNAPSHOTS).join(&name);
-    let aside = path.with_extension("tmp");
-    let written = or_remove(disk, &aside, || write(disk, view, making, &aside, &path))?;
-    let Some(written) = written else {
-        disk.remove(&aside).map_err(Error::io(&aside, "remove"))?;
+    let Some(written) = write(disk, view, making)? else {
         return Ok(None);
     };
     let Written {
-        info,
+        prepared,
         outcome,
         mut base,
         mut warnings,
     } = written;
-    let latest = Latest {
-        snapshot: name,
-        names: view.name_lengths(),
-        rows: *view.rows_retention(),
-    };
-    latest.write(disk, view.dir())?;
-    thin(disk, view.dir(), making.keep)?;
+    if let Some(settle) = &making.settle {
+        settle.base.await_turn();
+    }
+    let (path, info) = prepared.publish()?;
     if let Some(settle) = &making.settle
         && !settle.base.comes_first()
     {
@@ -148,9 +121,9 @@ fn make(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Option
     }))
 }
 
-/// A snapshot that has its name, and what it was made of.
-struct Written {
-    info: Info,
+/// A snapshot that is to be published, and what it was made of.
+struct Written<'v> {
+    prepared: Prepared<'v>,
     outcome: Outcome,
     base: Option<CommittedBase>,
     warnings: Vec<BaseWarning>,
@@ -198,19 +171,21 @@ fn compute(
     Ok(computed)
 }
 
-/// Writes a snapshot aside, and gives it its name. What is known of pages beside their importance is written while that is
+/// Writes a snapshot beside its place. What is known of pages beside their importance is written while that is
 /// settled. `None`: it is not to be.
-fn write(
-    disk: &dyn Disk,
-    view: &View,
+fn write<'v>(
+    disk: &'v dyn Disk,
+    view: &'v View,
     making: &SnapshotOptions,
-    aside: &Path,
-    path: &Path,
-) -> Result<Option<Written>> {
+) -> Result<Option<Written<'v>>> {
+    let file = begin(disk, view)?;
     let config = &view.settings().config;
     let settle = making.settle.as_ref();
     let pages = view.totals().pages;
-    let create = || Writer::create(disk, aside, Seen::new(pages, making.rank_bytes));
+    let create = || {
+        let seen = Seen::new(pages, making.rank_bytes);
+        Writer::create(disk, &file.path, Some(seen))
+    };
     let mut writer = create()?;
     let mut warnings = Vec::new();
     let mut computed = Computed {
@@ -225,7 +200,8 @@ fn write(
         let failed = AtomicBool::new(false);
         let seen = writer.seen.take_if(|seen| seen.has_room(pages));
         let write = || {
-            let written = writer.facts(view, settle);
+            let known = (&*settle.base.known, settle.known_room(view));
+            let written = writer.facts(view, known.0, known.1, &settle.watcher);
             failed.store(written.is_err(), Ordering::Relaxed);
             written
         };
@@ -265,8 +241,8 @@ fn write(
         (None, Outcome::Done(ranked)) => writer.scores(ranked.scores(), window.estimator)?,
         (None, _) => {}
     }
-    writer.ranks(disk, &path.with_extension("ranks"))?;
-    let mut info = Info::new(
+    writer.ranks(disk, &file.path.with_extension("ranks"))?;
+    let info = Info::new(
         view.state(),
         view.totals(),
         measures,
@@ -274,16 +250,14 @@ fn write(
         expired,
         view.settings(),
     )?;
-    let latest = writer.times.latest_believed(info.time);
-    info.time = latest.map(|(time, _)| time);
-    writer.finish(&info)?;
-    if let Some(settle) = settle {
-        settle.base.await_turn();
-    }
-    Latest::begin(disk, view.dir())?;
-    put_in_place(disk, aside, path)?;
     Ok(Some(Written {
-        info,
+        prepared: Prepared {
+            disk,
+            view,
+            file,
+            info: writer.finish(info)?,
+            keep: making.keep,
+        },
         outcome,
         base,
         warnings,
@@ -328,41 +302,49 @@ pub(crate) fn publish_apart<T>(
 /// Takes a block, and may leave another.
 type Give<'a, B> = dyn FnMut(&mut B) -> Result<()> + 'a;
 
-struct Writer {
+/// A snapshot's file while it is written.
+pub(super) struct Writer {
     file: BlockWriter,
     directory: Vec<[Packed; COLUMNS]>,
     pages: u64,
     /// Blocks that have their scores.
     scored: usize,
-    /// For the ranks; absent once they are written.
+    /// For the ranks; absent once they are written, and where they are given.
     seen: Option<Seen>,
     /// When pages were last reached.
     times: FetchTimes,
 }
 
 impl Writer {
-    fn create(disk: &dyn Disk, path: &Path, seen: Seen) -> Result<Writer> {
+    /// Creates it. `seen`: what ranks are found from; `None`: they are given.
+    pub fn create(disk: &dyn Disk, path: &Path, seen: Option<Seen>) -> Result<Writer> {
         Ok(Writer {
             file: BlockWriter::create(disk, path, *MAGIC)?,
             directory: Vec::new(),
             pages: 0,
             scored: 0,
-            seen: Some(seen),
+            seen,
             times: FetchTimes::default(),
         })
     }
 
-    /// The columns of what is known of pages beside their scores, from what the snapshot before has left of it on. How many
-    /// measures were read; `None`: it was stopped.
-    fn facts(&mut self, view: &View, settle: &Settle) -> Result<Option<u64>> {
-        let mut held = settle.base.known.lock();
+    /// The columns of what is known of pages beside their scores, from what the snapshot before has left of it on; as much is
+    /// left to the next as there is `room` for. How many measures were read; `None`: it was stopped.
+    pub fn facts(
+        &mut self,
+        view: &View,
+        known: &HeldKnown,
+        room: u64,
+        watcher: &Watcher,
+    ) -> Result<Option<u64>> {
+        let mut held = known.lock();
         let (before, runs) = held.take(view);
         let rows = view.rows_behind(runs)?;
-        let mut keeping = Keeping::new(settle.known_room(view));
+        let mut keeping = Keeping::new(room);
         let mut is_stopped = false;
         let read = |give: &mut Give<'_, Known>| {
             known::read(view, rows, before, |known| {
-                is_stopped = settle.watcher.is_stopped();
+                is_stopped = watcher.is_stopped();
                 if is_stopped {
                     return Err(Error::internal("it was stopped"));
                 }
@@ -393,6 +375,20 @@ impl Writer {
         let read =
             |give: &mut Give<'_, Vec<PageScores>>| each_block(scores, estimator, pages, give);
         self.blocks(read, |writer, pages| writer.scores_of(pages))
+    }
+
+    /// The same, and the ranks that are given.
+    pub fn ranked(
+        &mut self,
+        scores: &dyn Scores,
+        estimator: Estimator,
+        ranks: &[u64],
+    ) -> Result<()> {
+        let pages = self.pages;
+        let read =
+            |give: &mut Give<'_, Vec<PageScores>>| each_block(scores, estimator, pages, give);
+        self.blocks(read, |writer, pages| writer.score(pack(pages)))?;
+        self.rank(pack_ranks(ranks))
     }
 
     /// The same, and the ranks, which were packed before.
@@ -490,8 +486,8 @@ impl Writer {
     fn scores_of(&mut self, pages: &[PageScores]) -> Result<()> {
         let seen = self.seen.as_mut();
         let seen = seen.ok_or_else(|| Error::internal("ranks are written already"))?;
-        let columns = pack(pages, seen);
-        self.score(columns)
+        see(pages, seen);
+        self.score(pack(pages))
     }
 
     fn score(&mut self, (importance, distributed): (PackedColumn, PackedColumn)) -> Result<()> {
@@ -531,7 +527,7 @@ impl Writer {
         Ok(())
     }
 
-    /// A block's importances, by [`order`].
+    /// A block's importances, by [`descending_key`].
     fn importances(&self, block: usize) -> Result<Vec<u64>> {
         let packed = self.directory[block][Column::Importance as usize];
         let first = block as u64 * CHUNK_PAGES;
@@ -545,13 +541,17 @@ impl Writer {
         let mut values =
             values.ok_or_else(|| Error::damaged(path, "it does not read as written"))?;
         for value in &mut values {
-            *value = order(f64::from_bits(*value));
+            *value = descending_key(f64::from_bits(*value));
         }
         Ok(values)
     }
 
-    fn finish(self, info: &Info) -> Result<()> {
+    /// Completes the file, and makes it durable. The info's time is then the latest that is believed.
+    pub fn finish(self, mut info: Info) -> Result<Info> {
+        let latest = self.times.latest_believed(info.time);
+        info.time = latest.map(|(time, _)| time);
         let directory = self.directory.into_iter().flatten();
-        self.file.finish(directory, self.pages, info)
+        self.file.finish(directory, self.pages, &info)?;
+        Ok(info)
     }
 }

@@ -164,14 +164,13 @@ impl StoreBackend {
 
     fn ranks(&self, urls: &[String]) -> Result<Vec<Rank>> {
         let held = self.cache.with(Part::Places)?;
-        let pages = held.info().pages;
         let mut answers = Vec::new();
         for (url, page) in urls.iter().zip(held.pages(urls)?) {
             let page = match page {
                 Some(page) => held.page(page)?,
                 None => None,
             };
-            answers.push(Rank::of(url, page.as_ref(), pages));
+            answers.push(Rank::of(url, page.as_ref(), held.info()));
         }
         Ok(answers)
     }

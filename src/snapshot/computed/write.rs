@@ -13,8 +13,9 @@ use crate::memory::to_read;
 use crate::rank::computing::{Computed, Computing, Naming};
 use crate::sites::{SiteTotal, Sites};
 use crate::snapshot::blocks::{BlockWriter, Packed};
+use crate::snapshot::prepared::TempFile;
 use crate::snapshot::settling::Watching;
-use crate::snapshot::write::{check_lock, or_remove, put_in_place};
+use crate::snapshot::write::check_lock;
 use crate::snapshot::{Snapshot, Watcher, column};
 use crate::store::View;
 use crate::{Error, Result};
@@ -56,7 +57,6 @@ fn make(
     let named = naming.finish()?;
     let name = ComputedName::of(computing);
     let path = name.beside(snapshot.path());
-    let aside = path.with_extension("tmp");
     let links = path.with_extension("links");
     let mut watching = Watching::new(watcher, None);
     let computed = named.compute(&rows, Some((disk, links)), &mut watching)?;
@@ -66,11 +66,9 @@ fn make(
     let totals = named.sites.as_ref().map(|sites| snapshot.roll_up(sites));
     let sites = named.sites.as_ref().zip(totals.transpose()?);
     let info = info(&snapshot, &name, &computed, named.sites.as_ref());
-    or_remove(disk, &aside, || {
-        write(disk, &aside, &computed.measured.scores, sites, &info)?;
-        put_in_place(disk, &aside, &path)
-    })?;
-    Ok(Some((path, info)))
+    let file = TempFile::of(disk, path);
+    write(disk, &file.path, &computed.measured.scores, sites, &info)?;
+    Ok(Some((file.put_in_place()?, info)))
 }
 
 fn add_names(snapshot: &Snapshot, naming: &mut Naming<'_>) -> Result<()> {
