@@ -1,0 +1,560 @@
+//! Ranks over all shards: 1 + own pages of all shards with strictly greater importance.
+//!
+//! 1. *Splits.* Each shard sorts the importances of its own pages, and gives all others [`SAMPLES`] of them. From these all
+//!    choose the same splits, which part the values into as many ranges as there are shards.
+//! 2. *Merge.* Each shard sends the values of a range, sorted, to the shard of that number, which merges what comes and answers how many
+//!    values of other shards stand before each. How many values there are in each range is added up over all; so all know what
+//!    rank a range begins with.
+//! 3. *Remote pages.* Each shard asks the owners of the remote pages that it knows for their importance and rank.
+//!
+//! Equal values are in one range and one rank, wherever they are. Ranks do not depend on the samples, and nothing depends on which process has
+//! which shard.
+//!
+//! ```text
+//! values    (delta repeats?)*       varints: from the value before, at least 1; repeats: 0, and how often beyond once
+//! others    delta*                  of each distinct value: values of other shards since the one before; compressed
+//! asked     delta*                  pages by their numbers in their owner's store, at least 1; compressed
+//! answer    column* | delta*        importances as 8 planes of bytes; ranks of the distinct ones, in order; both compressed
+//! ```
+//!
+//! Of what a remote page distributed nothing is sent: readers show it of pages that a shard has crawled. It is taken to be its
+//! importance, from which it differs by less than the bound.
+//!
+//! **Memory**: 16 bytes a page for sorting, and 8 for ranks; messages take about 5 bytes of each own page, and 8 of each remote
+//! one, on either side.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::{Peers, RemotePages};
+use crate::codec::varint;
+use crate::engine::{CHUNK_PAGES, Certificate, Effort, Estimator, Scores};
+use crate::rows::Bits;
+use crate::snapshot::{column, descending_key};
+use crate::threads::in_two;
+use crate::{Error, Result};
+
+/// Samples of the values of a shard.
+const SAMPLES: u64 = 1 << 10;
+/// From so many values on, halves are sorted by two threads.
+const PARALLEL_SORT_MIN: usize = 1 << 14;
+/// How hard messages are compressed, by zstd.
+const LEVEL: i32 = 1;
+/// Most bytes of a number in a message.
+const NUMBER_BYTES: usize = 10;
+
+/// Scores of the pages that a shard knows.
+pub struct ShardScores<'s> {
+    /// Scores of all of them; those of remote pages are not looked at.
+    pub scores: &'s dyn Scores,
+    /// How many pages it knows.
+    pub pages: u64,
+    /// Those of each other shard; the others are its own.
+    pub remote: &'s [RemotePages],
+}
+
+/// The ranking of all pages that a shard knows, among all pages of all shards.
+pub struct ShardRanking<'s> {
+    scores: &'s dyn Scores,
+    /// Remote pages with their importance, ascending.
+    remote: Vec<(u32, f64)>,
+    ranks: Vec<u64>,
+    all_pages: u64,
+}
+
+impl ShardRanking<'_> {
+    /// The ranks of all pages that it knows.
+    pub fn ranks(&self) -> &[u64] {
+        &self.ranks
+    }
+
+    /// Own pages of all shards.
+    pub fn all_pages(&self) -> u64 {
+        self.all_pages
+    }
+}
+
+impl Scores for ShardRanking<'_> {
+    fn certificate(&self) -> Option<Certificate> {
+        self.scores.certificate()
+    }
+
+    fn effort(&self) -> Effort {
+        self.scores.effort()
+    }
+
+    fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>) -> Result<()> {
+        self.scores.read(first, len, out)?;
+        let at = |page: u64| self.remote.partition_point(|of| u64::from(of.0) < page);
+        for &(page, importance) in &self.remote[at(first)..at(first + len as u64)] {
+            out[(u64::from(page) - first) as usize] = (importance, importance);
+        }
+        Ok(())
+    }
+}
+
+/// Ranks the pages of all shards together, by importance as `estimator` reads it. The result has the ranking of each local
+/// shard, in order.
+///
+/// # Errors
+/// A process is lost; those of reading scores.
+pub fn rank_together<'s>(
+    shards: &[ShardScores<'s>],
+    estimator: Estimator,
+    peers: &mut dyn Peers,
+) -> Result<Vec<ShardRanking<'s>>> {
+    let local = shards.iter().map(|of| Local::of(of, estimator, peers));
+    let mut local = local.collect::<Result<Vec<_>>>()?;
+    let splits = choose_splits(&local, peers)?;
+    let all_pages = rank_own(&mut local, &splits, peers)?;
+    let remote = ask_owners(&mut local, estimator, peers)?;
+    let rankings = local
+        .into_iter()
+        .zip(remote)
+        .map(|(of, remote)| ShardRanking {
+            scores: of.shard.scores,
+            remote,
+            ranks: of.ranks,
+            all_pages,
+        });
+    Ok(rankings.collect())
+}
+
+/// A value and the page that it is of. Values are sort keys of importances.
+type Keyed = (u64, u32);
+
+/// A shard of this process.
+struct Local<'a, 's> {
+    shard: &'a ShardScores<'s>,
+    is_remote: Bits,
+    /// Its own pages, sorted; none once they have ranks.
+    sorted: Vec<Keyed>,
+    /// Of all pages that have them already.
+    ranks: Vec<u64>,
+}
+
+impl<'a, 's> Local<'a, 's> {
+    fn of(
+        shard: &'a ShardScores<'s>,
+        estimator: Estimator,
+        peers: &dyn Peers,
+    ) -> Result<Local<'a, 's>> {
+        let ShardScores { pages, remote, .. } = *shard;
+        if remote.len() != peers.shards() || pages > 1 << u32::BITS {
+            return Err(Error::internal("the remote pages are not of these shards"));
+        }
+        let mut is_remote = Bits::new(pages);
+        let mut own = pages;
+        for &page in remote.iter().flat_map(|of| &of.here) {
+            if u64::from(page) >= pages || !is_remote.set(page.into()) {
+                return Err(Error::internal(format!(
+                    "remote page {page} is no page, or is there twice"
+                )));
+            }
+            own -= 1;
+        }
+        let mut sorted = Vec::with_capacity(own as usize);
+        each_block(shard, |first, block| {
+            for (page, &scores) in (first..).zip(block) {
+                if !is_remote.get(page) {
+                    sorted.push((descending_key(estimator.read(scores).0), page as u32));
+                }
+            }
+            Ok(())
+        })?;
+        sort(&mut sorted);
+        Ok(Local {
+            shard,
+            is_remote,
+            sorted,
+            ranks: vec![0; pages as usize],
+        })
+    }
+}
+
+/// Hands the scores of all pages of a shard to `each`, block by block.
+fn each_block(
+    shard: &ShardScores<'_>,
+    mut each: impl FnMut(u64, &[(f64, f64)]) -> Result<()>,
+) -> Result<()> {
+    let mut block = Vec::new();
+    for first in (0..shard.pages).step_by(CHUNK_PAGES as usize) {
+        let len = CHUNK_PAGES.min(shard.pages - first) as usize;
+        shard.scores.read(first, len, &mut block)?;
+        each(first, &block)?;
+    }
+    Ok(())
+}
+
+fn sort(values: &mut [Keyed]) {
+    let half = values.len() / 2;
+    if half < PARALLEL_SORT_MIN {
+        return values.sort_unstable();
+    }
+    let (left, _, right) = values.select_nth_unstable(half);
+    in_two(true, || left.sort_unstable(), || right.sort_unstable());
+}
+
+/// Distinct values, each with its pages.
+fn groups(sorted: &[Keyed]) -> impl Iterator<Item = &[Keyed]> {
+    sorted.chunk_by(|one, other| one.0 == other.0)
+}
+
+/// A process of the same version sends only what can be read: another one was not let in.
+fn unreadable() -> Error {
+    Error::internal("a message of another shard cannot be read")
+}
+
+fn take(from: &mut &[u8]) -> Result<u64> {
+    let number = varint::take(from).and_then(|number| number.try_into().ok());
+    number.ok_or_else(unreadable)
+}
+
+fn put(out: &mut Vec<u8>, number: u64) {
+    varint::put(out, number.into());
+}
+
+/// Numbers that follow each other at a distance of at least 1, as distances.
+#[derive(Default)]
+struct Ascending {
+    /// The least that the next may be.
+    next: u128,
+}
+
+impl Ascending {
+    fn put(&mut self, out: &mut Vec<u8>, number: u64) {
+        let following = u128::from(number) + 1;
+        varint::put(out, following - self.next);
+        self.next = following;
+    }
+
+    fn take(&mut self, from: &mut &[u8]) -> Result<u64> {
+        let distance = varint::take(from).filter(|distance| *distance > 0);
+        let following = distance.and_then(|distance| self.next.checked_add(distance));
+        self.next = following.ok_or_else(unreadable)?;
+        u64::try_from(self.next - 1).map_err(|_| unreadable())
+    }
+}
+
+/// Compresses numbers, for a message that ends with them.
+fn compress(numbers: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    put(out, numbers.len() as u64);
+    let packed = zstd::bulk::compress(numbers, LEVEL);
+    let packed = packed.map_err(|error| Error::internal(format!("a message: {error}")))?;
+    out.extend_from_slice(&packed);
+    Ok(())
+}
+
+/// The inverse of [`compress`], of at most so many numbers.
+fn decompress(mut from: &[u8], numbers: usize) -> Result<Vec<u8>> {
+    let len = take(&mut from)? as usize;
+    if len > numbers.saturating_mul(NUMBER_BYTES) {
+        return Err(unreadable());
+    }
+    let bytes = zstd::bulk::decompress(from, len).map_err(|_| unreadable())?;
+    (bytes.len() == len).then_some(bytes).ok_or_else(unreadable)
+}
+
+/// What each shard says to all, by shard.
+fn gather_by_shard(says: Vec<Vec<u8>>, peers: &mut dyn Peers) -> Result<Vec<Vec<u8>>> {
+    let mut own = Vec::new();
+    for (&shard, bytes) in peers.local().iter().zip(says) {
+        put(&mut own, shard as u64);
+        put(&mut own, bytes.len() as u64);
+        own.extend(bytes);
+    }
+    let mut by_shard = vec![Vec::new(); peers.shards()];
+    for all in peers.gather(own)? {
+        let mut rest = &all[..];
+        while !rest.is_empty() {
+            let (shard, len) = (take(&mut rest)?, take(&mut rest)?);
+            let bytes = rest.split_off(..len as usize).ok_or_else(unreadable)?;
+            let of = by_shard.get_mut(shard as usize).ok_or_else(unreadable)?;
+            *of = bytes.to_vec();
+        }
+    }
+    Ok(by_shard)
+}
+
+/// The values at which ranges begin but for the first, ascending. They part the values of all shards about evenly.
+fn choose_splits(local: &[Local<'_, '_>], peers: &mut dyn Peers) -> Result<Vec<u64>> {
+    let sample = |of: &Local<'_, '_>| {
+        let len = of.sorted.len() as u64;
+        let count = len.min(SAMPLES);
+        let mut says = Vec::new();
+        put(&mut says, len);
+        for at in 0..count {
+            let middle = (2 * u128::from(at) + 1) * u128::from(len) / (2 * u128::from(count));
+            put(&mut says, of.sorted[middle as usize].0);
+        }
+        says
+    };
+    let says = local.iter().map(sample).collect();
+    let mut samples = Vec::new();
+    for said in gather_by_shard(says, peers)? {
+        let mut rest = &said[..];
+        let len = take(&mut rest)?;
+        let count = len.min(SAMPLES);
+        for _ in 0..count {
+            // What it stands for, in 1/SAMPLES.
+            let weight = u128::from(len) * u128::from(SAMPLES) / u128::from(count);
+            samples.push((take(&mut rest)?, weight));
+        }
+    }
+    samples.sort_unstable();
+    let total: u128 = samples.iter().map(|sample| sample.1).sum();
+    let ranges = peers.shards() as u128;
+    let (mut splits, mut before) = (Vec::new(), 0);
+    for (value, weight) in samples {
+        before += weight;
+        while (splits.len() as u128 + 1) * total < before * ranges
+            && splits.len() as u128 + 1 < ranges
+        {
+            splits.push(value);
+        }
+    }
+    Ok(splits)
+}
+
+/// The values of one shard in a range, each with how often it is there.
+struct Values<'m> {
+    rest: &'m [u8],
+    ascending: Ascending,
+}
+
+impl<'m> Values<'m> {
+    fn of(message: &'m [u8]) -> Values<'m> {
+        Values {
+            rest: message,
+            ascending: Ascending::default(),
+        }
+    }
+
+    fn message<'k>(groups: impl Iterator<Item = &'k [Keyed]>) -> Vec<u8> {
+        let (mut out, mut ascending) = (Vec::new(), Ascending::default());
+        for group in groups {
+            ascending.put(&mut out, group[0].0);
+            if let repeats @ 1.. = group.len() as u64 - 1 {
+                put(&mut out, 0);
+                put(&mut out, repeats);
+            }
+        }
+        out
+    }
+
+    fn next(&mut self) -> Result<Option<(u64, u64)>> {
+        if self.rest.is_empty() {
+            return Ok(None);
+        }
+        let value = self.ascending.take(&mut self.rest)?;
+        let mut count = 1;
+        if let Some(rest) = self.rest.strip_prefix(&[0]) {
+            self.rest = rest;
+            count += u64::from(u32::try_from(take(&mut self.rest)?).map_err(|_| unreadable())?);
+        }
+        Ok(Some((value, count)))
+    }
+}
+
+/// Merges the values of a range. For each shard, how many values of others stand before each of its own distinct values, since
+/// the one before; and how many values there are.
+fn merge(messages: &[Vec<u8>]) -> Result<(Vec<Vec<u8>>, u64)> {
+    let mut values: Vec<Values<'_>> = messages.iter().map(|of| Values::of(of)).collect();
+    let mut heads = BinaryHeap::new();
+    for (shard, values) in values.iter_mut().enumerate() {
+        heads.extend(
+            values
+                .next()?
+                .map(|(value, count)| Reverse((value, shard, count))),
+        );
+    }
+    let mut others = vec![Vec::new(); messages.len()];
+    // Values until behind the last one of a shard.
+    let mut behind = vec![0u64; messages.len()];
+    let (mut before, mut seen, mut last) = (0, 0, None);
+    while let Some(Reverse((value, shard, count))) = heads.pop() {
+        if last != Some(value) {
+            (before, last) = (seen, Some(value));
+        }
+        put(&mut others[shard], before - behind[shard]);
+        behind[shard] = before + count;
+        seen += count;
+        let next = values[shard].next()?;
+        heads.extend(next.map(|(value, count)| Reverse((value, shard, count))));
+    }
+    Ok((others, seen))
+}
+
+/// Gives all own pages their ranks. How many there are in all shards.
+fn rank_own(local: &mut [Local<'_, '_>], splits: &[u64], peers: &mut dyn Peers) -> Result<u64> {
+    let ranges = peers.shards();
+    let range_of = |value: u64| splits.partition_point(|split| *split <= value);
+    let in_range = |of: &'_ Local<'_, '_>, range: usize| {
+        let from = of.sorted.partition_point(|of| range_of(of.0) < range);
+        let to = of.sorted.partition_point(|of| range_of(of.0) <= range);
+        from..to
+    };
+    let sends = |of: &Local<'_, '_>| {
+        let message = |range| Values::message(groups(&of.sorted[in_range(of, range)]));
+        (0..ranges).map(message).collect::<Vec<_>>()
+    };
+    let incoming = peers.exchange(local.iter().map(sends).collect())?;
+    let mut counts = vec![0i128; ranges];
+    let mut answers = Vec::new();
+    for (&range, messages) in peers.local().iter().zip(incoming) {
+        let (others, count) = merge(&messages)?;
+        counts[range] = count.into();
+        let answer = |numbers: Vec<u8>| {
+            let mut out = Vec::new();
+            compress(&numbers, &mut out).map(|()| out)
+        };
+        answers.push(others.into_iter().map(answer).collect::<Result<_>>()?);
+    }
+    peers.sum(&mut counts)?;
+    let answers = peers.exchange(answers)?;
+    for (of, answers) in local.iter_mut().zip(answers) {
+        let mut begins = 0;
+        for ((range, answer), count) in answers.iter().enumerate().zip(&counts) {
+            let sorted = &of.sorted[in_range(of, range)];
+            let numbers = decompress(answer, sorted.len())?;
+            let (mut rest, mut before) = (&numbers[..], begins);
+            for group in groups(sorted) {
+                before += take(&mut rest)?;
+                for &(_, page) in group {
+                    of.ranks[page as usize] = before + 1;
+                }
+                before += group.len() as u64;
+            }
+            begins += u64::try_from(*count).map_err(|_| unreadable())?;
+        }
+        of.sorted = Vec::new();
+    }
+    u64::try_from(counts.iter().sum::<i128>()).map_err(|_| unreadable())
+}
+
+/// Gets the importance of each remote page from its owner, and its rank. Each local shard's remote pages with their importance, ascending.
+fn ask_owners(
+    local: &mut [Local<'_, '_>],
+    estimator: Estimator,
+    peers: &mut dyn Peers,
+) -> Result<Vec<Vec<(u32, f64)>>> {
+    let asks = |of: &Local<'_, '_>| {
+        let asked = of.shard.remote.iter().map(|pages| asked(&pages.there));
+        asked.collect::<Result<Vec<_>>>()
+    };
+    let asks = local.iter().map(asks).collect::<Result<_>>()?;
+    let asked = peers.exchange(asks)?;
+    let answers = local
+        .iter()
+        .zip(asked)
+        .map(|(of, asked)| answer(of, &asked, estimator));
+    let answers = answers.collect::<Result<_>>()?;
+    let answers = peers.exchange(answers)?;
+    let mut all = Vec::new();
+    for (of, answers) in local.iter_mut().zip(answers) {
+        let mut found = Vec::new();
+        for (pages, answer) in of.shard.remote.iter().zip(answers) {
+            let (importances, ranks) = answered(&answer, pages.here.len())?;
+            for ((&page, importance), rank) in pages.here.iter().zip(importances).zip(ranks) {
+                of.ranks[page as usize] = rank;
+                found.push((page, f64::from_bits(importance)));
+            }
+        }
+        found.sort_unstable_by_key(|of| of.0);
+        all.push(found);
+    }
+    Ok(all)
+}
+
+/// Asks for these pages.
+fn asked(there: &[u32]) -> Result<Vec<u8>> {
+    let (mut numbers, mut out, mut ascending) = (Vec::new(), Vec::new(), Ascending::default());
+    if !there.is_sorted_by(|one, other| one < other) {
+        return Err(Error::internal(
+            "remote pages are not in the order of their owner",
+        ));
+    }
+    for &page in there {
+        ascending.put(&mut numbers, page.into());
+    }
+    compress(&numbers, &mut out)?;
+    Ok(out)
+}
+
+/// Answers what each shard asks of this one.
+fn answer(of: &Local<'_, '_>, asked: &[Vec<u8>], estimator: Estimator) -> Result<Vec<Vec<u8>>> {
+    let pages = of.shard.pages;
+    let mut asking = Vec::new();
+    for asked in asked {
+        let numbers = decompress(asked, pages as usize)?;
+        let (mut rest, mut ascending, mut pages) = (&numbers[..], Ascending::default(), Vec::new());
+        while !rest.is_empty() {
+            let page = ascending.take(&mut rest)?;
+            if page >= of.shard.pages || of.is_remote.get(page) {
+                return Err(Error::internal(format!(
+                    "another shard asks for page {page}, which is none of this shard"
+                )));
+            }
+            pages.push(page as u32);
+        }
+        asking.push((pages, Vec::new()));
+    }
+    each_block(of.shard, |first, block| {
+        for (pages, importances) in &mut asking {
+            let left = pages[importances.len()..].iter();
+            let within = left.take_while(|page| u64::from(**page) < first + block.len() as u64);
+            let scores = within.map(|page| block[(u64::from(*page) - first) as usize]);
+            let found: Vec<u64> = scores.map(|of| estimator.read(of).0.to_bits()).collect();
+            importances.extend(found);
+        }
+        Ok(())
+    })?;
+    let answers = asking.into_iter().map(|(pages, importances)| {
+        let mut out = Vec::new();
+        for block in importances.chunks(CHUNK_PAGES as usize) {
+            let packed = column::pack(block);
+            let packed = packed.map_err(|error| Error::internal(format!("a message: {error}")))?;
+            put(&mut out, packed.len() as u64);
+            out.extend(packed);
+        }
+        let mut ranks: Vec<u64> = pages.iter().map(|page| of.ranks[*page as usize]).collect();
+        ranks.sort_unstable();
+        ranks.dedup();
+        let (mut numbers, mut ascending) = (Vec::new(), Ascending::default());
+        ranks
+            .into_iter()
+            .for_each(|rank| ascending.put(&mut numbers, rank));
+        compress(&numbers, &mut out)?;
+        Ok(out)
+    });
+    answers.collect()
+}
+
+/// Importances, as bits, and ranks of so many pages that were asked for.
+fn answered(answer: &[u8], pages: usize) -> Result<(Vec<u64>, Vec<u64>)> {
+    let mut rest = answer;
+    let mut importances: Vec<u64> = Vec::with_capacity(pages);
+    while importances.len() < pages {
+        let len = take(&mut rest)? as usize;
+        let packed = rest.split_off(..len).ok_or_else(unreadable)?;
+        let count = (pages - importances.len()).min(CHUNK_PAGES as usize);
+        importances.extend(column::unpack(packed, count).ok_or_else(unreadable)?);
+    }
+    let keys = importances
+        .iter()
+        .map(|bits| descending_key(f64::from_bits(*bits)));
+    let mut sorted: Vec<Keyed> = keys.zip(0..).collect();
+    sort(&mut sorted);
+    let numbers = decompress(rest, pages)?;
+    let (mut rest, mut ascending, mut ranks) = (&numbers[..], Ascending::default(), vec![0; pages]);
+    for group in groups(&sorted) {
+        let rank = ascending.take(&mut rest)?;
+        for &(_, at) in group {
+            ranks[at as usize] = rank;
+        }
+    }
+    Ok((importances, ranks))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,327 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::rank::peers::OneProcess;
+use crate::rank::peers::threads::with_processes;
+
+/// Scores in memory: importance, and half of it as what was distributed.
+struct Given(Vec<f64>);
+
+impl Scores for Given {
+    fn certificate(&self) -> Option<Certificate> {
+        None
+    }
+
+    fn effort(&self) -> Effort {
+        Effort {
+            until: 0.5,
+            reached: true,
+            sweeps: 3,
+            links_touched: 2,
+            links: 1,
+            resumed: false,
+        }
+    }
+
+    fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>) -> Result<()> {
+        out.clear();
+        let pages = &self.0[first as usize..first as usize + len];
+        out.extend(
+            pages
+                .iter()
+                .map(|importance| (*importance, importance / 2.0)),
+        );
+        Ok(())
+    }
+}
+
+/// A shard, and where each page that it knows is: the owner, and the number there.
+struct Shard {
+    scores: Given,
+    remote: Vec<RemotePages>,
+    pages: Vec<(usize, u32)>,
+}
+
+/// Shards with own pages of these importances. Each knows some pages of the others, which have numbers among its own; what its scores
+/// say of them is wrong.
+fn shards(own: &[Vec<f64>], seed: u64) -> Vec<Shard> {
+    let mut state = seed;
+    let mut chance = |of: u64| {
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        (state >> 33) % of
+    };
+    // Own pages have numbers once all shards know how many remote ones are between them.
+    let mut known: Vec<Vec<(usize, usize)>> = Vec::new();
+    for (shard, pages) in own.iter().enumerate() {
+        let mut all: Vec<(usize, usize)> = (0..pages.len()).map(|page| (shard, page)).collect();
+        for (other, pages) in own.iter().enumerate().filter(|(other, _)| *other != shard) {
+            for page in (0..pages.len())
+                .filter(|_| chance(3) == 0)
+                .collect::<Vec<_>>()
+            {
+                let at = chance(all.len() as u64 + 1) as usize;
+                all.insert(at, (other, page));
+            }
+        }
+        known.push(all);
+    }
+    let number = |owner: usize, page: usize| {
+        let at = known[owner].iter().position(|of| *of == (owner, page));
+        at.unwrap() as u32
+    };
+    let shard = |(shard, known): (usize, &Vec<(usize, usize)>)| {
+        let mut remote = vec![Vec::new(); own.len()];
+        let mut scores = Vec::new();
+        for (&(owner, page), here) in known.iter().zip(0u32..) {
+            scores.push(own[owner][page]);
+            if owner != shard {
+                remote[owner].push((number(owner, page), here));
+                scores[here as usize] += 1.0;
+            }
+        }
+        let pages = known
+            .iter()
+            .map(|&(owner, page)| (owner, number(owner, page)));
+        let remote = remote.into_iter().map(|mut pages: Vec<(u32, u32)>| {
+            pages.sort_unstable();
+            let (there, here) = pages.into_iter().unzip();
+            RemotePages { here, there }
+        });
+        Shard {
+            pages: pages.collect(),
+            scores: Given(scores),
+            remote: remote.collect(),
+        }
+    };
+    known.iter().enumerate().map(shard).collect()
+}
+
+/// What each shard of a process comes to: ranks, and scores as bits.
+type Found = Vec<(usize, Vec<u64>, Vec<(u64, u64)>)>;
+
+fn rank_of(shards: &[Shard], peers: &mut dyn Peers) -> Found {
+    let local = peers.local().to_vec();
+    let given = local.iter().map(|at| ShardScores {
+        scores: &shards[*at].scores,
+        pages: shards[*at].pages.len() as u64,
+        remote: &shards[*at].remote,
+    });
+    let given: Vec<_> = given.collect();
+    let rankings = rank_together(&given, Estimator::Received, peers).unwrap();
+    let found = local.into_iter().zip(rankings).map(|(shard, ranking)| {
+        assert_eq!(ranking.effort(), shards[shard].scores.effort());
+        let own = shards.iter().enumerate().map(|(shard, of)| {
+            let is_own = |page: &&(usize, u32)| page.0 == shard;
+            of.pages.iter().filter(is_own).count() as u64
+        });
+        assert_eq!(ranking.all_pages(), own.sum::<u64>());
+        // In pieces that begin anywhere.
+        let mut scores = Vec::new();
+        let (mut piece, mut first) = (Vec::new(), 0);
+        while first < ranking.ranks().len() {
+            let len = (first + 1).min(ranking.ranks().len() - first);
+            ranking.read(first as u64, len, &mut piece).unwrap();
+            scores.extend(piece.iter().map(|of| (of.0.to_bits(), of.1.to_bits())));
+            first += len;
+        }
+        (shard, ranking.ranks().to_vec(), scores)
+    });
+    found.collect()
+}
+
+/// Holds the ranking of shards against a sort of all, however they are dealt to processes.
+fn check(own: &[Vec<f64>], seed: u64) {
+    let shards = shards(own, seed);
+    let found = rank_of(&shards, &mut OneProcess::new(shards.len()));
+    for (shard, ranks, scores) in &found {
+        for (at, &(owner, there)) in shards[*shard].pages.iter().enumerate() {
+            let importance = shards[owner].scores.0[there as usize];
+            let all = own.iter().flatten();
+            let rank = 1 + all.filter(|other| **other > importance).count() as u64;
+            assert_eq!(ranks[at], rank, "seed {seed}, shard {shard}, page {at}");
+            let distributed = if owner == *shard {
+                importance / 2.0
+            } else {
+                importance
+            };
+            assert_eq!(scores[at], (importance.to_bits(), distributed.to_bits()));
+        }
+    }
+    for processes in 1..=3 {
+        let mut dealt =
+            with_processes(shards.len(), processes, |peers| rank_of(&shards, peers)).concat();
+        dealt.sort_unstable();
+        assert!(dealt == found, "seed {seed}, {processes} processes");
+    }
+}
+
+#[test]
+fn ranks_are_those_of_a_sort_of_all() {
+    let spread = |seed: u64, at: usize| {
+        let bits = (seed + at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (bits >> 12) as f64 / (1u64 << 52) as f64
+    };
+    for count in [1, 2, 4, 7] {
+        for seed in 0..6 {
+            let len = |shard: usize| [40, 0, 1, 90, 7, 300, 3][(shard + seed as usize) % 7];
+            let of = |value: &dyn Fn(usize) -> f64| -> Vec<Vec<f64>> {
+                let pages = |shard| {
+                    (0..len(shard))
+                        .map(|page| value(shard * 1000 + page))
+                        .collect()
+                };
+                (0..count).map(pages).collect()
+            };
+            check(&of(&|at| spread(seed, at)), seed);
+            // Ties inside shards and between them, and both zeros.
+            let few = |at| [0.0, -0.0, 0.25, 1e-300, 0.1, 0.1][(spread(seed, at) * 6.0) as usize];
+            check(&of(&few), seed);
+            check(&of(&|_| 0.125), seed);
+            // Each shard has a range of its own, or values are in order.
+            check(&of(&|at| 1.0 / (1 + at) as f64), seed);
+        }
+        check(&vec![Vec::new(); count], 0);
+        let mut one = vec![Vec::new(); count];
+        one[count / 2].push(1.0);
+        check(&one, 0);
+    }
+}
+
+/// More values than there are samples, and enough for sorting with two threads.
+#[test]
+fn many_values_have_their_ranks() {
+    let own: Vec<Vec<f64>> = (0..3u64)
+        .map(|shard| {
+            let value = |at: u64| ((at * 7919 + shard * 31) % 20_011) as f64 / 20_011.0;
+            (0..36_000).map(value).collect()
+        })
+        .collect();
+    let mut all: Vec<f64> = own.iter().flatten().copied().collect();
+    all.sort_by(|one, other| other.total_cmp(one));
+    let given: Vec<Given> = own.into_iter().map(Given).collect();
+    let remote = vec![RemotePages::default(); 3];
+    let shards = given.iter().map(|scores| ShardScores {
+        scores,
+        pages: 36_000,
+        remote: &remote,
+    });
+    let shards: Vec<_> = shards.collect();
+    let rankings = rank_together(&shards, Estimator::Received, &mut OneProcess::new(3)).unwrap();
+    for (of, ranking) in given.iter().zip(rankings) {
+        for (value, rank) in of.0.iter().zip(ranking.ranks()) {
+            let before = all.partition_point(|other| other > value);
+            assert_eq!(*rank, before as u64 + 1);
+        }
+    }
+}
+
+/// By what was distributed, where that is importance.
+#[test]
+fn importance_is_what_the_estimator_reads() {
+    struct Crossed;
+    impl Scores for Crossed {
+        fn certificate(&self) -> Option<Certificate> {
+            None
+        }
+
+        fn effort(&self) -> Effort {
+            Given(Vec::new()).effort()
+        }
+
+        fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>) -> Result<()> {
+            let all = [(0.75, 0.25), (0.25, 0.75)];
+            out.clear();
+            out.extend_from_slice(&all[first as usize..first as usize + len]);
+            Ok(())
+        }
+    }
+    for (estimator, ranks) in [
+        (Estimator::Received, [1, 2]),
+        (Estimator::Distributed, [2, 1]),
+    ] {
+        let shard = ShardScores {
+            scores: &Crossed,
+            pages: 2,
+            remote: &[RemotePages::default()],
+        };
+        let ranking = rank_together(&[shard], estimator, &mut OneProcess::new(1)).unwrap();
+        assert_eq!(ranking[0].ranks(), ranks);
+    }
+}
+
+#[test]
+fn pages_that_do_not_fit_are_refused() {
+    let given = Given(vec![0.5; 4]);
+    let remote = |here: &[u32], there: &[u32]| RemotePages {
+        here: here.to_vec(),
+        there: there.to_vec(),
+    };
+    let nothing = RemotePages::default;
+    for (first, second, why) in [
+        (
+            vec![nothing(), remote(&[4], &[0])],
+            vec![nothing(), nothing()],
+            "remote page 4",
+        ),
+        (
+            vec![nothing(), remote(&[1, 1], &[0, 1])],
+            vec![nothing(), nothing()],
+            "there twice",
+        ),
+        (
+            vec![nothing()],
+            vec![nothing(), nothing()],
+            "not of these shards",
+        ),
+        (
+            vec![nothing(), remote(&[1, 2], &[1, 0])],
+            vec![nothing(), nothing()],
+            "order of their owner",
+        ),
+        (
+            vec![nothing(), remote(&[1], &[4])],
+            vec![nothing(), nothing()],
+            "asks for page 4",
+        ),
+        (
+            vec![nothing(), remote(&[1], &[2])],
+            vec![remote(&[2], &[0]), nothing()],
+            "asks for page 2",
+        ),
+    ] {
+        let shards = [&first, &second].map(|remote| ShardScores {
+            scores: &given,
+            pages: 4,
+            remote,
+        });
+        let ranked = rank_together(&shards, Estimator::Received, &mut OneProcess::new(2));
+        let error = ranked.map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_shards_are_ranked(
+        own in prop::collection::vec(prop::collection::vec(0u8..12, 0..30), 1..6),
+        seed in any::<u64>(),
+    ) {
+        let own: Vec<Vec<f64>> = own.iter()
+            .map(|pages| pages.iter().map(|value| f64::from(*value) / 12.0).collect())
+            .collect();
+        check(&own, seed);
+    }
+
+    #[test]
+    fn any_message_is_survived(
+        one in prop::collection::vec(any::<u8>(), 0..60),
+        other in prop::collection::vec(any::<u8>(), 0..60),
+        pages in 0usize..20,
+    ) {
+        let _ = merge(&[one.clone(), other]);
+        let _ = decompress(&one, pages);
+        let _ = answered(&one, pages);
+    }
+}
