@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::answers::Store;
 use crate::memory::check_room;
 use crate::rank::settle::CHECKING as CHECKING_BASE;
+use crate::shards::verify_remote;
 use crate::snapshot::{
     Columns, ComputedRanking, Info, Latest, PINNED, RANKING, Snapshot, computed, verify_base,
 };
@@ -98,6 +99,7 @@ impl CheckReport {
                 let mut damage = Vec::new();
                 let report = view.inspect(depth, &mut damage);
                 damage.extend(view.inspect_index(disk, depth).err());
+                damage.extend(verify_remote(disk, &view, depth).err());
                 // Where rows are damaged, the base made of them cannot be checked.
                 let base = verify_base(&view, depth).err();
                 damage.extend(

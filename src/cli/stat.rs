@@ -190,6 +190,8 @@ struct Disk {
     fingerprints: u64,
     /// Which page has a fingerprint.
     index: u64,
+    /// The numbers of remote pages in their owners' stores.
+    remote: u64,
     database: u64,
     rows: u64,
     /// What the next settling starts from.
@@ -299,6 +301,7 @@ fn disk(store: &Path) -> anyhow::Result<Disk> {
         urls: log("urls"),
         fingerprints: log("fingerprints"),
         index: file("index"),
+        remote: file("remote"),
         database: file("store.redb"),
         marks: folder("marks")?,
         snapshots: folder("snapshots")?,
@@ -311,6 +314,7 @@ fn disk(store: &Path) -> anyhow::Result<Disk> {
         + sum.urls
         + sum.fingerprints
         + sum.index
+        + sum.remote
         + sum.database
         + sum.rows
         + sum.base
@@ -471,6 +475,7 @@ fn disk_text(disk: &Disk) -> String {
         ("urls", disk.urls),
         ("fingerprints", disk.fingerprints),
         ("index", disk.index),
+        ("remote", disk.remote),
         ("rows", disk.rows),
         ("base", disk.base),
         ("database", disk.database),

@@ -73,8 +73,8 @@ pub struct Resolving<'r> {
 }
 
 impl Resolving<'_> {
-    /// Checks that with the pages an entry brings, and those of entries before it that were not applied
-    /// yet, there are no more than `limit`.
+    /// Checks that with the pages of the batch's names up to `names_end` that were not admitted yet, there are no more than
+    /// `limit`.
     ///
     /// # Errors
     /// [`Error::TooManyPages`].
@@ -82,10 +82,10 @@ impl Resolving<'_> {
     pub fn check_room<S: Storage>(
         &self,
         engine: &Engine<S>,
-        entry: &Entry,
+        names_end: u32,
         limit: u64,
     ) -> Result<()> {
-        let new = self.unknown(entry.names_end);
+        let new = self.unknown(names_end);
         if new.is_empty() {
             return Ok(());
         }
@@ -112,7 +112,7 @@ impl Resolving<'_> {
     pub fn apply<S: Storage>(&mut self, engine: &mut Engine<S>, at: usize) -> Result<()> {
         let entry = &self.batch.entries[at];
         if entry.what.is_of_page() {
-            self.check_room(engine, entry, engine.page_limit())?;
+            self.check_room(engine, entry.names_end, engine.page_limit())?;
         }
         self.apply_in_room(engine, at)
     }
@@ -155,7 +155,11 @@ impl Resolving<'_> {
         known..known.max(names_end as usize)
     }
 
-    fn admit(&mut self, pages: &mut impl Admit, names_end: u32) -> Result<()> {
+    /// Admits the batch's names up to `names_end`, for which [`Resolving::check_room`] found room.
+    ///
+    /// # Errors
+    /// Those of [`Admit::admit`].
+    pub(crate) fn admit(&mut self, pages: &mut impl Admit, names_end: u32) -> Result<()> {
         let new = self.unknown(names_end);
         if new.is_empty() {
             return Ok(());

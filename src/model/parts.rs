@@ -16,7 +16,7 @@ pub struct Part {
 const RESTORE: &str = "restore the whole store from a copy, or ingest the inputs into a new store";
 
 /// All parts that may be damaged.
-pub const PARTS: [Part; 16] = [
+pub const PARTS: [Part; 17] = [
     Part {
         name: "identity.json",
         meaning: "nothing can be read",
@@ -82,6 +82,12 @@ pub const PARTS: [Part; 16] = [
         name: "index",
         meaning: "nothing stops; an ingest takes longer to start, and pages are found by name more slowly",
         remedy: "nothing needs to be done: the next ingest that reads new records writes another",
+    },
+    Part {
+        name: "remote",
+        meaning: "nothing stops; of a shard only: the next ranking of all shards asks for the numbers of its remote pages \
+                  again",
+        remedy: "nothing needs to be done: the next `cashrank-cluster settle` writes another",
     },
     Part {
         name: "snapshots/*.snapshot",

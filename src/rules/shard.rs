@@ -43,9 +43,15 @@ impl Shard {
     /// Returns whether the page with this name is the shard's: a URL in canonical form, or an opaque name.
     #[inline]
     pub fn has(self, name: &[u8]) -> bool {
+        self.owner_of(name) == self.number
+    }
+
+    /// Returns the number of the shard whose page has this name, which may be any of them.
+    #[inline]
+    pub(crate) fn owner_of(self, name: &[u8]) -> u32 {
         let host = host(name);
         let dealt = if host.is_empty() { name } else { host };
-        xxh3_64(dealt) % u64::from(self.count) == u64::from(self.number)
+        (xxh3_64(dealt) % u64::from(self.count)) as u32
     }
 
     /// Returns whether a record of the page `raw`, as its input spells it, is another shard's. What is no URL is nobody's.
@@ -165,6 +171,7 @@ mod tests {
                 );
             }
             assert!(of.has(host.as_bytes()), "an opaque name is hashed whole");
+            assert_eq!(other.owner_of(host.as_bytes()), number);
             let spelled = format!("HTTP://{}/#top", host.to_uppercase());
             assert!(other.passes_over(spelled.as_bytes(), Names::Url));
             assert!(!of.passes_over(spelled.as_bytes(), Names::Url));

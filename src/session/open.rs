@@ -9,7 +9,7 @@ use crate::batch::Rules;
 use crate::disk::Disk;
 use crate::engine::{Counters, Engine, Resolving, Storage};
 use crate::memory::log_rows;
-use crate::model::{Entry, Limits};
+use crate::model::Limits;
 use crate::rank::Goal;
 use crate::snapshot::{self, BaseWarning, Settle, Watcher};
 use crate::store::base::{CommittedBase, OwedBase, OwedGoal};
@@ -136,13 +136,13 @@ impl Session {
         names.apply_in_room(&mut self.engine, at)
     }
 
-    /// Checks that the pages fit that the next entry of a batch brings.
+    /// Checks that the pages fit that the names of a batch up to `names_end` bring.
     ///
     /// # Errors
     /// [`Error::TooManyPages`](crate::Error::TooManyPages) and [`Error::OverBudget`](crate::Error::OverBudget).
-    pub fn check_room(&self, names: &Resolving<'_>, entry: &Entry) -> Result<()> {
+    pub fn check_room(&self, names: &Resolving<'_>, names_end: u32) -> Result<()> {
         let limit = self.budget.page_limit(&self.engine);
-        let room = names.check_room(&self.engine, entry, limit);
+        let room = names.check_room(&self.engine, names_end, limit);
         room.map_err(|error| self.budget.blamed(&self.engine, error))
     }
 

@@ -11,14 +11,14 @@ use super::{Opened, Session};
 use crate::batch::{Batch, Builder, Rules};
 use crate::disk::{Disk, RealDisk};
 use crate::engine::{Config, Counters, Resolver};
-use crate::model::{Limits, Names, Parsed, Record, What};
+use crate::model::{Limits, Names, PageId, Parsed, Record, What};
 use crate::rank::Goal;
 use crate::rules::InputRules;
 use crate::snapshot::{
     self, KeepSnapshots, Latest, RANK_BYTES, Snapshot, SnapshotOptions, Watcher,
 };
 use crate::store::rows::{KeepRows, ROWS_BYTES, Retention};
-use crate::store::{Progress, Settings, settings_of};
+use crate::store::{Progress, Settings, View, settings_of};
 use crate::{Error, Result};
 
 /// How a store is written to. The engine's settings, the rules and the limits on records are the store's own: a
@@ -169,12 +169,7 @@ impl Writer {
             options.keep_rows,
             false,
         )?;
-        if !progress.inputs.is_empty() && !progress.finished {
-            return Err(Error::Conflict(format!(
-                "{}: an ingest of its inputs has not finished; let its command finish first",
-                dir.display()
-            )));
-        }
+        progress.check_finished(dir)?;
         snapshot::check_not_newer(&**session.disk(), dir, session.counters())?;
         session.make_owed_base(Some(Goal::default()), true)?;
         Ok(Writer {
@@ -228,6 +223,54 @@ impl Writer {
         }
         self.apply()?;
         self.apply_batch(batch)
+    }
+
+    /// Gives the names of a batch their pages, in its order, as links give them: names that are new are admitted. The pages are
+    /// durable with the next checkpoint.
+    ///
+    /// # Errors
+    /// Those of [`Writer::push`]. No name of the batch was admitted if its pages do not fit.
+    pub(crate) fn admit(&mut self, batch: &Batch) -> Result<&[PageId]> {
+        if self.ended.is_some() {
+            return Err(self.no_more());
+        }
+        self.apply()?;
+        let session = &mut self.session;
+        let known = session.pages();
+        let end = batch.fingerprints.len() as u32;
+        let mut names = self.resolver.begin(batch);
+        let room = session.check_room(&names, end);
+        room.inspect_err(|_| self.ended = Some(EndReason::Full))?;
+        let admitted = names.admit(&mut session.engine, end);
+        admitted.inspect_err(|_| self.ended = Some(EndReason::Failed))?;
+        self.changed |= session.pages() > known;
+        Ok(self.resolver.pages())
+    }
+
+    /// Bytes of memory that it needs now.
+    pub(crate) fn need(&self) -> u64 {
+        let session = &self.session;
+        session.budget.now(&session.engine).0.total()
+    }
+
+    /// Sets the bytes of memory that it may take; `None`: any.
+    pub(crate) fn set_memory(&mut self, bytes: Option<u64>) {
+        self.session.budget.bytes = bytes;
+        self.session.budget.find(&self.session.engine);
+    }
+
+    /// Makes all that was pushed durable, and ends: the committed state, which holds the store's lock.
+    ///
+    /// # Errors
+    /// Those of [`Writer::checkpoint`]; those of reading the state.
+    pub(crate) fn into_view(mut self) -> Result<View> {
+        self.checkpoint()?;
+        // It only saves time.
+        let _ = self.session.keep_index();
+        let disk = self.session.disk().clone();
+        let view = self.session.view()?;
+        drop(self);
+        view.reopened(&*disk)
     }
 
     /// Returns whether the store's current snapshot is of all that was pushed before.
@@ -345,7 +388,7 @@ impl Writer {
         let session = &mut self.session;
         session.find_fits();
         for (at, entry) in batch.entries.iter().enumerate() {
-            let room = session.check_room(&names, entry);
+            let room = session.check_room(&names, entry.names_end);
             room.inspect_err(|_| self.ended = Some(EndReason::Full))?;
             let applied = session.apply(&mut names, at);
             applied.inspect_err(|_| self.ended = Some(EndReason::Failed))?;

@@ -1,6 +1,12 @@
 //! The shards of one crawl, ranked together: what each shard does, and what it exchanges with the others ([`Peers`]).
 
+mod names;
 mod ranks;
+mod remote_log;
+mod together;
 
 pub use crate::rank::peers::{OneProcess, Peers, RemotePages};
+pub use names::{NamedShard, Names, exchange_names};
 pub use ranks::{ShardRanking, ShardScores, rank_together};
+pub(crate) use remote_log::verify_remote;
+pub use together::{LocalShard, ShardInfo, check_together, local_shards};

@@ -8,6 +8,7 @@
 //! | `cash` | cells and ages, two slots a chunk | `chunks` |
 //! | `urls`, `fingerprints` (and `.index`) | names in page order, append-only | `names`, `log` |
 //! | `index` | which page has a fingerprint, as of a run's end | `index_file` |
+//! | `remote` | of a shard: what numbers its remote pages have in their owners' stores | [`crate::shards`] |
 //! | `base/` | the settled base: what the next settling starts from | `base` |
 //! | `rows/` | rows of links that visits applied, append-only | `rows`, `log` |
 //! | `marks/` | retained copies of the cells | `marks` |
@@ -22,7 +23,7 @@
 //! loaded and checked, the law is checked, the index is read, or rebuilt, marks of no commit and snapshots
 //! never published are removed. redb trusts its pages, so all its calls are fenced (`fence`).
 //!
-//! **Damage** is found, never used, and, but for the directory of rows and the index, never repaired: [`PARTS`] says what each file's means. [`crate::check`]
+//! **Damage** is found, never used, and, but for the directory of rows, the base, the index and the numbers of remote pages, never repaired: [`PARTS`] says what each file's means. [`crate::check`]
 //! looks for it.
 //!
 //! Any failure of an operation is final for the process: a store that failed once refuses all
@@ -94,6 +95,7 @@ pub use readers::{open_view, open_view_to_publish, settings_of};
 use reindex::{Indexed, indexed};
 use rows::{KeepRows, Reason, RowWriter};
 use settings::check_settings;
+pub(crate) use settings::differences;
 pub use spool::{OnDurable, SpoolOptions, SpoolState, spool_state, verify_spool};
 pub(crate) use spool::{Spool, SpoolReader, remove_spool};
 pub use verify::{Depth, Report};

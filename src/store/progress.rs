@@ -109,6 +109,20 @@ impl Progress {
         }
     }
 
+    /// Checks that no ingest of inputs is unfinished.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`](crate::Error::Conflict).
+    pub(crate) fn check_finished(&self, store: &Path) -> Result<()> {
+        if self.inputs.is_empty() || self.finished {
+            return Ok(());
+        }
+        Err(Error::Conflict(format!(
+            "{}: an ingest of its inputs has not finished; let its command finish first",
+            store.display()
+        )))
+    }
+
     /// Returns whether only passes after the first remain, or remained: they need no stream.
     pub(crate) fn is_past_first(&self) -> bool {
         self.repeat > 1 && self.pass > 1

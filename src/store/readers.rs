@@ -89,9 +89,21 @@ impl View {
     /// Those of writing, and of [`open_view`].
     pub(crate) fn with_owed_base(self, disk: &dyn Disk, base: CommittedBase) -> Result<View> {
         self.name_base(disk, base)?;
-        let identity = Identity::read(disk, &self.dir)?;
-        let mut view = committed(disk, &self.dir, identity, Depth::Quick)?;
-        view.lock = self.lock;
+        self.reopened(disk)
+    }
+
+    /// The last committed state, under the same lock.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`open_view`].
+    pub(crate) fn reopened(self, disk: &dyn Disk) -> Result<View> {
+        let (dir, lock) = (self.dir.clone(), self.lock.clone());
+        // Its database is closed before it is opened again.
+        drop(self);
+        let identity = Identity::read(disk, &dir)?;
+        let mut view = committed(disk, &dir, identity, Depth::Quick)?;
+        view.lock = lock;
         Ok(view)
     }
 

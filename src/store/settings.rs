@@ -59,11 +59,8 @@ fn damping(config: &Config) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Refuses settings that are not the store's; says which differ, and all that the store has.
-pub(super) fn check_settings(dir: &Path, found: &Settings, asked: &Settings) -> Result<()> {
-    if found == asked {
-        return Ok(());
-    }
+/// Says which settings differ: what was found, and what was asked for.
+pub(crate) fn differences(found: &Settings, asked: &Settings) -> String {
     let both = as_given(found).into_iter().zip(as_given(asked));
     let differences: Vec<String> = both
         .filter(|(found, asked)| found != asked)
@@ -76,11 +73,19 @@ pub(super) fn check_settings(dir: &Path, found: &Settings, asked: &Settings) -> 
             }
         })
         .collect();
-    let what = if differences.is_empty() {
+    if differences.is_empty() {
         "other settings".into()
     } else {
         differences.join(" and ")
-    };
+    }
+}
+
+/// Refuses settings that are not the store's; says which differ, and all that the store has.
+pub(super) fn check_settings(dir: &Path, found: &Settings, asked: &Settings) -> Result<()> {
+    if found == asked {
+        return Ok(());
+    }
+    let what = differences(found, asked);
     Err(Error::Conflict(format!(
         "{}: this store was made with {what}; leave that out, or name another store. All that it was \
          made with: {}",

@@ -163,6 +163,11 @@ impl View {
         &self.manifest.progress
     }
 
+    /// The names of all pages.
+    pub(crate) fn names(&self) -> &NameReader {
+        &self.names
+    }
+
     /// Committed lengths of the name logs.
     pub fn name_lengths(&self) -> NameLengths {
         self.manifest.names

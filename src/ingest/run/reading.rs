@@ -201,7 +201,7 @@ impl Run<'_> {
         let begins = |entry: &&Entry| piece.chunk.offset + entry.end > reading.end;
         let record = next.find(begins);
         match record {
-            Some(record) => self.session.check_room(names, record),
+            Some(record) => self.session.check_room(names, record.names_end),
             None => Ok(()),
         }
     }

@@ -1,0 +1,496 @@
+//! The numbers of remote pages in their owners' stores.
+//!
+//! Each shard reads the names of its pages that its log (`remote_log.rs`) does not cover, and sends those of remote pages to
+//! their owners, a round at a time. An owner looks them up; those that it does not know are admitted as pages known from links,
+//! in the order (round, shard, page). It answers with its page numbers.
+//!
+//! Owners commit, then all processes wait for each other, then the numbers go into the senders' logs. Page numbers never
+//! change: wherever this is cut, the same step again gives the same numbers and the same logs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::remote_log::{NamesState, Remote, RemoteLog, Stretch};
+use super::{LocalShard, Peers, RemotePages};
+use crate::batch::{Batch, Fingerprints};
+use crate::codec::frame::Fields;
+use crate::codec::prefix;
+use crate::codec::varint::{put, take, unzigzag, zigzag};
+use crate::disk::Disk;
+use crate::engine::HistoryView;
+use crate::rules::Shard;
+use crate::session::Writer;
+use crate::store::{NameReader, View, open_view_to_publish};
+use crate::{Error, Result};
+
+/// What ends a shard's round. Results depend on it, so that it is the same for all.
+const ROUND: Round = Round {
+    pages: 1 << 18,
+    bytes: 1 << 24,
+};
+/// Pages whose names are read at a time.
+const STEP: u64 = 1 << 15;
+/// Pages that numbers of 32 bits tell apart.
+const NUMBERS: u64 = 1 << 32;
+
+/// Remote pages that a shard asks for in a round, and bytes of their names that end it early.
+#[derive(Clone, Copy)]
+struct Round {
+    pages: u64,
+    bytes: u64,
+}
+
+/// A store whose remote pages have their numbers.
+pub struct NamedShard {
+    /// Its last committed state, which holds its lock.
+    pub view: View,
+    /// Its remote pages, by owner.
+    pub remote: Vec<RemotePages>,
+}
+
+/// The result of [`exchange_names`].
+pub struct Names {
+    /// The stores of this process, by number.
+    pub shards: Vec<NamedShard>,
+    /// Pages that these stores did not know.
+    pub admitted: u64,
+    /// Remarks about files of remote pages that could not be used, or not be written.
+    pub warnings: Vec<String>,
+}
+
+/// Finds the numbers of all remote pages in their owners' stores, which admit those that they do not know. The stores of all
+/// processes belong together ([`check_together`](super::check_together)); `local` are those of this process, as
+/// [`Peers::local`] has them. A store that nobody asks for a name is not opened for writing. Those that are take `memory` bytes
+/// together at most.
+///
+/// # Errors
+/// [`Error::Busy`] if a store is being written; [`Error::Conflict`] if an ingest of its inputs has not finished;
+/// [`Error::TooManyPages`] and [`Error::OverBudget`], with nothing admitted to any store; [`Error::Damaged`];
+/// [`Error::Io`]: a disk, or a process that is lost.
+pub fn exchange_names(
+    disk: &Arc<dyn Disk>,
+    local: &[LocalShard],
+    peers: &mut dyn Peers,
+    memory: Option<u64>,
+) -> Result<Names> {
+    let is_named = |(store, number): (&LocalShard, &usize)| {
+        let shard = store.shard;
+        shard.number() as usize == *number && shard.count() as usize == peers.shards()
+    };
+    if local.len() != peers.local().len() || !local.iter().zip(peers.local()).all(is_named) {
+        let what = "the stores are not the shards of this process";
+        return Err(Error::internal(what));
+    }
+    let mut names = Exchange::open(disk, local, memory, ROUND)?;
+    names.check_logs(peers)?;
+    while names.round(peers)? {}
+    names.finish(peers)
+}
+
+/// A store that asks for the numbers of its remote pages.
+struct Asker {
+    /// Until the store is opened for writing.
+    view: Option<View>,
+    names: NameReader,
+    shard: Shard,
+    /// Pages that it had when it was opened.
+    pages: u64,
+    log: RemoteLog,
+    /// What was found beyond the log, a stretch a round.
+    found: Vec<Stretch>,
+    /// The last of these is the running round's.
+    is_asking: bool,
+    /// The last of these ended because there were no more pages.
+    has_ended: bool,
+}
+
+impl Asker {
+    fn open(disk: &dyn Disk, store: &LocalShard, warnings: &mut Vec<String>) -> Result<Asker> {
+        let view = open_view_to_publish(disk, &store.dir)?;
+        view.progress().check_finished(&store.dir)?;
+        let pages = view.totals().pages;
+        if pages > NUMBERS {
+            return Err(too_many());
+        }
+        let (log, flaw) = RemoteLog::read(disk, &store.dir, view.identity(), store.shard);
+        warnings.extend(flaw.map(|flaw| flaw.error().to_string()));
+        Ok(Asker {
+            names: NameReader::open(disk, &store.dir, view.name_lengths())?,
+            shard: store.shard,
+            pages,
+            log,
+            found: Vec::new(),
+            is_asking: false,
+            has_ended: false,
+            view: Some(view),
+        })
+    }
+
+    /// The first page whose name was not read.
+    fn next_page(&self) -> u64 {
+        let last = self.found.last();
+        last.map_or(self.log.covered, |stretch| stretch.end)
+    }
+
+    /// Begins a round: the names of remote pages that it asks for, by owner, and how many.
+    fn ask(&mut self, size: Round) -> Result<(Vec<Vec<u8>>, u64)> {
+        let shards = self.shard.count() as usize;
+        let mut messages = vec![Vec::new(); shards];
+        let first = self.next_page();
+        self.is_asking = first < self.pages;
+        if !self.is_asking {
+            return Ok((messages, 0));
+        }
+        let mut remote = vec![Vec::new(); shards];
+        let mut last = vec![Vec::new(); shards];
+        let (mut asked, mut bytes, mut page) = (0, 0, first);
+        let is_full = |asked, bytes| asked >= size.pages || bytes >= size.bytes;
+        while page < self.pages && !is_full(asked, bytes) {
+            let step = page..self.pages.min(page + STEP);
+            let read = self.names.each(step.clone(), &mut |name| {
+                if is_full(asked, bytes) {
+                    return;
+                }
+                let owner = self.shard.owner_of(name.as_bytes());
+                if owner != self.shard.number() {
+                    let owner = owner as usize;
+                    put_name(&mut messages[owner], &mut last[owner], name.as_bytes());
+                    let here = page as u32;
+                    remote[owner].push(Remote { there: 0, here });
+                    asked += 1;
+                    bytes += name.len() as u64;
+                }
+                page += 1;
+            })?;
+            if read < step.end - step.start {
+                let what = format!("no name for page {}", step.start + read);
+                return Err(Error::damaged(self.log.beside("urls"), what));
+            }
+        }
+        self.has_ended = !is_full(asked, bytes);
+        let end = page;
+        self.found.push(Stretch { first, end, remote });
+        Ok((messages, asked))
+    }
+
+    /// Takes the answers of all owners to the round.
+    fn hear(&mut self, answers: &[Vec<u8>]) -> Result<()> {
+        let Some(stretch) = self.found.last_mut().filter(|_| self.is_asking) else {
+            return Ok(());
+        };
+        for ((from, asked), answer) in (0..).zip(&mut stretch.remote).zip(answers) {
+            let heard = read_numbers(answer, asked);
+            heard.ok_or_else(|| wrong_message(from, self.shard))?;
+        }
+        Ok(())
+    }
+
+    /// What is to be appended to the log of a store that has so many pages now. Those that it got from others are its own.
+    fn take_found(&mut self, pages: u64) -> Vec<Stretch> {
+        let first = self.next_page();
+        match self.found.last_mut() {
+            Some(last) if self.has_ended => last.end = pages,
+            _ if first < pages => self.found.push(Stretch {
+                first,
+                end: pages,
+                remote: vec![Vec::new(); self.shard.count() as usize],
+            }),
+            _ => {}
+        }
+        std::mem::take(&mut self.found)
+    }
+
+    fn clear_log(&mut self, what: String) -> String {
+        self.log.clear();
+        self.log.damaged(what).to_string()
+    }
+}
+
+/// A store that is asked for names.
+struct Owner {
+    writer: Writer,
+    fingerprints: Fingerprints,
+    batch: Batch,
+    shard: Shard,
+    /// Pages that it had when it was opened.
+    pages: u64,
+}
+
+impl Owner {
+    /// The numbers of the pages whose names shard `from` sent.
+    fn answer(&mut self, from: u32, message: &[u8]) -> Result<Vec<u8>> {
+        self.batch.clear();
+        self.take_names(message)
+            .ok_or_else(|| wrong_message(from, self.shard))?;
+        let mut answer = Vec::new();
+        let mut last = 0;
+        for page in self.writer.admit(&self.batch)? {
+            if page.0 >= NUMBERS {
+                return Err(too_many());
+            }
+            put(&mut answer, zigzag(page.0 as i64 - last).into());
+            last = page.0 as i64;
+        }
+        Ok(answer)
+    }
+
+    /// Puts the names of a message into the batch; `None`: one is no name of the shard's.
+    fn take_names(&mut self, mut message: &[u8]) -> Option<()> {
+        let mut name = Vec::new();
+        while !message.is_empty() {
+            let shared = usize::try_from(take(&mut message)?).ok()?;
+            let len = usize::try_from(take(&mut message)?).ok()?;
+            let (rest, more) = message.split_at_checked(len)?;
+            name.truncate((shared <= name.len()).then_some(shared)?);
+            name.extend_from_slice(rest);
+            message = more;
+            let is_own = !name.is_empty() && self.shard.has(&name);
+            let has_room = self.batch.text.len() + name.len() <= u32::MAX as usize;
+            if !is_own || !has_room || std::str::from_utf8(&name).is_err() {
+                return None;
+            }
+            let fingerprint = self.fingerprints.of(&name);
+            self.batch.push_name(&name, fingerprint);
+        }
+        Some(())
+    }
+}
+
+struct Exchange<'e> {
+    disk: &'e Arc<dyn Disk>,
+    local: &'e [LocalShard],
+    memory: Option<u64>,
+    size: Round,
+    askers: Vec<Asker>,
+    /// The same stores, as far as they are open for writing.
+    owners: Vec<Option<Owner>>,
+    warnings: Vec<String>,
+}
+
+impl<'e> Exchange<'e> {
+    fn open(
+        disk: &'e Arc<dyn Disk>,
+        local: &'e [LocalShard],
+        memory: Option<u64>,
+        size: Round,
+    ) -> Result<Exchange<'e>> {
+        let mut warnings = Vec::new();
+        let askers = local.iter();
+        let askers = askers.map(|store| Asker::open(&**disk, store, &mut warnings));
+        Ok(Exchange {
+            askers: askers.collect::<Result<_>>()?,
+            owners: local.iter().map(|_| None).collect(),
+            size,
+            local,
+            disk,
+            memory,
+            warnings,
+        })
+    }
+
+    /// Forgets logs of pages that stores do not have: they were made anew, or restored from a copy.
+    fn check_logs(&mut self, peers: &mut dyn Peers) -> Result<()> {
+        let mut outgoing = Vec::new();
+        for asker in &mut self.askers {
+            let own = asker.log.states[asker.shard.number() as usize];
+            if !own.begins(&asker.names, asker.pages)? {
+                let what = "it is not of the pages of this store";
+                self.warnings.push(asker.clear_log(what.into()));
+            }
+            let states = asker.log.states.iter();
+            outgoing.push(states.map(|state| state.to_bytes()).collect());
+        }
+        let incoming = peers.exchange(outgoing)?;
+        let mut outgoing = Vec::new();
+        for (asker, messages) in self.askers.iter().zip(incoming) {
+            // Most say the same.
+            let mut known = BTreeMap::new();
+            let mut answers = Vec::new();
+            for message in messages {
+                let state = NamesState::read(&mut Fields(&message));
+                let begins = match known.get(&state) {
+                    Some(begins) => *begins,
+                    None => state.begins(&asker.names, asker.pages)?,
+                };
+                known.insert(state, begins);
+                answers.push(vec![u8::from(begins)]);
+            }
+            outgoing.push(answers);
+        }
+        let answers = peers.exchange(outgoing)?;
+        for (asker, answers) in self.askers.iter_mut().zip(answers) {
+            if let Some(owner) = answers.iter().position(|answer| *answer == [0]) {
+                let count = asker.shard.count();
+                let what = format!("shard {owner}/{count} does not have the pages that it names");
+                self.warnings.push(asker.clear_log(what));
+            }
+        }
+        Ok(())
+    }
+
+    /// One round; false: there is nothing more to ask.
+    fn round(&mut self, peers: &mut dyn Peers) -> Result<bool> {
+        let mut outgoing = Vec::new();
+        let mut sum = [0];
+        for asker in &mut self.askers {
+            let (messages, asked) = asker.ask(self.size)?;
+            sum[0] += i128::from(asked);
+            outgoing.push(messages);
+        }
+        peers.sum(&mut sum)?;
+        if sum == [0] {
+            return Ok(false);
+        }
+        let mut all = Vec::new();
+        for (at, messages) in peers.exchange(outgoing)?.into_iter().enumerate() {
+            let mut answers = Vec::new();
+            for (from, message) in (0..).zip(messages) {
+                answers.push(match message.is_empty() {
+                    true => Vec::new(),
+                    false => self.owner(at)?.answer(from, &message)?,
+                });
+            }
+            all.push(answers);
+        }
+        let answers = peers.exchange(all)?;
+        for (asker, answers) in self.askers.iter_mut().zip(answers) {
+            asker.hear(&answers)?;
+        }
+        Ok(true)
+    }
+
+    /// A store that is asked, open for writing, with the memory that the others leave.
+    fn owner(&mut self, at: usize) -> Result<&mut Owner> {
+        let others = self.owners.iter().enumerate();
+        let others = others.filter(|(other, _)| *other != at);
+        let taken: u64 = others
+            .filter_map(|(_, owner)| Some(owner.as_ref()?.writer.need()))
+            .sum();
+        let left = self.memory.map(|memory| memory.saturating_sub(taken));
+        let owner = match self.owners[at].take() {
+            Some(mut owner) => {
+                owner.writer.set_memory(left);
+                owner
+            }
+            None => {
+                let store = &self.local[at];
+                // The lock is the writer's now.
+                self.askers[at].view = None;
+                let options = store.options(left);
+                let writer = Writer::open_on(self.disk.clone(), &store.dir, &options)?;
+                Owner {
+                    fingerprints: writer.rules().key.fingerprints(),
+                    batch: Batch::default(),
+                    shard: store.shard,
+                    pages: self.askers[at].pages,
+                    writer,
+                }
+            }
+        };
+        Ok(self.owners[at].insert(owner))
+    }
+
+    fn finish(mut self, peers: &mut dyn Peers) -> Result<Names> {
+        let (mut views, mut admitted) = (Vec::new(), 0);
+        for (owner, asker) in self.owners.iter_mut().zip(&mut self.askers) {
+            let view = match (owner.take(), asker.view.take()) {
+                (Some(Owner { writer, pages, .. }), _) => {
+                    let view = writer.into_view()?;
+                    admitted += view.totals().pages - pages;
+                    view
+                }
+                (None, Some(view)) => view,
+                (None, None) => return Err(Error::internal("a store was closed too early")),
+            };
+            views.push(view);
+        }
+        let states = gather_states(self.local, &views, peers)?;
+        let mut shards = Vec::new();
+        for (mut asker, view) in self.askers.into_iter().zip(views) {
+            let found = asker.take_found(view.totals().pages);
+            let kept = asker.log.append(&**self.disk, found, &states);
+            if let Err(error) = kept {
+                let again =
+                    "the numbers of remote pages were not kept, and will be asked for again";
+                self.warnings.push(format!("{error}; {again}"));
+            }
+            let remote = asker.log.remote.into_iter().map(by_number).collect();
+            shards.push(NamedShard { view, remote });
+        }
+        Ok(Names {
+            shards,
+            admitted,
+            warnings: self.warnings,
+        })
+    }
+}
+
+/// The names of all shards, once all have committed.
+fn gather_states(
+    local: &[LocalShard],
+    views: &[View],
+    peers: &mut dyn Peers,
+) -> Result<Vec<NamesState>> {
+    let mut said = Vec::new();
+    for (store, view) in local.iter().zip(views) {
+        said.extend(store.shard.number().to_le_bytes());
+        said.extend(NamesState::of(view)?.to_bytes());
+    }
+    let mut states = vec![None; peers.shards()];
+    for said in peers.gather(said)? {
+        for said in said.chunks_exact(4 + NamesState::BYTES) {
+            let mut fields = Fields(said);
+            let number = fields.u32() as usize;
+            if let Some(state) = states.get_mut(number) {
+                *state = Some(NamesState::read(&mut fields));
+            }
+        }
+    }
+    let states: Option<Vec<NamesState>> = states.into_iter().collect();
+    states.ok_or_else(|| Error::internal("a shard did not say that it has committed"))
+}
+
+/// Remote pages of one owner, by their numbers there.
+fn by_number(mut remote: Vec<Remote>) -> RemotePages {
+    remote.sort_unstable();
+    let (here, there) = remote.iter().map(|page| (page.here, page.there)).unzip();
+    RemotePages { here, there }
+}
+
+/// Appends a name behind `last`, which it becomes.
+fn put_name(message: &mut Vec<u8>, last: &mut Vec<u8>, name: &[u8]) {
+    let shared = prefix::shared(last, name);
+    put(message, shared as u128);
+    put(message, (name.len() - shared) as u128);
+    message.extend_from_slice(&name[shared..]);
+    last.truncate(shared);
+    last.extend_from_slice(&name[shared..]);
+}
+
+/// Puts the numbers of an answer to the pages that were asked for; `None`: it is no answer to that.
+fn read_numbers(mut answer: &[u8], asked: &mut [Remote]) -> Option<()> {
+    let mut last = 0i64;
+    for page in asked {
+        let step = u64::try_from(take(&mut answer)?).ok()?;
+        last = last.checked_add(unzigzag(step))?;
+        page.there = u32::try_from(last).ok()?;
+    }
+    answer.is_empty().then_some(())
+}
+
+fn wrong_message(from: u32, to: Shard) -> Error {
+    let count = to.count();
+    Error::internal(format!(
+        "shard {from}/{count} sent shard {to} what is none of its pages"
+    ))
+}
+
+fn too_many() -> Error {
+    Error::TooManyPages {
+        limit: NUMBERS,
+        keeps_links: true,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,589 @@
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::*;
+use crate::check::{Depth, check};
+use crate::disk::RealDisk;
+use crate::rules::InputRules;
+use crate::session::Options;
+use crate::shards::{OneProcess, local_shards};
+use crate::store::rows::KeepRows;
+use crate::store::{Input, Progress, Store, checkpoint, open_view, settings_of};
+use crate::{Limits, Link, Record};
+
+const N: u32 = 4;
+
+/// Rounds of a few pages.
+const SMALL: Round = Round {
+    pages: 7,
+    bytes: u64::MAX,
+};
+
+/// Pages of a crawl, each with its links: 7 hosts, which are of all four shards.
+fn crawl(seed: u64) -> Vec<(String, Vec<String>)> {
+    let mut state = seed;
+    let mut below = move |n: u64| {
+        // Knuth's MMIX.
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        (state >> 33) % n
+    };
+    let mut page = move || format!("http://a{}.example/{}", below(7), below(20));
+    (0..60)
+        .map(|_| (page(), (0..4).map(|_| page()).collect()))
+        .collect()
+}
+
+fn write(dir: &Path, shard: Option<Shard>, crawl: &[(String, Vec<String>)]) {
+    let options = Options {
+        input: InputRules {
+            shard,
+            ..InputRules::default()
+        },
+        ..Options::default()
+    };
+    let mut writer = Writer::open(dir, &options).unwrap();
+    for (url, links) in crawl {
+        let links = links.iter().map(|link| Link::to(link.clone().into_bytes()));
+        writer
+            .push(&Record {
+                url: url.clone().into_bytes().into(),
+                links: links.collect(),
+                ..Record::default()
+            })
+            .unwrap();
+    }
+    writer.checkpoint().unwrap();
+}
+
+fn shard(number: u32) -> Shard {
+    format!("{number}/{N}").parse().unwrap()
+}
+
+/// The shards of a crawl.
+struct Lab {
+    home: tempfile::TempDir,
+}
+
+impl Lab {
+    fn new(crawl: &[(String, Vec<String>)]) -> Lab {
+        let home = tempfile::tempdir().unwrap();
+        let lab = Lab { home };
+        (0..N).for_each(|number| write(&lab.dir(number), Some(shard(number)), crawl));
+        lab
+    }
+
+    fn dir(&self, number: u32) -> PathBuf {
+        self.home.path().join(number.to_string())
+    }
+
+    fn dirs(&self) -> Vec<PathBuf> {
+        (0..N).map(|number| self.dir(number)).collect()
+    }
+
+    /// The same stores in another place.
+    fn copy(&self) -> Lab {
+        let home = tempfile::tempdir().unwrap();
+        copy(self.home.path(), home.path());
+        Lab { home }
+    }
+
+    fn log(&self, number: u32) -> PathBuf {
+        self.dir(number).join("remote")
+    }
+
+    fn logs(&self) -> Vec<Vec<u8>> {
+        (0..N)
+            .map(|number| fs::read(self.log(number)).unwrap())
+            .collect()
+    }
+
+    fn try_exchange(&self, peers: &mut dyn Peers, size: Round) -> Result<Outcome> {
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        let local = local_shards(&*disk, &self.dirs())?;
+        let mut names = Exchange::open(&disk, &local, None, size)?;
+        names.check_logs(peers)?;
+        while names.round(peers)? {}
+        let names = names.finish(peers)?;
+        Ok(Outcome {
+            admitted: names.admitted,
+            warnings: names.warnings,
+            generations: names
+                .shards
+                .iter()
+                .map(|shard| shard.view.generation())
+                .collect(),
+            remote: names.shards.into_iter().map(|shard| shard.remote).collect(),
+        })
+    }
+
+    fn exchange(&self) -> Outcome {
+        self.try_exchange(&mut OneProcess::new(N as usize), SMALL)
+            .unwrap()
+    }
+
+    fn generations(&self) -> Vec<u64> {
+        let dirs = self.dirs().into_iter();
+        dirs.map(|dir| open_view(&RealDisk, &dir).unwrap().generation())
+            .collect()
+    }
+
+    fn names(&self) -> Vec<Vec<String>> {
+        self.dirs().iter().map(|dir| names(dir)).collect()
+    }
+
+    /// Holds what was found against the names.
+    fn check(&self, outcome: &Outcome) {
+        let names = self.names();
+        for (number, remote) in (0..).zip(&outcome.remote) {
+            let mut found = BTreeSet::new();
+            for (owner, pages) in remote.iter().enumerate() {
+                assert!(pages.there.is_sorted() && pages.here.len() == pages.there.len());
+                for (&here, &there) in pages.here.iter().zip(&pages.there) {
+                    assert_eq!(names[number][here as usize], names[owner][there as usize]);
+                    assert!(found.insert(here) && owner != number);
+                }
+            }
+            let is_remote = |name: &String| !shard(number as u32).has(name.as_bytes());
+            let remote = names[number].iter().filter(|name| is_remote(name));
+            assert_eq!(found.len(), remote.count(), "{number}");
+        }
+        for dir in self.dirs() {
+            let checked = check(&RealDisk, &dir, Depth::Deep, None).unwrap();
+            assert!(checked.damage.is_empty(), "{:?}", checked.damage);
+            assert!(checked.strangers.is_empty(), "{:?}", checked.strangers);
+        }
+    }
+}
+
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    admitted: u64,
+    warnings: Vec<String>,
+    generations: Vec<u64>,
+    remote: Vec<Vec<RemotePages>>,
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let view = open_view(&RealDisk, dir).unwrap();
+    view.names().names().collect::<Result<_>>().unwrap()
+}
+
+fn copy(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).unwrap() {
+        let from = entry.unwrap().path();
+        let to = to.join(from.file_name().unwrap());
+        if from.is_dir() {
+            fs::create_dir_all(&to).unwrap();
+            copy(&from, &to);
+        } else {
+            fs::copy(&from, &to).unwrap();
+        }
+    }
+}
+
+/// One process, which is lost at a call.
+struct Lost {
+    peers: OneProcess,
+    calls_left: usize,
+}
+
+impl Lost {
+    fn at(calls_left: usize) -> Lost {
+        let peers = OneProcess::new(N as usize);
+        Lost { peers, calls_left }
+    }
+
+    fn call(&mut self) -> Result<&mut OneProcess> {
+        let left = self.calls_left.checked_sub(1);
+        self.calls_left = left.ok_or_else(|| Error::internal("a process is lost"))?;
+        Ok(&mut self.peers)
+    }
+}
+
+impl Peers for Lost {
+    fn shards(&self) -> usize {
+        self.peers.shards()
+    }
+
+    fn local(&self) -> &[usize] {
+        self.peers.local()
+    }
+
+    fn exchange(&mut self, outgoing: Vec<Vec<Vec<u8>>>) -> Result<Vec<Vec<Vec<u8>>>> {
+        self.call()?.exchange(outgoing)
+    }
+
+    fn gather(&mut self, own: Vec<u8>) -> Result<Vec<Vec<u8>>> {
+        self.call()?.gather(own)
+    }
+}
+
+#[test]
+fn remote_pages_have_the_numbers_of_their_owners() {
+    let crawl = crawl(1);
+    let lab = Lab::new(&crawl);
+    let one = lab.home.path().join("one");
+    write(&one, None, &crawl);
+    let before = lab.names();
+    let first = lab.exchange();
+    assert_eq!(first.warnings, [""; 0]);
+    lab.check(&first);
+    let after = lab.names();
+
+    // Each page of the crawl is in its own shard, now.
+    let own = |number: u32| {
+        let names = after[number as usize].iter().cloned();
+        names.filter(move |name| shard(number).has(name.as_bytes()))
+    };
+    let all: Vec<String> = (0..N).flat_map(own).collect();
+    let distinct: BTreeSet<String> = all.iter().cloned().collect();
+    assert_eq!(
+        (distinct.len(), distinct),
+        (all.len(), names(&one).into_iter().collect())
+    );
+
+    // Admitted in the order (round, shard, page), behind the pages that there were.
+    let mut admitted = 0;
+    for (number, before_here) in (0..N).zip(&before) {
+        let mut expected = before_here.clone();
+        let asked = |from: u32| -> Vec<&String> {
+            let is_remote = |name: &&String| !shard(from).has(name.as_bytes());
+            before[from as usize].iter().filter(is_remote).collect()
+        };
+        let rounds = (0..N)
+            .map(|from| asked(from).len().div_ceil(7))
+            .max()
+            .unwrap();
+        assert!(rounds > 3);
+        for round in 0..rounds {
+            for from in 0..N {
+                for name in asked(from).into_iter().skip(7 * round).take(7) {
+                    if shard(number).has(name.as_bytes()) && !expected.contains(name) {
+                        expected.push(name.clone());
+                    }
+                }
+            }
+        }
+        admitted += (expected.len() - before_here.len()) as u64;
+        assert_eq!(after[number as usize], expected);
+    }
+    assert!(admitted > 0);
+    assert_eq!(first.admitted, admitted);
+
+    // A second time there is nothing to ask, and nobody is opened for writing.
+    let logs = lab.logs();
+    let second = lab.exchange();
+    assert_eq!(
+        (second.admitted, &second.generations),
+        (0, &first.generations)
+    );
+    assert_eq!(
+        (&second.remote, &second.warnings),
+        (&first.remote, &first.warnings)
+    );
+    assert_eq!(lab.logs(), logs);
+
+    // More is crawled: what was known keeps its numbers.
+    for number in 0..N {
+        write(&lab.dir(number), Some(shard(number)), &self::crawl(2));
+    }
+    let third = lab.exchange();
+    lab.check(&third);
+    assert_eq!(third.warnings, [""; 0]);
+    for (old, new) in first
+        .remote
+        .iter()
+        .flatten()
+        .zip(third.remote.iter().flatten())
+    {
+        let pairs = |pages: &RemotePages| -> BTreeSet<(u32, u32)> {
+            pages
+                .here
+                .iter()
+                .copied()
+                .zip(pages.there.iter().copied())
+                .collect()
+        };
+        assert!(pairs(old).is_subset(&pairs(new)));
+    }
+    for (old, new) in logs.iter().zip(lab.logs()) {
+        assert!(new.len() > old.len() && new.starts_with(old));
+    }
+}
+
+/// The size of rounds decides on the numbers of pages only, and what ends them is not lost.
+#[test]
+fn rounds_of_any_size_find_all() {
+    let lab = Lab::new(&crawl(3));
+    for size in [(1, u64::MAX), (u64::MAX, 1), (u64::MAX, u64::MAX), (3, 50)] {
+        let lab = lab.copy();
+        let (pages, bytes) = size;
+        let mut peers = OneProcess::new(N as usize);
+        let outcome = lab
+            .try_exchange(&mut peers, Round { pages, bytes })
+            .unwrap();
+        lab.check(&outcome);
+        assert_eq!(lab.exchange().remote, outcome.remote);
+    }
+}
+
+#[test]
+fn a_process_lost_at_any_call_changes_nothing() {
+    let lab = Lab::new(&crawl(4));
+    let (before, undisturbed) = (lab.generations(), lab.copy());
+    let expected = undisturbed.exchange();
+    let (expected_logs, mut calls) = (undisturbed.logs(), 0);
+    loop {
+        let lab = lab.copy();
+        match lab.try_exchange(&mut Lost::at(calls), SMALL) {
+            Ok(outcome) => {
+                assert_eq!(outcome, expected);
+                break;
+            }
+            Err(error) => assert!(error.to_string().contains("lost"), "{error}"),
+        }
+        let generations = lab.generations();
+        let is_committed = generations == expected.generations;
+        assert!(is_committed || generations == before, "all commit, or none");
+        let again = lab.exchange();
+        assert_eq!(
+            (&again.remote, &again.warnings),
+            (&expected.remote, &expected.warnings)
+        );
+        assert_eq!(again.generations, expected.generations);
+        assert_eq!(lab.logs(), expected_logs, "at call {calls}");
+        calls += 1;
+    }
+    assert!(calls > 10);
+    // Killed while the logs were written: some are there, and one of them in part.
+    for cut in 0..expected_logs[2].len() {
+        if cut % 17 > 0 {
+            continue;
+        }
+        let lab = undisturbed.copy();
+        fs::remove_file(lab.log(0)).unwrap();
+        fs::write(lab.log(2), &expected_logs[2][..cut]).unwrap();
+        assert_eq!(lab.exchange().remote, expected.remote);
+        assert_eq!(lab.logs(), expected_logs, "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_damaged_log_is_made_again_with_a_warning() {
+    let lab = Lab::new(&crawl(5));
+    let expected = lab.exchange();
+    let logs = lab.logs();
+    let len = logs[1].len();
+    for at in (0..len).step_by(len / 16) {
+        let mut damaged = logs[1].clone();
+        damaged[at] ^= 0x10;
+        fs::write(lab.log(1), damaged).unwrap();
+        let checked = check(&RealDisk, &lab.dir(1), Depth::Quick, None).unwrap();
+        let [damage] = &checked.damage[..] else {
+            panic!("{:?}", checked.damage);
+        };
+        assert!(
+            damage
+                .to_string()
+                .contains("remote: damaged: block at byte"),
+            "{damage}"
+        );
+        let again = lab.exchange();
+        assert_eq!((&again.remote, again.admitted), (&expected.remote, 0));
+        let [warning] = &again.warnings[..] else {
+            panic!("{:?}", again.warnings);
+        };
+        assert_eq!(*warning, damage.to_string());
+        assert_eq!(lab.logs(), logs);
+    }
+    // A torn tail is no damage of the store, and is cut off.
+    fs::write(lab.log(1), [&logs[1][..], &logs[1][..20]].concat()).unwrap();
+    let checked = check(&RealDisk, &lab.dir(1), Depth::Deep, None).unwrap();
+    assert!(checked.damage.is_empty(), "{:?}", checked.damage);
+    assert_eq!(lab.exchange().warnings.len(), 1);
+    assert_eq!((lab.exchange().warnings.len(), lab.logs()), (0, logs));
+}
+
+#[test]
+fn a_store_with_other_pages_is_noticed() {
+    let crawl = crawl(6);
+    let lab = Lab::new(&crawl);
+    let fresh = lab.copy();
+    let before = lab.exchange();
+    let replace = |from: &Lab, lab: &Lab, number: u32| {
+        fs::remove_dir_all(lab.dir(number)).unwrap();
+        fs::create_dir(lab.dir(number)).unwrap();
+        copy(&from.dir(number), &lab.dir(number));
+    };
+    // Of the records in another order: other numbers, under another key.
+    let reversed: Vec<_> = crawl.iter().rev().cloned().collect();
+    // Restored from a copy that was made before: the pages that others brought are not there.
+    for other in [Lab::new(&reversed), fresh] {
+        let lab = lab.copy();
+        replace(&other, &lab, 2);
+        let after = lab.exchange();
+        lab.check(&after);
+        let is_of_two = |text: &&String| text.contains("shard 2/4 does not have the pages");
+        let warnings = after.warnings.iter().filter(is_of_two);
+        assert_eq!(warnings.count(), 3, "{:?}", after.warnings);
+        assert!(lab.exchange().warnings.is_empty());
+    }
+    // Its own log in the folder of a new store.
+    let foreign = lab.copy();
+    replace(&Lab::new(&reversed), &foreign, 2);
+    fs::copy(lab.log(2), foreign.log(2)).unwrap();
+    let after = foreign.exchange();
+    foreign.check(&after);
+    let text = after.warnings.join("\n");
+    assert!(text.contains("it is of another store"), "{text}");
+    // A log that is newer than the store, which went on with other pages.
+    let went_on = lab.copy();
+    let old = Lab::new(&crawl);
+    let is_known = old.exchange();
+    assert_eq!(is_known.remote, before.remote);
+    let log = fs::read(old.log(1)).unwrap();
+    let earlier = old.copy();
+    write(&old.dir(1), Some(shard(1)), &self::crawl(7));
+    old.exchange();
+    let newer = fs::read(old.log(1)).unwrap();
+    assert!(newer.len() > log.len());
+    write(&earlier.dir(1), Some(shard(1)), &self::crawl(8));
+    fs::write(earlier.log(1), newer).unwrap();
+    let after = earlier.exchange();
+    earlier.check(&after);
+    let text = after.warnings.join("\n");
+    assert!(text.contains("not of the pages of this store"), "{text}");
+    drop(went_on);
+}
+
+#[test]
+fn stores_that_cannot_be_asked_are_refused() {
+    let lab = Lab::new(&crawl(9));
+    let writer = Writer::open(lab.dir(3), &Options::of(lab.dir(3)).unwrap()).unwrap();
+    let mut peers = OneProcess::new(N as usize);
+    let error = lab.try_exchange(&mut peers, SMALL).unwrap_err();
+    assert!(
+        matches!(&error, Error::Busy { path } if *path == lab.dir(3)),
+        "{error}"
+    );
+    drop(writer);
+
+    let before = lab.generations();
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+    let local = local_shards(&*disk, &lab.dirs()).unwrap();
+    let error = exchange_names(&disk, &local, &mut peers, Some(1))
+        .err()
+        .unwrap();
+    assert!(matches!(error, Error::OverBudget { .. }), "{error}");
+    assert_eq!(lab.generations(), before, "nothing is half-done");
+    let mut others = OneProcess::new(3);
+    let error = exchange_names(&disk, &local, &mut others, None)
+        .err()
+        .unwrap();
+    assert!(matches!(error, Error::Internal { .. }), "{error}");
+
+    let settings = settings_of(&RealDisk, &lab.dir(1)).unwrap().unwrap();
+    let limits = Limits::default();
+    let keep = KeepRows::usual(&lab.dir(1));
+    let opened = Store::open(disk, &lab.dir(1), &settings, &limits, keep, false);
+    let unfinished = Progress {
+        inputs: vec![Input {
+            name: "crawl.jsonl".into(),
+            format: "records".into(),
+            end: None,
+            spooled: None,
+        }],
+        ..Progress::default()
+    };
+    let mut engine = opened.unwrap().engine;
+    checkpoint(&mut engine, &unfinished).unwrap();
+    drop(engine);
+    let error = lab.try_exchange(&mut peers, SMALL).unwrap_err();
+    let text = error.to_string();
+    assert!(
+        matches!(error, Error::Conflict(_)) && text.contains("not finished"),
+        "{text}"
+    );
+}
+
+/// One process, in which shard 0 sends shard 1 a name beside its own.
+struct Wrong {
+    peers: OneProcess,
+    name: &'static [u8],
+    exchanges: u32,
+}
+
+impl Peers for Wrong {
+    fn shards(&self) -> usize {
+        self.peers.shards()
+    }
+
+    fn local(&self) -> &[usize] {
+        self.peers.local()
+    }
+
+    fn exchange(&mut self, mut outgoing: Vec<Vec<Vec<u8>>>) -> Result<Vec<Vec<Vec<u8>>>> {
+        self.exchanges += 1;
+        // The first two are of logs.
+        if self.exchanges == 3 {
+            put_name(&mut outgoing[0][1], &mut Vec::new(), self.name);
+        }
+        self.peers.exchange(outgoing)
+    }
+
+    fn gather(&mut self, own: Vec<u8>) -> Result<Vec<Vec<u8>>> {
+        self.peers.gather(own)
+    }
+}
+
+#[test]
+fn names_of_other_shards_are_no_pages() {
+    let lab = Lab::new(&crawl(10));
+    let before = lab.generations();
+    let others = (0u8..)
+        .map(|n| [n, n])
+        .find(|name| !shard(1).has(name))
+        .unwrap();
+    let own = (0x80u8..)
+        .map(|n| [n, 0xff])
+        .find(|name| shard(1).has(name))
+        .unwrap();
+    for name in [b"".to_vec(), others.to_vec(), own.to_vec()] {
+        let mut peers = Wrong {
+            peers: OneProcess::new(N as usize),
+            name: name.leak(),
+            exchanges: 0,
+        };
+        let error = lab.try_exchange(&mut peers, SMALL).unwrap_err();
+        let text = error.to_string();
+        assert!(matches!(error, Error::Internal { .. }), "{text}");
+        assert!(text.contains("shard 0/4 sent shard 1/4"), "{text}");
+    }
+    assert_eq!(lab.generations(), before);
+}
+
+#[test]
+fn messages_are_taken_whole_or_not_at_all() {
+    let mut asked = [Remote { there: 0, here: 3 }; 2];
+    let answer = |numbers: &[i64]| {
+        let mut answer = Vec::new();
+        numbers
+            .iter()
+            .for_each(|&step| put(&mut answer, zigzag(step).into()));
+        answer
+    };
+    assert_eq!(read_numbers(&answer(&[9, -9]), &mut asked), Some(()));
+    assert_eq!(asked.map(|page| page.there), [9, 0]);
+    for wrong in [
+        &[9][..],
+        &[9, 1, 1],
+        &[-1, 2],
+        &[0, 1 << 32],
+        &[i64::MAX, i64::MAX],
+    ] {
+        assert_eq!(read_numbers(&answer(wrong), &mut asked), None, "{wrong:?}");
+    }
+}

@@ -1,0 +1,466 @@
+//! The numbers of a shard's remote pages in their owners' stores: the file `remote` in its folder.
+//!
+//! Page numbers never change, so each is asked for once. The file is a cache, outside the commit: without it, or where it is
+//! damaged, numbers are asked for again, and are the same.
+//!
+//! ```text
+//! block*    head:    version u64 | store u64 | first u64 | end u64 | length u64 | XXH3-64 of the payload u64
+//!                    | XXH3-64 of these u64
+//!           payload: of each shard: pages u64 | sum u64     its names when the block was written
+//!                    of each shard: remote pages, and for each of them two varints:
+//!                                   number here, less the one before | number there, less the one before, zigzag
+//! ```
+//! A block covers the store's pages `first .. end`; together they cover all up to a page. `store` is the hash of the identity.
+//! The names of a shard are as many as it has pages; the sum is the hash of the checksums of their fingerprints' blocks, as in
+//! `index`. So a block tells whether the stores still have the pages that it speaks of, be they restored from a copy or made
+//! anew. The last block's names are those of the blocks before, or more.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::codec::frame::{Fields, Head, is_sealed};
+use crate::codec::varint::{put, take, unzigzag, zigzag};
+use crate::disk::{Disk, DiskFile, recreate};
+use crate::engine::HistoryView;
+use crate::rules::Shard;
+use crate::store::{Depth, NameReader, View};
+use crate::{Error, Result};
+
+/// Its name in a store's folder.
+const REMOTE: &str = "remote";
+const VERSION: u64 = 1;
+const HEAD: usize = 7 * 8;
+
+/// The names that a shard had at a commit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct NamesState {
+    pub pages: u64,
+    pub sum: u64,
+}
+
+impl NamesState {
+    pub const BYTES: usize = 16;
+
+    /// All names of a commit.
+    pub fn of(view: &View) -> Result<NamesState> {
+        let pages = view.totals().pages;
+        let Some(last) = pages.checked_sub(1) else {
+            return Ok(NamesState::default());
+        };
+        let sum = view.names().sum_of_prints(last)?;
+        let none = || Error::internal(format!("no block of fingerprints ends with page {last}"));
+        let sum = sum.ok_or_else(none)?;
+        Ok(NamesState { pages, sum })
+    }
+
+    /// Returns whether these were the first names of a store that has `pages` now.
+    pub fn begins(self, names: &NameReader, pages: u64) -> Result<bool> {
+        match self.pages.checked_sub(1) {
+            None => Ok(self.sum == 0),
+            Some(last) if last < pages => Ok(names.sum_of_prints(last)? == Some(self.sum)),
+            Some(_) => Ok(false),
+        }
+    }
+
+    pub fn to_bytes(self) -> Vec<u8> {
+        Head::default().u64s([self.pages, self.sum]).bytes()
+    }
+
+    pub fn read(fields: &mut Fields<'_>) -> NamesState {
+        let [pages, sum] = fields.u64s();
+        NamesState { pages, sum }
+    }
+}
+
+/// A remote page: its number in its owner's store, and its number here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Remote {
+    pub there: u32,
+    pub here: u32,
+}
+
+/// A stretch of a store's pages, and the remote pages in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Stretch {
+    pub first: u64,
+    pub end: u64,
+    /// By owner, in the order of their numbers here.
+    pub remote: Vec<Vec<Remote>>,
+}
+
+/// What a file holds.
+pub(super) struct RemoteLog {
+    path: PathBuf,
+    /// The hash of the store's identity.
+    store: u64,
+    /// Bytes of its blocks.
+    length: u64,
+    /// Behind them is what cannot be used.
+    has_rest: bool,
+    /// Pages that it covers.
+    pub covered: u64,
+    /// The names of all shards when the last block was written.
+    pub states: Vec<NamesState>,
+    /// The remote pages, by owner, in the order of their numbers here.
+    pub remote: Vec<Vec<Remote>>,
+}
+
+/// Why a file is not used, or not all of it.
+#[derive(Debug)]
+pub(super) enum Flaw {
+    /// The last block is incomplete: a command was stopped while it wrote.
+    Torn(Error),
+    Damaged(Error),
+}
+
+impl Flaw {
+    pub fn error(self) -> Error {
+        match self {
+            Flaw::Torn(error) | Flaw::Damaged(error) => error,
+        }
+    }
+}
+
+impl RemoteLog {
+    fn empty(dir: &Path, store: u64, shards: usize) -> RemoteLog {
+        RemoteLog {
+            path: dir.join(REMOTE),
+            store,
+            length: 0,
+            has_rest: false,
+            covered: 0,
+            states: vec![NamesState::default(); shards],
+            remote: vec![Vec::new(); shards],
+        }
+    }
+
+    /// Reads the file in `dir`, if there is one, of the store with this identity, as far as it is sound; and what is wrong
+    /// behind that.
+    pub fn read(
+        disk: &dyn Disk,
+        dir: &Path,
+        store: u64,
+        shard: Shard,
+    ) -> (RemoteLog, Option<Flaw>) {
+        let mut log = RemoteLog::empty(dir, store, shard.count() as usize);
+        let flaw = match disk.read(&log.path) {
+            Ok(file) => log.read_blocks(&*file, shard).err(),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => Some(Flaw::Damaged(Error::opening(&log.path)(error))),
+        };
+        log.has_rest = flaw.is_some();
+        (log, flaw)
+    }
+
+    fn read_blocks(&mut self, file: &dyn DiskFile, shard: Shard) -> Result<(), Flaw> {
+        let failed = |error| Flaw::Damaged(Error::reading(&self.path)(error));
+        let size = file.size().map_err(failed)?;
+        let mut head = [0; HEAD];
+        while self.length < size {
+            let start = self.length + HEAD as u64;
+            if start > size {
+                return Err(Flaw::Torn(
+                    self.block_error("it ends inside the head of a block"),
+                ));
+            }
+            let failed = |error| Flaw::Damaged(Error::reading(&self.path)(error));
+            file.read_at(&mut head, self.length).map_err(failed)?;
+            let (stretch, length, sum) = self.read_head(&head).map_err(Flaw::Damaged)?;
+            if length > size - start {
+                return Err(Flaw::Torn(self.block_error("it ends inside a block")));
+            }
+            let mut payload = vec![0; length as usize];
+            file.read_at(&mut payload, start).map_err(failed)?;
+            if xxh3_64(&payload) != sum {
+                let what = "its checksum does not match";
+                return Err(Flaw::Damaged(self.block_error(what)));
+            }
+            let read = self.read_payload(stretch, &payload, shard);
+            read.ok_or_else(|| Flaw::Damaged(self.block_error("its numbers are wrong")))?;
+            self.length = start + length;
+        }
+        Ok(())
+    }
+
+    /// The stretch of the next block, its length, and the checksum of its payload.
+    fn read_head(&self, head: &[u8; HEAD]) -> Result<(Stretch, u64, u64)> {
+        if !is_sealed(head) {
+            return Err(self.block_error("the checksum of its head does not match"));
+        }
+        let [version, store, first, end, length, sum] = Fields(head).u64s();
+        if version != VERSION {
+            return Err(self.block_error("it is of another version"));
+        }
+        if store != self.store {
+            return Err(self.block_error("it is of another store"));
+        }
+        if first != self.covered || end <= first || end > 1 << 32 {
+            return Err(self.block_error("its pages are not those that follow"));
+        }
+        let remote = Vec::new();
+        Ok((Stretch { first, end, remote }, length, sum))
+    }
+
+    /// Adds what a block holds; `None`: it cannot be right.
+    fn read_payload(&mut self, stretch: Stretch, payload: &[u8], shard: Shard) -> Option<()> {
+        let shards = self.states.len();
+        let (states, mut rest) = payload.split_at_checked(shards * NamesState::BYTES)?;
+        let mut fields = Fields(states);
+        let states: Vec<NamesState> = (0..shards).map(|_| NamesState::read(&mut fields)).collect();
+        let mut remote = Vec::with_capacity(shards);
+        for (owner, state) in (0..).zip(&states) {
+            remote.push(read_pages(&mut rest, &stretch, state.pages)?);
+            if owner == shard.number() && remote.last().is_some_and(|own| !own.is_empty()) {
+                return None;
+            }
+        }
+        if !rest.is_empty() || states[shard.number() as usize].pages < stretch.end {
+            return None;
+        }
+        self.states = states;
+        self.add(Stretch { remote, ..stretch });
+        Some(())
+    }
+
+    /// Adds a stretch that follows.
+    fn add(&mut self, stretch: Stretch) {
+        self.covered = stretch.end;
+        for (all, more) in self.remote.iter_mut().zip(stretch.remote) {
+            all.extend(more);
+        }
+    }
+
+    /// Forgets all: it is made again from nothing.
+    pub fn clear(&mut self) {
+        self.has_rest |= self.length > 0;
+        self.length = 0;
+        self.covered = 0;
+        self.states.fill(NamesState::default());
+        self.remote.iter_mut().for_each(Vec::clear);
+    }
+
+    /// Appends stretches that follow, durably, and gives all remote pages. The caller has the store's lock.
+    pub fn append(
+        &mut self,
+        disk: &dyn Disk,
+        stretches: Vec<Stretch>,
+        states: &[NamesState],
+    ) -> Result<()> {
+        let written = self.write(disk, &stretches, states);
+        // What was asked for is used, also where it cannot be kept.
+        stretches.into_iter().for_each(|stretch| self.add(stretch));
+        written
+    }
+
+    fn write(
+        &mut self,
+        disk: &dyn Disk,
+        stretches: &[Stretch],
+        states: &[NamesState],
+    ) -> Result<()> {
+        if stretches.is_empty() && !self.has_rest {
+            return Ok(());
+        }
+        let path = &self.path;
+        let is_new = self.length == 0;
+        let file = match is_new {
+            true => recreate(disk, path),
+            false => disk.open(path, false),
+        };
+        let file = file.map_err(Error::io(path, "create"))?;
+        if self.has_rest {
+            file.set_len(self.length).map_err(Error::io(path, "cut"))?;
+        }
+        let mut end = self.length;
+        let written = stretches.iter().try_for_each(|stretch| {
+            let bytes = block(self.store, stretch, states);
+            file.write_at(&bytes, end)?;
+            end += bytes.len() as u64;
+            Ok(())
+        });
+        written
+            .and_then(|()| file.sync())
+            .map_err(Error::io(path, "write"))?;
+        if let (true, Some(dir)) = (is_new, path.parent()) {
+            disk.sync_dir(dir).map_err(Error::io(dir, "sync"))?;
+        }
+        self.length = end;
+        self.has_rest = false;
+        Ok(())
+    }
+
+    /// A file beside it.
+    pub fn beside(&self, name: &str) -> PathBuf {
+        self.path.with_file_name(name)
+    }
+
+    /// The error of a file that is not used.
+    pub fn damaged(&self, what: impl Into<String>) -> Error {
+        Error::damaged(&self.path, what)
+    }
+
+    /// What is wrong with the next block.
+    fn block_error(&self, what: &str) -> Error {
+        self.damaged(format!("block at byte {}: {what}", self.length))
+    }
+}
+
+fn block(store: u64, stretch: &Stretch, states: &[NamesState]) -> Vec<u8> {
+    let mut payload: Vec<u8> = states.iter().flat_map(|state| state.to_bytes()).collect();
+    for pages in &stretch.remote {
+        put(&mut payload, pages.len() as u128);
+        let (mut here, mut there) = (stretch.first, 0);
+        for page in pages {
+            put(&mut payload, u128::from(u64::from(page.here) - here));
+            put(&mut payload, zigzag(i64::from(page.there) - there).into());
+            (here, there) = (page.here.into(), page.there.into());
+        }
+    }
+    let head = Head::default().u64s([VERSION, store, stretch.first, stretch.end]);
+    let mut bytes = head
+        .u64s([payload.len() as u64, xxh3_64(&payload)])
+        .sealed();
+    bytes.extend_from_slice(&payload);
+    bytes
+}
+
+/// The remote pages of one owner, which has so many pages.
+fn read_pages(rest: &mut &[u8], stretch: &Stretch, pages: u64) -> Option<Vec<Remote>> {
+    let count = usize::try_from(take(rest)?).ok()?;
+    // Each takes two bytes or more.
+    if count > rest.len() / 2 {
+        return None;
+    }
+    let mut remote = Vec::with_capacity(count);
+    let (mut here, mut there) = (stretch.first, 0i64);
+    for at in 0..count {
+        let step = u64::try_from(take(rest)?).ok()?;
+        here = here.checked_add(step)?;
+        there = there.checked_add(unzigzag(u64::try_from(take(rest)?).ok()?))?;
+        let is_right = here < stretch.end && (at == 0 || step > 0) && there >= 0;
+        if !is_right || there as u64 >= pages {
+            return None;
+        }
+        remote.push(Remote {
+            there: u32::try_from(there).ok()?,
+            here: u32::try_from(here).ok()?,
+        });
+    }
+    Some(remote)
+}
+
+/// Checks the file of a shard's store, if there is one. A block that a stopped command left incomplete is no damage.
+///
+/// # Errors
+/// [`Error::Damaged`]; [`Error::Io`].
+pub(crate) fn verify_remote(disk: &dyn Disk, view: &View, depth: Depth) -> Result<()> {
+    let Some(shard) = view.settings().input.shard else {
+        return Ok(());
+    };
+    let (log, flaw) = RemoteLog::read(disk, view.dir(), view.identity(), shard);
+    if let Some(Flaw::Damaged(error)) = flaw {
+        return Err(error);
+    }
+    let (names, pages) = (view.names(), view.totals().pages);
+    if !log.states[shard.number() as usize].begins(names, pages)? {
+        return Err(log.damaged("it is not of the pages of this store"));
+    }
+    match depth {
+        Depth::Quick => Ok(()),
+        Depth::Deep => log.verify_owners(names, shard),
+    }
+}
+
+impl RemoteLog {
+    /// Checks that the remote pages are those that names say.
+    fn verify_owners(&self, names: &NameReader, shard: Shard) -> Result<()> {
+        let mut next: Vec<_> = self.remote.iter().map(|pages| pages.iter()).collect();
+        let (mut page, mut wrong) = (0, None);
+        names.each(0..self.covered, &mut |name| {
+            let owner = shard.owner_of(name.as_bytes());
+            if owner != shard.number() {
+                let found = next[owner as usize]
+                    .next()
+                    .map(|remote| u64::from(remote.here));
+                if found != Some(page) {
+                    wrong = wrong.or(Some(page));
+                }
+            }
+            page += 1;
+        })?;
+        let rest = next.iter_mut().find_map(|pages| pages.next());
+        match wrong.or(rest.map(|remote| remote.here.into())) {
+            None => Ok(()),
+            Some(page) => Err(self.damaged(format!(
+                "what it has of page {page} is not what the page's name says"
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fuzz::memory::Memory;
+
+    fn log(disk: &Memory) -> (RemoteLog, Option<Flaw>) {
+        RemoteLog::read(disk, Path::new("s"), 42, "1/3".parse().unwrap())
+    }
+
+    fn states(pages: u64) -> Vec<NamesState> {
+        (0..3).map(|sum| NamesState { pages, sum }).collect()
+    }
+
+    fn remote(pages: &[(u32, u32)]) -> Vec<Remote> {
+        let page = |&(here, there)| Remote { there, here };
+        pages.iter().map(page).collect()
+    }
+
+    #[test]
+    fn blocks_follow_each_other_and_come_back() {
+        let disk = Memory::default();
+        let (mut written, flaw) = log(&disk);
+        assert!(flaw.is_none() && written.covered == 0);
+        let first = Stretch {
+            first: 0,
+            end: 5,
+            remote: vec![remote(&[(0, u32::MAX), (4, 0)]), vec![], remote(&[(1, 7)])],
+        };
+        let second = Stretch {
+            first: 5,
+            end: 1 << 32,
+            remote: vec![remote(&[(5, 1)]), vec![], remote(&[(u32::MAX, u32::MAX)])],
+        };
+        let end = states(1 << 32);
+        written.append(&disk, vec![first.clone()], &end).unwrap();
+        written.append(&disk, vec![], &end).unwrap();
+        written.append(&disk, vec![second], &end).unwrap();
+        let (read, flaw) = log(&disk);
+        assert!(flaw.is_none(), "{flaw:?}");
+        assert_eq!((read.covered, &read.states), (1 << 32, &end));
+        assert_eq!(read.remote, written.remote);
+        let all = [(0, u32::MAX), (4, 0), (5, 1)];
+        assert_eq!(read.remote[0], remote(&all));
+        // Of another store nothing is taken, and what cannot be right is not taken either.
+        let shard = "1/3".parse().unwrap();
+        let (other, flaw) = RemoteLog::read(&disk, Path::new("s"), 43, shard);
+        assert!(other.covered == 0 && matches!(flaw, Some(Flaw::Damaged(_))));
+        for (pages, wrong) in [
+            (4, "fewer pages than the block covers"),
+            (7, "no such page there"),
+        ] {
+            let disk = Memory::default();
+            let (mut written, _) = log(&disk);
+            written
+                .append(&disk, vec![first.clone()], &states(pages))
+                .unwrap();
+            let (read, flaw) = log(&disk);
+            assert!(
+                read.covered == 0 && matches!(flaw, Some(Flaw::Damaged(_))),
+                "{wrong}"
+            );
+        }
+    }
+}
