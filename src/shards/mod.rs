@@ -3,10 +3,12 @@
 mod names;
 mod ranks;
 mod remote_log;
+mod settle;
 mod together;
 
 pub use crate::rank::peers::{OneProcess, Peers, RemotePages};
 pub use names::{NamedShard, Names, exchange_names};
 pub use ranks::{ShardRanking, ShardScores, rank_together};
 pub(crate) use remote_log::verify_remote;
+pub use settle::{RankedShard, SettleOptions, Together, settle};
 pub use together::{LocalShard, ShardInfo, check_together, local_shards};

@@ -72,6 +72,7 @@ pub use prepared::{ClusterRanking, Prepared, SharedScores, prepare};
 pub(crate) use ranks::descending_key;
 pub use read::{Selection, Snapshot, SnapshotPage};
 pub use search::{Failing, FailingHost, Found, FoundPage, SearchOptions, WITHIN};
+pub(crate) use settling::Watching;
 pub use settling::{Settle, SnapshotOptions, Watcher, settling_needs};
 pub use since::ChangeRule;
 pub use write::{Made, Published, publish, publish_at_rest};

@@ -275,7 +275,7 @@ pub fn settling_needs(view: &View) -> u64 {
 }
 
 /// What computes is watched by a [`Watcher`], and ends in time.
-pub(super) struct Watching<'w> {
+pub(crate) struct Watching<'w> {
     watcher: &'w Watcher,
     end: Option<Instant>,
     /// Set once the result is of no use.

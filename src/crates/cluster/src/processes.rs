@@ -1,0 +1,148 @@
+//! The shards of several processes, for the library to settle together.
+
+use std::path::PathBuf;
+
+use cashrank::shards::Peers;
+use cashrank::{Error, Result};
+use cashrank_cluster::Cluster;
+
+/// Which process has which shard, and the way to them.
+pub struct Processes {
+    cluster: Cluster,
+    /// The process of each shard.
+    process_of: Vec<usize>,
+    local: Vec<usize>,
+    processes: usize,
+}
+
+/// An error between processes as one of the library.
+pub fn lost(error: cashrank_cluster::Error) -> Error {
+    use cashrank_cluster::Error as Of;
+    match error {
+        Of::Usage(what) | Of::Differs(what) => Error::Usage(what),
+        other => Error::Io {
+            path: PathBuf::from("processes"),
+            action: "work together",
+            source: std::io::Error::other(other.to_string()),
+        },
+    }
+}
+
+fn unclear() -> Error {
+    Error::Io {
+        path: PathBuf::from("processes"),
+        action: "work together",
+        source: std::io::Error::other("another process sent what this one does not understand"),
+    }
+}
+
+impl Processes {
+    /// Of so many processes, which have met. `local` are the shards of this one, of so many `shards` in all.
+    ///
+    /// # Errors
+    /// A process is lost; a shard is not there, or twice.
+    pub fn new(
+        cluster: Cluster,
+        processes: usize,
+        shards: usize,
+        local: Vec<usize>,
+    ) -> Result<Processes> {
+        let mut all = Processes {
+            cluster,
+            process_of: vec![usize::MAX; shards],
+            local,
+            processes,
+        };
+        let own = all
+            .local
+            .iter()
+            .flat_map(|shard| (*shard as u32).to_le_bytes());
+        let own = own.collect();
+        for (process, said) in all.gather(own)?.into_iter().enumerate() {
+            for shard in said.as_chunks().0 {
+                let shard = u32::from_le_bytes(*shard) as usize;
+                let of = all.process_of.get_mut(shard).ok_or_else(unclear)?;
+                if *of != usize::MAX {
+                    return Err(Error::Usage(format!(
+                        "shard {shard} of {shards} is given to process {of} and to process {process}; give each to one"
+                    )));
+                }
+                *of = process;
+            }
+        }
+        match all.process_of.iter().position(|of| *of == usize::MAX) {
+            None => Ok(all),
+            Some(shard) => Err(Error::Usage(format!(
+                "shard {shard} of {shards} is given to no process; give the stores of all shards"
+            ))),
+        }
+    }
+
+    /// Ends what all do together.
+    ///
+    /// # Errors
+    /// A process is lost.
+    pub fn finish(self) -> Result<()> {
+        self.cluster.finish().map_err(lost)
+    }
+
+    /// Tells the others that this process ends, and why.
+    pub fn abandon(mut self, why: &str) {
+        self.cluster.abandon(why);
+    }
+}
+
+impl Peers for Processes {
+    fn shards(&self) -> usize {
+        self.process_of.len()
+    }
+
+    fn local(&self) -> &[usize] {
+        &self.local
+    }
+
+    fn exchange(&mut self, outgoing: Vec<Vec<Vec<u8>>>) -> Result<Vec<Vec<Vec<u8>>>> {
+        let mut parcels = vec![Vec::new(); self.processes];
+        for (from, messages) in self.local.iter().zip(outgoing) {
+            for (to, message) in messages
+                .into_iter()
+                .enumerate()
+                .filter(|(_, it)| !it.is_empty())
+            {
+                let parcel: &mut Vec<u8> = &mut parcels[self.process_of[to]];
+                parcel.extend((*from as u32).to_le_bytes());
+                parcel.extend((to as u32).to_le_bytes());
+                parcel.extend((message.len() as u64).to_le_bytes());
+                parcel.extend(message);
+            }
+        }
+        let mut incoming = vec![vec![Vec::new(); self.process_of.len()]; self.local.len()];
+        for parcel in self.cluster.exchange(parcels).map_err(lost)? {
+            let mut rest = &parcel[..];
+            while !rest.is_empty() {
+                let (from, to, message) = take(&mut rest).ok_or_else(unclear)?;
+                let at = self.local.binary_search(&to).map_err(|_| unclear())?;
+                let place = incoming[at].get_mut(from);
+                *place.ok_or_else(unclear)? = message.to_vec();
+            }
+        }
+        Ok(incoming)
+    }
+
+    fn gather(&mut self, own: Vec<u8>) -> Result<Vec<Vec<u8>>> {
+        let to_all = vec![own; self.processes];
+        self.cluster.exchange(to_all).map_err(lost)
+    }
+}
+
+/// The next message of a parcel.
+fn take<'p>(rest: &mut &'p [u8]) -> Option<(usize, usize, &'p [u8])> {
+    let (from, left) = rest.split_first_chunk()?;
+    let (to, left) = left.split_first_chunk()?;
+    let (length, left) = left.split_first_chunk()?;
+    let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+    let (message, left) = left.split_at_checked(length)?;
+    *rest = left;
+    let [from, to] = [from, to].map(|shard| u32::from_le_bytes(*shard) as usize);
+    Some((from, to, message))
+}

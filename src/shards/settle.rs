@@ -1,0 +1,261 @@
+//! Ranks the shards of one crawl together, and publishes the ranking in each.
+//!
+//! ```text
+//! check      all shards are there, once each, with the same settings
+//! names      numbers of remote pages in their owners' stores; owners commit, then logs are synced
+//! settle     nothing is written
+//! ranks      likewise
+//! prepare    each shard's snapshot is written beside its place, and synced
+//! publish    once all are: each gets its name
+//! ```
+//! Killed before the last step, it leaves no trace but the names. Killed in it, some shards have the new ranking and others the
+//! one before; the same command then gives all of them the same one, for what it computes depends on what the stores hold alone.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::names::{NamedShard, exchange_names};
+use super::ranks::{ShardRanking, ShardScores, rank_together};
+use super::{LocalShard, Peers, check_together, local_shards};
+use crate::disk::Disk;
+use crate::engine::{HistoryView, Window};
+use crate::memory::{SETTLING, check_room};
+use crate::rank::Options;
+use crate::rank::settle::{Settled, ShardRows, settle_shards};
+use crate::snapshot::{
+    ClusterRanking, Info, KeepSnapshots, SharedScores, Snapshot, Watcher, Watching, prepare,
+};
+use crate::store::rows::KeptRows;
+use crate::{Error, Result};
+
+/// Version of what a ranking is computed from and how: part of its id.
+const VERSION: u64 = 1;
+/// Bytes of memory that rows stay in between sweeps, of all shards of a process together.
+const ROWS: u64 = 256 << 20;
+/// Bytes a page that ranks take beside the settled state, and a remote page its numbers.
+const RANKING: u64 = 24;
+
+/// How shards are settled together. All but memory must be the same in all processes.
+#[derive(Debug, Clone)]
+pub struct SettleOptions {
+    /// Stop when importance is certified to be within this of PageRank, in L1.
+    pub until: f64,
+    /// Which snapshots stay in each store.
+    pub keep: KeepSnapshots,
+    /// Bytes of memory that this process may take; `None`: any.
+    pub memory: Option<u64>,
+    /// Who watches, and may stop it.
+    pub watcher: Arc<Watcher>,
+}
+
+/// The ranking of a shard.
+#[derive(Debug)]
+pub struct RankedShard {
+    /// Its store.
+    pub dir: PathBuf,
+    /// The snapshot.
+    pub path: PathBuf,
+    /// What that says.
+    pub info: Info,
+}
+
+/// A ranking of all shards.
+#[derive(Debug)]
+pub struct Together {
+    /// The shards of this process, by number.
+    pub shards: Vec<RankedShard>,
+    /// Pages that stores of this process learnt of from other shards.
+    pub admitted: u64,
+    /// The stores had it already: nothing was done.
+    pub is_done: bool,
+    /// Remarks for people.
+    pub warnings: Vec<String>,
+}
+
+/// Settles the stores in `dirs` and those of all other processes, ranks their pages together, and publishes. `None`: it was
+/// stopped by a watcher, here or elsewhere, and nothing is published.
+///
+/// # Errors
+/// The stores are not the shards of one crawl, one keeps no links, or one is being written; there is too little memory; those
+/// of reading and writing; a process is lost. Nothing is published then, unless it came to that in the last step.
+pub fn settle(
+    disk: &Arc<dyn Disk>,
+    dirs: &[PathBuf],
+    peers: &mut dyn Peers,
+    options: &SettleOptions,
+) -> Result<Option<Together>> {
+    let local = local_shards(&**disk, dirs)?;
+    check_together(&local, peers)?;
+    let names = exchange_names(disk, &local, peers, options.memory)?;
+    let mut together = Together {
+        shards: Vec::new(),
+        admitted: names.admitted,
+        is_done: true,
+        warnings: names.warnings,
+    };
+    let shards = names.shards;
+    for NamedShard { view, .. } in &shards {
+        view.progress().check_verified(view.dir())?;
+    }
+    let rows = shards.iter().map(|shard| shard.view.rows());
+    let rows = rows.collect::<Result<Vec<_>>>()?;
+    let id = ranking_id(&local, &shards, options.until, peers)?;
+    let published = shards.iter().map(|shard| published(&**disk, shard, id));
+    let published: Option<Vec<_>> = published.collect();
+    if all_agree(published.is_some(), peers)? {
+        together.shards = published.unwrap_or_default();
+        return Ok(Some(together));
+    }
+    together.is_done = false;
+    check_memory(&shards, options.memory)?;
+    let Some(settled) = settle_rows(&shards, &rows, peers, options)? else {
+        return Ok(None);
+    };
+    drop(rows);
+    let scores: Vec<_> = (0..shards.len()).map(|at| settled.shard(at)).collect();
+    let to_rank = shards
+        .iter()
+        .zip(&scores)
+        .map(|(shard, scores)| ShardScores {
+            scores,
+            pages: shard.view.totals().pages,
+            remote: &shard.remote,
+        });
+    let to_rank: Vec<_> = to_rank.collect();
+    let config = &local_config(&shards)?;
+    let estimator = Window::settled(config, &settled).estimator;
+    let ranked = rank_together(&to_rank, estimator, peers)?;
+    together.shards = publish(&**disk, &shards, &ranked, id, peers, options.keep)?;
+    Ok(Some(together))
+}
+
+/// The settings of all shards: one at least is in this process.
+fn local_config(shards: &[NamedShard]) -> Result<crate::engine::Config> {
+    let first = shards.first();
+    let first = first.ok_or_else(|| Error::internal("a process has no shard"))?;
+    Ok(first.view.settings().config.clone())
+}
+
+/// Returns whether this holds in all processes.
+fn all_agree(here: bool, peers: &mut dyn Peers) -> Result<bool> {
+    let mut disagree = [i128::from(!here)];
+    peers.sum(&mut disagree)?;
+    Ok(disagree == [0])
+}
+
+/// What the ranking is of: all stores, as they are, and the bound asked for.
+fn ranking_id(
+    local: &[LocalShard],
+    shards: &[NamedShard],
+    until: f64,
+    peers: &mut dyn Peers,
+) -> Result<u64> {
+    let mut own = Vec::new();
+    for (store, shard) in local.iter().zip(shards) {
+        let records = shard.view.counters().records;
+        let pages = shard.view.totals().pages;
+        let number = u64::from(store.shard.number());
+        for value in [number, store.identity, records, pages] {
+            own.extend(value.to_be_bytes());
+        }
+    }
+    let mut all: Vec<[u8; 32]> = Vec::new();
+    for said in peers.gather(own)? {
+        all.extend(said.as_chunks().0);
+    }
+    all.sort_unstable();
+    let mut bytes = all.concat();
+    bytes.extend(until.to_bits().to_be_bytes());
+    bytes.extend(VERSION.to_be_bytes());
+    Ok(xxh3_64(&bytes))
+}
+
+/// The store's current snapshot, if it is of that ranking and whole.
+fn published(disk: &dyn Disk, shard: &NamedShard, id: u64) -> Option<RankedShard> {
+    let dir = shard.view.dir();
+    let latest = Snapshot::latest(disk, dir).ok()?;
+    let info = latest.info();
+    let is_same = info.cluster.is_some_and(|of| of.id == id) && latest.check_sums().is_ok();
+    is_same.then(|| RankedShard {
+        dir: dir.into(),
+        path: latest.path().into(),
+        info: info.clone(),
+    })
+}
+
+fn check_memory(shards: &[NamedShard], memory: Option<u64>) -> Result<()> {
+    let pages: u64 = shards.iter().map(|shard| shard.view.totals().pages).sum();
+    check_room(
+        memory,
+        pages * (SETTLING + RANKING),
+        || format!("settling shards that know {pages} pages"),
+        "settle some of the shards on another machine (`hosts`)",
+    )
+}
+
+fn settle_rows(
+    shards: &[NamedShard],
+    rows: &[KeptRows],
+    peers: &mut dyn Peers,
+    options: &SettleOptions,
+) -> Result<Option<Settled>> {
+    let each = ROWS / rows.len().max(1) as u64;
+    let together = shards.iter().zip(rows).map(|(shard, rows)| {
+        rows.stay_in(each);
+        ShardRows {
+            rows,
+            remote: &shard.remote,
+        }
+    });
+    let together: Vec<_> = together.collect();
+    let damping = local_config(shards)?.damping_units();
+    let mut watching = Watching::new(&options.watcher, None);
+    let until = Options::until(damping, options.until);
+    let settled = settle_shards(&together, peers, &until, &mut watching)?;
+    // Who is stopped in the last sweep may have a result.
+    let goes_on = all_agree(!options.watcher.is_stopped(), peers)?;
+    if settled.is_none() && goes_on {
+        return Err(Error::Usage("nothing to settle: there are no pages".into()));
+    }
+    Ok(settled.filter(|_| goes_on))
+}
+
+/// Publishes the ranking of each shard, once all of all processes are durable.
+fn publish(
+    disk: &dyn Disk,
+    shards: &[NamedShard],
+    ranked: &[ShardRanking<'_>],
+    id: u64,
+    peers: &mut dyn Peers,
+    keep: KeepSnapshots,
+) -> Result<Vec<RankedShard>> {
+    let prepared = shards.iter().zip(ranked).map(|(shard, ranking)| {
+        let scores = SharedScores {
+            scores: ranking,
+            ranks: ranking.ranks(),
+            of: ClusterRanking {
+                id,
+                shards: peers.shards() as u32,
+                pages: ranking.all_pages(),
+            },
+            keep,
+        };
+        prepare(disk, &shard.view, &scores)
+    });
+    let prepared = prepared.collect::<Result<Vec<_>>>()?;
+    all_agree(true, peers)?;
+    let published = shards.iter().zip(prepared).map(|(shard, prepared)| {
+        let (path, info) = prepared.publish()?;
+        let dir: &Path = shard.view.dir();
+        Ok(RankedShard {
+            dir: dir.into(),
+            path,
+            info,
+        })
+    });
+    let published = published.collect();
+    all_agree(true, peers)?;
+    published
+}
