@@ -99,7 +99,7 @@ mod near;
 mod shards;
 mod sweeps;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod worth;
 
 use super::peers::Peers;

@@ -12,7 +12,7 @@ use crate::rows::{Row, RowVisitor, Stop};
 
 /// Latest rows in memory, in the order of their last visits.
 #[derive(Default, Clone)]
-pub(super) struct Kept {
+pub(crate) struct Kept {
     pub pages: u64,
     pub rows: Vec<(u32, Vec<u32>, Vec<u64>)>,
 }
@@ -117,7 +117,7 @@ impl Base for Held<'_> {
 }
 
 /// PageRank by elimination: (I - d L') x = (1 - d)/n, L' with rows of pages without links uniform.
-pub(super) fn dense(kept: &Kept, d: f64) -> Vec<f64> {
+pub(crate) fn dense(kept: &Kept, d: f64) -> Vec<f64> {
     let n = kept.pages as usize;
     let mut step = vec![vec![1.0 / n as f64; n]; n];
     for (page, targets, weights) in &kept.rows {
@@ -169,7 +169,7 @@ pub(super) fn distance(left: &[f64], right: &[f64]) -> f64 {
 pub(super) const DAMPINGS: [f64; 5] = [0.0, 0.5, 0.85, 0.99, 0.9999];
 
 /// Numbers below what is asked for.
-pub(super) fn numbers(seed: u64) -> impl FnMut(u64) -> u64 {
+pub(crate) fn numbers(seed: u64) -> impl FnMut(u64) -> u64 {
     let mut random = Pcg64::new(u128::from(seed), 1);
     move |below| ((u128::from(random.next_u64()) * u128::from(below)) >> 64) as u64
 }
