@@ -77,6 +77,7 @@ pub const TARGETS: &[Target] = &[
     target("marks", crate::store::fuzz::marks),
     target("base", crate::store::fuzz::base),
     target("store", crate::store::fuzz::store),
+    target("remote", crate::shards::fuzz::remote),
     target("column", crate::snapshot::fuzz::column),
     target("latest", crate::snapshot::fuzz::latest),
     target("snapshot", crate::snapshot::fuzz::snapshot),

@@ -451,4 +451,69 @@ mod tests {
         assert_eq!(writer.session.nears_page_limit(), None);
         assert_eq!(writer.session.pages(), 4);
     }
+
+    /// Names that are admitted get the next numbers, or their own, and no row; where they do not all fit, none is admitted.
+    #[test]
+    fn names_are_admitted_all_or_none() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("store");
+        let mut writer = Writer::open(&dir, &Options::default()).unwrap();
+        writer
+            .push(&Record::new("http://a.example/", ["http://b.example/"]))
+            .unwrap();
+        let batch_of = |writer: &Writer, hosts: &[&str]| {
+            let fingerprints = writer.rules().key.fingerprints();
+            let mut batch = Batch::default();
+            for host in hosts {
+                let name = format!("http://{host}.example/").into_bytes();
+                batch.push_name(&name, fingerprints.of(&name));
+            }
+            batch
+        };
+        let batch = batch_of(&writer, &["c", "b", "d", "c"]);
+        let pages: Vec<u64> = writer
+            .admit(&batch)
+            .unwrap()
+            .iter()
+            .map(|page| page.0)
+            .collect();
+        assert_eq!(pages, [2, 1, 3, 2], "behind the records that waited");
+        let generation = writer.checkpoint().unwrap();
+        assert_eq!(writer.counters().records, 1);
+        // What is known changes nothing.
+        let batch = batch_of(&writer, &["d", "a"]);
+        writer.admit(&batch).unwrap();
+        assert_eq!(writer.checkpoint().unwrap(), generation);
+
+        writer.session.engine.storage_mut().limit_row_pages(5);
+        let batch = batch_of(&writer, &["e", "a", "f"]);
+        let error = writer.admit(&batch).unwrap_err();
+        assert!(
+            matches!(error, Error::TooManyPages { limit: 5, .. }),
+            "{error}"
+        );
+        assert!(writer.admit(&batch).is_err(), "it takes no more");
+        assert_eq!(
+            (writer.checkpoint().unwrap(), writer.session.pages()),
+            (generation, 4)
+        );
+        drop(writer);
+        let mut writer = Writer::open(&dir, &Options::default()).unwrap();
+        writer.set_memory(Some(1));
+        let batch = batch_of(&writer, &["e"]);
+        let error = writer.admit(&batch).unwrap_err();
+        assert!(
+            matches!(error, Error::OverBudget { pages: 4, .. }),
+            "{error}"
+        );
+        drop(writer);
+        let writer = Writer::open(&dir, &Options::default()).unwrap();
+        let view = writer.into_view().unwrap();
+        assert!(view.is_writers() && view.verify().unwrap().pages == 4);
+        let error = Writer::open(&dir, &Options::default()).err().unwrap();
+        assert!(
+            matches!(error, Error::Busy { .. }),
+            "its lock goes on: {error}"
+        );
+    }
 }

@@ -1,5 +1,7 @@
 //! The shards of one crawl, ranked together: what each shard does, and what it exchanges with the others ([`Peers`]).
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod names;
 mod ranks;
 mod remote_log;

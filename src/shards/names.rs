@@ -7,15 +7,17 @@
 //! Owners commit, then all processes wait for each other, then the numbers go into the senders' logs. Page numbers never
 //! change: wherever this is cut, the same step again gives the same numbers and the same logs.
 
+mod messages;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use messages::{put_name, put_numbers, read_numbers, take_name};
 
 use super::remote_log::{NamesState, Remote, RemoteLog, Stretch};
 use super::{LocalShard, Peers, RemotePages};
 use crate::batch::{Batch, Fingerprints};
 use crate::codec::frame::Fields;
-use crate::codec::prefix;
-use crate::codec::varint::{put, take, unzigzag, zigzag};
 use crate::disk::Disk;
 use crate::engine::HistoryView;
 use crate::rules::Shard;
@@ -222,28 +224,18 @@ impl Owner {
         self.batch.clear();
         self.take_names(message)
             .ok_or_else(|| wrong_message(from, self.shard))?;
-        let mut answer = Vec::new();
-        let mut last = 0;
-        for page in self.writer.admit(&self.batch)? {
-            if page.0 >= NUMBERS {
-                return Err(too_many());
-            }
-            put(&mut answer, zigzag(page.0 as i64 - last).into());
-            last = page.0 as i64;
+        let pages = self.writer.admit(&self.batch)?;
+        if pages.iter().any(|page| page.0 >= NUMBERS) {
+            return Err(too_many());
         }
-        Ok(answer)
+        Ok(put_numbers(pages))
     }
 
     /// Puts the names of a message into the batch; `None`: one is no name of the shard's.
     fn take_names(&mut self, mut message: &[u8]) -> Option<()> {
         let mut name = Vec::new();
         while !message.is_empty() {
-            let shared = usize::try_from(take(&mut message)?).ok()?;
-            let len = usize::try_from(take(&mut message)?).ok()?;
-            let (rest, more) = message.split_at_checked(len)?;
-            name.truncate((shared <= name.len()).then_some(shared)?);
-            name.extend_from_slice(rest);
-            message = more;
+            take_name(&mut message, &mut name)?;
             let is_own = !name.is_empty() && self.shard.has(&name);
             let has_room = self.batch.text.len() + name.len() <= u32::MAX as usize;
             if !is_own || !has_room || std::str::from_utf8(&name).is_err() {
@@ -292,13 +284,13 @@ impl<'e> Exchange<'e> {
     fn check_logs(&mut self, peers: &mut dyn Peers) -> Result<()> {
         let mut outgoing = Vec::new();
         for asker in &mut self.askers {
-            let own = asker.log.states[asker.shard.number() as usize];
+            let own = asker.log.state_of(asker.shard.number());
             if !own.begins(&asker.names, asker.pages)? {
                 let what = "it is not of the pages of this store";
                 self.warnings.push(asker.clear_log(what.into()));
             }
-            let states = asker.log.states.iter();
-            outgoing.push(states.map(|state| state.to_bytes()).collect());
+            let state = |shard| asker.log.state_of(shard).to_bytes();
+            outgoing.push((0..asker.shard.count()).map(state).collect());
         }
         let incoming = peers.exchange(outgoing)?;
         let mut outgoing = Vec::new();
@@ -345,9 +337,10 @@ impl<'e> Exchange<'e> {
         for (at, messages) in peers.exchange(outgoing)?.into_iter().enumerate() {
             let mut answers = Vec::new();
             for (from, message) in (0..).zip(messages) {
-                answers.push(match message.is_empty() {
-                    true => Vec::new(),
-                    false => self.owner(at)?.answer(from, &message)?,
+                answers.push(if message.is_empty() {
+                    Vec::new()
+                } else {
+                    self.owner(at)?.answer(from, &message)?
                 });
             }
             all.push(answers);
@@ -414,8 +407,12 @@ impl<'e> Exchange<'e> {
                     "the numbers of remote pages were not kept, and will be asked for again";
                 self.warnings.push(format!("{error}; {again}"));
             }
-            let remote = asker.log.remote.into_iter().map(by_number).collect();
-            shards.push(NamedShard { view, remote });
+            let mut remote = asker.log.remote;
+            remote.resize_with(asker.shard.count() as usize, Vec::new);
+            shards.push(NamedShard {
+                view,
+                remote: remote.into_iter().map(by_number).collect(),
+            });
         }
         Ok(Names {
             shards,
@@ -455,27 +452,6 @@ fn by_number(mut remote: Vec<Remote>) -> RemotePages {
     remote.sort_unstable();
     let (here, there) = remote.iter().map(|page| (page.here, page.there)).unzip();
     RemotePages { here, there }
-}
-
-/// Appends a name behind `last`, which it becomes.
-fn put_name(message: &mut Vec<u8>, last: &mut Vec<u8>, name: &[u8]) {
-    let shared = prefix::shared(last, name);
-    put(message, shared as u128);
-    put(message, (name.len() - shared) as u128);
-    message.extend_from_slice(&name[shared..]);
-    last.truncate(shared);
-    last.extend_from_slice(&name[shared..]);
-}
-
-/// Puts the numbers of an answer to the pages that were asked for; `None`: it is no answer to that.
-fn read_numbers(mut answer: &[u8], asked: &mut [Remote]) -> Option<()> {
-    let mut last = 0i64;
-    for page in asked {
-        let step = u64::try_from(take(&mut answer)?).ok()?;
-        last = last.checked_add(unzigzag(step))?;
-        page.there = u32::try_from(last).ok()?;
-    }
-    answer.is_empty().then_some(())
 }
 
 fn wrong_message(from: u32, to: Shard) -> Error {

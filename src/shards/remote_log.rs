@@ -101,9 +101,9 @@ pub(super) struct RemoteLog {
     has_rest: bool,
     /// Pages that it covers.
     pub covered: u64,
-    /// The names of all shards when the last block was written.
+    /// The names of all shards when the last block was written; none without a block.
     pub states: Vec<NamesState>,
-    /// The remote pages, by owner, in the order of their numbers here.
+    /// The remote pages, by owner, in the order of their numbers here; no owners without a block.
     pub remote: Vec<Vec<Remote>>,
 }
 
@@ -124,15 +124,15 @@ impl Flaw {
 }
 
 impl RemoteLog {
-    fn empty(dir: &Path, store: u64, shards: usize) -> RemoteLog {
+    fn empty(dir: &Path, store: u64) -> RemoteLog {
         RemoteLog {
             path: dir.join(REMOTE),
             store,
             length: 0,
             has_rest: false,
             covered: 0,
-            states: vec![NamesState::default(); shards],
-            remote: vec![Vec::new(); shards],
+            states: Vec::new(),
+            remote: Vec::new(),
         }
     }
 
@@ -144,7 +144,7 @@ impl RemoteLog {
         store: u64,
         shard: Shard,
     ) -> (RemoteLog, Option<Flaw>) {
-        let mut log = RemoteLog::empty(dir, store, shard.count() as usize);
+        let mut log = RemoteLog::empty(dir, store);
         let flaw = match disk.read(&log.path) {
             Ok(file) => log.read_blocks(&*file, shard).err(),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
@@ -205,7 +205,7 @@ impl RemoteLog {
 
     /// Adds what a block holds; `None`: it cannot be right.
     fn read_payload(&mut self, stretch: Stretch, payload: &[u8], shard: Shard) -> Option<()> {
-        let shards = self.states.len();
+        let shards = shard.count() as usize;
         let (states, mut rest) = payload.split_at_checked(shards * NamesState::BYTES)?;
         let mut fields = Fields(states);
         let states: Vec<NamesState> = (0..shards).map(|_| NamesState::read(&mut fields)).collect();
@@ -227,6 +227,7 @@ impl RemoteLog {
     /// Adds a stretch that follows.
     fn add(&mut self, stretch: Stretch) {
         self.covered = stretch.end;
+        self.remote.resize_with(stretch.remote.len(), Vec::new);
         for (all, more) in self.remote.iter_mut().zip(stretch.remote) {
             all.extend(more);
         }
@@ -237,8 +238,14 @@ impl RemoteLog {
         self.has_rest |= self.length > 0;
         self.length = 0;
         self.covered = 0;
-        self.states.fill(NamesState::default());
-        self.remote.iter_mut().for_each(Vec::clear);
+        self.states.clear();
+        self.remote.clear();
+    }
+
+    /// The names that this shard had when the last block was written.
+    pub fn state_of(&self, shard: u32) -> NamesState {
+        let state = self.states.get(shard as usize);
+        state.copied().unwrap_or_default()
     }
 
     /// Appends stretches that follow, durably, and gives all remote pages. The caller has the store's lock.
@@ -265,9 +272,10 @@ impl RemoteLog {
         }
         let path = &self.path;
         let is_new = self.length == 0;
-        let file = match is_new {
-            true => recreate(disk, path),
-            false => disk.open(path, false),
+        let file = if is_new {
+            recreate(disk, path)
+        } else {
+            disk.open(path, false)
         };
         let file = file.map_err(Error::io(path, "create"))?;
         if self.has_rest {
@@ -364,7 +372,7 @@ pub(crate) fn verify_remote(disk: &dyn Disk, view: &View, depth: Depth) -> Resul
         return Err(error);
     }
     let (names, pages) = (view.names(), view.totals().pages);
-    if !log.states[shard.number() as usize].begins(names, pages)? {
+    if !log.state_of(shard.number()).begins(names, pages)? {
         return Err(log.damaged("it is not of the pages of this store"));
     }
     match depth {
@@ -401,66 +409,4 @@ impl RemoteLog {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fuzz::memory::Memory;
-
-    fn log(disk: &Memory) -> (RemoteLog, Option<Flaw>) {
-        RemoteLog::read(disk, Path::new("s"), 42, "1/3".parse().unwrap())
-    }
-
-    fn states(pages: u64) -> Vec<NamesState> {
-        (0..3).map(|sum| NamesState { pages, sum }).collect()
-    }
-
-    fn remote(pages: &[(u32, u32)]) -> Vec<Remote> {
-        let page = |&(here, there)| Remote { there, here };
-        pages.iter().map(page).collect()
-    }
-
-    #[test]
-    fn blocks_follow_each_other_and_come_back() {
-        let disk = Memory::default();
-        let (mut written, flaw) = log(&disk);
-        assert!(flaw.is_none() && written.covered == 0);
-        let first = Stretch {
-            first: 0,
-            end: 5,
-            remote: vec![remote(&[(0, u32::MAX), (4, 0)]), vec![], remote(&[(1, 7)])],
-        };
-        let second = Stretch {
-            first: 5,
-            end: 1 << 32,
-            remote: vec![remote(&[(5, 1)]), vec![], remote(&[(u32::MAX, u32::MAX)])],
-        };
-        let end = states(1 << 32);
-        written.append(&disk, vec![first.clone()], &end).unwrap();
-        written.append(&disk, vec![], &end).unwrap();
-        written.append(&disk, vec![second], &end).unwrap();
-        let (read, flaw) = log(&disk);
-        assert!(flaw.is_none(), "{flaw:?}");
-        assert_eq!((read.covered, &read.states), (1 << 32, &end));
-        assert_eq!(read.remote, written.remote);
-        let all = [(0, u32::MAX), (4, 0), (5, 1)];
-        assert_eq!(read.remote[0], remote(&all));
-        // Of another store nothing is taken, and what cannot be right is not taken either.
-        let shard = "1/3".parse().unwrap();
-        let (other, flaw) = RemoteLog::read(&disk, Path::new("s"), 43, shard);
-        assert!(other.covered == 0 && matches!(flaw, Some(Flaw::Damaged(_))));
-        for (pages, wrong) in [
-            (4, "fewer pages than the block covers"),
-            (7, "no such page there"),
-        ] {
-            let disk = Memory::default();
-            let (mut written, _) = log(&disk);
-            written
-                .append(&disk, vec![first.clone()], &states(pages))
-                .unwrap();
-            let (read, flaw) = log(&disk);
-            assert!(
-                read.covered == 0 && matches!(flaw, Some(Flaw::Damaged(_))),
-                "{wrong}"
-            );
-        }
-    }
-}
+mod tests;
