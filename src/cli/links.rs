@@ -101,15 +101,20 @@ impl Args {
         } else {
             "links"
         };
-        say!("{} {what}{}", thousands(all), note(found.fetched));
+        let name = snapshot.names_of(&[PageId(page.into())])?.concat();
+        let shard = snapshot.info().settings.input.shard;
+        let is_remote = shard.is_some_and(|shard| !shard.has(name.as_bytes()));
+        let note = note(found.fetched, is_remote);
+        say!("{} {what}{note}", thousands(all));
         Ok(Exit::Done)
     }
 }
 
-fn note(fetched: FetchState) -> &'static str {
+fn note(fetched: FetchState, is_remote: bool) -> &'static str {
     match fetched {
         FetchState::Yes => "",
         FetchState::Gone => ": the page is gone",
+        FetchState::Never if is_remote => ": a page of another shard, whose store has its links",
         FetchState::Never => ": the page was not fetched yet",
     }
 }

@@ -257,6 +257,9 @@ fn lists_are_of_a_shards_own_pages() {
     for source in ["http://a.example/", "http://b.example/"] {
         assert!(links.contains(source), "{links}");
     }
+    lab.run("links http://example.org/ --store s")
+        .exits(0)
+        .says(&["0 links: a page of another shard"]);
     let links = lab.run("export --links --to tsv --store s").exits(0).out;
     assert_eq!(links.lines().count(), 4, "{links}");
     let links = lab.run("export --links --to tsv --level host --store s");
