@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::{Link, Record};
+use crate::model::{Link, Record};
 
 pub(super) const N: u32 = 4;
 
