@@ -247,16 +247,11 @@ impl Writer {
         Ok(self.resolver.pages())
     }
 
-    /// Bytes of memory that it needs now.
-    pub(crate) fn need(&self) -> u64 {
+    /// Bytes of memory that its arrays take.
+    pub(crate) fn array_bytes(&self) -> u64 {
         let session = &self.session;
-        session.budget.now(&session.engine).0.total()
-    }
-
-    /// Sets the bytes of memory that it may take; `None`: any.
-    pub(crate) fn set_memory(&mut self, bytes: Option<u64>) {
-        self.session.budget.bytes = bytes;
-        self.session.budget.find(&self.session.engine);
+        let (need, _) = session.budget.now(&session.engine);
+        need.cash + need.index
     }
 
     /// Makes all that was pushed durable, and ends: the committed state, which holds the store's lock.
@@ -496,15 +491,6 @@ mod tests {
         assert_eq!(
             (writer.checkpoint().unwrap(), writer.session.pages()),
             (generation, 4)
-        );
-        drop(writer);
-        let mut writer = Writer::open(&dir, &Options::default()).unwrap();
-        writer.set_memory(Some(1));
-        let batch = batch_of(&writer, &["e"]);
-        let error = writer.admit(&batch).unwrap_err();
-        assert!(
-            matches!(error, Error::OverBudget { pages: 4, .. }),
-            "{error}"
         );
         drop(writer);
         let writer = Writer::open(&dir, &Options::default()).unwrap();

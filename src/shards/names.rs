@@ -20,6 +20,7 @@ use crate::batch::{Batch, Fingerprints};
 use crate::codec::frame::Fields;
 use crate::disk::Disk;
 use crate::engine::HistoryView;
+use crate::memory::check_room;
 use crate::rules::Shard;
 use crate::session::Writer;
 use crate::store::{NameReader, View, open_view_to_publish};
@@ -67,7 +68,7 @@ pub struct Names {
 ///
 /// # Errors
 /// [`Error::Busy`] if a store is being written; [`Error::Conflict`] if an ingest of its inputs has not finished;
-/// [`Error::TooManyPages`] and [`Error::OverBudget`], with nothing admitted to any store; [`Error::Damaged`];
+/// [`Error::TooManyPages`] and [`Error::TooLarge`], with nothing admitted to any store; [`Error::Damaged`];
 /// [`Error::Io`]: a disk, or a process that is lost.
 pub fn exchange_names(
     disk: &Arc<dyn Disk>,
@@ -343,6 +344,7 @@ impl<'e> Exchange<'e> {
                     self.owner(at)?.answer(from, &message)?
                 });
             }
+            self.check_memory()?;
             all.push(answers);
         }
         let answers = peers.exchange(all)?;
@@ -352,25 +354,15 @@ impl<'e> Exchange<'e> {
         Ok(true)
     }
 
-    /// A store that is asked, open for writing, with the memory that the others leave.
+    /// A store that is asked, open for writing.
     fn owner(&mut self, at: usize) -> Result<&mut Owner> {
-        let others = self.owners.iter().enumerate();
-        let others = others.filter(|(other, _)| *other != at);
-        let taken: u64 = others
-            .filter_map(|(_, owner)| Some(owner.as_ref()?.writer.need()))
-            .sum();
-        let left = self.memory.map(|memory| memory.saturating_sub(taken));
         let owner = match self.owners[at].take() {
-            Some(mut owner) => {
-                owner.writer.set_memory(left);
-                owner
-            }
+            Some(owner) => owner,
             None => {
                 let store = &self.local[at];
                 // The lock is the writer's now.
                 self.askers[at].view = None;
-                let options = store.options(left);
-                let writer = Writer::open_on(self.disk.clone(), &store.dir, &options)?;
+                let writer = Writer::open_on(self.disk.clone(), &store.dir, &store.options())?;
                 Owner {
                     fingerprints: writer.rules().key.fingerprints(),
                     batch: Batch::default(),
@@ -381,6 +373,18 @@ impl<'e> Exchange<'e> {
             }
         };
         Ok(self.owners[at].insert(owner))
+    }
+
+    /// Checks that the stores that are open for writing fit the memory together.
+    fn check_memory(&self) -> Result<()> {
+        let open = self.owners.iter().flatten();
+        let bytes = open.map(|owner| owner.writer.array_bytes()).sum();
+        check_room(
+            self.memory,
+            bytes,
+            || "adding pages that other shards link to".into(),
+            "give some of the shards to another process (`hosts`)",
+        )
     }
 
     fn finish(mut self, peers: &mut dyn Peers) -> Result<Names> {

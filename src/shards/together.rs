@@ -10,7 +10,7 @@ use crate::rules::{InputRules, Shard};
 use crate::session::Options;
 use crate::store::rows::KeepRows;
 use crate::store::{Settings, differences, identity_of};
-use crate::{Error, Limits, Result};
+use crate::{Error, Result};
 
 /// A store of this process that is a shard.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,17 +27,14 @@ pub struct LocalShard {
 
 impl LocalShard {
     /// How it is opened for writing.
-    pub(super) fn options(&self, memory: Option<u64>) -> Options {
+    pub(super) fn options(&self) -> Options {
         Options {
             config: self.settings.config.clone(),
             input: InputRules {
                 shard: Some(self.shard),
                 ..self.settings.input.clone()
             },
-            limits: Limits {
-                memory,
-                ..self.settings.limits()
-            },
+            limits: self.settings.limits(),
             keep_rows: KeepRows::usual(&self.dir),
             ..Options::default()
         }

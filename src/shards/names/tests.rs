@@ -397,7 +397,7 @@ fn stores_that_cannot_be_asked_are_refused() {
     let error = exchange_names(&disk, &local, &mut peers, Some(1))
         .err()
         .unwrap();
-    assert!(matches!(error, Error::OverBudget { .. }), "{error}");
+    assert!(matches!(error, Error::TooLarge { .. }), "{error}");
     assert_eq!(lab.generations(), before, "nothing is half-done");
     let mut others = OneProcess::new(3);
     let error = exchange_names(&disk, &local, &mut others, None)
