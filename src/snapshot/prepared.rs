@@ -120,7 +120,9 @@ pub struct Prepared<'v> {
 }
 
 impl Prepared<'_> {
-    /// Makes it the store's current snapshot, and removes older ones that are not to stay. `latest.json` moves last.
+    /// Makes it the store's current snapshot, and removes older ones that are not to stay. `latest.json` moves last; where it
+    /// names a snapshot of the same records already, which this one replaces, it moves first: then the names of pages that only
+    /// this one knows are there before it is.
     ///
     /// # Errors
     /// [`Error::Io`]: what is current then is whole.
@@ -132,15 +134,23 @@ impl Prepared<'_> {
             info,
             keep,
         } = self;
-        Latest::begin(disk, view.dir())?;
-        let path = file.put_in_place()?;
-        let name = path.file_name().unwrap_or_default();
+        let name = file.place.file_name().unwrap_or_default();
         let latest = Latest {
             snapshot: name.to_string_lossy().into_owned(),
             names: view.name_lengths(),
             rows: *view.rows_retention(),
         };
-        latest.write(disk, view.dir())?;
+        let current = Latest::read(disk, view.dir()).ok().flatten();
+        let replaces = current.is_some_and(|current| current.snapshot == latest.snapshot);
+        if replaces {
+            latest.write(disk, view.dir())?;
+        } else {
+            Latest::begin(disk, view.dir())?;
+        }
+        let path = file.put_in_place()?;
+        if !replaces {
+            latest.write(disk, view.dir())?;
+        }
         thin(disk, view.dir(), keep)?;
         Ok((path, info))
     }

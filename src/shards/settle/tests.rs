@@ -1,9 +1,12 @@
 //! Random crawls, dealt to shards, against an exact solution of the whole graph; and the steps cut off.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
-use crate::disk::RealDisk;
+use crate::disk::{DiskFile, RealDisk};
 use crate::model::{Link, Record};
 use crate::rank::peers::OneProcess;
 use crate::rank::settle::tests::{Kept, dense, numbers};
@@ -96,6 +99,130 @@ fn settle_all(dirs: &[PathBuf], until: f64) -> Together {
         &options(until),
     );
     together.unwrap().unwrap()
+}
+
+/// The system's files, as long as there are renames left: the process is as good as dead then.
+struct Renames(AtomicUsize);
+
+impl Renames {
+    fn is_over(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == 0
+    }
+
+    fn alive<T>(&self, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        if self.is_over() {
+            return Err(io::Error::other("killed"));
+        }
+        work()
+    }
+}
+
+impl Disk for Renames {
+    fn open(&self, path: &Path, create: bool) -> io::Result<Box<dyn DiskFile>> {
+        self.alive(|| RealDisk.open(path, create))
+    }
+
+    fn create_new(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        self.alive(|| RealDisk.create_new(path))
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        self.alive(|| RealDisk.read(path))
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.alive(|| RealDisk.create_dir(path))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let left = &self.0;
+        self.alive(|| {
+            left.fetch_sub(1, Ordering::Relaxed);
+            if self.is_over() {
+                return Err(io::Error::other("killed"));
+            }
+            RealDisk.rename(from, to)
+        })
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.alive(|| RealDisk.remove(path))
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        self.alive(|| RealDisk.sync_dir(path))
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        self.alive(|| RealDisk.list(path))
+    }
+}
+
+/// Killed before any rename, also where each shard has a ranking of its own pages already, readers find whole rankings, and the
+/// same command leaves the same bytes as if nothing had happened.
+#[test]
+fn killed_at_any_rename_it_can_be_done_again() {
+    let mut crawl = Crawl::random(5);
+    // Most pages are known from links only, so that shards get pages of each other.
+    crawl.records.truncate(crawl.records.len() / 3);
+    let home = tempfile::tempdir().unwrap();
+    let dirs = crawl.write(home.path(), 3);
+    for dir in &dirs {
+        let options = Writing::of(dir).unwrap();
+        Writer::open(dir, &options).unwrap().publish().unwrap();
+    }
+    let copy = |name: &str| {
+        let copy = |dir: &PathBuf| {
+            let name = format!("copy-{name}");
+            let to = home.path().join(name).join(dir.file_name().unwrap());
+            copy_all(dir, &to);
+            to
+        };
+        dirs.iter().map(copy).collect::<Vec<_>>()
+    };
+    let bytes = |dirs: &[PathBuf]| -> Vec<Vec<u8>> {
+        let read = |dir: &PathBuf| {
+            let snapshot = Snapshot::latest(&RealDisk, dir).unwrap();
+            snapshot.named().for_each(|page| drop(page.unwrap()));
+            fs::read(snapshot.path()).unwrap()
+        };
+        dirs.iter().map(read).collect()
+    };
+    let undisturbed = copy("undisturbed");
+    assert!(settle_all(&undisturbed, 1e-6).admitted > 0);
+    let expected = bytes(&undisturbed);
+    let mut published_in_part = 0;
+    for renames in 1.. {
+        let dirs = copy(&renames.to_string());
+        let disk: Arc<dyn Disk> = Arc::new(Renames(AtomicUsize::new(renames)));
+        let done = settle(&disk, &dirs, &mut OneProcess::new(3), &options(1e-6));
+        let found = bytes(&dirs);
+        let new = found
+            .iter()
+            .zip(&expected)
+            .filter(|(one, other)| one == other);
+        published_in_part += usize::from((1..3).contains(&new.count()));
+        if done.is_ok() {
+            assert!(found == expected);
+            break;
+        }
+        settle_all(&dirs, 1e-6);
+        assert!(bytes(&dirs) == expected, "killed at rename {renames}");
+    }
+    assert!(published_in_part >= 2);
+}
+
+fn copy_all(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_all(&entry.path(), &to);
+        } else {
+            fs::copy(entry.path(), to).unwrap();
+        }
+    }
 }
 
 /// Holds the ranking of random crawls, dealt to random numbers of shards, to PageRank of all their links.
