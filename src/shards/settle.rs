@@ -101,11 +101,14 @@ pub fn settle(
     }
     let rows = shards.iter().map(|shard| shard.view.rows());
     let rows = rows.collect::<Result<Vec<_>>>()?;
+    let current: Vec<_> = shards.iter().map(|shard| current(&**disk, shard)).collect();
+    together
+        .warnings
+        .extend(current.iter().flatten().filter_map(left_out));
+    let bound = common_bound(&current, peers)?;
     let id = ranking_id(&local, &shards, options.until, peers)?;
-    let published = shards.iter().map(|shard| published(&**disk, shard, id));
-    let published: Option<Vec<_>> = published.collect();
-    if all_agree(published.is_some(), peers)? {
-        together.shards = published.unwrap_or_default();
+    if bound <= options.until {
+        together.shards = current.into_iter().flatten().collect();
         return Ok(Some(together));
     }
     together.is_done = false;
@@ -125,7 +128,17 @@ pub fn settle(
         });
     let to_rank: Vec<_> = to_rank.collect();
     let config = &local_config(&shards)?;
-    let estimator = Window::settled(config, &settled).estimator;
+    let window = Window::settled(config, &settled);
+    let is_nearer = window
+        .bound_l1()
+        .is_some_and(|new| new + config.damping_bound() < bound);
+    if !is_nearer && bound.is_finite() {
+        // Numbers of 64 bits resolve no more.
+        together.is_done = true;
+        together.shards = current.into_iter().flatten().collect();
+        return Ok(Some(together));
+    }
+    let estimator = window.estimator;
     let ranked = rank_together(&to_rank, estimator, peers)?;
     together.shards = publish(&**disk, &shards, &ranked, id, peers, options.keep)?;
     Ok(Some(together))
@@ -172,16 +185,51 @@ fn ranking_id(
     Ok(xxh3_64(&bytes))
 }
 
-/// The store's current snapshot, if it is of that ranking and whole.
-fn published(disk: &dyn Disk, shard: &NamedShard, id: u64) -> Option<RankedShard> {
-    let dir = shard.view.dir();
-    let latest = Snapshot::latest(disk, dir).ok()?;
+/// The store's current snapshot, if it is of its last commit and whole.
+fn current(disk: &dyn Disk, shard: &NamedShard) -> Option<RankedShard> {
+    let view = &shard.view;
+    let latest = Snapshot::latest(disk, view.dir()).ok()?;
     let info = latest.info();
-    let is_same = info.cluster.is_some_and(|of| of.id == id) && latest.check_sums().is_ok();
-    is_same.then(|| RankedShard {
-        dir: dir.into(),
+    let is_current = info.counters == *view.counters() && info.pages == view.totals().pages;
+    let is_sound = is_current && latest.check_sums().is_ok();
+    is_sound.then(|| RankedShard {
+        dir: view.dir().into(),
         path: latest.path().into(),
         info: info.clone(),
+    })
+}
+
+/// A remark on a ranking that left out links, as the one of all shards does not.
+fn left_out(ranked: &RankedShard) -> Option<String> {
+    ranked.info.expire()?;
+    let dir = ranked.dir.display();
+    Some(format!(
+        "{dir}: its ranking left out the links of pages that were not reached for long (`expire`); that of all shards counts them"
+    ))
+}
+
+/// The bound of the ranking that all shards have as their current one; infinite: they have none, or different ones.
+fn common_bound(current: &[Option<RankedShard>], peers: &mut dyn Peers) -> Result<f64> {
+    let mut own = Vec::new();
+    for ranked in current {
+        let info = ranked.as_ref().map(|ranked| &ranked.info);
+        let id = info.and_then(|info| info.cluster).map(|of| of.id);
+        let bound = info.and_then(Info::bound_l1).unwrap_or(f64::INFINITY);
+        let (id, bound) = id.map_or((0, f64::INFINITY), |id| (id, bound));
+        own.extend(id.to_le_bytes());
+        own.extend(bound.to_bits().to_le_bytes());
+    }
+    let all = peers.gather(own)?.concat();
+    let (all, _) = all.as_chunks::<16>();
+    let Some((first, others)) = all.split_first() else {
+        return Ok(f64::INFINITY);
+    };
+    let bound = first[8..].try_into().map_or(0, u64::from_le_bytes);
+    let is_same = others.iter().all(|other| other == first);
+    Ok(if is_same {
+        f64::from_bits(bound)
+    } else {
+        f64::INFINITY
     })
 }
 

@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::kept::thin;
 use super::write::{Writer, check_lock};
-use super::{HeldKnown, Info, KeepSnapshots, Latest, Watcher, check_not_newer};
+use super::{
+    HeldKnown, Info, KeepSnapshots, Latest, Watcher, check_not_newer, computed, latest_info,
+};
 use crate::engine::{HistoryView, Scores, Window};
 use crate::store::{Disk, SNAPSHOTS, View};
 use crate::{Error, Result};
@@ -143,6 +145,7 @@ impl Prepared<'_> {
         let current = Latest::read(disk, view.dir()).ok().flatten();
         let replaces = current.is_some_and(|current| current.snapshot == latest.snapshot);
         if replaces {
+            remove_computed(disk, view, &info)?;
             latest.write(disk, view.dir())?;
         } else {
             Latest::begin(disk, view.dir())?;
@@ -154,6 +157,20 @@ impl Prepared<'_> {
         thin(disk, view.dir(), keep)?;
         Ok((path, info))
     }
+}
+
+/// Removes rankings by measures beside a snapshot of the same records that did not know all pages yet: they are not of the one
+/// that replaces it.
+fn remove_computed(disk: &dyn Disk, view: &View, info: &Info) -> Result<()> {
+    if latest_info(disk, view.dir()).is_some_and(|before| before.pages == info.pages) {
+        return Ok(());
+    }
+    for (number, _, path) in computed(disk, view.dir())? {
+        if number == info.counters.records {
+            disk.remove(&path).map_err(Error::io(&path, "remove"))?;
+        }
+    }
+    Ok(())
 }
 
 /// Writes the snapshot of a commit, with these scores and ranks, and makes it durable. [`Prepared::publish`] gives it its name.

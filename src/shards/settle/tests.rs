@@ -12,6 +12,8 @@ use crate::rank::peers::OneProcess;
 use crate::rank::settle::tests::{Kept, dense, numbers};
 use crate::rules::{InputRules, Shard};
 use crate::session::{Options as Writing, Writer};
+use crate::snapshot::publish_computed;
+use crate::store::open_view_to_publish;
 
 /// Names of pages, and the latest links of each that was crawled.
 struct Crawl {
@@ -210,6 +212,38 @@ fn killed_at_any_rename_it_can_be_done_again() {
         assert!(bytes(&dirs) == expected, "killed at rename {renames}");
     }
     assert!(published_in_part >= 2);
+}
+
+/// Rankings by measures are of the snapshot beside which they are, and go with it.
+#[test]
+fn a_ranking_by_a_measure_goes_with_its_snapshot() {
+    let mut crawl = Crawl::random(5);
+    crawl.records.truncate(crawl.records.len() / 3);
+    let home = tempfile::tempdir().unwrap();
+    let dirs = crawl.write(home.path(), 3);
+    let rankings = || {
+        let files = dirs
+            .iter()
+            .map(|dir| fs::read_dir(dir.join("snapshots")).unwrap());
+        let names = files.flatten().map(|entry| entry.unwrap().file_name());
+        names
+            .filter(|name| name.to_string_lossy().ends_with(".ranking"))
+            .count()
+    };
+    for dir in &dirs {
+        let options = Writing::of(dir).unwrap();
+        Writer::open(dir, &options).unwrap().publish().unwrap();
+        let view = open_view_to_publish(&RealDisk, dir).unwrap();
+        let computing = "host:pagerank".parse().unwrap();
+        // A shard may have no pages.
+        let _ = publish_computed(&RealDisk, &view, &computing, &Watcher::default());
+    }
+    let before = rankings();
+    assert!(settle_all(&dirs, 1e-6).admitted > 0);
+    for dir in &dirs {
+        crate::answers::Store::open(dir).unwrap().verify().unwrap();
+    }
+    assert!(rankings() < before);
 }
 
 fn copy_all(from: &Path, to: &Path) {

@@ -15,7 +15,7 @@ pub struct Plan {
     pub program: String,
     /// Shards of the crawl.
     pub shards: u64,
-    /// Of the store and its state.
+    /// Of the options that must be the same.
     pub digest: u128,
 }
 
@@ -97,7 +97,7 @@ impl Greeting {
                 plan.shards, own.shards
             ));
         }
-        let differs = "has another store, or another checkpoint of it";
+        let differs = "was started with another --until";
         (plan.digest != own.digest).then(|| differs.into())
     }
 }
@@ -173,6 +173,6 @@ mod tests {
         assert!(found(&|it| it.processes = 2).contains("2 processes"));
         assert!(found(&|it| it.from = 2).contains("process 2"));
         assert!(found(&|it| it.plan.shards = 4).contains("4 shards, and this one 64"));
-        assert!(found(&|it| it.plan.digest = 0).contains("another checkpoint"));
+        assert!(found(&|it| it.plan.digest = 0).contains("another --until"));
     }
 }

@@ -1,9 +1,10 @@
 //! Streams between processes, of one machine or of two.
 
+use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::Address;
@@ -100,6 +101,22 @@ pub(crate) enum Listener {
     Unix(UnixListener, PathBuf),
 }
 
+/// Listens at a path. The socket that a killed process left there, at which nobody listens, is replaced.
+fn bind_path(path: &Path) -> io::Result<UnixListener> {
+    let bound = UnixListener::bind(path);
+    let is_taken = |error: &io::Error| error.kind() == io::ErrorKind::AddrInUse;
+    if !bound.as_ref().is_err_and(is_taken) {
+        return bound;
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            fs::remove_file(path)?;
+            UnixListener::bind(path)
+        }
+        _ => bound,
+    }
+}
+
 impl Listener {
     pub fn open(address: &Address) -> io::Result<Listener> {
         match address {
@@ -109,7 +126,7 @@ impl Listener {
                 Ok(Listener::Tcp(listener))
             }
             Address::Path(path) => {
-                let listener = UnixListener::bind(path)?;
+                let listener = bind_path(path)?;
                 listener.set_nonblocking(true)?;
                 Ok(Listener::Unix(listener, path.clone()))
             }

@@ -88,8 +88,12 @@ impl Lab {
 }
 
 fn settle(stores: &[PathBuf]) -> Command {
+    settle_to("1e-8", stores)
+}
+
+fn settle_to(until: &str, stores: &[PathBuf]) -> Command {
     let mut command = Command::new(PROGRAM);
-    command.args(["settle", "--until", "1e-8"]).args(stores);
+    command.args(["settle", "--until", until]).args(stores);
     command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -220,6 +224,9 @@ fn shards_have_the_ranking_of_one_store() {
             &["already", "nothing to do"],
         );
         assert!(bytes(&shards) == before);
+        // What is nearer stays.
+        exits(settle_to("0.5", &shards).output().unwrap(), 0, &["already"]);
+        assert!(bytes(&shards) == before);
     }
 }
 
@@ -306,6 +313,22 @@ fn a_process_that_is_killed_or_has_another_secret_is_named() {
     let (one, two) = (begin(0, &secret), begin(1, &other));
     ends(one, 7, &["process 1"]);
     ends(two, 7, &["process 0"]);
+    // They are to stop at different bounds.
+    let mut rough = settle_to("0.5", &shards[1..]);
+    rough
+        .arg("--hosts")
+        .arg(&hosts)
+        .arg("--secret")
+        .arg(&secret);
+    rough.args(["--index", "1", "--wait", "5"]);
+    let one = begin(0, &secret);
+    let two = rough.spawn().unwrap();
+    let said = [one, two].map(|child| child.wait_with_output().unwrap());
+    assert!(
+        said.iter()
+            .any(|output| self::said(output).contains("--until")),
+        "{said:?}"
+    );
     // Nobody comes.
     ends(begin(0, &secret), 7, &["process 1"]);
     assert!(Store::open(&shards[0]).unwrap().snapshot().is_err());

@@ -215,7 +215,7 @@ fn another_plan_is_refused_on_both_sides() {
     let changes: [(Change, &str); 4] = [
         (|it| it.plan.program = "2".into(), "version"),
         (|it| it.plan.shards = 64, "shards"),
-        (|it| it.plan.digest = 6, "another checkpoint"),
+        (|it| it.plan.digest = 6, "another --until"),
         (
             |it| it.addresses.push(Address::Host("127.0.0.1:1".into())),
             "processes",
@@ -392,4 +392,31 @@ fn one_that_others_connect_to_may_come_again() {
         .map(|cluster| thread::spawn(move || cluster.finish()))
         .collect();
     ended.into_iter().for_each(|it| it.join().unwrap().unwrap());
+}
+
+/// A process that was killed while it waited leaves its socket, at which nobody listens.
+#[test]
+fn a_socket_that_was_left_is_replaced() {
+    let home = tempfile::tempdir().unwrap();
+    let paths: Vec<Address> = (0..2)
+        .map(|at| Address::Path(home.path().join(at.to_string())))
+        .collect();
+    let left = std::os::unix::net::UnixListener::bind(home.path().join("0")).unwrap();
+    drop(left);
+    assert!(home.path().join("0").exists());
+    let begun: Vec<_> = (0..2).map(|at| begin(process(&paths, at))).collect();
+    let met: Vec<Cluster> = begun
+        .into_iter()
+        .map(|it| it.join().unwrap().unwrap())
+        .collect();
+    let finished = met
+        .into_iter()
+        .map(|cluster| thread::spawn(|| cluster.finish().unwrap()));
+    let finished: Vec<_> = finished.collect();
+    finished.into_iter().for_each(|it| it.join().unwrap());
+    // One that somebody listens at stays.
+    let listener = std::os::unix::net::UnixListener::bind(home.path().join("0")).unwrap();
+    let error = begin(process(&paths, 0)).join().unwrap().unwrap_err();
+    assert!(error.to_string().contains("in use"), "{error}");
+    drop(listener);
 }
