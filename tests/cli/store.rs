@@ -89,12 +89,12 @@ fn a_store_of_another_version_is_refused() {
     lab.run("ingest a --store s").exits(0);
     let path = lab.path("s/identity.json");
     let text = std::fs::read_to_string(&path).unwrap();
-    let other = text.replace("\"cashrank_store\": 3", "\"cashrank_store\": 6");
+    let other = text.replace("\"cashrank_store\": 3", "\"cashrank_store\": 7");
     assert_ne!(text, other);
     std::fs::write(path, other).unwrap();
     for line in ["ingest a", "top", "stat", "verify", "export --to tsv"] {
         lab.run(&format!("{line} --store s")).exits(2).says(&[
-            "version 6",
+            "version 7",
             "versions 1 to 3",
             "new store",
         ]);
