@@ -14,7 +14,7 @@ use crate::{Error, Result};
 pub struct Resettling {
     /// Leave out the links of pages that were last reached more than so many seconds before the latest record.
     pub expire: Option<Time>,
-    /// Path and info of the current snapshot, if it is a ranking of the same records that leaves out as much.
+    /// Path and info of the current snapshot, if it is a ranking of the same records alone that leaves out as much.
     pub published: Option<(PathBuf, Info)>,
 }
 
@@ -44,7 +44,10 @@ impl Resettling {
                     .into(),
             ));
         }
-        let is_same = |info: &Info| info.counters == *view.counters() && info.expire() == expire;
+        // A ranking of several shards is one of other links.
+        let is_same = |info: &Info| {
+            info.counters == *view.counters() && info.expire() == expire && info.cluster.is_none()
+        };
         Ok(Resettling {
             expire,
             published: latest.filter(|(_, info)| is_same(info)),
