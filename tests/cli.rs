@@ -79,6 +79,8 @@ mod plain;
 mod plan;
 #[path = "common/python.rs"]
 mod python;
+#[path = "cli/read_shards.rs"]
+mod read_shards;
 #[path = "cli/real.rs"]
 mod real;
 #[path = "cli/record.rs"]

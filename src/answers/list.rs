@@ -54,6 +54,17 @@ impl SkippedLines {
         self.other_shards += other.other_shards;
     }
 
+    /// Those that another store skips, too, for the same list: a line of another shard may be a page there.
+    pub fn shared_with(self, other: SkippedLines) -> SkippedLines {
+        SkippedLines {
+            comments: self.comments.min(other.comments),
+            no_scheme: self.no_scheme.min(other.no_scheme),
+            other_scheme: self.other_scheme.min(other.other_scheme),
+            invalid: self.invalid.min(other.invalid),
+            other_shards: 0,
+        }
+    }
+
     fn count(&mut self, why: Reject) {
         *match why {
             Reject::Relative => &mut self.no_scheme,
@@ -107,10 +118,12 @@ struct Line {
     typed: Option<Vec<u8>>,
     /// Why it is no URL.
     why: Option<Reject>,
+    /// Its number, from 0.
+    number: u64,
 }
 
 impl Line {
-    fn of(text: &[u8]) -> Line {
+    fn of(text: &[u8], number: u64) -> Line {
         let mut out = Vec::new();
         match canonical(text, None, usize::MAX, &mut out) {
             Ok(form) => {
@@ -120,12 +133,14 @@ impl Line {
                     name,
                     typed,
                     why: None,
+                    number,
                 }
             }
             Err(why) => Line {
                 name: text.to_vec(),
                 typed: None,
                 why: Some(why),
+                number,
             },
         }
     }
@@ -137,6 +152,8 @@ pub(crate) struct ListedPage {
     pub name: Vec<u8>,
     /// Its number; `None`: it is not known.
     pub page: Option<PageId>,
+    /// The line that names it, from 0.
+    pub line: u64,
 }
 
 /// Calls `each` with the pages that lines name, piece by piece, in their order. Returns the lines that were skipped.
@@ -149,17 +166,17 @@ pub(crate) fn each_listed(
     mut each: impl FnMut(Vec<ListedPage>) -> Result<()>,
 ) -> Result<SkippedLines> {
     let mut skipped = SkippedLines::default();
-    let mut lines = lines.into_iter();
+    let mut lines = (0..).zip(lines);
     loop {
         let (mut piece, mut bytes) = (Vec::new(), 0);
-        for line in lines.by_ref() {
+        for (number, line) in lines.by_ref() {
             let line = line?;
             match text(&line) {
                 None => continue,
                 Some([b'#', ..]) => skipped.comments += 1,
                 Some(text) => {
                     bytes += text.len();
-                    piece.push(Line::of(text));
+                    piece.push(Line::of(text, number));
                 }
             }
             if piece.len() >= PIECE || bytes >= PIECE_BYTES {
@@ -177,6 +194,7 @@ pub(crate) fn each_listed(
                 _ => listed.push(ListedPage {
                     name: line.name,
                     page,
+                    line: line.number,
                 }),
             }
         }
@@ -268,7 +286,7 @@ pub fn names_of(
             None => (),
             Some([b'#', ..]) => skipped.comments += 1,
             Some(text) => {
-                let line = Line::of(text);
+                let line = Line::of(text, 0);
                 opaque += u64::from(line.why.is_some());
                 names.add(&line.name)?;
                 if let Some(typed) = line.typed {

@@ -9,6 +9,7 @@
 //! | [`Ends`] | the links of a page, and those to it |
 //! | [`Coverage`] | how much of what readers see was read |
 //! | [`Resettling`] | a closer ranking of what a store holds |
+//! | [`Rankings`] | the shards of a crawl, read as one |
 //! | [`pages_of`], [`ranks_of`] | pages by URLs in any form |
 
 mod coverage;
@@ -21,6 +22,7 @@ mod page;
 mod parameter;
 mod question;
 mod settle;
+mod shards;
 mod store;
 
 pub use coverage::{Coverage, Covered, CoveredHost, Seeds};
@@ -33,4 +35,5 @@ pub use page::{Rank, RankingOf, Top, canonical, pages_of, ranks_of};
 pub use parameter::{Parameter, Takes};
 pub use question::{Host, Question};
 pub use settle::Resettling;
+pub use shards::Rankings;
 pub use store::Store;

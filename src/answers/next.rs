@@ -204,6 +204,7 @@ impl NextOptions {
             let pages = pages.into_iter().map(|of| Seed {
                 name: String::from_utf8_lossy(&of.name).into_owned(),
                 page: of.page,
+                line: of.line,
             });
             choice.add(pages.collect())
         })?;

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::Rankings;
 use crate::model::{Page, PageId, PageState, utc};
 use crate::sites::{Level, RollUpBy};
 use crate::snapshot::{ComputedInfo, Info, LevelRanking, Selection, Snapshot, SnapshotPage};
@@ -10,7 +11,7 @@ use crate::{Result, url};
 /// The most important pages or sites.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Top<R = Vec<Page<'static>>> {
-    /// Name of the snapshot.
+    /// Name of the snapshot; of several shards, the id of the ranking that theirs are parts of.
     pub snapshot: String,
     /// Records until then.
     pub records: u64,
@@ -46,16 +47,15 @@ impl<R> Top<R> {
     ///
     /// # Errors
     /// As of [`LevelRanking::certain_top`].
-    pub fn with(ranking: &LevelRanking, top: R) -> Result<Top<R>> {
-        let snapshot = ranking.snapshot();
-        let info = snapshot.info();
-        let name = snapshot.path().file_name().unwrap_or_default();
+    pub fn with<'r>(rankings: impl Into<Rankings<'r>>, top: R) -> Result<Top<R>> {
+        let rankings: Rankings<'_> = rankings.into();
+        let ranking = rankings.first();
         Ok(Top {
-            snapshot: name.to_string_lossy().into_owned(),
-            records: info.counters.records,
-            pages: info.pages,
+            snapshot: rankings.name(),
+            records: rankings.records(),
+            pages: rankings.pages(),
             bound_l1: ranking.bound_l1(),
-            certain_top: ranking.certain_top()?,
+            certain_top: rankings.certain_top()?,
             of: (!ranking.is_of_pages()).then(|| RankingOf {
                 level: ranking.level(),
                 count: ranking.len(),

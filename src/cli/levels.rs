@@ -33,6 +33,24 @@ impl LevelArgs {
         self.open_named(snapshot, &self.name(), memory)
     }
 
+    /// Opens one of each of several snapshots.
+    pub fn open_all(
+        &self,
+        snapshots: Vec<Snapshot>,
+        memory: &MemoryArg,
+    ) -> cashrank::Result<Vec<LevelRanking>> {
+        let open = |snapshot| self.open(snapshot, memory);
+        snapshots.into_iter().map(open).collect()
+    }
+
+    /// What is given of a ranking that only one store has.
+    pub fn given(&self) -> [(bool, &'static str); 2] {
+        [
+            (self.measure.is_some(), "--measure"),
+            (!self.level.is_page(), "--level"),
+        ]
+    }
+
     /// Opens another of this level.
     pub fn open_named(
         &self,

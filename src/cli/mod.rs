@@ -39,6 +39,7 @@ mod settle;
 mod simulate;
 mod snapshots;
 mod stat;
+mod stores;
 mod summary;
 mod top;
 mod values;

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use cashrank::Error;
-use cashrank::answers::{Coverage, NEXT, Parameter, Seeds, Takes, seeds_of};
+use cashrank::answers::{Coverage, NEXT, Parameter, Seeds, SkippedOf, Takes, seeds_of};
 use cashrank::memory::{check_room, to_read};
-use cashrank::schedule::{Candidate, NextOptions, STRATEGIES, Taker, next};
+use cashrank::schedule::{Candidate, NextOptions, STRATEGIES, Taker, next, next_of_shards};
+use cashrank::shards::open_shards;
 use cashrank::snapshot::Snapshot;
 use cashrank::store::RealDisk;
 use clap::builder::{StringValueParser, TypedValueParser as _};
@@ -18,6 +19,7 @@ use super::common::{
 };
 use super::coverage::percent;
 use super::output::OutputArgs;
+use super::stores::check_one;
 use super::values::takers;
 use crate::cli::common::say;
 
@@ -46,13 +48,15 @@ Examples:
   cashrank next --store ranks -n 1000 --exclude urls.txt --retry-after 6h --as-of now
   cashrank next --store ranks -n 1000 --seeds seeds.txt --quiet
   cashrank next --store ranks -n 5000 --to nutch-inject -o seeds/next.txt
+  cashrank next --store ranks-0 --store ranks-1 -n 1000
 
 The same store gives the same list. The guide (formats/guide/next.md) has recipes for Nutch, Heritrix, StormCrawler \
 and Browsertrix.")]
 pub struct Args {
-    /// The store's directory [default: the environment variable CASHRANK_STORE].
-    #[arg(long, value_name = "DIR", env = STORE, hide_env = true)]
-    store: Option<PathBuf>,
+    /// The store's directory [default: the environment variable CASHRANK_STORE]. May be repeated, for all shards of a crawl that
+    /// were ranked together: their lists are merged.
+    #[arg(long = "store", value_name = "DIR", env = STORE, hide_env = true)]
+    stores: Vec<PathBuf>,
     /// List at most N pages.
     #[arg(short = 'n', long, alias = "n", value_name = "N", default_value_t = 100, value_parser = positive)]
     count: u64,
@@ -85,6 +89,40 @@ pub struct Args {
     quiet: bool,
 }
 
+/// Lists of URLs, which are read as often as they are asked for.
+enum List<'a> {
+    Files(&'a [PathBuf]),
+    Held(Vec<Vec<u8>>),
+}
+
+impl<'a> List<'a> {
+    /// Of these files. Those that are asked for several times are held, if there is room; else it is said what to do instead.
+    fn of(
+        files: &'a [PathBuf],
+        is_held: bool,
+        (room, instead): (Option<u64>, &'static str),
+    ) -> Result<List<'a>, Error> {
+        if !is_held {
+            return Ok(List::Files(files));
+        }
+        let (mut held, mut bytes) = (Vec::new(), 0);
+        for line in lines(files) {
+            let line = line?;
+            bytes += line.len() as u64 + LINE_BYTES;
+            check_room(room, bytes, || "a list of URLs".into(), instead)?;
+            held.push(line);
+        }
+        Ok(List::Held(held))
+    }
+
+    fn lines(&self) -> Box<dyn Iterator<Item = Result<Vec<u8>, Error>> + '_> {
+        match self {
+            List::Files(files) => Box::new(lines(files)),
+            List::Held(held) => Box::new(held.iter().cloned().map(Ok)),
+        }
+    }
+}
+
 const STRATEGY: &str = "strategy";
 /// In place of an order: show them all.
 const LIST: &str = "list";
@@ -104,31 +142,48 @@ impl Args {
         if self.asked.0.iter().any(lists) {
             return list();
         }
-        let Some(store) = &self.store else {
+        let Some(store) = self.stores.first() else {
             let text =
                 "no store given: use --store DIR, or the environment variable CASHRANK_STORE";
             return Err(Error::Usage(text.into()).into());
         };
+        check_one(&self.stores, &[(self.coverage, "--coverage")])?;
         let output = self.output.open()?;
         output.must_spare(self.exclude.iter().chain(&self.seeds))?;
         let to = if self.json { Taker::Jsonl } else { self.to };
         output.must_show(to.name(), to.is_text())?;
         let mut options = NextOptions::of(&self.asked.0)?;
         options.count = usize::try_from(self.count)?;
+        let shards = match self.stores.len() {
+            1 => Vec::new(),
+            _ => open_shards(&RealDisk, &self.stores, None)?,
+        };
         // Where there is none, the seeds are the list.
-        let known = Snapshot::latest(&RealDisk, store).map_or(0, |snapshot| snapshot.info().pages);
+        let known = match &shards[..] {
+            [] => Snapshot::latest(&RealDisk, store).map_or(0, |snapshot| snapshot.len()),
+            all => all.iter().map(Snapshot::len).max().unwrap_or(0),
+        };
         let threads = threads(None).min(READERS) + 2;
         check_list(known, threads)?;
         let room = self.check_memory(known, threads)?;
-        let starts = self.read_lists(store, &mut options, room)?;
-        let pages = next(&RealDisk, store, &options).map_err(|error| match error {
-            Error::Missing(text) if known == 0 && options.seeds.is_empty() => {
-                Error::Missing(format!(
-                    "{text}. Before the first ingest, --seeds FILE gives the URLs to begin with"
-                ))
-            }
-            error => error,
-        })?;
+        let stores: Vec<&Path> = match &shards[..] {
+            [] => vec![store],
+            all => all.iter().map(Snapshot::store).collect(),
+        };
+        let (mut options, starts) = self.read_lists(&stores, &options, room)?;
+        let pages = if shards.is_empty() {
+            let options = options.remove(0);
+            next(&RealDisk, store, &options).map_err(|error| match error {
+                Error::Missing(text) if known == 0 && options.seeds.is_empty() => {
+                    Error::Missing(format!(
+                        "{text}. Before the first ingest, --seeds FILE gives the URLs to begin with"
+                    ))
+                }
+                error => error,
+            })?
+        } else {
+            next_of_shards(&shards.iter().zip(options).collect::<Vec<_>>())?
+        };
         output.put(|out| {
             to.write(&pages, out)
                 .map_err(|error| self.named(error).into())
@@ -155,47 +210,51 @@ impl Args {
         } else {
             self.count
         };
-        let count = self.count.min(most);
-        let need = known * LIST_BYTES + count * LISTED_BYTES + to_read(known);
+        let lists = self.stores.len() as u64;
+        let count = self.count.min(most.saturating_mul(lists));
+        let need = known * LIST_BYTES + count * lists * LISTED_BYTES + to_read(known);
         let work = || format!("a list of {count} of {known} pages");
         let budget = self.memory.budget(threads)?;
         check_room(budget, need, work, "list fewer pages")?;
         Ok(budget.map(|budget| budget - need))
     }
 
-    /// Reads the lists of pages to leave out and to begin with. Where readers start, for the coverage.
+    /// Reads the lists of pages to leave out and to begin with, for each store. Where readers start, for the coverage.
     fn read_lists(
         &self,
-        store: &Path,
-        options: &mut NextOptions,
+        stores: &[&Path],
+        options: &NextOptions,
         room: Option<u64>,
-    ) -> anyhow::Result<Option<Seeds>> {
-        // Both read the same standard input.
-        let mut held = Vec::new();
-        let starts = if !(self.coverage && !self.quiet && !self.seeds.is_empty()) {
-            None
+    ) -> anyhow::Result<(Vec<NextOptions>, Option<Seeds>)> {
+        let is_several = stores.len() > 1;
+        let covers = self.coverage && !self.quiet && !self.seeds.is_empty();
+        // They are read once: they may be standard input.
+        let excluded = List::of(&self.exclude, is_several, (room, "leave --exclude out"))?;
+        let instead = if covers {
+            "leave --coverage out"
         } else {
-            let mut bytes = 0;
-            for line in lines(&self.seeds) {
-                let line = line?;
-                bytes += line.len() as u64 + LINE_BYTES;
-                check_room(room, bytes, || "the seeds".into(), "leave --coverage out")?;
-                held.push(line);
-            }
-            match Snapshot::latest(&RealDisk, store) {
-                Err(Error::Missing(_)) => None,
-                snapshot => Some(seeds_of(&snapshot?, held.iter().cloned().map(Ok), room)?.0),
-            }
+            "leave --seeds out"
         };
-        let seeds: Box<dyn Iterator<Item = _>> = if held.is_empty() {
-            Box::new(lines(&self.seeds))
-        } else {
-            Box::new(held.into_iter().map(Ok))
+        let seeds = List::of(&self.seeds, is_several || covers, (room, instead))?;
+        let starts = match Snapshot::latest(&RealDisk, stores[0]) {
+            _ if !covers => None,
+            Err(Error::Missing(_)) => None,
+            snapshot => Some(seeds_of(&snapshot?, seeds.lines(), room)?.0),
         };
-        let skipped = options.name(store, lines(&self.exclude), seeds, room)?;
+        let (mut all, mut skipped) = (Vec::new(), None);
+        for store in stores {
+            let mut options = options.clone();
+            let of_store = options.name(store, excluded.lines(), seeds.lines(), room)?;
+            skipped = Some(skipped.map_or(of_store, |skipped: SkippedOf| SkippedOf {
+                excluded: skipped.excluded.shared_with(of_store.excluded),
+                seeds: skipped.seeds.shared_with(of_store.seeds),
+            }));
+            all.push(options);
+        }
+        let skipped = skipped.unwrap_or_default();
         report_lines("--exclude", skipped.excluded);
         report_lines("--seeds", skipped.seeds);
-        Ok(starts)
+        Ok((all, starts))
     }
 
     /// An error of writing the list, with the file's name.

@@ -3,17 +3,18 @@
 use std::io::Write;
 
 use cashrank::PageState;
-use cashrank::answers::{Rank, pages_of, ranks_of};
+use cashrank::answers::{Rank, Rankings, pages_of};
 use cashrank::engine::PageId;
 use cashrank::schedule::Measure;
 use cashrank::sites::RollUpBy;
 use cashrank::snapshot::{LevelRanking, Snapshot};
 
 use super::certain::{Asked, certainly_above, write_certain};
-use super::common::{Basis, Exit, MemoryArg, StoreArg, counted, parsed, print, shown, thousands};
+use super::common::{Basis, Exit, MemoryArg, counted, parsed, print, shown, thousands};
 use super::export::distances;
 use super::levels::LevelArgs;
 use super::snapshots::SnapshotArg;
+use super::stores::StoresArg;
 
 /// Show importance, rank, percentile, visits and last fetch of pages, or of sites.
 #[derive(clap::Args)]
@@ -22,6 +23,7 @@ Examples:
   cashrank rank https://example.org/ https://example.org/about --store ranks
   cashrank rank https://example.org/a https://example.org/b --store ranks
   cashrank rank example.org --level domain --store ranks
+  cashrank rank https://example.org/ --store ranks-0 --store ranks-1
 
 The percentile is the share of pages, in percent, that do not rank higher. For several pages, it shows which is \
 certainly more important: they differ by more than the certified bound on errors.")]
@@ -30,7 +32,7 @@ pub struct Args {
     #[arg(value_name = "URL", required = true)]
     urls: Vec<String>,
     #[command(flatten)]
-    store: StoreArg,
+    stores: StoresArg,
     #[command(flatten)]
     snapshot: SnapshotArg,
     #[command(flatten)]
@@ -58,16 +60,21 @@ struct Answer<'a> {
 
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
-        let snapshot = self.snapshot.open(&self.store.store)?;
-        let distances = distances(&snapshot, self.distance.as_ref(), &self.memory)?;
-        let ranking = self.level.open(snapshot, &self.memory)?;
+        self.stores.check_one(&self.level.given())?;
+        self.stores
+            .check_one(&[(self.distance.is_some(), "--distance")])?;
+        let snapshots = self.stores.open(&self.snapshot)?;
+        let distances = distances(&snapshots[0], self.distance.as_ref(), &self.memory)?;
+        let rankings = self.level.open_all(snapshots, &self.memory)?;
+        let rankings = Rankings::of(&rankings)?;
+        let ranking = rankings.first();
         let snapshot = ranking.snapshot();
         anyhow::ensure!(
             self.distance.is_none() || ranking.level().is_page(),
             "--distance is for pages: leave it or --level out"
         );
         let mut answers = Vec::new();
-        for (number, rank) in ranks_of(&ranking, &self.urls)? {
+        for (number, rank) in rankings.ranks_of(&self.urls)? {
             let number = number.map_or(u64::MAX, |page| page.0);
             answers.push(Answer {
                 rank,
@@ -94,7 +101,7 @@ impl Args {
                     serde_json::to_writer(&mut *out, answer)?;
                     out.write_all(b"\n")?;
                 } else {
-                    write_plain(out, answer, &ranking)?;
+                    write_plain(out, answer, ranking)?;
                 }
             }
             if !self.json {

@@ -1,4 +1,6 @@
-//! `cashrank stat`: what a store holds.
+//! `cashrank stat`: what a store holds, or all shards of a crawl.
+
+mod shards;
 
 use std::io::Write;
 use std::path::Path;
@@ -7,18 +9,23 @@ use cashrank::engine::{Effort, Estimator, ShardCounts};
 use cashrank::memory::human;
 use cashrank::rank::measures::Accuracy;
 use cashrank::rows::Rows;
+use cashrank::shards::open_shards;
 use cashrank::sites::Level;
-use cashrank::snapshot::{ComputedName, Expired, LevelRanking, RankingName, Snapshot, snapshots};
+use cashrank::snapshot::{
+    ClusterRanking, ComputedName, Expired, LevelRanking, RankingName, Snapshot, snapshots,
+};
 use cashrank::store::rows::Retention;
 use cashrank::store::{RealDisk, SpoolState, spool_state};
 
 use super::common::{
-    Basis, Exit, StoreArg, accuracy, as_options, certain_pages, counted, left_out, pages, print,
-    print_json, thousands, time,
+    Basis, Exit, accuracy, as_options, certain_pages, counted, left_out, pages, print, print_json,
+    thousands, time,
 };
 use super::levels::{certain_of, sureness};
 use super::record::Record;
+use super::stores::StoresArg;
 use crate::cli::common::say;
+use shards::{AllStat, write_all};
 
 /// Show what a store holds: counts, accuracy of the ranking, disk and memory.
 #[derive(clap::Args)]
@@ -26,11 +33,12 @@ use crate::cli::common::say;
 Examples:
   cashrank stat --store ranks --json
   cashrank stat --store ranks --record > ranking.json
+  cashrank stat --store ranks-0 --store ranks-1
 
 Counts are those of the current snapshot, so the command works while an ingest is running.")]
 pub struct Args {
     #[command(flatten)]
-    store: StoreArg,
+    stores: StoresArg,
     /// Print one JSON object, for programs.
     #[arg(long)]
     json: bool,
@@ -45,6 +53,9 @@ struct Stat {
     /// Which part of a crawl the store takes, if it does not take all.
     #[serde(skip_serializing_if = "Option::is_none")]
     shard: Option<ShardStat>,
+    /// The ranking over all shards that the current one is part of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cluster: Option<ClusterRanking>,
     records: u64,
     gone: u64,
     unchanged: u64,
@@ -204,21 +215,42 @@ struct Disk {
 
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
+        self.stores.check_one(&[(self.record, "--record")])?;
         if self.record {
-            return print_json(&Record::of(&self.store.store)?);
+            return print_json(&Record::of(self.stores.first())?);
         }
-        let snapshot = Snapshot::latest(&RealDisk, &self.store.store)?;
-        let spool = spool_state(&RealDisk, &self.store.store)?;
-        let rows = rows(&snapshot)?;
-        let (computed, exit) = rankings(snapshot.store())?;
-        let stat = stat(&snapshot, computed, rows, spool, disk(&self.store.store)?)?;
-        if self.json {
-            print_json(&stat)?
-        } else {
-            print(|out| write_plain(out, &stat))?
+        let snapshots = open_shards(&RealDisk, self.stores.all(), None)?;
+        let (mut stats, mut exit) = (Vec::new(), Exit::Done);
+        for snapshot in &snapshots {
+            let (stat, of_store) = stat_of(snapshot)?;
+            if !matches!(of_store, Exit::Done) {
+                exit = of_store;
+            }
+            stats.push(stat);
+        }
+        match (&stats[..], self.json) {
+            ([stat], true) => print_json(stat)?,
+            ([stat], false) => print(|out| write_plain(out, stat))?,
+            (_, is_json) => {
+                let all = AllStat::of(snapshots, stats)?;
+                if is_json {
+                    print_json(&all)?
+                } else {
+                    print(|out| write_all(out, &all))?
+                }
+            }
         };
         Ok(exit)
     }
+}
+
+/// What a store holds. A ranking of it that cannot be read decides how the command exits.
+fn stat_of(snapshot: &Snapshot) -> anyhow::Result<(Stat, Exit)> {
+    let store = snapshot.store();
+    let spool = spool_state(&RealDisk, store)?;
+    let rows = rows(snapshot)?;
+    let (computed, exit) = rankings(store)?;
+    Ok((stat(snapshot, computed, rows, spool, disk(store)?)?, exit))
 }
 
 fn stat(
@@ -237,6 +269,7 @@ fn stat(
     });
     Ok(Stat {
         shard,
+        cluster: info.cluster,
         records: counters.records,
         gone: counters.gone,
         unchanged: counters.unchanged,
@@ -343,6 +376,16 @@ fn write_plain(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
                 shard.count,
                 pages(shard.counts.remote_pages),
                 counted(shard.counts.other_records, "record", "records")
+            ),
+        )?;
+    }
+    if let Some(cluster) = &stat.cluster {
+        line(
+            "ranked among",
+            format!(
+                "{} of {}",
+                pages(cluster.pages),
+                counted(cluster.shards.into(), "shard", "shards")
             ),
         )?;
     }

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 
-use cashrank::answers::Top;
+use cashrank::answers::{Rankings, Top};
 use cashrank::memory::{check_room, to_read};
 use cashrank::sites::RollUpBy;
 use cashrank::snapshot::export::Page;
@@ -13,12 +13,11 @@ use cashrank::{Error, PageState};
 use serde::ser::{Error as _, SerializeSeq};
 use serde::{Serialize, Serializer};
 
-use super::common::{
-    self, Exit, MemoryArg, StoreArg, positive, print, print_json, records, thousands,
-};
+use super::common::{self, Exit, MemoryArg, positive, print, print_json, records, thousands};
 use super::levels::{GoneArg, LevelArgs, ScopeArg, certain_of, counted_of, sureness_of};
 use super::log::{Paint, cut, width};
 use super::snapshots::SnapshotArg;
+use super::stores::StoresArg;
 
 /// Bytes in which a long list is sorted at most.
 const SORTING: u64 = 32 << 20;
@@ -36,11 +35,12 @@ Examples:
   cashrank top --measure harmonic --level host --store ranks
   cashrank top --scope host:example.org --store ranks
   cashrank top --snapshot 2026-11-01 --store ranks --json
+  cashrank top --store ranks-0 --store ranks-1
 
 Importance is a share: all pages sum to 1. Long URLs are truncated on a terminal, and complete elsewhere.")]
 pub struct Args {
     #[command(flatten)]
-    store: StoreArg,
+    stores: StoresArg,
     #[command(flatten)]
     snapshot: SnapshotArg,
     #[command(flatten)]
@@ -70,22 +70,25 @@ pub struct Args {
 
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
-        let snapshot = self.snapshot.open(&self.store.store)?;
-        let ranking = self.level.open(snapshot, &self.memory)?;
-        let top = Top::with(&ranking, self.listed(&ranking)?)?;
+        self.stores.check_one(&self.level.given())?;
+        let snapshots = self.stores.open(&self.snapshot)?;
+        let rankings = self.level.open_all(snapshots, &self.memory)?;
+        let rankings = Rankings::of(&rankings)?;
+        let top = Top::with(rankings, self.listed(rankings)?)?;
         if self.json {
             return print_listed(top);
         }
-        show_of(&ranking, top)
+        show_of(rankings, top)
     }
 
     /// The rows, of a long list one after the other.
-    fn listed<'r>(&self, ranking: &'r LevelRanking) -> anyhow::Result<Listed<'r>> {
+    fn listed<'r>(&self, rankings: Rankings<'r>) -> anyhow::Result<Listed<'r>> {
+        let ranking = rankings.first();
         let selection = Selection {
             scope: self.scope.rules(),
             without_gone: self.gone.without_gone,
         };
-        let count = self.n.min(ranking.len() as usize);
+        let count = self.n.min(rankings.len() as usize);
         let work = || format!("listing {count} of {}", ranking.level().plural());
         if let Some(best) = self.best {
             // These are read for all sites at once.
@@ -99,13 +102,17 @@ impl Args {
             return Ok(Listed::of(top.top));
         }
         let memory = if count > LISTED {
-            let beside = to_read(ranking.snapshot().len()) + ranking.held_bytes();
+            let read = rankings
+                .snapshots()
+                .map(|of| to_read(of.len()))
+                .sum::<u64>();
+            let beside = read + rankings.held_bytes();
             let memory = self.memory.to_sort(beside, work, "list fewer")?;
             memory.min(SORTING)
         } else {
             0
         };
-        Ok(ranking.listed(count, &selection, memory, &std::env::temp_dir())?)
+        Ok(rankings.listed(count, &selection, memory, &std::env::temp_dir())?)
     }
 }
 
@@ -156,17 +163,17 @@ pub fn show(store: &Path, n: usize) -> anyhow::Result<Exit> {
     let snapshot = Snapshot::latest(&RealDisk, store)?;
     let ranking = LevelRanking::of_pages(snapshot);
     let rows = Listed::of(ranking.top(n, &Selection::default())?);
-    show_of(&ranking, Top::with(&ranking, rows)?)
+    show_of((&ranking).into(), Top::with(&ranking, rows)?)
 }
 
-fn show_of(ranking: &LevelRanking, top: Top<Listed<'_>>) -> anyhow::Result<Exit> {
+fn show_of(rankings: Rankings<'_>, top: Top<Listed<'_>>) -> anyhow::Result<Exit> {
+    let ranking = rankings.first();
     let Listed {
         rows,
         last_rank,
         longest_name: sites,
     } = top.top;
     let certain = certain_of(ranking, top.certain_top);
-    let info = ranking.snapshot().info();
     let ranks = thousands(last_rank).len().max("rank".len());
     let level = ranking.level();
     let is_importance = ranking.computed().is_none() && ranking.roll_up() != Some(RollUpBy::Count);
@@ -233,8 +240,8 @@ fn show_of(ranking: &LevelRanking, top: Top<Listed<'_>>) -> anyhow::Result<Exit>
         writeln!(
             out,
             "{}, {}; {}",
-            common::pages(info.pages),
-            records(info.counters.records),
+            common::pages(top.pages),
+            records(top.records),
             sureness_of(ranking)
         )?;
         if let Some(certain) = &certain {

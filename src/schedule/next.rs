@@ -91,6 +91,8 @@ pub struct Seed {
     pub name: String,
     /// Its number; `None`: the store does not know it.
     pub page: Option<PageId>,
+    /// The line of the list that names it, from 0.
+    pub line: u64,
 }
 
 /// Pages of which names and facts are read at a time.

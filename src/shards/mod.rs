@@ -6,6 +6,7 @@ mod names;
 mod ranks;
 mod remote_log;
 mod settle;
+mod snapshots;
 mod together;
 
 pub use crate::rank::peers::{OneProcess, Peers, RemotePages};
@@ -13,4 +14,5 @@ pub use names::{NamedShard, Names, exchange_names};
 pub use ranks::{ShardRanking, ShardScores, rank_together};
 pub(crate) use remote_log::verify_remote;
 pub use settle::{RankedShard, SettleOptions, Together, settle};
+pub use snapshots::open_shards;
 pub use together::{LocalShard, ShardInfo, check_together, local_shards};

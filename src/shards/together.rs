@@ -178,7 +178,7 @@ fn absent(mut missing: impl Iterator<Item = u32>, count: u32, found: usize) -> S
         more => format!(" and {more} more"),
     };
     format!(
-        "only {found} of {count} shards are given: {}{more} missing; name the stores of all shards, in all processes together",
+        "only {found} of {count} shards are given: {}{more} missing; name the stores of all shards",
         named.join(", ")
     )
 }

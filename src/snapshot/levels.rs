@@ -237,6 +237,14 @@ impl LevelRanking {
         }
     }
 
+    /// How many its ranks are among: more than it has, of a shard's pages that were ranked with those of others.
+    pub fn ranked(&self) -> u64 {
+        match &self.of {
+            Of::Pages => self.snapshot.info().ranked_pages(),
+            _ => self.len(),
+        }
+    }
+
     /// Whether nothing is ranked.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -479,7 +479,7 @@ impl Snapshot {
     /// # Errors
     /// [`Error::Missing`] if the snapshot does not say which pages are gone, and they are to be left out; names or columns are
     /// damaged or cannot be read.
-    pub(super) fn within(&self, selection: &Selection) -> Result<Option<Bits>> {
+    pub(crate) fn within(&self, selection: &Selection) -> Result<Option<Bits>> {
         let Selection {
             scope,
             without_gone,

@@ -48,7 +48,7 @@ impl Args {
             !self.level.level.is_page() || self.sites.is_usual(),
             "--site-links, --inside and --pair-memory are for the links of sites: add --level"
         );
-        let snapshot = self.snapshot.open(&self.store.store)?;
+        let snapshot = self.snapshot.open(self.stores.first())?;
         let ranking = self.level.open(snapshot, &self.memory)?;
         let count = match format {
             LinkFormat::Tsv => self.links_as_lines(&ranking, output)?,

@@ -8,6 +8,7 @@ mod since;
 use std::path::{Path, PathBuf};
 
 use cashrank::Feature;
+use cashrank::answers::Rankings;
 use cashrank::memory::{check_room, to_read};
 use cashrank::schedule::{Distances, Measure};
 use cashrank::snapshot::export::{
@@ -20,12 +21,12 @@ use cashrank::store::RealDisk;
 use self::links::COMMON_CRAWL;
 use self::since::{Since, SinceArgs};
 use super::common::{
-    Exit, MemoryArg, StoreArg, built, counted, one_of, pages as common_pages, parsed, print_json,
-    word,
+    Exit, MemoryArg, built, counted, one_of, pages as common_pages, parsed, print_json, word,
 };
 use super::levels::{GoneArg, LevelArgs, ScopeArg, SiteGraphArgs, counted_of};
 use super::output::{Output, SummedOutputArgs};
 use super::snapshots::SnapshotArg;
+use super::stores::StoresArg;
 use crate::cli::common::say;
 
 /// Write a ranking of pages or sites for other programs, as a table or as scores for a search engine, or the kept links.
@@ -44,11 +45,12 @@ Examples:
   cashrank export --to sqlite --history -o ranks.sqlite --store ranks
   cashrank export --to jsonl --since 2026-11-01 --store ranks
   cashrank export --to elasticsearch --into pages --score log --store ranks | split -l 20000 - bulk.
+  cashrank export --to parquet --sort rank -o ranks.parquet --store ranks-0 --store ranks-1
 
 Of sites, url is the name of the site. Of a measure, importance is its score.")]
 pub struct Args {
     #[command(flatten)]
-    store: StoreArg,
+    stores: StoresArg,
     #[command(flatten)]
     snapshot: SnapshotArg,
     #[command(flatten)]
@@ -231,6 +233,14 @@ fn scores() -> impl clap::builder::TypedValueParser<Value = Score> {
 
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
+        self.stores.check_one(&self.level.given())?;
+        self.stores.check_one(&[
+            (self.records, "--records"),
+            (self.links, "--links"),
+            (self.distance.is_some(), "--distance"),
+            (self.since.since.is_some(), "--since"),
+            (self.history, "--history"),
+        ])?;
         let output = self.output.open()?;
         if self.records {
             return self.export_records(&output);
@@ -257,12 +267,14 @@ impl Args {
     fn export(&self, format: Format, output: &Output) -> anyhow::Result<Exit> {
         output.must_show(format.name(), format.is_text())?;
         self.check(format)?;
-        let snapshot = self.snapshot.open(&self.store.store)?;
+        let snapshots = self.stores.open(&self.snapshot)?;
         let order = self.sort.unwrap_or(format.order());
         let path = self.output.file.name();
-        let ranking = self.level.open(snapshot, &self.memory)?;
+        let rankings = self.level.open_all(snapshots, &self.memory)?;
+        let rankings = Rankings::of(&rankings)?;
+        let ranking = rankings.first();
         let level = ranking.level();
-        if level.is_page() && !ranking.snapshot().says_gone() {
+        if level.is_page() && !rankings.snapshots().all(Snapshot::says_gone) {
             let leaves_out = self.gone.without_gone;
             anyhow::ensure!(!leaves_out, "--without-gone: {OLD}");
             if format.is_of_documents() {
@@ -271,18 +283,18 @@ impl Args {
         }
         let since = self
             .since
-            .open(&self.store.store, &self.level, &self.memory)?;
+            .open(self.stores.first(), &self.level, &self.memory)?;
         let held = since.as_ref().map_or(0, Since::held_bytes)
-            + ranking.held_bytes()
-            + format.buffer_bytes(ranking.len())
+            + rankings.held_bytes()
+            + format.buffer_bytes(rankings.len())
             + self
                 .distance
                 .as_ref()
                 .map_or(0, |_| Distances::bytes(ranking.len()));
         let cache = self.memory.budget(2)?;
-        let beside = to_read(ranking.len()) + held;
+        let beside = to_read(rankings.len()) + held;
         let cache = cache.map(|budget| budget.saturating_sub(beside) / 2);
-        let mut room = self.room(order, ranking.len(), held)?;
+        let mut room = self.room(order, rankings.len(), held)?;
         if format == Format::Sqlite {
             // Rows are sorted while the database takes them.
             room /= 2;
@@ -307,7 +319,7 @@ impl Args {
             },
             scoring: self.scoring.scoring(),
             without_gone: self.gone.without_gone,
-            pages: ranking.len(),
+            pages: ranking.ranked(),
             folder: Some(folder.clone()),
             memory: cache,
             history: self.kept(ranking.snapshot())?,
@@ -320,10 +332,13 @@ impl Args {
             page.as_ref().map_or(true, |page| ranking.lists(page))
         };
         let rows: Box<dyn Iterator<Item = _>> = match &since {
-            None => Box::new(ranking.rows()),
-            Some(since) => Box::new(since.rows(&ranking, format, setup.scoring.score)?),
+            None => Box::new(rankings.rows()),
+            Some(since) => {
+                let rows = since.rows(ranking, format, setup.scoring.score)?;
+                Box::new(rows.filter(is_listed))
+            }
         };
-        let rows = rows.filter(is_listed).filter(in_scope).map(|page| {
+        let rows = rows.filter(in_scope).map(|page| {
             let page = page?;
             if let Some(since) = &since {
                 since.count(&page);
@@ -349,8 +364,16 @@ impl Args {
             say!("left out, because they are gone: {}", common_pages(gone));
         }
         if self.output.json {
-            let path = ranking.snapshot().path().display().to_string();
-            let mut summary = serde_json::json!({"pages": pages, "left_out": left_out, "gone": gone, "snapshot": path});
+            let mut summary =
+                serde_json::json!({"pages": pages, "left_out": left_out, "gone": gone});
+            let paths = rankings
+                .snapshots()
+                .map(|of| of.path().display().to_string());
+            if rankings.are_several() {
+                summary["snapshots"] = paths.collect();
+            } else {
+                summary["snapshot"] = paths.collect::<String>().into();
+            }
             if !self.level.is_usual() {
                 summary["level"] = level.to_string().into();
                 summary["computed"] = serde_json::to_value(ranking.computed())?;
@@ -372,7 +395,7 @@ impl Args {
         if !self.history {
             return Ok(Vec::new());
         }
-        let kept = snapshots(&RealDisk, &self.store.store)?.into_iter();
+        let kept = snapshots(&RealDisk, self.stores.first())?.into_iter();
         let kept = kept.filter(|kept| kept.path.as_path() <= current.path());
         Ok(kept.map(|kept| (kept.number, kept.path)).collect())
     }

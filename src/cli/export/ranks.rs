@@ -29,7 +29,7 @@ impl Args {
             "common-crawl has columns of its own: leave --score, --score-field, --into, --distance, --cash, --without-gone, --since and --roll-up out"
         );
         let open = |measure: &str| {
-            let snapshot = self.snapshot.open(&self.store.store)?;
+            let snapshot = self.snapshot.open(self.stores.first())?;
             let name = RankingName {
                 level: self.level.level,
                 measure: Some(measure.into()),

@@ -16,7 +16,7 @@ impl Args {
         let work = || "a dump of a store".to_owned();
         let instead = "dump it on a machine with more memory";
         let memory = self.memory.to_sort(0, work, instead)?;
-        let snapshot = self.snapshot.open(&self.store.store)?;
+        let snapshot = self.snapshot.open(self.stores.first())?;
         let names = names_of(&snapshot)?;
         let folder = scratch(output);
         let room = DumpRoom {

@@ -90,7 +90,7 @@ impl Since {
     ) -> Result<impl Iterator<Item = Result<Page<'static>>> + 'r> {
         let scales = [&self.older, newer].map(|ranking| match format.content() {
             Content::Table => 1.0,
-            _ => score.scale(ranking.len()),
+            _ => score.scale(ranking.ranked()),
         });
         note_parameters(&self.older, newer);
         let rule = ChangeRule {

@@ -1,0 +1,50 @@
+//! The stores of commands that read the shards of a crawl as one.
+
+use std::path::{Path, PathBuf};
+
+use cashrank::shards::open_shards;
+use cashrank::snapshot::Snapshot;
+use cashrank::store::RealDisk;
+
+use super::common::STORE;
+use super::snapshots::SnapshotArg;
+
+/// The store option of these commands.
+#[derive(clap::Args)]
+pub struct StoresArg {
+    /// The store's directory [default: the environment variable CASHRANK_STORE]. May be repeated, for all shards of a crawl that
+    /// were ranked together: they are read as one store of all their pages.
+    #[arg(long = "store", value_name = "DIR", env = STORE, hide_env = true, required = true)]
+    stores: Vec<PathBuf>,
+}
+
+impl StoresArg {
+    /// All of them.
+    pub fn all(&self) -> &[PathBuf] {
+        &self.stores
+    }
+
+    /// The first, which is the only one where [`check_one`] was heeded.
+    pub fn first(&self) -> &Path {
+        &self.stores[0]
+    }
+
+    /// Opens a snapshot of each, in the order of the shards.
+    pub fn open(&self, snapshot: &SnapshotArg) -> cashrank::Result<Vec<Snapshot>> {
+        open_shards(&RealDisk, &self.stores, snapshot.snapshot)
+    }
+
+    /// Refuses options that are for one store, if there are several.
+    pub fn check_one(&self, given: &[(bool, &str)]) -> anyhow::Result<()> {
+        check_one(&self.stores, given)
+    }
+}
+
+/// Refuses options that are for one store, if there are several. Each option with whether it is given.
+pub fn check_one(stores: &[PathBuf], given: &[(bool, &str)]) -> anyhow::Result<()> {
+    let given = given.iter().find(|(is_given, _)| *is_given);
+    if let Some((_, option)) = given.filter(|_| stores.len() > 1) {
+        anyhow::bail!("{option} is for one store: leave it out, or give one --store");
+    }
+    Ok(())
+}

@@ -1,0 +1,180 @@
+//! One list of the pages that the shards of a crawl should fetch next.
+//!
+//! Each shard lists its own pages; these lists are merged by score, of equal ones by the shards' numbers. A host is in one shard, so that
+//! its limit holds; the hosts of a domain may be in several, so that domains are counted again. Where that leaves a list used up before there
+//! are enough pages, all shards are asked for longer ones.
+
+use std::collections::HashMap;
+
+use super::next::{Candidate, Limits, NextOptions, Which};
+use super::{Follower, Seed};
+use crate::snapshot::Snapshot;
+use crate::{Error, Result};
+
+/// The pages to crawl next of all shards of a crawl, best first, as of these snapshots. Each has options of its own, which differ
+/// in their seeds and in what is left out.
+///
+/// # Errors
+/// Those of [`Follower::next`]; [`Error::Usage`]: a share of each kind of pages is asked for.
+pub fn next_of_shards(shards: &[(&Snapshot, NextOptions)]) -> Result<Vec<Candidate>> {
+    let Some((_, first)) = shards.first() else {
+        return Ok(Vec::new());
+    };
+    if let Which::Budget { .. } = first.which {
+        return Err(Error::Usage(
+            "`budget`: a share is of one store's list; of several stores ask each, or for one kind of pages".into(),
+        ));
+    }
+    let mut asked = first.count;
+    loop {
+        let lists = shards.iter().map(|shard| list(shard, asked));
+        let lists = lists.collect::<Result<Vec<_>>>()?;
+        let options: Vec<&NextOptions> = shards.iter().map(|(_, options)| options).collect();
+        if let Some(merged) = merge(&options, lists, asked) {
+            return Ok(merged);
+        }
+        asked = asked.saturating_mul(4);
+    }
+}
+
+/// At most so many pages of one shard.
+fn list((snapshot, options): &(&Snapshot, NextOptions), count: usize) -> Result<Vec<Candidate>> {
+    if snapshot.is_empty() && options.seeds.is_empty() {
+        return Ok(Vec::new());
+    }
+    let options = NextOptions {
+        count,
+        ..options.clone()
+    };
+    Follower::once(options).next(snapshot)
+}
+
+/// Merges lists of at most so many pages; `None`: these are not enough.
+fn merge(
+    shards: &[&NextOptions],
+    lists: Vec<Vec<Candidate>>,
+    asked: usize,
+) -> Option<Vec<Candidate>> {
+    let options = *shards.first()?;
+    let mut limits = Limits::new(options, None);
+    let (mut seeds, mut rest) = (Vec::new(), Vec::new());
+    for (options, list) in shards.iter().zip(lists) {
+        let named = |seed: &'_ Seed| (seed.name.clone(), seed.line);
+        let named: HashMap<String, u64> = options.seeds.iter().map(named).collect();
+        let is_full = list.len() >= asked;
+        let mut list = list.into_iter().peekable();
+        // Seeds come first in each list.
+        while let Some(line) = list.peek().and_then(|page| named.get(&page.url)) {
+            seeds.extend(list.next().map(|page| (*line, page)));
+        }
+        rest.push((list, is_full));
+    }
+    seeds.sort_by_key(|(line, _)| *line);
+    let mut merged: Vec<Candidate> = Vec::new();
+    let seeds = seeds.into_iter().map(|(_, page)| page);
+    merged.extend(
+        seeds
+            .filter(|page| limits.takes(&page.url))
+            .take(options.count),
+    );
+    let seeds = merged.len();
+    while merged.len() < options.count {
+        if rest
+            .iter_mut()
+            .any(|(list, is_full)| *is_full && list.peek().is_none())
+        {
+            return None;
+        }
+        let score =
+            |list: &mut std::iter::Peekable<_>| list.peek().map(|page: &Candidate| page.score);
+        let heads = rest.iter_mut().enumerate();
+        let heads = heads.filter_map(|(at, (list, _))| Some((at, score(list)?)));
+        // Of equal ones the first.
+        let best = heads.reduce(|best, next| if next.1 > best.1 { next } else { best });
+        let Some((at, _)) = best else {
+            break;
+        };
+        merged.extend(rest[at].0.next().filter(|page| limits.takes(&page.url)));
+    }
+    // A list goes by its scores.
+    let best = merged.get(seeds).map_or(0.0, |page| page.score);
+    merged[..seeds]
+        .iter_mut()
+        .for_each(|seed| seed.score = best);
+    Some(merged)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(url: &str, score: f64) -> Candidate {
+        Candidate::new(None, url.into(), score, 0.0)
+    }
+
+    fn urls(merged: Option<Vec<Candidate>>) -> Option<Vec<String>> {
+        merged.map(|pages| pages.into_iter().map(|page| page.url).collect())
+    }
+
+    /// The first two pages of `a.org` are in one shard, so the other shard's are of no use; that it has others is known once it is
+    /// asked for more.
+    #[test]
+    fn a_list_that_is_used_up_is_asked_for_again() {
+        let options = NextOptions {
+            count: 3,
+            per_domain: Some(2),
+            ..NextOptions::default()
+        };
+        let shards = [&options, &options];
+        let one = || vec![page("http://x.a.org/1", 9.0), page("http://x.a.org/2", 8.0)];
+        let short = vec![page("http://y.a.org/1", 7.0), page("http://y.a.org/2", 6.0)];
+        let long = [short.clone(), vec![page("http://b.org/", 1.0)]].concat();
+        assert_eq!(urls(merge(&shards, vec![one(), short.clone()], 2)), None);
+        let expected = ["http://x.a.org/1", "http://x.a.org/2", "http://b.org/"];
+        let merged = urls(merge(&shards, vec![one(), long], 4));
+        assert_eq!(merged.unwrap(), expected);
+        // There are no others.
+        let merged = urls(merge(&shards, vec![one(), short], 4));
+        assert_eq!(merged.unwrap(), expected[..2]);
+    }
+
+    #[test]
+    fn seeds_come_first_in_the_order_of_their_list() {
+        let seed = |name: &str, line| Seed {
+            name: name.into(),
+            page: None,
+            line,
+        };
+        let with = |seeds: &[Seed]| NextOptions {
+            count: 5,
+            seeds: seeds.to_vec(),
+            ..NextOptions::default()
+        };
+        let one = with(&[seed("http://a/1", 0), seed("http://a/2", 3)]);
+        let other = with(&[seed("http://b/1", 2)]);
+        let lists = vec![
+            vec![
+                page("http://a/1", 1.0),
+                page("http://a/2", 1.0),
+                page("http://a/3", 1.0),
+            ],
+            vec![
+                page("http://b/1", 2.0),
+                page("http://b/2", 2.0),
+                page("http://b/3", 1.0),
+            ],
+        ];
+        let merged = merge(&[&one, &other], lists, 5).unwrap();
+        let scores: Vec<f64> = merged.iter().map(|page| page.score).collect();
+        // Equal scores: in the order of the shards.
+        let expected = [
+            "http://a/1",
+            "http://b/1",
+            "http://a/2",
+            "http://b/2",
+            "http://a/3",
+        ];
+        assert_eq!(urls(Some(merged)).unwrap(), expected);
+        assert_eq!(scores, [2.0, 2.0, 2.0, 2.0, 1.0]);
+    }
+}
