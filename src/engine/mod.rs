@@ -64,7 +64,7 @@ pub use resolve::{Resolver, Resolving};
 pub use row::Row;
 pub use runs::Blocks;
 pub(crate) use runs::{Rows, fold, fold_pages, merge, mergeable, rows_of_run};
-pub use scores::{Effort, Scores};
+pub use scores::{Effort, ScoreUnits, Scores};
 pub(crate) use settled::{SettledPages, SettledPagesMut, SettledTotals};
 pub use state::EngineState;
 pub(crate) use window::Policy;

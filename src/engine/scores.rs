@@ -41,3 +41,32 @@ pub trait Scores {
     /// Those of reading what does not lie in memory.
     fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>) -> Result<()>;
 }
+
+/// What importances are whole numbers of: (units + `offset`)/`sum`, or 0 where that is below. So they can be written in fewer bytes than
+/// as `f64`, and read back bit by bit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ScoreUnits {
+    /// What every page has beside its units.
+    pub offset: f64,
+    /// Units of all pages.
+    pub sum: f64,
+}
+
+impl ScoreUnits {
+    /// The units of an importance; `None`: it is no whole number of them.
+    pub fn of(self, importance: f64) -> Option<i64> {
+        let near = (importance * self.sum - self.offset).round();
+        // Within so many, 1 more or less does not overflow.
+        if near.is_nan() || near.abs() > (1u64 << 62) as f64 {
+            return None;
+        }
+        let near = [0, -1, 1].map(|off| near as i64 + off);
+        let is_same = |units: &i64| self.importance(*units).to_bits() == importance.to_bits();
+        near.into_iter().find(is_same)
+    }
+
+    /// The importance of so many units.
+    pub fn importance(self, units: i64) -> f64 {
+        (units as f64 + self.offset).max(0.0) / self.sum
+    }
+}

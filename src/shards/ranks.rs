@@ -2,47 +2,50 @@
 //!
 //! 1. *Splits.* Each shard sorts the importances of its own pages, and gives all others [`SAMPLES`] of them. From these all
 //!    choose the same splits, which part the values into as many ranges as there are shards.
-//! 2. *Merge.* Each shard sends the values of a range, sorted, to the shard of that number, which merges what comes and answers how many
-//!    values of other shards stand before each. How many values there are in each range is added up over all; so all know what
-//!    rank a range begins with.
+//! 2. *Merge.* Each shard sends the values of a range, sorted, to the shard of that number, which merges what comes and answers
+//!    how many values of other shards stand before each. How many values there are in each range is added up over all; so all
+//!    know what rank a range begins with.
 //! 3. *Remote pages.* Each shard asks the owners of the remote pages that it knows for their importance and rank.
 //!
-//! Equal values are in one range and one rank, wherever they are. Ranks do not depend on the samples, and nothing depends on which process has
-//! which shard.
+//! Equal values are in one range and one rank, wherever they are. Ranks do not depend on the samples, and nothing depends on
+//! which process has which shard.
 //!
 //! ```text
-//! values    (delta repeats?)*       varints: from the value before, at least 1; repeats: 0, and how often beyond once
+//! units     0 | 1, offset and sum   what the importances of a message are whole numbers of (ScoreUnits); f64, little-endian
+//! values    units (delta repeats?)* varints: from the value before, at least 1; repeats: 0, and how often beyond once
 //! others    delta*                  of each distinct value: values of other shards since the one before; compressed
 //! asked     delta*                  pages by their numbers in their owner's store, at least 1; compressed
-//! answer    column* | delta*        importances as 8 planes of bytes; ranks of the distinct ones, in order; both compressed
+//! answer    units column* delta*    importances as 8 planes of bytes; ranks of the distinct ones, in order; both compressed
 //! ```
 //!
-//! Of what a remote page distributed nothing is sent: readers show it of pages that a shard has crawled. It is taken to be its
-//! importance, from which it differs by less than the bound.
+//! What a remote page distributed is not sent: it is taken to be its importance, which is one step of the walk further. Only
+//! `rank` of that page in this shard shows it.
+//!
+//! Units of a settled ranking take 35 bits for the mean of 10 M pages, where an importance has all 64. Where one importance of
+//! a message is no whole number of them, all are sent as they are.
 //!
 //! **Memory**: 16 bytes a page for sorting, and 8 for ranks; messages take about 5 bytes of each own page, and 8 of each remote
 //! one, on either side.
+
+mod messages;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::{Peers, RemotePages};
-use crate::codec::varint;
-use crate::engine::{CHUNK_PAGES, Certificate, Effort, Estimator, Scores};
+use crate::engine::{CHUNK_PAGES, Certificate, Effort, Estimator, ScoreUnits, Scores};
 use crate::rows::Bits;
-use crate::snapshot::{column, descending_key};
+use crate::snapshot::descending_key;
 use crate::threads::in_two;
 use crate::{Error, Result};
+use messages::{
+    Values, answer, answered, asked, compress, decompress, pages_asked, put, take, unreadable,
+};
 
 /// Samples of the values of a shard.
 const SAMPLES: u64 = 1 << 10;
 /// From so many values on, halves are sorted by two threads.
 const PARALLEL_SORT_MIN: usize = 1 << 14;
-/// How hard messages are compressed, by zstd.
-const LEVEL: i32 = 1;
-/// Most bytes of a number in a message.
-const NUMBER_BYTES: usize = 10;
-
 /// Scores of the pages that a shard knows.
 pub struct ShardScores<'s> {
     /// Scores of all of them; those of remote pages are not looked at.
@@ -93,21 +96,21 @@ impl Scores for ShardRanking<'_> {
     }
 }
 
-/// Ranks the pages of all shards together, by importance as `estimator` reads it. The result has the ranking of each local
-/// shard, in order.
+/// Ranks the pages of all shards together, by importance as the estimator reads it. Importances are most often whole numbers of these
+/// units, if there are any. The result has the ranking of each local shard, in order.
 ///
 /// # Errors
 /// A process is lost; those of reading scores.
 pub fn rank_together<'s>(
     shards: &[ShardScores<'s>],
-    estimator: Estimator,
+    (estimator, units): (Estimator, Option<ScoreUnits>),
     peers: &mut dyn Peers,
 ) -> Result<Vec<ShardRanking<'s>>> {
     let local = shards.iter().map(|of| Local::of(of, estimator, peers));
     let mut local = local.collect::<Result<Vec<_>>>()?;
     let splits = choose_splits(&local, peers)?;
-    let all_pages = rank_own(&mut local, &splits, peers)?;
-    let remote = ask_owners(&mut local, estimator, peers)?;
+    let all_pages = rank_own(&mut local, &splits, units, peers)?;
+    let remote = ask_owners(&mut local, (estimator, units), peers)?;
     let rankings = local
         .into_iter()
         .zip(remote)
@@ -200,61 +203,6 @@ fn groups(sorted: &[Keyed]) -> impl Iterator<Item = &[Keyed]> {
     sorted.chunk_by(|one, other| one.0 == other.0)
 }
 
-/// A process of the same version sends only what can be read: another one was not let in.
-fn unreadable() -> Error {
-    Error::internal("a message of another shard cannot be read")
-}
-
-fn take(from: &mut &[u8]) -> Result<u64> {
-    let number = varint::take(from).and_then(|number| number.try_into().ok());
-    number.ok_or_else(unreadable)
-}
-
-fn put(out: &mut Vec<u8>, number: u64) {
-    varint::put(out, number.into());
-}
-
-/// Numbers that follow each other at a distance of at least 1, as distances.
-#[derive(Default)]
-struct Ascending {
-    /// The least that the next may be.
-    next: u128,
-}
-
-impl Ascending {
-    fn put(&mut self, out: &mut Vec<u8>, number: u64) {
-        let following = u128::from(number) + 1;
-        varint::put(out, following - self.next);
-        self.next = following;
-    }
-
-    fn take(&mut self, from: &mut &[u8]) -> Result<u64> {
-        let distance = varint::take(from).filter(|distance| *distance > 0);
-        let following = distance.and_then(|distance| self.next.checked_add(distance));
-        self.next = following.ok_or_else(unreadable)?;
-        u64::try_from(self.next - 1).map_err(|_| unreadable())
-    }
-}
-
-/// Compresses numbers, for a message that ends with them.
-fn compress(numbers: &[u8], out: &mut Vec<u8>) -> Result<()> {
-    put(out, numbers.len() as u64);
-    let packed = zstd::bulk::compress(numbers, LEVEL);
-    let packed = packed.map_err(|error| Error::internal(format!("a message: {error}")))?;
-    out.extend_from_slice(&packed);
-    Ok(())
-}
-
-/// The inverse of [`compress`], of at most so many numbers.
-fn decompress(mut from: &[u8], numbers: usize) -> Result<Vec<u8>> {
-    let len = take(&mut from)? as usize;
-    if len > numbers.saturating_mul(NUMBER_BYTES) {
-        return Err(unreadable());
-    }
-    let bytes = zstd::bulk::decompress(from, len).map_err(|_| unreadable())?;
-    (bytes.len() == len).then_some(bytes).ok_or_else(unreadable)
-}
-
 /// What each shard says to all, by shard.
 fn gather_by_shard(says: Vec<Vec<u8>>, peers: &mut dyn Peers) -> Result<Vec<Vec<u8>>> {
     let mut own = Vec::new();
@@ -316,50 +264,11 @@ fn choose_splits(local: &[Local<'_, '_>], peers: &mut dyn Peers) -> Result<Vec<u
     Ok(splits)
 }
 
-/// The values of one shard in a range, each with how often it is there.
-struct Values<'m> {
-    rest: &'m [u8],
-    ascending: Ascending,
-}
-
-impl<'m> Values<'m> {
-    fn of(message: &'m [u8]) -> Values<'m> {
-        Values {
-            rest: message,
-            ascending: Ascending::default(),
-        }
-    }
-
-    fn message<'k>(groups: impl Iterator<Item = &'k [Keyed]>) -> Vec<u8> {
-        let (mut out, mut ascending) = (Vec::new(), Ascending::default());
-        for group in groups {
-            ascending.put(&mut out, group[0].0);
-            if let repeats @ 1.. = group.len() as u64 - 1 {
-                put(&mut out, 0);
-                put(&mut out, repeats);
-            }
-        }
-        out
-    }
-
-    fn next(&mut self) -> Result<Option<(u64, u64)>> {
-        if self.rest.is_empty() {
-            return Ok(None);
-        }
-        let value = self.ascending.take(&mut self.rest)?;
-        let mut count = 1;
-        if let Some(rest) = self.rest.strip_prefix(&[0]) {
-            self.rest = rest;
-            count += u64::from(u32::try_from(take(&mut self.rest)?).map_err(|_| unreadable())?);
-        }
-        Ok(Some((value, count)))
-    }
-}
-
 /// Merges the values of a range. For each shard, how many values of others stand before each of its own distinct values, since
 /// the one before; and how many values there are.
 fn merge(messages: &[Vec<u8>]) -> Result<(Vec<Vec<u8>>, u64)> {
-    let mut values: Vec<Values<'_>> = messages.iter().map(|of| Values::of(of)).collect();
+    let values = messages.iter().map(|of| Values::of(of));
+    let mut values = values.collect::<Result<Vec<_>>>()?;
     let mut heads = BinaryHeap::new();
     for (shard, values) in values.iter_mut().enumerate() {
         heads.extend(
@@ -386,7 +295,12 @@ fn merge(messages: &[Vec<u8>]) -> Result<(Vec<Vec<u8>>, u64)> {
 }
 
 /// Gives all own pages their ranks. How many there are in all shards.
-fn rank_own(local: &mut [Local<'_, '_>], splits: &[u64], peers: &mut dyn Peers) -> Result<u64> {
+fn rank_own(
+    local: &mut [Local<'_, '_>],
+    splits: &[u64],
+    units: Option<ScoreUnits>,
+    peers: &mut dyn Peers,
+) -> Result<u64> {
     let ranges = peers.shards();
     let range_of = |value: u64| splits.partition_point(|split| *split <= value);
     let in_range = |of: &'_ Local<'_, '_>, range: usize| {
@@ -395,7 +309,7 @@ fn rank_own(local: &mut [Local<'_, '_>], splits: &[u64], peers: &mut dyn Peers) 
         from..to
     };
     let sends = |of: &Local<'_, '_>| {
-        let message = |range| Values::message(groups(&of.sorted[in_range(of, range)]));
+        let message = |range| Values::message(&of.sorted[in_range(of, range)], units);
         (0..ranges).map(message).collect::<Vec<_>>()
     };
     let incoming = peers.exchange(local.iter().map(sends).collect())?;
@@ -435,7 +349,7 @@ fn rank_own(local: &mut [Local<'_, '_>], splits: &[u64], peers: &mut dyn Peers) 
 /// Gets the importance of each remote page from its owner, and its rank. Each local shard's remote pages with their importance, ascending.
 fn ask_owners(
     local: &mut [Local<'_, '_>],
-    estimator: Estimator,
+    by: (Estimator, Option<ScoreUnits>),
     peers: &mut dyn Peers,
 ) -> Result<Vec<Vec<(u32, f64)>>> {
     let asks = |of: &Local<'_, '_>| {
@@ -447,7 +361,7 @@ fn ask_owners(
     let answers = local
         .iter()
         .zip(asked)
-        .map(|(of, asked)| answer(of, &asked, estimator));
+        .map(|(of, asked)| answer_all(of, &asked, by));
     let answers = answers.collect::<Result<_>>()?;
     let answers = peers.exchange(answers)?;
     let mut all = Vec::new();
@@ -457,7 +371,7 @@ fn ask_owners(
             let (importances, ranks) = answered(&answer, pages.here.len())?;
             for ((&page, importance), rank) in pages.here.iter().zip(importances).zip(ranks) {
                 of.ranks[page as usize] = rank;
-                found.push((page, f64::from_bits(importance)));
+                found.push((page, importance));
             }
         }
         found.sort_unstable_by_key(|of| of.0);
@@ -466,36 +380,23 @@ fn ask_owners(
     Ok(all)
 }
 
-/// Asks for these pages.
-fn asked(there: &[u32]) -> Result<Vec<u8>> {
-    let (mut numbers, mut out, mut ascending) = (Vec::new(), Vec::new(), Ascending::default());
-    if !there.is_sorted_by(|one, other| one < other) {
-        return Err(Error::internal(
-            "remote pages are not in the order of their owner",
-        ));
-    }
-    for &page in there {
-        ascending.put(&mut numbers, page.into());
-    }
-    compress(&numbers, &mut out)?;
-    Ok(out)
-}
-
 /// Answers what each shard asks of this one.
-fn answer(of: &Local<'_, '_>, asked: &[Vec<u8>], estimator: Estimator) -> Result<Vec<Vec<u8>>> {
-    let pages = of.shard.pages;
+fn answer_all(
+    of: &Local<'_, '_>,
+    asked: &[Vec<u8>],
+    (estimator, units): (Estimator, Option<ScoreUnits>),
+) -> Result<Vec<Vec<u8>>> {
     let mut asking = Vec::new();
     for asked in asked {
-        let numbers = decompress(asked, pages as usize)?;
-        let (mut rest, mut ascending, mut pages) = (&numbers[..], Ascending::default(), Vec::new());
-        while !rest.is_empty() {
-            let page = ascending.take(&mut rest)?;
-            if page >= of.shard.pages || of.is_remote.get(page) {
-                return Err(Error::internal(format!(
-                    "another shard asks for page {page}, which is none of this shard"
-                )));
-            }
-            pages.push(page as u32);
+        let pages = pages_asked(asked, of.shard.pages)?;
+        let is_other = |page: &&u32| {
+            let page = u64::from(**page);
+            page >= of.shard.pages || of.is_remote.get(page)
+        };
+        if let Some(page) = pages.iter().find(is_other) {
+            return Err(Error::internal(format!(
+                "another shard asks for page {page}, which is none of this shard"
+            )));
         }
         asking.push((pages, Vec::new()));
     }
@@ -504,56 +405,16 @@ fn answer(of: &Local<'_, '_>, asked: &[Vec<u8>], estimator: Estimator) -> Result
             let left = pages[importances.len()..].iter();
             let within = left.take_while(|page| u64::from(**page) < first + block.len() as u64);
             let scores = within.map(|page| block[(u64::from(*page) - first) as usize]);
-            let found: Vec<u64> = scores.map(|of| estimator.read(of).0.to_bits()).collect();
+            let found: Vec<f64> = scores.map(|of| estimator.read(of).0).collect();
             importances.extend(found);
         }
         Ok(())
     })?;
     let answers = asking.into_iter().map(|(pages, importances)| {
-        let mut out = Vec::new();
-        for block in importances.chunks(CHUNK_PAGES as usize) {
-            let packed = column::pack(block);
-            let packed = packed.map_err(|error| Error::internal(format!("a message: {error}")))?;
-            put(&mut out, packed.len() as u64);
-            out.extend(packed);
-        }
-        let mut ranks: Vec<u64> = pages.iter().map(|page| of.ranks[*page as usize]).collect();
-        ranks.sort_unstable();
-        ranks.dedup();
-        let (mut numbers, mut ascending) = (Vec::new(), Ascending::default());
-        ranks
-            .into_iter()
-            .for_each(|rank| ascending.put(&mut numbers, rank));
-        compress(&numbers, &mut out)?;
-        Ok(out)
+        let ranks = pages.iter().map(|page| of.ranks[*page as usize]);
+        answer(&importances, ranks.collect(), units)
     });
     answers.collect()
-}
-
-/// Importances, as bits, and ranks of so many pages that were asked for.
-fn answered(answer: &[u8], pages: usize) -> Result<(Vec<u64>, Vec<u64>)> {
-    let mut rest = answer;
-    let mut importances: Vec<u64> = Vec::with_capacity(pages);
-    while importances.len() < pages {
-        let len = take(&mut rest)? as usize;
-        let packed = rest.split_off(..len).ok_or_else(unreadable)?;
-        let count = (pages - importances.len()).min(CHUNK_PAGES as usize);
-        importances.extend(column::unpack(packed, count).ok_or_else(unreadable)?);
-    }
-    let keys = importances
-        .iter()
-        .map(|bits| descending_key(f64::from_bits(*bits)));
-    let mut sorted: Vec<Keyed> = keys.zip(0..).collect();
-    sort(&mut sorted);
-    let numbers = decompress(rest, pages)?;
-    let (mut rest, mut ascending, mut ranks) = (&numbers[..], Ascending::default(), vec![0; pages]);
-    for group in groups(&sorted) {
-        let rank = ascending.take(&mut rest)?;
-        for &(_, at) in group {
-            ranks[at as usize] = rank;
-        }
-    }
-    Ok((importances, ranks))
 }
 
 #[cfg(test)]

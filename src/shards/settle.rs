@@ -139,7 +139,8 @@ pub fn settle(
         return Ok(Some(together));
     }
     let estimator = window.estimator;
-    let ranked = rank_together(&to_rank, estimator, peers)?;
+    let by = (estimator, Some(settled.units(estimator)));
+    let ranked = rank_together(&to_rank, by, peers)?;
     together.shards = publish(&**disk, &shards, &ranked, id, peers, options.keep)?;
     Ok(Some(together))
 }

@@ -69,7 +69,7 @@ pub use listed::{LISTED, Listed};
 pub use lookup::Lookup;
 pub use moved::{Elapsed, elapsed, moved, same_numbers};
 pub use prepared::{ClusterRanking, Prepared, SharedScores, prepare};
-pub(crate) use ranks::descending_key;
+pub(crate) use ranks::{descending_key, importance_of};
 pub use read::{Selection, Snapshot, SnapshotPage};
 pub use search::{Failing, FailingHost, Found, FoundPage, SearchOptions, WITHIN};
 pub(crate) use settling::Watching;

@@ -53,6 +53,17 @@ pub(crate) fn descending_key(importance: f64) -> u64 {
     !ascending
 }
 
+/// The importance that has this sort key.
+pub(crate) fn importance_of(descending_key: u64) -> f64 {
+    let ascending = !descending_key;
+    let is_positive = ascending >> 63 == 1;
+    f64::from_bits(if is_positive {
+        ascending ^ 1 << 63
+    } else {
+        !ascending
+    })
+}
+
 /// Replaces values by their ranks among themselves and `before` lesser ones. Sorted are numbers of 64 bits: the first 32
 /// in which values differ, and a value's place; then those that are alike in these.
 fn rank(values: &mut [u64], before: u64) {
@@ -440,6 +451,7 @@ mod tests {
             prop_assume!(!a.is_nan() && !b.is_nan());
             prop_assert_eq!(descending_key(a) < descending_key(b), a > b);
             prop_assert_eq!(descending_key(a) == descending_key(b), a == b);
+            prop_assert_eq!(importance_of(descending_key(a)), a);
         }
     }
 

@@ -104,7 +104,9 @@ mod worth;
 
 use super::peers::Peers;
 use super::{Method, Options, Teleport};
-use crate::engine::{Certificate, Effort, Engine, InMemory, Ranking, Scores};
+use crate::engine::{
+    Certificate, Effort, Engine, Estimator, InMemory, Ranking, ScoreUnits, Scores,
+};
 use crate::rows::Rows;
 use crate::{Error, Result};
 pub(crate) use base::{Base, BaseUse, CHECKING, Changed, settle_from, verify};
@@ -261,6 +263,21 @@ impl Settled {
         SettledShard {
             settled: self,
             block: &self.ledger.blocks()[at],
+        }
+    }
+
+    /// What importances are whole numbers of, where all pages have the same weight.
+    pub fn units(&self, estimator: Estimator) -> ScoreUnits {
+        let sums = self.scale.sums;
+        match estimator {
+            Estimator::Received => ScoreUnits {
+                offset: self.scale.paid,
+                sum: sums.0,
+            },
+            Estimator::Distributed => ScoreUnits {
+                offset: 0.0,
+                sum: sums.1,
+            },
         }
     }
 

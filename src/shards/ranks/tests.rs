@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::rank::peers::OneProcess;
 use crate::rank::peers::threads::with_processes;
+use crate::snapshot::importance_of;
 
 /// Scores in memory: importance, and half of it as what was distributed.
 struct Given(Vec<f64>);
@@ -102,6 +103,10 @@ fn shards(own: &[Vec<f64>], seed: u64) -> Vec<Shard> {
 type Found = Vec<(usize, Vec<u64>, Vec<(u64, u64)>)>;
 
 fn rank_of(shards: &[Shard], peers: &mut dyn Peers) -> Found {
+    rank_by(shards, None, peers)
+}
+
+fn rank_by(shards: &[Shard], units: Option<ScoreUnits>, peers: &mut dyn Peers) -> Found {
     let local = peers.local().to_vec();
     let given = local.iter().map(|at| ShardScores {
         scores: &shards[*at].scores,
@@ -109,7 +114,7 @@ fn rank_of(shards: &[Shard], peers: &mut dyn Peers) -> Found {
         remote: &shards[*at].remote,
     });
     let given: Vec<_> = given.collect();
-    let rankings = rank_together(&given, Estimator::Received, peers).unwrap();
+    let rankings = rank_together(&given, (Estimator::Received, units), peers).unwrap();
     let found = local.into_iter().zip(rankings).map(|(shard, ranking)| {
         assert_eq!(ranking.effort(), shards[shard].scores.effort());
         let own = shards.iter().enumerate().map(|(shard, of)| {
@@ -208,13 +213,56 @@ fn many_values_have_their_ranks() {
         remote: &remote,
     });
     let shards: Vec<_> = shards.collect();
-    let rankings = rank_together(&shards, Estimator::Received, &mut OneProcess::new(3)).unwrap();
+    let rankings = rank_together(
+        &shards,
+        (Estimator::Received, None),
+        &mut OneProcess::new(3),
+    )
+    .unwrap();
     for (of, ranking) in given.iter().zip(rankings) {
         for (value, rank) in of.0.iter().zip(ranking.ranks()) {
             let before = all.partition_point(|other| other > value);
             assert_eq!(*rank, before as u64 + 1);
         }
     }
+}
+
+/// Importances that are whole numbers of units take fewer bytes than others, and are the same.
+#[test]
+fn units_take_fewer_bytes() {
+    let units = ScoreUnits {
+        offset: 123_456_789.37,
+        sum: (1u64 << 58) as f64,
+    };
+    let own: Vec<Vec<f64>> = (0..4u64)
+        .map(|shard| {
+            let value = |page: u64| {
+                let whole = (shard * 2_000 + page).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 28;
+                // Some pages are below 0, and have none.
+                units.importance(whole as i64 - (1 << 30))
+            };
+            (0..2_000).map(value).collect()
+        })
+        .collect();
+    assert!(own.iter().flatten().any(|importance| *importance == 0.0));
+    let shards = shards(&own, 1);
+    let ranked = |units: Option<ScoreUnits>| {
+        with_processes(4, 2, |peers| {
+            let found = rank_by(&shards, units, peers);
+            (found, peers.sent)
+        })
+    };
+    let (exact, plain) = (ranked(Some(units)), ranked(None));
+    for ((found, sent), (expected, most)) in exact.into_iter().zip(plain) {
+        assert!(found == expected);
+        assert!(sent * 10 < most * 8, "{sent} of {most}");
+    }
+    // Units of which importances are no whole numbers change nothing.
+    let other = ScoreUnits {
+        offset: 0.5,
+        sum: 3.0,
+    };
+    assert!(ranked(Some(other)) == ranked(None));
 }
 
 /// By what was distributed, where that is importance.
@@ -246,7 +294,7 @@ fn importance_is_what_the_estimator_reads() {
             pages: 2,
             remote: &[RemotePages::default()],
         };
-        let ranking = rank_together(&[shard], estimator, &mut OneProcess::new(1)).unwrap();
+        let ranking = rank_together(&[shard], (estimator, None), &mut OneProcess::new(1)).unwrap();
         assert_eq!(ranking[0].ranks(), ranks);
     }
 }
@@ -296,13 +344,30 @@ fn pages_that_do_not_fit_are_refused() {
             pages: 4,
             remote,
         });
-        let ranked = rank_together(&shards, Estimator::Received, &mut OneProcess::new(2));
+        let ranked = rank_together(
+            &shards,
+            (Estimator::Received, None),
+            &mut OneProcess::new(2),
+        );
         let error = ranked.map(|_| ()).unwrap_err().to_string();
         assert!(error.contains(why), "{error}");
     }
 }
 
 proptest! {
+    #[test]
+    fn units_come_back(
+        whole in -(1i64 << 50)..1 << 53,
+        offset in -1e12..1e12f64,
+        sum in 1e15..3e18f64,
+    ) {
+        let units = ScoreUnits { offset, sum };
+        let importance = units.importance(whole);
+        let found = units.of(importance);
+        prop_assert_eq!(found.map(|found| units.importance(found).to_bits()), Some(importance.to_bits()));
+        prop_assert_eq!(importance_of(descending_key(importance)), importance);
+    }
+
     #[test]
     fn any_shards_are_ranked(
         own in prop::collection::vec(prop::collection::vec(0u8..12, 0..30), 1..6),
@@ -323,5 +388,6 @@ proptest! {
         let _ = merge(&[one.clone(), other]);
         let _ = decompress(&one, pages);
         let _ = answered(&one, pages);
+        let _ = pages_asked(&one, pages as u64);
     }
 }
