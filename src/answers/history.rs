@@ -132,8 +132,7 @@ fn moments(
         Some(numbers) if options.ranking.level.is_page() => numbers,
         _ => pages_of(urls, |names| ranking.find(names))?,
     };
-    let count = ranking.len();
-    let is_ranked = |number: &Option<PageId>| number.filter(|number| number.0 < count);
+    let is_ranked = |number: &Option<PageId>| number.filter(|number| number.0 < ranking.len());
     let ranked: Vec<PageId> = numbers.iter().filter_map(is_ranked).collect();
     let mut rows = ranking.at(&ranked)?.into_iter();
     let moments = numbers.iter().map(|number| {
@@ -141,7 +140,7 @@ fn moments(
         Moment {
             snapshot: 0,
             time: ranking.snapshot().info().time,
-            count,
+            count: ranking.ranked(),
             rank: row.as_ref().map(|row| row.rank),
             importance: row.as_ref().map(|row| row.importance),
             bound_l1: ranking.bound_l1(),

@@ -39,7 +39,8 @@ pub fn same_numbers(left: &Snapshot, right: &Snapshot) -> Result<bool> {
 pub fn moved(left: &Snapshot, right: &Snapshot, wanted: MoveOptions) -> Result<Moves<PageId>> {
     let bounds = rank_bounds(left, right, wanted.top)?;
     let local = right.within(&Selection::default())?;
-    let mut movers = Movers::new(wanted, [left.len(), right.len()]);
+    let pages = [left, right].map(|side| side.info().ranked_pages());
+    let mut movers = Movers::new(wanted, pages);
     side_by_side(left, right, &mut |page, l, r| {
         if local.as_ref().is_some_and(|local| !local.get(page.0)) {
             return;

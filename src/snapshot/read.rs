@@ -375,12 +375,14 @@ impl Snapshot {
     }
 
     /// How many of the first positions are certain: the greatest n so that the first n pages are the n of greatest PageRank, in
-    /// some order ([`Positions`]). `None`: there is no bound. Reads all importances.
+    /// some order ([`Positions`]). `None`: there is no bound, or the snapshot has a part of the ranking only: that of a shard.
+    /// Reads all importances.
     ///
     /// # Errors
     /// The snapshot is damaged or cannot be read.
     pub fn certain_top(&self) -> Result<Option<u64>> {
-        let Some(bound) = self.info().bound_l1() else {
+        let bound = self.info().bound_l1();
+        let Some(bound) = bound.filter(|_| self.info().cluster.is_none()) else {
             return Ok(None);
         };
         let mut positions = Positions::new(bound);

@@ -39,7 +39,7 @@ impl ChangeRule {
             least: None,
             certain_only: false,
             growth: newer.computed().is_none().then(|| {
-                let pages = older.len() as f64 / newer.len() as f64;
+                let pages = older.ranked() as f64 / newer.ranked() as f64;
                 pages * scales[1] / scales[0]
             }),
         }
