@@ -102,6 +102,18 @@ fn lists_are_those_of_one_store() {
     assert_eq!(head["pages"], whole["pages"]);
     assert_eq!(head["certain_top"], whole["certain_top"]);
     assert!(head["bound_l1"].as_f64().unwrap() < 3e-9);
+    // A shard alone has a part of the ranking: it cannot say which first positions are certain, and is one of all pages.
+    for shard in 0..3 {
+        let stat = lab.run(&format!("stat --json --store {shard}")).exits(0);
+        assert_eq!(stat.json()["certain_top"], Value::Null);
+        let line = format!("history {} --json --store {shard}", url(&all[0]));
+        let last = lab.run(&line).json()["history"]
+            .as_array()
+            .unwrap()
+            .last()
+            .cloned();
+        assert_eq!(last.unwrap()["count"], whole["pages"]);
+    }
     let text = lab.run(&format!("top -n 3 {ALL}")).exits(0).out;
     assert!(
         text.contains(&url(&all[0])) && text.contains("L1, certified"),
