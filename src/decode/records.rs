@@ -300,8 +300,8 @@ impl Reader<'_> {
         self.finish(text, raw, record, asked)
     }
 
-    /// Fills the record. Where links were stepped over, and a later field says that the record is of the shard after all, all of
-    /// it is read again.
+    /// Fills the record. Where links were stepped over, and a later field says that the record is of the shard after all, or that
+    /// a page of the shard redirected to it, all of it is read again: then nothing wrong with it is missed.
     fn finish<'a>(
         self,
         text: &'a str,
@@ -309,7 +309,7 @@ impl Reader<'_> {
         record: &mut Record<'a>,
         asked: &mut Hops<'a>,
     ) -> Result<Option<&'static str>, Failed> {
-        if raw.lacks_links && !self.skips_links(&raw) {
+        if raw.lacks_links && (!self.skips_links(&raw) || self.has_own_redirect(&raw)) {
             let all = Reader {
                 shard: None,
                 ..self
@@ -324,6 +324,15 @@ impl Reader<'_> {
         let found = raw.found.peek().filter(|Text(found)| !found.is_empty());
         let page = found.or(raw.url.as_ref());
         page.is_some_and(|Text(page)| skips_links(self.shard, page, self.naming))
+    }
+
+    /// Returns whether a page of the shard redirected to the record's.
+    fn has_own_redirect(self, raw: &Raw<'_>) -> bool {
+        let found = raw.found.peek().filter(|Text(found)| !found.is_empty());
+        let hops = raw.asked.peek().into_iter().flat_map(|Asked(hops)| hops);
+        let first = raw.url.iter().filter(|_| found.is_some());
+        let mut hops = hops.chain(first.map(|Text(url)| url));
+        hops.any(|hop| !skips_links(self.shard, hop, self.naming))
     }
 }
 

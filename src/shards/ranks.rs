@@ -46,6 +46,7 @@ use messages::{
 const SAMPLES: u64 = 1 << 10;
 /// From so many values on, halves are sorted by two threads.
 const PARALLEL_SORT_MIN: usize = 1 << 14;
+
 /// Scores of the pages that a shard knows.
 pub struct ShardScores<'s> {
     /// Scores of all of them; those of remote pages are not looked at.

@@ -287,6 +287,27 @@ fn lists_are_of_a_shards_own_pages() {
     assert_eq!(covered["hosts"].as_array().unwrap().len(), 2);
 }
 
+/// A line that one store skips is skipped by the shard of a page that redirected to it, too: no part of it is used.
+#[test]
+fn a_malformed_record_is_in_no_shard() {
+    let lab = Lab::new();
+    let line = |n: u64| {
+        let record = json!({
+            "url": format!("http://h{n}.example/"),
+            "requested_url": format!("http://r{n}.example/"),
+            "links": ["/x"],
+            "links_nofollow": [true, false],
+        });
+        format!("{record}\n")
+    };
+    lab.file("bad", (0..9).map(line).collect::<String>());
+    for shard in 0..3 {
+        lab.run(&format!("ingest bad --store {shard} --shard {shard}/3"));
+        let stat = lab.run(&format!("stat --json --store {shard}")).exits(0);
+        assert_eq!(stat.json()["pages"], 0, "{shard}");
+    }
+}
+
 /// Other records than its own are no error of a shard, also where there are no others.
 #[test]
 fn a_shard_may_have_no_part_in_an_input() {

@@ -45,7 +45,7 @@ enum Command {
 /// Compute importance and ranks over all shards, and publish them in each.
 ///
 /// All shards must be there once (`cashrank ingest --shard`), in this process or with --hosts in all of them together. Their
-/// stores are locked meanwhile: no ingest can run, but rankings can be read. It takes about 45 bytes of memory for each page
+/// stores are locked meanwhile: no ingest can run, but rankings can be read. It takes about 60 bytes of memory for each page
 /// that a shard knows. Where it is stopped or fails, run the same command again.
 #[derive(clap::Args)]
 #[command(after_help = "\
