@@ -159,7 +159,6 @@ impl Settle {
     ) -> Result<Option<Together>> {
         let shards = local_shards(&*disk(), &self.stores)?;
         let count = shards.first().map_or(0, |store| store.shard.count());
-        let local = shards.iter().map(|store| store.shard.number() as usize);
         let joining = self.joining(hosts, count)?;
         let processes = joining.addresses.len();
         let is_stopped = || {
@@ -170,7 +169,7 @@ impl Settle {
             Err(_) if stop.load(Ordering::Relaxed) => return Ok(None),
             joined => joined.map_err(lost)?,
         };
-        let mut peers = Processes::new(cluster, processes, count as usize, local.collect())?;
+        let mut peers = Processes::new(cluster, processes, &shards)?;
         match settle(&disk(), &self.stores, &mut peers, options) {
             Ok(together) => {
                 peers.finish()?;

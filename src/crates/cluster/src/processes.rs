@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use cashrank::shards::Peers;
+use cashrank::shards::{LocalShard, Peers, check_together};
 use cashrank::{Error, Result};
 use cashrank_cluster::Cluster;
 
@@ -20,62 +20,38 @@ pub fn lost(error: cashrank_cluster::Error) -> Error {
     use cashrank_cluster::Error as Of;
     match error {
         Of::Usage(what) | Of::Differs(what) => Error::Usage(what),
-        other => Error::Io {
-            path: PathBuf::from("processes"),
-            action: "work together",
-            source: std::io::Error::other(other.to_string()),
-        },
+        other => failed(other.to_string()),
     }
 }
 
 fn unclear() -> Error {
+    failed("another process sent what this one does not understand".into())
+}
+
+fn failed(what: String) -> Error {
     Error::Io {
         path: PathBuf::from("processes"),
         action: "work together",
-        source: std::io::Error::other("another process sent what this one does not understand"),
+        source: std::io::Error::other(what),
     }
 }
 
 impl Processes {
-    /// Of so many processes, which have met. `local` are the shards of this one, of so many `shards` in all.
+    /// Processes that have met, of which this one has the stores `local`.
     ///
     /// # Errors
-    /// A process is lost; a shard is not there, or twice.
-    pub fn new(
-        cluster: Cluster,
-        processes: usize,
-        shards: usize,
-        local: Vec<usize>,
-    ) -> Result<Processes> {
+    /// A process is lost; the stores of all are not the shards of one crawl, once each.
+    pub fn new(cluster: Cluster, processes: usize, local: &[LocalShard]) -> Result<Processes> {
+        let numbers = local.iter().map(|store| store.shard.number() as usize);
         let mut all = Processes {
             cluster,
-            process_of: vec![usize::MAX; shards],
-            local,
+            process_of: Vec::new(),
+            local: numbers.collect(),
             processes,
         };
-        let own = all
-            .local
-            .iter()
-            .flat_map(|shard| (*shard as u32).to_le_bytes());
-        let own = own.collect();
-        for (process, said) in all.gather(own)?.into_iter().enumerate() {
-            for shard in said.as_chunks().0 {
-                let shard = u32::from_le_bytes(*shard) as usize;
-                let of = all.process_of.get_mut(shard).ok_or_else(unclear)?;
-                if *of != usize::MAX {
-                    return Err(Error::Usage(format!(
-                        "shard {shard} of {shards} is given to process {of} and to process {process}; give each to one"
-                    )));
-                }
-                *of = process;
-            }
-        }
-        match all.process_of.iter().position(|of| *of == usize::MAX) {
-            None => Ok(all),
-            Some(shard) => Err(Error::Usage(format!(
-                "shard {shard} of {shards} is given to no process; give the stores of all shards"
-            ))),
-        }
+        let shards = check_together(local, &mut all)?;
+        all.process_of = shards.iter().map(|shard| shard.process).collect();
+        Ok(all)
     }
 
     /// Ends what all do together.
