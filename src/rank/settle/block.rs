@@ -146,11 +146,13 @@ impl Block {
     /// waits, in few bytes; the rest waits here.
     pub fn take_remote(&mut self, remote: &[RemotePages], all: bool) -> Vec<Vec<u8>> {
         let accounts: &mut [i64] = &mut self.accounts;
-        let pages = remote.iter().flat_map(|remote| &remote.here);
         let from = if all {
             1
         } else {
-            shards::least_sent(pages.map(|&page| accounts[page as usize].unsigned_abs()))
+            // In the order of memory.
+            let pages = accounts.iter().zip(self.costs.iter());
+            let remote = pages.filter(|(_, cost)| **cost == REMOTE);
+            shards::least_sent(remote.map(|(account, _)| account.unsigned_abs()))
         };
         let message = |remote: &RemotePages| {
             let mut message = Message::new(all);
