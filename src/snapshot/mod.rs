@@ -399,11 +399,7 @@ impl Latest {
     /// Says that the first snapshot is about to be published: from now on it is no sign of damage that it is there and this
     /// file is not.
     fn begin(disk: &dyn Disk, dir: &Path) -> Result<()> {
-        let path = Self::path(dir);
-        if Latest::read(disk, dir).is_ok_and(|latest| latest.is_some()) {
-            return Ok(());
-        }
-        let aside = path.with_extension("tmp");
+        let aside = Self::path(dir).with_extension("tmp");
         recreate(disk, &aside)
             .and_then(|file| file.sync())
             .and_then(|()| disk.sync_dir(&dir.join(SNAPSHOTS)))

@@ -143,11 +143,11 @@ impl Prepared<'_> {
             rows: *view.rows_retention(),
         };
         let current = Latest::read(disk, view.dir()).ok().flatten();
-        let replaces = current.is_some_and(|current| current.snapshot == latest.snapshot);
+        let replaces = (current.as_ref()).is_some_and(|at| at.snapshot == latest.snapshot);
         if replaces {
             remove_computed(disk, view, &info)?;
             latest.write(disk, view.dir())?;
-        } else {
+        } else if current.is_none() {
             Latest::begin(disk, view.dir())?;
         }
         let path = file.put_in_place()?;
