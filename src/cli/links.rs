@@ -102,9 +102,7 @@ impl Args {
             "links"
         };
         let name = snapshot.names_of(&[PageId(page.into())])?.concat();
-        let shard = snapshot.info().settings.input.shard;
-        let is_remote = shard.is_some_and(|shard| !shard.has(name.as_bytes()));
-        let note = note(found.fetched, is_remote);
+        let note = note(found.fetched, !snapshot.is_local(name.as_bytes()));
         say!("{} {what}{note}", thousands(all));
         Ok(Exit::Done)
     }

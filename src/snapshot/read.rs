@@ -196,7 +196,7 @@ impl Snapshot {
     }
 
     /// Returns whether the page of this name is the store's own. All are, unless the store is a shard.
-    pub(crate) fn is_local(&self, name: &[u8]) -> bool {
+    pub fn is_local(&self, name: &[u8]) -> bool {
         let shard = self.info().settings.input.shard;
         shard.is_none_or(|shard| shard.has(name))
     }
