@@ -168,6 +168,25 @@ pub(crate) fn in_two<A: Send, B>(
     })
 }
 
+/// From this many items on, halves are sorted by two threads.
+const PARALLEL_SORT_MIN: usize = 1 << 15;
+
+/// Sorts items by their keys, unstably; many by two threads.
+pub(crate) fn sort_by_key<T: Send, K: Ord>(
+    items: &mut [T],
+    key: impl Fn(&T) -> K + Copy + Send + Sync,
+) {
+    if items.len() < PARALLEL_SORT_MIN {
+        return items.sort_unstable_by_key(key);
+    }
+    let (left, _, right) = items.select_nth_unstable_by_key(items.len() / 2, key);
+    in_two(
+        true,
+        || left.sort_unstable_by_key(key),
+        || right.sort_unstable_by_key(key),
+    );
+}
+
 /// As [`in_two`]; where it `yields`, the first does so to all other threads meanwhile: it is needed once the second is done.
 pub(crate) fn beside<A: Send, B>(
     yields: bool,

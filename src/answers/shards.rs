@@ -39,7 +39,7 @@ impl<'r> Rankings<'r> {
         }
     }
 
-    /// The first of them. What rankings say that were made together is the same of all: bound, damping, and what is ranked.
+    /// The first of them. Rankings that were made together agree in bound, damping, and what is ranked.
     pub fn first(self) -> &'r LevelRanking {
         &self.0[0]
     }

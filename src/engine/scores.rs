@@ -56,7 +56,7 @@ impl ScoreUnits {
     /// The units of an importance; `None`: it is no whole number of them.
     pub fn of(self, importance: f64) -> Option<i64> {
         let near = (importance * self.sum - self.offset).round();
-        // Within so many, 1 more or less does not overflow.
+        // Below this, 1 more or less does not overflow.
         if near.is_nan() || near.abs() > (1u64 << 62) as f64 {
             return None;
         }
@@ -65,7 +65,7 @@ impl ScoreUnits {
         near.into_iter().find(is_same)
     }
 
-    /// The importance of so many units.
+    /// The importance of a number of units.
     pub fn importance(self, units: i64) -> f64 {
         (units as f64 + self.offset).max(0.0) / self.sum
     }

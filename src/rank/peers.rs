@@ -1,6 +1,7 @@
 //! How the shards of one crawl exchange messages, wherever they are, and the pages that they know of each other.
 
-use crate::Result;
+use crate::codec::varint;
+use crate::{Error, Result};
 
 /// The processes that rank the shards of one crawl together. Each has some of the shards, and calls the same methods in the
 /// same order; a call returns once all processes have made it. What they return does not depend on which process has which
@@ -24,6 +25,34 @@ pub trait Peers: Send {
     /// # Errors
     /// A process is lost.
     fn gather(&mut self, own: Vec<u8>) -> Result<Vec<Vec<u8>>>;
+
+    /// Gives all processes what each shard says, in the order of the shards; `own` is what the local ones say.
+    ///
+    /// # Errors
+    /// A process is lost, or says what cannot be read.
+    fn gather_by_shard(&mut self, own: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+        let mut said = Vec::new();
+        for (&shard, bytes) in self.local().iter().zip(own) {
+            varint::put(&mut said, shard as u128);
+            varint::put(&mut said, bytes.len() as u128);
+            said.extend(bytes);
+        }
+        let mut by_shard = vec![Vec::new(); self.shards()];
+        let unreadable = || Error::internal("what a shard says to all cannot be read");
+        for said in self.gather(said)? {
+            let mut rest = &said[..];
+            while !rest.is_empty() {
+                let numbers = [(); 2].map(|()| varint::take(&mut rest));
+                let [Some(shard), Some(len)] = numbers else {
+                    return Err(unreadable());
+                };
+                let bytes = rest.split_off(..len as usize).ok_or_else(unreadable)?;
+                let of = by_shard.get_mut(shard as usize).ok_or_else(unreadable)?;
+                *of = bytes.to_vec();
+            }
+        }
+        Ok(by_shard)
+    }
 
     /// Adds up numbers over all processes, each at its place.
     ///
@@ -59,7 +88,7 @@ pub struct OneProcess {
 }
 
 impl OneProcess {
-    /// Of so many shards.
+    /// Of this number of shards.
     pub fn new(shards: usize) -> OneProcess {
         OneProcess {
             shards: (0..shards).collect(),
@@ -106,7 +135,7 @@ pub(crate) mod threads {
     }
 
     pub(crate) struct Thread {
-        process: usize,
+        pub process: usize,
         shards: usize,
         local: Vec<usize>,
         barrier: Arc<Barrier>,
@@ -167,7 +196,7 @@ pub(crate) mod threads {
         }
     }
 
-    /// Deals shards out to so many processes, and returns what `work` is in each.
+    /// Deals shards out to processes, and returns what `work` is in each.
     pub(crate) fn with_processes<T: Send>(
         shards: usize,
         processes: usize,

@@ -37,7 +37,7 @@ pub fn next_of_shards(shards: &[(&Snapshot, NextOptions)]) -> Result<Vec<Candida
     }
 }
 
-/// At most so many pages of one shard.
+/// Lists at most `count` pages of one shard.
 fn list((snapshot, options): &(&Snapshot, NextOptions), count: usize) -> Result<Vec<Candidate>> {
     if snapshot.is_empty() && options.seeds.is_empty() {
         return Ok(Vec::new());
@@ -49,7 +49,7 @@ fn list((snapshot, options): &(&Snapshot, NextOptions), count: usize) -> Result<
     Follower::once(options).next(snapshot)
 }
 
-/// Merges lists of at most so many pages; `None`: these are not enough.
+/// Merges lists for which `asked` pages each were asked for; `None`: these are not enough.
 fn merge(
     shards: &[&NextOptions],
     lists: Vec<Vec<Candidate>>,

@@ -188,7 +188,7 @@ impl Asker {
         Ok(())
     }
 
-    /// What is to be appended to the log of a store that has so many pages now. Those that it got from others are its own.
+    /// Takes what the log lacks of a store that has `pages` now. Those that it got from others are its own.
     fn take_found(&mut self, pages: u64) -> Vec<Stretch> {
         let first = self.next_page();
         match self.found.last_mut() {
@@ -401,7 +401,7 @@ impl<'e> Exchange<'e> {
             };
             views.push(view);
         }
-        let states = gather_states(self.local, &views, peers)?;
+        let states = gather_states(&views, peers)?;
         let mut shards = Vec::new();
         for (mut asker, view) in self.askers.into_iter().zip(views) {
             let found = asker.take_found(view.totals().pages);
@@ -427,28 +427,16 @@ impl<'e> Exchange<'e> {
 }
 
 /// The names of all shards, once all have committed.
-fn gather_states(
-    local: &[LocalShard],
-    views: &[View],
-    peers: &mut dyn Peers,
-) -> Result<Vec<NamesState>> {
-    let mut said = Vec::new();
-    for (store, view) in local.iter().zip(views) {
-        said.extend(store.shard.number().to_le_bytes());
-        said.extend(NamesState::of(view)?.to_bytes());
-    }
-    let mut states = vec![None; peers.shards()];
-    for said in peers.gather(said)? {
-        for said in said.chunks_exact(4 + NamesState::BYTES) {
-            let mut fields = Fields(said);
-            let number = fields.u32() as usize;
-            if let Some(state) = states.get_mut(number) {
-                *state = Some(NamesState::read(&mut fields));
-            }
-        }
-    }
-    let states: Option<Vec<NamesState>> = states.into_iter().collect();
-    states.ok_or_else(|| Error::internal("a shard did not say that it has committed"))
+fn gather_states(views: &[View], peers: &mut dyn Peers) -> Result<Vec<NamesState>> {
+    let own = views
+        .iter()
+        .map(|view| Ok(NamesState::of(view)?.to_bytes()));
+    let all = peers.gather_by_shard(own.collect::<Result<_>>()?)?;
+    let state = |said: &Vec<u8>| match said.len() {
+        NamesState::BYTES => Ok(NamesState::read(&mut Fields(said))),
+        _ => Err(Error::internal("a shard did not say that it has committed")),
+    };
+    all.iter().map(state).collect()
 }
 
 /// Remote pages of one owner, by their numbers there.
@@ -473,4 +461,4 @@ fn too_many() -> Error {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

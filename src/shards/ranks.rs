@@ -36,7 +36,7 @@ use super::{Peers, RemotePages};
 use crate::engine::{CHUNK_PAGES, Certificate, Effort, Estimator, ScoreUnits, Scores};
 use crate::rows::Bits;
 use crate::snapshot::descending_key;
-use crate::threads::in_two;
+use crate::threads::sort_by_key;
 use crate::{Error, Result};
 use messages::{
     Values, answer, answered, asked, compress, decompress, pages_asked, put, take, unreadable,
@@ -44,8 +44,6 @@ use messages::{
 
 /// Samples of the values of a shard.
 const SAMPLES: u64 = 1 << 10;
-/// From so many values on, halves are sorted by two threads.
-const PARALLEL_SORT_MIN: usize = 1 << 14;
 
 /// Scores of the pages that a shard knows.
 pub struct ShardScores<'s> {
@@ -166,7 +164,7 @@ impl<'a, 's> Local<'a, 's> {
             }
             Ok(())
         })?;
-        sort(&mut sorted);
+        sort_by_key(&mut sorted, |of| *of);
         Ok(Local {
             shard,
             is_remote,
@@ -190,39 +188,9 @@ fn each_block(
     Ok(())
 }
 
-fn sort(values: &mut [Keyed]) {
-    let half = values.len() / 2;
-    if half < PARALLEL_SORT_MIN {
-        return values.sort_unstable();
-    }
-    let (left, _, right) = values.select_nth_unstable(half);
-    in_two(true, || left.sort_unstable(), || right.sort_unstable());
-}
-
 /// Distinct values, each with its pages.
 fn groups(sorted: &[Keyed]) -> impl Iterator<Item = &[Keyed]> {
     sorted.chunk_by(|one, other| one.0 == other.0)
-}
-
-/// What each shard says to all, by shard.
-fn gather_by_shard(says: Vec<Vec<u8>>, peers: &mut dyn Peers) -> Result<Vec<Vec<u8>>> {
-    let mut own = Vec::new();
-    for (&shard, bytes) in peers.local().iter().zip(says) {
-        put(&mut own, shard as u64);
-        put(&mut own, bytes.len() as u64);
-        own.extend(bytes);
-    }
-    let mut by_shard = vec![Vec::new(); peers.shards()];
-    for all in peers.gather(own)? {
-        let mut rest = &all[..];
-        while !rest.is_empty() {
-            let (shard, len) = (take(&mut rest)?, take(&mut rest)?);
-            let bytes = rest.split_off(..len as usize).ok_or_else(unreadable)?;
-            let of = by_shard.get_mut(shard as usize).ok_or_else(unreadable)?;
-            *of = bytes.to_vec();
-        }
-    }
-    Ok(by_shard)
 }
 
 /// The values at which ranges begin but for the first, ascending. They part the values of all shards about evenly.
@@ -240,7 +208,7 @@ fn choose_splits(local: &[Local<'_, '_>], peers: &mut dyn Peers) -> Result<Vec<u
     };
     let says = local.iter().map(sample).collect();
     let mut samples = Vec::new();
-    for said in gather_by_shard(says, peers)? {
+    for said in peers.gather_by_shard(says)? {
         let mut rest = &said[..];
         let len = take(&mut rest)?;
         let count = len.min(SAMPLES);

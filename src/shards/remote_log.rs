@@ -334,7 +334,7 @@ fn block(store: u64, stretch: &Stretch, states: &[NamesState]) -> Vec<u8> {
     bytes
 }
 
-/// The remote pages of one owner, which has so many pages.
+/// The remote pages of one owner, which has `pages` of its own.
 fn read_pages(rest: &mut &[u8], stretch: &Stretch, pages: u64) -> Option<Vec<Remote>> {
     let count = usize::try_from(take(rest)?).ok()?;
     // Each takes two bytes or more.

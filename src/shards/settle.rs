@@ -167,33 +167,27 @@ fn ranking_id(
     until: f64,
     peers: &mut dyn Peers,
 ) -> Result<u64> {
-    let mut own = Vec::new();
-    for (store, shard) in local.iter().zip(shards) {
+    let states = local.iter().zip(shards).map(|(store, shard)| {
+        let number = u64::from(store.shard.number());
         let records = shard.view.counters().records;
         let pages = shard.view.totals().pages;
-        let number = u64::from(store.shard.number());
-        for value in [number, store.identity, records, pages] {
-            own.extend(value.to_be_bytes());
-        }
-    }
-    let mut all: Vec<[u8; 32]> = Vec::new();
-    for said in peers.gather(own)? {
-        all.extend(said.as_chunks().0);
-    }
-    all.sort_unstable();
-    let mut bytes = all.concat();
+        let state = [number, store.identity, records, pages];
+        state.map(u64::to_be_bytes).concat()
+    });
+    let mut bytes = peers.gather_by_shard(states.collect())?.concat();
     bytes.extend(until.to_bits().to_be_bytes());
     bytes.extend(VERSION.to_be_bytes());
     Ok(xxh3_64(&bytes))
 }
 
-/// The store's current snapshot, if it is of its last commit and whole.
+/// The store's current snapshot, if it is of its last commit and, where it is of a ranking of all shards, whole.
 fn current(disk: &dyn Disk, shard: &NamedShard) -> Option<RankedShard> {
     let view = &shard.view;
     let latest = Snapshot::latest(disk, view.dir()).ok()?;
     let info = latest.info();
     let is_current = info.counters == *view.counters() && info.pages == view.totals().pages;
-    let is_sound = is_current && latest.check_sums().is_ok();
+    // What is replaced in any case need not be read.
+    let is_sound = is_current && (info.cluster.is_none() || latest.check_sums().is_ok());
     is_sound.then(|| RankedShard {
         dir: view.dir().into(),
         path: latest.path().into(),
@@ -212,27 +206,17 @@ fn left_out(ranked: &RankedShard) -> Option<String> {
 
 /// The bound of the ranking that all shards have as their current one; infinite: they have none, or different ones.
 fn common_bound(current: &[Option<RankedShard>], peers: &mut dyn Peers) -> Result<f64> {
-    let mut own = Vec::new();
-    for ranked in current {
+    let ranking = |ranked: &Option<RankedShard>| {
         let info = ranked.as_ref().map(|ranked| &ranked.info);
-        let id = info.and_then(|info| info.cluster).map(|of| of.id);
-        let bound = info.and_then(Info::bound_l1).unwrap_or(f64::INFINITY);
-        let (id, bound) = id.map_or((0, f64::INFINITY), |id| (id, bound));
-        own.extend(id.to_le_bytes());
-        own.extend(bound.to_bits().to_le_bytes());
-    }
-    let all = peers.gather(own)?.concat();
-    let (all, _) = all.as_chunks::<16>();
-    let Some((first, others)) = all.split_first() else {
-        return Ok(f64::INFINITY);
+        let of = info.and_then(|info| Some((info.cluster?.id, info.bound_l1()?)));
+        let (id, bound) = of.unwrap_or((0, f64::INFINITY));
+        [id, bound.to_bits()].map(u64::to_le_bytes).concat()
     };
-    let bound = first[8..].try_into().map_or(0, u64::from_le_bytes);
-    let is_same = others.iter().all(|other| other == first);
-    Ok(if is_same {
-        f64::from_bits(bound)
-    } else {
-        f64::INFINITY
-    })
+    let all = peers.gather_by_shard(current.iter().map(ranking).collect())?;
+    let is_same = all.windows(2).all(|pair| pair[0] == pair[1]);
+    let bound = all.first().and_then(|first| first.last_chunk());
+    let bound = bound.filter(|_| is_same).copied();
+    Ok(bound.map_or(f64::INFINITY, f64::from_le_bytes))
 }
 
 fn check_memory(shards: &[NamedShard], memory: Option<u64>) -> Result<()> {

@@ -190,6 +190,7 @@ mod tests {
     use super::*;
     use crate::Writer;
     use crate::disk::RealDisk;
+    use crate::rank::peers::threads::{Thread, with_processes};
     use crate::shards::OneProcess;
 
     fn made(home: &Path, name: &str, shard: Option<&str>, damping: f64) -> PathBuf {
@@ -206,54 +207,10 @@ mod tests {
         dir
     }
 
-    /// Processes with these stores.
-    struct Several(Vec<Vec<LocalShard>>);
-
-    impl Peers for Several {
-        fn shards(&self) -> usize {
-            0
-        }
-
-        fn local(&self) -> &[usize] {
-            &[]
-        }
-
-        fn exchange(&mut self, _: Vec<Vec<Vec<u8>>>) -> Result<Vec<Vec<Vec<u8>>>> {
-            unreachable!("only `gather` is used")
-        }
-
-        fn gather(&mut self, own: Vec<u8>) -> Result<Vec<Vec<u8>>> {
-            let other = |of: &Vec<LocalShard>| {
-                let mut process = OneProcess::new(0);
-                let mut said = Vec::new();
-                let mut tap = Tap(&mut process, &mut said);
-                let _ = check_together(of, &mut tap);
-                said
-            };
-            Ok([vec![own], self.0.iter().map(other).collect()].concat())
-        }
-    }
-
-    /// Keeps what a process says.
-    struct Tap<'t>(&'t mut OneProcess, &'t mut Vec<u8>);
-
-    impl Peers for Tap<'_> {
-        fn shards(&self) -> usize {
-            0
-        }
-
-        fn local(&self) -> &[usize] {
-            &[]
-        }
-
-        fn exchange(&mut self, _: Vec<Vec<Vec<u8>>>) -> Result<Vec<Vec<Vec<u8>>>> {
-            unreachable!("only `gather` is used")
-        }
-
-        fn gather(&mut self, own: Vec<u8>) -> Result<Vec<Vec<u8>>> {
-            *self.1 = own.clone();
-            self.0.gather(own)
-        }
+    /// What the check says in the first of two processes with these stores.
+    fn check_two(stores: [Vec<LocalShard>; 2]) -> Result<Vec<ShardInfo>> {
+        let check = |peers: &mut Thread| check_together(&stores[peers.process], peers);
+        with_processes(0, 2, check).swap_remove(0)
     }
 
     #[test]
@@ -290,14 +247,12 @@ mod tests {
         );
 
         // Of two processes.
-        let mut peers = Several(vec![local(&[&a, &c]).unwrap()]);
-        let info = check_together(&local(&[&b]).unwrap(), &mut peers).unwrap();
+        let info = check_two([&[&b][..], &[&a, &c]].map(|dirs| local(dirs).unwrap())).unwrap();
         let processes: Vec<usize> = info.iter().map(|shard| shard.process).collect();
         assert_eq!(processes, [1, 0, 1]);
 
         let refused = |dirs: &[&PathBuf], others: &[&PathBuf]| {
-            let mut peers = Several(vec![local(others).unwrap()]);
-            check_together(&local(dirs).unwrap(), &mut peers).unwrap_err()
+            check_two([dirs, others].map(|dirs| local(dirs).unwrap())).unwrap_err()
         };
         let text_of = |error: Error| match error {
             Error::Usage(text) | Error::Conflict(text) => text,

@@ -28,15 +28,13 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::pieces::{PiecePosition, Pieces};
 use crate::engine::PageId;
 use crate::store::Disk;
-use crate::threads::in_two;
+use crate::threads::sort_by_key;
 use crate::{Error, Result};
 
 /// Bytes that sorting takes for a value: itself, and its first bits with its place.
 const SORT_BYTES: u64 = 16;
 /// Values that are sorted at a time at most: their places take half of 64 bits.
 const SORT_MAX: u64 = 1 << 32;
-/// From so many values on, halves are sorted by two threads.
-const SORT_APART: usize = 1 << 14;
 /// Samples from which a split is chosen.
 const SAMPLES: u64 = 1024;
 /// Bytes that any page's rank fits.
@@ -75,17 +73,7 @@ fn rank(values: &mut [u64], before: u64) {
     let key = |(value, at): (&u64, u64)| (value - least) >> rest << 32 | at;
     let mut keys: Vec<u64> = values.iter().zip(0..).map(key).collect();
     let first = |key: &u64| key >> 32;
-    let half = keys.len() / 2;
-    if half >= SORT_APART {
-        let (left, _, right) = keys.select_nth_unstable_by_key(half, first);
-        in_two(
-            true,
-            || left.sort_unstable_by_key(first),
-            || right.sort_unstable_by_key(first),
-        );
-    } else {
-        keys.sort_unstable_by_key(first);
-    }
+    sort_by_key(&mut keys, first);
     let mut number = before;
     for alike in keys.chunk_by_mut(|one, other| first(one) == first(other)) {
         if let [key] = alike {

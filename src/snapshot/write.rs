@@ -121,7 +121,7 @@ fn make(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Option
     }))
 }
 
-/// A snapshot that is to be published, and what it was made of.
+/// A snapshot before its publication, and what it was made of.
 struct Written<'v> {
     prepared: Prepared<'v>,
     outcome: Outcome,

@@ -48,7 +48,7 @@ impl Ledger {
         Ok(Ledger::of(vec![block], pages, damping, teleport.sum(pages)))
     }
 
-    /// Of the shards of this process, where all shards together have so many `pages`.
+    /// Of the shards of this process; all shards together have `pages`.
     pub fn of_shards(shards: &[ShardRows<'_>], pages: u64, damping: u64) -> Result<Ledger> {
         let block = |shard: &ShardRows<'_>| {
             let mut block = Block::new(shard.rows.pages(), damping, Teleport::default())?;

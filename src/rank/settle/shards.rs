@@ -13,7 +13,7 @@
 //! ```
 //!
 //! While sweeps go on, only accounts are sent that hold [`SENT`] of all that waits, the largest first, rounded to ten bits; the
-//! rest stays and is sent later: most of what is sent exactly would be moved on by the next sweep anyway. At the end all is sent.
+//! rest stays and is sent later. At the end all is sent.
 //!
 //! The result depends on the shards, and not on which process or thread has which.
 
@@ -27,7 +27,7 @@ use crate::rank::peers::{Peers, RemotePages};
 use crate::rows::Rows;
 use crate::{Error, Result};
 
-/// Part of what waits at remote pages that is sent after a sweep: so many sixteenths.
+/// Sixteenths of what waits at remote pages that are sent after a sweep.
 const SENT: u128 = 15;
 
 const ROUNDED: u8 = 0;

@@ -1,9 +1,11 @@
 mod lab;
 
+pub(in crate::shards) use lab::copy;
+
 use std::collections::BTreeSet;
 use std::fs;
 
-use lab::{Lab, N, SMALL, copy, crawl, exchange_of, names, shard, write};
+use lab::{Lab, N, SMALL, crawl, exchange_of, names, shard, write};
 
 use super::*;
 use crate::Limits;

@@ -1,9 +1,10 @@
 //! What shards send each other for ranks, as bytes: see the module above.
 
-use super::{Keyed, groups, sort};
+use super::{Keyed, groups};
 use crate::codec::varint;
 use crate::engine::{CHUNK_PAGES, ScoreUnits};
 use crate::snapshot::{column, descending_key, importance_of};
+use crate::threads::sort_by_key;
 use crate::{Error, Result};
 
 /// How hard messages are compressed, by zstd.
@@ -58,7 +59,7 @@ pub(super) fn compress(numbers: &[u8], out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// The inverse of [`compress`], of at most so many numbers.
+/// The inverse of [`compress`]; refuses more bytes than `numbers` can take.
 pub(super) fn decompress(mut from: &[u8], numbers: usize) -> Result<Vec<u8>> {
     let len = take(&mut from)? as usize;
     if len > numbers.saturating_mul(NUMBER_BYTES) {
@@ -202,7 +203,7 @@ pub(super) fn asked(there: &[u32]) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// The pages that another shard asks for, of so many.
+/// Reads which of `pages` pages another shard asks for.
 pub(super) fn pages_asked(asked: &[u8], pages: u64) -> Result<Vec<u32>> {
     let numbers = decompress(asked, pages as usize)?;
     let (mut rest, mut ascending, mut found) = (&numbers[..], Ascending::default(), Vec::new());
@@ -239,7 +240,7 @@ pub(super) fn answer(
     Ok(out)
 }
 
-/// Importances and ranks of so many pages that were asked for.
+/// Reads the importances and ranks of the `pages` pages that were asked for.
 pub(super) fn answered(answer: &[u8], pages: usize) -> Result<(Vec<f64>, Vec<u64>)> {
     let mut rest = answer;
     let notation = Notation::take(&mut rest)?;
@@ -253,7 +254,7 @@ pub(super) fn answered(answer: &[u8], pages: usize) -> Result<(Vec<f64>, Vec<u64
     }
     let keys = importances.iter().map(|of| descending_key(*of));
     let mut sorted: Vec<Keyed> = keys.zip(0..).collect();
-    sort(&mut sorted);
+    sort_by_key(&mut sorted, |of| *of);
     let numbers = decompress(rest, pages)?;
     let (mut rest, mut ascending, mut ranks) = (&numbers[..], Ascending::default(), vec![0; pages]);
     for group in groups(&sorted) {

@@ -12,6 +12,7 @@ use crate::rank::peers::OneProcess;
 use crate::rank::settle::tests::{Kept, dense, numbers};
 use crate::rules::{InputRules, Shard};
 use crate::session::{Options as Writing, Writer};
+use crate::shards::names::tests::copy;
 use crate::snapshot::publish_computed;
 use crate::store::open_view_to_publish;
 
@@ -173,14 +174,14 @@ fn killed_at_any_rename_it_can_be_done_again() {
         let options = Writing::of(dir).unwrap();
         Writer::open(dir, &options).unwrap().publish().unwrap();
     }
-    let copy = |name: &str| {
-        let copy = |dir: &PathBuf| {
+    let copy_as = |name: &str| {
+        let copy_one = |dir: &PathBuf| {
             let name = format!("copy-{name}");
             let to = home.path().join(name).join(dir.file_name().unwrap());
-            copy_all(dir, &to);
+            copy(dir, &to);
             to
         };
-        dirs.iter().map(copy).collect::<Vec<_>>()
+        dirs.iter().map(copy_one).collect::<Vec<_>>()
     };
     let bytes = |dirs: &[PathBuf]| -> Vec<Vec<u8>> {
         let read = |dir: &PathBuf| {
@@ -190,12 +191,12 @@ fn killed_at_any_rename_it_can_be_done_again() {
         };
         dirs.iter().map(read).collect()
     };
-    let undisturbed = copy("undisturbed");
+    let undisturbed = copy_as("undisturbed");
     assert!(settle_all(&undisturbed, 1e-6).admitted > 0);
     let expected = bytes(&undisturbed);
     let mut published_in_part = 0;
     for renames in 1.. {
-        let dirs = copy(&renames.to_string());
+        let dirs = copy_as(&renames.to_string());
         let disk: Arc<dyn Disk> = Arc::new(Renames(AtomicUsize::new(renames)));
         let done = settle(&disk, &dirs, &mut OneProcess::new(3), &options(1e-6));
         let found = bytes(&dirs);
@@ -244,19 +245,6 @@ fn a_ranking_by_a_measure_goes_with_its_snapshot() {
         crate::answers::Store::open(dir).unwrap().verify().unwrap();
     }
     assert!(rankings() < before);
-}
-
-fn copy_all(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let to = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy_all(&entry.path(), &to);
-        } else {
-            fs::copy(entry.path(), to).unwrap();
-        }
-    }
 }
 
 /// Holds the ranking of random crawls, dealt to random numbers of shards, to PageRank of all their links.

@@ -167,12 +167,13 @@ pub(super) fn names(dir: &Path) -> Vec<String> {
     view.names().names().collect::<Result<_>>().unwrap()
 }
 
-pub(super) fn copy(from: &Path, to: &Path) {
+/// Copies what is in a folder.
+pub(in crate::shards) fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let from = entry.unwrap().path();
         let to = to.join(from.file_name().unwrap());
         if from.is_dir() {
-            fs::create_dir_all(&to).unwrap();
             copy(&from, &to);
         } else {
             fs::copy(&from, &to).unwrap();
