@@ -1,10 +1,11 @@
-//! Replays the corpus: every input of every target, as the fuzzer would run it. A target's inputs are the files of a tar
-//! archive (`tools/fuzz/pack`).
+//! Replays the corpus: every input of every target, as the fuzzer would run it, and on request mutations of them. A target's
+//! inputs are the files of a tar archive (`tools/fuzz/pack`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::TARGETS;
+use super::dice::Dice;
 
 fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tools/fuzz/corpus")
@@ -34,12 +35,18 @@ fn unpack(mut tar: &[u8]) -> Vec<(String, &[u8])> {
     }
 }
 
+/// The archive of a target's inputs, and its path.
+fn archive_of(name: &str) -> (PathBuf, Vec<u8>) {
+    let path = corpus().join(name).with_extension("tar");
+    let tar = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    (path, tar)
+}
+
 #[test]
 fn every_input_of_every_target_passes() {
     let (mut inputs, mut failed) = (0, Vec::new());
     for target in TARGETS {
-        let path = corpus().join(target.name).with_extension("tar");
-        let tar = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let (path, tar) = archive_of(target.name);
         let files = unpack(&tar);
         assert!(!files.is_empty(), "{}: no inputs", path.display());
         for (name, data) in files {
@@ -53,6 +60,72 @@ fn every_input_of_every_target_passes() {
     }
     assert!(failed.is_empty(), "said above of {failed:#?}");
     eprintln!("{inputs} inputs of {} targets", TARGETS.len());
+}
+
+/// Longest mutated input: the fuzzer's for most targets is shorter.
+const MUTATED_MAX: usize = 2048;
+
+/// Changes an input in one place: a byte or a bit, bytes that go, come twice or come from another input.
+fn mutate(data: &mut Vec<u8>, other: &[u8], dice: &mut Dice) {
+    let from = dice.below(data.len());
+    let to = from + dice.below((data.len() - from).min(32) + 1);
+    match dice.below(6) {
+        0 if !data.is_empty() => data[from] ^= 1 << dice.below(8),
+        1 if !data.is_empty() => {
+            data[from] = dice.one_of([0, 1, 0x7f, 0x80, 0xff, b'\n', b'"', b' '])
+        }
+        2 => drop(data.drain(from..to)),
+        3 => data.extend_from_within(from..to),
+        4 => data.truncate(from),
+        _ => {
+            let start = dice.below(other.len());
+            let len = dice.below((other.len() - start).min(32) + 1);
+            data.splice(from..to, other[start..start + len].iter().copied());
+        }
+    }
+    data.truncate(MUTATED_MAX);
+}
+
+/// `MUTATE=RUNS` and `TARGETS=NAME,...`: that many mutations of the inputs of each, the same ones each time. It takes no build
+/// of its own as the fuzzer does, and does not see where an input goes.
+#[test]
+#[ignore = "on request: some seconds a target"]
+fn mutations_of_inputs_pass() {
+    let of = |name| std::env::var(name).unwrap_or_default();
+    let runs: usize = of("MUTATE").parse().unwrap_or(20_000);
+    let names = of("TARGETS");
+    let is_asked = |name: &str| names.is_empty() || names.split(',').any(|asked| asked == name);
+    let asked: Vec<_> = TARGETS
+        .iter()
+        .filter(|target| is_asked(target.name))
+        .collect();
+    let known = |name: &&str| TARGETS.iter().any(|target| target.name == *name);
+    assert!(
+        names.split(',').all(|name| name.is_empty() || known(&name)),
+        "{names}"
+    );
+    for target in asked {
+        let (_, tar) = archive_of(target.name);
+        let files: Vec<Vec<u8>> = unpack(&tar)
+            .into_iter()
+            .map(|(_, data)| data.to_vec())
+            .collect();
+        let mut dice = Dice::of(target.name.as_bytes());
+        for run in 0..runs {
+            let mut data = files[dice.below(files.len())].clone();
+            for _ in 0..=dice.below(4) {
+                mutate(&mut data, &files[dice.below(files.len())], &mut dice);
+            }
+            let passed = std::panic::catch_unwind(|| (target.run)(&data));
+            assert!(
+                passed.is_ok(),
+                "{}, run {run}: {}",
+                target.name,
+                data.escape_ascii()
+            );
+        }
+        eprintln!("{}: {runs} mutations", target.name);
+    }
 }
 
 /// A corpus of no target would never be replayed.
