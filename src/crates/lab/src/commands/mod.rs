@@ -7,6 +7,7 @@ mod generate;
 mod local;
 mod plot;
 mod simulate;
+mod transfers;
 mod web;
 
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -43,6 +44,7 @@ enum Command {
     Generate(generate::Args),
     BfsOrder(bfs_order::Args),
     Plot(plot::Args),
+    Transfers(transfers::Args),
 }
 
 pub fn main() -> ExitCode {
@@ -54,6 +56,7 @@ pub fn main() -> ExitCode {
         Command::Generate(args) => args.run(),
         Command::BfsOrder(args) => args.run(),
         Command::Plot(args) => args.run(),
+        Command::Transfers(args) => args.run(),
     };
     let Err(error) = done else {
         return ExitCode::SUCCESS;
