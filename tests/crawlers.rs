@@ -221,7 +221,7 @@ fn a_client_of_urlfrontier_is_served() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for phase in ["fresh", "again"] {
         let serve =
-            "serve --store s --listen 127.0.0.1:0 --frontier f --frontier-next strategy=backlink";
+            "serve --store s --listen 127.0.0.1:0 --frontier f --frontier-next strategy=fica";
         let serving = Serving::start(folder.path(), serve);
         let tried = Command::new(&python)
             .arg(root.join("tests/crawlers/frontier.py"))

@@ -231,7 +231,6 @@ fn orders_go_by_the_damping_of_the_store() {
         for (given, d) in [("", d), ("damping=0.3,", 0.3)] {
             check(&format!("forecast:{given}"), d / (1.0 + d));
             check(&format!("settled:{given}"), (1.0 + d) / (2.0 + d));
-            check(&format!("pagerank:{given}k=1"), (1.0 + d) / (2.0 + d));
             check(&format!("xyleme:{given}"), d + 0.5 * (1.0 - d));
         }
     }
@@ -271,7 +270,7 @@ fn a_store_made_anew_is_followed_anew() {
     writer.publish().unwrap();
     drop(writer);
     let place = home.path().join("place");
-    for strategy in ["backlink", "distance", "greedy"] {
+    for strategy in ["fica", "distance", "greedy"] {
         let options = options(strategy, usize::MAX);
         let mut follower = Follower::new(options.clone());
         for store in [&stores[0], &older, &stores[1], &stores[0]] {

@@ -1,7 +1,7 @@
 //! Breadth-first: in the order in which pages became known. Those that no link leads to, such as targets of weight 0, come
 //! behind all others.
 
-use super::{Ask, Batching, Names, Scored, Strategy, StrategySpec};
+use super::{Ask, Batching, Scored, Strategy, StrategySpec};
 use crate::Result;
 
 pub(super) const SPEC: StrategySpec = StrategySpec {
@@ -11,7 +11,7 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     batching: Batching::One,
     without_rows: true,
     by_cash: false,
-    names: Names::Unseen,
+    by_names: false,
     incremental: true,
     bytes_per_page_and_link: (0, 0),
     make: |_| Box::new(BreadthFirst { first: 0 }),

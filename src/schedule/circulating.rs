@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 
 use super::queue::Queue;
-use super::{Ask, Batching, Crawl, Names, Scored, State, Strategy, StrategySpec};
+use super::{Ask, Batching, Crawl, Scored, State, Strategy, StrategySpec};
 use crate::Result;
 use crate::graph::{Links, Table, Weight};
 use crate::rows::Row;
@@ -22,7 +22,7 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     batching: Batching::One,
     without_rows: false,
     by_cash: false,
-    names: Names::Unseen,
+    by_names: false,
     incremental: true,
     bytes_per_page_and_link: (60, 4),
     make: |parameters| {

@@ -1,7 +1,7 @@
 //! Cycle (OPIC, section 3.1): one page after the other, in the order in which they became known, from the
 //! page read last on; after the last one from the first.
 
-use super::{Ask, Batching, Crawl, Names, Scored, Strategy, StrategySpec};
+use super::{Ask, Batching, Crawl, Scored, Strategy, StrategySpec};
 use crate::Result;
 use crate::rows::Row;
 
@@ -12,7 +12,7 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     batching: Batching::One,
     without_rows: false,
     by_cash: false,
-    names: Names::Unseen,
+    by_names: false,
     incremental: true,
     bytes_per_page_and_link: (0, 0),
     make: |_| Box::new(Cycle { next: 0 }),

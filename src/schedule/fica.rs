@@ -11,7 +11,7 @@
 //! learning rates that the paper compares are parameters ([`super::Learning`]), and alpha = 1.
 
 use super::queue::Queue;
-use super::{Ask, Batching, Crawl, Names, Parameters, Scored, Strategy, StrategySpec};
+use super::{Ask, Batching, Crawl, Parameters, Scored, Strategy, StrategySpec};
 use crate::Result;
 use crate::rows::Row;
 
@@ -22,7 +22,7 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     batching: Batching::One,
     without_rows: false,
     by_cash: false,
-    names: Names::Unseen,
+    by_names: false,
     incremental: true,
     bytes_per_page_and_link: (40, 0),
     make: |parameters| {

@@ -21,12 +21,10 @@
 
 use std::path::Path;
 
-use super::names::{Hosts, Runs};
+use super::names::Runs;
 use super::next::{Chosen, FOCUSED, Limits, Source, completed, interleave};
 use super::queue::Best;
-use super::{
-    Candidate, Given, History, NameOrder, Names, NextOptions, SettledRanking, Which, seeds,
-};
+use super::{Candidate, Given, History, NameOrder, NextOptions, SettledRanking, Which, seeds};
 use crate::rows::{PAGES_MAX, Row, RowVisitor, Rows, Stop};
 use crate::snapshot::Snapshot;
 use crate::store::Disk;
@@ -154,11 +152,7 @@ impl Follower {
 /// Bytes of memory for so many pages and links.
 fn bytes(options: &NextOptions, pages: u64, links: u64) -> u64 {
     let spec = options.strategy.spec();
-    let names = match spec.names {
-        Names::Unseen => 0,
-        Names::Order => 28,
-        Names::Hosts => 4,
-    };
+    let names = if spec.by_names { 28 } else { 0 };
     let focus = u64::from(!options.focus.is_empty());
     let (page, link) = spec.bytes_per_page_and_link;
     pages * (5 + names + focus + page) + links * link
@@ -216,7 +210,6 @@ struct Followed {
     /// Pages whose names were read.
     names: u64,
     runs: Runs,
-    hosts: Hosts,
     order: NameOrder,
 }
 
@@ -268,7 +261,7 @@ impl Asking<'_> {
         let none = NoRows(u64::from(history.crawl().pages()));
         let given = Given {
             rows: source.rows.map_or(&none as &dyn Rows, |rows| rows),
-            names: (source.options.strategy.spec().names != Names::Unseen).then_some(order),
+            names: source.options.strategy.spec().by_names.then_some(order),
             settled: Some(&OfSnapshot(source.snapshot)),
             cash: cash.as_deref(),
         };
@@ -357,7 +350,6 @@ impl Followed {
             links: 0,
             names: 0,
             runs: Runs::default(),
-            hosts: Hosts::default(),
             order: NameOrder::default(),
         }
     }
@@ -381,25 +373,18 @@ impl Followed {
             snapshot.each_name(new.clone(), &mut |name| focused.add(focus.rule_of(name)))?;
         }
         self.names = new.end;
-        let names = source.options.strategy.spec().names;
-        if names == Names::Hosts {
-            self.hosts.give_back(std::mem::take(&mut self.order));
-            let hosts = &mut self.hosts;
-            snapshot.each_name(new.clone(), &mut |name| hosts.add(name))?;
-            self.order = self.hosts.take();
-        }
         let (runs, history) = (&mut self.runs, &mut self.history);
-        let sort = || match names {
-            Names::Order => {
-                let each = |pages, visit: &mut dyn FnMut(&[u8])| snapshot.each_name(pages, visit);
-                runs.extend(new, threads, each)?;
-                let order = runs.names();
-                if !stays {
-                    *runs = Runs::default();
-                }
-                Ok(Some(order))
+        let sort = || {
+            if !source.options.strategy.spec().by_names {
+                return Ok(None);
             }
-            Names::Unseen | Names::Hosts => Ok(None),
+            let each = |pages, visit: &mut dyn FnMut(&[u8])| snapshot.each_name(pages, visit);
+            runs.extend(new, threads, each)?;
+            let order = runs.names();
+            if !stays {
+                *runs = Runs::default();
+            }
+            Ok(Some(order))
         };
         let from = self.mark.map_or(0, Mark::rows);
         let tell = || match source.rows {

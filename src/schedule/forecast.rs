@@ -31,7 +31,7 @@
 
 use super::near::{Near, Powers};
 use super::pushes::{Pushes, Worth};
-use super::{Ask, Batching, Crawl, Names, Scored, Strategy, StrategySpec, best_of};
+use super::{Ask, Batching, Crawl, Scored, Strategy, StrategySpec, best_of};
 use crate::Result;
 use crate::rows::{Bits, Row, Rows};
 
@@ -42,7 +42,7 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     batching: Batching::Part(100),
     without_rows: false,
     by_cash: false,
-    names: Names::Order,
+    by_names: true,
     incremental: true,
     bytes_per_page_and_link: (60, 0),
     make: |of| Box::new(Forecast::new(of.damping(), of.unseen, of.pushes)),

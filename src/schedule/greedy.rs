@@ -10,7 +10,7 @@
 use std::convert::Infallible;
 
 use super::queue::Queue;
-use super::{Ask, Batching, Crawl, Names, Scored, Strategy, StrategySpec, best_of};
+use super::{Ask, Batching, Crawl, Scored, Strategy, StrategySpec, best_of};
 use crate::engine::{Config, ENDOWMENT, Ledger, Links, PageId, age, damping_units};
 use crate::rows::{PAGES_MAX, Row};
 use crate::{Error, Result};
@@ -22,7 +22,7 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     batching: Batching::One,
     without_rows: true,
     by_cash: true,
-    names: Names::Unseen,
+    by_names: false,
     incremental: true,
     bytes_per_page_and_link: (16, 0),
     make: |parameters| {

@@ -8,7 +8,6 @@
 //!
 //! One file a strategy, and one line in [`STRATEGIES`].
 
-mod backlink;
 mod breadth_first;
 mod choice;
 mod circulating;
@@ -20,17 +19,14 @@ mod follower;
 mod forecast;
 mod greedy;
 mod history;
-mod larger_sites;
 mod measure;
 mod merged;
 mod names;
 mod near;
 mod next;
-mod partial_pagerank;
 mod pushes;
 mod queue;
 mod random;
-mod rankmass;
 mod refresh;
 mod seeds;
 mod settled;
@@ -73,7 +69,7 @@ pub struct Ask<'a> {
     pub crawl: &'a Crawl,
     /// Its rows, to be swept again.
     pub rows: &'a dyn Rows,
-    /// Which pages stand near each other by their names, and which are on one host; `None`: not known.
+    /// Which pages stand near each other by their names; `None`: not known.
     pub names: Option<&'a NameOrder>,
     /// A ranking of these rows; `None`: there is none.
     pub settled: Option<&'a dyn SettledRanking>,
@@ -150,17 +146,6 @@ pub enum Batching {
     Part(u32),
 }
 
-/// How a strategy uses the names of pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Names {
-    /// Nothing.
-    Unseen,
-    /// Which stand near each other.
-    Order,
-    /// Which are on one host.
-    Hosts,
-}
-
 /// A strategy that can be asked for by name.
 pub struct StrategySpec {
     /// Its name.
@@ -175,8 +160,8 @@ pub struct StrategySpec {
     pub without_rows: bool,
     /// Its order is that of the ledger's cash, which pages that were read have, too.
     pub by_cash: bool,
-    /// How it uses the names of pages.
-    pub names: Names,
+    /// It goes by which pages stand near each other by their names.
+    pub by_names: bool,
     /// Rows may be added between lists; lists are then the same as from all rows at once, up to the certified error.
     pub incremental: bool,
     /// Bytes of memory per page and per link.
@@ -198,7 +183,7 @@ impl StrategySpec {
             batching: Batching::One,
             without_rows: false,
             by_cash: false,
-            names: Names::Unseen,
+            by_names: false,
             incremental: true,
             bytes_per_page_and_link: (40, 0),
             make,
@@ -214,11 +199,7 @@ pub static STRATEGIES: &[StrategySpec] = &[
     xyleme::SPEC,
     fica::SPEC,
     distance::SPEC,
-    backlink::SPEC,
-    partial_pagerank::SPEC,
     settled::SPEC,
-    rankmass::SPEC,
-    larger_sites::SPEC,
     breadth_first::SPEC,
     cycle::SPEC,
     random::SPEC,

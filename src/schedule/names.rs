@@ -60,31 +60,17 @@ impl NameOrderBuilder {
 
 /// The host of each page.
 #[derive(Debug, Default)]
-pub(super) struct Hosts {
+struct Hosts {
     host: Vec<u32>,
     numbers: HashMap<u64, u32>,
 }
 
 impl Hosts {
     /// The next page's name.
-    pub fn add(&mut self, name: &[u8]) {
+    fn add(&mut self, name: &[u8]) {
         let hosts = self.numbers.len() as u32;
         let number = *self.numbers.entry(xxh3_64(host(name))).or_insert(hosts);
         self.host.push(number);
-    }
-
-    /// An order that knows of hosts alone.
-    pub fn take(&mut self) -> NameOrder {
-        NameOrder {
-            order: Vec::new(),
-            host: std::mem::take(&mut self.host),
-            hosts: self.numbers.len() as u32,
-        }
-    }
-
-    /// Takes back what [`Hosts::take`] gave, to add more.
-    pub fn give_back(&mut self, order: NameOrder) {
-        self.host = order.host;
     }
 }
 

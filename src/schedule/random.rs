@@ -3,7 +3,7 @@
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::{Ask, Batching, Names, Scored, Strategy, StrategySpec, best_of};
+use super::{Ask, Batching, Scored, Strategy, StrategySpec, best_of};
 use crate::Result;
 
 pub(super) const SPEC: StrategySpec = StrategySpec {
@@ -13,7 +13,7 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     batching: Batching::Part(20),
     without_rows: true,
     by_cash: false,
-    names: Names::Unseen,
+    by_names: false,
     incremental: true,
     bytes_per_page_and_link: (0, 0),
     make: |parameters| Box::new(Random(parameters.seed)),

@@ -6,7 +6,7 @@
 
 use super::queue::Best;
 use super::surfer;
-use super::{Ask, Batching, Names, Scored, SettledRanking, Strategy, StrategySpec, best_of};
+use super::{Ask, Batching, Scored, SettledRanking, Strategy, StrategySpec, best_of};
 use crate::Result;
 use crate::engine::checked_damping;
 use crate::rank::Options;
@@ -19,7 +19,7 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     batching: Batching::Part(20),
     without_rows: false,
     by_cash: false,
-    names: Names::Unseen,
+    by_names: false,
     incremental: true,
     bytes_per_page_and_link: (0, 0),
     make: |of| {

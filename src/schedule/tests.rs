@@ -68,7 +68,6 @@ fn simple_orders() {
         &after("breadth-first", SMALL),
         &[(2, -2.0), (3, -3.0), (4, -4.0)],
     );
-    close(&after("backlink", SMALL), &[(2, 2.0), (3, 1.0), (4, 1.0)]);
     let three = 3f64.log10();
     close(
         &after("distance", SMALL),

@@ -9,7 +9,7 @@
 //! together what the seeds brought, exactly, after every page.
 
 use super::queue::Queue;
-use super::{Ask, Batching, Crawl, Names, Scored, Strategy, StrategySpec};
+use super::{Ask, Batching, Crawl, Scored, Strategy, StrategySpec};
 use crate::Result;
 use crate::rows::Row;
 
@@ -20,7 +20,7 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     batching: Batching::One,
     without_rows: false,
     by_cash: false,
-    names: Names::Unseen,
+    by_names: false,
     incremental: true,
     bytes_per_page_and_link: (72, 0),
     make: |parameters| {

@@ -487,7 +487,7 @@ fn completions_name_every_command() {
             assert!(script.contains(command), "{shell}: {command}");
         }
         // Values of options, too.
-        for value in ["larger-sites-first", "heritrix-precedence", "crawl-log"] {
+        for value in ["breadth-first", "heritrix-precedence", "crawl-log"] {
             assert!(script.contains(value), "{shell}: {value}");
         }
     }

@@ -211,7 +211,7 @@ fn failed_fetches_are_passed_over() {
     assert_eq!(lines(&next(later)), [d], "given up");
     for limit in ["0", "4"] {
         let named = next(&format!(
-            "{later} --max-failures {limit} --strategy backlink"
+            "{later} --max-failures {limit} --strategy breadth-first"
         ));
         assert_eq!(lines(&named), [b, d]);
     }
@@ -369,7 +369,7 @@ fn a_focus_steers_the_order_only() {
         }
     }
     assert_eq!(lab.export("s"), before);
-    lab.run("next --store s --strategy backlink --focus unread=0.1")
+    lab.run("next --store s --strategy fica --focus unread=0.1")
         .exits(2)
         .says(&["cannot favour pages", "forecast"]);
     lab.run("next --store s --focus unread=0.7 --focus host:b.example=0.7")

@@ -244,7 +244,7 @@ fn lists_after_several_snapshots_are_those_of_the_command() {
             (serving, address)
         });
         let address = address.1;
-        for strategy in ["forecast", "backlink", "settled", "circulating"] {
+        for strategy in ["forecast", "fica", "settled", "circulating"] {
             let path = format!("/next?n=1000&strategy={strategy}");
             let mut list = Value::Null;
             await_that("the list of the newest snapshot", || {

@@ -7,7 +7,7 @@
 //! | [`crawl`], [`strategy`] | the engine driven through a web by one of the paper's crawl strategies |
 //! | [`experiment`], [`errors`] | such a crawl measured against exact PageRank |
 //! | [`figures`] | the experiments of Abiteboul, Preda and Cobena (2003) |
-//! | [`steer`] | how early crawl orders find the important pages |
+//! | [`steer`], [`orders`] | how early crawl orders find the important pages; orders that only papers use |
 //! | [`local`] | the experiments of Davis and Dhillon (2006) with local domains |
 //! | [`plot`], [`svg`], [`folder`] | drawings, and where they go |
 
@@ -17,6 +17,7 @@ pub mod experiment;
 pub mod figures;
 pub mod folder;
 pub mod local;
+pub mod orders;
 pub mod plot;
 mod random;
 pub mod steer;

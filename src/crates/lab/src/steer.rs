@@ -24,9 +24,10 @@ use cashrank::graph::Graph;
 use cashrank::metrics::kendall::tau_b;
 use cashrank::rank::coverage::{Coverage, Flow};
 use cashrank::rows::{Row, RowVisitor, Rows, Stop};
-use cashrank::schedule::{Batching, Choice, History, NameOrder, Names};
+use cashrank::schedule::{Batching, Choice, History, NameOrder};
 use cashrank::{Error, Result};
 
+use crate::orders::PaperOrder;
 use crate::random::{Purpose, Random};
 
 /// Who chooses.
@@ -34,6 +35,8 @@ use crate::random::{Purpose, Random};
 pub enum Order {
     /// A strategy, as `next` takes it.
     Strategy(Choice),
+    /// One of a paper.
+    Paper(PaperOrder),
     /// One that knows the final importance of every page, and takes the greatest of those found so far: a
     /// limit to hold others to.
     Oracle,
@@ -43,6 +46,7 @@ impl std::fmt::Display for Order {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Order::Strategy(choice) => choice.fmt(f),
+            Order::Paper(order) => order.fmt(f),
             Order::Oracle => f.write_str("oracle"),
         }
     }
@@ -54,7 +58,10 @@ impl std::str::FromStr for Order {
     fn from_str(text: &str) -> std::result::Result<Order, String> {
         match text {
             "oracle" => Ok(Order::Oracle),
-            text => text.parse().map(Order::Strategy),
+            text => match PaperOrder::named(text) {
+                Some(order) => Ok(Order::Paper(order)),
+                None => text.parse().map(Order::Strategy),
+            },
         }
     }
 }
@@ -231,26 +238,29 @@ impl<'a> Crawl<'a> {
             *end += row.len();
             Some(*end)
         }));
-        let choice = match order {
-            Order::Strategy(choice) => choice.clone().with_seed(seed),
-            // Nobody asks it: one that does nothing.
-            Order::Oracle => "cycle".parse().unwrap_or_default(),
+        let (strategy, batching, needs_names) = match order {
+            Order::Strategy(choice) => {
+                let spec = choice.spec();
+                let strategy = choice.clone().with_seed(seed).strategy();
+                (strategy, spec.batching, spec.by_names)
+            }
+            Order::Paper(order) => (order.strategy(), order.batching(), order.by_names()),
+            // Nobody asks it.
+            Order::Oracle => (PaperOrder::Backlink.strategy(), Batching::One, false),
         };
-        let spec = choice.spec();
-        let oracle = *order == Order::Oracle;
         Crawl {
             web,
             setting,
-            history: History::new(choice.strategy()),
+            history: History::new(strategy),
             rows_read: RowsRead::default(),
             starts,
             numbers: Numbers {
                 page: vec![UNKNOWN; nodes],
                 node: Vec::new(),
             },
-            oracle: oracle.then(BinaryHeap::new),
-            batching: if oracle { Batching::One } else { spec.batching },
-            needs_names: spec.names != Names::Unseen && !oracle,
+            oracle: (*order == Order::Oracle).then(BinaryHeap::new),
+            batching,
+            needs_names,
             random,
             readers: Readers {
                 seeds: all.clone(),

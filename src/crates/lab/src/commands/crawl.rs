@@ -29,8 +29,8 @@ Example:
 pub struct Args {
     #[command(flatten)]
     web: WebArgs,
-    /// One or several orders of `cashrank next`, separated by commas, and `oracle`, which knows all PageRanks
-    /// beforehand.
+    /// One or several orders, separated by commas: those of `cashrank next`; backlink, pagerank[:k=K], rankmass and
+    /// larger-sites-first, which papers have; and `oracle`, which knows all PageRanks beforehand.
     #[arg(long, value_name = "ORDERS", default_value = "forecast")]
     strategy: Orders,
     /// The mean of so many sets of seeds.

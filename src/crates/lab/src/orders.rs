@@ -1,0 +1,287 @@
+//! Crawl orders of papers that nobody would crawl by, as `next` has them no more: to compare others with.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fmt;
+
+use cashrank::engine::damping_units;
+use cashrank::rank::coverage::Flow;
+use cashrank::rows::{Row, Rows};
+use cashrank::schedule::{Ask, Batching, Crawl, NameOrder, Scored, Strategy, best_of};
+use cashrank::{Error, Result};
+
+/// An order by name.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum PaperOrder {
+    /// Back-link count (Cho, Garcia-Molina, Page 1998): most links seen first.
+    Backlink,
+    /// Partial PageRank (Cho, Garcia-Molina, Page 1998; FICA's Algorithm 2): after every K pages read, PageRank of the known
+    /// graph puts pages in order; those found since stand behind, in the order of finding. Without K it is a 72nd of the pages
+    /// known, as the FICA paper has 250,000 for 18 M.
+    PartialPageRank {
+        /// Pages read between two computations.
+        k: Option<u32>,
+    },
+    /// RankMass, windowed (Cho, Schonfeld, VLDB 2007): first the pages at which most of what readers from the seeds do waits.
+    RankMass,
+    /// Larger sites first (Castillo, Marin, Rodriguez, Baeza-Yates 2004): a page of the host with most pages waiting.
+    LargerSites,
+}
+
+const DAMPING: f64 = 0.85;
+/// What is left after the last sweep, from nothing.
+const LEFT: f64 = 0.007_65;
+
+impl PaperOrder {
+    /// The order of this name, if it is one.
+    pub fn named(text: &str) -> Option<PaperOrder> {
+        let k = text.strip_prefix("pagerank:k=").map(str::parse);
+        Some(match (text, k) {
+            ("backlink", _) => PaperOrder::Backlink,
+            ("pagerank", _) => PaperOrder::PartialPageRank { k: None },
+            (_, Some(Ok(k))) if k > 0 => PaperOrder::PartialPageRank { k: Some(k) },
+            ("rankmass", _) => PaperOrder::RankMass,
+            ("larger-sites-first", _) => PaperOrder::LargerSites,
+            _ => return None,
+        })
+    }
+
+    /// How many pages are worth asking for at a time.
+    pub fn batching(self) -> Batching {
+        match self {
+            PaperOrder::Backlink | PaperOrder::PartialPageRank { .. } => Batching::One,
+            PaperOrder::RankMass | PaperOrder::LargerSites => Batching::Part(20),
+        }
+    }
+
+    /// It needs the hosts of pages.
+    pub fn by_names(self) -> bool {
+        self == PaperOrder::LargerSites
+    }
+
+    /// A new one, that knows of no page.
+    pub fn strategy(self) -> Box<dyn Strategy> {
+        match self {
+            PaperOrder::Backlink => Box::<Backlink>::default(),
+            PaperOrder::PartialPageRank { k } => Box::new(PartialPageRank {
+                k,
+                ranked: 0,
+                scores: Vec::new(),
+            }),
+            PaperOrder::RankMass => Box::<RankMass>::default(),
+            PaperOrder::LargerSites => Box::new(LargerSites),
+        }
+    }
+}
+
+impl fmt::Display for PaperOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            PaperOrder::Backlink => "backlink",
+            PaperOrder::PartialPageRank { k: None } => "pagerank",
+            PaperOrder::PartialPageRank { k: Some(k) } => return write!(f, "pagerank:k={k}"),
+            PaperOrder::RankMass => "rankmass",
+            PaperOrder::LargerSites => "larger-sites-first",
+        })
+    }
+}
+
+/// Links seen of each page. The FICA paper counts again only after every K pages (its Algorithm 2); here the count is always
+/// that of now.
+#[derive(Default)]
+struct Backlink {
+    links: Vec<u32>,
+}
+
+impl Strategy for Backlink {
+    fn read(&mut self, crawl: &Crawl, row: Row<'_>) {
+        self.links.resize(crawl.pages() as usize, 0);
+        for target in row.links() {
+            self.links[target as usize] += 1;
+        }
+    }
+
+    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
+        let links = |page: u32| self.links.get(page as usize).copied().unwrap_or(0);
+        Ok(best_of(ask.crawl, ask.count, |page| f64::from(links(page))))
+    }
+}
+
+struct PartialPageRank {
+    k: Option<u32>,
+    /// Pages read when importance was computed last.
+    ranked: u32,
+    scores: Vec<f64>,
+}
+
+impl Strategy for PartialPageRank {
+    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
+        let crawl = ask.crawl;
+        let k = self.k.unwrap_or(crawl.pages() / 72).max(1);
+        if crawl.read() - self.ranked >= k {
+            self.ranked = crawl.read();
+            self.scores = importance(crawl, ask.rows)?;
+        }
+        // Less than any PageRank, which is never 0, for those found since.
+        let score = |page: u32| self.scores.get(page as usize).copied().unwrap_or(0.0);
+        Ok(best_of(crawl, ask.count, score))
+    }
+}
+
+/// PageRank of the known graph, in which pages not read have no links, by sweeps from equal importance.
+fn importance(crawl: &Crawl, rows: &dyn Rows) -> Result<Vec<f64>> {
+    let pages = crawl.pages() as usize;
+    let mut scores = vec![1.0 / pages.max(1) as f64; pages];
+    let sweeps = (LEFT.ln() / DAMPING.ln()).ceil() as u32;
+    for _ in 0..sweeps {
+        let mut next = vec![0.0; pages];
+        rows.sweep(&mut |row| {
+            let handed = DAMPING * scores[row.page as usize];
+            for (target, part) in row.parts() {
+                next[target as usize] += handed * part;
+            }
+            Ok(())
+        })?;
+        let each = (1.0 - next.iter().sum::<f64>()) / pages.max(1) as f64;
+        next.iter_mut().for_each(|score| *score += each);
+        scores = next;
+    }
+    Ok(scores)
+}
+
+/// The paper's crawler has what waits handed on at once; the windowed one, after so many pages. Here it is when it is asked.
+#[derive(Default)]
+struct RankMass {
+    flow: Flow,
+}
+
+impl Strategy for RankMass {
+    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
+        let seeds = ask.crawl.seeds();
+        if self.flow.seeds() != seeds {
+            self.flow = Flow::from(damping_units(DAMPING), seeds);
+        }
+        self.flow.push(ask.rows)?;
+        Ok(best_of(ask.crawl, ask.count, |page| {
+            self.flow.waiting(page)
+        }))
+    }
+
+    fn links(&self) -> u64 {
+        self.flow.links()
+    }
+}
+
+struct LargerSites;
+
+impl Strategy for LargerSites {
+    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
+        let names = ask.names.ok_or_else(|| {
+            Error::Usage("larger-sites-first needs the names of pages: their hosts".into())
+        })?;
+        let mut waiting: Vec<Vec<u32>> = vec![Vec::new(); names.hosts() as usize];
+        for page in (0..ask.crawl.pages())
+            .rev()
+            .filter(|&page| ask.crawl.is_open(page))
+        {
+            waiting[names.host(page) as usize].push(page);
+        }
+        Ok(take_turns(waiting, names, ask.count))
+    }
+}
+
+/// The largest site gives one page, the one known first, and is smaller then. Sites of one size take turns, the one known
+/// first before.
+fn take_turns(mut waiting: Vec<Vec<u32>>, names: &NameOrder, count: usize) -> Vec<Scored> {
+    let sizes = (0..names.hosts()).map(|host| (waiting[host as usize].len(), Reverse(host)));
+    let mut sites: BinaryHeap<(usize, Reverse<u32>)> = sizes.filter(|site| site.0 > 0).collect();
+    let mut best = Vec::new();
+    while best.len() < count
+        && let Some((size, Reverse(host))) = sites.pop()
+        && let Some(page) = waiting[host as usize].pop()
+    {
+        best.push(Scored {
+            page,
+            score: size as f64,
+        });
+        if size > 1 {
+            sites.push((size - 1, Reverse(host)));
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use cashrank::rows::{RowVisitor, Stop};
+    use cashrank::schedule::{History, NameOrderBuilder};
+
+    use super::*;
+
+    /// Page 0 is a seed with three links, page 1 links to 2 and 4.
+    struct Small;
+
+    const SMALL: &[(u32, &[u32])] = &[(0, &[1, 2, 3]), (1, &[2, 4])];
+
+    impl Rows for Small {
+        fn pages(&self) -> u64 {
+            5
+        }
+
+        fn links(&self) -> u64 {
+            5
+        }
+
+        fn walk(&self, visit: &mut RowVisitor<'_>) -> std::result::Result<(), Stop> {
+            SMALL
+                .iter()
+                .try_for_each(|&(page, targets)| visit(Row::new(page, targets)))
+        }
+    }
+
+    fn after(order: &str) -> Vec<(u32, f64)> {
+        let mut history = History::new(PaperOrder::named(order).unwrap().strategy());
+        for &(page, targets) in SMALL {
+            history.row(Row::new(page, targets));
+        }
+        let mut names = NameOrderBuilder::default();
+        for page in ["a/0", "a/1", "a/2", "b/3", "a/4"] {
+            names.add(format!("http://{page}").as_bytes());
+        }
+        let best = history.best(&Small, Some(&names.build()), 100).unwrap();
+        best.iter().map(|of| (of.page, of.score)).collect()
+    }
+
+    #[test]
+    fn orders_by_hand() {
+        assert_eq!(after("backlink"), [(2, 2.0), (3, 1.0), (4, 1.0)]);
+        // Of the first host 2 and 4 wait; then both have one, and the one known first comes first.
+        assert_eq!(after("larger-sites-first"), [(2, 2.0), (4, 1.0), (3, 1.0)]);
+        // x1 = t + d x0 / 3, x2 = x1 + d x1 / 2, x3 = x1, x4 = t + d x1 / 2, with t for what the virtual page pays.
+        let ranked = after("pagerank:k=1");
+        let of = |page: u32| ranked.iter().find(|of| of.0 == page).unwrap().1;
+        let x1 = of(3);
+        assert!((of(2) - x1 * (1.0 + DAMPING / 2.0)).abs() < 0.01);
+        assert_eq!(ranked[0].0, 2);
+        // Of readers at page 0 a share d goes on, a third of it to page 3; page 1 hands on half of its third.
+        let mass = after("rankmass");
+        let of = |page: u32| mass.iter().find(|of| of.0 == page).unwrap().1;
+        assert!((of(4) / of(3) - DAMPING / 2.0).abs() < 1e-6);
+        assert!((of(2) / of(3) - (1.0 + DAMPING / 2.0)).abs() < 1e-6);
+    }
+
+    #[test]
+    fn orders_have_names() {
+        for name in [
+            "backlink",
+            "pagerank",
+            "pagerank:k=7",
+            "rankmass",
+            "larger-sites-first",
+        ] {
+            assert_eq!(PaperOrder::named(name).unwrap().to_string(), name);
+        }
+        assert_eq!(PaperOrder::named("pagerank:k=0"), None);
+        assert_eq!(PaperOrder::named("forecast"), None);
+    }
+}
