@@ -225,7 +225,7 @@ fn a_client_of_urlfrontier_is_served() {
         let serving = Serving::start(folder.path(), serve);
         let tried = Command::new(&python)
             .arg(root.join("tests/crawlers/frontier.py"))
-            .arg(root.join("src/crates/serve/urlfrontier.proto"))
+            .arg(root.join("src/crates/frontier/urlfrontier.proto"))
             .args([&serving.1, phase])
             .output()
             .unwrap();

@@ -20,7 +20,9 @@ use std::time::Duration;
 use cashrank::snapshot::Snapshot;
 use cashrank::store::{RealDisk, settings_of};
 use cashrank::{Error, Feature, NextOptions};
-use cashrank_serve::{FrontierLimits, FrontierOptions, Options, Service, Token};
+#[cfg(feature = "frontier")]
+use cashrank_frontier::{FrontierLimits, FrontierOptions};
+use cashrank_serve::{Calls, Options, Service, Token};
 use clap::builder::{PathBufValueParser, TypedValueParser};
 
 use super::common::{Exit, StoreArg, check_list, stop_on_signal};
@@ -125,14 +127,22 @@ impl ServiceArgs {
         self.token_file.is_some() || self.frontier.is_some()
     }
 
-    fn frontier(&self) -> Option<FrontierOptions> {
+    #[cfg(feature = "frontier")]
+    fn frontier(&self) -> Option<Box<dyn Calls>> {
         let mut limits = FrontierLimits::default();
         limits.urls = self.frontier_urls.unwrap_or(limits.urls);
-        Some(FrontierOptions {
+        Some(Box::new(FrontierOptions {
             path: self.frontier.clone()?,
             next: self.frontier_next.clone(),
             limits,
-        })
+        }))
+    }
+
+    /// Its option is refused by a build that has none.
+    #[cfg(not(feature = "frontier"))]
+    fn frontier(&self) -> Option<Box<dyn Calls>> {
+        let _ = &self.frontier_urls;
+        None
     }
 }
 
@@ -180,7 +190,7 @@ pub fn start(
     }
     let options = Options {
         token,
-        frontier: args.frontier(),
+        calls: args.frontier(),
         ..Options::new(listen)
     };
     let backend = Arc::new(StoreBackend::new(store.into(), live));

@@ -4,9 +4,9 @@
 //! cd tools/protocol && cargo run --release && cargo fmt --manifest-path ../../Cargo.toml --all
 //! ```
 //!
-//! The code is kept in the repository, so that building the service needs none of this.
+//! The code is kept in the repository, so that building the frontier needs none of this.
 
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../src/crates/serve");
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../src/crates/frontier");
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let files = protox::compile(["urlfrontier.proto"], [FOLDER])?;
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let head = "//! URLFrontier's messages and calls, made from `urlfrontier.proto` by `tools/protocol`: not to be changed by \
                 hand.\n#![allow(missing_docs, clippy::all, clippy::pedantic)]\n\n";
     std::fs::write(
-        format!("{FOLDER}/src/frontier/wire.rs"),
+        format!("{FOLDER}/src/wire.rs"),
         format!("{head}{code}"),
     )?;
     Ok(())

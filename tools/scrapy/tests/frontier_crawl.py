@@ -18,7 +18,7 @@ from scrapy.http import HtmlResponse, Response
 
 from cashrank_scrapy.record import record_of
 
-PROTOCOL = Path(__file__).parents[3] / "src/crates/serve/urlfrontier.proto"
+PROTOCOL = Path(__file__).parents[3] / "src/crates/frontier/urlfrontier.proto"
 #: URLs asked for at once, of the queue with the best one: it fetches one after the other, so more queues would be no faster.
 AT_ONCE = 2
 

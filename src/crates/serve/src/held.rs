@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use tokio::sync::OwnedSemaphorePermit;
 
+use crate::calls::BodyError;
+
 /// Bytes that are given to a connection at once: an answer is taken piece by piece, so that it shows whether it is taken.
 const PIECE: usize = 64 << 10;
 
@@ -102,7 +104,7 @@ pub(crate) struct Pieces(pub(crate) Bytes);
 
 impl Body for Pieces {
     type Data = Bytes;
-    type Error = std::convert::Infallible;
+    type Error = BodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,

@@ -12,7 +12,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::access::{self, Token};
 use crate::backend::{Backend, NextList, NextPage, NextQuery, Problem, Result, Status};
-use crate::frontier::{self, Body};
+use crate::calls::{Answer, Body};
 use crate::held::{PendingAnswers, Pieces};
 use crate::limits::Limits;
 use crate::metrics;
@@ -31,9 +31,12 @@ pub(crate) struct Shared {
     pub(crate) places: Arc<Semaphore>,
     /// Becomes true when the service ends.
     pub(crate) ended: watch::Receiver<bool>,
-    /// The frontier's calls, if there is one.
-    pub(crate) calls: Option<frontier::Server>,
+    /// Where calls of another protocol are, if there are any, and what answers them.
+    pub(crate) calls: Option<(&'static str, CallAnswerer)>,
 }
+
+/// Answers a call.
+pub(crate) type CallAnswerer = Box<dyn Fn(Request<Incoming>) -> Answer + Send + Sync>;
 
 /// Bytes of answers are counted in these.
 pub(crate) const PLACE: usize = 1 << 10;
@@ -55,9 +58,6 @@ const HTML: &str = "text/html; charset=utf-8";
 /// The page needs nothing from elsewhere, and may load nothing from there.
 const PAGE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
     connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
-/// Where the frontier's calls are.
-const CALLS: &str = "/urlfrontier.URLFrontier/";
 
 /// How often it is looked for whether a list that is being made is there.
 const LIST_EVERY: Duration = Duration::from_millis(25);
@@ -102,7 +102,7 @@ enum NextFormat {
     Plain,
 }
 
-/// The answer to a request, or to a call of gRPC.
+/// The answer to a request, or to a call.
 pub(crate) async fn answer(
     shared: Arc<Shared>,
     held: PendingAnswers,
@@ -110,7 +110,7 @@ pub(crate) async fn answer(
     request: Request<Incoming>,
 ) -> std::result::Result<Response<Body>, Infallible> {
     if let Err((status, why)) = access::check(shared.token.as_ref(), &request) {
-        let mut refusal = refusal(status, why).map(|body| frontier::body(held.body(body, None)));
+        let mut refusal = refusal(status, why).map(|body| Box::new(held.body(body, None)) as Body);
         // HTTP/2 has no such header, and none is sent there.
         let close = HeaderValue::from_static("close");
         refusal.headers_mut().insert(header::CONNECTION, close);
@@ -118,20 +118,21 @@ pub(crate) async fn answer(
     }
     stranger.is_known();
     let waiting = |answer: Response<Pieces>, place| {
-        Ok(answer.map(|body| frontier::body(held.body(body, place))))
+        Ok(answer.map(|body| Box::new(held.body(body, place)) as Body))
     };
     if !shared.pace.take(Instant::now()) {
         let text = "too many requests a second";
         return waiting(refusal(StatusCode::TOO_MANY_REQUESTS, text), None);
     }
-    if let Some(calls) = &shared.calls
-        && request.uri().path().starts_with(CALLS)
+    if let Some((path, call)) = &shared.calls
+        && request.uri().path().starts_with(path)
     {
         if request.version() != Version::HTTP_2 {
             let text = "gRPC calls need HTTP/2";
             return waiting(refusal(StatusCode::HTTP_VERSION_NOT_SUPPORTED, text), None);
         }
-        return Ok(frontier::call(calls, request, &held).await);
+        let answer = call(request).await;
+        return Ok(answer.map(|body| Box::new(held.body(body, None)) as Body));
     }
     let answer = answered(shared.clone(), &request).await;
     let places = (answer.body().0.len() / PLACE + 1) as u32;

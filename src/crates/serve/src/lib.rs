@@ -26,19 +26,16 @@
 //! | `/NAME` | what else the backend answers, by its names: `/top`, `/rank` |
 //! | `/next` | pages to crawl next |
 //! | `/metrics` | counts, for Prometheus |
-//! | `/urlfrontier.URLFrontier/...` | a frontier for crawlers, over gRPC, where there is one: only with the feature `frontier`, as HTTP/2 |
+//! | others | calls of another protocol, over HTTP/2, if there are any ([`Calls`]): only with the feature `frontier` |
 
 mod access;
 mod backend;
+mod calls;
 pub mod cpu_time;
 mod explained;
-pub mod fixed;
 #[cfg(feature = "frontier")]
-mod frontier;
-#[cfg(not(feature = "frontier"))]
-#[path = "no_frontier.rs"]
-mod frontier;
-mod frontier_options;
+mod fence;
+pub mod fixed;
 mod held;
 mod http;
 mod limits;
@@ -55,6 +52,8 @@ pub use backend::{
     Backend, Counts, CoverageSummary, NextList, NextPage, NextQuery, Problem, Rate, Reading,
     Result, SnapshotSummary, Status,
 };
-pub use frontier_options::{FrontierLimits, FrontierOptions};
+pub use calls::{Answer, Body, BodyError, Calls, RunningCalls};
 pub use limits::{Limits, Times};
+pub use pool::{Ending, start as start_thread};
 pub use server::{Options, Service};
+pub use workers::Workers;

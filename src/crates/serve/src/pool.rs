@@ -12,10 +12,7 @@ use std::time::{Duration, Instant};
 ///
 /// # Errors
 /// `WouldBlock`: none can be started; and what to do.
-pub(crate) fn start(
-    name: &str,
-    work: impl FnOnce() + Send + 'static,
-) -> io::Result<JoinHandle<()>> {
+pub fn start(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     let started = Builder::new().name(name.into()).spawn(work);
     started.map_err(|error| {
         let what = format!(
@@ -133,7 +130,7 @@ impl Shared {
 }
 
 /// The end of a pool's threads.
-pub(crate) struct Ending(Arc<Shared>);
+pub struct Ending(Arc<Shared>);
 
 impl Ending {
     /// Waits for it, but not beyond that time.

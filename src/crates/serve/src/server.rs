@@ -1,5 +1,6 @@
 //! The service itself: a socket, a thread, and connections within their limits.
 
+use std::any::Any;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::pin::pin;
@@ -20,8 +21,7 @@ use tokio::sync::{Semaphore, oneshot, watch};
 
 use crate::access::{Token, is_loopback};
 use crate::backend::Backend;
-use crate::frontier::{self, Keeper};
-use crate::frontier_options::FrontierOptions;
+use crate::calls::Calls;
 use crate::held::PendingAnswers;
 use crate::http::{self, Shared};
 use crate::limits::Limits;
@@ -58,8 +58,8 @@ pub struct Options {
     pub token: Option<Token>,
     /// What clients may take.
     pub limits: Limits,
-    /// A frontier for crawlers, if there is to be one.
-    pub frontier: Option<FrontierOptions>,
+    /// Calls that are answered beside, over HTTP/2: only with the feature `frontier`.
+    pub calls: Option<Box<dyn Calls>>,
 }
 
 impl Options {
@@ -69,7 +69,7 @@ impl Options {
             listen,
             token: None,
             limits: Limits::default(),
-            frontier: None,
+            calls: None,
         }
     }
 }
@@ -81,7 +81,7 @@ pub struct Service {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
     /// Ends after the thread that serves clients.
-    keeper: Option<Keeper>,
+    keeper: Option<Box<dyn Any + Send + Sync>>,
 }
 
 impl Service {
@@ -89,8 +89,8 @@ impl Service {
     ///
     /// # Errors
     ///
-    /// The address cannot be listened at, or others than this machine can reach it and there is no token; the frontier's file
-    /// cannot be opened, or is not one (`InvalidInput`); the system allows too few threads (`WouldBlock`).
+    /// The address cannot be listened at, or others than this machine can reach it and there is no token; the system allows too
+    /// few threads (`WouldBlock`); those of [`Calls::start`].
     pub fn start(options: Options, backend: Arc<dyn Backend>) -> io::Result<Service> {
         if options.token.is_none() && !is_loopback(&options.listen) {
             return Err(io::Error::new(
@@ -112,9 +112,9 @@ impl Service {
         let workers = Workers::new(&limits)?;
         let mut endings = vec![workers.ending()];
         let (mut keeper, mut calls) = (None, None);
-        if let Some(asked) = options.frontier {
-            let running = frontier::start(asked, &backend, &limits, address.to_string())?;
-            (keeper, calls) = (Some(running.keeper), Some(running.server));
+        if let Some(asked) = options.calls {
+            let running = asked.start(&backend, &limits, address.to_string())?;
+            (keeper, calls) = (Some(running.keeper), Some((running.path, running.call)));
             endings.push(running.ending);
         }
         let (ending, ended) = watch::channel(false);
@@ -261,7 +261,7 @@ fn builder(limits: &Limits) -> http1::Builder {
     builder
 }
 
-/// Speaks HTTP/1, and HTTP/2, which the frontier needs.
+/// Speaks HTTP/1, and HTTP/2, which calls need.
 #[cfg(feature = "frontier")]
 fn builder(limits: &Limits) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());

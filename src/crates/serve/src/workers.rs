@@ -13,7 +13,7 @@ use crate::pool::{Ending, Pool};
 
 /// A bounded number of jobs, each on a thread that may wait.
 #[derive(Clone)]
-pub(crate) struct Workers {
+pub struct Workers {
     /// Jobs that run or wait.
     admitted: Arc<Semaphore>,
     /// Jobs that run.
@@ -23,9 +23,11 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
+    /// As many at once, and as many waiting, as the limits say.
+    ///
     /// # Errors
     /// There is no thread for any.
-    pub(crate) fn new(limits: &Limits) -> io::Result<Workers> {
+    pub fn new(limits: &Limits) -> io::Result<Workers> {
         Ok(Workers {
             admitted: Arc::new(Semaphore::new(limits.workers + limits.waiting)),
             running: Arc::new(Semaphore::new(limits.workers)),
@@ -35,12 +37,15 @@ impl Workers {
     }
 
     /// To wait for the end of all jobs.
-    pub(crate) fn ending(&self) -> Ending {
+    pub fn ending(&self) -> Ending {
         self.pool.ending()
     }
 
     /// Runs a job. One whose time is up goes on, in its place, but nobody waits for it.
-    pub(crate) async fn run<T: Send + 'static>(
+    ///
+    /// # Errors
+    /// Those of the job; too many wait; time is up ([`Problem::Later`]).
+    pub async fn run<T: Send + 'static>(
         &self,
         job: impl FnOnce() -> Result<T> + Send + 'static,
     ) -> Result<T> {

@@ -1,10 +1,10 @@
 //! What clients set: whether URLs are handed out, and delays, blocks and limits of queues.
 
 use super::{State, write};
-use crate::backend::Result;
-use crate::frontier::item::queue_name;
-use crate::frontier::queue::Queue;
-use crate::frontier::tables::{FACTS, QUEUES, failed};
+use crate::item::queue_name;
+use crate::queue::Queue;
+use crate::tables::{FACTS, QUEUES, failed};
+use cashrank_serve::Result;
 
 impl State {
     pub(super) fn set_fact(&mut self, name: &str, value: u64) -> Result<()> {

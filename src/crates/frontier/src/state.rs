@@ -24,13 +24,13 @@ use std::time::{Duration, Instant};
 use handing_out::Leases;
 use redb::{Database, Durability, ReadableDatabase, ReadableTable, WriteTransaction};
 
-use super::fence::{Fence, Fenced};
 use super::file;
 use super::item::{Item, Key, Order, UrlState};
 use super::queue::{Queue, count_in};
 use super::tables::{All, FACTS, QUEUES, Tables, URLS, VERSION, failed};
+use super::{Fence, Fenced};
 use super::{FrontierLimits, Now};
-use crate::backend::{Problem, Result};
+use cashrank_serve::{Problem, Result};
 
 /// Seconds between two answers of a queue of which nothing else is said.
 const DELAY: u32 = 1;

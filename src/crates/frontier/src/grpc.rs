@@ -22,8 +22,8 @@ use super::item::Key;
 use super::state::{Ack, Put, Wanted};
 use super::wire::url_frontier_server::{UrlFrontier, UrlFrontierServer};
 use super::{Frontier, Now, wire};
-use crate::backend::{Backend, Result};
-use crate::workers::Workers;
+use cashrank_serve::Workers;
+use cashrank_serve::{Backend, Result};
 
 /// Seconds until a URL that was handed out may be again, if the client says nothing of it.
 const LEASE: u32 = 30;
@@ -46,16 +46,16 @@ const LIST_TIME: Duration = Duration::from_secs(20);
 const ACKS: usize = 4;
 /// How long the next URL is waited for before those that came are put.
 const BATCH_TIME: Duration = Duration::from_millis(2);
-pub(crate) type Server = UrlFrontierServer<Calls>;
+pub(crate) type Server = UrlFrontierServer<UrlFrontierCalls>;
 
 /// The service, to be asked by HTTP/2.
-pub(crate) fn server(calls: Calls) -> Server {
+pub(crate) fn server(calls: UrlFrontierCalls) -> Server {
     UrlFrontierServer::new(calls).max_decoding_message_size(MESSAGE_BYTES)
 }
 
 /// The state that all calls share.
 #[derive(Clone)]
-pub(crate) struct Calls {
+pub(crate) struct UrlFrontierCalls {
     pub(crate) frontier: Arc<Frontier>,
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) workers: Workers,
@@ -67,14 +67,14 @@ pub(crate) struct Calls {
     pub(crate) address: String,
 }
 
-impl Calls {
+impl UrlFrontierCalls {
     pub(crate) fn new(
         frontier: Arc<Frontier>,
         backend: Arc<dyn Backend>,
         workers: Workers,
         address: String,
-    ) -> Calls {
-        Calls {
+    ) -> UrlFrontierCalls {
+        UrlFrontierCalls {
             frontier,
             backend,
             workers,
@@ -88,7 +88,7 @@ impl Calls {
 type Answer<T> = std::result::Result<Response<T>, Status>;
 type Items<T> = Pin<Box<dyn Stream<Item = std::result::Result<T, Status>> + Send>>;
 
-impl Calls {
+impl UrlFrontierCalls {
     /// Runs a job on the frontier, away from the thread that serves all clients.
     async fn run<T: Send + 'static>(
         &self,
@@ -218,7 +218,7 @@ fn streamed<T: Send + 'static>(items: Vec<T>, place: OwnedSemaphorePermit) -> It
 }
 
 #[tonic::async_trait]
-impl UrlFrontier for Calls {
+impl UrlFrontier for UrlFrontierCalls {
     type GetURLsStream = Items<wire::UrlInfo>;
     type PutURLsStream = Items<wire::AckMessage>;
     type PutDiscoveredStream = Items<wire::BatchAck>;

@@ -3,10 +3,10 @@
 use prost::Message;
 use tonic::Status;
 
-use crate::backend::{Backend, Problem, Result};
-use crate::frontier::item::{Key, UrlState};
-use crate::frontier::state::{Ack, Given, Put};
-use crate::frontier::wire;
+use crate::item::{Key, UrlState};
+use crate::state::{Ack, Given, Put};
+use crate::wire;
+use cashrank_serve::{Backend, Problem, Result};
 
 /// The crawl of whoever names none.
 pub(super) const DEFAULT_CRAWL: &str = "DEFAULT";

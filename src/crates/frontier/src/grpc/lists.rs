@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use super::LIST;
 use super::convert::{count, crawl_of, some};
-use crate::backend::Result;
-use crate::frontier::item::Key;
-use crate::frontier::queue::Queue;
-use crate::frontier::state::Given;
-use crate::frontier::{Frontier, Now, wire};
+use crate::item::Key;
+use crate::queue::Queue;
+use crate::state::Given;
+use crate::{Frontier, Now, wire};
+use cashrank_serve::Result;
 
 /// URLs that are deleted at once, while nobody else may use the frontier.
 const CHUNK: usize = 1_000;

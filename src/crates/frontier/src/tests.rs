@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::item::{Key, UrlState};
 use super::state::{Ack, Put, State, Wanted};
 use super::{FrontierLimits, Now, in_turn};
-use crate::backend::Problem;
+use cashrank_serve::Problem;
 
 const SECOND: u64 = 1_000;
 

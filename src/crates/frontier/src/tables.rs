@@ -2,9 +2,9 @@
 
 use redb::{ReadableTable, Table, TableDefinition, WriteTransaction};
 
-use super::fence::Fenced;
+use super::Fenced;
 use super::item::{Item, Key, Order, UrlState};
-use crate::backend::{Problem, Result};
+use cashrank_serve::{Problem, Result};
 
 /// [`Key`] -> [`Item`].
 pub(super) const URLS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("urls");

@@ -1,4 +1,4 @@
-//! A frontier for crawlers that speak URLFrontier's interface over gRPC: it keeps the URLs that crawlers put, and hands
+//! A frontier for crawlers beside the service of `cashrank`, for those that speak URLFrontier's interface over gRPC: it keeps the URLs that crawlers put, and hands
 //! them out in the order of a crawl strategy, so many of a queue at once, with its delays.
 //!
 //! A thread of its own asks the backend for the pages to crawl next, ten times a second, and gives those of a new list that
@@ -13,10 +13,10 @@
 //! | `grpc` | the calls |
 //! | `wire` | their messages, made from `urlfrontier.proto` |
 
-mod fence;
 mod file;
 mod grpc;
 mod item;
+mod options;
 mod queue;
 mod state;
 mod tables;
@@ -30,92 +30,73 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use hyper::body::Incoming;
-use hyper::{Request, Response};
+use cashrank_serve::{
+    Backend, Body, BodyError, Calls, Limits, NextList, NextPage, NextQuery, Problem, Result,
+    RunningCalls, Workers, cpu_time, start_thread,
+};
+use http_body_util::BodyExt as _;
 use tonic::codegen::Service as _;
 
-use crate::backend::{Backend, NextList, NextPage, NextQuery, Problem, Result};
-use crate::frontier_options::{FrontierLimits, FrontierOptions};
-use crate::held::{HeldBody, PendingAnswers, Pieces};
-use crate::limits::Limits;
-use crate::pool::Ending;
-use crate::workers::Workers;
-use crate::{cpu_time, pool};
-use grpc::Calls;
+use grpc::UrlFrontierCalls;
+pub use options::{FrontierLimits, FrontierOptions};
 use state::State;
 
-pub(crate) use grpc::Server;
+type Fence = cashrank_fence::Fence<Problem>;
+type Fenced<T> = cashrank_fence::Fenced<T, Problem>;
 
 /// How often a new list is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Pages that get new places at once, while nobody else may use the frontier.
 const CHUNK: usize = 500;
 
-/// A frontier that is kept in order, and answers.
-pub(crate) struct Running {
-    /// Ends after the thread that serves clients.
-    pub(crate) keeper: Keeper,
-    /// The calls.
-    pub(crate) server: Server,
-    /// The end of all calls.
-    pub(crate) ending: Ending,
-}
-
-/// Starts a frontier for a service at this address, within its limits.
-pub(crate) fn start(
-    options: FrontierOptions,
-    backend: &Arc<dyn Backend>,
-    limits: &Limits,
-    address: String,
-) -> io::Result<Running> {
-    let opened = Frontier::open(&options).map_err(|why| match why {
-        Problem::Asked(_) => io::Error::new(io::ErrorKind::InvalidInput, why),
-        why => io::Error::other(why),
-    });
-    let opened = Arc::new(opened?);
-    let keeper = Keeper::start(opened.clone(), backend.clone(), options.next)?;
-    // Each request of each connection may wait for its turn.
-    let workers = Workers::new(&Limits {
-        waiting: limits.connections * limits.streams as usize,
-        ..limits.clone()
-    })?;
-    let ending = workers.ending();
-    let calls = Calls::new(opened, backend.clone(), workers, address);
-    Ok(Running {
-        keeper,
-        server: grpc::server(calls),
-        ending,
-    })
-}
-
-/// The body of any answer.
-pub(crate) type Body = tonic::body::Body;
-
-/// The body of an answer that is no call's.
-pub(crate) fn body(body: HeldBody<Pieces>) -> Body {
-    Body::new(body)
-}
-
-/// Answers a call.
-pub(crate) async fn call(
-    server: &Server,
-    request: Request<Incoming>,
-    held: &PendingAnswers,
-) -> Response<Body> {
-    match server.clone().call(request).await {
-        Ok(answer) => answer.map(|body| Body::new(held.body(body, None))),
-        Err(never) => match never {},
+impl Calls for FrontierOptions {
+    fn start(
+        self: Box<Self>,
+        backend: &Arc<dyn Backend>,
+        limits: &Limits,
+        address: String,
+    ) -> io::Result<RunningCalls> {
+        let opened = Frontier::open(&self).map_err(|why| match why {
+            Problem::Asked(_) => io::Error::new(io::ErrorKind::InvalidInput, why),
+            why => io::Error::other(why),
+        });
+        let opened = Arc::new(opened?);
+        let keeper = Keeper::start(opened.clone(), backend.clone(), self.next)?;
+        // Each request of each connection may wait for its turn.
+        let workers = Workers::new(&Limits {
+            waiting: limits.connections * limits.streams as usize,
+            ..limits.clone()
+        })?;
+        let ending = workers.ending();
+        let server = grpc::server(UrlFrontierCalls::new(
+            opened,
+            backend.clone(),
+            workers,
+            address,
+        ));
+        Ok(RunningCalls {
+            path: "/urlfrontier.URLFrontier/",
+            call: Box::new(move |request| {
+                let mut server = server.clone();
+                Box::pin(async move {
+                    let Ok(answer) = server.call(request).await;
+                    answer.map(|body| Box::new(body.map_err(BodyError::from)) as Body)
+                })
+            }),
+            ending,
+            keeper: Box::new(keeper),
+        })
     }
 }
 
 /// A frontier that is open.
-pub(crate) struct Frontier {
+struct Frontier {
     state: Mutex<State>,
     limits: FrontierLimits,
 }
 
 impl Frontier {
-    pub(crate) fn open(options: &FrontierOptions) -> Result<Frontier> {
+    fn open(options: &FrontierOptions) -> Result<Frontier> {
         Ok(Frontier {
             state: Mutex::new(State::open(options.path.clone(), options.limits.clone())?),
             limits: options.limits.clone(),
@@ -153,19 +134,19 @@ fn in_turn(parts: usize, left: usize) -> impl Iterator<Item = usize> {
 
 /// The thread that keeps a frontier in order; it ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+struct Keeper {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Keeper {
-    pub(crate) fn start(
+    fn start(
         frontier: Arc<Frontier>,
         backend: Arc<dyn Backend>,
         next: Vec<(String, String)>,
     ) -> std::io::Result<Keeper> {
         let (stop, stopped) = channel();
-        let thread = pool::start("frontier", move || {
+        let thread = start_thread("frontier", move || {
             let query = NextQuery {
                 n: frontier.limits.scored,
                 options: next,
@@ -236,15 +217,15 @@ impl Drop for Keeper {
 
 /// A time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Now {
+struct Now {
     /// Seconds since 1970, by the system's clock, which may be set.
-    pub(crate) unix_s: u64,
+    unix_s: u64,
     /// Milliseconds that passed since some time.
-    pub(crate) passed_ms: u64,
+    passed_ms: u64,
 }
 
 impl Now {
-    pub(crate) fn read() -> Now {
+    fn read() -> Now {
         static START: OnceLock<Instant> = OnceLock::new();
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         Now {

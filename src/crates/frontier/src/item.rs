@@ -17,7 +17,7 @@
 //! The order of a queue: the pages of the strategy's newest list come first, by their scores; then those of older
 //! lists, newest first; then all others, as they came.
 
-use crate::backend::{Problem, Result};
+use cashrank_serve::{Problem, Result};
 
 const VERSION: u8 = 1;
 const HEAD: usize = 3 + 3 * 8 + Order::LEN;

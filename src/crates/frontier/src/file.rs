@@ -8,9 +8,9 @@ use cashrank_fence::Overlay;
 use redb::backends::FileBackend;
 use redb::{Database, ReadableDatabase, TableError};
 
-use super::fence::{Fence, Fenced};
 use super::tables::{FACTS, VERSION};
-use crate::backend::{Problem, Result};
+use super::{Fence, Fenced};
+use cashrank_serve::{Problem, Result};
 
 /// Opens the file, or makes it. One that is no frontier's is left as it is. All pages are held against their checksums,
 /// for all of them are read now anyway, and redb trusts them later.

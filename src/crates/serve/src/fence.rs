@@ -1,13 +1,10 @@
-//! Contains redb's panics on damaged pages of the frontier's file.
+//! What a damaged file of a frontier is to its clients.
 
 use std::path::Path;
 
-use cashrank_fence::{self as fence, Unusable};
+use cashrank_fence::Unusable;
 
 use crate::backend::Problem;
-
-pub(super) type Fence = fence::Fence<Problem>;
-pub(super) type Fenced<T> = fence::Fenced<T, Problem>;
 
 impl Unusable for Problem {
     fn unusable(path: &Path, what: &'static str) -> Problem {

@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use redb::{Database, Durability, ReadableTable};
 
 use super::{Given, State, Wanted, not_there, write};
-use crate::backend::{Problem, Result};
-use crate::frontier::Now;
-use crate::frontier::item::{Item, Key, UrlState};
-use crate::frontier::queue::count_in;
-use crate::frontier::tables::{Tables, failed};
+use crate::Now;
+use crate::item::{Item, Key, UrlState};
+use crate::queue::count_in;
+use crate::tables::{Tables, failed};
+use cashrank_serve::{Problem, Result};
 
 /// URLs whose date has come that one call moves.
 const DUE_MOST: usize = 10_000;
