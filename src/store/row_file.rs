@@ -1,7 +1,10 @@
 //! The store's file of kept rows: begun as asked, appended to, compacted, and given up where it may not go on.
 
+use std::sync::Arc;
+
 use super::Store;
 use super::rows::{self, AppendError, KeepRows, KeptRows, Reason, Retention, RowWriter, RowsOf};
+use super::warm::{self, WarmFile, WarmRows, WarmStart};
 use crate::{Error, Result};
 
 impl Store {
@@ -79,6 +82,35 @@ impl Store {
         RowsOf::new(&*self.disk, &self.dir, self.manifest.rows.retention, pages).rows()
     }
 
+    /// The warm start, if there is one that fits; or what is wrong with it.
+    pub(super) fn warm(&self) -> Option<Result<WarmStart>> {
+        let warm = self.rows.warm.as_ref()?;
+        Some(warm.as_ref().map(WarmStart::clone).map_err(Error::again))
+    }
+
+    /// A ranking of the last commit begins that will be the next warm start.
+    ///
+    /// # Errors
+    /// Those of opening its rows.
+    pub(crate) fn begin_warm_start(&mut self) -> Result<()> {
+        let kept = self.manifest.rows.retention.kept();
+        let rows = kept.map(|kept| WarmRows::of(&*self.disk, &self.dir, *kept));
+        self.rows.ranked = rows.transpose()?;
+        Ok(())
+    }
+
+    /// That ranking is over; if it `wrote` the warm start, this takes the place of the one before.
+    pub(crate) fn end_warm_start(&mut self, wrote: bool) {
+        let Some(rows) = self.rows.ranked.take().filter(|_| wrote) else {
+            return;
+        };
+        let opened = WarmFile::open(&*self.disk, &self.dir).transpose();
+        self.rows.warm = opened.map(|file| {
+            let file = Arc::new(file?);
+            Ok(WarmStart { file, rows })
+        });
+    }
+
     /// Takes fewer numbers of pages in rows than there are.
     #[cfg(test)]
     pub(crate) fn limit_row_pages(&mut self, pages: u64) {
@@ -97,19 +129,12 @@ impl Store {
         self.rows.renewed_places.take()
     }
 
-    /// Removes row files of before compactions, but for the one that the current snapshot names, and those that
-    /// settled bases are of.
+    /// Removes row files of before compactions, but for the one that the current snapshot names.
     pub(crate) fn release_rows(&mut self, named: Option<u64>) -> Result<()> {
-        let needed: Vec<u64> = {
-            let base = self.manifest.base.row_files();
-            base.chain(self.rows.base_rows.iter().copied())
-                .chain(named)
-                .collect()
-        };
         let retired = &mut self.manifest.rows.retired;
         let (stay, go) = std::mem::take(retired)
             .into_iter()
-            .partition(|number| needed.contains(number));
+            .partition(|number| named == Some(*number));
         *retired = stay;
         let go: Vec<u64> = go;
         let removed = go
@@ -129,7 +154,12 @@ impl Store {
             Err(stop) => return self.stop_rows(stop),
         }
         let pages = self.manifest.engine.totals.pages;
-        match rows::compact(disk, dir, rows, pages, self.manifest.base.places()) {
+        // What the warm start, and the next one, are of ends elsewhere then.
+        let warm = self.rows.warm.as_mut().and_then(|warm| warm.as_mut().ok());
+        let warm = warm.map(|warm| &mut warm.rows.place);
+        let ranked = self.rows.ranked.as_mut().map(|rows| &mut rows.place);
+        let places = warm.into_iter().chain(ranked);
+        match rows::compact(disk, dir, rows, pages, places) {
             Ok(None) => {}
             Ok(Some(new)) => {
                 self.manifest.rows.retired.push(rows.kept().number);
@@ -154,8 +184,8 @@ impl Store {
     /// Keeps no more rows. The next commit says so; then their file goes.
     fn give_up_rows(&mut self, reason: Reason) -> Result<()> {
         self.rows.gave_up = Some(reason);
-        let base = std::mem::take(&mut self.manifest.base).base;
-        self.rows.doomed_base = self.rows.doomed_base.or(base.map(|base| base.number));
+        (self.rows.warm, self.rows.ranked) = (None, None);
+        warm::remove(&*self.disk, &self.dir)?;
         let committed = self.manifest.rows.retention.kept().copied();
         self.rows.doomed = committed.map(|kept| kept.number);
         let retention = Retention::GivenUp(reason);
