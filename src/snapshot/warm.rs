@@ -18,7 +18,7 @@ use crate::rank::Options;
 use crate::rank::settle::{self, Changed, Importances, Settled, StartState, settle_near};
 use crate::rows::{RowVisitor, Stop};
 use crate::store::rows::{HeldRows, KeptRows, Since};
-use crate::store::warm::{self, WarmFile, WarmHead, WarmStart};
+use crate::store::warm::{self, RowPlace, WarmFile, WarmHead, WarmStart};
 use crate::store::{SNAPSHOTS, View};
 use crate::{Error, Result};
 
@@ -209,6 +209,11 @@ pub(super) fn write(
             rows: *rows,
             last_block,
             totals,
+            place: RowPlace {
+                number: rows.number,
+                rows: rows.rows,
+                last_block,
+            },
         };
         warm::write(disk, view.dir(), head, pages)
     });

@@ -6,7 +6,7 @@ use super::packing::{Packed, Packing, pack};
 use super::progress::Progress;
 use super::rows::{self, RowWriter};
 use super::tables::Writing;
-use super::{Store, marks};
+use super::{Store, marks, warm};
 use crate::engine::{
     Admission, Engine, EngineState, Fingerprint, Links, Mark, Notes, PageId, Storage, fold, merge,
     mergeable,
@@ -106,11 +106,13 @@ impl Store {
 
     /// Removes what the last commit does not name any more.
     fn clear_up(&mut self) -> Result<()> {
+        self.note_warm_place();
         for number in std::mem::take(&mut self.marks.dropped) {
             marks::remove(&*self.disk, &self.dir, number)?;
         }
         if let Some(number) = self.rows.doomed.take() {
             rows::remove(&*self.disk, &self.dir, number)?;
+            warm::remove(&*self.disk, &self.dir)?;
         }
         let pages = self.manifest.engine.totals.pages;
         if let Some(kept) = self.manifest.rows.retention.kept() {

@@ -1,10 +1,13 @@
 //! The store's file of kept rows: begun as asked, appended to, compacted, and given up where it may not go on.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::Store;
-use super::rows::{self, AppendError, KeepRows, KeptRows, Reason, Retention, RowWriter, RowsOf};
-use super::warm::{self, WarmFile, WarmRows, WarmStart};
+use super::rows::{
+    self, AppendError, KeepRows, KeptRows, Reason, Retention, RowFile, RowWriter, RowsOf,
+};
+use super::warm::{self, RowPlace, WarmFile, WarmRows, WarmStart};
 use crate::{Error, Result};
 
 impl Store {
@@ -101,14 +104,41 @@ impl Store {
 
     /// That ranking is over; if it `wrote` the warm start, this takes the place of the one before.
     pub(crate) fn end_warm_start(&mut self, wrote: bool) {
-        let Some(rows) = self.rows.ranked.take().filter(|_| wrote) else {
+        if let Some(rows) = self.rows.ranked.take().filter(|_| wrote) {
+            let opened = WarmFile::open(&*self.disk, &self.dir).transpose();
+            self.rows.warm = opened.map(|file| {
+                let file = Arc::new(file?);
+                Ok(WarmStart { file, rows })
+            });
+        }
+        self.note_warm_place();
+    }
+
+    /// Notes in the warm start where its rows end, if a compaction that was committed moved that. Where this fails it is of
+    /// no use to later processes.
+    pub(super) fn note_warm_place(&self) {
+        let Some(now) = self.manifest.rows.retention.kept() else {
             return;
         };
-        let opened = WarmFile::open(&*self.disk, &self.dir).transpose();
-        self.rows.warm = opened.map(|file| {
-            let file = Arc::new(file?);
-            Ok(WarmStart { file, rows })
+        // While a ranking is in progress, the next one may take its place any moment.
+        let (Some(Ok(warm)), None) = (&self.rows.warm, &self.rows.ranked) else {
+            return;
+        };
+        let (number, rows) = warm.rows.place;
+        if warm.file.noted.load(Ordering::Relaxed) == number {
+            return;
+        }
+        let noted = RowFile::open(&*self.disk, &self.dir, *now).and_then(|file| {
+            let place = RowPlace {
+                number,
+                rows,
+                last_block: file.sum_before(rows)?,
+            };
+            warm::note_place(&*self.disk, &self.dir, warm.file.head, place)
         });
+        if noted.is_ok() {
+            warm.file.noted.store(number, Ordering::Relaxed);
+        }
     }
 
     /// Takes fewer numbers of pages in rows than there are.
@@ -129,12 +159,16 @@ impl Store {
         self.rows.renewed_places.take()
     }
 
-    /// Removes row files of before compactions, but for the one that the current snapshot names.
+    /// Removes row files of before compactions, but for the one that the current snapshot names, and those that the warm
+    /// start, and the next one, are of.
     pub(crate) fn release_rows(&mut self, named: Option<u64>) -> Result<()> {
+        let warm = self.rows.warm.iter().flatten().map(|warm| &warm.rows);
+        let of_warm = warm.chain(&self.rows.ranked).map(|rows| rows.file.number());
+        let needed: Vec<u64> = of_warm.chain(named).collect();
         let retired = &mut self.manifest.rows.retired;
         let (stay, go) = std::mem::take(retired)
             .into_iter()
-            .partition(|number| named == Some(*number));
+            .partition(|number| needed.contains(number));
         *retired = stay;
         let go: Vec<u64> = go;
         let removed = go
@@ -185,7 +219,6 @@ impl Store {
     fn give_up_rows(&mut self, reason: Reason) -> Result<()> {
         self.rows.gave_up = Some(reason);
         (self.rows.warm, self.rows.ranked) = (None, None);
-        warm::remove(&*self.disk, &self.dir)?;
         let committed = self.manifest.rows.retention.kept().copied();
         self.rows.doomed = committed.map(|kept| kept.number);
         let retention = Retention::GivenUp(reason);

@@ -5,25 +5,26 @@
 //!              | of the rows: file u64 | bytes u64 | bytes of their index u64 | rows u64 | links u64 | superseded u64
 //!              | checksum of the block of the last row u64
 //!              | pages u64 | damping u64 | sum of X i128 | T i128 | F u128
-//!              | until f64 | flags u64 | sweeps u64 | links gone over u64 | links u64 | XXH3-64 of these u64
+//!              | until f64 | flags u64 | sweeps u64 | links gone over u64 | links u64
+//!              | where the rows end: file u64 | rows u64 | checksum of the block before u64 | XXH3-64 of these u64
 //! chunk*       of up to 2^17 pages: X i64 each | D i64 each | cost u8 each
-//!              | XXH3-64 of these, of the chunk's number u64 and of the head's checksum u64
+//!              | XXH3-64 of these, of the chunk's number u64 and of the XXH3-64 of the head up to `links` u64
 //! ```
 //!
 //! It is a cache: no commit names it, and all else is the same without it. It is written aside, synced and renamed once
 //! a ranking is published. It fits if it is of this store, and the row file begins with the rows that it says; one that
-//! does not fit is left alone until the next one replaces it. Where rows are compacted while a store is open, the store
-//! knows where those of the warm start end in the new file, and keeps the old one open.
+//! does not fit is left alone until the next one replaces it. A compaction of the rows keeps the old row file, and notes in the
+//! head where its rows end in the new one.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
-use xxhash_rust::xxh3::Xxh3;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::rows::{CommittedRows, KeptRows, Retention, RowFile, Since};
 use crate::codec::frame::{self, Fields, Head};
-use crate::codec::varint::number;
 use crate::disk::log::LogLengths;
 use crate::disk::{Disk, DiskFile, recreate};
 use crate::engine::{CHUNK_PAGES, Effort, SettledPages, SettledPagesMut, SettledTotals};
@@ -35,7 +36,9 @@ pub(crate) const WARM: &str = "warm";
 pub(crate) const WARM_ASIDE: &str = "warm.tmp";
 const VERSION: u64 = 1;
 /// Bytes before the first chunk.
-pub(super) const FIXED: usize = 24 * 8;
+pub(super) const FIXED: usize = 27 * 8;
+/// Bytes of the head that never change.
+const LASTING: usize = 23 * 8;
 /// Bytes of a page.
 const PAGE: u64 = 17;
 /// The flags of a head: the bound was reached,
@@ -55,6 +58,19 @@ pub(crate) struct WarmHead {
     /// Checksum of the block that holds the last of them ([`RowFile::sum_before`]).
     pub last_block: u64,
     pub totals: SettledTotals,
+    /// Where these rows end in the row file that there is now.
+    pub place: RowPlace,
+}
+
+/// A place in a row file: behind so many rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RowPlace {
+    /// The file's number.
+    pub number: u64,
+    /// Rows before it.
+    pub rows: u64,
+    /// Checksum of the block that holds the last of them.
+    pub last_block: u64,
 }
 
 impl WarmHead {
@@ -74,6 +90,7 @@ impl WarmHead {
             .u64s(wide(totals.strayed as i128))
             .u64s([effort.until.to_bits(), flags])
             .u64s([effort.sweeps, effort.links_touched, effort.links])
+            .u64s([self.place.number, self.place.rows, self.place.last_block])
             .sealed()
     }
 
@@ -105,7 +122,13 @@ impl WarmHead {
         let strayed = wide() as u128;
         let until = f64::from_bits(fields.u64());
         let [flags, sweeps, links_touched, links] = fields.u64s();
+        let [number, place, place_block] = fields.u64s();
         Ok(WarmHead {
+            place: RowPlace {
+                number,
+                rows: place,
+                last_block: place_block,
+            },
             store,
             records,
             rows,
@@ -176,7 +199,7 @@ fn write_file(
     };
     let fixed = head.to_bytes();
     put(&fixed)?;
-    let seal = number(&fixed[FIXED - 8..]);
+    let seal = xxh3_64(&fixed[..LASTING]);
     let chunk = CHUNK_PAGES as usize;
     let chunks = pages.own.chunks(chunk).zip(pages.accounts.chunks(chunk));
     for (at, ((own, accounts), costs)) in (0..).zip(chunks.zip(pages.costs.chunks(chunk))) {
@@ -189,7 +212,7 @@ fn write_file(
     Ok(file)
 }
 
-/// The checksum of a chunk, in a file whose head has this one.
+/// The checksum of a chunk, in a file whose head has this one where it never changes.
 fn sum_of(seal: u64, chunk: u64, own: &[i64], accounts: &[i64], costs: &[u8]) -> u64 {
     let mut hash = Xxh3::new();
     for numbers in [own, accounts] {
@@ -199,6 +222,23 @@ fn sum_of(seal: u64, chunk: u64, own: &[i64], accounts: &[i64], costs: &[u8]) ->
     hash.update(&chunk.to_le_bytes());
     hash.update(&seal.to_le_bytes());
     hash.digest()
+}
+
+/// Notes where the rows of the warm start end since a compaction.
+///
+/// # Errors
+/// Those of writing: it does not fit any more.
+pub(super) fn note_place(
+    disk: &dyn Disk,
+    dir: &Path,
+    head: WarmHead,
+    place: RowPlace,
+) -> Result<()> {
+    let path = dir.join(WARM);
+    let file = disk.open(&path, false).map_err(Error::opening(&path))?;
+    let head = WarmHead { place, ..head };
+    file.write_at(&head.to_bytes(), 0)
+        .map_err(Error::io(&path, "write"))
 }
 
 /// Removes the warm start, and what was begun of another. What is no file stays.
@@ -243,8 +283,10 @@ pub(crate) struct WarmFile {
     path: PathBuf,
     file: Box<dyn DiskFile>,
     pub head: WarmHead,
-    /// Checksum of the head.
+    /// Checksum of the part of the head that never changes.
     seal: u64,
+    /// The row file in which it says where its rows end.
+    pub noted: AtomicU64,
 }
 
 impl WarmFile {
@@ -267,7 +309,8 @@ impl WarmFile {
             return Err(damaged("its length is wrong"));
         }
         Ok(Some(WarmFile {
-            seal: number(&fixed[FIXED - 8..]),
+            seal: xxh3_64(&fixed[..LASTING]),
+            noted: AtomicU64::new(head.place.number),
             file,
             head,
             path,
@@ -358,18 +401,31 @@ impl WarmStart {
             return Ok(None);
         };
         let WarmHead {
-            rows, last_block, ..
+            store: of,
+            rows,
+            last_block,
+            place,
+            ..
         } = file.head;
-        let (is_part, lengths) = (rows.rows <= now.rows, &now.lengths);
-        let is_part = is_part
-            && rows.lengths.data <= lengths.data
-            && rows.lengths.index <= lengths.index
-            && rows.links <= now.links;
-        if file.head.store != store || rows.number != now.number || !is_part {
+        if of != store || place.number != now.number || place.rows > now.rows {
             return Ok(None);
         }
-        let rows = WarmRows::of(disk, dir, rows)?;
-        let is_same = rows.file.sum_before(rows.place.1)? == last_block;
+        let is_now = rows.number == now.number;
+        let (lengths, before) = (&now.lengths, &rows.lengths);
+        if is_now && (before.data > lengths.data || before.index > lengths.index) {
+            return Ok(None);
+        }
+        let rows = match WarmRows::of(disk, dir, rows) {
+            // What was compacted may be gone.
+            Err(_) if !is_now => return Ok(None),
+            rows => WarmRows {
+                place: (place.number, place.rows),
+                ..rows?
+            },
+        };
+        let latest = RowFile::open(disk, dir, *now)?;
+        let is_same = rows.file.sum_before(rows.file.rows())? == last_block
+            && latest.sum_before(place.rows)? == place.last_block;
         let file = Arc::new(file);
         Ok(is_same.then_some(WarmStart { file, rows }))
     }
@@ -413,6 +469,11 @@ mod tests {
                 look_at: 0,
             },
             last_block: 1 << 63,
+            place: RowPlace {
+                number: 3,
+                rows: 7,
+                last_block: 5,
+            },
             totals: SettledTotals {
                 pages: 4,
                 damping: 1 << 31,

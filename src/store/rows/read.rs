@@ -54,6 +54,16 @@ impl RowFile {
         })
     }
 
+    /// The number of the file.
+    pub(in crate::store) fn number(&self) -> u64 {
+        self.kept.number
+    }
+
+    /// Rows in it, superseded ones as well.
+    pub(in crate::store) fn rows(&self) -> u64 {
+        self.kept.rows
+    }
+
     pub(super) fn damaged(&self, what: impl Into<String>) -> Error {
         Error::damaged(&self.path, what)
     }
