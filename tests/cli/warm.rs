@@ -158,21 +158,21 @@ fn one_that_is_damaged_is_named_and_not_used() {
 #[test]
 fn one_that_does_not_fit_is_not_used() {
     let lab = Lab::new();
-    let files = parts(&lab, &sample(400), 4);
-    ingest_each(&lab, &files[..2], "two", "");
-    lab.copy("two", "s");
-    ingest_each(&lab, &files[2..3], "s", "");
-    let expected = cold(&lab, "s", &files[3]);
-    ingest_each(&lab, &files[..3], "other", "");
+    let files = parts(&lab, &sample(400), 16);
+    ingest_each(&lab, &files[..14], "most", "");
+    lab.copy("most", "s");
+    ingest_each(&lab, &files[14..15], "s", "");
+    let expected = cold(&lab, "s", &files[15]);
+    ingest_each(&lab, &files[..15], "other", "");
     // A copy that was restored, and went on with other records, more of them.
-    lab.copy("two", "restored");
+    lab.copy("most", "restored");
     lab.file("longer", crawl(8, 300).concat());
     lab.run("ingest longer --store restored").exits(0);
     let puts: [(&str, Option<&str>); 4] = [
         ("gone", None),
         ("of-another", Some("other")),
         ("of-a-copy", Some("restored")),
-        ("older", Some("two")),
+        ("older", Some("most")),
     ];
     for (store, from) in puts {
         lab.copy("s", store);
@@ -181,7 +181,7 @@ fn one_that_does_not_fit_is_not_used() {
             fs::copy(warm(&lab, from), warm(&lab, store)).unwrap();
         }
         let done = lab
-            .run(&format!("ingest {} --store {store}", files[3]))
+            .run(&format!("ingest {} --store {store}", files[15]))
             .exits(0);
         assert!(!done.err.contains("warning"), "{}", done.err);
         assert_eq!(is_resumed(&lab, store), store == "older");
