@@ -87,8 +87,10 @@ impl Store {
 
     /// The warm start, if there is one that fits; or what is wrong with it.
     pub(super) fn warm(&self) -> Option<Result<WarmStart>> {
-        let warm = self.rows.warm.as_ref()?;
-        Some(warm.as_ref().map(WarmStart::clone).map_err(Error::again))
+        Some(match self.rows.warm.as_ref()? {
+            Ok(warm) => Ok(warm.clone()),
+            Err(error) => Err(error.again()),
+        })
     }
 
     /// A ranking of the last commit begins that will be the next warm start.
