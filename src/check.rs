@@ -8,13 +8,12 @@ use std::path::{Path, PathBuf};
 
 use crate::answers::Store;
 use crate::memory::check_room;
-use crate::rank::settle::CHECKING as CHECKING_BASE;
 use crate::shards::verify_remote;
 use crate::snapshot::{
-    Columns, ComputedRanking, Info, Latest, PINNED, RANKING, Snapshot, computed, verify_base,
+    Columns, ComputedRanking, Info, Latest, PINNED, RANKING, Snapshot, computed,
 };
-use crate::store::base::{BASE, BESIDE};
 use crate::store::rows::{ROWS, number_of};
+use crate::store::warm::WARM_ASIDE;
 use crate::store::{
     Disk, NEXT_IDENTITY, REPLAY, RealDisk, SNAPSHOTS, View, identity_of, open_view_to, verify_spool,
 };
@@ -92,7 +91,7 @@ impl CheckReport {
             Ok(view) => {
                 if depth == Depth::Deep {
                     let pages = view.state().totals.pages;
-                    let need = view.deep_bytes().max(pages * CHECKING_BASE);
+                    let need = view.deep_bytes();
                     let work = || format!("a deep check of {pages} pages");
                     check_room(memory, need, work, "leave `deep` out")?;
                 }
@@ -100,11 +99,6 @@ impl CheckReport {
                 let report = view.inspect(depth, &mut damage);
                 damage.extend(view.inspect_index(disk, depth).err());
                 damage.extend(verify_remote(disk, &view, depth).err());
-                // Where rows are damaged, the base made of them cannot be checked.
-                let base = verify_base(&view, depth).err();
-                damage.extend(
-                    base.filter(|found| damage.iter().all(|known| !is_of_one_file(known, found))),
-                );
                 match verify_spool(disk, dir, view.progress()) {
                     Ok(bytes) => self.spool_bytes = bytes,
                     Err(error) => damage.push(error),
@@ -265,8 +259,9 @@ impl CheckReport {
     /// Finds what is not the store's.
     fn list(&mut self, disk: &dyn Disk, dir: &Path) {
         let own = |name: &str| {
-            const OTHERS: [&str; 8] = [
-                BASE,
+            const OTHERS: [&str; 9] = [
+                // What earlier versions settled from; the next ingest removes it.
+                "base",
                 "lock",
                 "marks",
                 NEXT_IDENTITY,
@@ -274,6 +269,7 @@ impl CheckReport {
                 ROWS,
                 SNAPSHOTS,
                 "spool",
+                WARM_ASIDE,
             ];
             let parts = &crate::store::PARTS;
             OTHERS.contains(&name) || parts.iter().any(|part| part.name == name)
@@ -293,10 +289,6 @@ impl CheckReport {
             let own = |name: &str| number_of(name).is_some() || name.ends_with(".tmp");
             self.list_one(disk, &dir.join(ROWS), own);
         }
-        if disk.list(&dir.join(BASE)).is_ok() {
-            let own = |name: &str| number(name) || name == BESIDE;
-            self.list_one(disk, &dir.join(BASE), own);
-        }
         self.list_one(disk, &dir.join(SNAPSHOTS), published);
     }
 
@@ -309,10 +301,6 @@ impl CheckReport {
             Err(error) => self.add(Error::opening(dir)(error)),
         }
     }
-}
-
-fn is_of_one_file(one: &Error, other: &Error) -> bool {
-    matches!((one, other), (Error::Damaged { path: a, .. }, Error::Damaged { path: b, .. }) if a == b)
 }
 
 fn is_snapshot(name: &str) -> bool {

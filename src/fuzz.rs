@@ -75,7 +75,7 @@ pub const TARGETS: &[Target] = &[
     target("names_written", crate::store::fuzz::names_written),
     target("cash", crate::store::fuzz::cash),
     target("marks", crate::store::fuzz::marks),
-    target("base", crate::store::fuzz::base),
+    target("warm", crate::store::fuzz::warm),
     target("store", crate::store::fuzz::store),
     target("remote", crate::shards::fuzz::remote),
     target("column", crate::snapshot::fuzz::column),

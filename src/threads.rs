@@ -187,34 +187,6 @@ pub(crate) fn sort_by_key<T: Send, K: Ord>(
     );
 }
 
-/// As [`in_two`]; where it `yields`, the first does so to all other threads meanwhile: it is needed once the second is done.
-pub(crate) fn beside<A: Send, B>(
-    yields: bool,
-    first: impl FnOnce() -> A + Send,
-    second: impl FnOnce() -> B,
-) -> (A, B) {
-    let caller = std::thread::current().id();
-    let first = || {
-        // Where no thread can be started it is this one.
-        if yields && std::thread::current().id() != caller {
-            yield_to_others();
-        }
-        first()
-    };
-    in_two(true, first, second)
-}
-
-/// How much less time a thread gets that yields to others.
-#[cfg(target_os = "linux")]
-const NICE: i32 = 5;
-
-/// From now on this thread, and those that it starts, yield to others. Where that is not possible for one thread, or not
-/// allowed, nothing changes.
-pub(crate) fn yield_to_others() {
-    #[cfg(target_os = "linux")]
-    let _ = rustix::process::nice(NICE);
-}
-
 /// The results of `work` for each of the parts 0, 1, ..., in their order, each part on a thread of its own.
 pub(crate) fn each_of<T: Send>(parts: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     if parts <= 1 {

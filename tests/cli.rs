@@ -2,8 +2,6 @@
 
 #[path = "cli/bad_input.rs"]
 mod bad_input;
-#[path = "cli/base.rs"]
-mod base;
 #[path = "cli/built.rs"]
 mod built;
 #[path = "cli/commands.rs"]
@@ -130,6 +128,8 @@ mod until;
 mod unused;
 #[path = "cli/warc.rs"]
 mod warc;
+#[path = "cli/warm.rs"]
+mod warm;
 #[path = "cli/weights.rs"]
 mod weights;
 #[path = "cli/windows.rs"]

@@ -33,8 +33,8 @@ mod engine;
 mod follow;
 #[path = "html.rs"]
 mod html;
-#[path = "overlap.rs"]
-mod overlap;
+#[path = "in_progress.rs"]
+mod in_progress;
 #[path = "pagerank.rs"]
 mod pagerank;
 #[path = "passes.rs"]

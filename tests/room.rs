@@ -1,17 +1,14 @@
-//! A disk that has room for a ranking only where the index gives up its own.
+//! A disk that has room for a ranking only where the index, or the warm start, gives up its own.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cashrank::ingest::{Every, Job, Note, Observer, ProgressReport, ingest};
-use cashrank::snapshot::{
-    KeepSnapshots, RANK_BYTES, Settle, SnapshotOptions, make_owed_at_rest, publish_at_rest,
-};
+use cashrank::ingest::{Job, Note, Observer, ProgressReport, ingest};
 use cashrank::source::InputName;
-use cashrank::store::{Disk, DiskFile, RealDisk, open_view_to_publish};
-use cashrank::{Error, Options, Record, Result, Writer};
+use cashrank::store::{Disk, DiskFile, RealDisk};
+use cashrank::{Options, Record, Writer};
 
 use crate::crawl::crawl;
 use crate::disk::{Files, Meddled, MeddledFile, NoRoomIn, Over};
@@ -50,6 +47,7 @@ impl Files for Nearly {
 struct Notes {
     not_kept: usize,
     published: usize,
+    warned: usize,
 }
 
 impl Observer for Notes {
@@ -57,6 +55,7 @@ impl Observer for Notes {
         match note {
             Note::IndexNotKept { .. } => self.not_kept += 1,
             Note::Published { .. } => self.published += 1,
+            Note::Warm { .. } => self.warned += 1,
             _ => {}
         }
     }
@@ -118,40 +117,10 @@ fn the_index_gives_its_room_to_the_ranking() {
     assert!(!Nearly(pushed).has_index());
 }
 
-/// After several passes a ranking is settled as near as the window is. So is the base that this owes where there was no room
-/// for it: it is made before the next commit, which would not tell how near that was, or there is none.
+/// A warm start that there is no room for is left out, and that is said: the ranking is published, and the next one starts from
+/// the one before.
 #[test]
-fn a_base_that_passes_owe_is_that_of_their_ranking() {
-    let lab = tempfile::tempdir().unwrap();
-    let file = lab.path().join("crawl");
-    fs::write(&file, crawl(5, 300).join("\n") + "\n").unwrap();
-    let passes = |disk: Arc<dyn Disk>, store: &str, repeat| {
-        let job = Job {
-            repeat,
-            settle: Some(0.9.into()),
-            checkpoint_every: Every::Records(50),
-            ..Job::new(lab.path().join(store), vec![InputName::File(file.clone())])
-        };
-        ingest(&job, disk, &mut Notes::default())
-    };
-    let run = |store, repeat| passes(Arc::new(RealDisk), store, repeat).unwrap();
-    let full = |repeat| passes(Arc::new(Meddled(NoRoomIn("/base/"))), "full", repeat);
-    let settled = run("whole", 12).snapshot.unwrap().1.window.settled.unwrap();
-    assert!(settled.until < 0.5, "{settled:?}");
-    run("whole", 20);
-
-    full(12).unwrap();
-    let refused = full(20);
-    assert!(matches!(refused, Err(Error::Io { .. })), "{refused:?}");
-    run("full", 20);
-    let [whole, full] = ["whole", "full"].map(|store| snapshot(&lab.path().join(store)));
-    assert!(whole == full);
-}
-
-/// A settled base that there was no room for is made by whoever writes next, before all else, as near as it was to be:
-/// by `settle`, by an ingest that asks for something else, by a writer. All that comes later has the same bytes as with room.
-#[test]
-fn a_base_without_room_is_made_by_whoever_comes_next() {
+fn a_warm_start_without_room_is_left_out() {
     let lab = tempfile::tempdir().unwrap();
     let crawl = crawl(7, 400);
     let file = |name: &str, lines: &[String]| {
@@ -164,64 +133,21 @@ fn a_base_without_room_is_made_by_whoever_comes_next() {
         file("second", &crawl[200..300]),
         file("third", &crawl[300..]),
     ];
+    let store = lab.path().join("store");
+    let full: Arc<dyn Disk> = Arc::new(Meddled(NoRoomIn("/warm.tmp")));
     let real: Arc<dyn Disk> = Arc::new(RealDisk);
-    let disks: [(&str, Arc<dyn Disk>); 2] = [
-        ("whole", real.clone()),
-        ("full", Arc::new(Meddled(NoRoomIn("/base/")))),
-    ];
-    let read = |disk: &Arc<dyn Disk>, store: &Path, file: &Path, settle| {
-        let mut job = Job::new(store, vec![InputName::File(file.into())]);
-        job.settle = Option::map(settle, f64::into);
-        ingest(&job, disk.clone(), &mut Notes::default()).unwrap();
+    let read = |disk: &Arc<dyn Disk>, file: &Path| {
+        let mut notes = Notes::default();
+        let job = Job::new(&store, vec![InputName::File(file.into())]);
+        ingest(&job, disk.clone(), &mut notes).unwrap();
+        (notes.published, notes.warned)
     };
-    let settle = |disk: &dyn Disk, store: &Path, until: f64| -> Result<usize> {
-        let view = open_view_to_publish(disk, store)?;
-        let (view, _) = make_owed_at_rest(disk, view, &Settle::until(until))?;
-        let making = SnapshotOptions {
-            keep: KeepSnapshots::ALL,
-            rank_bytes: RANK_BYTES,
-            settle: Some(Settle::until(until)),
-        };
-        Ok(publish_at_rest(disk, &view, making)?
-            .unwrap()
-            .warnings
-            .len())
-    };
-    // What is done with a disk that may be full, and then with one that is not.
-    type Steps<'a> = &'a dyn Fn(&Arc<dyn Disk>, &Path, &Arc<dyn Disk>);
-    let after_ingest: Steps = &|disk, store, real| {
-        read(disk, store, &files[0], Some(0.3));
-        assert_eq!(settle(&**real, store, 1e-2).unwrap(), 0);
-    };
-    let settled: Steps = &|disk, store, real| {
-        read(real, store, &files[0], Some(0.3));
-        let is_full = !Arc::ptr_eq(disk, real);
-        let warnings = settle(&**disk, store, 1e-4).unwrap();
-        assert_eq!(warnings, usize::from(is_full));
-        assert_eq!(settle(&**disk, store, 1e-5).is_err(), is_full);
-        settle(&**real, store, 1e-5).unwrap();
-    };
-    let asked_less: Steps = &|disk, store, real| {
-        read(disk, store, &files[0], Some(1e-3));
-        read(real, store, &files[1], None);
-    };
-    let pushed: Steps = &|disk, store, _| {
-        read(disk, store, &files[0], Some(1e-3));
-        let mut writer = Writer::open(store, &Options::default()).unwrap();
-        writer
-            .push(&Record::new("http://new.example/", ["/a", "/b"]))
-            .unwrap();
-        writer.checkpoint().unwrap();
-    };
-    let all = [after_ingest, settled, asked_less, pushed];
-    for (number, steps) in all.into_iter().enumerate() {
-        let stores = disks.each_ref().map(|(name, disk)| {
-            let store = lab.path().join(format!("{number}{name}"));
-            steps(disk, &store, &real);
-            read(&real, &store, &files[2], Some(0.2));
-            store
-        });
-        let [whole, full] = stores.each_ref().map(|store| snapshot(store));
-        assert!(whole == full, "steps {number}");
-    }
+    let warm = || fs::read(store.join("warm")).ok();
+    assert_eq!(read(&full, &files[0]), (1, 1));
+    assert!(warm().is_none() && !store.join("warm.tmp").exists());
+    assert_eq!(read(&real, &files[1]), (1, 0));
+    let before = warm();
+    assert!(before.is_some());
+    assert_eq!(read(&full, &files[2]), (1, 1));
+    assert!(warm() == before);
 }

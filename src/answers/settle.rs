@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::engine::HistoryView;
 use crate::model::Time;
-use crate::snapshot::{Info, Settle, Snapshot, check_base};
+use crate::snapshot::{Info, Settle, Snapshot};
 use crate::store::{RealDisk, View};
 use crate::{Error, Result};
 
@@ -61,27 +61,18 @@ impl Resettling {
             .and_then(|(_, info)| info.bound_l1())
     }
 
-    /// That ranking, if there is nothing to do: it is certified to be within `until` of PageRank, and what the store has of it,
-    /// the next one can start from, and it owes nothing.
-    pub fn done(&self, view: &View, until: f64) -> Option<(&Path, &Info)> {
-        let owes = view.owed_base().is_some();
-        let is_done = !owes
-            && self.bound_l1().is_some_and(|bound| bound <= until)
-            && check_base(view).is_ok();
+    /// That ranking, if there is nothing to do: it is certified to be within `until` of PageRank.
+    pub fn done(&self, until: f64) -> Option<(&Path, &Info)> {
+        let is_done = self.bound_l1().is_some_and(|bound| bound <= until);
         let (path, info) = self.published.as_ref().filter(|_| is_done)?;
         Some((path, info))
     }
 
-    /// Settling to `until`, to be published only if it is closer than the ranking that there is already; where that is as
-    /// close, its base is damaged, and it is replaced by one that is settled as far.
+    /// Settling to `until`, to be published only if it is closer than the ranking that there is already.
     pub fn settle(&self, until: f64) -> Settle {
-        let (until, below) = match self.bound_l1() {
-            Some(bound) if bound <= until => (bound, None),
-            bound => (until, bound),
-        };
         Settle {
             expire: self.expire,
-            below,
+            below: self.bound_l1(),
             or_nothing: true,
             ..Settle::until(until)
         }

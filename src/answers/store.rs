@@ -108,8 +108,7 @@ impl Store {
         let view = open_view_to_publish(&RealDisk, &self.dir)?;
         view.progress().check_verified(&self.dir)?;
         let again = Resettling::of(&view, None)?;
-        let (view, _) = snapshot::make_owed_at_rest(&RealDisk, view, &again.settle(until))?;
-        if again.done(&view, until).is_none() {
+        if again.done(until).is_none() {
             let making = SnapshotOptions {
                 keep: KeepSnapshots::ALL,
                 rank_bytes: RANK_BYTES,

@@ -120,6 +120,10 @@ pub struct Args {
     /// importance comes from that window [default: 0.01, or as far below, down to 1e-6, as takes about half a second].
     #[arg(long, help_heading = "Ranking", value_name = "EPS|none", value_parser = eps_or_none)]
     settle: Option<Bound>,
+    /// Settle from nothing, not from the warm start that the last ranking left: the same records then give a ranking of the
+    /// same bytes, whatever happened before.
+    #[arg(long, help_heading = "Ranking")]
+    cold: bool,
     /// Stop settling after this long, and publish the result so far.
     #[arg(long, help_heading = "Ranking", value_name = "TIME", value_parser = time)]
     settle_time: Option<Duration>,
@@ -434,6 +438,7 @@ impl Args {
             settle: self
                 .settle
                 .map_or(job.settle, |bound| bound.0.map(Goal::from)),
+            cold: self.cold,
             settle_time: self.settle_time,
             expire: self.expire.and_then(|age| age.0),
             also: self.also.clone(),

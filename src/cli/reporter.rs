@@ -295,7 +295,7 @@ impl Observer for Reporter {
             Note::IndexNotKept { error } => {
                 format!("warning: {error}; the next run takes longer to start")
             }
-            Note::Base { warning } => format!("warning: {warning}"),
+            Note::Warm { warning } => format!("warning: {warning}"),
             Note::Settling { progress } => {
                 if let Some(bar) = &self.bar {
                     bar.set_message(settling(progress));
@@ -383,7 +383,7 @@ fn is_warning(note: &Note<'_>) -> bool {
             | Note::PlacesRenewed { .. }
             | Note::IndexNotUsed { .. }
             | Note::IndexNotKept { .. }
-            | Note::Base { .. }
+            | Note::Warm { .. }
             | Note::SpooledDamage
             | Note::Skipped { .. }
             | Note::BadTime { .. }

@@ -9,7 +9,7 @@ use cashrank::answers::Resettling;
 use cashrank::memory::check_room;
 use cashrank::rank::computing::Computing;
 use cashrank::snapshot::{
-    Info, Made, RANK_BYTES, Settle, SnapshotOptions, Watcher, make_owed_at_rest, publish_at_rest,
+    Info, Made, RANK_BYTES, Settle, SnapshotOptions, StartFrom, Watcher, publish_at_rest,
     settling_needs,
 };
 use cashrank::store::{RealDisk, View, open_view_to_publish};
@@ -48,6 +48,9 @@ pub struct Args {
     /// Stop after this long, and publish the result so far, unless not all links were followed once.
     #[arg(long, value_name = "TIME", value_parser = time)]
     settle_time: Option<Duration>,
+    /// Start from nothing, not from the warm start: the same links then always give the same bytes.
+    #[arg(long)]
+    cold: bool,
     /// Leave out the links of pages that no fetch reached for so long, like 90d, before the latest record: as if they were
     /// only linked to. none: keep all [default: as the current ranking].
     #[arg(long, value_name = "AGE|none", value_parser = age_or_none)]
@@ -71,8 +74,7 @@ impl Args {
             anyhow::bail!("{}", withheld(unverified));
         }
         let again = Resettling::of(&view, self.expire.map(|Age(expire)| expire))?;
-        let done = |view: &View| again.done(view, self.until);
-        if let Some((path, info)) = done(&view) {
+        if let Some((path, info)) = again.done(self.until) {
             self.report(path, info, None)?;
             return self.compute(&view, &Arc::default());
         }
@@ -89,16 +91,6 @@ impl Args {
         let started = Instant::now();
         let watcher = Arc::new(Watcher::new(stop.clone()));
         let settle = self.settling(&watcher, &again);
-        let owed = beside_a_bar(&watcher, || make_owed_at_rest(&RealDisk, view, &settle))?;
-        let (view, warning) = owed;
-        if let Some(warning) = warning {
-            say!("warning: {warning}");
-        }
-        // A base that was owed may be all that there was to do.
-        if let Some((path, info)) = done(&view) {
-            self.report(path, info, None)?;
-            return self.compute(&view, &watcher);
-        }
         let published = self.publish(&view, settle)?;
         let seconds = started.elapsed().as_secs_f64();
         match published {
@@ -183,6 +175,11 @@ impl Args {
         Settle {
             time: self.settle_time,
             watcher: watcher.clone(),
+            start: if self.cold {
+                StartFrom::Nothing
+            } else {
+                StartFrom::Warm
+            },
             ..again.settle(self.until)
         }
     }

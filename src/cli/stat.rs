@@ -206,7 +206,7 @@ struct Disk {
     database: u64,
     rows: u64,
     /// What the next settling starts from.
-    base: u64,
+    warm: u64,
     marks: u64,
     snapshots: u64,
     spool: u64,
@@ -339,7 +339,7 @@ fn disk(store: &Path) -> anyhow::Result<Disk> {
         marks: folder("marks")?,
         snapshots: folder("snapshots")?,
         rows: optional("rows")?,
-        base: optional("base")?,
+        warm: file("warm"),
         spool: optional("spool")?,
         total: 0,
     };
@@ -350,7 +350,7 @@ fn disk(store: &Path) -> anyhow::Result<Disk> {
         + sum.remote
         + sum.database
         + sum.rows
-        + sum.base
+        + sum.warm
         + sum.marks
         + sum.snapshots
         + sum.spool;
@@ -520,7 +520,7 @@ fn disk_text(disk: &Disk) -> String {
         ("index", disk.index),
         ("remote", disk.remote),
         ("rows", disk.rows),
-        ("base", disk.base),
+        ("warm", disk.warm),
         ("database", disk.database),
         ("marks", disk.marks),
         ("snapshots", disk.snapshots),

@@ -71,6 +71,9 @@ pub struct Job {
     /// Settle importance to this bound on the L1 error before a snapshot, where the links are kept and no window is
     /// asked for; `None`: never.
     pub settle: Option<Goal>,
+    /// Settle from nothing, and not from the warm start: a ranking of the same rows then has the same bytes, whatever
+    /// happened before.
+    pub cold: bool,
     /// Settle for so long at most.
     pub settle_time: Option<Duration>,
     /// When settling, leave out the links of pages that were last reached more than so many seconds before the latest record;
@@ -125,12 +128,6 @@ pub enum OldFault {
     PassFromStart,
     /// A stream that is sent again after its end is taken for another.
     StreamForgotten,
-    /// A settled base that a run which was killed owed is not made.
-    BaseForgotten,
-    /// A store that is opened takes one more row for a part of its settled base than was settled.
-    BaseTooNew,
-    /// A store that is opened drops the rows of before a compaction that its settled base was settled over.
-    BaseRowsDropped,
     /// A store that is opened does not look whether its index on disk is of its pages.
     IndexUnchecked,
 }
@@ -148,6 +145,7 @@ impl Job {
             repeat: 1,
             keep_rows: KeepRows::Usual(ROWS_BYTES),
             settle: Some(Goal::default()),
+            cold: false,
             settle_time: None,
             expire: None,
             also: Vec::new(),

@@ -180,10 +180,10 @@ pub enum Note<'a> {
         /// Why.
         error: &'a crate::Error,
     },
-    /// Something is wrong with the settled base. The ranking is as it should be.
-    Base {
+    /// Something is wrong with the warm start. The ranking is as it should be.
+    Warm {
         /// What.
-        warning: &'a crate::snapshot::BaseWarning,
+        warning: &'a crate::snapshot::WarmWarning,
     },
     /// There are passes after the first. Reported at the start, and when `kept` changes.
     Repeating {

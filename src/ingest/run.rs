@@ -18,7 +18,6 @@ mod unchanged;
 mod until;
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use super::input::is_unsound;
 use super::pipe::with_stream;
@@ -30,12 +29,12 @@ use crate::decode::{Names, Reason};
 use crate::engine::Counters;
 use crate::ingest::OldFault;
 use crate::session::{Opened, Session};
-use crate::snapshot::{self, Keep};
+use crate::snapshot;
 use crate::source::{DamageKind, InputName, Restart};
 use crate::store::rows::Reason as GivenUp;
 use crate::store::{Disk, Progress, Spooled, Unverified, settings_of, trust_index};
 use crate::{Error, Result};
-use cadence::Cadence;
+use cadence::{Cadence, Due};
 use cursor::{Cursor, Phase};
 use feed::Feed;
 use swept::check_passes;
@@ -114,16 +113,12 @@ fn run(
     }
     run.session.release_rows()?;
     let dropped = run.report_rows();
-    // What a kill came before: the base that is owed, and the snapshot at the end of what was read.
-    let owes_base = run.owes_base()?;
-    if was_finished && (run.owes_snapshot() || owes_base) {
-        let keep = if owes_base { Keep::InStore } else { Keep::No };
-        run.final_snapshot(keep)?;
+    // What a kill came before: the snapshot at the end of what was read.
+    if was_finished && run.owes_snapshot() {
+        run.final_snapshot(Due::Stream)?;
         if run.feed.stop_asked() && run.owes_snapshot() {
             return Ok(run.outcome(false, true));
         }
-    } else if owes_base {
-        run.begin_snapshot(Instant::now(), Keep::InStore)?;
     }
     if let Some(refusal) = unless_read_before
         && !run.expect_read_before(refusal)?
@@ -218,51 +213,10 @@ impl Run<'_> {
         }))
     }
 
-    /// Makes the base that a run which was killed owes: of the rows that there were then. Whether one is owed of the very
-    /// state that there is, and this job's ranking of it is settled as near: it comes with that.
-    fn owes_base(&mut self) -> Result<bool> {
-        let Some(owed) = self.session.owed_base() else {
-            return Ok(false);
-        };
-        if self.job.fault == Some(OldFault::BaseForgotten) {
-            self.session.owe_base(None);
-            return Ok(false);
-        }
-        let generation = self.session.generation();
-        let goal = self.base_goal();
-        let is_asked = goal.is_some() && self.session.owed_goal().or(goal) == goal;
-        if is_asked && owed.number == generation {
-            return Ok(true);
-        }
-        self.make_owed_base(true)?;
-        Ok(false)
-    }
-
-    /// Makes the base that is still owed, if one is: see [`Session::make_owed_base`](crate::session::Session::make_owed_base).
-    pub(super) fn make_owed_base(&mut self, now: bool) -> Result<()> {
-        let goal = self.job.settle;
-        let warning = self.session.make_owed_base(goal, now)?;
-        if let Some(warning) = warning {
-            self.observer.note(Note::Base { warning: &warning });
-        }
-        Ok(())
-    }
-
     /// Does what the campaign of faults must find out.
     fn spoil(&mut self) -> Result<()> {
-        match self.job.fault {
-            Some(OldFault::IndexUnchecked) => trust_index(&mut self.session.engine)?,
-            Some(OldFault::BaseTooNew) => {
-                if let Some(base) = self.session.base_mut() {
-                    base.place.1 += 1;
-                }
-            }
-            Some(OldFault::BaseRowsDropped) => {
-                if let Some(base) = self.session.base_mut() {
-                    base.rows.number = base.place.0;
-                }
-            }
-            _ => {}
+        if self.job.fault == Some(OldFault::IndexUnchecked) {
+            trust_index(&mut self.session.engine)?;
         }
         Ok(())
     }
@@ -280,24 +234,23 @@ impl Run<'_> {
     fn finish(&mut self) -> Result<()> {
         self.cursor.progress.finished = true;
         self.finish_publishing()?;
-        self.make_owed_base(false)?;
-        // The ranking of what is not verified is not published either; a stream that was cut in a record has not ended.
-        let is_end = self.cursor.progress.unverified.is_none() && self.feed.torn == 0;
-        let is_new = self.cadence.is_after_base(self.session.counters());
-        let owed = self.base_goal().filter(|_| is_end && is_new);
-        self.session.owe_base(owed);
         self.checkpoint()?;
         self.keep_index();
         self.rest()?;
-        self.rank_at_last(Keep::InStore)
+        // A stream that was cut in a record has not ended.
+        self.rank_at_last(if self.feed.torn == 0 {
+            Due::Stream
+        } else {
+            Due::Partial
+        })
     }
 
     /// The last snapshot. Where the disk has no room for it, the index gives up its own: it can be made again.
-    fn rank_at_last(&mut self, keep: Keep) -> Result<()> {
-        match self.final_snapshot(keep) {
+    fn rank_at_last(&mut self, due: Due) -> Result<()> {
+        match self.final_snapshot(due) {
             Err(error) if self.session.makes_room(&error)? => {
                 self.observer.note(Note::IndexNotKept { error: &error });
-                self.final_snapshot(keep)
+                self.final_snapshot(due)
             }
             done => done,
         }
@@ -344,7 +297,7 @@ impl Run<'_> {
         if self.cursor.begun && !self.cursor.is_repeating() && input == Some(&InputName::Stdin) {
             self.observer.note(Note::Stopping);
             self.rest()?;
-            self.rank_at_last(Keep::No)?;
+            self.rank_at_last(Due::Partial)?;
         }
         self.finish_publishing()?;
         Ok(self.outcome(false, true))
@@ -373,7 +326,7 @@ impl Run<'_> {
         let kept = self
             .checkpoint()
             .and_then(|()| self.rest())
-            .and_then(|()| self.final_snapshot(Keep::No));
+            .and_then(|()| self.final_snapshot(Due::Partial));
         self.end_spooling();
         if self.cursor.is_spooled() && is_final_damage(&error) {
             self.observer.note(Note::SpooledDamage);

@@ -51,11 +51,10 @@ pub const PARTS: [Part; 17] = [
         remedy: "remove it: an ingest rebuilds it",
     },
     Part {
-        name: "base/*",
+        name: "warm",
         meaning: "nothing stops; the next ranking is computed from the start, which takes longer; it agrees with the one that \
                   would have been made within the bounds of both",
-        remedy: "nothing needs to be done: the next ranking that is computed writes another; `cashrank settle` does so \
-                 at once",
+        remedy: "nothing needs to be done: the next ranking of an ingest or of `cashrank settle` writes another",
     },
     Part {
         name: "urls",
@@ -122,7 +121,6 @@ pub fn part_of(path: &Path) -> Option<&'static Part> {
         name if name.ends_with(".snapshot") => "snapshots/*.snapshot",
         name if name.ends_with(".ranking") => "snapshots/*.ranking",
         _ if within("marks") => "marks/*",
-        _ if within("base") => "base/*",
         name if within("rows") && name.ends_with(".places") => "rows/*.places",
         _ if within("rows") => "rows/*",
         _ if within("spool") => "spool/*",
@@ -163,7 +161,7 @@ mod tests {
         for (path, name) in [
             ("s/cash", "cash"),
             ("s/marks/12", "marks/*"),
-            ("s/base/12", "base/*"),
+            ("s/warm", "warm"),
             ("s/rows/3.index", "rows/*"),
             ("s/rows/3.places", "rows/*.places"),
             ("s/snapshots/000000000012.snapshot", "snapshots/*.snapshot"),

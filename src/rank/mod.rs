@@ -20,7 +20,6 @@ mod tests;
 pub use crate::engine::Scores;
 use crate::engine::{Certificate, Effort, checked_damping};
 use crate::rows::Rows;
-use crate::store::base::OwedGoal;
 use crate::{Error, Result};
 use settle::Watch;
 pub use teleport::Teleport;
@@ -40,18 +39,6 @@ pub struct Goal {
 impl From<f64> for Goal {
     fn from(until: f64) -> Goal {
         Goal { until, spare: 0 }
-    }
-}
-
-impl From<OwedGoal> for Goal {
-    fn from(OwedGoal { until, spare }: OwedGoal) -> Goal {
-        Goal { until, spare }
-    }
-}
-
-impl From<Goal> for OwedGoal {
-    fn from(Goal { until, spare }: Goal) -> OwedGoal {
-        OwedGoal { until, spare }
     }
 }
 

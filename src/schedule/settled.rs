@@ -59,13 +59,14 @@ impl Settled {
             links: u64::from(SWEEPS) * ask.rows.links(),
             is_over: false,
         };
-        let settled = match ask.settled {
+        let from_near = |ranking: &dyn SettledRanking| {
+            let mut near = Vec::new();
+            ranking.each(&mut |_, importance| near.push(importance))?;
+            settle_near(ask.rows, &near, &options, &mut watch)
+        };
+        let settled = match ask.settled.map(from_near).transpose()?.flatten() {
+            Some(settled) => Some(settled),
             None => settle(ask.rows, &options, &mut watch)?,
-            Some(ranking) => {
-                let mut near = Vec::new();
-                ranking.each(&mut |_, importance| near.push(importance))?;
-                settle_near(ask.rows, &near, &options, &mut watch)?
-            }
         };
         Ok(settled.map_or_else(Vec::new, |settled| {
             self.links += settled.progress.links_touched;

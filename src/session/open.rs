@@ -11,8 +11,7 @@ use crate::engine::{Counters, Engine, Resolving, Storage};
 use crate::memory::log_rows;
 use crate::model::Limits;
 use crate::rank::Goal;
-use crate::snapshot::{self, BaseWarning, Settle, Watcher};
-use crate::store::base::{CommittedBase, OwedBase, OwedGoal};
+use crate::snapshot::{self, Settle, Watcher};
 use crate::store::rows::{KeepRows, Reason};
 use crate::store::{Home, OpenStore, Progress, Settings, Store, View, checkpoint, keep_index};
 use crate::{Error, Result};
@@ -199,58 +198,17 @@ impl Session {
         self.engine.storage_mut().unused_index()
     }
 
-    /// A base is to be made of the checkpoint that comes, settled to this, or of none.
-    pub fn owe_base(&mut self, goal: Option<Goal>) {
-        let store = self.engine.storage_mut();
-        store.set_goal(goal.map(OwedGoal::from));
-        store.owe_base(goal.is_some());
-    }
-
-    /// The base that the last checkpoint owes.
-    pub fn owed_base(&self) -> Option<OwedBase> {
-        self.engine.storage().owed_base()
-    }
-
-    /// How near that is to be settled, if the checkpoint says so.
-    pub fn owed_goal(&self) -> Option<Goal> {
-        self.engine.storage().owed_goal().map(Goal::from)
-    }
-
-    /// Makes the base that is still owed, because of a kill or for lack of room, if one is, and says what was wrong with the one
-    /// before. The next checkpoint names it, or, where nothing was applied since the last one, a commit that is made `now`.
-    /// Where the checkpoint does not say how near it is to be, that is `goal`.
+    /// A ranking of the last commit begins that will be the next warm start.
     ///
     /// # Errors
-    /// There is no room for it; those of reading and writing.
-    pub fn make_owed_base(&mut self, goal: Option<Goal>, now: bool) -> Result<Option<BaseWarning>> {
-        let Some(owed) = self.owed_base() else {
-            return Ok(None);
-        };
-        let goal = self.owed_goal().or(goal);
-        let Some(settle) = self.settling(goal, Watcher::default()) else {
-            self.name_base(None, now)?;
-            return Ok(None);
-        };
-        let made = snapshot::make_owed_base(&**self.disk(), &self.view()?, &owed, &settle)?;
-        let (base, warning) = made;
-        self.name_base(base, now)?;
-        Ok(warning)
+    /// Those of opening its rows.
+    pub fn begin_warm_start(&mut self) -> Result<()> {
+        self.engine.storage_mut().begin_warm_start()
     }
 
-    /// What the next commit says of the base: for the campaign of faults.
-    pub fn base_mut(&mut self) -> Option<&mut CommittedBase> {
-        self.engine.storage_mut().base_mut()
-    }
-
-    /// The base that was owed is this, or there is none. The next checkpoint says so, or, where none comes, one that is made
-    /// `now`.
-    ///
-    /// # Errors
-    /// [`Error::Io`](crate::Error::Io), after which the store takes no more.
-    pub fn name_base(&mut self, made: Option<CommittedBase>, now: bool) -> Result<()> {
-        let store = self.engine.storage_mut();
-        store.name_base(made);
-        if now { store.commit_base() } else { Ok(()) }
+    /// That ranking is over, and `wrote` the next warm start, or did not.
+    pub fn end_warm_start(&mut self, wrote: bool) {
+        self.engine.storage_mut().end_warm_start(wrote);
     }
 
     /// Drops row files that were compacted, but for the one that readers of the current snapshot use.

@@ -171,7 +171,6 @@ impl Writer {
         )?;
         progress.check_finished(dir)?;
         snapshot::check_not_newer(&**session.disk(), dir, session.counters())?;
-        session.make_owed_base(Some(Goal::default()), true)?;
         Ok(Writer {
             builder: Builder::new(session.rules.clone(), options.names),
             options: options.clone(),

@@ -3,7 +3,6 @@
 //! Nothing in a snapshot depends on the hash key, on checkpoints, threads or wall time: the same
 //! records give the same bytes. Names are not in it; they are in the store's logs, which only grow.
 
-mod base;
 mod blocks;
 pub(crate) mod column;
 mod common_crawl;
@@ -32,6 +31,7 @@ mod search;
 mod settling;
 mod since;
 mod site_pages;
+mod warm;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -48,10 +48,6 @@ use crate::store::{
 };
 use crate::{Error, Result};
 
-pub use base::{BasePlan, BaseWarning, make_owed_at_rest};
-pub(crate) use base::{
-    Keep, check as check_base, make_owed as make_owed_base, verify as verify_base,
-};
 pub use common_crawl::write_ranks;
 #[cfg(any(test, fuzzing))]
 pub(crate) use computed::fuzz::ranking as ranking_fuzz;
@@ -75,6 +71,7 @@ pub use search::{Failing, FailingHost, Found, FoundPage, SearchOptions, WITHIN};
 pub(crate) use settling::Watching;
 pub use settling::{Settle, SnapshotOptions, Watcher, settling_needs};
 pub use since::ChangeRule;
+pub use warm::{Handover, StartFrom, WarmWarning};
 pub use write::{Made, Published, publish, publish_at_rest};
 pub(crate) use write::{publish_apart, publish_keeping};
 

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::KeepSnapshots;
-use super::base::{self, BasePlan, BaseWarning};
 use super::expiry::{Expired, Expiry};
+use super::warm::{self, Handover, StartFrom, WarmWarning};
 use crate::Result;
 use crate::disk::Disk;
 use crate::engine::{Config, Estimation, HistoryView, Scores, Window};
@@ -15,7 +15,7 @@ use crate::model::Time;
 use crate::rank::settle::{Progress, Settled, Watch};
 use crate::rank::{Goal, METHODS, Method, Options, Teleport};
 use crate::rows::{PAGES_MAX, Rows};
-use crate::store::{Settings, View};
+use crate::store::View;
 
 /// How a snapshot is made.
 #[derive(Debug, Clone)]
@@ -47,8 +47,12 @@ pub struct Settle {
     pub below: Option<f64>,
     /// Publish nothing if there was no time to follow all links once; else importance is the window's then.
     pub or_nothing: bool,
-    /// Which settled state it starts from, and what becomes of its own.
-    pub base: BasePlan,
+    /// What it starts from.
+    pub start: StartFrom,
+    /// Its state is the next warm start.
+    pub writes_warm: bool,
+    /// What the ranking before left in memory, and what it leaves.
+    pub handover: Handover,
     /// Who watches.
     pub watcher: Arc<Watcher>,
 }
@@ -65,7 +69,9 @@ impl Settle {
             expire: None,
             below: None,
             or_nothing: false,
-            base: BasePlan::default(),
+            start: StartFrom::default(),
+            writes_warm: false,
+            handover: Handover::default(),
             watcher: Arc::default(),
         }
     }
@@ -124,7 +130,7 @@ pub(super) struct Ranked {
 }
 
 enum Computed {
-    /// By settling over all rows, so that it may be the next base.
+    /// By settling over all rows, so that it may be the next warm start.
     Settled(Box<Settled>),
     Other(Box<dyn Scores>),
 }
@@ -137,7 +143,7 @@ impl Ranked {
         }
     }
 
-    /// What may be the next base.
+    /// What may be the next warm start.
     pub fn settled(&self) -> Option<&Settled> {
         match &self.scores {
             Computed::Settled(settled) => Some(settled),
@@ -168,21 +174,21 @@ impl Settle {
         disk: &dyn Disk,
         view: &View,
         failed: &AtomicBool,
-        warnings: &mut Vec<BaseWarning>,
+        warnings: &mut Vec<WarmWarning>,
     ) -> Result<Outcome> {
         let options = self.options_of(view)?;
         let mut watching = Watching {
             failed: Some(failed),
             ..Watching::new(&self.watcher, self.time)
         };
-        let held = self.base.rows.as_ref();
+        let held = self.handover.rows.as_ref();
         let rows = view.rows()?;
         held.inspect(|held| rows.take_held(held));
         rows.stay_in(self.rows_beside(self.bytes(view)));
         let mut expired = None;
-        let scores = if self.may_have_base() {
+        let scores = if self.may_be_warm() {
             let (settled, warning) =
-                base::settle_latest(disk, view, &rows, self, &options, &mut watching)?;
+                warm::settle_latest(disk, view, &rows, self.start, &options, &mut watching)?;
             warnings.extend(warning);
             settled.map(|settled| Computed::Settled(Box::new(settled)))
         } else {
@@ -224,7 +230,7 @@ impl Settle {
 
     /// Bytes for what is known of pages, to be left to the next snapshot, of what memory is left beside the rows.
     pub(super) fn known_room(&self, view: &View) -> u64 {
-        if !self.base.leaves_known || view.joined_runs().is_none() {
+        if !self.handover.leaves_known || view.joined_runs().is_none() {
             return 0;
         }
         let taken = self.bytes(view) + UNPACKED_ROWS;
@@ -240,31 +246,20 @@ impl Settle {
             .is_some_and(|below| bound + config.damping_bound() >= below)
     }
 
-    /// How it is computed in a store of these settings.
-    pub(super) fn options(&self, settings: &Settings) -> Options {
-        Options {
-            spare: self.goal.spare,
-            ..Options::until(settings.config.damping_units(), self.goal.until)
-        }
-    }
-
     /// How a commit is settled: to the bound asked for. Where inputs were read several times, to that of the window if it is
     /// lower: so what was gained by that is not given away.
     pub(super) fn options_of(&self, view: &View) -> Result<Options> {
         let settings = view.settings();
-        let mut options = self.options(settings);
+        let mut options = Options {
+            spare: self.goal.spare,
+            ..Options::until(settings.config.damping_units(), self.goal.until)
+        };
         if view.progress().is_past_first() {
             let estimation = Estimation::begin(view, &settings.config)?;
             let window = estimation.window().bound_l1();
             options.until = options.until.min(window.unwrap_or(options.until));
         }
         Ok(options)
-    }
-
-    /// Whether settled states may be its start, and it theirs: it is of all links, and pays all pages the same.
-    pub(crate) fn may_have_base(&self) -> bool {
-        let is_settling = self.method.name == METHODS[0].name;
-        is_settling && self.teleport.is_uniform() && self.expire.is_none()
     }
 }
 

@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crossbeam_channel::bounded;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::base::{self, BaseWarning, Keep};
 use super::blocks::{BlockWriter, Packed};
 use super::expiry::FetchTimes;
 use super::known::{self, COLUMNS as FETCHES, HeldKnown, Keeping, Known};
@@ -18,29 +17,29 @@ use super::prepared::{Prepared, begin};
 use super::ranks::{Seen, descending_key};
 use super::scored::{Column as PackedColumn, Scored, each_block, pack, pack_ranks, see};
 use super::settling::{Outcome, Settle, SnapshotOptions, Watcher};
+use super::warm::{self, WarmWarning};
 use super::{COLUMNS, Column, Info, MAGIC, column};
 use crate::engine::{
     CHUNK_PAGES, Estimation, Estimator, HistoryView, PageFacts, PageScores, Scores, Window,
 };
-use crate::store::base::CommittedBase;
 use crate::store::{Disk, SNAPSHOTS, View};
-use crate::threads::{beside, try_spawn_in};
+use crate::threads::{in_two, try_spawn_in};
 use crate::{Error, Result};
 
 /// A snapshot's path, and what it says of the run.
 pub type Published = Option<(PathBuf, Info)>;
 
-/// A snapshot that was published, and what its settling left.
+/// A snapshot that was published.
 #[derive(Debug)]
 pub struct Made {
     /// Its path.
     pub path: PathBuf,
     /// What it says of the run.
     pub info: Info,
-    /// What was wrong with settled bases, the one before and its own.
-    pub warnings: Vec<BaseWarning>,
-    /// The base that the next commit is to name.
-    pub(crate) base: Option<CommittedBase>,
+    /// What was wrong with the warm start, and with writing the next one.
+    pub warnings: Vec<WarmWarning>,
+    /// The next warm start was written.
+    pub(crate) wrote_warm: bool,
 }
 
 /// Computes the estimates of a committed state and publishes them as the store's current snapshot:
@@ -56,7 +55,7 @@ pub fn publish(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result
     Ok(made.map(|made| (made.path, made.info)))
 }
 
-/// The same, and what was settled is kept as the plan says ([`Settle::base`](super::Settle::base)).
+/// The same, with what came of the warm start.
 pub(crate) fn publish_keeping(
     disk: &dyn Disk,
     view: &View,
@@ -77,17 +76,17 @@ pub(super) fn check_lock(view: &View) -> Result<()> {
     ))
 }
 
-/// Publishes a ranking of a store at rest, as [`publish`] does; what it was settled to is the store's base from then on.
+/// Publishes a ranking of a store at rest, as [`publish`] does, and writes the next warm start.
 ///
 /// # Errors
-/// Those of [`publish`], and of the commit that names the base.
+/// Those of [`publish`].
 pub fn publish_at_rest(
     disk: &dyn Disk,
     view: &View,
     mut making: SnapshotOptions,
 ) -> Result<Option<Made>> {
     if let Some(settle) = &mut making.settle {
-        settle.base.keep = Keep::AtRest;
+        settle.writes_warm = true;
     }
     publish_keeping(disk, view, &making)
 }
@@ -100,24 +99,27 @@ fn make(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Option
     let Written {
         prepared,
         outcome,
-        mut base,
         mut warnings,
     } = written;
-    if let Some(settle) = &making.settle {
-        settle.base.await_turn();
-    }
     let (path, info) = prepared.publish()?;
-    if let Some(settle) = &making.settle
-        && !settle.base.comes_first()
+    let mut wrote_warm = false;
+    // The ranking comes first where a disk has little room.
+    if making
+        .settle
+        .as_ref()
+        .is_some_and(|settle| settle.writes_warm)
+        && let Outcome::Done(ranked) = &outcome
+        && let Some(settled) = ranked.settled()
     {
-        // The ranking comes first where a disk has little room.
-        base = keep_base(disk, view, settle, &outcome, &mut warnings)?;
+        let (wrote, warning) = warm::write(disk, view, settled)?;
+        wrote_warm = wrote;
+        warnings.extend(warning);
     }
     Ok(Some(Made {
         path,
         info,
         warnings,
-        base,
+        wrote_warm,
     }))
 }
 
@@ -125,48 +127,36 @@ fn make(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Option
 struct Written<'v> {
     prepared: Prepared<'v>,
     outcome: Outcome,
-    base: Option<CommittedBase>,
-    warnings: Vec<BaseWarning>,
+    warnings: Vec<WarmWarning>,
 }
 
 /// What is computed while the other columns are written.
 struct Computed {
     outcome: Outcome,
-    /// If it comes before the ranking.
-    base: Option<CommittedBase>,
     /// If there is memory for them.
     scored: Option<Scored>,
 }
 
-/// Settles, keeps the base if that comes first, and packs the scores if there is memory, for which ranks are `seen` then.
+/// Settles, and packs the scores if there is memory, for which ranks are `seen` then.
 fn compute(
     disk: &dyn Disk,
     view: &View,
     settle: &Settle,
     failed: &AtomicBool,
     seen: Option<Seen>,
-    warnings: &mut Vec<BaseWarning>,
+    warnings: &mut Vec<WarmWarning>,
 ) -> Result<Computed> {
     let config = &view.settings().config;
     let mut computed = Computed {
         outcome: settle.run(disk, view, failed, warnings)?,
-        base: None,
         scored: None,
     };
-    let Outcome::Done(ranked) = &computed.outcome else {
-        return Ok(computed);
-    };
-    let (scores, window) = (ranked.scores(), Window::settled(config, ranked.scores()));
-    if settle.is_not_below(config, &window) {
-        return Ok(computed);
-    }
-    settle.base.await_turn();
-    if settle.base.comes_first() {
-        computed.base = keep_base(disk, view, settle, &computed.outcome, warnings)?;
-        settle.base.give_ahead(computed.base);
-    }
-    if let Some(seen) = seen {
-        computed.scored = Scored::of(scores, window.estimator, view.totals().pages, seen)?;
+    if let (Outcome::Done(ranked), Some(seen)) = (&computed.outcome, seen) {
+        let (scores, window) = (ranked.scores(), Window::settled(config, ranked.scores()));
+        if !settle.is_not_below(config, &window) {
+            let pages = view.totals().pages;
+            computed.scored = Scored::of(scores, window.estimator, pages, seen)?;
+        }
     }
     Ok(computed)
 }
@@ -190,7 +180,6 @@ fn write<'v>(
     let mut warnings = Vec::new();
     let mut computed = Computed {
         outcome: Outcome::NotDone,
-        base: None,
         scored: None,
     };
     let mut measures = 0;
@@ -200,13 +189,12 @@ fn write<'v>(
         let failed = AtomicBool::new(false);
         let seen = writer.seen.take_if(|seen| seen.has_room(pages));
         let write = || {
-            let known = (&*settle.base.known, settle.known_room(view));
+            let known = (&*settle.handover.known, settle.known_room(view));
             let written = writer.facts(view, known.0, known.1, &settle.watcher);
             failed.store(written.is_err(), Ordering::Relaxed);
             written
         };
-        let yields = settle.base.ahead.is_some();
-        let (written, done) = beside(yields, write, || {
+        let (written, done) = in_two(true, write, || {
             compute(disk, view, settle, &failed, seen, &mut warnings)
         });
         let Some(read) = written? else {
@@ -214,11 +202,7 @@ fn write<'v>(
         };
         (computed, measures) = (done?, read);
     }
-    let Computed {
-        outcome,
-        base,
-        scored,
-    } = computed;
+    let Computed { outcome, scored } = computed;
     let (window, expired) = match &outcome {
         Outcome::Stopped => return Ok(None),
         Outcome::NotDone if settle.is_some_and(|settle| settle.or_nothing) => return Ok(None),
@@ -259,28 +243,8 @@ fn write<'v>(
             keep: making.keep,
         },
         outcome,
-        base,
         warnings,
     }))
-}
-
-/// Keeps what was settled, and takes note of what is wrong with bases.
-fn keep_base(
-    disk: &dyn Disk,
-    view: &View,
-    settle: &Settle,
-    outcome: &Outcome,
-    warnings: &mut Vec<BaseWarning>,
-) -> Result<Option<CommittedBase>> {
-    let Outcome::Done(ranked) = outcome else {
-        return Ok(None);
-    };
-    let Some(settled) = ranked.settled() else {
-        return Ok(None);
-    };
-    let (base, warning) = base::keep(disk, view, settle, settled)?;
-    warnings.extend(warning);
-    Ok(base)
 }
 
 /// The same, beside an ingest that goes on meanwhile: cash is copied first, and `apart` dropped when it is.

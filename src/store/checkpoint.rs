@@ -1,13 +1,12 @@
 //! A checkpoint, and what the engine gives out between two: runs, admissions, names, marks, rows.
 
-use super::base::{self, CommittedBase, OwedBase, OwedGoal};
 use super::chunks::Slot;
 use super::folder::check_in_place;
 use super::packing::{Packed, Packing, pack};
 use super::progress::Progress;
 use super::rows::{self, RowWriter};
 use super::tables::Writing;
-use super::{Store, marks};
+use super::{Store, marks, warm};
 use crate::engine::{
     Admission, Engine, EngineState, Fingerprint, Links, Mark, Notes, PageId, Storage, fold, merge,
     mergeable,
@@ -38,7 +37,6 @@ fn try_checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()>
     store.manifest.generation += 1;
     store.manifest.names = store.names.logs.sync()?;
     store.sync_rows()?;
-    store.note_owed();
     store.sync_marks()?;
 
     let store = engine.storage();
@@ -60,73 +58,6 @@ impl Store {
             .writing
             .as_ref()
             .ok_or_else(|| Error::internal("no transaction"))
-    }
-
-    /// A base is to be made of the next commit, or none that is owed.
-    pub(crate) fn owe_base(&mut self, owed: bool) {
-        self.rows.owes_base = owed;
-        self.manifest.base.owed = None;
-    }
-
-    /// How near the base is to be settled that the next commit owes.
-    pub(crate) fn set_goal(&mut self, goal: Option<OwedGoal>) {
-        self.manifest.goal = goal;
-    }
-
-    /// The same of the one that the last commit owes; `None`: none is owed, or the commit is of a version that did not say.
-    pub(crate) fn owed_goal(&self) -> Option<OwedGoal> {
-        self.manifest.owed_goal().copied()
-    }
-
-    /// The base that is owed by the last commit.
-    pub(crate) fn owed_base(&self) -> Option<OwedBase> {
-        self.manifest.base.owed
-    }
-
-    /// The next commit owes a base, if one is to be made of it.
-    fn note_owed(&mut self) {
-        if !std::mem::take(&mut self.rows.owes_base) {
-            return;
-        }
-        let manifest = &mut self.manifest;
-        let owed = manifest.rows.retention.kept().map(|rows| OwedBase {
-            number: manifest.generation,
-            pages: manifest.engine.totals.pages,
-            records: manifest.engine.counters.records,
-            rows: *rows,
-            place: (rows.number, rows.rows),
-            from: manifest.base.base.map(|base| base.place),
-        });
-        manifest.base.owed = owed;
-    }
-
-    /// What the next commit says of the base, whose rows are not kept any more if it says so: for the campaign of faults.
-    pub(crate) fn base_mut(&mut self) -> Option<&mut CommittedBase> {
-        self.rows.base_rows.clear();
-        self.manifest.base.base.as_mut()
-    }
-
-    /// What the next commit is to say of the base that was owed: there is one, or none could be made and the one before stays.
-    pub(crate) fn name_base(&mut self, made: Option<CommittedBase>) {
-        let base = &mut self.manifest.base;
-        // Where rows were given up meanwhile, nothing is owed any more.
-        let Some((made, owed)) = made.zip(base.owed.take()) else {
-            return;
-        };
-        let place = owed.place;
-        let before = base.base.replace(CommittedBase { place, ..made });
-        let before = before.filter(|before| before.number != made.number);
-        self.rows.doomed_base = self.rows.doomed_base.or(before.map(|before| before.number));
-    }
-
-    /// Commits what is said of the base, and nothing else: no record was applied since the last checkpoint.
-    pub(crate) fn commit_base(&mut self) -> Result<()> {
-        if self.failed {
-            return Ok(());
-        }
-        self.manifest.generation += 1;
-        let committed = self.commit(&[]);
-        self.noting(committed)
     }
 
     /// Notes a failure: nothing may be written after it.
@@ -173,23 +104,15 @@ impl Store {
         Ok(())
     }
 
-    /// The base is the one that the last commit names.
-    fn clear_base(&mut self) -> Result<()> {
-        self.rows.base_rows = self.manifest.base.row_files().collect();
-        match self.rows.doomed_base.take() {
-            Some(number) => base::remove(&*self.disk, &self.dir, number),
-            None => Ok(()),
-        }
-    }
-
     /// Removes what the last commit does not name any more.
     fn clear_up(&mut self) -> Result<()> {
-        self.clear_base()?;
+        self.note_warm_place();
         for number in std::mem::take(&mut self.marks.dropped) {
             marks::remove(&*self.disk, &self.dir, number)?;
         }
         if let Some(number) = self.rows.doomed.take() {
             rows::remove(&*self.disk, &self.dir, number)?;
+            warm::remove(&*self.disk, &self.dir)?;
         }
         let pages = self.manifest.engine.totals.pages;
         if let Some(kept) = self.manifest.rows.retention.kept() {

@@ -7,7 +7,7 @@ mod files;
 mod whole;
 
 pub(crate) use files::{
-    base, cash, identity, index, log, log_written, marks, name_block, names_written,
+    cash, identity, index, log, log_written, marks, name_block, names_written, warm,
 };
 pub(crate) use whole::store;
 

@@ -5,7 +5,6 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::base::{BaseState, OwedGoal};
 use super::identity::Identity;
 use super::names::NameLengths;
 use super::progress::Progress;
@@ -53,12 +52,6 @@ pub(crate) struct Manifest {
     /// 1 have none. Behind them come the counts of a shard, if there are any.
     #[serde(skip)]
     pub rows: RowsState,
-    /// What there is of a settled base. A value of its own: programs that know of none pass it over.
-    #[serde(skip)]
-    pub base: BaseState,
-    /// How near what is owed is to be settled. A value of its own; not written where nothing is owed.
-    #[serde(skip)]
-    pub goal: Option<OwedGoal>,
 }
 
 /// The totals of version 0.1's ledger of corrections: a phase, and sums.
@@ -78,11 +71,6 @@ pub(crate) struct Run {
 }
 
 impl Manifest {
-    /// How near what is owed is to be settled, if anything is.
-    pub fn owed_goal(&self) -> Option<&OwedGoal> {
-        self.goal.as_ref().filter(|_| self.base.owed.is_some())
-    }
-
     /// Its bytes, behind 8 that are free for the seal.
     pub fn to_bytes(&self) -> std::result::Result<Vec<u8>, String> {
         let mut bytes = vec![0; 8];

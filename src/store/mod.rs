@@ -9,7 +9,7 @@
 //! | `urls`, `fingerprints` (and `.index`) | names in page order, append-only | `names`, `log` |
 //! | `index` | which page has a fingerprint, as of a run's end | `index_file` |
 //! | `remote` | of a shard: what numbers its remote pages have in their owners' stores | [`crate::shards`] |
-//! | `base/` | the settled base: what the next settling starts from | `base` |
+//! | `warm` | the warm start: what the next settling starts from; a cache, which no commit names | `warm` |
 //! | `rows/` | rows of links that visits applied, append-only | `rows`, `log` |
 //! | `marks/` | retained copies of the cells | `marks` |
 //! | `snapshots/` | published rankings, immutable; `latest.json` | [`crate::snapshot`] |
@@ -23,13 +23,12 @@
 //! loaded and checked, the law is checked, the index is read, or rebuilt, marks of no commit and snapshots
 //! never published are removed. redb trusts its pages, so all its calls are fenced (`fence`).
 //!
-//! **Damage** is found, never used, and, but for the directory of rows, the base, the index and the numbers of remote pages, never repaired: [`PARTS`] says what each file's means. [`crate::check`]
+//! **Damage** is found, never used, and, but for the directory of rows, the warm start, the index and the numbers of remote pages, never repaired: [`PARTS`] says what each file's means. [`crate::check`]
 //! looks for it.
 //!
 //! Any failure of an operation is final for the process: a store that failed once refuses all
 //! further writes, because after a failed sync nobody knows what the disk holds.
 
-pub(crate) mod base;
 mod blocks;
 mod checkpoint;
 mod chunks;
@@ -55,6 +54,7 @@ mod spool;
 mod tables;
 mod verify;
 mod view;
+pub(crate) mod warm;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -99,8 +99,8 @@ pub(crate) use settings::differences;
 pub use spool::{OnDurable, SpoolOptions, SpoolState, spool_state, verify_spool};
 pub(crate) use spool::{Spool, SpoolReader, remove_spool};
 pub use verify::{Depth, Report};
-pub(crate) use view::SettledBase;
 pub use view::View;
+use warm::{WarmRows, WarmStart};
 
 /// Names of the parts of a store directory.
 pub(crate) const SNAPSHOTS: &str = "snapshots";
@@ -149,12 +149,10 @@ struct OpenRows {
     renewed_places: Option<Error>,
     /// A row file that no commit names any more once the next is made.
     doomed: Option<u64>,
-    /// The same of a settled base.
-    doomed_base: Option<u64>,
-    /// A base is to be made of the next commit.
-    owes_base: bool,
-    /// Row files that the bases of the last commit are of.
-    base_rows: Vec<u64>,
+    /// The warm start, if there is one that fits; or what is wrong with it.
+    warm: Option<Result<WarmStart>>,
+    /// The rows of the commit of which a ranking is in progress that will be the next warm start.
+    ranked: Option<WarmRows>,
 }
 
 /// The part of the history that is still to be written.
@@ -220,7 +218,8 @@ impl Store {
         remove_unpublished(&*disk, dir)?;
         remove_replay(&*disk, dir)?;
         rows::remove_others(&*disk, dir, &manifest.rows)?;
-        base::remove_others(&*disk, dir, &manifest.base)?;
+        warm::remove_base(&*disk, dir)?;
+        warm::remove_unfinished(&*disk, dir)?;
         index_file::remove_unfinished(&*disk, dir);
         // The file is the last commit's until there is another.
         if manifest.corrected.take().is_none() && !identity.has_rows() {
@@ -234,7 +233,8 @@ impl Store {
                 unused_index: None,
             },
             rows: OpenRows {
-                base_rows: manifest.base.row_files().collect(),
+                warm: WarmStart::open(&*disk, dir, identity.hash, &manifest.rows.retention)
+                    .transpose(),
                 ..OpenRows::default()
             },
             db: OpenDatabase {
@@ -359,6 +359,7 @@ impl Store {
         let tables = self.db.tables.clone();
         let mut view = View::new(&*self.disk, &self.dir, tables, &self.identity)?;
         view.lock = Some(self.lock.clone());
+        view.warm = self.warm();
         Ok(view)
     }
 }

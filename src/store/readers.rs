@@ -3,13 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::base::{self, CommittedBase, OwedBase, OwedGoal};
 use super::folder::{is_busy, is_store, remove_unpublished, take_lock};
 use super::identity::{self, Identity, Settings};
-use super::manifest::Manifest;
 use super::tables::{Access, Tables};
 use super::verify::Depth;
 use super::view::View;
+use super::warm::{self, WarmStart};
 use crate::disk::Disk;
 use crate::{Error, Result};
 
@@ -48,7 +47,9 @@ pub fn open_view_to_publish(disk: &dyn Disk, dir: &Path) -> Result<View> {
     let identity = Identity::read(disk, dir)?;
     let mut view = committed(disk, dir, identity, Depth::Quick)?;
     remove_unpublished(disk, dir)?;
+    warm::remove_unfinished(disk, dir)?;
     view.lock = Some(Arc::from(lock));
+    view.warm = WarmStart::open(disk, dir, view.identity(), view.rows_retention()).transpose();
     Ok(view)
 }
 
@@ -62,36 +63,6 @@ fn committed(disk: &dyn Disk, dir: &Path, identity: Identity, depth: Depth) -> R
 }
 
 impl View {
-    /// Makes what was settled of this state the store's base, by a commit of its own. The store is locked by whoever reads
-    /// this ([`open_view_to_publish`]).
-    ///
-    /// # Errors
-    ///
-    /// Those of writing.
-    pub(crate) fn name_base(&self, disk: &dyn Disk, base: CommittedBase) -> Result<()> {
-        let mut manifest = self.next_manifest(None);
-        let state = &mut manifest.base;
-        // Rows that were owed a base may lie elsewhere since.
-        let owed = state.owed.take().filter(|owed| owed.number == base.number);
-        let place = owed.map_or(base.place, |owed| owed.place);
-        let before = state.base.replace(CommittedBase { place, ..base });
-        commit(disk, &self.dir, &manifest)?;
-        match before.filter(|before| before.number != base.number) {
-            Some(before) => base::remove(disk, &self.dir, before.number),
-            None => Ok(()),
-        }
-    }
-
-    /// The same of a base that it owed. The state with it.
-    ///
-    /// # Errors
-    ///
-    /// Those of writing, and of [`open_view`].
-    pub(crate) fn with_owed_base(self, disk: &dyn Disk, base: CommittedBase) -> Result<View> {
-        self.name_base(disk, base)?;
-        self.reopened(disk)
-    }
-
     /// The last committed state, under the same lock.
     ///
     /// # Errors
@@ -107,28 +78,6 @@ impl View {
         Ok(view)
     }
 
-    /// Has the store owe the base of this state, for which there was no room, by a commit of its own: the next writer makes it
-    /// first. It is locked likewise.
-    ///
-    /// # Errors
-    ///
-    /// Those of writing.
-    pub(crate) fn owe_base(&self, disk: &dyn Disk, owed: OwedBase, goal: OwedGoal) -> Result<()> {
-        let mut manifest = self.next_manifest(Some(goal));
-        let state = &mut manifest.base;
-        let from = state.base.map(|base| base.place);
-        state.owed = Some(OwedBase { from, ..owed });
-        commit(disk, &self.dir, &manifest)
-    }
-
-    fn next_manifest(&self, goal: Option<OwedGoal>) -> Manifest {
-        Manifest {
-            generation: self.manifest.generation + 1,
-            goal,
-            ..self.manifest.clone()
-        }
-    }
-
     /// Returns whether a writer came since this was opened, so that what was read may be of two commits.
     pub fn is_overtaken(&self, disk: &dyn Disk) -> bool {
         let now = || {
@@ -138,13 +87,6 @@ impl View {
         };
         is_busy(disk, &self.dir) || !now().is_ok_and(|now| now == self.manifest)
     }
-}
-
-/// Commits what is said of a store's base, and nothing else. Pages of the commit before are not written over.
-fn commit(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<()> {
-    Tables::open(disk, dir, Access::Write)?
-        .begin()?
-        .commit(manifest)
 }
 
 /// The settings of the store in `dir`; `None` if there is none yet.

@@ -1,7 +1,13 @@
 //! The store's file of kept rows: begun as asked, appended to, compacted, and given up where it may not go on.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
 use super::Store;
-use super::rows::{self, AppendError, KeepRows, KeptRows, Reason, Retention, RowWriter, RowsOf};
+use super::rows::{
+    self, AppendError, KeepRows, KeptRows, Reason, Retention, RowFile, RowWriter, RowsOf,
+};
+use super::warm::{self, RowPlace, WarmFile, WarmRows, WarmStart};
 use crate::{Error, Result};
 
 impl Store {
@@ -79,6 +85,64 @@ impl Store {
         RowsOf::new(&*self.disk, &self.dir, self.manifest.rows.retention, pages).rows()
     }
 
+    /// The warm start, if there is one that fits; or what is wrong with it.
+    pub(super) fn warm(&self) -> Option<Result<WarmStart>> {
+        Some(match self.rows.warm.as_ref()? {
+            Ok(warm) => Ok(warm.clone()),
+            Err(error) => Err(error.again()),
+        })
+    }
+
+    /// A ranking of the last commit begins that will be the next warm start.
+    ///
+    /// # Errors
+    /// Those of opening its rows.
+    pub(crate) fn begin_warm_start(&mut self) -> Result<()> {
+        let kept = self.manifest.rows.retention.kept();
+        let rows = kept.map(|kept| WarmRows::of(&*self.disk, &self.dir, *kept));
+        self.rows.ranked = rows.transpose()?;
+        Ok(())
+    }
+
+    /// That ranking is over; if it `wrote` the warm start, this takes the place of the one before.
+    pub(crate) fn end_warm_start(&mut self, wrote: bool) {
+        if let Some(rows) = self.rows.ranked.take().filter(|_| wrote) {
+            let opened = WarmFile::open(&*self.disk, &self.dir).transpose();
+            self.rows.warm = opened.map(|file| {
+                let file = Arc::new(file?);
+                Ok(WarmStart { file, rows })
+            });
+        }
+        self.note_warm_place();
+    }
+
+    /// Notes in the warm start where its rows end, if a compaction that was committed moved that. Where this fails it is of
+    /// no use to later processes.
+    pub(super) fn note_warm_place(&self) {
+        let Some(now) = self.manifest.rows.retention.kept() else {
+            return;
+        };
+        // While a ranking is in progress, the next one may take its place any moment.
+        let (Some(Ok(warm)), None) = (&self.rows.warm, &self.rows.ranked) else {
+            return;
+        };
+        let (number, rows) = warm.rows.place;
+        if warm.file.noted.load(Ordering::Relaxed) == number {
+            return;
+        }
+        let noted = RowFile::open(&*self.disk, &self.dir, *now).and_then(|file| {
+            let place = RowPlace {
+                number,
+                rows,
+                last_block: file.sum_before(rows)?,
+            };
+            warm::note_place(&*self.disk, &self.dir, warm.file.head, place)
+        });
+        if noted.is_ok() {
+            warm.file.noted.store(number, Ordering::Relaxed);
+        }
+    }
+
     /// Takes fewer numbers of pages in rows than there are.
     #[cfg(test)]
     pub(crate) fn limit_row_pages(&mut self, pages: u64) {
@@ -97,15 +161,12 @@ impl Store {
         self.rows.renewed_places.take()
     }
 
-    /// Removes row files of before compactions, but for the one that the current snapshot names, and those that
-    /// settled bases are of.
+    /// Removes row files of before compactions, but for the one that the current snapshot names, and those that the warm
+    /// start, and the next one, are of.
     pub(crate) fn release_rows(&mut self, named: Option<u64>) -> Result<()> {
-        let needed: Vec<u64> = {
-            let base = self.manifest.base.row_files();
-            base.chain(self.rows.base_rows.iter().copied())
-                .chain(named)
-                .collect()
-        };
+        let warm = self.rows.warm.iter().flatten().map(|warm| &warm.rows);
+        let of_warm = warm.chain(&self.rows.ranked).map(|rows| rows.file.number());
+        let needed: Vec<u64> = of_warm.chain(named).collect();
         let retired = &mut self.manifest.rows.retired;
         let (stay, go) = std::mem::take(retired)
             .into_iter()
@@ -129,7 +190,12 @@ impl Store {
             Err(stop) => return self.stop_rows(stop),
         }
         let pages = self.manifest.engine.totals.pages;
-        match rows::compact(disk, dir, rows, pages, self.manifest.base.places()) {
+        // What the warm start, and the next one, are of ends elsewhere then.
+        let warm = self.rows.warm.as_mut().and_then(|warm| warm.as_mut().ok());
+        let warm = warm.map(|warm| &mut warm.rows.place);
+        let ranked = self.rows.ranked.as_mut().map(|rows| &mut rows.place);
+        let places = warm.into_iter().chain(ranked);
+        match rows::compact(disk, dir, rows, pages, places) {
             Ok(None) => {}
             Ok(Some(new)) => {
                 self.manifest.rows.retired.push(rows.kept().number);
@@ -154,8 +220,7 @@ impl Store {
     /// Keeps no more rows. The next commit says so; then their file goes.
     fn give_up_rows(&mut self, reason: Reason) -> Result<()> {
         self.rows.gave_up = Some(reason);
-        let base = std::mem::take(&mut self.manifest.base).base;
-        self.rows.doomed_base = self.rows.doomed_base.or(base.map(|base| base.number));
+        (self.rows.warm, self.rows.ranked) = (None, None);
         let committed = self.manifest.rows.retention.kept().copied();
         self.rows.doomed = committed.map(|kept| kept.number);
         let retention = Retention::GivenUp(reason);

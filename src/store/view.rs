@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::base::{BaseFile, CommittedBase, OwedBase, OwedGoal};
 use super::chunks::{ChunkFile, Chunks};
 use super::folder::check_in_place;
 use super::identity::{Identity, Settings};
@@ -11,8 +10,9 @@ use super::manifest::{Manifest, Run};
 use super::marks::MarkFiles;
 use super::names::{NameLengths, NameReader};
 use super::progress::Progress;
-use super::rows::{KeptRows, Retention, RowFile, RowsOf, Since};
+use super::rows::{KeptRows, Retention, RowsOf};
 use super::tables::{Reading, Tables};
+use super::warm::WarmStart;
 use crate::batch::HashKey;
 use crate::disk::{Disk, DiskFile};
 use crate::engine::{
@@ -20,45 +20,6 @@ use crate::engine::{
     TimeTable, Totals, fold_pages,
 };
 use crate::{Error, Result};
-
-/// A settled base with the rows that it was settled over, open.
-pub(crate) struct SettledBase {
-    pub file: BaseFile,
-    rows: RowFile,
-    place: (u64, u64),
-}
-
-impl SettledBase {
-    /// See [`BaseFile::open`].
-    fn open(
-        disk: &dyn Disk,
-        dir: &Path,
-        store: u64,
-        named: &CommittedBase,
-        beside: bool,
-    ) -> Result<SettledBase> {
-        Ok(SettledBase {
-            file: BaseFile::open(disk, dir, store, named, beside)?,
-            rows: RowFile::open(disk, dir, named.rows)?,
-            place: named.place,
-        })
-    }
-
-    /// What changed in the rows since. `place`: where the base's end in their file; `None`: in that there is now.
-    ///
-    /// # Errors
-    ///
-    /// The rows are not those that go on where the base's ended; those of reading.
-    pub fn since(&self, rows: &KeptRows, place: Option<(u64, u64)>) -> Result<Since> {
-        let pages = self.file.head.totals.pages;
-        rows.since(self.rows.clone(), pages, place.unwrap_or(self.place))
-    }
-
-    /// The rows that it was settled over.
-    pub fn rows(&self) -> Result<KeptRows> {
-        KeptRows::of(self.rows.clone(), self.file.head.totals.pages)
-    }
-}
 
 /// The last committed state of a store. It stays readable until two commits later; but see `set_cash_aside`.
 pub struct View {
@@ -72,7 +33,8 @@ pub struct View {
     pub(super) marks: MarkFiles,
     pub(super) names: NameReader,
     pub(super) rows: RowsOf,
-    pub(super) base: Option<Result<SettledBase>>,
+    /// Of a view to publish from: the warm start, if there is one that fits.
+    pub(super) warm: Option<Result<WarmStart>>,
     /// Keeps the database open.
     pub(super) tables: Arc<Tables>,
     /// The store's lock, where this is a writer's. The last field, so that it is given up last.
@@ -100,8 +62,7 @@ impl View {
             marks: MarkFiles::open(disk, dir, identity.hash, &manifest.engine.marks)?,
             names,
             rows: RowsOf::new(disk, dir, manifest.rows.retention, pages),
-            base: (manifest.base.base.as_ref())
-                .map(|named| SettledBase::open(disk, dir, manifest.identity, named, false)),
+            warm: None,
             key: identity.key,
             policy: identity.settings.config.policy(),
             settings: identity.settings.clone(),
@@ -182,41 +143,23 @@ impl View {
         self.rows.rows()
     }
 
-    /// The settled base, if the commit has one.
+    /// The warm start, if there is one that fits.
     ///
     /// # Errors
     ///
     /// It cannot be used, and why.
-    pub(crate) fn base(&self) -> Option<Result<&SettledBase>> {
-        let base = self.base.as_ref()?;
-        Some(base.as_ref().map_err(Error::again))
+    pub(crate) fn warm(&self) -> Option<Result<&WarmStart>> {
+        let warm = self.warm.as_ref()?;
+        Some(warm.as_ref().map_err(Error::again))
     }
 
-    /// The rows that there were when a base was owed.
+    /// Checksum of the block that holds the last row, which tells these rows from others.
     ///
     /// # Errors
     ///
-    /// Those of reading them.
-    pub(crate) fn rows_of(&self, disk: &dyn Disk, owed: &OwedBase) -> Result<KeptRows> {
-        KeptRows::of(RowFile::open(disk, &self.dir, owed.rows)?, owed.pages)
-    }
-
-    /// Opens the base of this name that is beside the run.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be used, and why.
-    pub(crate) fn open_beside(
-        &self,
-        disk: &dyn Disk,
-        named: &CommittedBase,
-    ) -> Result<SettledBase> {
-        SettledBase::open(disk, &self.dir, self.manifest.identity, named, true)
-    }
-
-    /// The base that the commit owes, if it does, and how near it is to be settled, if it says so.
-    pub(crate) fn owed_base(&self) -> Option<(OwedBase, Option<OwedGoal>)> {
-        Some((self.manifest.base.owed?, self.manifest.goal))
+    /// Those of reading it.
+    pub(crate) fn last_block(&self) -> Result<u64> {
+        self.rows.last_block()
     }
 
     /// The store's identity.

@@ -436,7 +436,7 @@ fn a_store_with_partitions_is_refused() {
     }
 }
 
-/// A store with an index, which `verify --deep` holds against the fingerprints, and a base.
+/// A store with an index, which `verify --deep` holds against the fingerprints, and what version 0.2 settled from.
 #[test]
 fn a_golden_store_with_an_index_goes_on() {
     let lab = Lab::new();
@@ -456,6 +456,7 @@ fn a_golden_store_with_an_index_goes_on() {
     assert!(lab.path("old/index").exists());
     assert_eq!(fs::read_dir(lab.path("old/base")).unwrap().count(), 1);
     goes_on(&lab, ingest);
+    assert!(!lab.path("old/base").exists());
 }
 
 /// A store was moved away while it was ingested into, and what was missed first was called damaged, or only not found; and a

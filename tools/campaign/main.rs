@@ -13,7 +13,7 @@
 //! | `cuts` | power cuts at random operations of random runs, up to four in a row |
 //! | `threads` | the same while packed files are read again by several threads, each made fast or slow at random |
 //! | `ends` | the same while the last snapshot of a stream is made, which is then sent again |
-//! | `changes` | the same while pages change, and each ranking starts from the one before |
+//! | `changes` | the same while pages change, and each ranking starts from the one before: rankings agree within their bounds |
 //! | `index` | the same while the ranking of pages is made that have an index on disk; and stores with the index of a copy |
 //! | `wide` | the same with more pages than a chunk of the cash file holds |
 //! | `errors` | every operation fails in every way, once and from then on |

@@ -88,15 +88,6 @@ const OF_STORES: &[(&str, Mutant)] = &[
     ("names of marks are not synced", |path, _| {
         dropped(file(path, "marks"))
     }),
-    ("a settled base is not synced", |path, _| {
-        dropped(within(path, "base"))
-    }),
-    ("a settled base is synced after the commit", |path, _| {
-        after_commit(within(path, "base"))
-    }),
-    ("names of settled bases are not synced", |path, _| {
-        dropped(file(path, "base"))
-    }),
     ("identity.json is not synced", |path, _| {
         dropped(file(path, "identity.tmp"))
     }),
@@ -142,21 +133,6 @@ pub const FAULTS: &[(&str, Kind, OldFault)] = &[
         "a stream that ended is not known when it is sent again",
         Kind::Ends,
         OldFault::StreamForgotten,
-    ),
-    (
-        "a settled base that is owed is not made",
-        Kind::Changes,
-        OldFault::BaseForgotten,
-    ),
-    (
-        "a settled base is a row too new",
-        Kind::Changes,
-        OldFault::BaseTooNew,
-    ),
-    (
-        "rows that a settled base needs are dropped",
-        Kind::Changes,
-        OldFault::BaseRowsDropped,
     ),
 ];
 

@@ -6,7 +6,9 @@ use std::path::Path;
 use cashrank::Error;
 use cashrank::engine::PageId;
 use cashrank::snapshot::{Snapshot, SnapshotPage};
+use cashrank::store::RealDisk;
 
+use crate::binary::snapshot;
 use crate::disk::SimDisk;
 use crate::scenario::STORE;
 use crate::tally::as_text;
@@ -47,6 +49,51 @@ pub fn export(snapshot: &Snapshot) -> Result<Vec<(String, SnapshotPage)>, Error>
         .zip(snapshot.pages())
         .map(|(name, page)| Ok((name?, page?)))
         .collect()
+}
+
+/// Checks that two rankings of the same records agree: importances within both bounds, and all else to the bit.
+pub fn agree(found: &Snapshot, expected: &Snapshot) -> Result<(), String> {
+    let (one, other) = (found.info(), expected.info());
+    if one.window.settled.is_none() || one.counters != other.counters || one.pages != other.pages {
+        return Err("it is of something else".into());
+    }
+    let bounds = one.bound_l1().zip(other.bound_l1());
+    let (one, other) = bounds.ok_or("it has no bound")?;
+    let mut off = 0.0;
+    for (page, expected) in found.pages().zip(expected.pages()) {
+        let (page, expected) = (page.map_err(as_text)?, expected.map_err(as_text)?);
+        off += (page.importance - expected.importance).abs();
+        let as_expected = SnapshotPage {
+            importance: expected.importance,
+            distributed: expected.distributed,
+            rank: expected.rank,
+            ..page
+        };
+        if as_expected != expected {
+            return Err(format!("page {} is {page:?}", page.page.0));
+        }
+    }
+    if off <= one + other {
+        Ok(())
+    } else {
+        Err(format!(
+            "they are {off} apart, and bounds are {one} and {other}"
+        ))
+    }
+}
+
+/// As [`agree`], of the current ranking of a store on the real disk and one of these bytes; the same bytes agree.
+pub fn agrees_with(store: &Path, expected: &[u8]) -> Result<(), String> {
+    if snapshot(store)?.is_some_and(|found| found == expected) {
+        return Ok(());
+    }
+    // It is read inside a store.
+    let beside = store.join("snapshots/expected");
+    std::fs::write(&beside, expected).map_err(as_text)?;
+    let found = Snapshot::latest(&RealDisk, store).map_err(as_text)?;
+    let expected = Snapshot::open(&RealDisk, &beside).map_err(as_text)?;
+    std::fs::remove_file(&beside).map_err(as_text)?;
+    agree(&found, &expected)
 }
 
 impl Answers {

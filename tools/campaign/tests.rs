@@ -40,7 +40,7 @@ fn a_stream_sent_again_after_any_cut_is_counted_once() {
 }
 
 #[test]
-fn rankings_from_the_last_one_are_the_same_after_any_cut() {
+fn rankings_from_the_last_one_agree_after_any_cut() {
     let lab = tempfile::tempdir().unwrap();
     let tally = cuts::random(Kind::Changes, lab.path(), 7, 30, Broken::default());
     sound(&tally);

@@ -1,25 +1,23 @@
-//! When checkpoints and snapshots are made, by number of records or by time, and the snapshots that
-//! are made in the background meanwhile (`making.rs`), with the rankings that are computed beside them (`beside.rs`): the newest
-//! is settled, and the one before, once it has left the base that the newest starts from, is written.
+//! When checkpoints and snapshots are made, by number of records or by time, and the ranking that is in progress beside the
+//! ingest (`making.rs`), with those by other measures (`beside.rs`). There is one at a time: the next waits for it.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use crossbeam_channel::{Sender, bounded};
+use crossbeam_channel::bounded;
 
 use super::Run;
 use super::beside::{Beside, Made};
 use super::cursor::RunPosition;
-use super::making::{OwedBase, SnapshotJob, note_unsettled};
+use super::making::{SnapshotJob, note_unsettled};
 use crate::engine::Counters;
 use crate::ingest::{Checkpoints, Every, Job, Note, Observer};
 use crate::rank::Goal;
 use crate::snapshot::{
-    self, BaseWarning, HeldKnown, Info, Keep, KeepSnapshots, Settle, SnapshotOptions, Watcher,
+    self, HeldKnown, Info, KeepSnapshots, Settle, SnapshotOptions, StartFrom, Watcher,
 };
-use crate::store::base::CommittedBase;
 use crate::store::rows::HeldRows;
 use crate::store::{Disk, View};
 use crate::threads::Task;
@@ -30,6 +28,17 @@ const SNAPSHOT_RESTS: u32 = 3;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Why a ranking is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Due {
+    /// The stream of records says so: its state is the next warm start.
+    Stream,
+    /// So it does, but its state is not: of a pass after the first, which changes no rows, or where reading stopped early.
+    Partial,
+    /// The clock says so.
+    Clock,
 }
 
 /// When checkpoints and snapshots were made, and what was published.
@@ -44,19 +53,15 @@ pub(super) struct Cadence<'a> {
     /// From when on a snapshot may be begun by time; `None`: one is being made.
     next_snapshot: Arc<Mutex<Option<Instant>>>,
     publishing: Option<SnapshotJob>,
-    /// The one before, which has left its base and is not published yet.
-    leaving: Option<SnapshotJob>,
     pub published: Option<(PathBuf, Info)>,
     /// Rows in memory, on their way from one snapshot to the next.
     rows: Arc<HeldRows>,
     /// What is known of pages, likewise.
     known: Arc<HeldKnown>,
-    /// What the last snapshot by time was settled to.
-    beside: Option<CommittedBase>,
     /// Counters at the last snapshot.
     published_at: Option<Counters>,
-    /// The same where the last base was made.
-    based_at: Option<Counters>,
+    /// The same at the last that the stream determined.
+    ranked_at: Option<Counters>,
     /// Records when a checkpoint or snapshot was last due by their number.
     due_at: u64,
 }
@@ -71,13 +76,11 @@ impl<'a> Cadence<'a> {
             snapshotted: Instant::now(),
             next_snapshot: Arc::new(Mutex::new(Some(Instant::now()))),
             publishing: None,
-            leaving: None,
             published: None,
             rows: Arc::default(),
             known: Arc::default(),
-            beside: None,
             published_at,
-            based_at: None,
+            ranked_at: None,
             due_at: records,
         }
     }
@@ -111,9 +114,9 @@ impl<'a> Cadence<'a> {
         self.checkpointed_at == Some(reached)
     }
 
-    /// Returns whether something was read since the store's base was made.
-    pub fn is_after_base(&self, counters: &Counters) -> bool {
-        self.based_at.as_ref() != Some(counters)
+    /// Returns whether something was read since the last ranking that the stream determined.
+    pub fn is_after_ranking(&self, counters: &Counters) -> bool {
+        self.ranked_at.as_ref() != Some(counters)
     }
 
     /// Returns whether something was read since the last snapshot.
@@ -146,15 +149,13 @@ impl<'a> Cadence<'a> {
     ) {
         let (ends, ended) = bounded::<()>(0);
         let (departs, apart) = bounded::<()>(0);
-        let (ahead, base) = bounded(1);
         let settle = making.settle.clone();
         if let Some(settle) = &mut making.settle {
-            self.plan_ahead(settle, ahead, is_last);
+            self.hand_over(settle, is_last);
         }
         *lock(&self.next_snapshot) = None;
         let next = self.next_snapshot.clone();
         let generation = view.generation();
-        let bytes = settle.as_ref().map_or(0, |settle| settle.bytes(&view));
         let publish = move || {
             let _ends = ends;
             let settles = making.settle.as_ref();
@@ -173,73 +174,34 @@ impl<'a> Cadence<'a> {
             thread: Some(Task::start("snapshot", publish)),
             ended,
             apart,
-            base,
-            has_left_base: false,
-            bytes,
             settle,
             before: self.published_at.replace(counters),
         });
     }
 
-    /// Has a snapshot leave its base before it is published, where another may be begun then, and follow the one before.
-    fn plan_ahead(&mut self, settle: &mut Settle, ahead: Sender<CommittedBase>, is_last: bool) {
-        settle.base.after = self.leaving.as_ref().map(|before| before.ended.clone());
-        settle.base.known = self.known.clone();
-        settle.base.leaves_known = !is_last && self.job.also.is_empty();
-        if settle.base.keep != Keep::InStore {
-            return;
-        }
-        if is_last {
-            settle.base.rows = Some(std::mem::take(&mut self.rows));
-        } else if self.job.also.is_empty() {
-            // What is computed beside a snapshot has all the memory that is left.
-            settle.base.rows = Some(self.rows.clone());
-            settle.base.ahead = Some(ahead);
+    /// What the ranking before left in memory, and what this one leaves.
+    fn hand_over(&mut self, settle: &mut Settle, is_last: bool) {
+        let handover = &mut settle.handover;
+        handover.known = self.known.clone();
+        // What is computed beside a snapshot has all the memory that is left.
+        let goes_on = !is_last && self.job.also.is_empty();
+        handover.leaves_known = goes_on;
+        if settle.writes_warm && (is_last || goes_on) {
+            handover.rows = Some(if is_last {
+                std::mem::take(&mut self.rows)
+            } else {
+                self.rows.clone()
+            });
         }
     }
 
-    /// Waits until the snapshot in the making has left its base, if it does before it is published. Then that continues beside
-    /// the next one.
-    fn await_base(&mut self, observer: &mut dyn Observer) -> Option<OwedBase> {
-        let publishing = self.publishing.as_ref()?;
-        let base = publishing.watch(&publishing.base, observer)?;
-        let mut job = self.publishing.take()?;
-        job.has_left_base = true;
-        self.leaving = Some(job);
-        self.based_at = self.published_at.clone();
-        Some(OwedBase::Made(Some(base)))
-    }
-
-    /// Waits for the snapshot in the making, if there is one, and has no other after it. Whether one was made, and the base
-    /// that it was to leave.
-    fn finish(&mut self, observer: &mut dyn Observer) -> Result<Option<OwedBase>> {
+    /// Waits for the ranking in progress, if there is one, and takes note of what it came to; `None`: there was none. Whether
+    /// it wrote the next warm start.
+    fn finish(&mut self, observer: &mut dyn Observer) -> Result<Option<bool>> {
         let Some(mut publishing) = self.publishing.take() else {
             return Ok(None);
         };
-        publishing.watch(&publishing.ended, observer);
-        self.end(&mut publishing, observer)
-    }
-
-    /// Returns whether the one before that is made.
-    fn has_left(&self) -> bool {
-        self.leaving.as_ref().is_some_and(SnapshotJob::is_finished)
-    }
-
-    /// Waits for the one before that, likewise. Whether there was one.
-    fn finish_leaving(&mut self, observer: &mut dyn Observer) -> Result<bool> {
-        let Some(mut leaving) = self.leaving.take() else {
-            return Ok(false);
-        };
-        self.end(&mut leaving, observer)?;
-        Ok(true)
-    }
-
-    /// Takes note of what a snapshot came to.
-    fn end(
-        &mut self,
-        publishing: &mut SnapshotJob,
-        observer: &mut dyn Observer,
-    ) -> Result<Option<OwedBase>> {
+        publishing.watch(observer);
         let Some(done) = publishing.wait() else {
             return Ok(None);
         };
@@ -255,43 +217,25 @@ impl<'a> Cadence<'a> {
         if let Some(settle) = &publishing.settle {
             note_unsettled(settle, observer);
         }
-        let Some(snapshot::Made {
-            path,
-            info,
-            warnings,
-            base,
-        }) = published
-        else {
+        let Some(made) = published else {
             self.published_at = publishing.before.take();
-            // One that was stopped is still owed; where it could not be settled, there is no base either.
-            let settle = publishing.settle.as_ref();
-            let is_stopped = settle.is_some_and(|settle| settle.watcher.is_stopped());
-            let is_over = publishing.makes_base() && !is_stopped;
-            return Ok(is_over.then_some(OwedBase::Made(None)));
+            return Ok(Some(false));
         };
-        for warning in &warnings {
-            observer.note(Note::Base { warning });
+        for warning in &made.warnings {
+            observer.note(Note::Warm { warning });
         }
         observer.note(Note::Published {
-            path: &path,
-            info: &info,
+            path: &made.path,
+            info: &made.info,
         });
         beside
             .iter()
             .for_each(|ranking| observer.note(ranking.note()));
-        self.published = Some((path, info));
-        if publishing.has_left_base {
-            return Ok(Some(OwedBase::None));
+        self.published = Some((made.path, made.info));
+        if publishing.writes_warm() {
+            self.ranked_at = self.published_at.clone();
         }
-        // What there was no room for is made later.
-        if publishing.makes_base() && !warnings.iter().any(BaseWarning::is_of_room) {
-            self.based_at = self.published_at.clone();
-            return Ok(Some(OwedBase::Made(base)));
-        }
-        if !publishing.makes_base() {
-            self.beside = base.or(self.beside.take());
-        }
-        Ok(Some(OwedBase::None))
+        Ok(Some(made.wrote_warm))
     }
 }
 
@@ -315,17 +259,16 @@ impl Run<'_> {
     pub(super) fn on_records(&mut self) -> Result<()> {
         let records = self.session.counters().records;
         self.cadence.due_at = records;
-        if is_multiple(self.job.snapshot_every, records) {
-            self.take_base()?;
-            self.make_owed_base(false)?;
-            // Later passes change no rows.
-            let is_past_first = self.cursor.progress.is_past_first();
-            self.session
-                .owe_base(self.base_goal().filter(|_| !is_past_first));
-            self.checkpoint()?;
-            return self.begin_snapshot(Instant::now(), Keep::InStore);
+        self.checkpoint()?;
+        if !is_multiple(self.job.snapshot_every, records) {
+            return Ok(());
         }
-        self.checkpoint()
+        let due = if self.cursor.progress.is_past_first() {
+            Due::Partial
+        } else {
+            Due::Stream
+        };
+        self.begin_snapshot(Instant::now(), due)
     }
 
     /// Does what is due by time.
@@ -339,7 +282,7 @@ impl Run<'_> {
             self.checkpoint()?;
         }
         if snapshot {
-            self.begin_snapshot(started, Keep::Beside)?;
+            self.begin_snapshot(started, Due::Clock)?;
         }
         Ok(())
     }
@@ -353,11 +296,6 @@ impl Run<'_> {
         let generation = self.session.generation();
         if self.cadence.wait_for_slots(generation) {
             self.finish_publishing()?;
-        } else if self.cadence.has_left() {
-            self.finish_leaving()?;
-        }
-        if self.owes_base_of_passes()? {
-            self.make_owed_base(false)?;
         }
         if let Some(spooling) = &self.feed.spooling {
             spooling.before_checkpoint()?;
@@ -388,25 +326,10 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Returns whether the last commit owes a base that nobody makes, and that only this commit tells how to make: how near the
-    /// window was after several passes.
-    fn owes_base_of_passes(&self) -> Result<bool> {
-        let is_owed = self.cadence.publishing.is_none() && self.session.owed_base().is_some();
-        Ok(is_owed && self.session.view()?.progress().is_past_first())
-    }
-
-    /// Starts making a snapshot of the last commit, for which something was done since `started`. What is settled for it is
-    /// kept like this.
-    pub(super) fn begin_snapshot(&mut self, started: Instant, keep: Keep) -> Result<()> {
-        if self.cadence.publishing.is_some() {
-            self.finish_publishing()?;
-        }
+    /// Starts making a snapshot of the last commit, for which something was done since `started`.
+    pub(super) fn begin_snapshot(&mut self, started: Instant, due: Due) -> Result<()> {
+        self.finish_publishing()?;
         self.cadence.snapshotted = Instant::now();
-        let owes_base = keep == Keep::InStore && self.session.owed_base().is_some();
-        if !self.owes_snapshot() && !owes_base {
-            return Ok(());
-        }
-        let view = self.session.view()?;
         let is_end = self.cursor.progress.finished;
         let is_last = is_end || self.session.budget.is_at_rest();
         // What is ranked because of a stop is not stopped by it.
@@ -416,23 +339,26 @@ impl Run<'_> {
             Arc::default()
         };
         let mut settle = self.settling(stop.clone());
-        if let (Some(settle), Some(leaving)) = (&mut settle, &self.cadence.leaving) {
-            // Both are in memory for a while.
-            let left = (settle.memory).map(|memory| memory.saturating_sub(leaving.bytes));
-            if left.is_some_and(|left| left < settle.bytes(&view)) {
-                self.finish_leaving()?;
-            } else {
-                settle.memory = left;
-            }
+        let writes_warm = due == Due::Stream
+            && self.session.keeps_rows()
+            && settle.as_ref().is_some_and(Settle::may_be_warm);
+        // One by the clock does not do where the stream asks for one.
+        let is_owed = self.owes_snapshot()
+            || writes_warm && self.cadence.is_after_ranking(self.session.counters());
+        if !is_owed {
+            return Ok(());
         }
+        let view = self.session.view()?;
         if let Some(settle) = &mut settle {
-            match keep {
-                Keep::InStore if !owes_base => {}
-                keep => settle.base.keep = keep,
-            }
-            if keep == Keep::Beside {
-                settle.base.beside = self.cadence.beside;
-            }
+            settle.writes_warm = writes_warm;
+            settle.start = match due {
+                _ if self.job.cold => StartFrom::Nothing,
+                Due::Clock => StartFrom::Published,
+                Due::Stream | Due::Partial => StartFrom::Warm,
+            };
+        }
+        if writes_warm {
+            self.session.begin_warm_start()?;
         }
         let making = SnapshotOptions {
             keep: KeepSnapshots::ALL,
@@ -465,46 +391,14 @@ impl Run<'_> {
         })
     }
 
-    /// Waits for the snapshots in the making, if there are any.
+    /// Waits for the ranking in progress, if there is one.
     pub(super) fn finish_publishing(&mut self) -> Result<()> {
-        self.finish_leaving()?;
-        let Some(left) = self.cadence.finish(self.observer)? else {
-            return Ok(());
-        };
-        self.name_left_base(left)?;
-        self.after_publishing()
-    }
-
-    /// Waits until the next snapshot can be begun: the one in the making has left its base, or is published.
-    fn take_base(&mut self) -> Result<()> {
-        self.finish_leaving()?;
-        match self.cadence.await_base(self.observer) {
-            Some(left) => self.name_left_base(left),
-            None => self.finish_publishing(),
-        }
-    }
-
-    /// Waits for a snapshot that has left its base, if there is one.
-    fn finish_leaving(&mut self) -> Result<()> {
-        if self.cadence.finish_leaving(self.observer)? {
-            self.after_publishing()?;
+        if let Some(wrote_warm) = self.cadence.finish(self.observer)? {
+            self.session.end_warm_start(wrote_warm);
+            self.thin_snapshots()?;
+            self.session.release_rows()?;
         }
         Ok(())
-    }
-
-    /// What a snapshot left is the store's base.
-    fn name_left_base(&mut self, left: OwedBase) -> Result<()> {
-        if let OwedBase::Made(base) = left {
-            // Where nothing was applied since the last checkpoint, none may come.
-            let now = !self.cursor.begun || self.cadence.is_durable(self.cursor.reached());
-            self.session.name_base(base, now)?;
-        }
-        Ok(())
-    }
-
-    fn after_publishing(&mut self) -> Result<()> {
-        self.thin_snapshots()?;
-        self.session.release_rows()
     }
 
     /// Removes the older snapshots that are not to be kept.
@@ -519,8 +413,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The snapshot at the end, unless something unverified forbids it. What is settled for it is kept like this.
-    pub(super) fn final_snapshot(&mut self, keep: Keep) -> Result<()> {
+    /// The snapshot at the end, unless something unverified forbids it.
+    pub(super) fn final_snapshot(&mut self, due: Due) -> Result<()> {
         if self.cursor.progress.unverified.is_none() {
             // The one that an earlier run published may have been damaged since.
             if self.cadence.published.is_none()
@@ -528,15 +422,9 @@ impl Run<'_> {
             {
                 self.cadence.published_at = None;
             }
-            self.begin_snapshot(Instant::now(), keep)?;
+            self.begin_snapshot(Instant::now(), due)?;
         }
         self.finish_publishing()
-    }
-
-    /// How near a ranking is settled, if that may be the base of the next one.
-    pub(super) fn base_goal(&self) -> Option<Goal> {
-        let settle = self.settling(Arc::default())?;
-        (settle.may_have_base() && self.session.keeps_rows()).then_some(settle.goal)
     }
 
     /// Returns whether something was read since the last snapshot.

@@ -1,4 +1,4 @@
-//! A snapshot in the making, beside the ingest, and what it leaves.
+//! A ranking in progress, beside the ingest.
 
 use std::time::Duration;
 
@@ -9,14 +9,13 @@ use crate::Result;
 use crate::engine::Counters;
 use crate::ingest::{Note, Observer};
 use crate::rank::settle::Progress;
-use crate::snapshot::{Keep, Settle};
-use crate::store::base::CommittedBase;
+use crate::snapshot::Settle;
 use crate::threads::Task;
 
 /// How often the progress of a snapshot that is waited for is shown.
 const WATCH: Duration = Duration::from_millis(100);
 
-/// A snapshot in the making, from the commit of `generation`.
+/// A ranking in progress, of the commit of `generation`.
 pub(super) struct SnapshotJob {
     pub generation: u64,
     /// Absent once it was waited for.
@@ -25,12 +24,6 @@ pub(super) struct SnapshotJob {
     pub ended: Receiver<()>,
     /// Disconnected when checkpoints do not disturb it any more.
     pub apart: Receiver<()>,
-    /// Gives the base before the snapshot is published, if it is made so early; disconnected when it ends.
-    pub base: Receiver<CommittedBase>,
-    /// The base was taken: the next snapshot may be begun.
-    pub has_left_base: bool,
-    /// Bytes of memory that it takes.
-    pub bytes: u64,
     /// Limits of settling, and its watcher.
     pub settle: Option<Settle>,
     /// The snapshot published before.
@@ -42,15 +35,15 @@ impl SnapshotJob {
         self.thread.as_ref().is_none_or(Task::is_finished)
     }
 
-    /// Whether what it settles is to be the store's base.
-    pub fn makes_base(&self) -> bool {
+    /// Whether its state is to be the next warm start.
+    pub fn writes_warm(&self) -> bool {
         self.settle
             .as_ref()
-            .is_some_and(|settle| settle.base.keep == Keep::InStore)
+            .is_some_and(|settle| settle.writes_warm)
     }
 
-    /// Tells how far it is, until it gives what is waited for, or ends.
-    pub fn watch<T>(&self, until: &Receiver<T>, observer: &mut dyn Observer) -> Option<T> {
+    /// Tells how far it is, until it ends.
+    pub fn watch(&self, observer: &mut dyn Observer) {
         let mut reported = Progress::default();
         while let Some(settle) = &self.settle
             && !self.is_finished()
@@ -62,13 +55,10 @@ impl SnapshotJob {
                     progress: &progress,
                 });
             }
-            match until.recv_timeout(WATCH) {
-                Ok(given) => return Some(given),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
+            if self.ended.recv_timeout(WATCH) != Err(RecvTimeoutError::Timeout) {
+                break;
             }
         }
-        until.try_recv().ok()
     }
 
     pub fn wait(&mut self) -> Option<std::thread::Result<Result<Made>>> {
@@ -80,14 +70,6 @@ impl Drop for SnapshotJob {
     fn drop(&mut self) {
         self.wait();
     }
-}
-
-/// What a snapshot that was made left.
-pub(super) enum OwedBase {
-    /// None was owed.
-    None,
-    /// The base that was owed, if one could be made.
-    Made(Option<CommittedBase>),
 }
 
 /// Says why a snapshot was not settled, if it was not.

@@ -9,7 +9,9 @@ use super::worth::{Cost, NO_LINKS, NO_ROW, REMOTE, Worth, cost, least, level};
 use crate::engine::{Cells, SettledPages, SettledPagesMut, Shares};
 use crate::rank::Teleport;
 use crate::rank::peers::RemotePages;
-use crate::rows::{Bits, Row, Rows};
+#[cfg(test)]
+use crate::rows::Rows;
+use crate::rows::{Bits, Row};
 use crate::threads::in_two;
 use crate::{Error, Result};
 
@@ -524,6 +526,7 @@ impl Block {
     }
 
     /// Makes D what it is before anything is handed on, for the same X as `other` has.
+    #[cfg(test)]
     pub fn own_as(&mut self, other: &Block) {
         for (account, own) in self.accounts.iter_mut().zip(other.own.iter()) {
             *account = own.wrapping_neg();
@@ -531,6 +534,7 @@ impl Block {
     }
 
     /// Hands on over these rows what the pages of `other` own.
+    #[cfg(test)]
     pub fn hand_on_all(&mut self, other: &Block, rows: &dyn Rows) -> Result<()> {
         let all = rows.sweep(&mut |row| {
             let own = other.own.get(row.page as usize);
@@ -545,6 +549,7 @@ impl Block {
     }
 
     /// By how many units all accounts differ from those of `other`.
+    #[cfg(test)]
     pub fn differs(&self, other: &Block) -> u128 {
         let accounts = self.accounts.iter().zip(other.accounts.iter());
         accounts

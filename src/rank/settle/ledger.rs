@@ -7,6 +7,7 @@ use super::worth::Worth;
 use crate::engine::SettledTotals;
 use crate::rank::Teleport;
 use crate::rank::peers::{OneProcess, Peers};
+#[cfg(test)]
 use crate::rows::Rows;
 use crate::threads::{dealt, processors};
 use crate::{Error, Result};
@@ -310,6 +311,7 @@ impl Ledger {
 
     /// Whether D is what the module's head defines, from X alone, over these rows; where units were made larger, as nearly
     /// as it says.
+    #[cfg(test)]
     pub fn is_function_of_own(&self, rows: &dyn Rows) -> Result<bool> {
         let mut other = Ledger::new(rows.pages(), self.damping, &Teleport::default())?;
         other.hand_on(&mut alone(), |_, block| {

@@ -44,7 +44,7 @@
 //! **Start.** X = 0 and K = 2^58/n everywhere, as if the virtual page had just paid everybody. So the first sweep is the
 //! first useful one: nothing is read to begin with.
 //!
-//! **From a base** (`base`). A settled state of earlier rows may be the start as well: pages that came since have X = 0,
+//! **From an earlier state** (`resume`). A settled state of earlier rows may be the start as well: a warm start: pages that came since have X = 0,
 //! and where a page's row is another now, what X handed on over the old one is given back, and handed on over the new
 //! one. D is then the function of X and the latest rows that it is above, exactly, and all of this holds as from
 //! nothing. Where little changed, little waits anywhere.
@@ -58,11 +58,11 @@
 //! half of ||K||_1 at its beginning, so that the norm at most doubles; a sweep that gained little is followed by one without, which
 //! never takes the norm up.
 //!
-//! **No number overflows.** From nothing the first sweep adds at most 2^58 to a page, and ||K||_1 <= 2^59 after it; from a base it is at
-//! most 2^59 at first, or the base is not used. It at most doubles in a sweep,
+//! **No number overflows.** From nothing the first sweep adds at most 2^58 to a page, and ||K||_1 <= 2^59 after it; from an earlier state it is at
+//! most 2^59 at first, or that is not used. It at most doubles in a sweep,
 //! and with twice the least so far no advances are made: so it is below 2^61. Where an X passes 2^61, as it may near
 //! d = 1, where pages with nearly all importance begin with as little as the others, X and D are halved, rounded down, and
-//! T = -sum D; so they are where a base's X sum to more than 2^60. D is from then on the function of X above and a vector c,
+//! T = -sum D; so they are where an earlier state's X sum to more than 2^60. D is from then on the function of X above and a vector c,
 //! which no visit and no change of a row touches, and T is off by -sum c. Halving makes of c at most c/2, half a unit a page for D,
 //! (1 + d)/2 a page for X and what it hands on, and for the rounding of each link half a unit before and one after: ||c||_1/2 + 1.5 (n + links).
 //! It takes Y off by ||c||_1 + |sum c| at most, however many pages there come to be. So with
@@ -92,10 +92,10 @@
 //!
 //! **Memory**: 18 bytes a page ([`BYTES`]), and what reading rows takes.
 
-mod base;
 mod block;
 mod ledger;
 mod near;
+mod resume;
 mod shards;
 mod sweeps;
 #[cfg(test)]
@@ -109,10 +109,10 @@ use crate::engine::{
 };
 use crate::rows::Rows;
 use crate::{Error, Result};
-pub(crate) use base::{Base, BaseUse, CHECKING, Changed, settle_from, verify};
 use block::Block;
 use ledger::{Ledger, alone};
-pub(crate) use near::settle_near;
+pub(crate) use near::{Importances, settle_near};
+pub(crate) use resume::{Changed, StartState, settle_from};
 pub use shards::{ShardRows, settle_shards};
 use sweeps::{Next, Settling};
 use worth::Level;

@@ -1,10 +1,10 @@
 //! Settling from an estimate of importance, such as a ranking that was published: where that is near, it takes little.
 //!
-//! X is the estimate in whole units, and D the function of X and the rows that it is: one sweep finds it. So the estimate is a
-//! base ([`super::base`]) of pages that had no rows, since when all rows came. It need not be right, nor of these rows or
-//! this damping: what is certain of the result is proven of it alone, and from a bad one settling begins with nothing.
+//! X is the estimate in whole units, and D the function of X and the rows that it is: one sweep finds it. So the estimate is an
+//! earlier state ([`super::resume`]) of pages that had no rows, since when all rows came. It need not be right, nor of these
+//! rows or this damping: what is certain of the result is proven of it alone.
 
-use super::{Base, Changed, Settled, Watch, settle_from};
+use super::{Changed, Settled, StartState, Watch, settle_from};
 use crate::Result;
 use crate::engine::{Effort, SettledPagesMut, SettledTotals};
 use crate::rank::Options;
@@ -14,31 +14,60 @@ use crate::rows::{RowVisitor, Rows, Stop};
 /// What all pages have together, about.
 const SUPPLY: f64 = (1u64 << 58) as f64;
 
+/// Importances to settle from.
+pub(crate) trait Importances: Sync {
+    /// How many there are: those of the first pages.
+    fn pages(&self) -> u64;
+
+    /// Calls `visit` with each, in page order. Shares of about 1 in all.
+    fn each(&self, visit: &mut dyn FnMut(f64)) -> Result<()>;
+}
+
+impl Importances for Vec<f64> {
+    fn pages(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn each(&self, visit: &mut dyn FnMut(f64)) -> Result<()> {
+        self.iter().for_each(|share| visit(*share));
+        Ok(())
+    }
+}
+
+/// An estimate as a state of rows that all came since.
 struct Estimate<'r> {
     rows: &'r dyn Rows,
-    own: Vec<i64>,
+    near: &'r dyn Importances,
     totals: SettledTotals,
 }
 
-/// Settles as [`super::settle`] does, from `near`: the importance of the first pages, as far as it is known.
+/// Returns the whole units of a share.
+fn units(share: f64) -> i64 {
+    (share.clamp(0.0, 1.0) * SUPPLY) as i64
+}
+
+/// Settles from an estimate, as [`settle_from`] does.
 ///
 /// # Errors
 ///
-/// Those of [`super::settle`].
+/// Those of [`settle_from`].
 pub(crate) fn settle_near(
     rows: &dyn Rows,
-    near: &[f64],
+    near: &dyn Importances,
     options: &Options,
     watch: &mut dyn Watch,
 ) -> Result<Option<Settled>> {
-    let sum: f64 = near.iter().map(|share| share.max(0.0)).sum();
-    let scale = SUPPLY / sum;
-    let own = near.iter().take(rows.pages() as usize);
-    let own: Vec<i64> = own.map(|share| (share.max(0.0) * scale) as i64).collect();
-    let sum = own.iter().map(|&units| i128::from(units)).sum();
+    let pages = near.pages().min(rows.pages());
+    let (mut sum, mut left) = (0, pages);
+    near.each(&mut |share| {
+        if left > 0 {
+            left -= 1;
+            sum += i128::from(units(share));
+        }
+    })?;
     let estimate = Estimate {
         totals: SettledTotals {
-            pages: own.len() as u64,
+            pages,
             damping: options.damping,
             sum,
             // A page without a row hands on all that it has to the virtual page.
@@ -54,13 +83,12 @@ pub(crate) fn settle_near(
             },
         },
         rows,
-        own,
+        near,
     };
-    let (settled, _) = settle_from(rows, options, Some(&estimate), watch)?;
-    Ok(settled)
+    settle_from(rows, options, &estimate, watch)
 }
 
-impl Base for Estimate<'_> {
+impl StartState for Estimate<'_> {
     fn totals(&self) -> &SettledTotals {
         &self.totals
     }
@@ -77,10 +105,13 @@ impl Base for Estimate<'_> {
     }
 
     fn load(&self, pages: SettledPagesMut<'_>) -> Result<()> {
-        pages.own.copy_from_slice(&self.own);
-        for (account, own) in pages.accounts.iter_mut().zip(&self.own) {
-            *account = -own;
-        }
+        let mut cells = pages.own.iter_mut().zip(pages.accounts);
+        self.near.each(&mut |share| {
+            if let Some((own, account)) = cells.next() {
+                *own = units(share);
+                *account = -*own;
+            }
+        })?;
         pages.costs.fill(NO_ROW);
         Ok(())
     }
@@ -152,8 +183,11 @@ mod tests {
         let rough = rough.importance();
         let whole = settle(&rows, &options, &mut ()).unwrap().unwrap();
         let effort = |near: &[f64]| {
-            let settled = settle_near(&rows, near, &options, &mut ());
-            let settled = settled.unwrap().unwrap();
+            // One that is of no use is not used.
+            let settled = match settle_near(&rows, &near.to_vec(), &options, &mut ()).unwrap() {
+                Some(settled) => settled,
+                None => settle(&rows, &options, &mut ()).unwrap().unwrap(),
+            };
             let bound = settled.certificate.received_l1.unwrap();
             assert!(settled.reached && bound <= 1e-6, "{bound}");
             let off = distance(&settled.importance(), &exact);

@@ -185,7 +185,7 @@ impl<'r> Settling<'r> {
         })
     }
 
-    /// Sweeps until the end. `None`: it was over before anything was known, or a base led nowhere.
+    /// Sweeps until the end. `None`: it was over before anything was known, or an earlier state led nowhere.
     pub fn run(
         mut self,
         options: &Options,
@@ -298,7 +298,7 @@ impl<'r> Settling<'r> {
         Ok(whole)
     }
 
-    /// Visits pages without links, checks the books, keeps numbers small, and weighs what is left. `None`: a base led to a
+    /// Visits pages without links, checks the books, keeps numbers small, and weighs what is left. `None`: an earlier state led to a
     /// state without importance, as it may where most of what it had is taken back.
     pub fn weigh(&mut self) -> Result<Option<Waiting>> {
         self.ledger.visit_dangling(self.peers)?;

@@ -54,6 +54,16 @@ impl RowFile {
         })
     }
 
+    /// The number of the file.
+    pub(in crate::store) fn number(&self) -> u64 {
+        self.kept.number
+    }
+
+    /// Rows in it, superseded ones as well.
+    pub(in crate::store) fn rows(&self) -> u64 {
+        self.kept.rows
+    }
+
     pub(super) fn damaged(&self, what: impl Into<String>) -> Error {
         Error::damaged(&self.path, what)
     }
@@ -174,7 +184,7 @@ impl RowFile {
 
     /// Tells the rows up to the one before `row` from all others: the checksum of the block that ends there, or holds the
     /// last of them.
-    pub(super) fn sum_before(&self, row: u64) -> Result<u64> {
+    pub(in crate::store) fn sum_before(&self, row: u64) -> Result<u64> {
         match row.checked_sub(1) {
             Some(last) => Ok(xxh3_64(&self.log.find(last)?.payload)),
             None => Ok(0),
@@ -323,6 +333,16 @@ impl RowsOf {
             None => Err(none(&self.dir, &self.retention, self.pages)),
             Some(file) => file.as_ref().map_err(Error::again),
         }
+    }
+
+    /// Checksum of the block that holds the last row.
+    ///
+    /// # Errors
+    ///
+    /// As of [`RowsOf::rows`].
+    pub fn last_block(&self) -> Result<u64> {
+        let file = self.file()?;
+        file.sum_before(file.kept.rows)
     }
 
     /// Calls `read` with the row of one page. Returns whether it has one.

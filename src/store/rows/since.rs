@@ -36,7 +36,7 @@ impl KeptRows {
         let now = &self.file.kept;
         let (number, place) = place;
         if number != now.number || place > now.rows {
-            let what = "rows since the settled base were dropped by an older cashrank";
+            let what = format!("it does not have the first {place} rows of file {number}");
             return Err(self.file.damaged(what));
         }
         let mut changed = Bits::new(pages);

@@ -5,8 +5,6 @@
 //! |---|---|---|
 //! | `manifest` | `"manifest"` | see `manifest.rs`, sealed |
 //! | `manifest` | `"stream"` | what the last stream is known by, sealed; absent where none was read |
-//! | `manifest` | `"base"` | the settled base, sealed; absent where there is none |
-//! | `manifest` | `"goal"` | how near a base that is owed is to be settled, sealed; absent where none is |
 //! | `chunks` | chunk u64 | slot u8, hash u64, sealed |
 //! | `history` | (run u64, block u64) | rows, sealed |
 //! | `admissions` | block u64 | admissions, sealed |
@@ -27,10 +25,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use cashrank_fence::{self as fence, Overlay};
 use redb::{Database, Key, ReadableDatabase, ReadableTable, TableDefinition};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::base::BaseState;
 use super::blocks::{Seal, seal, unseal};
 use super::chunks::{CASH, Slot, slots_sum};
 use super::manifest::{self, Manifest, Run};
@@ -39,7 +35,7 @@ use crate::engine::{Admissions, Blocks, Rows};
 use crate::memory::DATABASE;
 use crate::{Error, Result};
 use backend::{Backend, failed};
-use values::{BASE_SEAL, GOAL_SEAL, MANIFEST_SEAL, STREAM_SEAL, admissions_seal, chunk_seal};
+use values::{MANIFEST_SEAL, STREAM_SEAL, admissions_seal, chunk_seal};
 pub(super) use values::{admissions_of, pack_run, rows_of};
 
 const MANIFEST: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("manifest");
@@ -238,13 +234,15 @@ impl Writing {
         let value = seal(MANIFEST_SEAL, value);
         let mut table = self.table(MANIFEST)?;
         insert(&self.fence, &mut table, "manifest", &value)?;
-        let stream = manifest.progress.stream.as_ref();
-        if stream.is_some() {
-            put_or_remove(&self.fence, &mut table, STREAM_SEAL, stream)?;
+        if let Some(stream) = &manifest.progress.stream {
+            let value = manifest::to_bytes(stream).map_err(Error::internal)?;
+            let value = seal(STREAM_SEAL, value);
+            insert(&self.fence, &mut table, STREAM_SEAL.0, &value)?;
         }
-        let base = Some(&manifest.base).filter(|base| **base != BaseState::default());
-        put_or_remove(&self.fence, &mut table, BASE_SEAL, base)?;
-        put_or_remove(&self.fence, &mut table, GOAL_SEAL, manifest.owed_goal())?;
+        // What earlier versions had of settled states.
+        for name in ["base", "goal"] {
+            remove(&self.fence, &mut table, name)?;
+        }
         drop(table);
         let path = self.fence.path();
         self.txn
@@ -252,24 +250,12 @@ impl Writing {
     }
 }
 
-/// Writes a value under the name that it is sealed with, or sees to it that there is none.
-fn put_or_remove<T: Serialize>(
-    fence: &Fence,
-    table: &mut Table<'_, &'static str>,
-    seal_of: Seal<0>,
-    value: Option<&T>,
-) -> Result<()> {
-    let name = seal_of.0;
-    match value {
-        Some(value) => {
-            let value = manifest::to_bytes(value).map_err(Error::internal)?;
-            insert(fence, table, name, &seal(seal_of, value))
-        }
-        None => table.with_mut(|table| {
-            let removed = table.remove(name);
-            removed.map(drop).map_err(failed(fence.path(), "write"))
-        }),
-    }
+/// Sees to it that there is no value of this name.
+fn remove(fence: &Fence, table: &mut Table<'_, &'static str>, name: &'static str) -> Result<()> {
+    table.with_mut(|table| {
+        let removed = table.remove(name);
+        removed.map(drop).map_err(failed(fence.path(), "write"))
+    })
 }
 
 fn insert<'k, K: Key + 'static>(
@@ -323,9 +309,6 @@ impl Reading {
         let mut manifest = Manifest::from_bytes(content).map_err(|what| self.damaged(what))?;
         let stream = self.value_of(&table, STREAM_SEAL, "a stream's signature")?;
         manifest.progress.stream = stream;
-        let base = self.value_of(&table, BASE_SEAL, "the entry of the settled base")?;
-        manifest.base = base.unwrap_or_default();
-        manifest.goal = self.value_of(&table, GOAL_SEAL, "the entry of what is owed")?;
         Ok(manifest)
     }
 

@@ -10,8 +10,6 @@ use crate::{Error, Result};
 /// The tags that values are sealed under.
 pub(super) const MANIFEST_SEAL: Seal<0> = Seal("manifest", []);
 pub(super) const STREAM_SEAL: Seal<0> = Seal("stream", []);
-pub(super) const BASE_SEAL: Seal<0> = Seal("base", []);
-pub(super) const GOAL_SEAL: Seal<0> = Seal("goal", []);
 
 pub(super) fn chunk_seal(chunk: u64) -> Seal<1> {
     Seal("chunks", [chunk])

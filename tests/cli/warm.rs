@@ -1,4 +1,4 @@
-//! The settled base: what the next ranking starts from, through the command line.
+//! The warm start: what the next ranking starts from, through the command line.
 
 use std::fs;
 use std::path::PathBuf;
@@ -26,12 +26,24 @@ fn ingest_each(lab: &Lab, files: &[String], store: &str, with: &str) -> Vec<f64>
     files.iter().map(ingest).collect()
 }
 
-/// The file of the base.
-fn base(lab: &Lab, store: &str) -> PathBuf {
-    let mut files = fs::read_dir(lab.path(store).join("base")).unwrap();
-    let only = files.next().unwrap().unwrap().path();
-    assert!(files.next().is_none());
-    only
+/// The file of the warm start.
+fn warm(lab: &Lab, store: &str) -> PathBuf {
+    lab.path(store).join("warm")
+}
+
+/// Whether the current ranking goes back to an earlier one.
+fn is_resumed(lab: &Lab, store: &str) -> bool {
+    lab.stat(store)["settled"]["resumed"] == true
+}
+
+/// What a ranking of `file` from nothing is, in a copy of the store.
+fn cold(lab: &Lab, store: &str, file: &str) -> Vec<u8> {
+    let copy = format!("{store}-cold");
+    lab.copy(store, &copy);
+    lab.run(&format!("ingest {file} --store {copy} --cold"))
+        .exits(0);
+    assert!(!is_resumed(lab, &copy));
+    lab.snapshot(&copy)
 }
 
 /// The bound that was printed holds, beside the program's other way to PageRank.
@@ -71,10 +83,10 @@ fn the_next_ranking_starts_from_the_last() {
     assert!(late < 0.8 * nothing[0], "{costs:?}, {nothing:?}");
     lab.run("verify --deep --store s").exits(0);
     // The same again is nothing to do; a killed or a second run of it makes no other.
-    let before = fs::read(base(&lab, "s")).unwrap();
+    let before = fs::read(warm(&lab, "s")).unwrap();
     let again = lab.run(&format!("ingest {} --store s", files.join(" ")));
     again.exits(0).says(&["nothing to do"]);
-    assert!(fs::read(base(&lab, "s")).unwrap() == before);
+    assert!(fs::read(warm(&lab, "s")).unwrap() == before);
 }
 
 #[test]
@@ -101,12 +113,13 @@ fn where_nothing_changed_nothing_moves() {
     lab.run("verify --deep --store s").exits(0);
 }
 
-/// Whatever is wrong with a base: it is named, ranking starts from nothing, and the next base is sound.
+/// Whatever is wrong with it: it is named, ranking starts from nothing, and the next one is sound.
 #[test]
-fn a_base_that_is_damaged_is_named_and_not_used() {
+fn one_that_is_damaged_is_named_and_not_used() {
     let lab = Lab::new();
     let files = parts(&lab, &sample(200), 4);
-    let path = |store: &str| base(&lab, store);
+    ingest_each(&lab, &files[..3], "s", "");
+    let expected = cold(&lab, "s", &files[3]);
     let flip = |at: usize| {
         move |bytes: &mut Vec<u8>| {
             let at = at.min(bytes.len() - 1);
@@ -122,73 +135,100 @@ fn a_base_that_is_damaged_is_named_and_not_used() {
         ("cut", Box::new(|bytes| bytes.truncate(bytes.len() / 2))),
         ("empty", Box::new(Vec::clear)),
     ];
-    // What a ranking from nothing of the last file's state is.
     for (name, harm) in harms {
-        let store = format!("s-{name}");
-        ingest_each(&lab, &files[..3], &store, "");
-        let file = path(&store);
+        lab.copy("s", name);
+        let file = warm(&lab, name);
         let mut bytes = fs::read(&file).unwrap();
         harm(&mut bytes);
         fs::write(&file, bytes).unwrap();
-        lab.run(&format!("verify --store {store}"))
-            .exits(5)
-            .says(&["base/", "damaged"]);
-        lab.run(&format!("ingest {} --store {store}", files[3]))
+        lab.run(&format!("verify --deep --store {name}")).exits(0);
+        lab.run(&format!("ingest {} --store {name}", files[3]))
             .exits(0)
-            .says(&["warning: ", "base/", "settled from the start"]);
-        bound_is_true(&lab, &store);
-        lab.run(&format!("verify --deep --store {store}")).exits(0);
+            .says(&["warning: ", "warm", "settled from the start"]);
+        assert!(lab.snapshot(name) == expected, "{name}");
+        lab.file("more", crawl(3, 20).concat());
+        let more = lab.run(&format!("ingest more --store {name}")).exits(0);
+        assert!(!more.err.contains("warning"), "{}", more.err);
+        assert!(is_resumed(&lab, name));
+        bound_is_true(&lab, name);
     }
-    // One that is gone.
-    ingest_each(&lab, &files[..3], "gone", "");
-    fs::remove_file(path("gone")).unwrap();
-    lab.run(&format!("ingest {} --store gone", files[3]))
-        .exits(0)
-        .says(&["warning: ", "base/", "missing"]);
-    lab.run("verify --deep --store gone").exits(0);
-    // All of them come to the same: a ranking from nothing.
-    let kept = lab.snapshot("gone");
-    assert!(lab.snapshot("s-cut") == kept && lab.snapshot("s-pages") == kept);
 }
 
-/// Where no record comes any more, settling makes a base in the place of one that is lost or damaged.
+/// One that is gone, of another store, or of other rows is not used, and nothing is said; one of fewer rows is.
 #[test]
-fn settling_mends_a_base() {
+fn one_that_does_not_fit_is_not_used() {
     let lab = Lab::new();
-    lab.file("a", sample(200).concat());
-    ingest_each(&lab, &["a".into()], "s", "");
-    let bound = || lab.stat("s")["bound_l1"].as_f64().unwrap();
-    let before = bound();
-    let harms: [fn(&std::path::Path); 2] = [
-        |file| fs::remove_file(file).unwrap(),
-        |file| {
-            let mut bytes = fs::read(file).unwrap();
-            let middle = bytes.len() / 2;
-            bytes[middle] ^= 1;
-            fs::write(file, bytes).unwrap();
-        },
+    let files = parts(&lab, &sample(400), 16);
+    ingest_each(&lab, &files[..14], "most", "");
+    lab.copy("most", "s");
+    ingest_each(&lab, &files[14..15], "s", "");
+    let expected = cold(&lab, "s", &files[15]);
+    ingest_each(&lab, &files[..15], "other", "");
+    // A copy that was restored, and went on with other records, more of them.
+    lab.copy("most", "restored");
+    lab.file("longer", crawl(8, 300).concat());
+    lab.run("ingest longer --store restored").exits(0);
+    let puts: [(&str, Option<&str>); 4] = [
+        ("gone", None),
+        ("of-another", Some("other")),
+        ("of-a-copy", Some("restored")),
+        ("older", Some("most")),
     ];
-    for harm in harms {
-        harm(&base(&lab, "s"));
-        lab.run("verify --store s").exits(5).says(&["base/"]);
-        lab.run("settle --store s --until 0.01").exits(0);
-        lab.run("verify --deep --store s").exits(0);
-        bound_is_true(&lab, "s");
-        assert!(bound() <= before);
-        let again = lab.run("settle --store s --until 0.01");
-        again.exits(0).says(&["nothing to do"]);
+    for (store, from) in puts {
+        lab.copy("s", store);
+        fs::remove_file(warm(&lab, store)).unwrap();
+        if let Some(from) = from {
+            fs::copy(warm(&lab, from), warm(&lab, store)).unwrap();
+        }
+        let done = lab
+            .run(&format!("ingest {} --store {store}", files[15]))
+            .exits(0);
+        assert!(!done.err.contains("warning"), "{}", done.err);
+        assert_eq!(is_resumed(&lab, store), store == "older");
+        assert_eq!(lab.snapshot(store) == expected, store != "older", "{store}");
+        bound_is_true(&lab, store);
     }
-    lab.file("none", "");
-    lab.run("ingest none --store empty").exits(3);
-    let empty = lab.run("settle --store empty");
-    empty.exits(2).says(&["there are no pages"]);
+    // The longer file has the shorter one's rows up to the copy, and others behind.
+    fs::copy(warm(&lab, "s"), warm(&lab, "restored")).unwrap();
+    lab.file("more", crawl(9, 20).concat());
+    let expected = cold(&lab, "restored", "more");
+    lab.run("ingest more --store restored").exits(0);
+    assert!(lab.snapshot("restored") == expected);
 }
 
-/// Something else in a base's place is a base that is damaged, and other people's files beside it stay.
+/// `--cold` gives the same bytes, whatever was ranked before, and leaves a warm start. So does `settle --cold`.
 #[test]
-fn what_is_no_file_in_the_place_of_a_base_is_not_used() {
+fn from_nothing_the_same_rows_give_the_same_bytes() {
+    let lab = Lab::new();
+    let files = parts(&lab, &sample(400), 3);
+    ingest_each(&lab, &files[..2], "often", "--snapshot-every 20");
+    for file in &files[..2] {
+        lab.run(&format!("ingest {file} --store seldom --settle none"))
+            .exits(0);
+    }
+    for store in ["often", "seldom"] {
+        lab.run(&format!("ingest {} --store {store} --cold", files[2]))
+            .exits(0);
+    }
+    assert!(lab.snapshot("often") == lab.snapshot("seldom"));
+    for store in ["often", "seldom"] {
+        lab.run(&format!("settle --store {store} --until 1e-9 --cold"))
+            .exits(0);
+        assert!(!is_resumed(&lab, store));
+    }
+    assert!(lab.snapshot("often") == lab.snapshot("seldom"));
+    assert!(fs::read(warm(&lab, "often")).unwrap().len() > 1_000);
+    lab.run("settle --store often --until 1e-11").exits(0);
+    assert!(is_resumed(&lab, "often"));
+}
+
+/// Something else in its place is not used, and does not stop a ranking.
+#[test]
+fn what_is_no_file_in_its_place_is_not_used() {
     let lab = Lab::new();
     let files = parts(&lab, &sample(200), 4);
+    ingest_each(&lab, &files[..3], "s", "");
+    let expected = cold(&lab, "s", &files[3]);
     type Put = fn(&std::path::Path);
     let things: [(&str, Put); 3] = [
         ("folder", |at| fs::create_dir_all(at.join("with")).unwrap()),
@@ -201,25 +241,46 @@ fn what_is_no_file_in_the_place_of_a_base_is_not_used() {
         }),
     ];
     for (store, put) in things {
-        ingest_each(&lab, &files[..3], store, "");
-        let at = base(&lab, store);
+        lab.copy("s", store);
+        let at = warm(&lab, store);
         fs::remove_file(&at).unwrap();
         put(&at);
-        let own = at.with_file_name("notes.txt");
-        fs::write(&own, "mine").unwrap();
         lab.run(&format!("ingest {} --store {store}", files[3]))
-            .exits(0)
-            .says(&["warning: ", "base/", "settled from the start"]);
-        bound_is_true(&lab, store);
+            .exits(0);
+        assert!(lab.snapshot(store) == expected, "{store}");
         lab.run(&format!("verify --store {store}")).exits(0);
         lab.run(&format!("settle --store {store} --until 1e-9"))
             .exits(0);
-        assert_eq!(fs::read(own).unwrap(), b"mine");
     }
 }
 
-/// A stop makes no base where it stopped, and looks by the clock make none: the same command goes on, and ends with the
-/// same bytes.
+/// What earlier versions settled from is removed; other people's files beside it stay.
+#[test]
+fn bases_of_earlier_versions_are_removed() {
+    let lab = Lab::new();
+    let files = parts(&lab, &sample(100), 2);
+    ingest_each(&lab, &files[..1], "s", "");
+    let base = lab.path("s/base");
+    fs::create_dir(&base).unwrap();
+    for name in ["12", "beside.tmp"] {
+        fs::write(base.join(name), "old").unwrap();
+    }
+    lab.copy("s", "mine");
+    fs::write(lab.path("mine/base/notes.txt"), "mine").unwrap();
+    let verified = lab.run("verify --deep --store s").exits(0);
+    assert!(!verified.err.contains("base"), "{}", verified.err);
+    for store in ["s", "mine"] {
+        ingest_each(&lab, &files[1..], store, "");
+        assert!(is_resumed(&lab, store));
+    }
+    assert!(!base.exists());
+    let left = fs::read_dir(lab.path("mine/base")).unwrap();
+    let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["notes.txt"]);
+}
+
+/// Looks by the clock leave no warm start: the last ranking has the same bytes. After kills it agrees within its bound, and
+/// from nothing it has the same bytes, too.
 #[test]
 fn looks_and_kills_change_nothing() {
     let lab = Lab::on_disk();
@@ -243,11 +304,17 @@ fn looks_and_kills_change_nothing() {
         }
         lab.run(&line(file, "killed")).exits(0);
     }
-    assert!(lab.snapshot("killed") == lab.snapshot("plain"));
+    bound_is_true(&lab, "killed");
     lab.run("verify --deep --store killed").exits(0);
+    for store in ["killed", "plain"] {
+        lab.file("more", crawl(32, 20).concat());
+        lab.run(&format!("ingest more --store {store} --cold"))
+            .exits(0);
+    }
+    assert!(lab.snapshot("killed") == lab.snapshot("plain"));
 }
 
-/// Rows that are read again supersede others until the row file is compacted: the base's rows stay until there is another.
+/// Rows that are read again supersede others until the row file is compacted, which the warm start of a run outlives.
 #[test]
 fn rows_that_change_are_given_back() {
     let lab = Lab::new();
@@ -275,17 +342,12 @@ fn rows_that_change_are_given_back() {
             .collect();
         lab.file(&format!("r{at}"), some);
         lab.run(&format!("ingest r{at} --store s")).exits(0);
+        assert!(is_resumed(&lab, "s"), "{at}");
         if at % 6 == 0 {
             bound_is_true(&lab, "s");
             lab.run("verify --deep --store s").exits(0);
         }
     }
     // It was compacted on the way.
-    let store = base(&lab, "s")
-        .parent()
-        .unwrap()
-        .parent()
-        .unwrap()
-        .to_owned();
-    assert!(store.join("rows").exists() && !store.join("rows/1").exists());
+    assert!(!lab.path("s/rows/1").exists());
 }

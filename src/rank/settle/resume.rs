@@ -1,8 +1,8 @@
-//! Settling from a base: a state that was settled before, and rows of which some changed since.
+//! Settling from an earlier state, whose rows changed since: a warm start, or an estimate (`near`).
 //!
 //! What it takes to bring the state up to the latest rows is the links of the rows that changed, old and new, of pages
 //! that own something. Whether that is worth it is decided by numbers of pages, links and units alone, so that the same
-//! stream gives the same bytes. In particular a base is left aside if less than half of the pages are its own, if more
+//! stream gives the same bytes. In particular a state is not used if less than half of the pages are its own, if more
 //! links changed than there are, or if afterwards more than [`WAITING_MAX`] of all importance waits: from nothing it
 //! takes as little then.
 
@@ -16,23 +16,23 @@ use crate::{Error, Result};
 
 /// X of all pages together is not less than this, so that there are enough units to tell bounds.
 const SUM_MIN: i128 = 1 << 50;
-/// Where it is more than this, units are made larger before anything changes: from one base to the next the sum mostly
+/// Where it is more than this, units are made larger before anything changes: from one state to the next the sum mostly
 /// grows.
 const SUM_MAX: i128 = 1 << 60;
 /// More units than these never wait at first: see "No number overflows".
 const UNITS_MAX: u128 = 1 << 59;
-/// ||K||_1 / s from which on a base is left aside.
+/// ||K||_1 / s above which a state is not used.
 const WAITING_MAX: f64 = 0.5;
 
 /// What a settled state of earlier rows says of pages, and how their rows changed since.
-pub(crate) trait Base: Sync {
+pub(crate) trait StartState: Sync {
     /// Its totals.
     fn totals(&self) -> &SettledTotals;
 
     /// What it took, if it is a state of all that was read until now: settling that has nothing to do then says the same.
     fn own_effort(&self) -> Option<Effort>;
 
-    /// How many rows are new since, and links of those and of the rows that they supersede, of the base's pages.
+    /// How many rows are new since, and links of those and of the rows that they supersede, of the state's pages.
     fn changed(&self) -> Changed;
 
     /// Fills in what its pages have.
@@ -45,24 +45,11 @@ pub(crate) trait Base: Sync {
     fn new_rows(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop>;
 }
 
-/// See [`Base::changed`].
+/// See [`StartState::changed`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Changed {
     pub rows: u64,
     pub links: u64,
-}
-
-/// What became of a base.
-#[derive(Debug)]
-pub(crate) enum BaseUse {
-    /// There was none.
-    None,
-    /// It was the start.
-    Used,
-    /// Too much changed since.
-    LeftAside,
-    /// Something is wrong with it.
-    Unusable(Error),
 }
 
 impl Settled {
@@ -72,7 +59,7 @@ impl Settled {
     }
 
     /// The totals of the state to start from another time, if it ended by itself and can be one.
-    pub(crate) fn base_totals(&self) -> Option<SettledTotals> {
+    pub(crate) fn state_totals(&self) -> Option<SettledTotals> {
         let totals = SettledTotals {
             pages: self.ledger.pages(),
             damping: self.ledger.damping(),
@@ -85,65 +72,29 @@ impl Settled {
     }
 }
 
-/// Settles, beginning with a base if there is one and it is worth it. Also returns what became of it.
-///
-/// # Errors
-///
-/// Those of [`super::settle`]. A base that is of no use, or damaged, is no error: all begins with nothing then.
-pub(crate) fn settle_from(
-    rows: &dyn Rows,
-    options: &Options,
-    base: Option<&dyn Base>,
-    watch: &mut dyn Watch,
-) -> Result<(Option<Settled>, BaseUse)> {
-    let from = match base {
-        None => BaseUse::None,
-        Some(base) => match resume(rows, options, base, watch) {
-            Ok(Some(settled)) => return Ok((Some(settled), BaseUse::Used)),
-            Ok(None) => BaseUse::LeftAside,
-            Err(error) => BaseUse::Unusable(error),
-        },
-    };
-    Ok((super::settle(rows, options, watch)?, from))
-}
-
-/// Bytes of memory a page that [`verify`] takes.
-pub(crate) const CHECKING: u64 = super::BYTES + 8;
-
-/// Checks that a base can be read and that its books balance; if `deep`, that its D is the function of X that it is for the
-/// rows that it was settled over.
-pub(crate) fn verify(rows: &dyn Rows, base: &dyn Base, deep: bool) -> Result<()> {
-    let ledger = load(rows, base)?;
-    ledger.check_law(&mut alone())?;
-    if deep && !ledger.is_function_of_own(rows)? {
-        return Err(Error::internal(
-            "it is not of the rows that it was settled over",
-        ));
-    }
-    Ok(())
-}
-
-/// The state of a base, of rows of which there may be more pages now.
-fn load(rows: &dyn Rows, base: &dyn Base) -> Result<Ledger> {
-    let totals = base.totals();
+/// The ledger of an earlier state, of rows of which there may be more pages now.
+fn load(rows: &dyn Rows, start: &dyn StartState) -> Result<Ledger> {
+    let totals = start.totals();
     let mut ledger = Ledger::resume(totals, rows.pages())?;
     if totals.pages > rows.pages() {
-        return Err(Error::internal("a base has pages that there are not"));
+        return Err(Error::internal(
+            "an earlier state has pages that there are not",
+        ));
     }
-    base.load(ledger.block_mut().first_pages(totals.pages as usize))?;
+    start.load(ledger.block_mut().first_pages(totals.pages as usize))?;
     Ok(ledger)
 }
 
-/// Gives back what pages handed on over rows that were superseded since the base, and hands it on over the new ones. Links
+/// Gives back what pages handed on over rows that were superseded since, and hands it on over the new ones. Links
 /// that were gone over.
-fn change(ledger: &mut Ledger, base: &dyn Base) -> Result<u64> {
+fn change(ledger: &mut Ledger, start: &dyn StartState) -> Result<u64> {
     let touched = ledger.hand_on(&mut alone(), |_, block| {
         let mut touched = 0;
-        Stop::is_whole(base.old_rows(&mut |row| {
+        Stop::is_whole(start.old_rows(&mut |row| {
             touched += block.take_back(&row)?;
             Ok(())
         }))?;
-        Stop::is_whole(base.new_rows(&mut |row| {
+        Stop::is_whole(start.new_rows(&mut |row| {
             touched += block.hand_out(&row)?;
             Ok(())
         }))?;
@@ -152,37 +103,37 @@ fn change(ledger: &mut Ledger, base: &dyn Base) -> Result<u64> {
     Ok(touched.into_iter().sum())
 }
 
-/// Returns whether a base is too far from what there is now, or from what is asked for.
-fn is_too_far(rows: &dyn Rows, options: &Options, base: &dyn Base) -> bool {
-    let (totals, pages) = (base.totals(), rows.pages());
+/// Returns whether a state is too far from what there is now, or from what is asked for.
+fn is_too_far(rows: &dyn Rows, options: &Options, start: &dyn StartState) -> bool {
+    let (totals, pages) = (start.totals(), rows.pages());
     totals.damping != options.damping
         || totals.pages == 0
         || totals.pages > pages
         || totals.pages < pages.div_ceil(2)
-        || base.changed().links > rows.links()
+        || start.changed().links > rows.links()
         || totals.sum < SUM_MIN
 }
 
-/// Settles from a base. `None`: it is of no use.
+/// Settles from an earlier state. `None`: it is of no use, or it was over before anything was known.
 ///
 /// # Errors
-/// Something is wrong with it.
-fn resume(
+/// Something is wrong with it, or with the rows.
+pub(crate) fn settle_from(
     rows: &dyn Rows,
     options: &Options,
-    base: &dyn Base,
+    start: &dyn StartState,
     watch: &mut dyn Watch,
 ) -> Result<Option<Settled>> {
-    if is_too_far(rows, options, base) {
+    if is_too_far(rows, options, start) {
         return Ok(None);
     }
-    let (totals, own, changed) = (base.totals(), base.own_effort(), base.changed());
-    let mut ledger = load(rows, base)?;
+    let (totals, own, changed) = (start.totals(), start.own_effort(), start.changed());
+    let mut ledger = load(rows, start)?;
     let is_same = changed.rows == 0 && rows.pages() == totals.pages;
     while !is_same && ledger.sum() > SUM_MAX {
         ledger.halve(&mut alone(), totals.effort.links)?;
     }
-    let touched = change(&mut ledger, base)?;
+    let touched = change(&mut ledger, start)?;
     let mut peers = alone();
     ledger.check_law(&mut peers)?;
     let mut settling = Settling::new(ledger, one_store(rows), &mut peers)?;

@@ -1,0 +1,232 @@
+//! Settling from a store's warm start ([`crate::store::warm`]), and writing the next one.
+//!
+//! A ranking that the stream of records determines writes the warm start: at the end of an ingest, at every N records,
+//! and by settling a store at rest. It starts from the one before, or from nothing. A ranking by the clock starts from the
+//! warm start or from the last ranking that was published, and writes nothing: so what is published at a place that
+//! the stream determines does not depend on how often somebody looked before.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::file::Columns;
+use super::known::HeldKnown;
+use super::settling::{Settle, Watching};
+use super::{Column, Latest};
+use crate::disk::Disk;
+use crate::engine::{Effort, SettledPagesMut, SettledTotals};
+use crate::rank::Options;
+use crate::rank::settle::{self, Changed, Importances, Settled, StartState, settle_near};
+use crate::rows::{RowVisitor, Stop};
+use crate::store::rows::{HeldRows, KeptRows, Since};
+use crate::store::warm::{self, RowPlace, WarmFile, WarmHead, WarmStart};
+use crate::store::{SNAPSHOTS, View};
+use crate::{Error, Result};
+
+/// What a settling starts from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum StartFrom {
+    /// The warm start; where it does not fit, nothing.
+    #[default]
+    Warm,
+    /// The warm start; where it does not fit, the ranking that was published last.
+    Published,
+    /// Nothing.
+    Nothing,
+}
+
+/// Memory that the rankings of a run hand on to each other.
+#[derive(Debug, Clone, Default)]
+pub struct Handover {
+    /// Rows that the ranking before has read, and that the next one will.
+    pub(crate) rows: Option<Arc<HeldRows>>,
+    /// What the ranking before has left of what is known of pages, and whether another one comes, to which it is left.
+    pub(crate) known: Arc<HeldKnown>,
+    pub(crate) leaves_known: bool,
+}
+
+/// What is wrong with a warm start: the ranking is as it should be.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum WarmWarning {
+    /// It could not be used: settling began with nothing.
+    Unusable(Error),
+    /// It could not be written: the next settling starts from an earlier one, or from nothing.
+    NotWritten(Error),
+}
+
+impl fmt::Display for WarmWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WarmWarning::Unusable(error) => {
+                let what = match error {
+                    Error::Damaged { path, what } => format!("{}: damaged: {what}", path.display()),
+                    other => other.to_string(),
+                };
+                write!(
+                    f,
+                    "{what}; importance was settled from the start instead, which takes longer"
+                )
+            }
+            WarmWarning::NotWritten(error) => {
+                write!(f, "{error}; the next ranking takes longer")
+            }
+        }
+    }
+}
+
+/// A warm start beside the latest rows.
+struct Start<'v> {
+    file: &'v WarmFile,
+    rows: &'v KeptRows,
+    since: Since,
+    records: u64,
+}
+
+impl<'v> Start<'v> {
+    fn new(warm: &'v WarmStart, rows: &'v KeptRows, records: u64) -> Result<Start<'v>> {
+        Ok(Start {
+            file: &warm.file,
+            since: warm.since(rows)?,
+            rows,
+            records,
+        })
+    }
+}
+
+impl StartState for Start<'_> {
+    fn totals(&self) -> &SettledTotals {
+        &self.file.head.totals
+    }
+
+    fn own_effort(&self) -> Option<Effort> {
+        let head = &self.file.head;
+        (head.records == self.records).then_some(head.totals.effort)
+    }
+
+    fn changed(&self) -> Changed {
+        Changed {
+            rows: self.since.rows,
+            links: self.since.links,
+        }
+    }
+
+    fn load(&self, pages: SettledPagesMut<'_>) -> Result<()> {
+        self.file.load(pages)
+    }
+
+    fn old_rows(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+        self.since.old_rows(visit)
+    }
+
+    fn new_rows(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+        self.rows.new_rows(&self.since, visit)
+    }
+}
+
+/// The importances of a published ranking.
+struct Published(Columns);
+
+impl Importances for Published {
+    fn pages(&self) -> u64 {
+        self.0.info().pages
+    }
+
+    fn each(&self, visit: &mut dyn FnMut(f64)) -> Result<()> {
+        for block in 0..self.0.blocks() {
+            for bits in self.0.column(block, Column::Importance)? {
+                visit(f64::from_bits(bits));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Settles the rows of a commit, and says what was wrong with the warm start, if anything was.
+pub(super) fn settle_latest(
+    disk: &dyn Disk,
+    view: &View,
+    rows: &KeptRows,
+    start: StartFrom,
+    options: &Options,
+    watch: &mut Watching<'_>,
+) -> Result<(Option<Settled>, Option<WarmWarning>)> {
+    let mut wrong = None;
+    let warm = view.warm().filter(|_| start != StartFrom::Nothing);
+    match warm.map(|warm| from_warm(warm?, view, rows, options, watch)) {
+        Some(Ok(Some(settled))) => return Ok((Some(settled), None)),
+        Some(Err(error)) => wrong = Some(WarmWarning::Unusable(error)),
+        Some(Ok(None)) | None => {}
+    }
+    if start == StartFrom::Published
+        && let Some(published) = published(disk, view)
+        // One that cannot be read is of no use.
+        && let Ok(Some(settled)) = settle_near(rows, &published, options, watch)
+    {
+        return Ok((Some(settled), wrong));
+    }
+    Ok((settle::settle(rows, options, watch)?, wrong))
+}
+
+fn from_warm(
+    warm: &WarmStart,
+    view: &View,
+    rows: &KeptRows,
+    options: &Options,
+    watch: &mut Watching<'_>,
+) -> Result<Option<Settled>> {
+    let start = Start::new(warm, rows, view.counters().records)?;
+    let settled = settle::settle_from(rows, options, &start, watch);
+    settled.map_err(|error| match error {
+        Error::Internal { what } => warm.file.damaged(what),
+        other => other,
+    })
+}
+
+/// The current snapshot of a store, if it can be read.
+fn published(disk: &dyn Disk, view: &View) -> Option<Published> {
+    let latest = Latest::read(disk, view.dir()).ok()??;
+    let path = view.dir().join(SNAPSHOTS).join(latest.snapshot);
+    Columns::open(disk, &path).ok().map(Published)
+}
+
+/// Writes the warm start that a settling of a commit came to, if it can be one. Returns whether it did, and why not, where
+/// it could not be written.
+pub(super) fn write(
+    disk: &dyn Disk,
+    view: &View,
+    settled: &Settled,
+) -> Result<(bool, Option<WarmWarning>)> {
+    let kept = view.rows_retention().kept();
+    let Some((rows, totals)) = kept.zip(settled.state_totals()) else {
+        return Ok((false, None));
+    };
+    let pages = settled.settled_pages();
+    let pages = pages.ok_or_else(|| Error::internal("pages are not paid alike"))?;
+    let written = view.last_block().and_then(|last_block| {
+        let head = WarmHead {
+            store: view.identity(),
+            records: view.counters().records,
+            rows: *rows,
+            last_block,
+            totals,
+            place: RowPlace {
+                number: rows.number,
+                rows: rows.rows,
+                last_block,
+            },
+        };
+        warm::write(disk, view.dir(), head, pages)
+    });
+    Ok(match written {
+        Ok(()) => (true, None),
+        Err(error) => (false, Some(WarmWarning::NotWritten(error))),
+    })
+}
+
+impl Settle {
+    /// Whether a settled state may be its start, and the next one's: it is of all links, and pays all pages the same.
+    pub(crate) fn may_be_warm(&self) -> bool {
+        let is_settling = self.method.name == crate::rank::METHODS[0].name;
+        is_settling && self.teleport.is_uniform() && self.expire.is_none()
+    }
+}
