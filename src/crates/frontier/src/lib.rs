@@ -1,5 +1,5 @@
-//! A frontier for crawlers beside the service of `cashrank`, for those that speak URLFrontier's interface over gRPC: it keeps the URLs that crawlers put, and hands
-//! them out in the order of a crawl strategy, so many of a queue at once, with its delays.
+//! A frontier for crawlers beside the service of `cashrank`: it speaks URLFrontier's interface over gRPC, keeps the URLs that
+//! crawlers put, and hands them out in the order of a crawl strategy: at most a number of a queue at once, with its delays.
 //!
 //! A thread of its own asks the backend for the pages to crawl next, ten times a second, and gives those of a new list that
 //! the frontier knows their places: the best first, then the others, from where the list before was left. It leaves a list
@@ -7,6 +7,7 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | `options` | the file's path, its order and its limits |
 //! | `item` | a URL as it is kept, and the order of a queue |
 //! | `file` | the file, opened |
 //! | `state` | what is in it, and the queues |
