@@ -48,8 +48,9 @@ pub struct Args {
     /// Stop after this long, and publish the result so far, unless not all links were followed once.
     #[arg(long, value_name = "TIME", value_parser = time)]
     settle_time: Option<Duration>,
-    /// Start from nothing, not from the warm start: the same links then always give the same bytes.
-    #[arg(long)]
+    /// Start from nothing, not from the warm start, and replace the ranking that there is: the same links then always give
+    /// the same bytes.
+    #[arg(long, conflicts_with = "settle_time")]
     cold: bool,
     /// Leave out the links of pages that no fetch reached for so long, like 90d, before the latest record: as if they were
     /// only linked to. none: keep all [default: as the current ranking].
@@ -74,7 +75,7 @@ impl Args {
             anyhow::bail!("{}", withheld(unverified));
         }
         let again = Resettling::of(&view, self.expire.map(|Age(expire)| expire))?;
-        if let Some((path, info)) = again.done(self.until) {
+        if let Some((path, info)) = again.done(self.until).filter(|_| !self.cold) {
             self.report(path, info, None)?;
             return self.compute(&view, &Arc::default());
         }
@@ -172,15 +173,19 @@ impl Args {
 
     /// How it is settled.
     fn settling(&self, watcher: &Arc<Watcher>, again: &Resettling) -> Settle {
-        Settle {
+        let settle = Settle {
             time: self.settle_time,
             watcher: watcher.clone(),
-            start: if self.cold {
-                StartFrom::Nothing
-            } else {
-                StartFrom::Warm
-            },
             ..again.settle(self.until)
+        };
+        if self.cold {
+            Settle {
+                start: StartFrom::Nothing,
+                below: None,
+                ..settle
+            }
+        } else {
+            settle
         }
     }
 

@@ -220,6 +220,11 @@ fn from_nothing_the_same_rows_give_the_same_bytes() {
     assert!(fs::read(warm(&lab, "often")).unwrap().len() > 1_000);
     lab.run("settle --store often --until 1e-11").exits(0);
     assert!(is_resumed(&lab, "often"));
+    // Also where the ranking that there is is as near, or nearer.
+    lab.run("settle --store often --until 1e-9 --cold").exits(0);
+    assert!(lab.snapshot("often") == lab.snapshot("seldom"));
+    lab.run("settle --store often --cold --settle-time 1s")
+        .exits(2);
 }
 
 /// Something else in its place is not used, and does not stop a ranking.
