@@ -23,6 +23,9 @@ pub type Body = Box<dyn hyper::body::Body<Data = Bytes, Error = BodyError> + Sen
 /// An answer to a call, once it is there.
 pub type Answer = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
+/// Answers a call.
+pub type CallHandler = Box<dyn Fn(Request<Incoming>) -> Answer + Send + Sync>;
+
 /// What answers calls, before the service starts.
 pub trait Calls: fmt::Debug + Send {
     /// Starts with a service at `address`, within its limits.
@@ -41,8 +44,8 @@ pub trait Calls: fmt::Debug + Send {
 pub struct RunningCalls {
     /// The path that all calls begin with.
     pub path: &'static str,
-    /// Answers a call.
-    pub call: Box<dyn Fn(Request<Incoming>) -> Answer + Send + Sync>,
+    /// Answers each.
+    pub call: CallHandler,
     /// The end of all calls.
     pub ending: Ending,
     /// What keeps running beside them, and ends when it is dropped: after the thread that serves clients.

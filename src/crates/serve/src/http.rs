@@ -12,7 +12,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::access::{self, Token};
 use crate::backend::{Backend, NextList, NextPage, NextQuery, Problem, Result, Status};
-use crate::calls::{Answer, Body};
+use crate::calls::{Body, CallHandler};
 use crate::held::{PendingAnswers, Pieces};
 use crate::limits::Limits;
 use crate::metrics;
@@ -32,11 +32,8 @@ pub(crate) struct Shared {
     /// Becomes true when the service ends.
     pub(crate) ended: watch::Receiver<bool>,
     /// Where calls of another protocol are, if there are any, and what answers them.
-    pub(crate) calls: Option<(&'static str, CallAnswerer)>,
+    pub(crate) calls: Option<(&'static str, CallHandler)>,
 }
-
-/// Answers a call.
-pub(crate) type CallAnswerer = Box<dyn Fn(Request<Incoming>) -> Answer + Send + Sync>;
 
 /// Bytes of answers are counted in these.
 pub(crate) const PLACE: usize = 1 << 10;

@@ -52,7 +52,7 @@ pub use backend::{
     Backend, Counts, CoverageSummary, NextList, NextPage, NextQuery, Problem, Rate, Reading,
     Result, SnapshotSummary, Status,
 };
-pub use calls::{Answer, Body, BodyError, Calls, RunningCalls};
+pub use calls::{Answer, Body, BodyError, CallHandler, Calls, RunningCalls};
 pub use limits::{Limits, Times};
 pub use pool::{Ending, start as start_thread};
 pub use server::{Options, Service};
