@@ -35,7 +35,7 @@ impl SnapshotJob {
         self.thread.as_ref().is_none_or(Task::is_finished)
     }
 
-    /// Whether its state is to be the next warm start.
+    /// Returns whether its state becomes the next warm start.
     pub fn writes_warm(&self) -> bool {
         self.settle
             .as_ref()

@@ -5,8 +5,10 @@ use std::collections::BinaryHeap;
 use std::fmt;
 
 use cashrank::engine::damping_units;
+use cashrank::rank::Options;
 use cashrank::rank::coverage::Flow;
-use cashrank::rows::{Row, Rows};
+use cashrank::rank::settle::settle;
+use cashrank::rows::Row;
 use cashrank::schedule::{Ask, Batching, Crawl, NameOrder, Scored, Strategy, best_of};
 use cashrank::{Error, Result};
 
@@ -29,7 +31,7 @@ pub enum PaperOrder {
 }
 
 const DAMPING: f64 = 0.85;
-/// What is left after the last sweep, from nothing.
+/// The L1 bound on partial PageRank.
 const LEFT: f64 = 0.007_65;
 
 impl PaperOrder {
@@ -120,7 +122,9 @@ impl Strategy for PartialPageRank {
         let k = self.k.unwrap_or(crawl.pages() / 72).max(1);
         if crawl.read() - self.ranked >= k {
             self.ranked = crawl.read();
-            self.scores = importance(crawl, ask.rows)?;
+            let options = Options::until(damping_units(DAMPING), LEFT);
+            let settled = settle(ask.rows, &options, &mut ())?;
+            self.scores = settled.map_or_else(Vec::new, |settled| settled.importance());
         }
         // Less than any PageRank, which is never 0, for those found since.
         let score = |page: u32| self.scores.get(page as usize).copied().unwrap_or(0.0);
@@ -128,28 +132,8 @@ impl Strategy for PartialPageRank {
     }
 }
 
-/// PageRank of the known graph, in which pages not read have no links, by sweeps from equal importance.
-fn importance(crawl: &Crawl, rows: &dyn Rows) -> Result<Vec<f64>> {
-    let pages = crawl.pages() as usize;
-    let mut scores = vec![1.0 / pages.max(1) as f64; pages];
-    let sweeps = (LEFT.ln() / DAMPING.ln()).ceil() as u32;
-    for _ in 0..sweeps {
-        let mut next = vec![0.0; pages];
-        rows.sweep(&mut |row| {
-            let handed = DAMPING * scores[row.page as usize];
-            for (target, part) in row.parts() {
-                next[target as usize] += handed * part;
-            }
-            Ok(())
-        })?;
-        let each = (1.0 - next.iter().sum::<f64>()) / pages.max(1) as f64;
-        next.iter_mut().for_each(|score| *score += each);
-        scores = next;
-    }
-    Ok(scores)
-}
-
-/// The paper's crawler has what waits handed on at once; the windowed one, after so many pages. Here it is when it is asked.
+/// The paper's crawler has what waits handed on at once; the windowed one, after a number of pages. Here it is when it is
+/// asked.
 #[derive(Default)]
 struct RankMass {
     flow: Flow,
@@ -213,7 +197,7 @@ fn take_turns(mut waiting: Vec<Vec<u32>>, names: &NameOrder, count: usize) -> Ve
 
 #[cfg(test)]
 mod tests {
-    use cashrank::rows::{RowVisitor, Stop};
+    use cashrank::rows::{RowVisitor, Rows, Stop};
     use cashrank::schedule::{History, NameOrderBuilder};
 
     use super::*;

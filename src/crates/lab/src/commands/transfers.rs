@@ -7,7 +7,7 @@
 //!
 //! Reads `page<TAB>target<TAB>...` lines with pages as numbers, and deals runs of pages, as hosts, to shards. Each shard has a
 //! ledger of its own and visits its pages in the order of their numbers, pass by pass. What is for a page of another shard
-//! waits, and is sent there after every so many passes; or it never is, and counts as if the page had no links, as in the
+//! waits, and is sent there every `--every` passes; or it never is, and counts as if the page had no links, as in the
 //! stores of `cashrank ingest --shard`. Compared with PageRank is what all pages distributed in the last pass.
 //!
 //! The ledgers are simple ones, in floating point: what differs is whether cash crosses, and when.
