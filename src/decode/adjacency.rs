@@ -1,4 +1,4 @@
-//! Adjacency lists: `node TAB successor TAB ...`, one node a line, names opaque or URLs. Specified in
+//! Adjacency lists: `node TAB successor TAB ...`, one node per line, names opaque or URLs. Specified in
 //! `formats/adjacency.md`.
 
 use std::borrow::Cow;
@@ -10,7 +10,7 @@ use super::{Bad, Decoder, FormatSpec, Names, Parsed, Record, Sink, Skipper, skip
 use crate::model::keep;
 use crate::rules::{InputRules, Shard};
 
-/// The format's name, help and decoder.
+/// Adjacency lists with opaque names.
 pub(crate) const FORMAT: FormatSpec = FormatSpec {
     name: "adjacency",
     about: "a graph: a node and its successors, separated by tabs",
@@ -20,7 +20,7 @@ pub(crate) const FORMAT: FormatSpec = FormatSpec {
     by: |rules, _| std::sync::Arc::new(Adjacency::by(rules, Names::Opaque)),
 };
 
-/// The same with URLs for names.
+/// Adjacency lists with URLs as names.
 pub(crate) const OF_URLS: FormatSpec = FormatSpec {
     name: "url-adjacency",
     about: "adjacency, with names that are URLs",
@@ -30,14 +30,14 @@ pub(crate) const OF_URLS: FormatSpec = FormatSpec {
     by: |rules, _| std::sync::Arc::new(Adjacency::by(rules, Names::Url)),
 };
 
-/// See the module.
+/// Decoder of adjacency lists.
 pub(crate) struct Adjacency {
     names: Names,
     shard: Option<Shard>,
 }
 
 impl Adjacency {
-    /// With names of this kind.
+    /// Returns a decoder for names of this kind.
     pub const fn new(names: Names) -> Adjacency {
         Adjacency { names, shard: None }
     }
@@ -91,7 +91,7 @@ impl Adjacency {
             return Err(lines::control_byte(line, at));
         }
         utf8(line).map_err(Bad::utf8)?;
-        // Writers that put a tab after the node leave one behind where there is no successor.
+        // Writers that put a tab after the node leave one there if it has no successors.
         let line = line.strip_suffix(b"\t").unwrap_or(line);
         record.links.clear();
         let mut start = 0;

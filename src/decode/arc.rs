@@ -1,4 +1,4 @@
-//! ARC, the archives before WARC. Specified in `formats/arc.md`.
+//! ARC, the predecessor of WARC. Specified in `formats/arc.md`.
 
 mod frame;
 
@@ -12,7 +12,6 @@ use crate::model::LINE_BYTES;
 use crate::rules::Shard;
 use frame::{ArcSkipper, Header};
 
-/// The format's name, help and decoder.
 pub(crate) const FORMAT: FormatSpec = FormatSpec {
     name: "arc",
     about: "ARC files, the predecessor of WARC",
@@ -30,11 +29,11 @@ pub(crate) const FORMAT: FormatSpec = FormatSpec {
     },
 };
 
-/// See the module.
+/// Decoder of ARC files.
 pub(crate) struct Arc {
-    /// Most bytes that the body of an answer may take once it is decoded.
+    /// Maximum size of a decoded body, in bytes.
     pub body_bytes: u64,
-    /// Whose records are read, beyond their headers; `None`: all.
+    /// Shard whose records are decoded beyond their headers; `None`: all.
     pub shard: Option<Shard>,
 }
 
@@ -59,7 +58,7 @@ impl Decoder for Arc {
 }
 
 impl Arc {
-    /// Reads an ARC record into `record`; `Some(kind)`: it is not a crawl record, and need not be.
+    /// Reads an ARC record into `record`; `Some(kind)`: it is valid, but not a crawl record.
     fn read<'a>(
         &self,
         frame: Frame<'a, Header<'a>>,

@@ -1,15 +1,14 @@
-//! Heritrix `crawl.log`: one fetch a line, with the page on which the URL was found. Specified in
+//! Heritrix `crawl.log`: one fetch per line, with the page on which the URL was found. Specified in
 //! `formats/crawl-log.md`.
 //!
-//! A line says two things: that its URL was fetched (its links stay unknown), and that the page on which it was found
-//! links to it. These links are gathered by that page: see [`groups`](super::groups).
+//! A line states two facts: its URL was fetched (with unknown links), and the page on which it was found links to it.
+//! These links are grouped by that page: see [`groups`](super::groups).
 
 use std::borrow::Cow;
 
 use super::groups::{Apart, Edge, GroupFormat, Groups, Line, line_feed, whole_from_the_end};
 use super::{Bad, FormatSpec, Names, Record, RecordTime, parted, time, utf8};
 
-/// The format's name, help and decoder.
 pub(crate) const FORMAT: FormatSpec = FormatSpec {
     name: "crawl-log",
     about: "Heritrix `crawl.log`: the tree of discovery only",
@@ -23,12 +22,12 @@ pub(crate) const FORMAT: FormatSpec = FormatSpec {
     by: |rules, _| std::sync::Arc::new(Groups::<CrawlLog>::by(rules, Names::Url)),
 };
 
-/// See the module.
+/// Line format of crawl logs.
 pub(crate) struct CrawlLog;
 
-/// The last letter of a path by which a form was sent: that is no fetch of its page.
+/// Last letter of the path of a submitted form, which is not a fetch of its page.
 const SUBMIT: char = 'S';
-/// Fields of the oldest layout that is read; newer ones have a source tag more.
+/// Number of fields in the oldest layout that is read; newer ones add a source tag.
 const FIELDS_MIN: usize = 11;
 
 impl GroupFormat for CrawlLog {
@@ -64,14 +63,14 @@ impl GroupFormat for CrawlLog {
             fetched_at: entry.fetched_at,
             bad_time: entry.bad_time,
             status: entry.status,
-            // Of a page that was there the links are unknown; of others they don't matter.
+            // Links of a page that was there are unknown; those of others don't matter.
             revisit: matches!(entry.status, None | Some(200..=399)),
             ..Record::default()
         })
     }
 }
 
-/// The name of a line that is not about a fetch of a web page, and need not be.
+/// Names the kind of a line that is not a fetch of a web page.
 fn kind(line: &[u8]) -> &'static str {
     let url = line
         .split(u8::is_ascii_whitespace)
@@ -84,7 +83,7 @@ fn kind(line: &[u8]) -> &'static str {
     }
 }
 
-/// Returns whether a line looks like one of a crawl log: what a guess goes by.
+/// Returns whether a line looks like one of a crawl log, for format detection.
 pub(crate) fn is_entry(line: &[u8]) -> bool {
     match Entry::of(line) {
         Ok(Some(_)) => true,
@@ -99,19 +98,19 @@ pub(crate) fn is_entry(line: &[u8]) -> bool {
     }
 }
 
-/// What is read of a line.
+/// Fields of a line that are read.
 struct Entry<'a> {
     fetched_at: Option<super::Time>,
     bad_time: Option<String>,
     status: Option<i32>,
     url: &'a str,
-    /// How the URL was found: the last letter of its path.
+    /// Last letter of the discovery path: how the URL was found.
     hop: Option<char>,
     via: &'a str,
 }
 
 impl<'a> Entry<'a> {
-    /// `None`: a blank line, or a fetch of something that is no web page.
+    /// Parses a line. `None`: it is blank, or fetches something other than a web page.
     fn of(line: &'a [u8]) -> Result<Option<Entry<'a>>, Bad> {
         let text = utf8(line).map_err(Bad::utf8)?;
         let mut fields = [""; FIELDS_MIN];
@@ -124,7 +123,7 @@ impl<'a> Entry<'a> {
             return Ok(None);
         }
         let [logged, status, _, url, path, via, _, _, began, ..] = fields;
-        // What a stack trace, say, leaves between the lines begins otherwise.
+        // Other lines, a stack trace for example, do not begin with a time.
         if !is_like_a_time(logged) {
             return Err(Bad::malformed("no time at the line's start"));
         }
@@ -179,7 +178,7 @@ fn is_web(url: &str) -> bool {
     scheme("http://") || scheme("https://")
 }
 
-/// Returns whether a line that begins so was written by the crawler, at whatever time it says.
+/// Returns whether a line's first field looks like a time, so that the crawler wrote the line.
 fn is_like_a_time(text: &str) -> bool {
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
     let is_part = |byte: u8| byte.is_ascii_digit() || b"-:.,+TtZz".contains(&byte);
@@ -188,7 +187,7 @@ fn is_like_a_time(text: &str) -> bool {
         && text.bytes().all(is_part)
 }
 
-/// `2015-05-22T15:01:09.465Z`, or 17 digits.
+/// Parses `2015-05-22T15:01:09.465Z`, or 17 digits.
 fn log_time(text: &str) -> RecordTime {
     let found = time::from_archive(text);
     found.map(Some).ok_or_else(|| {
@@ -203,7 +202,7 @@ fn shown(text: &str) -> String {
     text.chars().take(40).collect()
 }
 
-/// `20150522150108890+70`: when the fetch began, and how many milliseconds it took. `-`: it did not.
+/// Parses the start time of `20150522150108890+70` (start, then duration in ms). `-`: nothing was fetched.
 fn began_at(text: &str) -> RecordTime {
     if text == "-" {
         return Ok(None);

@@ -1,4 +1,5 @@
-//! Archive toolkits' link tables: `date,src,dest,anchor` as CSV, and perhaps `,weight`. Specified in `formats/csv-links.md`.
+//! Link tables of archive toolkits: `date,src,dest,anchor` as CSV, optionally with `,weight`. Specified in
+//! `formats/csv-links.md`.
 //!
 //! A record is the run of links with one date and source: see [`groups`](super::groups).
 
@@ -9,7 +10,6 @@ use memchr::memchr2;
 use super::groups::{Apart, Edge, GroupFormat, Groups, Line, lines_of, weight};
 use super::{Bad, FormatSpec, Names, Reason, RecordTime, parted, time, utf8};
 
-/// The format's name, help and decoder.
 pub(crate) const FORMAT: FormatSpec = FormatSpec {
     name: "csv-links",
     about: "`date,src,dest,anchor` as CSV, grouped by date and source",
@@ -19,27 +19,27 @@ pub(crate) const FORMAT: FormatSpec = FormatSpec {
     by: |rules, _| std::sync::Arc::new(Groups::<CsvLinks>::by(rules, Names::Url)),
 };
 
-/// See the module.
+/// Line format of link tables.
 pub(crate) struct CsvLinks;
 
-/// Where in a line the scan is.
+/// State of a scan for a line's end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Scan {
     /// At a field's start.
     #[default]
     Start,
-    /// In a field without quotes, or behind the quotes of one.
+    /// In a field without quotes, or after the closing quote.
     Plain,
-    /// In a field in quotes.
+    /// In a quoted field.
     Quoted,
-    /// There, behind a backslash.
+    /// In a quoted field, after a backslash.
     Escaped,
-    /// Behind a quote there: the field's end, or the first of two.
+    /// Behind a quote in a quoted field: the field's end, or the first of two quotes.
     Quote,
 }
 
 impl Scan {
-    /// Goes on to the line's end; the offset after it.
+    /// Continues to the line's end; returns the offset after it.
     fn run(&mut self, buf: &[u8]) -> Option<usize> {
         let mut at = 0;
         while at < buf.len() {
@@ -75,7 +75,7 @@ impl GroupFormat for CsvLinks {
         scan.run(buf)
     }
 
-    /// From the start: a line feed may be inside quotes.
+    /// Scans from the start: a line feed may be inside quotes.
     fn whole(buf: &[u8]) -> usize {
         let (mut group, mut lines_end) = (None, 0);
         let mut scan = Scan::default();
@@ -116,7 +116,7 @@ fn read(line: &[u8]) -> Result<Line<'_>, Bad> {
     if is_header(&date, &from) {
         return Ok(Line::Apart(Apart::Other("header")));
     }
-    // What is left is the anchor's text and perhaps a weight; a sixth field would say that this is another table.
+    // The anchor's text and perhaps a weight are left; a sixth field would mean another kind of table.
     let rest = rest.map_or(Ok(None), |rest| field(rest).map(|(_, rest)| rest))?;
     let weight = match rest.map(field).transpose()? {
         None => 1,
@@ -153,7 +153,7 @@ pub(crate) fn is_header(first: &[u8], second: &[u8]) -> bool {
     (first == b"crawl_date" || first == b"date") && second == b"src"
 }
 
-/// Returns whether a line looks like one of such a table: what a guess goes by.
+/// Returns whether a line looks like one of such a table, for format detection.
 pub(crate) fn is_link(line: &[u8]) -> bool {
     let web = |url: &[u8]| url.starts_with(b"http://") || url.starts_with(b"https://");
     match read(line) {
@@ -163,7 +163,7 @@ pub(crate) fn is_link(line: &[u8]) -> bool {
     }
 }
 
-/// The time of the fetch; none: none is given.
+/// Parses the time of the fetch; `Ok(None)` if it is empty.
 fn read_date(date: &[u8]) -> RecordTime {
     if date.is_empty() {
         return Ok(None);
@@ -175,10 +175,9 @@ fn read_date(date: &[u8]) -> RecordTime {
     })
 }
 
-/// A field, and what follows its comma.
+/// Field, and what follows its comma.
 type Split<'a> = (Cow<'a, [u8]>, Option<&'a [u8]>);
 
-/// Splits off the first field.
 fn field(line: &[u8]) -> Result<Split<'_>, Bad> {
     let Some(quoted) = line.strip_prefix(b"\"") else {
         let end = memchr::memchr(b',', line);

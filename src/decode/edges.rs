@@ -1,4 +1,5 @@
-//! Edge lists: `from TAB to`, or `from TAB to TAB weight`, one link a line, names opaque or URLs. Specified in `formats/edges.md`.
+//! Edge lists: `from TAB to`, or `from TAB to TAB weight`, one link per line, names opaque or URLs. Specified in
+//! `formats/edges.md`.
 //!
 //! A record is the run of links with one source: see [`groups`](super::groups).
 
@@ -9,7 +10,7 @@ use super::groups::{
 };
 use super::{Bad, FormatSpec, Names, lines, utf8};
 
-/// The format's name, help and decoder.
+/// Edge lists with opaque names.
 pub(crate) const FORMAT: FormatSpec = FormatSpec {
     name: "edges",
     about: "a graph: one link per line, grouped by source",
@@ -19,7 +20,7 @@ pub(crate) const FORMAT: FormatSpec = FormatSpec {
     by: |rules, _| std::sync::Arc::new(Groups::<Edges>::by(rules, Names::Opaque)),
 };
 
-/// The same with URLs for names.
+/// Edge lists with URLs as names.
 pub(crate) const OF_URLS: FormatSpec = FormatSpec {
     name: "url-edges",
     about: "edges, with names that are URLs",
@@ -29,7 +30,7 @@ pub(crate) const OF_URLS: FormatSpec = FormatSpec {
     by: |rules, _| std::sync::Arc::new(Groups::<Edges>::by(rules, Names::Url)),
 };
 
-/// See the module.
+/// Line format of edge lists.
 pub(crate) struct Edges;
 
 impl GroupFormat for Edges {
@@ -43,7 +44,7 @@ impl GroupFormat for Edges {
         whole_from_the_end::<Edges>(buf)
     }
 
-    /// Reads a line that [`super::lines::trim`] went over, once: a second CR or byte order mark is text.
+    /// Reads a line that [`super::lines::trim`] was applied to once: a second CR or byte order mark is text.
     fn read(line: &[u8]) -> Line<'_> {
         let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
         let Some(start) = line.iter().position(|byte| !blank(byte)) else {
@@ -61,7 +62,7 @@ impl GroupFormat for Edges {
         let malformed = |message: &str| Line::Apart(Apart::Bad(Bad::malformed(message)));
         let end = line.len() - line.iter().rev().take_while(|byte| blank(byte)).count();
         let line = &line[start..end];
-        // Names are short: plain loops beat a search that has to be set up.
+        // Names are short: plain loops beat a search that needs setting up.
         let Some(gap) = line.iter().position(blank) else {
             return malformed("one name only, expected `from` TAB `to`");
         };

@@ -1,63 +1,61 @@
 //! WARC framing: a version line, header lines, a blank line, then `Content-Length` bytes.
 //!
-//! A record here begins after any line ends left over from the one before, and ends with its
-//! block. Lines end with LF, and any CRs before it are dropped. Where a record should begin and none does, or its header
-//! cannot be read, everything up to the next line that begins with `WARC/` is one bad record.
+//! A record begins with any line ends left over from the one before, and ends with its block. Lines end with LF, and
+//! any CRs before it are dropped. If no record begins where one should, or its header is invalid, everything up to the
+//! next line that begins with `WARC/` is one bad record.
 
 use memchr::{memchr, memmem};
 
 use super::{Bad, HELD_MAX, Parsed, Reason, Record, Sink, Skipped, Skipper};
 
-/// Longest header: 64 KiB. A longer one is bad, so that none has to be held while its end is
-/// looked for.
+/// Maximum length of a header: 64 KiB. A longer one is bad, so that it need not be held while its end is searched.
 const HEADER_MAX: usize = 64 << 10;
 const _: () = assert!(HEADER_MAX < HELD_MAX);
 
 const VERSION: &[u8] = b"WARC/";
 const NEXT_RECORD: &[u8] = b"\nWARC/";
-/// Said alike of a header that the end of the input cuts and of one that the next record cuts: a
-/// chunk may end before that record, and it must not matter whether it does.
+/// Error for a header that is cut by the end of the input, and for one that is cut by the next record: a chunk may end
+/// before that record, so the error must be the same.
 const HEADER_CUT: &str = "the WARC header is cut short";
 
-/// A record's header.
+/// Header of a record.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Header<'a> {
-    /// `WARC-Type`; empty: none.
+    /// `WARC-Type`; empty if absent.
     pub kind: &'a [u8],
-    /// `Content-Type`; empty: none.
+    /// `Content-Type`; empty if absent.
     pub content_type: &'a [u8],
-    /// `WARC-Target-URI` without the angle brackets that some writers put around it; `None`: not
-    /// there.
+    /// `WARC-Target-URI` without the angle brackets that some writers put around it; `None` if absent.
     pub target: Option<&'a [u8]>,
-    /// `WARC-Date`; empty: none.
+    /// `WARC-Date`; empty if absent.
     pub date: &'a [u8],
-    /// `WARC-Payload-Digest`; empty: none.
+    /// `WARC-Payload-Digest`; empty if absent.
     pub digest: &'a [u8],
-    /// `WARC-Record-ID`; empty: none.
+    /// `WARC-Record-ID`; empty if absent.
     pub id: &'a [u8],
-    /// `WARC-Concurrent-To`: the records of the same fetch.
+    /// `WARC-Concurrent-To`: ids of the records of the same fetch.
     pub concurrent: Vec<&'a [u8]>,
-    /// `WARC-Refers-To-Target-URI`, without angle brackets; empty: none.
+    /// `WARC-Refers-To-Target-URI`, without angle brackets; empty if absent.
     pub refers_to: &'a [u8],
-    /// Whether there is a `WARC-Segment-Number`: the block is a part of one only.
+    /// True if there is a `WARC-Segment-Number`: the block is only a part.
     pub segmented: bool,
-    /// `Content-Length`.
+    /// Length of the block: `Content-Length`.
     pub length: u64,
-    /// Length of the header itself, its blank line included.
+    /// Length of the header itself, including its blank line.
     pub len: usize,
 }
 
-/// One record of a buffer.
+/// Record of a buffer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Frame<'a, H = Header<'a>> {
     /// Offset in the buffer just after the record.
     pub end: usize,
-    /// Header and block.
+    /// Header and block, or what is wrong with the record.
     pub parts: Result<(H, &'a [u8]), Bad>,
 }
 
 impl<'a, H> Frame<'a, H> {
-    /// All of `buf`: what ends too early.
+    /// Returns a frame of all of `buf`, which ends too early.
     pub fn cut_short(buf: &[u8], message: &str) -> Frame<'a, H> {
         Frame {
             end: buf.len(),
@@ -65,7 +63,7 @@ impl<'a, H> Frame<'a, H> {
         }
     }
 
-    /// A block of `length` bytes that begins at `block`, with its header. `None`: it is not whole yet.
+    /// Returns a frame with its header and a block of `length` bytes from offset `block` on. `None`: it is incomplete.
     pub fn with_block(
         buf: &'a [u8],
         block: usize,
@@ -86,7 +84,7 @@ impl<'a, H> Frame<'a, H> {
     }
 }
 
-/// [`Decoder::whole`](super::Decoder::whole), by what finds the first record.
+/// Implements [`Decoder::whole`](super::Decoder::whole); `first` finds the first record.
 pub(crate) fn whole<'a, H>(
     buf: &'a [u8],
     at_end: bool,
@@ -102,8 +100,8 @@ pub(crate) fn whole<'a, H>(
     end + line_ends(&buf[end..])
 }
 
-/// [`Decoder::decode`](super::Decoder::decode), by what finds the first record and what reads one, which
-/// may say that it is [`Parsed::Large`].
+/// Implements [`Decoder::decode`](super::Decoder::decode); `first` finds the first record, and `read` parses one and
+/// may report that it is [`Parsed::Large`].
 pub(crate) fn decode<'a, H>(
     chunk: &'a [u8],
     sink: &mut Sink<'_>,
@@ -124,14 +122,14 @@ pub(crate) fn decode<'a, H>(
     }
 }
 
-/// How many line ends `buf` begins with, in bytes.
+/// Returns the length of the line ends that `buf` begins with.
 pub(crate) fn line_ends(buf: &[u8]) -> usize {
     let line_end = |byte: &&u8| matches!(byte, b'\r' | b'\n');
     buf.iter().take_while(line_end).count()
 }
 
-/// The first record of `buf`. `None`: it is not whole yet, or there is none; at the end of the
-/// input, only the latter.
+/// Returns the first record of `buf`. `None`: it is incomplete, or there is none; at the end of the input, always the
+/// latter.
 pub(crate) fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_>> {
     let start = line_ends(buf);
     let record = &buf[start..];
@@ -155,7 +153,7 @@ pub(crate) fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_>> {
     Frame::with_block(buf, block, length, header, at_end, cut)
 }
 
-/// The header at the start of `record`; `Ok(None)`: not whole yet.
+/// Parses the header at the start of `record`; `Ok(None)`: it is incomplete.
 pub(crate) fn header(record: &[u8]) -> Result<Option<Header<'_>>, Bad> {
     let known = record.len().min(VERSION.len());
     if record[..known] != VERSION[..known] {
@@ -176,7 +174,7 @@ pub(crate) fn header(record: &[u8]) -> Result<Option<Header<'_>>, Bad> {
         if !first && line.starts_with(VERSION) {
             return Err(Bad::new(Reason::CutShort, HEADER_CUT));
         }
-        // A header line may be continued on the next, indented; no name read here is.
+        // An indented line continues the one before; no field read here is continued.
         if !std::mem::take(&mut first) && !line.starts_with(b" ") && !line.starts_with(b"\t") {
             field(line, &mut header, &mut length)?;
         }
@@ -218,7 +216,7 @@ fn field<'a>(line: &'a [u8], header: &mut Header<'a>, length: &mut Option<u64>) 
     Ok(())
 }
 
-/// A URI without the angle brackets that some writers put around it.
+/// Returns a URI without the angle brackets that some writers put around it.
 fn bare(uri: &[u8]) -> &[u8] {
     let inside = uri
         .strip_prefix(b"<")
@@ -226,20 +224,20 @@ fn bare(uri: &[u8]) -> &[u8] {
     inside.unwrap_or(uri)
 }
 
-/// A line without the CRs at its end: there are archives with two.
+/// Returns a line without the CRs at its end: some archives have two.
 pub(crate) fn without_cr(line: &[u8]) -> &[u8] {
     let cr = line.iter().rev().take_while(|&&byte| byte == b'\r').count();
     &line[..line.len() - cr]
 }
 
-/// Steps through header lines without their ends.
+/// Header lines, without their ends.
 struct HeaderLines<'a> {
     record: &'a [u8],
     at: usize,
 }
 
 impl<'a> HeaderLines<'a> {
-    /// `Ok(None)`: the next line is not whole yet.
+    /// Returns the next line; `Ok(None)` if it is incomplete.
     fn next(&mut self) -> Result<Option<&'a [u8]>, Bad> {
         let rest = &self.record[self.at..];
         let lf = memchr(b'\n', rest);
@@ -257,9 +255,9 @@ impl<'a> HeaderLines<'a> {
 /// Skips a record of any length.
 pub(crate) enum FrameSkipper {
     Header,
-    /// Bytes of the block still to come.
+    /// In the block, with this many bytes left.
     Block(u64),
-    /// Up to the next record.
+    /// Looking for the next record.
     Junk,
 }
 
@@ -292,7 +290,7 @@ impl Skipper for FrameSkipper {
                 *left -= rest.len() as u64;
                 Skipped::Inside(buf.len())
             }
-            // The first bytes of the next record may be the last of `buf`.
+            // The next record's first bytes may be the last of `buf`.
             (None, _) => Skipped::Inside(at + rest.len().saturating_sub(NEXT_RECORD.len() - 1)),
         }
     }
@@ -365,9 +363,8 @@ mod tests {
         );
     }
 
-    /// Its story: a header that breaks off where the next record begins was malformed, because
-    /// that record's first line was taken for a header line; but it was cut short where a chunk
-    /// happened to end there. So the counts of a store depended on the size of reads.
+    /// Regression: a header cut by the next record was malformed, because that record's first line was taken for a
+    /// header line; but it was cut short if a chunk ended there. So a store's counts depended on read sizes.
     #[test]
     fn a_header_cut_by_the_next_record_is_the_same_at_a_chunks_end() {
         let text = b"WARC/1.0\r\nWARC-Type: metadata\r\nWARC/1.0\r\n";

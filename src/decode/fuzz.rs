@@ -1,5 +1,5 @@
-//! Fuzz targets: what the decoders, the guess of a format, and times promise for any bytes; and
-//! the batches made of what decoders yield.
+//! Fuzz targets: guarantees of the decoders, of format detection and of time parsing for any bytes, and of the batches
+//! built from what decoders yield.
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
@@ -37,7 +37,7 @@ pub(crate) fn records(data: &[u8]) {
     check(Format::NodeRecords, data);
 }
 
-/// In any layout.
+/// JSON records in any layout.
 pub(crate) fn json(data: &[u8]) {
     check(Format::Json, data);
 }
@@ -50,7 +50,7 @@ pub(crate) fn arc(data: &[u8]) {
     check(Format::Arc, data);
 }
 
-/// By either choice of where links come from.
+/// WARC, with links from the HTML or from `metadata` records.
 pub(crate) fn warc(data: &[u8]) {
     let rules = InputRules {
         outlinks: Dice::of(data).one_of([Outlinks::Html, Outlinks::Metadata]),
@@ -59,7 +59,7 @@ pub(crate) fn warc(data: &[u8]) {
     check_by(Format::Warc, &rules, data);
 }
 
-/// What a decoder said: where it ended, and a hash of what.
+/// Results of a decoder: for each, the offset where it ended and a hash of its content.
 type Said = Vec<(usize, u64)>;
 
 fn check(format: Format, data: &[u8]) {
@@ -86,7 +86,7 @@ fn check_by(format: Format, rules: &InputRules, data: &[u8]) {
         data.len(),
         "all is whole at the end"
     );
-    // One of them an input: speed finds more.
+    // Runs one check per input: faster inputs find more.
     match dice.below(3) {
         0 => assert!(joined(decoder, data, whole) == at_once, "cut at {whole}"),
         1 => continued(format, decoder, data, &at_once, &mut dice),
@@ -106,7 +106,7 @@ fn decode(decoder: &dyn Decoder, chunk: &[u8]) -> Said {
     message
 }
 
-/// All that was parsed, as bytes.
+/// Serializes everything that was parsed.
 fn write(parsed: &Parsed<'_, '_>, out: &mut Vec<u8>) {
     let put = |text: &[u8], out: &mut Vec<u8>| {
         out.extend_from_slice(&text.len().to_le_bytes());
@@ -159,7 +159,7 @@ fn write(parsed: &Parsed<'_, '_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Decoded in two parts.
+/// Decodes the data in two parts and joins the results.
 fn joined(decoder: &dyn Decoder, data: &[u8], whole: usize) -> Said {
     let mut message = decode(decoder, &data[..whole]);
     let rest = decode(decoder, &data[whole..]);
@@ -167,8 +167,8 @@ fn joined(decoder: &dyn Decoder, data: &[u8], whole: usize) -> Said {
     message
 }
 
-/// Reading may go on behind any record at which the offset grew; a skipper ends where the
-/// record does.
+/// Checks that reading can resume after any record at which the offset grew, and that a skipper ends where the record
+/// does.
 fn continued(format: Format, decoder: &dyn Decoder, data: &[u8], at_once: &Said, dice: &mut Dice) {
     let at = dice.below(at_once.len());
     let Some(&(end, _)) = at_once.get(at) else {
@@ -183,7 +183,7 @@ fn continued(format: Format, decoder: &dyn Decoder, data: &[u8], at_once: &Said,
     assert!(rest == at_once[at + 1..], "continued from {end}");
     let skipped = skip(decoder, &data[done..], dice.one_of([5, 61, 1 << 20]));
     if format.is_grouped() {
-        // It takes the lines around a group for part of it.
+        // The skipper may count the lines around a group as part of it.
         let ends = |&(known, _): &(usize, u64)| known == done + skipped;
         assert!(done + skipped == data.len() || at_once.iter().any(ends));
     } else {
@@ -191,7 +191,7 @@ fn continued(format: Format, decoder: &dyn Decoder, data: &[u8], at_once: &Said,
     }
 }
 
-/// Where a skipper finds the end of the record at the start of `data`.
+/// Returns where a skipper finds the end of the record at the start of `data`.
 fn skip(decoder: &dyn Decoder, data: &[u8], piece: usize) -> usize {
     let mut skipper = decoder.skipper();
     let (mut start, mut read) = (0, 0);
@@ -207,7 +207,7 @@ fn skip(decoder: &dyn Decoder, data: &[u8], piece: usize) -> usize {
     }
 }
 
-/// Rules that leave something out of most inputs.
+/// Rules that drop something from most inputs.
 const INPUT_RULES: [fn() -> InputRules; 3] = [
     InputRules::default,
     || InputRules {
@@ -220,7 +220,7 @@ const INPUT_RULES: [fn() -> InputRules; 3] = [
     },
 ];
 
-/// Batches keep to the limits, and do not depend on where chunks were cut.
+/// Checks that batches keep to the limits and do not depend on where chunks were cut.
 fn batches(decoder: &dyn Decoder, data: &[u8], whole: usize, message: &Said, dice: &mut Dice) {
     let rules = Rules {
         limits: Limits {
@@ -257,7 +257,7 @@ fn batches(decoder: &dyn Decoder, data: &[u8], whole: usize, message: &Said, dic
     assert!(parts == at_once, "batches cut at {whole}");
 }
 
-/// Checks a batch and adds, for each entry, where it ended and a hash of what it says.
+/// Checks a batch, and appends for each entry the offset where it ended and a hash of its content.
 fn check_batch(batch: &Batch, rules: &Rules, names: Names, told: &mut Vec<(u64, u64)>) {
     let count = batch.fingerprints.len();
     let fingerprints = rules.key.fingerprints();
@@ -333,7 +333,7 @@ fn check_entry(batch: &Batch, entry: &Entry, rules: &Rules) -> u64 {
     hash.digest()
 }
 
-/// The guess of a format; where the first bytes decide, more of them change nothing.
+/// Checks format detection: once the first bytes are decisive, more bytes change nothing.
 pub(crate) fn guess(data: &[u8]) {
     let first = &data[..Dice::of(data).below(data.len() + 1)];
     let all = guessed(data).map_err(|error| error.to_string());
@@ -351,7 +351,7 @@ pub(crate) fn guess(data: &[u8]) {
     );
 }
 
-/// Times; the parser of `jiff` is the judge of RFC 3339.
+/// Checks time parsing against `jiff` as the reference for RFC 3339.
 pub(crate) fn time(data: &[u8]) {
     let mut bytes = Bytes(data);
     let bits = bytes.u64();
@@ -376,7 +376,7 @@ pub(crate) fn time(data: &[u8]) {
     if let Some(time) = times::from_text(text) {
         assert_eq!(archive, Some(time));
         if let Ok(judged) = text.parse::<jiff::Timestamp>() {
-            // A fraction before 1970: whole seconds go down here.
+            // For times before 1970 with a fraction, this code rounds whole seconds down.
             assert_eq!(
                 judged.as_second() - i64::from(judged.subsec_nanosecond() < 0),
                 time

@@ -1,7 +1,7 @@
-//! Formats that write a link a line: a record is a *group*, the run of links with one key (the source, say).
+//! Formats with one link per line: a record is a *group*, the run of links with one key (the source, say).
 //!
-//! Lines that are no link (comments, blank and malformed ones) do not end a group. Those inside it are
-//! handed out just before it, without moving the offset: the group counts as read only as a whole.
+//! Lines that are not links (comments, blank and malformed ones) do not end a group. Those inside it are emitted just
+//! before it without moving the offset: the group counts as read only as a whole.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -16,51 +16,51 @@ use super::{
 use crate::model::keep;
 use crate::rules::{InputRules, Shard};
 
-/// A format of groups.
+/// Line format whose records are groups.
 pub(crate) trait GroupFormat: Send + Sync + 'static {
-    /// Whether a line also tells of a fetch of its own ([`GroupFormat::fetch`]).
+    /// True if a link's line also describes a fetch ([`GroupFormat::fetch`]).
     const TELLS: bool = false;
-    /// The front of a line.
+    /// State of a scan for a line's end.
     type Scan: Clone + Default + Send;
 
-    /// The offset after the line's end, if that is in `buf`, the next bytes of a line.
+    /// Returns the offset after the line's end if that is in `buf`, the line's next bytes.
     fn line_end(scan: &mut Self::Scan, buf: &[u8]) -> Option<usize>;
 
     /// Reads a line without its end.
     fn read(line: &[u8]) -> Line<'_>;
 
-    /// The fetch that a line tells of besides its link, or in place of one ([`Apart::Fetch`]).
+    /// Returns the fetch that a line describes besides its link, or instead of one ([`Apart::Fetch`]).
     fn fetch(_line: &[u8]) -> Option<Record<'_>> {
         None
     }
 
-    /// [`Decoder::whole`] before the input's end.
+    /// Implements [`Decoder::whole`] before the input's end.
     fn whole(buf: &[u8]) -> usize;
 }
 
-/// One line.
+/// Line of an input, parsed.
 pub(crate) enum Line<'a> {
     Edge(Edge<'a>),
     Apart(Apart),
 }
 
-/// A link.
+/// Link, with its group's key.
 pub(crate) struct Edge<'a> {
-    /// Lines of one group have the same.
+    /// Key: the same for all lines of a group.
     pub key: &'a [u8],
     pub from: Cow<'a, [u8]>,
     pub to: Cow<'a, [u8]>,
     pub weight: u32,
-    /// When `from` was fetched; that of a group's first line counts.
+    /// Time at which `from` was fetched; that of a group's first line counts.
     pub fetched_at: Option<Time>,
-    /// What is wrong with that, if it cannot be read.
+    /// Message about an invalid time.
     pub bad_time: Option<String>,
 }
 
-/// The weight of a link, as a field of its line.
+/// Parses the weight of a link.
 pub(crate) fn weight(field: &[u8]) -> Result<u32, Bad> {
     let number = std::str::from_utf8(field).ok().filter(|_| {
-        // What `parse` takes besides: a sign.
+        // `parse` would also take a sign.
         field.iter().all(u8::is_ascii_digit)
     });
     number
@@ -74,15 +74,15 @@ pub(crate) fn weight(field: &[u8]) -> Result<u32, Bad> {
         })
 }
 
-/// The reason why a line is no link.
+/// Line that is not a link.
 pub(crate) enum Apart {
     Other(&'static str),
     Bad(Bad),
-    /// [`GroupFormat::fetch`] has a record of it.
+    /// The line describes a fetch, which [`GroupFormat::fetch`] returns.
     Fetch,
 }
 
-/// The decoder of such a format.
+/// Decoder of a line format.
 pub(crate) struct Groups<G> {
     names: Names,
     shard: Option<Shard>,
@@ -90,7 +90,7 @@ pub(crate) struct Groups<G> {
 }
 
 impl<G> Groups<G> {
-    /// With names of this kind.
+    /// Returns a decoder for names of this kind.
     pub const fn new(names: Names) -> Groups<G> {
         let format = PhantomData;
         Groups {
@@ -100,7 +100,7 @@ impl<G> Groups<G> {
         }
     }
 
-    /// The same by the rules for inputs.
+    /// Returns a decoder for names of this kind, by the rules for inputs.
     pub fn by(rules: &InputRules, names: Names) -> Groups<G> {
         Groups {
             shard: rules.shard,
@@ -114,7 +114,7 @@ impl<G: GroupFormat> Decoder for Groups<G> {
         self.names
     }
 
-    /// Up to the first line of the last group: more of it may follow.
+    /// Stops before the last group, which may continue.
     fn whole(&self, buf: &[u8], at_end: bool) -> usize {
         if at_end { buf.len() } else { G::whole(buf) }
     }
@@ -161,7 +161,7 @@ impl<G: GroupFormat> Decoder for Groups<G> {
     }
 }
 
-/// The lines of a chunk and where they are, in order.
+/// Yields the lines of a chunk and their spans, in order.
 pub(crate) fn lines_of<G: GroupFormat>(
     chunk: &[u8],
 ) -> impl Iterator<Item = (&[u8], Range<usize>)> {
@@ -176,12 +176,12 @@ pub(crate) fn lines_of<G: GroupFormat>(
     })
 }
 
-/// [`GroupFormat::line_end`] where a line ends with LF, whatever it holds.
+/// Implements [`GroupFormat::line_end`] for lines that end with LF, whatever they hold.
 pub(crate) fn line_feed(buf: &[u8]) -> Option<usize> {
     memchr(b'\n', buf).map(|lf| lf + 1)
 }
 
-/// [`GroupFormat::whole`] where a line ends with LF: from the end, so that most of `buf` is not looked at.
+/// Implements [`GroupFormat::whole`] for lines that end with LF: searches backwards, so most of `buf` is not read.
 pub(crate) fn whole_from_the_end<G: GroupFormat>(buf: &[u8]) -> usize {
     let lines_end = memrchr(b'\n', buf).map_or(0, |lf| lf + 1);
     let mut group: Option<(&[u8], usize)> = None;
@@ -199,27 +199,27 @@ pub(crate) fn whole_from_the_end<G: GroupFormat>(buf: &[u8]) -> usize {
     group.map_or(lines_end, |(_, start)| start)
 }
 
-/// Most lines inside a group that are no links: they are handed out with it, all at once.
+/// Maximum number of lines inside a group that are not links: they are emitted all at once with it.
 const APART_MAX: usize = 1 << 16;
 
-/// Gathers lines into groups and hands them out. Lines apart are counted only, and read again when they are
-/// handed out: there may be far more of them than of links.
+/// Collects lines into groups and emits them. Lines that are not links are only counted, and read again when they are
+/// emitted: there may be far more of them than links.
 struct Grouper<'s, 'c, 'f, G> {
     groups: &'s Groups<G>,
     sink: &'s mut Sink<'f>,
     chunk: &'c [u8],
-    /// Offset given last.
+    /// Offset passed to the sink last.
     done: usize,
-    /// The open group; none while it has no links.
+    /// Key of the open group; a group without links is not open.
     key: &'c [u8],
     group: Record<'c>,
     group_start: usize,
     group_end: usize,
-    /// The group is of another shard's page: of its links the first is kept, since it is open as long as it has one.
+    /// True if the group's page belongs to another shard: only its first link is kept, which marks the group as open.
     skips: bool,
-    /// Lines apart before the group's last link.
+    /// Number of non-link lines before the group's last link.
     inside: usize,
-    /// Lines apart after it so far, and where they end.
+    /// Number of non-link lines after it, and the offset where they end.
     after: usize,
     after_end: usize,
 }
@@ -261,7 +261,7 @@ impl<'c, G: GroupFormat> Grouper<'_, 'c, '_, G> {
         true
     }
 
-    /// Emits a line as an entry, or nothing where it holds only its link.
+    /// Emits a line as an entry; nothing if it holds only its link.
     fn emit(&mut self, apart: Option<Apart>, text: &[u8]) -> bool {
         let parsed = match apart {
             Some(Apart::Other(kind)) => Parsed::Other { kind },
@@ -275,7 +275,7 @@ impl<'c, G: GroupFormat> Grouper<'_, 'c, '_, G> {
         (self.sink)(self.done, parsed)
     }
 
-    /// Hands out the open group with its lines; `false`: the sink wants no more.
+    /// Emits the open group with its lines; returns `false` if the sink wants no more.
     fn flush(&mut self) -> bool {
         if self.group.links.is_empty() {
             return true;
@@ -300,8 +300,7 @@ impl<'c, G: GroupFormat> Grouper<'_, 'c, '_, G> {
         went_on && (after == 0 || self.hand_out(self.group_end..self.after_end, true))
     }
 
-    /// Hands out the lines of a part of the chunk, links only for what else they tell; the offset goes along
-    /// if it `moves`.
+    /// Emits the lines of a part of the chunk, links only for the fetch they describe; the offset advances if `moves`.
     fn hand_out(&mut self, part: Range<usize>, moves: bool) -> bool {
         let chunk = self.chunk;
         for (text, line) in lines_of::<G>(&chunk[part.clone()]) {
@@ -320,11 +319,11 @@ impl<'c, G: GroupFormat> Grouper<'_, 'c, '_, G> {
     }
 }
 
-/// Skips a group. A line longer than [`HELD_MAX`] is not looked into: it is skipped with the
-/// group, or alone if it is the group's first.
+/// Skips a group. A line longer than [`HELD_MAX`] is not parsed: it is skipped with the group, or alone if it is the
+/// group's first.
 struct GroupSkipper<G: GroupFormat> {
     key: Option<Vec<u8>>,
-    /// Inside a long line.
+    /// Scan state inside a long line.
     long: Option<G::Scan>,
 }
 
@@ -361,7 +360,7 @@ impl<G: GroupFormat> Skipper for GroupSkipper<G> {
 }
 
 impl<G: GroupFormat> GroupSkipper<G> {
-    /// Returns whether the line is part of the group; the first link makes the group.
+    /// Returns whether the line belongs to the group; the first link defines the group.
     fn belongs(&mut self, line: &[u8]) -> bool {
         let Line::Edge(edge) = G::read(lines::trim(line)) else {
             return true;

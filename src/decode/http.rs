@@ -1,7 +1,7 @@
-//! HTTP answers as archives keep them: a status line, header lines, a blank line, the body.
+//! HTTP responses as archives keep them: a status line, header lines, a blank line, the body.
 //!
-//! Servers and archivers leave much out and break much; nothing here is ever refused but a body that
-//! expands too far. Where an answer is not what its headers say, it is taken as it stands.
+//! Servers and archivers omit and break much; the only error here is a body that expands too far. A response that
+//! contradicts its headers is taken as it stands.
 
 mod codings;
 mod mime;
@@ -19,15 +19,15 @@ use codings::Coding;
 use mime::MediaType;
 pub(super) use robots::is_nofollow;
 
-/// Most codings undone, one over the other. An answer that names more is taken as it stands.
+/// Maximum number of nested codings that are decoded. A response that names more is taken as it stands.
 const CODINGS_MAX: usize = 5;
 /// Bodies of more bytes are large: see [`Parsed::Large`](super::Parsed::Large).
 const LARGE: usize = 4 << 20;
 
-/// What an answer is of which the body is missing, for reports.
+/// Report name of a response whose body is missing.
 pub(super) const NO_BODY: &str = "answer without its body";
 
-/// Methods (RFC 9110, 9.1; RFC 5789), and what an answer to each is called in reports.
+/// Methods (RFC 9110, 9.1; RFC 5789), with the report name of a response to each.
 const METHODS: [(&str, Option<&str>); 9] = [
     ("GET", None),
     ("HEAD", Some("answer to HEAD")),
@@ -40,8 +40,8 @@ const METHODS: [(&str, Option<&str>); 9] = [
     ("CONNECT", Some("answer to CONNECT")),
 ];
 
-/// Returns what an answer to a method is, if that is another than GET: no visit of the page. Methods of extensions (`PROPFIND`,
-/// `M-SEARCH`) are known by their capital letters; what is no method says nothing.
+/// Returns the report name of a response to a method other than GET, which is no visit of the page. Extension methods
+/// (`PROPFIND`, `M-SEARCH`) are recognised by their capital letters; anything else is ignored.
 pub(super) fn not_get(method: &[u8]) -> Option<&'static str> {
     let method = method.trim_ascii();
     let is = |(name, _): &&(&str, _)| name.as_bytes().eq_ignore_ascii_case(method);
@@ -54,38 +54,38 @@ pub(super) fn not_get(method: &[u8]) -> Option<&'static str> {
     is_method.then_some("answer to another method")
 }
 
-/// The method of a request; empty: it does not begin with a request line.
+/// Returns the method of a request; empty if it does not begin with a request line.
 pub(super) fn method(request: &[u8]) -> &[u8] {
     let (line, _) = split_line(&request[line_ends(request)..]);
     let end = memchr(b' ', line).unwrap_or(0);
     &line[..end]
 }
 
-/// One answer, as far as it is read.
+/// Response, as far as it is read.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Answer<'a> {
-    /// The status; `None`: there is no status line, or no number in it.
+    /// Status; `None` without a status line, or without a number in it.
     pub status: Option<i32>,
-    /// The first `Location` that is not empty.
+    /// First `Location` that is not empty.
     location: Cow<'a, [u8]>,
-    /// The first `Refresh` that is not empty.
+    /// First `Refresh` that is not empty.
     refresh: Cow<'a, [u8]>,
-    /// The values of `Content-Type`.
+    /// Values of all `Content-Type` fields, in order.
     content_types: Vec<Cow<'a, [u8]>>,
-    /// `X-Content-Type-Options: nosniff`
+    /// True if the response has `X-Content-Type-Options: nosniff`.
     nosniff: bool,
-    /// An `X-Robots-Tag` vouches for no link.
+    /// True if an `X-Robots-Tag` makes all links `nofollow`.
     nofollow: bool,
-    /// The codings of the body, in the order in which they were applied.
+    /// Codings of the body, in the order in which they were applied.
     codings: Vec<Coding>,
-    /// A body of at least one byte was announced.
+    /// True if a body of at least one byte was announced.
     announced: bool,
-    /// The body, still coded.
+    /// Body as archived, with its codings.
     body: &'a [u8],
 }
 
 impl<'a> Answer<'a> {
-    /// Reads an answer, behind interim ones (1xx) if a final one follows. Without a status line all is body, as in
+    /// Reads a response, skipping interim ones (1xx) if another follows. Without a status line all of it is body, as in
     /// HTTP/0.9.
     pub fn read(block: &'a [u8]) -> Answer<'a> {
         let body = || Answer {
@@ -102,7 +102,7 @@ impl<'a> Answer<'a> {
         answer
     }
 
-    /// Reads what begins with a status line, line ends before it aside.
+    /// Reads a response that begins with a status line, ignoring line ends before it.
     fn head(block: &'a [u8]) -> Option<Answer<'a>> {
         let (first, mut rest) = split_line(&block[line_ends(block)..]);
         let mut answer = Answer {
@@ -142,23 +142,21 @@ impl<'a> Answer<'a> {
         Some(answer)
     }
 
-    /// Returns whether the body of a page is missing: the answer to a HEAD, or one that was cut off there.
+    /// Returns whether the page's body is missing: the response was to a HEAD, or was cut off.
     pub fn lacks_body(&self) -> bool {
         let there = matches!(self.status, Some(200..300));
         there && self.announced && self.body.is_empty()
     }
 
-    /// Where a redirect points; `None`: it is none, or does not say where to.
+    /// Returns the target of a redirect; `None` if it is not one, or has no target.
     pub fn redirect(&self) -> Option<Cow<'a, [u8]>> {
         let moved = self.status.is_some_and(is_redirect) && !self.location.is_empty();
         moved.then(|| text(self.location.clone()))
     }
 
-    /// Adds the links of a page to `record`: where its `Refresh` points, and those of its body, if that is HTML. Of an
-    /// answer that does not hold the page nothing is learned. Calls `large` before a large body is held.
-    ///
-    /// # Errors
-    /// If the body expands beyond `most` bytes.
+    /// Adds the links of a page to `record`: the target of its `Refresh`, and those of its body if that is HTML. A
+    /// response that does not hold the page adds nothing. Calls `large` before it holds a large body. Fails if the body
+    /// expands beyond `most` bytes.
     pub fn links(
         &self,
         record: &mut Record<'_>,
@@ -186,7 +184,7 @@ impl<'a> Answer<'a> {
         Ok(())
     }
 
-    /// The body without its codings.
+    /// Returns the decoded body.
     fn body(&self, most: u64, large: &mut dyn FnMut()) -> Result<Cow<'a, [u8]>, Bad> {
         let mut body = Cow::Borrowed(self.body);
         if self.codings.len() > CODINGS_MAX {
@@ -201,7 +199,7 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// Splits off the first line; without its end.
+/// Splits off the first line, without its end.
 fn split_line(text: &[u8]) -> (&[u8], &[u8]) {
     match memchr(b'\n', text) {
         Some(lf) => (without_cr(&text[..lf]), &text[lf + 1..]),
@@ -209,7 +207,7 @@ fn split_line(text: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// The status in a status line: `HTTP/1.1 200 OK`, `ICY 200 OK`; `None`: it is none.
+/// Parses a status line (`HTTP/1.1 200 OK`, `ICY 200 OK`) and returns its status; `None` if it is not one.
 #[expect(clippy::option_option, reason = "a status line may lack its status")]
 fn status_line(line: &[u8]) -> Option<Option<i32>> {
     let mut words = line
@@ -222,19 +220,19 @@ fn status_line(line: &[u8]) -> Option<Option<i32>> {
     if !http && !protocol.eq_ignore_ascii_case(b"ICY") {
         return None;
     }
-    // Some lack the space behind the status.
+    // Some lack the space after the status.
     let digits = words.next().and_then(|word| word.first_chunk::<3>());
     let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
     let number = digits.and_then(|digits| digits.parse().ok());
     Some(number.filter(|status| (100..1000).contains(status)))
 }
 
-/// Reads the next field of a head, its folded lines joined by blanks (RFC 9112, 5.2), and moves `rest` behind it. `None`: the
-/// head has ended. Lines without a colon are left out.
+/// Reads the next header field, with folded lines joined by blanks (RFC 9112, 5.2), and moves `rest` after it. `None`:
+/// the header has ended. Lines without a colon are ignored.
 fn field<'a>(rest: &mut &'a [u8]) -> Option<(&'a [u8], Cow<'a, [u8]>)> {
     let is_folded = |rest: &[u8]| matches!(rest.first(), Some(b' ' | b'\t'));
     loop {
-        // No name begins with `<`: there the blank line is missing, and the text begins.
+        // A name never begins with `<`: the blank line is missing, and the body begins here.
         if matches!(rest.first(), None | Some(b'<')) {
             return None;
         }
@@ -268,7 +266,7 @@ fn first_of<'a>(known: &mut Cow<'a, [u8]>, value: Cow<'a, [u8]>) {
     }
 }
 
-/// A field's value as browsers read it: in UTF-8, else in Latin-1.
+/// Decodes a field's value as browsers do: as UTF-8, else as Latin-1.
 fn text(value: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     if std::str::from_utf8(&value).is_ok() {
         return value;
@@ -277,8 +275,8 @@ fn text(value: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     Cow::Owned(text.into_bytes())
 }
 
-/// Adds to a page's links where its header `Refresh` sends the reader, and makes all of them `nofollow` if its header says so.
-/// What a header names is relative to the page, whatever its `<base href>`.
+/// Adds the target of the header `Refresh` to a page's links, and makes all of them `nofollow` if the header says so. A
+/// URL in a header is relative to the page, whatever its `<base href>`.
 pub(super) fn put_fields(record: &mut Record<'_>, refresh: &[u8], nofollow: bool) {
     if let Some(to) = html::refresh(refresh) {
         let mut out = Vec::new();
@@ -319,7 +317,6 @@ mod tests {
         }
     }
 
-    /// Browsers read a `Location` as UTF-8, and else as Latin-1.
     #[test]
     fn locations_in_either_encoding() {
         for (bytes, text) in [(&b"/caf\xe9"[..], "/café"), ("/café".as_bytes(), "/café")] {
@@ -334,7 +331,7 @@ mod tests {
         }
     }
 
-    /// A header may name any number of codings; a bomb within bombs is not opened.
+    /// A header may name any number of codings; a bomb within bombs is not decoded.
     #[test]
     fn many_codings_are_left_as_they_stand() {
         let coded = b"4\r\n<a>\n\r\n0\r\n\r\n";
@@ -349,7 +346,7 @@ mod tests {
         }
     }
 
-    /// RFC 9110, 15.2: any number of interim answers come before the final one.
+    /// Any number of interim responses may precede the final one (RFC 9110, 15.2).
     #[test]
     fn interim_answers_are_passed_over() {
         let hints = "HTTP/1.1 103 Early Hints\r\nLocation: /no\r\n\r\n";
@@ -378,7 +375,7 @@ mod tests {
         }
     }
 
-    /// RFC 9112, 5.2; the first `Location` and `Refresh` count that are not empty.
+    /// Folding is by RFC 9112, 5.2; the first non-empty `Location` and `Refresh` count.
     #[test]
     fn fields_are_folded_and_repeated() {
         let head = "HTTP/1.1 200 OK\r\n folded to nothing: x\r\nContent-Type :\r\n text/html;\r\n\tcharset=gbk\r\n\

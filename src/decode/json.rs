@@ -1,15 +1,15 @@
-//! Helpers of the JSON formats: text that is borrowed where it can be, errors in one short line,
-//! and the repair of unpaired surrogates.
+//! Helpers of the JSON formats: text borrowed where possible, errors on one short line, and repair of unpaired
+//! surrogates.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
-/// Longest detail kept of an error: serde quotes the offending value in full.
+/// Maximum length of an error's detail: serde quotes the offending value in full.
 const DETAIL_MAX: usize = 200;
 
-/// A JSON string, borrowed from the input unless it holds escapes.
+/// JSON string, borrowed from the input unless it has escapes.
 pub(super) struct Text<'a>(pub Cow<'a, [u8]>);
 
 impl<'de> Deserialize<'de> for Text<'de> {
@@ -36,7 +36,7 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 }
 
-/// Appends a string in JSON. What is not UTF-8 stays as it is, so that its record is refused for it.
+/// Appends a string in JSON. Bytes that are not UTF-8 are kept, so that the reader rejects the record because of them.
 pub(crate) fn put_string(text: &[u8], out: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     out.push(b'"');
@@ -57,8 +57,7 @@ pub(crate) fn put_string(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Serde's message, without the line number (texts here are parsed one by one) and cut to a
-/// length that fits a message.
+/// Returns serde's message without the line number (texts are parsed one by one), cut to a length that fits an error.
 pub(super) fn detail(error: &serde_json::Error) -> String {
     let mut message = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
@@ -76,10 +75,10 @@ pub(super) fn detail(error: &serde_json::Error) -> String {
     format!("{message}, at byte {}", error.column())
 }
 
-/// Replaces every escape of an unpaired surrogate (`\ud83d` alone) by `\ufffd`, as browsers do
-/// when they take such text for a URL. `None`: there is none.
+/// Replaces every escape of an unpaired surrogate (`\ud83d` alone) by `\ufffd`, as browsers do when they parse such a
+/// URL. `None` if there is none.
 ///
-/// JSON lets text hold them and some crawlers write them; serde refuses them in what is read.
+/// JSON permits them and some crawlers write them; serde rejects them in fields that are read.
 pub(super) fn repair_surrogates(text: &str) -> Option<String> {
     let mut fixed = String::new();
     let mut copied = 0;
@@ -94,8 +93,8 @@ pub(super) fn repair_surrogates(text: &str) -> Option<String> {
                 copied = escape + 6;
                 copied
             }
-            // The escaped byte may be a backslash: step over it. Anything beyond ASCII here
-            // is no escape, and the byte after it no backslash.
+            // Skips the escaped byte, which may be a backslash. A character beyond ASCII here is not an escape, and its
+            // next byte not a backslash.
             (None, _) => (escape + 2).min(text.len()),
         };
     }
@@ -111,7 +110,7 @@ enum Half {
     Low,
 }
 
-/// Returns whether `text` has the escape of half a surrogate pair at `at`.
+/// Returns which half of a surrogate pair is escaped at `at`; `None` if none is.
 fn surrogate(text: &str, at: usize) -> Option<Half> {
     let digits = text.as_bytes().get(at..at + 6)?.strip_prefix(b"\\u")?;
     let digits = std::str::from_utf8(digits).ok()?;

@@ -1,21 +1,20 @@
-//! Lines, as all line formats here share them: a line ends with LF; one CR before it, or before
-//! the end of the input, is dropped, and so is a byte order mark (U+FEFF) at the line's start.
+//! Lines, as all line formats define them: a line ends with LF; one CR before it, or before the end of the input, is
+//! dropped, and so is a byte order mark (U+FEFF) at the line's start.
 
 use memchr::{memchr, memrchr};
 
 use super::{Skipped, Skipper};
 
-/// One line of a chunk.
 pub(crate) struct Line<'a> {
-    /// The line without its end and without a byte order mark.
+    /// Line without its end and without a byte order mark.
     pub text: &'a [u8],
     /// Offset in the chunk just after the line's LF.
     pub end: usize,
-    /// Whether there was an LF. Only the last line of an input may lack it.
+    /// True if the line ends with LF. Only the last line of an input may lack it.
     pub terminated: bool,
 }
 
-/// The lines of a chunk, in order.
+/// Yields the lines of a chunk, in order.
 pub(crate) fn lines(chunk: &[u8]) -> impl Iterator<Item = Line<'_>> {
     let mut start = 0;
     std::iter::from_fn(move || {
@@ -31,17 +30,17 @@ pub(crate) fn lines(chunk: &[u8]) -> impl Iterator<Item = Line<'_>> {
     })
 }
 
-/// A line's text: without CR at its end and byte order mark at its start.
+/// Strips a CR from a line's end and a byte order mark from its start.
 pub(crate) fn trim(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line)
 }
 
-/// The first byte of a line that no text has, if there is one: a control byte that is neither tab nor CR. What holds
-/// such bytes is not the text that its name or an option says it is.
+/// Returns the position of a control byte other than tab and CR, if the line has one. A file with such bytes is not the
+/// text that its name or an option claims.
 pub(crate) fn control(line: &[u8]) -> Option<usize> {
     let is_control = |byte: u8| (byte < b' ' && byte != b'\t' && byte != b'\r') || byte == 0x7F;
-    // Nearly all lines have none: without an early end the loop looks at many bytes at a time.
+    // Nearly all lines have none: without an early exit the loop can be vectorised.
     if line
         .iter()
         .fold(false, |found, &byte| found | is_control(byte))
@@ -52,7 +51,7 @@ pub(crate) fn control(line: &[u8]) -> Option<usize> {
     }
 }
 
-/// The complaint about a line that has one.
+/// Returns the error for a control byte.
 pub(super) fn control_byte(line: &[u8], at: usize) -> super::Bad {
     super::Bad::malformed(format!(
         "a control byte (0x{:02x}) at byte {} of the line: this is not text, so not a graph",
@@ -61,7 +60,7 @@ pub(super) fn control_byte(line: &[u8], at: usize) -> super::Bad {
     ))
 }
 
-/// [`super::Decoder::whole`] for formats with one record a line.
+/// Implements [`super::Decoder::whole`] for formats with one record per line.
 pub(crate) fn whole(buf: &[u8], at_end: bool) -> usize {
     if at_end {
         return buf.len();
@@ -69,7 +68,7 @@ pub(crate) fn whole(buf: &[u8], at_end: bool) -> usize {
     memrchr(b'\n', buf).map_or(0, |lf| lf + 1)
 }
 
-/// The skipper for formats with one record a line.
+/// Skipper for formats with one record per line.
 pub(crate) struct LineSkipper;
 
 impl Skipper for LineSkipper {

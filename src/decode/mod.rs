@@ -1,9 +1,8 @@
-//! One pure parser a format: bytes of whole records in, [`Record`]s out.
+//! One pure parser per format: bytes of whole records in, [`Record`]s out.
 //!
-//! A decoder knows two things: where whole records end ([`Decoder::whole`], used by the
-//! reader to cut the stream into chunks) and what they say ([`Decoder::decode`], run on each
-//! chunk by itself, on any thread). It opens no file, resolves no URL and keeps no state
-//! between chunks, so results cannot depend on where chunks were cut.
+//! A decoder knows two things: where whole records end ([`Decoder::whole`], used by the reader to cut the stream into
+//! chunks) and how to parse them ([`Decoder::decode`], run on each chunk by itself, on any thread). It opens no file,
+//! resolves no URL and keeps no state between chunks, so results cannot depend on where chunks were cut.
 
 pub(crate) mod adjacency;
 pub(crate) mod arc;
@@ -38,47 +37,45 @@ pub(crate) use records::unread::Unread;
 pub(crate) use records::{FieldKind, field_kind};
 pub(crate) use time::{from_fraction as time_of_seconds, from_text as time_of};
 
-/// Called once for each record of a chunk, in order, with the offset in the chunk at which the
-/// record ends; before one that is [`Parsed::Large`] also with that. Return `false` to stop decoding the
-/// chunk.
+/// Callback for each record of a chunk, in order, with the offset in the chunk at which the record ends; a large record
+/// is preceded by [`Parsed::Large`] with the same offset. Return `false` to stop decoding the chunk.
 ///
-/// Offsets never fall. One that has not grown (0 for the first of a chunk) belongs to something
-/// inside the record that comes next: a comment within an `edges` group, a `request` in a WARC capture's
-/// tail. Reading may be continued from an offset only if the call that gave it made it grow.
+/// Offsets never decrease. An offset that has not grown (0 for the first of a chunk) belongs to something inside the
+/// next record: a comment within an `edges` group, a `request` in a WARC capture's tail. Reading may resume only at an
+/// offset that grew in the call that passed it.
 pub type Sink<'s> = dyn for<'r, 'a> FnMut(usize, Parsed<'r, 'a>) -> bool + 's;
 
-/// A format's parser.
+/// Parser of a format.
 pub trait Decoder: Send + Sync {
-    /// Returns whether names are URLs.
+    /// Returns the kind of names: URLs or opaque.
     fn names(&self) -> Names;
 
-    /// Length of the longest front of `buf` that holds whole records only. `buf` starts at a
-    /// record boundary. 0: not even the first record is whole yet. With `at_end` nothing follows
-    /// `buf`, and what is left counts as whole (`decode` will say what is wrong with it).
+    /// Returns the length of the longest front of `buf` that holds only whole records; 0 if even the first is
+    /// incomplete. `buf` starts at a record boundary. With `at_end` nothing follows `buf`, and all of it counts as
+    /// whole (`decode` reports what is wrong with it).
     fn whole(&self, buf: &[u8], at_end: bool) -> usize;
 
-    /// Returns whether a stream that ends after `rest`, which [`Decoder::whole`] does not count as whole, was cut inside a
-    /// record: its last one cannot be used, or shows that it is not whole.
+    /// Returns whether a stream that ends in `rest`, which [`Decoder::whole`] does not count as whole, was cut inside a
+    /// record: the last one is unusable or shows that it is incomplete.
     fn is_cut(&self, rest: &[u8]) -> bool {
         last_bad(|sink| self.decode(rest, sink)).is_some()
     }
 
-    /// Finds the end of one record that is over the line limit, so that it can be skipped
-    /// without being held. Call it with the bytes at the record's start, then as
-    /// [`Skipped`] says.
+    /// Returns a skipper that finds the end of a record over the line limit, so that it can be skipped without being
+    /// held. Call it with the bytes at the record's start, then as [`Skipped`] says.
     fn skipper(&self) -> Box<dyn Skipper>;
 
-    /// Parses all records of `chunk` (whole records only) and hands each to `sink`.
+    /// Parses all records of `chunk` (whole records only) and passes each to `sink`.
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>);
 
-    /// Looks for fields that are not read, if records have fields that users name.
+    /// Returns a detector of unread fields, if users can name the format's fields.
     #[doc(hidden)]
     fn unread(&self) -> Option<Box<Unread>> {
         None
     }
 }
 
-/// Returns why the last of some records cannot be used; `None`: it can.
+/// Returns why the last of some records cannot be used; `None` if it can.
 fn last_bad(decode: impl FnOnce(&mut Sink<'_>)) -> Option<Reason> {
     let mut bad = None;
     decode(&mut |_, parsed| {
@@ -91,57 +88,56 @@ fn last_bad(decode: impl FnOnce(&mut Sink<'_>)) -> Option<Reason> {
     bad
 }
 
-/// A format's name, help and decoder, from its own file; [`crate::formats`] lists all of them.
+/// Name, help and decoder of a format, defined in its own file; [`crate::formats`] lists all of them.
 pub(crate) struct FormatSpec {
-    /// The name used on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// A description in a few words, for help.
+    /// Description in a few words, for help.
     pub about: &'static str,
-    /// Whether a record is a run of lines with a link each.
+    /// True if a record is a run of lines with one link each.
     pub is_grouped: bool,
-    /// A caveat about every ranking made from it, in one line.
+    /// One line of warning about every ranking made from this format.
     pub caveat: Option<&'static str>,
-    /// Its parser by the default rules,
+    /// Decoder by the default rules.
     pub usual: &'static dyn Decoder,
-    /// and by others. Of the limits, `line_bytes` bounds what a record may unpack to.
+    /// Returns a decoder by other rules. Of the limits, `line_bytes` bounds what a record may expand to.
     pub by: fn(&InputRules, &Limits) -> Arc<dyn Decoder>,
 }
 
-/// See [`Decoder::skipper`].
+/// Finds the end of a record: see [`Decoder::skipper`].
 pub trait Skipper: Send {
-    /// Looks at the next bytes of the stream. With `at_end` nothing follows them, and the answer
-    /// is [`Skipped::Ended`].
+    /// Examines the next bytes of the stream. With `at_end` nothing follows them, and the answer is [`Skipped::Ended`].
     fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped;
 }
 
-/// The result of [`Skipper::skip`]. Where a record ends may show only some bytes later (the next
-/// source of an `edges` file), so a skipper may want the last bytes of `buf` once more.
+/// Result of [`Skipper::skip`]. Later bytes may decide where a record ends (the next source of an `edges` file), so a
+/// skipper may ask to see the last bytes of `buf` again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Skipped {
-    /// The first `n` bytes are inside the record: drop them, read more behind the others, and
-    /// call again. At most [`HELD_MAX`] bytes are left over; `n` may be 0.
+    /// The first `n` bytes are inside the record: drop them, append more to the others, and call again. At most
+    /// [`HELD_MAX`] bytes are left over; `n` may be 0.
     Inside(usize),
     /// The record ends after the first `n` bytes.
     Ended(usize),
 }
 
-/// Most bytes that a [`Skipper`] asks to see once more: 1 MiB.
+/// Maximum number of bytes that a [`Skipper`] asks to see again: 1 MiB.
 pub const HELD_MAX: usize = 1 << 20;
 
-/// Returns whether the links of a record need not be read: its page is another shard's.
+/// Returns whether a record's links can be skipped because its page belongs to another shard.
 fn skips_links(shard: Option<Shard>, url: &[u8], names: Names) -> bool {
     shard.is_some_and(|shard| shard.passes_over(url, names))
 }
 
-/// The time that a record gives, if it gives one, or what is wrong with that: for people, one line.
+/// Time of a record, if it has one, or a one-line message about an invalid one.
 type RecordTime = Result<Option<Time>, String>;
 
-/// Puts the time into a record. One that cannot be read costs the record nothing but the time.
+/// Stores the time in a record. An invalid time is reported, and the record is used without it.
 fn put_time(record: &mut Record<'_>, told: RecordTime) {
     (record.fetched_at, record.bad_time) = parted(told);
 }
 
-/// The time, and what is wrong with it.
+/// Splits a result into the time and the message about it.
 fn parted(told: RecordTime) -> (Option<Time>, Option<String>) {
     match told {
         Ok(time) => (time, None),
@@ -149,7 +145,7 @@ fn parted(told: RecordTime) -> (Option<Time>, Option<String>) {
     }
 }
 
-/// Why a record cannot be used, before it becomes [`Parsed::Bad`].
+/// Reason why a record cannot be used, before it becomes [`Parsed::Bad`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Bad {
     reason: Reason,
@@ -168,20 +164,20 @@ impl Bad {
         Bad::new(Reason::Malformed, detail)
     }
 
-    /// For text that must be UTF-8.
+    /// Returns the error for text that is not UTF-8.
     fn utf8(error: std::str::Utf8Error) -> Bad {
         let detail = format!("not UTF-8 after {} bytes", error.valid_up_to());
         Bad::new(Reason::InvalidUtf8, detail)
     }
 }
 
-/// The bytes as text, looked through many at a time; the standard library finds what is wrong.
+/// Checks that bytes are UTF-8, by SIMD; the standard library then locates an error.
 fn utf8(bytes: &[u8]) -> Result<&str, std::str::Utf8Error> {
     simdutf8::basic::from_utf8(bytes).or_else(|_| std::str::from_utf8(bytes))
 }
 
 impl<'r, 'a> Parsed<'r, 'a> {
-    /// The result of reading into `record`; `Some(kind)`: it is not a crawl record, and need not be.
+    /// Converts the result of reading into `record`. `Some(kind)`: it is valid, but not a crawl record.
     fn of(read: Result<Option<&'static str>, Bad>, record: &'r Record<'a>) -> Parsed<'r, 'a> {
         match read {
             Ok(None) => Parsed::Record(record),

@@ -1,8 +1,7 @@
-//! The text that Nutch's `readseg -dump` writes: several lines a URL, in sections. Specified in
-//! `formats/nutch.md`.
+//! Text written by Nutch's `readseg -dump`: several lines per URL, in sections. Specified in `formats/nutch.md`.
 //!
-//! A record begins where a line `Recno:: N` is followed by a line `URL:: U`. Nothing else tells records apart:
-//! texts of pages may hold anything.
+//! A record begins where a line `Recno:: N` is followed by a line `URL:: U`. Nothing else separates records: texts of
+//! pages may hold anything.
 
 use std::borrow::Cow;
 
@@ -16,7 +15,6 @@ use super::{
 use crate::model::{Digest, is_redirect, keep};
 use crate::rules::Shard;
 
-/// The format's name, help and decoder.
 pub(crate) const FORMAT: FormatSpec = FormatSpec {
     name: "nutch",
     about: "the text of Nutch's `readseg -dump`",
@@ -26,16 +24,16 @@ pub(crate) const FORMAT: FormatSpec = FormatSpec {
     by: |rules, _| std::sync::Arc::new(Nutch { shard: rules.shard }),
 };
 
-/// See the module.
+/// Decoder of Nutch dumps.
 pub(crate) struct Nutch {
     shard: Option<Shard>,
 }
 
 const RECNO: &[u8] = b"Recno:: ";
 const URL: &[u8] = b"URL:: ";
-/// More digits than a count of records has; so the two lines' fronts have a limit, too.
+/// More digits than a record number has, so that the length of a record's start is bounded.
 const DIGITS_MAX: usize = 20;
-/// Longest front that shows a record's start, with the line feed before it.
+/// Longest text that identifies a record's start, with the line feed before it.
 const START_MAX: usize = 1 + RECNO.len() + DIGITS_MAX + 2 + URL.len();
 
 /// Returns whether a record starts here.
@@ -52,7 +50,7 @@ pub(crate) fn starts(buf: &[u8]) -> bool {
             .is_some_and(|rest| rest.starts_with(URL))
 }
 
-/// Where records start behind the first byte, in order.
+/// Yields the offsets where records start after the first byte, in order.
 fn next_starts(buf: &[u8]) -> impl Iterator<Item = usize> {
     let found = memmem::find_iter(buf, b"\nRecno:: ").map(|lf| lf + 1);
     found.filter(|&start| starts(&buf[start..]))
@@ -63,7 +61,7 @@ impl Decoder for Nutch {
         Names::Url
     }
 
-    /// Up to the last start: that record may go on.
+    /// Stops at the last record's start: that record may continue.
     fn whole(&self, buf: &[u8], at_end: bool) -> usize {
         if at_end {
             return buf.len();
@@ -112,7 +110,7 @@ impl Skipper for NutchSkipper {
 }
 
 impl Nutch {
-    /// Reads one record; `Some(kind)`: it is not about a fetch, and need not be.
+    /// Reads one record; `Some(kind)`: it is valid, but not about a fetch.
     fn read<'a>(
         &self,
         text: &'a [u8],
@@ -154,14 +152,14 @@ impl Nutch {
                 }
             }
         }
-        // What could not be parsed, or was not dumped, may have links.
+        // A page that could not be parsed, or whose parse was not dumped, may have links.
         let there = record.status.is_none_or(|status| status == 200);
         record.revisit = there && parse != Some(Parse::Success);
         Ok(None)
     }
 }
 
-/// Lines of a record, all with their ends taken off.
+/// Lines of a record, without their ends.
 struct Lines<'a>(&'a str);
 
 impl<'a> Iterator for Lines<'a> {
@@ -178,7 +176,7 @@ impl<'a> Iterator for Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// The rest of the next line, if it begins so; else it is not taken.
+    /// Takes the next line if it begins with `front`, and returns the rest of it.
     fn after(&mut self, front: &str) -> Option<&'a str> {
         let mut ahead = Lines(self.0);
         let rest = ahead.next()?.strip_prefix(front)?;
@@ -187,7 +185,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// A `CrawlDatum` of the fetcher.
+/// `CrawlDatum` of the fetcher.
 struct Fetch<'a> {
     at: RecordTime,
     status: i32,
@@ -195,7 +193,7 @@ struct Fetch<'a> {
 }
 
 impl<'a> Fetch<'a> {
-    /// Reads the section's lines; `None`: it is no fetch, but what was planned, or a link to the page.
+    /// Reads the section's lines; `None` if it is not a fetch, but a planned one, or a link to the page.
     fn read(lines: &mut Lines<'a>) -> Result<Option<Fetch<'a>>, Bad> {
         let Some(status) = lines
             .after("Version: ")
@@ -234,7 +232,7 @@ impl<'a> Fetch<'a> {
     }
 }
 
-/// HTTP's number for what Nutch calls the outcome of a fetch.
+/// Maps Nutch's outcome of a fetch to an HTTP status.
 fn fetch_status(name: &str) -> Option<i32> {
     Some(match name {
         "fetch_success" => 200,
@@ -247,7 +245,7 @@ fn fetch_status(name: &str) -> Option<i32> {
     })
 }
 
-/// A line of a `CrawlDatum` behind the time of the fetch.
+/// Returns whether a line belongs to a `CrawlDatum`, after the time of the fetch.
 fn is_of_datum(line: &str) -> bool {
     const FRONTS: [&str; 6] = [
         "Modified time: ",
@@ -260,8 +258,8 @@ fn is_of_datum(line: &str) -> bool {
     line.starts_with(['\t', ' ']) || FRONTS.iter().any(|front| line.starts_with(front))
 }
 
-/// `_pst_=moved(12), lastModified=0: URL`: more exact than the datum's status, and with the target of a redirect.
-/// Old versions write `Metadata: _pst_: moved(12), ...` on one line.
+/// Parses `_pst_=moved(12), lastModified=0: URL`: more exact than the datum's status, and with the target of a
+/// redirect. Old versions write `Metadata: _pst_: moved(12), ...` on one line.
 fn protocol_status(line: &str) -> Option<(Option<i32>, Option<&str>)> {
     let (_, message) = line
         .split_once("_pst_=")
@@ -271,7 +269,7 @@ fn protocol_status(line: &str) -> Option<(Option<i32>, Option<&str>)> {
         "gone" => Some(410),
         "notfound" => Some(404),
         "access_denied" => Some(403),
-        // Nothing was asked of the server.
+        // No request was sent.
         "robots_denied" => Some(-18),
         _ => None,
     };
@@ -291,8 +289,8 @@ fn bad_time(text: &str) -> String {
     format!("{shown:?} is not a time in a known zone (GMT+hh:mm, {names}); dump it with TZ=UTC")
 }
 
-/// Reads the metadata of the content behind the links, as far as it is there: Nutch's digest of the page is among it.
-/// Versions up to 1.16 write all of it on one line, `key=value` between blanks; later ones a line each, `key = value`.
+/// Returns Nutch's digest of the page from the content's metadata after the links, if present. Versions up to 1.16
+/// write the metadata on one line, `key=value` separated by blanks; later ones a line each, `key = value`.
 fn content_digest(lines: &mut Lines<'_>) -> Digest {
     const KEY: &str = "nutch.content.digest";
     let value = |text: &str| match text.split_ascii_whitespace().next() {
@@ -315,15 +313,15 @@ fn content_digest(lines: &mut Lines<'_>) -> Digest {
     Digest::NONE
 }
 
-/// The status of parsing a page.
+/// Outcome of parsing a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Parse {
     Success,
-    /// Its links are not known.
+    /// Not parsed: its links are unknown.
     Failed,
 }
 
-/// Reads the lines of a `ParseData`; `None`: it is none, but some page's text.
+/// Reads the lines of a `ParseData`; `None` if they are the text of a page.
 fn read_parse<'a>(lines: &mut Lines<'a>, record: &mut Record<'a>) -> Result<Option<Parse>, Bad> {
     let Some(status) = lines
         .after("Version: ")
@@ -348,7 +346,7 @@ fn read_parse<'a>(lines: &mut Lines<'a>, record: &mut Record<'a>) -> Result<Opti
             return Err(Bad::malformed(message));
         };
         if let Some(url) = line.strip_prefix("  outlink: toUrl: ") {
-            // The first one: Nutch's URLs hold no blanks, anchors may hold anything.
+            // Split at the first one: Nutch's URLs hold no blanks, anchors may hold anything.
             let (url, _) = url.split_once(" anchor: ").unwrap_or((url, ""));
             keep(&mut record.links, Cow::Borrowed(url.as_bytes()));
             found += 1;
@@ -367,7 +365,7 @@ fn read_parse<'a>(lines: &mut Lines<'a>, record: &mut Record<'a>) -> Result<Opti
 mod tests {
     use super::*;
 
-    /// The digest of the one record with this metadata of its content.
+    /// Returns the digest of a record whose content has this metadata.
     fn digest(metadata: &str) -> Digest {
         let text = format!(
             "Recno:: 0\nURL:: http://a.example/\n\nParseData::\nVersion: 5\nStatus: success(1,0)\nTitle: \n\
@@ -400,7 +398,7 @@ mod tests {
             "Content Metadata: nutch.content.digest=\n",
             "Content Metadata: xnutch.content.digest=00\n",
             "Content Metadata:\n  nutch.content.digests = 00\n",
-            // Of what was parsed, or of a page's text.
+            // In the metadata of the parse, or in a page's text.
             "Content Metadata:\nParse Metadata:\n  nutch.content.digest = 00\n",
             "\nParseText::\n  nutch.content.digest = 00\n",
         ] {

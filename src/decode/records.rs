@@ -1,6 +1,6 @@
-//! Crawl records as JSON: one object a line, or laid out in any other way. Specified in `formats/records.md`.
+//! Crawl records as JSON: one object per line, or in any other layout. Specified in `formats/records.md`.
 //!
-//! Only the known fields are read, borrowed from the chunk; all others are stepped over.
+//! Only known fields are read, borrowed from the chunk; all others are skipped.
 
 mod documents;
 mod link;
@@ -32,7 +32,7 @@ use super::{
 use crate::model::{is_redirect, keep};
 use crate::rules::{InputRules, Shard};
 
-/// The format's name, help and decoder.
+/// Records whose pages are URLs.
 pub(crate) const FORMAT: FormatSpec = FormatSpec {
     name: "records",
     about: "JSON lines, one object per crawl record",
@@ -42,7 +42,7 @@ pub(crate) const FORMAT: FormatSpec = FormatSpec {
     by: |rules, _| std::sync::Arc::new(Records::by(rules, super::Names::Url)),
 };
 
-/// Records of a graph, whose names are opaque.
+/// Records of a graph, whose pages have opaque names.
 pub(crate) const OF_NODES: FormatSpec = FormatSpec {
     name: "node-records",
     about: "records of a graph: `node`, an opaque name, in place of `url`",
@@ -56,7 +56,7 @@ pub(crate) const OF_NODES: FormatSpec = FormatSpec {
     by: |rules, _| std::sync::Arc::new(Records::by(rules, super::Names::Opaque)),
 };
 
-/// The same, not one a line.
+/// Records in a layout other than one per line.
 pub(crate) const DOCUMENTS: FormatSpec = FormatSpec {
     name: "json",
     about: "the same as objects over several lines, or in arrays",
@@ -74,32 +74,32 @@ pub(crate) const DOCUMENTS: FormatSpec = FormatSpec {
     },
 };
 
-/// Returns whether lines begin with a record whose first field is the opaque name of its page.
+/// Returns whether a text begins with a record whose first field is an opaque page name.
 pub(crate) fn is_of_node(start: &[u8]) -> bool {
     let inside = start.strip_prefix(b"{").unwrap_or_default();
     let name = inside.trim_ascii_start().strip_prefix(b"\"");
     name.is_some_and(|name| name.starts_with(b"node\""))
 }
 
-/// What a field of a record holds, as far as a table's columns must know.
+/// Kind of a record's field, as far as readers of table columns need it.
 #[cfg(feature = "parquet")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FieldKind {
-    /// The page.
+    /// Name of the page.
     Page,
-    /// Its links: URLs, or one text of them.
+    /// The page's links: a list, or one text.
     Links,
-    /// One or several URLs that were asked for instead.
+    /// URLs, one or several, that were requested and redirected to the page.
     RequestedUrl,
-    /// The page at the end of redirects.
+    /// URL of the page at the end of redirects.
     FinalUrl,
-    /// A value for each link, or one text of them.
+    /// List with one value for each link, or one text of them.
     Marks,
-    /// A text, a number or a time.
+    /// Text, number or time.
     Other,
 }
 
-/// What the field of this name holds; `None`: it is not read.
+/// Returns the kind of the field of this name; `None` if it is not read.
 #[cfg(feature = "parquet")]
 pub(crate) fn field_kind(
     fields: &crate::rules::Fields,
@@ -117,7 +117,7 @@ pub(crate) fn field_kind(
     })
 }
 
-/// See the module.
+/// Decoder of crawl records in JSON.
 pub(crate) struct Records {
     names: Names,
     naming: super::Names,
@@ -126,7 +126,7 @@ pub(crate) struct Records {
 }
 
 impl Records {
-    /// By the usual names of fields.
+    /// Decoder by the usual field names, for URLs, one record per line.
     pub const USUAL: Records = Records {
         names: Names::Usual,
         naming: super::Names::Url,
@@ -134,7 +134,7 @@ impl Records {
         are_lines: true,
     };
 
-    /// Of names of this kind, by the rules for inputs.
+    /// Returns a decoder for names of this kind, by the rules for inputs.
     pub fn by(rules: &InputRules, naming: super::Names) -> Records {
         Records {
             names: Names::by(&rules.fields, naming),
@@ -158,7 +158,7 @@ impl Decoder for Records {
         }
     }
 
-    /// An object shows its end, a blank line by its line end only.
+    /// An object shows its own end, a blank line only its line end.
     fn is_cut(&self, rest: &[u8]) -> bool {
         let is_blank = lines::trim(rest).trim_ascii().is_empty();
         let why = || super::last_bad(|sink| self.decode(rest, sink));
@@ -187,7 +187,7 @@ impl Decoder for Records {
 }
 
 impl Records {
-    /// Hands out each record, and before it the redirects that led to it.
+    /// Emits each record, preceded by the redirects that led to it.
     fn each<'a>(&self, texts: impl Iterator<Item = Line<'a>>, sink: &mut Sink<'_>) {
         let reader = Reader {
             names: &self.names,
@@ -221,21 +221,21 @@ impl Records {
     }
 }
 
-/// URLs that were asked for before the record's own.
+/// URLs requested before the record's own.
 type Hops<'a> = Vec<Cow<'a, [u8]>>;
 
-/// Reads the text of records.
+/// Reads the text of one record at a time.
 #[derive(Clone, Copy)]
 struct Reader<'n> {
     names: &'n Names,
     naming: super::Names,
-    /// Whose records are read with their links; `None`: all.
+    /// Shard whose records are read with their links; `None`: all.
     shard: Option<Shard>,
 }
 
 impl Reader<'_> {
-    /// Reads one record's text into `record`, and what was asked for instead of it into `asked`; `Some(kind)`: it is not a
-    /// crawl record, and need not be.
+    /// Reads one record's text into `record`, and the URLs requested before it into `asked`. `Some(kind)`: it is a
+    /// valid object that is not a crawl record.
     fn read<'a>(
         self,
         line: &Line<'a>,
@@ -282,7 +282,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads whatever JSON there is.
+    /// Reads any JSON, by serde.
     fn parse_any<'a>(
         self,
         text: &'a str,
@@ -300,8 +300,8 @@ impl Reader<'_> {
         self.finish(text, raw, record, asked)
     }
 
-    /// Fills the record. Where links were stepped over, and a later field says that the record is of the shard after all, or that
-    /// a page of the shard redirected to it, all of it is read again: then nothing wrong with it is missed.
+    /// Fills the record. If its links were skipped, but a later field shows that the record or a page redirecting to it
+    /// belongs to the shard, the whole text is read again, so that no error in it is missed.
     fn finish<'a>(
         self,
         text: &'a str,
@@ -319,14 +319,14 @@ impl Reader<'_> {
         raw.put(self.names, record, asked).map_err(Failed::Said)
     }
 
-    /// Returns whether the record is of another shard's page, as far as its fields are read.
+    /// Returns whether the record's page belongs to another shard, judging by the fields read so far.
     fn skips_links(self, raw: &Raw<'_>) -> bool {
         let found = raw.found.peek().filter(|Text(found)| !found.is_empty());
         let page = found.or(raw.url.as_ref());
         page.is_some_and(|Text(page)| skips_links(self.shard, page, self.naming))
     }
 
-    /// Returns whether a page of the shard redirected to the record's.
+    /// Returns whether a page of the shard redirected to the record's page.
     fn has_own_redirect(self, raw: &Raw<'_>) -> bool {
         let found = raw.found.peek().filter(|Text(found)| !found.is_empty());
         let hops = raw.asked.peek().into_iter().flat_map(|Asked(hops)| hops);
@@ -353,7 +353,7 @@ impl Failed {
     }
 }
 
-/// The value of a field that has several names: that of the first one counts which is not null.
+/// Value of a field that has several names: the first name with a non-null value counts.
 struct First<T>(Option<(u8, T)>);
 
 impl<T> Default for First<T> {
@@ -380,7 +380,7 @@ impl<T> First<T> {
     }
 }
 
-/// The fields other than links, as found.
+/// Fields other than links, as found.
 #[derive(Default)]
 struct Raw<'a> {
     url: Option<Text<'a>>,
@@ -397,14 +397,14 @@ struct Raw<'a> {
     weight: Option<Weights>,
     revisit: Option<Text<'a>>,
     totals: RawTotals<'a>,
-    /// Values among the links that are none.
+    /// Positions in the list of links that are null or empty.
     nulls: Vec<usize>,
-    /// Links were stepped over, since the record is another shard's.
+    /// True if links were skipped, as the record belongs to another shard.
     lacks_links: bool,
 }
 
 impl<'a> Raw<'a> {
-    /// Fills the record; `Some(kind)`: there is none, and need not be.
+    /// Fills the record. `Some(kind)`: it is valid, but not a crawl record.
     fn put(
         self,
         names: &Names,
@@ -467,7 +467,7 @@ impl<'a> Raw<'a> {
     }
 }
 
-/// A record without a URL, and what to do if all are.
+/// Returns the error for a record without a URL, with advice in case all lack one.
 fn no_url(is_empty: bool, names: &Names) -> Bad {
     let message = match (is_empty, names.name(Field::Url)) {
         (true, name) => format!("`{name}` is empty"),
@@ -475,14 +475,14 @@ fn no_url(is_empty: bool, names: &Names) -> Bad {
         (false, "url") => {
             "no `url`; if the file has another name for it: `field` url=NAME".to_owned()
         }
-        // Unless another field took `url` for its name.
+        // Another field took the name `url`.
         (false, "") => "no `url`: `field` gives its name to another field".to_owned(),
         (false, name) => format!("no {name:?}, which `field` names as the URL"),
     };
     Bad::new(Reason::BadUrl, message)
 }
 
-/// A name of an object.
+/// Name of a field of an object.
 struct Key<'n, F>(&'n Names, fn(&Names, &str) -> Option<F>);
 
 impl<'de, F> DeserializeSeed<'de> for Key<'_, F> {
@@ -506,7 +506,7 @@ impl<F> Visitor<'_> for Key<'_, F> {
     }
 }
 
-/// Reads one object; links go into the vector, whose room is used again.
+/// Reads one object; appends its links to the vector, whose capacity is reused.
 struct Object<'r, 'n, 'a> {
     reader: Reader<'n>,
     links: &'r mut Vec<Link<'a>>,
@@ -530,7 +530,7 @@ impl<'de> Visitor<'de> for Object<'_, '_, 'de> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Raw<'de>, A::Error> {
         let mut raw = Raw::default();
         let mut seen = Seen::default();
-        // The name whose links count so far.
+        // Order of the name whose links count so far.
         let mut links_by = u8::MAX;
         let Object { reader, links } = self;
         let names = reader.names;

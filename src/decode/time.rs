@@ -1,50 +1,50 @@
-//! Times as crawlers write them, read as seconds since 1970-01-01T00:00:00Z. All lie within the
-//! years 0000 to 9999: a number beyond is most likely in milliseconds, and refused.
+//! Times in crawlers' notations, parsed to seconds since 1970-01-01T00:00:00Z. All lie within the years 0000 to 9999: a
+//! larger number is most likely in milliseconds, and rejected.
 
 use jiff::civil::{Date, DateTime, datetime};
 
 use super::Time;
 
 const EPOCH: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
-/// 0000-01-01T00:00:00Z.
+/// Earliest time: 0000-01-01T00:00:00Z.
 pub(super) const EARLIEST: Time = -62_167_219_200;
-/// 9999-12-31T23:59:59Z.
+/// Latest time: 9999-12-31T23:59:59Z.
 pub(super) const LATEST: Time = 253_402_300_799;
 
-/// A whole number of seconds.
+/// Accepts a whole number of seconds.
 pub(super) fn from_seconds(seconds: i64) -> Option<Time> {
     (EARLIEST..=LATEST).contains(&seconds).then_some(seconds)
 }
 
-/// A number of seconds with a fraction, which is dropped downwards (-0.5 is second -1).
+/// Rounds seconds with a fraction down (-0.5 is second -1).
 pub(crate) fn from_fraction(seconds: f64) -> Option<Time> {
     let floor = seconds.floor();
-    // Both ends are exact in an f64; NaN fails both comparisons.
+    // Both bounds are exact in an f64; NaN fails both comparisons.
     (floor >= EARLIEST as f64 && floor <= LATEST as f64).then_some(floor as Time)
 }
 
-/// A date and a time of day with its offset from UTC. RFC 3339 is (`2015-04-30T10:00:21Z`, `t` or a space for
-/// the `T`, a fraction, which is dropped, an offset), and so is what is near it and means one thing only:
+/// Parses a date and a time of day with its offset from UTC: RFC 3339 (`2015-04-30T10:00:21Z`, `t` or a space for the
+/// `T`, a fraction, which is dropped, an offset), and unambiguous variants:
 ///
-/// - fields with one digit where two are due (`2008-10-29T4:21:46Z`), `/` between year, month and day;
+/// - fields with one digit instead of two (`2008-10-29T4:21:46Z`), `/` between year, month and day;
 /// - offsets without a colon or without minutes (`-0700`, `-07`), `UTC` or `GMT` for `Z`, a space before either;
 /// - 14 or 17 digits, see [`from_digits`];
-/// - days counted from the new year, behind a month that they lie in ([`day_of_month`]).
+/// - days of the year in place of days of the month ([`day_of_month`]).
 ///
 /// Second 60 is read as 59.
 pub(crate) fn from_text(text: &str) -> Option<Time> {
     near(text, None).or_else(|| from_digits(text).filter(|_| text.len() >= 14))
 }
 
-/// Archive files, whose times are in UTC where they don't say otherwise: digits ([`from_digits`]; 14 in ARC), what
-/// [`from_text`] reads, also without an offset, or the shorter forms that WARC 1.1 allows (`2016`, `2016-01`,
+/// Parses a time of an archive file, which is in UTC unless it has an offset: digits ([`from_digits`]; 14 in ARC), the
+/// notations of [`from_text`], also without an offset, or the shorter forms of WARC 1.1 (`2016`, `2016-01`,
 /// `2016-01-11`, `2016-01-11T23:24Z`), read as their first second.
 pub(crate) fn from_archive(text: &str) -> Option<Time> {
     let spelled = || near(text, Some(0)).or_else(|| from_short(text));
     from_digits(text).or_else(spelled)
 }
 
-/// See [`from_text`]. `unsaid` is the offset of a time that tells none.
+/// Parses the notations of [`from_text`] other than digits. `unsaid` is the offset of a time without one.
 fn near(text: &str, unsaid: Option<i64>) -> Option<Time> {
     let mut rest = Rest(text.trim_matches(' ').as_bytes());
     let year = rest.digits(4)?;
@@ -64,10 +64,10 @@ fn near(text: &str, unsaid: Option<i64>) -> Option<Time> {
     seconds([year, month, day, hour, minute, second], offset)
 }
 
-/// Java's pattern for days of the month is `dd`; `DD` counts days from the new year, and whole crawls are dated so:
-/// `2009-03-65` in ClueWeb09 is the 6th of March. What is a day of the month is taken for one; another number is
-/// read, as one of three digits (`is_long`) is, if that day of the year lies in the month, which makes sure that it
-/// was meant so.
+/// Returns the day of the month, which may be written as a day of the year: in Java's patterns, `dd` is the former and
+/// `DD` the latter, and whole crawls are dated by the wrong one (`2009-03-65` in ClueWeb09 is 6 March). A valid day of
+/// the month is taken as one. Another number, or one of three digits (`is_long`), must be a day of the year that lies
+/// in the month, which confirms that it was meant so.
 fn day_of_month(year: i16, month: i16, day: i16, is_long: bool) -> Option<i16> {
     let first = Date::new(year, i8::try_from(month).ok()?, 1).ok()?;
     let days = 1..=i16::from(first.days_in_month());
@@ -80,8 +80,9 @@ fn day_of_month(year: i16, month: i16, day: i16, is_long: bool) -> Option<i16> {
     found.into_iter().find(|day| days.contains(day))
 }
 
-/// Digits only, in UTC: a day (`20080430`), a minute (12 digits), each its first second, a second (14
-/// digits), or a millisecond (17 digits, rounded down). Ten may be seconds since 1970, six a year of two digits.
+/// Parses digits in UTC: a day (`20080430`) or a minute (12 digits), each as its first second, a second (14 digits), or
+/// a millisecond (17 digits, rounded down). Not ten digits, which may be seconds since 1970, nor six, which may be a
+/// year of two digits.
 pub(super) fn from_digits(text: &str) -> Option<Time> {
     let length_fits = matches!(text.len(), 8 | 12 | 14 | 17);
     if !length_fits || !text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -90,7 +91,7 @@ pub(super) fn from_digits(text: &str) -> Option<Time> {
     let mut rest = Rest(text.as_bytes());
     let mut parts = [rest.digits(4)?, rest.digits(2)?, rest.digits(2)?, 0, 0, 0];
     for part in &mut parts[3..] {
-        // The last of 17 digits are a fraction.
+        // The last three of 17 digits are a fraction.
         if rest.0.len() >= 2 {
             *part = rest.digits(2)?;
         }
@@ -98,8 +99,8 @@ pub(super) fn from_digits(text: &str) -> Option<Time> {
     seconds(parts, 0)
 }
 
-/// What Java's `Date.toString` writes: `Tue Apr 02 11:22:33 UTC 2013`. The zone is `GMT+01:00`, or one of the
-/// names that mean one thing only ([`ZONES`]); the day of the week says nothing new.
+/// Parses the output of Java's `Date.toString`: `Tue Apr 02 11:22:33 UTC 2013`. The zone is `GMT+01:00` or an
+/// unambiguous name ([`ZONES`]); the day of the week is ignored.
 pub(super) fn from_java(text: &str) -> Option<Time> {
     let mut words = text.split(' ');
     let mut word = || words.next();
@@ -138,8 +139,8 @@ const MONTHS: [&str; 12] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
 ];
 
-/// Names of zones that [`from_java`] knows, in minutes east: those of RFC 2822, and Europe's. Others, like `IST`
-/// and `BST`, mean several.
+/// Zones that [`from_java`] knows, in minutes east: those of RFC 2822, and Europe's. Other names, like `IST` and `BST`,
+/// are ambiguous.
 pub(super) const ZONES: [(&str, i16); 17] = [
     ("UTC", 0),
     ("GMT", 0),
@@ -178,7 +179,7 @@ fn from_short(text: &str) -> Option<Time> {
     seconds(parts, offset)
 }
 
-/// Year, month, day, hour, minute, second at an offset from UTC in seconds.
+/// Converts year, month, day, hour, minute, second at an offset from UTC in seconds.
 fn seconds(parts: [i16; 6], offset: i64) -> Option<Time> {
     let [year, rest @ ..] = parts;
     let [month, day, hour, minute, second] = rest.map(|part| i8::try_from(part).ok());
@@ -188,14 +189,14 @@ fn seconds(parts: [i16; 6], offset: i64) -> Option<Time> {
     from_seconds(since - offset)
 }
 
-/// In seconds east of UTC.
+/// Returns an offset in seconds east of UTC.
 fn offset(is_west: bool, hours: i16, minutes: i16) -> Option<i64> {
     let seconds = 60 * (i64::from(hours) * 60 + i64::from(minutes));
     let signed = if is_west { -seconds } else { seconds };
     (hours < 24 && minutes < 60).then_some(signed)
 }
 
-/// The rest of a text.
+/// Parser over the rest of a text.
 struct Rest<'a>(&'a [u8]);
 
 impl Rest<'_> {
@@ -214,20 +215,20 @@ impl Rest<'_> {
         Some(byte)
     }
 
-    /// Digits after one of `before`.
+    /// Reads `count` digits after one of `before`.
     fn after(&mut self, before: &[u8], count: usize) -> Option<i16> {
         before.contains(&self.byte()?).then_some(())?;
         self.digits(count)
     }
 
-    /// At most `most` digits, at least one, after one of `before`.
+    /// Reads one to `most` digits after one of `before`.
     fn few_after(&mut self, before: &[u8], most: usize) -> Option<i16> {
         before.contains(&self.byte()?).then_some(())?;
         let digits = self.0.iter().take_while(|byte| byte.is_ascii_digit());
         self.digits(digits.count().clamp(1, most))
     }
 
-    /// Steps over `.` and at least one digit, if there is a `.`.
+    /// Skips a `.` and at least one digit, if there is a `.`.
     fn fraction(&mut self) -> Option<()> {
         if let Some(rest) = self.0.strip_prefix(b".") {
             let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -237,7 +238,7 @@ impl Rest<'_> {
         Some(())
     }
 
-    /// `Z` or `+hh:mm`, in seconds.
+    /// Reads `Z` or `+hh:mm`; returns seconds.
     fn offset(&mut self) -> Option<i64> {
         let is_west = match self.byte()? {
             b'Z' | b'z' => return Some(0),
@@ -248,7 +249,7 @@ impl Rest<'_> {
         offset(is_west, self.digits(2)?, self.after(b":", 2)?)
     }
 
-    /// Besides [`Rest::offset`]: `UTC`, `GMT`, `+hhmm`, `+hh`, and a space before any.
+    /// Reads `UTC`, `GMT`, `+hhmm`, `+hh` or what [`Rest::offset`] reads, with an optional space before it.
     fn offset_of_any_kind(&mut self) -> Option<i64> {
         self.0 = self.0.strip_prefix(b" ").unwrap_or(self.0);
         let (&first, digits) = self.0.split_first()?;
@@ -284,7 +285,7 @@ impl Rest<'_> {
 mod tests {
     use super::*;
 
-    // Expected values by GNU date: `date -u -d 1996-12-19T16:39:57-08:00 +%s`.
+    // Expected values are from GNU date: `date -u -d 1996-12-19T16:39:57-08:00 +%s`.
     #[test]
     fn rfc3339_as_gnu_date_reads_it() {
         for (text, expected) in [
@@ -303,8 +304,8 @@ mod tests {
         }
     }
 
-    // `date -u -d '2008-10-29 04:21:46 -0700' +%s` and so on; days of the year by
-    // `date -u -d '2008-01-01 05:21:46 -0700 +293 days' +%s`.
+    // Expected values are from `date -u -d '2008-10-29 04:21:46 -0700' +%s`; days of the year from `date -u -d
+    // '2008-01-01 05:21:46 -0700 +293 days' +%s`.
     #[test]
     fn what_is_near_rfc3339_and_means_one_thing() {
         for (text, expected) in [
@@ -353,7 +354,7 @@ mod tests {
         }
     }
 
-    /// Whatever day it is, its number in the year says the same as its number in the month.
+    /// A date written with the day of the year equals the one with the day of the month.
     #[test]
     fn days_of_the_year_are_days() {
         for year in [2008, 2009, 2100] {
@@ -410,7 +411,7 @@ mod tests {
         }
     }
 
-    // `date -u -d '2008-04-30 20:48:25' +%s` and so on.
+    // Expected values are from `date -u -d '2008-04-30 20:48:25' +%s`.
     #[test]
     fn archive_times() {
         for (text, expected) in [
@@ -427,7 +428,7 @@ mod tests {
         }
     }
 
-    // `date -u -d '2013-04-02 11:22:33 +02:00' +%s` and so on.
+    // Expected values are from `date -u -d '2013-04-02 11:22:33 +02:00' +%s`.
     #[test]
     fn digits_and_java() {
         for (text, expected) in [

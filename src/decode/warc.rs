@@ -1,9 +1,9 @@
-//! WARC: what crawlers archive of HTTP. Specified in `formats/warc.md`.
+//! WARC: archived HTTP traffic of crawlers. Specified in `formats/warc.md`.
 //!
-//! A `response` or `revisit` is a *capture*, and becomes a crawl record together with the records beside it: the `request`,
-//! which names the method, before or behind it, and, where the outlinks that crawlers list in `metadata` records count (of
-//! every `revisit`; of a `response` by choice), those behind it. They are handed out just before it, without moving the
-//! offset: the capture counts as read only with them.
+//! A `response` or `revisit` is a *capture*, and becomes a crawl record together with its group: the `request` before
+//! or after it, which has the method, and the `metadata` records after it whose outlinks count (for every `revisit`;
+//! for a `response` by choice). These are emitted just before the capture without moving the offset, so the capture
+//! counts as read only together with them.
 
 mod group;
 mod outlinks;
@@ -22,7 +22,6 @@ use crate::model::{Digest, LINE_BYTES};
 use crate::rules::{Outlinks, Shard};
 use group::{Group, GroupSkipper};
 
-/// The format's name, help and decoder.
 pub(crate) const FORMAT: FormatSpec = FormatSpec {
     name: "warc",
     about: "WARC files of crawlers",
@@ -42,13 +41,13 @@ pub(crate) const FORMAT: FormatSpec = FormatSpec {
     },
 };
 
-/// See the module.
+/// Decoder of WARC files.
 pub(crate) struct Warc {
-    /// Where the links of a `response` come from.
+    /// Source of the links of a `response`.
     pub outlinks: Outlinks,
-    /// Most bytes that the body of an answer may take once it is decoded.
+    /// Maximum size of a decoded body, in bytes.
     pub body_bytes: u64,
-    /// Whose captures are read, beyond their headers; `None`: all.
+    /// Shard whose captures are decoded beyond their headers; `None`: all.
     pub shard: Option<Shard>,
 }
 
@@ -57,7 +56,7 @@ impl Decoder for Warc {
         Names::Url
     }
 
-    /// Up to the last group that may go on.
+    /// Stops before the last group, which may continue.
     fn whole(&self, buf: &[u8], at_end: bool) -> usize {
         if at_end {
             return buf.len();
@@ -66,12 +65,13 @@ impl Decoder for Warc {
         while let Some(group) = Group::first(&buf[end..], self.outlinks, false) {
             end += group.end;
         }
-        // The line ends behind it come before the next record's tail: see where that is handed out.
+        // The line ends after it precede the next record's tail: see `decode`.
         end
     }
 
-    /// A request is cut whose answer is missing, and a capture whose links may be in its tail, as long as no `metadata`
-    /// follows it. A response is not: where no requests are kept, the last one of each stream would be.
+    /// Returns whether `rest` ends in a request without its response, or in a capture that still lacks the `metadata`
+    /// that may hold its links. A response is complete: where no requests are kept, the last one of each stream would
+    /// count as cut.
     fn is_cut(&self, rest: &[u8]) -> bool {
         let (mut at, mut waits) = (0, false);
         while let Some(frame) = frame::first(&rest[at..], true) {
@@ -126,12 +126,12 @@ impl Decoder for Warc {
     }
 }
 
-/// What the records beside a capture tell of it.
+/// Facts about a capture found in its accompanying records.
 #[derive(Default)]
 struct Beside<'a> {
-    /// What it is, if it is no answer to a GET.
+    /// Kind of the capture, if it is not a response to GET.
     not_get: Option<&'static str>,
-    /// The outlinks that the crawler lists; `None`: it lists none.
+    /// Outlinks that the crawler listed; `None` if it listed none.
     listed: Option<Vec<Link<'a>>>,
 }
 
@@ -145,8 +145,7 @@ impl<'a> Beside<'a> {
 }
 
 impl Warc {
-    /// Reads a WARC record, with what is told `beside` it, into `record`; `Some(kind)`: it is not a crawl record, and need
-    /// not be.
+    /// Reads a WARC record and the facts `beside` it into `record`. `Some(kind)`: it is valid, but not a crawl record.
     fn read<'a>(
         &self,
         frame: Frame<'a>,
@@ -202,7 +201,7 @@ impl Warc {
     }
 }
 
-/// The records that tell of a fetch.
+/// Type of record that describes a fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Capture {
     Response,
@@ -228,7 +227,7 @@ pub(crate) fn is_web(url: &[u8]) -> bool {
     })
 }
 
-/// The result for a record of a tail.
+/// Returns the result for an accompanying record.
 fn other(frame: Frame<'_>) -> Parsed<'_, '_> {
     match frame.parts {
         Ok((header, block)) => Parsed::Other {
@@ -238,7 +237,7 @@ fn other(frame: Frame<'_>) -> Parsed<'_, '_> {
     }
 }
 
-/// The name of a record that is no capture.
+/// Names the kind of a record that is not a capture.
 fn kind(header: &Header<'_>, block: &[u8]) -> &'static str {
     let known = [
         "warcinfo",
@@ -256,7 +255,7 @@ fn kind(header: &Header<'_>, block: &[u8]) -> &'static str {
     }
 }
 
-/// The time of a fetch; `None`: none is given.
+/// Parses the time of a fetch; `Ok(None)` if it is empty.
 pub(crate) fn read_time(text: &[u8]) -> RecordTime {
     if text.is_empty() {
         return Ok(None);

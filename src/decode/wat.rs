@@ -1,5 +1,5 @@
-//! Common Crawl WAT: what an extractor found in each record of a WARC or ARC file, as JSON in
-//! WARC `metadata` records. Specified in `formats/wat.md`.
+//! Common Crawl WAT: what an extractor found in each record of a WARC or ARC file, as JSON in WARC `metadata` records.
+//! Specified in `formats/wat.md`.
 
 mod fields;
 mod pair;
@@ -28,7 +28,6 @@ use super::{
 use crate::model::{Digest, is_redirect, keep};
 use crate::rules::{Rel, Shard};
 
-/// The format's name, help and decoder.
 pub(crate) const FORMAT: FormatSpec = FormatSpec {
     name: "wat",
     about: "Common Crawl WAT: the metadata of pages, with their links",
@@ -38,7 +37,7 @@ pub(crate) const FORMAT: FormatSpec = FormatSpec {
     by: |rules, _| std::sync::Arc::new(Wat { shard: rules.shard }),
 };
 
-/// See the module.
+/// Decoder of WAT files.
 pub(crate) struct Wat {
     shard: Option<Shard>,
 }
@@ -56,11 +55,11 @@ impl Decoder for Wat {
         while let Some(pair) = Pair::first(&buf[end..], false) {
             end += pair.end;
         }
-        // The line ends behind it come before a request that may be the other half.
+        // The line ends after it precede a request that may be the pair's other half.
         end
     }
 
-    /// A request is cut whose answer is missing.
+    /// Returns whether `rest` ends in a request without its response.
     fn is_cut(&self, rest: &[u8]) -> bool {
         let mut cut = false;
         self.decode(rest, &mut |_, parsed| {
@@ -106,13 +105,13 @@ impl Decoder for Wat {
 }
 
 impl Wat {
-    /// Returns the page of an answer that is another shard's, where that shows without reading the JSON: its header and the
-    /// header in the JSON name the same page.
+    /// Returns the page of a response if it belongs to another shard and that is certain without parsing the JSON: its
+    /// header and the header in the JSON name the same page.
     fn passed_over<'a>(&self, frame: &Frame<'a>) -> Option<&'a [u8]> {
         let shard = self.shard?;
         let (header, block) = frame.parts.as_ref().ok()?;
         let page = header.target.filter(|_| is_wat(header))?;
-        // Quotes within a text are escaped: this can only be the name of a field, and its value.
+        // Quotes within a text are escaped: this can only be a field's name and value.
         let name = b"\"WARC-Target-URI\":\"";
         let at = memmem::find(block, name)? + name.len();
         let is_same = block[at..]
@@ -132,16 +131,15 @@ pub(crate) fn is_wat(header: &Header<'_>) -> bool {
             || front.is_some_and(|front| front.eq_ignore_ascii_case(json)))
 }
 
-/// The result of reading a record.
 #[derive(Default)]
 struct Read {
-    /// What it is, if it is not a crawl record, and need not be.
+    /// Kind of the record, if it is valid but not a crawl record.
     kind: Option<&'static str>,
-    /// Of a request: what the answer is, if the method is not GET.
+    /// Report name of the response, for a request whose method is not GET.
     not_get: Option<&'static str>,
 }
 
-/// Reads a WARC record into `record`. `not_get`: what an answer is, by the request beside it, if that is no GET.
+/// Reads a WARC record into `record`. `not_get`: report name of the response if the accompanying request is not a GET.
 fn read<'a>(
     frame: Frame<'a>,
     not_get: Option<&'static str>,
@@ -175,7 +173,7 @@ fn read<'a>(
     Ok(read)
 }
 
-/// The record's JSON, as far as it is read.
+/// JSON of a record, as far as it is read.
 #[derive(Deserialize)]
 struct Body<'a> {
     #[serde(rename = "Envelope", borrow)]
@@ -184,7 +182,7 @@ struct Body<'a> {
 
 #[derive(Deserialize)]
 struct Envelope<'a> {
-    /// Type, target, date, digest of the payload, target of the record that has it.
+    /// Type, target, date, digest of the payload, and target of the page with the same content.
     #[serde(
         rename = "WARC-Header-Metadata",
         default,
@@ -192,7 +190,7 @@ struct Envelope<'a> {
         deserialize_with = "warc_header"
     )]
     warc: Option<Values<'a, 5>>,
-    /// Target, date.
+    /// Target and date of the record.
     #[serde(
         rename = "ARC-Header-Metadata",
         default,
@@ -234,12 +232,12 @@ struct Response<'a> {
     message: Option<Values<'a, 1>>,
     #[serde(rename = "Headers", default, borrow, deserialize_with = "http_headers")]
     headers: HttpFields<'a>,
-    /// How long the body is.
+    /// Length of the body.
     #[serde(rename = "Entity-Length", default, borrow, deserialize_with = "first")]
     length: Option<Cow<'a, str>>,
     #[serde(rename = "HTML-Metadata", default, borrow)]
     html: Option<Object<Html<'a>>>,
-    /// The extractor's digest of the body.
+    /// Digest of the body, computed by the extractor.
     #[serde(rename = "Entity-Digest", default, borrow, deserialize_with = "first")]
     digest: Option<Cow<'a, str>>,
 }
@@ -256,9 +254,9 @@ struct Html<'a> {
 #[derive(Default)]
 struct Head<'a> {
     base: Option<Cow<'a, [u8]>>,
-    /// Where its `<meta>`s send the reader.
+    /// Targets of refreshes in `<meta>`.
     refreshes: Vec<Link<'a>>,
-    /// Whether one of them vouches for no link.
+    /// True if a `<meta>` makes all links `nofollow`.
     nofollow: bool,
 }
 
@@ -309,7 +307,7 @@ impl<'a> Envelope<'a> {
             read_time(date.as_deref().unwrap_or_default().as_bytes()),
         );
         let Object(mut response) = response.unwrap_or_default();
-        // A revisit has no body, and the extractor's digest is of nothing.
+        // A revisit has no body: the extractor's digest is that of nothing.
         let of_body = response.digest.take().filter(|_| !revisit);
         if let Some(digest) = digest.or(of_body).filter(|digest| !digest.is_empty()) {
             record.digest = Digest::of_content(xxh3_64(digest.as_bytes()));
@@ -329,7 +327,7 @@ impl<'a> Response<'a> {
         status.and_then(|status| status.trim().parse().ok())
     }
 
-    /// Returns whether the body of a page is missing: the answer to a HEAD, or one that was cut off there.
+    /// Returns whether the page's body is missing: the response was to a HEAD, or was cut off.
     fn lacks_body(&self) -> bool {
         let there = matches!(self.status(), Some(200..300));
         there && self.length.as_deref() == Some("0") && self.headers.announced
@@ -344,7 +342,7 @@ impl<'a> Response<'a> {
         record.revisit = revisit && record.redirect.is_none();
         if !revisit {
             let Object(html) = self.html.unwrap_or_default();
-            // The head comes before the links, as it does in the page.
+            // Links of the head come first, as in the page.
             record.links = html.head.refreshes;
             for link in html.links {
                 keep(&mut record.links, link);
@@ -360,7 +358,7 @@ impl<'a> Response<'a> {
     }
 }
 
-/// The name of an archived record that is no answer.
+/// Names the kind of an archived record that is not a response.
 fn name_of(kind: &str) -> &'static str {
     let known = ["warcinfo", "request", "metadata", "resource", "conversion"];
     let known = known
@@ -369,7 +367,7 @@ fn name_of(kind: &str) -> &'static str {
     known.unwrap_or("unknown WARC-Type")
 }
 
-/// The page's URL, out of the angle brackets that some writers put around it.
+/// Returns the page's URL without the angle brackets that some writers put around it.
 fn target(url: Option<Cow<'_, str>>) -> Result<Cow<'_, [u8]>, Bad> {
     let inner = |url: &str| {
         let inside = url.strip_prefix('<').and_then(|url| url.strip_suffix('>'));
@@ -413,16 +411,16 @@ fn request_message<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Values<'
     json.deserialize_option(Pick(["Method"]))
 }
 
-/// The fields of an answer's header that matter.
+/// Relevant fields of a response's header.
 #[derive(Default)]
 struct HttpFields<'a> {
-    /// The first `Location` that is not empty.
+    /// First `Location` that is not empty.
     location: Option<Cow<'a, str>>,
-    /// The first `Refresh` that is not empty.
+    /// First `Refresh` that is not empty.
     refresh: Option<Cow<'a, str>>,
-    /// An `X-Robots-Tag` vouches for no link.
+    /// True if an `X-Robots-Tag` makes all links `nofollow`.
     nofollow: bool,
-    /// A body of at least one byte was announced.
+    /// True if a body of at least one byte was announced.
     announced: bool,
 }
 
@@ -465,7 +463,7 @@ fn links<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<Link<'de>>, D::Error>
     Ok(links)
 }
 
-/// Keeps the target of an anchor or of an image map's area.
+/// Appends the target of an anchor or of an image map's area.
 fn keep_link<'a>([path, url, rel]: Values<'a, 3>, links: &mut Vec<Link<'a>>) {
     let is_link = matches!(path.as_deref(), Some("A@/href" | "AREA@/href"));
     if let (true, Some(url)) = (is_link, url) {
@@ -482,7 +480,7 @@ fn keep_link<'a>([path, url, rel]: Values<'a, 3>, links: &mut Vec<Link<'a>>) {
     }
 }
 
-/// The value of an attribute. Extractors leave character references as they are in the HTML.
+/// Decodes the value of an attribute: extractors leave character references as they are in the HTML.
 fn attribute(text: Cow<'_, str>) -> Cow<'_, [u8]> {
     match bytes(text) {
         Cow::Borrowed(raw) => html::decoded(raw),
@@ -490,7 +488,6 @@ fn attribute(text: Cow<'_, str>) -> Cow<'_, [u8]> {
     }
 }
 
-/// Reads `Head`.
 struct HeadVisitor;
 
 impl<'de> Visitor<'de> for HeadVisitor {
@@ -526,7 +523,7 @@ impl<'de> Visitor<'de> for HeadVisitor {
 }
 
 impl Head<'_> {
-    /// Looks at one of its `<meta>`s.
+    /// Reads one `<meta>` of the head.
     fn see(&mut self, meta: Values<'_, 3>) {
         let [http_equiv, name, content] = meta.map(|value| value.map(attribute));
         let meta = Meta {

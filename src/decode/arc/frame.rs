@@ -1,30 +1,30 @@
 //! ARC framing: a line `URL IP-address date ... length`, then `length` bytes.
 //!
-//! A record here begins after any line ends left over from the one before, and ends with its block.
-//! Where a record should begin and none does, or its length is no number, everything up to the
-//! next line that looks like a record's first is one bad record.
+//! A record begins with any line ends left over from the one before, and ends with its block. If no record begins where
+//! one should, or its length is not a number, everything up to the next line that looks like a record's first is one
+//! bad record.
 
 use memchr::{memchr, memrchr};
 
 use crate::decode::frame::{Frame, line_ends, without_cr};
 use crate::decode::{Bad, HELD_MAX, Skipped, Skipper};
 
-/// Longest first line. A longer line is none.
+/// Maximum length of a record's first line.
 const LINE_MAX: usize = 64 << 10;
 const _: () = assert!(LINE_MAX < HELD_MAX);
 
-/// The fields of a record's first line.
+/// Fields of a record's first line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Header<'a> {
     pub url: &'a [u8],
-    /// Digits, or what looks like a date otherwise.
+    /// Date: digits, or another notation that looks like a date.
     pub date: &'a [u8],
-    /// Length of the block; `None`: it is no number.
+    /// Length of the block; `None` if it is not a number.
     length: Option<u64>,
 }
 
-/// The first record of `buf`. `None`: it is not whole yet, or there is none; at the end of the
-/// input, only the latter.
+/// Returns the first record of `buf`. `None`: it is incomplete, or there is none; at the end of the input, always the
+/// latter.
 pub(super) fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_, Header<'_>>> {
     let start = line_ends(buf);
     let record = &buf[start..];
@@ -58,7 +58,7 @@ pub(super) fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_, Header<'_>>> {
     })
 }
 
-/// Offset of the first line at or after `at`, a line's start, that looks like a record's first.
+/// Returns the offset of the first line at or after `at`, a line's start, that looks like a record's first.
 fn next_header(record: &[u8], mut at: usize, at_end: bool) -> Option<usize> {
     while at < record.len() {
         let line = match memchr(b'\n', &record[at..]) {
@@ -74,10 +74,10 @@ fn next_header(record: &[u8], mut at: usize, at_end: bool) -> Option<usize> {
     None
 }
 
-/// Reads a record's first line, with its end or without; `None`: it is none.
+/// Parses a record's first line, with its end or without; `None` if it is not one.
 ///
-/// Version 1 has five fields, version 2 ten; in both, the date follows the address of a host, and the
-/// length comes last. URLs and types may hold spaces.
+/// Version 1 has five fields, version 2 ten; in both, the date follows the host's address, and the length comes last.
+/// URLs and types may hold spaces.
 fn header(line: &[u8]) -> Option<Header<'_>> {
     let line = without_cr(line.strip_suffix(b"\n").unwrap_or(line));
     if line.len() > LINE_MAX || !has_scheme(line) {
@@ -108,14 +108,14 @@ fn split_last(line: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&line[..space], &line[space + 1..]))
 }
 
-/// `http:`, `dns:`, `filedesc:`
+/// Returns whether a line begins with a scheme: `http:`, `dns:`, `filedesc:`.
 fn has_scheme(line: &[u8]) -> bool {
     let other = |byte: &u8| !(byte.is_ascii_alphanumeric() || b"+.-".contains(byte));
     let end = line.iter().position(other);
     line.first().is_some_and(u8::is_ascii_alphabetic) && end.is_some_and(|end| line[end] == b':')
 }
 
-/// 12 to 20 digits; fewer may be an offset. Or a date spelled like `2008-10-29T04:21:46-0700`.
+/// Returns whether a field is a date: 12 to 20 digits (fewer may be an offset), or like `2008-10-29T04:21:46-0700`.
 fn is_date(field: &[u8]) -> bool {
     let digits = field.iter().filter(|byte| byte.is_ascii_digit()).count();
     if digits == field.len() {
@@ -129,7 +129,7 @@ fn is_date(field: &[u8]) -> bool {
     year == 4 && field[4] == b'-' && (8..=20).contains(&digits) && field.iter().all(is_part)
 }
 
-/// IPv4 or IPv6; `-`: not known.
+/// Returns whether a field is an IPv4 or IPv6 address, or `-` for an unknown one.
 fn is_address(field: &[u8]) -> bool {
     let part = |byte: &u8| byte.is_ascii_hexdigit() || b".:".contains(byte);
     let text = field.iter().all(part) && field.iter().any(|byte| b".:".contains(byte));
@@ -139,9 +139,9 @@ fn is_address(field: &[u8]) -> bool {
 /// Skips a record of any length.
 pub(super) enum ArcSkipper {
     Header,
-    /// Bytes of the block still to come.
+    /// In the block, with this many bytes left.
     Block(u64),
-    /// Up to the next record; in the middle of a line that is none's first.
+    /// Looking for the next record; `inside_line` if in the middle of a line that does not begin one.
     Junk {
         inside_line: bool,
     },
@@ -184,7 +184,7 @@ impl Skipper for ArcSkipper {
     }
 }
 
-/// Goes through lines up to one that looks like a record's first.
+/// Skips lines up to one that looks like a record's first.
 fn junk(buf: &[u8], mut at: usize, inside_line: &mut bool, at_end: bool) -> Skipped {
     while at < buf.len() {
         let rest = &buf[at..];
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
     use crate::decode::Reason;
 
-    /// The layouts of the ARC file format's description, and lines seen in archives.
+    /// Layouts in the description of the ARC file format, and lines seen in archives.
     #[test]
     fn first_lines() {
         for (line, url, date, length) in [

@@ -1,4 +1,4 @@
-//! The encoding of a page, and its text in UTF-8. HTML standard,
+//! Encoding of a page, and its text in UTF-8. HTML standard,
 //! [13.2.3.2](https://html.spec.whatwg.org/multipage/parsing.html#determining-the-character-encoding).
 
 use std::borrow::Cow;
@@ -7,9 +7,9 @@ use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
 use super::prescan::prescan;
 
-/// Finds the encoding: that of a byte order mark, else that which HTTP names (`named`), else that
-/// which the page names in its first 1,024 bytes (`is_xml`: in its XML declaration), else UTF-8 if the page is that, else
-/// windows-1252. Then decodes, U+FFFD standing for what is wrong.
+/// Determines the encoding and decodes the page, with U+FFFD for invalid bytes. The encoding is that of the byte order
+/// mark, else the one named by HTTP (`named`), else the one declared in the first 1,024 bytes (`is_xml`: in the XML
+/// declaration), else UTF-8 if the page is valid UTF-8, else windows-1252.
 pub(super) fn decode<'b>(
     body: &'b [u8],
     named: Option<&[u8]>,
@@ -32,7 +32,7 @@ pub(super) fn decode<'b>(
     (encoding, text)
 }
 
-/// A page cut off within a character is UTF-8 all the same.
+/// Guesses the encoding. A page cut off within a character still counts as UTF-8.
 fn guess(body: &[u8]) -> &'static Encoding {
     match std::str::from_utf8(body) {
         Err(error) if error.error_len().is_some() => WINDOWS_1252,

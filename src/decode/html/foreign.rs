@@ -1,25 +1,23 @@
-//! Which tags stand in SVG or MathML, by the HTML standard's "rules for parsing tokens in foreign content", as far
-//! as they can be followed without a tree.
+//! Tracks which tags stand in SVG or MathML, by the HTML standard's "rules for parsing tokens in foreign content", as
+//! far as that is possible without a tree.
 //!
-//! Where they cannot: an end tag of an HTML element ends SVG and MathML around it only if that element was opened
-//! outside. Such elements cannot stand inside, so each such end tag is taken to do so.
+//! One rule is approximated: an end tag of an HTML element ends the surrounding SVG and MathML only if that element was
+//! opened outside. Since such elements cannot stand inside, each such end tag is taken to end them.
 
-/// The SVG and MathML elements around, and the HTML in them.
+/// Open SVG and MathML elements, and the HTML embedded in them.
 #[derive(Debug, Default)]
 pub(super) struct Foreign(Vec<Level>);
 
-/// An element whose content has other rules than what is around it.
+/// Open element that changes the parsing rules of its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Level {
-    /// `<svg>`: foreign.
     Svg,
-    /// `<math>`: foreign.
     Math,
-    /// An element of those, by its place in [`HOLDERS`], that holds HTML.
+    /// Element of SVG or MathML that holds HTML; an index into [`HOLDERS`].
     Html(u8),
 }
 
-/// The elements of SVG and MathML (the first [`OF_SVG`], the others) that hold HTML.
+/// Elements that hold HTML: the first [`OF_SVG`] in SVG, the others in MathML.
 const HOLDERS: [&[u8]; 8] = [
     b"foreignobject",
     b"desc",
@@ -32,7 +30,7 @@ const HOLDERS: [&[u8]; 8] = [
 ];
 const OF_SVG: u8 = 3;
 
-/// HTML elements that cannot stand in SVG and MathML: there, their start tags end those.
+/// HTML elements whose start tags end the surrounding SVG and MathML.
 const BREAKING: [&[u8]; 44] = [
     b"b",
     b"big",
@@ -81,13 +79,13 @@ const BREAKING: [&[u8]; 44] = [
 ];
 
 impl Foreign {
-    /// Returns whether what comes next stands in SVG or MathML, not in HTML held by them.
+    /// Returns whether what follows is SVG or MathML, not HTML embedded in them.
     #[inline]
     pub(super) fn is_inside(&self) -> bool {
         matches!(self.0.last(), Some(Level::Svg | Level::Math))
     }
 
-    /// Takes a start tag; whether the element is one of SVG or MathML.
+    /// Takes a start tag; returns whether the element belongs to SVG or MathML.
     #[inline]
     pub(super) fn start(&mut self, name: &[u8], self_closing: bool) -> bool {
         let level = match name {
@@ -110,7 +108,6 @@ impl Foreign {
         true
     }
 
-    /// Takes an end tag.
     #[inline]
     pub(super) fn end(&mut self, name: &[u8]) {
         if self.0.is_empty() {
@@ -128,7 +125,7 @@ impl Foreign {
         }
     }
 
-    /// Back to HTML.
+    /// Closes levels until what follows is HTML.
     fn leave(&mut self) {
         while self.is_inside() {
             self.0.pop();

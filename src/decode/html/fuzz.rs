@@ -1,4 +1,4 @@
-//! Fuzz target: what the reader of pages promises for any bytes.
+//! Fuzz target: guarantees of the HTML reader for any bytes.
 
 use super::{Markup, charset, prescan::prescan, query, read, read_as, refresh};
 use crate::decode::Record;
@@ -42,7 +42,7 @@ fn record(body: &[u8], charset: Option<&[u8]>) -> Record<'static> {
     record
 }
 
-/// Links of a page in XML are among those that the same page has where it needs no namespace.
+/// Checks that a page read as XML yields a subset of the links it yields as HTML.
 fn xml(text: &str) {
     let record = |markup| {
         let mut record = Record::default();
@@ -53,14 +53,14 @@ fn xml(text: &str) {
     assert!(strict.links.len() <= served.links.len());
 }
 
-/// A page says the same in each encoding of Unicode.
+/// Checks that a page yields the same record in each Unicode encoding.
 fn same_in_utf_16(text: &str) {
     let marked = format!("\u{FEFF}{text}");
     let utf_16: Vec<u8> = marked.encode_utf16().flat_map(u16::to_le_bytes).collect();
     assert_eq!(record(&utf_16, None), record(marked.as_bytes(), None));
 }
 
-/// Of a page cut short, the links up to there are known.
+/// Checks that a truncated page yields the links before the cut.
 fn cut_short(text: &str, dice: &mut Dice) {
     let all = record(text.as_bytes(), Some(b"utf-8"));
     let mut front = record(
@@ -70,7 +70,7 @@ fn cut_short(text: &str, dice: &mut Dice) {
     assert!(front.base.is_none() || front.base == all.base);
     assert!(front.links.len() <= all.links.len());
     for (link, same) in front.links.iter_mut().zip(&all.links) {
-        // What the rest of the page says of all links.
+        // A `nofollow` for the whole page may stand in the part cut off.
         if same.rel.has(Rel::NOFOLLOW) {
             link.rel = link.rel.with(Rel::NOFOLLOW);
         }

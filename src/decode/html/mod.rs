@@ -1,8 +1,8 @@
-//! The links of an HTML page, by the HTML standard, as a crawler without scripting sees them. Specified in
+//! Links of an HTML page, by the HTML standard, as a crawler without scripting sees them. Specified in
 //! `formats/html.md`.
 //!
-//! Tags are found where the standard's tokenizer finds them (`tags`); no tree is built. Text is
-//! decoded first (`charset`), so that links are UTF-8 whatever the page is written in.
+//! Tags are found where the standard's tokenizer finds them (`tags`); no tree is built. Text is decoded first
+//! (`charset`), so links are UTF-8 whatever the page's encoding.
 
 mod charset;
 mod foreign;
@@ -28,15 +28,14 @@ use crate::rules::Rel;
 use tags::{Attribute, Attributes, Tag};
 use xml::Namespaces;
 
-/// The URL of a refresh, by the content of its `<meta>` or the value of the HTTP field.
+/// Returns the URL of a refresh, from the content of its `<meta>` or the value of the HTTP field.
 pub(super) use refresh::url as refresh;
 
-/// Reads a page: its links, in document order, go behind `record.links`, its `<base href>` into `record.base`. All are
-/// UTF-8 and borrow nothing. Never fails, whatever the bytes.
+/// Reads a page: appends its links to `record.links` in document order, and stores its `<base href>` in `record.base`.
+/// Both are UTF-8 and own their bytes. Never fails, whatever the bytes.
 ///
-/// `body` is the page's text, not compressed; `charset` is what the HTTP header `Content-Type` names,
-/// if anything. Takes time in proportion to the body and, for pages not in UTF-8, memory of at most
-/// three times the body.
+/// `body` is the page's uncompressed text; `charset` is the one named by the HTTP header `Content-Type`, if any. Takes
+/// time proportional to the body and, for pages not in UTF-8, memory of at most three times the body.
 ///
 /// ```
 /// use cashrank::decode::{Record, html};
@@ -50,17 +49,17 @@ pub fn read(body: &[u8], charset: Option<&[u8]>, record: &mut Record<'_>) {
     read_as(Markup::Html, body, charset, record);
 }
 
-/// The syntax of a page.
+/// Syntax of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Markup {
     Html,
     /// XML of type `application/xhtml+xml`: elements without a namespace are XHTML.
     Xhtml,
-    /// XML of another type: a page if its root is `html` in the namespace of XHTML.
+    /// XML of another type: a page if its root is `html` in the XHTML namespace.
     Xml,
 }
 
-/// Reads a page in this syntax, as [`read`] does.
+/// Reads a page in the given syntax, as [`read`] does.
 pub(super) fn read_as(
     markup: Markup,
     body: &[u8],
@@ -103,23 +102,23 @@ pub(super) fn read_as(
     }
 }
 
-/// An attribute's value as a browser reads it: without character references.
+/// Decodes an attribute's value: replaces its character references.
 pub(super) use tags::decoded;
 
-/// What a page's `<meta name=robots content=nofollow>` means for its links.
+/// Marks all links `nofollow`, as `<meta name=robots content=nofollow>` asks.
 pub(super) fn forbid(links: &mut [Link<'_>]) {
     for link in links {
         link.rel = link.rel.with(Rel::NOFOLLOW);
     }
 }
 
-/// Returns whether one of these rules for robots vouches for no link.
+/// Returns whether a list of robots rules contains `nofollow` or `none`.
 pub(super) fn forbids(rules: &[u8]) -> bool {
     let mut words = rules.split(|byte| *byte == b',' || byte.is_ascii_whitespace());
     words.any(|word| word.eq_ignore_ascii_case(b"nofollow") || word.eq_ignore_ascii_case(b"none"))
 }
 
-/// The attributes of a `<meta>`, decoded.
+/// Attributes of a `<meta>`, decoded.
 #[derive(Default)]
 pub(super) struct Meta<'t> {
     pub http_equiv: Option<Cow<'t, [u8]>>,
@@ -128,17 +127,17 @@ pub(super) struct Meta<'t> {
 }
 
 impl Meta<'_> {
-    /// Where the page sends its reader, if it does.
+    /// Returns the target of a refresh.
     pub(super) fn refresh(&self) -> Option<&[u8]> {
         refresh::url(self.content_if(&self.http_equiv, b"refresh")?)
     }
 
-    /// Returns whether it vouches for no link of the page.
+    /// Returns whether the `<meta>` makes all links of the page `nofollow`.
     pub(super) fn is_nofollow(&self) -> bool {
         forbids(self.content_if(&self.name, b"robots").unwrap_or_default())
     }
 
-    /// The content, if the attribute has this value, in any case.
+    /// Returns the content if `attribute` has this value, ignoring case.
     fn content_if(&self, attribute: &Option<Cow<'_, [u8]>>, value: &[u8]) -> Option<&[u8]> {
         let found = attribute.as_ref()?;
         let content = self.content.as_deref();

@@ -1,4 +1,5 @@
-//! Our tags against those of `html5gum`, a tokenizer that passes the tests of html5lib. Only [`Foreign`] is shared.
+//! Compares our tags with those of `html5gum`, a tokenizer that passes the tests of html5lib. They share only
+//! [`Foreign`].
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -9,12 +10,12 @@ use proptest::prelude::*;
 use super::foreign::Foreign;
 use super::tags::{self, ATTRIBUTES, Tag};
 
-/// A tag's name, and its attributes that matter, by their order in [`ATTRIBUTES`].
+/// Name of a tag and its relevant attributes, in the order of [`ATTRIBUTES`].
 type Seen = (Vec<u8>, [Option<Vec<u8>>; ATTRIBUTES.len()]);
 
-/// Holds one tokenizer against the other.
+/// Checks that both tokenizers find the same tags.
 pub(super) fn check(text: &str) {
-    // Theirs makes all line ends one; ours leaves that to what reads the values.
+    // html5gum normalises line ends; ours leaves that to the readers of the values.
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     assert_eq!(ours(text.as_bytes()), theirs(text.as_bytes()), "{text:?}");
 }
@@ -34,7 +35,7 @@ fn ours(text: &[u8]) -> Vec<Seen> {
     all
 }
 
-/// Tells the tokenizer where it is.
+/// Emitter that tells html5gum whether it is in foreign content.
 struct Judge {
     tokens: DefaultEmitter<()>,
     foreign: Rc<Cell<bool>>,
@@ -87,7 +88,7 @@ fn theirs(text: &[u8]) -> Vec<Seen> {
     all
 }
 
-/// HTML standard, 13.2.6: what the tree builder sets behind these start tags, scripting being off.
+/// Tokenizer state that the tree builder sets after these start tags, scripting being off (HTML standard, 13.2.6).
 fn state(name: &[u8]) -> Option<State> {
     match name {
         b"textarea" | b"title" => Some(State::RcData),
@@ -98,7 +99,7 @@ fn state(name: &[u8]) -> Option<State> {
     }
 }
 
-/// Scraps of pages, so that most of what is made of them has some meaning.
+/// Random text made of fragments of HTML, so that most of it is meaningful.
 fn soup() -> impl Strategy<Value = String> {
     #[rustfmt::skip]
     const SCRAPS: &[&str] = &[

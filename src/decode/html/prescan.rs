@@ -1,14 +1,14 @@
-//! The encoding that a page names in itself. HTML standard,
+//! Encoding declared in the page itself. HTML standard,
 //! [13.2.3.2](https://html.spec.whatwg.org/multipage/parsing.html#prescan-a-byte-stream-to-determine-its-encoding):
 //! "prescan a byte stream to determine its encoding" and "get an XML encoding".
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 use memchr::memmem;
 
-/// How far a page is looked at.
+/// Number of bytes that are scanned.
 const LOOKED_AT: usize = 1024;
 
-/// The encoding that the page's first bytes name; in XML a `<meta>` names none.
+/// Returns the encoding that the page's first bytes declare; in XML, `<meta>` is ignored.
 pub(super) fn prescan(body: &[u8], is_xml: bool) -> Option<&'static Encoding> {
     let front = &body[..body.len().min(LOOKED_AT)];
     if front.starts_with(b"<\0?\0x\0") {
@@ -21,14 +21,14 @@ pub(super) fn prescan(body: &[u8], is_xml: bool) -> Option<&'static Encoding> {
     by_meta.or_else(|| by_xml(front))
 }
 
-/// By a `<meta>`; `None` also where the bytes end first.
+/// Returns the encoding declared by a `<meta>`; `None` also if the bytes end first.
 fn by_meta(front: &[u8]) -> Option<&'static Encoding> {
     let mut scan = Scan { front, at: 0 };
     loop {
         scan.at += memchr::memchr(b'<', scan.rest())?;
         let rest = scan.rest();
         if rest.starts_with(b"<!--") {
-            // The dashes may be those of the end.
+            // The dashes of `<!--` may also be those of `-->`.
             scan.at += 2 + memmem::find(&rest[2..], b"-->")? + 3;
         } else if is_meta(rest) {
             scan.at += 5;
@@ -65,10 +65,10 @@ fn is_blank(byte: u8) -> bool {
     matches!(byte, b'\t' | b'\n' | b'\x0C' | b'\r' | b' ')
 }
 
-/// A name and a value, in lower case.
+/// Name and value of an attribute, in lower case.
 type Pair = (Vec<u8>, Vec<u8>);
 
-/// Its methods give `None` where the bytes have ended.
+/// Scanner over the first bytes. Its methods return `None` where the bytes end.
 struct Scan<'f> {
     front: &'f [u8],
     at: usize,
@@ -83,7 +83,7 @@ impl Scan<'_> {
         self.front.get(self.at).copied()
     }
 
-    /// Behind `<meta`: the encoding that it names, if any.
+    /// Returns the encoding that a `<meta>` declares, if any; the scanner stands after `<meta`.
     fn meta(&mut self) -> Option<Option<&'static Encoding>> {
         let mut seen: Vec<Vec<u8>> = Vec::new();
         let (mut is_content_type, mut needs_it, mut found) = (false, None, None);
@@ -107,7 +107,7 @@ impl Scan<'_> {
         Some(found.filter(|_| counts).map(as_meta))
     }
 
-    /// "Get an attribute": the next of a tag; `Some(None)` at its end.
+    /// "Get an attribute": returns the tag's next attribute, or `Some(None)` at its end.
     fn attribute(&mut self) -> Option<Option<Pair>> {
         while is_blank(self.peek()?) || self.peek()? == b'/' {
             self.at += 1;
@@ -160,7 +160,7 @@ impl Scan<'_> {
     }
 }
 
-/// UTF-16 is not what one reads a `<meta>` in.
+/// Replaces UTF-16, in which a `<meta>` could not have been read, by UTF-8, and x-user-defined by windows-1252.
 fn as_meta(encoding: &'static Encoding) -> &'static Encoding {
     if encoding == UTF_16BE || encoding == UTF_16LE {
         UTF_8
@@ -171,7 +171,7 @@ fn as_meta(encoding: &'static Encoding) -> &'static Encoding {
     }
 }
 
-/// "Extracting a character encoding from a meta element"; `content` is in lower case.
+/// "Extracting a character encoding from a meta element". `content` is in lower case.
 fn in_content(content: &[u8]) -> Option<&'static Encoding> {
     let mut rest = content;
     loop {
@@ -192,7 +192,7 @@ fn label_at(text: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// "Get an XML encoding".
+/// "Get an XML encoding": returns the encoding of the XML declaration.
 fn by_xml(front: &[u8]) -> Option<&'static Encoding> {
     if !front.starts_with(b"<?xml") {
         return None;

@@ -1,6 +1,7 @@
-//! `<meta http-equiv="refresh">` and the HTTP field `Refresh`: the HTML standard's "shared declarative refresh steps", without the time.
+//! `<meta http-equiv="refresh">` and the HTTP field `Refresh`, by the HTML standard's "shared declarative refresh
+//! steps", ignoring the time.
 
-/// The URL that the content names, if it names one: a page that reloads itself does not.
+/// Returns the URL named by the content; `None` for a page that only reloads itself.
 pub(in crate::decode) fn url(content: &[u8]) -> Option<&[u8]> {
     let rest = content.trim_ascii_start();
     let time = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -22,7 +23,7 @@ pub(in crate::decode) fn url(content: &[u8]) -> Option<&[u8]> {
     (!url.trim_ascii().is_empty()).then_some(url)
 }
 
-/// What follows `url=`; all of a text that does not begin with a `u`.
+/// Returns what follows `url=`, or the whole text if it does not begin with a `u`.
 fn named(rest: &[u8]) -> Option<&[u8]> {
     if !rest
         .first()
@@ -36,7 +37,7 @@ fn named(rest: &[u8]) -> Option<&[u8]> {
         .then(|| rest.trim_ascii_start())
 }
 
-/// Without the quotes around it; the second may be missing.
+/// Removes the quotes around a URL; the closing one may be missing.
 fn unquoted(url: &[u8]) -> &[u8] {
     match url {
         [quote @ (b'\'' | b'"'), rest @ ..] => {

@@ -1,17 +1,16 @@
-//! The few tags of a page that matter here, with the few attributes that do, as the HTML standard's tokenizer
-//! would find them ([13.2.5](https://html.spec.whatwg.org/multipage/parsing.html#tokenization)).
+//! Tokenizer for the tags and attributes that carry links, equivalent to the HTML standard's
+//! ([13.2.5](https://html.spec.whatwg.org/multipage/parsing.html#tokenization)).
 //!
-//! Most of a page is text and tags that do not matter, so nothing of them is kept, or even looked at for
-//! longer than it takes to find where they end. The tokenizer's states are the places in this file;
-//! tests hold it against an independent tokenizer.
+//! Most of a page is irrelevant text and tags: they are skipped without being stored. The tokenizer's states are
+//! positions in this code; tests compare it with an independent tokenizer.
 //!
-//! The standard's tokenizer asks its tree builder two things, and there is no tree here: which elements hold
-//! text only, which their names tell, and whether a tag stands in SVG or MathML, where no element does and where CDATA
-//! is text. For that [`Foreign`] follows the elements around.
+//! The standard's tokenizer asks its tree builder two things: which elements hold only text, which their names tell,
+//! and whether a tag stands in SVG or MathML, where no element does and where CDATA is text. There is no tree here;
+//! [`Foreign`] tracks the surrounding elements instead.
 //!
-//! Of a page in XML the same tags are found by XML's syntax: names have one case and a namespace, any element may be empty,
-//! none holds text only, CDATA and processing instructions may stand anywhere. Where the page is not well-formed, reading
-//! goes on.
+//! In a page in XML the same tags are found by XML's syntax: names are case-sensitive and have a namespace, any element
+//! may be empty, none holds only text, and CDATA and processing instructions may stand anywhere. Reading continues past
+//! errors of well-formedness.
 
 use std::borrow::Cow;
 
@@ -21,7 +20,7 @@ use memchr::{memchr, memchr2, memmem};
 use super::foreign::Foreign;
 use super::xml::{Kind, Namespaces};
 
-/// A tag that matters.
+/// Tag that may carry a link or change the meaning of links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tag {
     A,
@@ -30,7 +29,7 @@ pub(super) enum Tag {
     Meta,
 }
 
-/// An attribute that matters.
+/// Attribute of such a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Attribute {
     Href,
@@ -48,12 +47,12 @@ pub(super) const ATTRIBUTES: [(&[u8], Attribute); 5] = [
     (b"name", Attribute::Name),
 ];
 
-/// The attributes of one tag. Of an attribute given twice, the first counts.
+/// Attributes of one tag. If an attribute occurs twice, the first counts.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Attributes<'t>([Option<&'t [u8]>; ATTRIBUTES.len()]);
 
 impl<'t> Attributes<'t> {
-    /// The value, character references decoded; empty where only the name is given.
+    /// Returns the value with character references decoded; empty if the attribute has only a name.
     pub(super) fn get(&self, attribute: Attribute) -> Option<Cow<'t, [u8]>> {
         self.0[attribute as usize].map(decoded)
     }
@@ -67,7 +66,7 @@ impl<'t> Attributes<'t> {
         }
     }
 
-    /// Adds an attribute of XML, whose name has one case.
+    /// Adds an attribute of XML, whose name is case-sensitive.
     fn add_xml(&mut self, name: &[u8], value: &'t [u8]) {
         if !name.iter().any(u8::is_ascii_uppercase) {
             self.add(name, value);
@@ -75,7 +74,7 @@ impl<'t> Attributes<'t> {
     }
 }
 
-/// An attribute's value as the tokenizer gives it, but for line ends, which are distinguished nowhere.
+/// Decodes an attribute's value as the tokenizer does, except for line ends, which no reader distinguishes.
 pub(in crate::decode) fn decoded(raw: &[u8]) -> Cow<'_, [u8]> {
     if memchr2(b'&', 0, raw).is_none() {
         return Cow::Borrowed(raw);
@@ -94,7 +93,7 @@ pub(in crate::decode) fn decoded(raw: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(whole)
 }
 
-/// Calls `seen` for each tag that matters, in order. `text` is UTF-8.
+/// Calls `seen` for each relevant tag, in order. `text` is UTF-8.
 pub(super) fn each<'t>(text: &'t [u8], seen: impl FnMut(Tag, &Attributes<'t>)) {
     let mut page = Page {
         text,
@@ -103,11 +102,11 @@ pub(super) fn each<'t>(text: &'t [u8], seen: impl FnMut(Tag, &Attributes<'t>)) {
         xml: None,
         seen,
     };
-    // The text's end may come anywhere.
+    // `None` only says that the text ended.
     let _ = page.run();
 }
 
-/// Calls `seen` for each tag that matters of a page in XML, in order. `text` is UTF-8.
+/// Calls `seen` for each relevant tag of a page in XML, in order. `text` is UTF-8.
 pub(super) fn each_xml<'t>(
     text: &'t [u8],
     namespaces: Namespaces<'t>,
@@ -123,12 +122,12 @@ pub(super) fn each_xml<'t>(
     let _ = page.run_xml();
 }
 
-/// Where the tokenizer is. Its methods give `None` once the text has ended.
+/// State of the tokenizer. Its methods return `None` once the text has ended.
 struct Page<'t, F> {
     text: &'t [u8],
     at: usize,
     foreign: Foreign,
-    /// Namespaces of a page in XML.
+    /// Namespaces, if the page is in XML.
     xml: Option<Namespaces<'t>>,
     seen: F,
 }
@@ -153,7 +152,7 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Page<'t, F> {
         }
     }
 
-    /// The same in XML; `None` also if it is no page.
+    /// Reads a page in XML. Returns `None` at the end of the text, or if the document is not a page.
     fn run_xml(&mut self) -> Option<()> {
         loop {
             self.at += memchr(b'<', self.rest())? + 1;
@@ -172,7 +171,7 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Page<'t, F> {
         }
     }
 
-    /// Behind the `<` of a `<!DOCTYPE`, which may hold declarations.
+    /// Skips a `<!DOCTYPE`, which may hold declarations; starts after the `<`.
     fn document_type(&mut self) -> Option<()> {
         let mut open = 1;
         while open > 0 {
@@ -189,7 +188,7 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Page<'t, F> {
             match rest.first()? {
                 b'<' => open += 1,
                 b'>' => open -= 1,
-                // One without its end is left out.
+                // An unpaired quote is ignored.
                 quote @ (b'"' | b'\'') => {
                     self.at += memchr(*quote, self.rest()).map_or(0, |len| len + 1);
                 }
@@ -199,7 +198,7 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Page<'t, F> {
         Some(())
     }
 
-    /// Behind the `<` of a start tag in XML.
+    /// Reads a start tag in XML; starts after the `<`.
     fn start_xml(&mut self) -> Option<()> {
         let name = self.name();
         let mut attributes = Attributes::default();
@@ -236,7 +235,7 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Page<'t, F> {
         Some(())
     }
 
-    /// Behind `<!`: a comment, CDATA, a DOCTYPE, or what counts as a comment.
+    /// Skips a comment, CDATA, a DOCTYPE or a bogus comment; starts after the `<!`.
     fn declaration(&mut self) -> Option<()> {
         let rest = &self.rest()[1..];
         if rest.starts_with(b"--") {
@@ -249,7 +248,7 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Page<'t, F> {
         }
     }
 
-    /// Behind `<!--`.
+    /// Skips a comment; starts after the `<!--`.
     fn comment(&mut self) -> Option<()> {
         for short in [&b">"[..], b"->"] {
             if self.rest().starts_with(short) {
@@ -269,7 +268,7 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Page<'t, F> {
         }
     }
 
-    /// The name that begins here.
+    /// Reads the tag name at the current position.
     fn name(&mut self) -> &'t [u8] {
         let rest = self.rest();
         let end = rest
@@ -280,7 +279,7 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Page<'t, F> {
         name
     }
 
-    /// Behind `<`, at a letter.
+    /// Reads a start tag; starts after the `<`, at a letter.
     fn start_tag(&mut self) -> Option<()> {
         let mut lower = [0; LONGEST];
         let name = lower_case(self.name(), &mut lower);
@@ -307,7 +306,7 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Page<'t, F> {
         }
     }
 
-    /// Behind `</`, at a letter.
+    /// Reads an end tag; starts after the `</`, at a letter.
     fn end_tag(&mut self) -> Option<()> {
         let mut lower = [0; LONGEST];
         let name = lower_case(self.name(), &mut lower);
@@ -316,7 +315,7 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Page<'t, F> {
         Some(())
     }
 
-    /// Steps to the end of an element of this name if it holds text only.
+    /// Skips to the end of an element of this name if it holds only text.
     fn content(&mut self, name: &[u8]) -> Option<()> {
         match name {
             b"textarea" | b"title" | b"style" | b"xmp" | b"iframe" | b"noembed" | b"noframes" => {
@@ -332,7 +331,7 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Page<'t, F> {
         }
     }
 
-    /// Returns whether a tag of this name, with that before it, begins here.
+    /// Returns whether `before` followed by a tag of this name begins here.
     fn is_at(&self, before: &[u8], name: &[u8]) -> bool {
         let Some(rest) = self.rest().strip_prefix(before) else {
             return false;
@@ -346,7 +345,7 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Page<'t, F> {
         ended && found.eq_ignore_ascii_case(name)
     }
 
-    /// Steps to the end of a script. In `<!--` a `<script>` hides the next `</script>`, and `-->` ends both.
+    /// Skips to the end of a script. Within `<!--`, a `<script>` hides the next `</script>`; `-->` ends both.
     fn script(&mut self) -> Option<()> {
         let (mut comment, mut hidden) = (false, false);
         loop {
@@ -374,8 +373,8 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Page<'t, F> {
         }
     }
 
-    /// From behind the name to behind the `>`; calls `found` for each attribute, and says whether a `/`
-    /// stands before the `>`.
+    /// Reads from after the tag's name to after its `>` and calls `found` for each attribute. Returns whether the tag
+    /// ends in `/>`.
     #[inline]
     fn attributes(&mut self, mut found: impl FnMut(&'t [u8], &'t [u8])) -> Option<bool> {
         loop {
@@ -411,13 +410,13 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Page<'t, F> {
     fn attribute_name(&mut self) -> &'t [u8] {
         let rest = self.rest();
         let is_end = |byte: &u8| is_blank(*byte) || matches!(byte, b'/' | b'>' | b'=');
-        // An `=` in front belongs to the name.
+        // A leading `=` belongs to the name.
         let more = rest.iter().skip(1).take_while(|byte| !is_end(byte)).count();
         self.at += 1 + more;
         &rest[..1 + more]
     }
 
-    /// Behind the `=`.
+    /// Reads an attribute's value; starts after the `=`.
     fn value(&mut self) -> Option<&'t [u8]> {
         self.skip_blanks();
         let quote = self.peek()?;
@@ -442,10 +441,10 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Page<'t, F> {
     }
 }
 
-/// Bytes of the longest name that matters.
+/// Length in bytes of the longest relevant element name.
 const LONGEST: usize = 13;
 
-/// The name in lower case, or nothing if it is too long to matter.
+/// Returns the name in lower case; empty if it is too long to be relevant.
 fn lower_case<'n>(name: &[u8], lower: &'n mut [u8; LONGEST]) -> &'n [u8] {
     let Some(lower) = lower.get_mut(..name.len()) else {
         return &[];
@@ -455,12 +454,12 @@ fn lower_case<'n>(name: &[u8], lower: &'n mut [u8; LONGEST]) -> &'n [u8] {
     lower
 }
 
-/// A byte that a name in XML begins with; beyond ASCII most characters may.
+/// Returns whether a name in XML may begin with this byte; most characters beyond ASCII may.
 fn is_xml_name_start(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || matches!(byte, b'_' | b':') || !byte.is_ascii()
 }
 
-/// A carriage return is a line end.
+/// Returns whether a byte is a blank. A carriage return counts as a line end.
 fn is_blank(byte: u8) -> bool {
     matches!(byte, b'\t' | b'\n' | b'\x0C' | b'\r' | b' ')
 }

@@ -1,4 +1,4 @@
-//! Rule by rule; expected values are read off the HTML and URL standards.
+//! Tests rule by rule; expected values come from the HTML and URL standards.
 
 use super::read;
 use crate::decode::Record;
@@ -10,7 +10,7 @@ fn page(body: &[u8], charset: Option<&str>) -> Record<'static> {
     record
 }
 
-/// The links of a page in UTF-8.
+/// Returns the links of a page in UTF-8.
 fn links(body: &str) -> Vec<String> {
     texts(&page(body.as_bytes(), Some("utf-8")))
 }
@@ -137,7 +137,7 @@ fn character_references() {
     check(&[
         ("<a href='?a=1&amp;b=2'>", &["?a=1&b=2"]),
         ("<a href='?a=1&b=2&amp'>", &["?a=1&b=2&"]),
-        // Without a semicolon, and a letter, digit or `=` next: it is what it looks like.
+        // Without a semicolon and before a letter, digit or `=`, a reference is plain text.
         (
             "<a href='?a&copy=1&copyright&copy;&copy'>",
             &["?a&copy=1&copyright\u{A9}\u{A9}"],
@@ -242,14 +242,14 @@ fn the_charset_that_counts() {
         let body = [front, b"<a href='", utf_8, b"'>"].concat();
         page(&body, charset).links[0].url.to_vec()
     };
-    // A byte order mark, then HTTP, then the page, then what it looks like.
+    // Precedence: byte order mark, then HTTP, then the page's own declaration, then the guess.
     assert_eq!(
         link(b"\xEF\xBB\xBF<meta charset=latin1>", Some("latin1")),
         utf_8
     );
     assert_eq!(link(b"<meta charset=utf-8>", Some("iso-8859-1")), latin);
     assert_eq!(link(b"<meta charset=latin1>", Some(" UTF-8 ")), utf_8);
-    // Quotes are no part of a label: `Content-Type` may have double ones around it, which are not passed on.
+    // Single quotes are not part of a label; double quotes around a `Content-Type` charset are stripped before.
     assert_eq!(link(b"<meta charset=latin1>", Some("'UTF-8'")), latin);
     assert_eq!(link(b"<meta charset=latin1>", Some("no such")), latin);
     assert_eq!(link(b"<meta charset=latin1>", None), latin);
@@ -266,18 +266,18 @@ fn the_charset_that_counts() {
         latin
     );
     assert_eq!(link(b"<meta charset=x-user-defined>", None), latin);
-    // Not UTF-16, which could not be read this far.
+    // Not UTF-16: a `<meta>` could not have been read in it.
     assert_eq!(link(b"<meta charset=utf-16>", None), utf_8);
-    // Text is no `<meta>`.
+    // A `<meta>` within text is not a tag.
     assert_eq!(link(b"<!--<meta charset=latin1>-->", None), utf_8);
     assert_eq!(link(b"<p title='<meta charset=latin1>'>", None), utf_8);
     assert_eq!(link(b"<!--><meta charset=latin1>", None), latin);
-    // Within 1,024 bytes.
+    // Only the first 1,024 bytes count.
     let meta = b"<meta charset=latin1>";
     let before = |len: usize| [&vec![b' '; len][..], meta].concat();
     assert_eq!(link(&before(1024 - meta.len()), None), latin);
     assert_eq!(link(&before(1025 - meta.len()), None), utf_8);
-    // Cut off within a character.
+    // A page cut off within a character.
     let cut = page(b"<a href='\xC3\xA9'>\xC3", None);
     assert_eq!(*cut.links[0].url, *utf_8);
 }
@@ -301,7 +301,7 @@ fn pages_in_other_encodings() {
     assert_eq!(link(&marked, "latin1"), "日本");
 }
 
-/// URL standard: the query state, with an encoding; and encodings by the Encoding standard.
+/// Tests the query state of the URL standard with an encoding; encodings follow the Encoding standard.
 #[test]
 fn queries_are_in_the_encoding_of_the_page() {
     let link = |href: &str, charset: &str| {
@@ -440,7 +440,7 @@ mod xml {
         }
     }
 
-    /// A `<meta>` names no encoding in XML; the declaration does, and else it is UTF-8.
+    /// In XML a `<meta>` names no encoding: the XML declaration does, else the page is UTF-8.
     #[test]
     fn the_declaration_names_the_encoding() {
         let page = |declaration: &str| {

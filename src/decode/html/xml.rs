@@ -1,7 +1,7 @@
-//! Namespaces of a page in XML, as far as elements need them
-//! ([Namespaces in XML 1.0](https://www.w3.org/TR/xml-names/)).
+//! Namespaces of a page in XML, as far as its elements need them ([Namespaces in XML
+//! 1.0](https://www.w3.org/TR/xml-names/)).
 
-/// What an element is, by its namespace.
+/// Kind of an element, by its namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Html,
@@ -20,19 +20,19 @@ impl Kind {
     }
 }
 
-/// The namespaces that are declared where reading has come to.
+/// Namespace declarations in scope at the reading position.
 #[derive(Debug)]
 pub(super) struct Namespaces<'t> {
-    /// What an element without a namespace is.
+    /// Kind of elements without a prefix.
     without: Kind,
-    /// The root is not looked at yet, and must be `html`.
+    /// True until the root element, which must be `html`, has been checked.
     at_root: bool,
-    /// Open elements.
+    /// Number of open elements.
     depth: usize,
     declared: Vec<Declared<'t>>,
 }
 
-/// A prefix (empty: none) and what it stands for, in the element of this depth.
+/// Declaration of a prefix (empty: the default namespace) by the element at this depth.
 #[derive(Debug)]
 struct Declared<'t> {
     depth: usize,
@@ -41,8 +41,8 @@ struct Declared<'t> {
 }
 
 impl<'t> Namespaces<'t> {
-    /// Begins a document. If it is served as XHTML, elements without a namespace are XHTML, too; else the root must be `html`
-    /// of XHTML.
+    /// Begins a document. If it is served as XHTML, elements without a namespace count as XHTML; otherwise the root
+    /// must be `html` in the XHTML namespace.
     pub fn new(served_as_xhtml: bool) -> Namespaces<'t> {
         Namespaces {
             without: if served_as_xhtml {
@@ -56,8 +56,8 @@ impl<'t> Namespaces<'t> {
         }
     }
 
-    /// Takes a start tag with its declarations, and gives the element's kind and its name without the prefix. `None`: the
-    /// document is no page.
+    /// Takes a start tag with its declarations; returns the element's kind and its local name. `None`: the document is
+    /// not a page.
     pub fn start(
         &mut self,
         name: &'t [u8],
@@ -89,7 +89,7 @@ impl<'t> Namespaces<'t> {
         Some((kind, name))
     }
 
-    /// Takes an end tag. Those of the root stay: in a broken page more may be closed than was opened.
+    /// Takes an end tag. The root's declarations stay: a malformed page may close more elements than it opened.
     pub fn end(&mut self) {
         self.depth = self.depth.saturating_sub(1);
         let depth = self.depth.max(1);

@@ -1,7 +1,7 @@
-//! The codings of a body: chunks and compression, undone.
+//! Decodes the codings of a body: chunks and compression.
 //!
-//! Archivers often keep a body decoded and its header as it was. So a body that is not what the header
-//! says is left as it stands; one that begins well and then breaks off gives what came before.
+//! Archivers often store a decoded body with its original header. So a body that is not coded as its header says is
+//! left unchanged; one that is valid at first and then breaks off yields its front.
 
 use std::io::{self, ErrorKind, Read};
 
@@ -11,24 +11,24 @@ use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use super::LARGE;
 use crate::decode::{Bad, Reason};
 
-/// Longest line with a chunk's size.
+/// Maximum length of a line with a chunk's size.
 const SIZE_LINE_MAX: usize = 1 << 10;
-/// Largest window of zstd in HTTP, as a power of two (RFC 9659).
+/// Maximum window of zstd in HTTP, as a power of two (RFC 9659).
 const ZSTD_WINDOW_LOG: u32 = 23;
 
-/// A coding that can be undone.
+/// Content or transfer coding that can be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Coding {
     Chunked,
     Gzip,
-    /// zlib by the standard, bare deflate by some servers.
+    /// zlib by the standard, raw deflate by some servers.
     Deflate,
     Brotli,
     Zstd,
 }
 
 impl Coding {
-    /// The codings of a header's value, in order. Unknown names, `identity` among them, change nothing.
+    /// Yields the codings listed in a header's value, in order. Unknown names, such as `identity`, are ignored.
     pub fn list(value: &[u8]) -> impl Iterator<Item = Coding> {
         value.split(|&byte| byte == b',').filter_map(|name| {
             Some(match &name.trim_ascii().to_ascii_lowercase()[..] {
@@ -42,10 +42,8 @@ impl Coding {
         })
     }
 
-    /// The decoded body; `None`: it is not coded so. Calls `large` before a large one is held.
-    ///
-    /// # Errors
-    /// If it expands beyond `most` bytes.
+    /// Decodes the body; `None` if it is not coded so. Calls `large` before it holds a large one. Fails if the result
+    /// exceeds `most` bytes.
     pub fn undo(
         self,
         body: &[u8],
@@ -79,7 +77,7 @@ impl Coding {
     }
 }
 
-/// What follows where a body ends too early. The reader of brotli alone would say that it is invalid.
+/// Reader that reports an unexpected end: brotli's reader alone would call a truncated body invalid.
 struct CutShort;
 
 impl Read for CutShort {
@@ -88,21 +86,20 @@ impl Read for CutShort {
     }
 }
 
-/// RFC 1950, section 2.2: method 8, and a check of the two bytes.
+/// Returns whether a body has a zlib header: method 8 and a valid check value (RFC 1950, section 2.2).
 fn is_zlib(body: &[u8]) -> bool {
     matches!(body, &[method, flags, ..]
         if method & 15 == 8 && (u16::from(method) << 8 | u16::from(flags)).is_multiple_of(31))
 }
 
-/// What can be read, up to the end or a fault; `None`: nothing. For codings that show by
-/// their first bytes.
+/// Decodes up to the end or the first error; `None` if that is nothing. For codings with magic bytes.
 fn front(reader: impl Read, most: u64, large: &mut dyn FnMut()) -> Result<Option<Vec<u8>>, Bad> {
     let (decoded, _) = read(reader, most, large)?;
     Ok(Some(decoded).filter(|decoded| !decoded.is_empty()))
 }
 
-/// As [`front`], for codings that any bytes may look like: a fault before the end says that they are
-/// none.
+/// Decodes like [`front`], for codings without magic bytes: an error other than a premature end means that the body is
+/// not coded so.
 fn all(reader: impl Read, most: u64, large: &mut dyn FnMut()) -> Result<Option<Vec<u8>>, Bad> {
     let (decoded, fault) = read(reader, most, large)?;
     let sound = fault.is_none_or(|kind| kind == ErrorKind::UnexpectedEof);
@@ -130,8 +127,8 @@ fn read(
     Ok((decoded, result.err().map(|error| error.kind())))
 }
 
-/// The chunks put together (RFC 9112, section 7.1). From where they are framed wrong the rest is taken as it
-/// stands; `None`: that is from the start.
+/// Joins the chunks (RFC 9112, section 7.1). From the first framing error on, bytes are copied unchanged; `None` if
+/// that is at the start.
 fn chunks(body: &[u8]) -> Option<Vec<u8>> {
     let (mut size, mut rest) = chunk_size(body)?;
     let mut whole = Vec::with_capacity(rest.len());
@@ -149,14 +146,14 @@ fn chunks(body: &[u8]) -> Option<Vec<u8>> {
         };
         (size, rest) = next;
     }
-    // Behind the last chunk are trailers.
+    // Trailers follow the last chunk.
     if size > 0 {
         whole.extend_from_slice(rest);
     }
     Some(whole)
 }
 
-/// The size at the start of a chunk, and what comes behind its line.
+/// Returns the chunk size at the start of `chunk`, and what follows its line.
 fn chunk_size(chunk: &[u8]) -> Option<(usize, &[u8])> {
     let lf = memchr::memchr(b'\n', &chunk[..chunk.len().min(SIZE_LINE_MAX)])?;
     let line = chunk[..lf].split(|&byte| byte == b';').next()?.trim_ascii();
@@ -189,8 +186,7 @@ mod tests {
         assert_eq!(list, [Gzip, Gzip, Brotli, Zstd, Deflate]);
     }
 
-    /// The encoders are those of flate2 and zstd; brotli is from `brotli -c` of Python's package
-    /// (`brotli.compress(TEXT).hex()`).
+    /// Encoders are those of flate2 and zstd; the brotli sample is from Python's `brotli.compress(TEXT).hex()`.
     #[test]
     fn every_coding_is_undone_and_what_is_none_stands() {
         let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
@@ -211,7 +207,7 @@ mod tests {
             assert_eq!(undone(*coding, coded).unwrap(), TEXT, "{coding:?}");
             assert_eq!(undone(*coding, TEXT), None, "{coding:?}");
             assert_eq!(undone(*coding, b""), None, "{coding:?}");
-            // Cut anywhere: its front, or nothing.
+            // A truncated body yields its front, or nothing.
             for cut in 0..coded.len() {
                 let front = undone(*coding, &coded[..cut]).unwrap_or_default();
                 assert!(TEXT.starts_with(&front), "{coding:?} cut at {cut}");
@@ -221,7 +217,6 @@ mod tests {
 
     const BROTLI: &[u8] = b"\x8b\x11\x80\x3c\x61\x20\x68\x72\x65\x66\x3d\x6f\x6e\x65\x3e\x31\x3c\x2f\x61\x3e\x0a\x3c\x61\x20\x68\x72\x65\x66\x3d\x74\x77\x6f\x3e\x32\x3c\x2f\x61\x3e\x0a\x03";
 
-    /// RFC 9112, section 7.1.
     #[test]
     fn chunks_and_what_is_none() {
         let undone = |body: &[u8]| undone(Coding::Chunked, body);
@@ -232,7 +227,7 @@ mod tests {
             ),
             message("Wikipedia in chunks.12345")
         );
-        // Cut short; no line end behind a chunk; no size there; then text.
+        // Truncated; no line end after a chunk; no size there; then text.
         assert_eq!(undone(b"9\r\nWiki"), message("Wiki"));
         assert_eq!(undone(b"4\r\nWikipedia"), message("Wikipedia"));
         assert_eq!(
@@ -254,7 +249,7 @@ mod tests {
         assert_eq!(undone(b"ffffffffffffffff\r\nx"), message("x"));
     }
 
-    /// Also one that is read in two parts.
+    /// A body that expands too far is refused, also if read in two parts.
     #[test]
     fn a_bomb_is_refused() {
         let zeros = |len: u64| zstd::encode_all(std::io::repeat(0).take(len), 1).unwrap();

@@ -1,21 +1,21 @@
-//! The type of a body, as browsers find it: from `Content-Type`
-//! ([Fetch standard, "extract a MIME type"](https://fetch.spec.whatwg.org/#concept-header-extract-mime-type)), or
-//! from its first bytes ([MIME Sniffing, 7.1](https://mimesniff.spec.whatwg.org/#identifying-a-resource-with-an-unknown-mime-type)).
+//! Media type of a body, as browsers determine it: from `Content-Type` ([Fetch standard, "extract a MIME
+//! type"](https://fetch.spec.whatwg.org/#concept-header-extract-mime-type)), or from its first bytes ([MIME Sniffing,
+//! 7.1](https://mimesniff.spec.whatwg.org/#identifying-a-resource-with-an-unknown-mime-type)).
 
 use std::borrow::Cow;
 
 use crate::decode::html::Markup;
 
-/// A type without its parameters, but for its `charset`.
+/// Media type with its `charset` and no other parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct MediaType {
-    /// In lower case.
+    /// Type and subtype, in lower case.
     essence: Vec<u8>,
     pub charset: Option<Vec<u8>>,
 }
 
 impl MediaType {
-    /// Extracts the type from the values of all `Content-Type` fields of an answer; `None`: they name none.
+    /// Extracts the type from the values of all `Content-Type` fields of a response; `None` if they name none.
     pub fn extract(values: &[Cow<'_, [u8]>]) -> Option<MediaType> {
         let (mut found, mut charset): (Option<MediaType>, _) = (None, None);
         let values = values.iter().flat_map(|value| split(value, b','));
@@ -57,7 +57,7 @@ impl MediaType {
         })
     }
 
-    /// Returns how a body of this type is read; `None`: it holds no links.
+    /// Returns the markup of a body of this type; `None` if it has no links.
     pub fn markup(&self) -> Option<Markup> {
         match &self.essence[..] {
             b"text/html" => Some(Markup::Html),
@@ -68,10 +68,10 @@ impl MediaType {
     }
 }
 
-/// Bytes of a body that its type is found by.
+/// Number of bytes of a body that are sniffed.
 const LOOKED_AT: usize = 1445;
 
-/// What HTML begins with, in any case, before a blank or a `>`.
+/// Beginnings of HTML, in any case, followed by a blank or a `>`.
 const OF_HTML: [&[u8]; 17] = [
     b"<!doctype html",
     b"<html",
@@ -92,7 +92,7 @@ const OF_HTML: [&[u8]; 17] = [
     b"<!--",
 ];
 
-/// Returns how a body of unknown type is read. Unlike in the standard, it may begin with a byte order mark.
+/// Guesses the markup of a body without a type. Unlike in the standard, a byte order mark may come first.
 pub(super) fn sniff(body: &[u8]) -> Option<Markup> {
     let body = &body[..body.len().min(LOOKED_AT)];
     let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
@@ -109,12 +109,12 @@ pub(super) fn sniff(body: &[u8]) -> Option<Markup> {
     body.starts_with(b"<?xml").then_some(Markup::Xml)
 }
 
-/// Returns whether a server that names this type says that it knows none.
+/// Returns whether this type stands for an unknown one.
 fn is_unknown(essence: &[u8]) -> bool {
     matches!(essence, b"unknown/unknown" | b"application/unknown")
 }
 
-/// Splits at a byte, but not within quotes.
+/// Splits at a byte, except within quotes.
 fn split(text: &[u8], at: u8) -> impl Iterator<Item = &[u8]> {
     let (mut quoted, mut escaped) = (false, false);
     text.split(move |&byte| {
@@ -128,7 +128,7 @@ fn split(text: &[u8], at: u8) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The text of a quoted string, from behind its first quote; what follows the second is dropped.
+/// Returns the text of a quoted string, starting after its first quote; what follows the second is dropped.
 fn unquoted(text: &[u8]) -> Vec<u8> {
     let mut value = Vec::new();
     let mut bytes = text.iter();
@@ -142,7 +142,7 @@ fn unquoted(text: &[u8]) -> Vec<u8> {
     value
 }
 
-/// A code point of a token (RFC 9110, 5.6.2).
+/// Returns whether a byte may occur in a token (RFC 9110, 5.6.2).
 fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
@@ -175,7 +175,7 @@ mod tests {
         MediaType::extract(&values).map(|found| (text(found.essence), found.charset.map(text)))
     }
 
-    /// The first eight are the Fetch standard's own examples, the others follow its algorithm.
+    /// The first eight are the Fetch standard's examples; the others follow its algorithm.
     #[test]
     fn types_are_extracted_as_in_the_fetch_standard() {
         for (values, expected) in [
@@ -247,7 +247,7 @@ mod tests {
         }
     }
 
-    /// The standard's table, row by row, and what comes near.
+    /// Tests the standard's table row by row, and near misses.
     #[test]
     fn html_is_recognised_by_the_table_of_mime_sniffing() {
         for start in [

@@ -1,9 +1,10 @@
-//! `X-Robots-Tag`, by [Google's description](https://developers.google.com/search/docs/crawling-indexing/robots-meta-tag):
-//! rules split by commas, behind the name of a robot and a colon if they are for that one only.
+//! `X-Robots-Tag`, by [Google's
+//! description](https://developers.google.com/search/docs/crawling-indexing/robots-meta-tag): rules separated by
+//! commas, preceded by a robot's name and a colon if they are for that robot only.
 
 use memchr::memchr;
 
-/// Rules with a value, which is behind a colon.
+/// Rules that have a value after a colon.
 const WITH_VALUE: [&[u8]; 4] = [
     b"unavailable_after",
     b"max-snippet",
@@ -11,7 +12,7 @@ const WITH_VALUE: [&[u8]; 4] = [
     b"max-video-preview",
 ];
 
-/// Returns whether one field vouches for no link of the page: its rules for all robots have `nofollow` or `none`.
+/// Returns whether a field makes all links `nofollow`: its rules for all robots have `nofollow` or `none`.
 pub(in crate::decode) fn is_nofollow(value: &[u8]) -> bool {
     let mut for_all = true;
     value.split(|&byte| byte == b',').any(|rule| {
@@ -25,7 +26,7 @@ pub(in crate::decode) fn is_nofollow(value: &[u8]) -> bool {
             {
                 return false;
             }
-            // The name of a robot. What follows is for that one, up to the next.
+            // A robot's name applies to the rules up to the next name.
             for_all = name == b"*";
             rule = rest;
         }

@@ -1,8 +1,8 @@
-//! Where records end in JSON that is not one object a line: objects over several lines, in arrays, or one behind the
-//! other.
+//! Finds record boundaries in JSON that is not one object per line: objects over several lines, in arrays, or one
+//! after the other.
 //!
 //! What stands between two objects (white space, commas, brackets of arrays) belongs to the second. A broken object
-//! ends before the next line that begins with `{` and is indented no more than its own.
+//! ends before the next line that begins with `{` and is indented no more than the object.
 
 use memchr::memchr3;
 
@@ -12,21 +12,21 @@ use crate::decode::{Skipped, Skipper};
 /// Deepest indentation that is distinguished, in blanks.
 const INDENT_MAX: usize = 1000;
 
-/// How a file of JSON objects is laid out.
+/// Layout of a file of JSON objects.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// One object a line.
+    /// One object per line.
     Lines,
-    /// Otherwise; recognised by this.
+    /// Any other layout; holds the evidence for it.
     Documents(&'static str),
 }
 
-/// The layout of what begins with an object, and whether more of it changes nothing.
+/// Returns the layout of a text that begins with an object, and whether more bytes cannot change it.
 pub(crate) fn layout(start: &[u8]) -> (Layout, bool) {
     let mut cut = Cut::default();
     let end = cut.run(start);
     if cut.broken {
-        // By the next line: the first is a record that was cut short.
+        // Lines: the first record was cut short.
         return (Layout::Lines, true);
     }
     let (object, rest) = start.split_at(end.unwrap_or(start.len()));
@@ -49,31 +49,31 @@ pub(crate) fn layout(start: &[u8]) -> (Layout, bool) {
 /// Finds the end of a record. Sees every byte once, in pieces of any size.
 pub(super) struct Cut {
     place: Place,
-    /// Open brackets of the object.
+    /// Number of open brackets.
     depth: usize,
-    /// What came last ends a value: no other can follow without a comma.
+    /// True if a value has just ended: another may follow only after a comma.
     after_value: bool,
-    /// It is no JSON object.
+    /// True if it is not a JSON object.
     broken: bool,
-    /// Only the next record's beginning shows that: a chunk may end before it.
+    /// True if only the next record's start shows that the object is broken: a chunk may end before it.
     by_next: bool,
-    /// Blanks before the record on its line.
+    /// Indentation of the record, in blanks.
     indent: usize,
-    /// Blanks so far on this line; `None`: it has more than these.
+    /// Blanks so far on this line; `None` once it has anything else.
     blanks: Option<usize>,
-    /// Where the line begins in the bytes last seen, if it does there.
+    /// Offset of the line's start in the bytes last seen; 0 if it began before them.
     line: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Before the object.
+    /// No part of the object was seen yet.
     Before,
     Inside,
     Text,
-    /// In a text, behind a backslash.
+    /// In a string, after a backslash.
     Escaped,
-    /// Behind what breaks it.
+    /// Behind an error that breaks the object.
     Behind,
 }
 
@@ -93,7 +93,7 @@ impl Default for Cut {
 }
 
 impl Cut {
-    /// Goes on to the record's end; the offset after it.
+    /// Continues to the record's end; returns the offset after it.
     pub fn run(&mut self, buf: &[u8]) -> Option<usize> {
         self.line = 0;
         let mut at = 0;
@@ -145,7 +145,7 @@ impl Cut {
     fn before(&mut self, byte: u8) {
         self.indent = self.blanks.unwrap_or_default();
         match byte {
-            // A byte order mark, too.
+            // Skips a byte order mark, too.
             b'[' | b']' | b',' | 0xEF | 0xBB | 0xBF => {}
             b'{' => (self.place, self.depth) = (Place::Inside, 1),
             _ => self.break_off(),
@@ -153,7 +153,7 @@ impl Cut {
         self.blanks = None;
     }
 
-    /// Returns whether the object ends.
+    /// Takes a byte inside the object; returns whether the object ends.
     fn inside(&mut self, byte: u8) -> bool {
         match byte {
             b'"' | b'{' | b'[' if self.after_value => {
@@ -173,13 +173,12 @@ impl Cut {
         (self.place, self.broken) = (Place::Behind, true);
     }
 
-    /// Returns whether nothing of a record was seen.
+    /// Returns whether no part of a record was seen.
     pub fn is_before(&self) -> bool {
         self.place == Place::Before
     }
 }
 
-/// Skips a record.
 impl Skipper for Cut {
     fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped {
         match self.run(buf) {
@@ -195,7 +194,7 @@ impl Skipper for Cut {
     }
 }
 
-/// The length of the records at the front of `buf` that are whole.
+/// Returns the length of the complete records at the front of `buf`.
 pub(super) fn whole(buf: &[u8], at_end: bool) -> usize {
     if at_end {
         return buf.len();
@@ -207,7 +206,7 @@ pub(super) fn whole(buf: &[u8], at_end: bool) -> usize {
     end
 }
 
-/// The texts of a chunk's records.
+/// Yields the texts of a chunk's records.
 pub(super) fn documents(chunk: &[u8]) -> impl Iterator<Item = Line<'_>> {
     let mut start = 0;
     std::iter::from_fn(move || {
@@ -227,7 +226,7 @@ pub(super) fn documents(chunk: &[u8]) -> impl Iterator<Item = Line<'_>> {
     })
 }
 
-/// Without what stands before the object.
+/// Strips what stands before the object.
 fn opened(text: &[u8]) -> &[u8] {
     let before = text.iter().take_while(|byte| {
         byte.is_ascii_whitespace() || matches!(byte, b'[' | b']' | b',' | 0xEF | 0xBB | 0xBF)

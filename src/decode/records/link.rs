@@ -1,4 +1,4 @@
-//! The links of a record: URLs, or objects with a URL and what the page says of the link.
+//! Links of a record: URLs, or objects with a URL and attributes of the link.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,11 +14,11 @@ use super::{First, Key, Link, Text, keep, listed};
 use crate::model::LINKS_MAX;
 use crate::rules::Rel;
 
-/// Reads links in place of what the vector holds; the value is `false`, and the vector untouched, for `null`.
+/// Reads links, replacing the contents of `links`. The value is `false`, with `links` untouched, for `null`.
 pub(super) struct Links<'r, 'n, 'a> {
     pub names: &'n Names,
     pub links: &'r mut Vec<Link<'a>>,
-    /// Which values of the list are no links, as they are null or empty.
+    /// Positions in the list of values that are not links, because they are null or empty.
     pub nulls: &'r mut Vec<usize>,
 }
 
@@ -35,7 +35,7 @@ impl<'a> Links<'_, '_, 'a> {
         }
     }
 
-    /// Reads the text of a list; false: it is none.
+    /// Reads the text of a list; returns `false` if it is not one.
     fn list<E: Error>(&mut self, text: &str) -> Result<bool, E> {
         let Some(json) = listed::json(text) else {
             return Ok(false);
@@ -111,12 +111,12 @@ impl<'de> Visitor<'de> for Links<'_, '_, 'de> {
     }
 }
 
-/// The values in one text, as advertools writes them.
+/// Splits values joined by `@@`, as advertools writes them.
 pub(super) fn parts(text: &str) -> impl Iterator<Item = &str> {
     text.split("@@").filter(move |_| !text.is_empty())
 }
 
-/// The URLs in one text: that of a list, or one with `@@` between them.
+/// Returns the URLs in a text: a list, or URLs joined by `@@`.
 pub(super) fn urls(text: &str) -> Vec<Cow<'_, str>> {
     let list = listed::json(text);
     match list.and_then(|json| serde_json::from_str::<Vec<Option<String>>>(&json).ok()) {
@@ -125,11 +125,11 @@ pub(super) fn urls(text: &str) -> Vec<Cow<'_, str>> {
     }
 }
 
-/// What a record says of each of its links, in a list of its own.
+/// Attributes of a record's links, given in a separate list.
 pub(super) struct Marks(pub Vec<Rel>);
 
 impl Marks {
-    /// Of `links_nofollow`: truths. `None`: it is something else, and not read.
+    /// Reads `links_nofollow`, a list of booleans. `None`: it is something else and ignored.
     pub fn nofollow(value: Value) -> Option<Marks> {
         Marks::of(value, |value| {
             let is_true = match &value {
@@ -155,7 +155,7 @@ impl Marks {
         })
     }
 
-    /// Of `links_rel`: the words of the attributes.
+    /// Reads `links_rel`, a list of `rel` attributes. `None`: it is something else and ignored.
     pub fn rel(value: Value) -> Option<Marks> {
         Marks::of(value, |value| {
             serde_json::from_value(value).ok().map(|Said(rel)| rel)
@@ -180,7 +180,7 @@ impl Marks {
             .map(Marks)
     }
 
-    /// Adds each to its link; `nulls` are the values among the links that are none. What is wrong, if they are not as many.
+    /// Adds each mark to its link; `nulls` are the positions that are not links. Fails if the counts differ.
     pub fn put(&self, links: &mut [Link<'_>], nulls: &[usize]) -> Result<(), String> {
         put_each(links, nulls, &self.0, |link, mark| {
             link.rel = link.rel.with(*mark)
@@ -188,7 +188,7 @@ impl Marks {
     }
 }
 
-/// The weight of each link.
+/// Weights of a record's links, given in a separate list.
 pub(super) struct Weights(pub Vec<u32>);
 
 impl<'de> Deserialize<'de> for Weights {
@@ -200,8 +200,8 @@ impl<'de> Deserialize<'de> for Weights {
     }
 }
 
-/// Gives each link its value of a list; `nulls` are the values among the links that are none. What is wrong, if they are not as
-/// many.
+/// Assigns each link its value of a separate list; `nulls` are the positions that are not links. Fails if the counts
+/// differ.
 pub(super) fn put_each<'a, T>(
     links: &mut [Link<'a>],
     nulls: &[usize],
@@ -224,7 +224,7 @@ pub(super) fn put_each<'a, T>(
     Ok(())
 }
 
-/// Reads a link: its URL, or an object; null is none.
+/// Reads one link: a URL or an object; null yields none.
 struct One<'n>(&'n Names);
 
 impl<'de> DeserializeSeed<'de> for One<'_> {
@@ -340,7 +340,7 @@ impl Visitor<'_> for WeightVisitor {
     }
 }
 
-/// `rel`: the attribute's text, a list of its words, or null.
+/// `rel`: the text of the attribute, a list of its words, or null.
 struct Said(Rel);
 
 impl<'de> Deserialize<'de> for Said {

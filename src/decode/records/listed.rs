@@ -1,12 +1,12 @@
-//! Lists in one text, as tables without lists hold them: JSON; Python's `repr`, also of NumPy arrays; bare values in brackets
-//! (Athena) or braces (PostgreSQL). All become JSON.
+//! Lists written as one text, as in tables without list types: JSON; Python's `repr`, also of NumPy arrays; bare values
+//! in brackets (Athena) or braces (PostgreSQL). All are converted to JSON.
 
 use std::borrow::Cow;
 
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-/// The text of a list as JSON; `None`: it is not the text of a list.
+/// Converts the text of a list to JSON; `None` if it is not the text of a list.
 pub(super) fn json(text: &str) -> Option<Cow<'_, str>> {
     let text = text.trim();
     let is_between =
@@ -27,8 +27,8 @@ pub(super) fn json(text: &str) -> Option<Cow<'_, str>> {
     (is_between('{', '}') && !text.starts_with("{{")).then(|| Cow::Owned(bare(text)))
 }
 
-/// Bare or quoted values between commas; an empty one and NULL are null. A comma belongs to a bare value where no blank, quote
-/// or URL follows it: URLs may hold commas.
+/// Converts bare or quoted values between commas; an empty one and NULL become null. A comma not followed by a blank,
+/// quote or URL belongs to the value: URLs may hold commas.
 fn bare(text: &str) -> String {
     let mut rest = text[1..text.len() - 1].trim_start();
     let mut values = Vec::new();
@@ -52,7 +52,7 @@ fn bare(text: &str) -> String {
     Value::Array(values).to_string()
 }
 
-/// Where a bare value ends.
+/// Returns where a bare value ends.
 fn bare_end(text: &str) -> usize {
     let ends = |&(at, _): &(usize, &str)| {
         let next = &text[at + 1..];
@@ -67,7 +67,7 @@ fn bare_end(text: &str) -> usize {
     comma.map_or(text.len(), |(at, _)| at)
 }
 
-/// A value from behind its quote on, and what follows it.
+/// Reads a quoted value from after its quote; returns it and what follows.
 fn quoted_value(text: &str) -> (Value, &str) {
     let mut value = String::new();
     let mut chars = text.char_indices();
@@ -81,11 +81,12 @@ fn quoted_value(text: &str) -> (Value, &str) {
     (Value::String(value), "")
 }
 
-/// Python's text of a list of strings, numbers, lists and dictionaries as JSON; `None`: it is something else.
+/// Converts the text of a Python list of strings, numbers, lists and dictionaries to JSON; `None` if it is something
+/// else.
 fn python(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len() + 16);
     let mut rest = text;
-    // What came last ends a value: another one follows only in an array of NumPy, which has no commas.
+    // True if a value has just ended. Another follows directly only in a NumPy array, which has no commas.
     let mut after_value = false;
     while let Some(first) = rest.chars().next() {
         match first {
@@ -114,7 +115,7 @@ fn python(text: &str) -> Option<String> {
     Some(out)
 }
 
-/// Writes the value at the start of `text`, or the bracket that opens one; what follows it.
+/// Converts the value or opening bracket at the start of `text`; returns what follows.
 fn value<'t>(text: &'t str, out: &mut String) -> Option<&'t str> {
     let word = text
         .find(|char: char| !(char.is_ascii_alphanumeric() || "+-._".contains(char)))
@@ -142,7 +143,7 @@ fn value<'t>(text: &'t str, out: &mut String) -> Option<&'t str> {
     Some(rest)
 }
 
-/// The string up to this quote, and what follows it.
+/// Reads a string up to its closing quote; returns it and what follows.
 fn string(text: &str, quote: char) -> Option<(String, &str)> {
     let mut string = String::new();
     let mut chars = text.char_indices();
@@ -187,7 +188,7 @@ fn string(text: &str, quote: char) -> Option<(String, &str)> {
 mod tests {
     use super::json;
 
-    /// Texts as Python 3, NumPy 2, pandas, PostgreSQL 16 and Athena print these lists.
+    /// Texts of lists as printed by Python 3, NumPy 2, pandas, PostgreSQL 16 and Athena.
     #[test]
     fn lists_of_other_programs_become_json() {
         for (text, expected) in [

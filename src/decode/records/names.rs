@@ -1,15 +1,14 @@
-//! What a name in the file stands for: the usual names, or those chosen (`--field`).
+//! Maps names in the file to fields: the usual names, or those chosen (`--field`).
 
 use crate::model::Names as Naming;
 use crate::rules::{FieldName, Fields};
 
-/// A field of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Field {
     Url,
     Links,
     FetchedAt,
-    /// The same, in UTC where it has no offset.
+    /// Time that is in UTC if it has no offset.
     FetchedAtUtc,
     Status,
     Redirect,
@@ -18,15 +17,15 @@ pub(super) enum Field {
     FinalUrl,
     Base,
     Method,
-    /// For each link, whether it is `nofollow`.
+    /// List that says for each link whether it is `nofollow`.
     LinksNofollow,
-    /// For each link, its `rel`.
+    /// List with the `rel` of each link.
     LinksRel,
-    /// For each link, its weight.
+    /// List with the weight of each link.
     LinksWeight,
-    /// A page with the same content.
+    /// URL of a page with the same content.
     Revisit,
-    /// What is known of all fetches of the page.
+    /// Totals over all fetches of the page.
     Visits,
     Failed,
     LastFailed,
@@ -35,7 +34,7 @@ pub(super) enum Field {
     Watched,
 }
 
-/// A field of a link that is an object.
+/// Field of a link that is an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LinkField {
     Url,
@@ -44,16 +43,16 @@ pub(super) enum LinkField {
     Weight,
 }
 
-/// A name that is read.
+/// Field found under a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Known<F> {
-    /// What it stands for.
     pub field: F,
-    /// Its place among all names. Of several names of a field the first counts.
+    /// Position among all names. If several names of a field occur, the lowest counts.
     pub order: u8,
 }
 
-/// The usual names: those of `formats/records.md`, then those of crawlers. A name that comes twice is a field that does.
+/// The usual names: those of `formats/records.md`, then those of crawlers. An object that has a name twice has the
+/// field twice.
 const USUAL: [(&str, Field); 34] = [
     ("url", Field::Url),
     ("links", Field::Links),
@@ -91,14 +90,14 @@ const USUAL: [(&str, Field); 34] = [
     ("watched_s", Field::Watched),
 ];
 
-/// The same of records whose pages have opaque names.
+/// The usual names in records whose pages have opaque names.
 const USUAL_OF_NODES: [(&str, Field); USUAL.len()] = {
     let mut names = USUAL;
     names[0].0 = NODE;
     names
 };
 
-/// The field that holds the page's name where that is opaque.
+/// Field that holds an opaque page name.
 pub(super) const NODE: &str = "node";
 
 /// Returns the usual name of the field that holds a page's name.
@@ -117,13 +116,13 @@ const USUAL_OF_LINKS: [(&str, LinkField); 5] = [
     ("weight", LinkField::Weight),
 ];
 
-/// The names of an object that came, as bits by their order.
+/// Bitmap of the names seen in the current object, by their order.
 #[derive(Default)]
 pub(super) struct Seen(u64);
 const _: () = assert!(USUAL.len() <= 64);
 
 impl Seen {
-    /// Returns whether the name came before.
+    /// Marks a name as seen; returns whether it had been seen before.
     #[inline]
     pub fn again(&mut self, order: u8) -> bool {
         let before = self.0;
@@ -132,12 +131,12 @@ impl Seen {
     }
 }
 
-/// All names that are read.
+/// Names that are read.
 #[derive(Clone)]
 pub(super) enum Names {
-    /// The usual names, looked for without a detour,
+    /// The usual names, searched directly.
     Usual,
-    /// and those where pages have opaque names.
+    /// The usual names for pages with opaque names.
     UsualOfNodes,
     Chosen(Box<Chosen>),
 }
@@ -149,7 +148,7 @@ pub(super) struct Chosen {
 }
 
 impl Names {
-    /// The usual names of records with names of this kind, but for those chosen.
+    /// Returns the usual names for this naming, changed by the user's choices.
     pub fn by(fields: &Fields, naming: Naming) -> Names {
         let (usual, names) = match naming {
             Naming::Url => (USUAL, Names::Usual),
@@ -191,7 +190,7 @@ impl Names {
         Names::Chosen(Box::new(Chosen { of_record, of_link }))
     }
 
-    /// The field of a record that has this name.
+    /// Returns the field of a record that has this name.
     #[inline]
     pub fn field(&self, name: &str) -> Option<Known<Field>> {
         match self {
@@ -201,7 +200,7 @@ impl Names {
         }
     }
 
-    /// The field of a link that has this name.
+    /// Returns the field of a link that has this name.
     #[inline]
     pub fn link_field(&self, name: &str) -> Option<Known<LinkField>> {
         match self {
@@ -210,7 +209,7 @@ impl Names {
         }
     }
 
-    /// The name of a record's field.
+    /// Returns the name of a record's field.
     pub fn name(&self, field: Field) -> &str {
         match self {
             Names::Usual => name_of(&USUAL, field),
@@ -219,7 +218,7 @@ impl Names {
         }
     }
 
-    /// The name of a link's field.
+    /// Returns the name of a link's field.
     pub fn link_name(&self, field: LinkField) -> &str {
         match self {
             Names::Chosen(chosen) => name_of(&chosen.of_link, field),
@@ -234,14 +233,14 @@ fn find<N: AsRef<str>, F: Copy>(names: &[(N, F)], name: &str) -> Option<Known<F>
     Some(Known { field, order })
 }
 
-/// Empty for a field without a name: nothing can stand for it.
+/// Returns the name of a field; empty if it has none.
 fn name_of<N: AsRef<str>, F: PartialEq>(names: &[(N, F)], field: F) -> &str {
     let found = names.iter().find(|(_, known)| *known == field);
     found.map_or("", |(name, _)| name.as_ref())
 }
 
-/// Gives the first of `fields` the name, and to none of the others any: what a name was usual for, it no
-/// longer means.
+/// Gives the name to the first of `fields` and removes all other names of `fields`. If the name was usual for another
+/// field, it no longer is.
 fn choose<F: Copy + PartialEq>(names: &mut Vec<(String, F)>, name: String, fields: &[F]) {
     names.retain(|(known, field)| *known != name && !fields.contains(field));
     names.push((name, fields[0]));
@@ -279,7 +278,7 @@ mod tests {
         assert_eq!(link_field("url"), Some(LinkField::Url));
     }
 
-    /// A name that was usual for another field means the chosen one only.
+    /// A usual name that is chosen for another field means only that field.
     #[test]
     fn a_usual_name_can_be_chosen_for_another_field() {
         let names = names(&["url=links"]);

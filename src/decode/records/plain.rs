@@ -1,8 +1,8 @@
-//! Records written plainly, read by one scan: no escapes, no tabs, whole numbers, links as strings.
-//! Most lines of most crawlers are.
+//! Fast path for plain records, read in one scan: no escapes, no tabs, whole numbers, links as strings. Most lines of
+//! most crawlers are like that.
 //!
-//! The scan answers with what serde would read, or `None`: ask serde. So it decides speed only.
-//! Whatever is rare or wrong ends in `None`, and errors are serde's alone.
+//! The scan returns what serde would, or `None`: then serde decides. So it affects speed only; whatever is rare or
+//! wrong yields `None`, and all errors are serde's.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use wide::u8x16;
 use super::names::{Field, Known, Seen};
 use super::{Asked, ContentDigest, Count, Link, Method, Raw, RawTime, Reader, Status, Text, keep};
 
-/// Reads one object; its links go into `links`. The text must be valid UTF-8.
+/// Reads one object and appends its links to `links`. The text must be valid UTF-8.
 pub(super) fn read<'a>(
     text: &'a str,
     reader: Reader<'_>,
@@ -32,7 +32,7 @@ pub(super) fn read<'a>(
         scan.token(b':')?;
         match reader.names.field(name) {
             Some(known) => {
-                // Which of two fields of links counts is left to serde.
+                // Serde decides which of two link fields counts.
                 let is_second =
                     known.field == Field::Links && std::mem::replace(&mut has_links, true);
                 if seen.again(known.order) || is_second {
@@ -92,20 +92,20 @@ fn field<'a>(
     Some(())
 }
 
-/// Bytes that are looked through for quotes together.
+/// Number of bytes that are scanned for quotes at once.
 const BLOCK: usize = 64;
 
 struct Scan<'a> {
     text: &'a str,
     at: usize,
-    /// The block that was looked through last begins here,
+    /// Offset of the block scanned last.
     block: usize,
-    /// and these of its bytes are quotes that were not come to.
+    /// Bitmap of that block's quotes that were not consumed.
     quotes: u64,
 }
 
 impl<'a> Scan<'a> {
-    /// Where the next quote is. Every one is to be asked for.
+    /// Returns the offset of the next quote. Callers must consume every quote.
     #[inline]
     fn quote(&mut self) -> Option<usize> {
         while self.quotes == 0 {
@@ -117,7 +117,7 @@ impl<'a> Scan<'a> {
         Some(at)
     }
 
-    /// The next byte that is no blank.
+    /// Returns the next byte that is not a blank.
     fn next(&mut self) -> Option<u8> {
         loop {
             let byte = *self.text.as_bytes().get(self.at)?;
@@ -141,14 +141,14 @@ impl<'a> Scan<'a> {
         self.rest_of_string()
     }
 
-    /// A string whose opening quote was read.
+    /// Reads a string after its opening quote.
     fn rest_of_string(&mut self) -> Option<&'a str> {
         let (from, to) = self.inside()?;
-        // Both ends are at a quote, so this never misses a character's boundary.
+        // Both ends are next to a quote, hence on character boundaries.
         self.text.get(from..to)
     }
 
-    /// Where the string begins and ends whose opening quote was read.
+    /// Returns the span of the string after its opening quote.
     #[inline]
     fn inside(&mut self) -> Option<(usize, usize)> {
         let from = self.at;
@@ -174,7 +174,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// A whole number of at most 18 digits, without sign.
+    /// Reads a whole number of at most 18 digits, without sign.
     fn whole(&mut self) -> Option<i64> {
         let first = self.next()?;
         self.at -= 1;
@@ -198,7 +198,7 @@ impl<'a> Scan<'a> {
         Some(Count::of(u64::try_from(number).ok()))
     }
 
-    /// Calls `each` with every link of a list of strings.
+    /// Calls `each` for every link of a list of strings.
     fn links(&mut self, mut each: impl FnMut(&'a [u8])) -> Option<()> {
         self.token(b'[')?;
         match self.next()? {
@@ -218,7 +218,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Which of the first [`BLOCK`] bytes are quotes; `None`: some of them are not plain.
+/// Returns a bitmap of the quotes among the first [`BLOCK`] bytes; `None` if a byte is not plain.
 #[inline]
 fn quotes(bytes: &[u8]) -> Option<u64> {
     match bytes.first_chunk() {
@@ -231,7 +231,7 @@ fn quotes(bytes: &[u8]) -> Option<u64> {
     }
 }
 
-/// The same of a whole block.
+/// Returns a bitmap of the quotes of a whole block; `None` if a byte is not plain.
 #[inline]
 fn quotes_of(block: &[u8; BLOCK]) -> Option<u64> {
     let [a, b, c, d] = block.as_chunks().0 else {
@@ -260,7 +260,7 @@ mod tests {
         shard: None,
     };
 
-    /// Lines made of what the scan knows, and of what it must leave to serde.
+    /// Generates lines of what the scan knows and of what it must leave to serde.
     fn line() -> impl Strategy<Value = String> {
         let key = prop::sample::select(vec![
             "url",
@@ -337,7 +337,7 @@ mod tests {
         let field = (key, space.clone(), value, space.clone())
             .prop_map(|(key, a, value, b)| format!("\"{key}\"{a}:{b}{value}{a}"));
         let end = prop::sample::select(vec!["}", "}", "}", "} ", "}x", "", ",}", "}}"]);
-        // Blanks before it, so that blocks begin anywhere.
+        // Leading blanks let blocks begin anywhere.
         let parts = (
             0..2 * super::BLOCK,
             prop::collection::vec(field, 0..5),
@@ -352,7 +352,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 20_000, ..ProptestConfig::default() })]
 
-        /// Serde is the judge.
+        /// Compares the scan's records with those of serde.
         #[test]
         fn the_scan_reads_what_serde_reads(line in line()) {
             let (mut quick, mut slow) = (Record::default(), Record::default());

@@ -1,20 +1,21 @@
-//! Redirects that a crawler followed by itself: its record is of the page at the end, and names the URLs asked for.
+//! Redirects that a crawler followed itself: its record is of the final page, and names the URLs that it requested.
 //!
-//! Each of them was fetched, too, and gets a record of a redirect before the page's. Without it a crawl order would ask
-//! for it again and again.
+//! Each of these URLs was fetched too and gets a redirect record before the page's own. Otherwise a crawl order would
+//! schedule it again and again.
 
 use std::borrow::Cow;
 
 use crate::model::Record;
 use crate::url::{self, Base, Reject};
 
-/// Most redirects of one record. Browsers follow 20.
+/// Maximum number of redirects in one record. Browsers follow 20.
 pub(super) const MOST: usize = 100;
 
-/// The status of such a redirect: which one the server gave is not known, and 302 promises nothing.
+/// Status of such redirects: the server's is unknown, and 302 promises nothing.
 const STATUS: i32 = 302;
 
-/// Hands out a redirect from each of `asked` to the next, from the last one to the record. `false`: no more are wanted.
+/// Emits a redirect from each of `asked` to the next, and from the last to the record's URL. Returns `false` if the
+/// consumer wants no more.
 pub(super) fn each<'a>(
     asked: &[Cow<'a, [u8]>],
     record: &Record<'a>,
@@ -35,7 +36,7 @@ pub(super) fn each<'a>(
     })
 }
 
-/// Resolves where redirects ended, if that is relative, against the URL that was asked for.
+/// Resolves a relative final URL against the requested one.
 pub(super) fn absolute<'a>(found: Cow<'a, [u8]>, asked: &[u8]) -> Cow<'a, [u8]> {
     let mut out = Vec::new();
     if url::canonical(&found, None, usize::MAX, &mut out) != Err(Reject::Relative) {
@@ -48,7 +49,7 @@ pub(super) fn absolute<'a>(found: Cow<'a, [u8]>, asked: &[u8]) -> Cow<'a, [u8]> 
     }
 }
 
-/// Returns whether both are URLs, and not of the same page.
+/// Returns whether both are URLs of different pages.
 fn are_two(from: &[u8], to: &[u8]) -> bool {
     if from == to {
         return false;

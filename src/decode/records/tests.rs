@@ -1,7 +1,7 @@
 use super::*;
 use crate::rules::Fields;
 
-/// What the one line says: the record, or the reason and detail.
+/// Decodes one line into a record, or the reason and detail of its rejection.
 fn one(line: &str) -> Result<Record<'static>, (Reason, String)> {
     let mut found = Vec::new();
     Records::USUAL.decode(line.as_bytes(), &mut |_, parsed| {
@@ -54,7 +54,7 @@ fn aliases_have_an_order_and_null_is_absent() {
     assert_eq!(times.fetched_at, Some(5));
 }
 
-/// The same record under other names, by the scan and by serde.
+/// Reads one record under various field names, by the fast scan and by serde.
 #[test]
 fn names_can_be_chosen() {
     let choices = [
@@ -128,7 +128,7 @@ fn details_say_what_and_where() {
     }
 }
 
-/// The record is used without its time, which is reported.
+/// An unreadable time is reported, and the record is used without it.
 #[test]
 fn a_time_that_cannot_be_read_costs_the_record_nothing_else() {
     for (time, message) in [
@@ -176,7 +176,7 @@ fn every_cut_of_a_record_is_cut_short() {
     }
 }
 
-/// A page can nest JSON as deep as a line is long: nothing read recurses without bound.
+/// JSON can be nested as deep as a line is long: nothing here recurses without bound.
 #[test]
 fn deep_nesting_is_no_stack_overflow() {
     let deep = "[".repeat(1 << 20) + &"]".repeat(1 << 20);
@@ -233,8 +233,8 @@ fn an_unpaired_surrogate_becomes_a_replacement_character() {
     assert_eq!(links(&read), ["\u{1F600}", "b"]);
 }
 
-/// An answer to another method says nothing of the page. Methods of RFC 9110 are known in any case, those of extensions
-/// (RFC 4918, RFC 3253, UPnP) by their capital letters.
+/// An answer to another method says nothing about the page. Methods of RFC 9110 are matched in any case, those of
+/// extensions (RFC 4918, RFC 3253, UPnP) in capitals only.
 #[test]
 fn answers_to_other_methods_are_no_visits() {
     let kind = |method: &str| {
@@ -259,7 +259,7 @@ fn answers_to_other_methods_are_no_visits() {
     }
 }
 
-/// What a stream ends in is whole if its JSON is, whatever it says.
+/// A last record is complete if its JSON is, whatever follows.
 #[test]
 fn an_object_that_is_whole_was_not_cut() {
     for (rest, is_cut) in [
@@ -304,7 +304,7 @@ fn where_redirects_ended_is_relative_to_where_they_began() {
     }
 }
 
-/// What is written of a record reads back as that record.
+/// A record that is written reads back unchanged.
 #[test]
 fn records_are_written_as_they_are_read() {
     let samples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("formats/samples/good");

@@ -1,5 +1,4 @@
-//! Fields of records that nothing reads: where all pages lack their URL, links, time or status, one of these may have it
-//! under another name.
+//! Finds unread fields: if no page has a URL, links, time or status, an unread field may hold it under another name.
 
 use std::collections::BTreeMap;
 
@@ -9,32 +8,32 @@ use super::names::{Field, Names};
 use crate::decode::time;
 use crate::rules::FieldName;
 
-/// Pages that are looked at.
+/// Number of pages that are examined.
 pub(super) const LOOKED_AT: u64 = 1000;
-/// Names kept, and their longest, in bytes: further ones are left out.
+/// Maximum number of names that are kept, and their maximum length in bytes.
 const NAMES: usize = 100;
 const NAME_BYTES: usize = 100;
-/// Records longer than this are not looked at.
+/// Longer records are not examined.
 const RECORD_BYTES: usize = 1 << 20;
 
-/// What was found so far.
+/// Fields seen so far.
 pub struct Unread {
     names: Names,
     records: u64,
-    /// Whether a page had it.
+    /// For each of [`SOUGHT`]: whether any page had it.
     has: [bool; SOUGHT.len()],
     others: BTreeMap<String, Other>,
 }
 
-/// A name that nothing reads.
+/// Statistics of a name that nothing reads.
 #[derive(Default)]
 struct Other {
     count: u64,
-    /// How many of its values could be this.
+    /// For each of [`SOUGHT`]: how many values could be of that field.
     fits: [u64; SOUGHT.len()],
 }
 
-/// What records should have.
+/// Fields that records should have.
 const SOUGHT: [FieldName; 4] = [
     FieldName::Url,
     FieldName::Links,
@@ -45,11 +44,11 @@ const SOUGHT: [FieldName; 4] = [
 /// Fields that no record has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
-    /// Pages looked at: the first records without a status, or with one of 200 to 299.
+    /// Number of pages examined: the first records without a status, or with one of 200 to 299.
     pub records: u64,
-    /// What they lack, and the name of the field that probably has it, if there is one.
+    /// Missing fields, each with the name that probably holds it, if there is one.
     pub fields: Vec<(FieldName, Option<String>)>,
-    /// Names of fields that are not read, and how many of the records have them.
+    /// Names of unread fields, with the number of records that have them.
     pub unread: Vec<(String, u64)>,
 }
 
@@ -63,7 +62,7 @@ impl Unread {
         }
     }
 
-    /// Looks at the text of a record; `true`: no more are needed.
+    /// Examines the text of a record; returns `true` once enough were seen.
     pub fn look(&mut self, text: &[u8]) -> bool {
         if text.len() <= RECORD_BYTES {
             let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
@@ -80,7 +79,7 @@ impl Unread {
 
     fn see(&mut self, object: &Map<String, Value>) {
         let field = |name: &str| self.names.field(name).map(|known| known.field);
-        // What failed, was not changed or redirects has no links, and needs none.
+        // Failures, unchanged pages and redirects have no links and need none.
         let is_page = |(name, value): (&String, &Value)| {
             field(name) != Some(Field::Status)
                 || status(value).is_none_or(|status| (200..300).contains(&status))
@@ -113,8 +112,8 @@ impl Unread {
         }
     }
 
-    /// What all pages lack; `None`: there were none, or they have their links, or no field is left that could be another
-    /// name.
+    /// Returns what all pages lack. `None` if there were no pages, if nothing is missing, or if no unread field could
+    /// be it.
     pub fn missing(&self) -> Option<Missing> {
         let mut fields = Vec::new();
         for (at, sought) in SOUGHT.into_iter().enumerate() {
@@ -136,7 +135,7 @@ impl Unread {
     }
 }
 
-/// Returns whether a field of this name (in lower case) and value could be what is sought.
+/// Returns whether a field of this name (in lower case) and value could be the one sought.
 fn could_be(sought: FieldName, name: &str, value: &Value) -> bool {
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
     match sought {

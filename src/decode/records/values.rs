@@ -1,4 +1,4 @@
-//! Values of records' fields, in all the ways in which crawlers write them: times, digests, statuses.
+//! Values of records' fields in every notation that crawlers use: times, digests, statuses.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,19 +10,18 @@ use crate::decode::json::Text;
 use crate::decode::{Bad, RecordTime, http, time};
 use crate::model::{Digest, FetchTotals};
 
-/// A time as written. Read only if it counts: a strange `timestamp` beside `fetched_at` does
-/// no harm.
+/// Time as written. It is parsed only if its field counts: an invalid `timestamp` next to `fetched_at` does no harm.
 pub(super) enum RawTime<'a> {
     Seconds(i64),
-    /// Also whole numbers beyond `i64`.
+    /// Number with a fraction, or a whole number beyond `i64`.
     Fraction(f64),
     Text(Cow<'a, str>),
-    /// What JSON calls it.
+    /// Anything else, by its JSON type name.
     Other(&'static str),
 }
 
 impl<'a> RawTime<'a> {
-    /// The same, in UTC if it is a text without an offset.
+    /// Returns the time, read as UTC if it is a text without an offset.
     pub fn in_utc(self) -> RawTime<'a> {
         match self {
             RawTime::Text(text) if time::from_text(&text).is_none() => {
@@ -104,8 +103,8 @@ impl<'de> Deserialize<'de> for RawTime<'de> {
     }
 }
 
-/// A digest of the content, whatever made it. What is no text, or an empty one, is none, and no reason to
-/// leave a record out.
+/// Digest of the content, whatever computed it. A value that is not a text, or empty, counts as none and does not
+/// reject the record.
 #[derive(Default)]
 pub(super) struct ContentDigest(pub Digest);
 
@@ -122,8 +121,8 @@ impl<'de> Deserialize<'de> for ContentDigest {
     }
 }
 
-/// URLs that were asked for, each of which redirected to the next, the last to the record's: a text, several in one, or a
-/// list.
+/// Requested URLs, each of which redirected to the next and the last to the record's URL: one text, several in one
+/// text, or a list.
 pub(super) struct Asked<'a>(pub Vec<Cow<'a, [u8]>>);
 
 impl<'a> Asked<'a> {
@@ -179,7 +178,7 @@ impl<'de> Deserialize<'de> for Asked<'de> {
     }
 }
 
-/// What a record is that is no answer to a GET. What is no method of HTTP says nothing.
+/// HTTP method if it is not GET; `None` also for anything that is not an HTTP method.
 pub(super) struct Method(pub Option<&'static str>);
 
 impl Method {
@@ -195,7 +194,7 @@ impl<'de> Deserialize<'de> for Method {
     }
 }
 
-/// What is said of all fetches of a page. Read only where there is `visits`.
+/// Totals over all fetches of a page; read only if `visits` is present.
 #[derive(Default)]
 pub(super) struct RawTotals<'a> {
     pub visits: Option<Count>,
@@ -206,7 +205,7 @@ pub(super) struct RawTotals<'a> {
     pub watched_s: Option<Count>,
 }
 
-/// A count; `None`: it is something else than a whole number of 32 bits.
+/// Count; `None` if it is not a whole number of 32 bits.
 pub(super) struct Count(pub Option<u32>);
 
 impl<'de> Deserialize<'de> for Count {
@@ -254,7 +253,7 @@ impl RawTotals<'_> {
     }
 }
 
-/// A status: a whole number, also one written as `200.0` or `"200"`.
+/// Status: a whole number, also written as `200.0` or `"200"`.
 pub(super) struct Status(pub i32);
 
 impl<'de> Deserialize<'de> for Status {

@@ -5,7 +5,7 @@ use crate::decode::{Names, Record, put_string};
 use crate::model::utc;
 use crate::rules::Rel;
 
-/// Appends the record as a line. Times that RFC 3339 does not hold are left out; no format gives one.
+/// Appends the record as a line. Times that RFC 3339 cannot express are left out; no format yields one.
 pub(crate) fn write(record: &Record<'_>, names: Names, line: &mut Vec<u8>) {
     line.push(b'{');
     put_text(page_field(names), &record.url, line);
@@ -116,7 +116,7 @@ fn put_text(name: &str, text: &[u8], line: &mut Vec<u8>) {
     put_url(text, line);
 }
 
-/// Appends a URL. Bytes that are no UTF-8 are percent-encoded, as its canonical form has them.
+/// Appends a URL. Bytes that are not UTF-8 are percent-encoded, as in its canonical form.
 fn put_url(url: &[u8], line: &mut Vec<u8>) {
     if std::str::from_utf8(url).is_ok() {
         return put_string(url, line);

@@ -1,34 +1,35 @@
-//! Which records belong to a capture: the request beside it, and what else its crawler tells of it.
+//! Groups records: a capture with its request and the metadata that the crawler wrote about it.
 //!
-//! A group is a capture, a request directly before it, and its *tail* behind it. All have the capture's target. Where they name
-//! each other (`WARC-Concurrent-To`), that decides; else it is enough that they are neighbours. A capture has one request.
+//! A group is a capture, at most one request directly before it, and the *tail* after it. All have the capture's
+//! target. If records name each other (`WARC-Concurrent-To`), that decides; otherwise being adjacent is enough.
 
 use super::{Capture, is_web};
 use crate::decode::frame::{self, Frame, FrameSkipper, Header};
 use crate::decode::{HELD_MAX, Skipped, Skipper};
 use crate::rules::Outlinks;
 
-/// Most records of a tail. Crawlers write two.
+/// Maximum number of records in a tail. Crawlers write two.
 const RECORDS_MAX: usize = 8;
-/// Most bytes of line ends before a record of a group. Writers put four.
+/// Maximum bytes of line ends before a record of a group. Writers put four.
 const GAP_MAX: usize = 8;
-/// Longest record beside a capture, its header and the line ends before it included: whether it is whole must be
-/// known before the capture's end is. Longer ones stand alone.
+/// Maximum length of a request or tail record, with its header and the line ends before it: whether it is complete must
+/// be known before the end of the capture is. A longer one stands alone.
 const RECORD_MAX: usize = HELD_MAX;
 
-/// One group: a capture with the records beside it, or a record that stands alone.
+/// A group: a capture with its accompanying records, or a record that stands alone.
 pub(super) struct Group<'a> {
-    /// The request before the capture.
+    /// Request before the capture.
     pub request: Option<Frame<'a>>,
-    /// The capture, or what stands alone.
+    /// Capture, or the record that stands alone.
     pub frame: Frame<'a>,
-    /// Where the tail begins, and where the group ends.
+    /// Offsets where the tail begins and where the group ends.
     pub tail: usize,
     pub end: usize,
 }
 
 impl<'a> Group<'a> {
-    /// The first group of `buf`. `None`: it is not whole yet, or there is none; at the end of the input, only the latter.
+    /// Returns the first group of `buf`. `None`: it is incomplete, or there is none; at the end of the input, always
+    /// the latter.
     pub fn first(buf: &'a [u8], outlinks: Outlinks, at_end: bool) -> Option<Group<'a>> {
         let mut frame = frame::first(buf, at_end)?;
         let mut tail = frame.end;
@@ -63,7 +64,8 @@ fn header_of<'f, 'a>(frame: &'f Frame<'a>) -> Option<&'f Header<'a>> {
     frame.parts.as_ref().ok().map(|(header, _)| header)
 }
 
-/// The header of the next record and the line ends before it, if one begins there; `None`: not known yet.
+/// Returns the next record's header and the length of the line ends before it, or `Some(None)` if no record begins
+/// there. `None`: more bytes are needed.
 #[expect(
     clippy::option_option,
     reason = "not known yet, or known not to be there"
@@ -84,7 +86,7 @@ fn is(header: &Header<'_>, kind: &[u8]) -> bool {
     header.kind.eq_ignore_ascii_case(kind)
 }
 
-/// Records of a group: their target, their own names, and those that they name.
+/// Identifies the records of a group: their target, their own ids, and the ids that they name.
 struct Beside {
     target: Vec<u8>,
     ids: Vec<Vec<u8>>,
@@ -92,7 +94,7 @@ struct Beside {
 }
 
 impl Beside {
-    /// `None`: nothing belongs to a record of this target.
+    /// Returns `None` if nothing can belong to a record of this target.
     fn of(header: &Header<'_>) -> Option<Beside> {
         let mut beside = Beside {
             target: header.target.filter(|target| is_web(target))?.to_vec(),
@@ -115,7 +117,7 @@ impl Beside {
             .extend(header.concurrent.iter().map(|id| id.to_vec()));
     }
 
-    /// Returns whether this is the request of the capture that begins `behind` it; `None`: not known yet.
+    /// Returns whether this is the request of the capture that begins at `behind`; `None`: more bytes are needed.
     fn is_before(&self, behind: &[u8], at_end: bool) -> Option<bool> {
         let capture = match header_behind(behind, at_end)? {
             Some((_, capture)) if Capture::of(&capture).is_some() => capture,
@@ -124,7 +126,7 @@ impl Beside {
         Some(capture.target == Some(&self.target) && self.is_linked(&capture))
     }
 
-    /// Returns whether they and this record name each other, or nothing.
+    /// Returns whether the group and this record name each other, or neither names any record.
     fn is_linked(&self, header: &Header<'_>) -> bool {
         let has = |all: &[Vec<u8>], id: &[u8]| all.iter().any(|known| known == id);
         let mut named = header.concurrent.iter();
@@ -134,18 +136,19 @@ impl Beside {
     }
 }
 
-/// What may follow a capture.
+/// Records that may still follow a capture.
 struct Tail {
     beside: Beside,
-    /// A request may.
+    /// True if a request may still follow.
     request: bool,
-    /// The outlinks that it lists count: it is followed to its end.
+    /// True if the tail's outlinks count, so that it is read to its end.
     listed: bool,
     records: usize,
 }
 
 impl Tail {
-    /// Of a capture, with the request before it; `None`: the record is none, or nothing can follow it.
+    /// Returns the tail of a capture with the request before it. `None`: the record is not a capture, or nothing can
+    /// follow it.
     fn of(header: &Header<'_>, request: Option<Beside>, outlinks: Outlinks) -> Option<Tail> {
         let listed = are_listed(Capture::of(header)?, outlinks);
         let mut beside = Beside::of(header)?;
@@ -162,8 +165,8 @@ impl Tail {
         })
     }
 
-    /// Length of the next record of the tail, at the start of `behind`, the line ends before it included; 0: the tail has ended.
-    /// `None`: not known yet.
+    /// Returns the length of the tail's next record at the start of `behind`, including the line ends before it; 0 if
+    /// the tail has ended. `None`: more bytes are needed.
     fn next(&mut self, behind: &[u8], at_end: bool) -> Option<usize> {
         if self.records == RECORDS_MAX || !(self.request || self.listed) {
             return Some(0);
@@ -193,7 +196,7 @@ impl Tail {
     }
 }
 
-/// Returns whether the outlinks that a capture's tail lists count.
+/// Returns whether the outlinks listed in a capture's tail count.
 pub(super) fn are_listed(capture: Capture, outlinks: Outlinks) -> bool {
     match capture {
         Capture::Revisit => true,
@@ -204,11 +207,11 @@ pub(super) fn are_listed(capture: Capture, outlinks: Outlinks) -> bool {
 /// Skips a group of any length.
 pub(super) struct GroupSkipper {
     outlinks: Outlinks,
-    /// The record that is being skipped; `None`: it has ended.
+    /// Record being skipped; `None` once it has ended.
     frame: Option<FrameSkipper>,
-    /// It is a request, of which the capture may follow.
+    /// The request being skipped; its capture may follow.
     request: Option<Beside>,
-    /// It is the capture.
+    /// Tail of the capture being skipped.
     tail: Option<Tail>,
 }
 
@@ -222,7 +225,7 @@ impl GroupSkipper {
         }
     }
 
-    /// Looks at the header of the next record, if it is whole.
+    /// Reads the header of the next record if it is complete.
     fn look(&mut self, rest: &[u8]) {
         if let Ok(Some(header)) = frame::header(&rest[frame::line_ends(rest)..]) {
             self.tail = Tail::of(&header, self.request.take(), self.outlinks);

@@ -1,4 +1,4 @@
-//! Outlinks as Heritrix lists them in `metadata` records: lines `outlink: URL hop context`.
+//! Outlinks that Heritrix lists in `metadata` records: lines `outlink: URL hop context`.
 
 use std::borrow::Cow;
 
@@ -10,13 +10,13 @@ use crate::model::keep;
 
 const NAME: &[u8] = b"outlink:";
 
-/// Returns whether a metadata record lists outlinks, of whatever kind.
+/// Returns whether a metadata record lists any outlinks.
 pub(super) fn are_in(block: &[u8]) -> bool {
     lines(block).next().is_some()
 }
 
-/// Adds the links of a record in a capture's tail. `listed` stays `None` until a record lists
-/// outlinks: what it does not list was not looked for.
+/// Adds the links of a record in a capture's tail. `listed` stays `None` until a record lists outlinks; otherwise
+/// nothing was looked for.
 pub(super) fn add<'a>(header: &Header<'a>, block: &'a [u8], listed: &mut Option<Vec<Link<'a>>>) {
     if !header.kind.eq_ignore_ascii_case(b"metadata") {
         return;
@@ -29,7 +29,7 @@ pub(super) fn add<'a>(header: &Header<'a>, block: &'a [u8], listed: &mut Option<
     }
 }
 
-/// What is behind the names of `outlink` lines.
+/// Yields the values of the `outlink` lines.
 fn lines(block: &[u8]) -> impl Iterator<Item = &[u8]> {
     memmem::find_iter(block, NAME).filter_map(|at| {
         let at_line_start = at == 0 || block[at - 1] == b'\n';
@@ -39,9 +39,9 @@ fn lines(block: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The target, if a reader of the page could follow it: hop `L` (a link), and `R` (a refresh). Of links
-/// found in an attribute those of `a` and `area` count, as in HTML; Heritrix gives forms and options as `L`,
-/// too. `E` are what the page embeds, `X` and `I` guesses.
+/// Returns the target if a reader of the page could follow it: hop `L` (link) or `R` (refresh). A link found in an
+/// attribute must be of `a` or `area`, as in HTML: Heritrix reports forms and options as `L`, too. `E` are embedded
+/// resources; `X` and `I` are guesses.
 fn link(line: &[u8]) -> Option<&[u8]> {
     let mut parts = line.splitn(3, |&byte| byte == b' ');
     let (url, hop, context) = (parts.next()?, parts.next()?, parts.next().unwrap_or(b""));
@@ -63,7 +63,7 @@ fn link(line: &[u8]) -> Option<&[u8]> {
 mod tests {
     use super::*;
 
-    /// Contexts as they are in Heritrix's own archives, and some that are not.
+    /// Contexts from Heritrix's own archives, and invented ones.
     #[test]
     fn which_lines_are_links() {
         let block = b"via: http://v/\r\noutlink: http://a/ L a/@href\r\n\

@@ -1,5 +1,5 @@
-//! Fields of the JSON that extractors write, which is not always as their derived types would have it: names in any case,
-//! `null` and numbers for text, repeated headers as lists, an only object without its list.
+//! Fields of extractors' JSON, which varies more than derived types allow: names in any case, `null` and numbers for
+//! text, repeated headers as lists, a single object without its list.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// A JSON object only: serde's derived structs would also be read from an array.
+/// Reads a JSON object only: serde's derived structs would also accept an array.
 #[derive(Default)]
 pub(super) struct Object<T>(pub T);
 
@@ -33,10 +33,10 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
     }
 }
 
-/// The values of named fields; `None`: not there, or `null`.
+/// Values of named fields; `None` if absent or `null`.
 pub(super) type Values<'a, const N: usize> = [Option<Cow<'a, str>>; N];
 
-/// Reads an object's fields of these names, in any case, and steps over all others.
+/// Reads the fields of an object that have these names, in any case, and skips all others.
 #[derive(Clone, Copy)]
 pub(super) struct Pick<const N: usize>(pub [&'static str; N]);
 
@@ -108,8 +108,7 @@ impl Visitor<'_> for Name<'_> {
     }
 }
 
-/// A value that extractors write as text, as a number, or, of a repeated header, as a list of
-/// which the first counts.
+/// Value written as a text, a number, or, for a repeated header, a list whose first element counts.
 pub(super) struct First<'a>(pub Option<Cow<'a, str>>);
 
 impl<'de> Deserialize<'de> for First<'de> {
@@ -158,8 +157,8 @@ impl<'de> Visitor<'de> for FirstVisitor {
     }
 }
 
-/// Reads the fields of an object that have these names, in any case, and hands on each value with the number of its name: of a
-/// list all values, and of a name that comes again, too.
+/// Reads the fields of an object that have these names, in any case, and passes on each value with its name's index:
+/// all elements of a list, and all occurrences of a repeated name.
 pub(super) struct Named<const N: usize, F>(pub [&'static str; N], pub F);
 
 impl<'de, const N: usize, F: FnMut(usize, Cow<'de, str>)> Visitor<'de> for Named<N, F> {
@@ -187,7 +186,7 @@ impl<'de, const N: usize, F: FnMut(usize, Cow<'de, str>)> Visitor<'de> for Named
     }
 }
 
-/// A text, a number, or a list of them: all that are not null.
+/// All non-null values of a text, a number, or a list of them.
 struct Texts<'a>(Vec<Cow<'a, str>>);
 
 impl<'de> Deserialize<'de> for Texts<'de> {
@@ -244,7 +243,7 @@ impl<'de> Visitor<'de> for TextsVisitor {
     }
 }
 
-/// Reads objects and hands on the fields picked. An only one may stand without its list.
+/// Reads a list of objects, or a single one without its list, and passes on the picked fields of each.
 pub(super) struct Each<const N: usize, F>(pub Pick<N>, pub F);
 
 impl<'de, const N: usize, F: FnMut(Values<'de, N>)> DeserializeSeed<'de> for Each<N, F> {

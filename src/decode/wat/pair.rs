@@ -1,4 +1,4 @@
-//! A record and the request beside it, which names the method.
+//! Pairs a response with its request, which has the method.
 
 use memchr::memmem;
 
@@ -6,12 +6,13 @@ use super::is_wat;
 use crate::decode::frame::{self, Frame, FrameSkipper, Header};
 use crate::decode::{HELD_MAX, Skipped, Skipper};
 
-/// Longest record that is one of two, without line ends before it: both must be looked at before the first counts as whole.
+/// Maximum length of a paired record, without line ends before it: both must be examined before the first counts as
+/// whole.
 const RECORD_MAX: u64 = HELD_MAX as u64 / 2;
-/// Most bytes of line ends between the two. Writers put four.
+/// Maximum bytes of line ends between the two. Writers put four.
 const GAP_MAX: usize = 8;
 
-/// A record, and the request before or behind it.
+/// Record, and the request before or after it.
 pub(super) struct Pair<'a> {
     pub request: Option<Frame<'a>>,
     pub frame: Frame<'a>,
@@ -19,7 +20,8 @@ pub(super) struct Pair<'a> {
 }
 
 impl<'a> Pair<'a> {
-    /// The first of `buf`. `None`: it is not whole yet, or there is none; at the end of the input, only the latter.
+    /// Returns the first pair of `buf`. `None`: it is incomplete, or there is none; at the end of the input, always the
+    /// latter.
     pub fn first(buf: &'a [u8], at_end: bool) -> Option<Pair<'a>> {
         let frame = frame::first(buf, at_end)?;
         let end = frame.end;
@@ -47,14 +49,14 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// What a record is of an exchange.
+/// Role of a record in an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Half {
     Request,
     Answer,
 }
 
-/// The target of an archived request or answer; `None`: it is neither, or of no known target, or long.
+/// Returns the target and role of an archived request or response; `None` if it is neither, has no target, or is long.
 fn half<'a>(frame: &Frame<'a>) -> Option<(&'a [u8], Half)> {
     let (header, block) = frame.parts.as_ref().ok()?;
     let target = header
@@ -72,7 +74,7 @@ fn is_long(header: &Header<'_>) -> bool {
     header.length.saturating_add(header.len as u64) > RECORD_MAX
 }
 
-/// The other half, if it follows; `None`: not known yet.
+/// Returns the other half if it follows, or `Some(None)` if it does not. `None`: more bytes are needed.
 #[expect(
     clippy::option_option,
     reason = "not known yet, or known not to be there"
@@ -104,7 +106,7 @@ fn second<'a>(
 /// Skips a record of any length, with the other half of its exchange.
 #[derive(Default)]
 pub(super) struct PairSkipper {
-    /// The record that is being skipped, if it is long.
+    /// The record being skipped, if it is long.
     frame: Option<FrameSkipper>,
 }
 

@@ -1,11 +1,11 @@
 use super::*;
 
-/// The one record whose response metadata is `http`.
+/// Returns the record whose response metadata is `http`.
 fn one(http: &str) -> Result<Record<'static>, Reason> {
     with(r#""WARC-Type":"response""#, http)
 }
 
-/// The one record with these fields in its header, beside the target.
+/// Returns the record with these header fields besides the target.
 fn with(header: &str, http: &str) -> Result<Record<'static>, Reason> {
     let json = format!(
         r#"{{"Envelope":{{"WARC-Header-Metadata":{{{header},"WARC-Target-URI":"u"}},
@@ -53,7 +53,7 @@ fn the_digest_is_the_archives_else_the_extractors() {
     for none in ["{}", r#"{"Entity-Digest":""}"#, r#"{"Entity-Digest":null}"#] {
         assert_eq!(digest(response, none), Digest::NONE, "{none}");
     }
-    // The body of a revisit is not there.
+    // A revisit has no body.
     assert_eq!(digest(r#""WARC-Type":"revisit""#, entity), Digest::NONE);
     let revisit = r#""WARC-Type":"revisit","WARC-Payload-Digest":"sha1:A""#;
     assert_eq!(digest(revisit, entity), of("sha1:A"));
