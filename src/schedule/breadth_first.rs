@@ -1,5 +1,5 @@
-//! Breadth-first: in the order in which pages became known. Those that no link leads to, such as targets of weight 0, come
-//! behind all others.
+//! Breadth-first: in the order in which pages became known. Pages that no link leads to, such as targets of weight 0,
+//! come last.
 
 use super::{Ask, Batching, Scored, Strategy, StrategySpec};
 use crate::Result;
@@ -18,7 +18,7 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
 };
 
 struct BreadthFirst {
-    /// No page below is open.
+    /// All pages below this one are read.
     first: u32,
 }
 

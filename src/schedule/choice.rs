@@ -1,14 +1,14 @@
-//! A strategy by name, with its parameters: `fica`, `fica:beta=0.2,k=1000`.
+//! Strategy by name, with its parameters: `fica`, `fica:beta=0.2,k=1000`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::{Crawl, STRATEGIES, Strategy, StrategySpec};
 
-/// K times so many pages are those known, unless K is given.
+/// Default of K: the known pages divided by this.
 const K_PARTS: u64 = 72;
 
-/// How FICA's learning rate falls, of x = beta * floor(pages read / K).
+/// How FICA's learning rate falls with x = beta * floor(pages read / K).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Learning {
     /// exp(-x): the paper's choice.
@@ -32,7 +32,7 @@ impl Learning {
         (Learning::One, "one"),
     ];
 
-    /// The learning rate at `x`.
+    /// Returns the learning rate at `x`.
     pub fn rate(self, x: f64) -> f64 {
         match self {
             Learning::Exponential => libm::exp(-x),
@@ -51,29 +51,30 @@ impl fmt::Display for Learning {
     }
 }
 
-/// Parameters of strategies; each strategy looks at its own.
+/// Parameters of strategies; each strategy uses its own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parameters {
-    /// Pages after which FICA's clock moves on, and after which rankings are computed again; `None`: see
+    /// Number of pages after which FICA's clock advances, and rankings are recomputed; `None`: see
     /// [`Parameters::k_of`].
     pub k: Option<u64>,
-    /// How fast FICA's learning rate falls.
+    /// Speed at which FICA's learning rate falls.
     pub beta: f64,
-    /// How FICA's learning rate falls.
+    /// Function by which FICA's learning rate falls.
     pub learning: Learning,
-    /// Share of what a page has that its links hand on, if it was chosen: see [`Parameters::damping`].
+    /// Share of a page's cash that its links pass on, if chosen: see [`Parameters::damping`].
     pub damping: Option<f64>,
-    /// The store's damping.
+    /// Damping of the store.
     pub store_damping: f64,
-    /// A store is asked: what its ledger says is not computed again.
+    /// True for a store: its ledger's cash is used, not recomputed.
     pub of_store: bool,
-    /// Share of the virtual page's payments that goes to pages not read yet.
+    /// Share of the virtual page's payments that goes to unread pages.
     pub discovery: f64,
-    /// The power of what is unseen near a page by its name.
+    /// Exponent of the unseen share near a page by name.
     pub unseen: f64,
-    /// Forecast is kept up by pushes while the crawl grows, not settled from nothing when it is asked.
+    /// True if Forecast is maintained by pushes while the crawl grows, false if it is settled from nothing at each
+    /// query.
     pub pushes: bool,
-    /// Seed of what is drawn.
+    /// Seed of random draws.
     pub seed: u64,
 }
 
@@ -95,19 +96,19 @@ impl Default for Parameters {
 }
 
 impl Parameters {
-    /// K, for a crawl: the number chosen, or a 72nd of the pages known, at least 1, as the FICA paper has 250,000 for
-    /// 18 M pages. It depends on the history alone, so a list is the same whenever it is asked for.
+    /// Returns K for a crawl: the number chosen, or a 72nd of the known pages, at least 1, as the FICA paper has
+    /// 250,000 for 18 M pages. It depends on the history alone, so a list is the same whenever it is asked for.
     pub fn k_of(&self, crawl: &Crawl) -> u64 {
         self.k.unwrap_or(u64::from(crawl.pages()) / K_PARTS).max(1)
     }
 
-    /// Share of what a page has that its links hand on: the one chosen, or else the store's.
+    /// Returns the share of a page's cash that its links pass on: the one chosen, or the store's.
     pub fn damping(&self) -> f64 {
         self.damping.unwrap_or(self.store_damping)
     }
 }
 
-/// A strategy and its parameters.
+/// Strategy and its parameters.
 #[derive(Clone)]
 pub struct Choice {
     strategy: &'static StrategySpec,
@@ -116,24 +117,24 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// The strategy's spec.
+    /// Returns the strategy's specification.
     pub fn spec(&self) -> &'static StrategySpec {
         self.strategy
     }
 
-    /// Its parameters.
     pub fn parameters(&self) -> &Parameters {
         &self.parameters
     }
 
-    /// For a store with this damping.
+    /// Returns the choice for a store with this damping.
     pub fn of_store(mut self, damping: f64) -> Choice {
         self.parameters.of_store = true;
         self.parameters.store_damping = damping;
         self
     }
 
-    /// To be asked once, about a crawl that is added as a whole: nothing is kept up, unless that was asked for.
+    /// Returns the choice for a single query about a crawl that is added as a whole: nothing is maintained, unless that
+    /// was chosen.
     pub fn once(mut self) -> Choice {
         if !self.given.iter().any(|name| name == "pushes") {
             self.parameters.pushes = false;
@@ -141,7 +142,7 @@ impl Choice {
         self
     }
 
-    /// With this seed, unless one was given.
+    /// Returns the choice with this seed, unless one was given.
     pub fn with_seed(mut self, seed: u64) -> Choice {
         if !self.given.iter().any(|name| name == "seed") {
             self.parameters.seed = seed;
@@ -149,7 +150,7 @@ impl Choice {
         self
     }
 
-    /// A new one, that knows of no page.
+    /// Returns a new strategy, without any pages.
     pub fn strategy(&self) -> Box<dyn Strategy> {
         (self.strategy.make)(&self.parameters)
     }

@@ -1,11 +1,11 @@
-//! Circulating Greedy: OPIC's Greedy, each page read once, but cash that reaches a page already read is
-//! handed on at once over its kept row, as long as it exceeds 0.05 x seeds / pages read. So the pages not
-//! read hold nearly all of it. What is not handed on (a share of 1 - damping, and the cash of pages without
-//! links) is lost; only the order of cash matters.
+//! Circulating Greedy: OPIC's Greedy, each page read once, but cash that reaches a page already read is passed on at
+//! once over its kept row, as long as it exceeds 0.05 x seeds / pages read. So unread pages hold nearly all of it. What
+//! is not passed on (a share of 1 - damping, and the cash of pages without links) is lost; only the order of cash
+//! matters.
 //!
-//! Keeps the rows in memory, in 4 bytes a link (8 where links have weights) and 16 a page read. What reaches a page
-//! is handed on before anything else is read, and the order of these visits decides what comes next: each needs one row
-//! out of all. From disk that would be a block of 65,536 links each time, 50 microseconds at the 1,300 M links/s at which they are unpacked.
+//! Keeps the rows in memory, in 4 bytes per link (8 if links have weights) and 16 per page read. Cash that reaches a
+//! page is passed on before anything else is read, and each such visit needs one arbitrary row. From disk that would be
+//! a block of 65,536 links each time, 50 microseconds at the 1,300 M links/s at which they are unpacked.
 
 use std::collections::VecDeque;
 
@@ -36,24 +36,24 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     },
 };
 
-/// More than in PageRank: what is not handed on is lost.
+/// Default damping, higher than in PageRank: what is not passed on is lost.
 const DAMPING: f64 = 0.99;
 
-/// Cash of a page already read is handed on from this share of the seeds' cash a page read.
+/// Cash of a page already read is passed on from this share of the seeds' cash per page read.
 const THRESHOLD: f64 = 0.05;
 
 struct Circulating {
     damping: f64,
-    /// Scores are cash.
+    /// Queue with cash as scores.
     queue: Queue,
-    /// The rows of pages read, in the order of reading.
+    /// Rows of pages read, in the order of reading.
     rows: Table<Part>,
-    /// Pages read whose cash is to be handed on.
+    /// Pages read whose cash must be passed on.
     waiting: VecDeque<u32>,
     gone_over: u64,
 }
 
-/// The part of what a row hands on that goes over a link.
+/// Part of a row's cash that goes over a link.
 #[derive(Debug, Clone, Copy)]
 struct Part(f32);
 

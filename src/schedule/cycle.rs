@@ -1,5 +1,5 @@
-//! Cycle (OPIC, section 3.1): one page after the other, in the order in which they became known, from the
-//! page read last on; after the last one from the first.
+//! Cycle (OPIC, section 3.1): pages in the order in which they became known, starting after the page read last and
+//! wrapping around.
 
 use super::{Ask, Batching, Crawl, Scored, Strategy, StrategySpec};
 use crate::Result;

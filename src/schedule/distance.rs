@@ -1,5 +1,5 @@
-//! Plain logarithmic distance (FICA, equation 2): d_j = min over links i -> j of d_i + log10(links of i),
-//! nearest first; seeds are at 0.
+//! Plain logarithmic distance (FICA, equation 2): d_j = min over links i -> j of d_i + log10(links of i), nearest
+//! first; seeds are at 0.
 
 use super::queue::Queue;
 use super::{Ask, Crawl, Scored, Strategy, StrategySpec};

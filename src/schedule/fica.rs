@@ -5,10 +5,10 @@
 //! alpha = exp(-beta floor(pages read / K)), the page just read counted
 //! ```
 //!
-//! Nearest first; seeds are at 0. A page that was read keeps its distance; one in the queue whose distance
-//! becomes less is moved, and read once. beta = 0.1 by default. The paper's K, 250,000, is a
-//! 72nd of its 18 M pages; the default follows the crawl in the same way ([`Parameters::k_of`]). The other
-//! learning rates that the paper compares are parameters ([`super::Learning`]), and alpha = 1.
+//! Nearest first; seeds are at 0. A page that was read keeps its distance; one in the queue whose distance decreases is
+//! moved, and read once. beta is 0.1 by default. The paper's K, 250,000, is a 72nd of its 18 M pages; the default
+//! follows the crawl likewise ([`Parameters::k_of`]). The other learning rates that the paper compares are available as
+//! parameters ([`super::Learning`]), and so is alpha = 1.
 
 use super::queue::Queue;
 use super::{Ask, Batching, Crawl, Parameters, Scored, Strategy, StrategySpec};
@@ -35,7 +35,7 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
 
 struct Fica {
     parameters: Parameters,
-    /// Scores are distances, negated.
+    /// Queue with negated distances as scores.
     queue: Queue,
 }
 

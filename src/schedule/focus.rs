@@ -1,9 +1,8 @@
 //! Focus (OPIC, section 3.3): pages that receive extra cash from the virtual page.
 //!
-//! A rule names pages, by host, domain or URL, or all that were not read yet, and the share of what the virtual page pays
-//! that goes to them, each as much as another. A page belongs to the first rule that names it. So that is a
-//! personalised teleport: the order of what to read next follows it, and rankings don't; they stay PageRank, with the
-//! certificates that they have.
+//! A rule selects pages, by host, domain or URL, or all unread ones, and gives them a share of the virtual page's
+//! payments, divided equally. A page belongs to the first rule that selects it. This is a personalised teleport: it
+//! affects the order of what to read next, but not rankings, which stay PageRank with their certificates.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,10 +10,10 @@ use std::str::FromStr;
 use super::Crawl;
 use crate::rules::Scope;
 
-/// Most rules: a page's rule is kept in a byte.
+/// Maximum number of rules: a page's rule is kept in a byte.
 const RULES_MAX: usize = 255;
 
-/// One rule.
+/// Share of the virtual page's payments for some pages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FocusRule {
     pages: Pages,
@@ -23,9 +22,9 @@ pub struct FocusRule {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Pages {
-    /// Those that fit.
+    /// Pages in this scope.
     Fit(Scope),
-    /// Those not read yet.
+    /// All unread pages.
     Unread,
 }
 
@@ -67,25 +66,20 @@ impl fmt::Display for FocusRule {
     }
 }
 
-/// The rules of a crawl; none: no focus.
+/// Rules of a crawl; none: no focus.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Focus(Vec<FocusRule>);
 
 impl Focus {
-    /// Puts rules together, in this order.
-    ///
-    /// # Errors
-    /// The shares are more than the virtual page has, or there are too many rules; said for people.
+    /// Collects rules, in this order. Fails with a message if the shares exceed 1 together, or there are too many
+    /// rules.
     pub fn of(rules: Vec<FocusRule>) -> Result<Focus, String> {
         let mut focus = Focus::default();
         rules.into_iter().try_for_each(|rule| focus.add(rule))?;
         Ok(focus)
     }
 
-    /// Adds a rule behind the others.
-    ///
-    /// # Errors
-    /// As of [`Focus::of`].
+    /// Adds a rule after the others. Fails like [`Focus::of`].
     pub fn add(&mut self, rule: FocusRule) -> Result<(), String> {
         let shares = self.0.iter().chain([&rule]).map(|rule| rule.share);
         let sum: f64 = shares.sum();
@@ -101,12 +95,12 @@ impl Focus {
         Ok(())
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The rule that a page with this name belongs to, from 1; 0: none.
+    /// Returns the rule that the page of this name belongs to, from 1; 0: none.
     pub fn rule_of(&self, name: &[u8]) -> u8 {
         let names = |rule: &FocusRule| match &rule.pages {
             Pages::Fit(pages) => pages.has(name),
@@ -115,7 +109,7 @@ impl Focus {
         self.0.iter().position(names).map_or(0, |at| at as u8 + 1)
     }
 
-    /// Rules without pages yet.
+    /// Returns the rules without any pages.
     pub(super) fn without_pages(&self) -> Focused {
         Focused {
             rules: Vec::new(),
@@ -128,7 +122,7 @@ impl Focus {
         }
     }
 
-    /// The pages of a crawl, whose names come in the order of their numbers, by rule.
+    /// Assigns rules to the pages of a crawl, whose names come in the order of their numbers.
     pub fn places<E>(&self, names: impl Iterator<Item = Result<String, E>>) -> Result<Focused, E> {
         let rules = names.map(|name| Ok(self.rule_of(name?.as_bytes())));
         Ok(Focused {
@@ -138,34 +132,34 @@ impl Focus {
     }
 }
 
-/// Rules, and the one of each page of a crawl.
+/// Rules, and the rule of each page of a crawl.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Focused {
-    /// Of each page, from 1; 0: none.
+    /// Rule of each page, from 1; 0: none.
     rules: Vec<u8>,
     shares: Vec<f64>,
-    /// The rule is for pages not read yet.
+    /// For each rule: true if it is for unread pages only.
     unread: Vec<bool>,
 }
 
 impl Focused {
-    /// The next page's rule, from 1; 0: none.
+    /// Appends the next page's rule, from 1; 0: none.
     pub(super) fn add(&mut self, rule: u8) {
         self.rules.push(rule);
     }
 
-    /// The share of each rule.
+    /// Returns the share of each rule.
     pub(super) fn shares(&self) -> &[f64] {
         &self.shares
     }
 
-    /// The rule of a page, from 0.
+    /// Returns the rule of a page, from 0.
     pub(super) fn rule(&self, page: u32) -> Option<usize> {
         let rule = *self.rules.get(page as usize)?;
         usize::from(rule).checked_sub(1)
     }
 
-    /// How many pages are paid by each rule.
+    /// Returns the number of pages that each rule pays.
     pub(super) fn members(&self, crawl: &Crawl) -> Vec<u32> {
         let mut members = vec![0; self.shares.len()];
         if !members.is_empty() {
@@ -176,7 +170,7 @@ impl Focused {
         members
     }
 
-    /// The rule by which a page is paid.
+    /// Returns the rule that pays a page.
     pub(super) fn pays(&self, page: u32, is_read: bool) -> Option<usize> {
         self.rule(page)
             .filter(|&rule| !(is_read && self.unread[rule]))

@@ -1,23 +1,23 @@
-//! A crawl order of a store that is kept between lists, and reads only what is new.
+//! Crawl order of a store that is kept between lists, and reads only what is new.
 //!
-//! A list needs the crawl's history (which page was read when, and what it led to), passed to a strategy row by row,
-//! and the order of names. From nothing that goes over all kept rows and sorts all names. A follower keeps both. Asked
-//! of a newer snapshot of the same store it reads the rows and names behind those it knows, and its strategy goes on:
-//! Forecast pushes what the new pages changed and goes over the rows again once the pages read have grown by a
-//! hundredth ([`super::forecast`]), the others move a few pages in their queues. What follows from the snapshot alone
-//! is read of each: which pages fail, or were tried in vain.
+//! A list needs the crawl's history (which page was read when, and its links), passed to a strategy row by row, and the
+//! name order. From nothing, that sweeps over all kept rows and sorts all names. A follower keeps both. Given a newer
+//! snapshot of the same store it reads the rows and names added since, and its strategy continues: Forecast pushes what
+//! the new pages changed and sweeps over the rows once the pages read have grown by a hundredth ([`super::forecast`]);
+//! the others move a few pages in their queues. What follows from the snapshot alone is read each time: which pages
+//! fail, or were fetched in vain.
 //!
 //! **Same answers.** It passes on the latest row of each page, in the order in which they were written. So a follower
-//! passes on what a new one would pass on, wherever checkpoints dropped older rows; strategies that depend on
-//! nothing else answer the same. Forecast solves the same equations, and both solutions are as near as their worth of a
-//! push says: pages whose scores are nearer than that may change places.
+//! passes on what a new one would, wherever checkpoints dropped older rows; strategies that depend on nothing else
+//! answer the same. Forecast solves the same equations, and both solutions are as close as their push thresholds allow:
+//! pages whose scores are closer than that may swap places.
 //!
-//! **It starts over** where continuing would not give that: a page was read again, another store in its place, an older
-//! state of it, rows written into another file (compaction), no rows, strategies that cannot go on
+//! **It starts over** if continuing would not give that: a page was read again, the store was replaced or is in an
+//! older state, rows were written into another file (compaction), there are no rows, the strategy is not incremental
 //! ([`super::StrategySpec::incremental`]), and after any error.
 //!
-//! **Memory**: [`Follower::bytes`]; 4 bytes and a bit a page, 28 more for the order of names, and what the strategy keeps: of
-//! Forecast 60 bytes a page.
+//! **Memory**: [`Follower::bytes`]; 4 bytes and a bit per page, 28 more for the name order, and what the strategy
+//! keeps: Forecast 60 bytes per page.
 
 use std::path::Path;
 
@@ -33,23 +33,20 @@ use crate::store::rows::Retention;
 use crate::threads::in_two;
 use crate::{Error, Result};
 
-/// Lists of what to crawl next of one store, made again and again; see the module.
+/// Repeatedly lists what to crawl next from one store.
 pub struct Follower {
     options: NextOptions,
-    /// It is asked again.
+    /// True if further queries will follow.
     stays: bool,
     threads: usize,
     followed: Option<Followed>,
 }
 
-/// Most threads that read names.
+/// Maximum number of threads that read names.
 const THREADS: usize = 8;
 
-/// The pages to crawl next, best first.
-///
-/// # Errors
-/// [`Error::Missing`]: there is no store, no snapshot, or nothing is known yet, and there are no seeds; the strategy needs rows,
-/// and none are kept.
+/// Returns the pages to crawl next, best first. Fails with [`Error::Missing`] if there is no store or snapshot, or no
+/// page is known, and there are no seeds; or if the strategy needs rows and none are kept.
 pub fn next(disk: &dyn Disk, store: &Path, options: &NextOptions) -> Result<Vec<Candidate>> {
     match Snapshot::latest(disk, store) {
         Err(Error::Missing(_)) if !options.seeds.is_empty() => {
@@ -60,10 +57,10 @@ pub fn next(disk: &dyn Disk, store: &Path, options: &NextOptions) -> Result<Vec<
 }
 
 impl Follower {
-    /// One that is asked again and again. It reads on one thread, and another that reads ahead.
+    /// Returns a follower for repeated queries. It reads on one thread, with another that reads ahead.
     pub fn new(options: NextOptions) -> Follower {
         Follower {
-            // A focus pays other pages each time, which what is kept up does not follow.
+            // A focus changes payments each time, which maintained state does not follow.
             options: if options.focus.is_empty() {
                 options
             } else {
@@ -78,7 +75,7 @@ impl Follower {
         }
     }
 
-    /// One that is asked once: nothing is kept up. As many threads as the machine has processors, up to eight, read names.
+    /// Returns a follower for one query: nothing is maintained. Up to eight threads, one per processor, read names.
     pub fn once(options: NextOptions) -> Follower {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         Follower {
@@ -92,10 +89,8 @@ impl Follower {
         }
     }
 
-    /// The pages to crawl next, best first, as of this snapshot, which was its store's current one when it was opened.
-    ///
-    /// # Errors
-    /// [`Error::Missing`]: nothing is known yet; the strategy needs rows, and none are kept. Those of reading the store.
+    /// Returns the pages to crawl next, best first, as of this snapshot, which was its store's current one when it was
+    /// opened. Fails with [`Error::Missing`] if no page is known, or the strategy needs rows and none are kept.
     pub fn next(&mut self, snapshot: &Snapshot) -> Result<Vec<Candidate>> {
         let pages = snapshot.info().pages;
         let store = snapshot.store().display();
@@ -125,7 +120,7 @@ impl Follower {
             },
             stays: self.stays,
             threads: self.threads,
-            // What an error leaves unfinished is not kept.
+            // Unfinished state after an error is not kept.
             followed: self.followed.take(),
         };
         let found = asking.next()?;
@@ -133,7 +128,7 @@ impl Follower {
         Ok(found)
     }
 
-    /// Bytes of memory that it keeps, about.
+    /// Returns the memory kept, in bytes, approximately.
     pub fn bytes(&self) -> u64 {
         let followed = self.followed.as_ref();
         followed.map_or(0, |followed| {
@@ -141,7 +136,8 @@ impl Follower {
         })
     }
 
-    /// Bytes of memory that one for these options would keep after a list of this snapshot, about.
+    /// Returns the memory that a follower with these options would keep after a list of this snapshot, in bytes,
+    /// approximately.
     pub fn needs(options: &NextOptions, snapshot: &Snapshot) -> u64 {
         let kept = snapshot.rows_retention().and_then(Retention::kept);
         let links = kept.map_or(0, |kept| kept.links);
@@ -149,7 +145,7 @@ impl Follower {
     }
 }
 
-/// Bytes of memory for so many pages and links.
+/// Returns the memory for `pages` pages and `links` links, in bytes.
 fn bytes(options: &NextOptions, pages: u64, links: u64) -> u64 {
     let spec = options.strategy.spec();
     let names = if spec.by_names { 28 } else { 0 };
@@ -158,7 +154,7 @@ fn bytes(options: &NextOptions, pages: u64, links: u64) -> u64 {
     pages * (5 + names + focus + page) + links * link
 }
 
-/// One question.
+/// State of one query for a list.
 struct Asking<'a> {
     source: Source<'a>,
     stays: bool,
@@ -166,18 +162,18 @@ struct Asking<'a> {
     followed: Option<Followed>,
 }
 
-/// How far the rows of a store were read, in the order in which they were written.
+/// Position up to which a store's rows were read, in the order in which they were written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mark {
-    /// The store's key, and the number of its row file.
+    /// Key of the store, and number of its row file.
     file: ([u64; 2], u64),
-    /// Rows written by then, and what tells them from others.
+    /// Number of rows before the position, and their checksum.
     rows: u64,
     sum: u64,
 }
 
 impl Mark {
-    /// To the last row as of a snapshot.
+    /// Returns the position after the last row of a snapshot.
     pub fn of(snapshot: &Snapshot, rows: &KeptRows) -> Result<Mark> {
         let kept = rows.kept();
         Ok(Mark {
@@ -187,12 +183,12 @@ impl Mark {
         })
     }
 
-    /// Rows until here.
+    /// Returns the number of rows before the position.
     pub fn rows(self) -> u64 {
         self.rows
     }
 
-    /// Returns whether the rows as of a snapshot begin with those until here.
+    /// Returns whether the rows of a snapshot begin with those before the position.
     pub fn continues(self, snapshot: &Snapshot, rows: &KeptRows) -> Result<bool> {
         let kept = rows.kept();
         Ok(self.file == (snapshot.key(), kept.number)
@@ -201,13 +197,13 @@ impl Mark {
     }
 }
 
-/// A crawl as far as it was followed.
+/// Crawl as far as it was followed.
 struct Followed {
     history: History,
-    /// Rows followed; `None`: none yet.
+    /// Position in the rows; `None` before the first.
     mark: Option<Mark>,
     links: u64,
-    /// Pages whose names were read.
+    /// Number of pages whose names were read.
     names: u64,
     runs: Runs,
     order: NameOrder,
@@ -239,14 +235,14 @@ impl Asking<'_> {
             }
         };
         let mut rest = self.source.describe(chosen)?;
-        // A list goes by its scores.
+        // A list is ordered by score.
         let best = rest.first().map_or(0.0, |page| page.score);
         first.iter_mut().for_each(|seed| seed.score = best);
         first.append(&mut rest);
         Ok(first)
     }
 
-    /// Pages not read yet, by the strategy.
+    /// Chooses unread pages, by the strategy.
     fn discover(&mut self, count: usize, limits: &mut Limits<'_>) -> Result<Vec<Chosen>> {
         if count == 0 {
             return Ok(Vec::new());
@@ -276,7 +272,7 @@ impl Asking<'_> {
         )
     }
 
-    /// Pages read and not read, by what they wait with.
+    /// Chooses pages read and unread, by their claims.
     fn either(&mut self, count: usize, limits: &mut Limits<'_>) -> Result<Vec<Chosen>> {
         let Some(cash) = self.follow()? else {
             let name = self.source.options.strategy.spec().name;
@@ -304,7 +300,7 @@ impl Asking<'_> {
         })
     }
 
-    /// Follows the crawl to the snapshot. What pages wait with, for strategies that go by it.
+    /// Follows the crawl to the snapshot. Returns the claims of pages, for strategies that use them.
     fn follow(&mut self) -> Result<Option<Vec<f64>>> {
         let source = &self.source;
         let options = source.options;
@@ -337,7 +333,7 @@ impl Asking<'_> {
 }
 
 impl Followed {
-    /// Nothing yet.
+    /// Returns the state before any row.
     fn new(source: &Source<'_>) -> Followed {
         let options = source.options;
         let damping = source.snapshot.info().settings.config.damping_asked();
@@ -354,7 +350,7 @@ impl Followed {
         }
     }
 
-    /// Returns whether what the store has now begins with what was followed.
+    /// Returns whether the store's rows begin with those that were followed.
     fn continues(&self, source: &Source<'_>) -> Result<bool> {
         let (Some(rows), Some(mark)) = (source.rows, self.mark) else {
             return Ok(false);
@@ -362,8 +358,8 @@ impl Followed {
         Ok(self.names <= source.snapshot.info().pages && mark.continues(source.snapshot, rows)?)
     }
 
-    /// Tells the rows and names that are new; from nothing, the latest row of each page. Whether that is all: a page that was
-    /// read again has another place in the crawl, and what its old row did cannot be undone.
+    /// Passes on the new rows and names; from nothing, the latest row of each page. Returns `false` if a page was read
+    /// again: its position in the crawl changed, and the effect of its old row cannot be undone.
     fn catch_up(&mut self, source: &Source<'_>, threads: usize, stays: bool) -> Result<bool> {
         let snapshot = source.snapshot;
         let new = self.names..snapshot.info().pages;
@@ -414,8 +410,8 @@ impl Followed {
         Ok(continues)
     }
 
-    /// Tells which pages are known, and which are not to be named. Without rows those that were visited are read. What each page
-    /// waits with, if the strategy goes by it.
+    /// Makes pages known, and holds back those that must not be listed. Without rows, pages that were visited count as
+    /// read. Returns the claims of pages, if the strategy uses them.
     fn hold(&mut self, source: &Source<'_>) -> Result<Option<Vec<f64>>> {
         let Source {
             snapshot,
@@ -460,7 +456,7 @@ impl Followed {
     }
 }
 
-/// The ranking of a snapshot.
+/// Ranking of a snapshot.
 struct OfSnapshot<'a>(&'a Snapshot);
 
 impl SettledRanking for OfSnapshot<'_> {
@@ -470,7 +466,7 @@ impl SettledRanking for OfSnapshot<'_> {
 
     fn bound_l1(&self) -> f64 {
         let info = self.0.info();
-        // What is certain of others is not so of all its rows.
+        // A ranking without expired rows has no bound for all of the rows.
         let is_settled = info.window.settled.is_some() && info.expired.is_none();
         let bound = info.bound_l1().filter(|_| is_settled);
         bound.unwrap_or(f64::INFINITY)
@@ -481,7 +477,7 @@ impl SettledRanking for OfSnapshot<'_> {
     }
 }
 
-/// A store without rows.
+/// Rows of a store that keeps none.
 struct NoRows(u64);
 
 impl Rows for NoRows {

@@ -1,33 +1,34 @@
-//! Forecast: importance settled on the known graph, as far as it can be foreseen of pages not read.
+//! Forecast: importance settled on the known graph, estimating what unread pages will contribute.
 //!
-//! Three things make it differ from the importance of the known graph ([`super::settled`]):
+//! It differs from the importance of the known graph ([`super::settled`]) in three ways:
 //!
-//! - A page not read is taken to link as the pages do that link to it: of what it receives from a page,
-//!   0.93 a goes back there. So what a page has found, and nobody read yet, counts for that page.
-//! - The virtual page pays the share a (1 - read/known)^2.5 s/(s + 10) to the s seeds, the rest equally to pages
-//!   read: early the crawl is about the neighbourhood of the seeds, later about the web. A few seeds say little of
-//!   what matters in it.
-//! - A page not read near which little was read has most of its links still to be seen, and one near which much was found
-//!   leads to more: its score is what it receives, times what [`super::near`] makes of both, with u = 0.35 v and
-//!   g = 0.2 v min(1, e), v = b c min(1, 2 (1 - read/known))^2: what was not read until late is poor in links, and leads to
-//!   little. A parameter, `unseen`, stands for the 0.35: a larger one spreads the crawl over the parts of a site, and finds
-//!   the last of its most important pages sooner.
+//! - An unread page is assumed to link like the pages that link to it: of what it receives from a page, 0.93 a returns
+//!   there. So the pages that a page has found and that are unread count for that page.
+//! - The virtual page pays the share a (1 - read/known)^2.5 s/(s + 10) to the s seeds, the rest equally to pages read:
+//!   early, a crawl is about the neighbourhood of the seeds, later about the web. A few seeds say little about what
+//!   matters in it.
+//! - An unread page with few read neighbours has most of its links still unseen, and one near which much was found
+//!   leads to more: its score is what it receives, times the adjustments of [`super::near`], with u = 0.35 v and g =
+//!   0.2 v min(1, e), v = b c min(1, 2 (1 - read/known))^2: pages left unread until late have few links, and lead to
+//!   little. The parameter `unseen` replaces the 0.35: a larger one spreads the crawl over the parts of a site, and
+//!   finds the last of its most important pages sooner.
 //!
-//! **What the crawl tells of itself.** Whether a page links back to the page that found it is seen when it is read. a is five
-//! times the share of pages that did, at most 1, b the same of those pages that have links at all, and c five times the share
-//! that has. e is how many pages a page read is the first to lead to: where that is less than one, the crawl runs out of
-//! pages to find. Of all of these, late reads count more than early ones ([`Mean`]). Where links are drawn at random nothing
-//! comes back, and where all that is left to read has no links nothing will: then a is 0, and this is the importance of the
-//! known graph.
+//! **Observations of the crawl.** Whether a page links back to the page that found it is seen when it is read. a is
+//! five times the share of pages that did, at most 1; b is the same among pages with links; c is five times the share
+//! of pages with links, at most 1. e is the mean number of pages that a page read is the first to lead to: below one,
+//! the crawl runs out of pages to find. In all of these, late reads count more than early ones ([`Mean`]). If links are
+//! drawn at random nothing returns, and if the unread pages have no links nothing will: then a is 0, and this is the
+//! importance of the known graph.
 //!
-//! The equations, and how they are solved, are in [`super::pushes`]. Asked once, rows are swept until no page is worth a push,
-//! in 28 bytes a page beside the crawl's own (36 with names), and 22 more for what is near a page; from a ranking of the same
-//! rows, if one was settled and much of what is known was read. With the parameter `pushes`, on unless `next` asks once, the
-//! solution is kept up while the crawl grows: each page read is pushed, and whenever the pages read have grown by a hundredth
-//! the others are that are worth it. That takes 56 bytes a page, and no rows in memory but those of pages that are pushed
-//! again and again, while they are. What is there then depends on the rows and their order alone, not on when the order was
-//! asked for; where many rows were added before the first list, as when a follower begins, nearly. Both ways solve the
-//! same equations, as nearly as is certified there; pages whose scores are closer than that may come in another order.
+//! [`super::pushes`] has the equations and their solution. For a single query, rows are swept until no page qualifies
+//! for a push, in 28 bytes per page besides the crawl's own (36 with names), and 22 more for neighbours; starting from
+//! a ranking of the same rows, if one was settled and much of the known graph was read. With the parameter `pushes`, on
+//! unless `next` asks once, the solution is maintained while the crawl grows: each page read is pushed, and whenever
+//! the pages read have grown by a hundredth, so are the others that qualify. That takes 56 bytes per page, and no rows
+//! in memory except those of pages that are pushed repeatedly. The result then depends on the rows and their order
+//! alone, not on when the order was asked for; if many rows were added before the first list, as when a follower
+//! begins, nearly so. Both ways solve the same equations within the certificate; pages whose scores are closer than
+//! that may come in another order.
 
 use super::near::{Near, Powers};
 use super::pushes::{Pushes, Worth};
@@ -48,68 +49,68 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     make: |of| Box::new(Forecast::new(of.damping(), of.unseen, of.pushes)),
 };
 
-/// The largest part that comes back of what a page not read receives.
+/// Maximum returned part of what an unread page receives.
 const RETURNED: f64 = 0.93;
-/// The power of the share not read that seeds are paid.
+/// Exponent of the unread share in what seeds are paid.
 const SEEDS: f64 = 2.5;
-/// So many seeds are paid half of it.
+/// Number of seeds that are paid half of that share.
 const FEW_SEEDS: f64 = 10.0;
-/// The power of what is unseen near a page while most is, if nothing else is said.
+/// Default exponent of the unseen share near a page, while most pages are unread.
 pub(super) const UNSEEN: f64 = 0.35;
-/// The power of what was found near a page.
+/// Exponent of what was found near a page.
 const FOUND: f64 = 0.2;
-/// The share of pages linking back, or having links, from which on everything is as if all did.
+/// Share of pages linking back, or having links, from which on all count as if they did.
 const BACK: f64 = 0.2;
 
-/// What makes a page worth a push, in what the virtual page pays one page read: asked once, and kept up.
+/// Push thresholds, relative to what the virtual page pays one page read: for a single query, and maintained.
 const ONCE: f64 = 0.02;
 const KEPT_UP: f64 = 0.05;
-/// Where pages pushed held no more than this together, in what all pages read are paid: what is left is less than 0.85/0.15
-/// times as much, of ten times as much as they are paid.
+/// Stops sweeping once the pushed pages held no more than this together, relative to what all pages read are paid. What
+/// is left is less than 0.85/0.15 times as much, of a total of ten times what they are paid.
 const ENOUGH: f64 = 0.005;
 const ENOUGH_KEPT_UP: f64 = 0.001;
-/// Asked once, what is settled begins with a ranking of the same rows, if there is one, and this part of the pages known was
+/// A single query starts from a ranking of the same rows, if there is one and at least one in this many known pages was
 /// read.
 const WARM: u64 = 4;
-/// Sweeps at most.
+/// Maximum number of sweeps.
 const SWEEPS: u32 = 100;
-/// No page.
+/// Stands for no page in `found_by`.
 const NONE: u32 = u32::MAX;
 
 struct Forecast {
     damping: f64,
     unseen: f64,
-    /// The page that found each page, and which part of its links that is.
+    /// The page that found each page.
     found_by: Vec<u32>,
-    /// Whether each page was read and has links.
+    /// Bitmap of the pages that were read and have links.
     with_links: Bits,
     means: Means,
     /// Pages found since the last one was read.
     found_now: u32,
     kept_up: Option<KeptUp>,
-    /// The last answer's scores: nothing changes them but a page read.
+    /// Scores of the last answer: only reading a page changes them.
     scores: Vec<f64>,
-    /// Pages known and read then.
+    /// Numbers of pages known and read at the last answer.
     settled: (u32, u32),
     links: u64,
 }
 
-/// A share, or a mean count, while the crawl goes on: the plain mean at first, begun as ten times 1; then a read weighs
-/// 1/(30 + read/8) of it.
+/// Running mean of a share or count while the crawl grows: the plain mean at first, started as ten times 1; later a
+/// read has the weight 1/(30 + read/8).
 struct Mean {
     value: f64,
     count: f64,
 }
 
-/// What is known of all pages read that were found.
+/// Statistics of all pages read that were found by others.
 struct Means {
-    /// Whether they link back.
+    /// Share that links back.
     back: Mean,
-    /// Of those with links, whether they link back.
+    /// Share of those with links that links back.
     back_of_linking: Mean,
-    /// Whether they have links.
+    /// Share that has links.
     linking: Mean,
-    /// How many pages they found.
+    /// Mean number of pages found.
     finding: Mean,
 }
 
@@ -142,20 +143,20 @@ impl Mean {
         self.value += (f64::from(of) - self.value) * weight;
     }
 
-    /// From 0 to 1.
+    /// Returns the mean scaled to 0 to 1.
     fn likeness(&self) -> f64 {
         (self.value / BACK).min(1.0)
     }
 }
 
-/// The solutions for the pages read as payers, each paying 1 to itself, and for the seeds.
+/// Solutions for two payers: the pages read, each paying 1 to itself, and the seeds.
 struct KeptUp {
     pushes: Pushes<2>,
-    /// Which part of its finder's links leads to each page.
+    /// Part of its finder's links that leads to each page.
     parts: Vec<f32>,
-    /// Pages read when the rows are gone over next.
+    /// Number of pages read at which the rows are swept next.
     next: u32,
-    /// What pages hold is to be computed again: rows were changed, or nothing was settled yet.
+    /// True if residuals must be recomputed: rows were changed, or nothing was settled yet.
     renew: bool,
 }
 
@@ -184,13 +185,13 @@ impl Forecast {
         RETURNED * self.means.back.likeness()
     }
 
-    /// The share that seeds are paid.
+    /// Returns the share that seeds are paid.
     fn to_seeds(&self, crawl: &Crawl) -> f64 {
         let seeds = crawl.seeds().len() as f64;
         self.means.back.likeness() * libm::pow(not_read(crawl), SEEDS) * seeds / (seeds + FEW_SEEDS)
     }
 
-    /// How much what is near a page counts.
+    /// Returns the exponents of the neighbours' adjustments.
     fn powers(&self, crawl: &Crawl) -> Powers {
         let late = (2.0 * not_read(crawl)).min(1.0);
         let much =
@@ -201,14 +202,14 @@ impl Forecast {
         }
     }
 
-    /// The weight of a unit of both payers: together they pay a unit for each page read.
+    /// Returns the weight of a unit of both payers: together they pay one unit per page read.
     fn weights(&self, crawl: &Crawl) -> [f64; 2] {
         let seeds = self.to_seeds(crawl);
         let each = f64::from(crawl.read()) / crawl.seeds().len().max(1) as f64;
         [1.0 - seeds, seeds * each]
     }
 
-    /// The units that each page receives, settled from nothing.
+    /// Settles the units that each page receives, from nothing or from a ranking.
     fn settle_once(&mut self, ask: &Ask<'_>) -> Result<Vec<f64>> {
         let crawl = ask.crawl;
         let mut pushes = Pushes::new(self.damping, self.returned());
@@ -231,7 +232,7 @@ impl Forecast {
             [(as_read + as_seed) * (1.0 - focused) + as_focused]
         };
         match ask.settled {
-            // What a page found counts less in a ranking: it helps where most pages known were read.
+            // A ranking gives less weight to what a page found, so it helps only if much of the known graph was read.
             Some(ranking)
                 if ranking.bound_l1().is_finite()
                     && u64::from(crawl.read()) * WARM >= u64::from(crawl.pages()) =>
@@ -257,7 +258,7 @@ impl Forecast {
     }
 }
 
-/// Returns whether a page is a seed, by a bit a page.
+/// Returns a predicate for seeds, backed by a bitmap.
 fn seeds_of(crawl: &Crawl) -> impl Fn(u32) -> bool + use<> {
     let mut seeds = Bits::new(crawl.pages().into());
     for &seed in crawl.seeds() {
@@ -270,7 +271,7 @@ fn not_read(crawl: &Crawl) -> f64 {
     1.0 - f64::from(crawl.read()) / f64::from(crawl.pages().max(1))
 }
 
-/// The units that pages hold and handed on, as shares of all.
+/// Returns what pages hold and passed on, as shares of the total.
 fn shares_of(crawl: &Crawl, of: impl Fn(u32) -> (f64, f64)) -> Vec<f64> {
     let mut all: Vec<f64> = (0..crawl.pages())
         .map(|page| {

@@ -1,11 +1,11 @@
-//! Greedy (OPIC, section 3.1): the page that has waited with most cash first. What a page has waited with is its cash in the
-//! ledger and what was recycled from it since its last visit ([`crate::engine::Ledger::end_round`]): a round's end takes
-//! the cash of a page that nobody fetches, but not its turn.
+//! Greedy (OPIC, section 3.1): the page with the largest claim first. A page's claim is its cash in the ledger plus
+//! what was recycled from it since its last visit ([`crate::engine::Ledger::end_round`]): the end of a round takes the
+//! cash of a page that nobody fetches, but not its turn.
 //!
-//! The cash of a store's pages is that of its ledger ([`Ask::cash`]), so pages that were read have some, too, and compete
-//! with the others where both are asked for. In a simulated crawl the strategy drives such a ledger over the rows:
-//! each page brings an endowment, and links, virtual page and rounds are those of an ingest. Both give the same
-//! list where each page was read once.
+//! For a store, the cash is that of its ledger ([`Ask::cash`]), so pages that were read have some, too, and compete
+//! with the others if both are asked for. In a simulated crawl the strategy drives such a ledger over the rows: each
+//! page brings an endowment, and links, virtual page and rounds are those of an ingest. Both give the same list if each
+//! page was read once.
 
 use std::convert::Infallible;
 
@@ -32,18 +32,18 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     },
 };
 
-/// `None`: the cash is that of a store.
+/// `None` if the cash is that of a store.
 struct Greedy(Option<Replay>);
 
-/// A ledger that is driven over the rows.
+/// Ledger that is driven over the rows.
 struct Replay {
     damping: u64,
-    /// Made at the first page; the error of making it is told when the strategy is asked.
+    /// Created at the first page; an error is reported by the next query.
     ledger: Option<Result<Ledger>>,
-    /// Units recycled from each page since its last visit, and in all that it distributed.
+    /// Units recycled from each page since its last visit, and included in all that it distributed.
     recycled: Vec<u64>,
     distributed: Vec<u128>,
-    /// Scores are claims less what the virtual page paid every page, which does not change their order.
+    /// Queue with claims as scores, minus what the virtual page paid every page, which does not change their order.
     queue: Queue,
     targets: Vec<PageId>,
 }
@@ -88,7 +88,7 @@ impl Replay {
         self.distributed[row.page as usize] += u128::from(paid.cash);
         self.recycled[row.page as usize] = 0;
         for page in (known as u32..crawl.pages()).chain(row.links()) {
-            // A page that was read is in no queue.
+            // A page that was read is not queued.
             if !crawl.is_read(page) {
                 let cell = to.cells()[page as usize] as i64;
                 let recycled = self.recycled[page as usize] as i64;
@@ -96,7 +96,7 @@ impl Replay {
             }
         }
         if to.count_record() {
-            // What a page loses here is what it has a claim to: scores do not change.
+            // What a page loses here stays its claim: scores do not change.
             let ended = to.end_round(|page, paid| {
                 self.recycled[page.index()] += paid.cash;
                 self.distributed[page.index()] += u128::from(paid.cash);
@@ -124,7 +124,7 @@ impl Replay {
         Ok(best)
     }
 
-    /// The paper's estimate of a page's importance, times what is the same for all: H + C.
+    /// Returns the paper's estimate of a page's importance, H + C, up to a common factor.
     fn importance(&self, page: u32) -> Option<f64> {
         let ledger = self.ledger.as_ref()?.as_ref().ok()?;
         let distributed = *self.distributed.get(page as usize)?;

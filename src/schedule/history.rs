@@ -1,35 +1,35 @@
-//! The history of a crawl, passed to strategies row by row.
+//! History of a crawl, passed to strategies row by row.
 
 use super::{Ask, Focused, NameOrder, Scored, SettledRanking, Strategy};
 use crate::Result;
 use crate::rows::{Bits, Row, Rows};
 
-/// The state of a page.
+/// State of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// It is known, and was not read yet.
+    /// Known, but not read yet.
     Open,
-    /// It is not to be named, though it was not read: it was handed out already, or is not wanted.
+    /// Unread, but not to be listed: it was handed out already, or is unwanted.
     Held,
-    /// It was read, as the so-many-th page.
+    /// Read, with its position in the order of reading.
     Read(u32),
 }
 
-/// Numbers of pages read are below this.
+/// Positions of pages read are below this.
 const HELD: u32 = u32::MAX - 1;
 const OPEN: u32 = u32::MAX;
 
-/// A crawl so far, in 4 bytes and a bit a page. Pages are numbered in the order in which they became known.
+/// State of a crawl, in 4 bytes and a bit per page. Pages are numbered in the order in which they became known.
 #[derive(Debug, Default)]
 pub struct Crawl {
-    /// When each page was read; [`OPEN`], [`HELD`].
+    /// Position at which each page was read; [`OPEN`] or [`HELD`] if it was not.
     read_at: Vec<u32>,
-    /// A bit for each page that was read: so many fit into a processor's cache that whoever goes over links need not
-    /// wait for memory.
+    /// Bitmap of the pages read: small enough for the processor's cache, so that sweeps over links do not wait for
+    /// memory.
     is_read: Bits,
-    /// A bit for each page that was found: a seed, or a page that a link of some weight leads to.
+    /// Bitmap of the pages found: seeds, and pages that a link of positive weight leads to.
     is_found: Bits,
-    /// Pages that rows name: those that are known otherwise come behind them.
+    /// Number of pages that rows name; pages known from elsewhere follow them.
     named: u32,
     seeds: Vec<u32>,
     read: u32,
@@ -38,22 +38,22 @@ pub struct Crawl {
 }
 
 impl Crawl {
-    /// Pages known.
+    /// Returns the number of known pages.
     pub fn pages(&self) -> u32 {
         self.read_at.len() as u32
     }
 
-    /// Pages read, those found gone included.
+    /// Returns the number of pages read, including those found gone.
     pub fn read(&self) -> u32 {
         self.read
     }
 
-    /// Pages read before any link to them was seen, in that order.
+    /// Returns the pages read before any link to them was seen, in that order.
     pub fn seeds(&self) -> &[u32] {
         &self.seeds
     }
 
-    /// The state of a page.
+    /// Returns the state of a page.
     pub fn state(&self, page: u32) -> State {
         match self.read_at[page as usize] {
             OPEN => State::Open,
@@ -62,7 +62,7 @@ impl Crawl {
         }
     }
 
-    /// Returns whether a page is known, was not read and is not held back.
+    /// Returns whether a page is known, unread and not held back.
     pub fn is_open(&self, page: u32) -> bool {
         self.read_at[page as usize] == OPEN
     }
@@ -72,29 +72,29 @@ impl Crawl {
         self.is_read.get(page.into())
     }
 
-    /// Returns whether a page was found: it is a seed, or a link leads to it. Others are targets of weight 0 only, or known
-    /// otherwise than from rows.
+    /// Returns whether a page was found: it is a seed, or a link leads to it. Others are only targets of weight 0, or
+    /// known from elsewhere than rows.
     pub fn is_found(&self, page: u32) -> bool {
         self.is_found.get(page.into())
     }
 
-    /// A page is found now. False: it was before.
+    /// Marks a page as found; returns `false` if it was before.
     fn find(&mut self, page: u32) -> bool {
         self.is_found.grow(u64::from(page) + 1);
         self.is_found.set(page.into())
     }
 
-    /// Which pages receive extra cash.
+    /// Returns the focus: which pages receive extra cash.
     pub fn focus(&self) -> &Focused {
         &self.focus
     }
 
-    /// Pages that can be named.
+    /// Returns the number of pages that can be listed.
     pub fn open(&self) -> u32 {
         self.pages() - self.read - self.held
     }
 
-    /// A page is read now. False: it was before.
+    /// Marks a page as read; returns `false` if it was before.
     fn begin_read(&mut self, page: u32) -> bool {
         let at = &mut self.read_at[page as usize];
         if *at < HELD {
@@ -108,33 +108,32 @@ impl Crawl {
         true
     }
 
-    /// Pages that are open, in the order in which they became known.
+    /// Yields the open pages, in the order in which they became known.
     pub fn all_open(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.pages()).filter(|&page| self.is_open(page))
     }
 }
 
-/// What is known of a crawl beside its history ([`Ask`] has the meaning of each).
+/// Facts about a crawl besides its history; see [`Ask`].
 #[derive(Clone, Copy)]
 pub struct Given<'a> {
-    /// The rows that were added to the history.
+    /// Rows that were added to the history.
     pub rows: &'a dyn Rows,
-    /// The order of names.
     pub names: Option<&'a NameOrder>,
-    /// A ranking settled over these rows.
+    /// Ranking settled over these rows.
     pub settled: Option<&'a dyn SettledRanking>,
-    /// What pages wait with.
+    /// Cash that each page waits with.
     pub cash: Option<&'a [f64]>,
 }
 
-/// A crawl and the strategy that follows it.
+/// Crawl, and the strategy that follows it.
 pub struct History {
     crawl: Crawl,
     strategy: Box<dyn Strategy>,
 }
 
 impl History {
-    /// Nothing is known yet.
+    /// Returns a history without any pages.
     pub fn new(strategy: Box<dyn Strategy>) -> History {
         History {
             crawl: Crawl::default(),
@@ -142,30 +141,29 @@ impl History {
         }
     }
 
-    /// Has the virtual page pay some pages more, before any row is added.
+    /// Sets the pages that the virtual page pays more, before any row is added.
     pub fn set_focus(&mut self, focus: Focused) {
         self.crawl.focus = focus;
     }
 
-    /// The pages that are paid more, to add those that became known.
+    /// Returns the focus, to add pages that became known.
     pub(super) fn focus_mut(&mut self) -> &mut Focused {
         &mut self.crawl.focus
     }
 
-    /// The crawl so far.
+    /// Returns the state of the crawl.
     pub fn crawl(&self) -> &Crawl {
         &self.crawl
     }
 
-    /// The strategy.
     pub fn strategy(&self) -> &dyn Strategy {
         &*self.strategy
     }
 
-    /// A page was read, once: whoever follows a crawl starts over when a page is read again. A second row of a page
-    /// tells no more than which pages there are.
+    /// Adds the row of a page that was read. Each page must be read only once: a caller whose pages are read again
+    /// starts over. A second row of a page only adds the pages that it names.
     pub fn row(&mut self, row: Row<'_>) {
-        // What became known between has no row: it was asked for in vain, or other rows name it.
+        // Pages that became known in between have no row: they were fetched in vain, or other rows name them.
         self.known_below(row.page + 1);
         if self.crawl.find(row.page) {
             self.crawl.seeds.push(row.page);
@@ -185,24 +183,21 @@ impl History {
         }
     }
 
-    /// As [`History::row`], with the strategy kept up to date ([`Strategy::keep_up`]). `rows` are those added so far,
-    /// this one among them.
-    ///
-    /// # Errors
-    /// Those of sweeping the rows.
+    /// Adds a row like [`History::row`] and keeps the strategy up to date ([`Strategy::keep_up`]). `rows` are those
+    /// added so far, including this one.
     pub fn follow(&mut self, row: Row<'_>, rows: &dyn Rows) -> Result<()> {
         self.row(row);
         self.strategy.keep_up(&self.crawl, rows)
     }
 
-    /// All pages below `pages` are known, though no row names them.
+    /// Makes all pages below `pages` known, even if no row names them.
     pub fn known_below(&mut self, pages: u32) {
         let pages = pages.max(self.crawl.pages());
         self.crawl.read_at.resize(pages as usize, OPEN);
     }
 
-    /// Forgets the pages that no row leads to, and holds none back any more: what was said of them by
-    /// [`History::known_below`] and [`History::hold`] is to be repeated after more rows.
+    /// Forgets the pages that no row names, and releases held ones: [`History::known_below`] and [`History::hold`] must
+    /// be repeated after further rows.
     pub fn reopen(&mut self) {
         let crawl = &mut self.crawl;
         crawl.read_at.truncate(crawl.named as usize);
@@ -213,7 +208,7 @@ impl History {
         }
     }
 
-    /// A page is not to be named until it was read.
+    /// Holds a page back until it is read.
     pub fn hold(&mut self, page: u32) {
         if let Some(at) = self.crawl.read_at.get_mut(page as usize)
             && *at == OPEN
@@ -223,10 +218,7 @@ impl History {
         }
     }
 
-    /// The best `count` pages to read next, best first. `rows` are those that were added to this history.
-    ///
-    /// # Errors
-    /// Those of [`Strategy::best`].
+    /// Returns the best `count` pages to read next, best first. `rows` are those that were added to this history.
     pub fn best(
         &mut self,
         rows: &dyn Rows,
@@ -244,10 +236,7 @@ impl History {
         )
     }
 
-    /// As [`History::best`], with all that may be known of the crawl.
-    ///
-    /// # Errors
-    /// Those of [`Strategy::best`].
+    /// Returns the best pages like [`History::best`], using all given facts about the crawl.
     pub fn best_with(&mut self, given: Given<'_>, count: usize) -> Result<Vec<Scored>> {
         let Given {
             rows,

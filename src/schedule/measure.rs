@@ -1,7 +1,7 @@
 //! Distances as a measure of pages: FICA's (its section 5 ranks by them), and the plain logarithmic one.
 //!
-//! They are made from the rows, in the order of reading, in 16 bytes a page; nothing of them is kept. Pages with
-//! lower distances rank higher.
+//! They are computed from the rows, in the order of reading, in 16 bytes per page; nothing is stored. Pages with lower
+//! distances rank higher.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,15 +10,13 @@ use super::{Choice, History};
 use crate::Result;
 use crate::rows::Rows;
 
-/// A distance that pages are measured by: the strategy `fica` or `distance` with its parameters.
+/// Distance measure of pages: the strategy `fica` or `distance` with its parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measure(Choice);
 
 impl Measure {
-    /// The distance of every page that the rows lead to; `None`: a page that was never linked to, nor read.
-    ///
-    /// # Errors
-    /// Those of sweeping the rows.
+    /// Computes the distance of every page that the rows lead to; `None` for a page that was neither linked to nor
+    /// read.
     pub fn of(&self, rows: &dyn Rows) -> Result<Distances> {
         let mut history = History::new(self.0.strategy());
         rows.sweep(&mut |row| {
@@ -29,15 +27,14 @@ impl Measure {
     }
 }
 
-/// The distances of pages.
 #[derive(Default)]
 pub struct Distances(Option<History>);
 
-/// A page's distance, and when it was read.
+/// Bytes per page: its distance, and when it was read.
 const PAGE_BYTES: u64 = 16;
 
 impl Distances {
-    /// The distance of a page; `None`: it was never linked to, nor read.
+    /// Returns the distance of a page; `None` if it was neither linked to nor read.
     pub fn get(&self, page: u64) -> Option<f64> {
         let history = self.0.as_ref()?;
         let page = u32::try_from(page).ok()?;
@@ -48,7 +45,7 @@ impl Distances {
         score.map(|score| 0.0 - score)
     }
 
-    /// Bytes that those of so many pages take.
+    /// Returns the memory for the distances of `pages` pages, in bytes.
     pub fn bytes(pages: u64) -> u64 {
         pages * PAGE_BYTES
     }
@@ -90,7 +87,7 @@ mod tests {
             5
         }
 
-        /// 0 links to 1, 2, 3; 1 to 4 and 2. Nothing leads to 5.
+        /// 0 links to 1, 2, 3; 1 to 4 and 2. Nothing links to 5.
         fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
             for (page, targets) in [(0, &[1, 2, 3][..]), (1, &[4, 2])] {
                 visit(Row::new(page, targets))?;
@@ -104,7 +101,7 @@ mod tests {
         (0..6).map(|page| found.get(page)).collect()
     }
 
-    /// Equations 2 and 3, by hand.
+    /// Works out equations 2 and 3 by hand.
     #[test]
     fn distances_are_those_of_the_equations() {
         let (two, three) = (2f64.log10(), 3f64.log10());
@@ -112,7 +109,7 @@ mod tests {
         let mut expected: Vec<Option<f64>> = plain.into_iter().map(Some).collect();
         expected.push(None);
         assert_eq!(distances("distance"), expected);
-        // With K = 1 alpha is exp(-0.1) at the first page and exp(-0.2) at the second.
+        // With K = 1, alpha is exp(-0.1) at the first page and exp(-0.2) at the second.
         let (first, second) = ((-0.1f64).exp(), (-0.2f64).exp());
         let one = first * three;
         let four = second * two + (1.0 - second) * one;

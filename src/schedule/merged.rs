@@ -1,8 +1,8 @@
-//! One list of the pages that the shards of a crawl should fetch next.
+//! Merges the lists of a crawl's shards into one list of pages to fetch next.
 //!
-//! Each shard lists its own pages; these lists are merged by score, of equal ones by the shards' numbers. A host is in one shard, so that
-//! its limit holds; the hosts of a domain may be in several, so that domains are counted again. Where that leaves a list used up before there
-//! are enough pages, all shards are asked for longer ones.
+//! Each shard lists its own pages; these lists are merged by score, ties by the shards' numbers. A host is in one
+//! shard, so its limit holds; the hosts of a domain may be in several, so domains are counted again. If that exhausts a
+//! list before there are enough pages, all shards are asked for longer ones.
 
 use std::collections::HashMap;
 
@@ -11,11 +11,8 @@ use super::{Follower, Seed};
 use crate::snapshot::Snapshot;
 use crate::{Error, Result};
 
-/// The pages to crawl next of all shards of a crawl, best first, as of these snapshots. Each has options of its own, which differ
-/// in their seeds and in what is left out.
-///
-/// # Errors
-/// Those of [`Follower::next`]; [`Error::Usage`]: a share of each kind of pages is asked for.
+/// Returns the pages to crawl next from all shards of a crawl, best first, as of these snapshots. The options of the
+/// shards differ in their seeds and in what is excluded. Fails with [`Error::Usage`] for [`Which::Budget`].
 pub fn next_of_shards(shards: &[(&Snapshot, NextOptions)]) -> Result<Vec<Candidate>> {
     let Some((_, first)) = shards.first() else {
         return Ok(Vec::new());
@@ -49,7 +46,7 @@ fn list((snapshot, options): &(&Snapshot, NextOptions), count: usize) -> Result<
     Follower::once(options).next(snapshot)
 }
 
-/// Merges lists for which `asked` pages each were asked for; `None`: these are not enough.
+/// Merges lists of up to `asked` pages each; `None` if they do not suffice.
 fn merge(
     shards: &[&NextOptions],
     lists: Vec<Vec<Candidate>>,
@@ -89,14 +86,14 @@ fn merge(
             |list: &mut std::iter::Peekable<_>| list.peek().map(|page: &Candidate| page.score);
         let heads = rest.iter_mut().enumerate();
         let heads = heads.filter_map(|(at, (list, _))| Some((at, score(list)?)));
-        // Of equal ones the first.
+        // On ties, the first shard's.
         let best = heads.reduce(|best, next| if next.1 > best.1 { next } else { best });
         let Some((at, _)) = best else {
             break;
         };
         merged.extend(rest[at].0.next().filter(|page| limits.takes(&page.url)));
     }
-    // A list goes by its scores.
+    // A list is ordered by score.
     let best = merged.get(seeds).map_or(0.0, |page| page.score);
     merged[..seeds]
         .iter_mut()
@@ -116,8 +113,8 @@ mod tests {
         merged.map(|pages| pages.into_iter().map(|page| page.url).collect())
     }
 
-    /// The first two pages of `a.org` are in one shard, so the other shard's are of no use; that it has others is known once it is
-    /// asked for more.
+    /// The first two pages of `a.org` are in one shard, so those of the other shard exceed the limit; that it has
+    /// others is known once it is asked for more.
     #[test]
     fn a_list_that_is_used_up_is_asked_for_again() {
         let options = NextOptions {

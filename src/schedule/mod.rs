@@ -1,12 +1,11 @@
-//! What to crawl next: crawl orders, of which one trait is used by `next`, by the live service and by the
-//! simulator, so that what is simulated is what runs.
+//! Crawl orders: what to crawl next. `next`, the live service and the simulator share one trait, so that what is
+//! simulated is what runs.
 //!
-//! A [`Strategy`] receives what happened in a crawl, one row after the other ([`History`]), and lists the
-//! best pages among those known and not read yet. Its answer depends on that history alone: the same rows
-//! in the same order give the same answer, whether they come from a simulated crawl or from a store's kept
-//! rows. Pages found gone are never named again.
+//! A [`Strategy`] follows a crawl row by row ([`History`]) and lists the best pages among the known unread ones. Its
+//! answer depends on that history alone: the same rows in the same order give the same answer, whether they come from a
+//! simulated crawl or from a store's kept rows. Pages found gone are never listed again.
 //!
-//! One file a strategy, and one line in [`STRATEGIES`].
+//! Each strategy has its own file, and a line in [`STRATEGIES`].
 
 mod breadth_first;
 mod choice;
@@ -54,115 +53,106 @@ pub use takers::Taker;
 use crate::Result;
 use crate::rows::{Row, Rows};
 
-/// A page and its score: more is earlier.
+/// Page and its score: higher is earlier.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scored {
-    /// The page.
+    /// Number of the page.
     pub page: u32,
-    /// Its score, in the strategy's own measure.
+    /// Score, in the strategy's own measure.
     pub score: f64,
 }
 
-/// The input of a strategy for a list.
+/// Query for a list of pages.
 pub struct Ask<'a> {
-    /// The crawl so far.
+    /// State of the crawl.
     pub crawl: &'a Crawl,
-    /// Its rows, to be swept again.
+    /// Rows of the crawl, for further sweeps.
     pub rows: &'a dyn Rows,
-    /// Which pages stand near each other by their names; `None`: not known.
+    /// Name order of the pages; `None` if unknown.
     pub names: Option<&'a NameOrder>,
-    /// A ranking of these rows; `None`: there is none.
+    /// Ranking of these rows; `None` if there is none.
     pub settled: Option<&'a dyn SettledRanking>,
-    /// What each page waits with by a store's ledger, for strategies that go by it ([`StrategySpec::by_cash`]).
+    /// Claim of each page in a store's ledger, for strategies that use it ([`StrategySpec::by_cash`]).
     pub cash: Option<&'a [f64]>,
-    /// How many pages are wanted.
+    /// Number of pages wanted.
     pub count: usize,
 }
 
-/// A ranking that was made before: PageRank of the known graph, in which pages without a row have no links, as near as its
-/// bound says.
+/// Earlier ranking: PageRank of the known graph, in which pages without a row have no links, within its bound.
 pub trait SettledRanking {
-    /// Its damping.
+    /// Returns the damping that the ranking was computed with.
     fn damping(&self) -> f64;
 
-    /// The bound on its L1 error; infinite: there is none, and it is no more than a start.
+    /// Returns the bound on the L1 error; infinite if unknown, so that the ranking is only a starting point.
     fn bound_l1(&self) -> f64;
 
-    /// Calls `visit` with each page and its importance, in the order of pages; all are 1 together.
-    ///
-    /// # Errors
-    /// Those of reading it.
+    /// Calls `visit` with each page and its importance, in the order of pages; the importances sum to 1.
     fn each(&self, visit: &mut dyn FnMut(u32, f64)) -> Result<()>;
 }
 
-/// A crawl order. It is called for every page when it becomes known, and for every row when it is read.
+/// Crawl order. It is called for every page when it becomes known, and for every row when it is read.
 pub trait Strategy: Send {
-    /// `page` was found, once: of a seed, a page that was read before any link to it was seen, `by` is `None`; else page
-    /// `by` has the first link to it. A target of weight 0 becomes known, but is not found by that.
+    /// Notes that `page` was found, once per page: `by` is the page with the first link to it, or `None` for a seed, a
+    /// page read before any link to it was seen. A target of weight 0 becomes known, but is not found by that.
     fn found(&mut self, crawl: &Crawl, page: u32, by: Option<u32>) {
         let _ = (crawl, page, by);
     }
 
-    /// A page was read, of which all targets are known. `crawl` counts it already.
+    /// Notes that a page was read; all its targets are known, and `crawl` counts it already.
     fn read(&mut self, crawl: &Crawl, row: Row<'_>) {
         let _ = (crawl, row);
     }
 
-    /// After a page was read: goes over the rows where it is time to, if the strategy is kept up by that. When it is depends
-    /// on the history alone. Who tells rows one by one and asks now and then calls it after each; who tells all and asks
-    /// once need not.
-    ///
-    /// # Errors
-    /// Those of sweeping the rows.
+    /// Brings the strategy up to date after a page was read, sweeping over the rows if due, which depends on the
+    /// history alone. Callers that add rows one by one and query repeatedly call it after each; those that add all rows
+    /// and query once need not.
     fn keep_up(&mut self, crawl: &Crawl, rows: &dyn Rows) -> Result<()> {
         let _ = (crawl, rows);
         Ok(())
     }
 
-    /// The best pages that are open ([`Crawl::is_open`]), best first; of equal ones the one known first.
-    ///
-    /// # Errors
-    /// Those of sweeping the rows; what the strategy needs is not known.
+    /// Returns the best open pages ([`Crawl::is_open`]), best first; ties in the order in which pages became known.
     fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>>;
 
-    /// How many links it went over so far, to hand something on over them.
+    /// Returns the number of links followed so far to pass something on.
     fn links(&self) -> u64 {
         0
     }
 
-    /// The strategy's own estimate of a page's importance, if its order says less than that.
+    /// Returns the strategy's own estimate of a page's importance, if its order does not express that.
     fn importance(&self, page: u32) -> Option<f64> {
         let _ = page;
         None
     }
 }
 
-/// How many pages are worth asking a strategy for at a time.
+/// Number of pages that one query should ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Batching {
-    /// One: it is up to date after every page, at a cost of a few links.
+    /// One: the answer is up to date after every page, at a cost of a few links.
     One,
-    /// A part of those read, this being its denominator: an answer goes over all pages, or all rows.
+    /// The pages read divided by this: an answer sweeps over all pages or all rows.
     Part(u32),
 }
 
-/// A strategy that can be asked for by name.
+/// Specification of a named strategy.
 pub struct StrategySpec {
-    /// Its name.
+    /// Name on the command line.
     pub name: &'static str,
-    /// The order, in a line.
+    /// Description of the order, in a line.
     pub about: &'static str,
     /// Names of its parameters.
     pub parameters: &'static [&'static str],
-    /// How many pages are worth asking for at a time.
+    /// Number of pages that one query should ask for.
     pub batching: Batching,
-    /// It can be asked of a store that keeps no rows.
+    /// True if it works for a store without rows.
     pub without_rows: bool,
-    /// Its order is that of the ledger's cash, which pages that were read have, too.
+    /// True if it orders pages by the ledger's cash, which pages that were read have, too.
     pub by_cash: bool,
-    /// It goes by which pages stand near each other by their names.
+    /// True if it uses the name order.
     pub by_names: bool,
-    /// Rows may be added between lists; lists are then the same as from all rows at once, up to the certified error.
+    /// True if rows may be added between lists; lists then equal those from all rows at once, up to the certified
+    /// error.
     pub incremental: bool,
     /// Bytes of memory per page and per link.
     pub bytes_per_page_and_link: (u64, u64),
@@ -170,7 +160,7 @@ pub struct StrategySpec {
 }
 
 impl StrategySpec {
-    /// One that keeps its open pages in a [`queue::Queue`], and has no parameters.
+    /// Returns a strategy without parameters that keeps its open pages in a [`queue::Queue`].
     const fn queued(
         name: &'static str,
         about: &'static str,

@@ -1,13 +1,12 @@
-//! Which pages stand near each other by their names, in 8 bytes a page, and 36 while it is made or may grow.
+//! Name order: which pages are neighbours by their names. 8 bytes per page, and 36 while it is built or may grow.
 //!
-//! Sites name pages by section and in order: pages whose names are alike link alike. Names are put in order
-//! by host (its last two labels first), then by the first two folders, then by all others, then by what
-//! stands behind the last slash: text and the first number in it, so that `page9` stands before `page10`.
-//! Host and folders count by their hash: like names stand together, in whatever order. Names that are no
-//! URLs are read as paths.
+//! Sites name pages by section and in sequence, and pages with similar names have similar links. Names are ordered by
+//! host (its last two labels first), then by the first two folders, then by the other folders, then by what follows the
+//! last slash: text and the first number in it, so that `page9` precedes `page10`. Host and folders are compared by
+//! hash: equal ones are together, in arbitrary order. Names that are not URLs are read as paths.
 //!
-//! Names are sorted in runs, on several threads if that is asked for; names that come later are a run of their own. The
-//! order is that of all runs merged, so it does not depend on how many there are.
+//! Names are sorted in runs, optionally by several threads; names added later form further runs. The order is that of
+//! all runs merged, so it does not depend on their number.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -19,20 +18,20 @@ use crate::Result;
 use crate::threads;
 use crate::url::{host, path_and_query};
 
-/// Name order of pages; see the module.
+/// Name order of pages.
 #[derive(Debug, Default)]
 pub struct NameOrder {
     /// Pages in name order.
     order: Vec<u32>,
-    /// The host of each page, by number of first appearance.
+    /// Host of each page, numbered in order of first appearance.
     host: Vec<u32>,
     hosts: u32,
 }
 
-/// A page's place: host and folders, the last part, and for those that are the same there, all of the name.
+/// Sort key: host and folders, the last part, and a hash of the whole name to separate equal ones.
 type Key = (u64, u64, u32);
 
-/// Takes names in the order of page numbers.
+/// Builds a name order from names in the order of page numbers.
 #[derive(Debug, Default)]
 pub struct NameOrderBuilder {
     runs: Runs,
@@ -41,13 +40,13 @@ pub struct NameOrderBuilder {
 }
 
 impl NameOrderBuilder {
-    /// The next page's name.
+    /// Adds the next page's name.
     pub fn add(&mut self, name: &[u8]) {
         self.last.push((key(name), self.last.len() as u32));
         self.hosts.add(name);
     }
 
-    /// The order of all names.
+    /// Returns the order of all names.
     pub fn build(mut self) -> NameOrder {
         self.runs.add(self.last);
         NameOrder {
@@ -58,7 +57,7 @@ impl NameOrderBuilder {
     }
 }
 
-/// The host of each page.
+/// Host of each page.
 #[derive(Debug, Default)]
 struct Hosts {
     host: Vec<u32>,
@@ -66,7 +65,7 @@ struct Hosts {
 }
 
 impl Hosts {
-    /// The next page's name.
+    /// Adds the next page's name.
     fn add(&mut self, name: &[u8]) {
         let hosts = self.numbers.len() as u32;
         let number = *self.numbers.entry(xxh3_64(host(name))).or_insert(hosts);
@@ -77,18 +76,18 @@ impl Hosts {
 /// Pages with their keys, in order.
 type Run = Vec<(Key, u32)>;
 
-/// Runs from which on the smallest two are joined.
+/// Number of runs at which the smallest two are merged.
 const RUNS: usize = 9;
-/// Fewer names than these are not worth a thread.
+/// Minimum number of names per thread.
 const RUN_NAMES: u64 = 1 << 16;
 
-/// The keys of all pages, in sorted runs.
+/// Keys of all pages, in sorted runs.
 #[derive(Debug, Default)]
 pub(super) struct Runs(Vec<Run>);
 
 impl Runs {
-    /// Adds pages, whose names `each` calls its visitor with, in their order: on up to `threads` threads, each of which
-    /// asks for some of them.
+    /// Adds pages, for whose names `each` calls its visitor in their order, on up to `threads` threads, each of which
+    /// requests a range.
     pub fn extend(
         &mut self,
         pages: Range<u64>,
@@ -132,7 +131,7 @@ impl Runs {
         }
     }
 
-    /// All pages in name order.
+    /// Returns all pages in name order.
     pub fn order(&self) -> Vec<u32> {
         let mut order = Vec::with_capacity(self.0.iter().map(Vec::len).sum());
         let mut heads = BinaryHeap::new();
@@ -151,7 +150,7 @@ impl Runs {
         order
     }
 
-    /// The order, without hosts.
+    /// Returns the order, without hosts.
     pub fn names(&self) -> NameOrder {
         NameOrder {
             order: self.order(),
@@ -160,22 +159,22 @@ impl Runs {
     }
 }
 
-/// No page.
+/// Stands for pages that are left out in [`NameOrder::renumbered`].
 const NONE: u32 = u32::MAX;
 
 impl NameOrder {
-    /// Number of hosts.
+    /// Returns the number of hosts.
     pub fn hosts(&self) -> u32 {
         self.hosts
     }
 
-    /// The number of a page's host.
+    /// Returns the number of a page's host.
     pub fn host(&self, page: u32) -> u32 {
         self.host[page as usize]
     }
 
-    /// The order of some pages under other numbers: `numbers` holds the new number of each page, those
-    /// that are left out `u32::MAX`; `pages` is their count.
+    /// Returns the order of some pages under other numbers: `numbers` holds the new number of each page, `u32::MAX` for
+    /// those left out; `pages` is their count.
     pub fn renumbered(&self, numbers: &[u32], pages: u32) -> NameOrder {
         let mut host = vec![0; pages as usize];
         for (&number, &at) in numbers.iter().zip(&self.host) {
@@ -191,8 +190,8 @@ impl NameOrder {
         }
     }
 
-    /// Calls `each` with every page, how many pages stand near it, itself included (`radius` on each side),
-    /// and the sum of what those are `worth`.
+    /// Calls `each` with every page, the number of pages near it (`radius` on each side, and itself), and the sum of
+    /// their `worth`.
     pub fn around<T: Copy + Default + AddAssign + SubAssign>(
         &self,
         radius: usize,
@@ -216,7 +215,7 @@ impl NameOrder {
     }
 }
 
-/// The low `bits` of a text's hash.
+/// Returns the low `bits` of a text's hash.
 fn hash(text: &[u8], bits: u32) -> u64 {
     xxh3_64(text) & ((1 << bits) - 1)
 }
@@ -250,8 +249,8 @@ fn key(name: &[u8]) -> Key {
     (place, in_folder(&path[last..]), xxh3_64(name) as u32)
 }
 
-/// The order of names in one folder: by the text before the first number, then by that number; names
-/// without a number by their first eight bytes.
+/// Returns a sort key for names in one folder: by the text before the first number, then by that number; names without
+/// a number by their first eight bytes.
 fn in_folder(name: &[u8]) -> u64 {
     let Some(start) = name.iter().position(u8::is_ascii_digit) else {
         let mut first = [0; 8];
@@ -321,7 +320,7 @@ mod tests {
         assert_eq!(changes(&|page| page % 12), 11);
     }
 
-    /// However many threads there are, and however many times names are added, the order is the same.
+    /// The order does not depend on the number of threads or on how often names are added.
     #[test]
     fn the_order_is_that_of_all_names() {
         let count = 150_000u64;

@@ -1,7 +1,7 @@
-//! Estimates from neighbouring pages: how much is still to be found near a page.
+//! Adjusts scores by neighbouring pages: how much is still to be found near a page.
 //!
-//! Near a page are the names on each side in name order, and the pages that the same page found. Of a page not read, whose
-//! score is y:
+//! Neighbours of a page are the names on each side in name order, and the pages found by the same page. For an unread
+//! page of score y:
 //!
 //! ```text
 //! score = y (1 + q ((k/(1 + m))^u - 1)) (N S)^g
@@ -9,52 +9,53 @@
 //! N = (f + 3 f')/(r + 3)/f',   S the same        what a page near leads to that is found by it
 //! ```
 //!
-//! - k of the seven names on each side of a page are known, itself included, and m were read: where little was read, most of
-//!   the links to it are still to be seen. n and l are the pages read near it, by fifteen names on each side or by finder,
-//!   and those of them with links. Where no page read has links, none is to be expected of the others.
-//! - f is summed over the r pages read: a page's is the sum of the square roots of the scores, by their mean, of the pages that it
-//!   found. N is that by fifteen names, S that of pages with the same finder. A page is worth more than its own score where those near
-//!   it led to much that was not known: the most important pages of a web are missed for not being known yet more than for
-//!   being taken for less than they are.
-//! - l' and f' are the means of all pages read; three pages of the mean more keep a few pages from saying much.
+//! - k of the seven names on each side of a page are known, itself included, and m were read: where few were read, most
+//!   of the links to the page are still unseen. n and l are the number of read neighbours (fifteen names on each side,
+//!   or same finder) and of those with links. If no read page has links, none are expected of the others.
+//! - f is a sum over the r read neighbours: each contributes the sum of the square roots of the scores (relative to
+//!   their mean) of the pages that it found. N is taken over fifteen names on each side, S over pages with the same
+//!   finder. A page is worth more than its own score if its neighbours led to many unknown pages: important pages of a
+//!   web are missed more often because they are unknown than because they are underrated.
+//! - l' and f' are the means over all pages read; three pages with these means are added, so that few neighbours have
+//!   little influence.
 //!
-//! A few passes over the pages, two of them in name order, in 22 bytes a page while they last.
+//! Takes a few passes over the pages, two of them in name order, and 22 bytes per page while they last.
 
 use std::ops::{AddAssign, SubAssign};
 
 use super::{Crawl, NameOrder};
 use crate::rows::Bits;
 
-/// Names on each side of which it matters how many were read, and of which what they led to.
+/// Number of names on each side that count for the unseen share, and for what was found.
 const UNSEEN_RADIUS: usize = 7;
 const RADIUS: usize = 15;
-/// Pages of the mean of all that are added to those near.
+/// Number of average pages that are added to the neighbours.
 const OF_THE_MEAN: f64 = 3.0;
-/// No page.
+/// Stands for no page in `found_by`.
 const NONE: u32 = u32::MAX;
 
-/// How much what is seen near a page counts.
+/// Exponents of the two adjustments.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Powers {
-    /// u: of what is unseen around it.
+    /// u: exponent of the unseen share around a page.
     pub unseen: f64,
-    /// g: of what pages near it found.
+    /// g: exponent of what neighbours found.
     pub found: f64,
 }
 
-/// The part of a crawl that is looked at.
+/// Crawl data that neighbours are taken from.
 pub(super) struct Near<'a> {
-    /// The crawl.
+    /// State of the crawl.
     pub crawl: &'a Crawl,
-    /// The name order; without, only pages of the same finder are near.
+    /// Name order; if absent, only pages of the same finder are neighbours.
     pub names: Option<&'a NameOrder>,
-    /// The page that found each page, [`u32::MAX`] none.
+    /// The page that found each page; [`u32::MAX`] if none.
     pub found_by: &'a [u32],
-    /// Whether each page was read and has links.
+    /// Bitmap of the pages that were read and have links.
     pub with_links: &'a Bits,
 }
 
-/// Of some pages read: how many they are, how many have links, and what they found.
+/// Totals over some read pages: their number, those with links, and what they found.
 #[derive(Debug, Clone, Copy, Default)]
 struct Tally {
     read: u32,
@@ -78,7 +79,7 @@ impl SubAssign for Tally {
     }
 }
 
-/// The means of all pages read.
+/// Means over all pages read.
 struct Means {
     with_links: f64,
     found: f64,
@@ -91,19 +92,19 @@ impl Means {
             / (sum(|of| of.read) + OF_THE_MEAN)
     }
 
-    /// What pages found, by the mean.
+    /// Returns what pages found, relative to the mean.
     fn found(&self, of: Tally) -> f64 {
         if self.found == 0.0 {
             return 1.0;
         }
-        // What went in and out of a sum may leave less than nothing.
+        // Additions and subtractions may leave a sum slightly below zero.
         let found = of.found.max(0.0) / self.found;
         (found + OF_THE_MEAN) / (f64::from(of.read) + OF_THE_MEAN)
     }
 }
 
 impl Near<'_> {
-    /// Multiplies the scores of pages not read by what is seen near them.
+    /// Multiplies the scores of unread pages by the adjustments.
     pub fn lift(&self, scores: &mut [f64], powers: Powers) {
         let read = f64::from(self.crawl.read());
         if read == 0.0 || powers.unseen == 0.0 && powers.found == 0.0 {
@@ -160,7 +161,8 @@ impl Near<'_> {
             .filter(|&by| by != NONE)
     }
 
-    /// The sum of the roots of the scores, by their mean, of what each page found.
+    /// Returns, for each page, the sum of the square roots of the scores (relative to their mean) of the pages it
+    /// found.
     fn found(&self, scores: &[f64]) -> Vec<f32> {
         let mean = scores.iter().sum::<f64>() / scores.len().max(1) as f64;
         let mut found = vec![0.0; scores.len()];
@@ -190,11 +192,11 @@ impl Near<'_> {
 
 const AROUND: usize = 2 * UNSEEN_RADIUS + 1;
 
-/// (known/(1 + read))^u around each page.
+/// Table of (known/(1 + read))^u, and the counts around each page.
 struct Unseen {
-    /// Of all that can be: a power for each page takes as long as all else.
+    /// All possible values: a power per page would take as long as everything else.
     powers: [[f64; AROUND + 1]; AROUND + 1],
-    /// How many are known and read. Nothing: no names are known.
+    /// Known and read names around each page; empty without a name order.
     around: Vec<(u8, u8)>,
 }
 
@@ -230,7 +232,7 @@ mod tests {
         }
     }
 
-    /// The scores, all 1 at first, after pages 0, 1, ... were read.
+    /// Returns the scores, all 1 at first, after pages 0, 1, ... were read.
     fn lifted(rows: &[&[u32]], pages: u32, names: bool, powers: Powers) -> Vec<f64> {
         let mut history = History::new(Box::new(Nothing));
         let mut with_links = Bits::new(pages.into());
@@ -266,7 +268,8 @@ mod tests {
         }
     }
 
-    /// Page 0 found 1 to 4, page 1 found 5; page 2 has no links. Of three read, two have links, and they found 5/3 each.
+    /// Page 0 found 1 to 4, page 1 found 5; page 2 has no links. Of three read, two have links, and they found 5/3 on
+    /// average.
     #[test]
     fn what_is_near_is_counted() {
         let rows: &[&[u32]] = &[&[1, 2, 3, 4], &[5], &[]];
@@ -274,8 +277,8 @@ mod tests {
             unseen: 1.0,
             found: 0.5,
         };
-        // By name, all six are near each other, three of them read: k/(1 + r) is 3/2, and N the mean.
-        // Finder 0: of 1 and 2, one has links; they found 1. q = (2 + 1 + 2)/(3 + 2 + 3), S = (1 + 5)/5 by 5/3.
+        // By name, all six are neighbours, three of them read: k/(1 + r) is 3/2, and N the mean. Finder 0: of 1 and 2,
+        // one has links; they found 1. q = (2 + 1 + 2)/(3 + 2 + 3), S = (1 + 5)/5 by 5/3.
         let of_first = (1.0 + 5.0 / 8.0 / 2.0) * (18.0 / 25.0f64).sqrt();
         // Finder 1: none was read. q = (2 + 2)/(3 + 3).
         let of_second = 1.0 + 2.0 / 3.0 / 2.0;
@@ -295,7 +298,7 @@ mod tests {
         close(&lifted(rows, 6, true, none), &[1.0; 6]);
     }
 
-    /// Of twenty names, page 0 is near the first eight; what went by is not counted any more.
+    /// Of twenty names, page 0 is near the first eight; names left behind no longer count.
     #[test]
     fn only_what_is_near_counts() {
         let unseen = Powers {
@@ -311,7 +314,7 @@ mod tests {
         }
     }
 
-    /// Where no page read has links, none is expected of the others.
+    /// If no read page has links, none are expected of the others.
     #[test]
     fn nothing_is_expected_of_pages_without_links() {
         let powers = Powers {

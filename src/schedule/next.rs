@@ -1,10 +1,10 @@
 //! What a store's crawl should fetch next: a strategy applied to the last snapshot and its kept rows.
 //!
-//! Read beside a writer, without a lock. Who was read: pages that have a row, those found gone included;
-//! where no rows are kept, pages that were visited. A page whose fetches failed since it was last reached is
-//! passed over until some time has gone by, and for good after some failures.
+//! Reads beside a writer, without a lock. Pages that have a row count as read, including those found gone; without
+//! rows, pages that were visited. A page whose fetches failed since it was last reached is left out for some time, and
+//! for good after several failures.
 //!
-//! In memory: what a [`Follower`](super::Follower) keeps, while it is asked, and what was asked for.
+//! Memory: what a [`Follower`](super::Follower) keeps, and the list.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,58 +20,58 @@ use crate::store::rows::KeptRows;
 use crate::url::{domain, host};
 use crate::{Error, Result};
 
-/// Which pages are wanted.
+/// Pages that are wanted.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Which {
-    /// Pages that were not read yet, by the strategy.
+    /// Unread pages, by the strategy.
     NotFetched,
-    /// Pages that were read, by what reading them again gives.
+    /// Pages that were read, by the gain of reading them again.
     Refetch,
-    /// Both: this share of pages not read yet, as far as there are such.
+    /// Both: this share of unread pages, as far as there are any.
     Budget {
-        /// The share, 0 to 1.
+        /// Share of unread pages, 0 to 1.
         discovery: f64,
     },
-    /// Both, by what they wait with alone: for strategies that go by cash ([`super::StrategySpec::by_cash`]).
+    /// Both, by their claims alone, for strategies that order by cash ([`super::StrategySpec::by_cash`]).
     Either,
 }
 
-/// Parameters of a list.
+/// Parameters of a list of pages to crawl.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct NextOptions {
-    /// By which order pages not read yet come.
+    /// Order of unread pages.
     pub strategy: Choice,
-    /// Most pages to name.
+    /// Maximum number of pages to list.
     pub count: usize,
-    /// Which pages are wanted.
+    /// Pages that are wanted: unread, read, or both.
     pub which: Which,
-    /// Most pages of a host.
+    /// Maximum number of pages per host.
     pub per_host: Option<u64>,
-    /// Most pages of a registered domain, by the public suffix list.
+    /// Maximum number of pages per registered domain, by the public suffix list.
     pub per_domain: Option<u64>,
-    /// Pages that may be named.
+    /// Pages that may be listed.
     pub scope: Scope,
-    /// Pages are read again only if their last fetch was so many seconds ago, or is not known.
+    /// Minimum age in seconds of a page's last fetch for it to be read again; pages without a known time qualify.
     pub older_than: Option<u64>,
     /// When pages whose fetches failed are left out.
     pub failures: Failures,
-    /// The current time, in seconds since 1970; `None`: the time of the snapshot.
+    /// Current time, in seconds since 1970; `None`: the time of the snapshot.
     pub now: Option<Time>,
     /// Pages that the virtual page pays more, so that they come earlier.
     pub focus: Focus,
-    /// A bit for each page that is not to be named: it was handed out, and was not read yet.
+    /// Bitmap of pages that must not be listed, for example because they were handed out already.
     pub exclude: Bits,
-    /// Pages that come first, in this order, as far as they were not read yet.
+    /// Pages that come first, in this order, unless they were read.
     pub seeds: Vec<Seed>,
 }
 
 /// When a page whose fetches failed since it was last reached is left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failures {
-    /// Seconds after the last of them. Where no times are known, the page is not left out for it.
+    /// Seconds after the last failure during which it is left out, if times are known.
     pub retry_after: u64,
-    /// From so many of them on, for good; 0: there is no such limit.
+    /// Number of failures from which it is left out for good; 0: no limit.
     pub most: u64,
 }
 
@@ -84,26 +84,26 @@ impl Default for Failures {
     }
 }
 
-/// A page to begin with.
+/// Page to begin with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seed {
-    /// Its canonical URL, or its opaque name.
+    /// Canonical URL, or opaque name.
     pub name: String,
-    /// Its number; `None`: the store does not know it.
+    /// Number of the page; `None` if the store does not know it.
     pub page: Option<PageId>,
-    /// The line of the list that names it, from 0.
+    /// Line of the list that names it, from 0.
     pub line: u64,
 }
 
-/// Pages of which names and facts are read at a time.
+/// Number of pages whose names and facts are read at a time.
 const NAMED: usize = 1 << 17;
 
 /// Strategies with a virtual page, which can be focused.
 pub(super) const FOCUSED: [&str; 3] = ["forecast", "settled", "xyleme"];
 
-/// How long a page whose fetch failed is left alone by default, in seconds: a day.
+/// Default of [`Failures::retry_after`]: a day, in seconds.
 pub const RETRY_AFTER: u64 = 86_400;
-/// After how many failures in a row a page is given up, by default.
+/// Default of [`Failures::most`]: failures in a row.
 pub const MAX_FAILURES: u64 = 3;
 
 impl Default for NextOptions {
@@ -125,20 +125,20 @@ impl Default for NextOptions {
     }
 }
 
-/// A page to be crawled.
+/// Page to be crawled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
-    /// Its number; `None`: a seed that the store does not know yet.
+    /// Number of the page; `None` for a seed that the store does not know yet.
     pub page: Option<PageId>,
-    /// Its canonical URL, or its opaque name.
+    /// Canonical URL, or opaque name.
     pub url: String,
-    /// The strategy's score, or of a page to be read again what that gives: more is earlier.
+    /// Score by the strategy, or the gain of reading the page again: higher is earlier.
     pub score: f64,
-    /// Whether it was read already.
+    /// True if it was read already.
     pub fetched: bool,
-    /// Its importance.
+    /// Importance in the snapshot.
     pub importance: f64,
-    /// Its fetches.
+    /// Fetches of the page.
     pub fetches: Fetches,
 }
 
@@ -150,7 +150,7 @@ pub(super) struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// The strategy is refused: there are no rows.
+    /// Returns the error for a strategy that needs rows where there are none.
     pub fn needs_rows(&self, name: &str) -> Error {
         let others: Vec<&str> = super::STRATEGIES
             .iter()
@@ -168,16 +168,16 @@ impl Source<'_> {
         ))
     }
 
-    /// The time that ages are counted from: the option, or the latest fetch that the snapshot believes.
+    /// Returns the time that ages count from: the option, or the latest fetch that the snapshot believes.
     fn now(&self) -> Option<Time> {
         self.options.now.or(self.snapshot.info().time)
     }
 
-    /// Returns whether a page's fetches failed so lately, or so often, that it is to be left alone.
+    /// Returns whether a page is left out because its fetches failed too recently or too often.
     pub fn is_failing(&self, page: &Fetches) -> bool {
         let Failures { retry_after, most } = self.options.failures;
         let lately = |(now, failed): (Time, Time)| {
-            // A time far ahead does not tell that it was lately.
+            // A time far ahead is not trusted to be recent.
             failed.saturating_sub(now) <= YEAR
                 && now.saturating_sub(failed) < i64::try_from(retry_after).unwrap_or(i64::MAX)
         };
@@ -186,13 +186,13 @@ impl Source<'_> {
                 || self.now().zip(page.last_failed).is_some_and(lately))
     }
 
-    /// Returns the time before which a page must have been fetched to be read again, if that is asked for.
+    /// Returns the time before which a page must have been fetched to be read again, if the options set an age.
     pub fn refetch_before(&self) -> Option<Time> {
         let seconds = i64::try_from(self.options.older_than?).unwrap_or(i64::MAX);
         Some(self.now()?.saturating_sub(seconds))
     }
 
-    /// Returns whether a page was read, and may be read again: it is not gone, and was last fetched before `before`.
+    /// Returns whether a page was read and may be read again: it is not gone, and was last fetched before `before`.
     pub fn may_refetch(&self, page: &SnapshotPage, before: Option<Time>) -> bool {
         page.fetches.visits > 0
             && page.fetches.gone != Some(true)
@@ -204,7 +204,7 @@ impl Source<'_> {
             }
     }
 
-    /// Pages read already: by cash if the strategy goes by it, else by what it gives to read them again.
+    /// Chooses pages to read again: by cash if the strategy uses it, else by gain.
     pub fn refetch(&self, count: usize, limits: &mut Limits<'_>) -> Result<Vec<Chosen>> {
         if self.options.strategy.spec().by_cash {
             let before = self.refetch_before();
@@ -244,7 +244,8 @@ impl Source<'_> {
         self.select(count, limits, |_| true, order)
     }
 
-    /// The first `count` of an order that may be named. The order is asked for more until there are enough.
+    /// Returns the first `count` pages of an order that may be listed, requesting more of the order until there are
+    /// enough.
     pub fn select(
         &self,
         count: usize,
@@ -288,7 +289,7 @@ impl Source<'_> {
         }
     }
 
-    /// Adds what is known of them.
+    /// Adds the snapshot's facts to the chosen pages.
     pub fn describe(&self, chosen: Vec<Chosen>) -> Result<Vec<Candidate>> {
         let mut described = Vec::with_capacity(chosen.len());
         let mut chosen = chosen.into_iter().peekable();
@@ -307,7 +308,7 @@ impl Source<'_> {
 }
 
 impl Candidate {
-    /// One that was never asked for, as far as is known.
+    /// Returns a candidate without any known fetches.
     pub fn new(page: Option<PageId>, url: String, score: f64, importance: f64) -> Candidate {
         Candidate {
             page,
@@ -319,7 +320,7 @@ impl Candidate {
         }
     }
 
-    /// A page of a snapshot that was not read yet.
+    /// Returns an unread page of a snapshot as a candidate.
     pub(super) fn of(page: &SnapshotPage, url: String, score: f64) -> Candidate {
         Candidate {
             fetches: page.fetches,
@@ -340,8 +341,8 @@ impl Chosen {
     }
 }
 
-/// An order with the open pages behind it that it says nothing of, as they became known: those that no page links to any
-/// more, and seeds whose fetch failed.
+/// Appends to an order the open pages that it lacks, in the order in which they became known: those that no page links
+/// to any more, and seeds whose fetch failed.
 pub(super) fn completed(mut best: Vec<Scored>, crawl: &Crawl, most: usize) -> Vec<Scored> {
     if best.len() >= most {
         return best;
@@ -354,7 +355,7 @@ pub(super) fn completed(mut best: Vec<Scored>, crawl: &Crawl, most: usize) -> Ve
     best
 }
 
-/// New pages and pages to be read again, each in its order, spread evenly over the list.
+/// Spreads new pages and pages to be read again evenly over the list, each kind in its order.
 pub(super) fn interleave(chosen: Vec<Chosen>) -> Vec<Chosen> {
     let (again, new): (Vec<Chosen>, Vec<Chosen>) = chosen.into_iter().partition(|of| of.fetched);
     let all = again.len() + new.len();
@@ -362,7 +363,7 @@ pub(super) fn interleave(chosen: Vec<Chosen>) -> Vec<Chosen> {
     let mut mixed = Vec::with_capacity(all);
     let mut taken = 0;
     for at in 1..=all {
-        // Of the first `at`, as large a share as of all.
+        // The first `at` pages have the same share as the whole list.
         let due = at * again_len / all;
         let next = if taken < due {
             again.next()
@@ -375,18 +376,18 @@ pub(super) fn interleave(chosen: Vec<Chosen>) -> Vec<Chosen> {
     mixed
 }
 
-/// How many pages of a host and of a domain were taken.
+/// Counts the listed pages per host and per domain.
 #[derive(Clone)]
 pub(super) struct Limits<'a> {
     options: &'a NextOptions,
-    /// Whose pages may be named; `None`: all.
+    /// Shard whose pages may be listed; `None`: all.
     shard: Option<Shard>,
     hosts: HashMap<Vec<u8>, u64>,
     domains: HashMap<Vec<u8>, u64>,
 }
 
 impl<'a> Limits<'a> {
-    /// None yet. Of a store that is a shard only its own pages are named.
+    /// Returns limits with nothing counted yet. For a store that is a shard only its own pages are listed.
     pub fn new(options: &'a NextOptions, snapshot: Option<&Snapshot>) -> Limits<'a> {
         Limits {
             options,
@@ -406,7 +407,7 @@ impl<'a> Limits<'a> {
         per_host.is_some() || per_domain.is_some() || !scope.is_all() || self.shard.is_some()
     }
 
-    /// Returns whether one more page of this name may be named; then it is counted.
+    /// Returns whether another page of this name may be listed, and counts it if so.
     pub fn takes(&mut self, url: &str) -> bool {
         let is_other = |shard: Shard| !shard.has(url.as_bytes());
         if !self.options.scope.has(url.as_bytes()) || self.shard.is_some_and(is_other) {

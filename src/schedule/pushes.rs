@@ -1,31 +1,32 @@
-//! The importance that pages receive, kept up by pushes: Forecast's importance without sweeps over all rows.
+//! Importance that pages receive, maintained by pushes: Forecast without sweeps over all rows.
 //!
 //! ```text
 //! x_i = b_i + sum over pages p read that link to i of d w_pi x_p + r d u_i x_i      (i was read)
 //! y_j =       sum over pages p read that link to j of d w_pj x_p                      (j was not)
 //! ```
 //!
-//! b_i is what the virtual page pays page i, w_pi the part of p's links that leads to i, u_i the part of i's links that leads to
-//! pages not read, and r what comes back of what those receive. The equations are linear: for several payers (the pages read, the
-//! seeds) there is a solution each, and any mixture of payers has the same mixture of solutions.
+//! b_i is what the virtual page pays page i, w_pi the part of p's links that leads to i, u_i the part of i's links that
+//! leads to unread pages, and r the part returned of what those receive. The equations are linear: each of several
+//! payers (the pages read, the seeds) has a solution, and a mixture of payers has the same mixture of solutions.
 //!
-//! **State.** X_i, what page i handed on so far, and D_i, what it holds: x = X + D where nothing is held back. A *push* of page i
-//! moves D_i/(1 - r d u_i) to X_i and hands d times that over i's links; what would come back to i is in it. D is signed: where
-//! a page is read that others had counted as not read, what came back from it is taken back, at once from the page that found
-//! it, from others when they are pushed next; the sum of what is still to be taken back is known (`stale`).
+//! **State.** X_i, what page i passed on so far, and D_i, its residual: x = X + D if nothing is held back. A *push* of
+//! page i moves D_i/(1 - r d u_i) to X_i and adds d times that to the residuals of i's targets; the divisor accounts
+//! for what would return to i. D is signed: when a page is read that others had counted as unread, what returned from
+//! it is withdrawn, immediately from the page that found it, from others at their next push; the sum still to be
+//! withdrawn is known (`stale`).
 //!
 //! **Law.** sum of D = sum of b + sum over pages read of (d [it has links] + r d u_i - 1) X_i.
 //!
-//! **Certificate.** A push leaves at most d of an error at pages read. So all x together are within
-//! B = (sum over pages read of |D_i| + r |stale|)/(1 - d) of the solution, and all y within d B.
+//! **Certificate.** A push leaves at most d of a residual at pages read. So x as a whole is within B = (sum over pages
+//! read of |D_i| + r |stale|)/(1 - d) of the solution in L1, and y within d B.
 //!
-//! **Cost.** A page is pushed when it is read, and when D_i is worth the price of its row, in [`Pushes::settle`], which goes over
-//! the rows until no page is; from the third time on rows of pages that hold nearly as much are kept in memory meanwhile, and
-//! gone over there. 16 bytes a page and payer, and 8 more.
+//! **Cost.** A page is pushed when it is read, and when D_i justifies reading its row, in [`Pushes::settle`], which
+//! sweeps over the rows until no page qualifies; from the third sweep on, rows of pages close to the threshold are kept
+//! in memory and processed there. 16 bytes per page and payer, and 8 more per page.
 //!
-//! **Restarting.** D is a function of X, the rows and b: by the equations themselves D_i = b_i + (r d u_i - 1) X_i +
-//! sum over p of d w_pi X_p. So where rows were changed, one sweep finds D again, with nothing to be taken back
-//! ([`Pushes::renew`]); and X may be anything to begin with, such as a ranking that was settled before.
+//! **Restarting.** D is a function of X, the rows and b: by the equations D_i = b_i + (r d u_i - 1) X_i + sum over p of
+//! d w_pi X_p. So after rows changed, one sweep recomputes D, with nothing stale ([`Pushes::renew`]); and X may start
+//! from anything, such as a previously settled ranking.
 
 use super::Crawl;
 use crate::Result;
@@ -33,47 +34,46 @@ use crate::engine::Cells;
 use crate::graph::Table;
 use crate::rows::{Row, Rows};
 
-/// The solutions for K payers, as far as they are known.
+/// Approximate solutions for K payers.
 pub(super) struct Pushes<const K: usize> {
-    /// d
+    /// Damping: d in the equations.
     damping: f64,
     pages: usize,
-    /// Of each page X, K numbers.
+    /// X of each page, K numbers.
     handed: Cells<f64>,
-    /// Of each page D; of pages not read this is y.
+    /// Residual D of each page, K numbers; y for unread pages.
     held: Cells<f64>,
-    /// Of each page read u, as of its last push.
+    /// u of each page read, as of its last push.
     open: Cells<f64>,
-    /// r
+    /// Returned part: r in the equations.
     returned: f64,
-    /// Of what pages received before they were read, what is still counted as coming back: r times this.
+    /// What pages received before they were read and still counts as returning: r times this.
     stale: [f64; K],
-    /// Links gone over.
+    /// Number of links followed.
     links: u64,
 }
 
-/// When a page is worth a push.
+/// Thresholds from which a push is worth its cost.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Worth<const K: usize> {
-    /// The weight of a unit of each payer.
+    /// Weight of a unit of each payer.
     pub weights: [f64; K],
-    /// A page with m links is pushed if it holds more than this times the square root of m + 1.
+    /// A page with m links is pushed if its residual exceeds this times the square root of m + 1.
     pub least: f64,
-    /// Where all pages that were pushed in a sweep held no more than this together, the next one is not worth it: what is left
-    /// to push is less.
+    /// Stops sweeping once all pages pushed in a sweep held no more than this together: what is left to push is less.
     pub enough: f64,
 }
 
-/// Rows of pages that hold this part of what is worth a push, or more, are kept in memory for a while: most pages that will be
-/// worth one are among them, and hand on to each other.
+/// Fraction of the push threshold from which a page's row is kept in memory: most pages that will qualify are among
+/// these, and pass cash to each other.
 const NEAR: f64 = 0.25;
-/// From this sweep on: in the first ones that is nearly all of them.
+/// First sweep that keeps rows: in earlier ones nearly all would qualify.
 const ACTIVE_FROM: u32 = 2;
-/// If they have no more links than this part of all, or than a store of that size.
+/// Limit on the links of these rows: this part of all links, or `ACTIVE_LINKS` if that is more.
 const ACTIVE_PART: u64 = 4;
 const ACTIVE_LINKS: u64 = 1 << 24;
 
-/// Rows in memory, all or none of those that were added.
+/// Rows in memory: all that were added, or none if they exceed the limit.
 struct ActiveRows {
     most: usize,
     pages: Vec<u32>,
@@ -81,7 +81,7 @@ struct ActiveRows {
 }
 
 impl ActiveRows {
-    /// Room for so many links.
+    /// Returns an empty table with a limit of `links` links.
     fn new(links: u64) -> ActiveRows {
         ActiveRows {
             most: usize::try_from(links).unwrap_or(usize::MAX),
@@ -116,7 +116,7 @@ impl<const K: usize> Worth<K> {
     }
 }
 
-/// The K numbers of a page.
+/// Returns the K numbers of a page.
 fn of<const K: usize>(cells: &[f64], page: usize) -> [f64; K] {
     let at = page * K;
     std::array::from_fn(|payer| cells.get(at + payer).copied().unwrap_or(0.0))
@@ -133,7 +133,7 @@ fn add_to<const K: usize>(cells: &mut [f64], page: usize, units: [f64; K]) {
 }
 
 impl<const K: usize> Pushes<K> {
-    /// Nobody holds anything.
+    /// Returns a state in which no page holds anything.
     pub fn new(damping: f64, returned: f64) -> Pushes<K> {
         Pushes {
             damping,
@@ -147,22 +147,22 @@ impl<const K: usize> Pushes<K> {
         }
     }
 
-    /// Links gone over so far.
+    /// Returns the number of links followed so far.
     pub fn links(&self) -> u64 {
         self.links
     }
 
-    /// The units that a page not read received; of others, those that they hold.
+    /// Returns what an unread page received, or the residual of a page read.
     pub fn held(&self, page: u32) -> [f64; K] {
         of(&self.held, page as usize)
     }
 
-    /// The units that a page handed on.
+    /// Returns what a page passed on.
     pub fn handed(&self, page: u32) -> [f64; K] {
         of(&self.handed, page as usize)
     }
 
-    /// Makes room for all pages known.
+    /// Makes room for all known pages.
     pub fn grow(&mut self, pages: u32) {
         let pages = pages as usize;
         if self.pages < pages {
@@ -173,12 +173,12 @@ impl<const K: usize> Pushes<K> {
         }
     }
 
-    /// The virtual page pays a page.
+    /// Pays a page from the virtual page.
     pub fn pay(&mut self, page: u32, units: [f64; K]) {
         add_to(&mut self.held, page as usize, units);
     }
 
-    /// Changes what comes back of what pages not read receive.
+    /// Changes the part returned of what unread pages receive.
     pub fn set_returned(&mut self, returned: f64) {
         let change = (returned - self.returned) * self.damping;
         if change == 0.0 {
@@ -193,8 +193,8 @@ impl<const K: usize> Pushes<K> {
         }
     }
 
-    /// A page was read, which `by` found, with this part of its links: what it received is its own to hand on, and nothing of
-    /// it comes back any more.
+    /// Begins the reading of a page, which `by` found with this part of its links: from now on it passes on what it
+    /// receives, and nothing returns from it.
     pub fn begin(&mut self, page: u32, by: Option<(u32, f64)>) {
         let received = self.held(page);
         add(&mut self.stale, received);
@@ -205,20 +205,20 @@ impl<const K: usize> Pushes<K> {
         }
     }
 
-    /// Credits a page with the part of these units that comes back from pages not read, which receive them.
+    /// Credits a page with the returned part of these units, which unread pages receive from it.
     fn come_back(&mut self, page: usize, units: [f64; K]) {
         let returned = units.map(|units| self.returned * units);
         add_to(&mut self.held, page, returned);
         add(&mut self.stale, units);
     }
 
-    /// Hands on what a page holds that was read.
+    /// Pushes a page that was read.
     pub fn push(&mut self, crawl: &Crawl, row: Row<'_>) {
         self.update_open(crawl, row);
         self.push_on(row);
     }
 
-    /// The same, where it is known which part of its links leads to pages not read.
+    /// Pushes a page whose part of links to unread pages is up to date.
     fn push_on(&mut self, row: Row<'_>) {
         let page = row.page as usize;
         self.links += row.targets.len() as u64;
@@ -229,7 +229,7 @@ impl<const K: usize> Pushes<K> {
         self.hand_on(row, units);
     }
 
-    /// Sees again which part of a page's links leads to pages not read.
+    /// Updates the part of a page's links that leads to unread pages.
     fn update_open(&mut self, crawl: &Crawl, row: Row<'_>) {
         let page = row.page as usize;
         let open = open_part(crawl, row);
@@ -259,7 +259,8 @@ impl<const K: usize> Pushes<K> {
         }
     }
 
-    /// Goes over the rows until no page is worth a push, or what all that were pushed held is little; at most so many times.
+    /// Sweeps over the rows until no page qualifies for a push, or the pushed pages held little together; at most
+    /// `most` sweeps.
     pub fn settle(
         &mut self,
         crawl: &Crawl,
@@ -267,7 +268,7 @@ impl<const K: usize> Pushes<K> {
         worth: Worth<K>,
         most: u32,
     ) -> Result<()> {
-        // Nobody is read meanwhile: which links lead to pages not read is looked at once a page.
+        // No page is read meanwhile: the links to unread pages are counted once per page.
         let mut seen = vec![0u64; self.pages / 64 + 1];
         let near = Worth {
             least: worth.least * NEAR,
@@ -304,8 +305,7 @@ impl<const K: usize> Pushes<K> {
         Ok(())
     }
 
-    /// Pushes a page if that is worth it, and looks the first time which of its links lead to pages not read; what it was
-    /// worth.
+    /// Pushes a page if it qualifies, counting its links to unread pages the first time; returns its weighted residual.
     fn push_worthy(
         &mut self,
         crawl: &Crawl,
@@ -327,8 +327,8 @@ impl<const K: usize> Pushes<K> {
         Some(worth.of(&held))
     }
 
-    /// Computes again what pages hold, from what each handed on (`handed`; only pages read do) and what the virtual
-    /// page pays it, in one sweep over the rows as they are now; in none if nobody handed on anything.
+    /// Recomputes the residuals from what each page passed on (`handed`, for pages read) and what the virtual page pays
+    /// it, by one sweep over the current rows; without a sweep if no page passed anything on.
     pub fn renew(
         &mut self,
         crawl: &Crawl,
@@ -370,14 +370,14 @@ impl<const K: usize> Pushes<K> {
         Ok(())
     }
 
-    /// Makes what pages handed on, and hold of it, so many times as much: the multiple for which what is then left to hand on,
-    /// with what the virtual page `pays` them, is least, of 40. Nobody holds anything else.
+    /// Scales what pages passed on, and their residuals, by the factor (out of 40 tried) for which the residual left,
+    /// with what the virtual page `pays`, is smallest. Assumes that residuals come only from what was passed on.
     pub fn scale(&mut self, crawl: &Crawl, pays: impl Fn(u32) -> [f64; K]) {
         let read = || (0..self.pages as u32).filter(|&page| crawl.is_read(page));
         let sum = |of: &dyn Fn(u32) -> [f64; K]| {
             read().map(|page| of(page).iter().sum::<f64>()).sum::<f64>()
         };
-        // With it, what is left is 0 in all.
+        // With this factor the residuals sum to 0.
         let whole = -sum(&pays) / sum(&|page| self.held(page));
         let mut best = 0.0;
         if whole.is_finite() && whole > 0.0 {
@@ -407,7 +407,7 @@ impl<const K: usize> Pushes<K> {
         }
     }
 
-    /// Has a page have handed on so much, to begin with; [`Pushes::renew`] is to follow.
+    /// Sets what a page passed on as a starting point; [`Pushes::renew`] must follow.
     pub fn set_handed(&mut self, page: u32, units: [f64; K]) {
         if let Some(handed) = self
             .handed
@@ -417,8 +417,7 @@ impl<const K: usize> Pushes<K> {
         }
     }
 
-    /// The most by which all that pages read have, for each payer, differs from the solution; that of others by d times
-    /// this.
+    /// Returns the bound on the L1 error of the pages read, for each payer; that of the others is d times this.
     #[cfg(test)]
     pub fn bound(&self, crawl: &Crawl) -> [f64; K] {
         let mut sum = self.stale.map(|stale| self.returned * stale.abs());
@@ -429,7 +428,7 @@ impl<const K: usize> Pushes<K> {
     }
 }
 
-/// The part of a page's links that leads to pages not read.
+/// Returns the part of a page's links that leads to unread pages.
 fn open_part(crawl: &Crawl, row: Row<'_>) -> f64 {
     if row.weights.is_empty() {
         let open = row.targets.iter().filter(|&&target| !crawl.is_read(target));

@@ -1,11 +1,12 @@
-//! The best of many: a queue whose priorities change, and a choice out of all pages.
+//! Priority queue with changing scores, and a top-k over all pages.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use super::{Crawl, Scored};
 
-/// Ordered so that the greatest is to be read first: by score, then the page known first. Scores are numbers.
+/// Page with its score. The greatest is read first: ordered by score, then by who was known first. Scores are never
+/// NaN.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     score: f64,
@@ -33,8 +34,8 @@ impl PartialEq for Entry {
 
 impl Eq for Entry {}
 
-/// The `count` open pages of greatest score, best first; of equal ones, those known first. In memory of
-/// `count` pages.
+/// Returns the `count` open pages of greatest score, best first; ties in the order in which pages became known. Takes
+/// memory for `count` pages.
 pub fn best_of(crawl: &Crawl, count: usize, score: impl Fn(u32) -> f64) -> Vec<Scored> {
     let mut best = Best::new(count);
     crawl
@@ -43,7 +44,7 @@ pub fn best_of(crawl: &Crawl, count: usize, score: impl Fn(u32) -> f64) -> Vec<S
     best.sorted()
 }
 
-/// The best of those that were offered, in memory of so many.
+/// Top-k of the pages that were offered.
 pub(super) struct Best {
     count: usize,
     heap: BinaryHeap<Reverse<Entry>>,
@@ -57,10 +58,10 @@ impl Best {
         }
     }
 
-    /// A page with its score.
+    /// Offers a page with its score.
     pub fn offer(&mut self, page: u32, score: f64) {
         let entry = Entry {
-            // 0 and -0 are one score.
+            // 0 and -0 count as equal.
             score: score + 0.0,
             page,
         };
@@ -72,7 +73,7 @@ impl Best {
         }
     }
 
-    /// Best first.
+    /// Returns the pages, best first.
     pub fn sorted(self) -> Vec<Scored> {
         let sorted = self.heap.into_sorted_vec().into_iter();
         sorted
@@ -81,24 +82,24 @@ impl Best {
     }
 }
 
-/// A queue of pages whose scores change one by one. It is put in order when it is first asked: a crawl that was added
-/// as a whole costs a number for each change, and no place in a heap.
+/// Queue of pages whose scores change one by one. The heap is built at the first query: until then a change costs one
+/// number and no heap entry.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// Pages not read, by their scores, and entries that are out of date; `None`: nobody asked yet.
+    /// Heap of unread pages by score, with outdated entries; `None` before the first query.
     heap: Option<BinaryHeap<Entry>>,
-    /// The score of each page that was ever put in; NaN: none.
+    /// Score of each page that was ever added; NaN: none.
     scores: Vec<f64>,
 }
 
 impl Queue {
-    /// The score a page was given last.
+    /// Returns the last score of a page.
     pub fn score(&self, page: u32) -> Option<f64> {
         let score = self.scores.get(page as usize).copied();
         score.filter(|score| !score.is_nan())
     }
 
-    /// Gives a page a score, in place of an earlier one.
+    /// Sets the score of a page.
     pub fn put(&mut self, page: u32, score: f64) {
         let score = score + 0.0;
         if self.scores.len() <= page as usize {
@@ -109,14 +110,14 @@ impl Queue {
             return;
         };
         heap.push(Entry { score, page });
-        // Entries that are out of date don't take more room than two for each page.
+        // Outdated entries are removed once the heap has more than two entries per page.
         if heap.len() > 1024 + 2 * self.scores.len() {
             let scores = &self.scores;
             heap.retain(|entry| scores[entry.page as usize] == entry.score);
         }
     }
 
-    /// Gives those of some pages that were not read a score, unless theirs is as great.
+    /// Raises the scores of the unread ones of some pages to at least `score`.
     pub fn raise(&mut self, crawl: &Crawl, pages: impl Iterator<Item = u32>, score: f64) {
         for target in pages {
             let is_greater = self.score(target).is_none_or(|known| score > known);
@@ -126,7 +127,7 @@ impl Queue {
         }
     }
 
-    /// Gives a page that was read a score: it is in no queue.
+    /// Sets the score of a page that was read, which is not queued.
     pub fn note(&mut self, page: u32, score: f64) {
         if self.scores.len() <= page as usize {
             self.scores.resize(page as usize + 1, f64::NAN);
@@ -134,7 +135,7 @@ impl Queue {
         self.scores[page as usize] = score;
     }
 
-    /// The best open pages. They stay in the queue.
+    /// Returns the best open pages. They stay in the queue.
     pub fn best(&mut self, crawl: &Crawl, count: usize) -> Vec<Scored> {
         let scores = &self.scores;
         let heap = self.heap.get_or_insert_with(|| in_order(crawl, scores));
@@ -159,7 +160,7 @@ impl Queue {
     }
 }
 
-/// All pages that were not read and have a score.
+/// Builds the heap of all unread pages that have a score.
 fn in_order(crawl: &Crawl, scores: &[f64]) -> BinaryHeap<Entry> {
     let pages = scores.iter().zip(0..crawl.pages());
     let entries = pages.filter(|&(score, page)| !score.is_nan() && !crawl.is_read(page));

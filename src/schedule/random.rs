@@ -1,5 +1,5 @@
-//! Random (OPIC, section 3.1): any page with equal probability. Whoever asks again before a page was read
-//! gets the same answer: the draw depends on the seed and on how many pages were read.
+//! Random (OPIC, section 3.1): any page with equal probability. The draw depends on the seed and on the number of pages
+//! read, so repeated queries before a page is read give the same answer.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 

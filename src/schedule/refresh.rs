@@ -1,21 +1,21 @@
-//! Pages to fetch again: those that matter and are likely to have changed.
+//! Chooses pages to fetch again: those that matter and have probably changed.
 //!
-//! **Change rate.** Of a page that was visited n times at intervals of I and had changed at X of them, Cho
-//! and Garcia-Molina (Estimating frequency of change, 2003, section 4.2) estimate the rate of changes as
-//! `-ln((n - X + 0.5) / (n + 0.5)) / I`: unlike X / (n I) it does not miss changes between two visits, and it
-//! is finite when every visit found one.
+//! **Change rate.** For a page that was visited n times at intervals of I and had changed at X of them, Cho and
+//! Garcia-Molina (Estimating frequency of change, 2003, section 4.2) estimate the rate of changes as `-ln((n - X + 0.5)
+//! / (n + 0.5)) / I`: unlike X / (n I) it accounts for several changes between two visits, and it is finite if every
+//! visit found one.
 //!
-//! A page of which little is known is taken for one like the others ([`Looks::rate`]).
+//! A page with few observations is assumed to be like the others ([`Looks::rate`]).
 //!
-//! **Allocation.** A page that changes at rate r and is read f times a unit of time is as it was read for a
-//! share `F(r, f) = f/r (1 - exp(-r/f))` of the time. Under a budget of reads, the sum of w F(r, f) is
-//! greatest where the gain of one more read, `w dF/df = w/r (1 - (1 + r/f) exp(-r/f))`, is the same for
-//! all pages read, and smaller for those that are not (Cho and Garcia-Molina, Effective page refresh
-//! policies for web crawlers, 2003, section 4.4): pages that change too often are left alone.
+//! **Allocation.** A page that changes at rate r and is read f times per unit of time is fresh for a share `F(r, f) =
+//! f/r (1 - exp(-r/f))` of the time. Under a budget of reads, the sum of w F(r, f) is greatest if the gain of one more
+//! read, `w dF/df = w/r (1 - (1 + r/f) exp(-r/f))`, is equal for all pages read, and smaller for the others (Cho and
+//! Garcia-Molina, Effective page refresh policies for web crawlers, 2003, section 4.4): pages that change too often are
+//! left alone.
 //!
-//! **Order at a moment.** Reading a page now whose last read was at age t gives what the same formula says
-//! with r/f = r t: `gain = w/r (1 - (1 + r t) exp(-r t))`. Offering the greatest gains first, again and
-//! again, is the optimal allocation.
+//! **Order at a moment.** The gain of reading a page now whose last read was at age t is given by the same formula with
+//! r/f = r t: `gain = w/r (1 - (1 + r t) exp(-r t))`. Repeatedly offering the greatest gains first is the optimal
+//! allocation.
 
 use std::collections::BinaryHeap;
 
@@ -23,7 +23,7 @@ use super::Scored;
 use crate::Result;
 use crate::model::{Fetches, Time};
 
-/// Rate of changes by what visits found; a unit of time is that of `interval`.
+/// Returns the estimated rate of changes, per unit of `interval`.
 ///
 /// ```
 /// use cashrank::schedule::change_rate;
@@ -37,13 +37,13 @@ pub fn change_rate(visits: u64, changes: u64, interval: f64) -> f64 {
     -libm::log((n - x + 0.5) / (n + 0.5)) / interval
 }
 
-/// The gain of one more fetch of a page of this weight that changes at `rate` and is fetched every `age`.
+/// Returns the gain of one more fetch of a page of this weight that changes at `rate` and is fetched every `age`.
 pub fn gain(weight: f64, rate: f64, age: f64) -> f64 {
     let missed = rate * age;
     if missed <= 0.0 {
         return 0.0;
     }
-    // 1 - (1 + m) exp(-m), without cancellation where m is small.
+    // 1 - (1 + m) exp(-m), without cancellation for small m.
     let lost = if missed < 1e-3 {
         missed * missed * (0.5 - missed / 3.0)
     } else {
@@ -52,19 +52,19 @@ pub fn gain(weight: f64, rate: f64, age: f64) -> f64 {
     weight / rate * lost
 }
 
-/// Changes of a page, as comparisons of its fetches show them.
+/// Observations of changes: comparisons of successive fetches.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Looks {
-    /// How often two fetches showed whether it had changed.
+    /// Number of comparisons of successive fetches.
     pub compared: u64,
-    /// How often it had.
+    /// Number of comparisons that found a change.
     pub changed: u64,
-    /// Days over which that was.
+    /// Days that the comparisons span.
     pub days: f64,
 }
 
 impl Looks {
-    /// Those of one page.
+    /// Returns the observations of one page.
     pub(super) fn of(fetches: &Fetches) -> Looks {
         Looks {
             compared: fetches.compared,
@@ -73,12 +73,12 @@ impl Looks {
         }
     }
 
-    /// Days from one look to the next; `None`: they are not known.
+    /// Returns the mean number of days between fetches; `None` if unknown.
     fn interval(&self) -> Option<f64> {
         (self.compared > 0 && self.days > 0.0).then(|| self.days / self.compared as f64)
     }
 
-    /// Adds those of another page.
+    /// Adds the observations of another page.
     pub(super) fn add(&mut self, other: Looks) {
         if other.interval().is_some() {
             self.compared += other.compared;
@@ -87,20 +87,20 @@ impl Looks {
         }
     }
 
-    /// The rate of changes of pages like these together, a day: what is assumed of a page of which nothing is
-    /// known. Without any answer: a change in sixty days.
+    /// Returns the joint rate of changes per day of these pages, which is assumed for a page without observations.
+    /// Without any observation: one change in sixty days.
     pub fn usual_rate(&self) -> f64 {
         let none = 1.0 / UNKNOWN_DAYS;
         match self.interval() {
-            // Never none at all: then a page would never be read again.
+            // Never zero: such a page would never be read again.
             Some(interval) => change_rate(self.compared, self.changed, interval).max(none / 100.0),
             None => none,
         }
     }
 
-    /// The page's rate of changes, a day: [`change_rate`], with one look more, at which it had changed as
-    /// probably as a page of the `usual` rate has. So few looks say little, and a page is read again that was never
-    /// found changed.
+    /// Returns the page's rate of changes per day: [`change_rate`] with one added observation, which found a change
+    /// with the probability at the `usual` rate. So few observations have little influence, and a page that was never
+    /// found changed is still read again.
     pub fn rate(&self, usual: f64) -> f64 {
         let Some(interval) = self.interval() else {
             return usual;
@@ -111,15 +111,15 @@ impl Looks {
     }
 }
 
-/// A page of which nothing is known changes once in so many days.
+/// Mean days between changes of a page without observations.
 const UNKNOWN_DAYS: f64 = 60.0;
 
 const DAY: f64 = 86_400.0;
 
-/// The `count` pages, of (page, importance, fetches), that it gives most to read again at time `now`, best first. Pages of
-/// which nothing is known change at the `usual` rate, a day.
+/// Returns the `count` pages, given as (page, importance, fetches), with the greatest gain from reading them again at
+/// time `now`, best first. Pages without observations change at the `usual` rate per day.
 ///
-/// Pages without times are as old as a month for each visit that they lack to the page visited most.
+/// For pages without times, the assumed age is 30 days divided by the number of visits.
 pub(super) fn best(
     pages: impl Iterator<Item = Result<(u32, f64, Fetches)>>,
     now: Option<Time>,
@@ -146,7 +146,7 @@ pub(super) fn best(
     Ok(scored.collect())
 }
 
-/// Numbers in their order.
+/// Total order of floats.
 #[derive(Clone, Copy)]
 struct Key(f64);
 
@@ -174,8 +174,8 @@ impl Eq for Key {}
 mod tests {
     use super::*;
 
-    /// Share of time at which a page is as it was read, if it changes at `rate` and is read `reads` times, both
-    /// in one unit of time.
+    /// Returns the share of time that a page is fresh, if it changes at `rate` and is read `reads` times, both per unit
+    /// of time.
     fn freshness(rate: f64, reads: f64) -> f64 {
         match (rate > 0.0, reads > 0.0) {
             (false, _) => 1.0,
@@ -184,7 +184,8 @@ mod tests {
         }
     }
 
-    /// Reads of each page that keep most weight fresh, `budget` of them in all: pages are (weight, rate).
+    /// Returns the reads of each page that keep the most weight fresh, `budget` of them in all: pages are (weight,
+    /// rate).
     fn allocate(pages: &[(f64, f64)], budget: f64) -> Vec<f64> {
         let reads = |least: f64| -> Vec<f64> {
             let each = pages
@@ -192,7 +193,7 @@ mod tests {
                 .map(|&(weight, rate)| reads_at(weight, rate, least));
             each.collect()
         };
-        // The gain of the last read, the same for all: a budget that is smaller asks for more.
+        // The gain of the last read, equal for all: a smaller budget demands more.
         let most = pages.iter().filter(|page| page.1 > 0.0);
         let mut high = most.map(|(weight, rate)| weight / rate).fold(0.0, f64::max);
         let mut low = 0.0;
@@ -207,7 +208,7 @@ mod tests {
         reads(high)
     }
 
-    /// How often a page is to be read so that one more read gives `least`.
+    /// Returns how often a page must be read so that one more read gains `least`.
     fn reads_at(weight: f64, rate: f64, least: f64) -> f64 {
         if rate <= 0.0 || weight / rate <= least {
             return 0.0;
@@ -228,7 +229,7 @@ mod tests {
         1.0 / long
     }
 
-    /// The gain of one more read is the derivative of freshness, and the same for all pages read.
+    /// The gain of one more read is the derivative of freshness, and equal for all pages read.
     #[test]
     fn the_allocation_is_optimal() {
         let pages = [(1.0, 0.5), (3.0, 1.0), (0.2, 4.0), (1.0, 0.0), (2.0, 0.1)];
@@ -256,7 +257,7 @@ mod tests {
         }
     }
 
-    /// A rate that is not the same everywhere is found with many looks; a few leave the usual one in place.
+    /// A rate that differs from the usual one is found with many observations; a few leave the usual one in place.
     #[test]
     fn a_page_is_like_others_until_its_looks_say_more() {
         let looks = |compared, changed| Looks {
@@ -270,7 +271,7 @@ mod tests {
             assert!(rate > 0.0 && rate.is_finite());
             assert_eq!(rate < 0.25, changed == 0, "{compared} {changed}: {rate}");
         }
-        // The more looks, the nearer to what they say alone.
+        // The more observations, the closer to the estimate from them alone.
         let alone = change_rate(2000, 400, 1.0);
         assert!((looks(2000, 400).rate(0.01) - alone).abs() < 1e-3);
         let mut all = Looks::default();
@@ -280,8 +281,8 @@ mod tests {
         assert_eq!(Looks::default().usual_rate(), 1.0 / 60.0);
     }
 
-    /// A web of pages that change at random, at rates that nobody knows, and of which some are read every
-    /// day: the share of weight that is fresh, over the second half of the time.
+    /// Simulates pages that change at random at hidden rates, some of which are read every day: returns the share of
+    /// weight that is fresh over the second half of the time.
     fn simulated(pages: &[(f64, f64)], budget: usize, order: &mut Order<'_>) -> f64 {
         let mut random = 12_345u64;
         let mut uniform = || {
@@ -315,11 +316,11 @@ mod tests {
 
     type Order<'a> = dyn FnMut(i64, &[(i64, Looks)], usize) -> Vec<u32> + 'a;
 
-    /// The order keeps as much of a web fresh as the best allocation could with all rates known, and so more
-    /// than reading all pages alike, or each as often as it changes.
+    /// The order keeps as much weight fresh as the best allocation with known rates, and so more than reading all pages
+    /// equally often, or each as often as it changes.
     #[test]
     fn more_is_fresh_than_by_reading_all_alike() {
-        // Rates from 0.002 to 2 a day, weights that have nothing to do with them.
+        // Rates from 0.002 to 2 per day, weights independent of them.
         let pages: Vec<(f64, f64)> = (0..200)
             .map(|n| {
                 let rate = 0.002 * 1000f64.powf(f64::from(n) / 199.0);
@@ -328,8 +329,8 @@ mod tests {
             .collect();
         let budget = 10;
         let weight: f64 = pages.iter().map(|page| page.0).sum();
-        // Pages change and are read once a day here, so a page read every k days is fresh for
-        // the mean of q^1 .. q^(k - 1) and 1, with q = exp(-rate).
+        // Pages change and are read once a day here, so a page read every k days is fresh for the mean of q^1 .. q^(k -
+        // 1) and 1, with q = exp(-rate).
         let fresh = |rate: f64, reads: f64| {
             if reads > 0.0 {
                 (1.0 - (-rate / reads).exp()) * reads / (1.0 - (-rate).exp())
@@ -382,8 +383,7 @@ mod tests {
         );
     }
 
-    /// Equal pages with equal budgets: 1,000 visits a day apart of a page that changes at 0.3 a day find a
-    /// change at 1 - exp(-0.3) of them.
+    /// 1,000 visits, a day apart, to a page that changes at 0.3 per day find a change at 1 - exp(-0.3) of them.
     #[test]
     fn the_rate_is_found_again() {
         let found = (1000.0 * (1.0 - (-0.3f64).exp())).round() as u64;

@@ -1,7 +1,7 @@
-//! Seeds before all that an order chooses: those that were not read yet, in the order in which they are given.
+//! Seeds come before everything that an order chooses: the unread ones, in the given order.
 //!
-//! A crawl begins with them, and there need be neither a snapshot nor a store. What else is asked of a list (its length, its scope,
-//! its limits a host and a domain, how long a page that failed is left alone) holds for them, too.
+//! A crawl begins with seeds, without a snapshot or even a store. The limits of a list (its length, its scope, pages
+//! per host and domain, the pause after a failure) apply to seeds, too.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use crate::Result;
 use crate::model::PageId;
 use crate::snapshot::{Snapshot, SnapshotPage};
 
-/// Chooses seeds for a list out of any number: those that it will begin with, each once.
+/// Chooses the seeds that a list will begin with, each once, from any number of them.
 pub(crate) struct SeedChoice<'a> {
     options: &'a NextOptions,
     snapshot: Option<&'a Snapshot>,
@@ -21,7 +21,7 @@ pub(crate) struct SeedChoice<'a> {
 }
 
 impl<'a> SeedChoice<'a> {
-    /// None yet.
+    /// Returns an empty choice.
     pub fn new(options: &'a NextOptions, snapshot: Option<&'a Snapshot>) -> SeedChoice<'a> {
         SeedChoice {
             options,
@@ -32,10 +32,7 @@ impl<'a> SeedChoice<'a> {
         }
     }
 
-    /// Goes on with these.
-    ///
-    /// # Errors
-    /// Those of reading the snapshot.
+    /// Continues with these seeds.
     pub fn add(&mut self, seeds: Vec<Seed>) -> Result<()> {
         if self.seeds.len() >= self.options.count {
             return Ok(());
@@ -53,13 +50,13 @@ impl<'a> SeedChoice<'a> {
         Ok(())
     }
 
-    /// Those that were chosen.
+    /// Returns the chosen seeds.
     pub fn seeds(self) -> Vec<Seed> {
         self.seeds
     }
 }
 
-/// Those of some seeds that were not read as of a snapshot, with what it has of them.
+/// Returns the seeds that were unread as of a snapshot, with the snapshot's facts about them.
 fn opened(
     options: &NextOptions,
     snapshot: Option<&Snapshot>,
@@ -90,14 +87,14 @@ fn opened(
     Ok(found.filter(is_open).collect())
 }
 
-/// Those that no store tells anything of.
+/// Returns the seeds as candidates, without facts from a store.
 pub(super) fn all(options: &NextOptions, limits: &mut Limits<'_>) -> Vec<Candidate> {
     let taken = options.seeds.iter().filter(|seed| limits.takes(&seed.name));
     let unknown = taken.map(|seed| Candidate::new(None, seed.name.clone(), 0.0, 0.0));
     unknown.take(options.count).collect()
 }
 
-/// Those that were not read as of a snapshot.
+/// Returns the seeds that were unread as of a snapshot.
 pub(super) fn unread(source: &Source<'_>, limits: &mut Limits<'_>) -> Result<Vec<Candidate>> {
     let options = source.options;
     let open = opened(options, Some(source.snapshot), options.seeds.clone())?;

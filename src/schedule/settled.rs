@@ -1,8 +1,9 @@
-//! Settled importance: PageRank of the known graph, in which pages not read have no links.
+//! Settled importance: PageRank of the known graph, in which unread pages have no links.
 //!
-//! If a ranking was settled over the same rows, as a snapshot's is, it is taken, and no row is read. Otherwise importance is
-//! settled whenever it is asked for, to a proven bound: from the ranking that there is, if it is of a window, of another damping,
-//! or rough ([`settle_near`]), else from nothing. With a focus all pages are swept a fixed number of times.
+//! If a ranking was settled over the same rows, as a snapshot's is, it is used without reading any row. Otherwise
+//! importance is settled to a proven bound at each query: starting from the given ranking if it is of a window, of
+//! another damping, or rough ([`settle_near`]), else from nothing. With a focus, all pages are swept a fixed number of
+//! times.
 
 use super::queue::Best;
 use super::surfer;
@@ -30,12 +31,12 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     },
 };
 
-/// The bound that is settled to. With a focus, what is left after the last sweep, at most: 0.85^30 and a little. Unless damping
-/// is so near 1 that it takes more sweeps than [`SWEEPS`].
+/// Bound that is settled to. With a focus, the most that is left after the last sweep: about 0.85^30, unless damping is
+/// so near 1 that this takes more than [`SWEEPS`] sweeps.
 const LEFT: f64 = 0.007_65;
 const SWEEPS: u32 = 300;
 
-/// Sweeps from nothing, with a focus.
+/// Returns the number of sweeps from nothing, with a focus.
 pub(super) fn sweeps(damping: f64) -> u32 {
     let needed = LEFT.ln() / damping.ln();
     (needed.ceil() as u32).clamp(1, SWEEPS)
@@ -46,13 +47,13 @@ struct Settled {
     links: u64,
 }
 
-/// Returns whether a ranking is what sweeps would give: as near to PageRank, in L1, as they come.
+/// Returns whether a ranking is as close to PageRank, in L1, as sweeps would come.
 pub(super) fn is_settled(ranking: &dyn SettledRanking, damping: f64) -> bool {
     (ranking.damping() - damping).abs() < 1e-6 && ranking.bound_l1() <= 2.0 * LEFT
 }
 
 impl Settled {
-    /// The importance of all pages.
+    /// Settles the importance of all pages.
     fn settle(&mut self, ask: &Ask<'_>) -> Result<Vec<f64>> {
         let options = Options::until(checked_damping(self.damping)?, LEFT);
         let mut watch = AtMost {
@@ -75,7 +76,7 @@ impl Settled {
     }
 }
 
-/// Ends a settling once it went over so many links.
+/// Ends a settling once it has followed `links` links.
 struct AtMost {
     links: u64,
     is_over: bool,

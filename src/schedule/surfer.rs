@@ -1,19 +1,19 @@
-//! PageRank of the known graph, settled by sweeps over the rows. Pages not read have no links.
+//! PageRank of the known graph, settled by sweeps over the rows. Unread pages have no links.
 //!
 //! ```text
 //! y_j = sum over rows i of d x_i w_ij + what the virtual page pays j
 //! ```
 //!
-//! The virtual page receives what is not handed on, so that the sum of all is 1, and pays all known pages alike. Of a focus
-//! each rule is paid its share first. Each settling starts from the same state and takes the same number of sweeps: its result
-//! depends on the rows alone.
+//! The virtual page receives what is not passed on, so that the sum is 1, and pays all known pages equally, after
+//! paying each rule of a focus its share. Each settling starts from the same state and takes the same number of sweeps:
+//! its result depends on the rows alone.
 
 use super::Crawl;
 use crate::Result;
 use crate::rank::power::step;
 use crate::rows::Rows;
 
-/// The units that each known page holds after so many sweeps.
+/// Returns the importance of each known page after `sweeps` sweeps.
 pub(super) fn settle(
     crawl: &Crawl,
     rows: &dyn Rows,
@@ -31,7 +31,7 @@ pub(super) fn settle(
     Ok(x)
 }
 
-/// The virtual page pays all that no page was handed.
+/// Distributes what is missing from 1, as the virtual page's payment.
 fn pay(crawl: &Crawl, y: &mut [f64]) {
     let units = 1.0 - y.iter().sum::<f64>();
     let rest = units * (1.0 - pay_focus(crawl, units, y));
@@ -39,7 +39,7 @@ fn pay(crawl: &Crawl, y: &mut [f64]) {
     y.iter_mut().for_each(|y| *y += each);
 }
 
-/// Pays the pages of each rule of the focus its share of what the virtual page has; the sum of the shares paid.
+/// Pays the pages of each rule of the focus its share of `units`; returns the sum of the shares paid.
 fn pay_focus(crawl: &Crawl, units: f64, y: &mut [f64]) -> f64 {
     let focus = crawl.focus();
     let members = focus.members(crawl);

@@ -1,19 +1,19 @@
-//! Lists of pages to crawl, as crawlers take them.
+//! Lists of pages in the formats that crawlers read.
 //!
 //! | name | content |
 //! |---|---|
 //! | `plain` | one URL per line |
 //! | `tsv` | `url`, `score`, `fetched`, `visits`, `last_fetch`, `importance`, with a header line |
-//! | `jsonl` | the same as JSON objects, one a line |
-//! | `parquet` | the same columns |
+//! | `jsonl` | these fields as JSON objects, one per line |
+//! | `parquet` | these fields as columns |
 //! | `nutch-inject` | `URL<TAB>nutch.score=F`: the score, greatest 1, by place in the list |
 //! | `heritrix-precedence` | `URI PRECEDENCE`: 1 to 127, lower first, by place in the list |
 //! | `heritrix-schedule` | `F+ URI`: lines of a `.schedule` file in Heritrix's action directory |
 //! | `urlfrontier` | URLFrontier items as JSON lines; `refetchable_from_date` 1, 2, 3, ... keeps the order |
 //! | `scrapy` | `{"url", "priority"}` as JSON lines: greater first, the last of the list has 1 |
 //!
-//! Crawlers' priorities are places in the list, since scores of different strategies have different
-//! measures, and most differ by less than a priority resolves.
+//! Crawlers' priorities are positions in the list: scores of different strategies have different units, and most differ
+//! by less than a priority resolves.
 
 mod lines;
 #[cfg(feature = "parquet")]
@@ -29,29 +29,29 @@ use crate::model::registry;
 use crate::{Error, Result};
 
 registry! {
-    /// Who takes a list.
+    /// Format of a list of pages.
     Taker of TakerSpec, called "format of a list of pages";
-    /// URLs.
+    /// One URL per line.
     Plain is lines::PLAIN;
-    /// Tab-separated.
+    /// Tab-separated values with a header line.
     Tsv is lines::TSV;
-    /// JSON objects.
+    /// JSON objects, one per line.
     Jsonl is lines::JSONL;
-    /// Apache Parquet.
+    /// Apache Parquet, one row group.
     Parquet is parquet::PARQUET;
-    /// Nutch's injector.
+    /// Input of Nutch's injector.
     NutchInject is lines::NUTCH_INJECT;
-    /// Heritrix, a precedence for each URI.
+    /// Heritrix: a precedence for each URI.
     HeritrixPrecedence is lines::HERITRIX_PRECEDENCE;
-    /// Heritrix's action directory.
+    /// Heritrix: lines of a file in its action directory.
     HeritrixSchedule is lines::HERITRIX_SCHEDULE;
-    /// URLFrontier.
+    /// URLFrontier items as JSON lines.
     UrlFrontier is lines::URLFRONTIER;
-    /// Scrapy.
+    /// Scrapy requests as JSON lines.
     Scrapy is lines::SCRAPY;
 }
 
-/// A format of lists: its name, help and writer.
+/// Name, help and writer of a list format.
 struct TakerSpec {
     name: &'static str,
     about: &'static str,
@@ -60,15 +60,11 @@ struct TakerSpec {
 }
 
 impl Taker {
-    /// Returns whether people can read it.
+    /// Returns whether the format is text.
     pub fn is_text(self) -> bool {
         self.spec().is_text
     }
 
-    /// Writes a list.
-    ///
-    /// # Errors
-    /// [`Error::Io`](crate::Error::Io) if writing fails.
     pub fn write(self, pages: &[Candidate], out: &mut (dyn Write + Send)) -> Result<()> {
         (self.spec().write)(pages, out)
     }

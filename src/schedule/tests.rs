@@ -1,4 +1,4 @@
-//! Orders that can be worked out by hand, and a store's answer beside a simulated one.
+//! Tests orders that can be worked out by hand, and compares a store's answer with a simulated one.
 
 use super::*;
 use crate::engine::SelfLinks;
@@ -6,7 +6,7 @@ use crate::rank::Options;
 use crate::rank::settle::settle;
 use crate::rows::{Row, RowVisitor, Stop};
 
-/// Rows in the order of reading.
+/// Rows in the order of reading, and the number of pages.
 struct Read(Vec<(u32, Vec<u32>)>, u32);
 
 impl Rows for Read {
@@ -59,7 +59,7 @@ fn close(found: &[(u32, f64)], expected: &[(u32, f64)]) {
     }
 }
 
-/// Page 0 is a seed with three links, page 1 hands on to 2 and 4.
+/// Page 0 is a seed with three links; page 1 passes cash on to 2 and 4.
 const SMALL: &[(u32, &[u32])] = &[(0, &[1, 2, 3]), (1, &[2, 4])];
 
 #[test]
@@ -73,13 +73,13 @@ fn simple_orders() {
         &after("distance", SMALL),
         &[(2, -three), (3, -three), (4, -three - 2f64.log10())],
     );
-    // Read last: page 1. The next one known after it is 2.
+    // Page 1 was read last; the next one known after it is 2.
     close(&after("cycle", SMALL), &[(2, 0.0), (3, -1.0), (4, -2.0)]);
 }
 
-/// The ledger by hand, in endowments, to the rounding of units: page 0 hands d/3 to each of 1, 2 and 3, and the virtual page
-/// pays all four (1 - d)/4. Then page 1 hands d/2 of its 1 + d/3 + (1 - d)/4 to 2 and to 4, a new page with an
-/// endowment, and five pages are paid.
+/// Works out the ledger by hand, in endowments, up to rounding of units: page 0 passes d/3 to each of 1, 2 and 3, and
+/// the virtual page pays all four (1 - d)/4. Then page 1 passes d/2 of its 1 + d/3 + (1 - d)/4 to 2 and to 4, a new
+/// page with an endowment, and five pages are paid.
 #[test]
 fn greedy_is_the_ledger() {
     let d = 0.85;
@@ -102,17 +102,17 @@ fn greedy_is_the_ledger() {
     assert_eq!(found.len(), 3);
 }
 
-/// The example of the paper's section 3: a page at 2.3 is found again on a page at 0.4 with ten links.
+/// The example in section 3 of the paper: a page at 2.3 is found again on a page at 0.4 with ten links.
 #[test]
 fn fica_learns() {
-    // alpha = 1 until K pages are read: the punishment of the last link alone.
-    // Page 2 hangs on page 0 at log 3 and on page 1 at log 2.
+    // alpha = 1 until K pages are read: the penalty of the last link alone. Page 2 is linked from page 0 at log 3 and
+    // from page 1 at log 2.
     let (two, three) = (2f64.log10(), 3f64.log10());
     close(
         &after("fica:k=100", SMALL),
         &[(2, -two), (4, -two), (3, -three)],
     );
-    // K = 1, beta = 1: alpha is e^-1 for the first page, the current one counted, and e^-2 for the second.
+    // K = 1, beta = 1: alpha is e^-1 for the first page (the current one counted), and e^-2 for the second.
     let (first, second) = ((-1f64).exp(), (-2f64).exp());
     let child = first * 3f64.log10();
     let of_second = second * 2f64.log10() + (1.0 - second) * child;
@@ -131,20 +131,20 @@ fn learning_rates() {
     assert_eq!(Learning::One.rate(7.0), 1.0);
 }
 
-/// All cash is at pages not read, or lost.
+/// All cash is at unread pages, or lost.
 #[test]
 fn circulating_cash_goes_on() {
-    // 0 -> 1 -> 0 and 2: what comes back to 0 is handed on again.
+    // 0 -> 1 -> 0 and 2: cash that returns to 0 is passed on again.
     let rows: &[(u32, &[u32])] = &[(0, &[1]), (1, &[0, 2])];
-    // Of 0's 1: 1 holds 1, hands 1/2 to 2 and 1/2 to 0, that to 1, and so on, while it exceeds 0.05/2.
+    // Of 0's cash of 1: 1 holds 1, passes 1/2 to 2 and 1/2 to 0, that goes to 1, and so on, while it exceeds 0.05/2.
     let best = after("circulating:damping=1", rows);
     assert_eq!(best.len(), 1);
-    // Halves are handed on from 1/2 down to 1/32 > 0.025: 2 gets 1/2 + ... + 1/64.
+    // Halves are passed on from 1/2 down to 1/32 > 0.025: 2 gets 1/2 + ... + 1/64.
     close(&best, &[(2, 1.0 - 1.0 / 64.0)]);
 }
 
-/// Rows with weights after rows without: page 0 leads to 1 and 2 alike, 1 to 0 and 3 as 3 to 1. What comes back to 0 is handed
-/// on while it exceeds 0.05/2: three eighths of what was there before, three times.
+/// Rows with weights after rows without: page 0 links to 1 and 2 equally, 1 to 0 and 3 in the ratio 3 to 1. Cash that
+/// returns to 0 is passed on while it exceeds 0.05/2: three eighths of the previous amount, three times.
 #[test]
 fn circulating_cash_follows_weights() {
     let choice: Choice = "circulating:damping=1".parse().unwrap();
@@ -160,7 +160,7 @@ fn circulating_cash_follows_weights() {
     close(&found, &[(2, 0.5 + back), (3, 0.125 + back / 4.0)]);
 }
 
-/// Importance settled on two pages that link to each other and to one not read, by its linear equations.
+/// Importance settled on two pages that link to each other and to an unread one, by its linear equations.
 #[test]
 fn settled_is_pagerank() {
     let rows: &[(u32, &[u32])] = &[(0, &[1]), (1, &[0, 2])];
@@ -173,7 +173,7 @@ fn settled_is_pagerank() {
     assert!((x2 - (t + 0.425 * x1)).abs() < 0.01, "{x2}");
 }
 
-/// A ranking that was published.
+/// Published ranking: damping, bound, importance of each page.
 struct Published(f64, f64, Vec<f64>);
 
 impl SettledRanking for Published {
@@ -193,8 +193,9 @@ impl SettledRanking for Published {
     }
 }
 
-/// Settled importance begins with the ranking that there is, however rough, of another damping or without a bound: it comes
-/// within 0.00765 of PageRank, over a tenth of the links of thirty sweeps. One that is near enough costs nothing.
+/// Settled importance starts from the given ranking, however rough, of another damping or without a bound: it comes
+/// within 0.00765 of PageRank, using a tenth of the links of thirty sweeps. A ranking that is near enough costs
+/// nothing.
 #[test]
 fn settled_begins_with_the_last_ranking() {
     let told = crawl_of(2000);
@@ -265,7 +266,7 @@ fn unknown_names_are_told() {
     );
 }
 
-/// Held pages and pages read are not named; a page read again changes nothing.
+/// Held pages and pages read are not listed; a page read again changes nothing.
 #[test]
 fn what_is_not_open_is_not_named() {
     let builder = crate::graph::GraphBuilder::new(SelfLinks::Drop);
@@ -289,7 +290,7 @@ fn what_is_not_open_is_not_named() {
         assert_eq!(pages, [2, 4], "{}", strategy.name);
         assert_eq!((history.crawl().read(), history.crawl().open()), (2, 2));
         assert!(history.crawl().seeds() == [0]);
-        // Asked before anything is known.
+        // Asked before any page is known.
         let mut empty = History::new(choice.strategy());
         let names = NameOrderBuilder::default().build();
         assert!(empty.best(&none, Some(&names), 10).unwrap().is_empty());
@@ -297,8 +298,8 @@ fn what_is_not_open_is_not_named() {
 }
 
 /// A focus is a personalised teleport. Page 0 was read and links to 1 and 2; rule 1 is for page 2, with a share w. By
-/// hand, for PageRank of what is known: of R, what the virtual page has, each page is paid R (1 - w)/3, and page
-/// 2 also R w; R = 1 - d x_0, so x_0 = (1 - w)/(3 + d (1 - w)).
+/// hand, for PageRank of the known graph: of R, the cash of the virtual page, each page is paid R (1 - w)/3, and page 2
+/// also R w; R = 1 - d x_0, so x_0 = (1 - w)/(3 + d (1 - w)).
 #[test]
 fn a_focus_is_a_personalised_teleport() {
     let w = 0.4;
@@ -325,10 +326,10 @@ fn a_focus_is_a_personalised_teleport() {
         &score("settled", "host:c.example=0.4"),
         &[(2, one + rest * w), (1, one)],
     );
-    // Pages not read share it.
+    // Unread pages share it.
     let both = one + rest * w / 2.0;
     close(&score("settled", "unread=0.4"), &[(1, both), (2, both)]);
-    // Forecast: page 0 hands on x_0, of which what pages 1 and 2 receive returns but for 0.07, and is paid 1 - w.
+    // Forecast: page 0 passes on x_0; what pages 1 and 2 receive returns except for 0.07, and page 0 is paid 1 - w.
     let first_of = (1.0 - w) / (1.0 - 0.93 * d);
     let sum = first_of * (1.0 + d) + w;
     close(
@@ -338,14 +339,14 @@ fn a_focus_is_a_personalised_teleport() {
             (1, d * first_of / 2.0 / sum),
         ],
     );
-    // Nobody is there to be paid: as without.
+    // The rule has no pages: the result is that without a focus.
     let x = 1.0 / (3.0 + d);
     let plain = d * x / 2.0 + (1.0 - d * x) / 3.0;
     close(
         &score("settled", "host:d.example=0.4"),
         &[(1, plain), (2, plain)],
     );
-    // Xyleme: the seed hands d/2 to each; of the rest, 1 - d, page 2 gets w, and half of what is left is for both.
+    // Xyleme: the seed passes d/2 to each; of the rest, 1 - d, page 2 gets w, and half of what is left is for both.
     let left = (1.0 - d) * (1.0 - w) * 0.5 / 2.0;
     close(
         &score("xyleme", "host:c.example=0.4"),
@@ -353,7 +354,7 @@ fn a_focus_is_a_personalised_teleport() {
     );
 }
 
-/// A crawl of a web with some structure: page p links to p/2, p + 1 and a few others.
+/// Returns a crawl of a web with some structure: page p links to p/2, p + 1 and a few others.
 fn crawl_of(pages: u32) -> Vec<(u32, Vec<u32>)> {
     let links = |page: u32| {
         let mut targets = vec![page / 2, page + 1, page * 7 % 97, page * 13 % 61, page + 9];
@@ -380,7 +381,8 @@ fn follow(told: &[(u32, Vec<u32>)], asked_every: usize) -> Vec<Scored> {
     history.best(&rows, None, usize::MAX).unwrap()
 }
 
-/// What is kept up depends on the rows alone, not on when it was asked for; and it is, nearly, what is settled at once.
+/// The maintained state depends on the rows alone, not on when it was asked for, and nearly equals what is settled at
+/// once.
 #[test]
 fn what_is_kept_up_is_what_is_settled() {
     let told = crawl_of(150);
@@ -404,6 +406,6 @@ fn what_is_kept_up_is_what_is_settled() {
             "{of:?} {other:?}"
         );
     }
-    // Links gone over: far fewer than by settling at each page.
+    // Number of links followed: far fewer than by settling at each page.
     assert!(history.strategy().links() > 0);
 }

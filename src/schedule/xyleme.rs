@@ -1,12 +1,13 @@
-//! Xyleme's balance of discovery and refresh (OPIC, section 3.3): as Greedy, but the virtual page receives
-//! what is not handed on over links and pays the share `discovery` of it equally to all pages not read yet,
-//! the rest to pages already read. A page that waits long gathers cash until it is read.
+//! Xyleme's balance of discovery and refresh (OPIC, section 3.3): like Greedy, but the virtual page receives what is
+//! not passed on over links and pays the share `discovery` of it equally to all unread pages, the rest to pages already
+//! read. A page that waits long gathers cash until it is read.
 //!
-//! With a [`super::Focus`] each rule's share of what the virtual page receives is paid to its pages first. A payment to all
-//! pages of a rule is one addition: a page's cash is its own cell and what all pages, and all of its rule, were paid.
+//! With a [`super::Focus`], each rule's share of what the virtual page receives is paid to its pages first. A payment
+//! to all pages of a rule is one addition: a page's cash is its own cell plus what was paid to every page, and to every
+//! page of its rule.
 //!
-//! **Law.** Cash is whole units: the cash of pages not read, of the virtual page, and what went to pages already read are
-//! together what the seeds brought, exactly, after every page.
+//! **Law.** Cash is in whole units: the cash of unread pages and of the virtual page, and what went to pages already
+//! read, sum exactly to what the seeds brought, after every page.
 
 use super::queue::Queue;
 use super::{Ask, Batching, Crawl, Scored, Strategy, StrategySpec};
@@ -32,31 +33,31 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     },
 };
 
-/// The units that a seed brings.
+/// Units that a seed brings.
 const SEED: u128 = 1 << 60;
 
-/// Bits of a share behind the point.
+/// Number of fractional bits of a share.
 const BITS: u32 = 52;
 
-/// A share in 1/2^52.
+/// Converts a share to units of 1/2^52.
 fn fixed(share: f64) -> u128 {
     (share * (1u64 << BITS) as f64).round() as u128
 }
 
-/// The part `share` of some units, rounded down, in two steps so that nothing overflows.
+/// Returns the part `share` of some units, rounded down, in two steps so that nothing overflows.
 fn part(units: u128, share: u128) -> u128 {
     let low = units & ((1 << BITS) - 1);
     (units >> BITS) * share + ((low * share) >> BITS)
 }
 
-/// Pages that are paid together: all that are not read, or of them those of a rule.
+/// Pages that are paid together: all unread ones, or those of a rule.
 #[derive(Default)]
 struct Paid {
-    /// How many there are.
+    /// Number of pages that are paid.
     members: u128,
     /// Units that each was paid since the start.
     each: u128,
-    /// Units that are still to be paid.
+    /// Units not paid out yet.
     pot: u128,
 }
 
@@ -76,11 +77,12 @@ struct Xyleme {
     discovery: u128,
     all: Paid,
     rules: Vec<Paid>,
-    /// Of each page not read: its cash less what it was paid, wrapping. Of others nothing.
+    /// Cash of each unread page minus what it was paid since the start, wrapping; `None` for others.
     cells: Vec<Option<u128>>,
     /// Units that went to pages already read.
     spent: u128,
-    /// Pages of no rule, then those of each. Scores are cells, as payments to all alike don't change their order.
+    /// Queues of the pages without a rule, then of each rule. Scores are cells: payments to all pages don't change
+    /// their order.
     queues: Vec<Queue>,
 }
 
@@ -89,7 +91,7 @@ impl Xyleme {
         crawl.focus().rule(page).map_or(0, |rule| rule + 1)
     }
 
-    /// Units that a page was paid, if it has been there since the start.
+    /// Returns the units paid to a page that existed since the start.
     fn paid(&self, rule: usize) -> u128 {
         let of_rule = rule.checked_sub(1).map_or(0, |rule| self.rules[rule].each);
         self.all.each + of_rule
@@ -104,7 +106,7 @@ impl Xyleme {
         }
     }
 
-    /// Adds to the cash of a page, which is not read; it is paid from now on, if it was not yet.
+    /// Adds to the cash of an unread page, which is paid from now on.
     fn add(&mut self, crawl: &Crawl, page: u32, units: u128) {
         self.make_room(crawl, page);
         let rule = Xyleme::rule(crawl, page);
@@ -123,7 +125,7 @@ impl Xyleme {
         self.queues[rule].put(page, cell as i128 as f64);
     }
 
-    /// Takes the cash of a page that was read; it is paid no more.
+    /// Takes the cash of a page that was read, which is no longer paid.
     fn take(&mut self, crawl: &Crawl, page: u32) -> u128 {
         self.make_room(crawl, page);
         let rule = Xyleme::rule(crawl, page);
@@ -200,7 +202,7 @@ mod tests {
     use crate::schedule::{Focus, History, Parameters, Strategy as _};
 
     impl Xyleme {
-        /// All units there are.
+        /// Returns the sum of all units.
         fn units(&self) -> u128 {
             let rules = self.rules.iter().map(|rule| rule.pot).sum::<u128>();
             self.spent + self.all.pot + rules
@@ -208,7 +210,7 @@ mod tests {
     }
 
     proptest! {
-        /// The law, whatever is read, with and without a focus.
+        /// The law holds whatever is read, with and without a focus.
         #[test]
         fn no_unit_is_lost(
             rows in proptest::collection::vec((0u32..40, proptest::collection::vec(0u32..40, 0..6)), 1..60),

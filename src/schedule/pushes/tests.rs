@@ -5,7 +5,7 @@ use super::*;
 use crate::rows::{RowVisitor, Stop};
 use crate::schedule::{Ask, History, Scored};
 
-/// Rows of pages read, in that order; of a page with two the last one counts.
+/// Rows of pages read, in that order; the last row of a page counts.
 #[derive(Clone)]
 struct RowsRead(Vec<(u32, Vec<u32>)>);
 
@@ -35,8 +35,8 @@ impl crate::schedule::Strategy for Nothing {
 
 const PAGES: u32 = 12;
 
-/// The solution of the equations, by putting them into themselves until nothing changes any more. Of payers: each page
-/// read a unit, and page 0, if read, a unit.
+/// Solves the equations by fixed-point iteration, for two payers: each page read pays a unit to itself, and page 0, if
+/// read, a unit.
 fn solved(crawl: &Crawl, kept: &RowsRead, damping: f64, returned: f64) -> Vec<[f64; 2]> {
     let mut now = vec![[0.0; 2]; PAGES as usize];
     for _ in 0..400 {
@@ -76,7 +76,7 @@ fn rows() -> impl Strategy<Value = Vec<(u32, Vec<u32>)>> {
     })
 }
 
-/// What the law says that all pages hold together.
+/// Returns the sum of all residuals that the law predicts.
 fn held_by_law(pushes: &Pushes<2>, crawl: &Crawl, kept: &RowsRead) -> [f64; 2] {
     let mut sum = [0.0; 2];
     for (page, targets) in &kept.0 {
@@ -125,8 +125,8 @@ fn check(
 }
 
 proptest! {
-    /// The law and the certificate after every page, and the solution in the end, whatever was settled on the way; then
-    /// with another return.
+    /// Checks the law and the certificate after every page, and the solution in the end, whatever was settled on the
+    /// way; then with another returned part.
     #[test]
     fn pushes_solve_the_equations(rows in rows(), settled in vec(any::<bool>(), 14), damping in 0.0..0.9, returned in 0.0..1.0) {
         let worth = Worth { weights: [1.0, 1.0], least: 1e-13, enough: 0.0 };
@@ -151,7 +151,7 @@ proptest! {
         }
         pushes.set_returned(1.0 - returned);
         check(&pushes, history.crawl(), &kept)?;
-        // Each second row changes: its links are those of the row before it.
+        // Every second row changes: its links become those of the row before it.
         let earlier = kept.clone();
         for at in (1..kept.0.len()).step_by(2) {
             let page = kept.0[at].0;
@@ -163,10 +163,10 @@ proptest! {
         };
         pushes.renew(history.crawl(), &kept, returned, paid, Pushes::handed).unwrap();
         check(&pushes, history.crawl(), &kept)?;
-        // From anything.
+        // Starts from an arbitrary state.
         pushes.renew(history.crawl(), &kept, returned, paid, |_, page| [f64::from(page), 0.5]).unwrap();
         check(&pushes, history.crawl(), &kept)?;
-        // Rows that nobody pushes since others were read keep what came back: all are seen again.
+        // Rows that were not pushed since other pages were read still have stale returns: pushes all of them.
         for (page, targets) in &kept.0 {
             pushes.push(history.crawl(), Row::new(*page, targets));
         }

@@ -1,4 +1,4 @@
-//! Lists with a line for each page.
+//! Lists with one line per page.
 
 use std::io::{self, Write};
 
@@ -100,14 +100,14 @@ pub(super) const SCRAPY: TakerSpec = TakerSpec {
     },
 };
 
-/// Where a page stands in a list, from 0, and how long that is.
+/// Position of a page in a list, from 0, and the list's length.
 struct Place {
     at: usize,
     of: usize,
 }
 
 impl Place {
-    /// How many pages are left, this one counted.
+    /// Returns how many pages are left, including this one.
     fn left(&self) -> usize {
         self.of - self.at
     }
@@ -123,7 +123,7 @@ fn lines(
     places.try_for_each(|(at, page)| line(page, Place { at, of }, out).map_err(failed))
 }
 
-/// Last fetch as RFC 3339; `None`: not known.
+/// Returns the last fetch as RFC 3339; `None` if unknown.
 fn time(page: &Candidate) -> Option<String> {
     utc(page.fetches.last?)
 }
@@ -142,7 +142,7 @@ fn object(page: &Candidate) -> serde_json::Value {
     })
 }
 
-/// An item as the frontier's protocol writes it in JSON. Its queues are hosts.
+/// Returns a page as an item of the frontier's protocol in JSON. Its queues are hosts.
 fn frontier_item(page: &Candidate, date: u64) -> serde_json::Value {
     let key = String::from_utf8_lossy(host(page.url.as_bytes())).into_owned();
     serde_json::json!({ "known": {

@@ -1,4 +1,4 @@
-//! Apache Parquet in a build that lacks it.
+//! Apache Parquet in a build without it.
 
 use super::TakerSpec;
 use crate::model::Feature;

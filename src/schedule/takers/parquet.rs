@@ -1,4 +1,4 @@
-//! A list of pages as Apache Parquet, one row group.
+//! List of pages as Apache Parquet, one row group.
 
 use std::io::Write;
 use std::sync::Arc;
