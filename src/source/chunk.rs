@@ -1,13 +1,11 @@
 //! Cuts the decompressed stream into chunks of whole records and drops over-long ones.
 //!
-//! Bytes are decompressed into one open buffer that starts at a record boundary. When it is full,
-//! its whole records become a chunk and the rest is copied to the front of the next buffer. Where
-//! the last part of it is not verified yet, the records that are go into a chunk of their own. Cut
-//! chunks queue here until the [`Hold`] lets them go.
+//! Bytes are decompressed into one open buffer that starts at a record boundary. When it is full, its whole records
+//! become a chunk and the rest is copied to the front of the next buffer. If the buffer's last part is not verified
+//! yet, the verified records go into a chunk of their own. Chunks queue here until the [`Hold`] releases them.
 //!
-//! A record is over the limit if it takes more than `line_bytes` bytes, its line end included. No
-//! chunk holds such a record: it is dropped piece by piece, so that the buffer never needs to grow
-//! far beyond the limit.
+//! A record is over the limit if it takes more than `line_bytes` bytes, including its line end. No chunk holds such a
+//! record: it is dropped piece by piece, so that the buffer never grows far beyond the limit.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -17,7 +15,7 @@ use super::hold::Hold;
 use super::position::Position;
 use crate::decode::{Decoder, Skipped, Skipper};
 
-/// Least size of a buffer where the line limit is small: smaller ones cost more than they save.
+/// Minimum buffer size if the line limit is small: smaller ones cost more than they save.
 const BUFFER_MIN: usize = 4 << 10;
 
 pub(super) struct Cutter {
@@ -25,23 +23,23 @@ pub(super) struct Cutter {
     target: usize,
     line_bytes: usize,
     open: Vec<u8>,
-    /// Where `open` begins.
+    /// Position of the start of `open`.
     at: Position,
     /// Length of `open` at which it is cut.
     goal: usize,
     skip: Option<Skip>,
     queue: VecDeque<Chunk>,
-    /// Empty buffers to use again.
+    /// Empty buffers for reuse.
     pool: Vec<Vec<u8>>,
     pool_max: usize,
-    /// The byte passed over last.
+    /// Last byte that was passed over.
     passed: Option<u8>,
 }
 
-/// An over-long record that is being dropped.
+/// Over-long record that is being dropped.
 struct Skip {
     skipper: Box<dyn Skipper>,
-    /// Where the record begins.
+    /// Position of the record's start.
     from: Position,
 }
 
@@ -49,8 +47,8 @@ impl Cutter {
     /// `chunk_bytes`: usual size of a chunk; `held_bytes`: how much may queue up.
     pub fn new(chunk_bytes: usize, line_bytes: u64, held_bytes: u64) -> Cutter {
         let line_bytes = usize::try_from(line_bytes).unwrap_or(usize::MAX);
-        // A chunk is not much longer than the line limit, so that dropping one record never
-        // means to move many times its length.
+        // A chunk is not much longer than the line limit, so that dropping one record never moves many times its
+        // length.
         let target = chunk_bytes.clamp(1, line_bytes.saturating_add(1).max(BUFFER_MIN));
         let held_bytes = usize::try_from(held_bytes).unwrap_or(usize::MAX);
         Cutter {
@@ -67,8 +65,7 @@ impl Cutter {
         }
     }
 
-    /// Counts from `offset`, not from 0: the input is read from a place inside it. To be called
-    /// before anything else.
+    /// Starts at `offset` instead of 0: the input is read from inside. Must be called before anything else.
     pub fn begin_at(&mut self, offset: u64) {
         self.at.offset = offset;
     }
@@ -82,12 +79,12 @@ impl Cutter {
         }
     }
 
-    /// Returns whether the open buffer is due to be cut.
+    /// Returns whether the open buffer must be cut.
     pub fn is_full(&self) -> bool {
         self.open.len() >= self.goal
     }
 
-    /// Returns whether the open buffer holds more than a record may be long.
+    /// Returns whether the open buffer exceeds the maximum length of a record.
     pub fn is_over_limit(&self) -> bool {
         self.open.len() > self.line_bytes
     }
@@ -97,8 +94,8 @@ impl Cutter {
         self.goal = self.goal.max(len);
     }
 
-    /// The open buffer, with room in its capacity: decompressed bytes are appended here. Not to be
-    /// called when it is full.
+    /// Returns the open buffer with spare capacity, to which decompressed bytes are appended. Must not be called when
+    /// it is full.
     pub fn room(&mut self) -> &mut Vec<u8> {
         if self.open.capacity() < self.goal {
             self.open.reserve_exact(self.goal - self.open.len());
@@ -106,12 +103,12 @@ impl Cutter {
         &mut self.open
     }
 
-    /// Bytes since the last cut.
+    /// Returns the bytes since the last cut.
     pub fn open(&self) -> &[u8] {
         &self.open
     }
 
-    /// Offset of the end of the open buffer in the decompressed input.
+    /// Returns the offset of the end of the open buffer in the decompressed input.
     pub fn produced(&self) -> u64 {
         self.at.offset + self.open.len() as u64
     }
@@ -122,7 +119,7 @@ impl Cutter {
         self.open.truncate(self.open.len().saturating_sub(n));
     }
 
-    /// Where the next chunk to be handed out begins.
+    /// Returns where the next chunk to be handed out begins.
     pub fn position(&self) -> Position {
         match (self.queue.front(), &self.skip) {
             (Some(chunk), _) => Position {
@@ -134,7 +131,7 @@ impl Cutter {
         }
     }
 
-    /// End of the last chunk that was cut, handed out or queued.
+    /// Returns the end of the last chunk that was cut, whether handed out or queued.
     pub fn queued_to(&self) -> u64 {
         match &self.skip {
             Some(skip) => skip.from.offset,
@@ -142,7 +139,7 @@ impl Cutter {
         }
     }
 
-    /// The next chunk, if there is one that `hold` lets go.
+    /// Returns the next chunk if `hold` releases it.
     pub fn pop(&mut self, hold: &Hold) -> Option<Chunk> {
         let chunk = self.queue.front()?;
         let verified = hold.permits(end_of(chunk))?;
@@ -158,7 +155,7 @@ impl Cutter {
         self.recycle(passed);
     }
 
-    /// The byte passed over last, if any was.
+    /// Returns the last byte that was passed over.
     pub fn passed(&self) -> Option<u8> {
         self.passed
     }
@@ -189,8 +186,8 @@ impl Cutter {
         }
     }
 
-    /// Cuts all that is left at a sound end of the input: the last record needs no line end. The end of a stream that is
-    /// `live` may be that of its sender: what it cuts is a chunk of its own ([`Chunk::cut`]).
+    /// Cuts all that is left at a sound end of the input: the last record needs no line end. If the stream is `live`,
+    /// its sender may have been cut off: an incomplete last record becomes a chunk of its own ([`Chunk::cut`]).
     pub fn finish(&mut self, decoder: &dyn Decoder, live: bool, compressed: u64) {
         while live && !self.open.is_empty() && self.cut(decoder, u64::MAX, compressed) {}
         let is_cut =
@@ -219,8 +216,7 @@ impl Cutter {
         }
     }
 
-    /// Cuts the whole records before damage and drops the rest. What lies beyond `limit`, where
-    /// there is one, is dropped first.
+    /// Cuts the whole records before damage and drops the rest. Data beyond `limit`, if there is one, is dropped first.
     pub fn finish_damaged(
         &mut self,
         decoder: &dyn Decoder,
@@ -266,7 +262,7 @@ impl Cutter {
         self.queue_chunk(from, bytes, after, 0, compressed);
     }
 
-    /// Length of the records within the first `whole` bytes that come before one over the limit.
+    /// Returns the length of the records within the first `whole` bytes that precede one over the limit.
     fn within_limit(&self, decoder: &dyn Decoder, whole: usize) -> usize {
         if whole <= self.line_bytes {
             return whole;
@@ -330,7 +326,7 @@ impl Cutter {
         compressed: u64,
     ) {
         if bytes.len() < bytes.capacity() / 2 && !self.queue.is_empty() {
-            // Much may queue up: it should take no more memory than it must.
+            // Many chunks may queue up: spare capacity is freed.
             bytes.shrink_to_fit();
         }
         self.queue.push_back(Chunk {
@@ -359,8 +355,7 @@ impl Cutter {
         front
     }
 
-    /// Makes room for a record that is longer than the open buffer, at most to just over the
-    /// limit.
+    /// Makes room for a record that is longer than the open buffer, at most to just over the limit.
     fn grow(&mut self) {
         let len = self.open.len();
         let most = self.line_bytes.saturating_add(1);
@@ -368,7 +363,7 @@ impl Cutter {
         self.goal = self.goal.max(more);
     }
 
-    /// Bytes of memory held.
+    /// Returns the memory held, in bytes.
     pub fn memory(&self) -> usize {
         let queued = self.queue.iter().map(|chunk| chunk.bytes.capacity());
         let pooled = self.pool.iter().map(Vec::capacity);

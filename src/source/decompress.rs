@@ -1,8 +1,7 @@
-//! Decompression in steps, each appending to a buffer of the caller's.
+//! Decompression in steps, each of which appends to the caller's buffer.
 //!
-//! A step reports where members (gzip) and frames (zstd) begin and end, so that the caller can tell
-//! what is verified. Up to the first fault the bytes yielded do not depend on how the reader cuts
-//! its input or how much room each step is given.
+//! A step reports where members (gzip) and frames (zstd) begin and end, so that the caller knows what is verified. Up
+//! to the first fault, the bytes yielded do not depend on how reads cut the input or on the room given to each step.
 
 mod gzip;
 mod zstd;
@@ -16,23 +15,22 @@ use crate::Error;
 use crate::model::Compression;
 use crate::model::DamageKind;
 
-/// The result of one step.
+/// Result of one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     /// A member or frame begins; its first byte is at this offset of the compressed input.
     Begin(u64),
-    /// The member or frame says that it decompresses to so many bytes; one that does not is damaged.
+    /// The member or frame declares this decompressed size; if it differs, the member is damaged.
     Size(u64),
     /// Bytes were appended, perhaps none. Not an end: step again.
     Data,
-    /// The member or frame ended well. `checked`: it carried a checksum, and that agreed.
+    /// The member or frame ended well. `checked`: it had a checksum, which matched.
     End { checked: bool },
-    /// The input ended where it may.
+    /// The input ended at a valid place.
     Finished,
 }
 
-/// Why a step failed. Bytes that it appended before are good to the same degree as those of
-/// earlier steps.
+/// Reason why a step failed. Bytes that it appended before are as good as those of earlier steps.
 #[derive(Debug)]
 pub(super) enum Fault {
     Io(io::Error),
@@ -45,7 +43,7 @@ impl From<io::Error> for Fault {
     }
 }
 
-/// Of a file that another is read from: its damage is that one's.
+/// Converts the error of a file that another is read from: its damage becomes that one's.
 impl From<Error> for Fault {
     fn from(error: Error) -> Fault {
         match error {
@@ -61,25 +59,25 @@ fn damage<T>(kind: DamageKind, what: impl Into<String>) -> Result<T, Fault> {
     Err(Fault::Damage(kind, what.into()))
 }
 
-/// A decompressor of one input.
+/// Decompressor of one input.
 pub(super) enum Unpacker {
     Plain,
     Gzip(gzip::Gzip),
     Zstd(Box<zstd::Zstd>),
-    /// Reads its file by itself.
+    /// Table, which reads its file itself.
     Table(Box<Text>),
 }
 
 impl Unpacker {
-    /// Looks at the first bytes of `raw` and takes the decompressor that fits.
+    /// Chooses the decompressor by the first bytes of `raw`.
     pub fn sniff(raw: &mut Raw, zstd_window_log: u32) -> io::Result<Unpacker> {
         Unpacker::new(sniff(raw.peek(4)?), zstd_window_log)
     }
 
-    /// The decompressor of a stream whose compression is known.
+    /// Returns the decompressor of a stream whose compression is known.
     pub fn new(compression: Compression, zstd_window_log: u32) -> io::Result<Unpacker> {
         Ok(match compression {
-            // A stream is no table; its text would be.
+            // A stream is not a table, but may be a table's text.
             Compression::Plain | Compression::Table => Unpacker::Plain,
             Compression::Gzip => Unpacker::Gzip(gzip::Gzip::new()),
             Compression::Zstd => Unpacker::Zstd(Box::new(zstd::Zstd::new(zstd_window_log)?)),
@@ -95,7 +93,7 @@ impl Unpacker {
         }
     }
 
-    /// Returns whether what was read at the input's start is needed to read on from any later place.
+    /// Returns whether resuming at a later place needs what was read at the input's start.
     pub fn needs_start(&self) -> bool {
         match self {
             Unpacker::Plain | Unpacker::Gzip(_) | Unpacker::Table(_) => false,

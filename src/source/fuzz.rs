@@ -12,11 +12,11 @@ use crate::formats::Format;
 use crate::fuzz::dice::{Bytes, Dice};
 use crate::model::Limits;
 
-/// Small, so that inputs of a kilobyte meet all of them.
+/// Limits small enough that inputs of a kilobyte reach all of them.
 const EXPANSION: u64 = 16 << 10;
 const WINDOW_LOG: u32 = 17;
 
-/// What came out.
+/// Result of reading an input.
 struct Outcome {
     /// Offset and bytes of each chunk, and whether they were verified.
     chunks: Vec<(u64, Vec<u8>, bool)>,
@@ -24,18 +24,18 @@ struct Outcome {
     sound: bool,
 }
 
-/// How to read.
+/// Options of a reading.
 #[derive(Clone, Copy)]
 struct How {
     line_bytes: u64,
     held_bytes: u64,
     accept_unverified: bool,
     chunk_bytes: usize,
-    /// Bytes a read gives at most.
+    /// Maximum number of bytes per read.
     piece: usize,
 }
 
-/// Gives a few bytes at a time.
+/// Reader that returns few bytes at a time.
 struct Pieces(Cursor<Vec<u8>>, usize);
 
 impl Read for Pieces {
@@ -66,7 +66,7 @@ fn read(data: &[u8], how: How) -> Outcome {
         Err(error) => panic!("{error}"),
     };
     let lines = Format::Adjacency.decoder();
-    // Twice what the limits say, and a few chunks of at most their own size or 4 KiB.
+    // Twice the limits, and a few chunks of their own size or 4 KiB.
     let chunk = (how.chunk_bytes as u64).max(4 << 10) + how.line_bytes.min(EXPANSION);
     let most =
         source.memory() as u64 + 2 * (how.held_bytes.min(EXPANSION) + how.line_bytes) + 8 * chunk;
@@ -107,7 +107,7 @@ fn read(data: &[u8], how: How) -> Outcome {
 }
 
 impl Outcome {
-    /// Checks that all that was handed out is what `content` has there, as far as that reaches.
+    /// Checks that all bytes handed out equal those of `content`, as far as that reaches.
     fn agrees_with(&self, content: &[u8]) {
         for (offset, bytes, _) in &self.chunks {
             let rest = content.get(*offset as usize..).unwrap_or_default();
@@ -116,7 +116,7 @@ impl Outcome {
         }
     }
 
-    /// The bytes handed out as one.
+    /// Joins the bytes handed out.
     fn joined(&self) -> Vec<u8> {
         let parts = self.chunks.iter().flat_map(|(_, bytes, _)| bytes);
         parts.copied().collect()
@@ -133,8 +133,8 @@ fn how(dice: &mut Dice) -> How {
     }
 }
 
-/// What another reader of the format makes of `data`: the bytes before its first complaint, and
-/// whether there was none. Reads no more than any input of a fuzzer should give.
+/// Decompresses `data` by another reader: returns the bytes before its first error, and whether there was none. Reads
+/// no more than any input of a fuzzer should give.
 fn judge(data: &[u8], compression: Compression) -> (Vec<u8>, bool) {
     let mut content = Vec::new();
     let most = 1 << 20;
@@ -153,7 +153,7 @@ fn judge(data: &[u8], compression: Compression) -> (Vec<u8>, bool) {
     (content, sound)
 }
 
-/// The dictionary that a zstd input begins with; an empty one: none.
+/// Returns the dictionary that a zstd input begins with; empty if there is none.
 fn dictionary(data: &[u8]) -> io::Result<Vec<u8>> {
     let Some((&[0x5d, 0x2a, 0x4d, 0x18, a, b, c, d], rest)) = data.split_first_chunk() else {
         return Ok(Vec::new());
@@ -170,7 +170,7 @@ fn dictionary(data: &[u8]) -> io::Result<Vec<u8>> {
     Ok(dictionary)
 }
 
-/// Any bytes as an input; other readers of gzip and zstd are the judges.
+/// Reads any bytes as an input, and compares with other readers of gzip and zstd.
 pub(crate) fn input(data: &[u8]) {
     let mut dice = Dice::of(data);
     let first = how(&mut dice);
@@ -188,7 +188,7 @@ pub(crate) fn input(data: &[u8]) {
     }
 }
 
-/// Other sizes of reads and chunks give the same bytes.
+/// Checks that other sizes of reads and chunks give the same bytes.
 fn same_again(data: &[u8], how: How, outcome: &Outcome, dice: &mut Dice) {
     let other = How {
         chunk_bytes: dice.one_of([1, 30, 1 << 16]),
@@ -201,7 +201,7 @@ fn same_again(data: &[u8], how: How, outcome: &Outcome, dice: &mut Dice) {
         "other pieces, other bytes"
     );
     let place = |summary: &Summary| {
-        // The library words its complaints by how often it was called.
+        // The library's messages depend on how often it was called.
         let damage = summary.damage.as_ref();
         damage.map(|damage| {
             (
@@ -216,10 +216,10 @@ fn same_again(data: &[u8], how: How, outcome: &Outcome, dice: &mut Dice) {
     assert_eq!(outcome.summary.prefix, again.summary.prefix);
 }
 
-/// Packs parts of known content as members, damages the whole, and reads it: nothing wrong may
-/// come out as verified, and from a cut input nothing wrong at all.
+/// Compresses known content as members, damages the result, and reads it: wrong bytes must never be handed out as
+/// verified, and never at all from a truncated input.
 ///
-/// Input: kind of damage and compression, where (3 bytes), lengths of two members, content.
+/// Input: kind of damage and compression, position (3 bytes), lengths of two members, content.
 pub(crate) fn torn(data: &[u8]) {
     let mut bytes = Bytes(data);
     let flags = bytes.byte();
@@ -278,7 +278,7 @@ fn pack(part: &[u8], zstd: bool, flags: u8, out: &mut Vec<u8>) {
     assert!(packed.is_ok());
 }
 
-/// A Parquet file: whatever its bytes, nothing panics, and what is read of it depends on nothing else.
+/// Reads any bytes as a Parquet file: nothing panics, and the result depends on nothing but the bytes.
 pub(crate) fn table(data: &[u8]) {
     let mut dice = Dice::of(data);
     let chunk_bytes = dice.one_of([1, 30, 1 << 16]);
@@ -286,7 +286,7 @@ pub(crate) fn table(data: &[u8]) {
     assert!(first == text(data, 1 << 20), "other chunks, other bytes");
 }
 
-/// The text of a table, and whether it ended soundly; `None`: it is refused as a whole.
+/// Returns the text of a table, and whether it ended soundly; `None` if the table is rejected as a whole.
 fn text(data: &[u8], chunk_bytes: usize) -> Option<(Vec<u8>, bool)> {
     let flags = rustix::fs::MemfdFlags::CLOEXEC;
     let file = rustix::fs::memfd_create("table", flags).map(File::from);

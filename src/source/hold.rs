@@ -1,4 +1,4 @@
-//! The rule of what may be handed out, and as verified or not.
+//! Decides which decompressed data may be handed out, and whether it counts as verified.
 //!
 //! A gzip member or zstd frame ("member" here) carries its checksum at its end.
 //!
@@ -10,9 +10,9 @@
 //! | damaged, at most `held_bytes` up to the damage | not at all; with `accept_unverified` up to the damage, as not verified |
 //! | damaged, larger | up to the damage, as not verified |
 //!
-//! A member that says so in its header counts as larger from its start, others once they are.
-//! Plain input counts as verified, and so does a member without a checksum once it ended well
-//! (such are counted). After a first pass that verified a whole file, all of it does.
+//! A member whose header declares a larger size counts as larger from its start, others once they are. Plain input
+//! counts as verified, and so does a member without a checksum once it ended well (such members are counted). After a
+//! first pass that verified a whole file, everything counts as verified.
 
 use crate::model::{DamageKind, Member};
 
@@ -20,21 +20,21 @@ pub(super) struct Hold {
     held_bytes: u64,
     expansion_bytes: u64,
     accept_unverified: bool,
-    /// Nothing needs to be held: plain, or verified by a first pass.
+    /// True if nothing needs to be held: plain input, or verified by a first pass.
     trusted: bool,
-    /// The member that is being read.
+    /// Member being read; `None` between members.
     member: Option<Member>,
-    /// The decompressed size that the member declares.
+    /// Decompressed size that the member declares.
     size: Option<u64>,
-    /// Decompressed bytes so far.
+    /// Number of decompressed bytes.
     produced: u64,
-    /// All decompressed bytes before this offset are verified.
+    /// Offset up to which all decompressed bytes are verified.
     verified_to: u64,
-    /// The input ended in damage, and what could not be verified may go out all the same.
+    /// True if the input ended in damage and unverified data may be handed out.
     released: bool,
-    /// Members that ended well.
+    /// Number of members that ended well.
     pub members: u64,
-    /// Of them, those without a checksum.
+    /// Number of those without a checksum.
     pub unchecked: u64,
 }
 
@@ -60,7 +60,7 @@ impl Hold {
         }
     }
 
-    /// Counts from `offset`, not from 0: all before it was read and verified earlier.
+    /// Starts at `offset` instead of 0: everything before it was read and verified earlier.
     pub fn begin_at(&mut self, offset: u64) {
         self.produced = offset;
         self.verified_to = offset;
@@ -70,7 +70,7 @@ impl Hold {
         self.member
     }
 
-    /// All before this offset of the decompressed input is verified.
+    /// Returns the offset up to which the decompressed input is verified.
     pub fn verified_to(&self) -> u64 {
         if self.trusted {
             self.produced
@@ -87,13 +87,12 @@ impl Hold {
         self.size = None;
     }
 
-    /// The member says that it decompresses to `size` bytes.
+    /// Notes that the member declares a decompressed size of `size` bytes.
     pub fn declare(&mut self, size: u64) {
         self.size = Some(size);
     }
 
-    /// Notes that the decompressed data reaches to `offset`. Returns the bytes of it that are over
-    /// the limit on expansion.
+    /// Notes that the decompressed data reaches to `offset`. Returns the number of bytes beyond the limit on expansion.
     pub fn reach(&mut self, offset: u64) -> u64 {
         self.produced = offset;
         let Some(member) = self.member else {
@@ -104,7 +103,7 @@ impl Hold {
         over
     }
 
-    /// The member ended well.
+    /// Notes that the member ended well.
     pub fn end(&mut self, checked: bool) {
         self.member = None;
         self.members += 1;
@@ -112,13 +111,13 @@ impl Hold {
         self.verified_to = self.produced;
     }
 
-    /// The input is damaged here. Returns whether what could not be verified may be handed out.
+    /// Notes damage here. Returns whether unverified data may be handed out.
     pub fn damaged(&mut self, kind: DamageKind) -> bool {
         self.released = kind == DamageKind::Truncated || self.accept_unverified || self.streaming();
         self.released
     }
 
-    /// Returns whether the member is too large to be held, as far as is known.
+    /// Returns whether the member is known to be too large to be held.
     fn streaming(&self) -> bool {
         self.member.is_some_and(|member| {
             let so_far = self.produced - member.decompressed;
@@ -126,7 +125,7 @@ impl Hold {
         })
     }
 
-    /// Returns whether data up to `offset` may be handed out now: `Some(verified)`.
+    /// Returns whether data up to `offset` may be handed out now, as `Some(verified)`.
     pub fn permits(&self, offset: u64) -> Option<bool> {
         if offset <= self.verified_to() {
             Some(true)
@@ -143,8 +142,7 @@ mod tests {
     use super::*;
     use DamageKind::*;
 
-    /// A hold of 10 bytes and 100 of expansion, with one verified member of 5 and a second one
-    /// begun.
+    /// Returns a hold of 10 bytes, with 100 of expansion, a verified member of 5 bytes and a second one begun.
     fn second_member(accept_unverified: bool) -> Hold {
         let mut hold = Hold::new(10, 100, accept_unverified, false);
         hold.begin(0);

@@ -1,7 +1,7 @@
-//! Where compressed bytes come from: a file, standard input, or any reader.
+//! Source of compressed bytes: a file, standard input, or any reader.
 //!
-//! [`Raw`] is a reader with a look-ahead. It retries interrupted reads, counts what was consumed,
-//! and never reads again after the reader said it ended.
+//! [`Raw`] is a reader with a look-ahead buffer. It retries interrupted reads, counts consumed bytes, and never reads
+//! again after the end.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -11,24 +11,24 @@ use std::path::{Path, PathBuf};
 
 use crate::{Error, Result};
 
-/// Size of the look-ahead: several of the largest zstd blocks (128 KiB), so that a block is
-/// seldom moved to make room for its end.
+/// Size of the look-ahead: several of the largest zstd blocks (128 KiB), so that a block is rarely moved to make room
+/// for its end.
 const LOOK_AHEAD: usize = 512 << 10;
 
-/// A pipe usually holds so much: a read that gives less has emptied it.
+/// Usual capacity of a pipe: a shorter read has emptied it.
 pub(crate) const PIPE_BYTES: usize = 64 << 10;
 
-/// The name of an input on the command line.
+/// Name of an input on the command line.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum InputName {
     /// Standard input, written `-`.
     Stdin,
-    /// A file.
+    /// File, or folder with a graph.
     File(PathBuf),
 }
 
 impl InputName {
-    /// Reads a command-line argument: `-` is standard input, all else a path.
+    /// Parses a command-line argument: `-` is standard input, anything else a path.
     pub fn parse(argument: &OsStr) -> InputName {
         if argument == "-" {
             InputName::Stdin
@@ -37,7 +37,7 @@ impl InputName {
         }
     }
 
-    /// Returns whether its bytes come once: from standard input, a pipe, a device or a socket.
+    /// Returns whether its bytes can be read only once: standard input, a pipe, a device or a socket.
     pub fn is_stream(&self) -> bool {
         match self {
             InputName::Stdin => true,
@@ -47,7 +47,7 @@ impl InputName {
         }
     }
 
-    /// The name as a path, for errors of the system.
+    /// Returns the name as a path, for errors of the system.
     pub(super) fn path(&self) -> &Path {
         match self {
             InputName::Stdin => Path::new("-"),
@@ -62,8 +62,8 @@ impl fmt::Display for InputName {
     }
 }
 
-/// Opens a file for reading; a directory is an error here, not at the first read. The length is
-/// known for regular files only.
+/// Opens a file for reading, and returns its length if it is a regular file. A directory is an error here, not at the
+/// first read.
 pub(super) fn open_file(path: &Path) -> Result<(File, Option<u64>)> {
     let file = File::open(path).map_err(Error::io(path, "open"))?;
     let metadata = file.metadata().map_err(Error::io(path, "open"))?;
@@ -75,7 +75,7 @@ pub(super) fn open_file(path: &Path) -> Result<(File, Option<u64>)> {
     Ok((file, length))
 }
 
-/// A reader with a look-ahead.
+/// Reader with a look-ahead buffer.
 pub(super) struct Raw {
     reader: Box<dyn Read + Send>,
     buffer: Vec<u8>,
@@ -83,9 +83,9 @@ pub(super) struct Raw {
     end: usize,
     ended: bool,
     consumed: u64,
-    /// The writer may pause: what is there is not kept waiting for more.
+    /// True if the writer may pause: available bytes are passed on without waiting for more.
     live: bool,
-    /// A live reader has nothing more for now.
+    /// True if a live reader has no more bytes for now.
     lull: bool,
 }
 
@@ -103,41 +103,39 @@ impl Raw {
         }
     }
 
-    /// Makes it a live reader, such as a pipe from a crawler.
+    /// Marks the reader as live, such as a pipe from a crawler.
     pub fn live(mut self) -> Raw {
         self.live = true;
         self
     }
 
-    /// Returns whether it is a live reader.
+    /// Returns whether the reader is live.
     pub fn is_live(&self) -> bool {
         self.live
     }
 
-    /// Makes it a reader whose first byte is at `offset` of the input.
+    /// Sets the offset in the input of the reader's first byte.
     pub fn from(mut self, offset: u64) -> Raw {
         self.consumed = offset;
         self
     }
 
-    /// Returns whether a live reader had nothing more at the last [`Raw::read_into`].
+    /// Returns whether a live reader had no more bytes at the last [`Raw::read_into`].
     pub fn is_lull(&self) -> bool {
         self.lull
     }
 
-    /// [`Raw::is_lull`], once for each lull.
+    /// Returns [`Raw::is_lull`] and clears it.
     pub fn take_lull(&mut self) -> bool {
         std::mem::take(&mut self.lull)
     }
 
-    /// Offset in the input of the next byte: bytes consumed so far, and those before the reader's
-    /// first.
+    /// Returns the offset in the input of the next byte.
     pub fn consumed(&self) -> u64 {
         self.consumed
     }
 
-    /// All bytes at hand, at least `n` (which is at most the look-ahead) unless the input ends
-    /// before.
+    /// Returns all buffered bytes, at least `n` (which is at most the look-ahead) unless the input ends before.
     pub fn peek(&mut self, n: usize) -> io::Result<&[u8]> {
         debug_assert!(n <= self.buffer.len());
         while self.end - self.start < n && !self.ended {
@@ -157,15 +155,15 @@ impl Raw {
         Ok(&self.buffer[self.start..self.end])
     }
 
-    /// Drops `n` bytes that [`Raw::peek`] showed.
+    /// Drops `n` bytes that [`Raw::peek`] returned.
     pub fn consume(&mut self, n: usize) {
         assert!(n <= self.end - self.start, "consumed more than was shown");
         self.start += n;
         self.consumed += n as u64;
     }
 
-    /// Fills the capacity of `out`, or reads to the end of the input. Returns the bytes added; 0
-    /// (with room in `out`) means the end. A live reader gives what it has.
+    /// Fills the capacity of `out`, or reads to the end of the input. Returns the number of bytes added; 0 (with free
+    /// capacity in `out`) means the end. A live reader returns what is available.
     pub fn read_into(&mut self, out: &mut Vec<u8>) -> io::Result<usize> {
         let room = out.capacity() - out.len();
         if self.live {
@@ -183,7 +181,7 @@ impl Raw {
         self.consume(added);
         if added < room && !self.ended {
             let left = room - added;
-            // Retries interrupted reads and writes to the spare capacity without clearing it.
+            // Retries interrupted reads, and writes to the spare capacity without clearing it.
             let read = (&mut self.reader).take(left as u64).read_to_end(out)?;
             self.ended = read < left;
             self.consumed += read as u64;
@@ -192,7 +190,7 @@ impl Raw {
         Ok(added)
     }
 
-    /// Bytes of memory held.
+    /// Returns the memory held, in bytes.
     pub fn memory(&self) -> usize {
         self.buffer.capacity()
     }
@@ -202,8 +200,7 @@ impl Raw {
 mod tests {
     use super::*;
 
-    /// Gives one byte at a time, with an interruption before each, and an end that a second read
-    /// after it would contradict.
+    /// Reader of one byte at a time, with an interruption before each, and an end that a further read would contradict.
     struct Trickle(Vec<u8>, bool, bool);
 
     impl Read for Trickle {

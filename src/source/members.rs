@@ -1,31 +1,31 @@
-//! Where the members and frames of an input begin, for as long as a chunk may need it.
+//! Offsets at which the members and frames of an input begin, for as long as a chunk may need them.
 //!
-//! Places close to each other are thinned out, so that an input of tiny members takes no memory:
-//! then a place a little earlier is given.
+//! Close offsets are thinned out, so that an input of tiny members takes no memory: then a slightly earlier one is
+//! returned.
 
 use std::collections::VecDeque;
 
 use crate::model::Member;
 
-/// Decompressed bytes between two places that are kept.
+/// Minimum distance of two kept members, in decompressed bytes.
 const GRAIN: u64 = 64 << 10;
 
 #[derive(Default)]
 pub(super) struct Members(VecDeque<Member>);
 
 impl Members {
-    /// A member begins.
+    /// Notes that a member begins.
     pub fn begin(&mut self, member: Member) {
         match self.0.back_mut() {
-            // The one before was empty.
+            // The previous member was empty.
             Some(last) if last.decompressed == member.decompressed => *last = member,
             Some(last) if member.decompressed - last.decompressed < GRAIN => {}
             _ => self.0.push_back(member),
         }
     }
 
-    /// The last place kept at or before `offset` of the decompressed input. Those before it are
-    /// forgotten: offsets may not go back.
+    /// Returns the last kept member at or before `offset` of the decompressed input, and forgets those before it:
+    /// offsets must not decrease.
     pub fn at(&mut self, offset: u64) -> Option<Member> {
         while self.0.get(1).is_some_and(|m| m.decompressed <= offset) {
             self.0.pop_front();

@@ -1,5 +1,4 @@
-//! Inputs: opening, recognising and decompressing them, and cutting the bytes into chunks of
-//! whole records.
+//! Inputs: opens, recognises and decompresses them, and cuts the bytes into chunks of whole records.
 //!
 //! ```text
 //! input (Raw) -> decompress (Unpacker) -> cut (Cutter) -> hold (Hold) -> Chunk
@@ -7,13 +6,13 @@
 //! ```
 //!
 //! Promises:
-//! - The records handed out, their offsets and the prefix hashes depend on the decompressed bytes
-//!   only: not on the compression, the sizes of reads, or the size of chunks.
-//! - No record is ever torn: one that the input cuts short is not handed out. Only at the sound end
-//!   of an input may the last record lack its line end.
+//! - The records handed out, their offsets and the prefix hashes depend only on the decompressed bytes: not on the
+//!   compression, the sizes of reads, or the size of chunks.
+//! - No record is ever torn: one that the input cuts short is not handed out. Only at the sound end of an input may the
+//!   last record lack its line end.
 //! - Nothing is handed out as verified before its checksum was (see [`SourceOptions`]).
-//! - Memory stays within [`Limits`](crate::Limits): `held_bytes` and `line_bytes` (each perhaps
-//!   twice, while a buffer grows or is half used), the zstd window and dictionary, and a few chunks.
+//! - Memory stays within [`Limits`](crate::Limits): `held_bytes` and `line_bytes` (each perhaps twice, while a buffer
+//!   grows or is half used), the zstd window and dictionary, and a few chunks.
 
 mod chunk;
 mod decompress;
@@ -40,54 +39,51 @@ pub use stream::Source;
 pub use table::KnownFormat;
 pub(crate) use table::{PARQUET, is_graph};
 
-/// A run of whole records, in stream order.
+/// Run of whole records, in stream order.
 #[derive(Clone)]
 pub struct Chunk {
-    /// Whole records, decompressed. None of them is over the line limit. Empty only where
-    /// `oversize` is not 0.
+    /// Whole records, decompressed, none of them over the line limit. Empty only if `oversize` is not 0.
     pub bytes: Vec<u8>,
     /// Offset of `bytes` in the decompressed input.
     pub offset: u64,
     /// Hash (XXH3-128, seed 0) of the decompressed input before `bytes`.
     pub prefix: Xxh3,
-    /// The same up to the end of `bytes`, or of the record that was dropped.
+    /// Hash of the decompressed input up to the end of `bytes`, or of the record that was dropped.
     pub prefix_after: u128,
-    /// Length of a record over the line limit that was dropped, and stands here alone: `bytes` is empty; 0: none.
+    /// Length of a dropped record over the line limit, which has this chunk to itself (`bytes` is empty); 0 if none.
     pub oversize: u64,
-    /// Whether a stream ends inside the record that it holds: all of that may be whole when the stream is sent again.
+    /// True if a stream ended inside the record that the chunk holds: it may be complete when the stream is sent again.
     pub cut: bool,
-    /// Compressed bytes read so far (an upper bound of what `bytes` needed).
+    /// Compressed bytes read so far: an upper bound of what `bytes` needed.
     pub compressed: u64,
-    /// Whether the checksum of the gzip member or zstd frame was verified before this chunk was
-    /// handed out. Plain inputs and frames without a checksum count as verified; the latter at
-    /// their end.
+    /// True if the checksum of the gzip member or zstd frame was verified before this chunk was handed out. Plain
+    /// inputs and frames without a checksum count as verified, the latter at their end.
     pub verified: bool,
-    /// The gzip member or zstd frame that holds the first of `bytes`, or one a little before it:
-    /// from there on the input can be read again. Of an input with a zstd dictionary, its start. `None`: a
-    /// plain input.
+    /// The gzip member or zstd frame that holds the first of `bytes`, or one slightly before it: the input can be read
+    /// again from there. For an input with a zstd dictionary, its start. `None`: a plain input.
     pub member: Option<Member>,
 }
 
-/// How an input is to be read.
+/// Options for reading an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceOptions {
-    /// Hand out the whole records before damage even where nothing of a member would be.
+    /// Hands out the whole records before damage even of a member that would be held back.
     pub accept_unverified: bool,
-    /// Read a file twice: first verify all of it, then hand it out, all as verified.
+    /// Reads a file twice: first verifies all of it, then hands it out, all as verified.
     pub preverify: bool,
-    /// Usual size of a chunk in bytes, 1 MiB by default. Longer ones hold one long record, and
-    /// perhaps some before it. Little above `line_bytes` at most.
+    /// Usual size of a chunk in bytes, 1 MiB by default. A longer one holds one long record, and perhaps some before
+    /// it. Clamped to little more than `line_bytes`.
     pub chunk_bytes: usize,
-    /// Names of a table's columns, where they are not the usual ones of records.
+    /// Names of a table's columns that differ from the usual names of records.
     pub fields: Fields,
-    /// Whose rows of a table are read with their links; `None`: all.
+    /// Shard whose rows of a table are read with their links; `None`: all.
     pub shard: Option<Shard>,
-    /// Read tables and graphs as text; else they are files like any other.
+    /// Reads tables and graphs as text; otherwise they are files like any other.
     pub tables: bool,
 }
 
 impl SourceOptions {
-    /// The same, by the rules for inputs.
+    /// Returns these options with the names and shard of the rules for inputs.
     pub(crate) fn with_rules(&self, rules: &InputRules) -> SourceOptions {
         SourceOptions {
             fields: rules.fields.clone(),
@@ -110,19 +106,19 @@ impl Default for SourceOptions {
     }
 }
 
-/// A summary of reading an input; see [`Source::end`].
+/// Summary of reading an input; see [`Source::end`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
     /// Decompressed bytes handed out, or dropped as records over the line limit.
     pub bytes: u64,
-    /// Compressed bytes read.
+    /// Number of compressed bytes read.
     pub compressed: u64,
     /// Hash (XXH3-128, seed 0) of the first `bytes` of the decompressed input.
     pub prefix: u128,
-    /// gzip members and zstd frames that ended well.
+    /// Number of gzip members and zstd frames that ended well.
     pub members: u64,
-    /// Those of them without a checksum: nothing of them could be verified.
+    /// Number of those without a checksum: nothing in them could be verified.
     pub unchecked: u64,
-    /// Damage that ended the input, if any.
+    /// Damage that ended the input.
     pub damage: Option<Damage>,
 }

@@ -1,4 +1,4 @@
-//! A file of lines as a plain reader, whatever its compression.
+//! File of lines as a plain reader, whatever its compression.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -9,18 +9,15 @@ use crate::decode::adjacency::Adjacency;
 use crate::model::Limits;
 use crate::{Error, Result};
 
-/// See [`open_plain`].
+/// Reader returned by [`open_plain`].
 pub struct Plain {
     source: Source,
     chunk: Vec<u8>,
     at: usize,
 }
 
-/// Opens a file of lines (plain, gzip or zstd), or standard input for `-`, for reading its decompressed bytes.
-///
-/// # Errors
-/// As [`Source::open`]. While reading, an [`enum@Error`] comes wrapped in an [`io::Error`]; a line over
-/// `--limit-line` is one too.
+/// Opens a file of lines (plain, gzip or zstd), or standard input for `-`, for reading its decompressed bytes. Errors
+/// while reading are an [`enum@Error`] wrapped in an [`io::Error`]; a line over `--limit-line` is one of them.
 pub fn open_plain(path: &Path, limits: &Limits) -> Result<Plain> {
     let name = InputName::parse(path.as_os_str());
     let options = SourceOptions {

@@ -1,8 +1,7 @@
-//! A place in the decompressed input: how far, and the hash of all before.
+//! Position in the decompressed input: offset, and hash of everything before.
 //!
-//! The hash is XXH3-128 with seed 0 over the decompressed bytes in order, those of dropped
-//! over-long records included. So it is the same whether they came from a file or a pipe,
-//! compressed or not, and however they were cut.
+//! The hash is XXH3-128 with seed 0 over the decompressed bytes in order, including those of dropped over-long records.
+//! So it does not depend on file or pipe, compression, or where chunks were cut.
 
 use xxhash_rust::xxh3::Xxh3;
 
@@ -21,7 +20,6 @@ impl Position {
         }
     }
 
-    /// Moves over `bytes`.
     pub fn advance(&mut self, bytes: &[u8]) {
         self.prefix.update(bytes);
         self.offset += bytes.len() as u64;

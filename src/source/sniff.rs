@@ -12,11 +12,10 @@ pub(super) fn is_skippable(head: &[u8]) -> bool {
     matches!(head, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
 }
 
-/// The compression of an input whose first bytes are `head`: four of them, or all there are.
+/// Returns the compression of an input whose first bytes are `head`: four of them, or all there are.
 ///
-/// An input that ends within the magic of gzip or zstd is taken for a truncated one: were it plain,
-/// it would be one record of one to three bytes. (The magic of a skippable frame begins like text and is
-/// only recognised whole.)
+/// An input that ends within the magic of gzip or zstd counts as truncated: as plain text it would be one record of one
+/// to three bytes. (The magic of a skippable frame begins like text and must be complete.)
 pub(crate) fn sniff(head: &[u8]) -> Compression {
     if head.is_empty() {
         Compression::Plain
@@ -35,7 +34,7 @@ mod tests {
 
     #[test]
     fn by_content() {
-        // The magic numbers as RFC 1952 (2.3.1) and RFC 8878 (3.1.1, 3.1.2) print them.
+        // Magic numbers as printed in RFC 1952 (2.3.1) and RFC 8878 (3.1.1, 3.1.2).
         assert_eq!(sniff(&[0x1f, 0x8b, 8, 0]), Compression::Gzip);
         assert_eq!(sniff(&0xFD2F_B528u32.to_le_bytes()), Compression::Zstd);
         for nibble in 0..16 {

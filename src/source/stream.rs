@@ -1,4 +1,4 @@
-//! One opened input, read as chunks of whole records.
+//! Opened input, read as chunks of whole records.
 
 mod passing;
 
@@ -17,13 +17,13 @@ use crate::model::Limits;
 use crate::model::{Damage, DamageKind, Member};
 use crate::{Error, Result};
 
-/// Most bytes that [`Source::head`] shows: a format is guessed by them.
+/// Maximum number of bytes returned by [`Source::head`], by which a format is guessed.
 pub(crate) const HEAD_BYTES: usize = 64 << 10;
 
-/// One input, opened.
+/// Opened input.
 ///
-/// Call [`head`](Source::head) if the format is to be guessed, [`skip_to`](Source::skip_to) to
-/// continue after an earlier run, and then [`next_chunk`](Source::next_chunk) up to the end.
+/// Call [`head`](Source::head) to guess the format, [`skip_to`](Source::skip_to) to resume after an earlier run, and
+/// then [`next_chunk`](Source::next_chunk) until the end.
 pub struct Source {
     name: InputName,
     length: Option<u64>,
@@ -33,32 +33,28 @@ pub struct Source {
     members: Members,
     cutter: Cutter,
     ending: Option<Ending>,
-    /// Of a table: the format of its text.
+    /// Format of a table's text.
     known: Option<KnownFormat>,
-    /// See [`Source::shown_again`].
+    /// Number of records that [`Source::shown_again`] returns.
     shown_again: u64,
 }
 
 /// How the input ended.
 enum Ending {
-    /// Soundly; the last records may still be uncut.
+    /// At a sound end; `cut` once the last records were cut.
     Sound { cut: bool },
-    /// In damage of this kind; the whole records before it are still uncut.
+    /// In damage of this kind; the whole records before it are not cut yet.
     Damaged(DamageKind, String),
-    /// In damage; all that may be handed out is queued.
+    /// In damage; everything that may be handed out is queued.
     Reported(Damage),
-    /// The system failed to read: what follows is unknown.
+    /// In an I/O error: what follows is unknown.
     Failed,
 }
 
 impl Source {
-    /// Opens an input and recognises its compression.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Io`] for a file that cannot be opened or read, or is a directory. With
-    /// `preverify`, [`Error::Corrupt`] for a file that is damaged anywhere, and
-    /// [`Error::Usage`] for what cannot be read twice.
+    /// Opens an input and recognises its compression. A directory is an error. With `preverify`, returns
+    /// [`Error::Corrupt`] for a file that is damaged anywhere, and [`Error::Usage`] for an input that cannot be read
+    /// twice.
     pub fn open(name: &InputName, limits: &Limits, options: &SourceOptions) -> Result<Source> {
         let path = match name {
             InputName::File(path) => path,
@@ -111,11 +107,7 @@ impl Source {
         Ok(source)
     }
 
-    /// Reads from any reader. `name` is used in messages only. Interrupted reads are retried.
-    ///
-    /// # Errors
-    ///
-    /// As [`Source::open`]; `preverify` is refused.
+    /// Reads from any reader. `name` is used only in messages. Interrupted reads are retried; `preverify` is refused.
     pub fn from_reader(
         name: InputName,
         reader: Box<dyn Read + Send>,
@@ -128,13 +120,9 @@ impl Source {
         Source::new(name, Raw::new(reader), limits, options, false)
     }
 
-    /// Reads from a reader that may pause, such as a pipe from a crawler: records are handed out
-    /// as they come. With `from`, the reader's first byte is the one at `from.raw` of the input;
-    /// all offsets are still those in the whole input, while hashes are of no use.
-    ///
-    /// # Errors
-    ///
-    /// As [`Source::open`]; `preverify` is refused.
+    /// Reads from a reader that may pause, such as a pipe from a crawler: records are handed out as they come. With
+    /// `from`, the reader's first byte is the one at `from.raw` of the input; offsets still count from the start of the
+    /// input, but hashes are meaningless. `preverify` is refused.
     pub fn live(
         name: InputName,
         reader: Box<dyn Read + Send>,
@@ -172,7 +160,7 @@ impl Source {
         ))
     }
 
-    /// Reads a table.
+    /// Returns a source of a table's text.
     pub(super) fn of_table(
         name: InputName,
         table: Table,
@@ -216,52 +204,45 @@ impl Source {
         }
     }
 
-    /// The input's name.
+    /// Returns the input's name.
     pub fn name(&self) -> &InputName {
         &self.name
     }
 
-    /// The input's compression.
+    /// Returns the input's compression.
     pub fn compression(&self) -> Compression {
         self.unpacker.compression()
     }
 
-    /// The format of a table's text; `None`: the input is none, and its format is to be guessed.
+    /// Returns the format of a table's text; `None` if the input is not a table, so that its format must be guessed.
     pub fn known_format(&self) -> Option<&KnownFormat> {
         self.known.as_ref()
     }
 
-    /// Length of the file in bytes as it lies on disk; `None` where it is not known.
+    /// Returns the length of the file on disk in bytes; `None` if unknown.
     pub fn compressed_len(&self) -> Option<u64> {
         self.length
     }
 
-    /// Compressed bytes read so far.
+    /// Returns the number of compressed bytes read so far.
     pub fn compressed(&self) -> u64 {
         self.raw.consumed()
     }
 
-    /// Bytes of memory held for the input, without the decompressor's own (zstd: its window).
+    /// Returns the memory held for the input in bytes, without the decompressor's own (zstd: its window).
     pub fn memory(&self) -> usize {
         self.raw.memory() + self.cutter.memory()
     }
 
-    /// The next decompressed bytes, not consumed: 64 KiB, or fewer where the input or its sound
-    /// part ends. For guessing formats: nothing of it is verified, nor need it end at a record.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Io`]. Damage is left to [`Source::next_chunk`].
+    /// Returns the next decompressed bytes without consuming them: 64 KiB, or fewer if the input or its sound part
+    /// ends. For guessing formats: nothing is verified, and the last record may be incomplete. Damage is reported only
+    /// by [`Source::next_chunk`].
     pub fn head(&mut self) -> Result<&[u8]> {
         self.head_until(|_| false)
     }
 
-    /// As [`Source::head`], but does not wait for a stream that pauses after bytes that are
+    /// Returns the head like [`Source::head`], but does not wait for a stream that pauses after bytes that are
     /// `enough`.
-    ///
-    /// # Errors
-    ///
-    /// As [`Source::head`].
     pub fn head_until(&mut self, enough: impl Fn(&[u8]) -> bool) -> Result<&[u8]> {
         self.cutter.want(HEAD_BYTES);
         while self.cutter.open().len() < HEAD_BYTES
@@ -274,27 +255,27 @@ impl Source {
         Ok(&open[..open.len().min(HEAD_BYTES)])
     }
 
-    /// How many of the next records were read before, up to the place that was passed to.
+    /// Returns how many of the next records were read before, up to the offset that was passed to.
     pub(crate) fn shown_again(&self) -> u64 {
         self.shown_again
     }
 
-    /// Returns whether it may end before its sender meant it to: a pipe.
+    /// Returns whether the input may end early: a pipe, whose sender may be cut off.
     pub(crate) fn is_live(&self) -> bool {
         self.raw.is_live()
     }
 
-    /// Returns whether nothing was passed over or taken: what [`Source::head`] shows is how the input begins.
+    /// Returns whether nothing was passed over or taken: [`Source::head`] returns the input's beginning.
     pub(crate) fn is_at_start(&self) -> bool {
         self.cutter.position().offset == 0
     }
 
-    /// XXH3-128 of the decompressed bytes passed over so far.
+    /// Returns the XXH3-128 of the decompressed bytes passed over so far.
     pub(crate) fn prefix(&self) -> u128 {
         self.cutter.position().prefix.digest128()
     }
 
-    /// Returns whether it is known, without reading on, to hold fewer bytes than so many.
+    /// Returns whether the input is known, without reading on, to be shorter than `offset` bytes.
     pub(crate) fn is_shorter_than(&self, offset: u64) -> bool {
         let len = self
             .compressed_len()
@@ -302,14 +283,9 @@ impl Source {
         len.is_some_and(|len| len < offset)
     }
 
-    /// The next chunk of whole records; `None` after the last. `buffer` is one that is no longer
-    /// needed, best that of an earlier chunk: its memory is used again. All calls take the same
-    /// decoder.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Io`]. [`Error::Corrupt`] after all whole records before the damage that may be
-    /// handed out. The error stays: further calls return one again.
+    /// Returns the next chunk of whole records; `None` after the last. `buffer` is an unused buffer, best that of an
+    /// earlier chunk, whose memory is reused. All calls must pass the same decoder. [`Error::Corrupt`] comes after all
+    /// whole records before the damage that may be handed out; further calls return an error again.
     pub fn next_chunk(&mut self, decoder: &dyn Decoder, buffer: Vec<u8>) -> Result<Option<Chunk>> {
         self.cutter.recycle(buffer);
         loop {
@@ -319,7 +295,7 @@ impl Source {
             }
             let compressed = self.raw.consumed();
             match &mut self.ending {
-                // Records of a slow stream are not kept waiting for those that come after them.
+                // Records of a slow stream do not wait for those after them.
                 None if self.cutter.is_full() || self.raw.take_lull() => {
                     let verified_to = self.hold.verified_to();
                     self.cutter.cut(decoder, verified_to, compressed);
@@ -339,7 +315,7 @@ impl Source {
         }
     }
 
-    /// The summary so far; complete once [`Source::next_chunk`] returned `None` or an error.
+    /// Returns the summary so far; complete once [`Source::next_chunk`] returned `None` or an error.
     pub fn end(&self) -> Summary {
         let position = self.cutter.position();
         Summary {
@@ -356,7 +332,7 @@ impl Source {
         }
     }
 
-    /// Decompresses one step into the open buffer, which is not full, and notes what it shows.
+    /// Decompresses one step into the open buffer, which is not full, and notes the result.
     fn fill(&mut self) -> Result<()> {
         let step = self.unpacker.step(&mut self.raw, self.cutter.room());
         let over = self.hold.reach(self.cutter.produced());
@@ -370,7 +346,7 @@ impl Source {
             Ok(Step::Begin(compressed)) => {
                 self.hold.begin(compressed);
                 if let Some(member) = self.hold.member() {
-                    // Behind a dictionary, no frame can be read without the input's start.
+                    // Frames after a dictionary need the input's start.
                     let start = Member {
                         compressed: 0,
                         decompressed: 0,
@@ -391,7 +367,7 @@ impl Source {
         Ok(())
     }
 
-    /// Queues the whole records before damage, as far as the rule allows.
+    /// Queues the whole records before damage, as far as the [`Hold`] permits.
     fn cut_before_damage(&mut self, decoder: &dyn Decoder, kind: DamageKind, what: String) {
         let verified_to = self.hold.verified_to();
         let released = self.hold.damaged(kind);
@@ -425,7 +401,7 @@ impl Source {
         Ending::Damaged(DamageKind::Expansion, what)
     }
 
-    /// The error for an input that ended in damage.
+    /// Returns the error for an input that ended in damage.
     fn damaged(&self) -> Error {
         match self.end().damage {
             Some(damage) => Error::Corrupt {
@@ -450,7 +426,7 @@ impl Source {
         ))
     }
 
-    /// Advice about an input that is not the one read before.
+    /// Returns advice about an input that is not the one read before.
     fn what_to_do(&self) -> &'static str {
         match self.name {
             InputName::Stdin => {
@@ -460,7 +436,7 @@ impl Source {
         }
     }
 
-    /// Reads to the end and hands out nothing.
+    /// Reads to the end without handing anything out.
     fn verify(mut self) -> Result<()> {
         loop {
             self.cutter.pass(self.cutter.open().len());

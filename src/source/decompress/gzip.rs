@@ -1,7 +1,7 @@
-//! gzip (RFC 1952): members one after another, zero padding after the last.
+//! gzip (RFC 1952): consecutive members, zero padding after the last.
 //!
-//! Headers and trailers are read here and only the deflate data is left to the library, so that
-//! members have exact bounds and their checksums can be judged by the caller's rule.
+//! Headers and trailers are read here and only the deflate data is left to the library, so that members have exact
+//! bounds and the caller can decide about failed checksums.
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 
@@ -10,11 +10,10 @@ use crate::model::DamageKind::{ChecksumFailed, InvalidData, Trailing, Truncated}
 use crate::source::input::Raw;
 use crate::source::sniff::GZIP_MAGIC;
 
-/// Most compressed bytes given to one call, so that what they expand to is still in the cache
-/// when its checksum is computed.
+/// Maximum compressed bytes per call, so that their expansion is still in the cache when its checksum is computed.
 const PIECE: usize = 64 << 10;
 
-// Header flags, RFC 1952 section 2.3.1.
+// Header flags (RFC 1952 section 2.3.1).
 const FHCRC: u8 = 1 << 1;
 const FEXTRA: u8 = 1 << 2;
 const FNAME: u8 = 1 << 3;
@@ -64,7 +63,7 @@ impl Gzip {
         }
     }
 
-    /// Another member, zero padding up to the end of the input, or the end.
+    /// Begins another member, or skips zero padding up to the end of the input.
     fn between(&mut self, raw: &mut Raw) -> Result<Step, Fault> {
         self.start = raw.consumed();
         let head = raw.peek(GZIP_MAGIC.len())?;
@@ -105,7 +104,7 @@ impl Gzip {
             header.skip_string()?;
         }
         if flags & FHCRC != 0 {
-            // The low half of the CRC-32 of the header up to here.
+            // Low half of the CRC-32 of the header up to here.
             let found = header.crc.sum() as u16;
             let recorded = u16::from_le_bytes(header.take()?);
             if found != recorded {
@@ -140,8 +139,8 @@ impl Gzip {
                 );
                 return damage(InvalidData, what);
             }
-            // The library may hold back bytes that had no room: only a call that was given nothing
-            // and yields nothing shows that the input is cut short.
+            // The library may hold back bytes that had no room: only a call without input and without output shows that
+            // the input is truncated.
             Ok(_) if at_end && out.len() == from => return truncated(self.start),
             Ok(_) => {}
         }
@@ -171,7 +170,7 @@ impl Gzip {
     }
 }
 
-/// The bytes of a member's header, with their running CRC.
+/// Bytes of a member's header, with their running CRC.
 struct Header<'r> {
     raw: &'r mut Raw,
     crc: Crc,
@@ -203,14 +202,14 @@ impl Header<'_> {
         Ok(())
     }
 
-    /// Skips a string and the zero after it, however long it is.
+    /// Skips a string and its terminating zero.
     fn skip_string(&mut self) -> Result<(), Fault> {
         loop {
             let bytes = self.raw.peek(1)?;
             if let Some(zero) = memchr::memchr(0, bytes) {
                 return self.skip(zero + 1);
             }
-            // Shows truncation, if there is nothing left to skip.
+            // If nothing is left, skipping one byte reports the truncation.
             let n = bytes.len().max(1);
             self.skip(n)?;
         }

@@ -1,9 +1,8 @@
-//! zstd (RFC 8878): frames one after another, skippable ones among them. The first may be a dictionary for
-//! all others.
+//! zstd (RFC 8878): consecutive frames, some of them skippable. The first may be a dictionary for all others.
 //!
-//! Frame headers are looked at here first, to know whether a frame has a checksum and to refuse
-//! by name what the library would refuse with a general error. The library is then fed one block a
-//! call: on an error it forgets what the same call had decompressed before.
+//! Frame headers are parsed here first, to know whether a frame has a checksum, and to name errors that the library
+//! would report in general terms. The library is then fed one block per call: on an error it discards what the same
+//! call had decompressed before.
 
 mod dictionary;
 
@@ -19,7 +18,7 @@ use crate::model::DamageKind::{ChecksumFailed, InvalidData, Trailing, Truncated,
 use crate::source::input::Raw;
 use crate::source::sniff::{ZSTD_MAGIC, is_skippable};
 
-/// Most compressed bytes given to one call: the largest block.
+/// Maximum compressed bytes per call: the largest block.
 const PIECE_MAX: usize = 128 << 10;
 /// Length of a block's header.
 const BLOCK_HEADER: usize = 3;
@@ -31,9 +30,9 @@ enum State {
     Between,
     Header,
     Body {
-        /// Compressed bytes up to the end of the current block, or of a header.
+        /// Number of compressed bytes up to the end of the current block, or of a header.
         wanted: usize,
-        /// The last call filled its output: what it held back has to be fetched first.
+        /// True if the last call filled its output: what it held back must be fetched first.
         held_back: bool,
     },
 }
@@ -44,14 +43,14 @@ pub(in crate::source) struct Zstd {
     state: State,
     /// Offset of the current frame in the compressed input.
     start: u64,
-    /// Whether the current frame has a checksum.
+    /// True if the current frame has a checksum.
     checked: bool,
-    /// The number of the dictionary that the input began with; 0: it has none.
+    /// ID of the dictionary at the input's start, or 0 if the dictionary has no ID; `None` without one.
     dictionary: Option<u32>,
 }
 
 impl Zstd {
-    /// `window_log` is brought into the range that the library knows, 10 to 31.
+    /// Clamps `window_log` to what the library accepts, 10 to 31.
     pub fn new(window_log: u32) -> io::Result<Zstd> {
         let window_log = window_log.clamp(*WINDOW_LOGS.start(), *WINDOW_LOGS.end());
         let mut context = DCtx::try_create().ok_or(io::ErrorKind::OutOfMemory)?;
@@ -68,7 +67,7 @@ impl Zstd {
         })
     }
 
-    /// Returns whether frames can be read only by who has read the input's start.
+    /// Returns whether frames need a dictionary read at the input's start.
     pub fn has_dictionary(&self) -> bool {
         self.dictionary.is_some()
     }
@@ -81,7 +80,7 @@ impl Zstd {
         }
     }
 
-    /// Skippable frames, then another frame or the end of the input.
+    /// Skips skippable frames up to the next frame or the end of the input.
     fn between(&mut self, raw: &mut Raw) -> Result<Step, Fault> {
         loop {
             self.start = raw.consumed();
@@ -111,7 +110,7 @@ impl Zstd {
             return Ok(());
         }
         if self.context.load_dictionary(&content).is_err() {
-            // The library says that it lacks memory, whatever is wrong.
+            // The library reports a lack of memory, whatever is wrong.
             return dictionary::invalid("it cannot be loaded");
         }
         self.dictionary = Some(get_dict_id_from_dict(&content).map_or(0, |id| id.get()));
@@ -135,7 +134,7 @@ impl Zstd {
         Ok(())
     }
 
-    /// Judges the header; the library then reads it again.
+    /// Checks the header; the library then reads it again.
     fn header(&mut self, raw: &mut Raw) -> Result<Step, Fault> {
         let Some(length) = Header::length(raw.peek(ZSTD_MAGIC.len() + 1)?) else {
             return self.truncated();
@@ -243,8 +242,8 @@ impl Zstd {
     }
 }
 
-/// How much of what the library asks for to give it at once. It asks for a block together with the
-/// next one's header; were that header bad, the same call would forget the block.
+/// Returns how many of the requested bytes to pass at once. The library asks for a block together with the next one's
+/// header; if that header were bad, the same call would discard the block.
 fn piece_of(hint: usize) -> usize {
     match hint {
         0..=BLOCK_HEADER => hint.max(1),
@@ -252,11 +251,11 @@ fn piece_of(hint: usize) -> usize {
     }
 }
 
-/// The fields of a frame header (RFC 8878 section 3.1.1.1).
+/// Fields of a frame header (RFC 8878 section 3.1.1.1).
 #[derive(Debug, PartialEq, Eq)]
 struct Header {
     checked: bool,
-    /// 0: none.
+    /// Dictionary ID; 0 if there is none.
     dictionary: u32,
     /// Bytes of history that the frame may refer to.
     window: u64,
@@ -265,7 +264,7 @@ struct Header {
 }
 
 impl Header {
-    /// Length of the header whose magic and descriptor `bytes` begins with, both included.
+    /// Returns the length of the header that begins with the magic and descriptor in `bytes`, including both.
     fn length(bytes: &[u8]) -> Option<usize> {
         let &descriptor = bytes.get(ZSTD_MAGIC.len())?;
         let window = usize::from(!single_segment(descriptor));
@@ -273,7 +272,7 @@ impl Header {
         Some(ZSTD_MAGIC.len() + 1 + fields)
     }
 
-    /// `None`: `bytes` ends inside the header.
+    /// Parses a header; `None` if `bytes` ends inside it.
     fn parse(bytes: &[u8]) -> Option<Header> {
         let (&descriptor, rest) = bytes.get(ZSTD_MAGIC.len()..)?.split_first()?;
         let single_segment = single_segment(descriptor);
@@ -313,7 +312,7 @@ fn size_bytes(descriptor: u8) -> usize {
     }
 }
 
-/// At most eight bytes as a number.
+/// Reads at most eight bytes as a little-endian number.
 fn little_endian(bytes: &[u8]) -> u64 {
     bytes
         .iter()
@@ -325,11 +324,11 @@ fn little_endian(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// Its story: a block and the header of the next went into one call. If that header was bad, the
-    /// block was forgotten with much room for output, and came out with little.
+    /// Regression: a block and the next one's header went into one call. If that header was bad, the block was lost
+    /// when the output had much room, but came out when it had little.
     #[test]
     fn a_block_before_a_bad_one_comes_out_whatever_the_room() {
-        // A single segment of 17 bytes; a raw block of 6; the last block: raw, too large.
+        // A single segment of 17 bytes: a raw block of 6, then a last block, raw and too large.
         let text = b"a\nbcd\n";
         let (start, bad) = ([0x20, 17, 6 << 3, 0, 0], [0x29, 0x22, 0x11]);
         let frame = [&ZSTD_MAGIC[..], &start, text, &bad].concat();
@@ -376,7 +375,7 @@ mod tests {
             parse(&[0x04, 17 << 3 | 1]),
             header(true, 0, (1 << 27) + (1 << 24))
         );
-        // Single segment with a size of one byte, of two bytes (plus 256), of four, of eight.
+        // Single segment with a size of one byte, two bytes (plus 256), four, eight.
         assert_eq!(parse(&[0x24, 200]), single(true, 0, 200));
         assert_eq!(parse(&[0x60, 1, 1]), single(false, 0, 257 + 256));
         assert_eq!(parse(&[0xa0, 0, 0, 0, 1]), single(false, 0, 1 << 24));
@@ -386,7 +385,7 @@ mod tests {
         );
         // A dictionary id of two bytes.
         assert_eq!(parse(&[0x22, 0x39, 0x30, 9]), single(false, 12345, 9));
-        // Cut short.
+        // Truncated.
         assert_eq!(parse(&[]), None);
         assert_eq!(parse(&[0x00]), None);
         assert_eq!(parse(&[0x60, 1]), None);

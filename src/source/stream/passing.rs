@@ -1,24 +1,19 @@
-//! Passing over the part of an input that an earlier run has read.
+//! Passes over the part of an input that an earlier run has read.
 
 use super::{Ending, HEAD_BYTES, Source};
 use crate::decode::Decoder;
 use crate::{Error, Result};
 
 impl Source {
-    /// Continues where an earlier run stopped: passes over the first `offset` decompressed bytes,
-    /// which must be a record's end, and compares their hash. To be called before the first
-    /// chunk is taken.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InputChanged`] if the input is shorter or its first bytes are others,
-    /// [`Error::Corrupt`] if it is damaged before `offset`, [`Error::Io`].
+    /// Resumes where an earlier run stopped: passes over the first `offset` decompressed bytes, which must end at a
+    /// record's end, and compares their hash. Must be called before the first chunk is taken. Fails with
+    /// [`Error::InputChanged`] if the input is shorter or its first bytes differ.
     pub fn skip_to(&mut self, offset: u64, expected_prefix: u128) -> Result<()> {
         self.pass_to(offset)?;
         self.check_front(0, expected_prefix)
     }
 
-    /// Compares the hash of all that was passed over, and of the next `more` bytes, which are open.
+    /// Compares the hash of everything passed over and of the next `more` bytes, which are open.
     fn check_front(&self, more: usize, expected_prefix: u128) -> Result<()> {
         let passed = self.cutter.position();
         let mut hash = passed.prefix.clone();
@@ -36,12 +31,7 @@ impl Source {
         )))
     }
 
-    /// As [`Source::skip_to`], for an input that is known to be the same.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InputChanged`] if the input is shorter, [`Error::Corrupt`] if it is damaged before
-    /// `offset`, [`Error::Io`].
+    /// Passes over the first `offset` bytes like [`Source::skip_to`], for an input that is known to be the same.
     pub fn pass_to(&mut self, offset: u64) -> Result<()> {
         loop {
             let open = self.cutter.open().len();
@@ -59,11 +49,8 @@ impl Source {
         }
     }
 
-    /// As [`Source::skip_to`], but stops before a record that ends at `offset` and may go on: see [`Source::shown_again`].
-    /// Without `expected_prefix` the input is known to be the same.
-    ///
-    /// # Errors
-    /// Those of [`Source::skip_to`].
+    /// Passes over bytes like [`Source::skip_to`], but stops before a record that ends at `offset` and may continue:
+    /// see [`Source::shown_again`]. Without `expected_prefix` the input is known to be the same.
     pub(crate) fn pass_whole_to(
         &mut self,
         offset: u64,
@@ -105,10 +92,7 @@ impl Source {
         }
     }
 
-    /// Passes over the rest of a line of which all but blanks was passed over before.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
+    /// Passes over the rest of a line if only blanks and its end are left of it.
     pub(crate) fn pass_line_end(&mut self) -> Result<()> {
         if matches!(self.cutter.passed(), None | Some(b'\n')) {
             return Ok(());

@@ -1,9 +1,9 @@
-//! The columns of a Parquet file, some rows at a time.
+//! Columns of a Parquet file, some rows at a time.
 //!
-//! Memory: of each column one page, and the values of the rows that are read together. A page, or rows read together, with
-//! more values than [`VALUES_MAX`] are refused: a kilobyte of run lengths may stand for billions.
+//! Memory: for each column one page, and the values of the rows read together. Pages or batches of rows with more than
+//! [`VALUES_MAX`] values are refused: a kilobyte of run lengths may expand to billions.
 //!
-//! The parquet crate is not trusted: a panic of it is damage of the file.
+//! The parquet crate is not trusted: its panics are reported as damage of the file.
 
 use std::io::ErrorKind;
 use std::ops::Range;
@@ -23,85 +23,85 @@ use super::super::decompress::Fault;
 use crate::Error;
 use crate::model::DamageKind;
 
-/// Most values of a page, and of rows that are read together.
+/// Maximum number of values in a page, and in rows read together.
 const VALUES_MAX: u64 = 1 << 24;
 
-/// One value.
+/// Value of a column.
 pub(super) enum Cell {
     Text(ByteArray),
     Int(i64),
     Unsigned(u64),
     Float(f64),
     Bool(bool),
-    /// A null in a list.
+    /// Null in a list.
     Null,
 }
 
-/// What a column holds, as far as it is read.
+/// Type of a column's values, as far as it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
     Int,
     Unsigned,
-    /// A time, of which so many are a second.
+    /// Time, with this many units per second.
     Time(i64),
     Days,
     /// Nanoseconds of a Julian day, as older programs write times.
     Int96,
     Float,
     Bool,
-    /// No value at all.
+    /// No values at all.
     Null,
 }
 
-/// A column by the name that it has in the file.
+/// Column of the file.
 #[derive(Debug, Clone)]
 pub(super) struct Field {
     pub name: String,
-    /// Its number among the leaf columns. `None`: it has parts, or is nested deeper than a list.
+    /// Index among the leaf columns. `None`: it has parts, or is nested deeper than a list.
     pub leaf: Option<usize>,
-    /// What it holds; `None`: something that is not read.
+    /// Type of its values; `None`: one that is not read.
     pub kind: Option<Kind>,
     pub is_list: bool,
 }
 
-/// A column being read.
+/// Column that is read, with its rows read last.
 struct Column {
     name: String,
     leaf: usize,
     kind: Kind,
     levels: [i16; 2],
-    /// The level of definition of a null in a list.
+    /// Definition level of a null in a list.
     null: Option<i16>,
     reader: Option<ColumnReader>,
-    /// Of the rows read last: levels of definition and repetition, and the values that are there.
+    /// Definition and repetition levels and the present values of the rows read last.
     defined: Vec<i16>,
     repeated: Vec<i16>,
     cells: Vec<Cell>,
     /// Where the next row begins in the levels and in the values.
     level: usize,
     cell: usize,
-    /// The values of the row that was given last.
+    /// Values of the row returned last.
     row: Range<usize>,
 }
 
-/// A file, of which some columns are read.
+/// Parquet file, of which some columns are read.
 pub(super) struct Table {
     file: Box<dyn FileReader>,
-    /// What messages begin with.
+    /// Text at the beginning of messages.
     prefix: String,
     columns: Vec<Column>,
-    /// The group being read, and its rows that were not read yet.
+    /// Row group being read, and the number of its rows not read yet.
     group: usize,
     left: u64,
-    /// Rows before those that are read next.
+    /// Number of rows before the next one.
     row: u64,
     values: Arc<AtomicU64>,
     broken: bool,
 }
 
 impl Table {
-    /// Reads the file's end. `prefix` is what messages of damage begin with.
+    /// Reads the file's footer. `prefix` begins messages about damage.
     pub fn open(file: impl ChunkReader + 'static, prefix: String) -> Result<Table, Fault> {
         let opened = contained(|| SerializedFileReader::new(file));
         let file: Box<dyn FileReader> = match opened {
@@ -121,7 +121,7 @@ impl Table {
         })
     }
 
-    /// All columns of the file, but for those of type null: what has no value is no column.
+    /// Returns all columns of the file except those of type null, which have no values.
     pub fn fields(&self) -> Vec<Field> {
         let schema = self.file.metadata().file_metadata().schema_descr();
         let mut fields: Vec<Field> = Vec::new();
@@ -129,7 +129,7 @@ impl Table {
         for (leaf, column) in schema.columns().iter().enumerate() {
             let root = schema.get_column_root_idx(leaf);
             if roots.last() == Some(&root) {
-                // A second part.
+                // This leaf is a second part of the column.
                 if let Some(field) = fields.last_mut() {
                     field.leaf = None;
                 }
@@ -148,10 +148,8 @@ impl Table {
         fields
     }
 
-    /// Reads this column from now on; they have the numbers in which they were chosen. False: it holds what is not read.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`]: another column has its name, or it is compressed in a way that is not read.
+    /// Reads this column from now on; columns are numbered in the order of the choices. Returns `false` if its type is
+    /// not read; fails with [`Error::Unsupported`] if another column has its name or its compression is not supported.
     pub fn choose(&mut self, field: &Field) -> Result<bool, Error> {
         let (Some(leaf), Some(kind)) = (field.leaf, field.kind) else {
             return Ok(false);
@@ -206,7 +204,7 @@ impl Table {
         schema.column(leaf)
     }
 
-    /// Reads the next rows, at most so many, all of one row group. Returns how many; 0: there are no more.
+    /// Reads up to `most` further rows, all of one row group. Returns their number; 0 after the last.
     pub fn fill(&mut self, most: usize) -> Result<usize, Fault> {
         if self.broken {
             return Err(unusable(&self.prefix));
@@ -223,7 +221,7 @@ impl Table {
         }
     }
 
-    /// For messages: where the rows are that are read next.
+    /// Returns the position of the next rows, for messages.
     fn place(&self) -> String {
         format!(
             "{}row group {}, from row {} of the file on (counted from 0): ",
@@ -233,7 +231,7 @@ impl Table {
         )
     }
 
-    /// For messages: where a row is, counted from the first of those that were read last, of which there are `rows`.
+    /// Returns the position of a row, for messages: the `row`th of the `rows` that were read last.
     pub fn place_of(&self, row: usize, rows: usize) -> String {
         format!(
             "{}row group {}, row {} of the file (counted from 0)",
@@ -283,14 +281,14 @@ impl Table {
         Ok(())
     }
 
-    /// The values of a column in its next row: none or one, or any number of a list.
+    /// Returns a column's values in its next row: at most one, or any number for a list.
     pub fn next(&mut self, column: usize) -> &[Cell] {
         let column = &mut self.columns[column];
         column.row = column.next();
         &column.cells[column.row.clone()]
     }
 
-    /// Those that [`Table::next`] gave last.
+    /// Returns the values that [`Table::next`] returned last.
     pub fn row(&self, column: usize) -> &[Cell] {
         let column = &self.columns[column];
         column.cells.get(column.row.clone()).unwrap_or_default()
@@ -358,7 +356,7 @@ impl Column {
         Ok(read)
     }
 
-    /// The values of the next row.
+    /// Returns the range of the next row's values.
     fn next(&mut self) -> Range<usize> {
         let [most, repeats] = self.levels;
         let start = self.cell;
@@ -384,7 +382,7 @@ impl Column {
     }
 }
 
-/// The pages of a column, as long as they hold no more values than may be read together.
+/// Pages of a column; fails once they hold more values than may be read together.
 struct Pages {
     pages: Box<dyn PageReader>,
     values: Arc<AtomicU64>,
@@ -426,15 +424,16 @@ impl PageReader for Pages {
     }
 }
 
-/// The level of definition of a null in a list; `None`: it is no list, or has none.
+/// Returns the definition level of a null in a list; `None` if the column is not a list, or its elements cannot be
+/// null.
 fn null_level(column: &ColumnDescriptor) -> Option<i16> {
     let info = column.self_type().get_basic_info();
     let is_optional = info.has_repetition() && info.repetition() == Repetition::OPTIONAL;
     (is_optional && column.max_rep_level() > 0).then(|| column.max_def_level() - 1)
 }
 
-/// Returns whether a column holds values, or lists of values, and nothing that has parts with names: a part that is alone would
-/// be taken for the whole.
+/// Returns whether a column holds values or lists of values without named parts: a single part would be mistaken for
+/// the whole.
 fn is_plain(column: &schema::Type) -> bool {
     let children = |group: &schema::Type| group.get_fields().to_vec();
     if column.is_primitive() {
@@ -450,18 +449,18 @@ fn is_plain(column: &schema::Type) -> bool {
     if repeated.is_primitive() {
         return true;
     }
-    // A group with one of these names is itself what the list is of, by the rules for older files.
+    // By the rules for older files, a group with one of these names is itself the element.
     let is_element =
         repeated.name() == "array" || repeated.name() == format!("{}_tuple", column.name());
     !is_element && matches!(&*children(repeated), [element] if element.is_primitive())
 }
 
-/// Returns whether pages with this compression are read.
+/// Returns whether this compression is supported.
 fn is_read(codec: Compression) -> bool {
     !matches!(codec, Compression::BROTLI(_) | Compression::LZO)
 }
 
-/// What the column holds.
+/// Returns the type of a column's values.
 fn kind_of(column: &ColumnDescriptor) -> Option<Kind> {
     let logical = column.logical_type_ref();
     let converted = column.converted_type();
@@ -509,13 +508,13 @@ fn general(what: impl Into<String>) -> ParquetError {
     ParquetError::General(what.into())
 }
 
-/// A panic of the crate.
+/// Returns the error for a panic of the crate.
 fn unusable(place: &str) -> Fault {
     let what = format!("{place}the Parquet file is damaged, or written in a way that is not read");
     Fault::Damage(DamageKind::InvalidData, what)
 }
 
-/// Returns whether reading failed; else a codec did, or the place of a page is outside the file.
+/// Returns whether the system failed to read; otherwise a codec failed, or a page's offset is outside the file.
 fn is_of_system(error: &std::io::Error) -> bool {
     error.raw_os_error().is_some() && error.kind() != ErrorKind::InvalidInput
 }

@@ -1,8 +1,8 @@
-//! A Parquet table of links, each row two names and perhaps a weight. The rows of one source are a record.
+//! A Parquet table of links, each row two names and an optional weight. The rows of one source are a record.
 //!
-//! Where rows are in the order of their sources, ascending or descending, as a first look at the column of sources shows,
-//! they are read as they come. Other tables are sorted in bounded memory and temporary files: records come in the order
-//! of their first rows, and the links of each in the order of its rows.
+//! A scan of the source column checks whether rows are ordered by source, ascending or descending; then they are read
+//! in place. Other tables are sorted in bounded memory and temporary files: records come in the order of their first
+//! rows, and the links of each in the order of its rows.
 
 use std::fs::File;
 
@@ -13,7 +13,7 @@ use crate::Result;
 use crate::disk::{Sorted, Sorter};
 use crate::model::{Error, Limits};
 
-/// Rows that are read together.
+/// Number of rows read at once.
 const ROWS: usize = 4096;
 
 /// Usual names of the two columns.
@@ -26,38 +26,38 @@ const PAIRS: [[&str; 2]; 6] = [
     ["from_url", "to_url"],
 ];
 
-/// See the module.
+/// Reader of a table of links.
 pub(super) struct Edges {
     table: Table,
     layout: Layout,
-    /// Rows that the table has read, and whose names were not taken.
+    /// Rows that the table has read and whose names were not taken.
     left: usize,
-    /// Rows that were written, of those whose names were taken.
+    /// Number of rows written, of those whose names were taken.
     done: usize,
-    /// The page whose links are being written.
+    /// Page whose links are being written.
     open: Option<Vec<u8>>,
-    /// Rows among its own that cannot be used.
+    /// Number of rows of that page that cannot be used.
     unusable: u64,
-    /// The table once more, and its column of sources, until the order of the rows is known.
+    /// The file opened again, and its source column, until the order of rows is known.
     unknown_order: Option<(File, Field)>,
-    /// Bytes of memory for sorting.
+    /// Memory for sorting, in bytes.
     memory: usize,
-    /// The rows in another order than the table has them.
+    /// Rows in sorted order, if the table's order is another.
     sorted: Option<Sorted>,
-    /// The first rows could not be read.
+    /// Error of reading the first rows.
     failed: Option<Fault>,
-    /// The names of some rows: not of more than it takes for a piece, since rows may share long ones.
+    /// Names of some rows: only of about one piece, since rows may share long names.
     names: Vec<Link>,
     has_weights: bool,
     canon: Canon,
 }
 
-/// Brings sources that are URLs into canonical form: rows of one page are to be one record, however they spell it.
+/// Canonicalises sources that are URLs: rows of one page form one record, however they spell it.
 struct Canon {
     layout: Layout,
-    /// Bytes of a URL at most.
+    /// Maximum length of a URL, in bytes.
     longest: usize,
-    /// The last name, which the next row mostly has, too, and its form.
+    /// Last name and its canonical form: the next row mostly has the same name.
     last: [Vec<u8>; 2],
 }
 
@@ -70,7 +70,7 @@ impl Canon {
         }
     }
 
-    /// Returns a source as the store names it; what is no URL stays as it is.
+    /// Returns a source as the store names it; a name that is not a URL stays unchanged.
     fn form(&mut self, name: Vec<u8>) -> Vec<u8> {
         if self.layout != Layout::Records || name.is_empty() {
             return name;
@@ -86,7 +86,7 @@ impl Canon {
     }
 }
 
-/// A row. Where its weight cannot be used, the target is empty, as where there is none.
+/// Row of the table. The target is empty if absent or if the weight cannot be used.
 #[derive(Default)]
 struct Link {
     from: Vec<u8>,
@@ -94,10 +94,10 @@ struct Link {
     weight: u32,
 }
 
-/// The number of the column of weights among the chosen ones.
+/// Index of the weight column among the chosen columns.
 pub(super) const WEIGHT: usize = 2;
 
-/// The columns of links, if it has such.
+/// Returns the source and target columns, if the table has them.
 pub(super) fn pair(found: &[Field]) -> Option<[&Field; 2]> {
     let named = |name: &&str| found.iter().find(|field| field.name == *name);
     let usual = PAIRS
@@ -109,10 +109,8 @@ pub(super) fn pair(found: &[Field]) -> Option<[&Field; 2]> {
     })
 }
 
-/// Chooses the columns of links, of names or of numbers, and that of weights. Returns whether there is one.
-///
-/// # Errors
-/// [`Error::Unsupported`] if they hold something else.
+/// Chooses the columns of links (names or numbers) and of weights. Returns whether there are weights; fails with
+/// [`Error::Unsupported`] if a column has another type.
 pub(super) fn choose(table: &mut Table, found: &[Field], [from, to]: [&Field; 2]) -> Result<bool> {
     let is_name = |field: &Field| {
         let kinds = [Kind::Text, Kind::Int, Kind::Unsigned];
@@ -146,7 +144,7 @@ pub(super) fn choose(table: &mut Table, found: &[Field], [from, to]: [&Field; 2]
     Ok(true)
 }
 
-/// Returns the weight in a cell, 1 where there is none; `None`: it is no whole number of 32 bits.
+/// Returns the weight in a cell, or 1 if there is none. `None`: it is not a whole number of 32 bits.
 pub(super) fn weight(cells: &[Cell]) -> Option<u32> {
     match cells.first() {
         None => Some(1),
@@ -158,8 +156,8 @@ pub(super) fn weight(cells: &[Cell]) -> Option<u32> {
 }
 
 impl Edges {
-    /// Of a table whose columns were chosen. `again` is its file, once more, and the column of sources; `memory` is for
-    /// sorting.
+    /// Returns a reader of a table whose columns were chosen. `again` is the file opened a second time, with its source
+    /// column. Sorting takes `limits.held_bytes` of memory.
     pub fn of(
         table: Table,
         again: Option<(File, Field)>,
@@ -196,7 +194,7 @@ impl Edges {
         edges
     }
 
-    /// How they are written.
+    /// Returns the layout of the text.
     pub fn layout(&self) -> Layout {
         self.layout
     }
@@ -255,7 +253,7 @@ impl Edges {
         }
     }
 
-    /// The next row in the table's order; `None`: there is none.
+    /// Returns the next row in the table's order; `None` after the last.
     fn next_row(&mut self) -> Result<Option<Link>, Fault> {
         if self.done == self.names.len() {
             self.fill()?;
@@ -269,7 +267,7 @@ impl Edges {
         Ok(Some(link))
     }
 
-    /// Sorts all rows: by their sources first, to know the first row of each, and then by that.
+    /// Sorts all rows: by source, to find the first row of each, and then by first row.
     fn sort(&mut self) -> Result<Sorted, Fault> {
         let folder = std::env::temp_dir();
         let mut by_source = Sorter::new(self.memory, &folder);
@@ -302,12 +300,12 @@ impl Edges {
         Ok(by_first_row.sorted()?)
     }
 
-    /// Finds out how rows are ordered, and sorts them if sources come back.
+    /// Finds the order of rows, and sorts them if a source occurs in several places.
     fn look_at_order(&mut self) -> Result<(), Fault> {
         let Some((file, from)) = self.unknown_order.take() else {
             return Ok(());
         };
-        // Where damage ends the look, the rows before it are read as they come, and the damage is found again.
+        // If damage ends the scan, the rows before it are read in place, and the damage is found again.
         let canon = Canon::of(self.layout, self.canon.longest);
         if let Ok(false) = is_ordered(file, &from, canon) {
             self.sorted = Some(self.sort()?);
@@ -315,7 +313,7 @@ impl Edges {
         Ok(())
     }
 
-    /// Writes the next row; false: there is none.
+    /// Writes the next row; returns `false` after the last.
     fn write_row(&mut self, out: &mut Vec<u8>) -> Result<bool, Fault> {
         if let Some(sorted) = &mut self.sorted {
             let Some(row) = sorted.next() else {
@@ -355,16 +353,16 @@ impl Rows for Edges {
     }
 }
 
-/// Bytes of a row's number.
+/// Size of a row number, in bytes.
 const ROW: usize = size_of::<u64>();
 
-/// That a sorted row is not what was written.
+/// Returns the error for a sorted row that is not what was written.
 fn lost() -> Error {
     Error::internal("a sorted row of a table is not what it was")
 }
 
-/// Returns whether rows are in the order of their sources, so that those of each are together: by bytes, or by length and
-/// then bytes as numbers are, ascending or descending. Rows without a source are passed over.
+/// Returns whether rows are ordered by source, so that those of each source are together: by bytes, or by length and
+/// then bytes (as numbers are), ascending or descending. Rows without a source are ignored.
 fn is_ordered(file: File, from: &Field, mut canon: Canon) -> Result<bool, Fault> {
     let mut table = Table::open(file, String::new())?;
     if !table.choose(from)? {
@@ -398,7 +396,7 @@ fn is_ordered(file: File, from: &Field, mut canon: Canon) -> Result<bool, Fault>
     }
 }
 
-/// The name in a cell: a number's digits; empty for none.
+/// Returns the name in a cell, for a number its digits; empty if there is none.
 fn name(cells: &[Cell]) -> Vec<u8> {
     match cells.first() {
         Some(Cell::Text(text)) => text.data().to_vec(),

@@ -1,4 +1,4 @@
-//! The files of a graph in a folder, found by their names.
+//! Finds the files of a graph in a folder by their names.
 //!
 //! | files | graph |
 //! |---|---|
@@ -26,7 +26,7 @@ pub(crate) fn is_graph(folder: &Path) -> bool {
 struct Found<'n> {
     /// Tables of pages or sites, and of links.
     tables: [Option<&'n str>; 2],
-    /// Common Crawl's.
+    /// Files in Common Crawl's layout.
     vertices: Vec<&'n str>,
     edges: Vec<&'n str>,
 }
@@ -60,7 +60,7 @@ impl<'n> Found<'n> {
     }
 }
 
-/// The graph in a folder, if there is one.
+/// Opens the graph in a folder, if there is one.
 pub(super) fn graph_in(folder: &Path, limits: &Limits) -> Result<Option<Table>> {
     let names = RealDisk.list(folder).map_err(Error::io(folder, "read"))?;
     let found = Found::of(&names);

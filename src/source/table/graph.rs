@@ -1,10 +1,11 @@
 //! A folder with a graph: a table of pages, and links between their numbers.
 //!
-//! Each page becomes a record with its links, in the order of the table. Links must be sorted by source. Pages that were not
-//! fetched are links' targets only; those of them that nothing links to come first, as records of status 304 without a
-//! time: so the store knows them. They are found by reading the links once more, if any page was not fetched.
+//! Each page becomes a record with its links, in the order of the table. Links must be sorted by source. Pages that
+//! were never fetched appear only as targets of links; those without a link to them come first, as records of status
+//! 304 without a time, so that the store knows them. They are found by reading the links an extra time, if any page was
+//! not fetched.
 //!
-//! Memory: the names of all pages, 8 bytes and a bit for each.
+//! Memory: the names of all pages, and 8 bytes and a bit for each.
 
 use std::collections::BTreeMap;
 
@@ -17,25 +18,25 @@ use crate::Result;
 use crate::memory::{LOOK_EVERY, check_room};
 use crate::model::{DamageKind, Limits};
 
-/// One page.
+/// Row of the table of pages.
 pub(super) struct PageRow {
     pub name: Vec<u8>,
     pub fetch: Fetch,
 }
 
-/// How a page was fetched last. Times are in seconds since 1970.
+/// Outcome of a page's last fetch. Times are in seconds since 1970.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(not(feature = "parquet"), allow(dead_code))] // Only Parquet tables have it.
 pub(super) enum Fetch {
-    /// Its links are known; or nothing is known of fetches.
+    /// Its links are known, or nothing is known about fetches.
     Read(Option<i64>),
-    /// It was only found unchanged.
+    /// It was found unchanged, and its links are unknown.
     Unchanged(i64),
     Never,
 }
 
 impl Fetch {
-    /// Of a page that was fetched so, and so.
+    /// Combines the fetches of two twins.
     pub fn or(self, other: Fetch) -> Fetch {
         match (self, other) {
             (Fetch::Read(one), Fetch::Read(other)) => Fetch::Read(one.max(other)),
@@ -54,12 +55,12 @@ impl Fetch {
     }
 }
 
-/// The pages, from number 0 on.
+/// Pages in order, from number 0 on.
 pub(super) trait Pages: Send {
     fn next(&mut self) -> Result<Option<PageRow>, Fault>;
 }
 
-/// A link between pages by their numbers.
+/// Link between pages, by their numbers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NumberedLink {
     pub source: u64,
@@ -67,39 +68,39 @@ pub(super) struct NumberedLink {
     pub weight: u32,
 }
 
-/// The links, in the order of their sources.
+/// Links in the order of their sources.
 pub(super) trait Links: Send {
     fn next(&mut self) -> Result<Option<NumberedLink>, Fault>;
 
-    /// For messages: where the last one is.
+    /// Returns the position of the last link, for messages.
     fn place(&self) -> String;
 }
 
-/// The files of a graph.
+/// Files of a graph.
 pub(super) trait Files: Send {
-    /// Begins to read the pages.
+    /// Opens the table of pages at its start.
     fn pages(&self) -> Result<Box<dyn Pages>, Fault>;
 
-    /// Begins to read the links.
+    /// Opens the links at their start.
     fn links(&self) -> Result<Box<dyn Links>, Fault>;
 
     /// Returns whether links have weights.
     fn has_weights(&self) -> bool;
 }
 
-/// See the module.
+/// Reader of a graph.
 pub(super) struct Graph {
     files: Box<dyn Files>,
     layout: Layout,
     memory: Option<u64>,
-    /// Bytes of a name at most.
+    /// Maximum length of a name, in bytes.
     longest: usize,
-    /// `None`: not begun.
+    /// State of reading; `None` before it begins.
     reading: Option<Reading>,
 }
 
 impl Graph {
-    /// Of these files, of which the first names are read.
+    /// Returns a reader of these files; reads the first names.
     pub fn of(files: impl Files + 'static, limits: &Limits) -> Result<Graph, Fault> {
         let mut names = Vec::new();
         let mut pages = files.pages()?;
@@ -117,7 +118,7 @@ impl Graph {
         })
     }
 
-    /// How it is written.
+    /// Returns the layout of the text.
     pub fn layout(&self) -> Layout {
         self.layout
     }
@@ -138,16 +139,16 @@ impl Rows for Graph {
     }
 }
 
-/// A graph being read.
+/// State of reading a graph.
 struct Reading {
     names: Names,
     twins: Twins,
     pages: Box<dyn Pages>,
     links: Ahead,
-    /// The page whose links are being written.
+    /// Page whose links are being written.
     open: Option<u64>,
     has_links: bool,
-    /// The next page; and of the pages that come first.
+    /// Next page, in the table's order and among the isolated pages that come first.
     page: u64,
     alone: u64,
 }
@@ -208,7 +209,7 @@ impl Reading {
         self.has_links = true;
     }
 
-    /// Writes the next page if it was fetched, but for its links.
+    /// Writes the next page, without its links, if it was fetched.
     fn next_page(&mut self, layout: Layout, out: &mut Vec<u8>) -> Result<(), Fault> {
         let Some(row) = self.pages.next()? else {
             let what = "the table of pages was changed while it was read";
@@ -237,7 +238,7 @@ impl Reading {
     }
 }
 
-/// The links, with a look at the next one.
+/// Links with a look-ahead of one.
 pub(super) struct Ahead {
     links: Box<dyn Links>,
     pub next: Option<NumberedLink>,
@@ -255,7 +256,7 @@ impl Ahead {
         Ok(links)
     }
 
-    /// Goes to the next link, whose source is not before the last one's.
+    /// Moves to the next link, whose source must not be smaller than the last one's.
     pub fn advance(&mut self) -> Result<(), Fault> {
         let last = self.next.map_or(0, |link| link.source);
         self.next = self.links.next()?;
@@ -275,11 +276,11 @@ impl Ahead {
     }
 }
 
-/// All names in memory.
+/// Names of all pages, in memory.
 struct Names {
     text: Vec<u8>,
     ends: Vec<u64>,
-    /// A bit for each page: it was never fetched, and as far as is known nothing links to it.
+    /// Bitmap of the isolated pages: never fetched, and without a link seen so far.
     alone: Vec<u64>,
     has_alone: bool,
 }
@@ -317,7 +318,8 @@ impl Names {
         Ok(names)
     }
 
-    /// The pages that have one URL; two of the same name are refused. Hashes of names take the memory that growing had.
+    /// Finds the pages that share one URL; two of the same name are an error. The hashes reuse the memory freed since
+    /// growing.
     fn twins(&self, layout: Layout, longest: usize) -> Result<Twins, Fault> {
         let mut scratch = Vec::new();
         let mut hash = |page| xxh3_64(layout.page_name(self.get(page), longest, &mut scratch));
@@ -342,7 +344,7 @@ impl Names {
         Ok(twins)
     }
 
-    /// Refuses a name that two of these pages have.
+    /// Fails if two of these pages have the same name.
     fn must_differ(&self, pages: &[u64]) -> Result<(), Fault> {
         let mut named: Vec<_> = pages.iter().map(|&page| (self.get(page), page)).collect();
         named.sort_unstable();
@@ -355,8 +357,8 @@ impl Names {
         Err(Fault::Damage(DamageKind::InvalidData, what))
     }
 
-    /// Refuses names that take more memory than there may be. What grows by doubling may have twice the room, and the old one
-    /// beside it.
+    /// Fails if the names exceed the memory. A vector that grows by doubling may have twice the capacity, with the old
+    /// one still allocated.
     fn check(&self, memory: Option<u64>) -> Result<(), Fault> {
         let need = 3 * (self.text.len() as u64 + 8 * self.len()) + self.len() / 8;
         let work = || {

@@ -1,5 +1,5 @@
-//! Common Crawl's layout of graphs: `number TAB name` in files of vertices, `number TAB number` in files of edges, plain,
-//! gzip or zstd. There may be several of each, which follow each other in the order of their names.
+//! Common Crawl's layout of graphs: `number TAB name` in files of vertices, `number TAB number` in files of edges,
+//! plain, gzip or zstd. Several files of each are read in the order of their names.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use super::graph::{Fetch, Files, Links, NumberedLink, PageRow, Pages};
 use crate::model::{DamageKind, Limits};
 use crate::{Error, Result};
 
-/// See the module.
+/// Files of a graph in Common Crawl's layout.
 pub(super) struct LineFiles {
     pub vertices: Vec<PathBuf>,
     pub edges: Vec<PathBuf>,
@@ -92,17 +92,17 @@ fn number(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Some programs write it at the start of a file of text; files get concatenated.
+/// Byte order mark: some programs write one at a file's start, and files get concatenated.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// The lines of several files.
+/// Lines of several files.
 struct Lines {
     files: Vec<PathBuf>,
-    /// Files that were begun, the last of which is open.
+    /// Number of files opened so far; the last of them is `open`.
     begun: usize,
     open: Option<BufReader<Plain>>,
     limits: Limits,
-    /// The last line, without its end, and its number in its file.
+    /// Last line, without its end, and its number in its file.
     line: Vec<u8>,
     number: u64,
 }
@@ -119,7 +119,7 @@ impl Lines {
         }
     }
 
-    /// Reads the next line that is neither blank nor a comment; false: there is none.
+    /// Reads the next line that is neither blank nor a comment; returns `false` after the last.
     fn next_line(&mut self) -> Result<bool, Fault> {
         loop {
             let Some(open) = &mut self.open else {

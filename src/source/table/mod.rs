@@ -1,14 +1,14 @@
-//! Tables as inputs: what is no stream of bytes is read row by row, and handed on as the text of a format that is one.
+//! Tables as inputs: they are read row by row and converted to the text of a format.
 //!
-//! So places, hashes, checkpoints, limits and damage are as of a file of that text, and whoever reads inputs reads tables.
+//! So positions, hashes, checkpoints, limits and damage work as for a file of that text.
 //!
 //! | input | read as |
 //! |---|---|
-//! | a Parquet file of records | a line of JSON a row |
+//! | a Parquet file of records | a line of JSON per row |
 //! | a Parquet file of links, between URLs | a line of JSON for each run of rows with one source |
-//! | the same between other names, or numbers | a line of an adjacency list for each such run |
-//! | the same with weights | a line of an edge list for each row |
-//! | a folder with a table of pages and one of links between their numbers | a line of JSON, or of an adjacency list, a page; or of an edge list a link |
+//! | a Parquet file of links, between other names or numbers | a line of an adjacency list for each such run |
+//! | a Parquet file of links with weights, between other names or numbers | a line of an edge list for each row |
+//! | a folder with a table of pages and one of links between their numbers | a line of JSON or of an adjacency list per page, or of an edge list per link |
 
 #[cfg(feature = "parquet")]
 mod columns;
@@ -40,27 +40,27 @@ pub(super) use text::Text;
 /// First bytes of a Parquet file.
 pub(crate) const PARQUET: &[u8; 4] = b"PAR1";
 
-/// An input that is read as text.
+/// Input that is converted to text.
 pub(super) struct Table {
     pub text: Text,
     pub known: KnownFormat,
 }
 
-/// What is known of an input's format.
+/// Format of an input, where it is known without looking at the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownFormat {
-    /// The format's name.
+    /// Name of the format.
     pub format: &'static str,
     /// How it was recognised, for messages.
     pub why: String,
 }
 
-/// Opens a table, or a folder with a graph; `None`: it is neither.
+/// Opens a table, or a folder with a graph; `None` if it is neither.
 pub(super) fn open(path: &Path, options: &SourceOptions, limits: &Limits) -> Result<Option<Table>> {
     if path.is_dir() {
         return folder::graph_in(path, limits);
     }
-    // A pipe with a name is no table, and must be opened once only: its writer would not wait for another reader.
+    // A named pipe is not a table, and must be opened only once: its writer would not wait for another reader.
     if !path.is_file() {
         return Ok(None);
     }
@@ -145,7 +145,7 @@ fn of_columns(
     })
 }
 
-/// The names of columns, for messages: not more than a line.
+/// Lists the names of columns for a message, on one line.
 #[cfg(feature = "parquet")]
 fn columns_of(found: &[columns::Field]) -> String {
     const SHOWN: usize = 20;
@@ -166,7 +166,7 @@ fn columns_of(found: &[columns::Field]) -> String {
     }
 }
 
-/// The error for a table that cannot be opened.
+/// Returns the error for a table that cannot be opened.
 fn failed(path: &Path, fault: Fault) -> Error {
     match fault {
         Fault::Io(error) => Error::io(path, "read")(error),

@@ -9,10 +9,10 @@ use super::{Fault, columns_of, edges};
 use crate::model::DamageKind;
 use crate::{Error, Result};
 
-/// Rows that are read together.
+/// Number of rows read at once.
 const ROWS: usize = 4096;
 
-/// See the module.
+/// Paths of the two tables.
 pub(super) struct ParquetFiles {
     pages: PathBuf,
     links: PathBuf,
@@ -20,10 +20,8 @@ pub(super) struct ParquetFiles {
 }
 
 impl ParquetFiles {
-    /// These two, whose columns are looked at.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] if columns are missing or hold something else; those of opening.
+    /// Returns the two tables after checking their columns. Fails with [`Error::Unsupported`] if a column is missing or
+    /// has another type.
     pub fn of(pages: PathBuf, links: PathBuf) -> Result<ParquetFiles> {
         let mut files = ParquetFiles {
             pages,
@@ -109,7 +107,7 @@ fn open(path: &Path) -> Result<(Table, Vec<Field>)> {
     Ok((table, found))
 }
 
-/// Names the file in what it is refused for.
+/// Adds the file's name to an error.
 fn in_file(path: &Path) -> impl Fn(Error) -> Error {
     move |error| match error {
         Error::Unsupported(what) => unsupported(path, what),
@@ -135,7 +133,7 @@ impl Files for ParquetFiles {
     }
 }
 
-/// A table with rows that were read and not used.
+/// Table with rows that were read but not used.
 struct Filled {
     table: Table,
     filled: usize,
@@ -151,7 +149,7 @@ impl Filled {
         }
     }
 
-    /// Goes to the next row; `None`: there is none.
+    /// Moves to the next row; `None` after the last.
     fn next(&mut self) -> Result<Option<&mut Table>, Fault> {
         if self.used == self.filled {
             self.filled = self.table.fill(ROWS)?;
@@ -164,7 +162,7 @@ impl Filled {
         Ok(Some(&mut self.table))
     }
 
-    /// For messages: where the last row is.
+    /// Returns the position of the last row, for messages.
     fn place(&self) -> String {
         self.table
             .place_of(self.used.saturating_sub(1), self.filled)
@@ -177,7 +175,7 @@ impl Filled {
 
 struct PageTable {
     rows: Filled,
-    /// Numbers of the columns `url`, `page`, `visits`, `last_fetch`, as far as they are there.
+    /// Indexes of the columns `url`, `page`, `visits`, `last_fetch`; `None` if absent.
     columns: [Option<usize>; 4],
     next: u64,
 }

@@ -9,40 +9,38 @@ use crate::model::Error;
 use crate::rules::Shard;
 use crate::source::SourceOptions;
 
-/// Rows that are read together.
+/// Number of rows read at once.
 const ROWS: usize = 64;
 
-/// A column that is read.
+/// Column that is read.
 struct Column {
-    /// Its name as JSON with a colon.
+    /// Name as JSON, with a colon.
     name: Vec<u8>,
     is_list: bool,
-    /// Its values are links, or tell of links.
+    /// True if its values are links, or attributes of links.
     is_of_links: bool,
 }
 
-/// See the module.
+/// Reader of a table of crawl records.
 pub(super) struct Records {
     table: Table,
     columns: Vec<Column>,
-    /// Rows that the table has read, and that were not begun.
+    /// Rows that the table has read and that were not begun.
     left: usize,
-    /// The list that is being written, in the row that is: its column, and values that were written. Values of a row may
-    /// share long texts, so that not even a row is written at once.
+    /// List being written in the current row: its column, and the number of values written. Values of a row may share
+    /// long texts, so that a row is written in several pieces.
     open: Option<(usize, usize)>,
-    /// The column of pages and a shard, if the records of other shards have no links written.
+    /// Column of pages, and the shard outside of which no links are written.
     shard: Option<(usize, Shard)>,
-    /// What pages are named by.
+    /// Kind of the pages' names.
     names: Names,
-    /// The row being written is another shard's.
+    /// True if the row being written belongs to another shard.
     skips_links: bool,
 }
 
 impl Records {
-    /// Of a table that has one column of URLs and one of links, by the names that records have.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] if such a column holds something else; the text begins with what is wrong.
+    /// Returns a reader of a table that has, by the usual names of records, one column of URLs and one of links. Fails
+    /// with [`Error::Unsupported`] if such a column has another type; the message begins with what is wrong.
     pub fn of(
         mut table: Table,
         found: &[Field],
@@ -127,7 +125,7 @@ impl Rows for Records {
 }
 
 impl Records {
-    /// Goes on to the next row.
+    /// Moves to the next row.
     fn next_row(&mut self) {
         for column in 0..self.columns.len() {
             self.table.next(column);
@@ -139,7 +137,7 @@ impl Records {
         });
     }
 
-    /// Writes the columns of a row from this one on, up to a list that takes more than a piece.
+    /// Writes the columns of a row from `from` on, up to a list that exceeds a piece.
     fn begin(&mut self, from: usize, out: &mut Vec<u8>) {
         for at in from..self.columns.len() {
             let column = &self.columns[at];
@@ -160,7 +158,7 @@ impl Records {
         out.extend_from_slice(b"}\n");
     }
 
-    /// Writes values of a list, after so many of it, and what comes behind it.
+    /// Writes the values of a list from index `written` on, then the columns after it.
     fn go_on(&mut self, column: usize, written: usize, out: &mut Vec<u8>) {
         let cells = self.table.row(column);
         for (at, cell) in cells.iter().enumerate().skip(written) {

@@ -1,31 +1,32 @@
-//! The text that rows become: JSON lines where names are URLs, else an adjacency list, or an edge list where links have weights.
+//! Text that rows are converted to: JSON lines if names are URLs, else an adjacency list, or an edge list if links have
+//! weights.
 
 use super::super::decompress::{Fault, Step};
 use crate::decode::{lines, put_string};
 use crate::model::DamageKind;
 use crate::url;
 
-/// Bytes of text that are made at a time, about.
+/// Approximate number of bytes of text that are produced at a time.
 pub(super) const PIECE: usize = 64 << 10;
 
-/// So many first names decide whether names are taken for URLs.
+/// Number of first names that decide whether names are URLs.
 pub(super) const TELLING: usize = 16;
 
-/// Something whose rows are written as text.
+/// Source of rows that are written as text.
 pub(in crate::source) trait Rows: Send {
-    /// Appends the text of the next rows, about [`PIECE`] bytes; false: there are none.
+    /// Appends the text of the next rows, about [`PIECE`] bytes; returns `false` after the last.
     fn more(&mut self, out: &mut Vec<u8>) -> Result<bool, Fault>;
 }
 
-/// All rows, as a decompressor gives its bytes.
+/// Text of all rows, yielded like the output of a decompressor.
 pub(in crate::source) struct Text {
     rows: Box<dyn Rows>,
     made: Vec<u8>,
     given: usize,
-    /// Bytes made so far, and the most that there may be.
+    /// Bytes produced so far, and their limit.
     total: u64,
     limit: u64,
-    /// What comes after `made`.
+    /// What follows `made`: the end or an error.
     then: Option<Result<(), Fault>>,
 }
 
@@ -41,7 +42,7 @@ impl Text {
         }
     }
 
-    /// Allows so many bytes of text: a few bytes of a table may stand for very many rows.
+    /// Limits the text to this many bytes: a few bytes of a table may expand to very many rows.
     pub fn limit(&mut self, bytes: u64) {
         self.limit = bytes;
     }
@@ -76,19 +77,19 @@ impl Text {
     }
 }
 
-/// How pages and their links are written.
+/// Text format of pages and their links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Layout {
-    /// `{"url":...,"links":[...]}`.
+    /// JSON lines: `{"url":...,"links":[...]}`.
     Records,
-    /// `name TAB target ...`.
+    /// Adjacency list: `name TAB target ...`.
     Adjacency,
-    /// `name TAB target TAB weight` a link.
+    /// Edge list: `name TAB target TAB weight`, one line per link.
     Edges,
 }
 
 impl Layout {
-    /// The one for a graph that begins with these names: records where most are URLs.
+    /// Chooses the layout of a graph that begins with these names: records if most are URLs.
     pub fn of(names: &[Vec<u8>], has_weights: bool) -> Layout {
         let is_url =
             |name: &&Vec<u8>| name.starts_with(b"http://") || name.starts_with(b"https://");
@@ -102,7 +103,7 @@ impl Layout {
         }
     }
 
-    /// The name of the format.
+    /// Returns the name of the format.
     pub fn format(self) -> &'static str {
         match self {
             Layout::Records => "records",
@@ -111,7 +112,7 @@ impl Layout {
         }
     }
 
-    /// Returns a page's name as the store has it: a URL in canonical form, if it has one.
+    /// Returns a page's name as the store has it: the canonical form of a URL.
     pub fn page_name<'n>(
         self,
         name: &'n [u8],
@@ -128,7 +129,7 @@ impl Layout {
         }
     }
 
-    /// Returns whether the text can hold this name.
+    /// Returns whether the text can represent this name.
     pub fn holds(self, name: &[u8]) -> bool {
         match self {
             Layout::Records => !name.is_empty(),
@@ -145,7 +146,7 @@ impl Layout {
         }
     }
 
-    /// Begins a page, and the list of its links. `fetched_at` is in seconds since 1970.
+    /// Begins a page and its list of links. `fetched_at` is in seconds since 1970.
     pub fn begin(self, name: &[u8], fetched_at: Option<i64>, out: &mut Vec<u8>) {
         match self {
             Layout::Records => {
@@ -159,7 +160,7 @@ impl Layout {
         }
     }
 
-    /// Adds a link of the page `from`, its first or another one. An adjacency list has no weights.
+    /// Appends a link of the page `from`; `first` if it is the page's first. An adjacency list has no weights.
     pub fn link(self, from: &[u8], to: &[u8], weight: u32, first: bool, out: &mut Vec<u8>) {
         match self {
             Layout::Records => {
@@ -187,7 +188,7 @@ impl Layout {
         }
     }
 
-    /// Ends a page. In an edge list, one without links has a link to itself that weighs nothing.
+    /// Ends a page. In an edge list, a page without links gets a link to itself of weight 0.
     pub fn end(self, name: &[u8], has_links: bool, out: &mut Vec<u8>) {
         match self {
             Layout::Records => out.extend_from_slice(b"]}\n"),
@@ -197,8 +198,8 @@ impl Layout {
         }
     }
 
-    /// A page whose links are not known: it was found unchanged, or is only to be known. Lists of links cannot say so:
-    /// there it is a page without links.
+    /// Writes a page whose links are unknown: it was found unchanged, or is only to be admitted. Adjacency and edge
+    /// lists cannot express this: there it is a page without links.
     pub fn known(self, name: &[u8], fetched_at: Option<i64>, out: &mut Vec<u8>) {
         match self {
             Layout::Records => {
@@ -214,7 +215,7 @@ impl Layout {
         }
     }
 
-    /// A record that is skipped and counted, in the place of a link whose names the text cannot hold.
+    /// Writes a record that is skipped and counted, for a link whose names the text cannot represent.
     #[cfg(feature = "parquet")]
     pub fn unusable(self, out: &mut Vec<u8>) {
         out.extend_from_slice(match self {

@@ -1,5 +1,5 @@
-//! Pages of a graph whose names are one URL in other spellings: *twins*. They are one page, whose record is where the first of
-//! them is, with the links and the fetches of all. As records of their own the last one's links would be all.
+//! Pages of a graph whose names are spellings of one URL: *twins*. They become one record at the position of the first,
+//! with the links and fetches of all. As separate records, the links of the last one would replace the others'.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,16 @@ use super::super::decompress::Fault;
 use super::graph::{Ahead, Fetch, Files, NumberedLink};
 use crate::memory::{LOOK_EVERY, check_room};
 
-/// Bytes that a twin takes, and a link of one.
+/// Memory per twin and per link of one, in bytes.
 const TWIN: u64 = 160;
 const LINK: u64 = 2 * size_of::<NumberedLink>() as u64;
 
-/// See the module.
+/// Twins of a graph, with their links and fetches.
 #[derive(Default)]
 pub(super) struct Twins {
-    /// The first of its kind, of every later one.
+    /// Maps every later twin to its first.
     firsts: BTreeMap<u64, u64>,
-    /// What the later ones have, by the first.
+    /// Links and fetches of the later twins, by their first.
     others: BTreeMap<u64, Others>,
 }
 
@@ -26,7 +26,7 @@ struct Others {
 }
 
 impl Twins {
-    /// Page `first` is page `later` as well.
+    /// Notes that pages `first` and `later` are one.
     pub fn add(&mut self, first: u64, later: u64) {
         self.firsts.insert(later, first);
         let none = || Others {
@@ -36,10 +36,7 @@ impl Twins {
         self.others.entry(first).or_insert_with(none);
     }
 
-    /// Reads what the later ones have.
-    ///
-    /// # Errors
-    /// Those of reading; they have more links than there may be in memory.
+    /// Reads the links and fetches of the later twins. Fails if their links exceed the memory.
     pub fn read(
         &mut self,
         files: &dyn Files,
@@ -90,23 +87,23 @@ impl Twins {
         )?)
     }
 
-    /// Returns whether the page is read with one before it.
+    /// Returns whether the page is merged into an earlier one.
     pub fn is_later(&self, page: u64) -> bool {
         self.firsts.contains_key(&page)
     }
 
-    /// The links of the later ones, where the page is the first.
+    /// Returns the links of the later twins of `page`.
     pub fn links(&self, page: u64) -> &[NumberedLink] {
         self.others.get(&page).map_or(&[], |others| &others.links)
     }
 
-    /// Takes [`Twins::links`]: they are written once.
+    /// Takes the links that [`Twins::links`] returns: they are written once.
     pub fn take_links(&mut self, page: u64) -> Vec<NumberedLink> {
         let others = self.others.get_mut(&page);
         others.map_or(Vec::new(), |others| std::mem::take(&mut others.links))
     }
 
-    /// How the page was fetched, with the later ones.
+    /// Combines the page's own fetch with those of its later twins.
     pub fn fetch(&self, page: u64, own: Fetch) -> Fetch {
         self.others
             .get(&page)

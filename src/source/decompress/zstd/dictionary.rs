@@ -1,5 +1,5 @@
-//! The dictionary that a `.warc.zst` may begin with: a skippable frame of its own magic number, its content the
-//! dictionary, perhaps compressed ("Zstandard Compression for WARC Files 1.0", IIPC).
+//! Dictionary at the start of a `.warc.zst`: a skippable frame with its own magic number that holds the dictionary,
+//! optionally compressed ("Zstandard Compression for WARC Files 1.0", IIPC).
 
 use std::io::Read;
 
@@ -11,8 +11,8 @@ use crate::source::sniff::ZSTD_MAGIC;
 /// First bytes of the frame: 0x184D2A5D, little-endian.
 pub(super) const MAGIC: [u8; 4] = [0x5d, 0x2a, 0x4d, 0x18];
 
-/// Reads the frame at the input's start, whose magic was seen, and gives the dictionary. It may be
-/// empty. Compressed or not, it may be no larger than a window: frames cannot reach farther back.
+/// Reads the frame at the input's start, whose magic was checked, and returns the dictionary, which may be empty.
+/// Compressed or not, it may be no larger than a window: frames cannot refer further back.
 pub(super) fn read(raw: &mut Raw, window_log: u32) -> Result<Vec<u8>, Fault> {
     let truncated = || {
         damage(
