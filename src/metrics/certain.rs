@@ -1,24 +1,26 @@
-//! How many of the first positions of a ranking are certain.
+//! Number of first positions of a ranking that are certain.
 //!
-//! Let x be the importances, best first, p the PageRanks, and |x - p| at most the bound in L1. If x_n - x_(n+1) is above the
-//! bound, then so is x_i - x_j for every i up to n and every j beyond. The errors of two pages together are at most the bound,
-//! so p_i > p_j: the first n pages are exactly the n of greatest PageRank, in some order. Only a page with an importance above
-//! the bound can stand before such a gap, and there are fewer than 1/bound of them, for all sum to 1.
+//! Let x be the importances, best first, p the PageRanks, and |x - p| at most the bound in L1. If x_n - x_(n+1) is
+//! above the bound, then so is x_i - x_j for every i up to n and every j beyond. The errors of two pages together are
+//! at most the bound, so p_i > p_j: the first n pages are exactly the n of greatest PageRank, in some order. Only a
+//! page with an importance above the bound can stand before such a gap, and there are fewer than 1/bound of them, as
+//! all importances sum to 1.
 //!
-//! [`Positions`] takes importances in any order. Two that differ by less than the bound have no such gap between them, so
-//! it keeps, of each stretch that is as wide as the bound, how many are in it, the least and the greatest. Importances in k
-//! different stretches sum to at least bound k (k - 1) / 2, so there are about sqrt(2/bound) stretches at most. Where rounding puts
-//! a gap of just the bound into a stretch it is passed over, and fewer positions are called certain.
+//! [`Positions`] takes importances in any order. Two that differ by less than the bound have no such gap between them,
+//! so for each stretch as wide as the bound it keeps the number of importances, the smallest and the greatest.
+//! Importances in k different stretches sum to at least bound k (k - 1) / 2, so there are at most about sqrt(2/bound)
+//! stretches. If rounding puts a gap of just the bound into a stretch it is missed, and fewer positions are called
+//! certain.
 
 use std::collections::BTreeMap;
 
 use super::moved::is_certainly_above;
 
-/// Counts the positions that are certain.
+/// Counts the certain positions of a ranking.
 #[derive(Debug)]
 pub struct Positions {
     bound: f64,
-    /// The greatest importance below the bound: no page from there on stands before a gap.
+    /// Greatest importance below the bound: no page from there on stands before a gap.
     low: Option<f64>,
     stretches: BTreeMap<u64, Stretch>,
 }
@@ -31,7 +33,7 @@ struct Stretch {
 }
 
 impl Positions {
-    /// For a ranking with this bound on its L1 error.
+    /// Returns a counter for a ranking with this bound on its L1 error.
     pub fn new(bound: f64) -> Positions {
         Positions {
             bound,
@@ -40,7 +42,7 @@ impl Positions {
         }
     }
 
-    /// Takes the importance of one more page.
+    /// Adds the importance of a page.
     pub fn add(&mut self, importance: f64) {
         if importance < self.bound {
             self.low = Some(self.low.unwrap_or(0.0).max(importance));
@@ -57,7 +59,8 @@ impl Positions {
         stretch.greatest = stretch.greatest.max(importance);
     }
 
-    /// The greatest n, less than the number of pages, so that the first n pages are the n of greatest PageRank.
+    /// Returns the greatest n, less than the number of pages, for which the first n pages are the n of greatest
+    /// PageRank.
     pub fn certain(&self) -> u64 {
         let (mut above, mut before, mut certain) = (None, 0, 0);
         let low = self.low.map(|low| (low, low, 0));
@@ -84,7 +87,8 @@ mod tests {
         positions.certain()
     }
 
-    /// Importances 2^-1, 2^-2, ...: the gap behind position n is 2^-(n+1), so with the bound 2^-k all n up to k - 2 are certain.
+    /// Importances 2^-1, 2^-2, ...: the gap after position n is 2^-(n+1), so with the bound 2^-k all n up to k - 2 are
+    /// certain.
     #[test]
     fn of_halves_as_many_are_certain_as_their_gaps_say() {
         let halves: Vec<f64> = (1..60).map(|n| 0.5f64.powi(n)).collect();
@@ -94,12 +98,12 @@ mod tests {
             assert_eq!(certain(&halves, bound), expected, "2^-{k}");
             let backwards: Vec<f64> = halves.iter().rev().copied().collect();
             assert_eq!(certain(&backwards, bound), expected);
-            // A hair less, and the next gap is above it.
+            // With a slightly smaller bound, the next gap is above it.
             assert_eq!(certain(&halves, bound * (1.0 - 1e-9)), k as u64 - 1);
         }
     }
 
-    /// The definition itself, on every ranking of four pages in tenths.
+    /// Compares with the definition, on every ranking of four pages in tenths.
     #[test]
     fn stretches_lose_no_gap() {
         let tenths = |n: u32| f64::from(n) / 10.0;

@@ -1,4 +1,4 @@
-//! How many pages either side has, and both.
+//! Numbers of pages on either side, and on both.
 
 use std::fmt;
 
@@ -7,16 +7,15 @@ use serde::Serialize;
 use super::measure::{Measure, Pair};
 use super::scores::Row;
 
-/// Numbers of pages.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PageCounts {
-    /// Pages of the left side.
+    /// Number of pages on the left side.
     pub left_pages: u64,
-    /// Pages of the right side, the reference.
+    /// Number of pages on the right side, the reference.
     pub right_pages: u64,
-    /// Pages on both sides.
+    /// Number of pages on both sides.
     pub common_pages: u64,
-    /// Pages on either side.
+    /// Number of pages on either side.
     pub union_pages: u64,
 }
 

@@ -1,4 +1,4 @@
-//! L1, L2 and L-infinity distance of two vectors, entry by entry.
+//! L1, L2 and L-infinity distance of two vectors.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub struct Distances {
     pub l1: f64,
     /// Root of the sum of the squared differences.
     pub l2: f64,
-    /// The largest absolute difference.
+    /// Largest absolute difference of a page.
     pub linf: f64,
 }
 

@@ -1,4 +1,4 @@
-//! Fuzz target: files of scores, and the comparison of what they hold.
+//! Fuzz target: files of scores, and their comparison.
 
 use super::moved::{By, MoveOptions, moved_by_name};
 use super::{compare, read_scores};

@@ -1,12 +1,11 @@
-//! Kendall's tau-b in O(n log n) (Knight: A computer method for calculating Kendall's tau with
-//! ungrouped data, 1966).
+//! Kendall's tau-b in O(n log n) (Knight: A computer method for calculating Kendall's tau with ungrouped data, 1966).
 //!
 //! ```text
 //! tau-b = (C - D) / sqrt((n0 - n1) (n0 - n2))      C - D = n0 - n1 - n2 + n3 - 2 D
 //! ```
 //!
-//! n0 all pairs, n1 those tied in x, n2 in y, n3 in both. Sorted by (x, y), the discordant
-//! pairs D are the exchanges that sorting by y takes, counted while merging. Counts are exact.
+//! n0 is the number of all pairs, n1 of those tied in x, n2 in y, n3 in both. After sorting by (x, y), the number of
+//! discordant pairs D is the number of exchanges that sorting by y takes, counted while merging. Counts are exact.
 
 use std::fmt;
 
@@ -15,11 +14,11 @@ use serde::Serialize;
 use super::measure::{Measure, Pair};
 use super::scores::Row;
 
-/// Whether the common pages stand in the same order.
+/// Agreement of the two orders of the common pages.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OrderOfPairs {
-    /// Kendall's tau-b over the common pages, -1 to 1. `None`: undefined, since there are fewer than
-    /// two or one side scores all of them alike.
+    /// Kendall's tau-b over the common pages, -1 to 1. `None`: undefined, since there are fewer than two, or a side
+    /// gives all of them the same score.
     pub kendall_tau_b: Option<f64>,
 }
 
@@ -55,11 +54,11 @@ impl fmt::Display for OrderOfPairs {
     }
 }
 
-/// Tau-b of the pairs (x, y), -1 to 1; `None` if it is undefined: fewer than two pairs, or all x or
-/// all y the same. Values must not be NaN. Works in 16 bytes a pair beyond its argument.
+/// Returns tau-b of the pairs (x, y), -1 to 1; `None` if undefined: fewer than two pairs, or all x or all y equal.
+/// Values must not be NaN. Takes 16 bytes per pair beyond its argument.
 pub fn tau_b(mut pairs: Vec<(f64, f64)>) -> Option<f64> {
     for (x, y) in &mut pairs {
-        // 0 and -0 are the same number, but `total_cmp` tells them apart.
+        // `total_cmp` would distinguish 0 from -0.
         *x += 0.0;
         *y += 0.0;
     }
@@ -92,7 +91,7 @@ fn choose_two(n: u64) -> u64 {
     }
 }
 
-/// The number of pairs that are equal, where equal ones stand together.
+/// Returns the number of equal pairs in a sequence where equal elements are adjacent.
 fn ties<T>(sorted: &[T], same: impl FnMut(&T, &T) -> bool) -> u64 {
     sorted
         .chunk_by(same)
@@ -100,7 +99,7 @@ fn ties<T>(sorted: &[T], same: impl FnMut(&T, &T) -> bool) -> u64 {
         .sum()
 }
 
-/// Sorts and returns the number of pairs that stood in strictly descending order.
+/// Sorts and returns the number of pairs that were in strictly descending order.
 fn sort_counting(values: &mut Vec<f64>) -> u64 {
     let n = values.len();
     let mut other = vec![0.0; n];
@@ -120,7 +119,7 @@ fn sort_counting(values: &mut Vec<f64>) -> u64 {
     inversions
 }
 
-/// Runs of this length are sorted by insertion.
+/// Length of the runs that are sorted by insertion.
 const RUN: usize = 16;
 
 fn insertion_sort(run: &mut [f64]) -> u64 {
@@ -163,7 +162,7 @@ mod tests {
         tau_b(x.iter().copied().zip(y.iter().copied()).collect())
     }
 
-    /// From the definition, pair by pair.
+    /// Computes tau-b by definition, pair by pair.
     fn naive(pairs: &[(f64, f64)]) -> Option<f64> {
         let (mut balance, mut loose_x, mut loose_y) = (0i64, 0i64, 0i64);
         for (i, a) in pairs.iter().enumerate() {
@@ -181,8 +180,8 @@ mod tests {
 
     #[test]
     fn known_values() {
-        // The example of scipy.stats.kendalltau. Of 10 pairs 2 are tied in x, 1 in y (and x); 2 concordant
-        // and 6 discordant: -4 / sqrt(8 * 9).
+        // Example of scipy.stats.kendalltau. Of 10 pairs 2 are tied in x, 1 in y (and x); 2 concordant and 6
+        // discordant: -4 / sqrt(8 * 9).
         let t = tau(&[12., 2., 1., 12., 2.], &[1., 4., 7., 1., 0.]).unwrap();
         assert!((t + 2f64.sqrt() / 3.0).abs() < 1e-15, "{t}");
         // Without ties: n = 4, one exchange of neighbours leaves 5 concordant of 6.
@@ -201,7 +200,7 @@ mod tests {
         assert_eq!(tau(&[1., 2., 3.], &[4., 4., 4.]), None);
     }
 
-    /// Reversed: all pairs are discordant, across every width of merge.
+    /// Reversed sequences: all pairs are discordant, for every width of merge.
     #[test]
     fn long_reversals() {
         for n in [2u32, 15, 16, 17, 31, 32, 33, 1000, 4097] {

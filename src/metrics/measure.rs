@@ -1,4 +1,4 @@
-//! The trait of measures of two rankings, and the table of them.
+//! Trait of measures that compare two rankings, and the table of them.
 
 use std::fmt::Display;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::scores::Row;
 
-/// A page of either side, and its normalised scores: 0 where it is absent.
+/// Page of either side, with its normalised scores: 0 if absent.
 pub(super) struct Pair<'a> {
     pub left: Option<&'a Row>,
     pub right: Option<&'a Row>,
@@ -14,22 +14,22 @@ pub(super) struct Pair<'a> {
     pub right_share: f64,
 }
 
-/// A measure of how far two rankings are apart. The right one is the reference.
+/// Measure of the distance between two rankings. The right one is the reference.
 pub(super) trait Measure: Sized {
-    /// Its result: fields of JSON, and lines of `name<TAB>value`.
+    /// Result: fields of JSON, and lines of `name<TAB>value`.
     type Found: Serialize + Display;
 
-    /// Before pages are joined. May reorder the rows of either side.
+    /// Called before pages are joined. May reorder the rows of either side.
     fn begin(left: &mut [Row], right: &mut [Row]) -> Self;
 
     /// Takes a page. Each page of the union comes once.
     fn page(&mut self, pair: &Pair<'_>);
 
-    /// Once all pages have come, and the sides' memory is free.
+    /// Called once all pages have come and the sides' memory is free.
     fn end(self) -> Self::Found;
 }
 
-/// Makes [`Comparison`](super::Comparison) of the measures that a table names, in its order.
+/// Defines [`Comparison`](super::Comparison) from a table of measures, in its order.
 macro_rules! measures {
     ($(#[$attribute:meta])* $comparison:ident;
      $($(#[$doc:meta])* $name:ident: $found:path, by $measure:path;)*) => {
@@ -39,7 +39,6 @@ macro_rules! measures {
             $($(#[$doc])* #[serde(flatten)] pub $name: $found,)*
         }
 
-        /// The measures under way.
         struct Measures {
             $($name: $measure,)*
         }

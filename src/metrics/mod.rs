@@ -1,13 +1,12 @@
-//! How far two rankings are apart, and what [`moved`] from one to the other.
+//! Distances between two rankings, and the pages that [`moved`] from one to the other.
 //!
-//! [`compare`] takes two sets of `(name, score)`; the right one is the reference. Scores are
-//! normalised to sum 1 on each side. Distances run over the union of the pages, 0 where one is
-//! absent; Kendall's tau over the intersection; the counts of both are reported.
+//! [`compare`] takes two sets of `(name, score)`; the right one is the reference. Scores are normalised to sum 1 on
+//! each side. Distances are over the union of the pages, with 0 for an absent one; Kendall's tau is over the
+//! intersection; the sizes of both are reported.
 //!
-//! Names are hashed once, when they are collected ([`Scores`]), and joined by sorting: 24 bytes a page
-//! and side, and 16 a common page; 64 bytes a page at the peak. Results don't depend on
-//! the order in which pages came. Where an order among pages of equal score is needed (top k,
-//! rank-biased overlap, the top tenth), it is that of the names' hashes, the same on both sides.
+//! Names are hashed once, when they are collected ([`Scores`]), and joined by sorting: 24 bytes per page and side, and
+//! 16 per common page; 64 bytes per page at the peak. Results don't depend on the order of pages. If pages of equal
+//! score must be ordered (top k, rank-biased overlap, the top tenth), the names' hashes decide, the same on both sides.
 
 mod certain;
 mod count;
@@ -44,33 +43,29 @@ pub use rbo::RankBiased;
 pub use relative::RelativeErrors;
 pub use scores::{NameHash, Scores, read_each_score, read_scores};
 
-/// Bytes that a page of either side takes at most, while [`compare`] or
-/// [`moved_by_name`](moved::moved_by_name) joins them.
+/// Maximum bytes per page and side, while [`compare`] or [`moved_by_name`](moved::moved_by_name) joins them.
 pub const JOINED_BYTES: u64 = 32;
 
 measures! {
-    /// How two rankings compare. Made by [`compare`]; printed as `key<TAB>value` lines or JSON.
-    /// (A `top` line holds k, the pages in common and their share.)
+    /// Comparison of two rankings. Made by [`compare`]; printed as `key<TAB>value` lines or JSON. (A `top` line holds
+    /// k, the pages in common and their share.)
     Comparison;
-    /// How many pages there are.
+    /// Numbers of pages on each side and on both.
     pages: PageCounts, by PageCounts;
-    /// L1, L2 and L-infinity.
+    /// L1, L2 and L-infinity distances.
     distance: Distances, by Distance;
-    /// In percent of the reference.
+    /// Errors in percent of the reference.
     relative: RelativeErrors, by Relative;
-    /// Kendall's tau.
+    /// Kendall's tau of the common pages.
     order: OrderOfPairs, by kendall::Pairs;
-    /// Of the top k.
+    /// Overlap of the top k.
     overlap: Overlaps, by Overlap;
-    /// Of all ranks, the best above all: see [`rbo`].
+    /// Rank-biased overlap, in which the best ranks weigh most: see [`rbo`].
     biased: RankBiased, by RankBiased;
 }
 
-/// Compares two rankings; `right` is the reference.
-///
-/// # Errors
-/// [`Error::Unsupported`] if a side is empty, has a name twice, or its scores sum to 0 or to
-/// more than `f64` holds.
+/// Compares two rankings; `right` is the reference. Fails with [`Error::Unsupported`] if a side is empty, has a name
+/// twice, or its scores sum to 0 or overflow `f64`.
 pub fn compare(left: Scores, right: Scores) -> Result<Comparison> {
     let mut left = Side::new("left", left)?;
     let mut right = Side::new("right", right)?;
@@ -111,7 +106,7 @@ impl Side {
         })
     }
 
-    /// Sorts by name, and then sums: so the total doesn't depend on the order of input.
+    /// Sorts by name before summing, so that the total doesn't depend on the order of input.
     fn sort(&mut self) -> Result<()> {
         let name = self.name;
         self.rows.sort_unstable_by_key(|row| row.name);
@@ -132,7 +127,7 @@ impl Side {
         Ok(())
     }
 
-    /// The normalised score; 0 where absent.
+    /// Returns the normalised score; 0 if absent.
     fn share(&self, row: Option<&Row>) -> f64 {
         row.map_or(0.0, |row| self.share_of(row.score))
     }

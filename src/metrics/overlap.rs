@@ -1,7 +1,7 @@
-//! The overlap of two top k.
+//! Overlap of two top k.
 //!
-//! No rank is stored: a page is in the top k if it stands no lower than the k-th row, and
-//! that row is found by selection in linear time.
+//! No rank is stored: a page is in the top k if it is not after the k-th row, and that row is found by selection in
+//! linear time.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -11,30 +11,30 @@ use serde::Serialize;
 use super::measure::{Measure, Pair};
 use super::scores::Row;
 
-/// Overlaps of the two top k.
+/// Overlaps of the two sides for several k.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Overlaps {
-    /// For k = 10, 100, ... up to the shorter side.
+    /// Overlaps for k = 10, 100, ... up to the shorter side.
     pub top: Vec<TopK>,
 }
 
-/// The overlap of the two sides' k best pages.
+/// Overlap of the two sides' k best pages.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct TopK {
-    /// Pages taken from each side.
+    /// Number of pages taken from each side.
     pub k: u64,
-    /// Pages among the k best of both sides.
+    /// Number of pages among the k best of both sides.
     pub common: u64,
-    /// `common / k`.
+    /// Ratio `common / k`.
     pub overlap: f64,
 }
 
-/// The order of ranks: higher scores first, ties in the order of the names' hashes.
+/// Compares by rank: higher scores first, ties in the order of the names' hashes.
 pub(super) fn by_rank(a: &Row, b: &Row) -> Ordering {
     b.score.total_cmp(&a.score).then(a.name.cmp(&b.name))
 }
 
-/// The row at rank `k`, counted from 1; `None` if there is none. Moves the `k` best to the front.
+/// Returns the row at rank `k`, counted from 1; `None` if there is none. Moves the `k` best to the front.
 pub(super) fn cut(rows: &mut [Row], k: usize) -> Option<Row> {
     if k == 0 || k > rows.len() {
         return None;
@@ -42,7 +42,7 @@ pub(super) fn cut(rows: &mut [Row], k: usize) -> Option<Row> {
     Some(*rows.select_nth_unstable_by(k - 1, by_rank).1)
 }
 
-/// The names of the `k` best rows (or of all, if there are fewer), best first.
+/// Returns the names of the `k` best rows (or of all, if there are fewer), best first.
 pub(super) fn best(rows: &mut [Row], k: usize) -> Vec<[u64; 2]> {
     let k = k.min(rows.len());
     cut(rows, k);
@@ -70,7 +70,7 @@ impl Measure for Overlap {
         let powers = (1..).map_while(|exponent| 10usize.checked_pow(exponent));
         let shorter = left.len().min(right.len());
         let ks: Vec<usize> = powers.take_while(|&k| k <= shorter).collect();
-        // From the largest k down: each selection works on the front that the last one left.
+        // From the largest k down: each selection works on the front that the previous one left.
         let (mut left, mut right) = (left, right);
         let mut levels = Vec::new();
         for &k in ks.iter().rev() {

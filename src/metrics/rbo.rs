@@ -1,15 +1,14 @@
-//! Rank-biased overlap (Webber, Moffat, Zobel: A similarity measure for indefinite rankings,
-//! 2010): the expected overlap of the two top d for a reader who goes on to the next rank
-//! with probability p.
+//! Rank-biased overlap (Webber, Moffat, Zobel: A similarity measure for indefinite rankings, 2010): the expected
+//! overlap of the two top d for a reader who continues to the next rank with probability p.
 //!
-//! The extrapolated form, equation 32, for rankings of lengths s <= l with overlap X_d at depth d:
+//! Computes the extrapolated form, equation 32, for rankings of lengths s <= l with overlap X_d at depth d:
 //!
 //! ```text
 //! (1-p)/p [ sum_{d=1..l} X_d/d p^d  +  sum_{d=s+1..l} X_s (d-s)/(s d) p^d ]  +  [ (X_l - X_s)/l + X_s/s ] p^l
 //! ```
 //!
-//! What lies below rank [`DEPTH`] weighs less than p^1000 = 2e-46, far less than the rounding of the result, so
-//! rankings are read to that depth.
+//! Ranks below [`DEPTH`] weigh less than p^1000 = 2e-46, far less than the rounding of the result, so rankings are read
+//! to that depth.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,18 +20,18 @@ use super::measure::{Measure, Pair};
 use super::overlap::best;
 use super::scores::Row;
 
-/// The persistence p: the ten best ranks carry 86 % of the weight (their equation 21).
+/// Persistence p: the ten best ranks carry 86 % of the weight (equation 21 of the paper).
 pub const P: f64 = 0.9;
 
-/// How deep rankings are read.
+/// Number of ranks that are read.
 pub const DEPTH: usize = 1000;
 
-/// How much the two rankings have in common, the best ranks above all.
+/// Similarity of the two rankings in which the best ranks weigh most.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RankBiased {
     /// Extrapolated rank-biased overlap, 0 to 1.
     pub rank_biased_overlap: f64,
-    /// Its parameter p.
+    /// Parameter p of the overlap.
     pub rank_biased_overlap_p: f64,
 }
 
@@ -60,8 +59,8 @@ impl fmt::Display for RankBiased {
     }
 }
 
-/// The extrapolated rank-biased overlap of two rankings, best first, each without repeats, for p =
-/// [`P`]: 0 (disjoint) to 1 (the same). Two empty rankings are the same; an empty and another are disjoint.
+/// Returns the extrapolated rank-biased overlap of two rankings, best first, each without repeats, for p = [`P`]: 0
+/// (disjoint) to 1 (equal). Two empty rankings are equal; an empty and another one are disjoint.
 pub fn extrapolated<T: Eq + Hash>(left: &[T], right: &[T]) -> f64 {
     let left = &left[..left.len().min(DEPTH)];
     let right = &right[..right.len().min(DEPTH)];
@@ -83,7 +82,7 @@ pub fn extrapolated<T: Eq + Hash>(left: &[T], right: &[T]) -> f64 {
     ((1.0 - P) / P * sum + end * weight).clamp(0.0, 1.0)
 }
 
-/// X_d for d = 0 to `l`: how many are within the first d of both.
+/// Returns X_d for d = 0 to `l`: the number of items within the first d of both.
 fn overlaps<T: Eq + Hash>(left: &[T], right: &[T], l: usize) -> Vec<usize> {
     let ranks: HashMap<&T, usize> = left.iter().zip(1..).collect();
     let mut overlap = vec![0; l + 1];
@@ -114,10 +113,10 @@ mod tests {
         close(extrapolated(&[1, 2, 3], &[4, 5]), 0.0);
         // Two swapped: X = 0, 2, hence (1-p)/p p^2 + p^2 = p.
         close(extrapolated(&[1, 2], &[2, 1]), P);
-        // Disjoint but for the last of n: X_n = 1, hence ((1-p)/p + 1) p^n / n = p^(n-1) / n.
+        // Disjoint except for the last of n: X_n = 1, hence ((1-p)/p + 1) p^n / n = p^(n-1) / n.
         close(extrapolated(&[1, 2, 3, 9], &[5, 6, 7, 9]), P.powi(3) / 4.0);
-        // s = 1, l = 2, found at the longer's second place: X = 0, 1, so the second sum is 0 and
-        // (1-p)/p p^2/2 + p^2/2 = p/2.
+        // s = 1, l = 2, found at the longer's second position: X = 0, 1, so the second sum is 0 and (1-p)/p p^2/2 +
+        // p^2/2 = p/2.
         close(extrapolated(&[1], &[2, 1]), P / 2.0);
         close(extrapolated::<u32>(&[], &[]), 1.0);
         close(extrapolated(&[], &[1]), 0.0);

@@ -1,8 +1,8 @@
-//! The mean relative error in percent: 100/N * sum of |X_j - Imp_j| / Imp_j (Abiteboul, Preda,
-//! Cobena, WWW 2003, section 4.2), over all pages and over the reference's top tenth (figure 3).
+//! Mean relative error in percent: 100/N * sum of |X_j - Imp_j| / Imp_j (Abiteboul, Preda, Cobena, WWW 2003, section
+//! 4.2), over all pages and over the reference's top tenth (figure 3).
 //!
-//! It is undefined where the reference is 0: those pages are left out and counted. A page that
-//! only the reference knows counts with an error of 100 %.
+//! It is undefined if the reference is 0: those pages are left out and counted. A page that only the reference has
+//! counts with an error of 100 %.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -14,28 +14,29 @@ use super::overlap::{by_rank, cut};
 use super::scores::Row;
 use super::sum::Sum;
 
-/// Relative errors.
+/// Relative errors, over all pages and over the reference's top tenth.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RelativeErrors {
     /// Mean of |left - right| / right in percent, over all pages whose reference is not 0.
     pub relative_error_percent: f64,
-    /// The number of those pages.
+    /// Number of pages in `relative_error_percent`.
     pub relative_error_pages: u64,
-    /// The same mean over the tenth of them (rounded up) that the reference ranks highest.
+    /// Mean of |left - right| / right in percent, over the tenth of these pages (rounded up) that the reference ranks
+    /// highest.
     pub relative_error_top_tenth_percent: f64,
-    /// The number of those pages.
+    /// Number of pages in `relative_error_top_tenth_percent`.
     pub relative_error_top_tenth_pages: u64,
-    /// Pages of the union left out of the relative errors: the reference is 0, or has no such page.
+    /// Number of pages of the union left out of the relative errors: the reference is 0, or lacks the page.
     pub reference_zero_pages: u64,
 }
 
 #[derive(Debug)]
 pub(super) struct Relative {
-    /// The last row of the top tenth.
+    /// Last row of the top tenth.
     last: Option<Row>,
     all: Mean,
     top: Mean,
-    /// Pages whose reference is 0.
+    /// Number of pages whose reference is 0.
     excluded: u64,
 }
 
@@ -92,7 +93,7 @@ impl Mean {
         self.pages += 1;
     }
 
-    /// In percent. There is a page with a reference above 0 wherever scores can be normalised.
+    /// Returns the mean in percent. If scores can be normalised, some page has a positive reference.
     fn percent(&self) -> f64 {
         100.0 * self.sum.value() / self.pages as f64
     }

@@ -1,7 +1,7 @@
 //! Scores by name: collected one by one, or read from text.
 //!
-//! Of a name only its 128-bit hash (XXH3) is kept: 24 bytes a page. Among 100 million names
-//! the chance that any two share a hash is about 1e-23.
+//! Only the 128-bit hash (XXH3) of a name is kept: 24 bytes per page. Among 100 million names the probability that any
+//! two share a hash is about 1e-23.
 
 use std::io::{BufRead, Read};
 
@@ -9,42 +9,39 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::{Error, Limits, Result};
 
-/// One page: the hash of its name, and its score: finite, not negative, not -0.
+/// Page: the hash of its name, and its score: finite, not negative, not -0.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
     pub(super) name: [u64; 2],
     pub(super) score: f64,
 }
 
-/// The hash of a page's name, which is all that is kept of it.
+/// Hash of a page's name, which is all that is kept of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NameHash(pub(super) [u64; 2]);
 
 impl NameHash {
-    /// The hash of a name (XXH3, 128 bits).
+    /// Hashes a name (XXH3, 128 bits).
     pub fn of(name: &[u8]) -> NameHash {
         let hash = xxh3_128(name);
         NameHash([(hash >> 64) as u64, hash as u64])
     }
 }
 
-/// The scores of one side of a comparison, in any order. Each name may occur once;
-/// [`compare`](super::compare) checks it.
+/// Scores of one side of a comparison, in any order. Each name may occur once, which [`compare`](super::compare)
+/// checks.
 #[derive(Debug, Clone, Default)]
 pub struct Scores {
     pub(super) rows: Vec<Row>,
 }
 
 impl Scores {
-    /// No pages yet.
+    /// Returns an empty collection.
     pub fn new() -> Scores {
         Scores::default()
     }
 
-    /// Adds a page.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] if the score is negative, infinite or not a number.
+    /// Adds a page. Fails with [`Error::Unsupported`] if the score is negative, infinite or NaN.
     pub fn push(&mut self, name: &[u8], score: f64) -> Result<()> {
         if let Some(what) = unfit(score) {
             let name = String::from_utf8_lossy(name);
@@ -59,7 +56,7 @@ impl Scores {
         Ok(())
     }
 
-    /// Number of pages.
+    /// Returns the number of pages.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
@@ -70,7 +67,7 @@ impl Scores {
     }
 }
 
-/// What is wrong with a score.
+/// Returns what is wrong with a score.
 fn unfit(score: f64) -> Option<&'static str> {
     if score.is_nan() {
         Some("is not a number")
@@ -83,28 +80,22 @@ fn unfit(score: f64) -> Option<&'static str> {
     }
 }
 
-/// Reads scores from decompressed text, in one of two forms, distinguished by the first line:
+/// Reads scores from decompressed text in one of two forms, distinguished by the first line:
 ///
-/// - `name<TAB>score`, further columns ignored. Names are bytes, taken as they stand.
-/// - one bare number a line: the names are `0`, `1`, ... in the order of the lines, headers not counted.
+/// - `name<TAB>score`, further columns ignored. Names are bytes, taken unchanged.
+/// - one bare number per line: the names are `0`, `1`, ... in the order of the lines, not counting headers.
 ///
-/// The first line may be a header: its score's first character is then no digit, sign or point, and it
-/// is no number. A byte order mark and carriage returns at line ends are dropped, and so are spaces around a number.
-/// `label` names the input in errors. A line may have at most `limits.line_bytes`.
-///
-/// # Errors
-/// [`Error::BadRecord`] names the first line (counted from 1; blank ones are none of the forms) that cannot be
-/// read and the byte it starts at. [`Error::Io`] if reading fails.
+/// The first line may be a header, whose score is not a number and does not begin with a digit, sign or point. A byte
+/// order mark and carriage returns at line ends are dropped, and so are spaces around a number. `label` names the input
+/// in errors. A line may have at most `limits.line_bytes`. [`Error::BadRecord`] has the first invalid line (counted
+/// from 1; a blank one is invalid) and the byte it starts at.
 pub fn read_scores(input: impl BufRead, label: &str, limits: &Limits) -> Result<Scores> {
     let mut scores = Scores::new();
     read_each_score(input, label, limits, |name, score| scores.push(name, score))?;
     Ok(scores)
 }
 
-/// The same, name by name: `each` gets the name and the score.
-///
-/// # Errors
-/// As [`read_scores`], and those of `each`.
+/// Reads scores like [`read_scores`], and passes each name and score to `each`.
 pub fn read_each_score(
     input: impl BufRead,
     label: &str,
@@ -146,7 +137,7 @@ impl Form {
         }
     }
 
-    /// Name (if lines have one) and score of a line.
+    /// Returns the name (if lines have one) and score of a line.
     fn split(self, line: &[u8]) -> Result<(Option<&[u8]>, f64), String> {
         if line.is_empty() {
             return Err("the line is blank".into());
@@ -192,7 +183,7 @@ fn is_header(line: &[u8]) -> bool {
     }
 }
 
-/// Lines with their number and place.
+/// Lines with their number and offset.
 struct Lines<'a, R> {
     input: R,
     label: &'a str,
@@ -200,7 +191,7 @@ struct Lines<'a, R> {
     buffer: Vec<u8>,
     /// Number of the current line, from 1.
     number: u64,
-    /// Where it starts, and where it ends.
+    /// Offsets where it starts and ends.
     start: u64,
     end: u64,
 }
@@ -218,7 +209,7 @@ impl<'a, R: BufRead> Lines<'a, R> {
         }
     }
 
-    /// Goes to the next line; false at the end.
+    /// Moves to the next line; returns `false` at the end.
     fn advance(&mut self) -> Result<bool> {
         self.buffer.clear();
         let mut input = self.input.by_ref().take(self.limit.saturating_add(1));
@@ -237,7 +228,7 @@ impl<'a, R: BufRead> Lines<'a, R> {
         Ok(true)
     }
 
-    /// The current line without its end, and without the byte order mark.
+    /// Returns the current line without its end and without a byte order mark.
     fn line(&self) -> &[u8] {
         let line = self.buffer.strip_suffix(b"\n").unwrap_or(&self.buffer);
         let line = line.strip_suffix(b"\r").unwrap_or(line);

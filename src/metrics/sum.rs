@@ -1,7 +1,6 @@
-//! A compensated sum (Neumaier's variant of Kahan's): the error is about one rounding of the
-//! result, however many terms. The same terms in the same order give the same bits.
+//! Compensated sum (Neumaier's variant of Kahan's): the error is about one rounding of the result, however many terms.
+//! The same terms in the same order give the same bits.
 
-/// A running sum.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Sum {
     sum: f64,
@@ -9,10 +8,9 @@ pub struct Sum {
 }
 
 impl Sum {
-    /// Adds a term.
     pub fn add(&mut self, term: f64) {
         let sum = self.sum + term;
-        // The smaller of the two loses digits; this is what it loses.
+        // The smaller of the two loses digits, which are kept here.
         self.lost += if self.sum.abs() >= term.abs() {
             (self.sum - sum) + term
         } else {
@@ -21,7 +19,7 @@ impl Sum {
         self.sum = sum;
     }
 
-    /// The sum. Infinite once it passed the range of `f64`.
+    /// Returns the sum; infinite once it overflowed `f64`.
     pub fn value(self) -> f64 {
         if self.sum.is_finite() {
             self.sum + self.lost
@@ -45,7 +43,7 @@ mod tests {
 
     #[test]
     fn keeps_what_a_plain_sum_loses() {
-        // Neumaier's example: exactly 2, a plain sum gives 0.
+        // Neumaier's example: exactly 2, where a plain sum gives 0.
         let sum: Sum = [1.0, 1e100, 1.0, -1e100].into_iter().collect();
         assert_eq!(sum.value(), 2.0);
         // 0.1 is 0.1000000000000000055...: ten million of them are 1e6 to within half a unit.

@@ -21,7 +21,7 @@ fn close(a: f64, b: f64) {
     assert!((a - b).abs() <= 1e-14 * b.abs().max(1.0), "{a} {b}");
 }
 
-/// Left a 1/2, b 1/4, c 1/4; right b 1/2, c 3/8, d 1/8, e 0.
+/// Left: a 1/2, b 1/4, c 1/4; right: b 1/2, c 3/8, d 1/8, e 0.
 #[test]
 fn by_hand() {
     let left = scores(&[("a", 2.0), ("b", 1.0), ("c", 1.0)]);
@@ -54,7 +54,7 @@ fn by_hand() {
     // A tenth of 3, rounded up: b.
     close(c.relative.relative_error_top_tenth_percent, 50.0);
     assert_eq!(c.relative.relative_error_top_tenth_pages, 1);
-    assert_eq!(c.order.kendall_tau_b, None); // The left side scores b and c alike.
+    assert_eq!(c.order.kendall_tau_b, None); // The left side scores b and c equally.
     assert!(c.overlap.top.is_empty());
 }
 
@@ -69,8 +69,7 @@ fn top_tenth_with_ties_has_its_size() {
     assert_eq!(c.overlap.top[0].common, 10); // Ties fall alike on both sides.
 }
 
-/// Of 1,000 pages the left side ranks i at i, the right side moves them round by 5: of the top k,
-/// k - 5 stay.
+/// Of 1,000 pages the left side ranks i at i, the right side rotates them by 5: of the top k, k - 5 stay.
 #[test]
 fn top_k_overlap() {
     let left: Vec<f64> = (0..1000).map(|i| 2000.0 - f64::from(i)).collect();
@@ -121,7 +120,7 @@ fn printed() {
     assert!(text.contains("kendall_tau_b\tundefined\n"), "{text}");
     let json = serde_json::to_value(&c).unwrap();
     assert!(json["kendall_tau_b"].is_null());
-    // One name for one thing: every line's key is a key of the JSON.
+    // Every line's key must be a key of the JSON.
     for line in text.lines() {
         let (key, _) = line.split_once('\t').unwrap();
         assert!(json.get(key).is_some(), "{key}");
@@ -188,7 +187,7 @@ proptest! {
         prop_assert_eq!(straight, mixed);
     }
 
-    /// Against the definitions, spelled out over plain vectors.
+    /// Compares with the definitions, spelled out over plain vectors.
     #[test]
     fn agrees_with_the_definitions((a, b) in vectors()) {
         let (a, b) = (floats(&a), floats(&b));

@@ -1,4 +1,4 @@
-//! The first few of many by an order, in room for twice as many.
+//! Top-k by an order, in memory for twice as many items.
 
 use std::cmp::Ordering;
 
@@ -9,7 +9,7 @@ pub(super) struct Best<T> {
 }
 
 impl<T> Best<T> {
-    /// Will keep `count`.
+    /// Returns an empty collection that keeps `count` items.
     pub(super) fn new(count: usize) -> Best<T> {
         Best {
             count,
@@ -17,12 +17,12 @@ impl<T> Best<T> {
         }
     }
 
-    /// One more. `order` must be the same at every call, and tell all items apart.
+    /// Adds an item. `order` must be the same at every call, and total.
     pub(super) fn add(&mut self, item: T, order: impl Fn(&T, &T) -> Ordering) {
         if self.count == 0 {
             return;
         }
-        // The last of the best kept so far is at `count - 1` once they were cut.
+        // After each cut, the last of the best is at `count - 1`.
         self.kept.push(item);
         if self.kept.len() >= self.count.saturating_mul(2) {
             self.kept.select_nth_unstable_by(self.count - 1, order);
@@ -30,7 +30,7 @@ impl<T> Best<T> {
         }
     }
 
-    /// The best, the best first.
+    /// Returns the best items, best first.
     pub(super) fn finish(mut self, order: impl Fn(&T, &T) -> Ordering) -> Vec<T> {
         self.kept.sort_unstable_by(order);
         self.kept.truncate(self.count);

@@ -1,46 +1,46 @@
-//! Pages that rose and fell from one ranking to another, by how much, and whether it is certain: the
-//! derivative of importance (Abiteboul, Preda, Cobena, WWW 2003, section 5 names it and leaves it open).
+//! Pages that rose and fell from one ranking to another, by how much, and with what certainty: the derivative of
+//! importance (Abiteboul, Preda, Cobena, WWW 2003, section 5 names it and leaves it open).
 //!
-//! A page on both sides has changed by `right - left` of its importance. Pages go by one at a time
-//! ([`Movers::add`]); kept are sums, and of the pages in each list twice as many as are wanted.
+//! A page on both sides has changed by `right - left` of its importance. Pages are added one at a time
+//! ([`Movers::add`]); memory holds sums, and for each list twice as many pages as are wanted.
 //!
-//! **Certainty.** Let x be a published vector and pi the PageRank it estimates, both of sum 1, with
-//! `||x - pi||_1 <= b`. The differences x_i - pi_i sum to 0, so their positive parts sum to as much as
-//! their negative parts: to b/2 at most. Hence for every single page
+//! **Certainty.** Let x be a published vector and pi the PageRank it estimates, both of sum 1, with `||x - pi||_1 <=
+//! b`. The differences x_i - pi_i sum to 0, so their positive and negative parts have equal sums, of at most b/2. Hence
+//! for every single page
 //!
 //! ```text
 //! |x_j - pi_j| <= b/2      and of two snapshots      |(x'_j - x_j) - (pi'_j - pi_j)| <= (b + b')/2
 //! ```
 //!
-//! The right side is the [`margin`]. A change of more than the margin is *certain*: PageRank itself changed,
-//! and in that direction. The published bounds cover the rounding of the published values many times over, so
-//! they cover that of one subtraction, too. pi is the PageRank of the snapshot's own window: the links as
-//! they were read in it, each page's weighed by the cash they carried. So a certain change is one
-//! of those two graphs; what was not read again by the second is not in it. Without both bounds nothing
-//! is said of certainty. Pages whose change is within the margin count as unchanged.
+//! The right side is the [`margin`]. A change of more than the margin is *certain*: PageRank itself changed, and in
+//! that direction. The published bounds exceed the rounding of the published values many times over, so they cover that
+//! of one subtraction, too. pi is the PageRank of the snapshot's own window: the links as they were read in it, each
+//! page's weighted by the cash they carried. So a certain change is one between those two graphs; links that the second
+//! window did not read are not in it. Without both bounds nothing is certain. Pages whose change is within the margin
+//! count as unchanged.
 //!
-//! A change of *rank* is certain if the two intervals of ranks that the bounds allow do not overlap ([`RankBounds`]): pages
-//! that tie, or nearly so, have long ones, and a difference of 1e-13 may move a page by hundreds of ranks.
+//! A change of *rank* is certain if the two intervals of ranks that the bounds permit do not overlap ([`RankBounds`]):
+//! pages that (nearly) tie have long ones, and a difference of 1e-13 may move a page by hundreds of ranks.
 //!
-//! **Dilution.** The importances of all pages sum to 1, so where pages are added those of most others fall, though
-//! nothing else happened. A page that keeps its ratio to the mean page, x_j n where there are n pages, changes by
+//! **Dilution.** The importances of all pages sum to 1, so if pages are added those of most others fall, though nothing
+//! else happened. A page that keeps its ratio to the mean page, x_j n for n pages, changes by
 //!
 //! ```text
 //! x_j (n / n' - 1)
 //! ```
 //!
 //! That is its dilution. A page that changed is *diluted* if its change is its dilution within the margin; without a
-//! margin, if they differ by no more than half of the change. Of a change, as much is dilution as lies between 0 and
-//! the dilution.
+//! margin, if they differ by no more than half of the change. The part of a change that is dilution is the part between
+//! 0 and the dilution.
 //!
-//! **The rate** is the change over the time, or the turnovers, between the two. Each side is a mean over its
-//! window, so a rate is one between the middles of two windows, and where they overlap changes are
-//! damped: a window as long as the time between them shows them best.
+//! **The rate** is the change divided by the time, or the turnovers, between the two. Each side is a mean over its
+//! window, so a rate is one between the middles of two windows, and if they overlap changes are damped: a window as
+//! long as the time between them shows them best.
 //!
-//! **Order.** Pages that rose: largest change first, as [`By`] measures it; pages that fell: largest loss
-//! first. By rank, a page whose rank rose while its importance fell, or the other way round, is in neither list. Ties: the larger change of importance in that direction, then the better rank on the right, then the order of
-//! `P`. New and gone pages: best rank first, then the order of `P`. Nothing depends on the order in which
-//! pages came, but the last digit of the sums.
+//! **Order.** Pages that rose: largest change first, as [`By`] measures it; pages that fell: largest loss first. By
+//! rank, a page whose rank rose while its importance fell, or the reverse, is in neither list. Ties: the larger change
+//! of importance in that direction, then the better rank on the right, then the order of `P`. New and gone pages: best
+//! rank first, then the order of `P`. Only the last digit of the sums depends on the order in which pages were added.
 
 mod best;
 mod named;
@@ -60,59 +60,59 @@ pub use named::moved_by_name;
 pub use ranks::RankBounds;
 pub use stay::Stay;
 
-/// A page on one side.
+/// Importance and rank of a page on one side.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Standing {
-    /// Its share of the importance of all pages, 0 to 1.
+    /// Share of the importance of all pages, 0 to 1.
     pub importance: f64,
-    /// 1 + pages of strictly greater importance.
+    /// 1 + number of pages of strictly greater importance.
     pub rank: u64,
-    /// The least and the greatest rank that the bound on the side's L1 error lets its PageRank have; `None`: there is no bound, or
-    /// nobody asked.
+    /// Smallest and greatest rank by PageRank that the bound on the side's L1 error permits; `None` without a bound, or
+    /// if not computed.
     pub ranks: Option<[u64; 2]>,
 }
 
-/// A page on both sides.
+/// Page on both sides.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Move<P> {
-    /// The page.
+    /// Identity of the page.
     pub page: P,
-    /// Before.
+    /// Importance and rank on the left side.
     pub left: Standing,
-    /// After.
+    /// Importance and rank on the right side.
     pub right: Standing,
 }
 
 impl<P> Move<P> {
-    /// Change of importance, -1 to 1.
+    /// Returns the change of importance, -1 to 1.
     pub fn change(&self) -> f64 {
         self.right.importance - self.left.importance
     }
 
-    /// The change over the importance before; `None` if that was 0, or the quotient passes the range of `f64`.
+    /// Returns the change divided by the importance before; `None` if that was 0, or the quotient overflows `f64`.
     pub fn relative(&self) -> Option<f64> {
         let relative = self.change() / self.left.importance;
         relative.is_finite().then_some(relative)
     }
 
-    /// How many ranks it rose; negative: it fell.
+    /// Returns the number of ranks the page rose; negative if it fell.
     pub fn rank_change(&self) -> i64 {
         (self.left.rank as i64).saturating_sub(self.right.rank as i64)
     }
 
-    /// Returns whether the page's PageRank changed in that direction; `None` without a margin.
+    /// Returns whether the page's PageRank certainly changed in that direction; `None` without a margin.
     pub fn is_certain(&self, margin: Option<f64>) -> Option<bool> {
         margin.map(|_| is_moved(self.change(), margin))
     }
 
-    /// Returns whether the page's rank by PageRank changed in that direction: the ranks that the two bounds allow do not overlap.
-    /// `None`: they are not known.
+    /// Returns whether the page's rank by PageRank certainly changed in that direction: the intervals that the two
+    /// bounds permit do not overlap. `None` without the intervals.
     pub fn is_rank_certain(&self) -> Option<bool> {
         let ([best, worst], [best_after, worst_after]) = self.left.ranks.zip(self.right.ranks)?;
         Some(worst_after < best || worst < best_after)
     }
 
-    /// Returns whether what pages are ordered by changed in that direction: the rank, or importance.
+    /// Returns whether the quantity that pages are ordered by, rank or importance, certainly changed in that direction.
     pub fn is_certain_by(&self, by: By, margin: Option<f64>) -> Option<bool> {
         match by {
             By::Rank => self.is_rank_certain(),
@@ -120,37 +120,38 @@ impl<P> Move<P> {
         }
     }
 
-    /// The change that would keep the page's ratio to the mean page. `growth`: pages on the left over pages on the right.
+    /// Returns the change that keeps the page's ratio to the mean page. `growth`: number of pages on the left divided
+    /// by that on the right.
     pub fn dilution(&self, growth: f64) -> f64 {
         self.left.importance * (growth - 1.0)
     }
 
-    /// How far it moved, up or down.
+    /// Returns the absolute size of the move.
     pub fn size(&self, by: By) -> f64 {
         self.key(by).abs()
     }
 
-    /// The order of lists.
+    /// Returns the sort key of lists.
     fn key(&self, by: By) -> f64 {
         match by {
             By::Change => self.change(),
             By::Relative if self.change() == 0.0 => 0.0,
-            // From nothing to something: more than any number.
+            // A rise from zero is larger than any number.
             By::Relative => self.relative().unwrap_or(f64::INFINITY),
             By::Rank => self.rank_change() as f64,
         }
     }
 }
 
-/// How the size of a change is measured.
+/// Measure of a change's size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum By {
-    /// The change of importance.
+    /// By the change of importance.
     Change,
-    /// The change over the importance before.
+    /// By the change divided by the importance before.
     #[default]
     Relative,
-    /// The number of ranks.
+    /// By the number of ranks.
     Rank,
 }
 
@@ -167,24 +168,24 @@ impl FromStr for By {
     }
 }
 
-/// Which moves to list.
+/// Options of the lists of moves.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MoveOptions {
-    /// Pages in each list, at most.
+    /// Maximum number of pages in each list.
     pub count: usize,
-    /// The order of what rose and fell.
+    /// Order of what rose and fell.
     pub by: By,
-    /// Only pages that are of this rank or a better one on a side. Sums are over all pages.
+    /// Lists only pages of this rank or better on a side. Sums are over all pages.
     pub top: u64,
-    /// See [`margin`].
+    /// Certainty margin; see [`margin`].
     pub margin: Option<f64>,
-    /// Of the pages on both sides, only those whose change is certain ([`Move::is_certain_by`]): without bounds none. Sums are over
-    /// all pages.
+    /// Lists only those pages on both sides whose change is certain ([`Move::is_certain_by`]); none without bounds.
+    /// Sums are over all pages.
     pub certain_only: bool,
 }
 
 impl Default for MoveOptions {
-    /// The 20 of greatest relative change, among the first [`MoveOptions::TOP`].
+    /// Lists the 20 pages of greatest relative change, among the first [`MoveOptions::TOP`].
     fn default() -> MoveOptions {
         MoveOptions {
             count: 20,
@@ -197,91 +198,91 @@ impl Default for MoveOptions {
 }
 
 impl MoveOptions {
-    /// The usual [`top`](MoveOptions::top): less important pages change by much of what they have where importance as a whole hardly
-    /// does.
+    /// Default of [`top`](MoveOptions::top): less important pages often change by a large part of their importance
+    /// while importance as a whole hardly changes.
     pub const TOP: u64 = 1_000;
 }
 
-/// Returns whether the PageRank of a page is certainly above that of another of the same ranking: the two errors
-/// together are at most its bound on the L1 error, for all errors together are.
+/// Returns whether the PageRank of a page is certainly above that of another in the same ranking: the errors of two
+/// pages together are at most the bound on the L1 error.
 pub fn is_certainly_above(importance: f64, other: f64, bound: Option<f64>) -> bool {
     bound.is_some_and(|bound| importance - other > bound)
 }
 
-/// How far the change of a page can be from that of its PageRank, given the two bounds on the L1 error;
-/// `None`: a bound is not known.
+/// Returns the greatest difference between the change of a page and that of its PageRank, from the two bounds on the L1
+/// error; `None` if a bound is unknown.
 pub fn margin(left_l1: Option<f64>, right_l1: Option<f64>) -> Option<f64> {
     Some((left_l1? + right_l1?) / 2.0)
 }
 
-/// Returns whether a page whose importance changed so counts as moved: by more than the margin, or without one at all.
+/// Returns whether a page with this change counts as moved: it exceeds the margin, or without one is not 0.
 pub fn is_moved(change: f64, margin: Option<f64>) -> bool {
     change != 0.0 && margin.is_none_or(|margin| change.abs() > margin)
 }
 
-/// Returns whether a change is that of the mean page, within the margin; without one, if they differ by no more than half of the
+/// Returns whether a change is dilution within the margin; without a margin, if they differ by no more than half of the
 /// change. See "Dilution" in the module's head.
 pub fn is_dilution(change: f64, dilution: f64, margin: Option<f64>) -> bool {
     (change - dilution).abs() <= margin.unwrap_or(change.abs() / 2.0)
 }
 
-/// What moved.
+/// Lists and summary of moves.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Moves<P> {
     /// Counts and sums over all pages.
     pub summary: Summary,
-    /// Pages that rose.
+    /// Pages that rose, largest move first.
     pub rose: Vec<Move<P>>,
-    /// Pages that fell.
+    /// Pages that fell, largest move first.
     pub fell: Vec<Move<P>>,
-    /// Pages of the right side only.
+    /// Pages on the right side only.
     pub new: Vec<(P, Standing)>,
-    /// Pages of the left side only.
+    /// Pages on the left side only.
     pub gone: Vec<(P, Standing)>,
 }
 
 /// Counts and sums over all pages.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Summary {
-    /// Pages of the left side.
+    /// Number of pages on the left side.
     pub left_pages: u64,
-    /// Pages of the right side.
+    /// Number of pages on the right side.
     pub right_pages: u64,
-    /// Pages on both sides.
+    /// Number of pages on both sides.
     pub common_pages: u64,
-    /// Pages of the right side only.
+    /// Number of pages on the right side only.
     pub new_pages: u64,
-    /// Pages of the left side only.
+    /// Number of pages on the left side only.
     pub gone_pages: u64,
-    /// Common pages of greater importance on the right, by more than the margin where there is one.
+    /// Number of common pages whose importance rose, by more than the margin if there is one.
     pub rose_pages: u64,
-    /// Common pages of less, in the same way.
+    /// Number of common pages whose importance fell, by more than the margin if there is one.
     pub fell_pages: u64,
-    /// The other common pages: of the same importance within the margin, or without one to the bit.
+    /// Number of other common pages: importance is equal within the margin, or to the bit without one.
     pub unchanged_pages: u64,
-    /// Of those that rose or fell, the ones whose change is that of the mean page. See "Dilution" in the module's head.
+    /// Number of pages that rose or fell by dilution alone. See "Dilution" in the module's head.
     pub diluted_pages: u64,
-    /// Common pages of the same rank.
+    /// Number of common pages with the same rank.
     pub same_rank_pages: u64,
-    /// See [`margin`].
+    /// Certainty margin; see [`margin`].
     pub margin: Option<f64>,
-    /// Sum of the absolute changes over all pages of either side, 0 to 2; an absent page has 0.
+    /// Sum of the absolute changes over all pages of either side, 0 to 2; an absent page counts as 0.
     pub l1: f64,
-    /// How much of it is dilution of common pages, 0 to `l1`.
+    /// Part of `l1` that is dilution of common pages.
     pub dilution_l1: f64,
-    /// Root of the sum of their squares.
+    /// Root of the sum of the squared changes.
     pub l2: f64,
-    /// The largest of them.
+    /// Largest absolute change of a page.
     pub linf: f64,
-    /// How many of the first k stayed, for k = 10, 100, ... up to the shorter side.
+    /// Number of the first k pages that stayed, for k = 10, 100, ... up to the shorter side.
     pub top: Vec<Stay>,
 }
 
-/// Takes pages in, one at a time. `P` says which page it is.
+/// Collects pages one at a time. `P` identifies a page.
 #[derive(Debug)]
 pub struct Movers<P> {
     wanted: MoveOptions,
-    /// Pages of the left side over those of the right.
+    /// Number of pages on the left side divided by that on the right.
     growth: f64,
     summary: Summary,
     sum: Sum,
@@ -295,12 +296,12 @@ pub struct Movers<P> {
 }
 
 impl<P: Copy + Ord> Movers<P> {
-    /// No pages yet. `left` and `right`: how many each side will have.
+    /// Returns a collector without pages. `left` and `right`: number of pages that each side will have.
     pub fn new(wanted: MoveOptions, [left, right]: [u64; 2]) -> Movers<P> {
         let growth = left as f64 / right as f64;
         Movers {
             wanted,
-            // Without pages on a side none is on both.
+            // If a side has no pages, none is on both.
             growth: if growth.is_finite() { growth } else { 1.0 },
             summary: Summary::default(),
             sum: Sum::default(),
@@ -314,8 +315,8 @@ impl<P: Copy + Ord> Movers<P> {
         }
     }
 
-    /// One page, as it stands on each side that has it. Each page comes once; importances are not
-    /// negative and no NaN.
+    /// Adds a page with its standing on each side that has it. Each page must be added once; importances must not be
+    /// negative or NaN.
     pub fn add(&mut self, page: P, left: Option<Standing>, right: Option<Standing>) {
         let share = |side: Option<Standing>| side.map_or(0.0, |standing| standing.importance);
         let difference = (share(right) - share(left)).abs();
@@ -367,7 +368,7 @@ impl<P: Copy + Ord> Movers<P> {
         }
         let key = page.key(by);
         let listed = listed && (certain == Some(true) || !self.wanted.certain_only);
-        // Where most pages give way to new ones, ranks of some that lose importance rise: they neither rose nor fell.
+        // If most pages are replaced by new ones, ranks of some that lose importance rise: these neither rose nor fell.
         if listed && key > 0.0 && change > 0.0 {
             self.rose.add(page, |a, b| order(by, 1.0, a, b));
         } else if listed && key < 0.0 && change < 0.0 {
@@ -375,7 +376,7 @@ impl<P: Copy + Ord> Movers<P> {
         }
     }
 
-    /// What moved.
+    /// Returns the lists and the summary.
     pub fn finish(self) -> Moves<P> {
         let by = self.wanted.by;
         let margin = self.wanted.margin;
@@ -403,7 +404,7 @@ impl<P: Copy + Ord> Movers<P> {
     }
 }
 
-/// See "Order" in the module's head; `sign` 1: of what rose, -1: of what fell.
+/// Compares by "Order" in the module's head; `sign` is 1 for pages that rose, -1 for pages that fell.
 fn order<P: Ord>(by: By, sign: f64, a: &Move<P>, b: &Move<P>) -> Ordering {
     let largest = |a: f64, b: f64| (sign * b).total_cmp(&(sign * a));
     largest(a.key(by), b.key(by))

@@ -1,6 +1,6 @@
 //! Moves between two sides that are joined by name.
 //!
-//! Memory: 24 bytes a page and side for the join, and 8 for the ranks.
+//! Memory: 24 bytes per page and side for the join, and 8 for the ranks.
 
 use super::ranks::ranks;
 use super::{MoveOptions, Movers, Standing};
@@ -8,11 +8,9 @@ use crate::Result;
 use crate::metrics::scores::Row;
 use crate::metrics::{NameHash, Scores, Side, join};
 
-/// Moves from `left` to `right`, whose L1 errors have these `bounds`, with the shares of each side (its scores over their sum). Ties that
-/// nothing else decides are in the order of the names' hashes.
-///
-/// # Errors
-/// As [`compare`](crate::metrics::compare).
+/// Computes the moves from `left` to `right`, whose L1 errors have these `bounds`, in terms of shares (scores divided
+/// by their sum). Ties that nothing else decides are in the order of the names' hashes. Fails like
+/// [`compare`](crate::metrics::compare).
 pub fn moved_by_name(
     left: Scores,
     right: Scores,
@@ -42,7 +40,7 @@ pub fn moved_by_name(
     Ok(movers.finish())
 }
 
-/// All scores, highest first, and the bound on the L1 error of their shares.
+/// Scores in descending order, and the bound on the L1 error of their shares.
 struct Ranks {
     scores: Vec<f64>,
     bound: Option<f64>,
@@ -55,7 +53,7 @@ impl Ranks {
         Ranks { scores, bound }
     }
 
-    /// The ranks that the bound lets a row have.
+    /// Returns the range of ranks that the bound permits for a row.
     fn bounds(&self, side: &Side, row: &Row) -> Option<[u64; 2]> {
         let above = |limit: f64| {
             let is_above = |&score: &f64| side.share_of(score) > limit;
@@ -64,7 +62,7 @@ impl Ranks {
         ranks(side.share(Some(row)), self.bound?, above)
     }
 
-    /// 1 + strictly greater scores.
+    /// Returns 1 + the number of strictly greater scores.
     fn of_score(&self, score: f64) -> u64 {
         1 + self.scores.partition_point(|&other| other > score) as u64
     }

@@ -1,7 +1,8 @@
-//! The ranks that a bound on a ranking's L1 error lets pages have.
+//! Intervals of ranks that a bound on a ranking's L1 error permits.
 //!
-//! Let x be the importances, p the PageRanks, and |x - p| at most b in L1. The errors of two pages together are at most b, so every
-//! page i with x_i > x_j + b is before page j, and every page with x_i < x_j - b behind it. The rank of j by PageRank is thus
+//! Let x be the importances, p the PageRanks, and |x - p| at most b in L1. The errors of two pages together are at most
+//! b, so every page i with x_i > x_j + b is before page j, and every page with x_i < x_j - b after it. So the rank of
+//! j by PageRank is
 //!
 //! ```text
 //! from 1 + #{i: x_i > x_j + b}      to #{i: x_i >= x_j - b}
@@ -9,20 +10,20 @@
 //!
 //! Two rankings certainly differ in a page's rank if the two intervals do not overlap.
 
-/// Counts the pages before and behind some, in a ranking with a bound.
+/// Computes rank intervals of given pages by one pass over a ranking.
 ///
-/// Memory: 32 bytes for each page whose ranks are asked for.
+/// Memory: 32 bytes per given page.
 #[derive(Debug)]
 pub struct RankBounds {
     bound: f64,
-    /// Importances, ascending: of how many pages is it above this one?
+    /// Importances at which pages are counted, ascending.
     limits: Vec<f64>,
-    /// Pages above each limit, but not above the next.
+    /// Number of pages above each limit, but not above the next.
     counts: Vec<u64>,
 }
 
 impl RankBounds {
-    /// For the ranks of pages with these importances.
+    /// Prepares for pages with these importances.
     pub fn new(bound: f64, importances: impl IntoIterator<Item = f64>) -> RankBounds {
         let limits = importances
             .into_iter()
@@ -37,7 +38,7 @@ impl RankBounds {
         }
     }
 
-    /// Takes the importance of a page of the ranking. Each page comes once.
+    /// Adds the importance of a page of the ranking. Each page must be added once.
     pub fn add(&mut self, importance: f64) {
         let below = self.limits.partition_point(|&limit| limit < importance);
         if let Some(count) = below.checked_sub(1).and_then(|at| self.counts.get_mut(at)) {
@@ -45,7 +46,7 @@ impl RankBounds {
         }
     }
 
-    /// Ends counting.
+    /// Ends counting, and makes the counts cumulative.
     pub fn finish(mut self) -> RankBounds {
         let mut above = 0;
         for count in self.counts.iter_mut().rev() {
@@ -55,7 +56,8 @@ impl RankBounds {
         self
     }
 
-    /// The least and the greatest rank of a page with this importance, which must be one of those that were given; `None`: it is not.
+    /// Returns the smallest and the greatest rank of a page with this importance, which must be one of those given to
+    /// [`RankBounds::new`]; otherwise `None`.
     pub fn of(&self, importance: f64) -> Option<[u64; 2]> {
         let above = |limit: f64| {
             let at = self
@@ -67,12 +69,12 @@ impl RankBounds {
     }
 }
 
-/// The limits above which pages are certainly before one with this importance, and not certainly behind it.
+/// Returns the limits above which pages are certainly before one with this importance, and not certainly after it.
 fn limits(importance: f64, bound: f64) -> [f64; 2] {
     [importance + bound, (importance - bound).next_down()]
 }
 
-/// The least and the greatest rank of a page with this importance; `above` says how many pages are above a limit.
+/// Returns the smallest and the greatest rank of a page with this importance; `above` counts the pages above a limit.
 pub(super) fn ranks(
     importance: f64,
     bound: f64,
@@ -89,7 +91,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// As the definition has it, on pages in hundredths, many of which tie.
+        /// Compares with the definition, on multiples of 1/128, many of which tie.
         #[test]
         fn ranks_are_those_of_the_definition(pages in proptest::collection::vec(0u32..20, 1..40), bound in 0u32..8) {
             let x: Vec<f64> = pages.iter().map(|&n| f64::from(n) / 128.0).collect();

@@ -1,25 +1,25 @@
-//! How many of the first k pages of one side are among the first k of the other, for all powers of ten k
-//! at once. Pages of equal rank count alike, so the first k can be more than k where ranks are shared.
+//! Counts how many of the first k pages of one side are among the first k of the other, for all powers of ten k at
+//! once. Pages of equal rank are treated equally, so the first k can be more than k pages if ranks are shared.
 
 use serde::Serialize;
 
-/// How many of the first k stay.
+/// Pages of the ranks 1 to k that stayed, entered and left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Stay {
-    /// Ranks 1 to k.
+    /// The ranks are 1 to k.
     pub k: u64,
-    /// Pages of these ranks on both sides.
+    /// Number of pages of these ranks on both sides.
     pub stayed: u64,
-    /// Pages of these ranks on the right side only.
+    /// Number of pages of these ranks on the right side only.
     pub entered: u64,
-    /// Pages of these ranks on the left side only.
+    /// Number of pages of these ranks on the left side only.
     pub left: u64,
 }
 
-/// Powers of ten that a rank can be at most: 10^1 to 10^20.
+/// Number of powers of ten that may bound a rank: 10^1 to 10^20.
 const LEVELS: usize = 20;
 
-/// Pages by the least level that holds their rank.
+/// Number of pages by the smallest level that holds their rank.
 #[derive(Debug, Default)]
 pub(super) struct Stays {
     left: [u64; LEVELS],
@@ -27,7 +27,7 @@ pub(super) struct Stays {
     both: [u64; LEVELS],
 }
 
-/// The least `i` for which `rank <= 10^(i + 1)`.
+/// Returns the smallest `i` with `rank <= 10^(i + 1)`.
 fn level(rank: u64) -> usize {
     let digits = rank.saturating_sub(1).checked_ilog10();
     digits.unwrap_or(0) as usize
@@ -47,7 +47,7 @@ impl Stays {
         }
     }
 
-    /// For k = 10, 100, ... up to `shorter`.
+    /// Returns the counts for k = 10, 100, ... up to `shorter`.
     pub(super) fn finish(self, shorter: u64) -> Vec<Stay> {
         let powers = (1..).map_while(|exponent| 10u64.checked_pow(exponent));
         let (mut left, mut right, mut both) = (0, 0, 0);

@@ -12,7 +12,7 @@ fn wanted(count: usize, by: By) -> MoveOptions {
     }
 }
 
-/// Ranks by the definition: 1 + pages of strictly greater importance.
+/// Computes ranks by definition: 1 + pages of strictly greater importance.
 fn standings(importances: &[Option<f64>]) -> Vec<Option<Standing>> {
     let above = |x: f64| importances.iter().flatten().filter(|&&y| y > x).count() as u64;
     let standing = |x: &Option<f64>| {
@@ -66,7 +66,7 @@ fn by_hand() -> Sides {
 fn what_moved_by_hand() {
     let sides = by_hand();
     let found = run(&sides, wanted(10, By::Change));
-    // 2 and 3 gained alike; 2 ranks better now.
+    // 2 and 3 gained equally; 2 ranks better now.
     assert_eq!(pages(&found.rose, |page| page.page), [2, 3]);
     assert_eq!(pages(&found.fell, |page| page.page), [0, 1]);
     assert_eq!(pages(&found.new, |page| page.0), [5]);
@@ -102,7 +102,7 @@ fn what_moved_by_hand() {
     };
     assert_eq!(found.summary, expected);
 
-    // From nothing comes first; a quarter each, 0 lost more importance.
+    // A rise from zero comes first; 0 and 1 lost a quarter each, 0 more importance.
     let found = run(&sides, wanted(10, By::Relative));
     assert_eq!(pages(&found.rose, |page| page.page), [3, 2]);
     assert_eq!(pages(&found.fell, |page| page.page), [0, 1]);
@@ -135,7 +135,7 @@ fn certain_is_more_than_half_of_both_bounds() {
     assert_eq!(run(&by_hand(), certain).fell.len(), 1);
 }
 
-/// Of pages that tie, or nearly so, ranks are anybody's guess; and what lost importance did not rise, whatever its rank.
+/// Ranks of (nearly) tied pages are uncertain; and a page that lost importance did not rise, whatever its rank.
 ///
 /// | page | left | ranks | right | ranks |
 /// |---|---|---|---|---|
@@ -190,7 +190,7 @@ fn ranks_change_for_certain_if_their_intervals_do_not_overlap() {
     let swapped = (sides.1, sides.0);
     let found = run(&swapped, wanted(true));
     assert_eq!(pages(&found.rose, |page| page.page), [0, 1]);
-    // A page that another page's loss lets rise, while it loses less itself.
+    // A page may rise in rank because another loses more than it loses itself.
     let (left, right) = (
         standings(&[Some(0.6), Some(0.4)]),
         standings(&[Some(0.1), Some(0.3)]),
@@ -200,7 +200,7 @@ fn ranks_change_for_certain_if_their_intervals_do_not_overlap() {
     assert_eq!(pages(&found.fell, |page| page.page), [0]);
 }
 
-/// Two pages become four. The first keeps its ratio to the mean of 1.5, the second has 0.5 before and 1.5 after.
+/// Two pages become four. The first keeps its ratio to the mean of 1.5; that of the second goes from 0.5 to 1.5.
 #[test]
 fn what_new_pages_take_is_dilution() {
     let standing = |importance, rank| {
@@ -225,7 +225,7 @@ fn what_new_pages_take_is_dilution() {
         let found = run(&(left.clone(), right.clone()), wanted).summary;
         assert_eq!((found.rose_pages, found.fell_pages), (1, 1));
         assert_eq!(found.diluted_pages, 1);
-        // All that the first lost; the second gained in spite of it.
+        // The whole loss of the first; the second gained in spite of it.
         assert_eq!((found.l1, found.dilution_l1), (0.75, 0.375));
     }
 }
@@ -253,7 +253,7 @@ fn what_stays_of_the_first() {
     let expected = [stay(10, 5, 5), stay(100, 95, 5), stay(1000, 1000, 0)];
     assert_eq!(found.summary.top, expected);
     assert_eq!(found.summary.rose_pages, 995);
-    // Five ranks each: what is of greater importance gained as much, so the better rank is first.
+    // Five ranks each, so the greater gain of importance counts; these are equal too, so the better rank comes first.
     let rose: Vec<_> = found.rose.iter().map(|page| page.rank_change()).collect();
     assert_eq!(rose, [5, 5, 5]);
     let fell: Vec<_> = found.fell.iter().map(|page| page.page).collect();
@@ -294,7 +294,7 @@ fn sides_without_pages() {
     }
 }
 
-/// Few different values, so that there are ties of every kind.
+/// Generates few distinct values, so that there are ties of every kind.
 fn sides() -> impl Strategy<Value = Sides> {
     let share = || prop::option::weighted(0.9, (0u8..8).prop_map(|part| f64::from(part) / 64.0));
     prop::collection::vec((share(), share()), 0..120).prop_map(|pairs| {
@@ -307,7 +307,7 @@ fn bys() -> impl Strategy<Value = By> {
     prop::sample::select(vec![By::Change, By::Relative, By::Rank])
 }
 
-/// The lists as the module's head defines them: all pages sorted, then cut.
+/// Computes the lists as the module's head defines them: all pages sorted, then cut.
 fn naive((left, right): &Sides, wanted: MoveOptions) -> [Vec<usize>; 4] {
     let listed = |page: usize| {
         let ranks = [left[page], right[page]];
@@ -421,7 +421,7 @@ proptest! {
         prop_assert_eq!(found.top.len(), ks.take_while(|&k| k <= shorter).count());
     }
 
-    /// Seen from the other side, what rose fell, and what is new is gone.
+    /// With sides swapped, what rose fell, and what was new is gone.
     #[test]
     fn sides_swap(sides in sides()) {
         let there = run(&sides, wanted(200, By::Change));
@@ -432,7 +432,7 @@ proptest! {
         prop_assert_eq!((there.summary.l1, there.summary.linf), (back.summary.l1, back.summary.linf));
     }
 
-    /// Joined by name, pages have the ranks and shares of the definition, and the same sums.
+    /// Joined by name, pages have the ranks and shares of the definition, and equal sums.
     #[test]
     fn names_join_as_numbers_do(sides in sides(), by in bys()) {
         let total = |side: &[Option<Standing>]| -> f64 {
@@ -481,8 +481,8 @@ proptest! {
     }
 }
 
-/// Of PageRank (0.5, 0.5) a ranking (0.55, 0.45) is 0.1 away: nothing is certain of it with that bound, and with less
-/// the bound would be wrong.
+/// With PageRank (0.5, 0.5), a ranking (0.55, 0.45) is 0.1 away: with that bound nothing is certain, and a smaller
+/// bound would be wrong.
 #[test]
 fn a_page_is_certainly_above_another_beyond_the_bound_alone() {
     assert!(!is_certainly_above(0.55, 0.45, Some(0.1 + 1e-12)));
