@@ -1,10 +1,10 @@
-//! Records as the engine takes them: many at a time, in one arena, with every distinct name once.
+//! Batches of records as the engine takes them: in one arena, with every distinct name once.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Digest, FetchTotals, Fingerprint, Reason, Time};
 
-/// Text that ends a batch early: relative links can be far shorter than what they stand for.
+/// Bytes of text at which a batch ends early: relative links can be far shorter than their absolute form.
 pub(crate) const TEXT_BYTES: usize = 8 << 20;
 
 /// How a record is applied.
@@ -14,23 +14,23 @@ pub enum What {
     Visit,
     /// The page is gone (404, 410): a visit without links.
     Gone,
-    /// The page is unchanged (304, `revisit`): its links are unknown. A target is another page with the same content: the
-    /// page's only link as long as no record had its own.
+    /// The page is unchanged (304, `revisit`): its links are unknown. A target is another page with the same content:
+    /// the page's only link until a record has its own.
     Unchanged,
-    /// The fetch failed (5xx, 403 and other statuses that tell nothing of the page).
+    /// The fetch failed (5xx, 403 and other statuses that say nothing about the page).
     Failed,
-    /// A page out of scope (`--scope`).
+    /// The page is out of scope (`--scope`).
     OutOfScope,
-    /// A page of another shard (`--shard`).
+    /// The page belongs to another shard (`--shard`).
     OtherShard,
     /// The record cannot be used.
     Skipped(Reason),
-    /// The bytes hold something other than a crawl record, as they may (a comment, a request ...).
+    /// Valid bytes other than a crawl record (a comment, a request ...).
     Other,
 }
 
 impl What {
-    /// Returns whether it tells of a page.
+    /// Returns whether the record is about a page that counts here.
     pub fn is_of_page(self) -> bool {
         !matches!(
             self,
@@ -42,78 +42,78 @@ impl What {
 /// Counts of a record's links.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkCounts {
-    /// Links as read.
+    /// Number of links as read.
     pub read: u32,
-    /// To something that is no page: `mailto:`, `javascript:` and the like.
+    /// Number of links to something other than a page: `mailto:`, `javascript:` and the like.
     pub scheme: u32,
-    /// Not a URL.
+    /// Number of links that are not URLs.
     pub invalid: u32,
-    /// Longer than `--limit-url`.
+    /// Number of links longer than `--limit-url`.
     pub too_long: u32,
-    /// To the page itself, and dropped for it.
+    /// Number of links to the page itself that were dropped.
     pub own: u32,
-    /// To a target that the record has named before.
+    /// Number of links to a target that the record has named before.
     pub repeated: u32,
-    /// To a page out of scope (`--scope`).
+    /// Number of links to pages out of scope (`--scope`).
     pub out_of_scope: u32,
 }
 
-/// One record of a batch.
+/// Record of a batch.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
     /// Offset in the chunk at which the record ends.
     pub end: u64,
     /// How it is applied.
     pub what: What,
-    /// Name of the page. Without meaning for [`What::Skipped`] and [`What::Other`].
+    /// Name of the page; meaningless for [`What::Skipped`] and [`What::Other`].
     pub source: u32,
-    /// Names `..names_end` appear in the batch up to here.
+    /// Number of names that appear in the batch up to here.
     pub names_end: u32,
-    /// Its distinct targets are `links[links_start..links_end]`.
+    /// Start of its distinct targets, `links[links_start..links_end]`.
     pub links_start: u32,
-    /// See `links_start`.
+    /// End of its distinct targets.
     pub links_end: u32,
     /// Time of the fetch, if given.
     pub fetched_at: Option<Time>,
     /// Digest of the page's content, if its record had one.
     pub digest: Digest,
-    /// Counts of its links.
+    /// Counts of the record's links, by what became of them.
     pub counts: LinkCounts,
 }
 
 /// Some records of one chunk, in stream order.
 #[derive(Default)]
 pub struct Batch {
-    /// The records.
+    /// Entries of the batch, in stream order.
     pub entries: Vec<Entry>,
-    /// Targets, as names.
+    /// Targets of all entries, as names.
     pub links: Vec<u32>,
-    /// What each of `links` weighs; those behind the last weigh 1.
+    /// Weights of `links`; links beyond its end weigh 1.
     pub weights: Vec<u64>,
-    /// Distinct names in order of first appearance: their fingerprints,
+    /// Fingerprints of the distinct names, in order of first appearance.
     pub fingerprints: Vec<Fingerprint>,
-    /// where each one's text ends in `text` (it starts where the one before ends),
+    /// Offsets in `text` at which each name ends (it starts where the one before ends).
     pub text_ends: Vec<u32>,
-    /// and their text.
+    /// Text of all names.
     pub text: Vec<u8>,
-    /// For people: what was wrong, with the entry's number.
+    /// Messages about what was wrong, with the number of the entry.
     pub complaints: Vec<(u32, String)>,
-    /// For people: what an entry is that is no crawl record, with the entry's number.
+    /// Kinds of entries that are not crawl records, with the number of the entry.
     pub others: Vec<(u32, &'static str)>,
-    /// Records whose times cannot be read, by the numbers of their entries.
+    /// Numbers of the entries whose times are invalid.
     pub timeless: Vec<u32>,
-    /// What records say of all fetches of their pages, by the numbers of their entries.
+    /// Totals over all fetches of entries' pages, with the number of the entry.
     pub totals: Vec<(u32, FetchTotals)>,
-    /// For people: the HTTP status of a record that gives one, with the entry's number.
+    /// HTTP statuses of records that have one, with the number of the entry.
     pub statuses: Vec<(u32, i32)>,
-    /// A line of JSON for each record of a page, as it was read, if that was asked for.
+    /// Records of pages as lines of JSON, if requested.
     pub lines: Vec<u8>,
-    /// For people: the redirect and base of a record as they are written, with the entry's number, if they were asked for.
+    /// Redirects and bases of records as written, with the number of the entry, if requested.
     pub written: Vec<(u32, Written)>,
 }
 
 impl Batch {
-    /// Adds a name that is not there yet; returns its number.
+    /// Adds a new name; returns its number.
     #[inline]
     pub fn push_name(&mut self, text: &[u8], fingerprint: Fingerprint) -> u32 {
         let name = self.fingerprints.len() as u32;
@@ -124,29 +124,29 @@ impl Batch {
     }
 }
 
-/// Redirect and base of a record as they are written, truncated where they are long.
+/// Redirect and base of a record as written, truncated if long.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Where it redirects to.
+    /// Target of the redirect.
     pub redirect: Option<String>,
-    /// The base of its links.
+    /// Base of the record's links.
     pub base: Option<String>,
 }
 
 impl Batch {
-    /// The text of a name.
+    /// Returns the text of a name.
     pub fn name(&self, name: u32) -> &[u8] {
         let at = name as usize;
         let start = at.checked_sub(1).map_or(0, |b| self.text_ends[b] as usize);
         &self.text[start..self.text_ends[at] as usize]
     }
 
-    /// An entry's targets.
+    /// Returns an entry's targets.
     pub fn targets(&self, entry: &Entry) -> &[u32] {
         &self.links[entry.links_start as usize..entry.links_end as usize]
     }
 
-    /// Puts what an entry's targets weigh into `weights`; nothing if all weigh 1.
+    /// Stores the weights of an entry's targets in `weights`; empty if all are 1.
     pub(crate) fn weigh(&self, entry: &Entry, weights: &mut Vec<u64>) {
         weights.clear();
         let (start, end) = (entry.links_start as usize, entry.links_end as usize);
@@ -159,38 +159,37 @@ impl Batch {
         }
     }
 
-    /// Returns whether the entry of this number is of a record whose time cannot be read.
+    /// Returns whether the time of this entry is invalid.
     pub(crate) fn is_timeless(&self, entry: usize) -> bool {
         !self.timeless.is_empty() && self.timeless.binary_search(&(entry as u32)).is_ok()
     }
 
-    /// The complaint about the entry with this number, if one was kept.
+    /// Returns the message about this entry, if one was kept.
     pub(crate) fn complaint(&self, entry: usize) -> Option<&str> {
         of_entry(&self.complaints, entry).map(String::as_str)
     }
 
-    /// The kind of the entry with this number, if it is no crawl record.
+    /// Returns the kind of this entry, if it is not a crawl record.
     pub(crate) fn other(&self, entry: usize) -> Option<&'static str> {
         of_entry(&self.others, entry).copied()
     }
 
-    /// What the record of this number says of all fetches of its page.
+    /// Returns the totals over all fetches of this entry's page.
     pub(crate) fn totals(&self, entry: usize) -> Option<FetchTotals> {
         of_entry(&self.totals, entry).copied()
     }
 
-    /// The HTTP status of the entry of this number.
+    /// Returns the HTTP status of this entry.
     pub(crate) fn status(&self, entry: usize) -> Option<i32> {
         of_entry(&self.statuses, entry).copied()
     }
 
-    /// Redirect and base of the record with this number.
+    /// Returns redirect and base of this entry as written.
     pub(crate) fn written(&self, entry: usize) -> Option<&Written> {
         of_entry(&self.written, entry)
     }
 
-    /// Returns whether its memory is worth keeping: one huge record must not make all
-    /// batches huge.
+    /// Returns whether its memory is worth keeping: one huge record must not make all batches huge.
     pub(crate) fn is_ordinary(&self) -> bool {
         let bytes = self.text.capacity()
             + size_of::<Entry>() * self.entries.capacity()
@@ -201,7 +200,7 @@ impl Batch {
         bytes <= 4 * TEXT_BYTES
     }
 
-    /// Empties it, keeping its memory.
+    /// Clears the batch, keeping its memory.
     pub fn clear(&mut self) {
         self.entries.clear();
         self.links.clear();

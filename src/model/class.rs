@@ -1,14 +1,14 @@
-//! How links from a page to itself are treated.
+//! Treatment of links from a page to itself.
 
 use serde::{Deserialize, Serialize};
 
-/// How links from a page to itself are treated.
+/// Treatment of links from a page to itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SelfLinks {
-    /// They are dropped: a page cannot vote for itself.
+    /// Self-links are dropped: a page cannot vote for itself.
     #[default]
     Drop,
-    /// They count as other links do.
+    /// Self-links count like other links.
     Keep,
 }

@@ -5,30 +5,30 @@ use std::fmt;
 /// Damage in a compressed input: what, where, and how much could not be verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
-    /// What is wrong.
+    /// Kind of damage that was found.
     pub kind: DamageKind,
-    /// What is wrong, in words, with the place in the compressed input.
+    /// Description, with the position in the compressed input.
     pub what: String,
-    /// The gzip member or zstd frame that is damaged; `None`: the damage lies between members.
+    /// Damaged gzip member or zstd frame; `None`: the damage lies between members.
     pub member: Option<Member>,
-    /// Offset in the decompressed input: all before it was verified, nothing from it on.
+    /// Offset in the decompressed input: everything before it was verified, nothing from it on.
     pub unverified_from: u64,
-    /// Offset in the decompressed input: end of the last whole record handed out. Above
-    /// `unverified_from` if records that could not be verified were handed out.
+    /// Offset in the decompressed input: end of the last whole record handed out. Greater than `unverified_from` if
+    /// unverified records were handed out.
     pub handed_out_to: u64,
 }
 
-/// The kinds of [`Damage`].
+/// Kind of damage in a compressed input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DamageKind {
     /// The input ends inside a member or frame.
     Truncated,
-    /// The data decompresses, but its length or checksum is not the one recorded.
+    /// The data decompresses, but its length or checksum is not the recorded one.
     ChecksumFailed,
-    /// The compressed data breaks the rules of its format.
+    /// The compressed data violates its format.
     InvalidData,
-    /// After a whole member or frame comes something that is neither another one nor zero padding.
+    /// A whole member or frame is followed by something that is neither another one nor zero padding.
     Trailing,
     /// A member or frame decompresses to more than `--limit-expansion`.
     Expansion,
@@ -36,7 +36,7 @@ pub enum DamageKind {
     Unsupported,
 }
 
-/// Where a gzip member or zstd frame starts.
+/// Start of a gzip member or zstd frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Member {
     /// Offset of its first byte in the compressed input.
@@ -46,7 +46,7 @@ pub struct Member {
 }
 
 impl Damage {
-    /// Returns whether records that could not be verified were handed out.
+    /// Returns whether unverified records were handed out.
     pub fn unverified_records(&self) -> bool {
         self.handed_out_to > self.unverified_from
     }

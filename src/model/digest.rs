@@ -1,32 +1,32 @@
-//! Shows whether a page has changed: 31 bits of its content's digest, or of its links'.
+//! Digests that show whether a page has changed: 31 bits of its content's digest, or of its links'.
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Begins a digest that was written from the bits that are kept.
+/// Prefix of a digest that was written as text.
 const WRITTEN: &str = "cashrank:";
 
-/// A digest of one look at a page, in 4 bytes. Two different pages have the same by chance in one of 2^31 cases.
+/// Digest of a page at one fetch, in 4 bytes. Two different pages collide with probability 2^-31.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Digest(u32);
 
 impl Digest {
-    /// None is known.
+    /// No digest is known.
     pub const NONE: Digest = Digest(0);
-    /// The page is as it was, whatever it was.
+    /// The page is unchanged, whatever it was.
     pub const UNCHANGED: Digest = Digest(1);
     /// The page is gone.
     pub const GONE: Digest = Digest(2);
-    /// The lowest bit of a digest of content.
+    /// Lowest bit of a digest of content.
     const CONTENT: u32 = 1;
 
-    /// Of a page's content, from any good hash of it.
+    /// Returns the digest of a page's content, from any good hash of it.
     pub fn of_content(hash: u64) -> Digest {
         Digest::of(hash, Digest::CONTENT)
     }
 
-    /// Of a page's content, from a digest of it as text, whatever made that; of an empty text there is none. What
-    /// [`Digest::text`] wrote gives the same digest again.
+    /// Returns the digest of a page's content, from a textual digest of any kind; that of an empty text is
+    /// [`Digest::NONE`]. The output of [`Digest::text`] gives the original digest.
     pub fn of_text(text: &str) -> Digest {
         if text.is_empty() {
             return Digest::NONE;
@@ -38,12 +38,12 @@ impl Digest {
         }
     }
 
-    /// The digest of a page's content as text; `None`: it is none, or not of content.
+    /// Returns a digest of content as text; `None` for others.
     pub fn text(self) -> Option<String> {
         (self.0 >= 4 && self.0 & Digest::CONTENT != 0).then(|| format!("{WRITTEN}{:08x}", self.0))
     }
 
-    /// Of a page's links, from any good hash of them.
+    /// Returns the digest of a page's links, from any good hash of them.
     pub fn of_links(hash: u64) -> Digest {
         Digest::of(hash, 0)
     }
@@ -53,7 +53,7 @@ impl Digest {
         Digest(if bits < 4 { bits | 4 } else { bits })
     }
 
-    /// Returns whether a page with this digest had changed when it had `next`; `None`: they don't tell.
+    /// Returns whether a page changed between this digest and `next`; `None` if they cannot show it.
     pub fn changed(self, next: Digest) -> Option<bool> {
         let told = |digest: Digest| digest != Digest::NONE && digest != Digest::UNCHANGED;
         if !told(self) || !told(next) {
@@ -64,12 +64,12 @@ impl Digest {
         (gone || alike).then_some(self != next)
     }
 
-    /// As stored.
+    /// Returns the stored form.
     pub fn bits(self) -> u32 {
         self.0
     }
 
-    /// From what was stored.
+    /// Returns the digest with this stored form.
     pub fn from_bits(bits: u32) -> Digest {
         Digest(bits)
     }

@@ -1,5 +1,5 @@
-//! The errors of the library. Each names where (file, record, byte), what was expected and
-//! found, and what to do. Settings stand in them as [`super::name_settings`] says.
+//! Errors of the library. Each names where (file, record, byte), what was expected and found, and what to do. Settings
+//! are written as [`super::name_settings`] describes.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -8,49 +8,48 @@ use cashrank_fence::Unusable;
 
 use super::{Damage, human, remedy};
 
-/// All that can go wrong. The binary maps each kind to an exit code (see `formats/guide/reliability.md`).
+/// All errors. The binary maps each kind to an exit code (see `formats/guide/reliability.md`).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A file operation of the system failed.
     #[error("{path}: cannot {action}: {source}", path = path.display())]
     Io {
-        /// The file or directory.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// The action that failed, as a verb.
+        /// Action that failed, as a verb.
         action: &'static str,
-        /// The system's error.
+        /// Error of the system.
         source: std::io::Error,
     },
-    /// A compressed input is truncated, fails its checksum, or is not what its first bytes
-    /// promise.
+    /// A compressed input is truncated, fails its checksum, or is not what its first bytes promise.
     #[error("{input}: {damage}{}", after(*.record))]
     Corrupt {
-        /// The input, as it was named.
+        /// Name of the input.
         input: String,
-        /// Records handed out before the damage; `None`: not counted.
+        /// Number of records handed out before the damage; `None`: not counted.
         record: Option<u64>,
         /// What is wrong, where, and what was done about it.
         damage: Box<Damage>,
     },
-    /// `--strict`: a record that would have been skipped.
+    /// With `--strict`: a record that would have been skipped.
     #[error("{input}: record {record} at byte {offset}: {reason}: {detail}")]
     BadRecord {
-        /// The input, as it was named.
+        /// Name of the input.
         input: String,
-        /// The record's number in it, from 1.
+        /// Number of the record in the input, from 1.
         record: u64,
         /// Offset of its first byte in the decompressed input.
         offset: u64,
-        /// The name of the reason.
+        /// Name of the reason.
         reason: &'static str,
-        /// What is wrong.
+        /// What is wrong with it.
         detail: String,
     },
     /// A file of the store is damaged. The text ends with what to do.
     #[error("{path}: damaged: {what}; {}", remedy(path), path = path.display())]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// What is wrong with it.
         what: String,
@@ -58,20 +57,19 @@ pub enum Error {
     /// Another process has the store open for writing.
     #[error("{path}: in use by another process; wait for it to end, or name another store", path = path.display())]
     Busy {
-        /// The store's directory.
+        /// Directory of the store.
         path: PathBuf,
     },
-    /// The next record would make more pages known than `--limit-pages` allows, or than there are numbers for in kept rows.
+    /// The next record would make more pages known than `--limit-pages` permits, or than kept rows have numbers for.
     /// Nothing of it was applied.
     #[error("more than {limit} pages: {}", too_many(*keeps_links))]
     TooManyPages {
-        /// The limit.
+        /// Maximum number of pages.
         limit: u64,
-        /// It is that of a store that keeps the links of pages.
+        /// True if the limit is that of a store that keeps the links of pages.
         keeps_links: bool,
     },
-    /// The next record, or opening the store, would need more memory than the budget. Nothing of it was
-    /// applied.
+    /// The next record, or opening the store, would need more memory than the budget. Nothing of it was applied.
     #[error(
         "memory: with {pages} pages known, continuing needs {}, and the budget is {}: raise `memory` if the machine \
          has more, or continue on one that has; `limit_pages` ends a run earlier",
@@ -79,15 +77,15 @@ pub enum Error {
         human(*.budget)
     )]
     OverBudget {
-        /// Pages known.
+        /// Number of known pages.
         pages: u64,
-        /// Bytes needed to go on.
+        /// Bytes needed to continue.
         need: u64,
-        /// Bytes of the budget.
+        /// Budget for memory, in bytes.
         budget: u64,
     },
-    /// A command that holds something of each page would need more memory than it may take. Nothing of its
-    /// result was written.
+    /// A command that holds something for each page would need more memory than it may take. Nothing of its result was
+    /// written.
     #[error(
         "memory: {work} needs {}, and the budget is {}: raise `memory` if the machine has more, or {instead}",
         human(*.need),
@@ -96,9 +94,9 @@ pub enum Error {
     TooLarge {
         /// What needs the memory.
         work: String,
-        /// Bytes needed to go on.
+        /// Bytes needed to continue.
         need: u64,
-        /// Bytes of the budget.
+        /// Budget for memory, in bytes.
         budget: u64,
         /// What to do if the machine has no more.
         instead: &'static str,
@@ -106,34 +104,34 @@ pub enum Error {
     /// The system refused address space, or leaves too little of it to begin.
     #[error("memory: {} of address space cannot be had: {remedy}", human(*.need))]
     AddressSpace {
-        /// Bytes that were asked for.
+        /// Bytes that were requested.
         need: u64,
-        /// What to do.
+        /// What to do about it.
         remedy: &'static str,
     },
-    /// A fault of this program: something that must hold does not. Nothing was written of what went before it.
+    /// An invariant of this program does not hold. Nothing was written of what went before it.
     #[error(
         "{what}: this is a bug in cashrank, not in the input; nothing of it was written. The same command continues \
          from the last checkpoint. Please report it, with this line, the command and the version of cashrank, and keep \
          the inputs and a copy of the store as it is now"
     )]
     Internal {
-        /// The invariant that does not hold.
+        /// Invariant that does not hold.
         what: String,
     },
-    /// What is asked for does not hold together, or is outside its range. The text says what to do, as in the kinds below.
+    /// The request is inconsistent or out of range. The text says what to do, as in the kinds below.
     #[error("{0}")]
     Usage(String),
-    /// What is asked for does not agree with what the store holds: its settings, its inputs, how far it is.
+    /// The request conflicts with what the store holds: its settings, its inputs, or their progress.
     #[error("{0}")]
     Conflict(String),
-    /// What is needed is not there: a store, a snapshot, kept links.
+    /// Something that is needed does not exist: a store, a snapshot, kept links.
     #[error("{0}")]
     Missing(String),
-    /// What this version does not read, or what a format or a method cannot hold.
+    /// Something that this version does not read, or that a format or a method cannot represent.
     #[error("{0}")]
     Unsupported(String),
-    /// An input is not what was read of it before.
+    /// An input differs from what was read of it before.
     #[error("{0}")]
     InputChanged(String),
 }
@@ -152,7 +150,7 @@ impl Unusable for Error {
 }
 
 impl Error {
-    /// Returns whether the request was refused as it is: asked otherwise, or of something else, it may be met. Nothing
+    /// Returns whether the request was refused as such: in another form, or for another object, it may succeed. Nothing
     /// is broken.
     pub fn is_refusal(&self) -> bool {
         use Error::{Conflict, InputChanged, Missing, TooManyPages, Unsupported, Usage};
@@ -167,13 +165,13 @@ impl Error {
         )
     }
 
-    /// Whether a disk has no room.
+    /// Returns whether a disk is full.
     pub(crate) fn is_full(&self) -> bool {
         let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded];
         matches!(self, Error::Io { source, .. } if full.contains(&source.kind()))
     }
 
-    /// The same error once more, where several are to hear of it.
+    /// Clones the error for several receivers; of a system error only the kind and the message.
     pub(crate) fn again(&self) -> Error {
         match self {
             Error::Io {
@@ -238,8 +236,8 @@ impl Error {
         }
     }
 
-    /// Adds to [`Error::Corrupt`] how many records were read before the damage: the source that
-    /// reports the damage does not count them.
+    /// Adds to [`Error::Corrupt`] the number of records read before the damage: the source that reports the damage does
+    /// not count them.
     pub fn after_record(self, records: u64) -> Error {
         match self {
             Error::Corrupt { input, damage, .. } => Error::Corrupt {
@@ -251,7 +249,7 @@ impl Error {
         }
     }
 
-    /// Makes an error of a file operation, for `map_err`. One of this crate's that a reader passed on is that itself.
+    /// Returns a closure for `map_err` on file operations. An error of this crate that a reader passed on is unwrapped.
     #[doc(hidden)]
     pub fn io(
         path: impl Into<PathBuf>,
@@ -268,7 +266,7 @@ impl Error {
         }
     }
 
-    /// For `map_err` on reads of store files: one that ends too early is damaged.
+    /// Returns a closure for `map_err` on reads of store files: a premature end is damage.
     pub(crate) fn reading(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.into();
         move |source| match source.kind() {
@@ -278,7 +276,7 @@ impl Error {
         }
     }
 
-    /// For `map_err` on opening files that a store must have: a missing one is damage.
+    /// Returns a closure for `map_err` on opening files that a store must have: a missing one is damage.
     pub(crate) fn opening(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.into();
         move |source| match source.kind() {
@@ -288,12 +286,12 @@ impl Error {
         }
     }
 
-    /// A fault of this program.
+    /// Returns the error for a broken invariant.
     pub(crate) fn internal(what: impl Into<String>) -> Error {
         Error::Internal { what: what.into() }
     }
 
-    /// A damaged store file.
+    /// Returns the error for a damaged store file.
     pub(crate) fn damaged(path: impl Into<PathBuf>, what: impl Into<String>) -> Error {
         Error::Damaged {
             path: path.into(),
@@ -301,7 +299,7 @@ impl Error {
         }
     }
 }
-/// What to do where there are too many pages.
+/// Returns the advice for too many pages.
 fn too_many(keeps_links: bool) -> String {
     if keeps_links {
         "kept links have page numbers of 32 bits; `keep_rows` none drops the links and goes on, or ingest the other inputs \

@@ -1,10 +1,10 @@
-//! How the programs end: one map from errors to exit codes.
+//! Exit codes of the programs, and the map from errors to them.
 
 use std::process::ExitCode;
 
 use crate::Error;
 
-/// How a process ends; see `formats/guide/reliability.md`.
+/// Exit code of a process; see `formats/guide/reliability.md`.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]

@@ -1,9 +1,9 @@
 //! Parts of the program that a build may lack, by their features in `Cargo.toml`.
 
-/// A part of the program that a build may lack.
+/// Part of the program that a build may lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Feature {
-    /// Name in `Cargo.toml`. A feature of an export is named as its format.
+    /// Name in `Cargo.toml`. The feature of an export has the name of its format.
     pub name: &'static str,
     what: &'static str,
     is_built: bool,
@@ -28,10 +28,8 @@ impl Feature {
         }
     }
 
-    /// Refuses what this build lacks, by the name of its feature, and says how to get it. Any other name passes.
-    ///
-    /// # Errors
-    /// The message for a user of the command.
+    /// Fails with a message for users of the command if the feature of this name is missing from the build. Other names
+    /// pass.
     pub fn require(name: &str) -> Result<(), String> {
         let lacks = |feature: &Feature| feature.name == name && !feature.is_built;
         match FEATURES.into_iter().find(lacks) {
@@ -42,7 +40,7 @@ impl Feature {
         }
     }
 
-    /// The error of the library for `what`, which needs a feature that this build lacks.
+    /// Returns the library's error for `what`, which needs a feature that this build lacks.
     #[cfg(not(all(feature = "arrow", feature = "parquet", feature = "sqlite")))]
     pub(crate) fn refusal(what: impl std::fmt::Display, name: &str) -> super::Error {
         super::Error::Unsupported(format!(

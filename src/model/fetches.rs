@@ -1,4 +1,4 @@
-//! The fetches of a page.
+//! Fetches of a page.
 
 use serde::{Serialize, Serializer};
 
@@ -7,28 +7,28 @@ use super::Time;
 /// Visits, failures and changes of a page. Snapshots hold them for each page, and crawl orders use them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Fetches {
-    /// Visits: records that gave the page's links.
+    /// Number of visits: records with the page's links.
     pub visits: u64,
-    /// The last fetch, in seconds since 1970.
+    /// Time of the last fetch, in seconds since 1970.
     pub last: Option<Time>,
-    /// Fetches that failed since the page was last reached.
+    /// Number of failed fetches since the page was last reached.
     pub failed: u64,
-    /// When the last of them was, in seconds since 1970.
+    /// Time of the last failure, in seconds since 1970.
     pub last_failed: Option<Time>,
-    /// How often two fetches, one after the other, showed whether the page had changed between them.
+    /// Number of comparisons of two successive fetches that could show a change of the page.
     pub compared: u64,
-    /// How often it had.
+    /// Number of comparisons that found a change.
     pub changed: u64,
-    /// Seconds over which that was, from the first such fetch to the last.
+    /// Seconds from the first compared fetch to the last.
     pub watched_s: u64,
-    /// Whether the page was gone (404, 410) when it was last visited; `None`: an older snapshot, which does not say.
+    /// True if the page was gone (404, 410) at its last visit; `None`: an older snapshot, which does not say.
     pub gone: Option<bool>,
     /// Units of cash that were recycled from the page since its last visit.
     pub recycled: u64,
 }
 
 impl Fetches {
-    /// What the fetches came to; `None` of a visited page where the snapshot does not say whether it is gone.
+    /// Returns the page's state; `None` for a visited page if the snapshot does not say whether it is gone.
     pub fn state(&self) -> Option<PageState> {
         match (self.visits, self.gone?) {
             (0, _) if self.failed > 0 => Some(PageState::Failed),
@@ -39,33 +39,33 @@ impl Fetches {
     }
 }
 
-/// What a record says of all fetches of its page so far, in place of one fetch: so a store is dumped, and loaded again.
+/// Totals over all fetches of a page, in place of one fetch, in a record of a store's dump.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FetchTotals {
-    /// Visits; 0: the page was never visited.
+    /// Number of visits; 0: the page was never visited.
     pub visits: u32,
-    /// Fetches that failed since the page was last reached.
+    /// Number of failed fetches since the page was last reached.
     pub failed: u32,
-    /// When the last of them was.
+    /// Time of the last failure, in seconds since 1970.
     pub last_failed: Option<Time>,
-    /// How often two fetches, one after the other, showed whether the page had changed between them.
+    /// Number of comparisons of two successive fetches that could show a change of the page.
     pub compared: u32,
-    /// How often it had; at most `compared`.
+    /// Number of comparisons that found a change; at most `compared`.
     pub changed: u32,
-    /// Seconds from the first such fetch to the last.
+    /// Seconds from the first compared fetch to the last.
     pub watched_s: u32,
 }
 
-/// What the fetches of a page came to.
+/// State of a page, by its fetches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageState {
-    /// It was visited, and was there the last time that a fetch reached it.
+    /// Visited, and present the last time that a fetch reached it.
     Crawled,
-    /// It is known from links only.
+    /// Known only from links.
     NotCrawled,
-    /// It was never visited, and its last fetch failed.
+    /// Never visited, and its last fetch failed.
     Failed,
-    /// It answered 404 or 410 when it was last visited. It stays in the ranking.
+    /// Answered 404 or 410 at its last visit. It stays in the ranking.
     Gone,
 }
 
@@ -77,7 +77,7 @@ impl PageState {
         PageState::Gone,
     ];
 
-    /// In words, as tables and JSON have it.
+    /// Returns the state in words, as in tables and JSON.
     pub fn name(self) -> &'static str {
         match self {
             PageState::Crawled => "crawled",

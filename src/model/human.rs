@@ -1,4 +1,4 @@
-//! Sizes and lengths of time as people write them.
+//! Sizes and durations in human-readable notation.
 
 const MIB: u64 = 1 << 20;
 
@@ -11,13 +11,13 @@ pub(crate) const TIME_UNITS: [(char, u32); 5] = [
     ('s', 1),
 ];
 
-/// Divides a length of time like `90d` into its number and the seconds of its unit.
+/// Splits a duration like `90d` into its number and the seconds of its unit.
 pub(crate) fn split_time(text: &str) -> Option<(&str, u32)> {
     let mut units = TIME_UNITS.iter();
     units.find_map(|(letter, seconds)| Some((text.strip_suffix(*letter)?, *seconds)))
 }
 
-/// Bytes as people read them, with one decimal, rounded up.
+/// Formats a number of bytes with one decimal, rounded up.
 pub fn human(bytes: u64) -> String {
     let tenths = |shift: u32| (u128::from(bytes) * 10).div_ceil(1 << shift);
     let (tenths, unit) = match bytes {
@@ -28,10 +28,7 @@ pub fn human(bytes: u64) -> String {
     format!("{}.{} {unit}", tenths / 10, tenths % 10)
 }
 
-/// A number of bytes: `8192`, `64K`, `64MiB`, `1G`, `1T` (powers of 1,024).
-///
-/// # Errors
-/// It is none, or beyond 2^64; the text says what is expected.
+/// Parses a number of bytes: `8192`, `64K`, `64MiB`, `1G`, `1T` (powers of 1,024). The error says what is expected.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let (number, unit) = text.split_at(
         text.find(|c: char| !c.is_ascii_digit())

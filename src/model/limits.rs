@@ -1,45 +1,43 @@
-//! Every limit on input, by name. Each has an option of the same name
-//! (`--limit-line`, ...); a record over a limit is skipped and counted, never
-//! cut short.
+//! Limits on input. Each has an option of the same name (`--limit-line`, ...); a record over a limit is skipped and
+//! counted, never cut short.
 
 use super::{Error, PageId, Result};
 
-/// Limits on what an input may ask of this process. All sizes are bytes unless
-/// named otherwise.
+/// Limits on what an input may demand of this process. All sizes are in bytes unless stated otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Longest record: a line, a WARC record with its tail, a WAT record, or an `edges` group.
+    /// Maximum length of a record: a line, a WARC record with its tail, a WAT record, or an `edges` group.
     pub line_bytes: u64,
-    /// Longest URL or node name, as read and in canonical form.
+    /// Maximum length of a URL or node name, as read and in canonical form.
     pub url_bytes: u64,
-    /// Most links of one record, as read (repeats included); at most 3 x 2^20.
+    /// Maximum number of links of one record, as read (including repeats); at most 3 x 2^20.
     pub links: u64,
-    /// Largest gzip member or zstd frame (decompressed) that is held back until
-    /// its checksum is verified. Larger ones are applied as they stream.
+    /// Maximum decompressed size of a gzip member or zstd frame that is held back until its checksum is verified.
+    /// Larger ones are applied as they stream.
     pub held_bytes: u64,
-    /// Most bytes that one gzip member or zstd frame may expand to.
+    /// Maximum decompressed size of one gzip member or zstd frame.
     pub expansion_bytes: u64,
-    /// Largest zstd window, as a power of two (`zstd --long=N`).
+    /// Maximum zstd window, as a power of two (`zstd --long=N`).
     pub zstd_window_log: u32,
-    /// Most pages the store may know; at most 2^34 - 1.
+    /// Maximum number of pages in the store; at most 2^34 - 1.
     pub pages: u64,
-    /// Most bytes of memory that an ingest may need ([`Need`](crate::memory::Need)), or what else holds
-    /// something of each page ([`check_room`](crate::memory::check_room)); `None`: no limit.
+    /// Maximum memory for an ingest ([`Need`](crate::memory::Need)), or for anything else that holds something for each
+    /// page ([`check_room`]); `None`: no limit.
     pub memory: Option<u64>,
 }
 
-/// Largest `line_bytes` and `url_bytes`: a batch counts its bytes in 32 bits.
+/// Maximum `line_bytes` and `url_bytes`: a batch counts its bytes in 32 bits.
 const BYTES_MAX: u64 = 1 << 30;
 
-/// The usual `line_bytes`.
+/// Default of `line_bytes`.
 pub(crate) const LINE_BYTES: u64 = 64 << 20;
 
-/// Largest `links`. Decoders keep one more at most: a line may hold tens of millions of empty ones,
-/// each of which would take more memory than text: 32 bytes.
+/// Maximum of `links`. Decoders keep at most one more: a line may hold tens of millions of empty links, and each takes
+/// 32 bytes, more than its text.
 pub(crate) const LINKS_MAX: usize = 3 << 20;
 
 impl Limits {
-    /// Refuses limits that no input could meet, or that are beyond what can be counted.
+    /// Rejects limits that no input could meet, or that are too large to count.
     pub fn check(&self) -> Result<()> {
         for (setting, bytes) in [
             ("limit_line", self.line_bytes),
@@ -76,11 +74,8 @@ impl Default for Limits {
     }
 }
 
-/// Refuses what would take `need` bytes where the budget is less; `None`: there is none. `work` says what
-/// needs them, `instead` what to do on a machine that has no more.
-///
-/// # Errors
-/// [`Error::TooLarge`].
+/// Fails with [`Error::TooLarge`] if `need` bytes exceed the budget (`None`: no limit). `work` says what needs them,
+/// `instead` what to do on a machine that has no more.
 pub fn check_room(
     budget: Option<u64>,
     need: u64,

@@ -1,7 +1,7 @@
-//! The words that all rooms share: pages and their names, records and batches of them, limits, damage and errors.
+//! Types that all rooms share: pages and their names, records and batches of them, limits, damage and errors.
 //!
-//! Plain data. Nothing here opens a file, starts a thread or knows how anything is done; and nothing here
-//! uses another room, so that every other may use this one.
+//! Plain data: nothing here opens a file or starts a thread, and nothing uses another room, so that every other may use
+//! this one.
 
 pub(crate) mod batch;
 mod class;

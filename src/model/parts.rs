@@ -1,21 +1,21 @@
-//! The files of a store: what works without each, and what to do if it is damaged. `formats/guide/reliability.md` has
-//! the same as a table ("Damaged stores"); a test holds the two together.
+//! Files of a store: what works without each, and what to do if it is damaged. A test compares this with the table in
+//! `formats/guide/reliability.md` ("Damaged stores").
 
 use std::path::Path;
 
-/// One kind of file.
+/// Kind of file in a store.
 pub struct Part {
-    /// Its name in a store's directory; `*` stands for a number.
+    /// Name in the store's directory; `*` stands for a number.
     pub name: &'static str,
     /// What works without it, and what does not.
     pub meaning: &'static str,
-    /// What to do.
+    /// What to do if it is damaged.
     pub remedy: &'static str,
 }
 
 const RESTORE: &str = "restore the whole store from a copy, or ingest the inputs into a new store";
 
-/// All parts that may be damaged.
+/// All kinds of files that may be damaged.
 pub const PARTS: [Part; 17] = [
     Part {
         name: "identity.json",
@@ -111,7 +111,7 @@ pub const PARTS: [Part; 17] = [
     },
 ];
 
-/// Which part a path is.
+/// Returns the kind of the file at a path.
 pub fn part_of(path: &Path) -> Option<&'static Part> {
     let name = path.file_name()?.to_str()?;
     let parent = path.parent().and_then(Path::file_name);
@@ -129,7 +129,7 @@ pub fn part_of(path: &Path) -> Option<&'static Part> {
     PARTS.iter().find(|part| part.name == name)
 }
 
-/// What to do about a damaged file.
+/// Returns what to do about a damaged file.
 pub(crate) fn remedy(path: &Path) -> &'static str {
     part_of(path).map_or(RESTORE, |part| part.remedy)
 }
@@ -145,7 +145,7 @@ mod tests {
         let guide = std::fs::read_to_string(path).unwrap();
         for part in &PARTS {
             let row = format!("| `{}` | {} | {} |", part.name, part.meaning, part.remedy);
-            // The guide is of the command, where settings are options.
+            // The guide is about the command, where settings are options.
             let option = |name: &str| format!("`--{}`", name.replace('_', "-"));
             let plain = |name: &str| format!("--{}", name.replace('_', "-"));
             let rows = [name_settings(&row, option), name_settings(&row, plain)];

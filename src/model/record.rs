@@ -1,62 +1,62 @@
-//! The output of decoders: one crawl record, borrowed from the chunk it was read from.
+//! Output of decoders: one crawl record, borrowed from the chunk it was read from.
 
 use std::borrow::Cow;
 
 use super::{Digest, FetchTotals, LINKS_MAX, Rel};
 
-/// Seconds since 1970-01-01T00:00:00Z.
+/// Time as seconds since 1970-01-01T00:00:00Z.
 pub type Time = i64;
 
-/// A time as RFC 3339 in UTC, in whole seconds; `None` outside the years -9999 to 9999. (A `jiff::Timestamp` ends a day before
-/// the year 9999 does.)
+/// Formats a time as RFC 3339 in UTC, in whole seconds; `None` outside the years -9999 to 9999. (A `jiff::Timestamp`
+/// ends a day before the year 9999 does.)
 pub fn utc(time: Time) -> Option<String> {
     let epoch = jiff::civil::date(1970, 1, 1).at(0, 0, 0, 0);
     let at = epoch.checked_add(jiff::SignedDuration::from_secs(time));
     Some(format!("{}Z", at.ok()?))
 }
 
-/// One fetch of one page, as read: URLs are raw, links may be relative and may repeat.
+/// Fetch of a page, as read: URLs are raw, links may be relative and may repeat.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// The page's URL (or, for graphs, its opaque name), as written.
+    /// URL of the page (or, for graphs, its opaque name), as written.
     pub url: Cow<'a, [u8]>,
-    /// Base of relative links, itself joined to `url`; `None`: `url`.
+    /// Base of relative links, itself relative to `url`; `None`: `url`.
     pub base: Option<Cow<'a, [u8]>>,
-    /// When the page was fetched, if the record says so.
+    /// Time of the fetch, if the record has it.
     pub fetched_at: Option<Time>,
-    /// The complaint about a time that cannot be read; the record is used without it.
+    /// Message about an invalid time; the record is used without it.
     pub bad_time: Option<String>,
-    /// HTTP status, if the record says so. Negative: the crawler's own code for a failure.
+    /// HTTP status, if the record has it. Negative: the crawler's own code for a failure.
     pub status: Option<i32>,
-    /// Digest of the page's content, if the record has one: by it two visits tell whether the page changed.
+    /// Digest of the page's content, if the record has one: two visits with digests show whether the page changed.
     pub digest: Digest,
-    /// Where a 3xx answer points. It is then the page's only link.
+    /// Target of a 3xx response. It is then the page's only link.
     pub redirect: Option<Cow<'a, [u8]>>,
-    /// The links in document order; of more than 3 x 2^20, the first 3 x 2^20 + 1.
+    /// Links in document order; of more than 3 x 2^20, the first 3 x 2^20 + 1.
     pub links: Vec<Link<'a>>,
-    /// The page was found unchanged (`revisit`, or status 304): its links are unknown, not none.
+    /// True if the page was found unchanged (`revisit`, or status 304): its links are unknown, not none.
     pub revisit: bool,
-    /// Of a page that was found unchanged: another URL with the same content. It is the page's only link until a record has
-    /// the page's own links.
+    /// For a page that was found unchanged: another URL with the same content. It is the page's only link until a
+    /// record has the page's own links.
     pub same_as: Option<Cow<'a, [u8]>>,
-    /// The page's fetches so far, which the record tells in place of one.
+    /// Totals over the page's fetches so far, which the record describes instead of one.
     pub totals: Option<FetchTotals>,
 }
 
-/// How names are to be read.
+/// How names are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Names {
-    /// URLs: put in canonical form, relative links joined.
+    /// URLs: brought to canonical form, with relative links joined.
     Url,
     /// Opaque node names, taken byte for byte.
     Opaque,
 }
 
-/// Links for which a record keeps room.
+/// Number of links for which a cleared record keeps memory.
 const LINKS_KEPT: usize = 1 << 15;
 
 impl<'a> Record<'a> {
-    /// A page with links, of which nothing else is known.
+    /// Returns a record of a page with links and no other facts.
     ///
     /// ```
     /// use cashrank::{Link, Record, Rel};
@@ -80,7 +80,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Makes the record empty, keeping the room for links unless it is large.
+    /// Clears the record, keeping the memory for links unless it is large.
     pub fn clear(&mut self) {
         let mut links = std::mem::take(&mut self.links);
         links.clear();
@@ -91,7 +91,7 @@ impl<'a> Record<'a> {
         };
     }
 
-    /// The same record, borrowing nothing.
+    /// Returns the record with all data owned.
     pub fn into_owned(self) -> Record<'static> {
         let owned = |text: Cow<'a, [u8]>| Cow::Owned(text.into_owned());
         let link = |link: Link<'a>| Link {
@@ -115,37 +115,37 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Keeps a link, unless there are more than any limit allows already.
+/// Appends a link, unless there are more than any limit permits already.
 pub(crate) fn keep<'a>(links: &mut Vec<Link<'a>>, link: impl Into<Link<'a>>) {
     if links.len() <= LINKS_MAX {
         links.push(link.into());
     }
 }
 
-/// Returns whether a `Location` given with this status is where the page points. 304 says "unchanged".
+/// Returns whether a `Location` with this status is the target of a redirect. 304 means "unchanged".
 pub(crate) fn is_redirect(status: i32) -> bool {
     (300..400).contains(&status) && status != 304
 }
 
-/// Returns whether an answer of this status holds the page, or sends its reader on: 204 and 205 have no content, 206 a part
+/// Returns whether a response of this status holds the page, or redirects: 204 and 205 have no content, 206 only a part
 /// of it.
 pub(crate) fn has_page(status: i32) -> bool {
     matches!(status, 200..=203 | 207..=303 | 305..=399)
 }
 
-/// One link as read.
+/// Link of a page, as read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link<'a> {
-    /// The target as written: absolute or relative, perhaps with a fragment.
+    /// Target as written: absolute or relative, perhaps with a fragment.
     pub url: Cow<'a, [u8]>,
-    /// The values of `rel` that the page gives it.
+    /// Values of `rel` on the link.
     pub rel: Rel,
-    /// Its weight among the links of its page, 1 unless its record gives one; 0: the target is a page, but no link.
+    /// Weight among the links of its page, 1 by default; 0: the target is a page, but not linked.
     pub weight: u32,
 }
 
 impl<'a> Link<'a> {
-    /// A link of which the page says nothing.
+    /// Returns a link without attributes.
     pub fn to(url: impl Into<Cow<'a, [u8]>>) -> Link<'a> {
         Link {
             url: url.into(),
@@ -161,31 +161,31 @@ impl<'a> From<Cow<'a, [u8]>> for Link<'a> {
     }
 }
 
-/// Why a record was not applied. Each is counted apart and named in the summary.
+/// Reason why a record was not applied. The summary counts and names each separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Reason {
-    /// Not what the format asks for: broken JSON, a missing field, a wrong type.
+    /// Not what the format requires: broken JSON, a missing field, a wrong type.
     Malformed,
-    /// The bytes are not UTF-8 where the format asks for it.
+    /// The bytes are not UTF-8 where the format requires it.
     InvalidUtf8,
     /// The record has no usable URL of its own.
     BadUrl,
-    /// The time cannot be read. Such records are used without a time, and reported; only archives made before
-    /// that was so have them as skipped.
+    /// The time is invalid. Such records are used without a time, and reported; only archives made by earlier versions
+    /// have them as skipped.
     BadTime,
-    /// Longer than `--limit-line`.
+    /// The record is longer than `--limit-line`.
     TooLong,
     /// Its own URL is longer than `--limit-url`.
     UrlTooLong,
-    /// More links than `--limit-links`.
+    /// It has more links than `--limit-links`.
     TooManyLinks,
     /// The input ended inside the record.
     CutShort,
 }
 
 impl Reason {
-    /// All reasons, in the order they are reported.
+    /// All reasons, in the order in which they are reported.
     pub const ALL: [Reason; 8] = [
         Reason::Malformed,
         Reason::InvalidUtf8,
@@ -197,7 +197,7 @@ impl Reason {
         Reason::CutShort,
     ];
 
-    /// The name used in `--json` output and in the summary.
+    /// Returns the name used in `--json` output and in the summary.
     pub fn name(self) -> &'static str {
         match self {
             Reason::Malformed => "malformed",
@@ -212,24 +212,24 @@ impl Reason {
     }
 }
 
-/// The result of decoding one record's bytes.
+/// Result of decoding one record's bytes.
 #[derive(Debug)]
 pub enum Parsed<'r, 'a> {
-    /// A crawl record.
+    /// Crawl record that can be applied.
     Record(&'r Record<'a>),
-    /// A record that cannot be read; `detail` is for people, one line, without position.
+    /// Record that cannot be used.
     Bad {
-        /// By which it is counted.
+        /// Reason by which it is counted.
         reason: Reason,
-        /// What is wrong.
+        /// One-line message about what is wrong, without position.
         detail: String,
     },
-    /// Rightly no crawl record: a comment, a blank line, a WARC `request`. `kind` names it.
+    /// Valid bytes that are not a crawl record: a comment, a blank line, a WARC `request`.
     Other {
-        /// What it is.
+        /// Name of what it is.
         kind: &'static str,
     },
-    /// No record, and not the end of one: the next takes far more memory to read than its bytes. Who
-    /// decodes on many threads does well to wait here until those before are done.
+    /// Not a record, and not the end of one: reading the next one takes far more memory than its bytes. A decoder that
+    /// is one of many threads should wait here until the records before are processed.
     Large,
 }

@@ -1,7 +1,7 @@
 //! Tables of things that users choose by name: formats of inputs, of rankings, of lists.
 
-/// Makes an enum of what a table registers: names, help, completions and messages come from it. What is registered has a
-/// `name` and says what it is `about`.
+/// Defines an enum of the entries of a table, from which names, help, completions and messages come. Each entry has a
+/// `name` and a description, `about`.
 macro_rules! registry {
     ($(#[$attribute:meta])* $name:ident of $spec:ty, called $what:literal;
      $($(#[$doc:meta])* $item:ident is $entry:path;)*) => {
@@ -13,7 +13,7 @@ macro_rules! registry {
         }
 
         impl $name {
-            /// All of them.
+            /// All entries, in the order of the table.
             pub const ALL: [$name; [$(stringify!($item)),*].len()] = [$($name::$item),*];
 
             fn spec(self) -> &'static $spec {
@@ -22,12 +22,12 @@ macro_rules! registry {
                 }
             }
 
-            /// The name used on the command line.
+            /// Returns the name used on the command line.
             pub fn name(self) -> &'static str {
                 self.spec().name
             }
 
-            /// A description in a few words.
+            /// Returns a description in a few words.
             pub fn about(self) -> &'static str {
                 self.spec().about
             }

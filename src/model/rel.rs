@@ -1,7 +1,7 @@
-//! The values of `rel` that bear on ranking.
+//! Values of `rel` that are relevant to ranking.
 
-/// A set of link types. HTML living standard, section 4.6.7 (`nofollow`); `ugc` and `sponsored` are the search
-/// engines' refinements of it.
+/// Set of link types. HTML living standard, section 4.6.7 (`nofollow`); `ugc` and `sponsored` are the search engines'
+/// refinements of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Rel(u8);
 
@@ -19,7 +19,7 @@ impl Rel {
         (b"sponsored", Rel::SPONSORED),
     ];
 
-    /// Reads the value of a `rel` attribute: words between spaces, in any case. Other words say nothing.
+    /// Parses a `rel` attribute: words between spaces, in any case. Other words are ignored.
     pub fn of(attribute: &[u8]) -> Rel {
         let words = attribute.split(u8::is_ascii_whitespace);
         words.fold(Rel::default(), |all, word| {
@@ -30,7 +30,7 @@ impl Rel {
         })
     }
 
-    /// The words of the attribute, separated by spaces; empty if there are none.
+    /// Returns the words of the attribute, separated by spaces; empty if there are none.
     pub fn words(self) -> String {
         let named = Rel::NAMED.iter().filter(|(_, rel)| self.has(*rel));
         let words: Vec<_> = named
@@ -39,22 +39,22 @@ impl Rel {
         words.join(" ")
     }
 
-    /// Both.
+    /// Returns the union of both sets.
     pub fn with(self, other: Rel) -> Rel {
         Rel(self.0 | other.0)
     }
 
-    /// Returns whether all of `other` is in it.
+    /// Returns whether the set contains all of `other`.
     pub fn has(self, other: Rel) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Every set of types, by [`Rel::bits`].
+    /// Yields every set of types, in the order of [`Rel::bits`].
     pub fn all() -> impl Iterator<Item = Rel> {
         (0..8).map(Rel)
     }
 
-    /// One bit a type, from the lowest: nofollow, ugc, sponsored.
+    /// Returns one bit per type, from the lowest: nofollow, ugc, sponsored.
     pub fn bits(self) -> u8 {
         self.0
     }

@@ -1,32 +1,30 @@
-//! Where an input can be read again without what came before.
+//! Positions from which an input can be read without what came before.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A place from which on an input can be read without what came before it.
+/// Position from which an input can be read without what came before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Restart {
-    /// Offset in the compressed input: of the start of a member or frame; in a plain input of
-    /// anything.
+    /// Offset in the compressed input of the start of a member or frame; in a plain input, any offset.
     pub raw: u64,
-    /// The same place in the decompressed input.
+    /// Offset of this position in the decompressed input.
     pub offset: u64,
-    /// The input's compression: its first bytes are not seen again.
+    /// Compression of the input, whose first bytes are not read again.
     pub compression: Compression,
 }
 
-/// How an input is compressed. One input holds one kind only. Manifests hold it by its number: new
-/// kinds go to the end.
+/// Compression of an input, the same throughout. Manifests store its number: new kinds must be added at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Compression {
-    /// Not at all.
+    /// Not compressed at all.
     Plain,
-    /// RFC 1952, any number of members.
+    /// gzip (RFC 1952), any number of members.
     Gzip,
-    /// RFC 8878, any number of frames, skippable ones too.
+    /// zstd (RFC 8878), any number of frames, including skippable ones.
     Zstd,
-    /// A table, such as a Parquet file: it is read as text that stands for its rows.
+    /// Table, such as a Parquet file: its rows are read as text.
     Table,
 }
 

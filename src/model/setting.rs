@@ -1,8 +1,8 @@
-//! Settings as messages name them.
+//! Settings as they are named in messages.
 //!
-//! Nobody below the command knows how a setting is given: a command has options, a program fields, a script arguments.
-//! Messages name one as its field, between backquotes (`` `keep_rows` ``), and whoever shows them puts a word of its own
-//! there with [`name_settings`].
+//! Below the command, nothing knows how a setting is given: a command has options, a program fields, a script
+//! arguments. Messages name a setting by its field, between backquotes (`` `keep_rows` ``), and whoever shows them
+//! replaces it with [`name_settings`].
 
 /// All settings that messages name.
 pub const SETTINGS: [&str; 53] = [
@@ -61,7 +61,7 @@ pub const SETTINGS: [&str; 53] = [
     "window",
 ];
 
-/// A message with each setting that it names in words of the caller's.
+/// Returns a message with each setting replaced by the caller's word for it.
 ///
 /// ```
 /// let message = "`a.gz`: a record of more than `limit_links` 5: raise it";

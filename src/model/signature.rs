@@ -1,36 +1,36 @@
-//! The signature by which a stream is recognised when it is sent again.
+//! Signature by which a stream is recognised when it is sent again.
 
 use serde::{Deserialize, Serialize};
 
-/// First bytes that are kept as they are.
+/// Number of first bytes that are kept.
 pub(crate) const HEAD: usize = 4096;
 
-/// A stream's first bytes, hashes (XXH3-128) of longer and longer fronts, and its length with the hash of all; of
-/// the bytes as they were sent, compressed or not.
+/// First bytes of a stream, hashes (XXH3-128) of longer and longer prefixes, and its length with the hash of the whole;
+/// of the bytes as they were sent, compressed or not.
 ///
-/// The fronts are of [`HEAD`] bytes, and of a sixteenth more each than the one before, so another stream is
-/// distinguished from this one at the first byte that differs where that is one of the first [`HEAD`], and else before
-/// it is a sixteenth longer than what they have in common. Streams of a terabyte have some 320.
+/// The prefixes have [`HEAD`] bytes, and then a sixteenth more each than the one before. So another stream is
+/// distinguished at the first differing byte if that is among the first [`HEAD`], and otherwise before it is a
+/// sixteenth longer than the common prefix. Streams of a terabyte have some 320 prefixes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signature {
-    /// The first bytes.
+    /// First bytes of the stream.
     pub head: Vec<u8>,
-    /// Hashes of the fronts, of the lengths of [`fronts`], as far as they are known.
+    /// Hashes of the prefixes, of the lengths of [`fronts`], as far as known.
     pub fronts: Vec<u128>,
-    /// Length and hash of all; `None`: not known.
+    /// Length and hash of the whole stream; `None`: unknown.
     pub whole: Option<(u64, u128)>,
 }
 
-/// Lengths of the fronts of a [`Signature`].
+/// Yields the lengths of the prefixes of a [`Signature`].
 pub(crate) fn fronts() -> impl Iterator<Item = u64> {
     std::iter::successors(Some(HEAD as u64), |&front| front.checked_add(front / 16))
 }
 
-/// The signature of one of a store's inputs.
+/// Signature of one of a store's inputs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputSignature {
-    /// The input's number, from 0.
+    /// Number of the input, from 0.
     pub input: u64,
-    /// Its signature.
+    /// Signature of the input's bytes.
     pub signature: Signature,
 }
