@@ -1,13 +1,11 @@
-//! The global PageRank of the domain's pages, estimated, and how far to trust it.
+//! Estimate of the global PageRank of the domain's pages, and its reliability.
 //!
-//! **The paper's estimate** is the PageRank f of F, restricted to the domain and normalised: E_L f / ||E_L f||.
-//! Links to pages not fetched are left out, which takes what flows over them to come back where the page's other
-//! links lead.
+//! **The paper's estimate** is the PageRank f of F, restricted to the domain and normalised: E_L f / ||E_L f||. Links
+//! to unfetched pages are left out, which assumes that what flows over them returns where the page's other links lead.
 //!
-//! **The extrapolated estimate**, ours. As pages outside are fetched, the estimates move towards what they would
-//! be if all were, and the flow over links that are left out ends: with a, b and c the estimates when a quarter,
-//! half, and all of the outside pages were fetched (in their order), and leak the rank that flows over links left
-//! out,
+//! **The extrapolated estimate**, our own. As pages outside are fetched, the estimates approach those with all pages
+//! fetched, and the flow over links that are left out goes to zero. With a, b and c the estimates when a quarter, half,
+//! and all of the outside pages were fetched (in their order), and leak the rank that flows over links left out,
 //!
 //! ```text
 //! leak(F) = sum over members i of  f[i] |links of i to pages not fetched| / |links of i|     (by weight, if they have any)
@@ -15,62 +13,63 @@
 //! agreement = max(0, 2 sum of |c - b| over pages that move as they did from a to b / ||c - b||_1  -  1)
 //! ```
 //!
-//! The powers are linear extrapolation of log p to leak 0, held back where the last two moves disagree, and by a factor of
-//! 1.5 at most. If the leak did not become less, its ratio is 1. The last factor takes what leaks to come back as what is seen
-//! to come from outside does, page by page: who has links from outside has more that were not found yet. At leak 0 nothing
-//! is extrapolated. The order of pages is that of c: the extrapolated values are
-//! given to them by rank, and pages that c has alike share theirs. So Kendall's tau is that of c, and only the values,
-//! which distances see, change.
+//! The powers are linear extrapolation of log p to leak 0, reduced where the last two moves disagree, and limited to a
+//! factor of 1.5. If the leak did not decrease, its ratio is 1. The last factor assumes that what leaks returns like
+//! the rank seen to come from outside, page by page: a page with links from outside has more that were not found yet.
+//! At leak 0 nothing is extrapolated. The order of pages is that of c: the extrapolated values are assigned to them by
+//! rank, and pages tied in c share theirs. So Kendall's tau is that of c, and only the values, which distances measure,
+//! change.
 //!
-//! **From outside**: the part of a page's rank that links of pages outside the domain hand to it,
-//! alpha sum over i outside, i -> k, of f\[i\]/o\[i\], by f\[k\].
+//! **From outside**: the part of a page's rank that links of pages outside the domain pass to it, alpha sum over i
+//! outside, i -> k, of f\[i\]/o\[i\], divided by f\[k\].
 //!
-//! **Certified.** Whatever the pages not fetched are like and however many there are, surfers who begin at the known
-//! pages and follow links that were read visit page k. With N pages in the web and g its PageRank, exactly,
+//! **Certified.** Whatever the unfetched pages are like and however many there are, surfers who begin at known pages
+//! and follow links that were read visit page k. With N pages in the web and g its PageRank, exactly,
 //!
 //! ```text
 //! N g[k] / (1 - alpha)  >=  v[k]      v = e + alpha P v,   P_ki = w_ik/(w of all links of i) for links that were read
 //! ```
 //!
-//! where e is 1 at members. So (1 - alpha) v\[k\] is what g\[k\] certainly is at least, in units of the mean 1/N. The estimate says l f\[k\]/(1 - alpha) of the same: a member starts as many surfers, and the links left out
-//! only raise what the others carry. So the part of the estimate that is certain is v\[k\] (1 - alpha)/(l f\[k\]), at
-//! most 1. It is 1 when no link leads to a page not fetched and no member is dangling. No bound holds from above:
-//! pages not fetched may all link to one page. v is summed from below, so that every step's value holds.
+//! where e is 1 at members. So (1 - alpha) v\[k\] is a lower bound of g\[k\], in units of the mean 1/N. The estimate of
+//! that quantity is l f\[k\]/(1 - alpha): a member starts as many surfers, and the links left out only raise what the
+//! others carry. So the certain part of the estimate is v\[k\] (1 - alpha)/(l f\[k\]), at most 1. It is 1 if no link
+//! leads to an unfetched page and no member is dangling. There is no upper bound: unfetched pages may all link to one
+//! page. v is summed from below, so that the value of every step is valid.
 
 use super::impact::impacts;
 use super::{Impact, Known, Matrix, Power};
 
-/// Which estimate.
+/// Method of estimating the domain's PageRank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Estimator {
-    /// The paper's.
+    /// PageRank of F, normalised: the paper's estimate.
     Plain,
-    /// Ours.
+    /// Extrapolation to a leak of 0: our own estimate.
     #[default]
     Extrapolated,
 }
 
-/// The domain's pages, in order of members.
+/// Estimate for the domain's pages, in order of members.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estimate {
-    /// The estimated global PageRank of each page; they sum to 1.
+    /// Estimated global PageRank of each page; they sum to 1.
     pub ranks: Vec<f64>,
-    /// The part of each page's rank in F that links from outside the domain hand to it, 0 to 1.
+    /// Part of each page's rank in F that links from outside the domain pass to it, 0 to 1.
     pub outside: Vec<f64>,
-    /// The part of each page's rank in F that comes from readers who start at a known page and follow links that were read, 0
-    /// to 1. Not a share of the domain that is certain: pages not fetched may raise all others.
+    /// Part of each page's rank in F that comes from surfers who start at a known page and follow links that were read,
+    /// 0 to 1. Not a certain share of the domain: unfetched pages may raise all others.
     pub certified: Vec<f64>,
-    /// A lower bound on each page's global PageRank, in units of the mean of all pages of the web.
+    /// Lower bound on each page's global PageRank, in units of the mean of all pages of the web.
     pub at_least: Vec<f64>,
-    /// The rank of F that flows over links to pages not fetched, 0 to 1.
+    /// Rank of F that flows over links to unfetched pages, 0 to 1.
     pub leak: f64,
-    /// How far was extrapolated: gamma.
+    /// Exponent gamma of the extrapolation.
     pub extrapolated: f64,
-    /// The pages outside that link into the domain, the one that lifts it most first.
+    /// Pages outside that link into the domain, by descending impact.
     pub impacts: Vec<Impact>,
 }
 
-/// Estimates from all that is known. `ranks` are those of all members, `matrix` their links.
+/// Estimates from everything known. `ranks` are those of all members, `matrix` their links.
 pub fn estimate(
     known: &Known,
     matrix: &Matrix,
@@ -149,13 +148,13 @@ fn outside(matrix: &Matrix, ranks: &[f64], damping: f64) -> Vec<f64> {
         });
     }
     let parts = handed.iter().zip(ranks);
-    // The last step of the power method may have left a rank a little short of what flows in.
+    // After the last step of the power method a rank may be slightly less than what flows in.
     parts
         .map(|(handed, rank)| (handed / rank).min(1.0))
         .collect()
 }
 
-/// (1 - alpha) v of each page of the domain.
+/// Returns (1 - alpha) v for each page of the domain.
 fn at_least(matrix: &Matrix, power: &Power) -> Vec<f64> {
     let members = matrix.len();
     let mut visits = vec![1.0; members];
@@ -175,7 +174,7 @@ fn at_least(matrix: &Matrix, power: &Power) -> Vec<f64> {
         }
     }
     visits.truncate(matrix.domain);
-    // Rounding of sums of at most so many terms.
+    // Margin for the rounding of the sums.
     let exact = 1.0 - 1e-12;
     visits
         .iter()
@@ -199,7 +198,7 @@ fn agreement(a: &[f64], b: &[f64], c: &[f64]) -> f64 {
     }
 }
 
-/// c (c/b)^gamma times `unseen`, in the order of c.
+/// Returns c (c/b)^gamma times `unseen`, in the order of c.
 fn extrapolated(b: &[f64], c: &[f64], gamma: f64, unseen: &[f64]) -> Vec<f64> {
     let ahead = |(b, c): (&f64, &f64)| c * libm::pow(c / b, gamma).clamp(1.0 / FACTOR, FACTOR);
     let values = b.iter().zip(c).map(ahead).zip(unseen);
@@ -221,8 +220,8 @@ fn extrapolated(b: &[f64], c: &[f64], gamma: f64, unseen: &[f64]) -> Vec<f64> {
     normalised(&ranks)
 }
 
-/// No rank is extrapolated by more than this factor: few pages move so far again.
+/// Maximum factor of the extrapolation: few pages move that far again.
 const FACTOR: f64 = 1.5;
 
-/// Ranks that differ by less than this part are alike: they come of the same links.
+/// Relative difference below which ranks count as tied: they come from the same links.
 const ALIKE: f64 = 1e-9;

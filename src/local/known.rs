@@ -1,4 +1,4 @@
-//! The known graph: the domain, the pages fetched beside it, and the pages that these link to.
+//! Known graph: the domain, the fetched pages outside it, and the pages that these link to.
 
 use std::collections::HashMap;
 
@@ -8,38 +8,36 @@ use crate::{Error, Result};
 
 const NONE: u32 = u32::MAX;
 
-/// The domain L, the pages fetched outside of it, and the frontier: F and Fout of the paper.
+/// Domain L, the pages fetched outside of it, and the frontier: F and Fout of the paper.
 ///
-/// Memory and time are those of the rows added: no table has a place for each page of the web. A page that
-/// is fetched is a *member*; the first [`domain`](Known::domain) members are the domain. So is, at the end of a
-/// [`Matrix`], a page that could not be fetched.
+/// Memory and time depend on the rows added: no table has an entry for each page of the web. A fetched page is a
+/// *member*; the first [`domain`](Known::domain) members are the domain. At the end of a [`Matrix`], pages that could
+/// not be fetched are members, too.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
     domain: usize,
-    /// Slots of pages, in order of becoming known.
+    /// Slots of pages, in the order in which they became known.
     slots: HashMap<u32, u32>,
-    /// The page of each slot.
+    /// Page of each slot.
     pages: Vec<u32>,
-    /// The member of each slot, or `NONE`.
+    /// Member of each slot, or `NONE`.
     members: Vec<u32>,
-    /// The slot of each member.
+    /// Slot of each member.
     fetched: Vec<u32>,
-    /// Of each slot: it could not be fetched, and is no candidate.
+    /// For each slot: true if it could not be fetched, so that it is no candidate.
     lost: Vec<bool>,
-    /// The slots of those, in the order of their failures. Some may have been fetched later.
+    /// Slots of pages that could not be fetched, in the order of their failures. Some may have been fetched later.
     failed: Vec<u32>,
-    /// Members that are gone.
+    /// Number of members that are gone.
     gone: usize,
-    /// The row of each member, as slots; a row's links weigh 1 on average.
+    /// Row of each member, as slots; a row's links weigh 1 on average.
     rows: Table<f64>,
 }
 
 impl Known {
-    /// The pages of `domain`, which is sorted, with their rows; then, with `outside`, all other pages that have a
-    /// row, in the order of the rows. Pages of the domain that are gone are not ranked with it, see [`Known::gone`].
-    ///
-    /// # Errors
-    /// Those of the sweep; [`Error::Missing`] if no page of the domain has a row.
+    /// Returns the pages of `domain`, which is sorted, with their rows, followed if `outside` by all other pages that
+    /// have a row, in the order of the rows. Pages of the domain that are gone are not ranked with it, see
+    /// [`Known::gone`]. Fails with [`Error::Missing`] if no page of the domain has a row.
     pub fn of_rows(rows: &dyn Rows, domain: &[u32], outside: bool) -> Result<Known> {
         let mut known = Known::default();
         if outside {
@@ -80,10 +78,8 @@ impl Known {
         self.fetch_weighted(row.page, targets.map(|(at, &page)| (page, weight(at))))
     }
 
-    /// Ends the domain: what was fetched so far is local, what comes is outside.
-    ///
-    /// # Errors
-    /// [`Error::Missing`]: nothing was fetched.
+    /// Closes the domain: pages fetched so far are local, later ones outside. Fails with [`Error::Missing`] if nothing
+    /// was fetched.
     pub fn close_domain(&mut self) -> Result<()> {
         if self.fetched.is_empty() {
             return Err(Error::Missing(
@@ -96,20 +92,14 @@ impl Known {
         Ok(())
     }
 
-    /// Adds a page that was fetched, with its links; those to itself and repeats are dropped. One fetched
-    /// before is left as it was.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`]: more than 2^32 - 2 pages.
+    /// Adds a fetched page with its links, without self-links and repeats. A page fetched before stays unchanged. Fails
+    /// with [`Error::Unsupported`] beyond 2^32 - 2 pages.
     pub fn fetch(&mut self, page: u32, targets: impl IntoIterator<Item = u32>) -> Result<()> {
         self.fetch_weighted(page, targets.into_iter().map(|target| (target, 1)))
     }
 
-    /// The same with what each link weighs: of repeats the largest counts, and a target of weight 0 is no link.
-    /// Only a row's own links are weighed against each other: they weigh 1 on average.
-    ///
-    /// # Errors
-    /// As [`Known::fetch`].
+    /// Adds a fetched page with weighted links: of repeats the largest weight counts, and a target of weight 0 is no
+    /// link. Weights are relative to the row's others: they are scaled to 1 on average.
     pub fn fetch_weighted(
         &mut self,
         page: u32,
@@ -143,11 +133,8 @@ impl Known {
         Ok(())
     }
 
-    /// A page that was found gone (404, 410): a page of the web that has no links, as in all rankings of this
-    /// library. What flows to it is known, so it is a member, outside of the domain.
-    ///
-    /// # Errors
-    /// As [`Known::fetch`].
+    /// Adds a page that was found gone (404, 410): a page of the web without links, as in all rankings of this library.
+    /// What flows to it is known, so it is a member, outside of the domain.
     pub fn gone(&mut self, page: u32) -> Result<()> {
         if !self.is_fetched(page) {
             self.fetch(page, [])?;
@@ -156,16 +143,13 @@ impl Known {
         Ok(())
     }
 
-    /// Returns whether the page is one of the domain, or one that links lead to.
+    /// Returns whether the page is in the domain, or links lead to it.
     pub fn has(&self, page: u32) -> bool {
         self.slots.contains_key(&page)
     }
 
-    /// A page that was asked for and could not be fetched: it is not asked for again. Until it is fetched it counts as a
-    /// page without links, as in all rankings of this library: no more will be known of it.
-    ///
-    /// # Errors
-    /// As [`Known::fetch`].
+    /// Marks a requested page as one that could not be fetched: it is not requested again. Until it is fetched it
+    /// counts as a page without links, as in all rankings of this library.
     pub fn lost(&mut self, page: u32) -> Result<()> {
         let slot = self.slot(page)?;
         if !std::mem::replace(&mut self.lost[slot as usize], true) {
@@ -174,7 +158,7 @@ impl Known {
         Ok(())
     }
 
-    /// Pages that could not be fetched.
+    /// Returns the number of pages that could not be fetched.
     pub fn failed(&self) -> usize {
         self.failed_slots().count()
     }
@@ -202,27 +186,27 @@ impl Known {
         Ok(slot)
     }
 
-    /// Pages of the domain.
+    /// Returns the number of pages of the domain.
     pub fn domain(&self) -> usize {
         self.domain
     }
 
-    /// Pages fetched: those of the domain, and outside; those found gone, too.
+    /// Returns the number of fetched pages, in the domain and outside, including those found gone.
     pub fn fetched(&self) -> usize {
         self.fetched.len()
     }
 
-    /// Pages found gone.
+    /// Returns the number of pages found gone.
     pub fn found_gone(&self) -> usize {
         self.gone
     }
 
-    /// Pages known.
+    /// Returns the number of known pages.
     pub fn pages(&self) -> usize {
         self.pages.len()
     }
 
-    /// Links of the pages fetched.
+    /// Returns the number of links of the fetched pages.
     pub fn links(&self) -> usize {
         self.rows.links()
     }
@@ -233,18 +217,18 @@ impl Known {
         slot.is_some_and(|&slot| self.members[slot as usize] != NONE)
     }
 
-    /// The page of a member.
+    /// Returns the page of a member.
     pub fn page(&self, member: usize) -> u32 {
         self.pages[self.fetched[member] as usize]
     }
 
-    /// The links as they are now.
+    /// Returns the current links.
     pub fn matrix(&self) -> Matrix {
         self.matrix_of(self.fetched.len())
     }
 
-    /// The links as they were when `members` pages were fetched, at least those of the domain. Pages that could not be
-    /// fetched come after them, without links.
+    /// Returns the links at the time when `members` pages were fetched, at least those of the domain. Pages that could
+    /// not be fetched follow, without links.
     pub fn matrix_of(&self, members: usize) -> Matrix {
         let members = members.clamp(self.domain, self.fetched.len());
         let mut failed = HashMap::new();
@@ -294,27 +278,27 @@ impl Known {
     }
 }
 
-/// The links of the members, among each other and to the frontier: sparse, by member.
+/// Links of the members, among each other and to the frontier: sparse, by member.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Matrix {
-    /// Members 0 to `domain - 1` are the domain.
+    /// Number of members in the domain, which come first.
     pub domain: usize,
-    /// So many members, the last ones, could not be fetched: they have no links.
+    /// Number of members that could not be fetched, which come last and have no links.
     pub failed: usize,
-    /// Of each member: the members that it links to.
+    /// For each member: the members that it links to.
     pub inside: Table<f64>,
-    /// Of each member: the places in `frontier` that it links to.
+    /// For each member: the positions in `frontier` that it links to.
     pub beyond: Table<f64>,
-    /// Of each member: what all of its links weigh; without weights, how many there are.
+    /// For each member: the weight of all its links; without weights, their number.
     out: Vec<f64>,
-    /// Of each place in `frontier`: the members that link to it, ascending.
+    /// For each position in `frontier`: the members that link to it, ascending.
     pub sources: Table<f64>,
-    /// Pages that are known and were not fetched, in order of becoming known.
+    /// Pages that are known and not fetched, in the order in which they became known.
     pub frontier: Vec<u32>,
 }
 
 impl Matrix {
-    /// Members: l of the paper.
+    /// Returns the number of members: l of the paper.
     pub fn len(&self) -> usize {
         self.inside.nodes()
     }
@@ -324,19 +308,19 @@ impl Matrix {
         self.len() == 0
     }
 
-    /// A member is done, whose links weigh so much.
+    /// Ends the row of a member whose links have this total weight.
     fn end_row(&mut self, out: f64) {
         self.inside.end();
         self.beyond.end();
         self.out.push(out);
     }
 
-    /// The sum of the weights of a member's links, also of those to pages not fetched; without weights, their number.
+    /// Returns the weight of a member's links, including those to unfetched pages; without weights, their number.
     pub fn out(&self, member: usize) -> f64 {
         self.out[member]
     }
 
-    /// The sum of the weights of those that lead to pages not fetched.
+    /// Returns the weight of a member's links to unfetched pages.
     pub fn leaks(&self, member: usize) -> f64 {
         (self.out[member] - self.inside.at(member).weight()).max(0.0)
     }

@@ -1,41 +1,39 @@
-//! The memory of a search, as a bound: what the pages and links known take at most, in arrays that are filled once.
+//! Upper bound on the memory of a search: what the known pages and links take at most, in arrays that are filled once.
 
 use super::Policy;
 use crate::Result;
 use crate::rows::Rows;
 
-/// How much is known.
+/// Size of the known graph.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Size {
-    /// Pages known.
+    /// Number of known pages.
     pub pages: u64,
-    /// Pages that have a row.
+    /// Number of pages that have a row.
     pub fetched: u64,
-    /// Links of all rows.
+    /// Number of links of all rows.
     pub links: u64,
-    /// Links have weights.
+    /// True if links have weights.
     pub is_weighted: bool,
 }
 
-/// A page's place in the table of slots, which may be little more than half full, and in the arrays by slot.
+/// Bytes per page: its entry in the hash table of slots, which may be little more than half full, and in the arrays by
+/// slot.
 const PAGE: u64 = 36;
-/// A page not fetched: its place in the frontier, the start of its sources, its score and its place by score,
+/// Bytes per unfetched page: its entry in the frontier, the start of its sources, its score and its position by score.
 const FRONTIER: u64 = 36;
-/// and what [`Complement`](super::select::Complement) holds of it at most.
+/// Maximum bytes of [`Complement`](super::select::Complement) per unfetched page.
 const COMPLEMENT: u64 = 104;
-/// A page fetched: its rows in the known graph and two matrices, its ranks now, in a step and of an earlier stage, its
-/// visits, its impact, and what a policy holds of it.
+/// Bytes per fetched page: its rows in the known graph and two matrices, its ranks (current, in a step and of an
+/// earlier stage), its visits, its impact, and what a policy keeps of it.
 const FETCHED: u64 = 200;
-/// A link: in the known graph, in the matrix, as a source, and in the matrix of an earlier stage.
+/// Bytes per link: in the known graph, in the matrix, as a source, and in the matrix of an earlier stage.
 const LINK: u64 = 24;
-/// Its weight in these.
+/// Bytes per link for its weights in these.
 const WEIGHT: u64 = 48;
 
 impl Size {
-    /// The size of these rows, by one sweep.
-    ///
-    /// # Errors
-    /// Those of the sweep.
+    /// Returns the size of these rows, by one sweep.
     pub fn of_rows(rows: &dyn Rows) -> Result<Size> {
         let mut size = Size {
             pages: rows.pages(),
@@ -50,7 +48,8 @@ impl Size {
         Ok(size)
     }
 
-    /// Bytes that a [`Search`](super::Search) by this policy over all of it takes at most, its estimate included.
+    /// Returns the maximum memory of a [`Search`](super::Search) with this policy over all of it, including its
+    /// estimate, in bytes.
     pub fn search_bytes(&self, policy: Policy) -> u64 {
         let of_frontier = match policy {
             Policy::Complement => FRONTIER + COMPLEMENT,

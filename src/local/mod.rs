@@ -1,28 +1,28 @@
-//! The global PageRank of a local domain (J. V. Davis, I. S. Dhillon: Estimating the global PageRank of web
-//! communities, KDD 2006).
+//! Global PageRank of a local domain (J. V. Davis, I. S. Dhillon: Estimating the global PageRank of web communities,
+//! KDD 2006).
 //!
 //! A crawl of one site, some hosts or a topic gives wrong ranks, since importance also flows in from pages that were
-//! not crawled. This module chooses a few pages outside to fetch, and then estimates the domain's PageRank in the
-//! whole web. The web is partitioned (equation 2)
+//! not crawled. This module chooses a few pages outside to fetch, and then estimates the domain's PageRank in the whole
+//! web. The web is partitioned (equation 2)
 //!
 //! ```text
 //! G = [ L     G_out    ]     L: links within the domain, n pages
 //!     [ L_out G_within ]     L_out: from the domain to pages outside, which are not fetched: the frontier
 //! ```
 //!
-//! and p* = E_L g / ||E_L g||_1, the PageRank g of G on the domain, is to be found (section 4). [`Search`] is
-//! FindGlobalPR (Algorithm 2): F begins as L; in each of T rounds a [`Policy`] picks k pages of the frontier,
-//! they are fetched and join F, and the PageRank f of F is computed again ([`Power`]); at the end `estimate`
-//! restricts it to the domain. With k T = n or 2n pages outside the distance to p* falls to a fraction.
-//! When no page is left to fetch, F is all that can be reached, and if that is the web, f is g.
+//! and p* = E_L g / ||E_L g||_1 is sought, the PageRank g of G on the domain (section 4). [`Search`] is FindGlobalPR
+//! (Algorithm 2): F begins as L; in each of T rounds a [`Policy`] chooses k pages of the frontier, they are fetched and
+//! join F, and the PageRank f of F is recomputed ([`Power`]); at the end `estimate` restricts it to the domain. With k
+//! T = n or 2n pages outside the distance to p* falls to a fraction. When no page is left to fetch, F is everything
+//! reachable, and if that is the web, f is g.
 //!
-//! All is sparse: [`Known`] and [`Matrix`] hold the rows of pages fetched, and each round takes time and memory
+//! All is sparse: [`Known`] and [`Matrix`] hold the rows of fetched pages, and each round takes time and memory
 //! proportional to them, whatever the size of the web.
 //!
-//! **Departures.** Self-links and repeats are dropped (as the paper has it, section 5.1). The policy, the estimate and
-//! the power method each say what they add; [`Policy::Share`], [`Policy::FrontierCash`] and
-//! [`Estimator::Extrapolated`] are ours. Links may have weights, and pages that are gone or
-//! cannot be fetched are pages without links, as in all rankings of this library.
+//! **Departures.** Self-links and repeats are dropped (as in the paper, section 5.1). The policy, the estimate and the
+//! power method each document their additions; [`Policy::Share`], [`Policy::FrontierCash`] and
+//! [`Estimator::Extrapolated`] are ours. Links may have weights, and pages that are gone or cannot be fetched count as
+//! pages without links, as in all rankings of this library.
 
 mod estimate;
 mod impact;

@@ -1,24 +1,25 @@
-//! PageRank of the pages fetched: the power method, as Algorithm 1 has it.
+//! PageRank of the fetched pages by the power method of Algorithm 1.
 //!
 //! ```text
 //! f <- alpha F D^-1 f + (1 - alpha) e/l      until a step moves f by less than delta in L1
 //! ```
 //!
-//! Where links have weights, a column of F D^-1 holds each link's part of the column's weight. Only links among members count: one to a page not fetched is left out of F and of the out-degree D. A
-//! member without links among members is dangling, its column the uniform vector. Alpha is 0.85 and delta 1e-6
-//! by default (section 6.1). The paper starts at random; this starts at what the last round ended
-//! with, or uniformly, so that the same rows give the same bytes; where it ends is the same to delta/(1 - alpha).
+//! If links have weights, a column of F D^-1 holds each link's part of the column's weight. Only links among members
+//! count: one to an unfetched page is left out of F and of the out-degree D. A member without links among members is
+//! dangling, its column the uniform vector. Alpha is 0.85 and delta 1e-6 by default (section 6.1). The paper starts at
+//! random; this starts at the last round's result, or uniformly, so that the same rows give the same bytes; the result
+//! is the same to delta/(1 - alpha).
 
 use super::Matrix;
 use crate::rank::Teleport;
 use crate::rank::pagerank::Walk;
 
-/// The power method's settings.
+/// Settings of the power method.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Power {
-    /// The random surfer's probability of following a link: alpha. At least 0, less than 1.
+    /// Alpha, the random surfer's probability of following a link: at least 0, less than 1.
     pub damping: f64,
-    /// Stop when a step moves the vector by less than this in L1: delta. Above 0.
+    /// Delta: stops when a step moves the vector by less than this in L1. Above 0.
     pub threshold: f64,
 }
 
@@ -32,12 +33,12 @@ impl Default for Power {
 }
 
 impl Power {
-    /// The PageRank of the members, which sums to 1, from a uniform start.
+    /// Returns the PageRank of the members, which sums to 1, from a uniform start.
     pub fn rank(&self, matrix: &Matrix) -> Vec<f64> {
         self.rank_from(matrix, &[])
     }
 
-    /// The same from the ranks of the first members as they were; new members start with an even share.
+    /// Returns the PageRank starting from earlier ranks of the first members; new members start with an even share.
     pub fn rank_from(&self, matrix: &Matrix, before: &[f64]) -> Vec<f64> {
         let members = matrix.len();
         let even = 1.0 / members as f64;

@@ -1,27 +1,24 @@
-//! FindGlobalPR (Algorithm 2): which pages to fetch, round by round.
+//! FindGlobalPR (Algorithm 2): chooses the pages to fetch, round by round.
 
 use super::{Estimate, Estimator, Known, Matrix, Policy, Power, Select, estimate, select};
 use crate::engine::checked_damping;
 use crate::{Error, Result};
 
-/// How to search.
+/// Options of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Options {
-    /// Which pages are asked for.
+    /// Policy that chooses pages.
     pub policy: Policy,
-    /// How the estimate is made.
+    /// Estimator of the domain's PageRank.
     pub estimator: Estimator,
-    /// The power method's settings.
+    /// Settings of the power method.
     pub power: Power,
-    /// Seed of what is drawn.
+    /// Seed of random draws.
     pub seed: u64,
 }
 
 impl Options {
-    /// Checks what the types don't.
-    ///
-    /// # Errors
-    /// [`Error::Usage`]: a number is out of range.
+    /// Checks that all numbers are in range.
     pub fn check(&self) -> Result<()> {
         let Power { damping, threshold } = self.power;
         checked_damping(damping)?;
@@ -35,19 +32,19 @@ impl Options {
     }
 }
 
-/// A page to fetch.
+/// Page to fetch, with its score.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Asked {
-    /// The page.
+    /// Number of the page.
     pub page: u32,
-    /// The policy's score: higher is sooner.
+    /// Score by the policy: higher is sooner.
     pub score: f64,
-    /// The PageRank that links from pages fetched hand to it, where those have 1 together.
+    /// PageRank that links from fetched pages pass to it, where the fetched pages' ranks sum to 1.
     pub flow: f64,
 }
 
-/// The search for pages outside a domain that tell its global PageRank. It reads nothing itself: whoever
-/// drives it fetches the pages asked for and hands over their links, from a graph, a crawler or a store.
+/// Search for pages outside a domain that determine its global PageRank. It reads nothing itself: the caller fetches
+/// the requested pages and provides their links, from a graph, a crawler or a store.
 ///
 /// ```
 /// use cashrank::local::{Known, Options, Search};
@@ -77,10 +74,8 @@ pub struct Search {
 }
 
 impl Search {
-    /// Begins with what is known, whose domain is closed.
-    ///
-    /// # Errors
-    /// [`Error::Usage`]: options out of range, or an empty domain.
+    /// Begins with a known graph, whose domain is closed. Fails with [`Error::Usage`] if an option is out of range or
+    /// the domain is empty.
     pub fn new(known: Known, options: Options) -> Result<Search> {
         options.check()?;
         if known.domain() == 0 {
@@ -100,13 +95,14 @@ impl Search {
         })
     }
 
-    /// The `count` pages of the frontier to fetch next, best first; fewer if there are no more. Asked again
-    /// before an [`update`](Search::update), it names the same ones, but for policies that draw.
+    /// Returns the `count` pages of the frontier to fetch next, best first; fewer if there are no more. Repeated calls
+    /// before an [`update`](Search::update) return the same pages, except with random policies.
     pub fn next(&mut self, count: usize) -> Vec<Asked> {
         self.next_by(count, |_| 0)
     }
 
-    /// The same, but of pages with equal scores that with the least `tie` comes first, and of those the one known first.
+    /// Returns the pages to fetch next like [`Search::next`]; among equal scores, those with the smallest `tie` come
+    /// first, then those known first.
     pub fn next_by(&mut self, count: usize, tie: impl Fn(u32) -> u64) -> Vec<Asked> {
         let damping = self.options.power.damping;
         let scores = self.select.scores(&self.matrix, &self.ranks, damping);
@@ -128,18 +124,12 @@ impl Search {
         self.options.power.damping * flow
     }
 
-    /// A page was fetched, with these links. It counts from the next [`update`](Search::update) on.
-    ///
-    /// # Errors
-    /// Those of [`Known::fetch`].
+    /// Adds a fetched page with its links. It counts from the next [`update`](Search::update) on.
     pub fn fetched(&mut self, page: u32, targets: impl IntoIterator<Item = u32>) -> Result<()> {
         self.known.fetch(page, targets)
     }
 
-    /// The same with what each link weighs, as [`Known::fetch_weighted`] has it.
-    ///
-    /// # Errors
-    /// Those of [`Known::fetch`].
+    /// Adds a fetched page with weighted links; see [`Known::fetch_weighted`].
     pub fn fetched_weighted(
         &mut self,
         page: u32,
@@ -148,55 +138,49 @@ impl Search {
         self.known.fetch_weighted(page, targets)
     }
 
-    /// A page that was asked for is gone.
-    ///
-    /// # Errors
-    /// Those of [`Known::gone`].
+    /// Marks a requested page as gone.
     pub fn gone(&mut self, page: u32) -> Result<()> {
         self.known.gone(page)
     }
 
-    /// A page that was asked for could not be fetched.
-    ///
-    /// # Errors
-    /// Those of [`Known::lost`].
+    /// Marks a requested page as one that could not be fetched.
     pub fn lost(&mut self, page: u32) -> Result<()> {
         self.known.lost(page)
     }
 
-    /// Computes the ranks of all pages fetched so far, as exactly as the policy needs them.
+    /// Recomputes the ranks of all fetched pages, as exactly as the policy needs them.
     pub fn update(&mut self) {
         self.matrix = self.known.matrix();
         let power = coarse(&self.options.power, &*self.select);
         self.ranks = power.rank_from(&self.matrix, &self.ranks);
     }
 
-    /// Ends the search.
+    /// Ends the search and returns the known graph.
     pub fn into_known(self) -> Known {
         self.known
     }
 
-    /// What is known.
+    /// Returns the known graph.
     pub fn known(&self) -> &Known {
         &self.known
     }
 
-    /// The links as of the last update.
+    /// Returns the links as of the last update.
     pub fn matrix(&self) -> &Matrix {
         &self.matrix
     }
 
-    /// The PageRank of F as of the last update, by member.
+    /// Returns the PageRank of F as of the last update, by member.
     pub fn ranks(&self) -> &[f64] {
         &self.ranks
     }
 
-    /// The domain's global PageRank, estimated, as of the last update.
+    /// Estimates the domain's global PageRank as of the last update.
     pub fn estimate(&self) -> Estimate {
         self.estimate_by(self.options.estimator)
     }
 
-    /// The same by a certain estimator.
+    /// Estimates the domain's global PageRank by this estimator.
     pub fn estimate_by(&self, estimator: Estimator) -> Estimate {
         let power = &self.options.power;
         let ranks = power.rank_from(&self.matrix, &self.ranks);
@@ -204,7 +188,7 @@ impl Search {
     }
 }
 
-/// The power method between rounds.
+/// Returns the settings of the power method between rounds.
 fn coarse(power: &Power, select: &dyn Select) -> Power {
     Power {
         threshold: select.threshold(power.threshold),

@@ -1,4 +1,4 @@
-//! Against dense matrices, exact PageRank and hand-made examples.
+//! Compares with dense matrices, exact PageRank and hand-made examples.
 
 use proptest::prelude::*;
 
@@ -22,7 +22,7 @@ fn power() -> Power {
     }
 }
 
-/// A web as rows of targets.
+/// Web as rows of targets.
 type Web = Vec<Vec<u32>>;
 
 fn known(web: &Web, domain: usize, outside: usize) -> Known {
@@ -66,7 +66,7 @@ fn l1(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum()
 }
 
-/// Webs of 3 to 14 pages, many of them dangling.
+/// Generates webs of 3 to 14 pages, many of them dangling.
 fn webs() -> impl Strategy<Value = Web> {
     (3usize..15).prop_flat_map(|pages| {
         let row = prop::collection::vec(0..pages as u32, 0..5);
@@ -74,7 +74,7 @@ fn webs() -> impl Strategy<Value = Web> {
     })
 }
 
-/// A web as rows of targets with weights.
+/// Web as rows of targets with weights.
 type Weighted = Vec<Vec<(u32, u64)>>;
 
 fn weighted_webs() -> impl Strategy<Value = Weighted> {
@@ -113,8 +113,8 @@ fn exact_weighted(web: &Weighted) -> Vec<f64> {
     pagerank(&builder.build(), options).unwrap().scores
 }
 
-/// S f for the page at `place` of the frontier, from the dense matrix of equation 9: column by column, a
-/// member's links among members and to the page; without any, uniform.
+/// Computes S f for the page at `place` of the frontier, from the dense matrix of equation 9: column by column, a
+/// member's links among members and to the page; uniform without any.
 fn dense_complement(matrix: &Matrix, ranks: &[f64], place: u32) -> Vec<f64> {
     let l = matrix.len();
     let mut links_in = vec![0.0; l];
@@ -156,8 +156,8 @@ fn dense_complement(matrix: &Matrix, ranks: &[f64], place: u32) -> Vec<f64> {
 }
 
 proptest! {
-    /// Algorithm 3's sums are those of the matrices that they stand for, dangling members included; and they
-    /// move rank about without making any.
+    /// Algorithm 3's sums equal those of the matrices that they stand for, including dangling members; and they move
+    /// rank without creating any.
     #[test]
     fn stochastic_complementation_is_that_of_the_matrix(web in webs(), split in 0.2f64..0.8) {
         let fetched = ((web.len() as f64 * split) as usize).max(1);
@@ -188,21 +188,21 @@ proptest! {
     fn norms_are_sums(z in prop::collection::vec(1e-6f64..1.0, 1..40), g in 1e-3f64..1.0, y in 1e-6f64..0.5) {
         let sum = |g: f64, y: f64| z.iter().map(|z| (g * z - y).abs()).sum::<f64>();
         prop_assert!((Exact::new(&z).norm(g, y) - sum(g, y)).abs() < 1e-12);
-        // A table has the norms of its own values, for any y.
+        // A table is exact at its own values, for any y.
         let table = Table::new(&z, 0.01, (0.1, 0.9), 9);
         for value in 0..9 {
             let value = 0.1 + 0.1 * f64::from(value);
             prop_assert!((table.norm(value, 0.01) - sum(value, 0.01)).abs() < 1e-9);
             prop_assert!((table.norm(3.0 * value, 0.03) - sum(3.0 * value, 0.03)).abs() < 1e-9);
         }
-        // Beside them it is off by at most half a step's change.
+        // Between them the error is at most the change over half a step.
         let all: f64 = z.iter().sum();
         let near = 0.1 + 0.8 * g;
         prop_assert!((table.norm(near, 0.01) - sum(near, 0.01)).abs() <= 0.05 * all + 1e-9);
     }
 
-    /// With nothing fetched outside, the estimate is the PageRank of the domain by itself; with everything, that
-    /// of the web.
+    /// With nothing fetched outside, the estimate is the PageRank of the domain by itself; with everything, that of the
+    /// web.
     #[test]
     fn estimates_go_from_the_domains_own_rank_to_that_of_the_web(web in webs(), domain in 1usize..3) {
         for estimator in [Estimator::Plain, Estimator::Extrapolated] {
@@ -218,8 +218,8 @@ proptest! {
         }
     }
 
-    /// Pages that cannot be fetched are pages without links: when all others were, the ranks are exact PageRank of that web,
-    /// whatever failed and when, and nothing leaks.
+    /// Pages that cannot be fetched count as pages without links: once all others were fetched, the ranks are the exact
+    /// PageRank of that web, whatever failed and when, and nothing leaks.
     #[test]
     fn what_cannot_be_fetched_has_no_links(web in webs(), domain in 1usize..3, fails in prop::collection::vec(any::<bool>(), 15)) {
         let mut known = known(&web, domain, 0);
@@ -242,7 +242,7 @@ proptest! {
         }
     }
 
-    /// The same where links have weights: with everything fetched, the exact PageRank of the weighted web.
+    /// With weighted links and everything fetched, the ranks are the exact PageRank of the weighted web.
     #[test]
     fn weighted_links_hand_on_by_weight(web in weighted_webs(), domain in 1usize..3) {
         let all = known_weighted(&web, domain, web.len() - domain);
@@ -254,7 +254,7 @@ proptest! {
     }
 
     /// With everything fetched, alpha times the impact of all pages outside is the rank that flows into the domain from
-    /// outside; each is the exact PageRank of its page times the part of its weights that leads into the domain.
+    /// outside; each impact is the exact PageRank of its page times the part of its weights that leads into the domain.
     #[test]
     fn impacts_are_what_flows_into_the_domain(web in weighted_webs(), domain in 1usize..3) {
         let all = known_weighted(&web, domain, web.len() - domain);
@@ -266,7 +266,7 @@ proptest! {
         for of in &estimate.impacts {
             let page = all.page(of.member) as usize;
             prop_assert!(page >= domain && of.into_domain > 0.0);
-            // Of repeats the largest weight counts.
+            // The largest weight of a repeated link counts.
             let mut row = std::collections::BTreeMap::new();
             for &(target, weight) in web[page].iter().filter(|link| link.0 as usize != page) {
                 let most = row.entry(target).or_insert(0);
@@ -282,7 +282,7 @@ proptest! {
         prop_assert!(estimate.impacts.windows(2).all(|pair| pair[0].value() >= pair[1].value()));
     }
 
-    /// Weights that are all alike, whatever they are, are none.
+    /// Equal weights, whatever their value, have no effect.
     #[test]
     fn equal_weights_are_none(web in webs(), domain in 1usize..3, weight in 1u64..1 << 40) {
         let weighted = web.iter().map(|row| row.iter().map(|&target| (target, weight)).collect()).collect();
@@ -290,7 +290,7 @@ proptest! {
         prop_assert_eq!(a.matrix(), b.matrix());
     }
 
-    /// Certified, with weights: in the whole web, N g[k] is at least what is said.
+    /// The certified bound holds with weights: in the whole web, N g[k] is at least as large.
     #[test]
     fn what_is_certified_holds_where_links_have_weights(web in weighted_webs(), split in 0.1f64..1.0) {
         let fetched = ((web.len() as f64 * split) as usize).max(1);
@@ -306,7 +306,7 @@ proptest! {
         }
     }
 
-    /// Each policy scores weighted links, and none by NaN or infinity.
+    /// Scores of weighted links are finite for each policy.
     #[test]
     fn scores_of_weighted_links_are_numbers(web in weighted_webs(), split in 0.2f64..0.8) {
         let fetched = ((web.len() as f64 * split) as usize).max(1);
@@ -320,7 +320,7 @@ proptest! {
         }
     }
 
-    /// What is certified holds in the whole web: N g >= certified l f, and N g >= at_least.
+    /// The certified bounds hold in the whole web: N g >= certified l f, and N g >= at_least.
     #[test]
     fn what_is_certified_holds(web in webs(), split in 0.1f64..1.0) {
         let fetched = ((web.len() as f64 * split) as usize).max(1);
@@ -339,7 +339,7 @@ proptest! {
         }
     }
 
-    /// A matrix of the first members is the one that there was when they were all.
+    /// The matrix of the first members equals the one at the time when there were no others.
     #[test]
     fn a_matrix_of_the_past_is_as_it_was(web in webs()) {
         let all = known(&web, 1, web.len() - 1);
@@ -352,8 +352,8 @@ proptest! {
         }
     }
 
-    /// However it is searched: at first the ranks are those of the domain by itself; no page is asked for twice; in the
-    /// end all that can be reached is known; and where that is the web, the ranks are its exact PageRank.
+    /// Whatever the policy: at first the ranks are those of the domain by itself; no page is asked for twice; in the
+    /// end everything reachable is known; and if that is the web, the ranks are its exact PageRank.
     #[test]
     fn a_search_ends_with_all_that_can_be_reached(web in webs(), ring in any::<bool>(), count in 1usize..4) {
         let mut web = web;
@@ -398,8 +398,8 @@ proptest! {
     }
 }
 
-/// Two pages that link to each other, one of them outside: each has 1/2, of which the other hands it 0.85; and
-/// all of it is certain, since every link was read.
+/// Two pages that link to each other, one of them outside: each has 1/2, of which the other passes it 0.85; and all of
+/// it is certain, since every link was read.
 #[test]
 fn the_rank_that_comes_from_outside() {
     let known = known(&vec![vec![1], vec![0]], 1, 1);
@@ -411,7 +411,8 @@ fn the_rank_that_comes_from_outside() {
     assert_eq!((estimate.ranks[0], estimate.leak), (1.0, 0.0));
 }
 
-/// Half of the links lead beyond: half of the rank leaks, and what surfers carry on the other half is certain.
+/// Half of the links lead to unfetched pages: half of the rank leaks, and what surfers carry on the other half is
+/// certain.
 #[test]
 fn links_that_were_not_followed_leak() {
     // 0 <-> 1, and 0 -> 2, 1 -> 3, both not fetched.
@@ -420,7 +421,7 @@ fn links_that_were_not_followed_leak() {
     let ranks = power().rank(&matrix);
     let estimate = estimate(&known, &matrix, &ranks, &power(), Estimator::Plain);
     assert!((estimate.leak - 0.5).abs() < 1e-12);
-    // v = 1 + alpha v/2; estimated are 1/(1 - alpha).
+    // v = 1 + alpha v/2; the estimate is 1/(1 - alpha).
     assert!((estimate.certified[0] - (1.0 - ALPHA) / (1.0 - ALPHA / 2.0)).abs() < 1e-9);
     assert_eq!(estimate.outside, [0.0, 0.0]);
 }
@@ -441,7 +442,7 @@ fn scores_by_hand() {
     let flow = Flow.scores(&matrix, &ranks, ALPHA);
     near(flow, [0.5 / 3.0 + 0.3 / 2.0 + 0.2, 0.2]);
     near(OutlinkCount.scores(&matrix, &ranks, ALPHA), [2.0, 0.0]);
-    // Of the links of 2, none leads into the domain.
+    // None of the links of 2 leads into the domain.
     let share = Share.scores(&matrix, &ranks, ALPHA);
     near(share, [0.5 / 3.0 + 0.3 / 2.0, 0.0]);
 }
@@ -458,7 +459,7 @@ fn cash_of_the_domain_reaches_the_frontier() {
     let scores = FrontierCash.scores(&matrix, &[], ALPHA);
     let h0 = 1.0 / (1.0 - ALPHA * ALPHA / 4.0);
     let expected = (1.0 + ALPHA * h0 / 2.0) + ALPHA * h0 / 2.0 / 2.0 * 0.5;
-    // What is still on its way is at most a hundredth of the cash handed out.
+    // Cash still in motion is at most a hundredth of what was handed out.
     assert!(
         scores[0] <= expected + 1e-12 && scores[0] > expected - 0.02,
         "{scores:?} {expected}"
@@ -468,8 +469,8 @@ fn cash_of_the_domain_reaches_the_frontier() {
 /// ```text
 /// domain: 0 -> 1, 2    1 -> 0    2 -> 4     not fetched: 4    so 2 is dangling in F
 /// ```
-/// As if no member were dangling: g is what 2 holds, all of it, beside the random surfer's part; z goes to in-links, of
-/// which 0, 1 and 2 have one each; 4 has no siblings.
+/// The paper's formulas ignore dangling members: g is all that 2 holds, plus the random surfer's part; z is distributed
+/// over in-links, of which 0, 1 and 2 have one each; 4 has no siblings.
 #[test]
 fn complements_as_the_paper_has_them_know_no_dangling_members() {
     let web: Web = vec![vec![1, 2], vec![0], vec![4], vec![], vec![]];
@@ -517,7 +518,7 @@ fn the_best_come_first_and_of_equal_ones_the_first_known() {
     assert!(best(&[], 2).is_empty());
 }
 
-/// More values, nearer to the exact scores.
+/// With more values, scores approach the exact ones.
 #[test]
 fn discretised_scores_come_near_the_exact_ones() {
     let web: Web = (0..60u32)
@@ -552,7 +553,7 @@ fn repeats_links_to_itself_and_lost_pages_are_no_links() {
     known.close_domain().unwrap();
     known.fetch(7, [3]).unwrap(); // Fetched before.
     assert_eq!((known.pages(), known.links()), (3, 2));
-    // One that could not be fetched is not asked for again, and is a page without links, until it is fetched.
+    // A page that could not be fetched is not asked for again, and counts as a page without links, until it is fetched.
     known.lost(9).unwrap();
     known.lost(9).unwrap();
     let matrix = known.matrix();
@@ -570,7 +571,7 @@ fn repeats_links_to_itself_and_lost_pages_are_no_links() {
     let matrix = late.matrix();
     assert_eq!((matrix.len(), matrix.failed, late.failed()), (2, 0, 0));
     assert_eq!(matrix.inside.row(1), [0]);
-    // One that is gone is a page without links.
+    // A page that is gone counts as a page without links.
     known.gone(8).unwrap();
     known.gone(7).unwrap(); // Fetched before.
     let matrix = known.matrix();
@@ -641,7 +642,7 @@ fn what_cannot_be_is_refused() {
         Known::of_rows(&gone, &[1], true),
         "no page that was fetched",
     );
-    // One without weight is no link.
+    // A link of weight 0 is no link.
     let alike = Known::of_rows(&row(&[2, 3, 4], &[5, 0, 5], false), &[1], true).unwrap();
     assert_eq!(alike.matrix().frontier, [2, 4]);
 
@@ -666,7 +667,7 @@ fn a_domain_without_links_out_has_nothing_to_fetch() {
     assert_eq!(search.estimate().extrapolated, 0.0);
 }
 
-/// Ranks between rounds are as exact as the policy asks for; those that an estimate is made of, as they are asked for.
+/// Ranks between rounds are as exact as the policy needs; those of an estimate are as exact as requested.
 #[test]
 fn estimates_are_exact_whatever_the_policy_asks_for() {
     let web: Web = (0..300u32)
@@ -694,7 +695,7 @@ fn estimates_are_exact_whatever_the_policy_asks_for() {
     assert!(l1(&search.estimate().ranks, &expected) < 1e-12);
 }
 
-/// The order of pages, and which are alike, is never changed by extrapolation.
+/// Extrapolation never changes the order of pages or their ties.
 #[test]
 fn extrapolation_keeps_the_order() {
     let web: Web = (0..200u32)

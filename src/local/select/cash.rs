@@ -1,28 +1,28 @@
-//! Frontier cash: what the domain's pages hand out until it reaches a page that was not fetched. Ours.
+//! Frontier cash: what the domain's pages pass on until it reaches an unfetched page. Our own policy.
 
 use super::flow::{flows, returning};
 use super::{Matrix, Select};
 
-/// Each page of the domain begins with one unit of cash, pages outside with none. Cash circulates over the kept rows
-/// as in OPIC: a page that was fetched hands on alpha of what it gets, evenly over all of its links, those to the
-/// frontier included; a page that was not fetched keeps what reaches it. With h\[k\] all that member k got,
+/// Each page of the domain begins with one unit of cash, pages outside with none. Cash circulates over the kept rows as
+/// in OPIC: a fetched page passes on alpha of what it receives, evenly over all of its links, including those to the
+/// frontier; an unfetched page keeps what reaches it. With h\[k\] all that member k received,
 ///
 /// ```text
 /// h = e_L + alpha P' h                     P' : all links read, E_L e = 1 in the domain
 /// score(j) = sum over k -> j of  h[k] / (o[k] + 1)  *  c[k]
 /// ```
 ///
-/// with the denominator of PF-Select and the c\[k\] of [`Share`](super::Share): what a page not fetched gets counts as
-/// far as the links of the pages that link to it lead into the domain. Beside `Share`, which takes the PageRank of F
-/// for h, cash begins in the domain only, and what flows to pages not fetched is gone: there is no rank of F to wait
-/// for, and pages that only the outside leads to come late.
+/// with the denominator of PF-Select and the c\[k\] of [`Share`](super::Share): what an unfetched page receives counts
+/// in proportion to the links into the domain of the pages that link to it. In contrast to `Share`, which takes the
+/// PageRank of F for h, cash begins only in the domain, and what flows to unfetched pages is gone: no ranks of F are
+/// needed, and pages that only the outside links to come late.
 ///
-/// Cash is moved until all but a hundredth of what was handed out has reached the frontier or was given up. That takes
-/// log(1/100)/log(alpha) steps at most: the scores are sums of cash that certainly got there.
+/// Cash moves until all but a hundredth of what was handed out has reached the frontier or was given up. That takes at
+/// most log(1/100)/log(alpha) steps: the scores are sums of cash that certainly arrived.
 #[derive(Debug, Clone, Copy)]
 pub struct FrontierCash;
 
-/// The part of the cash that may still be on its way.
+/// Part of the cash that may still be in motion at the end.
 const LEFT: f64 = 0.01;
 
 impl Select for FrontierCash {
@@ -51,7 +51,7 @@ impl Select for FrontierCash {
         flows(matrix, &held)
     }
 
-    /// Ranks between rounds are not looked at.
+    /// Ranks between rounds are not used.
     fn threshold(&self, threshold: f64) -> f64 {
         threshold.max(1.0)
     }

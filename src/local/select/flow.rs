@@ -8,7 +8,8 @@ use super::{Matrix, Select};
 /// f[k] / (o[k] + 1)
 /// ```
 ///
-/// with o\[k\] the links of k among members; of a link that weighs w, f\[k\] w/(o\[k\] + w) with the weight o\[k\]. The paper's denominator; that of Cho and others is o\[k\].
+/// with o\[k\] the links of k among members; for a link of weight w, f\[k\] w/(o\[k\] + w) with the weight o\[k\]. This
+/// is the paper's denominator; that of Cho and others is o\[k\].
 #[derive(Debug, Clone, Copy)]
 pub struct Flow;
 
@@ -18,7 +19,7 @@ impl Select for Flow {
     }
 }
 
-/// Of each page of the frontier, the sum of `held[k] w/(o[k] + w)` over the members k that link to it.
+/// Returns for each page of the frontier the sum of `held[k] w/(o[k] + w)` over the members k that link to it.
 pub(super) fn flows(matrix: &Matrix, held: &[f64]) -> Vec<f64> {
     let out: Vec<f64> = (0..held.len())
         .map(|k| matrix.inside.at(k).weight())
@@ -34,8 +35,8 @@ pub(super) fn flows(matrix: &Matrix, held: &[f64]) -> Vec<f64> {
     (0..matrix.sources.nodes()).map(flow).collect()
 }
 
-/// Of what a member holds, the part that can come back: 1 in the domain, outside the part of its links that lead into
-/// the domain.
+/// Returns the part of what a member holds that can return to the domain: 1 in the domain, outside the part of its
+/// links that lead into the domain.
 pub(super) fn returning(matrix: &Matrix, member: usize) -> f64 {
     if member < matrix.domain {
         return 1.0;

@@ -1,13 +1,13 @@
-//! Which pages outside to fetch next: SelectNodes of the paper, a type each behind [`Select`].
+//! Policies that choose which pages outside to fetch next: SelectNodes of the paper, one type each behind [`Select`].
 //!
-//! | name | picks the pages of the frontier |
+//! | name | chooses the pages of the frontier |
 //! |---|---|
 //! | [`sc`](Complement) | that would move the domain's ranks most, by stochastic complementation (SC-Select) |
 //! | [`pf`](Flow) | that most PageRank flows into (PF-Select) |
 //! | [`outlink`](OutlinkCount) | that most pages of the domain link to |
 //! | [`random`](Random) | at random |
-//! | [`frontier-cash`](FrontierCash) | that most cash of the domain's pages reaches, as far as it may come back: ours |
-//! | [`share`](Share) | that most PageRank flows into from pages that link into the domain: ours |
+//! | [`frontier-cash`](FrontierCash) | that most cash of the domain's pages reaches, as far as it may return: our own |
+//! | [`share`](Share) | that most PageRank flows into from pages that link into the domain: our own |
 
 mod cash;
 mod flow;
@@ -30,26 +30,26 @@ pub use random::Random;
 pub use sc::{Complement, Difference};
 pub use share::Share;
 
-/// A way to choose.
+/// Policy that scores pages of the frontier.
 pub trait Select: fmt::Debug + Send {
-    /// A score for each page of the frontier, none of them NaN: the higher, the sooner. `ranks` are the
-    /// members' PageRanks, `damping` is what they were computed with.
+    /// Returns a score for each page of the frontier, never NaN: the higher, the sooner. `ranks` are the members'
+    /// PageRanks, `damping` is what they were computed with.
     fn scores(&mut self, matrix: &Matrix, ranks: &[f64], damping: f64) -> Vec<f64>;
 
-    /// The threshold of the power method that scores need, where the estimate is made with `threshold`. The
-    /// paper's policies take the same.
+    /// Returns the threshold of the power method that scores need, if the estimate is made with `threshold`. The
+    /// paper's policies use that.
     fn threshold(&self, threshold: f64) -> f64 {
         threshold
     }
 }
 
-/// The `count` places of the frontier with the highest scores, best first; of equal ones the page known
-/// first.
+/// Returns the `count` positions of the frontier with the highest scores, best first; ties by who was known first.
 pub fn best(scores: &[f64], count: usize) -> Vec<u32> {
     best_by(scores, count, |_| 0)
 }
 
-/// The same, but of equal ones that with the least `tie` comes first, and of those the page known first.
+/// Returns the positions like [`best`]; among equal scores, those with the smallest `tie` come first, then those known
+/// first.
 pub fn best_by(scores: &[f64], count: usize, tie: impl Fn(u32) -> u64) -> Vec<u32> {
     let mut places: Vec<u32> = (0..scores.len() as u32).collect();
     let order = |&a: &u32, &b: &u32| {
@@ -65,26 +65,26 @@ pub fn best_by(scores: &[f64], count: usize, tie: impl Fn(u32) -> u64) -> Vec<u3
     places
 }
 
-/// The name of a policy.
+/// Name of a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Policy {
     /// [`Complement`], with exact norms.
     Complement,
-    /// [`Flow`].
+    /// PageRank that flows into a page: [`Flow`].
     Flow,
-    /// [`OutlinkCount`].
+    /// Links from the domain: [`OutlinkCount`].
     OutlinkCount,
-    /// [`Random`].
+    /// Pages drawn at random: [`Random`].
     Random,
-    /// [`FrontierCash`].
+    /// Cash of the domain: [`FrontierCash`].
     FrontierCash,
-    /// [`Share`].
+    /// Flow from pages that link into the domain: [`Share`].
     #[default]
     Share,
 }
 
 impl Policy {
-    /// All of them, the paper's first, in its order.
+    /// All policies, the paper's first, in its order.
     pub const ALL: [Policy; 6] = [
         Policy::Complement,
         Policy::Flow,
@@ -94,7 +94,7 @@ impl Policy {
         Policy::Share,
     ];
 
-    /// The policy; `seed` is for those that draw.
+    /// Returns the policy; `seed` is for random ones.
     pub fn policy(self, seed: u64) -> Box<dyn Select> {
         match self {
             Policy::Complement => Box::new(Complement::default()),
@@ -108,7 +108,7 @@ impl Policy {
 }
 
 impl Policy {
-    /// The name on the command line.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Policy::Complement => "sc",

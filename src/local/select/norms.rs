@@ -1,37 +1,36 @@
 //! L1NormDiffs of Algorithm 3: ||E_L (g z - y e)||_1 for many pairs of g and y and one z.
 //!
-//! z is a vector over the domain. The term y of the paper is the same for all pages (equation 17), so that with
-//! t = y/g
+//! z is a vector over the domain. The paper's term y is equal for all pages (equation 17), so that with t = y/g
 //!
 //! ```text
 //! ||g z - y e||_1 = g N(t),    N(t) = sum over k of |z[k] - t|
 //! ```
 //!
-//! **[`Exact`]**: z is sorted once, with sums of its beginnings, and N(t) is one binary search: O(n log n + m log n)
-//! for m pages. That is the algorithm "in O(l log l) that is not described" (section 5.2.1).
+//! **[`Exact`]**: z is sorted once, with prefix sums, and N(t) is one binary search: O(n log n + m log n) for m pages.
+//! That is the algorithm "in O(l log l) that is not described" (section 5.2.1).
 //!
-//! **[`Table`]**, the paper's: the values of g are cut evenly into c, the norm is computed for each of them and for
-//! one y, and a page has that of the value nearest to its own: O(c n + m). Where y differs from page to page (a
-//! member that was dangling no longer is, see [`Complement`](super::Complement)), ||g z - y e|| is (y/y0)
-//! ||(g y0/y) z - y0 e||, and the table is asked for g y0/y.
+//! **[`Table`]**, the paper's: the range of g is divided evenly into c values, the norm is computed for each of them
+//! and for one y, and a page gets that of the nearest value: O(c n + m). If y differs between pages (a member that was
+//! dangling no longer is, see [`Complement`](super::Complement)), ||g z - y e|| is (y/y0)
+//! ||(g y0/y) z - y0 e||, and the table is looked up at g y0/y.
 
-/// A way to compute the norms.
+/// Method for computing the norms.
 pub trait Norms {
-    /// ||g z - y e||_1 over the domain. g and y are above 0.
+    /// Returns ||g z - y e||_1 over the domain. g and y are above 0.
     fn norm(&self, g: f64, y: f64) -> f64;
 }
 
-/// The norms themselves.
+/// Norms computed exactly.
 #[derive(Debug, Clone)]
 pub struct Exact {
-    /// z, ascending.
+    /// Values of z, ascending.
     sorted: Vec<f64>,
-    /// `sums[i]` is that of the first i.
+    /// Prefix sums: `sums[i]` is the sum of the first i.
     sums: Vec<f64>,
 }
 
 impl Exact {
-    /// For one z.
+    /// Returns the norms for one z.
     pub fn new(z: &[f64]) -> Exact {
         let mut sorted = z.to_vec();
         sorted.sort_unstable_by(f64::total_cmp);
@@ -57,7 +56,7 @@ impl Norms for Exact {
     }
 }
 
-/// The norms at evenly spaced values of g.
+/// Norms at evenly spaced values of g.
 #[derive(Debug, Clone)]
 pub struct Table {
     y: f64,
@@ -67,8 +66,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// For one z and the `y` that most pages have, with `values` values of g from the least to the greatest of
-    /// `range`.
+    /// Returns a table for one z and the most common `y`, with `values` values of g over `range`.
     pub fn new(z: &[f64], y: f64, range: (f64, f64), values: usize) -> Table {
         let values = values.max(2);
         let step = (range.1 - range.0) / (values - 1) as f64;

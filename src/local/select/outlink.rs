@@ -1,8 +1,8 @@
-//! OutlinkCount: links from the domain to a page.
+//! OutlinkCount: number of links from the domain to a page.
 
 use super::{Matrix, Select};
 
-/// Scores a page by the number of links to it from the local domain (section 6.1), each as it weighs.
+/// Scores a page by the number of links to it from the local domain (section 6.1), or by their weights.
 #[derive(Debug, Clone, Copy)]
 pub struct OutlinkCount;
 

@@ -5,12 +5,12 @@ use rand_pcg::rand_core::Rng as _;
 
 use super::{Matrix, Select};
 
-/// Pages drawn uniformly (section 6.1): the same seed gives the same pages.
+/// Draws pages uniformly (section 6.1): the same seed gives the same pages.
 #[derive(Debug, Clone)]
 pub struct Random(Pcg64);
 
 impl Random {
-    /// A new draw.
+    /// Returns a policy with this seed.
     pub fn new(seed: u64) -> Random {
         Random(Pcg64::new(u128::from(seed), 0))
     }

@@ -1,9 +1,9 @@
-//! SC-Select (Algorithm 3): the pages that would move the domain's ranks most.
+//! SC-Select (Algorithm 3): the pages that would change the domain's ranks most.
 //!
 //! The influence of a page j of the frontier is ||E_L (f_j - f)||_1: f is the PageRank of F, f_j that of F with j
-//! added, restricted to F and normalised. j's links are not known; they are taken to go into F as links into F
-//! are seen to go (equation 5): s\[k\], the links to member k over all links. (The paper writes F'e, but says
-//! in-links, which with its F_ji for i -> j is Fe.) f_j is the fixpoint of the stochastic complement
+//! added, restricted to F and normalised. j's links are unknown; they are assumed to be distributed over F as links
+//! into F are (equation 5): s\[k\] is the number of links to member k divided by that of all links. (The paper writes
+//! F'e, but says in-links, which with its F_ji for i -> j is Fe.) f_j is the fixpoint of the stochastic complement
 //! (equation 10)
 //!
 //! ```text
@@ -13,58 +13,58 @@
 //! u~' f = (1 - alpha)/(l + 1) + alpha sum over k -> j of f[k]/(o[k] + 1)  =: g
 //! ```
 //!
-//! and S f - f = x + y + g z with z = s~/(1 - w), y = -(1 - alpha) e/(l (l + 1)), and x, which is not 0 at the
-//! siblings of j only: x\[k'\] = -alpha sum over k -> j, k -> k' of f\[k\]/(o\[k\] (o\[k\] + 1)). So the norm of y + g z is
-//! taken for all pages at once ([`norms`](super::norms)), and corrected at each page's siblings.
+//! and S f - f = x + y + g z with z = s~/(1 - w), y = -(1 - alpha) e/(l (l + 1)), and x, which is nonzero only at the
+//! siblings of j: x\[k'\] = -alpha sum over k -> j, k -> k' of f\[k\]/(o\[k\] (o\[k\] + 1)). So the norm of y + g z is
+//! computed for all pages at once ([`norms`](super::norms)), and corrected at each page's siblings.
 //!
-//! **Dangling members** (columns e/l, section 6.1) are left out of the formulas, as the paper does ("L has no dangling
-//! links"): f\[k\]/(o\[k\] + 1) is all of f\[k\] where o\[k\] is 0, and no sibling loses by it. With
-//! [`dangling`](Complement::dangling) they are exact: with j added, one that links to j has the one link; one that does
-//! not has the column e/(l + 1). With delta the rank of all dangling members and delta_j of those that link to j, the
-//! sums above become
+//! **Dangling members** (columns e/l, section 6.1) are ignored in the formulas, as in the paper ("L has no dangling
+//! links"): f\[k\]/(o\[k\] + 1) is all of f\[k\] if o\[k\] is 0, and no sibling loses by it. With
+//! [`dangling`](Complement::dangling) they are exact: with j added, one that links to j has the one link; another has
+//! the column e/(l + 1). With delta the rank of all dangling members and delta_j of those that link to j, the sums
+//! above become
 //!
 //! ```text
 //! y = -( (1 - alpha) + alpha (delta - delta_j) ) e/(l (l + 1))  -  alpha delta_j e/l
 //! g = ( (1 - alpha) + alpha (delta - delta_j) )/(l + 1)  +  alpha sum over k -> j of f[k]/(o[k] + 1)
 //! ```
 //!
-//! y stays the same everywhere, and S f - f still sums to 0. Measured, the exact form is no better (20 domains of cnr-2000: L1
-//! 0.132 instead of 0.127), so the paper's is the usual one. Algorithm 3's "x\[k\] > 0" is read as "not 0": x is
-//! never positive.
+//! y is still constant over members, and S f - f still sums to 0. Measured, the exact form is no better (20 domains of
+//! cnr-2000: L1 0.132 instead of 0.127), so the paper's is the default. Algorithm 3's "x\[k\] > 0" is read as "not 0":
+//! x is never positive.
 //!
-//! **Weights.** Where links have any, o\[k\] and s are sums of weights, and for a link k -> j that weighs w, f\[k\]/(o\[k\] + 1)
-//! becomes f\[k\] w/(o\[k\] + w), and x, for k -> k' of weight v, f\[k\] v w/(o\[k\] (o\[k\] + w)).
+//! **Weights.** If links have weights, o\[k\] and s are sums of weights, and for a link k -> j of weight w,
+//! f\[k\]/(o\[k\] + 1) becomes f\[k\] w/(o\[k\] + w), and x, for k -> k' of weight v, f\[k\] v w/(o\[k\] (o\[k\] + w)).
 //!
-//! Without weights, pages with the same sources have the same influence, which is computed once: the pages that one member alone
-//! links to cost its links together, not each.
+//! Without weights, pages with the same sources have the same influence, which is computed once: pages that only one
+//! member links to cost that member's links together, not each.
 
 use std::collections::HashMap;
 
 use super::norms::{Exact, Norms, Table};
 use super::{Matrix, Select};
 
-/// Scores by influence.
+/// Scores pages by influence.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Complement {
-    /// Norms: exact, or at so many values of g.
+    /// Number of values of g at which norms are tabulated; `None`: exact norms.
     pub values: Option<usize>,
-    /// Dangling members are what they are in the matrix, not as if there were none.
+    /// Treats dangling members exactly instead of ignoring them.
     pub dangling: bool,
 }
 
 /// S f - f for one page of the frontier, in parts: x + (g z - y) at each member.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
-    /// The flow into the page.
+    /// Flow into the page.
     pub g: f64,
-    /// The loss of every member.
+    /// Loss of every member.
     pub y: f64,
-    /// The siblings and what they lose: members, each once.
+    /// Siblings and their losses: members, each once.
     pub x: Vec<(u32, f64)>,
 }
 
 impl Complement {
-    /// z and, for each page of the frontier, g and y.
+    /// Returns z, and g and y for each page of the frontier.
     fn parts(&self, matrix: &Matrix, ranks: &[f64], damping: f64) -> (Vec<f64>, Vec<(f64, f64)>) {
         let l = matrix.len() as f64;
         let mut z = vec![0.0; matrix.len()];
@@ -80,7 +80,7 @@ impl Complement {
         let links: f64 = z.iter().sum();
         let w = (1.0 - damping) / (l + 1.0);
         for z in &mut z {
-            // Without links among members, one to any of them is as likely.
+            // Without links among members, all targets are equally likely.
             let s = if links > 0.0 { *z / links } else { 1.0 / l };
             *z = (damping * s + w) / (1.0 - w);
         }
@@ -120,14 +120,14 @@ impl Complement {
     }
 }
 
-/// x of the paper, gathered with one cell a member.
+/// x of the paper, gathered with one cell per member.
 struct Siblings {
     x: Vec<f64>,
     touched: Vec<u32>,
 }
 
 impl Siblings {
-    /// Hands each sibling of the page at `place` of the frontier, and its x, to `each`, in order of being met.
+    /// Passes each sibling of the page at `place` of the frontier, with its x, to `each`, in order of first occurrence.
     fn each(
         &mut self,
         matrix: &Matrix,
@@ -154,7 +154,7 @@ impl Siblings {
 }
 
 impl Complement {
-    /// S f - f for each page of the frontier, with z.
+    /// Returns z, and S f - f for each page of the frontier.
     pub fn differences(
         &self,
         matrix: &Matrix,
@@ -182,7 +182,7 @@ impl Complement {
 impl Select for Complement {
     fn scores(&mut self, matrix: &Matrix, ranks: &[f64], damping: f64) -> Vec<f64> {
         let (z, pairs) = self.parts(matrix, ranks, damping);
-        // The y of a page that no dangling member links to: the least there is.
+        // The y of a page that no dangling member links to, which is the smallest.
         let usual = pairs
             .iter()
             .map(|pair| pair.1)
