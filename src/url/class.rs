@@ -1,10 +1,10 @@
-//! In which parts of a canonical URL a byte stands for itself, and how far such bytes go.
+//! Parts of a canonical URL in which a byte stands for itself, and scans for the end of such bytes.
 
 /// In a host label: lower-case letters, digits, `-` and `_`.
 pub(super) const HOST: u8 = 1;
-/// In a path, `/` included.
+/// In a path, including `/`.
 pub(super) const PATH: u8 = 2;
-/// In a query, `?` included.
+/// In a query, including `?`.
 pub(super) const QUERY: u8 = 4;
 
 /// For each byte, the parts of a canonical URL in which it stands for itself.
@@ -12,7 +12,7 @@ pub(super) const QUERY: u8 = 4;
 /// `^` is left to the parser: the standard has begun to escape it in paths.
 const CLASS: [u8; 256] = {
     let mut class = [0; 256];
-    // All that is left out below stands for itself nowhere: controls, blanks, bytes from 0x7F on.
+    // Bytes outside this range stand for themselves nowhere: controls, blanks, bytes from 0x7F on.
     let mut byte = b'!';
     while byte <= b'~' {
         let mut parts = 0;
@@ -34,7 +34,7 @@ const CLASS: [u8; 256] = {
     class
 };
 
-/// Where the bytes of class `part`, one bit, that begin at `at` end. Eight bytes a branch.
+/// Returns the end of the bytes of class `part`, one bit, that begin at `at`. One branch per eight bytes.
 #[inline]
 pub(super) fn run(raw: &[u8], mut at: usize, part: u8) -> usize {
     while let Some(eight) = raw[at..].first_chunk::<8>() {
@@ -47,7 +47,7 @@ pub(super) fn run(raw: &[u8], mut at: usize, part: u8) -> usize {
     short_run(raw, at, part)
 }
 
-/// The same byte by byte.
+/// Does what [`run`] does, byte by byte.
 #[inline]
 pub(super) fn short_run(raw: &[u8], at: usize, part: u8) -> usize {
     let rest = &raw[at..];

@@ -1,12 +1,12 @@
-//! Fuzz target: canonical URLs against the `url` crate, and what they promise of themselves.
+//! Fuzz target: compares canonical URLs with the `url` crate, and checks their invariants.
 
 use ::url::Url;
 
 use super::{Base, Form, Reject, canonical, host, is_canonical};
 use crate::fuzz::dice::Dice;
 
-/// What `formats/url.md` says, by the `url` crate alone. Only the two kinds of refusal are distinguished
-/// apart: no page link, and no URL.
+/// Implements `formats/url.md` by the `url` crate alone. It distinguishes only two kinds of rejection: not a link to a
+/// page, and not a URL.
 pub(super) fn expected(raw: &[u8], base: Option<&Url>) -> Result<String, Reject> {
     let text: String = raw
         .utf8_chunks()
@@ -19,7 +19,7 @@ pub(super) fn expected(raw: &[u8], base: Option<&Url>) -> Result<String, Reject>
     let ink = text.trim_matches(|char| char <= ' ');
     let ink = ink.replace(['\t', '\n', '\r'], "");
     let parsed = match base {
-        // Where `Url::join` departs from the standard, see `formats/url.md`.
+        // `Url::join` deviates from the standard here, see `formats/url.md`.
         Some(base) if THREE.iter().any(|slashes| ink.starts_with(slashes)) => {
             Url::parse(&format!("{}:{ink}", base.scheme()))
         }
@@ -36,17 +36,17 @@ pub(super) fn expected(raw: &[u8], base: Option<&Url>) -> Result<String, Reject>
     }
 }
 
-/// Refusals whose kind depends on more than the parser says.
+/// Returns whether two results agree, where the kind of rejection depends on more than the parser reports.
 pub(super) fn agree(found: &Result<String, Reject>, expected: &Result<String, Reject>) -> bool {
     match (found, expected) {
-        // `mailto:`-like schemes are refused for their scheme even where the rest is broken.
+        // Schemes like `mailto:` are rejected as such even if the rest is malformed.
         (Err(Reject::Scheme), Err(_)) => true,
         (Err(Reject::Empty | Reject::Relative | Reject::Invalid), Err(Reject::Invalid)) => true,
         (found, expected) => found == expected,
     }
 }
 
-/// Up to three lines: page, base, link; or page and link; or a link alone.
+/// Input of up to three lines: page, base, link; or page and link; or a link alone.
 pub(crate) fn url(data: &[u8]) {
     let limit = Dice::of(data).one_of([60, 8192]);
     let mut parts = data.splitn(3, |&byte| byte == b'\n');
@@ -63,7 +63,7 @@ pub(crate) fn url(data: &[u8]) {
     let base = page.map(|page| Base::new(page, href));
     let found = check(link, base.as_ref(), limit);
     match judge {
-        // The base's own faults show only where it is used.
+        // The base's errors show only if it is used.
         None => {}
         Some(_) if found == Err(Reject::TooLong) => {}
         Some(judge) => {
@@ -76,7 +76,7 @@ pub(crate) fn url(data: &[u8]) {
     }
 }
 
-/// The base by the parser; `None`: it is not usable, or for one of many reasons another.
+/// Returns the parser's base; `None` if it is unusable, or if it may be replaced for one of several reasons.
 fn base(page: &[u8], href: Option<&[u8]>, limit: usize) -> Option<Url> {
     let page = Url::parse(&check(page, None, limit).ok()?).ok()?;
     match href.map(|href| (href.len(), expected(href, Some(&page)))) {
@@ -86,7 +86,7 @@ fn base(page: &[u8], href: Option<&[u8]>, limit: usize) -> Option<Url> {
     }
 }
 
-/// The canonical form, after a check of what it promises.
+/// Returns the canonical form after checking its invariants.
 fn check(raw: &[u8], base: Option<&Base<'_>>, limit: usize) -> Result<String, Reject> {
     let mut out = b"kept".to_vec();
     let form = canonical(raw, base, limit, &mut out);

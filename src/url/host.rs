@@ -2,8 +2,8 @@
 
 use super::class::{HOST, short_run};
 
-/// The host of a URL in canonical form, without user, password and port: what "same host" compares.
-/// IPv6 addresses keep their brackets. Empty if `canonical` is no such URL.
+/// Returns the host of a URL in canonical form, without user, password and port, as compared for "same host". IPv6
+/// addresses keep their brackets. Empty if `canonical` is not such a URL.
 ///
 /// ```
 /// use cashrank::url::host;
@@ -19,7 +19,7 @@ pub fn host(canonical: &[u8]) -> &[u8] {
     let is_end = |byte| matches!(byte, b'/' | b'?' | b'#');
     let is_more = |byte| matches!(byte, b'@' | b':' | b'[' | b']');
     let plain = upto(rest, |byte| is_end(byte) || is_more(byte));
-    // Most have no user and no port.
+    // Most have neither user nor port.
     if !rest.get(plain.len()).is_some_and(|&byte| is_more(byte)) {
         return plain;
     }
@@ -35,22 +35,22 @@ pub fn host(canonical: &[u8]) -> &[u8] {
     }
 }
 
-/// What follows host and port in a URL in canonical form: the path, from its `/` on, and the query. Empty if `canonical` is no
-/// such URL.
+/// Returns what follows host and port in a URL in canonical form: the path, from its `/` on, and the query. Empty if
+/// `canonical` is not such a URL.
 pub fn path_and_query(canonical: &[u8]) -> &[u8] {
     let host = host(canonical);
     if host.is_empty() {
         return &[];
     }
-    // The host is a part of the URL.
+    // `host` is a slice of the URL.
     let after = host.as_ptr() as usize - canonical.as_ptr() as usize + host.len();
     let rest = &canonical[after..];
     &rest[memchr::memchr(b'/', rest).unwrap_or(rest.len())..]
 }
 
-/// The registered domain of a host in canonical form: its public suffix and the label before it, by the public suffix list
-/// with the suffixes that companies added (`github.io`); for a suffix that is not listed, the last two labels. A host
-/// without a registered domain is returned as it is: an IP address, a public suffix, a single label.
+/// Returns the registered domain of a host in canonical form: its public suffix and the label before it, by the public
+/// suffix list with the suffixes that companies added (`github.io`); for an unlisted suffix, the last two labels. A
+/// host without a registered domain is returned unchanged: an IP address, a public suffix, a single label.
 ///
 /// ```
 /// use cashrank::url::domain;
@@ -65,21 +65,21 @@ pub fn domain(host: &[u8]) -> &[u8] {
     psl::domain(host).map_or(host, |domain| domain.as_bytes())
 }
 
-/// A host without a leading `www.`, unless nothing but a single label follows.
+/// Returns a host without a leading `www.`, unless only a single label would be left.
 pub(crate) fn without_www(host: &[u8]) -> &[u8] {
     let rest = host.strip_prefix(b"www.");
     rest.filter(|rest| rest.contains(&b'.')).unwrap_or(host)
 }
 
-/// The bytes before the first that `stops`.
+/// Returns the bytes before the first that `stops`.
 fn upto(bytes: &[u8], stops: impl Fn(u8) -> bool) -> &[u8] {
     let len = bytes.iter().position(|&byte| stops(byte));
     &bytes[..len.unwrap_or(bytes.len())]
 }
 
-/// Scans the host and port that begin at `from`; the position of the `/` behind them. `None`: not
-/// surely canonical. Users, IPv6 addresses, empty labels, punycode and what may be
-/// an IPv4 address in disguise are left to the parser.
+/// Scans the host and port that begin at `from`; returns the offset of the `/` after them. `None`: not certainly
+/// canonical. Users, IPv6 addresses, empty labels, punycode and possible IPv4 addresses in other notations are left to
+/// the parser.
 pub(super) fn authority(raw: &[u8], from: usize, default_port: u16) -> Option<usize> {
     let mut label = from;
     loop {
@@ -102,7 +102,7 @@ pub(super) fn authority(raw: &[u8], from: usize, default_port: u16) -> Option<us
     }
 }
 
-/// Scans the port at `at`, if any; the position of the `/` behind it.
+/// Scans the port at `at`, if any; returns the offset of the `/` after it.
 fn port(raw: &[u8], at: usize, default_port: u16) -> Option<usize> {
     let Some(rest) = raw[at..].strip_prefix(b":") else {
         return Some(at);
@@ -113,7 +113,7 @@ fn port(raw: &[u8], at: usize, default_port: u16) -> Option<usize> {
     (canonical && slash < raw.len()).then_some(slash)
 }
 
-/// Returns whether these are four decimal numbers up to 255.
+/// Returns whether `host` consists of four decimal numbers up to 255.
 fn is_ipv4(host: &[u8]) -> bool {
     let mut parts = 0;
     host.split(|&byte| byte == b'.').all(|part| {
@@ -122,7 +122,7 @@ fn is_ipv4(host: &[u8]) -> bool {
     }) && parts == 4
 }
 
-/// A decimal number without needless zeros, up to 65,535.
+/// Parses a decimal number without leading zeros, up to 65,535.
 fn number(digits: &[u8]) -> Option<u16> {
     if digits.is_empty() || digits.len() > 5 || (digits[0] == b'0' && digits.len() > 1) {
         return None;

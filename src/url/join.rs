@@ -1,7 +1,7 @@
-//! Joining relative links to the page they stand on, or to its `<base href>`.
+//! Joins relative links to the page they stand on, or to its `<base href>`.
 //!
-//! Most links are plain relative paths. Joining one is then a copy of the base's front and of the link, once
-//! a scan has shown that the parser would keep the link's bytes; all else goes to the parser.
+//! Most links are plain relative paths. Joining one copies the base's front and the link, once a scan has shown that
+//! the parser would keep the link's bytes; all others go to the parser.
 
 use std::cell::OnceCell;
 
@@ -9,7 +9,7 @@ use ::url::Url;
 
 use super::{Form, Reject, canonical, parse, scan};
 
-/// The base of relative links. Costs nothing until the first relative link.
+/// Base of relative links. Costs nothing until the first relative link.
 ///
 /// ```
 /// use cashrank::url::{Base, canonical};
@@ -26,27 +26,26 @@ pub struct Base<'a> {
     joint: OnceCell<Result<Joint, Reject>>,
 }
 
-/// A base in canonical form, cut where links are joined.
+/// Base in canonical form, with the offsets at which links are joined.
 #[derive(Debug)]
 struct Joint {
     text: Vec<u8>,
-    /// Where the path begins.
+    /// Offset of the path.
     root: usize,
-    /// Behind the last `/` of the path.
+    /// Offset after the path's last `/`.
     dir: usize,
-    /// Where the path ends.
+    /// Offset of the path's end.
     query: usize,
-    /// For the parser, made when first needed.
+    /// Parsed form, made when first needed.
     url: OnceCell<Option<Url>>,
 }
 
 impl<'a> Base<'a> {
-    /// `page` is the page's own URL, `href` its `<base href>`, itself relative to `page`. As in
-    /// HTML, an `href` that is no URL, or a `data:` or `javascript:` one, counts as absent.
-    /// Where the base is over the limit, of another scheme, or `page` no URL, each relative link is
-    /// rejected for that.
+    /// Returns a base: `page` is the page's own URL, `href` its `<base href>`, itself relative to `page`. As in HTML,
+    /// an `href` that is not a URL, or a `data:` or `javascript:` one, counts as absent. If the base is over the limit,
+    /// of another scheme, or `page` not a URL, each relative link is rejected for that reason.
     ///
-    /// A redirect's target is relative to the page, whatever its `<base href>`.
+    /// The target of a redirect is relative to the page, whatever its `<base href>`.
     pub fn new(page: &'a [u8], href: Option<&'a [u8]>) -> Base<'a> {
         Base {
             page,
@@ -64,7 +63,7 @@ impl<'a> Base<'a> {
         }
     }
 
-    /// The same for a link of [`Scheme::Bare`](parse::Scheme::Bare).
+    /// Joins a link of [`Scheme::Bare`](parse::Scheme::Bare) and appends the canonical form to `out`.
     pub(super) fn join_bare(
         &self,
         link: &[u8],
@@ -79,7 +78,7 @@ impl<'a> Base<'a> {
         }
     }
 
-    /// Returns whether some link was left to the parser.
+    /// Returns whether a link was left to the parser.
     #[cfg(test)]
     pub(super) fn is_parsed(&self) -> bool {
         matches!(self.joint.get(), Some(Ok(joint)) if joint.url.get().is_some())
@@ -93,7 +92,7 @@ impl<'a> Base<'a> {
     }
 }
 
-/// The canonical form of the base.
+/// Returns the canonical form of the base.
 fn resolve(page: &[u8], href: Option<&[u8]>, limit: usize) -> Result<Vec<u8>, Reject> {
     let mut text = Vec::new();
     if let Some(href) = href {
@@ -117,7 +116,7 @@ fn finish(form: Form, raw: &[u8], appended: Vec<u8>) -> Vec<u8> {
 }
 
 impl Joint {
-    /// `text` is in canonical form.
+    /// Returns the base of a URL in canonical form.
     fn new(text: Vec<u8>) -> Result<Joint, Reject> {
         let host = if text.starts_with(b"https:") { 8 } else { 7 };
         let after = text.get(host..).ok_or(Reject::Invalid)?;
@@ -133,10 +132,10 @@ impl Joint {
         })
     }
 
-    /// Joins `link` by the parser. On error `out` is as before.
+    /// Joins `link` by the parser. On error `out` is unchanged.
     fn join_parsed(&self, link: &[u8], out: &mut Vec<u8>) -> Result<(), Reject> {
         if parse::names_host(link) {
-            // Not joined: the parser would find no host behind three slashes.
+            // Not joined: the parser would find no host after three slashes.
             return parse::append(&[self.scheme(), link].concat(), None, out);
         }
         let url = self
@@ -145,7 +144,7 @@ impl Joint {
         parse::append(link, Some(url.as_ref().ok_or(Reject::Invalid)?), out)
     }
 
-    /// The scheme with its colon.
+    /// Returns the scheme with its colon.
     fn scheme(&self) -> &'static [u8] {
         if self.text.starts_with(b"https:") {
             b"https:"
@@ -154,7 +153,7 @@ impl Joint {
         }
     }
 
-    /// Joins `link`, which has no scheme, if its bytes can be copied. `None`: ask the parser; `out` is as before.
+    /// Joins `link`, which has no scheme, if its bytes can be copied. `None`: ask the parser; `out` is unchanged.
     fn join_plain(&self, link: &[u8], out: &mut Vec<u8>) -> Option<()> {
         let (front, tail) = match link {
             [] | [b'#', ..] => (self.text.len(), &[][..]),
@@ -168,7 +167,7 @@ impl Joint {
         Some(())
     }
 
-    /// `//host/path`: takes the scheme only.
+    /// Joins `//host/path`, which takes only the scheme of the base.
     fn join_host(&self, link: &[u8], out: &mut Vec<u8>) -> Option<()> {
         let start = out.len();
         out.extend_from_slice(self.scheme());
@@ -178,7 +177,7 @@ impl Joint {
         len.map(|_| ())
     }
 
-    /// Steps over leading `./` and `../`; the length of the base to keep and what follows it.
+    /// Skips leading `./` and `../`; returns the length of the base to keep and the rest of the link.
     fn join_path<'l>(&self, link: &'l [u8]) -> Option<(usize, &'l [u8])> {
         let (mut dir, mut at) = (self.dir, 0);
         loop {
@@ -203,7 +202,7 @@ impl Joint {
         Some((dir, &link[at..end]))
     }
 
-    /// The end of the folder above the one that ends at `dir`; the root's is the root.
+    /// Returns the end of the parent of the folder that ends at `dir`; the root is its own parent.
     fn parent(&self, dir: usize) -> Option<usize> {
         if dir == self.root + 1 {
             return Some(dir);

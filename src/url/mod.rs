@@ -1,10 +1,9 @@
-//! The canonical form of a URL: the name under which a page is known.
+//! Canonical form of URLs: the name under which a page is known.
 //!
-//! Specified in `formats/url.md`. In short: what the WHATWG URL standard makes of the text,
-//! without its fragment, `http` and `https` only. Most URLs of a crawl have that form already, so
-//! [`canonical`] first proves it by one scan of the bytes (`scan`) and parses only what the scan
-//! cannot prove. Relative links are joined to a [`Base`]; plain ones without parsing either.
-//! The quick ways give the same bytes as the parser, or hand over to it: they decide speed only.
+//! Specified in `formats/url.md`. In short: what the WHATWG URL standard makes of the text, without its fragment,
+//! `http` and `https` only. Most URLs of a crawl are canonical already, so [`canonical`] first tries to prove that by
+//! one scan of the bytes (`scan`) and parses only the others. Relative links are joined to a [`Base`], plain ones
+//! without parsing. The fast paths give the same bytes as the parser, or fall back to it: they affect speed only.
 //!
 //! Nothing here panics, whatever the bytes.
 
@@ -26,24 +25,24 @@ pub use scan::is_canonical;
 
 use parse::{Scheme, scheme, trim};
 
-/// Version of the rules in `formats/url.md`. It changes whenever some URL's canonical form does;
-/// names made under different versions must not be mixed.
+/// Version of the rules in `formats/url.md`. It changes whenever some URL's canonical form does; names made under
+/// different versions must not be mixed.
 pub const RULES: u32 = 1;
 
-/// Where the canonical form of a URL stands.
+/// Where the canonical form of a URL is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// All of the bytes given are the canonical form.
+    /// All of the given bytes are the canonical form.
     AsIs,
-    /// The first so many of the bytes given are; a fragment or blanks follow.
+    /// The first `n` of the given bytes are the canonical form; a fragment or blanks follow.
     Prefix(usize),
-    /// It was appended to `out`.
+    /// The canonical form was appended to `out`.
     Rewritten,
 }
 
 impl Form {
-    /// The canonical form: `raw` is what [`canonical`] was given, `appended` what it appended.
-    /// Empty if they are not.
+    /// Returns the canonical form: `raw` is what [`canonical`] was given, `appended` what it appended. Empty if the
+    /// arguments do not fit.
     pub fn text<'t>(self, raw: &'t [u8], appended: &'t [u8]) -> &'t [u8] {
         match self {
             Form::AsIs => raw,
@@ -53,13 +52,13 @@ impl Form {
     }
 }
 
-/// Why a URL has no canonical form.
+/// Reason why a URL has no canonical form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
 pub enum Reject {
     /// Not a link to a page: `mailto:`, `javascript:`, `data:`, `ftp:` and the like.
     #[error("neither http nor https")]
     Scheme,
-    /// Nothing but blanks, and no base to stand for.
+    /// Only blanks, and no base.
     #[error("empty")]
     Empty,
     /// Relative, and no base to join it to.
@@ -68,18 +67,18 @@ pub enum Reject {
     /// Longer than the limit: as read, in canonical form, or the base it is joined to.
     #[error("longer than the limit")]
     TooLong,
-    /// The parser finds no URL in it: a bad host, a bad port.
+    /// The parser finds no URL in it: an invalid host or port, for example.
     #[error("not a URL")]
     Invalid,
 }
 
 /// Brings `raw` to canonical form.
 ///
-/// `raw` is any bytes; `base` is what a relative URL is joined to; `limit` is the most bytes
-/// a URL may have, blanks at its ends aside, as read and in canonical form.
+/// `raw` is any bytes; `base` is what a relative URL is joined to; `limit` is the maximum length in bytes, without
+/// surrounding blanks, both as read and in canonical form.
 ///
-/// Nothing but [`Form::Rewritten`] touches `out`; that appends. Canonical text is ASCII, and its
-/// own canonical form [`Form::AsIs`].
+/// Only [`Form::Rewritten`] changes `out`, by appending. Canonical text is ASCII, and is [`Form::AsIs`] for this
+/// function.
 ///
 /// ```
 /// use cashrank::url::{Base, Form, Reject, canonical};
@@ -125,7 +124,7 @@ pub fn canonical(
     let found = match written {
         Err(reject) => Err(reject),
         Ok(()) if len > limit => Err(Reject::TooLong),
-        // What the scan cannot prove may be canonical all the same, say a host in punycode.
+        // Some URLs that the scan cannot prove are canonical, for example with a host in punycode.
         Ok(()) if raw == &out[start..] => Ok(Form::AsIs),
         Ok(()) if raw.starts_with(&out[start..]) => Ok(Form::Prefix(len)),
         Ok(()) => return Ok(Form::Rewritten),
@@ -134,7 +133,7 @@ pub fn canonical(
     found
 }
 
-/// Appends the canonical form of the trimmed `link` to `out`. On error `out` is as before.
+/// Appends the canonical form of the trimmed `link` to `out`. On error `out` is unchanged.
 fn append(
     scheme: Scheme,
     link: &[u8],
@@ -152,8 +151,8 @@ fn append(
     }
 }
 
-/// Appends `link`, or `link` and a `/`, up to the fragment, if that is canonical. What the `/` makes
-/// canonical is a bare host, and the parser adds it too. Otherwise `out` is as before.
+/// Appends `link`, or `link` and a `/`, up to the fragment, if that is canonical; otherwise `out` is unchanged. The `/`
+/// makes a bare host canonical, and the parser adds it too.
 fn append_plain(link: &[u8], out: &mut Vec<u8>) -> bool {
     if let Some(len) = scan::front(link) {
         out.extend_from_slice(&link[..len]); // Blanks stood before it.

@@ -1,17 +1,17 @@
-//! The commonest canonical URLs, proved sixteen bytes at a time.
+//! Proves the most common canonical URLs, sixteen bytes at a time.
 //!
-//! Says yes only where [`by_parts`](super::scan::by_parts) does, and no to whatever it would have to
-//! look at closely: ports, odd bytes, short URLs. Sixteen bytes at a time, without a branch for each.
+//! Accepts only what [`by_parts`](super::scan::by_parts) does, and rejects whatever needs a closer look: ports, unusual
+//! bytes, short URLs. Works on sixteen bytes at a time, without a branch for each.
 
 use wide::u8x16;
 
-/// Bytes looked at together.
+/// Number of bytes examined together.
 const WIDE: usize = 16;
-/// Bytes after which the next are looked at: one is looked at twice, so that no two are torn apart.
+/// Distance between blocks, which overlap by one byte so that every pair of adjacent bytes is in one block.
 const STEP: usize = WIDE - 1;
 
-/// Returns whether `raw` is surely canonical, all of it: `http` or `https`, a host of plain labels, a path and
-/// perhaps a query of plain bytes.
+/// Returns whether all of `raw` is certainly canonical: `http` or `https`, a host of plain labels, a path and an
+/// optional query of plain bytes.
 #[inline]
 pub(super) fn is_ordinary(raw: &[u8]) -> bool {
     let host = match raw {
@@ -22,8 +22,8 @@ pub(super) fn is_ordinary(raw: &[u8]) -> bool {
     end_of_host(raw, host).is_some_and(|slash| is_path(raw, slash))
 }
 
-/// Where the slash is behind the host that begins at `host`, if the host is made of plain labels, the last
-/// of which does not look like a number.
+/// Returns the offset of the slash after the host that begins at `host`, if the host consists of plain labels and the
+/// last one does not look like a number.
 #[inline]
 fn end_of_host(raw: &[u8], host: usize) -> Option<usize> {
     let end = raw.len().checked_sub(WIDE)?;
@@ -35,12 +35,12 @@ fn end_of_host(raw: &[u8], host: usize) -> Option<usize> {
         let is = |byte: u8| bytes.simd_eq(u8x16::splat(byte));
         let (dot, hyphen) = (is(b'.'), is(b'-'));
         let strange = !(within(bytes, b'a', b'z') | within(bytes, b'0', b'9') | dot | hyphen);
-        // From `at` on.
+        // Bits from `at` on.
         let which = |found: u8x16| found.to_bitmask() >> (at - from);
         let slash = which(is(b'/')).trailing_zeros();
         let inside = |found: u8x16| which(found) & !(u32::MAX << slash.min(WIDE as u32));
         let (dots, hyphens) = (inside(dot), inside(hyphen));
-        // They make an empty label, or perhaps punycode.
+        // Doubled dots make an empty label, doubled hyphens perhaps punycode.
         let doubled = (dots & dots >> 1) | (hyphens & hyphens >> 1);
         if inside(strange) | doubled != 0 {
             return None;
@@ -59,8 +59,8 @@ fn end_of_host(raw: &[u8], host: usize) -> Option<usize> {
     }
 }
 
-/// Returns whether from `slash` on, where the path begins, every byte stands for itself in a path and in a query,
-/// and no segment begins like dots.
+/// Returns whether every byte from `slash` on, where the path begins, stands for itself in a path and in a query, and
+/// no segment begins like dots.
 #[inline]
 fn is_path(raw: &[u8], slash: usize) -> bool {
     let Some(end) = raw.len().checked_sub(WIDE) else {
@@ -97,7 +97,7 @@ fn load(raw: &[u8], at: usize) -> Option<u8x16> {
     raw.get(at..)?.first_chunk().copied().map(u8x16::new)
 }
 
-/// All bits of the bytes from `first` to `last`.
+/// Returns a mask of the bytes from `first` to `last`.
 #[inline]
 fn within(bytes: u8x16, first: u8, last: u8) -> u8x16 {
     let above = bytes - u8x16::splat(first);
@@ -109,8 +109,8 @@ mod tests {
     use super::super::scan::by_parts;
     use super::is_ordinary;
 
-    /// Each byte in each place of URLs of all short lengths, put in or in place of another. Those that
-    /// are ordinary.
+    /// Tests each byte at each position of URLs of all short lengths, inserted or in place of another. Returns the
+    /// number of ordinary URLs.
     fn check(longest: &[u8]) -> usize {
         let mut yes = 0;
         for len in 1..=longest.len() {
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn a_yes_is_one_of_the_scan_by_parts() {
         let longest = b"https://www.example-site1.org/a/path_to/some-page.html?id=7&q=a~b";
-        // From the slash behind the host on.
+        // From the slash after the host on.
         assert_eq!(check(longest), longest.len() - 29);
         check(b"http://a.b.example/%2E/some%20page/.%2e/%2e%2e/page");
         check(b"http://xn--a.example/?'/http://127.0.0.1/");

@@ -1,4 +1,4 @@
-//! The general way: the WHATWG parser of the `url` crate, and what precedes it.
+//! General path: the WHATWG parser of the `url` crate, and the steps before it.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -7,18 +7,18 @@ use ::url::{ParseError, Position, Url};
 
 use super::Reject;
 
-/// The scheme that a link names, if any.
+/// Scheme at the front of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scheme {
     None,
     /// `http` or `https`, then `//`.
     Web,
-    /// `http` or `https` alone: `http:x` is relative where the base is `http` too.
+    /// `http` or `https` alone: `http:x` is relative if the base is `http` too.
     Bare,
     Other,
 }
 
-/// `raw` without blanks (bytes up to 0x20) at its ends, as browsers read a link.
+/// Strips blanks (bytes up to 0x20) from both ends of a link, as browsers do.
 pub(super) fn trim(raw: &[u8]) -> &[u8] {
     let ink = |byte: &u8| *byte > b' ';
     match (raw.iter().position(ink), raw.iter().rposition(ink)) {
@@ -27,7 +27,7 @@ pub(super) fn trim(raw: &[u8]) -> &[u8] {
     }
 }
 
-/// The scheme at the front of a trimmed link. The parser ignores tabs and line ends inside.
+/// Returns the scheme at the front of a trimmed link. Like the parser, ignores tabs and line ends inside.
 pub(super) fn scheme(link: &[u8]) -> Scheme {
     // Few relative links hold a colon.
     if memchr::memchr(b':', link).is_none() || !link[0].is_ascii_alphabetic() {
@@ -66,8 +66,7 @@ pub(super) fn names_host(link: &[u8]) -> bool {
     slash() && slash()
 }
 
-/// Parses `link`, joined to `base`, and appends its canonical form to `out`. On error `out` is
-/// as before.
+/// Parses `link`, joined to `base`, and appends its canonical form to `out`. On error `out` is unchanged.
 pub(super) fn append(link: &[u8], base: Option<&Url>, out: &mut Vec<u8>) -> Result<(), Reject> {
     let url = Url::options()
         .base_url(base)
@@ -83,13 +82,13 @@ pub(super) fn append(link: &[u8], base: Option<&Url>, out: &mut Vec<u8>) -> Resu
     Ok(())
 }
 
-/// Returns whether a `<base href>` with a scheme that is not of the web counts as a base: HTML ignores
-/// what is no URL, and `data:` and `javascript:`.
+/// Returns whether a `<base href>` of a scheme other than the web's counts as a base: HTML ignores `data:`,
+/// `javascript:` and what is not a URL.
 pub(super) fn is_foreign_base(href: &[u8]) -> bool {
     Url::parse(&text(href)).is_ok_and(|url| !matches!(url.scheme(), "data" | "javascript"))
 }
 
-/// `raw` as text: bytes that are no UTF-8 are percent-encoded, so that none is lost.
+/// Converts `raw` to text: bytes that are not UTF-8 are percent-encoded, so that none is lost.
 fn text(raw: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(raw) {
         return Cow::Borrowed(text);
@@ -98,7 +97,7 @@ fn text(raw: &[u8]) -> Cow<'_, str> {
     for chunk in raw.utf8_chunks() {
         text.push_str(chunk.valid());
         for byte in chunk.invalid() {
-            let _ = write!(text, "%{byte:02X}"); // A String takes all that is written.
+            let _ = write!(text, "%{byte:02X}"); // Writing to a String never fails.
         }
     }
     Cow::Owned(text)

@@ -1,21 +1,20 @@
-//! The scan that proves bytes canonical without parsing them.
+//! Proves bytes canonical without parsing them.
 //!
-//! Every function here answers "yes, up to here" or `None`: don't know, ask the parser. A yes must
-//! hold for the parser too: it would copy exactly these bytes. So each byte that the
-//! parser would escape, drop, fold or act on ends in `None`, as does whatever is rare and hard to tell.
+//! Every function here returns "canonical up to here", or `None` for "unknown, ask the parser". In the first case the
+//! parser must copy exactly these bytes. So each byte that the parser would escape, drop, fold or act on yields `None`,
+//! as does anything rare and hard to decide.
 
 use super::class::{PATH, QUERY, run};
 use super::host::authority;
 use super::ordinary::is_ordinary;
 
-/// Returns whether `url` is surely in canonical form: [`canonical`](super::canonical) would return
-/// [`Form::AsIs`](super::Form::AsIs), limits aside. `false` means not sure.
+/// Returns whether `url` is certainly in canonical form: [`canonical`](super::canonical) would return
+/// [`Form::AsIs`](super::Form::AsIs), limits permitting. `false` means unknown.
 pub fn is_canonical(url: &[u8]) -> bool {
     front(url) == Some(url.len())
 }
 
-/// The length of the canonical form at the front of `raw`, if nothing follows it but a fragment
-/// or blanks.
+/// Returns the length of the canonical form at the front of `raw`, if only a fragment or blanks follow it.
 pub(super) fn front(raw: &[u8]) -> Option<usize> {
     if is_ordinary(raw) {
         return Some(raw.len());
@@ -23,7 +22,7 @@ pub(super) fn front(raw: &[u8]) -> Option<usize> {
     by_parts(raw)
 }
 
-/// The same, part by part.
+/// Does what [`front`] does, component by component.
 pub(super) fn by_parts(raw: &[u8]) -> Option<usize> {
     let (host, default_port) = match raw {
         [b'h', b't', b't', b'p', b's', b':', b'/', b'/', ..] => (8, 443),
@@ -34,7 +33,7 @@ pub(super) fn by_parts(raw: &[u8]) -> Option<usize> {
     path(raw, slash + 1)
 }
 
-/// Scans on from `at`, where a path segment begins, to the end of the path and the query.
+/// Scans from `at`, where a path segment begins, to the end of the path and the query.
 pub(super) fn path(raw: &[u8], at: usize) -> Option<usize> {
     let end_of_path = run(raw, at, PATH);
     if has_dots(&raw[at..end_of_path]) {
@@ -46,12 +45,12 @@ pub(super) fn path(raw: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// Scans on from `at`, behind the `?`, to the end of the query.
+/// Scans from `at`, after the `?`, to the end of the query.
 pub(super) fn query(raw: &[u8], at: usize) -> Option<usize> {
     end(raw, run(raw, at, QUERY))
 }
 
-/// `at`, if the URL ends there: nothing, a fragment, or only blanks follow.
+/// Returns `at` if the URL ends there: nothing, a fragment, or only blanks follow.
 fn end(raw: &[u8], at: usize) -> Option<usize> {
     let ends = match raw.get(at) {
         None | Some(b'#') => true,
@@ -60,12 +59,11 @@ fn end(raw: &[u8], at: usize) -> Option<usize> {
     ends.then_some(at)
 }
 
-/// Returns whether some segment of `path` consists of one or two dots, plain or escaped: the parser acts
-/// on those.
+/// Returns whether a segment of `path` consists of one or two dots, plain or escaped: the parser acts on those.
 #[inline]
 fn has_dots(path: &[u8]) -> bool {
     let begins = |byte: u8| (byte == b'.') | (byte == b'%');
-    // Without branches, so that the compiler makes it vector code: most paths have none.
+    // Branch-free, so that the compiler vectorises it: most paths have no such bytes.
     let pairs = path.iter().zip(path.iter().skip(1));
     let inside = pairs.fold(false, |any, (&slash, &byte)| {
         any | ((slash == b'/') & begins(byte))

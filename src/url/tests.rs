@@ -1,5 +1,5 @@
-//! The quick ways against the `url` crate, and against each other. The table of cases in
-//! `formats/url.md` is held against the code by `tests/url.rs`.
+//! Compares the fast paths with the `url` crate and with each other. `tests/url.rs` checks the table of cases in
+//! `formats/url.md`.
 
 use ::url::Url;
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ fn found(raw: &[u8], base: Option<&Base<'_>>) -> Result<String, Reject> {
     Ok(String::from_utf8(text.to_vec()).expect("canonical text is ASCII"))
 }
 
-/// Bytes around every boundary of the rules, whole parts and single characters.
+/// Generates bytes at the boundaries of the rules, whole components and single characters.
 fn piece() -> impl Strategy<Value = Vec<u8>> {
     const PIECES: &[&str] = &[
         "http://",
@@ -138,13 +138,13 @@ fn pieces(most: usize) -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(piece(), 0..most).prop_map(|pieces| pieces.concat())
 }
 
-/// Text that mostly is a URL with a host.
+/// Generates text that mostly is a URL with a host.
 fn absolute() -> impl Strategy<Value = Vec<u8>> {
     let front = prop::sample::select(&["http://", "https://", "http://h/", "https://a.bc:8/"][..]);
     (front, pieces(8)).prop_map(|(front, rest)| [front.as_bytes(), &rest].concat())
 }
 
-/// Text of which most is canonical: what the scan is for.
+/// Generates mostly canonical text, which the scan is for.
 fn plain() -> impl Strategy<Value = Vec<u8>> {
     "https?://[a-z0-9.-]{1,9}(:[0-9]{1,5})?(/([a-z%.:]{0,3}/){0,3}[a-zA-Z.~%]{0,4})?(\\?[a-z=&'/]{0,5})?(#[a-z é]{0,3})?"
         .prop_map(String::into_bytes)
@@ -192,7 +192,7 @@ fn check(raw: &[u8]) -> Result<(), TestCaseError> {
 
 fn check_join(page: &[u8], href: Option<&[u8]>, link: &[u8]) -> Result<(), TestCaseError> {
     let Ok(page_url) = expected(page, None) else {
-        // No page, no record: only that nothing panics or is invented.
+        // Without a page there is no record: checks only that nothing panics or is invented.
         let base = Base::new(page, href);
         let _ = found(link, Some(&base));
         return Ok(());
@@ -256,7 +256,7 @@ proptest! {
     }
 }
 
-/// Each byte at each place of a URL: the class table, exhaustively.
+/// Tests the class table exhaustively: each byte at each position of a URL.
 #[test]
 fn every_byte_everywhere() {
     for byte in 0..=255u8 {
@@ -288,7 +288,7 @@ fn every_byte_everywhere() {
     }
 }
 
-/// Ports around the edges of 16 bits and of what is default.
+/// Ports around the limits of 16 bits and around the defaults.
 #[test]
 fn every_port() {
     for port in (0..=66_000).chain([99_999, 100_000, 655_360]) {
@@ -302,7 +302,7 @@ fn every_port() {
     }
 }
 
-/// What must not need the parser: without this the scan could prove nothing and all tests pass.
+/// URLs that must not need the parser: otherwise the scan could prove nothing and all tests would pass.
 #[test]
 fn ordinary_urls_are_proved_by_the_scan() {
     for raw in [
@@ -346,7 +346,7 @@ fn bare_hosts() {
     }
 }
 
-/// The same for joining: these never make a `Url` of the base.
+/// Links that are joined without ever making a `Url` of the base.
 #[test]
 fn ordinary_links_are_joined_by_copying() {
     let page = b"https://example.org/docs/a/b.html?c";
@@ -379,7 +379,7 @@ fn ordinary_links_are_joined_by_copying() {
     assert!(base.is_parsed(), "the parser was not asked");
 }
 
-/// HTML ignores a `<base href>` that is no URL or cannot be a base; others take the links with them.
+/// HTML ignores a `<base href>` that is not a URL or cannot be a base; any other applies to the links.
 #[test]
 fn a_base_of_another_scheme() {
     let page = b"http://h/a";
@@ -405,7 +405,7 @@ fn a_base_of_another_scheme() {
     }
 }
 
-/// A long base costs each link nothing: it is refused, not copied.
+/// A base over the limit is rejected, not copied for each link.
 #[test]
 fn a_base_over_the_limit() {
     let href = format!("/{}", "a".repeat(LIMIT));
@@ -419,7 +419,7 @@ fn a_base_over_the_limit() {
     );
 }
 
-/// The rules of the list's algorithm (publicsuffix.org/list), with suffixes that are unlikely to leave it.
+/// Follows the list's algorithm (publicsuffix.org/list), with suffixes that are unlikely to be removed from it.
 #[test]
 fn registered_domains() {
     for (name, expected) in [
