@@ -1,4 +1,4 @@
-//! Names of fields in JSON lines, where a file has names of its own.
+//! Names of fields in JSON lines that differ from the usual ones: `--field`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,49 +7,35 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
 
-/// A field of the `records` format that may have another name in a file (`formats/records.md`).
+/// Field of the `records` format whose name can be chosen (`formats/records.md`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum FieldName {
-    /// `url`.
     #[serde(rename = "url")]
     Url,
-    /// `links`.
     #[serde(rename = "links")]
     Links,
-    /// `fetched_at`.
     #[serde(rename = "fetched_at")]
     FetchedAt,
-    /// `status`.
     #[serde(rename = "status")]
     Status,
-    /// `redirect`.
     #[serde(rename = "redirect")]
     Redirect,
-    /// `digest`.
     #[serde(rename = "digest")]
     Digest,
-    /// `requested_url`.
     #[serde(rename = "requested_url")]
     RequestedUrl,
-    /// `final_url`.
     #[serde(rename = "final_url")]
     FinalUrl,
-    /// `base`.
     #[serde(rename = "base")]
     Base,
-    /// `method`.
     #[serde(rename = "method")]
     Method,
-    /// `links_nofollow`.
     #[serde(rename = "links_nofollow")]
     LinksNofollow,
-    /// `links_rel`.
     #[serde(rename = "links_rel")]
     LinksRel,
-    /// `links_weight`.
     #[serde(rename = "links_weight")]
     LinksWeight,
-    /// `revisit`.
     #[serde(rename = "revisit")]
     Revisit,
     /// `url` of a link that is an object.
@@ -67,7 +53,7 @@ pub enum FieldName {
 }
 
 impl FieldName {
-    /// All of them.
+    /// All fields, those of links last.
     pub const ALL: [FieldName; 18] = [
         FieldName::Url,
         FieldName::Links,
@@ -89,7 +75,7 @@ impl FieldName {
         FieldName::LinkWeight,
     ];
 
-    /// Its name on the command line.
+    /// Returns its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             FieldName::Url => "url",
@@ -125,12 +111,12 @@ impl FieldName {
     }
 }
 
-/// One choice, as `--field` takes it: `url=response_url`.
+/// One choice of `--field`: `url=response_url`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FieldChoice {
-    /// The field.
+    /// Field of the `records` format.
     pub ours: FieldName,
-    /// Its name in the file; not empty.
+    /// Name in the file; not empty.
     pub theirs: String,
 }
 
@@ -164,16 +150,14 @@ impl FromStr for FieldChoice {
     }
 }
 
-/// The fields that have names of their own in the files; all others have the usual ones.
+/// Fields with chosen names; all others have the usual ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<FieldChoice>", into = "Vec<FieldChoice>")]
 pub struct Fields(Vec<FieldChoice>);
 
 impl Fields {
-    /// Puts choices together, in any order.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if a field has two names, or two fields of one object have the same.
+    /// Collects choices, in any order. Fails with [`Error::Usage`] if a field has two names, or two fields of one
+    /// object have the same.
     pub fn of(mut choices: Vec<FieldChoice>) -> Result<Fields> {
         choices.sort();
         for pair in choices.windows(2) {
@@ -202,13 +186,13 @@ impl Fields {
         Ok(Fields(choices))
     }
 
-    /// The choices, in order of the fields.
+    /// Returns the choices, in order of the fields.
     pub fn choices(&self) -> &[FieldChoice] {
         &self.0
     }
 }
 
-/// As options have them: `url=response_url,links=urls`.
+/// Formats the choices as an option: `url=response_url,links=urls`.
 impl fmt::Display for Fields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, choice) in self.0.iter().enumerate() {

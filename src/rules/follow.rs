@@ -8,15 +8,14 @@ use serde::{Deserialize, Serialize};
 use super::{Rel, Scope};
 use crate::{Error, Result};
 
-/// Largest weight of a kind of link, and of links to some pages.
+/// Maximum weight of a kind of link, and of links to some pages.
 pub const WEIGHT_MAX: u32 = 1000;
 
-/// The weight of each kind of link and of links to some pages, 0 to [`WEIGHT_MAX`], 1 unless given. A link weighs the product
-/// of the weights of all kinds it is of, of all rules that its target fits, and of its own
-/// ([`Link::weight`](crate::Link::weight)); a target that a record links to several times weighs what the
-/// heaviest of these links does. What a page hands on is split in proportion. A link that weighs
-/// nothing hands nothing on; a page all of whose links weigh nothing is dangling. A record whose links weigh 2^63 or more
-/// together is skipped.
+/// Weight of each kind of link and of links to some pages, 0 to [`WEIGHT_MAX`], 1 by default. The weight of a link is
+/// the product of those of all its kinds, of all rules that its target matches, and of its own
+/// ([`Link::weight`](crate::Link::weight)); if a record links to a target several times, the largest counts. A page's
+/// cash is divided in proportion. A link of weight 0 passes nothing on; a page whose links all weigh 0 is dangling. A
+/// record whose links weigh 2^63 or more together is skipped.
 ///
 /// ```
 /// let follow: cashrank::Follow = "nofollow=0,external=2,url:*/tag/*=0".parse()?;
@@ -26,22 +25,22 @@ pub const WEIGHT_MAX: u32 = 1000;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Follow {
-    /// `rel=nofollow`.
+    /// Weight of links with `rel=nofollow`.
     pub nofollow: u32,
-    /// `rel=ugc`.
+    /// Weight of links with `rel=ugc`.
     pub ugc: u32,
-    /// `rel=sponsored`.
+    /// Weight of links with `rel=sponsored`.
     pub sponsored: u32,
-    /// To a page on the same host.
+    /// Weight of links to a page on the same host.
     pub internal: u32,
-    /// To a page elsewhere.
+    /// Weight of links to a page on another host.
     pub external: u32,
-    /// To pages that fit a rule, sorted.
+    /// Weights of links to pages that match a rule, sorted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pages: Vec<PageWeight>,
 }
 
-/// The weight of links to pages that fit a rule, which is written as `--scope` has it: `url:*/tag/*=0`.
+/// Weight of links to pages that match a rule in the notation of `--scope`: `url:*/tag/*=0`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct PageWeight {
@@ -65,12 +64,12 @@ impl Default for Follow {
 impl Follow {
     const NAMES: [&str; 5] = ["nofollow", "ugc", "sponsored", "internal", "external"];
 
-    /// Returns whether all links weigh the same, unless they have weights of their own.
+    /// Returns whether all links weigh the same, unless records give weights.
     pub fn is_default(&self) -> bool {
         *self == Follow::default()
     }
 
-    /// Returns whether links to some pages weigh more or less than others.
+    /// Returns whether weights depend on the target page.
     pub(crate) fn has_pages(&self) -> bool {
         !self.pages.is_empty()
     }
@@ -86,8 +85,8 @@ impl Follow {
         }
     }
 
-    /// The weight of a link with these values of `rel`, to a page of its own page's host or another, whatever its URL; below
-    /// 2^40.
+    /// Returns the weight of a link with these values of `rel`, to a page on the same host or another, whatever its
+    /// URL; below 2^40.
     pub fn weight(&self, rel: Rel, is_internal: bool) -> u64 {
         let place = if is_internal {
             self.internal
@@ -105,14 +104,14 @@ impl Follow {
         })
     }
 
-    /// The weight of links to the page of this name, in canonical form, whatever they are: at most [`u64::MAX`].
+    /// Returns the weight of links to the page of this canonical name, whatever their kind: at most [`u64::MAX`].
     pub fn weight_of_page(&self, name: &[u8]) -> u64 {
         let fitting = self.pages.iter().filter(|rule| rule.pages.has(name));
         fitting.fold(1, |all, rule| all.saturating_mul(rule.weight.into()))
     }
 }
 
-/// A weight from 0 to [`WEIGHT_MAX`].
+/// Parses a weight from 0 to [`WEIGHT_MAX`].
 fn weight_of(text: &str) -> Option<u32> {
     text.parse().ok().filter(|&weight| weight <= WEIGHT_MAX)
 }
@@ -230,7 +229,7 @@ mod tests {
         assert!(most.is_some_and(|most| most == 1_000_000_000_000 && most < 1 << 40));
     }
 
-    /// All rules that a page fits count, as all kinds of a link do.
+    /// All rules that a page matches count, as all kinds of a link do.
     #[test]
     fn pages_have_weights() {
         let text = "ugc=2,domain:a.org=5,url:*/tag/*=0,url:*?page=*=3";

@@ -19,30 +19,30 @@ pub use params::DropParams;
 pub use scope::Scope;
 pub use shard::Shard;
 
-/// All choices; the default is what most inputs want.
+/// All rules for inputs; the defaults suit most inputs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct InputRules {
-    /// `--outlinks`.
+    /// Source of a page's links in a WARC: `--outlinks`.
     #[serde(skip_serializing_if = "is_default")]
     pub outlinks: Outlinks,
-    /// `--field`.
+    /// Fields with other names in the files: `--field`.
     #[serde(skip_serializing_if = "is_default")]
     pub fields: Fields,
-    /// `--drop-params`.
+    /// Parameters that are removed from URLs: `--drop-params`.
     #[serde(skip_serializing_if = "is_default")]
     pub drop_params: DropParams,
-    /// `--scope`.
+    /// Pages that count: `--scope`.
     #[serde(skip_serializing_if = "is_default")]
     pub scope: Scope,
-    /// `--shard`: whose records are taken; `None`: all.
+    /// Shard whose records are taken; `None`: all. `--shard`.
     #[serde(skip_serializing_if = "is_default")]
     pub shard: Option<Shard>,
 }
 
 impl InputRules {
-    /// A number for the rules that decide which names there are, `--drop-params` and `--scope`: XXH3-64 of
-    /// them as they are written, a line each; 0: no such rules.
+    /// Returns a checksum of the rules that determine names, `--drop-params` and `--scope`: XXH3-64 of their text, one
+    /// per line; 0 without such rules.
     pub fn names_sum(&self) -> u64 {
         if self.takes_all() {
             return 0;
@@ -51,12 +51,12 @@ impl InputRules {
         xxh3_64(format!("{}\n{scope}", self.drop_params).as_bytes())
     }
 
-    /// Returns whether every URL in canonical form names a page, and nothing is dropped of it.
+    /// Returns whether every URL in canonical form names a page, with nothing removed from it.
     pub(crate) fn takes_all(&self) -> bool {
         self.drop_params.is_empty() && self.scope.is_all()
     }
 
-    /// Every rule, as it is written: the setting, and what it was given; empty: nothing.
+    /// Returns every rule as text: the setting, and its value (empty if not given).
     pub fn given(&self) -> Vec<(&'static str, String)> {
         vec![
             ("outlinks", self.outlinks.to_string()),
@@ -70,7 +70,7 @@ impl InputRules {
         ]
     }
 
-    /// Returns whether nothing is chosen.
+    /// Returns whether all rules are the defaults.
     pub fn is_default(&self) -> bool {
         is_default(self)
     }

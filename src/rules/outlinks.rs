@@ -1,4 +1,4 @@
-//! Where the links of a page in a WARC come from.
+//! Source of a page's links in a WARC: `--outlinks`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
 
-/// Where the links of a page in a WARC come from. A `revisit` has no text: its links are those of
-/// the crawler's metadata in any case, or unknown.
+/// Source of a page's links in a WARC. A `revisit` has no text: its links are always those of the crawler's metadata,
+/// or unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outlinks {
-    /// From the page's HTML.
+    /// The HTML of the page itself.
     #[default]
     Html,
-    /// From the `outlink` lines of the crawler's metadata, where there are any; else from HTML.
+    /// The `outlink` lines of the crawler's metadata, if there are any; otherwise the HTML.
     Metadata,
 }
 

@@ -1,4 +1,4 @@
-//! Parameters that say nothing of a page: `--drop-params`.
+//! Parameters that do not identify a page: `--drop-params`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,20 +7,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
 
-/// Names of parameters that are taken out of URLs, in any case of letters; one that ends with `*` stands for
-/// all that begin so. They are taken out of the query, `?a=1&b=2`, and from behind a semicolon in the
-/// last part of the path, `/page;jsessionid=1`.
+/// Names of parameters that are removed from URLs, ignoring case; a name that ends with `*` matches all that begin so.
+/// They are removed from the query, `?a=1&b=2`, and from after semicolons in the last part of the path,
+/// `/page;jsessionid=1`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct DropParams(Vec<String>);
 
-/// Set by advertisers and mailers to follow visitors.
+/// Parameters set by advertisers and mailers to track visitors.
 const TRACKING: [&str; 19] = [
     "utm_*", "fbclid", "gclid", "gclsrc", "dclid", "gbraid", "wbraid", "msclkid", "yclid",
     "twclid", "ttclid", "igshid", "mc_cid", "mc_eid", "_hsenc", "_hsmi", "mkt_tok", "_ga", "_gl",
 ];
 
-/// Set by servers to tell visitors apart.
+/// Parameters set by servers to distinguish visitors.
 const SESSION: [&str; 8] = [
     "jsessionid",
     "phpsessid",
@@ -33,20 +33,20 @@ const SESSION: [&str; 8] = [
 ];
 
 impl DropParams {
-    /// Returns whether none is dropped.
+    /// Returns whether nothing is dropped.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Also drops what `other` does.
+    /// Adds the names of `other`.
     pub fn add(&mut self, other: DropParams) {
         self.0.extend(other.0);
         self.0.sort_unstable();
         self.0.dedup();
     }
 
-    /// Appends `url`, in canonical form, without these parameters to `out`; so it stays canonical.
-    /// `false`: it has none of them, and nothing was appended.
+    /// Appends `url`, in canonical form, without these parameters to `out`; the result is canonical. Returns `false`,
+    /// appending nothing, if the URL has none of them.
     pub fn strip(&self, url: &[u8], out: &mut Vec<u8>) -> bool {
         if self.0.is_empty() {
             return false;
@@ -77,11 +77,11 @@ impl DropParams {
         true
     }
 
-    /// Returns whether one of the parameters of the last part of a path is to be dropped.
+    /// Returns whether a parameter in the last part of a path is dropped.
     fn is_in_path(&self, path: &[u8]) -> bool {
         let last = memchr::memrchr(b'/', path).map_or(path, |slash| &path[slash + 1..]);
         let mut parts = last.split(|&byte| byte == b';');
-        // Without what follows them, dots would mean a folder.
+        // Without the parameters after it, a name of dots would mean a folder.
         let name = String::from_utf8_lossy(parts.next().unwrap_or_default()).to_ascii_lowercase();
         let dots = matches!(&*name.replace("%2e", "."), "." | "..");
         !dots && parts.any(|part| self.drops(part))
@@ -98,7 +98,7 @@ impl DropParams {
         }
     }
 
-    /// Returns whether `name=value` is to be dropped.
+    /// Returns whether `name=value` is dropped.
     fn drops(&self, part: &[u8]) -> bool {
         let name = memchr::memchr(b'=', part).map_or(part, |at| &part[..at]);
         self.0
@@ -112,7 +112,7 @@ impl DropParams {
     }
 }
 
-/// The parts of a query.
+/// Splits a query into its parameters.
 fn split(query: &[u8]) -> impl Iterator<Item = &[u8]> {
     query.split(|&byte| byte == b'&')
 }
@@ -120,7 +120,7 @@ fn split(query: &[u8]) -> impl Iterator<Item = &[u8]> {
 impl FromStr for DropParams {
     type Err = Error;
 
-    /// Names with commas between; `tracking` and `session` stand for lists.
+    /// Parses names separated by commas; `tracking` and `session` stand for lists.
     fn from_str(text: &str) -> Result<DropParams> {
         let mut all = DropParams::default();
         for name in text.split(',').map(str::trim) {

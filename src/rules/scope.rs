@@ -1,4 +1,4 @@
-//! Which pages count: `--scope`.
+//! Pages that count: `--scope`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,8 +9,9 @@ use super::scope_form::{pattern, rule};
 use crate::url::{Form, canonical, host, path_and_query, without_www};
 use crate::{Error, Result};
 
-/// Which pages count. Records of other pages are left out, and links to them. With rules that name pages, a
-/// page must fit one of them; none that begins with `!`. No rules: all pages count.
+/// Rules that decide which pages count. Records of other pages are left out, and so are links to them. If any rules
+/// name pages, a page must match one of them; a page that matches a rule beginning with `!` does not count. Without
+/// rules all pages count.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]
 pub struct Scope(Vec<Rule>);
@@ -23,16 +24,16 @@ pub(super) struct Rule {
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Pages {
-    /// On this host.
+    /// Pages on this host.
     Host(String),
-    /// On this host, with or without a leading `www.`.
+    /// Pages on this host, with or without a leading `www.`.
     BareHost(String),
-    /// On this host or those below it.
+    /// Pages on this host or a subdomain of it.
     Domain(String),
-    /// On a host, in these folders of it.
+    /// Pages on a host, in these folders of it.
     Prefix(String),
-    /// Whose URL is this, `*` standing for anything: as it was typed, and, if that is another, in the form of canonical URLs.
-    /// A name that is no URL has the typed one.
+    /// Pages whose URL matches a pattern with `*` for anything: as typed, and, if it differs, in the form of canonical
+    /// URLs. A name that is not a URL is matched as typed.
     Url(String, Option<String>),
 }
 
@@ -53,7 +54,7 @@ impl Scope {
         self.0.sort_unstable();
     }
 
-    /// Returns whether the page with this URL, in canonical form, counts.
+    /// Returns whether the page with this canonical URL counts.
     pub fn has(&self, url: &[u8]) -> bool {
         let mut rules = self.0.iter().filter(|rule| !rule.excludes).peekable();
         let named = rules.peek().is_none() || rules.any(|rule| rule.pages.has(url));
@@ -66,7 +67,7 @@ impl Scope {
 }
 
 impl Pages {
-    /// A pattern, and the same in the form of canonical URLs.
+    /// Returns a pattern, with its canonical form if it differs.
     pub(super) fn url(typed: &str, canonical: String) -> Pages {
         let canonical = Some(canonical).filter(|canonical| canonical != typed);
         Pages::Url(typed.into(), canonical)
@@ -84,7 +85,7 @@ impl Pages {
                 let (of, folders) = name.split_once('/').unwrap_or((name, ""));
                 let path = path_and_query(url).strip_prefix(b"/").unwrap_or_default();
                 let below = path.strip_prefix(folders.as_bytes());
-                // A folder ends at a `/`; what stands in a query is none.
+                // A folder ends at a `/`, not within a query.
                 host(url) == of.as_bytes()
                     && below.is_some_and(|below| folders.is_empty() || below.starts_with(b"/"))
             }
@@ -96,8 +97,8 @@ impl Pages {
     }
 }
 
-/// Returns whether `text` is `pattern`, `*` standing for any bytes. Each part is looked for from the left, the
-/// last at the end: no input takes longer than the product of the lengths.
+/// Returns whether `text` matches `pattern`, `*` standing for any bytes. Each part is searched from the left, the last
+/// at the end: the time is at most proportional to the product of the lengths.
 pub(super) fn fits(pattern: &[u8], text: &[u8]) -> bool {
     let mut parts = pattern.split(|&byte| byte == b'*');
     let first = parts.next().unwrap_or_default();
@@ -119,7 +120,7 @@ pub(super) fn fits(pattern: &[u8], text: &[u8]) -> bool {
 impl FromStr for Rule {
     type Err = Error;
 
-    /// A rule as a store has it: stores of earlier versions may have some that no page fits.
+    /// Parses a rule of a store: stores of earlier versions may have some that no page matches.
     fn from_str(text: &str) -> Result<Rule> {
         let (excludes, rule) = match text.strip_prefix('!') {
             Some(rule) => (true, rule),
@@ -265,7 +266,7 @@ mod tests {
         assert!(inside(&["prefix:a.org"], "http://a.org/x"));
     }
 
-    /// Its story: `host:*.org` was taken, and no page fits it.
+    /// Regression: `host:*.org` was accepted, though no page matches it.
     #[test]
     fn a_star_in_a_host_is_refused_with_what_to_write() {
         for (rule, message) in [
@@ -274,7 +275,7 @@ mod tests {
             ("host:www.*", "url:*://www.*/*"),
             ("host:*.a.*", "url:*://*.a.*/*"),
             ("prefix:*.a.org/x", "domain:a.org is"),
-            // As cookies and Scrapy's allowed_domains, wget's --domains and address bars have them.
+            // In the notations of cookies, Scrapy's allowed_domains, wget's --domains and address bars.
             ("domain:.a.org", "domain:a.org is"),
             ("host:a.org,b.org", "host:a.org and host:b.org"),
             ("barehost:www.a.org", "barehost:a.org"),
@@ -305,7 +306,7 @@ mod tests {
         );
     }
 
-    /// Hosts and URLs in any form are what the canonical ones are (the URL standard's parser, Punycode of RFC 3492).
+    /// Hosts and URLs in any form are canonicalised (the URL standard's parser, Punycode of RFC 3492).
     #[test]
     fn rules_fit_in_any_form() {
         for (rule, url) in [
@@ -329,7 +330,7 @@ mod tests {
         ] {
             let scope: Scope = rule.parse().unwrap();
             assert!(scope.has(url.as_bytes()), "{rule} {url}");
-            // As a store keeps it.
+            // In a store's notation.
             let kept = Scope::try_from(Vec::<String>::from(scope.clone())).unwrap();
             assert_eq!(kept, scope, "{rule}");
         }

@@ -1,8 +1,8 @@
-//! Rules of a scope as people write them: brought to the form in which pages are known, or refused with what to write instead.
+//! Parses rules of a scope as people write them: brings them to canonical form, or rejects them with advice.
 //!
-//! A rule that no page can fit is worse than none: it leaves everything out, and nobody is told. So hosts are taken in any
-//! form (`EXAMPLE.org`, `münchen.de`), patterns are compared in the form of canonical URLs, and what other tools write for a
-//! list of hosts or for a host and all below it is refused by name.
+//! A rule that no page can match would silently leave everything out. So hosts are accepted in any form (`EXAMPLE.org`,
+//! `münchen.de`), patterns are compared in the form of canonical URLs, and other tools' notations for a list of hosts,
+//! or for a host and its subdomains, are rejected with advice.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use super::scope::{Pages, Rule, fits};
 use crate::url::{canonical, host, path_and_query, without_www};
 use crate::{Error, Result};
 
-/// A rule as it is typed.
+/// Parses a rule as typed.
 pub(super) fn rule(text: &str) -> Result<Rule> {
     let (mark, rule) = match text.strip_prefix('!') {
         Some(rule) => ("!", rule),
@@ -53,17 +53,17 @@ pub(super) fn rule(text: &str) -> Result<Rule> {
     })
 }
 
-/// What was read; else what to write instead, if that is known.
+/// Parsed value, or advice about what to write instead, if known.
 type Read<T> = std::result::Result<T, Option<String>>;
 
-/// The canonical form of a URL.
+/// Returns the canonical form of a URL.
 fn canonical_of(url: &str) -> Option<String> {
     let mut out = Vec::new();
     let form = canonical(url.as_bytes(), None, usize::MAX, &mut out).ok()?;
     String::from_utf8(form.text(url.as_bytes(), &out).to_vec()).ok()
 }
 
-/// The name of a host, in any form.
+/// Parses a host's name in any form.
 fn host_name(mark: &str, kind: &str, name: &str) -> Read<String> {
     let name = name.trim();
     let advise = |advice: String| Err(Some(advice));
@@ -119,7 +119,7 @@ fn host_name(mark: &str, kind: &str, name: &str) -> Read<String> {
     }
 }
 
-/// A host and folders of it, in any form.
+/// Parses a host and folders of it, in any form.
 fn prefix(mark: &str, name: &str) -> Read<String> {
     if let Some((_, rest)) = name.split_once("://") {
         return Err(Some(format!(
@@ -147,11 +147,9 @@ fn prefix(mark: &str, name: &str) -> Read<String> {
     })
 }
 
-/// A pattern in the form of canonical URLs: scheme and host in lower case and ASCII, all else percent-encoded. Whatever is no
-/// part of a URL is left as it is, for names that are none.
-///
-/// # Errors
-/// No canonical URL fits it: what to write instead.
+/// Converts a pattern to the form of canonical URLs: scheme and host in lower case and ASCII, all else percent-encoded.
+/// Anything that is not part of a URL is left unchanged, for names that are not URLs. If no canonical URL can match it,
+/// the error says what to write instead.
 pub(super) fn pattern(text: &str) -> std::result::Result<String, String> {
     let scheme_of = |at: &usize| {
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"*+-.".contains(&byte);
@@ -215,13 +213,13 @@ fn without_fragment(text: &str, pattern: String) -> std::result::Result<String, 
     }
 }
 
-/// Text as the path or the query of a canonical URL has it.
+/// Encodes text as the path or query of a canonical URL.
 fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
             b'!' | b'#'..=b';' | b'=' | b'?'..=b'~' => out.push(byte.into()),
-            // Writing to a string does not fail.
+            // Writing to a String never fails.
             _ => drop(write!(out, "%{byte:02X}")),
         }
     }

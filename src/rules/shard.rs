@@ -1,6 +1,6 @@
-//! The part of a crawl that one store takes: `--shard`.
+//! Part of a crawl that one store takes: `--shard`.
 //!
-//! Pages are dealt by host, so that a site is in one place: XXH3-64 with seed 0 of the host's name
+//! Pages are assigned by host, so that a site is in one shard: XXH3-64 with seed 0 of the host's name
 //! ([`host`](crate::url::host)), modulo the number of shards. A name without a host is hashed whole.
 
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::model::Names;
 use crate::url::{self, host};
 use crate::{Error, Result};
 
-/// One of several stores that share a crawl by host, as `--shard` takes it: `2/8` is number 2 of the shards 0 to 7.
+/// One of several stores that share a crawl by host, written as in `--shard`: `2/8` is number 2 of the shards 0 to 7.
 ///
 /// ```
 /// use cashrank::Shard;
@@ -30,23 +30,23 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// The shard's number, from 0.
+    /// Returns the shard's number, from 0.
     pub fn number(self) -> u32 {
         self.number
     }
 
-    /// The number of shards.
+    /// Returns the number of shards.
     pub fn count(self) -> u32 {
         self.count
     }
 
-    /// Returns whether the page with this name is the shard's: a URL in canonical form, or an opaque name.
+    /// Returns whether the page of this name, a canonical URL or an opaque name, belongs to the shard.
     #[inline]
     pub fn has(self, name: &[u8]) -> bool {
         self.owner_of(name) == self.number
     }
 
-    /// Returns the number of the shard whose page has this name, which may be any of them.
+    /// Returns the number of the shard that owns the page of this name.
     #[inline]
     pub(crate) fn owner_of(self, name: &[u8]) -> u32 {
         let host = host(name);
@@ -54,7 +54,8 @@ impl Shard {
         (xxh3_64(dealt) % u64::from(self.count)) as u32
     }
 
-    /// Returns whether a record of the page `raw`, as its input spells it, is another shard's. What is no URL is nobody's.
+    /// Returns whether a record of the page `raw`, as its input spells it, belongs to another shard. A name that is not
+    /// a URL belongs to none.
     pub(crate) fn passes_over(self, raw: &[u8], names: Names) -> bool {
         if names == Names::Opaque || url::is_canonical(raw) {
             return !raw.is_empty() && !self.has(raw);
@@ -144,7 +145,7 @@ mod tests {
         assert!(serde_json::from_str::<Shard>("\"4/4\"").is_err());
     }
 
-    /// XXH3-64 of the host's name by the reference implementation (`xxhash.xxh3_64_intdigest` of Python's xxhash), modulo 8.
+    /// XXH3-64 of host names by the reference implementation (`xxhash.xxh3_64_intdigest` of Python's xxhash), modulo 8.
     const HOSTS: [(&str, u32); 7] = [
         ("example.org", 5),
         ("www.example.org", 2),
