@@ -1,4 +1,4 @@
-//! Building batches from what decoders yield.
+//! Builds batches from what decoders yield.
 
 use super::names::Names;
 use crate::decode::Decoder;
@@ -11,13 +11,13 @@ use crate::model::{
 use crate::rules::{Follow, InputRules};
 use crate::url::{self, Base, Form, Reject};
 
-/// Entries that end a batch early: an entry takes far more memory than an empty line.
+/// Maximum number of entries per batch: an entry takes far more memory than an empty line.
 const ENTRIES: usize = 1 << 16;
-/// Links of a record looked up together.
+/// Number of a record's links that are looked up together.
 const AHEAD: usize = 32;
-/// Complaints kept a batch, for each reason; further ones are counted only.
+/// Maximum number of messages kept per batch and reason; further ones are only counted.
 const COMPLAINTS: usize = 16;
-/// Most bytes of a text shown to people.
+/// Maximum length in bytes of a text in messages.
 const SHOWN: usize = 200;
 
 /// Limits and rules for records.
@@ -25,17 +25,17 @@ const SHOWN: usize = 200;
 pub struct Rules {
     /// Limits on names, links and a record's text.
     pub limits: Limits,
-    /// Links from a page to itself.
+    /// Treatment of links from a page to itself.
     pub self_links: SelfLinks,
     /// Key of the fingerprints.
     pub key: HashKey,
     /// Rules for what is read from inputs.
     pub input: InputRules,
-    /// Weights of links.
+    /// Weights of kinds of links and of target pages.
     pub follow: Follow,
 }
 
-/// Turns chunks into batches. Keeps its tables from one batch to the next, never their content.
+/// Converts chunks to batches. Reuses its tables from one batch to the next, never their content.
 pub struct Builder {
     rules: Rules,
     naming: Naming,
@@ -43,35 +43,35 @@ pub struct Builder {
     names: Names,
     linked: Linked,
     weighing: Weighing,
-    /// Whether URLs that are canonical as they are spelled need no further look.
+    /// True if a URL that is canonical as spelled needs no further check.
     takes_all: bool,
     scratch: Vec<u8>,
     stripped: Vec<u8>,
-    /// Complaints of the batch, by reason.
+    /// Number of messages in the batch, by reason.
     complained: [usize; Reason::ALL.len()],
-    /// Redirects and bases are kept as they are written.
+    /// Keeps redirects and bases as they are written.
     keeps_written: bool,
-    /// Records are kept as lines of JSON.
+    /// Keeps records as lines of JSON.
     keeps_lines: bool,
-    /// The fingerprint of each of the next links as it is spelled, where that says all.
+    /// Fingerprint of each of the next links as spelled; `None` if the spelling alone does not name a page.
     spelled: Vec<Option<Fingerprint>>,
-    /// Asked before a record is large, and before its links take more than [`TEXT_BYTES`].
+    /// Called before a record becomes large, and before its links take more than [`TEXT_BYTES`].
     leave: Box<dyn FnMut() + Send>,
 }
 
-/// The last link to each name.
+/// Last link to each name.
 #[derive(Default)]
 struct Linked {
-    /// The entry that it is of, + 1.
+    /// Number of its entry, plus 1.
     by: Vec<u32>,
-    /// Which of the batch's links it is; only where weights are kept.
+    /// Index among the batch's links; only if weights are kept.
     at: Vec<u32>,
 }
 
-/// A record that turns out to be unusable.
+/// Reason and message for a record that cannot be used.
 struct Unusable(Reason, String);
 
-/// A name that is not used.
+/// Reason why a name is not used.
 enum Refusal {
     Rejected(Reject),
     OutOfScope,
@@ -84,7 +84,7 @@ impl From<Reject> for Refusal {
 }
 
 impl Builder {
-    /// A builder for one format's names.
+    /// Returns a builder for one format's names.
     pub fn new(rules: Rules, naming: Naming) -> Builder {
         Builder {
             names: Names::new(rules.key),
@@ -104,14 +104,14 @@ impl Builder {
         }
     }
 
-    /// Has `leave` called before a record, or what its links become, takes more than the usual room: it
-    /// may wait until there is room. How far they grow is limited (`--limit-line`).
+    /// Sets a callback that is called before a record, or its links, take more than the usual memory: it may wait until
+    /// there is room. Their growth is limited (`--limit-line`).
     pub(crate) fn ask_leave(&mut self, leave: impl FnMut() + Send + 'static) {
         self.leave = Box::new(leave);
     }
 
-    /// Decodes `chunk` and hands out its batches, in order; at least one. `emit` takes a batch and
-    /// whether it is the chunk's last, and gives an empty one for the next; `None` stops.
+    /// Decodes `chunk` and emits its batches in order, at least one. `emit` takes a batch and whether it is the chunk's
+    /// last, and returns an empty one for the next; `None` stops.
     pub fn run(
         &mut self,
         decoder: &dyn Decoder,
@@ -123,7 +123,7 @@ impl Builder {
             let mut end = start;
             let mut cut = false;
             decoder.decode(&chunk[start..], &mut |at, parsed| {
-                // Only from where the offset grew may decoding go on later.
+                // Decoding may resume only at an offset that grew.
                 let grew = start + at > end;
                 end = start + at;
                 self.push(end as u64, parsed);
@@ -144,17 +144,17 @@ impl Builder {
         }
     }
 
-    /// Has redirects and bases kept as they are written ([`Batch::written`]).
+    /// Keeps redirects and bases as they are written ([`Batch::written`]).
     pub(crate) fn keep_written(&mut self) {
         self.keeps_written = true;
     }
 
-    /// Has records kept as lines of JSON ([`Batch::lines`]).
+    /// Keeps records as lines of JSON ([`Batch::lines`]).
     pub(crate) fn keep_lines(&mut self) {
         self.keeps_lines = true;
     }
 
-    /// A batch of one record of so many bytes, which was dropped unread.
+    /// Returns a batch for a record of `bytes` bytes that was dropped unread.
     pub(crate) fn over_limit(&mut self, bytes: u64) -> Batch {
         let limit = self.rules.limits.line_bytes;
         let bad = Parsed::Bad {
@@ -165,13 +165,13 @@ impl Builder {
         self.take()
     }
 
-    /// A batch of one record.
+    /// Returns a batch of one record.
     pub fn single(&mut self, parsed: Parsed<'_, '_>) -> Batch {
         self.push(0, parsed);
         self.take()
     }
 
-    /// Adds a record to the batch that is being built, and says what it means.
+    /// Adds a record to the current batch, and returns what it means.
     pub(crate) fn add(&mut self, parsed: Parsed<'_, '_>) -> What {
         self.push(0, parsed);
         self.batch
@@ -180,7 +180,7 @@ impl Builder {
             .map_or(What::Other, |entry| entry.what)
     }
 
-    /// Takes back the memory of a batch that was dealt with, for the next one.
+    /// Takes back a used batch's memory for the next one.
     pub(crate) fn recycle(&mut self, mut batch: Batch) {
         if self.batch.entries.is_empty() && batch.is_ordinary() {
             batch.clear();
@@ -188,7 +188,7 @@ impl Builder {
         }
     }
 
-    /// The batch built so far; another is begun.
+    /// Returns the current batch and begins another.
     pub(crate) fn take(&mut self) -> Batch {
         self.names.clear();
         self.linked.by.clear();
@@ -250,7 +250,7 @@ impl Builder {
         self.batch.entries.push(Entry { end, ..entry });
     }
 
-    /// As [`Builder::record`], and keeps a record of a page as a line, if that is asked for.
+    /// Adds a record like [`Builder::record`], and keeps a page's record as a line if requested.
     fn record_with_line(&mut self, record: &Record<'_>, links: u32) -> Result<Entry, Unusable> {
         let entry = self.record(record, links)?;
         if !self.keeps_lines || !entry.what.is_of_page() {
@@ -284,7 +284,7 @@ impl Builder {
     }
 
     fn record(&mut self, record: &Record<'_>, links_start: u32) -> Result<Entry, Unusable> {
-        // First of all: a decoder that sees as much leaves out all else.
+        // First of all: decoders skip the rest of such a record.
         if (self.rules.input.shard).is_some_and(|shard| shard.passes_over(&record.url, self.naming))
         {
             return Ok(self.entry(What::OtherShard, links_start));
@@ -318,7 +318,7 @@ impl Builder {
         };
         let mut counts = self.links(source, record, links)?;
         if what == What::Unchanged {
-            // Whether that is the page's link, the engine knows; no link was read.
+            // The engine compares it with the page's link; no link was read.
             counts = LinkCounts::default();
             if self.batch.links[links_start as usize..] == [source] {
                 self.batch.links.truncate(links_start as usize);
@@ -333,7 +333,7 @@ impl Builder {
         })
     }
 
-    /// The name of a record's page; `None`: it is out of scope.
+    /// Returns the name of a record's page; `None` if it is out of scope.
     fn source(&mut self, raw: &[u8]) -> Result<Option<u32>, Unusable> {
         let shown = || String::from_utf8_lossy(&raw[..raw.len().min(200)]).into_owned();
         match self.name(raw, self.spelled(raw), None) {
@@ -363,11 +363,12 @@ impl Builder {
             read: links.len() as u32,
             ..LinkCounts::default()
         };
-        // A redirect is relative to the page, whatever base its text names.
+        // The target of a redirect is relative to the page, whatever base its text names.
         let base = record.base.as_deref().filter(|_| record.redirect.is_none());
         let base = Base::new(&record.url, base);
         let stamp = self.batch.entries.len() as u32 + 1;
-        // Of its own links, whichever were named before: it must not matter what else is in the batch.
+        // Counts only the record's own links, even if other records named them before: the rest of the batch must not
+        // matter.
         let mut text = 0;
         let text_before = self.batch.text.len();
         let mut huge = false;
@@ -441,7 +442,7 @@ impl Builder {
         Ok(counts)
     }
 
-    /// Takes the fingerprints of some links, and brings near what they lead to.
+    /// Computes the fingerprints of some links, and prefetches their table slots.
     fn look_ahead(&mut self, links: &[Link<'_>]) {
         let mut spelled = std::mem::take(&mut self.spelled);
         spelled.clear();
@@ -450,8 +451,8 @@ impl Builder {
         self.spelled = spelled;
     }
 
-    /// The fingerprint of a name as it is spelled, if it means the same wherever it stands: a relative URL
-    /// does not.
+    /// Returns the fingerprint of a name as spelled, if the spelling means the same on every page, unlike a relative
+    /// URL.
     #[inline]
     fn spelled(&self, raw: &[u8]) -> Option<Fingerprint> {
         let all = self.naming == Naming::Opaque || raw.starts_with(b"http");
@@ -459,7 +460,7 @@ impl Builder {
         (all && short).then(|| self.names.fingerprint(raw))
     }
 
-    /// The number of the name that `raw` spells.
+    /// Returns the number of the name that `raw` spells.
     fn name(
         &mut self,
         raw: &[u8],
@@ -521,15 +522,15 @@ impl Builder {
     }
 }
 
-/// Finds the weights of links.
+/// Computes the weights of links.
 struct Weighing {
-    /// Of the batch's names, as pages that are linked to; [`UNASKED`] where nobody asked.
+    /// Weights of the batch's names as link targets; [`UNASKED`] if not computed yet.
     of_names: Vec<u64>,
-    /// Some links weigh more than others, whether their records give weights or not.
+    /// True if weights depend on the kind of link or on its target.
     is_chosen: bool,
 }
 
-/// The weight of a name that nobody asked for. No product that a record may have is as large.
+/// Marks a weight that is not computed yet; larger than any product in an accepted record.
 const UNASKED: u64 = u64::MAX;
 
 impl Weighing {
@@ -540,8 +541,8 @@ impl Weighing {
         }
     }
 
-    /// The weight of a link from a page of this host to a name of the batch; at most [`u64::MAX`]. Names that are no URLs
-    /// have no host.
+    /// Returns the weight of a link from a page of `host` to a name of the batch; at most [`u64::MAX`]. Names that are
+    /// not URLs have no host.
     fn weight(
         &mut self,
         follow: &Follow,
@@ -565,7 +566,7 @@ impl Weighing {
     }
 }
 
-/// Refuses links that weigh so much together that parts of cash could not be told.
+/// Rejects links whose total weight is too large to divide cash by.
 fn check_sum(weights: &[u64]) -> Result<(), Unusable> {
     let sum: u128 = weights.iter().map(|&weight| u128::from(weight)).sum();
     if sum < 1 << 63 {
@@ -577,7 +578,7 @@ fn check_sum(weights: &[u64]) -> Result<(), Unusable> {
     ))
 }
 
-/// Text of an input, for people.
+/// Returns the front of an input's text for a message.
 fn shown(text: &[u8]) -> String {
     let front = String::from_utf8_lossy(&text[..text.len().min(SHOWN)]).into_owned();
     if text.len() > SHOWN {
@@ -587,13 +588,14 @@ fn shown(text: &[u8]) -> String {
     }
 }
 
-/// Returns whether `raw` says the same with any base: `http:page` does not.
+/// Returns whether `raw` means the same with any base: `http:page` does not.
 fn is_absolute(raw: &[u8]) -> bool {
     raw.starts_with(b"http://") || raw.starts_with(b"https://")
 }
 
-/// What a status means. Missing, or one of an answer that has the page: a visit, or unchanged if it is a `revisit`. 404 and
-/// 410: gone. 304: unchanged. All else tells nothing of the page. A page without visits is known only, or failed.
+/// Returns what a status means. None, or that of a response with the page: a visit, or unchanged if it is a `revisit`.
+/// 404 and 410: gone. 304: unchanged. Any other says nothing about the page: failed. A page whose totals have no visits
+/// is only known, or failed.
 fn meaning(record: &Record<'_>) -> What {
     match record.status {
         None if let Some(FetchTotals {
@@ -613,7 +615,7 @@ fn meaning(record: &Record<'_>) -> What {
     }
 }
 
-/// Keeps what is wrong with an entry; for each reason, of the first ones.
+/// Keeps the message about an entry, if it is among the first for its reason.
 fn complain(
     batch: &mut Batch,
     complained: &mut [usize; Reason::ALL.len()],

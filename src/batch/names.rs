@@ -1,21 +1,21 @@
-//! The distinct names of a batch.
+//! Distinct names of a batch.
 
 use prefetch_index::prefetch_index;
 
 use crate::model::{Batch, Fingerprint, Fingerprints, HashKey};
 
-/// A hash table from the fingerprints of spellings to numbers of names. Spellings are canonical
-/// names, whose fingerprints the batch has, and raw ones that turned out to mean such a name.
+/// Hash table from the fingerprints of spellings to numbers of names. Spellings are canonical names, whose fingerprints
+/// the batch has, and raw ones that were resolved to such a name (aliases).
 pub(super) struct Names {
     fingerprints: Fingerprints,
-    /// A power of two long. 0 is free; else a part of the fingerprint, and below it the number
-    /// of the spelling + 1: twice a name's number, or twice an alias's and 1.
+    /// Slots, their number a power of two. 0 is free; otherwise the high bits are part of the fingerprint, and the low
+    /// bits the number of the spelling + 1: twice a name's number, or twice an alias's plus 1.
     table: Vec<u64>,
     used: usize,
     aliases: Vec<(Fingerprint, u32)>,
 }
 
-/// Low bits of a place of the table: the spelling.
+/// Number of a slot's low bits, which hold the spelling.
 const SPELLING_BITS: u32 = 34;
 
 impl Names {
@@ -34,21 +34,20 @@ impl Names {
         self.aliases.clear();
     }
 
-    /// A spelling's fingerprint, to be used with the other methods.
+    /// Returns a spelling's fingerprint, for use with the other methods.
     #[inline]
     pub fn fingerprint(&self, spelling: &[u8]) -> Fingerprint {
         self.fingerprints.of(spelling)
     }
 
-    /// Asks for the places of some spellings to be brought near: they don't wait for one another, as one
-    /// search after the other would.
+    /// Prefetches the slots of some spellings, so that the lookups do not wait for one another.
     #[inline]
     pub fn touch(&self, spellings: impl Iterator<Item = Fingerprint>) {
         let mask = self.table.len() - 1;
         spellings.for_each(|fingerprint| prefetch_index(&*self.table, fingerprint as usize & mask));
     }
 
-    /// The name with this spelling, if there is one.
+    /// Returns the name with this spelling, if there is one.
     #[inline]
     pub fn get(&self, batch: &Batch, fingerprint: Fingerprint) -> Option<u32> {
         let mask = self.table.len() - 1;
@@ -68,7 +67,7 @@ impl Names {
         }
     }
 
-    /// The fingerprint and the name of a spelling in the table.
+    /// Returns the fingerprint and the name of a spelling in the table.
     #[inline]
     fn spelling(&self, batch: &Batch, place: u64) -> (Fingerprint, u32) {
         let number = (place & ((1 << SPELLING_BITS) - 1)) - 1;
@@ -79,7 +78,7 @@ impl Names {
         }
     }
 
-    /// Adds a name that is not there yet.
+    /// Adds a new name.
     #[inline]
     pub fn add(&mut self, batch: &mut Batch, canonical: &[u8], fingerprint: Fingerprint) -> u32 {
         let name = batch.push_name(canonical, fingerprint);
@@ -94,7 +93,7 @@ impl Names {
         self.spell(batch, number, fingerprint);
     }
 
-    /// Forgets every name from `keep` on. Rare: a record was found unusable half-way.
+    /// Removes every name from `keep` on. Rare: a record turned out to be unusable half-way.
     pub fn cut(&mut self, batch: &mut Batch, keep: u32) {
         let text = (keep as usize)
             .checked_sub(1)
@@ -142,7 +141,7 @@ impl Names {
     }
 }
 
-/// The part of a fingerprint that is kept in the table, where it stands there.
+/// Returns the part of a fingerprint that is kept in a slot, at its position there.
 #[inline]
 fn tag(fingerprint: Fingerprint) -> u64 {
     ((fingerprint >> 64) as u64) >> SPELLING_BITS << SPELLING_BITS
