@@ -1,7 +1,7 @@
-//! The formats by name, and a guess from an input's first bytes.
+//! Formats by name, and format detection from an input's first bytes.
 //!
-//! A format is a decoder and an announcement in one file of `decode`, and one line of the table below: names,
-//! help, completions and messages are made from it.
+//! A format is a decoder and its description in one file of `decode`, and one line of the table below, from which
+//! names, help, completions and messages come.
 
 mod foreign;
 mod graph;
@@ -21,10 +21,8 @@ use crate::model::{Error, Limits, Result, registry};
 use crate::rules::InputRules;
 use crate::source::PARQUET;
 
-/// What a list, as of URLs, is not: a packed or otherwise binary file, a pointer, an error message.
-///
-/// # Errors
-/// [`Error::Unsupported`]; the text says what it is, and what to do.
+/// Checks that a file may be a list (of URLs, say), not a packed or otherwise binary file, a pointer, or an error
+/// message. The error says what it is, and what to do.
 #[doc(hidden)]
 pub fn check_list(head: &[u8]) -> Result<()> {
     let found = foreign::binary(head)
@@ -35,12 +33,12 @@ pub fn check_list(head: &[u8]) -> Result<()> {
     })
 }
 
-/// How WARC and ARC files begin.
+/// First bytes of WARC and ARC files.
 const WARC: &[u8] = b"WARC/";
 const ARC: &[u8] = b"filedesc://";
 
 registry! {
-    /// A format of crawl records; each has its specification in `formats/`.
+    /// Format of crawl records; each has its specification in `formats/`.
     Format of FormatSpec, called "format";
     /// JSON lines, one object per crawl record.
     Records is records::FORMAT;
@@ -52,42 +50,41 @@ registry! {
     Warc is warc::FORMAT;
     /// ARC files, the predecessor of WARC.
     Arc is arc::FORMAT;
-    /// Common Crawl WAT.
+    /// Common Crawl WAT: metadata of pages, with their links.
     Wat is wat::FORMAT;
-    /// `node TAB successor TAB ...`.
+    /// Adjacency list with opaque names: `node TAB successor TAB ...`.
     Adjacency is adjacency::FORMAT;
-    /// `from TAB to`, grouped by source.
+    /// Edge list with opaque names: `from TAB to`, grouped by source.
     Edges is edges::FORMAT;
-    /// `node TAB successor TAB ...` of URLs.
+    /// Adjacency list of URLs: `node TAB successor TAB ...`.
     UrlAdjacency is adjacency::OF_URLS;
-    /// `from TAB to` of URLs, grouped by source.
+    /// Edge list of URLs: `from TAB to`, grouped by source.
     UrlEdges is edges::OF_URLS;
-    /// Heritrix `crawl.log`.
+    /// Heritrix `crawl.log`: the tree of discovery only.
     CrawlLog is crawl_log::FORMAT;
-    /// The text of Nutch's `readseg -dump`.
+    /// Text written by Nutch's `readseg -dump`.
     Nutch is nutch::FORMAT;
-    /// `date,src,dest,anchor` as CSV, grouped by date and source.
+    /// Link table: `date,src,dest,anchor` as CSV, grouped by date and source.
     CsvLinks is csv_links::FORMAT;
 }
 
 impl Format {
-    /// The format's parser, by these rules. Of the limits, `line_bytes` bounds what a record may unpack
-    /// to.
+    /// Returns the format's decoder by these rules. Of the limits, `line_bytes` bounds what a record may expand to.
     pub fn decoder_by(self, rules: &InputRules, limits: &Limits) -> Arc<dyn Decoder> {
         (self.spec().by)(rules, limits)
     }
 
-    /// The format's parser, by the default rules.
+    /// Returns the format's decoder by the default rules.
     pub fn decoder(self) -> &'static dyn Decoder {
         self.spec().usual
     }
 
-    /// Returns whether a record is a run of lines with a link each.
+    /// Returns whether a record is a run of lines with one link each.
     pub fn is_grouped(self) -> bool {
         self.spec().is_grouped
     }
 
-    /// Returns whether only its line end shows that its last line is whole.
+    /// Returns whether only a line end shows that the last line is complete.
     pub(crate) fn ends_lines(self) -> bool {
         use Format::{Adjacency, CrawlLog, CsvLinks, Edges, Nutch, UrlAdjacency, UrlEdges};
         matches!(
@@ -96,7 +93,7 @@ impl Format {
         )
     }
 
-    /// Of a graph whose names are compared byte for byte: what to know where they look like URLs; one line.
+    /// Returns a one-line warning for a graph whose names are compared byte for byte, in case they look like URLs.
     pub(crate) fn with_urls(self) -> Option<&'static str> {
         match self {
             Format::Edges => Some(
@@ -111,19 +108,15 @@ impl Format {
         }
     }
 
-    /// A caveat about every ranking made from it, in one line.
+    /// Returns a one-line caveat about every ranking made from the format.
     pub fn caveat(self) -> Option<&'static str> {
         self.spec().caveat
     }
 }
 
-/// Guesses the format from the first bytes of the decompressed input (64 KiB are plenty).
-///
-/// Returns the format and, for people, what it was recognised by.
-///
-/// # Errors
-/// [`Error::Unsupported`] if the bytes fit no format, or more than one; the text says what they look
-/// like and what to do.
+/// Guesses the format from the first bytes of the decompressed input (64 KiB are plenty). Returns the format and, for
+/// messages, the evidence. Fails with [`Error::Unsupported`] if the bytes match no format, or more than one; the text
+/// says what they look like and what to do.
 pub fn guess(head: &[u8]) -> Result<(Format, String)> {
     let start = lines::trim(head).trim_ascii_start();
     let foreign = || foreign::binary(head).map(str::to_owned);
@@ -172,12 +165,9 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
     })
 }
 
-/// Checks that an input which is to be read as `format` may be that: a graph as text does not begin with a line that holds a
-/// control byte, has no NUL, and is not in a format that shows by its beginning: each of its lines would be a page's name.
-/// `head` is how the input begins. (Other lines with such bytes are skipped one by one.)
-///
-/// # Errors
-/// [`Error::Unsupported`] with the place.
+/// Checks that an input may be of `format`, with which it is read. A graph as text must not have a control byte in its
+/// first line or a NUL anywhere, nor begin like another format: each of its lines would become a page's name. `head` is
+/// the beginning of the input. (Other lines with such bytes are skipped individually.)
 pub fn check_text(format: Format, head: &[u8]) -> Result<()> {
     if head.starts_with(PARQUET) || foreign::binary(head).is_some() {
         return guess(head).map(drop);
@@ -231,7 +221,7 @@ pub fn check_text(format: Format, head: &[u8]) -> Result<()> {
     }
 }
 
-/// Checks that records begin as lines of JSON do.
+/// Checks that records begin as lines of JSON.
 fn check_records(head: &[u8]) -> Result<()> {
     match guess(head) {
         Ok((Format::Json, why)) => Err(Error::Unsupported(format!(
@@ -242,14 +232,15 @@ fn check_records(head: &[u8]) -> Result<()> {
     }
 }
 
-/// Returns whether the first bytes alone decide what [`guess`] says: more of them change nothing.
+/// Returns whether the first bytes alone determine the result of [`guess`]: more bytes change nothing.
 pub fn is_decided(head: &[u8]) -> bool {
     let start = lines::trim(head).trim_ascii_start();
     let json = start.first() == Some(&b'{') && records::layout(start).1;
     json || start.starts_with(ARC) || (start.starts_with(WARC) && guess_by_record(start).is_some())
 }
 
-/// Returns whether the first line is that of a CDX or CDXJ: a key, a time of 14 digits, and more; or names fields so.
+/// Returns whether the first line is that of a CDX or CDXJ: a key, a time of 14 digits, and more; or a header that
+/// names such fields.
 fn is_index(start: &[u8]) -> bool {
     let line = memchr::memchr(b'\n', start).map_or(start, |lf| &start[..lf]);
     let mut fields = line.split(|&byte| byte == b' ');
@@ -258,7 +249,7 @@ fn is_index(start: &[u8]) -> bool {
     more.is_some() && (key == Some(b"CDX") || time.is_some_and(is_time))
 }
 
-/// The format of a WARC file, by its first record that is no `warcinfo`; `None`: that is not there yet.
+/// Guesses the format of a WARC file by its first record other than `warcinfo`; `None`: that is not there yet.
 fn guess_by_record(head: &[u8]) -> Option<Result<(Format, String), String>> {
     let warc = |message: String| Some(Ok((Format::Warc, message)));
     let mut at = 0;
@@ -289,7 +280,7 @@ fn guess_by_record(head: &[u8]) -> Option<Result<(Format, String), String>> {
     }
 }
 
-/// The first sign that it is no text, or text of another kind, with its place.
+/// Returns the first sign that it is not text, or text of another kind, with its position.
 fn no_text(head: &[u8]) -> Option<String> {
     let is_control = |byte: &u8| byte.is_ascii_control() && !b"\t\n\r\x0c".contains(byte);
     if let Some(at) = head.iter().position(is_control) {
@@ -318,7 +309,7 @@ fn no_text(head: &[u8]) -> Option<String> {
     })
 }
 
-/// First bytes in which another kind of text shows.
+/// Number of first bytes that are searched for signs of another kind of text.
 const LOOKED_AT: usize = 4096;
 
 /// Returns whether the first line is that of an ARC record: URL, address, time of 14 digits, type, length.
@@ -337,10 +328,10 @@ fn is_headless_arc(head: &[u8]) -> bool {
         && digits(length)
 }
 
-/// Lines that tell whether a file is of entries of one kind: a foreign one before them is none.
+/// Number of lines that decide whether a file has entries of one kind, so that a foreign line before them does not.
 const TELLING: usize = 16;
 
-/// A guess from the first lines that are not blank.
+/// Guesses from the first lines that are not blank.
 fn guess_lines(head: &[u8]) -> Option<(Format, String)> {
     // The last line may be cut, if it is not the only one.
     let whole = memrchr(b'\n', head).map_or(head, |lf| &head[..=lf]);
@@ -364,11 +355,8 @@ fn guess_lines(head: &[u8]) -> Option<(Format, String)> {
     (entries > 0 && 2 * entries >= lines.len()).then(|| (Format::CrawlLog, message.to_owned()))
 }
 
-/// Checks that an input that was `guessed` has names of the same kind as what was read `before`: opaque names among URLs would
-/// be pages that no crawler can fetch.
-///
-/// # Errors
-/// [`Error::Unsupported`], with the formats to name it by.
+/// Checks that an input whose format was `guessed` has names of the same kind as what was read `before`: opaque names
+/// among URLs would be pages that no crawler can fetch. The error lists the formats to choose from.
 pub(crate) fn check_names(guessed: Format, why: &str, before: Option<Names>) -> Result<()> {
     let names = guessed.decoder().names();
     if before.is_none_or(|before| before == names) {

@@ -1,8 +1,8 @@
-//! Files that are no input, by their first bytes: what each looks like, and what to do with it.
+//! Recognises files that are not inputs by their first bytes, with advice for each.
 
 use std::ops::Range;
 
-/// How a kind of file begins, what it is, and what to do.
+/// Magic bytes of a kind of file, with what it is and what to do.
 struct Magic {
     bytes: &'static [u8],
     what: &'static str,
@@ -12,7 +12,7 @@ const fn magic(bytes: &'static [u8], what: &'static str) -> Magic {
     Magic { bytes, what }
 }
 
-/// Binary files. A magic comes before another one that it begins with.
+/// Binary files. A magic precedes any other that it begins with.
 const MAGICS: [Magic; 39] = [
     magic(b"PK\x03\x04", ZIP),
     magic(b"PK\x05\x06", ZIP),
@@ -77,7 +77,7 @@ const MAGICS: [Magic; 39] = [
         b"\x93NUMPY",
         "it is a NumPy array: write it as Parquet, or as lines of two numbers",
     ),
-    // What is read is unpacked, so this is inside.
+    // Inputs are decompressed before, so this is nested compression.
     magic(b"\x1f\x8b\x08", GZIP_INSIDE),
     magic(b"\x28\xb5\x2f\xfd", ZSTD_INSIDE),
     magic(
@@ -118,15 +118,15 @@ const LZ4: &str = "it is packed with LZ4: `lz4cat FILE | cashrank ... -`";
 const UTF_16: &str = "it is text in UTF-16: `iconv -f UTF-16 -t UTF-8 FILE | cashrank ... -`";
 const UTF_32: &str = "it is text in UTF-32: `iconv -f UTF-32 -t UTF-8 FILE | cashrank ... -`";
 
-/// Where a tar archive names itself; older ones have only a checksum of the first header.
+/// Magic of a tar archive; older ones have only a checksum of the first header.
 const TAR: Range<usize> = 257..262;
 const TAR_HEADER: usize = 512;
 const TAR_CHECKSUM: Range<usize> = 148..156;
 
-/// Bytes that are looked at for text without a byte order mark.
+/// Number of bytes that are examined for text without a byte order mark.
 const LOOKED_AT: usize = 64;
 
-/// What a packed or otherwise binary file is, and what to do; `None`: it is none that is known.
+/// Returns what a packed or otherwise binary file is, and what to do; `None` if unknown.
 pub(crate) fn binary(head: &[u8]) -> Option<&'static str> {
     let found = MAGICS.iter().find(|magic| head.starts_with(magic.bytes));
     if let Some(magic) = found.filter(|magic| magic.bytes != b"BZh" || is_bzip2(head)) {
@@ -140,7 +140,8 @@ pub(crate) fn binary(head: &[u8]) -> Option<&'static str> {
     wide(head)
 }
 
-/// Returns whether the checksum of a tar header is right: the sum of its bytes, itself being spaces, in octal.
+/// Returns whether the checksum of a tar header is right: the sum of its bytes, with spaces for the checksum itself, in
+/// octal.
 fn is_tar_header(head: &[u8]) -> bool {
     let Some(header) = head.get(..TAR_HEADER) else {
         return false;
@@ -161,14 +162,14 @@ fn is_tar_header(head: &[u8]) -> bool {
     sum == Some(others.sum())
 }
 
-/// The level, and the magic of a block or of the end.
+/// Returns whether a level follows, and the magic of a block or of the end.
 fn is_bzip2(head: &[u8]) -> bool {
     let block = head.get(4..10);
     head.get(3).is_some_and(u8::is_ascii_digit)
         && (block == Some(b"1AY&SY") || block == Some(b"\x17rE8P\x90"))
 }
 
-/// UTF-16 or UTF-32 without a byte order mark, of which most is ASCII.
+/// Recognises UTF-16 or UTF-32 without a byte order mark, mostly ASCII.
 fn wide(head: &[u8]) -> Option<&'static str> {
     let looked = &head[..head.len().min(LOOKED_AT) / 4 * 4];
     let is_so = |zeros: [bool; 4]| {
@@ -191,7 +192,7 @@ fn wide(head: &[u8]) -> Option<&'static str> {
 const LITTLE_16: &str = "it is text in UTF-16: `iconv -f UTF-16LE -t UTF-8 FILE | cashrank ... -`";
 const BIG_16: &str = "it is text in UTF-16: `iconv -f UTF-16BE -t UTF-8 FILE | cashrank ... -`";
 
-/// What a text is that stands in the place of a file: a pointer to it, its checksum, or why it could not be had.
+/// Returns what a text is that stands in place of a file: a pointer to it, its checksum, or an error message.
 pub(crate) fn text(head: &[u8]) -> Option<String> {
     let start = head.trim_ascii_start();
     if start.starts_with(b"version https://git-lfs.github.com/spec/") {
@@ -231,7 +232,8 @@ fn markup(start: &[u8]) -> String {
     kind.into()
 }
 
-/// A line of `md5sum` and its kin, or of BSD's `md5`; or, where it is the only one, a sum.
+/// Returns whether a line is one of `md5sum` and the like, or of BSD's `md5`; or, if it is the only one, a bare
+/// checksum.
 fn is_checksum(line: &[u8], is_only: bool) -> bool {
     let mut fields = line.splitn(2, |&byte| byte == b' ');
     let (sum, file) = (fields.next().unwrap_or_default(), fields.next());
@@ -259,7 +261,7 @@ fn is_checksum(line: &[u8], is_only: bool) -> bool {
         && is_sum(line.rsplit(|&byte| byte == b' ').next().unwrap_or_default())
 }
 
-/// A single object that has an error, and is no crawl record with a URL and what a fetch of it showed.
+/// Recognises a single object with an error that is not a crawl record with a URL and the result of a fetch.
 fn json_error(start: &[u8]) -> Option<String> {
     let object: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(start).ok()?;
     let has = |part: &str| {
@@ -278,7 +280,7 @@ fn json_error(start: &[u8]) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Magics as the formats' specifications have them.
+    /// Magics as in the formats' specifications.
     #[test]
     fn files_are_named() {
         let tar = [&[b'a'; 257][..], b"ustar\x0000"].concat();

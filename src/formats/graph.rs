@@ -1,4 +1,4 @@
-//! A guess whether lines are those of a graph, and which.
+//! Guesses whether lines are those of a graph, and of which format.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,8 @@ use memchr::memrchr;
 use super::Format;
 use crate::decode::lines;
 
-/// Edges have two fields in every line; without a tab anywhere, other lines could be anything.
+/// Guesses the format of a graph: edges have two fields in every line; without a tab anywhere, other lines could be
+/// anything.
 pub(super) fn guess_graph(head: &[u8]) -> Result<(Format, String), String> {
     // The last line may be cut.
     let whole = memrchr(b'\n', head).map_or(head, |lf| &head[..lf]);
@@ -58,7 +59,7 @@ pub(super) fn guess_graph(head: &[u8]) -> Result<(Format, String), String> {
 #[derive(Default)]
 struct Words<'h> {
     seen: HashSet<&'h [u8]>,
-    /// One came twice, or is a number or a URL.
+    /// True if one occurred twice, or is a number or a URL.
     of_graph: bool,
 }
 
@@ -79,8 +80,8 @@ impl<'h> Words<'h> {
     }
 }
 
-/// Lines like `from TAB to TAB weight`, which an adjacency list may have, too: `1 TAB 2 TAB 3`. It does not where names are no
-/// numbers, or the same page comes twice in a row.
+/// Counts lines like `from TAB to TAB weight`, which may also be an adjacency list: `1 TAB 2 TAB 3`. It is not one if
+/// names are not numbers, or a page occurs twice in a row.
 #[derive(Default)]
 struct Weights<'h> {
     lines: u64,

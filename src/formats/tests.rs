@@ -43,13 +43,13 @@ fn guesses() {
         ("a b\tc\n", Some(Format::Adjacency)),
         ("a\tb\nc\n", Some(Format::Adjacency)),
         ("1 2 0.5\n", None),
-        // Links with weights; but a list of numbers may look so.
+        // Links with weights; but a list of numbers may look like that.
         ("a\tb\t3\na\tc\t1\n", Some(Format::Edges)),
         ("0\t1\t3\n0\t2\t1\n", Some(Format::Edges)),
         ("0\t1\t3\n1\t2\t1\n", Some(Format::Adjacency)),
         ("a\tb\t3\nb\tc\td\n", Some(Format::Adjacency)),
         ("a\tb\t3\nb\n", Some(Format::Adjacency)),
-        // Any text with a tab in it was taken for a graph.
+        // Regression: any text with a tab in it was accepted as a graph.
         ("Dear all,\nplease find\tbelow\nwhat you asked for\n", None),
         ("a\u{1}\tb\tc\n", None),
         ("text\t\n<html><head>\t", None),
@@ -73,7 +73,7 @@ fn guesses() {
         ("{\n  \"url\": \"u\"\n}\n", Some(Format::Json)),
         ("{\"url\":\"u\"}{\"url\":\"v\"}\n", Some(Format::Json)),
         ("{\"url\":\"u\"} \n{\"url\":\"v\"}\n", Some(Format::Records)),
-        // A line that was cut, and the next.
+        // A truncated line, and the next.
         (
             "{\"url\":\"u\",\"links\":[\"x\"\n{\"url\":\"v\"}\n",
             Some(Format::Records),
