@@ -1,4 +1,5 @@
-//! Streams cut at every byte, and then sent again: what is read in both runs is what is read of the whole.
+//! Tests streams that are cut at every byte and then sent again: both runs together read what one run reads from the
+//! whole.
 
 use std::fs;
 use std::io::{Cursor, Write};
@@ -11,17 +12,18 @@ use crate::model::Limits;
 use crate::source::{InputName, Source, SourceOptions};
 use crate::store::Place;
 
-/// What was read of a stream.
+/// Records read from a stream, and how far.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Front {
     format: Option<Format>,
     place: Place,
-    /// All that was read is sure to be whole: nothing behind it can belong to the last record.
+    /// True if all that was read is certainly complete: nothing after it can belong to the last record.
     is_whole: bool,
     records: Vec<String>,
 }
 
-/// Reads a stream of these bytes on from where `before` ended, as a run does. A failure to guess is one to begin.
+/// Reads a stream of these bytes from where `before` ended, as a run does. A failure to guess the format leaves
+/// `before` unchanged.
 fn read_on(before: &Front, bytes: &[u8], trusted: bool) -> Front {
     let limits = Limits::default();
     let options = SourceOptions::default();
@@ -43,7 +45,7 @@ fn read_on(before: &Front, bytes: &[u8], trusted: bool) -> Front {
         trusted,
         ..Start::default()
     };
-    // Damage before the place was found in the run before.
+    // Damage before the position was found by the run before.
     let Ok(mut source) = start.skip(source, format) else {
         return front;
     };
@@ -90,7 +92,7 @@ fn zstandard(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 3).unwrap()
 }
 
-/// A member, or frame, for each third.
+/// Compresses each third as a member or frame of its own.
 fn packed(bytes: &[u8], pack: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     bytes
         .chunks(bytes.len().div_ceil(3))
@@ -98,8 +100,8 @@ fn packed(bytes: &[u8], pack: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
         .collect()
 }
 
-/// Cuts `whole` everywhere. Returns how many cuts fell between the lines of a record in a format that shows no record's end.
-/// Then the front of the record counts as it is, and the whole of it when it is sent.
+/// Cuts `whole` everywhere. Returns how many cuts fell between the lines of a record in a format that does not mark a
+/// record's end. Then the front of the record counts as one, and so does the whole of it once it is sent.
 fn cut_everywhere(name: &str, whole: &[u8]) -> usize {
     let expected = read_on(&Front::default(), whole, true);
     assert!(!expected.records.is_empty(), "{name}");
@@ -108,7 +110,7 @@ fn cut_everywhere(name: &str, whole: &[u8]) -> usize {
         let front = read_on(&Front::default(), &whole[..cut], true);
         let all = read_on(&front, whole, true);
         if expected.format.is_some_and(Format::ends_lines) {
-            // What was known to be the same, and what is found to be by its hash.
+            // The prefix is trusted first, and verified by its hash here.
             assert_eq!(all, read_on(&front, whole, false), "{name} cut at {cut}");
         }
         if front.is_whole || all.records == expected.records {
@@ -135,7 +137,7 @@ fn what_is_cut_at_any_byte_is_read_when_it_is_sent_whole() {
         }
         let bytes = fs::read(&path).unwrap();
         let open = cut_everywhere(name, &bytes);
-        // In a WARC an answer may end where the stream does: whether a request or outlinks follow it cannot be known.
+        // In a WARC a response may end where the stream does: whether a request or outlinks follow it cannot be known.
         let may_go_on = ["edges.tsv", "csv-links.csv", "crawl-log.log", "nutch.txt"];
         let ends_anywhere = may_go_on.contains(&name) || name.ends_with(".warc");
         assert!(open == 0 || ends_anywhere, "{name}: {open}");

@@ -1,30 +1,29 @@
-//! How much of an input is on its way through the pipeline at a time, whatever the number of
-//! threads: its memory must not grow with them when records are huge.
+//! Limits how much of an input is in flight in the pipeline, whatever the number of threads: memory must not grow with
+//! them if records are huge.
 //!
-//! Two rules. The reader hands out a chunk when it fits the budget with those on their way, or
-//! alone. And a decoder whose record outgrows a batch by far (relative links on a long base) goes on
-//! with it only once all pieces before it were applied. Pieces are applied in order and never wait
-//! for later ones, so neither can wait for ever.
+//! Two rules. The reader hands out a chunk if it fits the budget together with those in flight, or alone. And a decoder
+//! whose record far outgrows a batch (relative links on a long base) continues with it only once all pieces before it
+//! were applied. Pieces are applied in order and never wait for later ones, so neither rule can deadlock.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-/// Pieces that were handed out, and those of them that are done. Copies are the same flow.
+/// Counts pieces handed out and done. Clones share the state.
 #[derive(Clone)]
 pub(super) struct Flow {
-    /// Bytes that may be on their way from the reader to the caller.
+    /// Maximum number of bytes in flight from the reader to the caller.
     budget: u64,
     state: Arc<(Mutex<State>, Condvar)>,
 }
 
 #[derive(Default)]
 struct State {
-    /// Bytes that each chunk on its way takes, in order.
+    /// Bytes of each chunk in flight, in order.
     taken: VecDeque<u64>,
-    /// Chunks done, and pieces of the next one.
+    /// Number of chunks done, and of pieces of the next one.
     chunks: u64,
     pieces: u64,
-    /// Nobody takes pieces any longer.
+    /// True if nobody takes pieces any longer.
     closed: bool,
 }
 
@@ -51,7 +50,7 @@ impl Flow {
         changed.notify_all();
     }
 
-    /// Waits until a chunk that takes so many bytes may be on its way.
+    /// Waits until a chunk of `bytes` bytes may be in flight.
     pub fn admit(&self, bytes: u64) {
         let fits = |state: &State| {
             let all = state.taken.iter().copied().fold(bytes, u64::saturating_add);
@@ -60,12 +59,12 @@ impl Flow {
         self.wait_until(fits).taken.push_back(bytes);
     }
 
-    /// Waits until `chunks` chunks are done, and `pieces` of the next.
+    /// Waits until `chunks` chunks are done, and `pieces` pieces of the next.
     pub fn await_turn(&self, chunks: u64, pieces: u64) {
         drop(self.wait_until(|state| (state.chunks, state.pieces) == (chunks, pieces)));
     }
 
-    /// A piece is done; if it was the last of its chunk, so is that.
+    /// Marks a piece as done, and its chunk if it was the last.
     pub fn done(&self, last: bool) {
         self.change(|state| {
             state.pieces += 1;
@@ -77,7 +76,7 @@ impl Flow {
         });
     }
 
-    /// Lets all go that wait, now and later.
+    /// Releases all waiting threads, now and later.
     pub fn close(&self) {
         self.change(|state| state.closed = true);
     }

@@ -1,29 +1,29 @@
-//! Remarks about an input from its first records, although each of these is sound.
+//! Remarks about an input from its first records, even if each of these is sound.
 
 use super::Piece;
 use crate::batch::{Batch, Rules};
 use crate::decode::{Missing, Unread};
 use crate::formats::Format;
 
-/// Names of a graph that are looked at.
+/// Number of a graph's names that are examined.
 const NAMES: usize = 16;
 
-/// Something that should be known.
+/// Remark about an input for its user.
 pub(crate) enum Remark {
-    /// Records lack what ranking needs.
+    /// Records lack fields that ranking needs.
     Missing(Missing),
-    /// About all rankings made of the input; one line.
+    /// One line about all rankings made from the input.
     Caveat(&'static str),
 }
 
-/// Looks at the pieces of one input until enough is seen.
+/// Examines the pieces of one input until enough is seen.
 pub(super) struct Look {
     format: Format,
-    /// Fields of records that are not read.
+    /// Detector of unread fields.
     unread: Option<Box<Unread>>,
-    /// Nothing of the input was seen.
+    /// True until the first piece was seen.
     first: bool,
-    /// Where the next record begins in its chunk.
+    /// Offset of the next record in its chunk.
     at: usize,
     found: Vec<Remark>,
 }
@@ -66,14 +66,14 @@ impl Look {
         }
     }
 
-    /// The input has ended.
+    /// Ends the input: reports fields that no record had.
     pub fn end(&mut self) {
         let unread = self.unread.take();
         let missing = unread.and_then(|unread| unread.missing());
         self.found.extend(missing.map(Remark::Missing));
     }
 
-    /// Remarks since the last call.
+    /// Returns the remarks since the last call.
     pub fn take(&mut self) -> Vec<Remark> {
         std::mem::take(&mut self.found)
     }

@@ -1,8 +1,8 @@
-//! The threads of one input: one reads and decompresses, some decode, the caller applies.
+//! Threads of one input: one reads and decompresses, some decode, the caller applies.
 //!
-//! Chunk k goes to decoder k mod n and comes back from it, so order is kept without a queue of
-//! early arrivals. All channels are bounded; buffers go round. Where fewer decoders can be started, n is smaller; where none can,
-//! the reader decodes.
+//! Chunk k goes to decoder k mod n and comes back from it, so order is kept without a queue of early arrivals. All
+//! channels are bounded; buffers are recycled. If fewer decoders can be started, n is smaller; if none can, the reader
+//! decodes.
 
 #[cfg(test)]
 mod cuts;
@@ -36,31 +36,30 @@ pub(crate) use look::Remark;
 pub(crate) use piece::Piece;
 pub(crate) use records::{InputReader, Records, Start, checked_format_of, format_again, format_of};
 
-/// Chunks waiting between two threads.
+/// Number of chunks that may wait between two threads.
 const CHUNKS_WAITING: usize = 3;
-/// Batches waiting for the caller, for each decoder. One may be far larger than its chunk, where
-/// relative links are made absolute, so few wait.
+/// Number of batches per decoder that may wait for the caller: few, since a batch may be far larger than its chunk if
+/// relative links become absolute.
 const PIECES: usize = 1;
-/// Bytes of chunks on their way. What is made of them takes a few times as much.
+/// Maximum bytes of chunks in flight. Their batches take a few times as much.
 const CHUNKS_BYTES: u64 = 48 << 20;
-/// How long the caller waits before it looks up from an idle input.
+/// How long the caller waits for an idle input before it returns.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
 
-/// What [`Records::next`] found.
 pub(crate) enum Next {
     Piece(Box<Piece>),
     /// Nothing yet; the input is idle.
     Idle,
-    /// The input's end.
+    /// End of the input.
     End(Summary),
 }
 
 type Decoded = Result<Piece>;
 
-/// A running pipeline. Dropped early, its threads end by themselves.
+/// Running pipeline. If it is dropped early, its threads end by themselves.
 struct Pipeline {
     flow: Flow,
-    /// Whether the piece handed out last was its chunk's last; it is done when the next one is asked for.
+    /// Whether the last piece handed out was its chunk's last; it counts as done when the next one is requested.
     handed: Option<bool>,
     decoded: Vec<Receiver<Decoded>>,
     turn: usize,
@@ -71,7 +70,6 @@ struct Pipeline {
 }
 
 impl Pipeline {
-    /// Starts reading `source`.
     fn start(by: &InputReader, source: Source, format: Format, start: Start) -> Result<Pipeline> {
         let InputReader { rules, pool, .. } = by;
         let delays = Delays::new(by.delays, start.turn);
@@ -82,7 +80,7 @@ impl Pipeline {
             pauses.pause();
             admitting.admit(chunk.len() as u64);
         };
-        // It is needed before all others, and waits to hear how many those are.
+        // The reader is needed before all others, and waits to learn their number.
         let (give_crew, take_crew) = bounded(1);
         let (cutter, buffers) = (decoder.clone(), pool.clone());
         let read = move || match take_crew.recv() {
@@ -124,7 +122,7 @@ impl Pipeline {
         })
     }
 
-    /// The next piece in order. The one before counts as dealt with: best recycle it first.
+    /// Returns the next piece in order. The previous one then counts as done: best recycle it first.
     fn next(&mut self) -> Result<Next> {
         if let Some(last) = self.handed.take() {
             self.flow.done(last);
@@ -143,7 +141,7 @@ impl Pipeline {
         }
     }
 
-    /// Returns whether a decoder has no more to do: the others have their last chunks, or had them.
+    /// Returns whether a decoder has finished: the others have their last chunks, or had them.
     fn is_ending(&self) -> bool {
         self.decoders.iter().any(JoinHandle::is_finished)
     }
@@ -153,10 +151,10 @@ impl Pipeline {
         self.pool.take(*piece);
     }
 
-    /// All threads must have ended well: one that failed looks like the input's end.
+    /// Joins all threads and checks that they ended well: one that failed looks like the input's end.
     fn end(&mut self) -> Result<Summary> {
         self.decoded.clear();
-        // After a failure others may wait for what never comes.
+        // After a failure other threads may wait for something that never comes.
         self.flow.close();
         let reader = self.reader.take();
         let summary = reader.and_then(|reader| reader.join().ok());
@@ -176,10 +174,10 @@ impl Drop for Pipeline {
     }
 }
 
-/// A chunk, and its number.
+/// Chunk, and its number.
 type Numbered = (u64, Result<Chunk>);
 
-/// Who decodes: threads, or the one that reads.
+/// Who decodes: threads, or the reader itself.
 enum Crew {
     Decoders(Vec<Sender<Numbered>>),
     Reader(Box<Worker>, Sender<Decoded>),
@@ -188,7 +186,7 @@ enum Crew {
 /// Who decodes, where pieces come from, and the threads.
 type Started = (Crew, Vec<Receiver<Decoded>>, Vec<JoinHandle<()>>);
 
-/// Starts so many decoders, or as many as can be started.
+/// Starts `most` decoders, or as many as possible.
 fn crew(most: usize, worker: impl Fn(usize) -> Worker) -> Started {
     let (mut chunks, mut decoded, mut decoders) = (Vec::new(), Vec::new(), Vec::new());
     for thread in 0..most {
@@ -239,7 +237,7 @@ fn read(
     source.end()
 }
 
-/// Makes batches of chunks.
+/// Converts chunks to batches.
 struct Worker {
     builder: Builder,
     decoder: Arc<dyn Decoder>,

@@ -1,14 +1,14 @@
-//! The items that go through a pipeline.
+//! Items that pass through a pipeline.
 
 use std::sync::Arc;
 
 use crate::batch::Batch;
 use crate::source::Chunk;
 
-/// A batch, and the chunk it came from.
+/// Batch, and the chunk it came from.
 pub(crate) struct Piece {
     pub chunk: Arc<Chunk>,
     pub batch: Batch,
-    /// No more batches of this chunk follow.
+    /// True if no more batches of this chunk follow.
     pub last: bool,
 }

@@ -1,4 +1,4 @@
-//! Memory of chunks and batches, which is reused.
+//! Memory of chunks and batches, for reuse.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::CHUNKS_WAITING;
 use super::piece::Piece;
 use crate::batch::Batch;
 
-/// Memory of chunks and batches that were dealt with, to be used again: by one pipeline after another.
+/// Memory of processed chunks and batches, reused by one pipeline after another.
 #[derive(Clone)]
 pub(crate) struct BufferPool {
     buffers: (Sender<Vec<u8>>, Receiver<Vec<u8>>),
@@ -16,7 +16,7 @@ pub(crate) struct BufferPool {
 }
 
 impl BufferPool {
-    /// None yet; room for as many as pipelines of `threads` decoders have on their way.
+    /// Returns an empty pool with room for as many as pipelines of `threads` decoders have in flight.
     pub fn new(threads: usize) -> BufferPool {
         let most = CHUNKS_WAITING * (threads + 2);
         BufferPool {

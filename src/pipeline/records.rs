@@ -1,4 +1,4 @@
-//! One input as its records, in order: opened, its format found, and read on from where an earlier run stopped.
+//! One input as its records, in order: opened, its format determined, and resumed where an earlier run stopped.
 
 use std::io::Read;
 
@@ -15,13 +15,11 @@ use crate::source::{
 use crate::store::Place;
 use crate::{Error, Result};
 
-/// Where chunks are larger, those of two inputs at a time would take much memory.
+/// Maximum chunk size in bytes for reading two inputs at a time, which would take much memory with larger ones.
 const LARGE: usize = 8 << 20;
 
-/// Finds the format of an input, and how it was recognised, for people. `None`: the input is empty.
-///
-/// # Errors
-/// [`Error::Unsupported`] if it cannot be guessed; those of reading.
+/// Determines the format of an input, and how it was recognised, for messages. `None`: the input is empty. Fails with
+/// [`Error::Unsupported`] if it cannot be guessed.
 pub(crate) fn format_of(
     source: &mut Source,
     asked: Option<Format>,
@@ -51,11 +49,9 @@ pub(crate) fn format_of(
         .map_err(|error| Error::Unsupported(format!("{}: {error}", source.name())))
 }
 
-/// The format of a stream that is read on, of which `read` bytes were read as `before`. Where that was guessed by less than
-/// there is now, it is guessed again: by a front of a stream, a WAT may be a WARC, and an adjacency list edges.
-///
-/// # Errors
-/// [`Error::Unsupported`] if nothing was read and it cannot be guessed; those of reading.
+/// Returns the format of a resumed stream, of which `read` bytes were read as `before`. If that was guessed from fewer
+/// bytes than there are now, it is guessed again: judged by the front of a stream, a WAT may look like a WARC, and an
+/// adjacency list like edges. Fails with [`Error::Unsupported`] if nothing was read and it cannot be guessed.
 pub(crate) fn format_again(source: &mut Source, before: Format, read: u64) -> Result<Format> {
     if !source.is_at_start() || read > HEAD_BYTES as u64 {
         return Ok(before);
@@ -73,7 +69,7 @@ pub(crate) fn format_again(source: &mut Source, before: Format, read: u64) -> Re
     }
 }
 
-/// The format of a table, which can be read as that only.
+/// Returns the format of a table, which can only be read as such.
 fn table_format(
     input: &InputName,
     known: &KnownFormat,
@@ -91,8 +87,8 @@ fn table_format(
     }
 }
 
-/// As [`format_of`]; refuses what is no text where a text format was asked for, and what by a guess has other names than
-/// those `before`.
+/// Determines the format like [`format_of`]; rejects an input that is not text if a text format was requested, and a
+/// guessed format whose kind of names differs from `before`.
 pub(crate) fn checked_format_of(
     source: &mut Source,
     asked: Option<Format>,
@@ -111,31 +107,28 @@ pub(crate) fn checked_format_of(
     Ok(found)
 }
 
-/// Where reading an input begins, and what is known of it.
+/// Where reading an input begins.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Start {
-    /// Where an earlier run stopped.
+    /// Position where an earlier run stopped.
     pub place: Place,
-    /// All before the place is known to be the same.
+    /// True if everything before the position is known to be unchanged.
     pub trusted: bool,
-    /// Tells pipelines apart whose threads are delayed, for tests.
+    /// Number of the pipeline, which selects its delays in tests.
     pub turn: u64,
-    /// It is not its turn: it is not begun where no thread can be started.
+    /// True for an input read ahead: it is not begun if no thread can be started.
     pub ahead: bool,
 }
 
 impl Start {
-    /// Passes over what is before the place, which may take long.
-    ///
-    /// # Errors
-    /// Those of [`Source::skip_to`].
+    /// Passes over everything before the position, which may take long.
     pub fn skip(&self, mut source: Source, format: Format) -> Result<Source> {
         let Place { offset, prefix, .. } = self.place;
         let shows_lines = source.is_at_start() || source.compression() == Compression::Plain;
         if offset == 0 {
         } else if format.ends_lines() && shows_lines {
-            // The last record that counted is read again: it may have more lines by now. A member that is not the first may
-            // begin inside a line.
+            // The last record that counted is read again: it may have more lines by now. A member other than the first
+            // may begin inside a line.
             let expected = (!self.trusted).then_some(prefix);
             source.pass_whole_to(offset, expected, format.decoder())?;
         } else if self.trusted {
@@ -144,30 +137,30 @@ impl Start {
             source.skip_to(offset, prefix)?;
         }
         if matches!(format, Format::Records | Format::NodeRecords) {
-            // An object counts without its line end where a stream ended behind it.
+            // An object counts without its line end if a stream ended after it.
             source.pass_line_end()?;
         }
         Ok(source)
     }
 }
 
-/// The rules for all inputs, and the memory that is passed from one to the next.
+/// Rules for all inputs, and the memory that is passed from one to the next.
 #[derive(Clone)]
 pub(crate) struct InputReader {
     pub rules: Rules,
     options: SourceOptions,
     pub(super) threads: usize,
     pub(super) pool: BufferPool,
-    /// Batches tell what records say as it is written.
+    /// Keeps redirects and bases as written in batches.
     pub keeps_written: bool,
-    /// Batches have their records as lines of JSON.
+    /// Keeps records as lines of JSON in batches.
     pub keeps_lines: bool,
-    /// For tests: a seed of delays at the hand-overs between threads.
+    /// Seed of delays at the hand-overs between threads, for tests.
     pub delays: Option<u64>,
 }
 
 impl InputReader {
-    /// A reader with `threads` decoders, at least one.
+    /// Returns a reader with `threads` decoders, at least one.
     pub fn new(rules: Rules, options: &SourceOptions, threads: usize) -> InputReader {
         InputReader {
             options: options.with_rules(&rules.input),
@@ -180,27 +173,17 @@ impl InputReader {
         }
     }
 
-    /// Opens an input.
-    ///
-    /// # Errors
-    /// Those of [`Source::open`].
     pub fn open(&self, input: &InputName) -> Result<Source> {
         Source::open(input, &self.rules.limits, &self.options)
     }
 
     /// Opens standard input, from `from` on.
-    ///
-    /// # Errors
-    /// Those of [`Source::live`].
     pub fn live(&self, stream: Box<dyn Read + Send>, from: Option<Restart>) -> Result<Source> {
         let limits = &self.rules.limits;
         Source::live(InputName::Stdin, stream, from, limits, &self.options)
     }
 
-    /// Starts to read and decode `source`, which stands at the place to start from ([`Start::skip`]).
-    ///
-    /// # Errors
-    /// Those of starting threads.
+    /// Starts to read and decode `source`, which has been skipped to the starting position ([`Start::skip`]).
     pub fn read(&self, source: Source, format: Format, start: Start) -> Result<Records> {
         Ok(Records {
             input: source.name().clone(),
@@ -216,7 +199,7 @@ impl InputReader {
     }
 }
 
-/// An input that is being read.
+/// Input being read, as its records.
 pub(crate) struct Records {
     pipeline: Pipeline,
     pub input: InputName,
@@ -224,19 +207,17 @@ pub(crate) struct Records {
     pub compression: Compression,
     pub compressed_len: Option<u64>,
     look: Look,
-    /// How many of the next records were read before, up to the place to start from.
+    /// Number of the next records that were read before, up to the starting position.
     pub again: u64,
-    /// Records handed out, and those before them.
+    /// Number of records handed out, and those before them.
     read: u64,
-    /// Of the chunk at this offset: the hash of the input up to so many bytes into it.
+    /// Offset of a chunk, hash of the input up to a point in it, and number of its bytes hashed.
     hash: Option<(u64, Xxh3, usize)>,
 }
 
 impl Records {
-    /// The next piece in order. The one before counts as dealt with: best recycle it first.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] and others of reading, after all records before. Then nothing comes but [`Records::summary`].
+    /// Returns the next piece in order. The previous one then counts as done: best recycle it first. After an error
+    /// nothing comes but [`Records::summary`].
     pub fn next(&mut self) -> Result<Next> {
         let next = self.pipeline.next();
         let next = next.map_err(|error| error.after_record(self.read))?;
@@ -251,12 +232,12 @@ impl Records {
         Ok(next)
     }
 
-    /// Remarks about the input so far that were not returned before.
+    /// Returns the remarks about the input since the last call.
     pub fn remarks(&mut self) -> Vec<Remark> {
         self.look.take()
     }
 
-    /// After an error: how far the input was read, if that is known.
+    /// Returns how far the input was read, after an error, if known.
     pub fn summary(&mut self) -> Option<Summary> {
         match self.pipeline.next() {
             Ok(Next::End(summary)) => Some(summary),
@@ -269,14 +250,14 @@ impl Records {
         self.pipeline.recycle(piece);
     }
 
-    /// Returns whether the threads have little left to do and, as `piece` shows, there is memory for those of another
-    /// input.
+    /// Returns whether the threads have little left to do and there is memory for those of another input, judging by
+    /// the size of `piece`.
     pub fn is_ending(&self, piece: &Piece) -> bool {
         self.pipeline.is_ending() && piece.chunk.bytes.len() <= LARGE
     }
 
-    /// Hash of the input up to `offset`, which lies in the chunk or at its end. `None`: it lies before. Offsets may not go
-    /// back.
+    /// Returns the hash of the input up to `offset`, which lies in the chunk or at its end. `None`: it lies before.
+    /// Offsets must not decrease.
     pub fn prefix_at(&mut self, chunk: &Chunk, offset: u64) -> Option<u128> {
         let upto = offset.checked_sub(chunk.offset)?;
         if upto == chunk.bytes.len() as u64 + chunk.oversize {
