@@ -1,4 +1,4 @@
-//! A crawl held as rows with names, read at once or as a crawler delivers it, beside a store or alone.
+//! Crawl in memory as rows with names, read at once or as a crawler delivers it, with or without a store.
 
 use super::{Named, batches, open};
 use crate::Result;
@@ -16,18 +16,18 @@ use crate::session::Writer;
 use crate::snapshot::Snapshot;
 use crate::source::{InputName, SourceOptions};
 
-/// The outcome of fetching a page.
+/// Outcome of fetching a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fetch {
-    /// It was read; its links are its row.
+    /// Read; its links are its row.
     Read,
-    /// It is gone (404, 410).
+    /// Gone: it answered 404 or 410.
     Gone,
-    /// It could not be fetched, or was found unchanged, which does not tell its links.
+    /// Not fetched, or found unchanged, so that its links are unknown.
     Failed,
 }
 
-/// Hears of each page that was delivered, when it is in the crawl, and in the store that it goes to.
+/// Callback for each delivered page, once it is in the crawl, and in the store if there is one. Returns false to stop.
 pub type Each<'a> = dyn FnMut(&Crawled, Option<&mut Writer>, u32, Fetch) -> Result<bool> + 'a;
 
 /// Pages by number, in order of first appearance, and the rows of those that were read here. The last visit of a page
@@ -35,27 +35,24 @@ pub type Each<'a> = dyn FnMut(&Crawled, Option<&mut Writer>, u32, Fetch) -> Resu
 pub struct Crawled {
     rules: Rules,
     names: Named<String>,
-    /// The pages of names of the input being read, where no store has them.
+    /// Maps names of the current input to pages, if no store does.
     resolver: Resolver,
     rows: LatestRows,
-    /// It began with the pages of a store.
+    /// True if it began with the pages of a store.
     of_store: bool,
-    /// The names of the last input.
+    /// Kind of names of the last input.
     kind: Option<Names>,
     skipped: u64,
-    /// What the first records of inputs show.
+    /// Remarks about the first records of inputs.
     remarks: Vec<(InputName, Remark)>,
 }
 
-/// The most memory that a page takes beside its name and its place in the index: its places in arrays that just grew,
-/// the old ones beside them.
+/// Maximum bytes per page besides its name and its entry in the index: its entries in arrays that were just
+/// reallocated.
 const PAGE_BYTES: u64 = 3 * (24 + 16 + 4 + 1) + ALLOCATION;
 
 impl Crawled {
-    /// Nothing yet.
-    ///
-    /// # Errors
-    /// If the system has no random numbers for the key of hashes.
+    /// Returns an empty crawl. Fails if the system has no random numbers for the key of hashes.
     pub fn new(input: &InputRules, follow: &Follow, limits: &Limits) -> Result<Crawled> {
         let rules = Rules {
             limits: limits.clone(),
@@ -80,11 +77,9 @@ impl Crawled {
         })
     }
 
-    /// The pages of a store, under their numbers, without their rows, to be followed by what is delivered to the store
-    /// ([`Crawled::deliver`]).
-    ///
-    /// # Errors
-    /// Those of reading the names; [`Error::TooLarge`](crate::Error::TooLarge) if they take more than `memory` bytes; [`Error::Unsupported`](crate::Error::Unsupported) if there are too many.
+    /// Returns the pages of a store, under their numbers and without their rows, to which deliveries to the store are
+    /// added ([`Crawled::deliver`]). Fails with [`Error::TooLarge`](crate::Error::TooLarge) if their names take more
+    /// than `memory` bytes, and with [`Error::Unsupported`](crate::Error::Unsupported) if there are too many.
     pub fn of_store(snapshot: &Snapshot, writer: &Writer, memory: Option<u64>) -> Result<Crawled> {
         let mut crawled = Crawled::of(writer.rules())?;
         crawled.limit_memory(memory);
@@ -104,13 +99,13 @@ impl Crawled {
         self.rules.limits.memory = bytes;
     }
 
-    /// Bytes that it takes at most.
+    /// Returns an upper bound of its memory, in bytes.
     pub fn bytes(&self) -> u64 {
         let pages = self.names.all.len() as u64;
         pages * PAGE_BYTES + self.names.bytes() + self.rows.bytes()
     }
 
-    /// The next page of the store has this name.
+    /// Adds the store's next page, with this name.
     fn know(&mut self, name: String) -> Result<()> {
         GraphBuilder::node(self.names.all.len() as u64)?;
         self.names.text += name.len() as u64;
@@ -119,32 +114,32 @@ impl Crawled {
         Ok(())
     }
 
-    /// The name of a page: a canonical URL, or opaque.
+    /// Returns the name of a page: a canonical URL, or opaque.
     pub fn name(&self, page: u32) -> &str {
         &self.names.all[page as usize]
     }
 
-    /// The names of all pages.
+    /// Returns the names of all pages.
     pub fn names(&self) -> &[String] {
         &self.names.all
     }
 
-    /// The targets of a page that was read here, and what each link weighs.
+    /// Yields the targets of a page that was read here, with their weights.
     pub fn targets(&self, page: u32) -> impl Iterator<Item = (u32, u64)> + '_ {
         self.rows.get(page).iter()
     }
 
-    /// Returns whether pages may have been left out, by rules on names.
+    /// Returns whether rules on names may have left out pages.
     pub fn is_scoped(&self) -> bool {
         !self.rules.input.scope.is_all()
     }
 
-    /// Records that could not be used.
+    /// Returns the number of records that could not be used.
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// Inputs whose records lack fields that ranking needs.
+    /// Yields the inputs whose records lack fields that ranking needs.
     pub fn missing(&self) -> impl Iterator<Item = (&InputName, &Missing)> {
         self.remarks
             .iter()
@@ -154,7 +149,7 @@ impl Crawled {
             })
     }
 
-    /// The first caveat of an input.
+    /// Returns the first caveat of an input.
     pub fn caveat(&self) -> Option<&'static str> {
         let caveats = self.remarks.iter().map(|(_, remark)| match remark {
             Remark::Missing(_) => None,
@@ -163,21 +158,15 @@ impl Crawled {
         caveats.flatten().next()
     }
 
-    /// Reads an input to its end.
-    ///
-    /// # Errors
-    /// Those of reading; [`Error::Unsupported`] if the format cannot be guessed; [`Error::TooLarge`] if the crawl takes
-    /// more than the memory limit.
+    /// Reads an input to its end. Fails with [`Error::Unsupported`] if the format cannot be guessed, and with
+    /// [`Error::TooLarge`] if the crawl exceeds the memory limit.
     pub fn read(&mut self, input: &InputName, format: Option<Format>) -> Result<()> {
         let options = SourceOptions::default();
         self.input(input, format, options, None, &mut |_, _, _, _| Ok(true))
     }
 
-    /// Reads an input as it comes, into `store`, too, if there is one: `each` is called with every page at once, and
-    /// may end it by `false`. What the store took is durable when `each`, or the caller, makes a checkpoint.
-    ///
-    /// # Errors
-    /// Those of [`Crawled::read`], of [`Writer::push`], and of `each`.
+    /// Reads an input as it comes, and adds it to `store` if there is one: `each` is called immediately with every
+    /// page, and may stop by `false`. Data in the store is durable once `each`, or the caller, makes a checkpoint.
     pub fn deliver(
         &mut self,
         input: &InputName,
@@ -185,7 +174,7 @@ impl Crawled {
         store: Option<&mut Writer>,
         each: &mut Each<'_>,
     ) -> Result<()> {
-        // The smallest chunks: each holds what has come.
+        // The smallest chunks: each holds what has arrived.
         let options = SourceOptions {
             chunk_bytes: 1,
             ..SourceOptions::default()
@@ -260,7 +249,7 @@ impl Crawled {
         let entry = &batch.entries[at];
         let told = batch.totals(at);
         if told.is_some_and(|totals| totals.visits == 0 && totals.failed == 0) {
-            // It is only to be known.
+            // The page only becomes known.
             return None;
         }
         let resolver = store.map_or(&self.resolver, Writer::resolver);

@@ -12,7 +12,7 @@ use crate::fuzz::dice::Dice;
 use crate::model::Limits;
 use crate::source::{Compression, InputName, Source, SourceOptions};
 
-/// An adjacency list. The judge puts the graph together from what the decoder says.
+/// Loads an adjacency list, and compares with a graph built from the decoder's output.
 pub(crate) fn graph(data: &[u8]) {
     let mut dice = Dice::of(data);
     let self_links = dice.one_of([SelfLinks::Drop, SelfLinks::Keep]);
@@ -39,7 +39,7 @@ pub(crate) fn graph(data: &[u8]) {
     let mut loading = GraphLoader::new(&config).unwrap();
     let threads = dice.one_of([1, 3]);
     let loaded = loading.input(source, Format::Adjacency, &rules, threads);
-    // Compressed inputs may be damaged; nobody says then what is in them.
+    // Compressed inputs may be damaged, and then their content is unknown.
     if plain {
         assert!(loaded.is_ok());
         compare(data, self_links, &loading.finish());

@@ -1,4 +1,4 @@
-//! Reading a whole crawl into a graph, by the link rules of the engine.
+//! Reads a whole crawl into a graph, by the link rules of the engine.
 
 use super::{Named, batches, open};
 use crate::Result;
@@ -13,42 +13,41 @@ use crate::pipeline::Remark;
 use crate::rules::InputRules;
 use crate::source::{InputName, Source, SourceOptions};
 
-/// A graph and what is known of its nodes, which are numbered in order of first appearance.
+/// Graph with the facts about its nodes, which are numbered in order of first appearance.
 pub struct LoadedGraph {
-    /// The graph.
+    /// Links of all nodes.
     pub graph: Graph,
-    /// By node.
+    /// Facts about each node.
     pub pages: Vec<Page>,
-    /// Records that could not be used.
+    /// Number of records that could not be used.
     pub skipped: u64,
-    /// Records that were used without their times, which cannot be read.
+    /// Number of records that were used without their times, which are invalid.
     pub timeless: u64,
-    /// Groups of inputs with a link a line (`edges` and others) whose source had a group before: only the last one counts.
+    /// Number of groups, in inputs with a link per line (`edges` and others), whose source had a group before: only the
+    /// last one counts.
     pub ungrouped: u64,
-    /// Caveats of the inputs' formats ([`Format::caveat`]), or of an input.
+    /// Caveat of the inputs' formats ([`Format::caveat`]), or of an input.
     pub caveat: Option<&'static str>,
     /// Inputs whose records lack fields that ranking needs.
     pub missing: Vec<(InputName, Missing)>,
 }
 
-/// One node.
+/// Facts about a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Page {
     /// Canonical URL or opaque name.
     pub name: String,
-    /// Visits read.
+    /// Number of visits read.
     pub visits: u64,
     /// Time of the last fetch, in seconds since 1970.
     pub last_fetch: Option<Time>,
 }
 
-/// Reads `inputs` into a graph. What is a visit, which links count and what they weigh is decided as by the
-/// engine with this `config`;
-/// of several visits of a page the last one counts, and a page gone has no links.
-///
-/// # Errors
-/// Those of [`Source`]; [`Error::Unsupported`](crate::Error::Unsupported) if a format cannot be guessed or there are too many nodes;
-/// [`Error::TooLarge`](crate::Error::TooLarge) if the graph, with what PageRank takes of it, is larger than `limits.memory`.
+/// Reads `inputs` into a graph. Visits, links and their weights are determined as by the engine with this `config`; of
+/// several visits of a page the last one counts, and a page that is gone has no links. Fails with
+/// [`Error::Unsupported`](crate::Error::Unsupported) if a format cannot be guessed or there are too many nodes, and
+/// with [`Error::TooLarge`](crate::Error::TooLarge) if the graph, with what PageRank takes of it, exceeds
+/// `limits.memory`.
 pub fn load(
     inputs: &[InputName],
     format: Option<Format>,
@@ -84,25 +83,25 @@ pub fn load(
     Ok(loading.finish())
 }
 
-/// The most memory that a node takes beside its name, its place in the index, and links: a [`Page`] of 48, in an array
-/// that has just grown, the old one beside it; its name's allocation; and 32 of PageRank and ranks.
+/// Maximum bytes per node besides its name, its entry in the index, and links: a [`Page`] of 48, in an array that was
+/// just reallocated; its name's allocation; and 32 of PageRank and ranks.
 const NODE_BYTES: u64 = 3 * 48 + ALLOCATION + 32;
 
 pub(super) struct GraphLoader {
     builder: GraphBuilder,
-    /// What the links of a record weigh.
+    /// Weights of a record's links.
     weights: Vec<u64>,
     pages: Named<Page>,
-    /// The pages of names of the input being read.
+    /// Maps names of the current input to pages.
     resolver: Resolver,
     skipped: u64,
     timeless: u64,
     ungrouped: u64,
     caveat: Option<&'static str>,
     missing: Vec<(InputName, Missing)>,
-    /// Most bytes of memory to take.
+    /// Memory limit in bytes.
     memory: Option<u64>,
-    /// The input being read has a link a line.
+    /// True if the current input has a link per line.
     grouped: bool,
 }
 
@@ -123,7 +122,7 @@ impl GraphLoader {
         })
     }
 
-    /// Reads one input to its end. What its first records show is returned.
+    /// Reads one input to its end. Returns the remarks about its first records.
     pub fn input(
         &mut self,
         source: Source,
@@ -207,7 +206,7 @@ impl GraphLoader {
         self.pages.all[source as usize].visits > 0
     }
 
-    /// Notes the time of a fetch. The page.
+    /// Notes the time of a fetch; returns the page.
     fn fetched(&mut self, entry: &Entry) -> u32 {
         let source = self.resolver.node(entry.source);
         let page = &mut self.pages.all[source as usize];

@@ -33,10 +33,7 @@ fn open(
     Ok(found.map(|(format, _)| (source, format)))
 }
 
-/// Reads an input to its end, or until `take` returns false. What its first records show is returned.
-///
-/// # Errors
-/// Those of reading, and of `take`.
+/// Reads an input to its end, or until `take` returns false. Returns the remarks about its first records.
 fn batches(
     source: Source,
     format: Format,
@@ -60,11 +57,11 @@ fn batches(
     }
 }
 
-/// Names in memory, and what is known of each, by number.
+/// Names in memory, and the facts about each, by number.
 struct Named<T> {
     index: Index,
     all: Vec<T>,
-    /// Bytes of all names.
+    /// Length of all names in bytes.
     text: u64,
 }
 
@@ -77,7 +74,7 @@ impl<T> Named<T> {
         })
     }
 
-    /// Bytes of memory of names and index.
+    /// Returns the memory of names and index, in bytes.
     fn bytes(&self) -> u64 {
         self.text + self.index.bytes()
     }
