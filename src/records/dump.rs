@@ -1,9 +1,9 @@
-//! A store as crawl records: what it knows of each page, in the order of last fetch, for a new store.
+//! Dump of a store as crawl records: what it knows about each page, in the order of last fetch, for a new store.
 //!
-//! Of a page with a row, a record has its links by name, and their weights as kept; of all others that they are known. All
-//! have their counts of fetches ([`FetchTotals`]). Specified in `formats/convert.md`.
+//! The record of a page with a row has its links by name, with their weights as kept; any other record only makes its
+//! page known. All have their totals of fetches ([`FetchTotals`]). Specified in `formats/convert.md`.
 //!
-//! Nothing is held of each page or link. Links are sorted by target, to be given its name; then by page, to be put into its
+//! Nothing is held per page or link. Links are sorted by target, to be given its name; then by page, to be put into its
 //! record; and records by the time of the last fetch:
 //!
 //! ```text
@@ -26,31 +26,28 @@ use crate::snapshot::Snapshot;
 use crate::url;
 use crate::{Error, Result};
 
-/// Sorters that share the memory.
+/// Number of sorters that share the memory.
 const SORTERS: usize = 3;
 
-/// What a dump of a store may take.
+/// Resources for the dump of a store.
 #[derive(Debug, Clone, Copy)]
 pub struct DumpRoom<'r> {
-    /// Bytes of memory.
+    /// Memory for sorting, in bytes.
     pub memory: u64,
-    /// Where what does not fit is sorted, in files without names.
+    /// Folder of unnamed temporary files, for what exceeds the memory.
     pub folder: &'r Path,
 }
 
-/// How much was written.
+/// Totals of a dump.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Dumped {
-    /// Records, one a page.
+    /// Number of records, one per page.
     pub pages: u64,
-    /// Their links.
+    /// Number of their links.
     pub links: u64,
 }
 
-/// Returns how the names of a store's pages are to be read again: as URLs, if all are in canonical form.
-///
-/// # Errors
-/// Those of reading the names.
+/// Returns the kind of a store's names: URLs, if all are in canonical form.
 pub fn names_of(snapshot: &Snapshot) -> Result<Names> {
     let mut text = Vec::new();
     for name in snapshot.names() {
@@ -65,11 +62,9 @@ pub fn names_of(snapshot: &Snapshot) -> Result<Names> {
     Ok(Names::Url)
 }
 
-/// Writes all pages of the store's current snapshot, whose names are read as `names`.
-///
-/// # Errors
-/// [`Error::Missing`] if the store keeps no links, or this is not its current snapshot; [`Error::Unsupported`] for links whose
-/// weights no record can state; [`Error::Damaged`]; [`Error::Io`].
+/// Writes all pages of the store's current snapshot, whose names are of the kind `names`. Fails with [`Error::Missing`]
+/// if the store keeps no links, or this is not its current snapshot, and with [`Error::Unsupported`] for links whose
+/// weights no record can state.
 pub fn dump(
     snapshot: &Snapshot,
     names: Names,
@@ -102,7 +97,7 @@ pub fn dump(
     Ok(dumped)
 }
 
-/// Sorts the links of all rows by target. That a page has a row, and whether it is gone, goes to `parts`.
+/// Sorts the links of all rows by target. `parts` gets an entry for each page that has a row, with whether it is gone.
 fn links_by_target(
     snapshot: &Snapshot,
     parts: &mut Sorter,
@@ -127,7 +122,7 @@ fn links_by_target(
     by_target.sorted()
 }
 
-/// Gives links the names of their targets, and sorts them by their pages and places.
+/// Adds the names of targets to links, and sorts them by page and position.
 fn name_links(snapshot: &Snapshot, by_target: Sorted, parts: &mut Sorter) -> Result<()> {
     let mut names = (0u64..).zip(snapshot.names());
     let mut current: Option<(u64, String)> = None;
@@ -151,7 +146,7 @@ fn name_links(snapshot: &Snapshot, by_target: Sorted, parts: &mut Sorter) -> Res
     Ok(())
 }
 
-/// The key of a part of a page's row: 0 for the row itself, then its links.
+/// Returns the key of a part of a page's row: 0 for the row itself, then its links.
 fn part_key(page: u32, place: u32) -> [u8; 8] {
     (u64::from(page) << 32 | u64::from(place)).to_be_bytes()
 }
@@ -162,10 +157,10 @@ fn be_number(bytes: &[u8]) -> u64 {
         .fold(0, |all, byte| all << 8 | u64::from(*byte))
 }
 
-/// The row of a page, if it has one, by the names of its targets.
+/// Row of a page, if it has one, by the names of its targets.
 #[derive(Default)]
 struct PageRow {
-    /// Whether it is gone.
+    /// Whether it is gone; `None` without a row.
     row: Option<bool>,
     links: Vec<(Vec<u8>, u64)>,
 }
@@ -190,7 +185,7 @@ impl PageRow {
     }
 }
 
-/// The record of a page.
+/// Returns the record of a page.
 fn record<'a>(name: &'a str, fetches: &Fetches, row: &'a PageRow) -> Result<Record<'a>> {
     let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
     let scale = scale(row).ok_or_else(|| {
@@ -209,7 +204,7 @@ fn record<'a>(name: &'a str, fetches: &Fetches, row: &'a PageRow) -> Result<Reco
         status: match row.row {
             Some(true) => Some(404),
             Some(false) => None,
-            // Visited, and its links are not known: unchanged.
+            // Visited, with unknown links: unchanged.
             None => (fetches.visits > 0).then_some(304),
         },
         links: row.links.iter().map(link).collect(),
@@ -225,8 +220,8 @@ fn record<'a>(name: &'a str, fetches: &Fetches, row: &'a PageRow) -> Result<Reco
     })
 }
 
-/// What weights are divided by: 1, or their greatest common divisor where one is too large for a record. `None`: that does not
-/// make them small enough.
+/// Returns the divisor of weights: 1, or their greatest common divisor if one is too large for a record. `None`: they
+/// are still too large.
 fn scale(row: &PageRow) -> Option<u64> {
     let weights = || row.links.iter().map(|(_, weight)| *weight);
     let most = weights().max().unwrap_or(1);

@@ -1,4 +1,4 @@
-//! Crawl records as files: what `convert` writes of any input, and a dump of a store.
+//! Crawl records as files: the output of `convert` for any input, and the dump of a store.
 //!
 //! Records are lines of JSON (`decode::records::write`); every file is made of such lines.
 //!
@@ -9,8 +9,8 @@
 //! | `.jsonl.zst` | the lines, in zstd frames with checksums |
 //! | `.parquet` | a table with a column for each field |
 //!
-//! A member or frame ends with a record, after 16 MiB or more, so that readers can verify it before they use any of
-//! it, and go on at its start. The same records give the same bytes.
+//! A member or frame ends with a record, after 16 MiB or more, so that readers can verify it before they use any of it,
+//! and resume at its start. The same records give the same bytes.
 
 mod dump;
 #[cfg(feature = "parquet")]
@@ -32,27 +32,24 @@ pub use sort::TimeOrder;
 
 /// Bytes of lines after which a gzip member or zstd frame ends.
 const MEMBER_BYTES: usize = 16 << 20;
-/// How zstd compresses: its usual level. Higher ones take several times as long and save a tenth.
+/// Default level of zstd. Higher ones take several times as long and save a tenth.
 const ZSTD_LEVEL: i32 = 3;
 
-/// The kind of a file of records.
+/// Kind of a file of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordFormat {
-    /// JSON lines.
+    /// Plain JSON lines.
     Jsonl,
-    /// The same in gzip.
+    /// JSON lines in gzip.
     JsonlGzip,
-    /// The same in zstd.
+    /// JSON lines in zstd.
     JsonlZstd,
-    /// A Parquet table.
     Parquet,
 }
 
 impl RecordFormat {
-    /// The kind that a file's name asks for. Standard output, devices, pipes and names without an ending get lines.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] for a name that ends in none of the known ways; a build without Parquet.
+    /// Returns the kind for a file's name. Standard output, devices, pipes and names without an ending get lines. Fails
+    /// with [`Error::Usage`] for an unknown ending, or without Parquet in the build.
     pub fn of_name(path: &Path) -> Result<RecordFormat> {
         let name = path.to_string_lossy();
         for (end, format) in [
@@ -83,7 +80,7 @@ impl RecordFormat {
     }
 }
 
-/// A file of records being written.
+/// File of records being written.
 pub struct RecordFile<'w> {
     kind: Kind<'w>,
     path: PathBuf,
@@ -98,9 +95,6 @@ enum Kind<'w> {
 
 impl<'w> RecordFile<'w> {
     /// Begins a file of pages with names of this kind; `path` is for messages.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn new(
         format: RecordFormat,
         names: Names,
@@ -126,9 +120,6 @@ impl<'w> RecordFile<'w> {
     }
 
     /// Writes a record, one line of JSON with its line end.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn line(&mut self, line: &[u8]) -> Result<()> {
         let written = match &mut self.kind {
             Kind::Lines(out) => out.write_all(line),
@@ -139,11 +130,8 @@ impl<'w> RecordFile<'w> {
         written.map_err(Error::io(&self.path, "write"))
     }
 
-    /// Ends the file, and flushes it. A file that is dropped instead lacks its end, and readers tell that it was cut, unless it
-    /// is of plain lines.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
+    /// Ends and flushes the file. If it is dropped instead, it lacks its end, and readers notice the truncation unless
+    /// it has plain lines.
     pub fn finish(self) -> Result<()> {
         let ended = match self.kind {
             Kind::Lines(mut out) => out.flush(),
@@ -155,14 +143,13 @@ impl<'w> RecordFile<'w> {
     }
 }
 
-/// How members are compressed.
 #[derive(Clone, Copy)]
 enum Pack {
     Gzip,
     Zstd,
 }
 
-/// Lines in gzip members or zstd frames, each compressed once it is whole.
+/// Lines in gzip members or zstd frames, each compressed once it is complete.
 struct Members<'w> {
     out: Box<dyn Write + Send + 'w>,
     pack: Pack,

@@ -12,8 +12,8 @@
 //! links_weight  LIST of INT64                      optional
 //! ```
 //!
-//! zstd, statistics by column chunk. A row group ends after [`GROUP_BYTES`] of lines or [`GROUP_LINKS`] links: that bounds
-//! memory here and in readers, which refuse pages with very many values.
+//! Compressed with zstd, statistics by column chunk. A row group ends after [`GROUP_BYTES`] of lines or [`GROUP_LINKS`]
+//! links: that bounds memory here and in readers, which refuse pages with very many values.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -35,10 +35,10 @@ use crate::snapshot::export::parquet::into_io;
 use crate::snapshot::export::row_group::RowGroup;
 use crate::{Error, Result};
 
-/// Bytes of lines, and links, after which a row group ends.
+/// Numbers of bytes of lines, and of links, after which a row group ends.
 const GROUP_BYTES: usize = 64 << 20;
 const GROUP_LINKS: usize = 4 << 20;
-/// Bytes of lines that are given to the columns together.
+/// Bytes of lines that are passed to the columns together.
 const BATCH_BYTES: usize = 1 << 20;
 
 fn schema(names: Names) -> String {
@@ -89,14 +89,14 @@ impl<T> Default for Column<T> {
 }
 
 impl<T> Column<T> {
-    /// Adds a value, or none.
+    /// Appends a value or a null.
     fn push(&mut self, value: Option<T>) {
         self.defined.push(value.is_some().into());
         self.values.extend(value);
     }
 
-    /// Adds a list of values; `of_empty` is the level of definition of an empty list, and a value is above it, one that is null
-    /// between.
+    /// Appends a list of values; `of_empty` is the definition level of an empty list, `most` that of a value, and a
+    /// null in the list is one below.
     fn push_list(&mut self, of_empty: i16, most: i16, list: impl Iterator<Item = Option<T>>) {
         let begin = self.defined.len();
         for value in list {
@@ -124,7 +124,7 @@ impl<T> Column<T> {
     }
 }
 
-/// Rows by column, to be encoded.
+/// Rows by column, not encoded yet.
 #[derive(Default)]
 struct Rows {
     page: Vec<ByteArray>,
@@ -202,7 +202,7 @@ impl Rows {
     }
 }
 
-/// Within the years to 9999 they do not overflow.
+/// Converts to milliseconds; within the years to 9999 this does not overflow.
 fn milliseconds(time: Time) -> i64 {
     time.saturating_mul(1000)
 }
@@ -211,13 +211,13 @@ fn text(text: &[u8]) -> ByteArray {
     ByteArray::from(text.to_vec())
 }
 
-/// A table being written.
+/// Parquet table of records being written.
 pub(super) struct Table<'w> {
     writer: SerializedFileWriter<Box<dyn Write + Send + 'w>>,
     path: PathBuf,
     decoder: &'static dyn Decoder,
     rows: Rows,
-    /// Bytes of the lines of `rows`, and of the row group with its links.
+    /// Bytes of the lines in `rows`, and bytes and links of the row group.
     batch_bytes: usize,
     group_bytes: usize,
     group_links: usize,

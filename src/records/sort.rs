@@ -1,4 +1,4 @@
-//! Records in the order of their fetches, sorted in bounded memory.
+//! Sorts records by the time of their fetches, in bounded memory.
 
 use std::path::Path;
 
@@ -6,16 +6,15 @@ use crate::Result;
 use crate::decode::Time;
 use crate::disk::Sorter;
 
-/// Sorts lines by the times of their records. Records of the same time stay in the order in which they came. One without a time
-/// has the latest time of the records that came before it, as it has where it is ingested, and stays behind them; where none of
-/// them has a time, it comes first.
+/// Sorts lines by the times of their records, stably. A record without a time gets the latest time of the records
+/// before it, as in an ingest; if none of them has a time, it comes first.
 pub struct TimeOrder {
     sorter: Sorter,
     latest: Option<Time>,
 }
 
 impl TimeOrder {
-    /// Sorts in `memory` bytes; what does not fit goes to a file without a name in `folder`.
+    /// Sorts in `memory` bytes; the rest goes to an unnamed file in `folder`.
     pub fn new(memory: usize, folder: &Path) -> TimeOrder {
         TimeOrder {
             sorter: Sorter::new(memory, folder),
@@ -23,19 +22,13 @@ impl TimeOrder {
         }
     }
 
-    /// Takes a record's line.
-    ///
-    /// # Errors
-    /// The file cannot be made or written.
+    /// Adds a record's line.
     pub fn push(&mut self, time: Option<Time>, line: &[u8]) -> Result<()> {
         self.latest = self.latest.max(time);
         self.sorter.push(&time_key(time.or(self.latest)), line)
     }
 
     /// Calls `put` with all lines, in order.
-    ///
-    /// # Errors
-    /// Those of `put`; the file cannot be read.
     pub fn each(self, mut put: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         for record in self.sorter.sorted()? {
             put(&record?.1)?;
@@ -44,7 +37,7 @@ impl TimeOrder {
     }
 }
 
-/// Returns a key that sorts as times do, none before all others. (No page was fetched at the least time.)
+/// Returns a key that sorts like times, with none before all others. (No page was fetched at the smallest time.)
 pub(super) fn time_key(time: Option<Time>) -> [u8; 8] {
     (time.unwrap_or(Time::MIN) as u64 ^ 1 << 63).to_be_bytes()
 }
@@ -55,7 +48,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns each record with its time as an ingest takes it, sorted by that, whatever fits into memory.
+    /// Returns each record with its time in an ingest, sorted by that, whatever fits into memory.
     fn expected(times: &[Option<Time>]) -> Vec<(Option<Time>, usize)> {
         let mut latest = None;
         let mut all: Vec<_> = times
@@ -88,7 +81,7 @@ mod tests {
             }).unwrap();
             let places: Vec<usize> = expected(&times).into_iter().map(|(_, at)| at).collect();
             prop_assert_eq!(&sorted, &places);
-            // Read again in this order, each record has the time that it had.
+            // Read again in this order, each record gets the same time.
             let again: Vec<_> = sorted.iter().map(|at| times[*at]).collect();
             let before: Vec<_> = expected(&times).into_iter().map(|(time, _)| time).collect();
             let mut after = expected(&again);
