@@ -1,4 +1,4 @@
-//! The links between sites, made of those between pages, as rows that can be ranked.
+//! Links between sites, made from those between pages, as rows that can be ranked.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -13,30 +13,30 @@ use crate::graph::{Graph, Links, Table};
 use crate::rows::{RowVisitor, Rows, Stop};
 use crate::{Error, Result};
 
-/// Memory in which pairs of linked sites are sorted, in bytes, by default: those of 16 M pairs.
+/// Default memory in which pairs of linked sites are sorted, in bytes: 16 M pairs.
 pub const PAIR_BYTES: u64 = 256 << 20;
 
-/// Bytes for sorting pairs, where no more than `memory` may be taken: room that grows by doubling takes as much again, and so
-/// does what is made of them.
+/// Limits the memory for sorting pairs so that at most `memory` is taken in all: a vector that grows by doubling may
+/// take twice its size, and so does the graph made from it.
 pub fn pair_bytes_within(bytes: u64, memory: Option<u64>) -> u64 {
     memory.map_or(bytes, |memory| bytes.min(memory / 3))
 }
 
-/// What a link from one site to another weighs. A link between pages counts as one whatever it weighs, if it weighs anything.
+/// Weight of a link from one site to another. A link between pages counts as one whatever its weight, unless that is 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SiteLinks {
-    /// The number of links from pages of the one to pages of the other.
+    /// Number of links from pages of the one site to pages of the other.
     #[default]
     Count,
-    /// The number of pages of the one that link to the other.
+    /// Number of pages of the one site that link to the other.
     Pages,
     /// One, however many links there are.
     Once,
 }
 
 impl SiteLinks {
-    /// All by name, and what they are.
+    /// All variants, with their names and descriptions.
     pub const ALL: [(&'static str, &'static str, SiteLinks); 3] = [
         (
             "count",
@@ -65,20 +65,21 @@ impl fmt::Display for SiteLinks {
     }
 }
 
-/// How links between pages become links between sites.
+/// Options for deriving links between sites from links between pages.
 pub struct Pairing<'d> {
-    /// What they weigh.
+    /// Weight of a link.
     pub links: SiteLinks,
-    /// Links inside a site count as well.
+    /// Includes links inside a site.
     pub inside: bool,
-    /// Bytes of memory in which pairs are sorted.
+    /// Memory in which pairs are sorted, in bytes.
     pub bytes: u64,
-    /// Where pairs go that do not fit: a disk, and what the names of temporary files begin with; `None`: they are refused.
+    /// Location of temporary files for pairs beyond that: a disk, and the beginning of their names; `None`: too many
+    /// pairs are an error.
     pub aside: Option<(&'d dyn Disk, PathBuf)>,
 }
 
-/// The links between sites. The row of a site has those that its pages link to, ascending; a site that links to none has no
-/// row. So sweeps are the same wherever the links are.
+/// Links between sites. A site's row has the sites that its pages link to, ascending; a site without links has no row.
+/// So sweeps are the same whether the links are in memory or in a file.
 pub struct SiteGraph<'d> {
     sites: u64,
     rows: SiteRows<'d>,
@@ -86,7 +87,7 @@ pub struct SiteGraph<'d> {
 
 enum SiteRows<'d> {
     Memory(Graph),
-    /// `weighted`: not all weigh the same.
+    /// `weighted`: not all weights are equal.
     File {
         pairs: PairFile<'d>,
         weighted: bool,
@@ -94,10 +95,8 @@ enum SiteRows<'d> {
 }
 
 impl<'d> SiteGraph<'d> {
-    /// From the links of pages. Pages without a site, or of which the column knows nothing, are left out with their links.
-    ///
-    /// # Errors
-    /// Those of reading rows and of temporary files; [`Error::TooLarge`].
+    /// Derives the links between sites from those of pages. Pages without a site, or beyond the column, are left out
+    /// with their links. Fails with [`Error::TooLarge`] if pairs exceed the memory and there are no temporary files.
     pub fn of_rows(rows: &dyn Rows, sites: &Sites, pairing: Pairing<'d>) -> Result<SiteGraph<'d>> {
         let mut sorter = Sorter::new(pairing.bytes, pairing.aside);
         let column = sites.column();
@@ -134,7 +133,7 @@ impl<'d> SiteGraph<'d> {
         })
     }
 
-    /// Bytes of memory of its links.
+    /// Returns the memory of its links, in bytes.
     pub fn bytes(&self) -> u64 {
         match &self.rows {
             SiteRows::Memory(graph) => graph.bytes(),
@@ -229,7 +228,7 @@ mod tests {
         pairs
     }
 
-    /// The definition: every link by itself.
+    /// Computes the links by definition, one by one.
     fn expected(
         links: &BTreeSet<(u32, u32)>,
         of: &[Option<u32>],
@@ -259,7 +258,7 @@ mod tests {
     }
 
     proptest! {
-        /// In memory and on disk, of all three kinds: what the definition says.
+        /// In memory and on disk, all three weights agree with the definition.
         #[test]
         fn site_links_are_those_of_their_pages(
             links in prop::collection::btree_set((0u32..20, 0u32..20), 0..150),

@@ -9,27 +9,27 @@ use serde::{Deserialize, Serialize};
 use crate::url::{domain, host, path_and_query, without_www};
 use crate::{Error, Result};
 
-/// What is ranked: pages, or sites of some kind.
+/// Unit of a ranking: pages, or sites of some kind.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(try_from = "String", into = "String")]
 pub enum Level {
-    /// Pages.
+    /// Single pages, not grouped.
     #[default]
     Page,
     /// Hosts, whatever the scheme and port.
     Host,
     /// Hosts without a leading `www.`, as in Common Crawl's graphs.
     BareHost,
-    /// Registered domains, by the public suffix list; a host without one is a site by itself.
+    /// Registered domains, by the public suffix list; a host without one is a site of its own.
     Domain,
-    /// Hosts with so many folders of the path, 1 to 255, or as many as there are.
+    /// Hosts with the first `n` folders of the path, 1 to 255, or as many as there are.
     Prefix(u8),
 }
 
 impl Level {
-    /// The forms in which levels are written, and what they are.
+    /// Notations of levels, with their descriptions.
     pub const FORMS: [(&'static str, &'static str); 5] = [
         ("page", "pages"),
         ("host", "hosts"),
@@ -41,7 +41,8 @@ impl Level {
         ("prefix:N", "hosts with the first N folders of the path"),
     ];
 
-    /// The site of the page with this name, a canonical URL; `None`: the name has no host, or pages are not grouped.
+    /// Returns the site of the page with this name, a canonical URL; `None` if the name has no host, or pages are not
+    /// grouped.
     ///
     /// ```
     /// use cashrank::sites::Level;
@@ -68,7 +69,7 @@ impl Level {
         }
     }
 
-    /// What things of this level are called.
+    /// Returns the plural noun for units of this level.
     pub fn plural(self) -> &'static str {
         match self {
             Level::Page => "pages",
@@ -78,20 +79,20 @@ impl Level {
         }
     }
 
-    /// What one is called.
+    /// Returns the singular noun for a unit of this level.
     pub fn singular(self) -> &'static str {
         let plural = self.plural();
         plural.strip_suffix('s').unwrap_or(plural)
     }
 
-    /// Whether pages are ranked, not sites.
+    /// Returns whether pages are ranked, not sites.
     pub fn is_page(self) -> bool {
         self == Level::Page
     }
 }
 
-/// The first folders of a path, which a query may follow, without the `/` behind them. The part behind the last `/` is no
-/// folder.
+/// Returns the first folders of a path, which a query may follow, without the `/` after them. The part after the last
+/// `/` is not a folder.
 fn folders_of(path: &[u8], folders: u8) -> &[u8] {
     let query = memchr::memchr2(b'?', b'#', path).unwrap_or(path.len());
     let path = &path[..query];

@@ -1,4 +1,4 @@
-//! The site of each page, as a column beside the names.
+//! Column with the site of each page.
 
 use std::collections::HashMap;
 
@@ -6,30 +6,31 @@ use super::Level;
 use crate::model::check_room;
 use crate::{Error, Result};
 
-/// The number that a page without a site has in the column.
+/// Number in the column for a page without a site.
 pub const NO_SITE: u32 = u32::MAX;
 
-/// Names between two looks at the budget.
+/// Number of names between two checks of the memory.
 const LOOK_EVERY: usize = 1 << 14;
-/// What a site takes while it is looked for by name, beside its name: twice the slots of a table, and the allocator's part.
+/// Memory per site while it is looked up by name, besides its name: twice the slots of a hash table, and the
+/// allocator's overhead.
 const SITE_BYTES: u64 = 96;
 
-/// The site of each page.
+/// Site of each page, and names and sizes of sites.
 #[derive(Debug, Default)]
 pub struct Sites {
     level: Level,
-    /// By page.
+    /// Site of each page.
     of: Vec<u32>,
-    /// The names of all sites, one behind the other, and where each ends.
+    /// Names of all sites, concatenated, and where each ends.
     text: String,
     ends: Vec<usize>,
-    /// Pages of each.
+    /// Number of pages of each site.
     pages: Vec<u64>,
-    /// Pages without one.
+    /// Number of pages without a site.
     without: u64,
 }
 
-/// Takes the names of pages in the order of their numbers.
+/// Builds the column from the names of pages in the order of their numbers.
 #[derive(Debug)]
 pub struct SitesBuilder {
     sites: Sites,
@@ -39,7 +40,7 @@ pub struct SitesBuilder {
 }
 
 impl SitesBuilder {
-    /// Of this level, in at most so many bytes of memory; `None`: any.
+    /// Returns a builder for this level that takes at most `memory` bytes; `None`: no limit.
     pub fn new(level: Level, memory: Option<u64>) -> SitesBuilder {
         SitesBuilder {
             sites: Sites {
@@ -52,7 +53,7 @@ impl SitesBuilder {
         }
     }
 
-    /// In a memory that so many bytes of are for other things.
+    /// Reserves this many bytes of the memory for other data.
     pub fn beside(self, bytes: u64) -> SitesBuilder {
         SitesBuilder {
             beside: bytes,
@@ -60,10 +61,8 @@ impl SitesBuilder {
         }
     }
 
-    /// The next page's name.
-    ///
-    /// # Errors
-    /// [`Error::TooLarge`]; [`Error::Unsupported`] for 2^32 - 1 sites or more.
+    /// Adds the next page's name. Fails with [`Error::TooLarge`] beyond the memory, and with [`Error::Unsupported`] for
+    /// 2^32 - 1 sites or more.
     pub fn add(&mut self, name: &[u8]) -> Result<()> {
         if self.sites.of.len().is_multiple_of(LOOK_EVERY) {
             self.check()?;
@@ -82,7 +81,7 @@ impl SitesBuilder {
         Ok(())
     }
 
-    /// Numbers a site.
+    /// Assigns a number to a new site.
     fn first(&mut self, site: &[u8]) -> Result<u32> {
         let sites = &mut self.sites;
         let number = u32::try_from(sites.ends.len())
@@ -113,10 +112,7 @@ impl SitesBuilder {
         )
     }
 
-    /// The sites of all pages.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] if no name has a host.
+    /// Returns the sites of all pages. Fails with [`Error::Unsupported`] if no name has a host.
     pub fn build(self) -> Result<Sites> {
         self.check()?;
         if self.sites.is_empty() {
@@ -132,10 +128,7 @@ impl SitesBuilder {
 }
 
 impl Sites {
-    /// The sites of pages with these names, in the order of their numbers.
-    ///
-    /// # Errors
-    /// As of [`SitesBuilder`].
+    /// Returns the sites of pages with these names, in the order of their numbers. Fails like [`SitesBuilder`].
     pub fn of_names<'n>(
         level: Level,
         memory: Option<u64>,
@@ -146,54 +139,54 @@ impl Sites {
         builder.build()
     }
 
-    /// Which they are.
+    /// Returns the level of the sites.
     pub fn level(&self) -> Level {
         self.level
     }
 
-    /// Number of sites.
+    /// Returns the number of sites.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// By page, the number of its site, or [`NO_SITE`].
+    /// Returns the column: for each page the number of its site, or [`NO_SITE`].
     pub fn column(&self) -> &[u32] {
         &self.of
     }
 
-    /// The site of a page; `None`: it has none.
+    /// Returns the site of a page; `None` if it has none.
     pub fn site(&self, page: usize) -> Option<usize> {
         let site = self.of.get(page).copied().filter(|&site| site != NO_SITE)?;
         Some(site as usize)
     }
 
-    /// The name of a site.
+    /// Returns the name of a site.
     pub fn name(&self, site: usize) -> &str {
         let start = site.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.text[start..self.ends[site]]
     }
 
-    /// All names, in the order of numbers.
+    /// Yields all names, in the order of numbers.
     pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
         (0..self.len()).map(|site| self.name(site))
     }
 
-    /// How many pages a site has.
+    /// Returns the number of a site's pages.
     pub fn pages(&self, site: usize) -> u64 {
         self.pages[site]
     }
 
-    /// Pages without a site.
+    /// Returns the number of pages without a site.
     pub fn without(&self) -> u64 {
         self.without
     }
 
-    /// Bytes of memory.
+    /// Returns the memory in bytes.
     pub fn bytes(&self) -> u64 {
         4 * self.of.len() as u64 + self.text.len() as u64 + 16 * self.ends.len() as u64
     }
@@ -233,7 +226,7 @@ mod tests {
         let small = Sites::of_names(Level::Host, Some(100_000), names()).unwrap_err();
         assert!(matches!(small, Error::TooLarge { .. }));
         assert!(small.to_string().contains("16384 pages or more needs"));
-        // What stands beside them has no room.
+        // The reserved bytes leave no room.
         let mut beside = SitesBuilder::new(Level::Host, Some(1_000)).beside(1_001);
         let none = beside.add(b"http://h.example/").unwrap_err();
         assert!(none.to_string().contains("finding sites needs"));

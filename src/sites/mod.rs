@@ -1,13 +1,13 @@
 //! Sites: pages grouped by host, by registered domain, or by host and the first folders of the path.
 //!
-//! A [`Level`] says which site a page belongs to, from its name alone. [`Sites`] is that of all pages as a column, with the
-//! sites numbered in the order of their first pages. There are two kinds of ranks of sites:
+//! A [`Level`] derives the site of a page from its name alone. [`Sites`] is a column with the site of every page, with
+//! sites numbered in the order of their first pages. Sites are ranked in two ways:
 //!
-//! * [`RollUp`] sums what a ranking of pages says of the pages of each site;
-//! * a [`SiteGraph`] has the links between sites, with weights ([`SiteLinks`]), to be ranked as links between pages are.
+//! * [`RollUp`] sums a ranking of pages over the pages of each site;
+//! * a [`SiteGraph`] has the weighted links between sites ([`SiteLinks`]), which are ranked like links between pages.
 //!
-//! Memory: 4 bytes a page for the column, and what sites, and pairs of sites that link, take. Pairs that do not fit
-//! their limit are sorted through temporary files.
+//! Memory: 4 bytes per page for the column, plus the sites and the pairs of linked sites. Pairs beyond their limit are
+//! sorted through temporary files.
 
 mod graph;
 mod level;

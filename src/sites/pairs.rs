@@ -1,8 +1,8 @@
-//! Pairs of sites with weights, summed: sorted in memory, or through temporary files.
+//! Sums weights of pairs of sites: sorts them in memory, or through temporary files.
 //!
-//! Pairs come in any order and repeat. They are collected up to a limit, sorted, and pairs that repeat become one. If that frees
-//! less than half of the room, the sorted pairs are written to a temporary file as a *run*. In the end runs are merged
-//! into one file, which is read from its start in each sweep over the rows.
+//! Pairs come in any order and repeat. They are collected up to a limit and sorted, and equal pairs are added up. If
+//! that frees less than half of the memory, the sorted pairs are spilled to a temporary file as a *run*. In the end the
+//! runs are merged into one file, which each sweep over the rows reads from its start.
 //!
 //! ```text
 //! temporary file   pair*        pair: from u32, to u32, weight u64, by (from, to), each once a file
@@ -17,13 +17,13 @@ use crate::disk::{Disk, DiskFile, recreate, temporary};
 use crate::model::check_room;
 use crate::{Error, Result};
 
-/// Bytes of a pair, in memory and in files.
+/// Size of a pair in bytes, in memory and in files.
 pub(super) const BYTES: usize = 16;
-/// Bytes of a file that are read or written at a time: of the merged one, and of each run while it is merged.
+/// Buffer sizes in bytes: for the merged file, and for each run while it is merged.
 const BUFFER: usize = 1 << 20;
 const RUN_BUFFER: usize = 1 << 16;
 
-/// A link from site to site.
+/// Weighted link between two sites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Pair {
     pub from: u32,
@@ -36,10 +36,10 @@ impl Pair {
         (self.from, self.to)
     }
 
-    /// Takes in another one of the same sites.
+    /// Adds the weight of another pair of the same sites.
     fn join(&mut self, other: &Pair) -> Result<()> {
         let sum = self.weight.checked_add(other.weight);
-        // As rows want it: together below 2^63.
+        // Rows require that weights sum to less than 2^63.
         self.weight = sum.filter(|&sum| sum < 1 << 63).ok_or_else(|| {
             Error::Unsupported("links from one site to another weigh 2^63 or more together".into())
         })?;
@@ -63,26 +63,27 @@ impl Pair {
     }
 }
 
-/// Where temporary files go: a disk, and what their names begin with.
+/// Location of temporary files: a disk, and the beginning of their names.
 pub(super) type Aside<'d> = (&'d dyn Disk, PathBuf);
 
-/// Sums pairs.
+/// Sorts and sums pairs.
 pub(super) struct Sorter<'d> {
     held: Vec<Pair>,
-    /// Pairs that are held at most.
+    /// Maximum number of pairs in memory.
     room: usize,
     aside: Option<Aside<'d>>,
     runs: Vec<PairFile<'d>>,
 }
 
-/// All pairs, summed.
+/// All pairs, summed and in order.
 pub(super) enum Sorted<'d> {
     Memory(Vec<Pair>),
     File(PairFile<'d>),
 }
 
 impl<'d> Sorter<'d> {
-    /// Which holds at most so many bytes of pairs; those that do not fit go into temporary files, if there may be any.
+    /// Returns a sorter that holds at most `bytes` bytes of pairs in memory; if they do not fit they are spilled to
+    /// temporary files, or refused without `aside`.
     pub fn new(bytes: u64, aside: Option<Aside<'d>>) -> Sorter<'d> {
         let room = usize::try_from(bytes / BYTES as u64).unwrap_or(usize::MAX);
         Sorter {
@@ -114,7 +115,7 @@ impl<'d> Sorter<'d> {
                 )
             };
             let instead = "rank a coarser level, such as domains";
-            // There is less than they need, which is why this is a run.
+            // Pairs exceed the memory, which is why this is a run: the check always fails.
             check_room(Some(held), 2 * held, work, instead)?;
             return Ok(());
         };
@@ -128,7 +129,7 @@ impl<'d> Sorter<'d> {
         Ok(())
     }
 
-    /// All pairs, by (from, to).
+    /// Returns all pairs, ordered by (from, to).
     pub fn finish(mut self) -> Result<Sorted<'d>> {
         sum(&mut self.held)?;
         if self.runs.is_empty() {
@@ -166,7 +167,7 @@ fn numbered(path: &Path, number: usize) -> PathBuf {
     name.into()
 }
 
-/// Sorts pairs, and makes one of those that repeat.
+/// Sorts pairs, and adds up equal ones.
 fn sum(pairs: &mut Vec<Pair>) -> Result<()> {
     pairs.sort_unstable();
     let mut kept = 0;
@@ -197,12 +198,12 @@ fn merge(runs: &[PairFile<'_>], each: &mut dyn FnMut(Pair) -> Result<()>) -> Res
     Ok(())
 }
 
-/// A temporary file of sorted pairs, which goes when it is dropped.
+/// Temporary file of sorted pairs, removed when it is dropped.
 pub(super) struct PairFile<'d> {
     disk: &'d dyn Disk,
     path: PathBuf,
     file: Box<dyn DiskFile>,
-    /// Pairs in it, and those that wait to be written.
+    /// Number of pairs in the file, and bytes waiting to be written.
     len: u64,
     waiting: Vec<u8>,
 }
@@ -240,7 +241,7 @@ impl<'d> PairFile<'d> {
         self.len
     }
 
-    /// Reads it from the start.
+    /// Reads the pairs from the start.
     pub fn pairs(&self) -> PairReader<'_> {
         self.reader(BUFFER)
     }
@@ -258,14 +259,14 @@ impl<'d> PairFile<'d> {
 
 impl Drop for PairFile<'_> {
     fn drop(&mut self) {
-        // What stays is removed when the store is opened next.
+        // If this fails, the file is removed when the store is opened next.
         let _ = self.disk.remove(&self.path);
     }
 }
 
 pub(super) struct PairReader<'f> {
     of: &'f PairFile<'f>,
-    /// Pairs read into the buffer so far.
+    /// Number of pairs read into the buffer so far.
     read: u64,
     bytes: Vec<u8>,
     at: usize,
@@ -312,7 +313,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever fits into memory, the sums are those of a map.
+        /// The sums are those of a map, whatever fits into memory.
         #[test]
         fn sums_do_not_depend_on_the_room(
             pairs in prop::collection::vec((0u32..12, 0u32..12, 1u64..9), 0..300),

@@ -1,9 +1,9 @@
-//! Roll-ups: what a ranking of pages says of the pages of each site together.
+//! Roll-ups: totals of a ranking of pages for each site.
 //!
-//! Importance of a site is the sum of that of its pages: the share of their time that surfers spend there. If the ranking of
-//! pages is within a bound of PageRank in L1, then so are the sums: |sum x_i - sum p_i| over a site is at most the sum of
-//! |x_i - p_i|. Sums are compensated, in the order of page numbers. So are the greatest of each site: no two of them differ by
-//! more than the greatest |x_i - p_i| of its pages.
+//! The importance of a site is the sum of that of its pages: the share of time that surfers spend there. If the ranking
+//! of pages is within a bound of PageRank in L1, so are the sums: |sum x_i - sum p_i| over a site is at most the sum of
+//! |x_i - p_i|. Sums are compensated, in the order of page numbers. The greatest importance of each site is within the
+//! bound, too: it differs by at most the greatest |x_i - p_i| of the site's pages.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -22,37 +22,37 @@ pub struct RollUp<'s> {
     totals: Vec<SiteTotal>,
 }
 
-/// What the pages of a site have together.
+/// Totals over the pages of a site.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SiteTotal {
     sum: Sum,
-    /// Pages known.
+    /// Number of known pages.
     pub pages: u64,
-    /// The greatest importance of a page.
+    /// Greatest importance of a page.
     pub largest: f64,
-    /// The page that has it; of several the first.
+    /// Page that has it; on ties the first.
     pub best: PageId,
-    /// Visits of all pages.
+    /// Number of visits to all pages.
     pub visits: u64,
-    /// The last fetch of any, in seconds since 1970.
+    /// Last fetch of any page, in seconds since 1970.
     pub last_fetch: Option<Time>,
 }
 
-/// What sites are ranked by where the importance of their pages is put together.
+/// Total by which sites are ranked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RollUpBy {
-    /// The sum of the importance of its pages.
+    /// Sum of the importance of its pages.
     #[default]
     Sum,
-    /// The greatest of them.
+    /// Greatest importance of a page.
     Largest,
-    /// How many pages it has.
+    /// Number of known pages.
     Count,
 }
 
 impl RollUpBy {
-    /// All, with their names and what they are.
+    /// All variants, with their names and descriptions.
     pub const ALL: [(&'static str, &'static str, RollUpBy); 3] = [
         ("sum", "the importance of its pages together", RollUpBy::Sum),
         (
@@ -78,7 +78,7 @@ impl FromStr for RollUpBy {
 }
 
 impl SiteTotal {
-    /// What the site is ranked by.
+    /// Returns the total that the site is ranked by.
     pub fn score(&self, by: RollUpBy) -> f64 {
         match by {
             RollUpBy::Sum => self.importance(),
@@ -87,7 +87,7 @@ impl SiteTotal {
         }
     }
 
-    /// A row of a ranking of sites, with the name of the site and what is known of its pages.
+    /// Returns a row of a ranking of sites, with the site's name and totals.
     pub fn of<'n>(&self, row: Page<'_>, name: impl Into<Cow<'n, str>>) -> Page<'n> {
         Page {
             page: row.page,
@@ -104,13 +104,13 @@ impl SiteTotal {
         }
     }
 
-    /// The sum of the importance of its pages.
+    /// Returns the sum of the importance of its pages.
     pub fn importance(&self) -> f64 {
         self.sum.value()
     }
 }
 
-/// What is added of a page.
+/// Facts about a page that are added up.
 #[derive(Debug, Clone, Copy)]
 pub struct PageFacts {
     pub page: PageId,
@@ -120,7 +120,7 @@ pub struct PageFacts {
 }
 
 impl<'s> RollUp<'s> {
-    /// Of no pages yet.
+    /// Returns a roll-up without pages.
     pub fn new(sites: &'s Sites) -> RollUp<'s> {
         RollUp {
             sites,
@@ -143,7 +143,7 @@ impl<'s> RollUp<'s> {
         total.last_fetch = total.last_fetch.max(page.last_fetch);
     }
 
-    /// By site.
+    /// Returns the totals by site.
     pub fn finish(self) -> Vec<SiteTotal> {
         self.totals
     }
