@@ -1,33 +1,33 @@
-//! The links of pages as page numbers: what settling, crawl orders, local ranks and exact PageRank
-//! read, wherever the links are kept.
+//! Links of pages as page numbers, wherever they are kept: one trait for settling, crawl orders, local ranks and exact
+//! PageRank.
 //!
-//! A *row* is what the latest visit of a page found: the page's distinct targets. A page that was
-//! visited and has no links has an empty row; a page that is only known as a target has none.
+//! A *row* holds the result of a page's latest visit: its distinct targets. A page that was visited and has no links
+//! has an empty row; a page that is only known as a target has none.
 
 use std::any::Any;
 use std::ops::Range;
 
 use crate::{Error, Result};
 
-/// Page numbers in rows are below this: they are kept in 32 bits.
+/// Upper bound of page numbers in rows: they are kept in 32 bits.
 pub const PAGES_MAX: u64 = u32::MAX as u64;
 
-/// The row of one page.
+/// Row of one page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row<'a> {
-    /// The page.
+    /// Number of the page.
     pub page: u32,
-    /// It was found gone (404, 410): it has no links, and is not to be crawled.
+    /// True if the page was found gone (404, 410): it has no links, and must not be crawled.
     pub gone: bool,
-    /// Its distinct targets, in no particular order.
+    /// Distinct targets, in no particular order.
     pub targets: &'a [u32],
-    /// Empty: all links weigh the same. Else the weight of each target; their sum is below 2^63. A
-    /// target of weight 0 is a page, but no link.
+    /// Weight of each target; empty if all links weigh the same. The sum is below 2^63. A target of weight 0 is a page,
+    /// but not linked.
     pub weights: &'a [u64],
 }
 
 impl<'a> Row<'a> {
-    /// Of a page that was found, with links that all weigh the same.
+    /// Returns the row of a page that exists, with links of equal weight.
     pub fn new(page: u32, targets: &'a [u32]) -> Row<'a> {
         Row {
             page,
@@ -37,7 +37,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Returns the targets that are links: those whose weight is not 0.
+    /// Yields the targets that are links: those whose weight is not 0.
     pub fn links(self) -> impl Iterator<Item = u32> + 'a {
         let targets = self.targets.iter().enumerate();
         targets
@@ -45,7 +45,7 @@ impl<'a> Row<'a> {
             .map(|(_, &target)| target)
     }
 
-    /// Counts the links: the page's out-degree.
+    /// Returns the number of links: the page's out-degree.
     pub fn degree(self) -> usize {
         match self.weights {
             [] => self.targets.len(),
@@ -53,7 +53,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The targets that are links, each with its part of what the page hands on.
+    /// Yields the targets that are links, each with its part of what the page passes on.
     pub fn parts(self) -> impl Iterator<Item = (u32, f64)> + 'a {
         let all: u64 = self.weights.iter().sum();
         let alike = 1.0 / self.targets.len() as f64;
@@ -66,21 +66,17 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Why a sweep ends before its last row.
+/// Reason why a sweep ends before its last row.
 #[derive(Debug)]
 pub enum Stop {
-    /// Who reads the rows has seen enough.
+    /// The reader has seen enough.
     Enough,
-    /// It cannot go on.
+    /// Reading or visiting a row failed.
     Failed(Error),
 }
 
 impl Stop {
-    /// Returns whether a sweep that ended like this went through to the last row.
-    ///
-    /// # Errors
-    ///
-    /// The one that ended it.
+    /// Returns whether a sweep that ended like this reached the last row, or the error that ended it.
     pub(crate) fn is_whole(ended: Result<(), Stop>) -> Result<bool> {
         match ended {
             Ok(()) => Ok(true),
@@ -96,54 +92,38 @@ impl From<Error> for Stop {
     }
 }
 
-/// Called with each row of a sweep. An error stops the sweep.
+/// Callback for each row of a sweep. An error stops the sweep.
 pub type RowVisitor<'v> = dyn FnMut(Row<'_>) -> Result<(), Stop> + 'v;
 
-/// Called with rows of a sweep that lie together. An error stops the sweep.
+/// Callback for adjacent rows of a sweep. An error stops the sweep.
 pub type RowsVisitor<'v> = dyn FnMut(&[Row<'_>]) -> Result<(), Stop> + 'v;
 
-/// Rows that can be read again and again, from the first to the last.
+/// Rows that can be read repeatedly, from the first to the last.
 pub trait Rows: Sync {
-    /// Pages known: all page numbers are below it.
+    /// Returns the number of known pages, which is an upper bound of all page numbers.
     fn pages(&self) -> u64;
 
-    /// Links of all rows that a sweep reads.
+    /// Returns the number of links in all rows that a sweep reads.
     fn links(&self) -> u64;
 
-    /// Calls `visit` with the row of each page that has one, once a page, in the order in which the rows
-    /// lie: the same in every sweep. For those who keep rows; those who read them call [`Rows::sweep`].
-    ///
-    /// # Errors
-    ///
-    /// Those of `visit`, and failures to read.
+    /// Calls `visit` with the row of each page that has one, once per page, in storage order, which is the same in
+    /// every sweep. Implemented by stores of rows; readers call [`Rows::sweep`].
     fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop>;
 
-    /// Calls `visit` with many rows at a time, in the order of [`Rows::walk`], as far as they lie together: whoever visits
-    /// them can have what it keeps of the later ones brought near.
-    ///
-    /// # Errors
-    ///
-    /// Those of `visit`, and failures to read.
+    /// Calls `visit` with several adjacent rows at a time, in the order of [`Rows::walk`], so that the visitor can
+    /// prefetch its data for the later ones.
     fn walk_many(&self, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
         self.walk(&mut |row| visit(&[row]))
     }
 
-    /// Calls `visit` with each row, as [`Rows::walk`] does. Returns whether it went through to the last row:
-    /// `visit` may end it with [`Stop::Enough`].
-    ///
-    /// # Errors
-    ///
-    /// Those of `visit`, and of reading.
+    /// Calls `visit` with each row, like [`Rows::walk`]. Returns whether it reached the last row: `visit` may end it
+    /// with [`Stop::Enough`].
     fn sweep(&self, visit: &mut RowVisitor<'_>) -> Result<bool> {
         Stop::is_whole(self.walk(visit))
     }
 
-    /// Calls `visit` with the rows of the pages that are marked, many at a time, in the order of a sweep. Unless the rows
-    /// know a quicker way, this is a sweep.
-    ///
-    /// # Errors
-    ///
-    /// As of [`Rows::walk`].
+    /// Calls `visit` with the rows of the marked pages, several at a time, in the order of a sweep. The default is a
+    /// full sweep.
     fn walk_some(&self, marked: &Bits, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
         self.walk(&mut |row| {
             if marked.get(row.page.into()) {
@@ -154,17 +134,12 @@ pub trait Rows: Sync {
         })
     }
 
-    /// These rows as what they are, if that is a table in memory.
+    /// Returns the rows as their own type, if that is a table in memory.
     fn in_memory(&self) -> Option<&dyn Any> {
         None
     }
 
-    /// Calls `read` with the row of `page`. Returns whether it has one. Unless the rows know a quicker way, this
-    /// is a sweep that ends at the row.
-    ///
-    /// # Errors
-    ///
-    /// Those of reading.
+    /// Calls `read` with the row of `page`. Returns whether it has one. The default is a sweep that ends at the row.
     fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
         let whole = self.sweep(&mut |row| {
             if row.page != page {
@@ -177,21 +152,17 @@ pub trait Rows: Sync {
     }
 }
 
-/// Rows without those of some pages: these are as if they were only linked to.
+/// Rows with those of some pages left out, as if these were only linked to.
 pub(crate) struct Without<'r> {
     rows: &'r dyn Rows,
     left_out: &'r Bits,
     links: u64,
-    /// Rows that are left out.
+    /// Number of rows that are left out.
     pub count: u64,
 }
 
 impl<'r> Without<'r> {
-    /// Reads the rows once, to count.
-    ///
-    /// # Errors
-    ///
-    /// Those of reading.
+    /// Reads the rows once to count those left out.
     pub fn new(rows: &'r dyn Rows, left_out: &'r Bits) -> Result<Without<'r>> {
         let (mut links, mut count) = (0, 0);
         rows.sweep(&mut |row| {
@@ -238,7 +209,7 @@ impl Rows for Without<'_> {
     }
 }
 
-/// A bit for each page.
+/// Bitmap with a bit for each page.
 #[derive(Debug, Clone, Default)]
 pub struct Bits(Vec<u64>);
 
@@ -247,7 +218,7 @@ impl Bits {
         Bits(vec![0; len.div_ceil(64) as usize])
     }
 
-    /// Those bits that are set here and not in `other`.
+    /// Returns the bits that are set here and not in `other`.
     fn without(&self, other: &Bits) -> Bits {
         let others = other.0.iter().copied().chain(std::iter::repeat(0));
         Bits(
@@ -259,7 +230,7 @@ impl Bits {
         )
     }
 
-    /// Those of these that `is_set` says, from the first on, which is a multiple of 64.
+    /// Builds a bitmap over `all`; its start must be a multiple of 64.
     pub fn of(all: Range<u64>, is_set: impl Fn(u64) -> bool) -> Bits {
         let word = |first: u64| {
             let bits = first..all.end.min(first + 64);
@@ -268,18 +239,18 @@ impl Bits {
         Bits(all.clone().step_by(64).map(word).collect())
     }
 
-    /// With those of `other` behind its own, which are a multiple of 64.
+    /// Appends the bits of `other`; the own length must be a multiple of 64.
     pub fn and(mut self, other: Bits) -> Bits {
         self.0.extend(other.0);
         self
     }
 
-    /// How many are set.
+    /// Returns the number of set bits.
     pub fn count(&self) -> u64 {
         self.0.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// Makes room for at least this many.
+    /// Grows to at least this many bits.
     pub fn grow(&mut self, len: u64) {
         let words = len.div_ceil(64) as usize;
         if self.0.len() < words {
@@ -287,7 +258,7 @@ impl Bits {
         }
     }
 
-    /// Sets a bit, for which there must be room. Whether it was not set before.
+    /// Sets a bit, which must be within the length. Returns whether it was clear before.
     pub fn set(&mut self, at: u64) -> bool {
         let (word, bit) = (&mut self.0[at as usize / 64], 1 << (at % 64));
         let new = *word & bit == 0;
@@ -295,7 +266,7 @@ impl Bits {
         new
     }
 
-    /// The first bit from `from` on that is set.
+    /// Returns the first set bit from `from` on.
     pub fn next(&self, from: u64) -> Option<u64> {
         let first = from as usize / 64;
         let rest = self.0.get(first)? & u64::MAX << (from % 64);
@@ -313,7 +284,7 @@ impl Bits {
             .is_some_and(|word| word >> (at % 64) & 1 == 1)
     }
 
-    /// All that are set.
+    /// Yields all set bits.
     pub fn all(&self) -> impl Iterator<Item = u64> + '_ {
         let next = |at: &u64| self.next(at + 1);
         std::iter::successors(self.next(0), next)

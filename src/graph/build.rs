@@ -1,13 +1,13 @@
-//! A graph made of rows as they are read, by the link rules of the engine: a repeated target counts once, links from a page
-//! to itself are dropped unless kept by option, and when a page is seen again its last row is the one that counts.
+//! Builds a graph from rows as they are read, by the link rules of the engine: a repeated target counts once,
+//! self-links are dropped unless kept by option, and the last row of a page counts.
 
 use super::{Graph, Growing, Links};
 use crate::model::SelfLinks;
 use crate::{Error, Result};
 
-/// Collects rows in any order and makes a [`Graph`] of them.
+/// Collects rows in any order and builds a [`Graph`].
 ///
-/// Ids must be dense: space is taken for every id up to the largest.
+/// Ids must be dense: memory is taken for every id up to the largest.
 #[derive(Debug)]
 pub struct GraphBuilder {
     self_links: SelfLinks,
@@ -18,7 +18,7 @@ pub struct GraphBuilder {
 }
 
 impl GraphBuilder {
-    /// An empty graph.
+    /// Returns a builder without rows.
     pub fn new(self_links: SelfLinks) -> GraphBuilder {
         GraphBuilder {
             self_links,
@@ -29,7 +29,7 @@ impl GraphBuilder {
         }
     }
 
-    /// Converts a page number; refused from 2^32 - 1 on.
+    /// Converts a page number; fails from 2^32 - 1 on.
     pub fn node(page: u64) -> Result<u32> {
         match u32::try_from(page) {
             Ok(node) if node < u32::MAX => Ok(node),
@@ -40,12 +40,12 @@ impl GraphBuilder {
         }
     }
 
-    /// Makes sure that nodes 0 to `count - 1` exist.
+    /// Makes nodes 0 to `count - 1` exist.
     pub fn grow(&mut self, count: usize) {
         self.rows.grow(count);
     }
 
-    /// Sets the row of `source`, in place of an earlier one. Targets may repeat.
+    /// Sets the row of `source`, replacing an earlier one. Targets may repeat.
     pub fn row(&mut self, source: u32, targets: impl IntoIterator<Item = u32>) {
         self.targets.clear();
         self.targets.extend(targets);
@@ -59,8 +59,8 @@ impl GraphBuilder {
         self.set(source);
     }
 
-    /// The same for links that have weights: of a target that repeats, the largest counts; one without weight is a node,
-    /// but no link.
+    /// Sets the row of `source` with weighted links: of a repeated target the largest weight counts; a target of weight
+    /// 0 is a node, but not linked.
     pub fn weighted_row(&mut self, source: u32, links: impl IntoIterator<Item = (u32, u64)>) {
         let keep = self.self_links == SelfLinks::Keep;
         self.links.clear();
@@ -86,12 +86,12 @@ impl GraphBuilder {
         self.rows.set(source as usize, links);
     }
 
-    /// Bytes that the rows and the graph made of them take together.
+    /// Returns the memory of the rows and the graph made from them together, in bytes.
     pub fn bytes(&self) -> u64 {
         self.rows.bytes()
     }
 
-    /// The graph of all rows.
+    /// Returns the graph of all rows.
     pub fn build(self) -> Graph {
         self.rows.into_table()
     }
@@ -141,7 +141,7 @@ mod tests {
         assert!(GraphBuilder::node(1 << 32).is_err());
     }
 
-    /// Rows replaced many times: the arena is bounded and the last rows stand.
+    /// Rows replaced many times: the arena is bounded and the last rows remain.
     #[test]
     fn replaced_rows_are_cleared_away() {
         let mut builder = GraphBuilder::new(SelfLinks::Drop);

@@ -1,20 +1,20 @@
-//! Rows of links that come in any order and can be replaced: 4 bytes a link and 16 a row, and weights as in a table.
+//! Rows of links that come in any order and can be replaced: 4 bytes per link and 16 per row, and weights as in a
+//! table.
 //!
-//! Rows that were replaced are cleared away whenever they come to outweigh the live ones, so memory stays within twice
-//! what these need.
+//! Replaced rows are removed whenever they outweigh the live ones, so memory stays within twice what these need.
 
 use std::ops::Range;
 
 use super::table::Arena;
 use super::{Links, Table, Weight};
 
-/// Rows that grow.
+/// Rows that can be added and replaced.
 #[derive(Debug)]
 pub struct Growing<W = u64> {
-    /// Where each row is among the links.
+    /// Range of each row in the links.
     rows: Vec<Range<usize>>,
     links: Arena<W>,
-    /// Links of all live rows.
+    /// Number of links in all live rows.
     live: usize,
 }
 
@@ -29,41 +29,41 @@ impl<W> Default for Growing<W> {
 }
 
 impl<W: Weight> Growing<W> {
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn nodes(&self) -> usize {
         self.rows.len()
     }
 
-    /// Links of all rows.
+    /// Returns the number of links in all rows.
     pub fn links(&self) -> usize {
         self.live
     }
 
-    /// Links kept, those of replaced rows included.
+    /// Returns the number of links kept, including those of replaced rows.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
         self.links.len()
     }
 
-    /// Makes sure that rows 0 to `count - 1` exist.
+    /// Makes rows 0 to `count - 1` exist.
     pub fn grow(&mut self, count: usize) {
         if count > self.rows.len() {
             self.rows.resize(count, 0..0);
         }
     }
 
-    /// One row; one that there is not is empty.
+    /// Returns a row; empty if it does not exist.
     pub fn row(&self, row: usize) -> Links<'_, W> {
         let range = self.rows.get(row).cloned().unwrap_or_default();
         self.links.row(range)
     }
 
-    /// Sets a row, in place of an earlier one.
+    /// Sets a row, replacing an earlier one.
     pub fn set(&mut self, row: usize, links: Links<'_, W>) {
         self.grow(row + 1);
         let start = self.links.len();
         self.links.push(links, self.rows.iter().cloned());
-        // An empty row points at no place, so that clearing need not move it.
+        // An empty row has no position, so that compaction need not move it.
         let range = match links.targets.len() {
             0 => 0..0,
             len => start..start + len,
@@ -75,7 +75,7 @@ impl<W: Weight> Growing<W> {
         }
     }
 
-    /// Moves the live rows together, in the order they stand.
+    /// Moves the live rows together, in their stored order.
     pub(super) fn compact(&mut self) {
         let mut order: Vec<u32> = (0..self.rows.len() as u32)
             .filter(|&row| !self.rows[row as usize].is_empty())
@@ -92,7 +92,7 @@ impl<W: Weight> Growing<W> {
         self.links.truncate(end);
     }
 
-    /// Bytes that the rows, and a table made of them, take together.
+    /// Returns the memory of the rows and a table made from them together, in bytes.
     pub fn bytes(&self) -> u64 {
         let links = (self.links.len() + self.live) * size_of::<u32>();
         let weights = self.links.weights() * 2 * size_of::<W>();
@@ -100,7 +100,7 @@ impl<W: Weight> Growing<W> {
         (links + weights + rows) as u64
     }
 
-    /// The table of all rows.
+    /// Returns the table of all rows.
     pub fn into_table(self) -> Table<W> {
         let weights = if self.links.weights() > 0 {
             self.live

@@ -1,27 +1,28 @@
-//! The latest row of each page of a crawl in memory.
+//! Latest row of each page of a crawl, in memory.
 
 use super::{Growing, Links};
 use crate::Result;
 use crate::rows::{Row, RowVisitor, Rows, Stop};
 
-/// Rows of pages as they were visited last, in the order of first visits: 21 bytes a page, and as [`Growing`] a link.
+/// Rows of pages as of their last visits, in the order of first visits: 21 bytes per page, and like [`Growing`] per
+/// link.
 #[derive(Debug, Default)]
 pub struct LatestRows {
-    /// Pages known.
+    /// Number of known pages.
     pages: u64,
     rows: Growing,
-    /// By page: whether it was found gone; `None`: it has no row.
+    /// For each page, whether it was found gone; `None` without a row.
     gone: Vec<Option<bool>>,
     visited: Vec<u32>,
 }
 
 impl LatestRows {
-    /// So many pages are known.
+    /// Makes `pages` pages known.
     pub fn grow(&mut self, pages: u64) {
         self.pages = self.pages.max(pages);
     }
 
-    /// A page was visited, which is known, as all its targets are.
+    /// Sets the row of a page that was visited; it and all its targets must be known.
     pub fn set(&mut self, page: u32, gone: bool, links: Links<'_>) {
         self.rows.set(page as usize, links);
         self.gone
@@ -31,7 +32,7 @@ impl LatestRows {
         }
     }
 
-    /// The links of a page; none if it has no row.
+    /// Returns the links of a page; empty without a row.
     pub fn get(&self, page: u32) -> Links<'_> {
         self.rows.row(page as usize)
     }
@@ -48,7 +49,7 @@ impl LatestRows {
         }
     }
 
-    /// Bytes of memory that links take, and places of rows.
+    /// Returns the memory of links and rows, in bytes.
     pub fn bytes(&self) -> u64 {
         self.rows.bytes()
     }

@@ -1,7 +1,8 @@
-//! Links as rows of numbers in memory: the one table that graphs, crawls and crawl orders hold them in.
+//! Links as rows of numbers in memory: one table for graphs, crawls and crawl orders.
 //!
-//! [`Table`] has rows one behind the other, to be read by row or transposed. [`Growing`] has rows that can be
-//! replaced while they come, [`LatestRows`] those of a crawl. A [`Graph`] is a table by page; [`GraphBuilder`] makes one by the link rules of the engine.
+//! [`Table`] has consecutive rows, read by row or transposed. [`Growing`] has rows that can be replaced while they are
+//! added, [`LatestRows`] those of a crawl. A [`Graph`] is a table by page; [`GraphBuilder`] builds one by the link
+//! rules of the engine.
 
 mod build;
 mod growing;
@@ -14,5 +15,5 @@ pub use growing::Growing;
 pub use latest::LatestRows;
 pub use table::{Links, Table, Weight};
 
-/// A directed graph: row `i` has the distinct targets of node `i`, ascending. A node with an empty row is dangling.
+/// Directed graph: row `i` has the distinct targets of node `i`, ascending. A node with an empty row is dangling.
 pub type Graph = Table<u64>;

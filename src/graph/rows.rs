@@ -1,4 +1,4 @@
-//! A graph in memory as rows that can be read again and again.
+//! Graph in memory as rows that can be read repeatedly.
 
 use std::any::Any;
 
@@ -8,21 +8,18 @@ use crate::model::{SelfLinks, check_room};
 use crate::rows::{Row, RowVisitor, Rows, Stop};
 
 impl Graph {
-    /// The graph of all rows, each link of a page to itself among them. `weighted`: links may have weights.
-    ///
-    /// # Errors
-    ///
-    /// Those of reading; [`Error::TooLarge`](crate::Error::TooLarge) if the graph, with what PageRank takes of
-    /// it and so many bytes `beside` it, needs more than `memory` bytes.
+    /// Returns the graph of all rows, including self-links. `weighted`: links may have weights. Fails with
+    /// [`Error::TooLarge`](crate::Error::TooLarge) if the graph, with what PageRank takes of it and `beside` bytes of
+    /// other data, needs more than `memory` bytes.
     pub fn of_rows(
         rows: &dyn Rows,
         weighted: bool,
         memory: Option<u64>,
         beside: u64,
     ) -> Result<Graph> {
-        // Of a link its target, and its weight where there are weights, each once more while the graph is made.
+        // Bytes per link: its target, and its weight if there are weights, twice while the graph is built.
         let link = if weighted { 24 } else { 8 };
-        // Of a node its place in both, the vectors of PageRank, and its rank.
+        // Bytes per node: its entry in both, the vectors of PageRank, and its rank.
         let need = rows.links() * link + rows.pages() * (16 + 8 + 32) + beside;
         let work = || format!("a graph in memory of {} links", rows.links());
         check_room(memory, need, work, "use `ingest`, which needs no graph")?;
@@ -50,7 +47,7 @@ impl<'a> From<Row<'a>> for Links<'a> {
 }
 
 impl<'a> Links<'a> {
-    /// The row of a page that was found, and has these links.
+    /// Returns the row of a page that exists, with these links.
     pub fn of(self, page: u32) -> Row<'a> {
         Row {
             page,

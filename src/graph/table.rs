@@ -1,15 +1,15 @@
-//! Rows of links, one behind the other: 4 bytes a link and 8 a row, and a weight a link where weights differ.
+//! Consecutive rows of links: 4 bytes per link and 8 per row, and a weight per link if weights differ.
 
 use std::ops::Range;
 
 use crate::model::SelfLinks;
 
-/// The weight of a link.
+/// Weight of a link.
 pub trait Weight: Copy {
-    /// The weight of each of `links` links that a row has, where no row has weights.
+    /// Returns the weight of each of `links` links of a row, if no row has weights.
     fn alike(links: usize) -> Self;
 
-    /// As a number to compute with.
+    /// Returns the weight as a number to compute with.
     fn value(self) -> f64;
 }
 
@@ -33,17 +33,17 @@ impl Weight for f64 {
     }
 }
 
-/// The links of one row.
+/// Links of one row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Links<'a, W = u64> {
-    /// Where they lead.
+    /// Targets of the links.
     pub targets: &'a [u32],
-    /// The weight of each; empty: [`Weight::alike`].
+    /// Weight of each link; empty: [`Weight::alike`].
     pub weights: &'a [W],
 }
 
 impl<'a, W: Weight> Links<'a, W> {
-    /// Each link's target and weight.
+    /// Yields each link's target and weight.
     pub fn iter(self) -> impl Iterator<Item = (u32, W)> + 'a {
         let alike = W::alike(self.targets.len());
         let weights = self.weights.iter().copied();
@@ -64,7 +64,7 @@ impl<W: Weight> Links<'_, W> {
         }
     }
 
-    /// The sum of their weights; without weights, their number.
+    /// Returns the sum of the weights; without weights, the number of links.
     pub fn weight(self) -> f64 {
         if self.weights.is_empty() {
             self.targets.len() as f64
@@ -74,11 +74,11 @@ impl<W: Weight> Links<'_, W> {
     }
 }
 
-/// Links and their weights, whatever rows they are of.
+/// Links and their weights, without row boundaries.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Arena<W> {
     targets: Vec<u32>,
-    /// By link; empty: no row has weights.
+    /// Weight of each link; empty if no row has weights.
     weights: Vec<W>,
 }
 
@@ -115,7 +115,7 @@ impl<W: Weight> Arena<W> {
         }
     }
 
-    /// Puts a row at the end. The first one with weights gives weights to those before it, which are `rows`.
+    /// Appends a row. The first one with weights assigns weights to those before it, which are `rows`.
     pub fn push(&mut self, links: Links<'_, W>, rows: impl Iterator<Item = Range<usize>>) {
         let (start, len) = (self.targets.len(), links.targets.len());
         if !links.weights.is_empty() && self.weights.is_empty() {
@@ -132,7 +132,7 @@ impl<W: Weight> Arena<W> {
         }
     }
 
-    /// Moves a row to an earlier place.
+    /// Moves a row to a smaller offset.
     pub fn move_to(&mut self, row: Range<usize>, start: usize) {
         if !self.weights.is_empty() {
             self.weights.copy_within(row.clone(), start);
@@ -146,10 +146,10 @@ impl<W: Weight> Arena<W> {
     }
 }
 
-/// Rows of links; a row once put stays as it is.
+/// Rows of links; a row is never changed once added.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table<W = u64> {
-    /// Row `i` is `ends[i - 1]..ends[i]` of the links; row 0 starts at 0.
+    /// Ends of the rows: row `i` is `ends[i - 1]..ends[i]` of the links; row 0 starts at 0.
     ends: Vec<usize>,
     links: Arena<W>,
 }
@@ -170,8 +170,8 @@ fn ranges(ends: &[usize]) -> impl ExactSizeIterator<Item = Range<usize>> {
         .map(move |&end| std::mem::replace(&mut start, end)..end)
 }
 
-/// Where the row of each node begins if it has a place for each time that the node is in `of`, and how many there are of all
-/// rows together. While rows fill, starts become ends.
+/// Returns the start of each node's row if it has an entry for each occurrence of the node in `of`, and the total
+/// number of entries. While rows are filled, starts become ends.
 fn starts(nodes: usize, of: &[u32]) -> (Vec<usize>, usize) {
     let mut ends = vec![0; nodes];
     for &node in of {
@@ -192,53 +192,53 @@ impl<W: Weight> Table<W> {
         }
     }
 
-    /// Number of nodes: rows.
+    /// Returns the number of nodes, which is that of rows.
     pub fn nodes(&self) -> usize {
         self.ends.len()
     }
 
-    /// Number of links of all rows.
+    /// Returns the number of links in all rows.
     pub fn links(&self) -> usize {
         self.links.len()
     }
 
-    /// Bytes of memory of rows and links.
+    /// Returns the memory of rows and links, in bytes.
     pub fn bytes(&self) -> u64 {
         let links = self.links.len() * size_of::<u32>() + self.links.weights() * size_of::<W>();
         (links + self.ends.len() * size_of::<usize>()) as u64
     }
 
-    /// Number of rows without links.
+    /// Returns the number of rows without links.
     pub fn dangling(&self) -> usize {
         self.rows().filter(|row| row.is_empty()).count()
     }
 
-    /// Returns whether some links weigh more than others.
+    /// Returns whether links have weights.
     pub fn is_weighted(&self) -> bool {
         self.links.weights() > 0
     }
 
-    /// The targets of all rows, row by row.
+    /// Yields the targets of each row.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = &[u32]> {
         ranges(&self.ends).map(|row| &self.links.targets[row])
     }
 
-    /// The targets of one row.
+    /// Returns the targets of one row.
     pub fn row(&self, row: usize) -> &[u32] {
         &self.links.targets[self.range(row)]
     }
 
-    /// All rows with their weights.
+    /// Yields all rows with their weights.
     pub fn all(&self) -> impl ExactSizeIterator<Item = Links<'_, W>> {
         ranges(&self.ends).map(|row| self.links.row(row))
     }
 
-    /// One row with its weights.
+    /// Returns one row with its weights.
     pub fn at(&self, row: usize) -> Links<'_, W> {
         self.links.row(self.range(row))
     }
 
-    /// The targets of all links, row after row.
+    /// Returns the targets of all links, row after row.
     pub fn targets(&self) -> &[u32] {
         &self.links.targets
     }
@@ -248,24 +248,23 @@ impl<W: Weight> Table<W> {
         start..self.ends[row]
     }
 
-    /// Puts a row behind the others.
     pub fn push(&mut self, links: Links<'_, W>) {
         self.links.push(links, ranges(&self.ends));
         self.ends.push(self.links.len());
     }
 
-    /// Adds a link to the row that [`Table::end`] ends; all have a weight, or none.
+    /// Adds a link to the row that [`Table::end`] ends; either all links have a weight, or none.
     pub fn link(&mut self, target: u32, weight: Option<W>) {
         self.links.targets.push(target);
         self.links.weights.extend(weight);
     }
 
-    /// Ends a row, of the links added since the last one.
+    /// Ends a row, which has the links added since the last one.
     pub fn end(&mut self) {
         self.ends.push(self.links.len());
     }
 
-    /// For each of `nodes` targets, the rows that lead to it, ascending, and what their links weigh.
+    /// Returns for each of `nodes` targets the rows that link to it, ascending, with the weights of the links.
     pub fn transposed(&self, nodes: usize) -> Table<W> {
         let (mut ends, sum) = starts(nodes, self.targets());
         let mut links = Arena {
@@ -287,8 +286,8 @@ impl<W: Weight> Table<W> {
 }
 
 impl Table<u64> {
-    /// The graph of `nodes` nodes with a link from each of `sources` to the target beside it, in any order: repeated links
-    /// count once. All numbers must be below `nodes`, and both lists equally long.
+    /// Returns the graph of `nodes` nodes with a link from each of `sources` to the corresponding target, in any order;
+    /// repeated links count once. All numbers must be below `nodes`, and both lists equally long.
     pub fn of_pairs(
         nodes: usize,
         sources: &[u32],
@@ -335,7 +334,7 @@ mod tests {
 
     use super::*;
 
-    /// The links of each row by their ends, with weights summed.
+    /// Returns the links of each row by their ends, with weights summed.
     fn sums(links: impl Iterator<Item = (u32, u32, u64)>) -> BTreeMap<(u32, u32), u64> {
         let mut sums = BTreeMap::new();
         links.for_each(|(from, to, weight)| *sums.entry((from, to)).or_default() += weight);
