@@ -1,11 +1,11 @@
-//! Counting what is distinct: exactly up to a limit, from there on only that there is more.
+//! Counts distinct names: exactly up to a limit, beyond it only that there are more.
 
 use std::collections::HashSet;
 
 use super::report::Distinct;
 use crate::engine::Fingerprint;
 
-/// Names by their fingerprints, of which no two are the same but by a chance of 1 in 10^26 or less.
+/// Names by their fingerprints, which are distinct except with a probability of 10^-26 or less.
 pub(super) struct Names {
     known: HashSet<Fingerprint>,
     limit: usize,
@@ -21,7 +21,7 @@ impl Names {
         }
     }
 
-    /// Returns whether the name was seen before, as far as is known.
+    /// Returns whether the name was seen before, as far as known.
     pub fn add(&mut self, name: Fingerprint) -> bool {
         if self.known.len() < self.limit {
             return !self.known.insert(name);
@@ -31,8 +31,8 @@ impl Names {
         seen
     }
 
-    /// Bytes that they take once there is one more: a table of 17 bytes a place, of which at most 7 in 8 are taken, and its
-    /// half while it grows.
+    /// Returns the memory in bytes after one more name: 17 bytes per slot of a table that is at most 7/8 full, and half
+    /// as large again while it grows.
     pub fn bytes(&self) -> u64 {
         let full = self.known.len() == self.known.capacity() && self.known.len() < self.limit;
         let places = (self.known.capacity() as u64 * 8).div_ceil(7);
@@ -72,7 +72,7 @@ mod tests {
         };
         assert_eq!(add("d"), (false, more));
         assert_eq!(add("c"), (true, more));
-        // Three names have four places at the least.
+        // A table for three names has at least four slots.
         assert!((4 * 17..=200).contains(&names.bytes()), "{}", names.bytes());
     }
 }

@@ -1,9 +1,8 @@
-//! A report of what an ingest would read in an input, and what it would not: how a user finds out why an archive looks
-//! empty.
+//! Report of what an ingest would read in an input, and what it would not: shows why an archive looks empty.
 //!
-//! The input is read as an ingest reads it, to its end or as far as asked, and counted; nothing is
-//! written. Memory is bounded: distinct pages and hosts are counted exactly up to a limit, of what is odd
-//! the first places are kept.
+//! The input is read as an ingest reads it, to its end or as far as requested, and counted; nothing is written. Memory
+//! is bounded: distinct pages and hosts are counted exactly up to a limit, and only the first positions of each oddity
+//! are kept.
 
 mod distinct;
 mod reading;
@@ -22,29 +21,28 @@ pub use report::{Damage, Distinct, First, Odd, RecordPosition, Report, Times};
 
 use reading::Reading;
 
-/// How to look at inputs.
+/// Options of an inspection.
 #[derive(Debug, Clone)]
 pub struct Inspection {
-    /// Their format; `None`: guessed.
+    /// Format of the inputs; `None`: guessed.
     pub format: Option<Format>,
-    /// Stop after so many records, of whatever kind; `None`: at the end.
+    /// Number of records, of whatever kind, after which to stop; `None`: at the end.
     pub records: Option<u64>,
-    /// How many of the first crawl records to show.
+    /// Number of the first crawl records to show.
     pub first: usize,
-    /// How many distinct pages, and hosts, are counted exactly.
+    /// Number of distinct pages, and of hosts, that are counted exactly.
     pub distinct: usize,
-    /// Threads that decode. At least 1.
+    /// Number of threads that decode, at least 1.
     pub threads: usize,
-    /// Limits on input.
     pub limits: Limits,
     /// Rules for what is read from inputs.
     pub input: InputRules,
-    /// How inputs are read.
+    /// Options for reading inputs.
     pub source: SourceOptions,
 }
 
 impl Default for Inspection {
-    /// All of it, three records shown, up to a million distinct pages and hosts counted.
+    /// Reads all of the input, shows three records, and counts up to a million distinct pages and hosts.
     fn default() -> Inspection {
         Inspection {
             format: None,
@@ -59,11 +57,9 @@ impl Default for Inspection {
     }
 }
 
-/// Looks at one input.
-///
-/// # Errors
-/// [`Error::Io`]; [`Error::Unsupported`] if the format cannot be guessed, or the limits are out of range.
-/// Damage is no error here: see [`Report::damage`]. [`Error::TooLarge`] if distinct names take more than the memory limit.
+/// Inspects one input. Fails with [`Error::Unsupported`] if the format cannot be guessed or a limit is out of range,
+/// and with [`Error::TooLarge`] if distinct names exceed the memory limit. Damage is not an error here: see
+/// [`Report::damage`].
 pub fn inspect(input: &InputName, how: &Inspection) -> Result<Report> {
     how.limits.check()?;
     let key = HashKey::random()?;
@@ -78,7 +74,7 @@ pub fn inspect(input: &InputName, how: &Inspection) -> Result<Report> {
     reader.keeps_written = how.first > 0;
     let mut source = match reader.open(input) {
         Ok(source) => source,
-        // With `preverify` a file that is damaged anywhere is not begun.
+        // With `preverify` a damaged file is not begun.
         Err(error @ Error::Corrupt { .. }) => return Ok(unread(&error)),
         Err(error) => return Err(error),
     };
@@ -86,7 +82,7 @@ pub fn inspect(input: &InputName, how: &Inspection) -> Result<Report> {
         compression: Some(source.compression()),
         ..Report::default()
     };
-    // An empty input may be damaged all the same, which shows in whatever format it is read.
+    // An empty input may still be damaged, which shows in any format.
     let mut read_as = Format::Records;
     if let Some((format, why)) = format_of(&mut source, how.format)? {
         read_as = format;
@@ -96,7 +92,7 @@ pub fn inspect(input: &InputName, how: &Inspection) -> Result<Report> {
     read(records, Reading::new(report, read_as, how, key))
 }
 
-/// Reads to the end, to the damage, or as far as asked.
+/// Reads to the end, to damage, or as far as requested.
 fn read(mut records: Records, mut reading: Reading<'_>) -> Result<Report> {
     while !reading.is_done() {
         let next = records.next();
@@ -124,7 +120,7 @@ fn read(mut records: Records, mut reading: Reading<'_>) -> Result<Report> {
     Ok(reading.finish())
 }
 
-/// Nothing was read, for this damage.
+/// Returns the report of an input that was not read because of this damage.
 fn unread(error: &Error) -> Report {
     Report {
         damage: Some(Damage::of(error, 0)),

@@ -1,4 +1,4 @@
-//! Counting what comes out of the pipeline.
+//! Counts what comes out of the pipeline.
 
 use std::ops::{Range, RangeInclusive};
 
@@ -14,10 +14,10 @@ use crate::source::{Compression, Summary};
 use crate::url;
 use crate::{Error, Result};
 
-/// Statuses counted one by one.
+/// Statuses that are counted individually.
 const STATUSES: RangeInclusive<i32> = -999..=999;
 
-/// An input being read.
+/// Input being read, with its counts so far.
 pub(super) struct Reading<'a> {
     how: &'a Inspection,
     report: Report,
@@ -25,9 +25,9 @@ pub(super) struct Reading<'a> {
     pages: Names,
     fetched: Names,
     hosts: Names,
-    /// Names are URLs.
+    /// True if names are URLs.
     urls: bool,
-    /// Where the last record ended.
+    /// Offset of the last record's end.
     offset: u64,
     last_time: Option<Time>,
     done: bool,
@@ -49,12 +49,12 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Returns whether as much was read as asked.
+    /// Returns whether the requested number of records was read.
     pub fn is_done(&self) -> bool {
         self.done
     }
 
-    /// Takes what the first records show.
+    /// Takes the remarks about the first records.
     pub fn remarks(&mut self, remarks: Vec<Remark>) {
         for remark in remarks {
             match remark {
@@ -64,7 +64,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Refuses to count more distinct names than there is memory for.
+    /// Fails if the distinct names exceed the memory.
     pub fn check_room(&self) -> Result<()> {
         let need = self.pages.bytes() + self.fetched.bytes() + self.hosts.bytes();
         let work = || {
@@ -100,7 +100,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// A record ended here. Whether it is the last to be read.
+    /// Notes that a record ended here. Returns whether it was the last to read.
     fn passed(&mut self, offset: u64) -> bool {
         self.report.records += 1;
         self.offset = offset;
@@ -108,13 +108,13 @@ impl<'a> Reading<'a> {
         self.done
     }
 
-    /// Names that a batch gives.
+    /// Counts names of a batch.
     fn names(&mut self, batch: &Batch, names: Range<usize>) {
         for name in names {
             let Some(&fingerprint) = batch.fingerprints.get(name) else {
                 return;
             };
-            // A page seen before is of a host seen before.
+            // The host of a page seen before was seen, too.
             if !self.pages.add(fingerprint) && self.urls {
                 let host = url::host(batch.name(name as u32));
                 self.hosts.add(self.fingerprints.of(host));
@@ -144,7 +144,8 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Returns whether it only says that there is a page: tables and dumps write so of pages that nobody fetched.
+    /// Returns whether a record only makes a page known: tables and dumps have such records of pages that were never
+    /// fetched.
     fn is_known_only(&self, batch: &Batch, at: usize) -> bool {
         let entry = &batch.entries[at];
         let is_table = self.report.compression == Some(Compression::Table);
@@ -215,7 +216,7 @@ impl<'a> Reading<'a> {
         *self.report.other.entry(kind).or_default() += 1;
     }
 
-    /// The source has nothing more.
+    /// Notes the end of the source.
     pub fn end(&mut self, summary: &Summary) {
         let report = &mut self.report;
         report.bytes = summary.bytes;
@@ -225,7 +226,7 @@ impl<'a> Reading<'a> {
         report.whole = summary.damage.is_none() && report.damage.is_none();
     }
 
-    /// Damage ended the reading; other errors are given back.
+    /// Notes that damage ended the reading; returns other errors.
     pub fn damaged(&mut self, error: Error) -> Result<()> {
         if !matches!(error, Error::Corrupt { .. }) {
             return Err(error);

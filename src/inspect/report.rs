@@ -1,4 +1,4 @@
-//! The report on an input.
+//! Report on an input.
 
 use std::collections::BTreeMap;
 
@@ -8,87 +8,88 @@ use crate::engine::Counters;
 use crate::formats::Format;
 use crate::source::Compression;
 
-/// The report on an input, from its start to its end, to damage, or as far as asked.
+/// Report on an input, from its start to its end, to damage, or as far as requested.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Its compression; `None`: unknown, since it is damaged and was to be verified first, or is a table without its end.
+    /// Compression; `None` if unknown: the input was damaged before it could be verified, or is a table without its
+    /// end.
     pub compression: Option<Compression>,
-    /// Compressed bytes read.
+    /// Number of compressed bytes read.
     pub compressed: u64,
-    /// Decompressed bytes read.
+    /// Number of decompressed bytes read.
     pub bytes: u64,
-    /// gzip members or zstd frames that ended well; `None`: it was not read to the end.
+    /// Number of gzip members or zstd frames that ended well; `None`: it was not read to the end.
     pub members: Option<u64>,
-    /// Those of them without a checksum.
+    /// Number of those without a checksum.
     pub unchecked: Option<u64>,
-    /// The format it was read as; `None`: it is empty.
+    /// Format it was read as; `None`: it is empty.
     pub format: Option<Format>,
-    /// How the format was recognised, for people.
+    /// How the format was recognised, for messages.
     pub recognised_by: String,
-    /// It was read to a sound end.
+    /// True if it was read to a sound end.
     pub whole: bool,
-    /// The damage that ended the reading, if any.
+    /// Damage that ended the reading.
     pub damage: Option<Damage>,
-    /// Records of whatever kind: the sum of those below.
+    /// Number of records of whatever kind: the sum of those below.
     pub records: u64,
-    /// Counts of them and of their links, as an ingest counts, pages visited aside.
+    /// Counts of records and links as in an ingest, except the pages visited.
     pub counters: Counters,
-    /// Of those that are counted as unchanged: a table only says that there are these pages, which nobody fetched.
+    /// Number of unchanged records that only make a page known, which was never fetched.
     pub known_only: u64,
-    /// Distinct targets of a record, summed over records: what is ranked by.
+    /// Number of distinct targets of a record, summed over records: the links that are ranked by.
     pub followed: u64,
-    /// The most distinct targets that one record has.
+    /// Maximum number of distinct targets of one record.
     pub followed_most: u64,
     /// Records that cannot be used, by reason.
     pub skipped: BTreeMap<Reason, Odd>,
-    /// Pieces that rightly are no crawl records, by kind.
+    /// Number of valid pieces that are not crawl records, by kind.
     pub other: BTreeMap<&'static str, u64>,
     /// HTTP statuses of crawl records, from -999 to 999 (negative: the crawler's own codes).
     pub statuses: BTreeMap<i32, u64>,
-    /// Statuses out of that range.
+    /// Number of statuses outside that range.
     pub odd_statuses: u64,
-    /// Crawl records without a status.
+    /// Number of crawl records without a status.
     pub no_status: u64,
     /// Distinct pages: those fetched, and those linked to.
     pub pages: Distinct,
-    /// Distinct pages that the crawl records are of.
+    /// Distinct pages that have a crawl record.
     pub fetched: Distinct,
-    /// Crawl records of a page that had one before, as far as distinct pages are counted.
+    /// Number of crawl records of a page that had one before, as far as distinct pages are counted.
     pub again: u64,
-    /// Distinct hosts of pages; `None`: names are no URLs.
+    /// Distinct hosts of pages; `None` if names are not URLs.
     pub hosts: Option<Distinct>,
-    /// Times of fetches.
+    /// Times of fetches in crawl records.
     pub times: Times,
-    /// Fields that the first records lack, if another field may have them.
+    /// Fields that the first records lack, if another field may hold them.
     pub missing: Option<Missing>,
-    /// A caveat about every ranking made of it.
+    /// Caveat about every ranking made from the input.
     pub caveat: Option<&'static str>,
-    /// The first crawl records, as they are read.
+    /// First crawl records, as read.
     pub first: Vec<First>,
 }
 
-/// A record's place.
+/// Position of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordPosition {
-    /// Its number, from 1.
+    /// Number of the record, from 1.
     pub record: u64,
     /// Offset of its first byte in the decompressed input.
     pub byte: u64,
-    /// What is wrong there, for people; `None`: not kept.
+    /// Message about what is wrong there; `None`: not kept.
     pub detail: Option<String>,
 }
 
-/// Something odd.
+/// Count of an oddity, with its first positions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Odd {
-    /// How often.
+    /// Number of times it occurred.
     pub count: u64,
-    /// The first places, at most [`Odd::PLACES`].
+    /// First positions, at most [`Odd::PLACES`].
     pub first: Vec<RecordPosition>,
 }
 
 impl Odd {
-    /// Places kept.
+    /// Maximum number of positions kept.
     pub const PLACES: usize = 3;
 
     pub(super) fn add(&mut self, place: RecordPosition) {
@@ -104,11 +105,11 @@ impl Odd {
 pub struct Damage {
     /// What is wrong and where, and how much of it was used.
     pub what: String,
-    /// Records read before it.
+    /// Number of records read before it.
     pub records: u64,
-    /// The gzip member or zstd frame that is damaged: its offset in the compressed input.
+    /// Offset in the compressed input of the damaged gzip member or zstd frame.
     pub member: Option<u64>,
-    /// Offset in the decompressed input: all before it was verified.
+    /// Offset in the decompressed input up to which everything was verified.
     pub verified: u64,
 }
 
@@ -131,62 +132,57 @@ impl Damage {
     }
 }
 
-/// A count of distinct things.
+/// Count of distinct names.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Distinct {
-    /// How many.
+    /// Number of distinct names counted.
     pub count: u64,
-    /// There are more: the limit was reached.
+    /// True if the limit was reached, so that there are more.
     pub at_least: bool,
 }
 
-/// Times of fetches.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Times {
-    /// The first.
     pub earliest: Option<Time>,
-    /// The last.
     pub latest: Option<Time>,
-    /// Crawl records without one.
+    /// Number of crawl records without a time.
     pub none: u64,
     /// Records whose time is before that of the last record that has one.
     pub back: Odd,
-    /// Records whose time cannot be read: they are used without.
+    /// Records with an invalid time, which are used without it.
     pub unread: Odd,
 }
 
 /// One of the first crawl records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct First {
-    /// Where it is.
+    /// Position of the record.
     pub place: RecordPosition,
-    /// The page: its canonical URL, or opaque name.
+    /// Page: its canonical URL, or opaque name.
     pub url: String,
-    /// `visit`, `gone`, `unchanged`, `failed`, or `known` ([`Report::known_only`]).
+    /// Meaning of the record: `visit`, `gone`, `unchanged`, `failed`, or `known` ([`Report::known_only`]).
     pub what: &'static str,
-    /// HTTP status.
     pub status: Option<i32>,
-    /// Time of the fetch.
     pub time: Option<Time>,
-    /// Where it redirects to, as written; it is then the record's only link.
+    /// Target of a redirect, as written; it is then the record's only link.
     pub redirect: Option<String>,
-    /// The base of its links, as written, if that is not the page.
+    /// Base of its links, as written, if that is not the page.
     pub base: Option<String>,
-    /// Links as read.
+    /// Number of links as read.
     pub read: u64,
-    /// Its distinct targets, in canonical form; the first [`First::LINKS`].
+    /// Distinct targets, in canonical form; the first [`First::LINKS`].
     pub links: Vec<String>,
-    /// How many targets there are.
+    /// Number of distinct targets.
     pub followed: u64,
 }
 
 impl First {
-    /// Targets kept.
+    /// Maximum number of targets kept.
     pub const LINKS: usize = 5;
 }
 
 impl Report {
-    /// Pages fetched, with their links.
+    /// Returns the number of pages fetched with their links.
     pub fn visits(&self) -> u64 {
         let counters = &self.counters;
         counters.records - counters.gone - counters.unchanged - counters.failed
