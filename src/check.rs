@@ -1,7 +1,7 @@
-//! Checking a store's whole directory: `cashrank verify`. Nothing is changed, whatever is found.
+//! Checks a store's whole directory: `cashrank verify`. Nothing is changed, whatever is found.
 //!
-//! One damaged file does not hide another: all that can be read is. What each means and what to do
-//! then is in [`crate::store::PARTS`].
+//! One damaged file does not hide another: everything readable is read. [`crate::store::PARTS`] says what each file
+//! means and what to do.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -21,33 +21,33 @@ use crate::{Error, Result};
 
 pub use crate::store::{Depth, Report};
 
-/// The result of [`check`].
 #[derive(Debug, Default)]
 pub struct CheckReport {
-    /// Another process writes the store, or did meanwhile: only snapshots were checked, with the names they use.
+    /// True if another process writes the store, or did meanwhile: only snapshots were checked, with the names they
+    /// use.
     pub busy: bool,
-    /// The last checkpoint, if all of it is sound.
+    /// Last checkpoint, if all of it is sound.
     pub checkpoint: Option<Report>,
-    /// Bytes of the stream in the spool that were checked.
+    /// Number of bytes of the spooled stream that were checked.
     pub spool_bytes: u64,
-    /// Snapshots that were checked and are sound.
+    /// Number of snapshots that were checked and are sound.
     pub snapshots: u64,
-    /// Rankings beside them that were checked and are sound.
+    /// Number of computed rankings that were checked and are sound.
     pub rankings: u64,
-    /// The current snapshot, if one was published and is sound.
+    /// Current snapshot, if one was published and is sound.
     pub current: Option<PathBuf>,
-    /// What is wrong, each naming its file: [`Error::Damaged`]; or [`Error::Io`], if a file could not be read, which
-    /// is no damage.
+    /// Damage, each naming its file: [`Error::Damaged`]; or [`Error::Io`] if a file could not be read, which is not
+    /// damage.
     pub damage: Vec<Error>,
-    /// Remarks that are no damage.
+    /// Remarks about what is not damage.
     pub notes: Vec<String>,
-    /// Entries of the directory that are not the store's; nothing reads them.
+    /// Entries of the directory that do not belong to the store; nothing reads them.
     pub strangers: Vec<PathBuf>,
 }
 
-/// Checks the store in `dir`. [`Depth::Quick`]: what an ingest reads when it starts, the marks, and the
-/// current snapshot; [`Depth::Deep`]: everything. A refusal if there is no store, or one
-/// of another version; [`Error::TooLarge`] if the index of a deep check takes more than `memory` bytes.
+/// Checks the store in `dir`. [`Depth::Quick`]: what an ingest reads when it starts, the marks, and the current
+/// snapshot; [`Depth::Deep`]: everything. Refuses if there is no store, or one of another version; [`Error::TooLarge`]
+/// if the index of a deep check takes more than `memory` bytes.
 pub fn check(
     disk: &dyn Disk,
     dir: &Path,
@@ -69,10 +69,8 @@ pub fn check(
 }
 
 impl Store {
-    /// Checks every file of it.
-    ///
-    /// # Errors
-    /// What is wrong, if anything is: [`Error::Damaged`], or [`Error::Io`] if a file cannot be read.
+    /// Checks every file of the store. The error is the first damage found: [`Error::Damaged`], or [`Error::Io`] if a
+    /// file cannot be read.
     pub fn verify(&self) -> Result<()> {
         let found = check(&RealDisk, self.dir(), Depth::Deep, None)?;
         found.damage.into_iter().next().map_or(Ok(()), Err)
@@ -124,7 +122,7 @@ impl CheckReport {
         }
     }
 
-    /// The current snapshot beside the checkpoint; where that was not read, with its names.
+    /// Checks the current snapshot against the checkpoint, or, if that was not read, with its names.
     fn check_current(&mut self, disk: &dyn Disk, dir: &Path, view: Option<&View>) {
         let Ok(Some(latest)) = Latest::read(disk, dir) else {
             return;
@@ -143,7 +141,7 @@ impl CheckReport {
         }
     }
 
-    /// All snapshots, or just the current one.
+    /// Checks all snapshots, or only the current one.
     fn check_snapshots(&mut self, disk: &dyn Disk, dir: &Path, depth: Depth) {
         let snapshots = dir.join(SNAPSHOTS);
         let names = match disk.list(&snapshots) {
@@ -203,7 +201,7 @@ impl CheckReport {
         }
     }
 
-    /// What was computed beside snapshots, or just beside the current one.
+    /// Checks the rankings that were computed from snapshots, or only from the current one.
     fn check_rankings(&mut self, disk: &dyn Disk, dir: &Path, depth: Depth, current: Option<&str>) {
         let found = match computed(disk, dir) {
             Ok(found) => found,
@@ -216,15 +214,15 @@ impl CheckReport {
             }
             match ComputedRanking::open(disk, &path).and_then(|ranking| ranking.verify()) {
                 Ok(()) => self.rankings += 1,
-                // An ingest may remove one of an old snapshot meanwhile.
+                // An ingest may remove a ranking of an old snapshot meanwhile.
                 Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
                 Err(error) => self.add(error),
             }
         }
     }
 
-    /// A snapshot that was never made current: the last ingest was killed in between, or the file is an old one. Of several
-    /// snapshots one was made current: then the file is lost.
+    /// Finds a snapshot that was never made current: the last ingest was killed in between, or `latest.json` is an old
+    /// one. If there are several snapshots, one of them was current, so that `latest.json` is lost.
     fn check_latest(&mut self, dir: &Path, current: Option<&str>, files: &[String]) {
         let order = |name: &str| (name.len(), name.to_owned());
         let Some(newest) = files.last().filter(|newest| {
@@ -233,7 +231,7 @@ impl CheckReport {
             return;
         };
         let latest = dir.join(SNAPSHOTS).join("latest.json");
-        // The first snapshot may have been published in part; where there are others, they were current.
+        // The first snapshot may have been published in part; if there are others, they were current.
         if current.is_none() && files.len() > 1 {
             return self.add(Latest::lost(dir, files.len()));
         }
@@ -248,7 +246,7 @@ impl CheckReport {
         ));
     }
 
-    /// Adds what is wrong, once.
+    /// Adds an error, once.
     fn add(&mut self, error: Error) {
         let text = error.to_string();
         if self.damage.iter().all(|known| known.to_string() != text) {
@@ -256,11 +254,11 @@ impl CheckReport {
         }
     }
 
-    /// Finds what is not the store's.
+    /// Finds entries that do not belong to the store.
     fn list(&mut self, disk: &dyn Disk, dir: &Path) {
         let own = |name: &str| {
             const OTHERS: [&str; 9] = [
-                // What earlier versions settled from; the next ingest removes it.
+                // Settling state of earlier versions; the next ingest removes it.
                 "base",
                 "lock",
                 "marks",
@@ -308,11 +306,11 @@ fn is_snapshot(name: &str) -> bool {
     number.is_some_and(|number| number.bytes().all(|digit| digit.is_ascii_digit()))
 }
 
-/// How a current snapshot and a checkpoint do not fit.
+/// How a current snapshot and a checkpoint disagree.
 enum Misfit {
-    /// The snapshot has read more.
+    /// The snapshot has read more than the checkpoint.
     Older,
-    /// It is of something else.
+    /// The snapshot belongs to another state.
     Other(&'static str),
 }
 

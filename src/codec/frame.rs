@@ -1,4 +1,4 @@
-//! How the heads of checksummed blocks are laid down: little-endian fields one after the other, under an XXH3-64.
+//! Heads of checksummed blocks: consecutive little-endian fields, followed by an XXH3-64.
 //!
 //! | file | a block's head, by fields | its checksum covers |
 //! |---|---|---|
@@ -8,52 +8,48 @@
 //! | remote pages (`shards::remote_log`) | version, store, first, end, length, the payload's XXH3-64 | the head: it is sealed |
 //! | snapshot | of its tail: where the parts are | all of the tail: it is sealed |
 //!
-//! A reader uses nothing of a head before its checksum fits, but for a block log's length, which it holds against the
-//! committed length of the file first. What lies behind the last block that was committed is cut off, or not looked at.
+//! A reader uses nothing of a head before its checksum matches, except a block log's length, which it first compares
+//! with the committed length of the file. What lies after the last committed block is cut off or ignored.
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::varint::number;
 
-/// Fields being written.
+/// Head of a block being written.
 #[derive(Debug, Default)]
 pub(crate) struct Head(Vec<u8>);
 
 impl Head {
-    /// Behind these bytes.
+    /// Begins a head that follows these bytes.
     pub fn behind(bytes: Vec<u8>) -> Head {
         Head(bytes)
     }
 
-    /// Appends a field of four bytes.
     pub fn u32(mut self, field: u32) -> Head {
         self.0.extend_from_slice(&field.to_le_bytes());
         self
     }
 
-    /// Appends a field of eight bytes.
     pub fn u64(mut self, field: u64) -> Head {
         self.0.extend_from_slice(&field.to_le_bytes());
         self
     }
 
-    /// Appends fields of eight bytes.
     pub fn u64s(self, fields: impl IntoIterator<Item = u64>) -> Head {
         fields.into_iter().fold(self, Head::u64)
     }
 
-    /// As they are.
     pub fn bytes(self) -> Vec<u8> {
         self.0
     }
 
-    /// With their checksum behind them.
+    /// Returns the bytes, followed by their checksum.
     pub fn sealed(self) -> Vec<u8> {
         let sum = xxh3_64(&self.0);
         self.u64(sum).bytes()
     }
 
-    /// With the checksum of them and of what they speak of, whose own is `payload`.
+    /// Returns the bytes, followed by the checksum of them and of the payload, whose own is `payload`.
     pub fn summed(self, payload: u64) -> Vec<u8> {
         let sum = checksum(&self.0, payload);
         self.u64(sum).bytes()
@@ -66,7 +62,7 @@ pub(crate) fn is_sealed(head: &[u8]) -> bool {
     sum.len() == 8 && xxh3_64(summed) == number(sum)
 }
 
-/// The checksum of a head, given that of what it speaks of.
+/// Returns the checksum of a head, given that of its payload.
 pub(crate) fn checksum(head: &[u8], payload: u64) -> u64 {
     let mut hash = Xxh3::new();
     hash.update(head);
@@ -74,7 +70,7 @@ pub(crate) fn checksum(head: &[u8], payload: u64) -> u64 {
     hash.digest()
 }
 
-/// Fields being read, one after the other. Those that are not there are 0.
+/// Reader of consecutive fields. Missing ones are 0.
 pub(crate) struct Fields<'a>(pub &'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -84,17 +80,17 @@ impl<'a> Fields<'a> {
         field
     }
 
-    /// A field of four bytes.
+    /// Reads a field of four bytes.
     pub fn u32(&mut self) -> u32 {
         number(self.take(4)) as u32
     }
 
-    /// A field of eight bytes.
+    /// Reads a field of eight bytes.
     pub fn u64(&mut self) -> u64 {
         number(self.take(8))
     }
 
-    /// So many fields of eight bytes.
+    /// Reads `N` fields of eight bytes.
     pub fn u64s<const N: usize>(&mut self) -> [u64; N] {
         std::array::from_fn(|_| self.u64())
     }
@@ -121,7 +117,7 @@ mod tests {
             assert!(!is_sealed(&flipped), "{bit}");
         }
         assert!(is_sealed(&sealed) && !is_sealed(b"short") && !is_sealed(b""));
-        // A head that speaks of a payload: another payload is noticed.
+        // The checksum of a head covers its payload.
         assert_ne!(
             Head::default().u32(1).summed(1),
             Head::default().u32(1).summed(2)

@@ -1,4 +1,4 @@
-//! Numbers and small texts as bytes: what all file formats here are put together from.
+//! Encodings of numbers and short texts, which all file formats consist of.
 
 pub(crate) mod frame;
 pub(crate) mod prefix;

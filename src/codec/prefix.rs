@@ -1,6 +1,6 @@
 //! Common prefixes of names.
 
-/// Bytes that both begin with.
+/// Returns the length of the common prefix.
 #[inline]
 pub(crate) fn shared(one: &[u8], other: &[u8]) -> usize {
     let eights = one.as_chunks::<8>().0.iter().zip(other.as_chunks().0);

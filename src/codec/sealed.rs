@@ -1,8 +1,7 @@
-//! Small JSON files that carry their own checksum: readers use them without the manifest, which
-//! only the writer may open.
+//! Small JSON files with their own checksum: readers use them without the manifest, which only the writer may open.
 //!
-//! The object has one more field, `checksum`: XXH3-64 of the object without it, written compactly
-//! in the order of its fields, as 16 hexadecimal digits.
+//! The object has one more field, `checksum`: XXH3-64 of the object without it, written compactly in the order of its
+//! fields, as 16 hexadecimal digits.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -19,7 +18,7 @@ fn checksum(content: &impl Serialize) -> serde_json::Result<String> {
     Ok(format!("{:016x}", xxh3_64(&serde_json::to_vec(content)?)))
 }
 
-/// `content` as a text that ends with a line feed.
+/// Returns `content` as a text that ends with a line feed.
 pub(crate) fn to_text(content: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     let checksum = checksum(content)?;
     let mut text = serde_json::to_vec_pretty(&Sealed { content, checksum })?;
@@ -27,7 +26,8 @@ pub(crate) fn to_text(content: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The content of a text, if it is whole; else what is wrong. Fields that an older version had are in its checksum, too.
+/// Parses a text and checks its checksum; the error says what is wrong. Fields that only older versions had are part of
+/// the checksum, too.
 pub(crate) fn from_text<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
     let sealed: Sealed<T> = serde_json::from_slice(text).map_err(|error| error.to_string())?;
     let mut compact = compact(text);
@@ -43,7 +43,7 @@ pub(crate) fn from_text<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
     }
 }
 
-/// JSON without the white space between its tokens.
+/// Removes the white space between the tokens of JSON.
 fn compact(text: &[u8]) -> Vec<u8> {
     let (mut in_string, mut escaped) = (false, false);
     let keep = |byte: &u8| {

@@ -1,6 +1,6 @@
-//! Integers as stored. Variable-length ones: seven bits a byte, low bits first, the high bit says "more follows".
+//! Integers as stored. Variable-length ones have seven bits per byte, low bits first; a set high bit means that more
+//! follow.
 
-/// Appends `value`.
 pub(crate) fn put(out: &mut Vec<u8>, mut value: u128) {
     while value > u128::from(u64::MAX) {
         out.push(value as u8 | 0x80);
@@ -18,7 +18,7 @@ pub(crate) fn put(out: &mut Vec<u8>, mut value: u128) {
 /// Takes a value from the front; `None` if the bytes end inside it or it overflows 128 bits.
 #[inline]
 pub(crate) fn take(from: &mut &[u8]) -> Option<u128> {
-    // Most are short, and more follows: then all bytes are looked at together.
+    // Fast path for the common case, a short value with more bytes after it: decodes all its bytes at once.
     if let Some(bytes) = from.first_chunk::<8>() {
         let word = u64::from_le_bytes(*bytes);
         let last = !word & 0x8080_8080_8080_8080;
@@ -31,7 +31,7 @@ pub(crate) fn take(from: &mut &[u8]) -> Option<u128> {
     take_long(from)
 }
 
-/// The low seven bits of each byte, side by side.
+/// Joins the low seven bits of each byte.
 fn squeezed(word: u64) -> u64 {
     let word = word & 0x007f_007f_007f_007f | (word & 0x7f00_7f00_7f00_7f00) >> 1;
     let word = word & 0x0000_3fff_0000_3fff | (word & 0x3fff_0000_3fff_0000) >> 2;
@@ -55,7 +55,7 @@ fn take_long(from: &mut &[u8]) -> Option<u128> {
     None
 }
 
-/// A little-endian number of up to eight bytes.
+/// Reads a little-endian number of up to eight bytes.
 pub(crate) fn number(bytes: &[u8]) -> u64 {
     bytes
         .iter()
@@ -68,7 +68,7 @@ pub(crate) fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
 
-/// The inverse of [`zigzag`].
+/// Inverts [`zigzag`].
 pub(crate) fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
