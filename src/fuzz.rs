@@ -1,12 +1,11 @@
 //! Fuzz targets: one function for each parser and each reader of a store's files.
 //!
-//! A target takes any bytes and panics if a promise is broken: not only that nothing panics, but
-//! what the module's documentation says of its results. The functions stand beside what they
-//! test, in a `fuzz.rs` of each module; here is the list. `tools/fuzz` runs them under libFuzzer;
-//! `cargo test` replays the inputs of `tools/fuzz/corpus`.
+//! A target takes any bytes and panics if a promise is broken: not only that nothing panics, but what the module's
+//! documentation says about its results. The functions are in the `fuzz.rs` of the module they test; this is the list.
+//! `tools/fuzz` runs them under libFuzzer; `cargo test` replays the inputs of `tools/fuzz/corpus`.
 //!
-//! A target has no state: its input alone decides what it does. Choices that a format has no room
-//! for (where to cut, how large the pieces are) come from [`dice::Dice`], a hash of the input.
+//! A target has no state: its input alone determines what it does. Choices that a format has no place for (where to
+//! cut, how large the pieces are) come from [`dice::Dice`], a hash of the input.
 
 #[cfg(test)]
 mod corpus;
@@ -18,15 +17,14 @@ use std::sync::Once;
 
 use crate::store::{PanicFate, fenced};
 
-/// A fuzz target.
 pub struct Target {
-    /// Its name, and that of its file in `tools/fuzz/corpus`.
+    /// Name of the target, and of its file in `tools/fuzz/corpus`.
     pub name: &'static str,
-    /// Runs it on one input.
+    /// Runs the target on one input.
     pub run: fn(&[u8]),
 }
 
-/// Keeps the panic hook, which may end the process at any panic, from those that the store catches.
+/// Passes on to the panic hook, which may end the process, only panics that the store does not catch.
 pub fn pass_over_fenced() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -38,7 +36,6 @@ pub fn pass_over_fenced() {
     });
 }
 
-/// All targets.
 pub const TARGETS: &[Target] = &[
     target("adjacency", crate::decode::fuzz::adjacency),
     target("edges", crate::decode::fuzz::edges),
@@ -84,8 +81,8 @@ pub const TARGETS: &[Target] = &[
     target("ranking", crate::snapshot::ranking_fuzz),
 ];
 
-/// The target of this name. It can be called at compile time: a program of one target then holds
-/// nothing of the others, whose counters libFuzzer would read after every input.
+/// Returns the target of this name. Can be called at compile time: a program of one target then holds nothing of the
+/// others, whose counters libFuzzer would read after every input.
 pub const fn named(name: &str) -> Option<fn(&[u8])> {
     let mut at = 0;
     while at < TARGETS.len() {

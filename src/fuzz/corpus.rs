@@ -1,5 +1,5 @@
-//! Replays the corpus: every input of every target, as the fuzzer would run it, and on request mutations of them. A target's
-//! inputs are the files of a tar archive (`tools/fuzz/pack`).
+//! Replays the corpus: every input of every target, as the fuzzer would run it, and on request mutations of them. A
+//! target's inputs are the files of a tar archive (`tools/fuzz/pack`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tools/fuzz/corpus")
 }
 
-/// The files of a tar archive in the format ustar, with their names: blocks of 512 bytes, of each file a head and what
-/// it holds, up to a head of zeros (POSIX.1-2017, pax).
+/// Returns the files of a tar archive in the format ustar, with their names: blocks of 512 bytes, for each file a
+/// header and its content, up to a header of zeros (POSIX.1-2017, pax).
 fn unpack(mut tar: &[u8]) -> Vec<(String, &[u8])> {
     let mut files = Vec::new();
     loop {
@@ -35,7 +35,7 @@ fn unpack(mut tar: &[u8]) -> Vec<(String, &[u8])> {
     }
 }
 
-/// The archive of a target's inputs, and its path.
+/// Returns the path and content of the archive of a target's inputs.
 fn archive_of(name: &str) -> (PathBuf, Vec<u8>) {
     let path = corpus().join(name).with_extension("tar");
     let tar = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -62,10 +62,10 @@ fn every_input_of_every_target_passes() {
     eprintln!("{inputs} inputs of {} targets", TARGETS.len());
 }
 
-/// Longest mutated input: the fuzzer's for most targets is shorter.
+/// Maximum length of a mutated input: the fuzzer's for most targets is shorter.
 const MUTATED_MAX: usize = 2048;
 
-/// Changes an input in one place: a byte or a bit, bytes that go, come twice or come from another input.
+/// Changes an input in one place: a byte or a bit, or bytes that are removed, repeated or copied from another input.
 fn mutate(data: &mut Vec<u8>, other: &[u8], dice: &mut Dice) {
     let from = dice.below(data.len());
     let to = from + dice.below((data.len() - from).min(32) + 1);
@@ -86,8 +86,8 @@ fn mutate(data: &mut Vec<u8>, other: &[u8], dice: &mut Dice) {
     data.truncate(MUTATED_MAX);
 }
 
-/// `MUTATE=RUNS` and `TARGETS=NAME,...`: that many mutations of the inputs of each, the same ones each time. It takes no build
-/// of its own as the fuzzer does, and does not see where an input goes.
+/// Runs `MUTATE=RUNS` mutations of the inputs of each of `TARGETS=NAME,...`, the same ones each time. Unlike the fuzzer
+/// it needs no build of its own, and gets no coverage feedback.
 #[test]
 #[ignore = "on request: some seconds a target"]
 fn mutations_of_inputs_pass() {

@@ -1,8 +1,8 @@
-//! Choices and numbers that an input decides.
+//! Choices and numbers that are determined by an input.
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Choices that follow from the input.
+/// Pseudo-random choices, seeded by the hash of an input.
 pub(crate) struct Dice(u64);
 
 impl Dice {
@@ -10,7 +10,7 @@ impl Dice {
         Dice(xxh3_64(data))
     }
 
-    /// A number below `n`, or 0.
+    /// Returns a number below `n`; 0 if `n` is 0.
     pub fn below(&mut self, n: usize) -> usize {
         // SplitMix64's step is enough: the first state is a hash.
         self.0 = self.0.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
@@ -22,7 +22,7 @@ impl Dice {
     }
 }
 
-/// Takes numbers off the front of an input; zeros where it has ended.
+/// Takes numbers from the front of an input; zeros once it has ended.
 pub(crate) struct Bytes<'a>(pub &'a [u8]);
 
 impl<'a> Bytes<'a> {
@@ -42,7 +42,7 @@ impl<'a> Bytes<'a> {
         u64::from_le_bytes(self.array())
     }
 
-    /// The next `n` bytes, or what is left.
+    /// Takes the next `n` bytes, or what is left.
     pub fn take(&mut self, n: usize) -> &'a [u8] {
         let (part, rest) = self.0.split_at(n.min(self.0.len()));
         self.0 = rest;

@@ -1,5 +1,5 @@
-//! A disk in memory. Files are sparse and shared between copies until one writes: a copy of a
-//! whole store costs next to nothing.
+//! Disk in memory. Files are sparse and shared between copies until one writes: a copy of a whole store costs next to
+//! nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
@@ -10,7 +10,7 @@ use crate::store::{Disk, DiskFile};
 
 const PAGE: usize = 4096;
 
-/// A directory tree in memory.
+/// Directory tree in memory.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     files: Mutex<BTreeMap<PathBuf, File>>,
@@ -23,7 +23,7 @@ struct File(Arc<Mutex<Content>>);
 #[derive(Debug, Clone, Default)]
 struct Content {
     len: u64,
-    /// By number; a page that is not there is all zeros.
+    /// Pages by number; an absent page is all zeros.
     pages: BTreeMap<u64, Arc<[u8; PAGE]>>,
 }
 
@@ -32,7 +32,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Memory {
-    /// A copy; what is written to one does not show in the other.
+    /// Returns a copy; writes to one do not show in the other.
     pub fn copy(&self) -> Memory {
         let files = lock(&self.files);
         let copy = |(path, file): (&PathBuf, &File)| {
@@ -45,14 +45,14 @@ impl Memory {
         }
     }
 
-    /// Makes the file `path` hold `bytes`, and nothing else.
+    /// Replaces the content of the file `path` by `bytes`.
     pub fn put(&self, path: &Path, bytes: &[u8]) {
         let mut content = Content::default();
         content.write(bytes, 0);
         lock(&self.files).insert(path.into(), File(Arc::new(Mutex::new(content))));
     }
 
-    /// All files, sorted.
+    /// Returns the paths of all files, sorted.
     pub fn paths(&self) -> Vec<PathBuf> {
         lock(&self.files).keys().cloned().collect()
     }
@@ -135,8 +135,8 @@ impl Disk for Memory {
 }
 
 impl Content {
-    /// Calls `each` for the parts of `len` bytes from `at` on that lie in one page: page, range
-    /// in it, range in the bytes.
+    /// Calls `each` for the parts of `len` bytes from `at` on that lie in one page: page, range in it, range in the
+    /// bytes.
     fn parts(at: u64, len: usize, mut each: impl FnMut(u64, usize, std::ops::Range<usize>)) {
         let mut done = 0;
         while done < len {
@@ -178,7 +178,7 @@ impl DiskFile for File {
     }
 
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
-        // As a file system would: one that grows without bound hides a fault.
+        // Like a file system: a file that grew without bound would hide a fault.
         if offset > 1 << 40 {
             return Err(ErrorKind::FileTooLarge.into());
         }
