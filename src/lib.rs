@@ -1,11 +1,11 @@
-//! Importance of web pages, computed while they are crawled: Adaptive OPIC (S. Abiteboul, M. Preda, G. Cobena,
-//! WWW 2003), which needs no stored links; and, where links are kept, PageRank with a certificate.
+//! Importance of web pages, computed while they are crawled: Adaptive OPIC (S. Abiteboul, M. Preda, G. Cobena, WWW
+//! 2003), which stores no links, and, if links are kept, PageRank with a certificate.
 //!
-//! Every page holds *cash*. When a page is visited, its cash is written into its *history* and handed
-//! out over its links. The cash that flows through a page in the long run is its importance: PageRank.
+//! Every page holds *cash*. When a page is visited, its cash is added to its *history* and distributed over its links.
+//! The cash that flows through a page in the long run is its importance: PageRank.
 //!
 //! A [`Writer`] takes the records of a crawl into a store, a directory that survives crashes, and publishes rankings
-//! ([`Snapshot`]). How far each may be from PageRank is proven.
+//! ([`Snapshot`]), each with a proven bound on its distance from PageRank.
 //!
 //! ```
 //! use cashrank::{Options, Record, Writer};
@@ -27,9 +27,9 @@
 //! # }
 //! ```
 //!
-//! [`Store`] asks about it, from any process: rankings, pages by URL, what to crawl next.
+//! A [`Store`] answers questions from any process: rankings, pages by URL, what to crawl next.
 //!
-//! An [`Engine`] holds all in memory, and needs no directory:
+//! An [`Engine`] keeps everything in memory and needs no directory:
 //!
 //! ```
 //! use cashrank::{Config, Engine, Names, Record};
@@ -57,16 +57,16 @@
 //!
 //! | | |
 //! |---|---|
-//! | [`Writer`], [`Options`], [`Record`], [`Link`] | records of a crawl into a store |
-//! | [`Config`], [`InputRules`], [`Shard`], [`Limits`] | what changes results, what is read, and how much |
+//! | [`Writer`], [`Options`], [`Record`], [`Link`] | writing records of a crawl into a store |
+//! | [`Config`], [`InputRules`], [`Shard`], [`Limits`] | settings that change results, rules for what is read, limits |
 //! | [`Store`], [`Snapshot`], [`Page`], [`Change`], [`Info`] | rankings of a store, and exports |
-//! | [`Window`], [`Certificate`], [`Effort`] | what a ranking was read from, how sure it is, and what it took |
+//! | [`Window`], [`Certificate`], [`Effort`] | what a ranking was computed from, its certainty, and its cost |
 //! | [`NextOptions`], [`Candidate`] | what to crawl next |
-//! | [`Rank`], [`Mover`], [`movers`] | what is known of a page by its URL, and what moved between two rankings |
+//! | [`Rank`], [`Mover`], [`movers`] | facts about a page by its URL, and changes between two rankings |
 //! | [`Engine`], [`Reader`], [`Ranking`] | a crawl in memory |
 //!
-//! What else can be reached is for the program, the tests and the benches of this repository. It is not documented, and
-//! may change with every version.
+//! Other items that can be reached are for the program, the tests and the benches of this repository. They are not
+//! documented, and may change with every version.
 
 #![warn(missing_docs)]
 
@@ -79,7 +79,7 @@ mod pipeline;
 mod session;
 mod threads;
 
-// For this repository only: see the head.
+// For this repository only: see the module documentation.
 #[doc(hidden)]
 pub mod answers;
 #[doc(hidden)]
