@@ -1,5 +1,5 @@
-//! Accounts: a number for each page, changed page by page and link by link, and which chunks of them
-//! changed. Additions wrap: see [`super::ledger`].
+//! Accounts: one number per page, updated by page and by link, with a record of which chunks changed. Additions wrap:
+//! see [`super::ledger`].
 
 use prefetch_index::prefetch_index;
 
@@ -7,15 +7,15 @@ use super::cells::Cells;
 use crate::model::PageId;
 use crate::{Error, Result};
 
-/// Pages a chunk holds: 1 MiB of accounts. Chunks are what a checkpoint writes.
+/// Number of pages in a chunk, the unit that a checkpoint writes: 1 MiB of accounts.
 pub const CHUNK_PAGES: u64 = 1 << 17;
 
-/// A page's distinct targets, and what each weighs; no weights: all alike.
+/// Distinct link targets of a page with their weights; without weights, all links weigh the same.
 #[derive(Debug, Clone, Copy)]
 pub struct Links<'a> {
-    /// The targets.
+    /// Target pages, each at most once.
     pub targets: &'a [PageId],
-    /// Empty, or the weight of each; their sum is below 2^63.
+    /// Weight of each target, or empty; the sum is below 2^63.
     pub weights: &'a [u64],
 }
 
@@ -27,20 +27,20 @@ impl<'a> From<&'a [PageId]> for Links<'a> {
 }
 
 impl<'a> Links<'a> {
-    /// Those of a page without links.
+    /// Links of a page that has none.
     pub const NONE: Links<'static> = Links {
         targets: &[],
         weights: &[],
     };
 
-    /// The targets that weigh something, with what they weigh.
+    /// Iterates over the targets of nonzero weight, with their weights.
     pub(super) fn iter(self) -> impl Iterator<Item = (PageId, u64)> + 'a {
         let weights = self.weights.iter().copied().chain(std::iter::repeat(1));
         let all = self.targets.iter().copied().zip(weights);
         all.filter(|&(_, weight)| weight > 0)
     }
 
-    /// Number of targets that weigh something.
+    /// Returns the number of targets of nonzero weight.
     pub(super) fn len(self) -> usize {
         match self.weights {
             [] => self.targets.len(),
@@ -48,7 +48,7 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// The divisor of `units`.
+    /// Returns the sum of all weights, by which `units` are divided.
     fn weight(self) -> u64 {
         match self.weights {
             [] => self.targets.len() as u64,
@@ -57,13 +57,13 @@ impl<'a> Links<'a> {
     }
 }
 
-/// `floor(units x d)`, with damping d in 1/2^32.
+/// Returns `floor(units x d)`, with damping d in 1/2^32.
 pub(super) fn damped(units: u64, damping: u64) -> u64 {
     ((u128::from(units) * u128::from(damping)) >> 32) as u64
 }
 
-/// The cash that a page hands on over its links: over one of weight w, `floor(units x d x w / all weights)`, with
-/// damping d in 1/2^32. A page without links hands on nothing.
+/// Cash that a page passes on over its links: `floor(units x d x w / all weights)` over a link of weight w, with
+/// damping d in 1/2^32. A page without links passes on nothing.
 #[derive(Clone, Copy)]
 pub(crate) struct Shares {
     damped: u64,
@@ -71,12 +71,12 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    /// Those of `units` over `links`.
+    /// Splits `units` over `links`.
     pub fn of(units: u64, damping: u64, links: Links<'_>) -> Shares {
         Shares::over(units, damping, links.weight())
     }
 
-    /// Those of `units` over links that weigh `weight` together.
+    /// Splits `units` over links whose weights sum to `weight`.
     pub fn over(units: u64, damping: u64, weight: u64) -> Shares {
         Shares {
             damped: damped(units, damping),
@@ -84,7 +84,7 @@ impl Shares {
         }
     }
 
-    /// That of a link of this weight.
+    /// Returns the share of a link of this weight.
     pub fn at(self, weight: u64) -> u64 {
         match (self.weight, weight) {
             (0, _) => 0,
@@ -96,16 +96,16 @@ impl Shares {
     }
 }
 
-/// One number a page. See the module's head.
+/// One number per page; see the module documentation.
 pub(super) struct Accounts {
     cells: Cells<u64>,
-    /// A bit for each chunk changed since the last [`Accounts::clean`].
+    /// Bitmap of the chunks that changed since the last [`Accounts::clean`].
     dirty: Vec<u64>,
     pages: usize,
 }
 
 impl Accounts {
-    /// None yet, with room for `limit` pages (address space only).
+    /// Creates an empty table with room for `limit` pages (address space only).
     pub fn new(limit: usize) -> Result<Accounts> {
         Ok(Accounts {
             cells: Cells::reserve(limit)?,
@@ -114,34 +114,34 @@ impl Accounts {
         })
     }
 
-    /// As many as a checkpoint had, all 0 and to be filled ([`Accounts::all_mut`]).
+    /// Resizes to the `pages` of a checkpoint, all 0; the caller fills them by [`Accounts::all_mut`].
     pub fn restore(&mut self, pages: usize) {
         self.pages = pages;
         self.cells.in_use(pages.next_power_of_two());
         self.dirty = vec![0; pages.div_ceil(CHUNK_PAGES as usize).div_ceil(64)];
     }
 
-    /// Makes room for `limit` pages, which are more than before.
+    /// Makes room for `limit` pages, which must be more than before.
     pub fn make_room(&mut self, limit: usize) -> Result<()> {
         self.cells.resize(limit)
     }
 
-    /// Most pages there may be.
+    /// Returns the largest number of pages that fit.
     pub fn limit(&self) -> usize {
         self.cells.len()
     }
 
-    /// All, in page order.
+    /// Returns all accounts, in page order.
     pub fn all(&self) -> &[u64] {
         &self.cells[..self.pages]
     }
 
-    /// All, to be filled with what a checkpoint had: no chunk counts as changed.
+    /// Returns all accounts for filling from a checkpoint; no chunk is marked as changed.
     pub fn all_mut(&mut self) -> &mut [u64] {
         &mut self.cells[..self.pages]
     }
 
-    /// The next page's.
+    /// Appends the account of the next page.
     pub fn open(&mut self, value: u64) -> Result<PageId> {
         let page = PageId(self.pages as u64);
         if self.pages >= self.limit() {
@@ -161,23 +161,23 @@ impl Accounts {
         Ok(page)
     }
 
-    /// A page's.
+    /// Returns the account of a page.
     pub fn get(&self, page: PageId) -> u64 {
         self.cells[page.index()]
     }
 
-    /// Asks for a page's to be brought near.
+    /// Prefetches the account of a page.
     pub fn prefetch(&self, page: PageId) {
         prefetch_index(&*self.cells, page.index());
     }
 
-    /// Sets a page's.
+    /// Sets the account of a page.
     pub fn set(&mut self, page: PageId, value: u64) {
         self.cells[page.index()] = value;
         self.touch(page);
     }
 
-    /// Adds to each target's the `share` of its weight: what section 2's inner loop does. Returns the
+    /// Adds the `share` of its weight to each target's account (the inner loop of section 2 of the paper). Returns the
     /// sum of all shares, wrapping.
     pub fn hand_out(&mut self, links: Links<'_>, share: impl Fn(u64) -> u64) -> u64 {
         let cells: &mut [u64] = &mut self.cells;
@@ -201,27 +201,27 @@ impl Accounts {
         sum
     }
 
-    /// Notes that something of a page changed.
+    /// Marks the chunk of a page as changed.
     pub fn touch(&mut self, page: PageId) {
         touch(&mut self.dirty, page);
     }
 
-    /// The chunks changed since the last [`Accounts::clean`], in order.
+    /// Iterates over the chunks changed since the last [`Accounts::clean`], in order.
     pub fn dirty_chunks(&self) -> impl Iterator<Item = u64> + '_ {
         let chunks = (self.pages as u64).div_ceil(CHUNK_PAGES);
         (0..chunks).filter(|&c| self.dirty[c as usize / 64] >> (c % 64) & 1 == 1)
     }
 
-    /// Forgets which chunks changed: they are on disk.
+    /// Marks all chunks as unchanged, after they were written to disk.
     pub fn clean(&mut self) {
         self.dirty.fill(0);
     }
 }
 
-/// Notes that a page's chunk changed. `dirty` has a bit for the chunk of every page.
+/// Marks the chunk of a page as changed in `dirty`, a bitmap of chunks.
 fn touch(dirty: &mut [u64], page: PageId) {
     let chunk = page.index() / CHUNK_PAGES as usize;
-    // Most often it is noted already. To write it again would make each link wait for the one before.
+    // The bit is usually set already; writing it again would serialise the loop over links.
     let (word, bit) = (&mut dirty[chunk / 64], 1 << (chunk % 64));
     if *word & bit == 0 {
         *word |= bit;

@@ -1,9 +1,8 @@
-//! Big arrays in anonymous memory.
+//! Large arrays in anonymous memory.
 //!
-//! A shared file mapping as the working copy was measured at 0.3 M random updates a second (the
-//! kernel writes dirty pages back all the time), anonymous memory at 12 M and with huge pages at
-//! 26 M. So cash lives in anonymous memory that is reserved once, takes real memory only where it
-//! is touched, and never moves.
+//! A shared file mapping as the working copy was measured at 0.3 M random updates per second, because the kernel keeps
+//! writing dirty pages back; anonymous memory reaches 12 M, and 26 M with huge pages. So cash lives in anonymous memory
+//! that is reserved once, is backed by real memory only where it is touched, and never moves.
 
 use std::ops::{Deref, DerefMut};
 
@@ -12,7 +11,7 @@ use memmap2::{MmapMut, MmapOptions};
 
 use crate::{Error, Result};
 
-/// `len` zeroed values in anonymous memory.
+/// Array of `len` zeroed values in anonymous memory.
 pub(crate) struct Cells<T> {
     memory: Memory<T>,
     len: usize,
@@ -23,10 +22,11 @@ enum Memory<T> {
     Map(MmapMut),
 }
 
-/// Below this size the heap serves: an index of few pages would be 512 maps of a page each.
+/// Smallest size in bytes that is mapped; smaller arrays use the heap. Otherwise an index of few pages would need 512
+/// mappings.
 const MAP_BYTES: usize = 64 << 10;
 
-/// From this size on huge pages are asked for; below, they would only waste memory.
+/// Smallest size in bytes for which huge pages are requested; smaller arrays would only waste memory.
 const HUGE_BYTES: usize = 2 << 20;
 
 impl<T: Pod> Cells<T> {
@@ -49,8 +49,8 @@ impl<T: Pod> Cells<T> {
         Ok(Cells { memory, len })
     }
 
-    /// Makes room for `len` values at least, and keeps those that there are. By a half more than there were if that is more, so
-    /// that growing bit by bit costs little. Where no such map is to be had the heap serves.
+    /// Makes room for at least `len` values and keeps the present ones. Grows by at least a half, so that repeated
+    /// growth is cheap. Falls back to the heap if no mapping can be made.
     pub fn grow(&mut self, len: usize) {
         if len <= self.len {
             return;
@@ -63,10 +63,8 @@ impl<T: Pod> Cells<T> {
         self.move_to(Cells::reserve(len).unwrap_or_else(on_heap));
     }
 
-    /// Makes room for exactly `len` values, no fewer than there are, and keeps these.
-    ///
-    /// # Errors
-    /// As of [`Cells::reserve`]; then nothing has changed.
+    /// Makes room for exactly `len` values, no fewer than at present, and keeps these. If the reservation fails,
+    /// nothing changes.
     pub fn resize(&mut self, len: usize) -> Result<()> {
         self.move_to(Cells::reserve(len)?);
         Ok(())
@@ -80,7 +78,7 @@ impl<T: Pod> Cells<T> {
         *self = new;
     }
 
-    /// Says that the first `len` values are in use, so that huge pages can be asked for.
+    /// Declares that the first `len` values are in use, and requests huge pages for them.
     pub fn in_use(&self, len: usize) {
         let bytes = len * size_of::<T>();
         if bytes >= HUGE_BYTES && bytes.is_power_of_two() {
@@ -88,7 +86,7 @@ impl<T: Pod> Cells<T> {
         }
     }
 
-    /// Asks for huge pages. They are a matter of speed alone: a refusal changes nothing.
+    /// Requests huge pages. A refusal is ignored: they affect speed only.
     #[cfg(target_os = "linux")]
     pub fn advise_huge(&self) {
         if let Memory::Map(map) = &self.memory {
@@ -96,7 +94,7 @@ impl<T: Pod> Cells<T> {
         }
     }
 
-    /// No huge pages to ask for on this system.
+    /// Does nothing: this system has no huge pages to request.
     #[cfg(not(target_os = "linux"))]
     pub fn advise_huge(&self) {}
 }

@@ -1,13 +1,13 @@
-//! How far an estimate may be from PageRank: the bounds of [`super::estimate`]'s head, in numbers.
+//! Bounds on the distance between an estimate and PageRank, computed as derived in [`super::estimate`].
 
 use serde::{Deserialize, Serialize};
 
-/// How sure an estimate is. Distances are L1, between vectors that sum to 1.
+/// Certified accuracy of an estimate. Distances are L1, between vectors that sum to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Certificate {
     /// ||Y - X||_1, rounded up.
     pub residual_l1: f64,
-    /// e: what rounding to whole units can have changed.
+    /// Error bound e for rounding to whole units.
     pub rounding_l1: f64,
     /// Bound on ||received - PageRank||_1; absent if 2 or more.
     pub received_l1: Option<f64>,
@@ -17,7 +17,7 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// Returns whether all of it is numbers.
+    /// Returns true if no number is NaN or infinite.
     pub(crate) fn is_finite(&self) -> bool {
         let bounds = [self.received_l1, self.distributed_l1];
         let bounds = bounds.into_iter().flatten();
@@ -27,7 +27,7 @@ impl Certificate {
     }
 }
 
-/// The bounds that a residual and what rounding can have changed allow.
+/// Computes the bounds from a residual and the rounding error.
 pub(crate) fn certify(damping: f64, residual: f64, rounding: f64) -> Certificate {
     let bound = |l1: f64| {
         let l1 = up((l1 + rounding) / (1.0 - damping));
@@ -41,7 +41,7 @@ pub(crate) fn certify(damping: f64, residual: f64, rounding: f64) -> Certificate
     }
 }
 
-/// `units / clock`, not rounded down; infinite for 0/0.
+/// Returns `units / clock`, rounded up; infinity if `clock` is 0.
 pub(crate) fn ratio_up(units: u128, clock: u128) -> f64 {
     if clock == 0 {
         return f64::INFINITY;
@@ -49,8 +49,8 @@ pub(crate) fn ratio_up(units: u128, clock: u128) -> f64 {
     up(units as f64 / clock as f64)
 }
 
-/// A little more than `x`, to cover the rounding of a few operations and of the published values:
-/// each is off by at most 2^-53 of itself, and they sum to 1.
+/// Returns slightly more than `x`, to cover the rounding of a few operations and of the published values: each is off
+/// by at most 2^-53 of itself, and they sum to 1.
 fn up(x: f64) -> f64 {
     x * (1.0 + 1e-14) + 1e-14
 }

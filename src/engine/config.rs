@@ -1,4 +1,4 @@
-//! Settings that change results: fixed when a store is made, and checked whenever it is opened.
+//! Settings that change results: fixed when a store is created and checked whenever it is opened.
 
 use std::sync::Arc;
 
@@ -11,29 +11,29 @@ use crate::model::SelfLinks;
 use crate::rules::Follow;
 use crate::{Error, Result};
 
-/// The engine's settings.
+/// Settings of the engine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Config {
-    /// Share of a page's cash that its links hand on, in 1/2^32; the rest goes to the virtual page.
+    /// Share of a page's cash that its links pass on, in 1/2^32; the rest goes to the virtual page.
     damping: u64,
-    /// The window importance is read from.
+    /// Window of the history from which importance is computed.
     pub window: WindowPolicy,
-    /// How importance is read from it; `None`: as the window suggests ([`WindowPolicy::estimator`]).
+    /// Estimator of importance; `None` selects the window's default ([`WindowPolicy::estimator`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     estimator: Option<Estimator>,
-    /// Links from a page to itself.
+    /// Treatment of links from a page to itself.
     pub self_links: SelfLinks,
-    /// Weights of links.
+    /// Weights of links by their kind.
     #[serde(default, skip_serializing_if = "Follow::is_default")]
     pub follow: Follow,
-    /// Marks kept besides the start of the stream, 0 to 64.
+    /// Number of marks kept besides the start of the stream, 0 to 64.
     pub marks: u8,
-    /// Rounds without a visit after which a page's cash is recycled, 1 to 12; so is that of pages never visited or gone, at
-    /// every round's end. 0: no page's cash is ever recycled, and the ledger is the paper's. A round of a crawl
-    /// that grows is much shorter than a pass over what it finds: with fewer than 8, pages are recycled
-    /// before the first pass ends, and their rows count as partly empty.
+    /// Number of rounds without a visit, 1 to 12, after which a page's cash is recycled; pages never visited or gone
+    /// are recycled at the end of every round. With 0 nothing is recycled and the ledger is the paper's. A round of a
+    /// growing crawl is much shorter than a pass over the pages it finds: with fewer than 8, pages are recycled before
+    /// the first pass ends, and their rows count as partly empty.
     pub recycle_after: u8,
-    /// With [`WindowPolicy::Auto`]: how far back a window may begin; `None`: as far as may be.
+    /// With [`WindowPolicy::Auto`]: the earliest start of a window, as an age; `None` for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_age: Option<Span>,
 }
@@ -53,80 +53,80 @@ impl Default for Config {
     }
 }
 
-/// Damping is asked for in multiples of one part in so many.
+/// Resolution of the requested damping: 1/1e8, that is eight decimals.
 const DECIMALS: f64 = 1e8;
 
 impl Config {
-    /// Sets damping, 0 <= damping < 1. Used is the multiple of 2^-32 that is nearest, of 0.85 the one below: [`Config::damping`]; what that
-    /// costs is [`Config::damping_bound`], if it has at most eight decimals.
+    /// Sets damping, 0 <= damping < 1. The value used is the nearest multiple of 2^-32; for 0.85, the multiple below.
+    /// [`Config::damping`] returns it, and [`Config::damping_bound`] bounds the effect of the rounding for values of at
+    /// most eight decimals.
     pub fn set_damping(&mut self, damping: f64) -> Result<()> {
         self.damping = checked_damping(damping)?;
         Ok(())
     }
 
-    /// Damping in 1/2^32, as the ledger uses it.
+    /// Returns the damping in 1/2^32, as the ledger uses it.
     pub fn damping_units(&self) -> u64 {
         self.damping
     }
 
-    /// Damping as it is used.
+    /// Returns the damping that is used.
     pub fn damping(&self) -> f64 {
         self.damping as f64 / 2f64.powi(32)
     }
 
-    /// Damping as it was asked for: eight decimals are fewer than there are multiples of 2^-32, so the one used tells
-    /// it, also of stores that took the multiple below.
+    /// Returns the damping that was requested. Eight decimals are coarser than 2^-32, so the value used determines it,
+    /// also in stores that took the multiple below.
     pub fn damping_asked(&self) -> f64 {
         (self.damping() * DECIMALS).round() / DECIMALS
     }
 
-    /// A bound on the L1 distance between PageRank at the damping used and at that asked for.
+    /// Returns a bound on the L1 distance between PageRank at the damping used and at that requested.
     ///
-    /// Let p and q be PageRank at d and e, so p = d M p + (1 - d) v and q = e M q + (1 - e) v, with M a column-stochastic
-    /// matrix and v a distribution. Then p - q = e M (p - q) + (d - e) (M p - v). M does not make norms longer, and M p
-    /// and v are distributions, so |p - q| <= e |p - q| + 2 |d - e|, which gives |p - q| <= 2 |d - e| / (1 - e); and the
-    /// same with d for e.
+    /// Let p and q be PageRank at d and e, so p = d M p + (1 - d) v and q = e M q + (1 - e) v, with M a
+    /// column-stochastic matrix and v a distribution. Then p - q = e M (p - q) + (d - e) (M p - v). M does not increase
+    /// norms, and M p and v are distributions, so |p - q| <= e |p - q| + 2 |d - e|, which gives |p - q| <= 2
+    /// |d - e| / (1 - e), and likewise with d and e exchanged.
     pub fn damping_bound(&self) -> f64 {
-        // Both are multiples of 2^-32 x 10^-8, and so is the difference: it is exact.
+        // Both are multiples of 2^-32 x 10^-8, so their difference is exact.
         let used = u128::from(self.damping) * DECIMALS as u128;
         let asked = ((self.damping() * DECIMALS).round() as u128) << 32;
         let apart = used.abs_diff(asked) as f64 / (DECIMALS * 2f64.powi(32));
-        // Rounded up by more than the few operations may round down.
+        // Rounds up by more than the few operations may round down.
         2.0 * apart / (1.0 - self.damping()) * (1.0 + 1e-12)
     }
 
-    /// Says how importance is to be read from the window set before.
+    /// Sets the estimator for the window that was set before.
     pub fn set_estimator(&mut self, estimator: Estimator) {
         self.estimator = (estimator != self.window.estimator()).then_some(estimator);
     }
 
-    /// How importance is read.
+    /// Returns the estimator of importance.
     pub fn estimator(&self) -> Estimator {
         self.estimator.unwrap_or(self.window.estimator())
     }
 
-    /// How far back windows reach, if that is given.
+    /// Returns the length of the window or the limit on its age, if either is set.
     pub(crate) fn span(&self) -> Option<Span> {
         self.window.span().or(self.max_age)
     }
 
-    /// How the history's rows are kept.
+    /// Returns the policy by which rows of the history are kept.
     pub(crate) fn policy(&self) -> Arc<dyn Policy> {
         self.window.policy(self.estimator())
     }
 
-    /// Returns whether importance is settled where the links of pages are kept: nobody asked for importance over a
-    /// period.
+    /// Returns true if importance is settled over the kept links, because no period was requested.
     pub fn is_settled(&self) -> bool {
         self.window.shape().chooses() && self.max_age.is_none()
     }
 
-    /// Returns whether marks are made.
+    /// Returns true if marks are made.
     pub fn makes_marks(&self) -> bool {
         self.marks > 0 && self.window.uses_marks(self.estimator())
     }
 
-    /// Checks what the types don't.
+    /// Checks what the types do not enforce.
     pub fn check(&self) -> Result<()> {
         let (window, estimator) = (self.window, self.estimator());
         if !window.allows(estimator) {
@@ -171,8 +171,8 @@ mod tests {
         config
     }
 
-    /// Two pages, the first without links, and one link from the second to the first: PageRank in closed form. With
-    /// p of the second page, 1 - p of the first: p = d (1 - p) / 2 + (1 - d) / 2, so p = 1 / (2 + d).
+    /// Two pages, one link from the second to the first: with PageRank p of the second page, p = d (1 - p) / 2 + (1 -
+    /// d) / 2, so p = 1 / (2 + d).
     #[test]
     fn the_bound_covers_what_rounding_costs() {
         let second = |damping: f64| 1.0 / (2.0 + damping);
@@ -185,7 +185,7 @@ mod tests {
             let l1 = 2.0 * (second(config.damping()) - second(damping)).abs();
             assert!(l1 <= config.damping_bound() + 1e-16, "{damping}");
             let formula = 2.0 * apart / (1.0 - config.damping());
-            // Near 1 the difference of two floats is known to some 1e-16 only.
+            // Near 1 the difference of two floats is accurate to about 1e-16 only.
             let known = 4e-16 / (1.0 - config.damping());
             assert!((config.damping_bound() - formula).abs() <= 1e-6 * formula + known);
         }
@@ -193,7 +193,7 @@ mod tests {
             assert_eq!(config(exact).damping(), exact);
             assert_eq!(config(exact).damping_bound(), 0.0);
         }
-        // The usual one is kept as earlier versions took it.
+        // The default keeps the value of earlier versions.
         let usual = Config::default();
         assert_eq!(
             (usual.damping_units(), usual.damping_asked()),

@@ -1,50 +1,50 @@
-//! Counts of what was read, and of what was left out.
+//! Counts of what was read and what was left out.
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::{LinkCounts, Reason, What};
 
-/// Counts of what was read, and of what was left out, since the store was created.
+/// Counts of what was read and what was left out, since the store was created.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
-    /// Records applied, gone pages and failed fetches included.
+    /// Records applied, including gone pages and failed fetches.
     pub records: u64,
-    /// Of those: pages gone (404, 410).
+    /// Applied records of gone pages (404, 410).
     pub gone: u64,
-    /// Of those: pages unchanged, their links unknown.
+    /// Applied records of unchanged pages, whose links are unknown.
     pub unchanged: u64,
-    /// Of those: failed fetches.
+    /// Applied records of failed fetches.
     pub failed: u64,
-    /// Records that could not be used, by reason ([`Reason::ALL`]'s order).
+    /// Unusable records, by reason in the order of [`Reason::ALL`].
     pub skipped: [u64; Reason::ALL.len()],
-    /// Pieces of input that are not crawl records, and need not be (comments, requests ...).
+    /// Pieces of input that are not crawl records, such as comments and requests.
     pub other: u64,
-    /// Records of pages out of scope.
+    /// Records of pages that are out of scope.
     #[serde(default)]
     pub out_of_scope: u64,
-    /// Links as read from applied records.
+    /// Links read from applied records.
     pub links: u64,
-    /// Of those: to something that is no page (`mailto:` ...).
+    /// Links to something that is not a page, such as `mailto:`.
     pub links_scheme: u64,
-    /// Of those: not a URL.
+    /// Links whose target is not a URL.
     pub links_invalid: u64,
-    /// Of those: longer than `--limit-url`.
+    /// Links whose target is longer than `--limit-url`.
     pub links_too_long: u64,
-    /// Of those: from a page to itself, dropped.
+    /// Links from a page to itself that were dropped.
     pub links_own: u64,
-    /// Of those: repeats of a target the record named before.
+    /// Links that repeat an earlier target of the same record.
     pub links_repeated: u64,
-    /// Of those: to pages out of scope.
+    /// Links to pages that are out of scope.
     #[serde(default)]
     pub links_out_of_scope: u64,
     /// Pages visited at least once.
     pub visited: u64,
-    /// Counts of a store that is one of several. Only these have any, and they keep them apart.
+    /// Counts that only a store that is a shard has.
     #[serde(skip)]
     pub shard: ShardCounts,
 }
 
-/// Counters as JSON has them: those of a shard among them, if there are any.
+/// Serde functions for counters that omit the counts of a shard if these are all zero.
 pub(crate) mod with_shard {
     use super::{Counters, Deserialize, Serialize, ShardCounts};
     use serde::{Deserializer, Serializer};
@@ -72,22 +72,22 @@ pub(crate) mod with_shard {
     }
 }
 
-/// Counts of a store that takes the records of some hosts only ([`crate::rules::Shard`]).
+/// Counts of a store that is a shard ([`crate::rules::Shard`]).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardCounts {
-    /// Records of other shards, which were passed over.
+    /// Records of other shards, which were ignored.
     pub other_records: u64,
-    /// Pages of other shards, known from links.
+    /// Pages of other shards, known from links only.
     pub remote_pages: u64,
 }
 
 impl Counters {
-    /// Records skipped, for all reasons.
+    /// Returns the number of records skipped for any reason.
     pub fn skipped_total(&self) -> u64 {
         self.skipped.iter().sum()
     }
 
-    /// Counts an entry, but for what [`Counters::visited`] needs to know.
+    /// Counts an entry, except for [`Counters::visited`].
     pub(crate) fn take(&mut self, what: What, counts: &LinkCounts) {
         match what {
             What::Other => self.other += 1,

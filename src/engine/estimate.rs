@@ -1,23 +1,21 @@
-//! From the ledger and the history to importance, with a certificate.
+//! Computes importance from the ledger and the history, with a certificate.
 //!
-//! For the window since a mark, per page j: dH_j, the cash it distributed; dR_j, the cash it
-//! received over links, which is `dH_j + D_j(now) - D_j(mark)` because a cell changes by link
-//! receipts and by what is distributed only; dW, what the virtual page received; dG = sum dH.
+//! For the window since a mark, per page j: dH_j, the cash it distributed; dR_j, the cash it received over links, which
+//! is `dH_j + D_j(now) - D_j(mark)` because a cell changes by link receipts and by what is distributed only; dW, what
+//! the virtual page received; dG = sum dH.
 //!
 //! - `distributed`: X_j = dH_j / dG (the paper, section 3.2).
 //! - `received`: Y_j = (dR_j + dW / pages) / dG. It equals L'X, one step of the damped walk with
 //!   the links as they were crawled, so it is ahead of X. Not in the paper.
 //!
-//! **Certificate.** With r = ||Y - X||_1 and e = 2 x (links followed)/dG for rounding down to whole
-//! units: ||Y - pi||_1 <= (d r + e)/(1 - d) and ||X - pi||_1 <= (r + e)/(1 - d), where pi is the
-//! PageRank of the window's own graph (each page's links weighted by the cash they carried). L1
-//! distances never exceed 2, so a bound of 2 or more says nothing and is given as absent. r is
-//! summed in integers and rounded up.
+//! **Certificate.** With r = ||Y - X||_1 and e = 2 x (links followed)/dG for rounding down to whole units: ||Y - pi||_1
+//! <= (d r + e)/(1 - d) and ||X - pi||_1 <= (r + e)/(1 - d), where pi is the PageRank of the window's own graph (each
+//! page's links weighted by the cash they carried). L1 distances never exceed 2, so a bound of 2 or more is vacuous and
+//! reported as absent. r is summed in integers and rounded up.
 //!
-//! **As at a round's end.** Before estimating, cash that waits at pages which a round's end would
-//! recycle ([`is_recycled`]) is counted as distributed to the virtual page. It changes no page's
-//! dR and only shortens r; the ledger itself is left alone. So a snapshot can be taken anywhere,
-//! and taking one changes nothing.
+//! **Waiting cash.** Before estimating, the cash of pages that the end of a round would recycle ([`is_recycled`]) is
+//! counted as distributed to the virtual page. It changes no page's dR and only reduces r; the ledger itself is
+//! unchanged. So a snapshot can be taken anywhere, and taking one changes nothing.
 
 use serde::{Deserialize, Serialize};
 
@@ -35,31 +33,31 @@ use super::window::{Measures, RowContent, Span, WindowPolicy, default_weight};
 use crate::Result;
 use crate::model::Fetches;
 
-/// The window an estimate is read from.
+/// Window of the history from which an estimate is read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Window {
-    /// The policy that chose it.
+    /// Policy that selected the window.
     pub policy: WindowPolicy,
-    /// The mark it begins at; 0: the start of the stream.
+    /// Number of the mark at which the window begins; 0 is the start of the stream.
     pub mark: u64,
-    /// It is no window: a ledger of version 0.1, `--correction`, had the better certificate. No ranking is made so
-    /// any more.
+    /// True for rankings of version 0.1 made with `--correction`, which are not estimates of a window. New rankings
+    /// never set it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub correction: bool,
-    /// It is no window: importance was settled over the kept links, the latest of every page.
+    /// Effort of settling over the kept links, if importance was settled instead of estimated from a window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled: Option<Effort>,
-    /// Turnovers of today's supply that it spans; absent where each page has its own.
+    /// Length of the window in turnovers of the current supply; `None` if each page has its own length.
     pub turnovers: Option<f64>,
-    /// The importance to use.
+    /// Estimator that gives importance.
     pub estimator: Estimator,
-    /// Absent where none is defined (interpolation, nothing distributed yet).
+    /// Bounds on the error; `None` where none is defined (interpolation, or nothing distributed yet).
     pub certificate: Option<Certificate>,
 }
 
 impl Window {
-    /// None: importance is what was settled. A bound asked for is reached with what the rounding of damping costs, as the
-    /// bound that is published has it.
+    /// Returns the entry for settled scores, which have no window. The bound includes the effect of rounding the
+    /// damping, as does the bound that is published.
     pub(crate) fn settled(config: &Config, scores: &dyn Scores) -> Window {
         let mut effort = scores.effort();
         let bound = scores.certificate().and_then(|found| found.received_l1);
@@ -75,7 +73,7 @@ impl Window {
         }
     }
 
-    /// The certified bound on the L1 distance of the importance to PageRank; `None`: no bound.
+    /// Returns the certified bound on the L1 distance between importance and PageRank; `None` if there is no bound.
     pub fn bound_l1(&self) -> Option<f64> {
         let certificate = self.certificate?;
         match self.estimator {
@@ -85,15 +83,15 @@ impl Window {
     }
 }
 
-/// A page's importance, and its share of what all pages distributed.
+/// Importance of a page, and its share of all distributed cash.
 pub type PageScores = (f64, f64);
 
-/// What is known of a page beside these.
+/// Facts about a page that do not depend on the estimate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PageFacts {
-    /// Cash now, in units.
+    /// Current cash, in units.
     pub cash: u64,
-    /// Its fetches; recyclings are no visits.
+    /// Fetches of the page; recyclings are not visits.
     pub fetches: Fetches,
 }
 
@@ -106,9 +104,9 @@ impl PageFacts {
     }
 }
 
-/// Reads the facts of all pages, whatever their importance is: hands them to `each` in blocks of at most
-/// [`CHUNK_PAGES`](super::CHUNK_PAGES), with each block's first page; it may take the vector and leave another. How many
-/// measures were read.
+/// Reads the facts of all pages and passes them to `each` in blocks of at most [`CHUNK_PAGES`](super::CHUNK_PAGES),
+/// with the first page of each block; `each` may take the vector and leave another. Returns the number of measures
+/// read.
 pub(super) fn facts(
     view: &dyn HistoryView,
     config: &Config,
@@ -125,10 +123,10 @@ pub(super) fn facts(
     walk(ground, config, PageFacts::of, each)
 }
 
-/// Tells which rows are measures of a window.
+/// Returns a predicate that is true for rows that are measures of the window.
 pub(crate) fn measure(config: &Config) -> impl Fn(&Row) -> bool + use<> {
     let keeps_measures = config.window.measures(config.estimator()).is_some();
-    // A row of failed fetches only is none: the page never distributed anything.
+    // A row of failed fetches only is not a measure: the page distributed nothing.
     move |row| {
         if keeps_measures {
             row.clock > 0 && !row.folded
@@ -138,7 +136,7 @@ pub(crate) fn measure(config: &Config) -> impl Fn(&Row) -> bool + use<> {
     }
 }
 
-/// Hands what `take` makes of each page to `each`, block by block. How many measures were read.
+/// Passes the result of `take` for each page to `each`, block by block. Returns the number of measures read.
 fn walk<T>(
     ground: Ground<'_>,
     config: &Config,
@@ -161,20 +159,19 @@ fn walk<T>(
     Ok(measures)
 }
 
-/// Computes the estimates of all pages: chooses the window, then hands out pages in number order,
-/// a block at a time.
+/// Estimates of all pages: selects the window, then yields pages in number order, one block at a time.
 pub struct Estimation<'p> {
     view: &'p dyn HistoryView,
     config: &'p Config,
     now: Now,
     window: Window,
     base: Mark,
-    /// G where the window begins, if it keeps measures.
+    /// G at the start of a window of measures.
     start: u128,
 }
 
 impl<'p> Estimation<'p> {
-    /// The source of pages.
+    /// Returns the source of pages.
     fn ground(&self) -> Ground<'p> {
         Ground {
             view: self.view,
@@ -186,7 +183,7 @@ impl<'p> Estimation<'p> {
         }
     }
 
-    /// Reads the cells and marks, and chooses the window by the policy.
+    /// Reads the cells and marks, and selects the window by the policy.
     pub fn begin(view: &'p dyn HistoryView, config: &'p Config) -> Result<Estimation<'p>> {
         let totals = *view.totals();
         let waiting = waiting_cash(view, config)?;
@@ -234,13 +231,13 @@ impl<'p> Estimation<'p> {
         })
     }
 
-    /// The window chosen.
+    /// Returns the window that was selected.
     pub fn window(&self) -> &Window {
         &self.window
     }
 
-    /// Hands the pages to `each` as [`facts`] does, with (importance, distributed): importance is by
-    /// [`Window::estimator`], and sums to 1 over all pages.
+    /// Passes the pages to `each` as [`facts`] does, with (importance, distributed). Importance is that of
+    /// [`Window::estimator`] and sums to 1 over all pages.
     pub fn blocks(
         &self,
         each: impl FnMut(u64, &mut Vec<(PageFacts, PageScores)>) -> Result<()>,
@@ -253,7 +250,7 @@ impl<'p> Estimation<'p> {
         walk(self.ground(), self.config, take, each)
     }
 
-    /// The factor from units to shares of 1.
+    /// Returns the conversion from units to shares of 1.
     fn scale(&self) -> Result<Scale> {
         let totals = &self.now.totals;
         let pages = totals.pages as f64;
@@ -280,11 +277,12 @@ impl<'p> Estimation<'p> {
         })
     }
 
-    /// Goes through all interpolated histories for their sum, and for the default history (section 3.3): that of recently
-    /// introduced pages, which is that of pages admitted since G = `recent`; where none of these has a measure, of all.
+    /// Sums all interpolated histories and computes the default history of recently introduced pages (section 3.3),
+    /// which are those admitted since G = `recent`; if none of these has a measure, all pages.
     ///
-    /// Such a page has H = c + w h, with c from its measures and w the weight of the default h in it. That h is their mean,
-    /// h = mean(c + w h), gives h = sum(c)/sum(1 - w): what they received, over the time in which they did, as parts of T.
+    /// Such a page has H = c + w h, with c from its measures and w the weight of the default h in it. h is their mean,
+    /// h = mean(c + w h), which gives h = sum(c)/sum(1 - w): the cash received, over the time in which it was received,
+    /// in units of T.
     fn interpolated(&self, recent: u128) -> Result<Scale> {
         let (mut all, mut young) = (Histories::default(), Histories::default());
         let mut pages = Pages::begin(self.ground())?;
@@ -303,19 +301,19 @@ impl<'p> Estimation<'p> {
         }
         pages.end()?;
         let default = young.mean().or(all.mean()).unwrap_or(0.0);
-        // Pages without a measure have the default only, with all its weight.
+        // Pages without a measure have the default alone, with full weight.
         let sum = all.cash as f64 + default * (all.weight + (count - all.pages) as f64);
         Ok(if sum > 0.0 {
             Scale::Interpolated { sum, default }
         } else {
-            // A window far shorter than a visit's step of G leaves nothing.
+            // A window far shorter than the step of G at one visit leaves nothing.
             Scale::Even {
                 each: 1.0 / count as f64,
             }
         })
     }
 
-    /// Goes through all measures for their sum, and for what stands in for those that are missing.
+    /// Sums all measures and computes the value that replaces missing ones.
     fn measured(&self, measures: Measures) -> Result<Scale> {
         let value = Value {
             measures,
@@ -363,9 +361,9 @@ impl<'p> Estimation<'p> {
 #[derive(Default)]
 struct Histories {
     pages: u64,
-    /// From measures.
+    /// Sum of the cash in measures.
     cash: u128,
-    /// Weights of the default history.
+    /// Sum of the weights of the default history.
     weight: f64,
 }
 
@@ -376,14 +374,14 @@ impl Histories {
         self.weight += default_weight(state);
     }
 
-    /// The default history that is their mean; `None`: they have none of their own.
+    /// Returns the default history, which is their mean; `None` if no page has a history of its own.
     fn mean(&self) -> Option<f64> {
         let own = self.pages as f64 - self.weight;
         (own > 0.0).then(|| self.cash as f64 / own)
     }
 }
 
-/// The waiting cash of all pages that a round's end would recycle.
+/// Returns the total cash of all pages that the end of a round would recycle.
 fn waiting_cash(view: &dyn HistoryView, config: &Config) -> Result<u128> {
     let paid = view.totals().paid;
     let mut sum = 0u128;
@@ -398,8 +396,8 @@ fn waiting_cash(view: &dyn HistoryView, config: &Config) -> Result<u128> {
     Ok(sum)
 }
 
-/// Of the windows since some marks, the one with the least residual; with equal residuals the newer.
-/// `candidates` are not none, oldest first.
+/// Returns the window with the least residual among those that begin at the candidates, the newer one if equal.
+/// `candidates` must not be empty, and are oldest first.
 fn best_window(
     view: &dyn HistoryView,
     config: &Config,
@@ -429,7 +427,7 @@ fn best_window(
     Ok((mark, window))
 }
 
-/// r for each candidate; infinite where nothing was distributed.
+/// Computes r for each candidate; infinite where nothing was distributed.
 fn residuals(
     view: &dyn HistoryView,
     config: &Config,
@@ -438,7 +436,7 @@ fn residuals(
 ) -> Result<Vec<f64>> {
     let pages = u128::from(now.totals.pages.max(1));
     let mut bases = Bases::new(view, candidates)?;
-    // |N + dW/pages| with dW/pages = whole + rest/pages: the rest adds at most `rest` units in all.
+    // |N + dW/pages| with dW/pages = whole + rest/pages: the rest adds at most `rest` units in total.
     let virtual_since: Vec<u128> = candidates
         .iter()
         .map(|mark| now.virtual_received - mark.totals.virtual_received)
@@ -475,7 +473,7 @@ fn certificate(config: &Config, now: &Now, mark: &Mark, residual: f64) -> Option
     Some(certified(config, residual, rounding))
 }
 
-/// As [`certify`], but the paper's estimate with cash has no bound.
+/// Applies [`certify`], but gives no bound for the paper's estimate with cash.
 fn certified(config: &Config, residual: f64, rounding: f64) -> Certificate {
     let certificate = certify(config.damping(), residual, rounding);
     if config.window.shape().counts_cash() {

@@ -1,22 +1,22 @@
-//! The two readings of a window.
+//! The two estimators of importance.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Which of a snapshot's two estimates is its importance.
+/// Estimator of importance: one of a snapshot's two columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Estimator {
-    /// X; for a window of measures or an interpolation, what section 3.3 makes of them.
+    /// X; for a window of measures or an interpolation, the estimate of section 3.3.
     Distributed,
-    /// Y.
+    /// Y: the cash that the page received, in the window, as a share.
     Received,
 }
 
 impl Estimator {
-    /// A page's importance and what it distributed, of (received, distributed).
+    /// Returns (importance, distributed) of (received, distributed).
     pub(crate) fn read(self, (received, distributed): (f64, f64)) -> (f64, f64) {
         match self {
             Estimator::Received => (received, distributed),

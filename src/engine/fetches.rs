@@ -1,36 +1,36 @@
-//! Failures and changes of a page, as its fetches show them.
+//! Failed fetches and changes of a page.
 //!
-//! Kept with the rows of the history, so at no memory a page. Rows of one page are joined in stream order,
-//! and joining is associative: it does not matter which runs are merged first.
+//! They are kept with the rows of the history and so need no memory per page. Rows of one page are joined in stream
+//! order; joining is associative, so the order in which runs are merged does not matter.
 //!
-//! A visit is a *look* if the page has a digest: of its content, if its record gave one, else of the set of its
-//! links. Two looks that follow each other tell whether it changed between them, if their digests are of one
-//! kind. A record that says "unchanged" (304, `revisit`) is such an answer by itself.
+//! A visit counts as an observation if the page has a digest: of its content, if the record gave one, else of the set
+//! of its links. Two consecutive observations show whether the page changed between them, if their digests are of the
+//! same kind. A record that says "unchanged" (304, `revisit`) is such a comparison by itself.
 
 use crate::engine::Links;
 use crate::model::{Digest, FetchTotals, Fetches, Time};
 
-/// No time is known.
+/// Marks a time that is not known.
 pub(crate) const NO_TIME: Time = Time::MIN;
 
-/// Failures and changes that fetches of a page showed. Times that are not known are `Time::MIN`.
+/// Failures and changes observed in fetches of a page. Unknown times are `Time::MIN`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowFetches {
-    /// RowFetches that failed since the page was last reached.
+    /// Failed fetches since the page was last reached.
     pub failed: u32,
-    /// When the last of them was.
+    /// Time of the last failed fetch.
     pub last_failed: Time,
-    /// The page was reached: visited, found gone or unchanged.
+    /// True if the page was reached: visited, found gone or unchanged.
     pub reached: bool,
-    /// Digest of the first look that has one,
+    /// Digest of the first observation that has one.
     pub first: Digest,
-    /// and of the last.
+    /// Digest of the last observation that has one.
     pub last: Digest,
-    /// Answers to whether it changed,
+    /// Number of comparisons between consecutive observations.
     pub compared: u32,
-    /// and those that were yes.
+    /// Number of comparisons that showed a change.
     pub changed: u32,
-    /// When the first look was.
+    /// Time of the first observation.
     pub since: Time,
 }
 
@@ -50,7 +50,7 @@ impl Default for RowFetches {
 }
 
 impl RowFetches {
-    /// A fetch that failed.
+    /// Returns the entry for one failed fetch.
     pub(super) fn failure(at: Option<Time>) -> RowFetches {
         RowFetches {
             failed: 1,
@@ -59,7 +59,7 @@ impl RowFetches {
         }
     }
 
-    /// The page was reached.
+    /// Returns the entry for one fetch that reached the page.
     pub(super) fn look(digest: Digest, at: Option<Time>) -> RowFetches {
         let unchanged = digest == Digest::UNCHANGED;
         let digest = if unchanged { Digest::NONE } else { digest };
@@ -77,7 +77,8 @@ impl RowFetches {
         }
     }
 
-    /// All fetches of a page so far, the last of which reached it at `last` and left this digest.
+    /// Returns the entry for all fetches of a page so far, the last of which reached it at time `last` and left this
+    /// digest.
     pub(super) fn of(totals: &FetchTotals, digest: Digest, last: Option<Time>) -> RowFetches {
         let digest = if digest == Digest::UNCHANGED {
             Digest::NONE
@@ -96,15 +97,15 @@ impl RowFetches {
         }
     }
 
-    /// Returns whether there is nothing to tell.
+    /// Returns true if nothing was observed.
     pub fn is_empty(&self) -> bool {
         *self == RowFetches::default()
     }
 
-    /// The fetches of a page with this many visits, the last of them at `last`.
+    /// Summarises the fetches of a page with this many visits, the last of them at time `last`.
     pub(crate) fn known(&self, visits: u64, last: Option<Time>) -> Fetches {
         let time = |time| Some(time).filter(|&time| time != NO_TIME);
-        // Only comparisons make a length of time of the first look.
+        // The first observation starts an interval only if there were comparisons.
         let since = time(self.since).filter(|_| self.compared > 0);
         let watched = last
             .zip(since)
@@ -117,13 +118,13 @@ impl RowFetches {
             compared: self.compared.into(),
             changed: self.changed.into(),
             watched_s: watched.map_or(0, |watched| u64::try_from(watched).unwrap_or(0)),
-            // A visit has a digest, of its links if of nothing else, and takes the place of this one.
+            // A visit always has a digest, at least of its links, which replaces this one.
             gone: Some(self.last == Digest::GONE),
             recycled: 0,
         }
     }
 
-    /// Joins what came after.
+    /// Appends the observations that came later.
     pub fn join(&mut self, next: &RowFetches) {
         if next.reached {
             (self.failed, self.last_failed) = (next.failed, next.last_failed);
@@ -150,9 +151,9 @@ impl RowFetches {
     }
 }
 
-/// Digest of a page's links as a set: their order does not matter, nor what they weigh.
+/// Returns a digest of a page's set of links, independent of their order and weights.
 pub(crate) fn digest_of(links: Links<'_>) -> Digest {
-    // A product's high half depends on all bits of both factors; the sum does not know an order.
+    // The high half of a product depends on all bits of both factors; a sum does not depend on order.
     let mixed = links.targets.iter().map(|page| {
         let page = (page.0 ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xff51_afd7_ed55_8ccd);
         (page ^ (page >> 32)).wrapping_mul(0xc4ce_b9fe_1a85_ec53)
@@ -168,7 +169,7 @@ mod tests {
     use super::*;
     use crate::model::PageId;
 
-    /// Something that happens to a page.
+    /// Generates a fetch of some kind.
     fn event() -> impl Strategy<Value = RowFetches> {
         let time = prop_oneof![Just(None), (0i64..100).prop_map(Some)];
         let digest = prop_oneof![
@@ -192,7 +193,7 @@ mod tests {
     }
 
     proptest! {
-        /// However a page's events are cut into runs, and whichever are joined first.
+        /// However the events of a page are cut into runs, and whichever are joined first.
         #[test]
         fn joining_is_associative(
             events in proptest::collection::vec(event(), 0..12),
@@ -221,7 +222,7 @@ mod tests {
         let gone = RowFetches::look(Digest::GONE, Some(30));
         let page = joined(&[links(1), unchanged, links(2), gone, gone, fails(40)]);
         assert_eq!((page.compared, page.changed, page.failed), (4, 2, 1));
-        // Digests of two kinds say nothing.
+        // Digests of two kinds are not compared.
         let content = RowFetches::look(Digest::of_content(1), Some(2));
         assert_eq!(joined(&[links(1), content]).compared, 0);
     }

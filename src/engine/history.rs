@@ -1,9 +1,8 @@
 //! The history of visits.
 //!
-//! A visit reads nothing: it only appends a row to the log. The log is cut into *runs*, sorted by
-//! page, each inside one *interval* (the time between two marks). Runs are merged by the window's
-//! policy ([`super::runs`]), older rows first, so that a page's measures are always joined in stream
-//! order, whatever the runs were. That is why results do not depend on where the log was cut.
+//! A visit reads nothing: it only appends a row to the log. The log is cut into *runs*, sorted by page, each inside one
+//! *interval* (the time between two marks). Runs are merged by the window's policy ([`super::runs`]), older rows first,
+//! so a page's measures are always joined in stream order. Therefore results do not depend on where the log was cut.
 
 use std::sync::Arc;
 
@@ -13,42 +12,42 @@ use super::window::Policy;
 use crate::Result;
 use crate::model::{Digest, FetchTotals, PageId, Time};
 
-/// When a stretch of pages was admitted: `first` up to the next admission's `first`.
+/// Admission time of a range of pages: from `first` up to the `first` of the next admission.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Admission {
-    /// The first page admitted.
+    /// First page of the range.
     pub first: u64,
-    /// A at the time.
+    /// Value of A at the admission.
     pub paid: u64,
-    /// G at the time; 0 where the policy does not need it.
+    /// Value of G at the admission; 0 if the policy does not need it.
     pub clock: u128,
 }
 
-/// Rows the log holds before it is cut into a run.
+/// Maximum number of rows in the log before it is cut into a run.
 pub(crate) const LOG_ROWS: usize = 1 << 21;
 
-/// Most memory of a log for each row: notes and, if the policy needs them, their times; those of the run
-/// that is being packed too, and that run's places in page order.
+/// Returns the maximum memory of a log per row, in bytes: its notes and their times if the policy needs them, also
+/// those of the run that is being packed, and the sort keys of that run.
 pub(crate) fn log_bytes(is_timed: bool) -> u64 {
     let moment = if is_timed { size_of::<Moment>() } else { 0 };
     (2 * (size_of::<Note>() + moment) + size_of::<u64>()) as u64
 }
 
-/// Rows of a log that takes `bytes` at most; not so few that runs would be tiny.
+/// Returns the number of rows of a log that takes at most `bytes`, bounded below so that runs are not tiny.
 pub(crate) fn log_rows(bytes: u64, is_timed: bool) -> usize {
     (bytes / log_bytes(is_timed)).clamp(1 << 14, LOG_ROWS as u64) as usize
 }
 
-/// A visit, as far as the log needs it.
+/// Facts of a visit that the log stores.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Visit {
-    /// When the page was fetched.
+    /// Time of the fetch, if known.
     pub fetched: Option<Time>,
-    /// It was fetched now, not by a pass that goes over records again, nor taken to be.
+    /// True if the page was fetched by this record; false in passes that replay records and at the end of a pass.
     pub reached: bool,
-    /// Distinguishes it from other states of the page.
+    /// Digest of the page's state.
     pub digest: Digest,
-    /// The page's fetches so far, which are told in place of one.
+    /// Totals of the page's fetches so far, if the record gave these instead of one fetch.
     pub totals: Option<FetchTotals>,
 }
 
@@ -58,37 +57,37 @@ impl Visit {
     }
 }
 
-/// Rows not yet in a run, in stream order.
+/// Rows that are not yet in a run, in stream order.
 pub(crate) struct Log {
     notes: Notes,
-    /// Notes after which it is to be cut.
+    /// Number of notes at which the log is cut.
     full: usize,
 }
 
-/// The log's notes, to be made a run.
+/// Notes of the log that become one run.
 pub struct Notes {
     policy: Arc<dyn Policy>,
     notes: Vec<Note>,
-    /// When each note was made, if the policy needs that.
+    /// Time of each note, if the policy needs it.
     moments: Vec<Moment>,
-    /// What notes of all fetches of a page hold.
+    /// Totals that notes of the kind `TOTALS` refer to.
     totals: Vec<(Option<Time>, FetchTotals)>,
-    /// Pages and the places of their notes ([`AT_BITS`]), to be sorted.
+    /// Sort keys: page and position of its note ([`AT_BITS`]).
     order: Vec<u64>,
 }
 
-/// A row as it is noted: a visit makes one, so it is short.
+/// Compact form of a row, as one visit appends it.
 #[derive(Clone, Copy)]
 struct Note {
-    /// Page x 16, and the bits below.
+    /// Page x 16, plus the flag bits below.
     page: u64,
     cash: u64,
-    /// 0 without [`FETCHED`]; with [`TOTALS`] which of the totals are the note's.
+    /// Time of the fetch, 0 without [`FETCHED`]; with [`TOTALS`], an index into the totals.
     fetched: Time,
     digest: Digest,
 }
 
-/// When a measure was made, as far as the policy needs it.
+/// Time of a measure, as far as the policy needs it.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Moment {
     pub clock: u128,
@@ -96,7 +95,7 @@ pub(super) struct Moment {
     pub span: u128,
 }
 
-/// A page and the place of a note in one number: the place takes so many bits, the page the others.
+/// Number of low bits of a sort key that hold a note's position; the page takes the high bits.
 const AT_BITS: u32 = LOG_ROWS.ilog2();
 const _: () = assert!(
     LOG_ROWS.is_power_of_two()
@@ -104,15 +103,15 @@ const _: () = assert!(
         && PageId::LIMIT >> (64 - NOTE_BITS) == 0
 );
 
-/// The note has a fetch's time.
+/// Flag: the note has the time of a fetch.
 const FETCHED: u64 = 1;
-/// The note is a visit.
+/// Flag: the note is a visit.
 const VISITED: u64 = 2;
-/// The page was reached.
+/// Flag: the page was reached.
 const REACHED: u64 = 4;
-/// The note is a fetch that failed.
+/// Flag: the note is a failed fetch.
 const FAILED: u64 = 8;
-/// The note holds all fetches of its page so far.
+/// Flags of a note that holds the totals of all fetches of its page so far.
 const TOTALS: u64 = VISITED | FAILED;
 const NOTE_BITS: u32 = 4;
 
@@ -124,22 +123,22 @@ impl Log {
         }
     }
 
-    /// How rows are kept.
+    /// Returns the policy by which rows are kept.
     pub fn policy(&self) -> &Arc<dyn Policy> {
         &self.notes.policy
     }
 
-    /// Returns whether measures are kept with their clock.
+    /// Returns true if measures are kept with their clock.
     pub fn is_timed(&self) -> bool {
         self.notes.policy.is_timed()
     }
 
-    /// Sets the rows after which it is to be cut. Results don't depend on it.
+    /// Sets the number of rows at which the log is cut; results do not depend on it.
     pub fn set_full(&mut self, rows: usize) {
         self.full = rows;
     }
 
-    /// Returns whether it is to be cut into a run now.
+    /// Returns true if the log has to be cut into a run now.
     pub fn is_full(&self) -> bool {
         // Totals are three times as large as a note.
         self.notes.len() + 2 * self.notes.totals.len() >= self.full
@@ -149,7 +148,7 @@ impl Log {
         self.notes.len() == 0
     }
 
-    /// A page distributed cash: in a visit or a recycling.
+    /// Logs that a page distributed cash, in a visit or a recycling.
     pub fn measure(&mut self, page: PageId, cash: u64, visit: Option<Visit>, moment: Moment) {
         self.note(
             page,
@@ -162,7 +161,7 @@ impl Log {
         }
     }
 
-    /// A page was found unchanged: only its last fetch moves.
+    /// Logs that a page was found unchanged: only its last fetch changes.
     pub fn seen(&mut self, page: PageId, look: Visit) {
         self.note(page, 0, look.bits() & !VISITED, look);
         if self.is_timed() {
@@ -170,7 +169,7 @@ impl Log {
         }
     }
 
-    /// A page's fetch failed: no visit, and no fetch of the page.
+    /// Logs a failed fetch, which is neither a visit nor a fetch of the page.
     pub fn failed(&mut self, page: PageId, at: Option<Time>) {
         let fetched = at;
         self.note(
@@ -205,7 +204,7 @@ impl Log {
         });
     }
 
-    /// Cuts it: what was noted so far is `run`'s, which gives notes back to be used again, these or others.
+    /// Passes all notes to `run`, which returns notes for reuse, these or others.
     pub fn cut(&mut self, run: impl FnOnce(Notes) -> Result<Notes>) -> Result<()> {
         let empty = self.notes.another();
         self.notes = run(std::mem::replace(&mut self.notes, empty))?;
@@ -225,12 +224,11 @@ impl Notes {
         }
     }
 
-    /// New ones of the same policy; nothing is noted yet.
+    /// Returns an empty set of notes with the same policy.
     pub(crate) fn another(&self) -> Notes {
         Notes::new(self.policy.clone())
     }
 
-    /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.notes.len()
     }
@@ -288,9 +286,9 @@ impl Notes {
         }
     }
 
-    /// The rows, sorted by page, joined where the policy allows.
+    /// Returns the rows sorted by page, joined where the policy allows.
     pub fn run(&mut self) -> impl Iterator<Item = Row> + '_ {
-        // Their places are sorted with them, which keeps the order of a page's rows.
+        // Positions are part of the sort key, which keeps the order of a page's rows.
         let notes = self.notes.iter().zip(0u64..);
         self.order.clear();
         self.order
@@ -305,21 +303,21 @@ impl Notes {
     }
 }
 
-/// Rows put in page order at a time: they are anywhere in memory, and so are waited for together.
+/// Number of rows that are gathered at a time in page order: they lie anywhere in memory, so their loads overlap.
 const ROWS_AHEAD: usize = 64;
 
-/// The rows of [`Notes`], in page order.
+/// Iterator over the rows of [`Notes`] in page order.
 struct Run<'n> {
     notes: &'n Notes,
-    /// Rows that were put in `ahead` so far.
+    /// Number of rows gathered into `ahead` so far.
     taken: usize,
     ahead: Vec<Row>,
-    /// Of those ahead.
+    /// Position in `ahead`.
     at: usize,
 }
 
 impl Run<'_> {
-    /// The next row, which stays the next.
+    /// Returns the next row without consuming it.
     fn peek(&mut self) -> Option<&Row> {
         if self.at == self.ahead.len() {
             let end = self.notes.order.len().min(self.taken + ROWS_AHEAD);
@@ -350,10 +348,10 @@ impl Iterator for Run<'_> {
     }
 }
 
-/// Admissions in page order.
+/// Iterator over admissions in page order.
 pub type Admissions<'a> = Box<dyn Iterator<Item = Result<Admission>> + 'a>;
 
-/// Answers "when was this page admitted?" for pages asked in ascending order.
+/// Finds the admission of pages that are asked for in ascending order.
 pub(crate) struct AdmissionCursor<'a> {
     from: Admissions<'a>,
     current: Admission,

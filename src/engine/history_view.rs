@@ -1,4 +1,4 @@
-//! The data that estimates are made from, read a chunk of pages at a time.
+//! Data that estimates are computed from, read one chunk of pages at a time.
 
 use super::accounts::CHUNK_PAGES;
 use super::history::{Admission, AdmissionCursor, Admissions};
@@ -8,33 +8,33 @@ use super::runs::Blocks;
 use super::window::TimeTable;
 use crate::Result;
 
-/// The data of an estimate: an engine's memory, or a store's checkpoint.
+/// Input of an estimate: an engine's memory, or a store's checkpoint.
 pub trait HistoryView {
-    /// The ledger's totals now.
+    /// Returns the current totals of the ledger.
     fn totals(&self) -> &Totals;
-    /// The retained marks, oldest first.
+    /// Returns the retained marks, oldest first.
     fn marks(&self) -> &[Mark];
-    /// Reads chunk `first / CHUNK_PAGES`: cells, and ages two a byte. `first` begins a chunk, and
-    /// the slices are as long as the chunk is.
+    /// Reads the chunk that begins with page `first`: cells, and ages packed two per byte. The slices have the length
+    /// of the chunk.
     fn chunk(&self, first: u64, cells: &mut [u64], ages: &mut [u8]) -> Result<()>;
-    /// Reads a mark's cells of the chunk that begins with page `first`.
+    /// Reads a mark's cells in the chunk that begins with page `first`.
     fn mark_cells(&self, mark: u64, first: u64, out: &mut [u64]) -> Result<()>;
-    /// All admissions, in page order.
+    /// Returns all admissions, in page order.
     fn admissions(&self) -> Result<Admissions<'_>>;
-    /// Rows in page order, one a page unless the window keeps measures; all of a page in one block. Cash distributed before mark
-    /// `since` is left out, and measures that a window since G = `start` does not want; visits and last
-    /// fetches are not.
+    /// Returns rows in page order: one per page unless the window keeps measures, and all rows of a page in one block.
+    /// Leaves out cash distributed before mark `since` and measures that a window since G = `start` does not need, but
+    /// keeps visits and last fetches.
     fn rows(&self, since: u64, start: u128) -> Result<Blocks<'_>>;
-    /// Which time was at which G.
+    /// Returns the table that maps times to G.
     fn times(&self) -> &TimeTable;
-    /// G where a window of measures began at the last round's end.
+    /// Returns G at the start of a window of measures, as of the last end of a round.
     fn window_start(&self) -> u128;
 }
 
-/// A chunk's first page, its cells, and its ages two a byte.
+/// First page of a chunk, its cells, and its ages packed two per byte.
 pub(crate) type LedgerChunk<'s> = (u64, &'s [u64], &'s [u8]);
 
-/// Walks over cells and ages, a chunk at a time.
+/// Iterates over cells and ages, one chunk at a time.
 pub(crate) struct Sweep<'p> {
     pub(super) view: &'p dyn HistoryView,
     pub(super) at: u64,
@@ -52,8 +52,8 @@ impl<'p> Sweep<'p> {
         }
     }
 
-    /// The next chunk.
-    #[allow(clippy::should_implement_trait)] // It lends.
+    /// Returns the next chunk.
+    #[allow(clippy::should_implement_trait)] // Lends its buffers.
     pub fn next(&mut self) -> Result<Option<LedgerChunk<'_>>> {
         let first = self.at;
         let len = CHUNK_PAGES.min(self.view.totals().pages - first) as usize;
@@ -68,33 +68,33 @@ impl<'p> Sweep<'p> {
     }
 }
 
-/// A page's cash at the window's beginning, and A then.
+/// Cash of a page at the start of the window, and A at that time.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Base {
     pub(super) cash: u64,
     pub(super) paid: u64,
-    /// G at its admission, if that was after the mark and the window keeps measures; else 0.
+    /// G at the page's admission, if that was after the mark and the window keeps measures; else 0.
     pub(super) admitted: u128,
 }
 
 impl Base {
-    /// D(now) - D(base), unwrapped: the change of cash less what the virtual page paid since.
+    /// Returns D(now) - D(base), unwrapped: the change of cash less what the virtual page has paid since.
     pub(super) fn change(self, cash_now: u64, totals: &Totals) -> i128 {
         let paid_since = totals.paid.wrapping_sub(self.paid);
         i128::from(cash_now) - i128::from(self.cash) - i128::from(paid_since)
     }
 }
 
-/// The bases of a chunk's pages, for windows that begin at some marks: a page's cell at the mark or, if it
-/// was admitted later, its endowment.
+/// Bases of the pages of a chunk, for windows that begin at given marks: a page's cell at the mark or, if it was
+/// admitted later, its endowment.
 pub(super) struct Bases<'p> {
     pub(super) view: &'p dyn HistoryView,
-    /// The marks, each with the cells of those pages of the chunk that it knows: the first ones.
+    /// Marks, each with the cells of the leading pages of the chunk that existed at the mark.
     pub(super) marks: Vec<(Mark, Vec<u64>)>,
     pub(super) admissions: AdmissionCursor<'p>,
-    /// Pages of the chunk that all marks know.
+    /// Number of pages of the chunk that existed at all marks.
     pub(super) known: usize,
-    /// The admissions of the others.
+    /// Admissions of the remaining pages of the chunk.
     pub(super) admitted: Vec<Admission>,
 }
 
@@ -109,7 +109,7 @@ impl<'p> Bases<'p> {
         })
     }
 
-    /// Goes on to the chunk of `len` pages that begins with page `first`.
+    /// Reads the chunk of `len` pages that begins with page `first`.
     pub(super) fn read(&mut self, first: u64, len: usize) -> Result<()> {
         self.known = len;
         for (mark, cells) in &mut self.marks {
@@ -127,7 +127,7 @@ impl<'p> Bases<'p> {
         Ok(())
     }
 
-    /// Those of the chunk's pages, for the window that begins at one of the marks.
+    /// Iterates over the bases of the chunk's pages, for the window that begins at the mark numbered `which`.
     pub(super) fn since(&self, which: usize) -> impl Iterator<Item = Base> {
         let (mark, cells) = &self.marks[which];
         let paid = mark.totals.paid;

@@ -1,21 +1,18 @@
-//! The ledger: every page's cash, in integers, so that the books balance to the last unit.
+//! The ledger: every page's cash, in integers, so that the sum is exact to the unit.
 //!
-//! After S. Abiteboul, M. Preda, G. Cobena, "Adaptive On-Line Page Importance Computation" (WWW
-//! 2003), section 2. A visited page hands its cash to the pages it links to; the virtual page
-//! (section 1) takes the teleport part, all rounding and all that dangling pages cannot hand on,
-//! and pays it out to all pages alike.
+//! After S. Abiteboul, M. Preda, G. Cobena, "Adaptive On-Line Page Importance Computation" (WWW 2003), section 2. A
+//! visited page passes its cash to the pages it links to; the virtual page (section 1) takes the teleport part, all
+//! rounding and all that dangling pages cannot pass on, and pays it out to all pages alike.
 //!
-//! Departures from the paper: money is whole units, not fractions of 1; a page brings
-//! [`ENDOWMENT`] units with it when it is admitted, so that the supply grows with the graph; and
-//! pages that nobody fetches are emptied at the end of every *round* ([`Ledger::end_round`]),
-//! because the cash they hoard would stop the clock G. With `recycle_after` 0 none is, as in the paper, whose
-//! proof (Lemma 6.2) has every page visited again and again.
+//! Departures from the paper: money is whole units, not fractions of 1; a page brings [`ENDOWMENT`] units with it when
+//! it is admitted, so that the supply grows with the graph; and pages that nobody fetches are emptied at the end of
+//! every *round* ([`Ledger::end_round`]), because the cash they hoard would stop the clock G. With `recycle_after` 0
+//! none is emptied, as in the paper, whose proof (Lemma 6.2) assumes that every page is visited infinitely often.
 //!
-//! One cell a page: `cash(i) = cells[i] + paid`, wrapping, where `paid` is what every page has
-//! received from the virtual page since the start. Paying all pages is one addition.
+//! One cell per page: `cash(i) = cells[i] + paid`, wrapping, where `paid` is what every page has received from the
+//! virtual page since the start. Paying all pages is one addition.
 //!
-//! **Law** (Lemma 2.2): after every record, the sum of all cash + `virtual_cash` = pages x
-//! [`ENDOWMENT`], exactly.
+//! **Law** (Lemma 2.2): after every record, the sum of all cash + `virtual_cash` = pages x [`ENDOWMENT`], exactly.
 
 use prefetch_index::prefetch_index;
 use serde::{Deserialize, Serialize};
@@ -28,50 +25,50 @@ use crate::model::PageId;
 /// Units minted when a page is admitted.
 pub const ENDOWMENT: u64 = 1 << 30;
 
-/// Shortest round, in records.
+/// Length of the shortest round, in records.
 pub const ROUND_MIN: u64 = 1024;
 
-/// How long ago a page was visited, in four bits.
+/// Number of rounds since a page was visited, encoded in four bits.
 pub mod age {
-    /// Never visited.
+    /// Age of a page that was never visited.
     pub const NEVER: u8 = 0;
-    /// Visited in the running round; 2: in the one before; and so on up to [`OLDEST`].
+    /// Age of a page visited in the current round; 2 is the round before, and so on up to [`OLDEST`].
     pub const NOW: u8 = 1;
-    /// That many rounds ago or more.
+    /// Age of a page visited this many rounds ago or more.
     pub const OLDEST: u8 = 13;
-    /// Known as a link target only, and visited as dangling at the end of every pass.
+    /// Age of a page that is known as a link target only and was visited as dangling at the end of a pass.
     pub const COMPLETED: u8 = 14;
-    /// The last visit found the page gone (404, 410).
+    /// Age of a page that was gone at its last visit (404, 410).
     pub const GONE: u8 = 15;
 }
 
-/// The sums of the ledger. Plain values: the manifest stores them, marks keep copies.
+/// Totals of the ledger. Plain values: the manifest stores them, and marks keep copies.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// Pages admitted.
+    /// Number of pages admitted.
     pub pages: u64,
-    /// A: what every page has received from the virtual page, wrapping.
+    /// A: units that every page has received from the virtual page, wrapping.
     pub paid: u64,
-    /// V: what the virtual page holds.
+    /// V: units that the virtual page holds.
     pub virtual_cash: u64,
-    /// W: all the virtual page ever received.
+    /// W: units that the virtual page has ever received.
     pub virtual_received: u128,
-    /// G: all cash ever distributed. The clock.
+    /// G: units ever distributed, which serve as the clock.
     pub clock: u128,
-    /// Links followed: distinct targets, over all visits.
+    /// Number of links followed: distinct targets, over all visits.
     pub followed: u128,
-    /// Visits, recyclings not counted.
+    /// Number of visits, without recyclings.
     pub visits: u64,
-    /// Rounds ended.
+    /// Number of completed rounds.
     pub rounds: u64,
-    /// Records of the running round so far.
+    /// Number of records in the current round so far.
     pub round_records: u64,
-    /// Records after which the running round ends.
+    /// Number of records after which the current round ends.
     pub round_length: u64,
 }
 
 impl Totals {
-    /// Before the first record.
+    /// Returns the totals before the first record.
     pub fn start() -> Totals {
         Totals {
             round_length: ROUND_MIN,
@@ -79,37 +76,37 @@ impl Totals {
         }
     }
 
-    /// All units minted: pages x [`ENDOWMENT`].
+    /// Returns the supply of cash: pages x [`ENDOWMENT`].
     pub fn supply(&self) -> u128 {
         u128::from(self.pages) * u128::from(ENDOWMENT)
     }
 }
 
-/// The record of a visit for the history.
+/// Record of a visit for the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Paid {
-    /// Cash distributed: C.
+    /// C: units distributed by the visit.
     pub cash: u64,
-    /// G right after.
+    /// G directly after the visit.
     pub clock: u128,
 }
 
-/// The money of all pages. See the module's head.
+/// Cash of all pages; see the module documentation.
 pub struct Ledger {
     cells: Accounts,
-    /// Two pages a byte, the even one in the low half.
+    /// Ages packed two per byte, the even page in the low half.
     ages: Cells<u8>,
     totals: Totals,
     /// Damping x 2^32.
     damping: u64,
-    /// Rounds without a visit after which a page's cash is recycled; 0: no page's ever is.
+    /// Number of rounds without a visit after which a page's cash is recycled; 0 disables recycling.
     recycle_after: u8,
 }
 
-/// The usual damping, 0.85, as all versions have taken it: the multiple of 2^-32 below.
+/// Default damping, 0.85, as all versions have rounded it: the multiple of 2^-32 below.
 pub(super) const USUAL_DAMPING: u64 = 3_650_722_201;
 
-/// Damping as it is used, in 1/2^32: the nearest multiple below 1, but for `USUAL_DAMPING`.
+/// Converts damping to 1/2^32: the nearest multiple below 1, except for `USUAL_DAMPING`.
 pub fn damping_units(damping: f64) -> u64 {
     match damping {
         0.85 => USUAL_DAMPING,
@@ -117,10 +114,7 @@ pub fn damping_units(damping: f64) -> u64 {
     }
 }
 
-/// The same of a damping that is in range.
-///
-/// # Errors
-/// [`Error::Usage`](crate::Error::Usage): it is not.
+/// Converts damping to 1/2^32 like [`damping_units`], and refuses values out of range.
 pub fn checked_damping(damping: f64) -> Result<u64> {
     if !(0.0..1.0).contains(&damping) {
         return Err(crate::Error::Usage(format!(
@@ -131,14 +125,14 @@ pub fn checked_damping(damping: f64) -> Result<u64> {
     Ok(damping_units(damping))
 }
 
-/// Whether the system grants the address space for a ledger of so many pages.
+/// Returns true if the system grants the address space for a ledger of this many pages.
 pub(crate) fn has_room(pages: u64) -> bool {
     Ledger::new(0, 0, pages).is_ok()
 }
 
 impl Ledger {
-    /// An empty ledger with room for `limit` pages (address space only).
-    /// `damping` is in 1/2^32 ([`Config::damping_units`](super::Config::damping_units)); `recycle_after` at most 12.
+    /// Creates an empty ledger with room for `limit` pages (address space only). `damping` is in 1/2^32
+    /// ([`Config::damping_units`](super::Config::damping_units)); `recycle_after` is at most 12.
     pub fn new(damping: u64, recycle_after: u8, limit: u64) -> Result<Ledger> {
         let limit = limit.min(PageId::LIMIT) as usize;
         Ok(Ledger {
@@ -150,8 +144,7 @@ impl Ledger {
         })
     }
 
-    /// Takes up where a checkpoint left off: `load` fills cells and ages of `totals.pages` pages, at
-    /// most the limit.
+    /// Restores the state of a checkpoint: `load` fills cells and ages of `totals.pages` pages, at most the limit.
     pub(crate) fn restore(
         &mut self,
         totals: Totals,
@@ -164,25 +157,24 @@ impl Ledger {
         load(self.cells.all_mut(), &mut self.ages[..pages.div_ceil(2)])
     }
 
-    /// Gives up cells and ages.
+    /// Releases cells and ages.
     pub(super) fn rest(&mut self) -> Result<()> {
         self.cells = Accounts::new(0)?;
         self.ages = Cells::reserve(0)?;
         Ok(())
     }
 
-    /// The sums.
+    /// Returns the totals of the ledger.
     pub fn totals(&self) -> &Totals {
         &self.totals
     }
 
-    /// Most pages there may be.
+    /// Returns the largest number of pages that fit.
     pub fn page_limit(&self) -> u64 {
         self.cells.limit() as u64
     }
 
-    /// Makes room for so many pages, if there is less; for half as many more than before, up to `limit`, so that growing bit by
-    /// bit costs little.
+    /// Makes room for `pages` pages; grows by at least a half, up to `limit`, so that repeated growth is cheap.
     pub(crate) fn make_room(&mut self, pages: u64, limit: u64) -> Result<()> {
         let room = self.page_limit();
         if pages <= room {
@@ -193,38 +185,38 @@ impl Ledger {
         self.ages.resize(room.div_ceil(2))
     }
 
-    /// The cells of all pages. See the module's head for what they mean.
+    /// Returns the cells of all pages; see the module documentation for their meaning.
     pub fn cells(&self) -> &[u64] {
         self.cells.all()
     }
 
-    /// The ages of all pages, two a byte ([`age`]).
+    /// Returns the ages of all pages, packed two per byte ([`age`]).
     pub fn ages(&self) -> &[u8] {
         &self.ages[..(self.totals.pages as usize).div_ceil(2)]
     }
 
-    /// Cells and ages, as bytes.
+    /// Returns cells and ages as bytes.
     pub(crate) fn arrays(&self) -> [&[u8]; 2] {
         [bytemuck::cast_slice(self.cells()), self.ages()]
     }
 
-    /// A page's cash.
+    /// Returns the cash of a page.
     pub fn cash(&self, page: PageId) -> u64 {
         self.cells.get(page).wrapping_add(self.totals.paid)
     }
 
-    /// A page's age ([`age`]).
+    /// Returns the [`age`] of a page.
     pub fn age(&self, page: PageId) -> u8 {
         age_at(&self.ages, page.0)
     }
 
-    /// Asks for what a visit of `page` needs to be brought near.
+    /// Prefetches what a visit of `page` needs.
     pub(crate) fn prefetch(&self, page: PageId) {
         self.cells.prefetch(page);
         prefetch_index(&*self.ages, page.index() / 2);
     }
 
-    /// The same of a link to `page`.
+    /// Prefetches what a link to `page` needs.
     pub(crate) fn prefetch_target(&self, page: PageId) {
         self.cells.prefetch(page);
     }
@@ -245,11 +237,11 @@ impl Ledger {
         Ok(page)
     }
 
-    /// Visits `page`, which has these links: distributes its cash, then lets the virtual page pay. `age`
-    /// is what the visit makes of it: now, completed or gone.
+    /// Visits `page` with these links: distributes its cash, then lets the virtual page pay. `age` is the page's age
+    /// after the visit: now, completed or gone.
     ///
-    /// Section 2's inner loop; a link's share is `floor(cash x d x weight / all weights)`, the rest goes to
-    /// the virtual page.
+    /// This is the inner loop of section 2; a link's share is `floor(cash x d x weight / all weights)`, and the rest
+    /// goes to the virtual page.
     pub fn visit<'a>(&mut self, page: PageId, links: impl Into<Links<'a>>, age: u8) -> Paid {
         let links = links.into();
         let cash = self.empty(page);
@@ -266,7 +258,7 @@ impl Ledger {
         }
     }
 
-    /// Counts visits that were made elsewhere: the history has them.
+    /// Adds visits that were counted elsewhere and are in the history.
     pub(super) fn count_visits(&mut self, visits: u64) {
         self.totals.visits += visits;
     }
@@ -284,24 +276,22 @@ impl Ledger {
         self.totals.virtual_received += u128::from(units);
     }
 
-    /// The virtual page pays all pages alike, as far as whole units go.
+    /// Pays out the virtual page's cash to all pages alike, in whole units.
     fn pay(&mut self) {
         let each = self.totals.virtual_cash / self.totals.pages;
         self.totals.paid = self.totals.paid.wrapping_add(each);
         self.totals.virtual_cash -= each * self.totals.pages;
     }
 
-    /// Counts one applied record; true if it fills the round.
+    /// Counts one applied record. Returns true if it completes the round.
     pub fn count_record(&mut self) -> bool {
         self.totals.round_records += 1;
         self.totals.round_records >= self.totals.round_length
     }
 
-    /// Ends the round: every page that never was visited, is gone, or was not visited in the last
-    /// `recycle_after` rounds is visited as a dangling page, in bulk, followed by one payment. With
-    /// `recycle_after` 0 no page is.
-    /// `log` is called with each page and its cash (never 0), in page order; its errors end the round
-    /// half-way.
+    /// Ends the round: every page that was never visited, is gone, or was not visited in the last `recycle_after`
+    /// rounds is visited as a dangling page, in bulk, followed by one payment. With `recycle_after` 0 no page is. Calls
+    /// `log` with each such page and its cash (never 0), in page order; an error ends the round half-way.
     pub fn end_round<E>(
         &mut self,
         mut log: impl FnMut(PageId, Paid) -> Result<(), E>,
@@ -334,17 +324,17 @@ impl Ledger {
         Ok(())
     }
 
-    /// The chunks changed since the last [`Ledger::clean`], in order.
+    /// Iterates over the chunks changed since the last [`Ledger::clean`], in order.
     pub(crate) fn dirty_chunks(&self) -> impl Iterator<Item = u64> + '_ {
         self.cells.dirty_chunks()
     }
 
-    /// Forgets which chunks changed: they are on disk.
+    /// Marks all chunks as unchanged, after they were written to disk.
     pub(crate) fn clean(&mut self) {
         self.cells.clean();
     }
 
-    /// Checks the law over all pages; the error says by how much it fails.
+    /// Checks the law over all pages; the error states the difference.
     pub fn check_law(&self) -> Result<(), String> {
         let paid = self.totals.paid;
         let cash: u128 = self
@@ -356,7 +346,7 @@ impl Ledger {
     }
 }
 
-/// The law, given the sum of all cash.
+/// Checks the law, given the sum of all cash.
 pub fn check_law(cash: u128, totals: &Totals) -> Result<(), String> {
     let found = cash + u128::from(totals.virtual_cash);
     let expected = totals.supply();
@@ -369,7 +359,7 @@ pub fn check_law(cash: u128, totals: &Totals) -> Result<(), String> {
     ))
 }
 
-/// Returns whether a page of this age is recycled at the end of a round; with `recycle_after` 0 none is.
+/// Returns true if a page of this age is recycled at the end of a round; never with `recycle_after` 0.
 pub fn is_recycled(age: u8, recycle_after: u8) -> bool {
     match age {
         _ if recycle_after == 0 => false,
@@ -379,7 +369,7 @@ pub fn is_recycled(age: u8, recycle_after: u8) -> bool {
     }
 }
 
-/// The age of page `page` in ages packed two a byte.
+/// Returns the age of a page, from ages packed two per byte.
 pub fn age_at(ages: &[u8], page: u64) -> u8 {
     ages[page as usize / 2] >> ((page & 1) * 4) & 15
 }

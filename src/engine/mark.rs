@@ -1,26 +1,26 @@
-//! Marks: the moments that windows can begin at.
+//! Marks: points in the stream at which windows can begin.
 //!
-//! A mark is a retained copy of the ledger's cells, with the totals of the time. One is made at the
-//! end of every round and after a pass; the start of the stream is mark 0 and costs nothing. Marks
-//! are thinned so that their ages, in rounds, grow geometrically.
+//! A mark is a retained copy of the ledger's cells, with the totals at that point. One is made at the end of every
+//! round and after a pass; the start of the stream is mark 0 and costs nothing. Marks are thinned so that their ages,
+//! in rounds, grow geometrically.
 
 use serde::{Deserialize, Serialize};
 
 use super::ledger::Totals;
 
-/// A mark's particulars; its copy of the cells is kept by the storage, under `number`.
+/// A mark; the storage keeps its copy of the cells under `number`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
-    /// 1 for the first mark ever made, and so on; 0 is the start of the stream.
+    /// Number of the mark, from 1; 0 is the start of the stream.
     pub number: u64,
     /// The ledger's totals at the mark.
     pub totals: Totals,
 }
 
-/// Which of `marks` (oldest first, the newest just made) to give up so that at most `limit`
-/// remain. Never one of the newest two, unless `limit` is below 2.
+/// Returns the index of the mark to drop so that at most `limit` remain; `marks` are oldest first and end with the one
+/// just made. Never one of the newest two, unless `limit` is below 2.
 ///
-/// The mark given up is the one whose neighbours' ages are closest in proportion.
+/// The mark dropped is the one whose neighbours' ages are closest in proportion.
 pub(crate) fn superfluous(marks: &[Mark], limit: usize) -> Option<usize> {
     if marks.len() <= limit {
         return None;
@@ -42,8 +42,8 @@ pub(crate) fn superfluous(marks: &[Mark], limit: usize) -> Option<usize> {
     Some(best.map_or(0, |(at, _, _)| at))
 }
 
-/// As [`superfluous`], for a window that begins at the mark nearest to where G was `start`: of the marks
-/// before that one is enough, and the others are kept evenly apart.
+/// Returns the index of the mark to drop for a window that begins at the mark nearest to G = `start`: one mark before
+/// `start` is kept, and the others are kept evenly spaced.
 pub(crate) fn superfluous_since(marks: &[Mark], limit: usize, start: u128) -> Option<usize> {
     if marks.len() <= limit {
         return None;
@@ -53,7 +53,7 @@ pub(crate) fn superfluous_since(marks: &[Mark], limit: usize, start: u128) -> Op
     if before > 1 {
         return Some(before - 2);
     }
-    // Without it, its neighbours are as far apart as this.
+    // Gap between the neighbours if the mark is dropped.
     let apart = |&at: &usize| clock(at + 1) - at.checked_sub(1).map_or(0, clock);
     let least = (0..marks.len() - 1).min_by_key(apart);
     Some(least.unwrap_or(0))
@@ -63,7 +63,7 @@ pub(crate) fn superfluous_since(marks: &[Mark], limit: usize, start: u128) -> Op
 mod tests {
     use super::*;
 
-    /// After any number of rounds, the gap between two marks is at most a fixed factor of ages.
+    /// After any number of rounds, the ages of neighbouring marks differ at most by a fixed factor.
     #[test]
     fn ages_grow_geometrically() {
         let mut marks: Vec<Mark> = Vec::new();
@@ -82,8 +82,8 @@ mod tests {
             if round >= 2 {
                 assert_eq!(ages[ages.len() - 2..], [1, 0], "the newest two are kept");
             }
-            // Six marks over R rounds: equal ratios would be R^(1/5); thinning one at a time stays
-            // within a factor of 8 of that.
+            // Six marks over R rounds: equal ratios would be R^(1/5); dropping one at a time stays within a factor of 8
+            // of that.
             let even = (round as f64).powf(0.2);
             let mut older = round;
             for &age in &ages[..ages.len() - 1] {
@@ -94,8 +94,8 @@ mod tests {
         }
     }
 
-    /// With the clock running evenly, some mark is always near the window's start: within a gap, which is
-    /// at most twice the even one.
+    /// With an evenly running clock, some mark is always within one gap of the window's start, and a gap is at most
+    /// twice the even one.
     #[test]
     fn marks_since_a_start_are_evenly_apart() {
         let (limit, length) = (6, 100u128);

@@ -1,4 +1,4 @@
-//! Storage in memory: the engine as a library, and for tests.
+//! Storage in memory, for use as a library and for tests.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::graph::{self, GraphBuilder, LatestRows};
 use crate::model::{Limits, Page};
 use crate::{Error, Result};
 
-/// Names, history and marks in memory.
+/// Names, history and marks held in memory.
 #[derive(Default)]
 pub struct InMemory {
     names: Vec<u8>,
@@ -22,7 +22,7 @@ pub struct InMemory {
     admissions: Vec<Admission>,
     runs: Vec<(u64, Vec<Row>)>,
     marks: Vec<(u64, Vec<u64>)>,
-    /// The links of all pages, where importance may be settled over them.
+    /// Links of all pages, if importance may be settled over them.
     rows: Option<LatestRows>,
 }
 
@@ -75,17 +75,17 @@ impl Storage for InMemory {
     }
 }
 
-/// A ranking of all pages, with the window it was read from.
+/// Ranking of all pages, with the window it was read from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ranking {
-    /// The window, and the certificate.
+    /// Window of the ranking, with its certificate.
     pub window: Window,
-    /// All pages, in number order.
+    /// Ranked pages, in number order.
     pub pages: Vec<Page<'static>>,
 }
 
 impl Ranking {
-    /// The `n` pages of best rank; ties in order of first appearance.
+    /// Returns the `n` pages of best rank; ties in order of first appearance.
     pub fn top(&self, n: usize) -> Vec<&Page<'static>> {
         let mut pages: Vec<&Page<'static>> = self.pages.iter().collect();
         pages.sort_by_key(|page| (page.rank, page.page));
@@ -95,7 +95,7 @@ impl Ranking {
 }
 
 impl Engine<InMemory> {
-    /// An empty engine that keeps everything in memory.
+    /// Creates an empty engine that keeps everything in memory.
     pub fn new(config: Config) -> Result<Engine<InMemory>> {
         let storage = InMemory {
             rows: config.is_settled().then(LatestRows::default),
@@ -104,25 +104,25 @@ impl Engine<InMemory> {
         Engine::with_storage(config, Limits::default().pages, storage)
     }
 
-    /// Rows of the history, as last merged.
+    /// Returns the number of rows of the history as last merged.
     pub fn history_rows(&self) -> u64 {
         let runs = self.storage().runs.iter();
         runs.map(|(_, rows)| rows.len() as u64).sum()
     }
 
-    /// The links of all pages as they were visited last; `None`: the settings ask for importance over a period, which they
-    /// do not tell.
+    /// Returns the links of all pages as of their last visits; `None` if the settings ask for importance over a period,
+    /// which links alone do not give.
     pub fn rows(&self) -> Option<&dyn crate::rows::Rows> {
         let rows = self.storage().rows.as_ref()?;
         Some(rows)
     }
 
-    /// Estimates the importance of all pages now.
+    /// Estimates the current importance of all pages.
     pub fn ranking(&mut self) -> Result<Ranking> {
         self.ranking_by(None)
     }
 
-    /// A ranking whose importance is what was computed of the rows, if anything was.
+    /// Returns a ranking by `scores`, if given, else by the window's estimate.
     pub(crate) fn ranking_by(&mut self, scores: Option<&dyn Scores>) -> Result<Ranking> {
         self.flush_log()?;
         self.merge_runs()?;
@@ -202,7 +202,7 @@ impl Engine<InMemory> {
     }
 }
 
-/// Rows as a run of which a window counts the cash, or does not.
+/// Returns rows as a run; without `counted`, their cash is 0.
 fn blocks(rows: &[Row], counted: bool) -> Blocks<'_> {
     let mut blocks = rows.chunks(BLOCK_ROWS);
     Box::new(move |out| {
@@ -212,10 +212,10 @@ fn blocks(rows: &[Row], counted: bool) -> Blocks<'_> {
     })
 }
 
-/// Rows read at a time.
+/// Number of rows read at a time.
 const BLOCK_ROWS: usize = 512;
 
-/// 1 + values strictly greater, for each value.
+/// Returns the rank of each value: 1 + the number of strictly greater values.
 pub fn ranks(values: &[f64]) -> Vec<u64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(|a, b| b.total_cmp(a));

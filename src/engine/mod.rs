@@ -1,9 +1,8 @@
 //! The engine: Adaptive OPIC over a stream of records. No clock, no files, no threads.
 //!
 //! [`Engine::apply`] takes records in stream order, in page numbers: a [`Resolver`] admits the names of batches to the
-//! index. It moves cash in the [`Ledger`], and leaves rows for the history. What must be kept outside the engine's own
-//! arrays (names, history runs, marks) goes to a [`Storage`]: [`InMemory`] for library use and
-//! tests, the store for real runs. The ledger conserves, the history forgets: two modules.
+//! index. It moves cash in the [`Ledger`] and appends rows to the history. What is kept outside the engine's own arrays
+//! (names, history runs, marks) goes to a [`Storage`]: [`InMemory`] for library use and tests, the store for real runs.
 
 mod accounts;
 mod cells;
@@ -71,55 +70,56 @@ pub(crate) use window::Policy;
 use window::Shape;
 pub use window::{Fixed, MEASURES_MAX, Span, TimeTable, WindowPolicy};
 
-/// Expected pairs of distinct URLs among `pages` that the index takes for one page.
+/// Returns the expected number of pairs of distinct URLs among `pages` that the index merges.
 pub fn expected_wrong_merges(pages: u64) -> f64 {
     Index::expected_wrong_merges(pages)
 }
 
-/// Where the engine puts what it does not keep. Calls come in stream order.
+/// Receiver of the data that the engine does not keep. Calls come in stream order.
 pub trait Storage {
-    /// A page was admitted; its number is the count of calls before.
+    /// Stores an admitted page; its number is the number of earlier calls.
     fn page(&mut self, fingerprint: Fingerprint, name: &[u8]) -> Result<()>;
-    /// A record admitted pages from `admission.first` on.
+    /// Stores that a record admitted pages from `admission.first` on.
     fn admission(&mut self, admission: Admission) -> Result<()>;
-    /// A visit found these links of a page, or found it gone: its row. `again`: it had one before.
+    /// Stores the row of a visit: the links of a page, or that it is gone. `again` is true if the page had a row
+    /// before.
     fn row(&mut self, page: PageId, gone: bool, links: Links<'_>, again: bool) -> Result<()> {
         let _ = (page, gone, links, again);
         Ok(())
     }
-    /// Most pages that it has room for.
+    /// Returns the largest number of pages that fit.
     fn page_limit(&self) -> u64 {
         u64::MAX
     }
-    /// A run of the history, all of it after mark `interval` and before the next. Returns notes to be
-    /// used again, these or others.
+    /// Stores a run of the history, all of it between mark `interval` and the next. Returns notes for reuse, these or
+    /// others.
     fn run(&mut self, interval: u64, notes: Notes) -> Result<Notes>;
-    /// A mark was made: keep a copy of `cells` under its number.
+    /// Stores a copy of `cells` under the number of a new mark.
     fn keep_mark(&mut self, mark: &Mark, cells: &[u64]) -> Result<()>;
-    /// A mark is no longer needed. Runs after it now belong to the mark before.
+    /// Drops a mark that is no longer needed. Runs after it then belong to the mark before.
     fn drop_mark(&mut self, number: u64) -> Result<()>;
 }
 
-/// An entry whose names are pages: what a record, or a kept row, says of a page.
+/// Entry whose names are resolved to pages: the contents of a record, or of a kept row.
 #[derive(Debug, Clone, Copy)]
 pub struct PageEntry<'a> {
-    /// How it is applied; it is of a page.
+    /// Kind of the record; it concerns a page.
     pub what: What,
-    /// The page.
+    /// Page that the entry is about.
     pub page: PageId,
-    /// Its distinct targets: of a visit; of a page that is unchanged, another with the same content.
+    /// Distinct targets of a visit; for an unchanged page, the page with the same content.
     pub links: Links<'a>,
     /// Time of the fetch, if given.
     pub fetched_at: Option<Time>,
     /// Digest of the page's content, if its record had one.
     pub digest: Digest,
-    /// Counts of its links.
+    /// Counts of the record's links.
     pub counts: LinkCounts,
-    /// The page's fetches so far, which it tells in place of one.
+    /// Totals of the page's fetches so far, if the record gives these instead of one fetch.
     pub totals: Option<FetchTotals>,
 }
 
-/// The engine. See the module's head.
+/// Adaptive OPIC over a stream of records; see the module documentation.
 pub struct Engine<S = InMemory> {
     config: Config,
     index: Index,
@@ -133,16 +133,16 @@ pub struct Engine<S = InMemory> {
     window_start: u128,
     storage: S,
     window: Box<dyn Shape>,
-    /// Failures and changes that fetches show are kept.
+    /// True if failures and changes observed in fetches are kept.
     track_fetches: bool,
-    /// The records were applied before, in an earlier pass.
+    /// True if the records were applied before, in an earlier pass.
     is_replay: bool,
-    /// The shard whose remote pages are counted.
+    /// Shard of the store, whose remote pages are counted.
     shard: Option<Shard>,
 }
 
 impl<S: Storage> Engine<S> {
-    /// An empty engine. `page_limit` bounds the pages it may ever know.
+    /// Creates an empty engine that accepts at most `page_limit` pages.
     pub fn with_storage(config: Config, page_limit: u64, storage: S) -> Result<Engine<S>> {
         config.check()?;
         let damping = config.damping_units();
@@ -166,8 +166,8 @@ impl<S: Storage> Engine<S> {
         })
     }
 
-    /// Takes up where a checkpoint left off. `load` fills cells and ages. The law is the caller's to check,
-    /// and the index is [`Engine::restore_index`]'s to restore.
+    /// Restores the state of a checkpoint. `load` fills cells and ages. The caller checks the law, and restores the
+    /// index by [`Engine::restore_index`].
     pub(crate) fn restore(
         &mut self,
         state: EngineState,
@@ -183,23 +183,23 @@ impl<S: Storage> Engine<S> {
         Ok(())
     }
 
-    /// Takes the index of all pages, rebuilt from their fingerprints.
+    /// Sets the index of all pages, rebuilt from their fingerprints.
     pub(crate) fn restore_index(&mut self, index: Index) {
         self.index = index;
     }
 
-    /// The index of all pages.
+    /// Returns the index of all pages.
     pub(crate) fn index(&self) -> &Index {
         &self.index
     }
 
-    /// Gives up index and cash, which only further records need: there must be none.
+    /// Releases index and cash; no record may be applied afterwards.
     pub(crate) fn rest(&mut self) -> Result<()> {
         self.index = Index::new()?;
         self.ledger.rest()
     }
 
-    /// All that is not an array.
+    /// Returns the state without the arrays.
     pub fn state(&self) -> EngineState {
         EngineState {
             totals: *self.ledger.totals(),
@@ -212,42 +212,42 @@ impl<S: Storage> Engine<S> {
         }
     }
 
-    /// The settings.
+    /// Returns the settings of the engine.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// The money.
+    /// Returns the ledger of cash.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// The retained marks, oldest first.
+    /// Returns the retained marks, oldest first.
     pub fn marks(&self) -> &[Mark] {
         &self.marks
     }
 
-    /// Counts of what was read so far.
+    /// Returns counts of what was read so far.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Bytes that the index takes with `pages` pages, no fewer than are known.
+    /// Returns the size of the index with `pages` pages, in bytes; `pages` is at least the present number.
     pub(crate) fn index_bytes_at(&self, pages: u64) -> u64 {
         self.index.bytes_at(pages)
     }
 
-    /// Cuts the log into runs of so many rows.
+    /// Sets the number of rows at which the log is cut into a run.
     pub(crate) fn cut_log_at(&mut self, rows: usize) {
         self.log.set_full(rows);
     }
 
-    /// Most pages there may be, in memory and where they are kept.
+    /// Returns the largest number of pages that fit in memory and in the storage.
     pub(crate) fn page_limit(&self) -> u64 {
         self.ledger.page_limit().min(self.storage.page_limit())
     }
 
-    /// Forgets which chunks of the ledger changed: they are on disk.
+    /// Marks all chunks of the ledger as unchanged, after they were written to disk.
     pub(crate) fn clean(&mut self) {
         self.ledger.clean();
     }
@@ -260,37 +260,34 @@ impl<S: Storage> Engine<S> {
         &self.storage
     }
 
-    /// The page with this fingerprint, if known.
+    /// Returns the page of this fingerprint, if known.
     pub fn page(&self, fingerprint: Fingerprint) -> Option<PageId> {
         self.index.get(fingerprint)
     }
 
-    /// Sets whether failures and changes that fetches show are kept.
+    /// Sets whether failures and changes observed in fetches are kept.
     pub(crate) fn track_fetches(&mut self, track: bool) {
         self.track_fetches = track;
     }
 
-    /// Sets the shard that the store is.
+    /// Sets the shard of the store.
     pub(crate) fn set_shard(&mut self, shard: Option<Shard>) {
         self.shard = shard;
     }
 
-    /// Sets whether the records that follow were applied before, in an earlier pass: then they are no fetches.
+    /// Sets whether the following records were applied before, in an earlier pass, and so are not fetches.
     pub(crate) fn set_replay(&mut self, is_replay: bool) {
         self.is_replay = is_replay;
     }
 
-    /// Counts an entry that is of no page.
+    /// Counts an entry that does not concern a page.
     pub fn count(&mut self, entry: &Entry) {
         debug_assert!(!entry.what.is_of_page());
         self.counters.take(entry.what, &entry.counts);
     }
 
-    /// Applies an entry, whose pages were admitted. After an error the engine must not be used further, as the record
-    /// may have been applied in part.
-    ///
-    /// # Errors
-    /// Those of the storage.
+    /// Applies an entry whose pages were admitted. After an error the engine must not be used, as the record may have
+    /// been applied in part.
     pub fn apply(&mut self, entry: &PageEntry<'_>) -> Result<()> {
         self.note_time(entry.fetched_at);
         self.note_time(entry.totals.and_then(|totals| totals.last_failed));
@@ -334,8 +331,8 @@ impl<S: Storage> Engine<S> {
         self.end_record()
     }
 
-    /// Visits a page again with the links that its last record left, in a pass after the first. Nothing is fetched by
-    /// that, and nothing of the page is learnt. It counts as a record of those links.
+    /// Visits a page with the links of its last record, in a pass after the first. This is not a fetch and yields no
+    /// facts about the page; it counts as a record of those links.
     pub(crate) fn replay_visit(
         &mut self,
         page: PageId,
@@ -351,7 +348,7 @@ impl<S: Storage> Engine<S> {
         self.end_record()
     }
 
-    /// Asks for the memory that visits of pages need, and links to others.
+    /// Prefetches the memory that visits of pages and links to targets need.
     pub(crate) fn prefetch(&self, visited: impl Iterator<Item = PageId>, targets: &[PageId]) {
         for &page in targets {
             self.ledger.prefetch_target(page);
@@ -361,7 +358,8 @@ impl<S: Storage> Engine<S> {
         }
     }
 
-    /// Takes a record's time: the stream's clock never goes back. Records before the first time count as of that.
+    /// Advances the stream's clock, which never goes back, to the time of a record. Records before the first time count
+    /// as of that time.
     fn note_time(&mut self, fetched_at: Option<Time>) {
         self.time = self.time.max(fetched_at);
         if let (Some(Span::Seconds(seconds)), Some(time)) = (self.config.span(), fetched_at) {
@@ -369,10 +367,7 @@ impl<S: Storage> Engine<S> {
         }
     }
 
-    /// Refuses a window in fetch time where records were applied and none had a time.
-    ///
-    /// # Errors
-    /// [`Error::Usage`].
+    /// Returns [`Error::Usage`] if the window is in fetch time and records were applied but none had a time.
     pub(crate) fn check_times(&self) -> Result<()> {
         let needs_times = matches!(self.config.span(), Some(Span::Seconds(_)));
         let is_empty = self.ledger.totals().pages == 0;
@@ -388,18 +383,19 @@ impl<S: Storage> Engine<S> {
         )))
     }
 
-    /// Returns whether a visit before left a row of the page: visits that complete a pass don't.
+    /// Returns true if an earlier visit left a row of the page; visits that complete a pass leave none.
     fn has_row(&self, page: PageId) -> bool {
         !matches!(self.ledger.age(page), age::NEVER | age::COMPLETED)
     }
 
-    /// Returns whether the failures and changes that this record shows are kept.
+    /// Returns true if failures and changes observed in this record are kept.
     fn tracks_fetches(&self) -> bool {
         self.track_fetches && !self.is_replay
     }
 
-    /// The page was reached by this record, unless that is read again: at the record's own time, also if records before it
-    /// have later ones; without one, at the latest time so far. What a record tells of all fetches so far is taken as it is.
+    /// Returns the visit that this record makes. The page was reached unless the record is replayed, at the record's
+    /// own time even if earlier records have later ones, or without a time at the latest time so far. Totals that a
+    /// record gives are taken as they are.
     fn seen(&self, digest: Digest, entry: &PageEntry<'_>) -> Visit {
         let totals = entry.totals.filter(|_| !self.is_replay);
         let latest = self.time.filter(|_| totals.is_none());
@@ -411,7 +407,7 @@ impl<S: Storage> Engine<S> {
         }
     }
 
-    /// Notes what a fetch showed that was no visit.
+    /// Logs an observation of a fetch that was not a visit.
     fn look(&mut self, page: PageId, seen: Visit) {
         let told = seen.totals.map_or(0, |totals| totals.visits.into());
         self.ledger.count_visits(told);
@@ -442,8 +438,8 @@ impl<S: Storage> Engine<S> {
         Ok(())
     }
 
-    /// Visits every page that is known as a link target only, as if the input ended with a line
-    /// for each, in order of first appearance.
+    /// Visits every page that is known as a link target only, in order of first appearance, as if the input ended with
+    /// a record of each.
     pub fn complete_pass(&mut self) -> Result<()> {
         let mut from = 0;
         while let Some(next) = self.complete_next(from)? {
@@ -452,8 +448,8 @@ impl<S: Storage> Engine<S> {
         Ok(())
     }
 
-    /// One visit of [`Engine::complete_pass`]: that of the first such page from page `from` on.
-    /// Returns where to look for the next; `None`: there was no such page.
+    /// Makes one visit of [`Engine::complete_pass`]: the first such page from page `from` on. Returns the page from
+    /// which to continue; `None` if there was no such page.
     pub fn complete_next(&mut self, from: u64) -> Result<Option<u64>> {
         let mut pages = (from..self.ledger.totals().pages).map(PageId);
         let is_unread =
@@ -467,7 +463,7 @@ impl<S: Storage> Engine<S> {
         Ok(Some(page.0 + 1))
     }
 
-    /// Another pass over the same records begins: the running round ends, unless it is empty.
+    /// Begins another pass over the same records: ends the current round, unless it is empty.
     pub fn begin_pass(&mut self) -> Result<()> {
         match self.ledger.totals().round_records {
             0 => Ok(()),
@@ -483,7 +479,7 @@ impl<S: Storage> Engine<S> {
         self.ledger.end_round(|page, paid| {
             let moment = moment(window, times, paid.clock, pages);
             log.measure(page, paid.cash, None, moment);
-            // A round may recycle most pages there are.
+            // A round may recycle most of the pages.
             if log.is_full() {
                 log.cut(|notes| storage.run(interval, notes))?;
             }
@@ -493,7 +489,7 @@ impl<S: Storage> Engine<S> {
         self.make_mark()
     }
 
-    /// Where the window begins, at a round's end. It never moves back.
+    /// Updates the start of the window, at the end of a round. It never moves back.
     fn move_window(&mut self) {
         let Totals { clock, pages, .. } = *self.ledger.totals();
         let length = |span: Span| span.units(clock, pages, &self.times);
@@ -501,13 +497,13 @@ impl<S: Storage> Engine<S> {
         self.window_start = self.window_start.max(start);
     }
 
-    /// The time of a measure at G = `clock`.
+    /// Returns the time of a measure at G = `clock`.
     fn moment(&self, clock: u128) -> Moment {
         let pages = self.ledger.totals().pages;
         moment(&*self.window, &self.times, clock, pages)
     }
 
-    /// Keeps a mark, if marks are of use.
+    /// Makes a mark, if marks are used.
     fn make_mark(&mut self) -> Result<()> {
         if !self.config.makes_marks() {
             return Ok(());
@@ -531,7 +527,7 @@ impl<S: Storage> Engine<S> {
         Ok(())
     }
 
-    /// Hands the log to the storage as a run.
+    /// Passes the log to the storage as a run.
     pub(crate) fn flush_log(&mut self) -> Result<()> {
         if self.log.is_empty() {
             return Ok(());
@@ -541,7 +537,7 @@ impl<S: Storage> Engine<S> {
     }
 }
 
-/// The time of a measure at G = `clock`.
+/// Returns the time of a measure at G = `clock`.
 fn moment(window: &dyn Shape, times: &TimeTable, clock: u128, pages: u64) -> Moment {
     let (known, span) = window.noted(pages, &|span| span.units(clock, pages, times));
     Moment {

@@ -1,4 +1,4 @@
-//! All pages as an estimate sees them, each with its rows, its cash and its change since the window began.
+//! Iteration over all pages for an estimate: each with its rows, its cash, and its change since the window began.
 
 use super::history_view::{Base, Bases, HistoryView, Sweep};
 use super::ledger::{Totals, age_at, is_recycled};
@@ -8,36 +8,36 @@ use super::runs::Source;
 use crate::Result;
 use crate::model::Fetches;
 
-/// The totals as at a round's end.
+/// Totals as of the end of a round.
 #[derive(Clone, Copy)]
 pub(super) struct Now {
     pub(super) totals: Totals,
-    /// The clock, and what the virtual page received, with the waiting cash counted.
+    /// Clock, and units received by the virtual page, with the waiting cash counted.
     pub(super) clock: u128,
     pub(super) virtual_received: u128,
 }
 
-/// The source of an estimate's pages.
+/// Source of an estimate's pages.
 pub(super) struct Ground<'p> {
     pub(super) view: &'p dyn HistoryView,
     pub(super) recycle_after: u8,
     pub(super) totals: Totals,
-    /// The mark that changes are counted from, if anybody asks for them.
+    /// Mark from which changes are counted, if changes are needed.
     pub(super) base: Option<Mark>,
-    /// Cash distributed before this mark is left out.
+    /// Number of the mark before which distributed cash is left out.
     pub(super) mark: u64,
-    /// G where the window begins, if it keeps measures.
+    /// G at the start of a window of measures.
     pub(super) start: u128,
 }
 
-/// A page, as an estimate sees it.
+/// Page as seen by an estimate.
 pub(super) struct Page<'r> {
-    /// Its rows, oldest first.
+    /// Rows of the page, oldest first.
     pub(super) rows: &'r [Row],
     pub(super) cash: u64,
-    /// The part of its cash that a round's end would recycle: all or nothing.
+    /// Part of its cash that the end of a round would recycle: all or nothing.
     pub(super) waiting: u64,
-    /// D(now) - D(base): link receipts less what was distributed.
+    /// D(now) - D(base): units received over links less units distributed.
     pub(super) change: i128,
     /// G at its admission, if the window keeps measures.
     pub(super) admitted: u128,
@@ -52,14 +52,14 @@ impl Page<'_> {
     }
 }
 
-/// Walks over all pages, a chunk at a time.
+/// Iterates over all pages, one chunk at a time.
 pub(super) struct Pages<'p> {
     pub(super) ground: Ground<'p>,
     pub(super) rows: Source<'p>,
-    /// Absent if nobody asks for changes.
+    /// Bases of changes; `None` if changes are not needed.
     pub(super) bases: Option<Bases<'p>>,
     pub(super) sweep: Sweep<'p>,
-    /// The chunk: its first page, and cash and base of each.
+    /// First page of the chunk; then cash and base of each of its pages.
     pub(super) first: u64,
     pub(super) cash: Vec<(u64, bool)>,
     pub(super) base: Vec<Base>,
@@ -83,7 +83,7 @@ impl<'p> Pages<'p> {
         })
     }
 
-    /// Goes on to the next chunk; its first page.
+    /// Reads the next chunk. Returns its first page.
     pub(super) fn next_block(&mut self) -> Result<Option<u64>> {
         let Some((first, cells, ages)) = self.sweep.next()? else {
             return Ok(None);
@@ -104,7 +104,7 @@ impl<'p> Pages<'p> {
         Ok(Some(first))
     }
 
-    /// The next page of the chunk.
+    /// Returns the next page of the chunk.
     pub(super) fn next(&mut self) -> Result<Option<Page<'_>>> {
         let Some(&(cash, recycled)) = self.cash.get(self.at) else {
             return Ok(None);
@@ -124,7 +124,7 @@ impl<'p> Pages<'p> {
         }))
     }
 
-    /// After the last page: there must be no rows left.
+    /// Checks after the last page that no rows are left.
     pub(super) fn end(mut self) -> Result<()> {
         match self.rows.ahead()?.first() {
             None => Ok(()),

@@ -1,7 +1,7 @@
-//! From the names of batches to pages. The engine itself knows page numbers only.
+//! Resolves the names of batches to pages; the engine itself knows page numbers only.
 //!
-//! Names are admitted entry by entry, in the order of their first appearance, so that pages have the same numbers
-//! wherever batches end.
+//! Names are admitted entry by entry, in the order of their first appearance, so page numbers do not depend on where
+//! batches end.
 
 use std::ops::Range;
 
@@ -9,19 +9,17 @@ use super::{Admission, Engine, Links, PageEntry, PageId, Storage};
 use crate::model::{Batch, Entry, Fingerprint, What};
 use crate::{Error, Result};
 
-/// Who gives names their pages.
+/// Source of page numbers for names.
 pub trait Admit {
-    /// Admits names of a batch that are new, in the order of their first appearance, and hands the page of each to `put`.
-    ///
-    /// # Errors
-    /// There are too many pages; those of keeping them.
+    /// Admits the new names of a batch in the order of their first appearance, and passes the page of each name to
+    /// `put`.
     fn admit(&mut self, batch: &Batch, names: Range<usize>, put: impl FnMut(PageId)) -> Result<()>;
 }
 
-/// Resolves names of batches, one batch after the other.
+/// Resolves the names of batches, one batch after the other.
 #[derive(Default)]
 pub struct Resolver {
-    /// The page of each of the running batch's names, as far as they were admitted.
+    /// Page of each name of the current batch, as far as they were admitted.
     pages: Vec<PageId>,
     targets: Vec<PageId>,
     weights: Vec<u64>,
@@ -34,50 +32,44 @@ impl Resolver {
         Resolving { names: self, batch }
     }
 
-    /// Has all names of a batch admitted.
+    /// Admits all names of a batch.
     pub(crate) fn admit(&mut self, pages: &mut impl Admit, batch: &Batch) -> Result<()> {
         let end = batch.fingerprints.len() as u32;
         self.begin(batch).admit(pages, end)
     }
 
-    /// The page of a name of the batch that was begun last, which was admitted.
+    /// Returns the page of an admitted name of the current batch.
     #[inline]
     pub(crate) fn page(&self, name: u32) -> PageId {
         self.pages[name as usize]
     }
 
-    /// The same as a node of a graph in memory.
+    /// Returns the page of an admitted name as a node of a graph in memory.
     pub(crate) fn node(&self, name: u32) -> u32 {
         self.page(name).0 as u32
     }
 
-    /// The pages of the batch's names, as far as they were admitted.
+    /// Returns the pages of the batch's names, as far as they were admitted.
     pub(crate) fn pages(&self) -> &[PageId] {
         &self.pages
     }
 
     /// Applies all entries of a batch.
-    ///
-    /// # Errors
-    /// Those of [`Resolving::apply`].
     pub fn apply<S: Storage>(&mut self, engine: &mut Engine<S>, batch: &Batch) -> Result<()> {
         let mut resolving = self.begin(batch);
         (0..batch.entries.len()).try_for_each(|at| resolving.apply(engine, at))
     }
 }
 
-/// A batch whose names are resolved, entry by entry.
+/// Batch whose names are resolved entry by entry.
 pub struct Resolving<'r> {
     names: &'r mut Resolver,
     batch: &'r Batch,
 }
 
 impl Resolving<'_> {
-    /// Checks that with the pages of the batch's names up to `names_end` that were not admitted yet, there are no more than
-    /// `limit`.
-    ///
-    /// # Errors
-    /// [`Error::TooManyPages`].
+    /// Checks that the number of pages stays within `limit` when the batch's names up to `names_end` are admitted;
+    /// returns [`Error::TooManyPages`] otherwise.
     #[inline]
     pub fn check_room<S: Storage>(
         &self,
@@ -105,10 +97,11 @@ impl Resolving<'_> {
         }
     }
 
-    /// Applies the entry of this number. Entries come in order, without gaps.
+    /// Applies the entry number `at`. Entries must come in order, without gaps.
     ///
     /// # Errors
-    /// Those of [`Engine::apply`]; [`Error::TooManyPages`], and then nothing was applied of the entry.
+    ///
+    /// On [`Error::TooManyPages`] nothing of the entry was applied.
     pub fn apply<S: Storage>(&mut self, engine: &mut Engine<S>, at: usize) -> Result<()> {
         let entry = &self.batch.entries[at];
         if entry.what.is_of_page() {
@@ -117,10 +110,8 @@ impl Resolving<'_> {
         self.apply_in_room(engine, at)
     }
 
-    /// As [`Resolving::apply`], where [`Resolving::check_room`] found room for the entry, or for one after it.
-    ///
-    /// # Errors
-    /// Those of [`Engine::apply`].
+    /// Applies an entry like [`Resolving::apply`], after [`Resolving::check_room`] found room for this entry or a later
+    /// one.
     pub(crate) fn apply_in_room<S: Storage>(
         &mut self,
         engine: &mut Engine<S>,
@@ -149,16 +140,13 @@ impl Resolving<'_> {
         })
     }
 
-    /// Of the batch's names, those up to `names_end` whose pages are not known.
+    /// Returns the names up to `names_end` whose pages are not known yet.
     fn unknown(&self, names_end: u32) -> Range<usize> {
         let known = self.names.pages.len();
         known..known.max(names_end as usize)
     }
 
     /// Admits the batch's names up to `names_end`, for which [`Resolving::check_room`] found room.
-    ///
-    /// # Errors
-    /// Those of [`Admit::admit`].
     pub(crate) fn admit(&mut self, pages: &mut impl Admit, names_end: u32) -> Result<()> {
         let new = self.unknown(names_end);
         if new.is_empty() {
@@ -168,7 +156,7 @@ impl Resolving<'_> {
         pages.admit(self.batch, new, |page| known.push(page))
     }
 
-    /// The entry's links.
+    /// Returns the links of an entry.
     #[inline]
     fn links(&mut self, entry: &Entry) -> Links<'_> {
         let Resolver {

@@ -1,38 +1,37 @@
-//! A row of the history: what one or several visits of a page left.
+//! Row of the history: the joined measures of one or more visits of a page.
 
 use super::fetches::RowFetches;
 use crate::model::{Fetches, Time};
 
-/// One page's measures, joined.
+/// Joined measures of one page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Row {
-    /// The page's number.
+    /// Number of the page.
     pub page: u64,
-    /// Sum of the cash distributed (C); for an interpolation's state the history H.
+    /// C: sum of the cash distributed; for the state of an interpolation, the history H.
     pub cash: u128,
-    /// Visits, recyclings not counted.
+    /// Number of visits, without recyclings.
     pub visits: u64,
     /// Time of the last fetch, if times are known.
     pub last_fetch: Option<Time>,
-    /// G at the measure; 0: no measure, or the policy does not need it.
+    /// G at the measure; 0 if there is no measure or the policy does not need it.
     pub clock: u128,
-    /// Pages known at the measure; 0 where the policy does not need it. Of an interpolation's state: the weight of the
-    /// default history in it.
+    /// Number of pages known at the measure; 0 if the policy does not need it. For the state of an interpolation, the
+    /// weight of the default history in it.
     pub pages: u64,
-    /// The window's length then, in units of G, or that of a group's stretch; 0 where the policy does not
+    /// Length of the window at the measure in units of G, or the length of a group's interval; 0 if the policy does not
     /// need it.
     pub span: u128,
-    /// The row is what older measures left: an interpolation's state, or the base of those that were
-    /// forgotten.
+    /// True if the row combines older measures: the state of an interpolation, or the base of dropped measures.
     pub folded: bool,
-    /// Units that rounds' ends recycled from the page since the last of these visits, or since it was admitted.
+    /// Units recycled from the page by ends of rounds since the last of these visits, or since its admission.
     pub recycled: u64,
-    /// Failures and changes that fetches showed.
+    /// Failures and changes observed in fetches.
     pub fetches: RowFetches,
 }
 
 impl Row {
-    /// Adds `next`'s visits and takes its later fetch.
+    /// Adds the visits of a later row and takes its last fetch.
     pub(crate) fn take_visits(&mut self, next: &Row) {
         self.recycled = match next.visits {
             0 => self.recycled.saturating_add(next.recycled),
@@ -43,7 +42,7 @@ impl Row {
         self.fetches.join(&next.fetches);
     }
 
-    /// The same of what came before.
+    /// Adds the visits of an earlier row.
     pub(crate) fn take_earlier_visits(&mut self, before: &Row) {
         let mut all = *before;
         all.take_visits(self);
@@ -53,7 +52,7 @@ impl Row {
         self.fetches = all.fetches;
     }
 
-    /// The fetches of the page, if this is all its rows joined.
+    /// Returns the fetches of the page, if this row joins all its rows.
     pub(crate) fn known(&self) -> Fetches {
         Fetches {
             recycled: self.recycled,
@@ -61,7 +60,7 @@ impl Row {
         }
     }
 
-    /// The row as seen by a window: with its cash only if that was distributed inside it.
+    /// Returns the row as a window sees it: with its cash only if that was distributed inside the window.
     pub(crate) fn counted(&self, inside: bool) -> Row {
         Row {
             cash: if inside { self.cash } else { 0 },

@@ -1,4 +1,4 @@
-//! Runs of the history, put together: one stream of rows in page order out of many.
+//! Merging of the history's runs into one stream of rows in page order.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,14 +12,14 @@ use super::row::Row;
 use super::window::Policy;
 use crate::{Error, Result};
 
-/// Rows in page order, from anywhere.
+/// Stream of rows in page order.
 pub(crate) type Rows<'a> = Box<dyn Iterator<Item = Result<Row>> + 'a>;
 
-/// A run's rows, in page order: each call adds the next ones to the empty vector; none at the end.
+/// Reader of a run's rows in page order: each call adds the next rows to the empty vector, or none at the end.
 pub type Blocks<'a> = Box<dyn FnMut(&mut Vec<Row>) -> Result<()> + 'a>;
 
-/// Merges runs, oldest first, into one stream of rows in page order; joins what the policy joins and
-/// forgets what it forgets. `start`: G where the window begins.
+/// Merges runs, oldest first, into one stream of rows in page order; joins and drops rows by the policy. `start` is G
+/// at the start of the window.
 pub(crate) fn merge<'a>(policy: &Arc<dyn Policy>, runs: Vec<Blocks<'a>>, start: u128) -> Rows<'a> {
     if !policy.is_timed() {
         rows_of_run(sum(policy, runs))
@@ -28,8 +28,8 @@ pub(crate) fn merge<'a>(policy: &Arc<dyn Policy>, runs: Vec<Blocks<'a>>, start: 
     }
 }
 
-/// As [`merge`], but the oldest run of all is among `runs`, so each page's first measure is opened into
-/// a state. `admissions` are all admissions, in page order.
+/// Merges runs like [`merge`], including the oldest run of all, so each page's first measure is opened into a state.
+/// `admissions` are all admissions, in page order.
 pub(crate) fn fold<'a>(
     policy: &Arc<dyn Policy>,
     runs: Vec<Blocks<'a>>,
@@ -55,7 +55,7 @@ pub(crate) fn fold<'a>(
     kept(policy, Box::new(opened), start)
 }
 
-/// As [`fold`], a block at a time, all rows of a page in one block.
+/// Merges runs like [`fold`], yielding blocks; all rows of a page are in one block.
 pub(crate) fn fold_pages<'a>(
     policy: &Arc<dyn Policy>,
     runs: Vec<Blocks<'a>>,
@@ -95,11 +95,11 @@ fn kept<'a>(policy: &Arc<dyn Policy>, rows: Rows<'a>, start: u128) -> Rows<'a> {
     })
 }
 
-/// A run being read.
+/// Buffered reader of a run.
 pub(super) struct Source<'a> {
     blocks: Blocks<'a>,
     block: Vec<Row>,
-    /// Rows of the block that were taken.
+    /// Number of rows of the block that were consumed.
     taken: usize,
 }
 
@@ -112,7 +112,7 @@ impl Source<'_> {
         }
     }
 
-    /// Those of the next rows that are at hand; none at the end.
+    /// Returns the buffered next rows; none at the end.
     pub(super) fn ahead(&mut self) -> Result<&[Row]> {
         if self.taken == self.block.len() {
             self.block.clear();
@@ -122,7 +122,7 @@ impl Source<'_> {
         Ok(&self.block[self.taken..])
     }
 
-    /// Takes that many of them.
+    /// Consumes this many of the buffered rows.
     pub(super) fn take(&mut self, rows: usize) -> &[Row] {
         self.taken += rows;
         &self.block[self.taken - rows..self.taken]
@@ -135,19 +135,19 @@ impl Source<'_> {
     }
 }
 
-/// The rows of one run as they are.
+/// Returns the rows of one run unchanged.
 pub(crate) fn rows_of_run(run: Blocks<'_>) -> Rows<'_> {
     let mut source = Source::new(run);
     Box::new(std::iter::from_fn(move || source.next().transpose()))
 }
 
-/// Pages whose rows are joined at a time.
+/// Number of pages whose rows are added up at a time.
 const STRETCH: usize = 128;
-/// So many rows of one run, with none of another between, are handed on as they are.
+/// Number of consecutive rows of one run, with no row of another run in between, that are passed on without adding.
 const ALONE: usize = 64;
 
-/// All runs' rows where any two of a page are joined: a block for each stretch of pages, in which the runs' rows
-/// are added up in place.
+/// Merges runs of a policy that joins any two rows of a page: adds up the rows of all runs in place, for one stretch of
+/// [`STRETCH`] pages at a time.
 fn sum<'a>(policy: &Arc<dyn Policy>, runs: Vec<Blocks<'a>>) -> Blocks<'a> {
     let mut sum = Sum {
         sources: runs.into_iter().map(Source::new).collect(),
@@ -168,15 +168,15 @@ fn sum<'a>(policy: &Arc<dyn Policy>, runs: Vec<Blocks<'a>>) -> Blocks<'a> {
 struct Sum<'a> {
     sources: Vec<Source<'a>>,
     policy: Arc<dyn Policy>,
-    /// The stretch: a row for each page, and which of them are there.
+    /// Rows of the current stretch, one per page, and a bitmap of those present.
     rows: Vec<Row>,
     there: [u64; STRETCH / 64],
 }
 
 impl Sum<'_> {
-    /// Adds the next rows to the block.
+    /// Appends the next rows to the block.
     fn next(&mut self, block: &mut Vec<Row>) -> Result<()> {
-        // The next page, the run that has it, and the next page of the others.
+        // The next page, the run that has it, and the next page of the other runs.
         let (mut first, mut others) = (None, u64::MAX);
         for (at, source) in self.sources.iter_mut().enumerate() {
             let Some(page) = source.ahead()?.first().map(|row| row.page) else {
@@ -242,7 +242,7 @@ impl Sum<'_> {
         Ok(())
     }
 
-    /// Adds the stretch's rows to the block.
+    /// Appends the stretch's rows to the block.
     fn give_out(&mut self, block: &mut Vec<Row>) {
         for (at, word) in self.there.iter_mut().enumerate() {
             while *word != 0 {
@@ -253,7 +253,7 @@ impl Sum<'_> {
     }
 }
 
-/// A k-way merge by page; rows of one page come in the order of their runs.
+/// K-way merge by page; rows of one page come in the order of their runs.
 struct Merge<'a> {
     runs: Vec<Source<'a>>,
     heads: BinaryHeap<Reverse<(u64, usize)>>,
@@ -281,7 +281,7 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Takes the next row of a run; its page.
+    /// Takes the next row of a run. Returns its page.
     fn advance(&mut self, run: usize) -> Option<u64> {
         match self.runs[run].next() {
             Ok(row) => {
@@ -307,7 +307,7 @@ impl Iterator for Merge<'_> {
         let &Reverse((_, run)) = self.heads.peek()?;
         let row = self.next[run].take()?;
         let page = self.advance(run);
-        // One place in the heap is changed, rather than one given up and another made.
+        // Replaces the head of the heap instead of popping and pushing.
         let mut head = self.heads.peek_mut()?;
         match page {
             Some(page) => *head = Reverse((page, run)),
@@ -351,12 +351,12 @@ impl Iterator for Join<'_> {
     }
 }
 
-/// Forgets, page by page, what the policy forgets.
+/// Drops, page by page, the rows that the policy no longer needs.
 struct Forget<'a> {
     rows: Join<'a>,
-    /// The next page's first row.
+    /// First row of the next page.
     next: Option<Row>,
-    /// A page's rows still to be given out, newest first.
+    /// Remaining rows of the current page, newest first.
     page: Vec<Row>,
     policy: Arc<dyn Policy>,
     start: u128,
@@ -392,22 +392,21 @@ impl Iterator for Forget<'_> {
     }
 }
 
-/// Runs between two retained marks, at most: as many are read side by side.
+/// Maximum number of runs between two retained marks; as many are read at the same time.
 const RUNS_MAX: usize = 512;
-/// How many are merged then.
+/// Number of runs that are merged when there are more than [`RUNS_MAX`].
 const RUNS_MERGED: usize = 65;
 
-/// Which neighbouring runs to merge next into one, given each run's mark interval and number of rows,
-/// oldest first, and how many pages there are. Of the runs that no retained mark separates:
+/// Selects the neighbouring runs to merge next into one, given each run's mark interval and number of rows, oldest
+/// first, and the number of pages. Of the runs that no retained mark separates:
 ///
-/// 1. all, if they have two rows a page or more, and twice the rows of the oldest or more: where a page
-///    keeps one row, half of them or more go; where it keeps measures, what is kept is never more than
-///    doubled;
-/// 2. of more than [`RUNS_MAX`], those [`RUNS_MERGED`] of them that have the fewest rows: so a row is merged
+/// 1. all, if they have at least two rows per page and at least twice the rows of the oldest: where a page keeps
+///    one row, at least half of them disappear; where it keeps measures, what is kept is never more than doubled;
+/// 2. of more than [`RUNS_MAX`], the [`RUNS_MERGED`] with the fewest rows: so a row is merged
 ///    log(rows) / log([`RUNS_MERGED`]) times.
 ///
-/// A merge leaves as much room as it took, which is free only after the commit. So while there are ever more
-/// pages little is merged, and the history takes hardly more room than its rows.
+/// A merge occupies as much additional space as its input until the commit frees the old runs. So while the number
+/// of pages grows little is merged, and the history takes hardly more space than its rows.
 pub(crate) fn mergeable(runs: &[(u64, u64)], marks: &[Mark], pages: u64) -> Option<Range<usize>> {
     let window = |interval: u64| marks.iter().rposition(|mark| mark.number <= interval);
     let mut end = runs.len();
@@ -424,7 +423,7 @@ pub(crate) fn mergeable(runs: &[(u64, u64)], marks: &[Mark], pages: u64) -> Opti
     None
 }
 
-/// As [`mergeable`], where no mark separates any.
+/// Selects runs like [`mergeable`], where no mark separates them.
 fn mergeable_alike(runs: &[u64], pages: u64) -> Option<Range<usize>> {
     let oldest = runs.first().map_or(0, |&rows| rows);
     if runs.len() > 1 && runs.iter().sum::<u64>() >= 2 * pages.max(oldest) {

@@ -1,9 +1,9 @@
-//! From what is known of a page to its share of all importance: one form for each kind of window.
+//! Normalisation of page values to shares of importance: one form for each kind of window.
 
 use super::pages::Page;
 use super::window::{Measures, default_weight};
 
-/// The estimate of a window of measures, before it is normalised (section 3.3).
+/// Estimate of a window of measures before it is normalised (section 3.3).
 pub(super) struct Value {
     pub(super) measures: Measures,
     pub(super) start: u128,
@@ -12,7 +12,7 @@ pub(super) struct Value {
 }
 
 impl Value {
-    /// G from which on an admission is recent: pages admitted since stand in for those that have no
+    /// Returns the G from which an admission counts as recent: pages admitted since stand in for those without a
     /// measure.
     pub(super) fn recent(&self) -> u128 {
         match self.measures {
@@ -21,13 +21,12 @@ impl Value {
         }
     }
 
-    /// A page's share of G; `None`: it has no measure.
+    /// Returns a page's share of G; `None` if it has no measure.
     ///
-    /// - What it distributed since the window's start, over the window's length.
-    /// - Or what it distributed in its last visits and now holds, over the time since the visit before
-    ///   them. Where that was its admission: over one turnover more, which is what its endowment stands
-    ///   for, as in `whole`'s (H + cash)/(G + supply). Not in the paper, whose pages are all there from
-    ///   the start.
+    /// - For a window since a start: what it distributed since, over the window's length.
+    /// - For a window of the last visits: what it distributed in these and holds now, over the time since the visit
+    ///   before them. If that was its admission: over one turnover more, which accounts for its endowment, as in
+    ///   `whole`'s (H + cash)/(G + supply). Not in the paper, where all pages exist from the start.
     pub(super) fn of(&self, page: &Page<'_>) -> Option<f64> {
         if page.rows.iter().all(|row| row.clock == 0) {
             return None;
@@ -52,7 +51,7 @@ impl Value {
 }
 
 pub(super) enum Scale {
-    /// Nothing to tell pages apart by: all alike.
+    /// Same value for all pages, as nothing distinguishes them.
     Even { each: f64 },
     Window {
         clock: f64,
@@ -60,28 +59,28 @@ pub(super) enum Scale {
         with_cash: Option<WithCash>,
     },
     Interpolated {
-        /// Of all pages.
+        /// Sum over all pages.
         sum: f64,
-        /// The history of a page that was just introduced.
+        /// History of a page that was just introduced.
         default: f64,
     },
     Measured {
         value: Value,
-        /// Of all pages.
+        /// Sum over all pages.
         sum: f64,
-        /// Of a page without measures.
+        /// Value of a page without measures.
         default: f64,
     },
 }
 
-/// The paper's estimate with cash, (H + C)/(G + 1), the virtual page's cash spread over all.
+/// Paper's estimate with cash, (H + C)/(G + 1), the virtual page's cash spread over all pages.
 pub(super) struct WithCash {
     pub(super) sum: f64,
     pub(super) virtual_each: f64,
 }
 
 impl Scale {
-    /// (received, distributed); the same where nothing is known of receipts.
+    /// Returns (received, distributed); both are the same where receipts are not known.
     pub(super) fn estimates(&self, page: &Page<'_>) -> (f64, f64) {
         let distributed = page.rows.first().map_or(0, |row| row.cash);
         match self {

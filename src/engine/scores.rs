@@ -1,62 +1,59 @@
-//! Scores of all pages that were computed from their links, and what it took.
+//! Scores of all pages computed from their links, and the effort it took.
 
 use serde::{Deserialize, Serialize};
 
 use super::certificate::Certificate;
 use crate::Result;
 
-/// Work done.
+/// Effort of a computation over links.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Effort {
-    /// The bound on the L1 error that was asked for.
+    /// Requested bound on the L1 error.
     pub until: f64,
-    /// Whether it was reached; if not, time was up, or numbers of 64 bits resolve no more.
+    /// True if the bound was reached; false if time ran out or 64-bit numbers do not resolve more.
     pub reached: bool,
-    /// Sweeps over the kept rows.
+    /// Number of sweeps over the kept rows.
     pub sweeps: u64,
-    /// Links over which something was handed on.
+    /// Number of links over which something was passed on.
     pub links_touched: u64,
-    /// Links that the rows hold.
+    /// Number of links in the rows.
     pub links: u64,
-    /// Whether it went on from what was settled before, so that what came to it are not these rows alone. Not told before version 3 of
-    /// snapshots.
+    /// True if it started from an earlier settled state, so its input was more than these rows. Not stored before
+    /// version 3 of snapshots.
     #[serde(default, skip_serializing_if = "is_false")]
     pub resumed: bool,
 }
 
-/// For serde: says nothing of what is usual.
+/// Tells serde to omit the default.
 fn is_false(resumed: &bool) -> bool {
     !resumed
 }
 
 /// Scores of all pages.
 pub trait Scores {
-    /// How near they are to what they approximate; `None`: nothing is known of it.
+    /// Returns bounds on the error of the scores; `None` if nothing is known.
     fn certificate(&self) -> Option<Certificate>;
-    /// Work done.
+    /// Returns the effort that the computation took.
     fn effort(&self) -> Effort;
-    /// (received, distributed) of `len` pages from `first` on.
-    ///
-    /// # Errors
-    /// Those of reading what does not lie in memory.
+    /// Reads (received, distributed) of `len` pages from `first` on.
     fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>) -> Result<()>;
 }
 
-/// What importances are whole numbers of: (units + `offset`)/`sum`, or 0 where that is below. So they can be written in fewer bytes than
-/// as `f64`, and read back bit by bit.
+/// Unit of which importances are whole multiples: (units + `offset`)/`sum`, or 0 if that is negative. They can be
+/// written in fewer bytes than as `f64` and read back bit by bit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScoreUnits {
-    /// What every page has beside its units.
+    /// Offset that every page has in addition to its units.
     pub offset: f64,
-    /// Units of all pages.
+    /// Sum of all pages, in units.
     pub sum: f64,
 }
 
 impl ScoreUnits {
-    /// The units of an importance; `None`: it is no whole number of them.
+    /// Returns the units of an importance; `None` if it is not a whole multiple.
     pub fn of(self, importance: f64) -> Option<i64> {
         let near = (importance * self.sum - self.offset).round();
-        // Below this, 1 more or less does not overflow.
+        // Below this value, adding or subtracting 1 does not overflow.
         if near.is_nan() || near.abs() > (1u64 << 62) as f64 {
             return None;
         }
@@ -65,7 +62,7 @@ impl ScoreUnits {
         near.into_iter().find(is_same)
     }
 
-    /// The importance of a number of units.
+    /// Returns the importance of a number of units.
     pub fn importance(self, units: i64) -> f64 {
         (units as f64 + self.offset).max(0.0) / self.sum
     }

@@ -1,41 +1,41 @@
-//! What a settling came to, but for the numbers of each page. A later settling may start from it: see `rank::settle`.
+//! Result of a settling, from which a later one may start (warm start): see `rank::settle`.
 
 use super::scores::Effort;
 
 /// Totals of a settled state.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct SettledTotals {
-    /// Pages known then.
+    /// Number of pages at that time.
     pub pages: u64,
-    /// The damping, in 1/2^32.
+    /// Damping, in 1/2^32.
     pub damping: u64,
-    /// The sum of X.
+    /// Sum of X over all pages.
     pub sum: i128,
-    /// T: what the virtual page has received.
+    /// T: units received by the virtual page.
     pub virtual_page: i128,
-    /// F: what larger units may have added to the rounding.
+    /// F: bound on the additional rounding error of larger units.
     pub strayed: u128,
-    /// What it took.
+    /// Effort of the settling.
     pub effort: Effort,
 }
 
-/// The numbers of pages in a settled state, in page order.
+/// Numbers of a settled state per page, in page order.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SettledPages<'a> {
-    /// X.
+    /// X of each page.
     pub own: &'a [i64],
-    /// D.
+    /// D of each page.
     pub accounts: &'a [i64],
-    /// What a visit costs, which says whether the page has a row, and links.
+    /// Cost of a visit, which also tells whether the page has a row and links.
     pub costs: &'a [u8],
 }
 
-/// The same, to be filled.
+/// Numbers of a settled state per page, for filling.
 #[derive(Debug)]
 pub(crate) struct SettledPagesMut<'a> {
-    /// X.
+    /// X of each page.
     pub own: &'a mut [i64],
-    /// D.
+    /// D of each page.
     pub accounts: &'a mut [i64],
     /// See [`SettledPages::costs`].
     pub costs: &'a mut [u8],

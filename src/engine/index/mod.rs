@@ -1,11 +1,10 @@
-//! From a URL's fingerprint to its page number.
+//! Index from a URL's fingerprint to its page number.
 //!
-//! The index never sees a URL. A fingerprint is a keyed 128-bit hash; 9 of its bits choose a
-//! segment, 63 more are the tag. Two URLs that agree in those 72 bits would be taken for one page,
-//! whatever the size of the index: about 1e-4 expected such pairs among a billion URLs
-//! ([`Index::expected_wrong_merges`]).
+//! The index never sees a URL. A fingerprint is a keyed 128-bit hash; 9 of its bits choose a segment, 63 more are the
+//! tag. Two URLs that agree in those 72 bits would be taken for one page, whatever the size of the index: about 1e-4
+//! expected such pairs among a billion URLs ([`Index::expected_wrong_merges`]).
 //!
-//! A [`segment`] finds tags, and grows by itself: only one of 512 segments is held twice meanwhile.
+//! A [`segment`] finds tags, and grows independently: at any time at most one of 512 segments is held twice.
 
 mod segment;
 #[cfg(test)]
@@ -21,45 +20,45 @@ pub(crate) use segment::Slot;
 
 const SEGMENT_BITS: u32 = 9;
 const TAG_BITS: u32 = 63;
-// The store keeps no other bits of a fingerprint than its low 64 and its high 16.
+// The store keeps only the low 64 and the high 16 bits of a fingerprint.
 const _: () = assert!(TAG_BITS <= 64 && SEGMENT_BITS <= 16);
-/// A few segments are crowded before they are full. So small a share of all memory is more than theirs.
+/// Number of pages per segment below which segments vary: a few are crowded before they are full.
 const EARLY: u64 = 128;
 
-/// Segments of an index.
+/// Number of segments of an index.
 pub(crate) const SEGMENTS: usize = 1 << SEGMENT_BITS;
-/// Least slots of a segment.
+/// Smallest number of slots of a segment.
 pub(crate) const LEAST_SLOTS: u64 = (LEAST_HOMES + REACH) as u64;
 
-/// Fingerprints whose homes are best touched at a time.
+/// Number of fingerprints that are best prefetched at a time.
 pub(crate) const TOUCHED: usize = 64;
 
-/// Fingerprint -> [`PageId`], in memory.
+/// Map from fingerprint to [`PageId`], in memory.
 pub(crate) struct Index {
     segments: Vec<Segment>,
     pages: u64,
 }
 
-/// A share of an index's segments, to be filled.
+/// Part of an index's segments that one thread fills.
 pub(crate) struct Share<'i> {
-    /// The first segment's number.
+    /// Number of the first segment.
     first: usize,
     segments: &'i mut [Segment],
-    /// Segment, tag and page of those to be put in next.
+    /// Segment, tag and page of the entries to be inserted next.
     own: Vec<(usize, u64, PageId)>,
 }
 
-/// Where an index finds a fingerprint: what to read of one that is on disk.
+/// Location of a fingerprint in an index: the slots to read from an index on disk.
 pub(crate) struct Probe {
     pub segment: usize,
-    /// Slots of the segment.
+    /// Slots of the segment that may hold the fingerprint.
     pub slots: Range<usize>,
     layout: Layout,
     wanted: (usize, u64),
 }
 
 impl Probe {
-    /// In an index whose segments have so many slots, as [`Index::segments`] gives them.
+    /// Locates a fingerprint in an index with these numbers of slots per segment, as given by [`Index::segments`].
     pub fn of(fingerprint: Fingerprint, slots: &[u64; SEGMENTS]) -> Probe {
         let (segment, tag) = Index::split(fingerprint);
         let layout = Layout::new(slots[segment] as usize - REACH);
@@ -72,7 +71,7 @@ impl Probe {
         }
     }
 
-    /// The page with the fingerprint, given these slots.
+    /// Returns the page of the fingerprint, given the slots at its location.
     pub fn find(&self, slots: &[Slot]) -> Option<PageId> {
         match self.layout.search(self.wanted, slots) {
             Search::Found(page) => Some(page),
@@ -82,8 +81,8 @@ impl Probe {
 }
 
 impl Share<'_> {
-    /// Calls `fill` with the number of each segment and its slots, all of which it fills, with entries of the first `pages`
-    /// pages. How many there are; `None`: one is of another page.
+    /// Calls `fill` with the number and the slots of each segment; `fill` sets all of them to entries of the first
+    /// `pages` pages. Returns the number of entries, or `None` if one is of another page.
     pub fn fill(
         &mut self,
         pages: u64,
@@ -100,8 +99,8 @@ impl Share<'_> {
         Ok(Some(entries))
     }
 
-    /// Puts in those of the fingerprints that belong to this share; they are of the pages from `first`
-    /// on. False: one was there before.
+    /// Inserts the fingerprints that belong to this share; they are of consecutive pages from `first` on. Returns false
+    /// if one was present before.
     pub fn put(&mut self, first: u64, fingerprints: &[Fingerprint]) -> Result<bool> {
         for (page, &fingerprint) in (first..).zip(fingerprints) {
             let (segment, tag) = Index::split(fingerprint);
@@ -127,7 +126,7 @@ impl Share<'_> {
     }
 }
 
-/// Homes of a segment of an index of `pages` pages.
+/// Returns the number of homes of a segment in an index of `pages` pages.
 fn homes_for(pages: u64) -> usize {
     ((pages >> SEGMENT_BITS) as usize * 5 / 4).max(LEAST_HOMES)
 }
@@ -137,7 +136,7 @@ impl Index {
         Index::with_room(0)
     }
 
-    /// An index that takes `pages` pages without growing.
+    /// Creates an index that takes `pages` pages without growing.
     pub fn with_room(pages: u64) -> Result<Index> {
         let segments = 1usize << SEGMENT_BITS;
         let homes = homes_for(pages);
@@ -149,7 +148,7 @@ impl Index {
         })
     }
 
-    /// Pages known: the next new page gets this number.
+    /// Returns the number of pages, which is the number of the next new page.
     pub fn pages(&self) -> u64 {
         self.pages
     }
@@ -160,8 +159,8 @@ impl Index {
         (segment, tag)
     }
 
-    /// Brings the homes of some fingerprints near. The loads don't wait for one another, as those
-    /// of one search after the other would: at a million pages that halves the time of a search.
+    /// Prefetches the homes of some fingerprints. Their loads overlap, unlike those of one search after the other: at a
+    /// million pages that halves the time of a search.
     pub fn touch(&self, fingerprints: &[Fingerprint]) {
         let homes = fingerprints.iter().map(|&fingerprint| {
             let (segment, tag) = Self::split(fingerprint);
@@ -170,7 +169,7 @@ impl Index {
         touch(homes);
     }
 
-    /// The page with this fingerprint, if known.
+    /// Returns the page of this fingerprint, if known.
     pub fn get(&self, fingerprint: Fingerprint) -> Option<PageId> {
         let (segment, tag) = Self::split(fingerprint);
         match self.segments[segment].find(tag) {
@@ -179,7 +178,8 @@ impl Index {
         }
     }
 
-    /// Admits fingerprints, in order; `each` hears at which place of all, of which page, and whether that is new.
+    /// Admits the fingerprints in `places`, in order. Calls `each` with the position, the page, and whether the page is
+    /// new.
     pub fn admit_all(
         &mut self,
         all: &[Fingerprint],
@@ -196,11 +196,12 @@ impl Index {
         Ok(())
     }
 
-    /// The page with this fingerprint; the next number if it is new. The flag says "new".
+    /// Returns the page of this fingerprint, or assigns the next number. The flag is true if the page is new.
     ///
     /// # Errors
-    /// [`Error::Usage`] if memory can't be reserved; [`Error::Damaged`] for fingerprints so alike
-    /// that they are no hashes.
+    ///
+    /// [`Error::Usage`] if memory cannot be reserved; [`Error::Damaged`] if fingerprints are so alike that they cannot
+    /// be hashes.
     pub fn admit(&mut self, fingerprint: Fingerprint) -> Result<(PageId, bool)> {
         let (segment, tag) = Self::split(fingerprint);
         match self.segments[segment].admit(tag, PageId(self.pages))? {
@@ -212,15 +213,16 @@ impl Index {
         }
     }
 
-    /// An index of `pages` pages that are still to be put in: by [`Share::put`], each share on a thread
-    /// of its own if need be.
+    /// Creates an index of `pages` pages that [`Share::put`] inserts afterwards, each share on a thread of its own if
+    /// wanted.
     pub fn to_fill(pages: u64) -> Result<Index> {
         let mut index = Index::with_room(pages)?;
         index.pages = pages;
         Ok(index)
     }
 
-    /// The same, with segments of so many slots, [`LEAST_SLOTS`] or more, which [`Share::fill`] fills first.
+    /// Creates an index of `pages` pages whose segments have the given numbers of slots, each at least [`LEAST_SLOTS`];
+    /// [`Share::fill`] must fill it first.
     pub fn to_load(pages: u64, slots: &[u64; SEGMENTS]) -> Result<Index> {
         let segments = slots.iter();
         let segments = segments.map(|&slots| Segment::with_homes(slots as usize - REACH));
@@ -230,15 +232,15 @@ impl Index {
         })
     }
 
-    /// Calls `each` with the slots of every segment, laid out as in an index that was made of just these pages: they depend on
-    /// the pages alone, however this index grew.
+    /// Calls `each` with the slots of every segment, laid out as in an index built from these pages alone: they do not
+    /// depend on how this index grew.
     pub fn each_segment(&self, each: &mut dyn FnMut(&[Slot]) -> Result<()>) -> Result<()> {
         let homes = homes_for(self.pages);
         let mut segments = self.segments.iter();
         segments.try_for_each(|segment| each(segment.laid_out(homes)?.slots()))
     }
 
-    /// All segments in `shares` shares or fewer.
+    /// Splits the segments into at most `shares` shares.
     pub fn shares(&mut self, shares: usize) -> impl Iterator<Item = Share<'_>> {
         let len = self.segments.len().div_ceil(shares.max(1));
         let parts = self.segments.chunks_mut(len).enumerate();
@@ -249,26 +251,26 @@ impl Index {
         })
     }
 
-    /// Expected pairs of distinct URLs among `pages` that this index would take for one page.
+    /// Returns the expected number of pairs of distinct URLs among `pages` that this index would merge.
     pub fn expected_wrong_merges(pages: u64) -> f64 {
         let n = pages as f64;
         n * n / 2.0 / 2f64.powi((SEGMENT_BITS + TAG_BITS) as i32)
     }
 
-    /// Bytes of memory in use by the slots.
+    /// Returns the memory used by the slots, in bytes.
     pub fn bytes(&self) -> u64 {
         self.segments.iter().map(|s| bytes_of(s.homes())).sum()
     }
 
-    /// Bytes of an index [`with room`](Index::with_room).
+    /// Returns the size of an index [`with room`](Index::with_room) for `pages` pages, in bytes.
     pub fn bytes_with_room(pages: u64) -> u64 {
         bytes_of(homes_for(pages)) << SEGMENT_BITS
     }
 
-    /// Most bytes on the way to `pages` pages, a segment that grows counted twice.
+    /// Returns the peak size while growing to `pages` pages, in bytes; a segment that grows counts twice.
     pub fn bytes_at(&self, pages: u64) -> u64 {
         let more = pages.saturating_sub(self.pages) >> SEGMENT_BITS;
-        // Shares of random numbers vary by their square root; six times that is never seen.
+        // Occupancies of random buckets vary by their square root; six times that never occurs.
         let more = if pages > self.pages {
             more + 6 * more.isqrt() + 8
         } else {

@@ -1,22 +1,22 @@
 //! A segment of the index: tags and their pages in an array of 10-byte slots, sorted by tag, with gaps.
 //!
 //! A tag's home is its share of the array: `home = floor(tag x homes / 2^63)`. Entries are pushed right where homes
-//! collide, and a search ends at the first larger tag. With L = floor(log2 homes), a slot holds, from its highest
-//! bit on:
+//! collide, and a search ends at the first larger tag. With L = floor(log2 homes), a slot holds, from its highest bit
+//! on:
 //!
 //! | bits | what |
 //! |---|---|
-//! | 6 | the home's last bits: entries lie less than 64 slots right of their homes, so the home follows |
+//! | 6 | the home's last bits: entries lie less than 64 slots right of their homes, so these bits determine the home |
 //! | 63 - L | `rest = floor((tag x homes mod 2^63) / 2^L)` |
 //! | 11 + L | page number + 1; all zero: a gap |
 //!
-//! Home and rest recover the tag: products of neighbouring tags are `homes >= 2^L` apart, so tags of one
-//! home have different rests, and `tag = ceil((home x 2^63 + rest x 2^L) / homes)`. So a segment
-//! grows, by an eighth, from its slots alone, in one sweep. The more homes, the fewer bits of tag and the more of page
-//! number a slot needs: in all no more than 80, as long as segments share the pages about alike. An entry that does not
-//! fit, for its page number or because too many share its home, makes the segment grow.
+//! Home and rest recover the tag: products of neighbouring tags are `homes >= 2^L` apart, so tags of one home have
+//! different rests, and `tag = ceil((home x 2^63 + rest x 2^L) / homes)`. So a segment grows, by an eighth, from its
+//! slots alone, in one sweep. With more homes a slot needs fewer bits for the tag and more for the page number: at most
+//! 80 in total, as long as pages are spread evenly over segments. An entry that does not fit, for its page number or
+//! because too many share its home, makes the segment grow.
 //!
-//! Load runs from 0.78 to 0.88: 12 bytes a page on average.
+//! The load is 0.78 to 0.88: 12 bytes per page on average.
 
 use prefetch_index::prefetch_index;
 
@@ -25,26 +25,26 @@ use crate::engine::cells::Cells;
 use crate::model::PageId;
 use crate::{Error, Result};
 
-/// Bits of its home that a slot holds.
+/// Number of low bits of its home that a slot holds.
 const HOME_BITS: u32 = 6;
-/// An entry lies less than so many slots right of its home; there are as many past the last home.
+/// Bound on the distance of an entry from its home, in slots; as many slots follow the last home.
 pub(crate) const REACH: usize = 1 << HOME_BITS;
-/// Least homes of a segment: tag and home then leave no bit of a slot's first eight bytes unused.
+/// Minimum number of homes of a segment; tag and home then fill the first eight bytes of a slot.
 pub(super) const LEAST_HOMES: usize = 1 << (TAG_BITS + HOME_BITS - 64);
-/// Below this many homes a segment doubles; above, it grows by an eighth.
+/// Number of homes below which a segment doubles; above, it grows by an eighth.
 const SMALL: usize = 1 << 15;
-/// From this many homes on huge pages are asked for. Smaller arrays than one such page gain, too: they
-/// lie side by side.
+/// Number of homes from which huge pages are requested. Arrays smaller than one huge page profit too, because they are
+/// adjacent.
 const HUGE: usize = 1 << 16;
-/// A segment grows when it is fuller than this.
+/// Maximum load of a segment, as a fraction; beyond it the segment grows.
 pub(super) const FULL: (usize, usize) = (7, 8);
-/// A segment of hashes never needs this many homes an entry.
+/// Number of homes per entry that a segment of hashes never reaches.
 const CROWDED: usize = 8;
-/// Slots to the next cache line.
+/// Number of slots to the next cache line.
 const NEXT_LINE: usize = 6;
 
-/// Little-endian: the last eight bytes are the word that is searched, with the page number's high
-/// bits; the first two are the page number's low bits.
+/// Entry of a segment, little-endian: the last eight bytes are the word that is searched, with the high bits of the
+/// page number; the first two are its low bits.
 pub(crate) type Slot = [u8; 10];
 
 const GAP: Slot = [0; 10];
@@ -59,30 +59,30 @@ fn low_of(slot: Slot) -> u16 {
     u16::from_le_bytes([a, b])
 }
 
-/// How tags are spread over so many homes, and what of them is kept in a slot.
+/// Mapping from tags to homes and slot contents, for a given number of homes.
 #[derive(Clone, Copy)]
 pub(super) struct Layout {
-    /// From [`LEAST_HOMES`] on.
+    /// Number of homes, at least [`LEAST_HOMES`].
     homes: u64,
-    /// L.
+    /// L, see the module documentation.
     log: u32,
-    /// The bits of a word that are the page number's.
+    /// Mask of the bits of a word that belong to the page number.
     page_mask: u64,
 }
 
-/// What a search at slot `at` subtracts from words: of two, the smaller is then that of the smaller
-/// tag. It makes of a home's last bits 63 - (slots right of the home).
+/// Returns the offset that a search at slot `at` subtracts from words, so that their order is that of the tags. It maps
+/// the low bits of a home to 63 - (slots right of the home).
 fn turn(at: usize) -> u64 {
     (at as u64 + 1) << (64 - HOME_BITS)
 }
 
-/// How many slots right of its home the entry in slot `at` lies.
+/// Returns the distance of the entry in slot `at` from its home, in slots.
 fn steps_right(at: usize, word: u64) -> usize {
     let last = (word >> (64 - HOME_BITS)) as usize;
     at.wrapping_sub(last) % REACH
 }
 
-/// Returns whether what is in slot `at` is as far right of its home as can be.
+/// Returns true if the entry in slot `at` is as far from its home as is allowed.
 fn is_at_end_of_reach(at: usize, slot: Slot) -> bool {
     word_of(slot).wrapping_sub(turn(at)) >> (64 - HOME_BITS) == 0
 }
@@ -98,7 +98,7 @@ impl Layout {
         }
     }
 
-    /// The home of a tag, and the word of its slot but for the page number.
+    /// Returns the home of a tag and the word of its slot, without the page number.
     pub(super) fn locate(&self, tag: u64) -> (usize, u64) {
         let product = u128::from(tag << (64 - TAG_BITS)) * u128::from(self.homes);
         let (home, rest) = ((product >> 64) as u64, product as u64);
@@ -106,7 +106,7 @@ impl Layout {
         (home as usize, word & !self.page_mask)
     }
 
-    /// The tag of what is in slot `at`. `inverse`: see [`Layout::inverse`].
+    /// Returns the tag of the entry in slot `at`. `inverse` is [`Layout::inverse`].
     pub(super) fn tag_at(&self, at: usize, slot: Slot, inverse: u64) -> u64 {
         let word = word_of(slot);
         let home = (at - steps_right(at, word)) as u64;
@@ -114,13 +114,13 @@ impl Layout {
         let share = (home << (TAG_BITS - self.log)) + rest;
         let least = u128::from(share) << self.log;
         let tag = ((u128::from(share) * u128::from(inverse)) >> 64) as u64;
-        // It is too small by two at most. Without branches, which nothing could foretell.
+        // The quotient is too small by at most two. No branches: they would be unpredictable.
         let short = |tag: u64| u64::from(u128::from(tag) * u128::from(self.homes) < least);
         let tag = tag + short(tag);
         tag + short(tag)
     }
 
-    /// 2^(64 + L) / homes, just below: to multiply with it is faster than to divide by `homes`.
+    /// Returns 2^(64 + L) / homes, rounded down: multiplying by it is faster than dividing by `homes`.
     pub(super) fn inverse(&self) -> u64 {
         (((1u128 << (64 + self.log)) - 1) / u128::from(self.homes)) as u64
     }
@@ -130,12 +130,12 @@ impl Layout {
         stored.checked_sub(1).map(PageId)
     }
 
-    /// Returns whether the numbers of so many pages fit a slot.
+    /// Returns true if page numbers below `pages` fit in a slot.
     pub(super) fn fits(&self, pages: u64) -> bool {
         pages >> 16 <= self.page_mask
     }
 
-    /// A slot, if the page number fits.
+    /// Returns the slot of an entry, or `None` if the page number does not fit.
     pub(super) fn slot_of(&self, word: u64, page: PageId) -> Option<Slot> {
         let stored = page.0 + 1;
         if !self.fits(stored) {
@@ -147,7 +147,7 @@ impl Layout {
         Some([a, b, c, d, e, f, g, h, i, j])
     }
 
-    /// Where a search for a tag ends, given its [place](Layout::locate) and [`REACH`] slots from its home on.
+    /// Searches for a tag, given its [location](Layout::locate) and the [`REACH`] slots from its home on.
     pub(super) fn search(&self, (home, wanted): (usize, u64), slots: &[Slot]) -> Search {
         for (at, &slot) in (home..).zip(slots) {
             let word = word_of(slot);
@@ -167,7 +167,7 @@ impl Layout {
         Search::Crowded
     }
 
-    /// Lays out the entries of `from` in `slots`. False: they don't fit.
+    /// Lays out the entries of `from` in `slots`. Returns false if they do not fit.
     pub(super) fn fill(&self, slots: &mut [Slot], from: &Segment) -> bool {
         let mut free = 0;
         let inverse = from.layout.inverse();
@@ -187,19 +187,19 @@ impl Layout {
     }
 }
 
-/// Slots sorted by tag.
+/// Array of slots sorted by tag.
 pub(super) struct Segment {
     layout: Layout,
     slots: Cells<Slot>,
     pub(super) used: usize,
 }
 
-/// Where a search ended.
+/// Result of a search.
 pub(super) enum Search {
     Found(PageId),
-    /// It goes here, in front of what is here.
+    /// The tag is absent and belongs at this slot, in front of its present entry.
     Free(usize),
-    /// There is no room for it within reach.
+    /// The tag is absent and there is no room within reach of its home.
     Crowded,
 }
 
@@ -226,7 +226,7 @@ impl Segment {
         self.layout.search((home, wanted), reached)
     }
 
-    /// Puts a page at `at`, pushing what is there right to the next gap. False: there is no room.
+    /// Inserts a page at `at`, pushing entries right up to the next gap. Returns false if there is no room.
     pub(super) fn insert(&mut self, at: usize, tag: u64, page: PageId) -> bool {
         let (_, word) = self.layout.locate(tag);
         let Some(slot) = self.layout.slot_of(word, page) else {
@@ -248,7 +248,7 @@ impl Segment {
         true
     }
 
-    /// The page of this tag; `None`: it was not known, and now is that of `page`.
+    /// Returns the page of this tag; if it is unknown, stores it with `page` and returns `None`.
     pub(super) fn admit(&mut self, tag: u64, page: PageId) -> Result<Option<PageId>> {
         loop {
             match self.find(tag) {
@@ -265,13 +265,14 @@ impl Segment {
         self.used * FULL.1 > self.homes() * FULL.0
     }
 
-    /// Lays the entries out again over more homes.
+    /// Lays the entries out over more homes.
     pub(super) fn grow(&mut self) -> Result<()> {
         *self = self.laid_out(grown(self.homes()))?;
         Ok(())
     }
 
-    /// The same entries over so many homes, or the least more that they need. They are in tag order, so one sweep does it.
+    /// Returns a segment with the same entries over `homes` homes, or more if needed. Entries are in tag order, so one
+    /// sweep suffices.
     pub(super) fn laid_out(&self, mut homes: usize) -> Result<Segment> {
         loop {
             // Hashes never crowd where most slots are gaps.
@@ -298,7 +299,8 @@ impl Segment {
         &mut self.slots
     }
 
-    /// Takes the slots as they were filled, if all entries are of the first `pages` pages, and within reach of a home.
+    /// Accepts the slots as they were filled. Returns false unless all entries are of the first `pages` pages and
+    /// within reach of a home.
     pub(super) fn count(&mut self, pages: u64) -> bool {
         let (mut used, homes) = (0, self.homes());
         for (at, &slot) in self.slots.iter().enumerate() {
@@ -317,7 +319,7 @@ impl Segment {
     }
 }
 
-/// Asks for the homes of some tags, all together, to be brought near.
+/// Prefetches the homes of some tags, all together.
 pub(super) fn touch<'i>(homes: impl Iterator<Item = (&'i Segment, u64)>) {
     for (segment, tag) in homes {
         let (home, _) = segment.layout.locate(tag);
@@ -327,12 +329,12 @@ pub(super) fn touch<'i>(homes: impl Iterator<Item = (&'i Segment, u64)>) {
     }
 }
 
-/// Bytes of a segment of so many homes.
+/// Returns the size of a segment with this many homes, in bytes.
 pub(super) fn bytes_of(homes: usize) -> u64 {
     ((homes + REACH) * size_of::<Slot>()) as u64
 }
 
-/// Homes of a segment that has grown once.
+/// Returns the number of homes after growing once.
 pub(super) fn grown(homes: usize) -> usize {
     homes + if homes < SMALL { homes } else { homes / 8 }
 }

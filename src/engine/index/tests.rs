@@ -1,4 +1,4 @@
-//! The index, and the layout of its segments.
+//! Tests of the index and of the layout of its segments.
 
 use super::segment::REACH;
 use super::*;
@@ -54,7 +54,7 @@ fn shapes() -> impl Strategy<Value = usize> {
 }
 
 proptest! {
-    /// Home, rest and place give back the tag: what the module's head claims, for any number of homes.
+    /// Home, rest and slot recover the tag for any number of homes, as the module documentation claims.
     #[test]
     fn a_slot_keeps_the_whole_tag(
         homes in shapes(),
@@ -75,20 +75,20 @@ proptest! {
 #[test]
 fn every_page_number_fits_a_segment_of_the_size_that_its_pages_need() {
     for pages in [1 << 20, 1 << 30, PageId::LIMIT] {
-        // As full as a segment may be, if all have the same share.
+        // As full as a segment may be if all have the same share.
         let homes = (pages >> SEGMENT_BITS) * 8 / 7;
         let layout = Layout::new(homes as usize);
         assert!(layout.slot_of(0, PageId(pages - 1)).is_some());
     }
 }
 
-/// Whether two URLs are one page must not depend on how large the index is.
+/// Whether two URLs are merged must not depend on the size of the index.
 #[test]
 fn seventy_two_bits_tell_pages_apart_at_any_size() {
     for room in [0, 100_000, 50_000_000] {
         let mut index = Index::with_room(room).unwrap();
         let print = spread(7);
-        // 9 bits for the segment, 63 of the low word; the others tell nothing.
+        // 9 bits select the segment, 63 of the low word are the tag; the others are ignored.
         let (counted, others) = (u128::MAX << 119 | (u64::MAX as u128) & !1, 1u128 << 118 | 1);
         index.admit(print).unwrap();
         assert_eq!(index.get(print ^ others), Some(PageId(0)));
@@ -133,7 +133,7 @@ fn the_need_is_foretold() {
         if let Some((_, most)) = foretold.iter().find(|(pages, _)| *pages == n) {
             assert!((index.bytes()..=index.bytes_at(n)).contains(&index.bytes()));
             assert!(index.bytes() < *most, "{n} pages");
-            // Segments of few pages vary much, and then grow to the double.
+            // Segments of few pages vary much, and then double.
             assert!(*most < 3 * index.bytes(), "{n} pages");
         }
         index.admit(spread(n)).unwrap();
@@ -155,8 +155,8 @@ fn tags_that_share_a_home_lie_side_by_side() {
     assert_eq!(index.get(alike(64)), None);
 }
 
-/// Its story: no growing parts tags that differ in their last bits only; a store whose
-/// fingerprints are no hashes would have taken all memory.
+/// Regression: growing does not separate tags that differ in their last bits only, so a store whose fingerprints are
+/// not hashes would have taken all memory.
 #[test]
 fn what_is_no_hash_is_refused_and_memory_stays_small() {
     let mut index = Index::new().unwrap();
@@ -166,8 +166,8 @@ fn what_is_no_hash_is_refused_and_memory_stays_small() {
     assert!(index.bytes() < before + (1 << 20));
 }
 
-/// Measures: nanoseconds an operation with random fingerprints, and bytes a page. One number, of
-/// millions of pages, in MILLIONS.
+/// Measures nanoseconds per operation with random fingerprints, and bytes per page. MILLIONS is the number of pages, in
+/// millions.
 #[test]
 #[ignore = "cargo test --release --lib index::tests::speed -- --ignored --nocapture"]
 fn speed() {
@@ -179,7 +179,7 @@ fn speed() {
         let started = std::time::Instant::now();
         let mut done = 0;
         for first in (0..count).step_by(TOUCHED) {
-            // Pages in an order of their own, unless they are all wanted.
+            // Visits pages in scattered order.
             let at = |n: u64| {
                 if count == pages {
                     n

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::engine::Config;
 
-/// A run that is read so many rows at a time.
+/// Returns a run that is read `at_a_time` rows at a time.
 fn blocks(rows: &[Row], at_a_time: usize) -> Blocks<'_> {
     let mut blocks = rows.chunks(at_a_time);
     Box::new(move |out| {
@@ -14,7 +14,7 @@ fn blocks(rows: &[Row], at_a_time: usize) -> Blocks<'_> {
     })
 }
 
-/// A run of rows near to and far from each other.
+/// Generates a run with rows near to and far from each other.
 fn run() -> impl Strategy<Value = Vec<Row>> {
     let further = prop_oneof![1u64..4, 60..70u64, 1_000..1_100u64, Just(1 << 20)];
     let row = (further, 0u128..1 << 90, 0u64..3, any::<Option<i64>>());
@@ -36,8 +36,8 @@ fn run() -> impl Strategy<Value = Vec<Row>> {
 }
 
 proptest! {
-    /// A page's cash and visits are added up, its last fetch is the latest, whatever the runs and the
-    /// blocks they are read in.
+    /// Cash and visits of a page are added up and its last fetch is the latest, whatever the runs and the blocks they
+    /// are read in.
     #[test]
     fn rows_are_added_up(runs in proptest::collection::vec(run(), 0..8), at_a_time in 1usize..130) {
         let mut sums: BTreeMap<u64, (u128, u64, Option<i64>)> = BTreeMap::new();
@@ -53,7 +53,7 @@ proptest! {
     }
 }
 
-/// A run that goes back, as no store's does, is refused, and nothing comes after.
+/// A run whose pages descend, as no store's does, is refused, and nothing follows.
 #[test]
 fn a_run_that_goes_back_is_refused() {
     let at = |page| Row {
@@ -78,7 +78,7 @@ fn marks(numbers: &[u64]) -> Vec<Mark> {
     numbers.iter().map(mark).collect()
 }
 
-/// Merges as long as there is something to merge, where no two rows join; rows merged.
+/// Merges while there is something to merge, if no two rows join. Returns the number of rows merged.
 fn settle(runs: &mut Vec<(u64, u64)>) -> u64 {
     let mut merged = 0;
     while let Some(range) = mergeable(runs, &[], u64::MAX / 2) {
@@ -90,8 +90,8 @@ fn settle(runs: &mut Vec<(u64, u64)>) -> u64 {
     merged
 }
 
-/// With ever more pages each row is merged once or twice in some thousand runs, whether runs come one
-/// by one or hundreds at a time, and are alike or not; and they stay few.
+/// While the number of pages grows, each row is merged once or twice in some thousand runs, whether runs come one by
+/// one or hundreds at a time and whatever their sizes; and the runs stay few.
 #[test]
 fn rows_are_merged_a_few_times() {
     for (at_a_time, sizes) in [(1, [100; 3]), (300, [100; 3]), (7, [1, 30, 100])] {
@@ -109,7 +109,7 @@ fn rows_are_merged_a_few_times() {
     }
 }
 
-/// Sizes that never let a run grow by much: they are few all the same.
+/// Sizes that never let a run grow much: the runs stay few all the same.
 #[test]
 fn runs_stay_few_whatever_their_sizes() {
     let mut runs = Vec::new();

@@ -1,4 +1,4 @@
-//! `auto`: of the windows since a retained mark, the one with the least certified residual.
+//! `auto`: the window since the retained mark that gives the least certified residual.
 
 use super::WindowPolicy;
 use super::shape::{Shape, WindowSpec};
@@ -29,7 +29,7 @@ impl Shape for Auto {
         _: u128,
         oldest: u128,
     ) -> Vec<&'m Mark> {
-        // The newest is the best there is, if all are too old.
+        // If all marks are too old, the newest is the best available.
         let old = marks.partition_point(|mark| mark.totals.clock < oldest);
         marks[old.min(marks.len().saturating_sub(1))..].to_vec()
     }

@@ -1,5 +1,5 @@
-//! `fixed:T`: the last T, by measures or since the mark nearest to its start; with `min=M`, of every page at least M
-//! measures are kept (the paper's improved policy, section 3.3); with `groups=N`, consecutive measures are grouped.
+//! `fixed:T`: the last T, by measures or since the mark nearest to its start. With `min=M`, at least M measures of
+//! every page are kept (the paper's improved policy, section 3.3); with `groups=N`, consecutive measures are grouped.
 
 use super::measures::{Measures, stretch};
 use super::shape::{Length, Shape, WindowSpec};
@@ -33,7 +33,7 @@ fn read(length: &str) -> Result<WindowPolicy, String> {
     }))
 }
 
-/// Cuts a number of measures off the end, where it has this name; 0: it is not given.
+/// Cuts the option of this name and its number off the end; returns 0 if it is not given.
 fn option<'t>(text: &'t str, name: &str) -> Result<(&'t str, u32), String> {
     match text.split_once(name) {
         None => Ok((text, 0)),
@@ -41,15 +41,15 @@ fn option<'t>(text: &'t str, name: &str) -> Result<(&'t str, u32), String> {
     }
 }
 
-/// The last `span`.
+/// Window of the last `span`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fixed {
-    /// The window's length.
+    /// Length of the window.
     pub span: Span,
-    /// Of every page at least so many measures are kept: the paper's improved policy. 0: none.
+    /// Minimum number of measures kept of every page (the paper's improved policy); 0 for none.
     pub least: u32,
-    /// Consecutive measures of a page are grouped into one, so that the window has about so many, at most
-    /// twice as many. 0: they are not.
+    /// Approximate number of groups into which a page's consecutive measures are joined, exceeded at most twofold; 0
+    /// for no groups.
     pub groups: u32,
 }
 

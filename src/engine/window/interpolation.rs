@@ -1,4 +1,4 @@
-//! The interpolation: one number a page, for a window of some length.
+//! `interpolation:T`: one number per page, for a window of length T.
 
 use super::policy::Policy;
 use super::shape::{Length, Shape, WindowSpec};
@@ -18,7 +18,7 @@ pub(super) const WINDOW: WindowSpec = WindowSpec {
     read: |rest| rest.map(|length| Ok(WindowPolicy::Interpolation(length.parse()?))),
 };
 
-/// For a window of this length.
+/// Interpolation for a window of this length.
 pub(super) struct Interpolation(pub Span);
 
 impl Shape for Interpolation {
@@ -54,7 +54,7 @@ impl Shape for Interpolation {
     }
 }
 
-/// One state a page, which its measures are folded into, oldest first.
+/// Policy that folds a page's measures, oldest first, into one state.
 pub(super) struct Folding;
 
 impl Policy for Folding {
@@ -63,7 +63,7 @@ impl Policy for Folding {
     }
 
     fn join(&self, row: &mut Row, next: &Row) -> bool {
-        // Measures wait for the state they will be folded into.
+        // Measures stay separate until they are folded into a state.
         if !row.folded {
             return false;
         }
@@ -84,13 +84,12 @@ impl Policy for Folding {
     }
 }
 
-/// Section 3.3, Interpolation: `H (T - (G - G_i)) / T + C` if `G - G_i < T`, else
-/// `C T / (G - G_i)`. H is kept in whole units; the fraction of a unit is dropped. Before the first
-/// measure H is the default history, "the importance of recently introduced pages". That is known where an estimate is
-/// made, and no earlier, so a state is H = `cash` + w x default with a weight w ([`default_weight`]), to which the
-/// formula applies as well: 1 at the admission, then w (T - (G - G_i)) / T, or 0.
-/// What was added to a page's cash between its admission and its first measure is C less the endowment.
-/// A row without a measure (an unchanged page) moves the last fetch only.
+/// Folds the measure `next` into a state (section 3.3, Interpolation): `H (T - (G - G_i)) / T + C` if `G - G_i < T`,
+/// else `C T / (G - G_i)`. H is in whole units, rounded down. Before the first measure H is the default history, "the
+/// importance of recently introduced pages". It is known only when an estimate is made, so a state is H = `cash` + w x
+/// default with a weight w ([`default_weight`]), to which the formula applies as well: 1 at the admission, then w (T -
+/// (G - G_i)) / T, or 0. Between its admission and its first measure a page received C less the endowment. A row
+/// without a measure (an unchanged page) changes the last fetch only.
 fn interpolate(state: &mut Row, next: &Row) {
     state.take_visits(next);
     if next.clock == 0 {
@@ -120,13 +119,14 @@ fn interpolate(state: &mut Row, next: &Row) {
     state.span = next.span;
 }
 
-/// Says that a state's `pages` is the weight of its default history, in parts of [`WEIGHT_ONE`]. Those of earlier versions
-/// have the number of pages there, which is less, and the default, then of a page of mean importance, in their cash.
+/// Flag in a state's `pages`: the rest is the weight of its default history, in units of 1/[`WEIGHT_ONE`]. States of
+/// earlier versions have the number of pages there, which is smaller than the flag, and include the default, then the
+/// mean importance, in their cash.
 const WEIGHTED: u64 = 1 << 34;
 const _: () = assert!(WEIGHTED > PageId::LIMIT);
 const WEIGHT_ONE: f64 = (1u64 << 32) as f64;
 
-/// The weight of the default history in a page's state; 1 before the first measure.
+/// Returns the weight of the default history in a page's state; 1 before the first measure.
 pub(in crate::engine) fn default_weight(state: &Row) -> f64 {
     match state.span {
         0 => 1.0,

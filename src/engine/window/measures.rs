@@ -1,30 +1,30 @@
-//! Windows of measures: what each visit left, kept apart until no window wants it again.
+//! Windows of measures: what each visit distributed, kept separately until no window needs it.
 //!
-//! The measures of a page that were forgotten leave one row in front, the *base*: their visits, the
-//! last fetch, and G at the newest of them.
+//! Dropped measures of a page leave one row in front, the *base*: their visits, the last fetch, and G at the newest of
+//! them.
 //!
-//! **Groups** (section 3.3: "group several consecutive measures into one"). The clock is cut into
-//! stretches; a page's measures of one stretch become one, with the sum of their cash and the newest G. A
-//! group is wanted until the window has left its stretch, so that it does not matter when measures
-//! met. It counts in full until then: a window begins up to a stretch earlier for it.
+//! **Groups** (section 3.3: "group several consecutive measures into one"). The clock is cut into intervals; a page's
+//! measures of one interval become one, with the sum of their cash and the newest G. A group is kept until the window
+//! has left its interval, so it does not matter when measures were joined. It counts in full until then: for it the
+//! window begins up to one interval earlier.
 
 use super::policy::Policy;
 use crate::engine::row::Row;
 
-/// Which measures of a page are kept.
+/// Measures of a page that are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Measures {
-    /// Those since the window's start, and the last `least` in any case.
+    /// Measures since the window's start, and always the last `least`.
     Since {
-        /// The paper's m.
+        /// m of the paper: minimum number of measures.
         least: u32,
     },
-    /// The last so many: the paper's k.
+    /// k of the paper: number of newest measures.
     Last(u32),
 }
 
 impl Measures {
-    /// How many of these measures are kept, of the newest.
+    /// Returns how many of the newest measures are kept.
     fn kept(self, measures: &[Row], start: u128) -> usize {
         let kept = match self {
             Measures::Last(last) => last as usize,
@@ -38,14 +38,14 @@ impl Measures {
     }
 }
 
-/// How long the stretches of a window of so many units are: a power of two, so that they hardly ever
-/// change as pages become known.
+/// Returns the length of a group's interval for a window of this many units: a power of two, so that it rarely changes
+/// as the number of pages grows.
 pub(crate) fn stretch(units: u128, groups: u32) -> u128 {
     let most = (units / u128::from(groups)).max(1);
     1 << most.ilog2()
 }
 
-/// G from which on no window wants a measure: its own or, in a group, the end of its stretch.
+/// Returns the G from which no window needs a measure: its own or, in a group, the end of its interval.
 fn end(measure: &Row) -> u128 {
     match measure.span {
         0 => measure.clock,
@@ -80,7 +80,7 @@ impl Policy for Measures {
     }
 
     fn forget(&self, rows: &mut Vec<Row>, start: u128) {
-        // What is before a base was forgotten with it.
+        // Rows before a base were dropped with it.
         let base = rows.iter().rposition(|row| row.folded);
         let first = base.map_or(0, |base| base + 1);
         let forgotten = rows.len() - self.kept(&rows[first..], start);

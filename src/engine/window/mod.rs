@@ -1,9 +1,8 @@
-//! The part of the history that importance is read from (section 3.3 of the paper).
+//! Windows: the part of the history from which importance is computed (section 3.3 of the paper).
 //!
-//! A window of *sums* begins at a retained mark, so that all a page distributed since is one number:
-//! `auto`, `whole`, and `fixed` with the estimator `received`. A window of *measures* keeps apart what
-//! each visit left: `fixed` with `distributed`, and `variable`. An *interpolation* keeps one number a
-//! page, which is weighed down as time goes by.
+//! A window of *sums* begins at a retained mark, so that all a page distributed since is one number: `auto`, `whole`,
+//! and `fixed` with the estimator `received`. A window of *measures* keeps each visit separately: `fixed` with
+//! `distributed`, and `variable`. An *interpolation* keeps one number per page, which decays with time.
 
 mod auto;
 mod fixed;
@@ -34,22 +33,22 @@ pub(crate) use policy::Policy;
 pub(crate) use shape::Shape;
 pub use span::{Span, TimeTable};
 
-/// The content of rows.
+/// Content of a page's rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum RowContent {
-    /// Sums since marks.
+    /// Sums between marks.
     Sums,
-    /// Measures.
+    /// Separate measures.
     Measures(Measures),
     /// One number, folded for a window of this length.
     Folded(Span),
 }
 
-/// Makes the enum of all windows from a table: of each its documentation, what is chosen, the type behind [`Shape`] that
-/// it stands for, and its announcement. The names, help and completions of windows come from it.
+/// Defines the enum of all windows from a table: for each its documentation, its parameters, the type behind [`Shape`],
+/// and its specification. Names, help and completions come from it.
 macro_rules! windows {
     ($($(#[$doc:meta])* $item:ident $(($chosen:ident: $type:ty))? => $shape:expr, $entry:path;)*) => {
-        /// Which window a store keeps.
+        /// Policy that selects the window a store keeps.
         #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
         #[serde(into = "String", try_from = "String")]
         pub enum WindowPolicy {
@@ -59,7 +58,7 @@ macro_rules! windows {
         const ANNOUNCED: &[WindowSpec] = &[$($entry),*];
 
         impl WindowPolicy {
-            /// What it decides.
+            /// Returns the implementation of this kind of window.
             pub(crate) fn shape(self) -> Box<dyn Shape> {
                 match self {
                     $(WindowPolicy::$item $(($chosen))? => Box::new($shape),)*
@@ -70,28 +69,28 @@ macro_rules! windows {
 }
 
 windows! {
-    /// Of the windows since a retained mark, the one with the least certified residual.
+    /// Window since the retained mark that gives the least certified residual.
     Auto => auto::Auto, auto::WINDOW;
     /// Everything since the start of the stream.
     Whole => whole::Whole, whole::WINDOW;
-    /// The last so many turnovers or seconds.
+    /// Window of the last N turnovers or seconds.
     Fixed(window: Fixed) => window, fixed::WINDOW;
-    /// Every page's last so many measures, 1 to [`MEASURES_MAX`].
+    /// Last N measures of every page, 1 to [`MEASURES_MAX`].
     Variable(last: u32) => variable::Variable(last), variable::WINDOW;
-    /// One interpolated measure a page, for a window of this length.
+    /// One interpolated measure per page, for a window of this length.
     Interpolation(span: Span) => interpolation::Interpolation(span), interpolation::WINDOW;
 }
 
-/// Most measures a page that a policy may ask for.
+/// Largest number of measures per page that a policy may request.
 pub const MEASURES_MAX: u32 = 1000;
 
 impl WindowPolicy {
-    /// The ways to write windows, and what each is, in a few words.
+    /// Returns the ways to write a window, each with a short description.
     pub fn forms() -> impl Iterator<Item = (&'static str, &'static str)> {
         ANNOUNCED.iter().flat_map(|window| window.forms).copied()
     }
 
-    /// How rows are kept, if importance is read by `estimator`.
+    /// Returns the policy by which rows are kept, if importance is read by `estimator`.
     pub(crate) fn policy(self, estimator: Estimator) -> Arc<dyn Policy> {
         match self.shape().kept(estimator) {
             RowContent::Sums => Arc::new(Sums),
@@ -100,7 +99,7 @@ impl WindowPolicy {
         }
     }
 
-    /// Which measures are kept, if any are.
+    /// Returns the measures that are kept, if any.
     pub(crate) fn measures(self, estimator: Estimator) -> Option<Measures> {
         match self.shape().kept(estimator) {
             RowContent::Measures(measures) => Some(measures),
@@ -108,22 +107,22 @@ impl WindowPolicy {
         }
     }
 
-    /// Returns whether marks (copies of the cash cells) are of use.
+    /// Returns true if marks (copies of the cash cells) are used.
     pub(crate) fn uses_marks(self, estimator: Estimator) -> bool {
         self.shape().uses_marks(estimator)
     }
 
-    /// Its length, if it has one.
+    /// Returns the length of the window, if it has one.
     pub fn span(self) -> Option<Span> {
         self.shape().span()
     }
 
-    /// Returns whether it can be read by `estimator`: what a page received is known since marks only.
+    /// Returns true if the window supports `estimator`: receipts are known since marks only.
     pub fn allows(self, estimator: Estimator) -> bool {
         estimator == Estimator::Distributed || self.shape().allows_received()
     }
 
-    /// The estimator it is read by, if none is asked for: `received` where it can be.
+    /// Returns the default estimator: `received` if the window supports it.
     pub fn estimator(self) -> Estimator {
         if self.allows(Estimator::Received) {
             Estimator::Received
@@ -207,7 +206,7 @@ mod tests {
         assert_eq!("fixed:7d".parse(), "fixed:1w".parse::<WindowPolicy>());
     }
 
-    /// What help says of windows is so: each form, with a length and numbers in it, is a window, and all kinds have one.
+    /// Help is right: each form, with a length and numbers filled in, parses as a window, and every kind has one.
     #[test]
     fn every_form_is_a_window() {
         for window in ANNOUNCED {

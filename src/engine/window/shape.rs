@@ -1,53 +1,53 @@
-//! Kinds of windows: one trait, whose types are in the files beside this.
+//! Kinds of windows: one trait, implemented in the other files of this folder.
 
 use crate::engine::estimator::Estimator;
 use crate::engine::mark::{self, Mark};
 
 use super::{RowContent, Span, WindowPolicy};
 
-/// How long a stretch of the history is, in units of G.
+/// Function that converts a span to units of G.
 pub(crate) type Length<'a> = &'a dyn Fn(Span) -> u128;
 
-/// A window of some kind.
+/// Kind of window.
 pub(crate) trait Shape: Send + Sync {
-    /// The content of rows that it needs, if importance is read by `estimator`.
+    /// Returns the content of rows that it needs, if importance is read by `estimator`.
     fn kept(&self, _estimator: Estimator) -> RowContent {
         RowContent::Sums
     }
 
-    /// Returns whether marks (copies of the cash cells) are of use.
+    /// Returns true if marks (copies of the cash cells) are used.
     fn uses_marks(&self, _estimator: Estimator) -> bool {
         false
     }
 
-    /// Returns whether it chooses among marks where to begin.
+    /// Returns true if it selects the mark at which to begin.
     fn chooses(&self) -> bool {
         false
     }
 
-    /// Its length, if it has one.
+    /// Returns its length, if it has one.
     fn span(&self) -> Option<Span> {
         None
     }
 
-    /// Returns whether it can be read by what pages received: that is known since marks only.
+    /// Returns true if the window supports the estimator `received`: receipts are known since marks only.
     fn allows_received(&self) -> bool {
         true
     }
 
-    /// G where it begins if it ends at `clock`; 0 if it has no such place.
+    /// Returns G at its start if it ends at `clock`; 0 if its start is not a value of G.
     fn start(&self, _clock: u128, _length: Length<'_>) -> u128 {
         0
     }
 
-    /// Pages known and a stretch of the clock to note with a measure; 0: nothing.
+    /// Returns the number of pages and the interval of the clock to store with a measure; 0 for nothing.
     fn noted(&self, _pages: u64, _length: Length<'_>) -> (u64, u128) {
         (0, 0)
     }
 
-    /// Of the marks, oldest first, behind the start of the stream, those at which it may begin: the best is taken. `start`
-    /// is where it begins, and no mark before `oldest` is wanted. None: it keeps what it is read from, and begins at no
-    /// mark.
+    /// Returns the marks at which the window may begin; the best is taken. `marks` are oldest first and begin with the
+    /// start of the stream, `start` is G at the window's start, and no mark before `oldest` is wanted. Empty if the
+    /// window does not begin at marks.
     fn candidates<'m>(
         &self,
         marks: &[&'m Mark],
@@ -56,31 +56,31 @@ pub(crate) trait Shape: Send + Sync {
         oldest: u128,
     ) -> Vec<&'m Mark>;
 
-    /// The mark to give up, of more than `limit`; G is `start` where the window begins.
+    /// Returns the index of the mark to drop when there are more than `limit`; `start` is G at the start of the window.
     fn superfluous(&self, marks: &[Mark], limit: usize, _start: u128) -> Option<usize> {
         mark::superfluous(marks, limit)
     }
 
-    /// Turnovers that it spans, if it begins at no mark; `since` is how much was handed out since its start, and
-    /// `supply` all there is.
+    /// Returns its length in turnovers, if it does not begin at a mark; `since` is the cash distributed since its
+    /// start, and `supply` all cash.
     fn turnovers(&self, _since: u128, _supply: f64, _length: Length<'_>) -> Option<f64> {
         None
     }
 
-    /// Returns whether a page's cash counts, as in the paper's whole history: then its estimate has no bound.
+    /// Returns true if a page's cash counts, as in the paper's whole history; such an estimate has no bound.
     fn counts_cash(&self) -> bool {
         false
     }
 
-    /// How it is written.
+    /// Returns its textual form.
     fn form(&self) -> String;
 }
 
-/// A kind of window: its name, help and parser.
+/// Kind of window: its name, help and parser.
 pub(super) struct WindowSpec {
     pub name: &'static str,
-    /// The ways to write it, and what each is, in a few words.
+    /// Ways to write it, each with a short description.
     pub forms: &'static [(&'static str, &'static str)],
-    /// Reads what follows the name and a colon, if anything does; `None`: that is no such window.
+    /// Parses what follows the name and a colon, if anything does; `None` if that is not this kind of window.
     pub read: fn(Option<&str>) -> Option<Result<WindowPolicy, String>>,
 }

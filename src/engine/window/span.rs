@@ -1,4 +1,4 @@
-//! How long a window is: in turnovers of the supply, or in fetch time.
+//! Length of a window, in turnovers of the supply or in fetch time.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use crate::engine::ledger::ENDOWMENT;
 use crate::model::{TIME_UNITS, Time, split_time};
 
-/// A window's length.
+/// Length of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Span {
-    /// In units of the supply at the time: more than 0, at most a million.
+    /// Turnovers of the supply at the time: more than 0, at most a million.
     Turnovers(f64),
-    /// In seconds of fetch time: 1 to those of a thousand years.
+    /// Seconds of fetch time: 1 to a thousand years.
     Seconds(Time),
 }
 
@@ -24,8 +24,8 @@ pub const TURNOVERS_MAX: f64 = 1e6;
 pub const SECONDS_MAX: Time = 1000 * 365 * 86_400;
 
 impl Span {
-    /// Units of G that a window ending now is long, as `pages` are known. `times` says how long ago the
-    /// time at its beginning was.
+    /// Returns the length in units of G of a window that ends now, with `pages` pages known. `times` maps the time of
+    /// its start to G.
     pub(crate) fn units(self, clock: u128, pages: u64, times: &TimeTable) -> u128 {
         match self {
             Span::Turnovers(turnovers) => {
@@ -88,25 +88,25 @@ impl FromStr for Span {
     }
 }
 
-/// Parts that a window's time is divided into.
+/// Number of parts into which the time of a window is divided.
 const PARTS: Time = 64;
 
-/// A time that is later by more seconds than these is believed once the next record is as late: a year. A single wrong
-/// date would else end the window for all records before it.
+/// Largest forward jump of time, in seconds, that is accepted at once: a year. A larger one is accepted if the next
+/// record confirms it; otherwise a single wrong date would end the window for all records before it.
 const LEAP_MAX: Time = 365 * 24 * 60 * 60;
 
-/// Which time was at which G, as far back as a window in fetch time needs it: at most 67
-/// entries, of which the last may be of a time that is not believed yet, later than `now`.
+/// Table that maps times to G, as far back as a window in fetch time needs it: at most 67 entries; the last may be of
+/// an unconfirmed time later than `now`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeTable {
-    /// The latest time so far.
+    /// Latest accepted time.
     now: Time,
-    /// The first time of a part, and G just before; ascending.
+    /// First time of each part, with G just before; ascending.
     entries: Vec<(Time, u128)>,
 }
 
 impl TimeTable {
-    /// A record's time, before it is applied. `clock` is G; `seconds` the window's length.
+    /// Notes a record's time before it is applied. `clock` is G; `seconds` is the window's length.
     pub(crate) fn note(&mut self, time: Time, clock: u128, seconds: Time) {
         let part = seconds.div_euclid(PARTS) + Time::from(seconds % PARTS > 0);
         let is_new = |&(last, _): &(Time, u128)| time.div_euclid(part) > last.div_euclid(part);
@@ -119,7 +119,7 @@ impl TimeTable {
             }
         }
         match self.entries[..] {
-            // Records before the first time count as of that.
+            // Records before the first time count as of that time.
             [] => self.entries.push((time, 0)),
             // The first time was the wrong one.
             [(first, 0)] if leaps(time, first) => self.entries[0].0 = time,
@@ -135,13 +135,13 @@ impl TimeTable {
             1 => time,
             _ => self.now.max(time),
         };
-        // Of those that are older than the window one is needed.
+        // One entry older than the window is needed.
         let old = self.now.saturating_sub(seconds);
         let older = self.entries.partition_point(|&(time, _)| time <= old);
         self.entries.drain(..older.saturating_sub(1));
     }
 
-    /// G `seconds` before the latest time, as of the part's first record; 0 if that was before the first
+    /// Returns G `seconds` before the latest time, rounded to the part's first record; 0 if that was before the first
     /// record.
     fn clock_before(&self, seconds: Time) -> u128 {
         let old = self.now.saturating_sub(seconds);
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// One record far ahead of the others moves no window, wherever it comes; two that follow each other do.
+    /// One record far ahead of the others moves no window, wherever it comes; two consecutive ones do.
     #[test]
     fn a_time_far_ahead_needs_a_second() {
         const DAY: Time = 24 * 60 * 60;
@@ -185,8 +185,8 @@ mod tests {
     }
 
     proptest! {
-        /// The window found is never shorter than asked for, and longer by a part and the silence before
-        /// it at most; the table stays short.
+        /// The window found is never shorter than requested, and longer at most by a part and the gap before it; the
+        /// table stays short.
         #[test]
         fn a_time_ago_is_found_to_a_64th(
             steps in proptest::collection::vec((0i64..200, 1u32..100), 1..400),
@@ -204,7 +204,7 @@ mod tests {
                 prop_assert!(table.entries.len() as Time <= PARTS + 2);
             }
             let found = table.clock_before(seconds);
-            // G just before the first record that is not older than the window.
+            // G just before the first record inside the window.
             let exact = all.iter().find(|(at, _)| *at > time - seconds).map_or(0, |(_, clock)| *clock);
             prop_assert!(found <= exact);
             let part = (seconds + PARTS - 1) / PARTS;

@@ -1,9 +1,9 @@
-//! Windows that begin at marks: all a page distributed between two marks is one sum.
+//! Windows that begin at marks: all that a page distributed between two marks is one sum.
 
 use super::policy::Policy;
 use crate::engine::row::Row;
 
-/// One row a page.
+/// Policy that keeps one row per page.
 pub(super) struct Sums;
 
 impl Policy for Sums {

@@ -1,4 +1,4 @@
-//! `variable:K`: every page's last K measures (the paper, section 3.3).
+//! `variable:K`: the last K measures of every page (the paper, section 3.3).
 
 use super::measures::Measures;
 use super::shape::{Shape, WindowSpec};

@@ -1,4 +1,4 @@
-//! `whole`: everything since the start of the stream, with the cash that pages hold (the paper, section 3.2).
+//! `whole`: everything since the start of the stream, including the cash that pages hold (the paper, section 3.2).
 
 use super::WindowPolicy;
 use super::shape::{Shape, WindowSpec};
