@@ -1,16 +1,15 @@
-//! History rows and admissions as packed, checksummed, write-once blocks: the values of
-//! `store.redb`.
+//! History rows and admissions as packed, checksummed, write-once blocks: the values of `store.redb`.
 //!
 //! ```text
 //! block        seal u64 | entry*          at most 4,080 bytes, so that it fills one 4 KiB page
 //! row          8 x (page - page before) + flags | last fetch - the one before (zigzag), if flag 1 |
 //!              visits, clock, pages, span, byte (1: folded), if flag 4; else 1 visit, if flag 2 | cash
-//!              with flags 2 and 4: a byte of flags, which stand for them, first: 1 as flag 2, 2 as flag 4;
-//!              behind the cash, what fetches recorded: see the flags below
+//!              with flags 2 and 4: first a byte of flags instead of these: 1 as flag 2, 2 as flag 4;
+//!              after the cash, the observations of fetches: see the flags below
 //! admission    first - first before | A - A before (wrapping) | clock
 //! ```
 //! All numbers are varints. "Before" is 0 at a block's start. The seal is the XXH3-64 of the rest; its
-//! seed is the XXH3-64 of the table's name and the key, so that a value under another key is noticed.
+//! seed is the XXH3-64 of the table's name and the key, so that a value stored under another key is detected.
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
@@ -18,45 +17,47 @@ use crate::codec::varint::{put, take, unzigzag, zigzag};
 use crate::engine::{Admission, NO_TIME, Row, RowFetches};
 use crate::model::{Digest, Time};
 
-/// Longest block, seal included. A value of 4,096 bytes would take two pages.
+/// Maximum length of a block in bytes, seal included. A value of 4,096 bytes would take two pages.
 pub(crate) const BLOCK_BYTES: usize = 4080;
-/// Longest entry: 128-bit varints take 19 bytes, 64-bit ones 10.
+/// Maximum length of an entry in bytes: 128-bit varints take 19 bytes, 64-bit ones 10.
 const ENTRY_MAX: usize = 11 + 10 + 10 + 19 + 10 + 19 + 1 + 19 + 1 + 10 + FETCHES_MAX;
-/// Of that, what fetches recorded.
+/// Maximum length of the observations of fetches within an entry, in bytes.
 const FETCHES_MAX: usize = 5 + 10 + 4 + 4 + 5 + 5 + 10;
 
 const FETCHED: u8 = 1;
 const VISITED: u8 = 2;
-/// More is to be said than most rows have.
+/// Flag: the row has fields that most rows lack.
 const LONG: u8 = 4;
-/// Both: fetches recorded something. Then a byte of flags follows:
+/// Both flags: the row has observations of fetches, and a byte of the following flags comes first.
 const RECORDED: u8 = VISITED | LONG;
-/// one visit,
+/// Flag: one visit.
 const T_VISITED: u8 = 1;
-/// the fields of [`LONG`],
+/// Flag: the row has the fields of [`LONG`].
 const T_LONG: u8 = 2;
-/// the page was reached,
+/// Flag: the page was reached.
 const T_REACHED: u8 = 4;
-/// one look, at the last fetch: its digest follows;
+/// Flag: one observation, at the last fetch; its digest follows.
 const T_LOOK: u8 = 8;
-/// looks: the first and the last digest, answers, changes, and the first look's time less the last fetch;
+/// Flag: several observations; the first and the last digest, comparisons, changes, and the time of the first less that
+/// of the last fetch follow.
 const T_LOOKS: u8 = 16;
-/// fetches failed: how many, and the last one's time less the last fetch.
+/// Flag: failed fetches; their number and the time of the last less that of the last fetch follow.
 const T_FAILED: u8 = 32;
-/// Cash recycled since the last visit, other than what a row without one distributed: how much.
+/// Flag: cash recycled since the last visit, where it differs from the default; the amount follows.
 const T_RECYCLED: u8 = 64;
 const T_ALL: u8 = 127;
 
-/// Packs entries into blocks, not yet sealed: their first 8 bytes are free for that.
+/// Packs entries into blocks that are not sealed yet: their first 8 bytes are reserved for the seal.
 pub(crate) struct Packer<T: Entry> {
     block: Vec<u8>,
     before: T,
 }
 
-/// The items of blocks.
+/// Item of a block.
 pub(crate) trait Entry: Copy + Default {
     fn put(&self, before: &Self, out: &mut Vec<u8>);
-    /// Fills in the entry that is next, which is as by default: entries are large, and are not moved about.
+    /// Decodes the next entry into `self`, which must have its default value: entries are large and so are decoded in
+    /// place.
     fn take(&mut self, before: &Self, from: &mut &[u8]) -> Option<()>;
 }
 
@@ -68,7 +69,7 @@ impl<T: Entry> Packer<T> {
         }
     }
 
-    /// Adds an entry; a block that has become full is returned.
+    /// Adds an entry. Returns the block if it is full.
     pub fn add(&mut self, entry: T) -> Option<Vec<u8>> {
         entry.put(&self.before, &mut self.block);
         self.before = entry;
@@ -77,7 +78,7 @@ impl<T: Entry> Packer<T> {
             .flatten()
     }
 
-    /// The block begun, if it holds anything.
+    /// Returns the open block, if it is not empty.
     pub fn finish(&mut self) -> Option<Vec<u8>> {
         if self.block.len() == 8 {
             return None;
@@ -87,7 +88,7 @@ impl<T: Entry> Packer<T> {
     }
 }
 
-/// Where a value is kept: its table, and the numbers of its key.
+/// Name under which a value is sealed: its table, and the numbers of its key.
 #[derive(Clone, Copy)]
 pub(crate) struct Seal<const N: usize>(pub &'static str, pub [u64; N]);
 
@@ -102,7 +103,7 @@ impl<const N: usize> Seal<N> {
     }
 }
 
-/// Bytes of a seal.
+/// Length of a seal in bytes.
 pub(crate) const SEAL: usize = 8;
 
 /// Writes the seal of `value[8..]` into `value[..8]`.
@@ -112,18 +113,18 @@ pub(crate) fn seal<const N: usize>(seal: Seal<N>, mut value: Vec<u8>) -> Vec<u8>
     value
 }
 
-/// The content of a sealed value, if it is whole and in its place.
+/// Returns the content of a sealed value, or `None` if it is damaged or belongs to another key.
 pub(crate) fn unseal<const N: usize>(seal: Seal<N>, value: &[u8]) -> Option<&[u8]> {
     let (sum, content) = value.split_first_chunk::<SEAL>()?;
     (u64::from_le_bytes(*sum) == seal.sum(content)).then_some(content)
 }
 
-/// Adds all entries of a block's content; `None` if it makes no sense.
+/// Appends all entries of a block's content; `None` if it is invalid.
 pub(crate) fn unpack<T: Entry>(mut rest: &[u8], entries: &mut Vec<T>) -> Option<()> {
     unpack_some(&mut rest, usize::MAX, T::default(), entries)
 }
 
-/// Adds so many entries at most of the rest of a block's content, which follow on `before`, and leaves what follows on them.
+/// Appends at most `most` entries of the rest of a block's content, which follow on `before`, and advances `rest`.
 pub(crate) fn unpack_some<T: Entry>(
     rest: &mut &[u8],
     most: usize,
@@ -218,7 +219,7 @@ fn byte(from: &mut &[u8]) -> Option<u8> {
     from.split_off_first().copied()
 }
 
-/// Flags of a row's fetches that are stored; 0: none.
+/// Returns the flags of the observations to be stored for a row; 0 if there are none.
 fn fetch_flags(row: &Row) -> u8 {
     let recorded = &row.fetches;
     let looks = (
@@ -245,7 +246,8 @@ fn fetch_flags(row: &Row) -> u8 {
     ])
 }
 
-/// What is recycled by a row that does not say it: a page that was not visited distributed its cash in no other way.
+/// Returns the recycled cash of a row that does not store it: a page that was not visited distributed its cash in no
+/// other way.
 fn usual_recycled(row: &Row) -> u64 {
     match row.visits {
         0 if !row.folded => u64::try_from(row.cash).unwrap_or(u64::MAX),
@@ -253,7 +255,7 @@ fn usual_recycled(row: &Row) -> u64 {
     }
 }
 
-/// A time beside the row's last fetch.
+/// Stores a time relative to the row's last fetch.
 fn put_time(row: &Row, time: Time, out: &mut Vec<u8>) {
     let since = time.wrapping_sub(row.last_fetch.unwrap_or(0));
     put(out, u128::from(zigzag(since)));
@@ -368,7 +370,7 @@ mod tests {
             )
     }
 
-    /// Anything; `None`: one look, at the last fetch.
+    /// Generates any observations; `None`: one, at the last fetch.
     fn fetches() -> impl Strategy<Value = Option<RowFetches>> {
         let number = || prop_oneof![Just(0u32), any::<u32>()];
         let time = || prop_oneof![Just(NO_TIME), any::<i64>()];
@@ -417,7 +419,7 @@ mod tests {
             }
             let mut block = seal(HERE, packer.finish().unwrap());
             prop_assert!(unseal(HERE, &block).is_some());
-            // Under another key, in another table, or with another bit it is not the same.
+            // Not valid under another key, in another table, or with a flipped bit.
             prop_assert!(unseal(Seal("history", [7, 4]), &block).is_none());
             prop_assert!(unseal(Seal("elsewhere", [7, 3]), &block).is_none());
             let at = at.index(block.len());

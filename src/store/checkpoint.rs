@@ -1,4 +1,4 @@
-//! A checkpoint, and what the engine gives out between two: runs, admissions, names, marks, rows.
+//! Checkpoints, and the storage of what the engine emits between two of them: runs, admissions, names, marks, rows.
 
 use super::chunks::Slot;
 use super::folder::check_in_place;
@@ -13,10 +13,10 @@ use crate::engine::{
 };
 use crate::{Error, Result};
 
-/// Rows from which on a run is worth a thread.
+/// Smallest number of rows for which a run is packed on a thread of its own.
 const PACKED_BESIDE: usize = 1 << 11;
 
-/// Makes the engine's state durable, with how far the inputs were read.
+/// Makes the engine's state durable, together with the progress in the inputs.
 pub fn checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()> {
     engine.storage().check_writes()?;
     engine.check_times()?;
@@ -60,7 +60,7 @@ impl Store {
             .ok_or_else(|| Error::internal("no transaction"))
     }
 
-    /// Notes a failure: nothing may be written after it.
+    /// Records a failure, after which nothing may be written.
     pub(super) fn noting<T>(&mut self, result: Result<T>) -> Result<T> {
         self.failed |= result.is_err();
         result
@@ -94,7 +94,7 @@ impl Store {
         self.clear_up()
     }
 
-    /// Refuses to write more after a write that failed.
+    /// Returns an error if an earlier write failed.
     pub(crate) fn check_writes(&self) -> Result<()> {
         if self.failed {
             return Err(Error::Conflict(
@@ -104,7 +104,7 @@ impl Store {
         Ok(())
     }
 
-    /// Removes what the last commit does not name any more.
+    /// Removes files that the last commit no longer names.
     fn clear_up(&mut self) -> Result<()> {
         self.note_warm_place();
         for number in std::mem::take(&mut self.marks.dropped) {
@@ -148,8 +148,8 @@ impl Store {
         }
     }
 
-    /// Packs a run: a large one while the engine goes on. Once at a time, so that runs are written in
-    /// order, and at the same places of the stream whatever the threads do.
+    /// Packs a run; a large one on another thread while the engine continues. At most one at a time, so runs are
+    /// written in order and at the same points of the stream, independent of threads.
     fn put_run(&mut self, interval: u64, notes: Notes) -> Result<Notes> {
         let number = self.manifest.next_run;
         self.manifest.next_run += 1;
@@ -162,7 +162,7 @@ impl Store {
         Ok(used)
     }
 
-    /// Writes the run that is being packed, if there is one. Its notes.
+    /// Writes the run that is being packed, if there is one. Returns its notes.
     pub(super) fn finish_packing(&mut self) -> Result<Option<Notes>> {
         let packed = self.history.packing.take().map(Packing::end).transpose()?;
         packed.map(|packed| self.write_run(packed)).transpose()
@@ -198,7 +198,7 @@ impl Storage for Store {
         }
     }
 
-    /// That of kept rows, if they are kept.
+    /// Returns the limit of kept rows, if rows are kept.
     fn page_limit(&self) -> u64 {
         self.rows
             .writer
@@ -232,8 +232,8 @@ impl Storage for Store {
     }
 
     fn drop_mark(&mut self, number: u64) -> Result<()> {
-        // No checkpoint names a mark made since the last: it can go at once, and with it an open
-        // file. Short rounds make thousands of marks between two checkpoints.
+        // No checkpoint names a mark made since the last one, so it is removed at once and its file closed. Short
+        // rounds make thousands of marks between two checkpoints.
         if self.marks.new.remove(&number).is_some() {
             let removed = marks::remove(&*self.disk, &self.dir, number);
             return self.noting(removed);

@@ -1,4 +1,4 @@
-//! Arrays of all pages on disk, in two slots a chunk: the ledger's cash.
+//! The ledger's cash on disk: arrays of all pages, in two slots per chunk.
 //!
 //! ```text
 //! cash         chunk*      chunk: slot 0 | slot 1
@@ -17,17 +17,17 @@ use crate::engine::CHUNK_PAGES;
 use crate::threads::apart;
 use crate::{Error, Result};
 
-/// From so many chunks on, [`READERS`] threads load them.
+/// Number of chunks from which [`READERS`] threads load them.
 const MANY_CHUNKS: usize = 64;
 const READERS: usize = 8;
 
-/// The file's name.
+/// Name of the file.
 pub(crate) const CASH: &str = "cash";
-/// Bytes of each array in a full chunk: cells and ages.
+/// Length of each array in a full chunk, in bytes: cells and ages.
 const WIDTHS: [usize; 2] = [CHUNK_PAGES as usize * 8, CHUNK_PAGES as usize / 2];
 const SLOT_BYTES: u64 = (WIDTHS[0] + WIDTHS[1]) as u64;
 
-/// The first so many chunks of each array, which are cut off.
+/// Splits off the first `chunks` chunks of each array.
 fn take<'a>(arrays: &mut [&'a mut [u8]], chunks: usize) -> Vec<&'a mut [u8]> {
     let take = |(array, width): (&mut &'a mut [u8], usize)| {
         let len = array.len().min(width * chunks);
@@ -38,7 +38,7 @@ fn take<'a>(arrays: &mut [&'a mut [u8]], chunks: usize) -> Vec<&'a mut [u8]> {
     arrays.iter_mut().zip(WIDTHS).map(take).collect()
 }
 
-/// Where a chunk's current state is, and what it must hash to.
+/// Current slot of a chunk, and the hash of its contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Slot {
     pub slot: u8,
@@ -46,14 +46,14 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    /// As stored.
+    /// Encodes the slot as stored.
     pub fn to_bytes(self) -> [u8; 9] {
         let mut bytes = [self.slot; 9];
         bytes[1..].copy_from_slice(&self.hash.to_le_bytes());
         bytes
     }
 
-    /// From its bytes; `None` if they are none.
+    /// Decodes a slot; `None` if the bytes are invalid.
     pub fn from_bytes(bytes: &[u8]) -> Option<Slot> {
         let (&slot, hash) = bytes.split_first()?;
         let hash = u64::from_le_bytes(hash.try_into().ok()?);
@@ -61,7 +61,7 @@ impl Slot {
     }
 }
 
-/// A hash of all slots: the manifest holds it, so that no old entry is taken for a current one.
+/// Returns a hash of all slots; the manifest stores it, so that an old entry is not taken for a current one.
 pub(crate) fn slots_sum(slots: &[Slot]) -> u64 {
     let mut hash = Xxh3::new();
     for slot in slots {
@@ -70,7 +70,7 @@ pub(crate) fn slots_sum(slots: &[Slot]) -> u64 {
     hash.digest()
 }
 
-/// A file of slots.
+/// File of chunks with two slots each.
 pub(crate) struct ChunkFile {
     path: PathBuf,
     file: Box<dyn DiskFile>,
@@ -83,28 +83,28 @@ fn hash<'a>(arrays: impl Iterator<Item = &'a [u8]>) -> u64 {
 }
 
 impl ChunkFile {
-    /// Makes the file of a new store.
+    /// Creates the file of a new store.
     pub fn create(disk: &dyn Disk, dir: &Path) -> Result<ChunkFile> {
         let path = dir.join(CASH);
         let file = disk.open(&path, true).map_err(Error::io(&path, "create"))?;
         Ok(ChunkFile { path, file })
     }
 
-    /// Opens for writing too.
+    /// Opens the file for reading and writing.
     pub fn open(disk: &dyn Disk, dir: &Path) -> Result<ChunkFile> {
         let path = dir.join(CASH);
         let file = disk.open(&path, false).map_err(Error::opening(&path))?;
         Ok(ChunkFile { path, file })
     }
 
-    /// Opens for reading.
+    /// Opens the file for reading.
     pub fn look(disk: &dyn Disk, dir: &Path) -> Result<ChunkFile> {
         let path = dir.join(CASH);
         let file = disk.read(&path).map_err(Error::opening(&path))?;
         Ok(ChunkFile { path, file })
     }
 
-    /// Where it is.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -113,7 +113,7 @@ impl ChunkFile {
         (chunk * 2 + u64::from(slot)) * SLOT_BYTES
     }
 
-    /// Makes the file long enough for `pages`.
+    /// Extends the file to hold `pages` pages.
     pub fn make_room(&self, pages: u64) -> Result<()> {
         let len = self.offset(pages.div_ceil(CHUNK_PAGES), 0);
         let found = self.file.size().map_err(Error::io(&self.path, "measure"))?;
@@ -125,7 +125,7 @@ impl ChunkFile {
         Ok(())
     }
 
-    /// Writes one chunk of some arrays of all pages to `slot`; what it hashes to.
+    /// Writes one chunk of the arrays to `slot`. Returns the slot with its hash.
     pub fn write(&self, arrays: &[&[u8]], chunk: u64, slot: u8) -> Result<Slot> {
         let parts = || {
             let part = |(array, width): (&&'_ [u8], usize)| {
@@ -150,8 +150,8 @@ impl ChunkFile {
         self.file.sync().map_err(Error::io(&self.path, "sync"))
     }
 
-    /// Reads and checks all chunks of the arrays; many of them on some threads, as one alone waits for
-    /// the disk.
+    /// Reads and checks all chunks of the arrays; many chunks are read by several threads, as one thread alone waits
+    /// for the disk.
     pub fn load(&self, slots: &[Slot], mut arrays: Vec<&mut [u8]>) -> Result<()> {
         let parts = if slots.len() < MANY_CHUNKS {
             1
@@ -175,7 +175,7 @@ impl ChunkFile {
                 })
                 .collect();
             let done = threads.into_iter().map(|thread| thread.join());
-            // All are waited for; the first chunk that is damaged is reported.
+            // Waits for all threads, then reports the first damaged chunk.
             done.collect::<Vec<Result<()>>>().into_iter().collect()
         })
     }
@@ -207,15 +207,15 @@ impl ChunkFile {
     }
 }
 
-/// A file of slots, and which of them are current.
+/// File of chunks, and the current slot of each.
 pub(crate) struct Chunks {
     pub file: ChunkFile,
     pub slots: Vec<Slot>,
 }
 
 impl Chunks {
-    /// Writes the changed chunks of the arrays of `pages` pages, and makes them durable. They become
-    /// current with the commit that has them.
+    /// Writes the changed chunks of the arrays of `pages` pages and makes them durable. They become current with the
+    /// commit that names them.
     pub fn write(
         &self,
         arrays: &[&[u8]],
@@ -233,7 +233,7 @@ impl Chunks {
         Ok(written)
     }
 
-    /// A copy of what is current of `pages` pages, in a file of its own.
+    /// Copies the current slots of `pages` pages to another file.
     pub fn copy(&self, disk: &dyn Disk, path: &Path, pages: u64) -> Result<Chunks> {
         let file = recreate(disk, path).map_err(Error::io(path, "create"))?;
         let file = ChunkFile {
@@ -260,7 +260,7 @@ impl Chunks {
         })
     }
 
-    /// Notes what was written; the hash of all slots.
+    /// Records the slots that were written. Returns the hash of all slots.
     pub fn note(&mut self, written: &[(u64, Slot)]) -> u64 {
         for &(chunk, slot) in written {
             match self.slots.get_mut(chunk as usize) {
@@ -290,7 +290,7 @@ mod tests {
     use crate::engine::{Ledger, Totals};
     use std::time::Instant;
 
-    /// 1 GiB of cells.
+    /// Number of pages: 1 GiB of cells.
     const PAGES: u64 = 1 << 27;
 
     fn ledger() -> Ledger {
@@ -309,8 +309,8 @@ mod tests {
         ledger
     }
 
-    /// What a checkpoint's cash and a restart's take, beside a plain sequential write and read of as
-    /// many bytes. For measuring: `cargo test --release --lib cash_speed -- --ignored --nocapture`.
+    /// Measures writing and loading the cash, compared with a plain sequential write and read of as many bytes: `cargo
+    /// test --release --lib cash_speed -- --ignored --nocapture`.
     #[test]
     #[ignore = "takes 3 GB of disk and a minute"]
     fn cash_speed() {

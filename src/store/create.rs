@@ -1,4 +1,4 @@
-//! How a store is made: aside, and renamed into place.
+//! Creation of a store: in a temporary directory that is renamed into place.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,17 +10,18 @@ use crate::batch::HashKey;
 use crate::disk::{Disk, DiskFile, unfinished};
 use crate::{Error, Result};
 
-/// Makes a store aside and renames it into place, so that a cut leaves a whole store or none; or [`inside`], where
-/// that cannot be. Its lock. `None`: another process has made it meanwhile.
+/// Creates a store in a temporary directory and renames it into place, so that a crash leaves a whole store or none;
+/// falls back to [`inside`] where that is impossible. Returns its lock, or `None` if another process has created the
+/// store meanwhile.
 pub(super) fn create(
     disk: &dyn Disk,
     dir: &Path,
     settings: &Settings,
     key: HashKey,
 ) -> Result<Option<Box<dyn DiskFile>>> {
-    // Without a slash at the end, which would put it inside.
+    // Drops a trailing slash, which would place the temporary directory inside.
     let dir = dir.components().collect::<PathBuf>();
-    // A store is made where a link leads to, so that it stays one.
+    // Follows a symbolic link, so that the link remains.
     let dir: &Path = &disk.target(&dir).map_err(Error::io(&dir, "follow"))?;
     if dir.file_name().is_none() {
         return Err(Error::Usage(format!(
@@ -51,7 +52,7 @@ pub(super) fn create(
     let sync = |path: &Path| disk.sync_dir(path).map_err(Error::io(path, "sync"));
     sync(&aside)?;
     if let Err(error) = disk.rename(&aside, dir) {
-        // Another process may have made it meanwhile.
+        // Another process may have created it meanwhile.
         if give_up()? {
             return Ok(None);
         }
@@ -69,15 +70,15 @@ pub(super) fn create(
     Ok(Some(lock))
 }
 
-/// Begins a store in a directory of this process's own: a new one, or what a killed creation left. Its lock, which goes
-/// with the directory when that gets its name. `AlreadyExists`: the name is taken, by a file of the user's or by another
-/// process.
+/// Begins a store in a directory of this process: a new one, or a leftover of a killed creation. Returns its lock,
+/// which moves with the directory when that is renamed. Fails with `AlreadyExists` if the name is taken by a user's
+/// file or by another process.
 fn begin(disk: &dyn Disk, aside: &Path) -> io::Result<Box<dyn DiskFile>> {
     let taken = || io::Error::from(io::ErrorKind::AlreadyExists);
     let made = disk.create_dir(aside);
     let is_old = made.is_err();
     match made {
-        // An empty one may be the user's.
+        // An empty directory may be the user's.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let is_left = is_leftover(disk, aside, &[LOCK]).unwrap_or(false);
             if !is_left || disk.list(aside).is_ok_and(|names| names.is_empty()) {
@@ -86,7 +87,7 @@ fn begin(disk: &dyn Disk, aside: &Path) -> io::Result<Box<dyn DiskFile>> {
         }
         made => made?,
     }
-    // Another process that takes it for a leftover may be faster, and may even have put its store into place.
+    // Another process that takes it for a leftover may be faster, and may even have moved its store into place.
     let path = aside.join(LOCK);
     let gone = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => taken(),

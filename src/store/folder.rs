@@ -1,4 +1,4 @@
-//! The store's directory: whether there is one, what is in it, and its lock.
+//! The store's directory: whether it holds a store, what else it may contain, and its lock.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,19 +19,19 @@ use crate::engine::EngineState;
 use crate::{Error, Result};
 
 pub(super) const LOCK: &str = "lock";
-/// How often a writer asks for the lock, and how long it waits between.
+/// Number of attempts of a writer to take the lock, and the pause between them.
 const LOCK_TRIES: u32 = 20;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
-/// Where the pieces of a store that is made inside its directory are made.
+/// Folder in which a store that is created inside its directory is assembled.
 pub(super) const UNFINISHED: &str = "unfinished";
-/// The file that makes a directory a store.
+/// File whose presence makes a directory a store.
 pub(crate) const IDENTITY: &str = "identity.json";
-/// Other entries that a new store's directory may have: the first is in the root of many file systems.
+/// Entries that the directory of a new store may contain; the first is in the root of many file systems.
 pub(super) const IGNORED: [&str; 3] = ["lost+found", LOCK, UNFINISHED];
-/// The folders of a new store,
+/// Folders of a new store.
 const FOLDERS: [&str; 3] = ["marks", rows::ROWS, SNAPSHOTS];
-/// and its files; the second is the first on its way.
+/// Files of a new store; the second is the temporary name of the first.
 const FILES: [&str; 8] = [
     IDENTITY,
     "identity.tmp",
@@ -43,8 +43,8 @@ const FILES: [&str; 8] = [
     "store.redb",
 ];
 
-/// Returns whether a directory holds, besides these names, nothing that a killed creation did not leave: no other name,
-/// and no page. What its user put there, or a store that has read something, is never taken for it. A link is none.
+/// Returns true if a directory contains, except for the names `besides`, only what a killed creation left: no other
+/// name, and no page. User files, a store that has read something, and symbolic links never count as leftovers.
 pub(super) fn is_leftover(disk: &dyn Disk, dir: &Path, besides: &[&str]) -> io::Result<bool> {
     if disk.target(dir)? != dir {
         return Ok(false);
@@ -65,7 +65,7 @@ pub(super) fn is_leftover(disk: &dyn Disk, dir: &Path, besides: &[&str]) -> io::
     Ok(true)
 }
 
-/// Returns whether a directory that holds these names is as good as empty.
+/// Returns true if a directory with these names may become a store.
 fn is_free(disk: &dyn Disk, dir: &Path, names: &[String]) -> bool {
     let has_spare = || is_leftover(disk, &dir.join(UNFINISHED), &[]).unwrap_or(false);
     let is_ignored =
@@ -73,7 +73,7 @@ fn is_free(disk: &dyn Disk, dir: &Path, names: &[String]) -> bool {
     names.iter().all(is_ignored) || is_begun(disk, dir)
 }
 
-/// Returns whether a store was begun inside, and not finished.
+/// Returns true if a store was begun inside and not finished.
 pub(super) fn is_begun(disk: &dyn Disk, dir: &Path) -> bool {
     let aside = dir.join(UNFINISHED);
     disk.read(&aside.join(IDENTITY)).is_ok()
@@ -82,7 +82,7 @@ pub(super) fn is_begun(disk: &dyn Disk, dir: &Path) -> bool {
         && is_leftover(disk, dir, &IGNORED).unwrap_or(false)
 }
 
-/// Returns whether `dir` holds a store. A directory that holds anything else is refused.
+/// Returns whether `dir` holds a store; an error if it holds anything else.
 pub(super) fn is_store(disk: &dyn Disk, dir: &Path) -> Result<bool> {
     match disk.list(dir) {
         Ok(names) if names.iter().any(|name| name == "identity.json") => Ok(true),
@@ -102,7 +102,7 @@ pub(super) fn is_store(disk: &dyn Disk, dir: &Path) -> Result<bool> {
     }
 }
 
-/// A directory holds what is no store's.
+/// Error for a directory that contains other files.
 pub(super) fn not_free(dir: &Path) -> Error {
     Error::Usage(format!(
         "{}: neither a store nor an empty directory; name another store",
@@ -117,7 +117,7 @@ pub(super) fn make_dir(disk: &dyn Disk, path: &Path) -> Result<()> {
     }
 }
 
-/// Removes the files that a creation made in a directory. Its folders are empty, and made again, or replaced.
+/// Removes the files that a creation made in a directory. Its folders are empty and are reused.
 pub(super) fn clear(disk: &dyn Disk, dir: &Path) -> Result<()> {
     for name in disk.list(dir).map_err(Error::io(dir, "list"))? {
         if FILES.contains(&&*name) {
@@ -128,7 +128,7 @@ pub(super) fn clear(disk: &dyn Disk, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes an unfinished store that is not needed, as far as it can.
+/// Removes an unfinished store that is not needed; ignores errors.
 pub(super) fn remove_unfinished(disk: &dyn Disk, aside: &Path) {
     if clear(disk, aside).is_ok() {
         drop(disk.remove(&aside.join(LOCK)));
@@ -139,7 +139,7 @@ pub(super) fn remove_unfinished(disk: &dyn Disk, aside: &Path) {
     }
 }
 
-/// Fills a directory with an empty store, all but its lock.
+/// Fills a directory with an empty store, except for its lock.
 pub(super) fn fill(disk: &dyn Disk, dir: &Path, settings: &Settings, key: HashKey) -> Result<()> {
     for folder in FOLDERS {
         make_dir(disk, &dir.join(folder))?;
@@ -156,15 +156,15 @@ pub(super) fn fill(disk: &dyn Disk, dir: &Path, settings: &Settings, key: HashKe
     })
 }
 
-/// Removes the file that version 0.1 had with `--correction`.
+/// Removes the file that version 0.1 wrote with `--correction`.
 pub(super) fn remove_corrected(disk: &dyn Disk, dir: &Path) -> Result<()> {
     remove_old(disk, &dir.join("correction"))
 }
 
-/// A file that version 0.1 had while it read inputs again, and that a killed process left.
+/// Temporary file of version 0.1 for reading inputs a second time, which a killed process may have left.
 pub(crate) const REPLAY: &str = "replay";
 
-/// Removes it: it was of no use to another process.
+/// Removes [`REPLAY`], which only the process that wrote it could use.
 pub(super) fn remove_replay(disk: &dyn Disk, dir: &Path) -> Result<()> {
     remove_old(disk, &dir.join(REPLAY))
 }
@@ -176,8 +176,8 @@ fn remove_old(disk: &dyn Disk, path: &Path) -> Result<()> {
     }
 }
 
-/// Removes what a killed writer left of snapshots it did not publish. Where the first one was about to be, the file that says
-/// so stays until one is.
+/// Removes unpublished snapshots that a killed writer left. The file that announces the first snapshot stays until one
+/// is published.
 pub(super) fn remove_unpublished(disk: &dyn Disk, dir: &Path) -> Result<()> {
     let snapshots = dir.join(SNAPSHOTS);
     let names = disk.list(&snapshots);
@@ -192,16 +192,16 @@ pub(super) fn remove_unpublished(disk: &dyn Disk, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Where a store was opened. Its folder may be moved away or removed while it is open.
+/// Directory from which a store was opened. It may be moved or removed while the store is open.
 pub(crate) struct Home {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) dir: PathBuf,
-    /// The hash of its identity.
+    /// Hash of the store's identity.
     pub(super) identity: u64,
 }
 
 impl Home {
-    /// Names the move of the folder, if that is what an error comes from.
+    /// Replaces an error by one about the moved folder, if that is its cause.
     pub fn blamed(&self, error: Error) -> Error {
         let is_of_files = matches!(
             error,
@@ -214,11 +214,7 @@ impl Home {
     }
 }
 
-/// Returns whether the store of this identity is still in its folder: not nothing, nor another store.
-///
-/// # Errors
-///
-/// It is not.
+/// Returns an error unless the store of this identity is still in its directory.
 pub(super) fn check_in_place(disk: &dyn Disk, dir: &Path, identity: u64) -> Result<()> {
     let is_gone = match read_whole(disk, &dir.join(IDENTITY)) {
         Ok(text) => xxh3_64(&text) != identity,
@@ -245,8 +241,8 @@ pub(super) fn take_lock(disk: &dyn Disk, dir: &Path) -> Result<Box<dyn DiskFile>
     }
 }
 
-/// Takes a file's lock, be it that somebody holds it for a moment: a reader may just be looking whether there is a writer.
-/// False: it is held for longer.
+/// Takes the lock of a file, with retries: a reader may hold it briefly to see whether there is a writer. Returns false
+/// if it stays locked.
 pub(crate) fn lock_soon(file: &dyn DiskFile) -> io::Result<bool> {
     for _ in 0..LOCK_TRIES {
         if file.try_lock()? {
@@ -257,8 +253,8 @@ pub(crate) fn lock_soon(file: &dyn DiskFile) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Returns whether a writer has the store open. The lock is held for a moment only, for which writers wait; where it
-/// cannot be looked at, nobody writes who could be disturbed.
+/// Returns true if a writer has the store open. Takes the lock for an instant, for which writers wait; if the lock
+/// cannot be read, there is no writer to disturb.
 pub(crate) fn is_busy(disk: &dyn Disk, dir: &Path) -> bool {
     let lock = disk.read(&dir.join(LOCK));
     lock.and_then(|lock| lock.try_lock())

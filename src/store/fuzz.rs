@@ -1,7 +1,7 @@
-//! Fuzz targets: everything a store's files are made of.
+//! Fuzz targets of all parts of a store's files.
 //!
-//! What carries a checksum is given both as it is and with the checksum made right: otherwise no
-//! changed byte would ever get past it.
+//! Inputs with a checksum are tried as they are and with the checksum corrected; otherwise no changed byte would pass
+//! it.
 
 mod files;
 mod whole;
@@ -19,7 +19,7 @@ use crate::engine::{Admission, Row, RowFetches};
 use crate::fuzz::dice::Bytes;
 use crate::model::Digest;
 
-/// Variable-length integers.
+/// Fuzzes variable-length integers.
 pub(crate) fn varint(data: &[u8]) {
     let mut rest = data;
     let mut values = Vec::new();
@@ -42,7 +42,7 @@ pub(crate) fn varint(data: &[u8]) {
     assert!(rest.is_empty());
 }
 
-/// Packed rows of the history.
+/// Fuzzes packed rows of the history.
 pub(crate) fn rows(data: &[u8]) {
     block(data, |before: &Row, bytes: &mut Bytes<'_>| {
         let flags = bytes.byte();
@@ -70,7 +70,7 @@ pub(crate) fn rows(data: &[u8]) {
     });
 }
 
-/// Anything that a row may say of fetches.
+/// Returns arbitrary observations of fetches.
 fn fetches(bytes: &mut Bytes<'_>) -> RowFetches {
     let mut number = || bytes.u64() as u32;
     let (first, last) = (number(), number());
@@ -86,7 +86,7 @@ fn fetches(bytes: &mut Bytes<'_>) -> RowFetches {
     }
 }
 
-/// Packed admissions.
+/// Fuzzes packed admissions.
 pub(crate) fn admissions(data: &[u8]) {
     block(data, |before: &Admission, bytes: &mut Bytes<'_>| {
         let shift = bytes.byte();
@@ -98,15 +98,14 @@ pub(crate) fn admissions(data: &[u8]) {
     });
 }
 
-/// A block of `T`: its content as it is, and packed from made-up entries.
+/// Fuzzes a block of `T`: its content as it is, and packed from generated entries.
 fn block<T>(data: &[u8], make: impl Fn(&T, &mut Bytes<'_>) -> T)
 where
     T: Entry + PartialEq + std::fmt::Debug,
 {
     let mut entries = Vec::new();
     if unpack::<T>(data, &mut entries).is_some() {
-        // A number may be written longer than need be, or not be needed: once packed, all is as
-        // the packer has it.
+        // A number may be coded longer than necessary, or be redundant: packing again gives the packer's form.
         let first = repacked(&entries);
         assert_eq!(first.len(), entries.len());
         assert_eq!(repacked(&first), first);
@@ -136,8 +135,8 @@ fn repacked<T: Entry>(entries: &[T]) -> Vec<T> {
     back
 }
 
-/// A block of kept rows. Input: its rows, the pages known (4 bytes), the payload, as it is and with the checksum of its
-/// heads made right.
+/// Fuzzes a block of kept rows. Input: number of rows, number of pages (4 bytes), and the payload, as it is and with
+/// the checksum of its heads corrected.
 pub(crate) fn row_block(data: &[u8]) {
     let mut bytes = Bytes(data);
     let count = usize::from(bytes.byte());
@@ -150,7 +149,7 @@ pub(crate) fn row_block(data: &[u8]) {
             assert!(block::unpack_heads(&payload, count, &mut heads).is_some());
             assert_eq!((heads.len(), &heads), (count, &rows.heads));
             assert!(rows.targets.iter().all(|&target| u64::from(target) < pages));
-            // As packed here it may be shorter; the rows are the same.
+            // Packed again it may be shorter; the rows are the same.
             let packed = block::pack(&mut rows.clone());
             assert!(packed.len() <= payload.len());
             let mut again = block::Rows::default();
@@ -161,7 +160,7 @@ pub(crate) fn row_block(data: &[u8]) {
     }
 }
 
-/// A chunk of a directory of rows. Input: its number, its bytes, as they are and with their checksum made right.
+/// Fuzzes a chunk of a row directory. Input: its number and its bytes, as they are and with the checksum corrected.
 pub(crate) fn places(data: &[u8]) {
     let mut bytes = Bytes(data);
     let at = bytes.u64();
@@ -176,7 +175,7 @@ pub(crate) fn places(data: &[u8]) {
     assert!(found.is_none_or(|found| whole && found == entries));
 }
 
-/// The manifest, without its seal.
+/// Fuzzes the manifest, without its seal.
 pub(crate) fn manifest(data: &[u8]) {
     if let Ok(manifest) = Manifest::from_bytes(data) {
         let bytes = manifest.to_bytes().unwrap_or_default();

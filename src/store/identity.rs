@@ -1,8 +1,8 @@
 //! The identity of a store, fixed when it is created: `identity.json`.
 //!
-//! It names the store's version, all settings that change results, and the key of its fingerprints.
-//! The manifest holds the file's hash, so that the parts of two stores cannot be mixed. The file holds
-//! a checksum too, for readers that never see the manifest: with a wrong key no URL would be found.
+//! It holds the store's version, all settings that change results, and the key of its fingerprints. The manifest holds
+//! the file's hash, so that the parts of two stores cannot be mixed. The file holds a checksum too, for readers that
+//! never see the manifest: with a wrong key no URL would be found.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -18,31 +18,31 @@ use crate::model::Limits;
 use crate::rules::InputRules;
 use crate::{Error, Result};
 
-/// Version of the store's layout. Of version 1, which had no kept rows, and 2, which kept nothing of failed
-/// fetches and of changes, stores are read and continue without.
+/// Version of the store's layout. Stores of version 1, without kept rows, and 2, without failures and changes of
+/// fetches, are read and continue without these.
 pub const VERSION: u32 = WITH_FETCHES;
-/// The first version with kept rows.
+/// First version with kept rows.
 const WITH_ROWS: u32 = 2;
-/// The first version that keeps failures and changes.
+/// First version that keeps failures and changes.
 const WITH_FETCHES: u32 = 3;
-/// The version of a store that is one of several: older programs would take all records.
+/// Version of a store that is a shard: older programs would take all records.
 const WITH_SHARD: u32 = 6;
 /// Versions that program version 0.2 gave to stores with partitions.
 const WITH_PARTITIONS: RangeInclusive<u64> = 4..=5;
 const FILE: &str = "identity.json";
-/// The identity that a store without pages is about to get.
+/// Temporary name of the new identity of a store without pages.
 pub(crate) const NEXT: &str = "identity.next";
 
-/// Everything that changes results. Threads, checkpoints and memory are not among it.
+/// Settings that change results. Threads, checkpoints and memory are not among them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// The engine's.
+    /// Settings of the engine.
     pub config: Config,
-    /// `--limit-line`, `--limit-url`, `--limit-links`: they decide which records are skipped.
+    /// Limit `--limit-line`; like the next two, it decides which records are skipped.
     pub line_bytes: u64,
-    /// See `line_bytes`.
+    /// Limit `--limit-url`, in bytes.
     pub url_bytes: u64,
-    /// See `line_bytes`.
+    /// Limit `--limit-links`, in links per record.
     pub links: u64,
     /// Version of the canonical form of URLs ([`crate::url::RULES`]).
     pub url_rules: u32,
@@ -52,7 +52,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The settings of `config` and `limits`.
+    /// Collects the settings from `config` and `limits`.
     pub fn new(config: Config, limits: &Limits) -> Settings {
         Settings {
             config,
@@ -64,7 +64,7 @@ impl Settings {
         }
     }
 
-    /// The usual limits, with those that are among the settings.
+    /// Returns the default limits with those of the settings.
     pub fn limits(&self) -> Limits {
         Limits {
             line_bytes: self.line_bytes,
@@ -82,7 +82,7 @@ struct File {
     key: String,
 }
 
-/// A store's identity.
+/// Identity of a store.
 pub(crate) struct Identity {
     pub settings: Settings,
     pub key: HashKey,
@@ -91,7 +91,7 @@ pub(crate) struct Identity {
     version: u32,
 }
 
-/// There is no store in `dir`.
+/// Error for a directory without a store.
 pub(super) fn no_store(dir: &Path) -> Error {
     Error::Missing(format!(
         "{}: not a cashrank store (it has no {FILE}); `cashrank ingest` creates one",
@@ -110,7 +110,7 @@ impl Identity {
         Identity::write(disk, &dir.join(FILE), settings, key)
     }
 
-    /// Writes the identity that the store is about to get beside the one that it has.
+    /// Writes the next identity of a store under a temporary name.
     pub fn stage(
         disk: &dyn Disk,
         dir: &Path,
@@ -120,8 +120,8 @@ impl Identity {
         Identity::write(disk, &dir.join(NEXT), settings, key)
     }
 
-    /// The identity of this hash, if there is one: that of the store, or the one that it was about to
-    /// get, which gets its name now. One that is neither is removed. The caller has the lock.
+    /// Returns the identity with this hash: the store's, or the staged one, which is renamed into place. Removes a
+    /// staged identity that does not match. The caller holds the lock.
     pub fn named(disk: &dyn Disk, dir: &Path, hash: u64) -> Result<Identity> {
         let (path, next) = (dir.join(FILE), dir.join(NEXT));
         let text = match read_whole(disk, &next) {
@@ -160,18 +160,18 @@ impl Identity {
         })
     }
 
-    /// Returns whether its version keeps failures and changes.
+    /// Returns true if its version keeps failures and changes.
     pub fn has_fetches(&self) -> bool {
         self.version >= WITH_FETCHES
     }
 
-    /// Returns whether its store may keep rows.
+    /// Returns true if its version may keep rows.
     pub fn has_rows(&self) -> bool {
         self.version >= WITH_ROWS
     }
 
-    /// This identity, or the next one if the last commit names that and a writer was stopped before it got its name.
-    /// Nothing is changed.
+    /// Returns this identity, or the staged one if the last commit names it and a writer stopped before renaming it.
+    /// Changes nothing.
     pub fn or_next(self, disk: &dyn Disk, dir: &Path, committed: u64) -> Result<Identity> {
         let next = dir.join(NEXT);
         match read_whole(disk, &next) {

@@ -1,20 +1,20 @@
-//! The index on disk, `index`: which page has a fingerprint, so that to open a store or to find a name takes no sweep over all
-//! fingerprints.
+//! The index on disk, `index`: maps fingerprints to pages, so that opening a store or looking up a name does not scan
+//! all fingerprints.
 //!
-//! It is made from the fingerprints, and can be made again from them: without it, or if it is damaged, they are read. A run
-//! that ends leaves it, after its last commit. It covers the first pages; the fingerprints behind them are read, and are
-//! few: once there are a 64th as many, the next end writes another. A newer one takes its place by a rename. Fingerprints
-//! are never changed, so it stays right for whatever is committed later.
+//! It is a cache of the fingerprints: if it is absent or damaged, they are read instead. A run writes it after its last
+//! commit. It covers the first pages; the fingerprints after them are read, and are few: once there are a 64th as many,
+//! the next run writes another. A new one replaces it by a rename. Fingerprints never change, so it stays valid for later
+//! commits.
 //!
 //! ```text
 //! version u64 | store u64 | pages u64 | sum u64 | slots u64 of each of 512 segments | XXH3-64 of these u64
 //! chunk*      of each segment after the other: up to 4096 slots, 10 bytes each (`engine::index`)
 //!             | XXH3-64 of them, of the chunk's offset u64 and of the XXH3-64 of the first four u64
 //! ```
-//! A lookup reads one chunk, or two. The sum is of the checksums of all blocks of fingerprints up to the one that ends with the
-//! last page's: it binds the index to its log, for a store and a copy of it may go on with other pages. Readers hold what it finds
-//! against the fingerprints; where it is not of theirs, they look for what it does not find there. Its bytes depend on
-//! the pages alone, not on how the index in memory grew.
+//! A lookup reads one or two chunks. The sum covers the checksums of all blocks of fingerprints up to the one that ends
+//! with the last page: it binds the index to its log, because a store and a copy of it may continue with different pages.
+//! Readers verify what they find against the fingerprints; if the index belongs to another log, they fall back to these.
+//! Its bytes depend on the pages alone, not on how the index in memory grew.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -32,44 +32,41 @@ use crate::engine::{
 };
 use crate::{Error, Result};
 
-/// Its name in a store's folder.
+/// Name of the file in a store.
 pub(crate) const INDEX: &str = "index";
-/// Its name until it is whole.
+/// Temporary name of the file.
 const ASIDE: &str = "index.tmp";
 const VERSION: u64 = 1;
-/// Bytes before the first chunk.
+/// Length of the head before the first chunk, in bytes.
 const FIXED: usize = 8 * (4 + SEGMENTS + 1);
-/// Slots of a chunk.
+/// Number of slots in a chunk.
 const CHUNK: usize = 4096;
 const SLOT: usize = size_of::<Slot>();
-/// Bytes of a whole chunk with its checksum.
+/// Length of a full chunk with its checksum, in bytes.
 const CHUNK_BYTES: u64 = (CHUNK * SLOT + 8) as u64;
-/// A store of fewer pages has none: its fingerprints are read in a millisecond.
+/// Smallest number of pages for which an index is written; fewer fingerprints are read in a millisecond.
 const LEAST_PAGES: u64 = 1 << 14;
-/// Once a store has grown by such a part, another is written.
+/// Growth after which the index is rewritten: 1/64 of the indexed pages.
 const GROWN_BY: u64 = 64;
 
-/// Returns whether a store of so many pages is to have another index than that of `indexed` pages.
+/// Returns true if a store of `pages` pages needs a newer index than one of `indexed` pages.
 fn is_due(pages: u64, indexed: u64) -> bool {
     pages >= LEAST_PAGES && pages.saturating_sub(indexed) > indexed / GROWN_BY
 }
 
-/// The bytes of a segment of so many slots.
+/// Returns the length of a segment with this many slots, in bytes.
 fn bytes_of(slots: u64) -> Option<u64> {
     let sums = slots.div_ceil(CHUNK as u64).checked_mul(8)?;
     slots.checked_mul(SLOT as u64)?.checked_add(sums)
 }
 
-/// Writes the index of a store with this identity. `sum`: of the last block of its fingerprints.
-///
-/// # Errors
-///
-/// [`Error::Io`]; what there is of it is removed.
+/// Writes the index of a store with this identity. `sum` is that of the last block of its fingerprints. On an error the
+/// temporary file is removed.
 fn write(disk: &dyn Disk, dir: &Path, store: u64, index: &Index, sum: u64) -> Result<()> {
     let aside = dir.join(ASIDE);
     let written = write_file(disk, &aside, store, index, sum);
     if written.is_err() {
-        // What a disk has no room for is not left there.
+        // Leaves nothing behind on a full disk.
         let _ = disk.remove(&aside);
     }
     written?;
@@ -79,7 +76,7 @@ fn write(disk: &dyn Disk, dir: &Path, store: u64, index: &Index, sum: u64) -> Re
     disk.sync_dir(dir).map_err(Error::io(dir, "sync"))
 }
 
-/// The checksum of a chunk in the index whose head begins with these.
+/// Returns the checksum of a chunk in an index whose head begins with `begins`.
 pub(super) fn sum_of(chunk: &[u8], offset: u64, begins: &[u64; 4]) -> u64 {
     let begins = xxh3_64(bytemuck::cast_slice(&begins.map(u64::to_le)));
     let mut hash = Xxh3::new();
@@ -115,14 +112,15 @@ fn write_file(disk: &dyn Disk, path: &Path, store: u64, index: &Index, sum: u64)
 }
 
 impl Store {
-    /// The index on disk, unless it cannot be used.
+    /// Opens and checks the index on disk; `None` if there is none.
     pub(super) fn index_file(&self, pages: u64, names: &NameReader) -> Result<Option<IndexFile>> {
         let file = IndexFile::open(&*self.disk, &self.dir, self.identity.hash)?;
         let checked = file.map(|file| file.check(pages, names).map(|()| file));
         checked.transpose()
     }
 
-    /// What was found of the index on disk when the store was opened: its pages, or why it was not used.
+    /// Records the result of loading the index when the store was opened: the number of its pages, or why it was not
+    /// used.
     pub(super) fn note_index(&mut self, found: Result<u64>) {
         match found {
             Ok(pages) => self.names.indexed = pages,
@@ -130,11 +128,7 @@ impl Store {
         }
     }
 
-    /// Removes the index from disk. Whether there was one.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Io`].
+    /// Removes the index from disk. Returns whether there was one.
     pub(crate) fn drop_index(&mut self) -> Result<bool> {
         let path = self.dir.join(INDEX);
         self.names.indexed = 0;
@@ -144,18 +138,14 @@ impl Store {
         }
     }
 
-    /// Why the index on disk was not used, since this was last asked.
+    /// Returns why the index on disk was not used, once.
     pub(crate) fn unused_index(&mut self) -> Option<Error> {
         self.names.unused_index.take()
     }
 }
 
-/// Leaves the index of the last commit on disk, unless there is one of nearly as many pages. A store whose index is not all of
-/// what was committed leaves none.
-///
-/// # Errors
-///
-/// [`Error::Io`]: there is none, or the one before. The store is as it was.
+/// Writes the index of the last commit, unless the present one covers nearly as many pages or the index in memory is
+/// incomplete. On an error the store is unaffected.
 pub(crate) fn keep_index(engine: &mut Engine<Store>) -> Result<()> {
     let store = engine.storage();
     let pages = store.manifest.engine.totals.pages;
@@ -176,11 +166,7 @@ pub(crate) fn keep_index(engine: &mut Engine<Store>) -> Result<()> {
     Ok(())
 }
 
-/// Takes the index on disk for that of the store, of whatever pages it is: what the campaign of faults must find out.
-///
-/// # Errors
-///
-/// Those of reading.
+/// Accepts the index on disk as the store's without checking it: a fault that the campaign must detect.
 pub(crate) fn trust_index(engine: &mut Engine<Store>) -> Result<()> {
     let store = engine.storage();
     let pages = store.manifest.engine.totals.pages;
@@ -196,32 +182,29 @@ pub(crate) fn trust_index(engine: &mut Engine<Store>) -> Result<()> {
     Ok(())
 }
 
-/// Removes what a killed writer left of one, if it can: nothing depends on it.
+/// Removes the temporary file of a killed writer; ignores errors.
 pub(super) fn remove_unfinished(disk: &dyn Disk, dir: &Path) {
     let _ = disk.remove(&dir.join(ASIDE));
 }
 
-/// An index on disk, open for reading: it stays readable when another takes its place.
+/// Index on disk, open for reading; it stays readable when it is replaced.
 pub(crate) struct IndexFile {
     path: PathBuf,
     file: Box<dyn DiskFile>,
-    /// The pages that it covers: the first ones.
+    /// Number of pages that it covers, from the first.
     pub pages: u64,
-    /// What its head begins with.
+    /// Fields at the beginning of its head.
     begins: [u64; 4],
-    /// By segment: its slots, and where its first chunk is.
+    /// Number of slots of each segment, and offset of its first chunk.
     slots: [u64; SEGMENTS],
     offsets: [u64; SEGMENTS],
-    /// Whether it is of its store's fingerprints. Asked when it is first needed.
+    /// Result of comparing it with its store's fingerprints, done on first use.
     checked: OnceLock<Result<()>>,
 }
 
 impl IndexFile {
-    /// Opens the index of the store with this identity. `None`: there is none.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Damaged`] if it is of another store, or damaged; those of reading.
+    /// Opens the index of the store with this identity; `None` if there is none. One of another store is
+    /// [`Error::Damaged`].
     pub fn open(disk: &dyn Disk, dir: &Path, store: u64) -> Result<Option<IndexFile>> {
         let path = dir.join(INDEX);
         let file = match disk.read(&path) {
@@ -268,16 +251,12 @@ impl IndexFile {
         }))
     }
 
-    /// What is wrong with it.
+    /// Returns the error that the index is damaged.
     pub fn damaged(&self, what: impl Into<String>) -> Error {
         Error::damaged(&self.path, what)
     }
 
-    /// Checks that it is of its store's fingerprints, of which the first `committed` count.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Damaged`]; those of reading.
+    /// Checks that it belongs to its store's fingerprints, of which the first `committed` count.
     pub fn check(&self, committed: u64, names: &NameReader) -> Result<()> {
         let checked = self.checked.get_or_init(|| self.compare(committed, names));
         checked.as_ref().copied().map_err(Error::again)
@@ -297,12 +276,8 @@ impl IndexFile {
         }
     }
 
-    /// The page with this fingerprint, of those that it covers; it is to be held against the fingerprints, unless these were
-    /// [checked](IndexFile::check).
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Damaged`]; those of reading.
+    /// Returns the page of this fingerprint among those it covers. The caller must verify it against the fingerprints,
+    /// unless [checked](IndexFile::check).
     pub fn get(&self, fingerprint: Fingerprint) -> Result<Option<PageId>> {
         let probe = Probe::of(fingerprint, &self.slots);
         let mut slots = vec![[0; SLOT]; probe.slots.len()];
@@ -337,20 +312,13 @@ impl IndexFile {
         Ok(())
     }
 
-    /// An index of `pages` pages that has room for what it has: [`IndexFile::load`] puts that in, a share at a time.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::AddressSpace`].
+    /// Creates an index of `pages` pages with room for its entries; [`IndexFile::load`] inserts them, one share at a
+    /// time.
     pub fn to_load(&self, pages: u64) -> Result<Index> {
         Index::to_load(pages, &self.slots)
     }
 
-    /// Fills a share of an index. How many pages those are.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Damaged`]; those of reading.
+    /// Fills a share of an index. Returns the number of its pages.
     pub fn load(&self, share: &mut Share<'_>) -> Result<u64> {
         let found = share.fill(self.pages, &mut |segment, slots| {
             self.read(segment, 0..slots.len(), slots)
@@ -358,11 +326,7 @@ impl IndexFile {
         found.ok_or_else(|| self.damaged("it has a page that is not its"))
     }
 
-    /// Checks that it has loaded so many pages.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Damaged`].
+    /// Checks that as many pages were loaded as it covers.
     pub fn check_loaded(&self, found: u64) -> Result<()> {
         if found == self.pages {
             return Ok(());
@@ -371,11 +335,7 @@ impl IndexFile {
         Err(self.damaged(format!("{found} entries for {pages} pages")))
     }
 
-    /// Compares it with the fingerprints, all that it covers.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Damaged`]; those of reading.
+    /// Compares all its entries with the fingerprints.
     pub fn verify(&self, names: &NameReader) -> Result<()> {
         let mut index = self.to_load(self.pages)?;
         let loaded = index.shares(1).map(|mut share| self.load(&mut share));

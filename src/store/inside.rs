@@ -1,8 +1,9 @@
-//! A store made inside a directory that cannot be replaced: a mount point, or one in a folder that is not ours.
+//! Creation of a store inside a directory that cannot be replaced: a mount point, or one in a folder that is not
+//! writable.
 //!
-//! Elsewhere a store is made aside and renamed into place, so that a cut leaves a whole store or none. Here its pieces
-//! are made in a folder [`UNFINISHED`] inside and moved out of it. `identity.json` is the last to come: without it, and
-//! with that folder's own, there is no store yet, and it is made again.
+//! Otherwise a store is created in a temporary directory and renamed into place, so that a crash leaves a whole store
+//! or none. Here its files are created in a folder [`UNFINISHED`] inside and moved out of it, `identity.json` last: as
+//! long as that file is still in the folder there is no store, and creation starts over.
 
 use std::io;
 use std::path::Path;
@@ -15,7 +16,7 @@ use super::{HashKey, Settings};
 use crate::disk::{Disk, DiskFile, read_whole, write_whole};
 use crate::{Error, Result};
 
-/// Returns whether an error in putting a store in the place of the directory `dir` means that it is to be made inside.
+/// Returns true if this error of renaming a store over the directory `dir` means that it has to be created inside.
 pub(super) fn is_meant(disk: &dyn Disk, dir: &Path, error: &io::Error) -> bool {
     use io::ErrorKind::*;
     let kinds = [
@@ -28,7 +29,7 @@ pub(super) fn is_meant(disk: &dyn Disk, dir: &Path, error: &io::Error) -> bool {
     kinds.contains(&error.kind()) && disk.list(dir).is_ok()
 }
 
-/// Makes the store; its lock. `None`: another process has made it meanwhile.
+/// Creates the store. Returns its lock, or `None` if another process has created it meanwhile.
 pub(super) fn create(
     disk: &dyn Disk,
     dir: &Path,
@@ -39,7 +40,7 @@ pub(super) fn create(
     let sync = |path: &Path| disk.sync_dir(path).map_err(Error::io(path, "sync"));
     make_dir(disk, &aside)?;
     sync(dir)?;
-    // Empty, it may go whatever comes: it says nothing.
+    // Removes the folder if it is empty; errors do not matter.
     let tidy = || drop(disk.remove_dir(&aside));
     let lock = take_lock(disk, dir).inspect_err(|_| tidy())?;
     if is_store(disk, dir)? {
@@ -52,7 +53,7 @@ pub(super) fn create(
     if !is_left {
         return Err(not_free(dir));
     }
-    // Files that were moved out when the making was cut off, and those that were not. Folders are replaced.
+    // Files that an interrupted creation moved out, and those that it did not. Folders are replaced.
     clear(disk, dir)?;
     clear(disk, &aside)?;
     fill(disk, &aside, settings, key)?;

@@ -1,4 +1,4 @@
-//! The manifest, which commits write, coded by bincode. The only place that uses bincode.
+//! The manifest that each commit writes, encoded by bincode. The only module that uses bincode.
 
 use std::path::Path;
 
@@ -12,66 +12,65 @@ use super::rows::RowsState;
 use crate::engine::{EngineState, ShardCounts};
 use crate::{Error, Result};
 
-/// Longest manifest: 64 MiB, some hundred thousand inputs.
+/// Maximum length of a manifest in bytes: 64 MiB, some hundred thousand inputs.
 const BYTES_MAX: usize = 64 << 20;
-/// bincode counts a value by its size in memory, at most 16 times what it takes coded. Without a limit
-/// it would make room for any length that a text claims to have.
+/// Encoding of values. bincode counts a value by its size in memory, at most 16 times its encoded size. Without a limit
+/// it would allocate for any length that the input claims.
 const CODING: bincode::config::Configuration<
     bincode::config::LittleEndian,
     bincode::config::Varint,
     bincode::config::Limit<{ 16 * BYTES_MAX }>,
 > = bincode::config::standard().with_limit();
 
-/// All of a store that is not an array, a log or the history.
+/// State of a store except for arrays, logs and history.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
-    /// Counts commits.
+    /// Number of the commit.
     pub generation: u64,
-    /// XXH3-64 of the identity file, so that the two cannot be mixed up.
+    /// XXH3-64 of the identity file, so that parts of two stores cannot be mixed.
     pub identity: u64,
-    /// The engine's totals, marks and counters.
+    /// Totals, marks and counters of the engine.
     pub engine: EngineState,
-    /// What version 0.1 had here of a store that was made with `--correction`. Nothing of it is used, and the next
-    /// commit has none.
+    /// Field of stores that version 0.1 created with `--correction`. Unused; the next commit drops it.
     pub corrected: Option<CorrectionTotals>,
     /// Committed lengths of the name logs.
     pub names: NameLengths,
-    /// The history's runs, oldest first.
+    /// Runs of the history, oldest first.
     pub runs: Vec<Run>,
     /// Number of the next run.
     pub next_run: u64,
-    /// Blocks of admissions.
+    /// Number of blocks of admissions.
     pub admission_blocks: u64,
     /// Hash of the cash chunks' current slots ([`super::chunks::slots_sum`]).
     pub slots: u64,
-    /// The same of a file that version 0.1 had with `--correction`; of no meaning.
+    /// Unused: hash of the slots of a file that version 0.1 had with `--correction`.
     pub corrected_slots: u64,
-    /// How far the inputs were read.
+    /// Progress in the inputs.
     pub progress: Progress,
-    /// The state of kept rows. Coded behind all else, and only if it is not the default: stores of version
-    /// 1 have none. Behind them come the counts of a shard, if there are any.
+    /// State of kept rows. Encoded last, and only if it is not the default: stores of version 1 have none. The counts
+    /// of a shard follow, if there are any.
     #[serde(skip)]
     pub rows: RowsState,
 }
 
-/// The totals of version 0.1's ledger of corrections: a phase, and sums.
+/// Totals of version 0.1's ledger of corrections: a phase, and sums.
 pub(crate) type CorrectionTotals = (u32, u128, i128, i128, [u128; 3], u32, u64, u64, bool);
 
-/// One run of the history.
+/// Run of the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Run {
     /// First part of its blocks' keys.
     pub number: u64,
-    /// The mark its rows come after.
+    /// Number of the mark after which its rows come.
     pub interval: u64,
     pub rows: u64,
     pub blocks: u64,
-    /// Bytes of its blocks.
+    /// Total length of its blocks in bytes.
     pub bytes: u64,
 }
 
 impl Manifest {
-    /// Its bytes, behind 8 that are free for the seal.
+    /// Encodes the manifest, after 8 bytes reserved for the seal.
     pub fn to_bytes(&self) -> std::result::Result<Vec<u8>, String> {
         let mut bytes = vec![0; 8];
         bincode::serde::encode_into_std_write(self, &mut bytes, CODING)
@@ -94,7 +93,7 @@ impl Manifest {
         }
     }
 
-    /// Checks that the identity file is the one the store was made with.
+    /// Checks that the identity file belongs to this store.
     pub fn check_identity(&self, dir: &Path, identity: &Identity) -> Result<()> {
         if self.identity == identity.hash {
             return Ok(());
@@ -105,7 +104,7 @@ impl Manifest {
         ))
     }
 
-    /// The manifest of an unsealed value.
+    /// Decodes the manifest of an unsealed value.
     pub fn from_bytes(content: &[u8]) -> std::result::Result<Manifest, String> {
         let unreadable = |error| format!("the manifest cannot be read: {error}");
         let (mut manifest, len): (Manifest, usize) =
@@ -124,7 +123,7 @@ impl Manifest {
     }
 }
 
-/// A value's bytes, behind 8 that are free for the seal.
+/// Encodes a value, after 8 bytes reserved for the seal.
 pub(crate) fn to_bytes(value: &impl Serialize) -> std::result::Result<Vec<u8>, String> {
     let mut bytes = vec![0; 8];
     bincode::serde::encode_into_std_write(value, &mut bytes, CODING)
@@ -132,7 +131,7 @@ pub(crate) fn to_bytes(value: &impl Serialize) -> std::result::Result<Vec<u8>, S
     Ok(bytes)
 }
 
-/// The value that an unsealed one tells.
+/// Decodes an unsealed value.
 pub(crate) fn from_bytes<T: DeserializeOwned>(content: &[u8]) -> std::result::Result<T, String> {
     let (value, len) = bincode::serde::decode_from_slice(content, CODING)
         .map_err(|error| format!("cannot be read: {error}"))?;
@@ -147,8 +146,8 @@ mod tests {
     use super::*;
     use crate::store::Input;
 
-    /// Its story: bincode made room for as many bytes as a text said it had, before it looked
-    /// whether they were there; a length of 2^60 ended the process, whatever the checksum said.
+    /// Regression: bincode allocated as many bytes as the input claimed before checking that they were there; a length
+    /// of 2^60 aborted the process, whatever the checksum.
     #[test]
     fn a_text_that_claims_too_much_is_an_error() {
         let mut manifest = Manifest::default();

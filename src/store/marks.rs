@@ -1,9 +1,9 @@
-//! Retained copies of the cash cells: one file a mark, `marks/NUMBER`.
+//! Retained copies of the cash cells: one file per mark, `marks/NUMBER`.
 //!
 //! ```text
 //! block*       block: up to 2^17 cells of 8 bytes | XXH3-64 of them u64
 //! ```
-//! The seed of a block's checksum says which block of which mark of which store it is.
+//! The seed of a block's checksum identifies the store, the mark and the block.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ fn path_of(dir: &Path, number: u64) -> PathBuf {
     dir.join("marks").join(number.to_string())
 }
 
-/// The checksum of a block, given the hash of the store's identity.
+/// Returns the checksum of a block, given the hash of the store's identity.
 fn checksum(store: u64, mark: u64, block: u64, cells: &[u8]) -> u64 {
     let mut seed = Xxh3::new();
     for number in [store, mark, block] {
@@ -29,7 +29,7 @@ fn checksum(store: u64, mark: u64, block: u64, cells: &[u8]) -> u64 {
     xxh3_64_with_seed(cells, seed.digest())
 }
 
-/// Writes a mark of the store with this identity; not yet durable.
+/// Writes a mark of the store with this identity; the file is not durable yet.
 pub(crate) fn write(
     disk: &dyn Disk,
     dir: &Path,
@@ -60,7 +60,7 @@ pub(crate) fn remove(disk: &dyn Disk, dir: &Path, number: u64) -> Result<()> {
     disk.remove(&path).map_err(Error::io(&path, "remove"))
 }
 
-/// Removes the files of `marks/` that are none of `keep`.
+/// Removes the files in `marks/` that are not in `keep`.
 pub(crate) fn remove_others(disk: &dyn Disk, dir: &Path, keep: &[Mark]) -> Result<()> {
     let marks = dir.join("marks");
     for name in disk.list(&marks).map_err(Error::opening(&marks))? {
@@ -72,7 +72,7 @@ pub(crate) fn remove_others(disk: &dyn Disk, dir: &Path, keep: &[Mark]) -> Resul
     Ok(())
 }
 
-/// Marks open for reading. Open files stay readable even when the writer drops the mark.
+/// Marks open for reading. Open files stay readable after the writer drops a mark.
 pub(crate) struct MarkFiles {
     dir: PathBuf,
     store: u64,

@@ -7,27 +7,28 @@
 //! | `store.redb` | manifest, chunk slots, history: **the only commit point** | `tables`, `manifest`, `blocks` |
 //! | `cash` | cells and ages, two slots a chunk | `chunks` |
 //! | `urls`, `fingerprints` (and `.index`) | names in page order, append-only | `names`, `log` |
-//! | `index` | which page has a fingerprint, as of a run's end | `index_file` |
-//! | `remote` | of a shard: what numbers its remote pages have in their owners' stores | [`crate::shards`] |
-//! | `warm` | the warm start: what the next settling starts from; a cache, which no commit names | `warm` |
+//! | `index` | map from fingerprint to page, as of the end of a run | `index_file` |
+//! | `remote` | of a shard: numbers of its remote pages in their owners' stores | [`crate::shards`] |
+//! | `warm` | the warm start of the next settling; a cache that no commit names | `warm` |
 //! | `rows/` | rows of links that visits applied, append-only | `rows`, `log` |
 //! | `marks/` | retained copies of the cells | `marks` |
 //! | `snapshots/` | published rankings, immutable; `latest.json` | [`crate::snapshot`] |
-//! | `spool/` | bytes of standard input that no checkpoint covers yet | `spool` |
+//! | `spool/` | bytes of standard input not yet covered by a checkpoint | `spool` |
 //!
-//! **A checkpoint**, at a record boundary: logs and rows appended and synced; new marks synced; changed
-//! chunks written to their other slots, synced; then one redb transaction with history and
-//! manifest. Only after it are the old slots and dropped marks given up.
+//! **A checkpoint**, at a record boundary: logs and rows appended and synced; new marks synced; changed chunks written
+//! to their other slots, synced; then one redb transaction with history and manifest. Only then are old slots and
+//! dropped marks freed.
 //!
-//! **Recovery** is opening: redb gives the last commit, logs are cut to its lengths, chunks are
-//! loaded and checked, the law is checked, the index is read, or rebuilt, marks of no commit and snapshots
-//! never published are removed. redb trusts its pages, so all its calls are fenced (`fence`).
+//! **Recovery** is opening: redb gives the last commit, logs are truncated to its lengths, chunks are loaded and
+//! checked, the law is checked, the index is read or rebuilt, and uncommitted marks and unpublished snapshots are
+//! removed. redb trusts its pages, so all its calls are fenced (`fence`).
 //!
-//! **Damage** is found, never used, and, but for the directory of rows, the warm start, the index and the numbers of remote pages, never repaired: [`PARTS`] says what each file's means. [`crate::check`]
-//! looks for it.
+//! **Damage** is detected and never used. It is never repaired, except in caches: the row directory, the warm start,
+//! the index and the numbers of remote pages. [`PARTS`] says what damage to each file means; [`crate::check`] searches
+//! for it.
 //!
-//! Any failure of an operation is final for the process: a store that failed once refuses all
-//! further writes, because after a failed sync nobody knows what the disk holds.
+//! Any failure of an operation is final for the process: a store that failed once refuses all further writes, because
+//! the disk's contents are unknown after a failed sync.
 
 mod blocks;
 mod checkpoint;
@@ -102,10 +103,10 @@ pub use verify::{Depth, Report};
 pub use view::View;
 use warm::{WarmRows, WarmStart};
 
-/// Names of the parts of a store directory.
+/// Name of the folder of snapshots.
 pub(crate) const SNAPSHOTS: &str = "snapshots";
 
-/// An open store, the writer's side: the storage of a durable [`Engine`].
+/// Store open for writing: the storage of a durable [`Engine`].
 pub struct Store {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
@@ -118,73 +119,73 @@ pub struct Store {
     history: OpenHistory,
     marks: OpenMarks,
     failed: bool,
-    /// Holds the lock for as long as the store is open, and views of it. The last field, so that it is given up
-    /// last: redb still writes when it is closed.
+    /// Lock, held as long as the store or a view of it is open. The last field, so that it is dropped last: redb still
+    /// writes when it is closed.
     lock: Arc<dyn DiskFile>,
 }
 
-/// The database, and the transaction of the next commit once something is written to it.
+/// Database, and the transaction of the next commit once something is written to it.
 struct OpenDatabase {
     tables: Arc<Tables>,
     writing: Option<Writing>,
 }
 
-/// The names of pages.
+/// Names of pages, and the index on disk.
 struct OpenNames {
     logs: NameLogs,
-    /// Pages of the index on disk.
+    /// Number of pages covered by the index on disk.
     indexed: u64,
-    /// What was wrong with that, if it was not used.
+    /// Damage of the index on disk, if it was not used.
     unused_index: Option<Error>,
 }
 
-/// The rows that a store keeps.
+/// State of kept rows.
 #[derive(Default)]
 struct OpenRows {
-    /// Absent where none are kept.
+    /// Writer of rows; `None` if none are kept.
     writer: Option<RowWriter>,
-    /// Why rows were given up since somebody asked.
+    /// Reason why rows were given up, until it is reported.
     gave_up: Option<Reason>,
-    /// The damage of the directory of rows, if it was rebuilt since the last call.
+    /// Damage of the row directory if it was rebuilt, until it is reported.
     renewed_places: Option<Error>,
-    /// A row file that no commit names any more once the next is made.
+    /// Number of a row file that the next commit no longer names.
     doomed: Option<u64>,
-    /// The warm start, if there is one that fits; or what is wrong with it.
+    /// Warm start if there is one that fits, or the error of opening it.
     warm: Option<Result<WarmStart>>,
-    /// The rows of the commit of which a ranking is in progress that will be the next warm start.
+    /// Rows of the commit that is being ranked and whose result will be the next warm start.
     ranked: Option<WarmRows>,
 }
 
-/// The part of the history that is still to be written.
+/// Part of the history that is not written yet.
 struct OpenHistory {
-    /// The newest run.
+    /// Newest run, while it is packed.
     packing: Option<Packing>,
     admissions: Packer<Admission>,
 }
 
-/// Marks that came or went since the last checkpoint.
+/// Marks created or dropped since the last checkpoint.
 #[derive(Default)]
 struct OpenMarks {
-    /// Those written and still kept, by number.
+    /// New marks that are still kept, by number.
     new: BTreeMap<u64, Box<dyn DiskFile>>,
-    /// Those dropped; their files go after the next commit.
+    /// Numbers of dropped marks, whose files are removed after the next commit.
     dropped: Vec<u64>,
 }
 
-/// An opened store.
+/// Result of opening a store for writing.
 pub struct OpenStore {
-    /// The engine at the last checkpoint, its storage the store.
+    /// Engine at the last checkpoint, with the store as its storage.
     pub engine: Engine<Store>,
-    /// How far the inputs were read.
+    /// Progress in the inputs.
     pub progress: Progress,
-    /// The store was just made.
+    /// True if the store was just created.
     pub new: bool,
 }
 
 impl Store {
-    /// Opens the store in `dir` for writing; makes it if there is none. `settings` must agree with
-    /// the store's; [`settings_of`] reads them. A store without pages takes any, and starts over; not if it holds
-    /// acknowledged bytes of a stream that did not end or that this run `resumes`.
+    /// Opens the store in `dir` for writing; creates it if there is none. `settings` must agree with the store's, which
+    /// [`settings_of`] reads. A store without pages accepts any settings and starts over, unless it holds acknowledged
+    /// bytes of a stream that has not ended or that this run `resumes`.
     pub fn open(
         disk: Arc<dyn Disk>,
         dir: &Path,
@@ -203,7 +204,7 @@ impl Store {
             Some(lock) => lock,
             None => take_lock(&*disk, dir)?,
         };
-        // A store of another version is refused before anything of it is looked at.
+        // Refuses a store of another version before reading anything else.
         Identity::read(&*disk, dir)?;
         let tables = Tables::open(&*disk, dir, Access::Write)?;
         let (identity, mut manifest) = renew::opened(&*disk, dir, &tables, settings, resumes)?;
@@ -221,7 +222,7 @@ impl Store {
         warm::remove_base(&*disk, dir)?;
         warm::remove_unfinished(&*disk, dir)?;
         index_file::remove_unfinished(&*disk, dir);
-        // The file is the last commit's until there is another.
+        // The file belongs to the last commit until there is another.
         if manifest.corrected.take().is_none() && !identity.has_rows() {
             remove_corrected(&*disk, dir)?;
         }
@@ -263,10 +264,7 @@ impl Store {
         })
     }
 
-    /// The name of the first page of the last commit.
-    ///
-    /// # Errors
-    /// Those of reading.
+    /// Returns the name of the first page of the last commit.
     pub fn first_name(&self) -> Result<Option<String>> {
         let names = NameReader::open(&*self.disk, &self.dir, self.manifest.names)?;
         names.names().next().transpose()
@@ -298,7 +296,7 @@ impl Store {
             let arrays = vec![bytemuck::cast_slice_mut(cells), ages];
             cash.file.load(&cash.slots, arrays)
         };
-        // The cash waits for the disk while the index keeps the processors busy.
+        // Loading the cash waits for the disk while building the index keeps the processors busy.
         let file = engine.storage().index_file(pages, &names);
         let index = || indexed(pages, &names, file);
         let (found, restored) = in_two(true, index, || engine.restore(state, load));
@@ -320,17 +318,17 @@ impl Store {
         Ok(engine)
     }
 
-    /// The key of its fingerprints.
+    /// Returns the key of its fingerprints.
     pub fn key(&self) -> HashKey {
         self.identity.key
     }
 
-    /// Returns whether failures and changes of pages are kept.
+    /// Returns true if failures and changes of pages are kept.
     pub(crate) fn keeps_fetches(&self) -> bool {
         self.identity.has_fetches()
     }
 
-    /// Where it was opened.
+    /// Returns the directory from which it was opened.
     pub(crate) fn home(&self) -> Home {
         Home {
             disk: self.disk.clone(),
@@ -339,22 +337,22 @@ impl Store {
         }
     }
 
-    /// Its directory.
+    /// Returns the path of its directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Its disk.
+    /// Returns the disk it is on.
     pub fn disk(&self) -> &Arc<dyn Disk> {
         &self.disk
     }
 
-    /// Number of the last commit.
+    /// Returns the number of the last commit.
     pub fn generation(&self) -> u64 {
         self.manifest.generation
     }
 
-    /// The last committed state, for reading while this store goes on.
+    /// Returns the last committed state, for reading while this store continues.
     pub fn view(&self) -> Result<View> {
         let tables = self.db.tables.clone();
         let mut view = View::new(&*self.disk, &self.dir, tables, &self.identity)?;

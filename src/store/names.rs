@@ -1,7 +1,7 @@
 //! The two logs of names: URL text and fingerprints.
 //!
-//! A URL block is zstd over front-coded names: for each, the length it shares with the one before,
-//! the length of the rest, and the rest. A fingerprint block is 10 bytes a page ([`kept`]).
+//! A URL block is zstd over front-coded names: for each, the length of the prefix shared with the previous name, the
+//! length of the rest, and the rest. A fingerprint block has 10 bytes per page ([`kept`]).
 
 use std::ops::Range;
 use std::path::Path;
@@ -14,21 +14,21 @@ use crate::disk::log::{Block, BlockLog, Held, LogLengths};
 use crate::engine::Fingerprint;
 use crate::{Error, Result};
 
-/// Raw text after which a URL block is closed.
+/// Raw text in bytes after which a URL block is closed.
 const URL_BLOCK_BYTES: usize = 64 << 10;
-/// Fingerprints a block holds at most.
+/// Maximum number of fingerprints in a block.
 const FINGERPRINT_BLOCK: usize = 4096;
 const ZSTD_LEVEL: i32 = 3;
-/// Bytes kept of a fingerprint.
+/// Number of stored bytes of a fingerprint.
 pub(crate) const PRINT: usize = 10;
 
-/// The stored part of a fingerprint: its low 64 bits and its high 16, in this order, which are all that
-/// the index looks at. The bits between are 0 in what is read back.
+/// Returns the stored part of a fingerprint: its low 64 and its high 16 bits, which are all that the index uses; the
+/// other bits are 0.
 pub(crate) fn kept(fingerprint: Fingerprint) -> Fingerprint {
     read_print(print_bytes(fingerprint))
 }
 
-/// Its bytes.
+/// Encodes the stored part of a fingerprint.
 pub(crate) fn print_bytes(fingerprint: Fingerprint) -> [u8; PRINT] {
     let mut bytes = [0; PRINT];
     bytes[..8].copy_from_slice(&(fingerprint as u64).to_le_bytes());
@@ -36,7 +36,7 @@ pub(crate) fn print_bytes(fingerprint: Fingerprint) -> [u8; PRINT] {
     bytes
 }
 
-/// What [`kept`] is of the one with these.
+/// Decodes the stored part of a fingerprint.
 pub(crate) fn read_print(bytes: [u8; PRINT]) -> Fingerprint {
     let [low @ .., a, b] = bytes;
     let high = u16::from_le_bytes([a, b]);
@@ -57,21 +57,21 @@ pub(crate) struct NameLogs {
 /// Committed lengths of both logs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct NameLengths {
-    /// Of the URL log.
+    /// Length of the URL log.
     pub urls: LogLengths,
-    /// Of the fingerprint log.
+    /// Length of the fingerprint log.
     pub fingerprints: LogLengths,
 }
 
 impl NameLogs {
-    /// Makes the logs of a new store.
+    /// Creates the logs of a new store.
     pub fn create(disk: &dyn Disk, dir: &Path) -> Result<NameLogs> {
         let urls = BlockLog::create(disk, &dir.join("urls"))?;
         let fingerprints = BlockLog::create(disk, &dir.join("fingerprints"))?;
         Ok(NameLogs::with(urls, fingerprints, 0))
     }
 
-    /// Opens for writing after `pages` pages.
+    /// Opens the logs for writing after `pages` pages.
     pub fn open(disk: &dyn Disk, dir: &Path, lengths: NameLengths, pages: u64) -> Result<NameLogs> {
         let urls = BlockLog::open(disk, &dir.join("urls"), lengths.urls)?;
         let fingerprints = BlockLog::open(disk, &dir.join("fingerprints"), lengths.fingerprints)?;
@@ -90,7 +90,7 @@ impl NameLogs {
         }
     }
 
-    /// Appends the next page's name.
+    /// Appends the name of the next page.
     pub fn append(&mut self, fingerprint: Fingerprint, name: &[u8]) -> Result<()> {
         let shared = prefix::shared(&self.last, name);
         varint::put(&mut self.coded, shared as u128);
@@ -137,7 +137,7 @@ impl NameLogs {
         }
     }
 
-    /// What tells the fingerprints that there are from others; `None`: some are in no block yet.
+    /// Returns a checksum that identifies all fingerprints so far; `None` if some are in no block yet.
     pub fn sum_of_prints(&self) -> Result<Option<u64>> {
         match self.pages.checked_sub(1) {
             Some(last) => self.fingerprints.sum_until(last),
@@ -145,7 +145,7 @@ impl NameLogs {
         }
     }
 
-    /// Closes the open blocks and makes all durable; the lengths to commit.
+    /// Closes the open blocks and makes all durable. Returns the lengths to commit.
     pub fn sync(&mut self) -> Result<NameLengths> {
         self.close_urls()?;
         self.close_prints();
@@ -160,14 +160,14 @@ fn misfit(page: u64) -> String {
     format!("it does not fit the name of page {page} in urls under the key in identity.json")
 }
 
-/// Fingerprints of the pages from `first` on.
+/// Fingerprints of consecutive pages from `first` on.
 pub(crate) struct Prints {
     pub first: u64,
     pub fingerprints: Vec<Fingerprint>,
 }
 
 impl Prints {
-    /// Each of what was read, or the error.
+    /// Iterates over the fingerprints, or yields the error.
     fn each(read: Result<Prints>) -> impl Iterator<Item = Result<Fingerprint>> {
         let (prints, error) = match read {
             Ok(block) => (block.fingerprints, None),
@@ -177,7 +177,7 @@ impl Prints {
     }
 }
 
-/// Reads names by page.
+/// Reader of names by page.
 pub(crate) struct NameReader {
     path: std::path::PathBuf,
     urls: BlockLog,
@@ -185,7 +185,7 @@ pub(crate) struct NameReader {
 }
 
 impl NameReader {
-    /// Opens for reading the committed `lengths`.
+    /// Opens the logs for reading up to the committed `lengths`.
     pub fn open(disk: &dyn Disk, dir: &Path, lengths: NameLengths) -> Result<NameReader> {
         Ok(NameReader {
             path: dir.join("urls"),
@@ -194,8 +194,7 @@ impl NameReader {
         })
     }
 
-    /// The name of one page. `held` is the last block read (its first page and its names), and is
-    /// used again if it has the page.
+    /// Returns the name of a page. `held` caches the last block read.
     pub fn name(&self, page: u64, held: &mut Held<String>) -> Result<String> {
         let found = self.urls.value_of(page, held, |block| self.unpack(block))?;
         found
@@ -203,7 +202,7 @@ impl NameReader {
             .ok_or_else(|| Error::damaged(&self.path, format!("no name for page {page}")))
     }
 
-    /// All names in page order.
+    /// Iterates over all names in page order.
     pub fn names(&self) -> impl Iterator<Item = Result<String>> + '_ {
         self.urls.blocks().flat_map(|block| {
             let names = block.and_then(|block| self.unpack(&block));
@@ -215,7 +214,7 @@ impl NameReader {
         })
     }
 
-    /// The fingerprint of one page, as [`NameReader::name`] reads names.
+    /// Returns the fingerprint of a page; `held` is a cache as in [`NameReader::name`].
     pub fn fingerprint(
         &self,
         page: u64,
@@ -225,12 +224,12 @@ impl NameReader {
         Ok(self.fingerprints.value_of(page, held, read)?.copied())
     }
 
-    /// What tells the fingerprints up to that of page `last` from others; `None`: no block ends with it.
+    /// Returns a checksum that identifies the fingerprints up to page `last`; `None` if no block ends with it.
     pub fn sum_of_prints(&self, last: u64) -> Result<Option<u64>> {
         self.fingerprints.sum_until(last)
     }
 
-    /// Calls `visit` with the names of these pages, in order. How many there are.
+    /// Calls `visit` with the names of these pages, in order. Returns their number.
     pub fn each(&self, pages: Range<u64>, visit: &mut dyn FnMut(&str)) -> Result<u64> {
         let mut next = pages.start;
         if pages.is_empty() {
@@ -253,12 +252,12 @@ impl NameReader {
         Ok(next - pages.start)
     }
 
-    /// All fingerprints in page order, what is [`kept`] of them.
+    /// Iterates over all fingerprints in page order, reduced to their [`kept`] part.
     pub fn fingerprints(&self) -> impl Iterator<Item = Result<Fingerprint>> + '_ {
         self.fingerprint_blocks().flat_map(Prints::each)
     }
 
-    /// The same from page `from` on.
+    /// Iterates over the fingerprints from page `from` on.
     pub fn fingerprints_from(
         &self,
         from: u64,
@@ -266,13 +265,13 @@ impl NameReader {
         Ok(self.fingerprint_blocks_from(from)?.flat_map(Prints::each))
     }
 
-    /// The same, block by block.
+    /// Iterates over all fingerprints, block by block.
     pub fn fingerprint_blocks(&self) -> impl Iterator<Item = Result<Prints>> + '_ {
         let blocks = self.fingerprints.blocks();
         blocks.map(|block| self.prints(&block?))
     }
 
-    /// Those of the pages from page `from` on, block by block; there may be none.
+    /// Iterates over the fingerprints from page `from` on, block by block; there may be none.
     pub fn fingerprint_blocks_from(
         &self,
         from: u64,
@@ -307,8 +306,9 @@ impl NameReader {
         })
     }
 
-    /// Checks that the last block of names has the fingerprints it should have under the store's key, and that both logs end with the same page. So the logs are of one store and one length; it
-    /// costs a millisecond, and is done whenever a store is opened.
+    /// Checks that the last block of names has the fingerprints expected under the store's key, and that both logs end
+    /// with the same page, so they belong to one store and commit. Takes a millisecond, and is done whenever a store is
+    /// opened.
     pub fn check_end(&self, key: &HashKey) -> Result<()> {
         let expected = key.fingerprints();
         let ends = [self.urls.last()?, self.fingerprints.last()?];
@@ -336,8 +336,8 @@ impl NameReader {
         Ok(())
     }
 
-    /// Checks that every page has its name and, under `key`, its fingerprint, and calls `visit` with each name. Returns how many
-    /// there are.
+    /// Checks that every page has its name and, under `key`, its fingerprint, and calls `visit` with each name. Returns
+    /// the number of pages.
     pub fn check_all(&self, key: &HashKey, visit: &mut dyn FnMut(&[u8])) -> Result<u64> {
         let expected = key.fingerprints();
         let mut prints = self.fingerprints();
@@ -356,7 +356,7 @@ impl NameReader {
         Ok(pages)
     }
 
-    /// Checks both logs' indexes.
+    /// Checks the indexes of both logs.
     pub fn verify_indexes(&self) -> Result<()> {
         self.urls.verify_index()?;
         self.fingerprints.verify_index()
@@ -373,7 +373,7 @@ impl NameReader {
         let damaged = |what: &str| {
             Error::damaged(&self.path, format!("block of page {}: {what}", block.first))
         };
-        // A block holds 64 KiB of coded text and at most one more name.
+        // A block holds 64 KiB of front-coded text and at most one more name.
         let raw = zstd::stream::decode_all(&block.payload[..])
             .map_err(|error| damaged(&error.to_string()))?;
         let mut rest = &raw[..];

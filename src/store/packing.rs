@@ -1,4 +1,4 @@
-//! Runs, packed on a thread of their own while the engine goes on.
+//! Packing of history runs on another thread while the engine continues.
 
 use std::panic::resume_unwind;
 
@@ -8,16 +8,16 @@ use crate::Result;
 use crate::engine::Notes;
 use crate::threads::Task;
 
-/// A run of the history, packed.
+/// Packed run of the history.
 pub(super) struct Packed {
     pub run: Run,
-    /// Its blocks, sealed.
+    /// Sealed blocks of the run.
     pub blocks: Vec<Vec<u8>>,
-    /// The notes it was made from.
+    /// Notes from which it was packed, for reuse.
     pub notes: Notes,
 }
 
-/// A run that is being packed.
+/// Handle of a run that is being packed.
 pub(super) struct Packing(Task<Result<Packed>>);
 
 impl Packing {
@@ -26,7 +26,7 @@ impl Packing {
         Packing(Task::start("pack", move || pack(number, interval, notes)))
     }
 
-    /// Waits for it.
+    /// Waits for the packed run.
     pub fn end(self) -> Result<Packed> {
         self.0.join().unwrap_or_else(|panic| resume_unwind(panic))
     }

@@ -1,4 +1,4 @@
-//! How far a store has read its inputs. Plain data; `ingest` gives it meaning.
+//! Progress of a store in its inputs, as plain data; `ingest` interprets it.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,71 +7,71 @@ use std::path::Path;
 use crate::model::{InputSignature, Restart};
 use crate::{Error, Result};
 
-/// The inputs of a store, and the place reached in them.
+/// Inputs of a store, and the position reached in them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// Inputs begun, in the order of the first pass. The last may be unfinished in pass 1.
     pub inputs: Vec<Input>,
-    /// Passes asked for by the last command.
+    /// Number of passes requested by the last command.
     pub repeat: u32,
-    /// The running pass, from 1. Larger than `repeat`: all are done.
+    /// Current pass, from 1. Larger than `repeat` when all are done.
     pub pass: u32,
-    /// The input being read in this pass, an index into `inputs` (or one past: not begun).
+    /// Input being read in this pass, as an index into `inputs`; their number if none is begun.
     pub input: u64,
-    /// The place in it.
+    /// Position in that input.
     pub place: Place,
-    /// Nodes known as targets only are visited at the end of each pass.
+    /// True if pages known as link targets only are visited at the end of each pass.
     pub complete: bool,
-    /// All inputs of this pass were read, and such nodes are being visited: those before this page were.
+    /// Set while such pages are visited, after all inputs of the pass: those before this page are done.
     pub completing: Option<u64>,
-    /// All that the last command asked for is done.
+    /// True if all that the last command requested is done.
     pub finished: bool,
-    /// Records were applied that could not be verified, and no snapshot may be published yet.
+    /// First unverified record, if such records were applied: no snapshot may be published until they are verified.
     pub unverified: Option<Unverified>,
-    /// The signature of the last stream, to recognise it when it is sent again. A value of its own in the store.
+    /// Signature of the last stream, to recognise it when it is sent again. Stored separately from the manifest.
     #[serde(skip)]
     pub stream: Option<InputSignature>,
 }
 
-/// One input.
+/// Input of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Input {
-    /// As given on the command line; `-` is standard input. For messages only.
+    /// Name as given on the command line, for messages only; `-` is standard input.
     pub name: String,
-    /// Its format's name.
+    /// Name of its format.
     pub format: String,
-    /// Its end, once reached.
+    /// Position of its end, once reached.
     pub end: Option<Place>,
-    /// The part that the spool must keep, if it is standard input and was spooled.
+    /// Part that the spool must keep, if it is standard input and was spooled.
     pub spooled: Option<Spooled>,
 }
 
-/// The part of an input that the spool must keep.
+/// Part of an input that the spool must keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spooled {
-    /// From where on the input is read again to reach the place in it, or its end.
+    /// Position from which the input is read again to reach the current position, or its end.
     pub restart: Restart,
-    /// Bytes of it as it was sent, once its end was reached.
+    /// Length of the stream in bytes as sent, once its end was reached.
     pub total: Option<u64>,
 }
 
-/// A place in an input: a record boundary.
+/// Position in an input, at a record boundary.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// Bytes of decompressed data before it.
+    /// Number of decompressed bytes before it.
     pub offset: u64,
     /// XXH3-128 of those bytes; 0 in a spooled input, whose bytes are checked by the spool.
     pub prefix: u128,
-    /// Records before it, of any kind (skipped and other ones too).
+    /// Number of records before it, including skipped and other ones.
     pub records: u64,
 }
 
-/// From where on nothing is sure.
+/// First record that was applied without verification.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unverified {
-    /// The input.
+    /// Name of the input.
     pub input: String,
-    /// Its first record that was applied unverified, from 1.
+    /// Number of the record in the input, from 1.
     pub from_record: u64,
 }
 
@@ -93,10 +93,7 @@ impl Default for Progress {
 }
 
 impl Progress {
-    /// Checks that a ranking of what was read may be published.
-    ///
-    /// # Errors
-    /// [`Error::Conflict`](crate::Error::Conflict): records that were read could not be verified.
+    /// Returns an error if records that were read could not be verified, so that no ranking may be published.
     pub(crate) fn check_verified(&self, store: &Path) -> Result<()> {
         match &self.unverified {
             None => Ok(()),
@@ -109,10 +106,7 @@ impl Progress {
         }
     }
 
-    /// Checks that no ingest of inputs is unfinished.
-    ///
-    /// # Errors
-    /// [`Error::Conflict`](crate::Error::Conflict).
+    /// Returns an error if an ingest of inputs is unfinished.
     pub(crate) fn check_finished(&self, store: &Path) -> Result<()> {
         if self.inputs.is_empty() || self.finished {
             return Ok(());
@@ -123,14 +117,14 @@ impl Progress {
         )))
     }
 
-    /// Returns whether only passes after the first remain, or remained: they need no stream.
+    /// Returns true if only passes after the first remain or remained; they need no stream.
     pub(crate) fn is_past_first(&self) -> bool {
         self.repeat > 1 && self.pass > 1
     }
 }
 
 impl Place {
-    /// Before the first record: no bytes, and their hash.
+    /// Returns the position before the first record.
     pub fn start() -> Place {
         Place {
             offset: 0,

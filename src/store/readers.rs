@@ -1,4 +1,4 @@
-//! Stores opened for reading: the last committed state, and the settings.
+//! Opening of stores for reading: the last committed state, and the settings.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use super::warm::{self, WarmStart};
 use crate::disk::Disk;
 use crate::{Error, Result};
 
-/// The last committed state of the store in `dir`, for reading it; nothing is written to it, and no writer is held
-/// up. It is [`Error::Busy`] while an ingest runs. Should one begin later, what is read may be of two commits, and look
-/// damaged: [`View::is_overtaken`] tells.
+/// Opens the last committed state of the store in `dir` for reading. Writes nothing and blocks no writer. Returns
+/// [`Error::Busy`] while an ingest runs. If one begins later, what is read may mix two commits and look damaged: see
+/// [`View::is_overtaken`].
 pub fn open_view(disk: &dyn Disk, dir: &Path) -> Result<View> {
     open_view_to(disk, dir, Depth::Quick)
 }
 
-/// As [`open_view`]; [`Depth::Deep`]: redb's pages are all checked before any is used.
+/// Opens like [`open_view`]; with [`Depth::Deep`], checks all of redb's pages before using any.
 pub(crate) fn open_view_to(disk: &dyn Disk, dir: &Path, depth: Depth) -> Result<View> {
     let look = || {
         let identity = Identity::read(disk, dir)?;
@@ -28,20 +28,17 @@ pub(crate) fn open_view_to(disk: &dyn Disk, dir: &Path, depth: Depth) -> Result<
         }
         committed(disk, dir, identity, depth)
     };
-    // What looks damaged may be a writer's that came between.
+    // Apparent damage may come from a writer that began meanwhile.
     look().or_else(|error| match error {
         Error::Damaged { .. } => look(),
         other => Err(other),
     })
 }
 
-/// The last committed state of the store in `dir`, and its lock with it: what is made of it can be published, and no
-/// writer comes meanwhile. It is [`Error::Busy`] while there is one.
-///
-/// # Errors
-/// Those of [`open_view`].
+/// Opens the last committed state of the store in `dir` together with its lock, so that results can be published and no
+/// writer interferes. Returns [`Error::Busy`] while there is a writer.
 pub fn open_view_to_publish(disk: &dyn Disk, dir: &Path) -> Result<View> {
-    // Where there is no store, nothing is to be made.
+    // Creates nothing where there is no store.
     identity_of(disk, dir)?;
     let lock = take_lock(disk, dir)?;
     let identity = Identity::read(disk, dir)?;
@@ -63,14 +60,10 @@ fn committed(disk: &dyn Disk, dir: &Path, identity: Identity, depth: Depth) -> R
 }
 
 impl View {
-    /// The last committed state, under the same lock.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`open_view`].
+    /// Returns the last committed state, under the same lock.
     pub(crate) fn reopened(self, disk: &dyn Disk) -> Result<View> {
         let (dir, lock) = (self.dir.clone(), self.lock.clone());
-        // Its database is closed before it is opened again.
+        // The database has to be closed before it is opened again.
         drop(self);
         let identity = Identity::read(disk, &dir)?;
         let mut view = committed(disk, &dir, identity, Depth::Quick)?;
@@ -78,7 +71,7 @@ impl View {
         Ok(view)
     }
 
-    /// Returns whether a writer came since this was opened, so that what was read may be of two commits.
+    /// Returns true if a writer came since this was opened, so that data may mix two commits.
     pub fn is_overtaken(&self, disk: &dyn Disk) -> bool {
         let now = || {
             Tables::open(disk, &self.dir, Access::Look)?
@@ -89,7 +82,7 @@ impl View {
     }
 }
 
-/// The settings of the store in `dir`; `None` if there is none yet.
+/// Returns the settings of the store in `dir`; `None` if there is none yet.
 pub fn settings_of(disk: &dyn Disk, dir: &Path) -> Result<Option<Settings>> {
     if !is_store(disk, dir)? {
         return Ok(None);
@@ -97,7 +90,7 @@ pub fn settings_of(disk: &dyn Disk, dir: &Path) -> Result<Option<Settings>> {
     Ok(Some(Identity::read(disk, dir)?.settings))
 }
 
-/// The settings of the store in `dir`, the key of its fingerprints, and the hash of both.
+/// Returns the identity of the store in `dir`: settings, key of the fingerprints, and their hash.
 pub(crate) fn identity_of(disk: &dyn Disk, dir: &Path) -> Result<Identity> {
     if is_store(disk, dir)? {
         Identity::read(disk, dir)

@@ -1,5 +1,5 @@
-//! The index of a store that is opened, from its file and the log of fingerprints: one thread reads, others fill shares of the
-//! index. It fills those itself for which no thread can be started.
+//! Building the index when a store is opened, from its file and the log of fingerprints: one thread reads, others fill
+//! shares of the index. If no other thread can be started, the reading thread fills them.
 
 use std::sync::Arc;
 use std::thread;
@@ -12,21 +12,21 @@ use crate::engine::{Index, Share};
 use crate::threads::try_spawn_in;
 use crate::{Error, Result};
 
-/// Blocks that wait for a thread.
+/// Number of blocks that may wait for a thread.
 const DEPTH: usize = 16;
-/// More threads than this would wait for the one that reads.
+/// Maximum number of threads; more would wait for the reading thread.
 const THREADS: usize = 8;
 
-/// The index of a store.
+/// Index of a store, with its origin.
 pub(super) struct Indexed {
     pub index: Index,
-    /// How many fingerprints there are; `None`: one occurs twice.
+    /// Number of fingerprints; `None` if one occurs twice.
     pub known: Option<u64>,
-    /// How many of them were in the file, or why that was not used.
+    /// Number of fingerprints from the file, or why it was not used.
     pub from_file: Result<u64>,
 }
 
-/// The index of all fingerprints: from the file, if there is one and it is sound.
+/// Builds the index of all fingerprints, from the file if there is a valid one.
 pub(super) fn indexed(
     pages: u64,
     names: &NameReader,
@@ -57,8 +57,8 @@ pub(super) fn indexed(
     })
 }
 
-/// The index of all fingerprints, and how many there are, which must be `pages`; `None`: one occurs twice, as far as an
-/// index tells them apart. From the file, as far as that goes. Memory: the index, and some megabytes.
+/// Builds the index of all fingerprints, from the file as far as it goes. Returns it with their number, which must be
+/// `pages`, or `None` if the index finds two alike. Memory: the index, and some megabytes.
 pub(crate) fn reindex(
     pages: u64,
     names: &NameReader,
@@ -105,7 +105,7 @@ pub(crate) fn reindex(
         }
         Ok::<_, Error>((read, loaded))
     })?;
-    // What was there twice was read before what could not be read.
+    // A duplicate was read before any block that could not be read.
     let Some(loaded) = filled else {
         return Ok((index, None));
     };
@@ -117,7 +117,8 @@ pub(crate) fn reindex(
 
 type Block = Arc<Prints>;
 
-/// Gives every block, of the pages from `first` on, until that says no; how many fingerprints there were then.
+/// Passes every block from page `first` on to `give` until that returns false. Returns the number of fingerprints so
+/// far.
 fn hand_out(
     names: &NameReader,
     first: u64,
@@ -134,12 +135,13 @@ fn hand_out(
     Ok(count)
 }
 
-/// How many pages were in the file.
+/// Loads a share from the file. Returns the number of pages.
 fn load(share: &mut Share<'_>, file: Option<&IndexFile>) -> Result<u64> {
     file.map_or(Ok(0), |file| file.load(share))
 }
 
-/// How many pages were in the file; `None`: a fingerprint is there twice.
+/// Fills a share from the file and from blocks. Returns the number of pages from the file; `None` if a fingerprint
+/// occurs twice.
 fn fill(
     mut share: Share<'_>,
     file: Option<&IndexFile>,
@@ -162,7 +164,7 @@ mod tests {
     use crate::store::names::{NameLengths, NameLogs};
     use crate::store::{Disk, RealDisk};
 
-    /// Logs of `pages` pages, whose names are numbers; `twice`: a page with the name of another.
+    /// Writes logs of `pages` pages whose names are numbers; `twice` gives a page the name of another.
     fn logs(
         disk: &dyn Disk,
         dir: &std::path::Path,
@@ -202,7 +204,7 @@ mod tests {
         }
     }
 
-    /// Measures. Millions of pages in MILLIONS, a folder for 16 bytes a page in TMPDIR.
+    /// Measures the speed. MILLIONS is the number of pages in millions; TMPDIR needs 16 bytes per page.
     #[test]
     #[ignore = "cargo test --release --lib reindex::tests::speed -- --ignored --nocapture"]
     fn speed() {

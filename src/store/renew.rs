@@ -1,11 +1,11 @@
-//! A store that knows no page starts over: it takes other settings, and forgets what it read.
+//! Restart of a store without pages: it takes other settings and forgets what it read.
 //!
-//! Nothing that was applied is lost, for nothing was; a first try with a wrong option costs nothing. Bytes that a sender
-//! was told are safe are kept, unless their stream has ended and is not resumed: then the next one begins at byte 0.
+//! Nothing is lost, as nothing was applied, and a first try with a wrong option costs nothing. Acknowledged bytes of a
+//! sender are kept, unless their stream has ended and is not resumed; then the next stream begins at byte 0.
 //!
-//! Identity and manifest are two files, and both change. The new identity is written beside the old
-//! one (`identity.next`), the manifest that names it is committed, and it gets its name. Whatever stops
-//! this, one of the two files is the one that the manifest names, and the next opening finds it.
+//! Identity and manifest are two files, and both change. The new identity is written under a temporary name
+//! (`identity.next`), the manifest that names it is committed, and it is renamed. After a crash at any point, one of
+//! the two files is the one the manifest names, and the next opening selects it.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ use crate::disk::Disk;
 use crate::engine::EngineState;
 use crate::{Error, Result};
 
-/// The store's identity and last commit, whose settings are `asked`: as they are, or renewed.
+/// Returns the store's identity and last commit, renewed if it has no pages and `asked` are other settings.
 pub(super) fn opened(
     disk: &dyn Disk,
     dir: &Path,
@@ -40,8 +40,7 @@ pub(super) fn opened(
     Ok((renewed, tables.read()?.manifest()?))
 }
 
-/// Returns whether there is nothing in the store to keep: no page, and no bytes that a sender was told are safe and may
-/// rely on.
+/// Returns true if the store holds nothing to keep: no page, and no acknowledged bytes on which a sender may rely.
 fn is_void(disk: &dyn Disk, dir: &Path, manifest: &Manifest, resumes: bool) -> Result<bool> {
     if manifest.engine.totals.pages > 0 {
         return Ok(false);
@@ -71,7 +70,7 @@ fn renew(
     Identity::named(disk, dir, next.hash)
 }
 
-/// Removes the snapshots of no pages, the name of the current one first.
+/// Removes the snapshots of a store without pages, the name of the current one first.
 fn remove_snapshots(disk: &dyn Disk, dir: &Path) -> Result<()> {
     let folder = dir.join(SNAPSHOTS);
     let mut names = disk.list(&folder).map_err(Error::opening(&folder))?;
@@ -96,8 +95,8 @@ mod tests {
     use crate::store::{Store, settings_of};
     use std::sync::Arc;
 
-    /// A writer that takes other settings may be stopped when they are committed and the identity has not got its
-    /// name. Readers then called the store damaged, until the next ingest; they are to look where that ingest does.
+    /// Regression: a writer that takes other settings may stop after the commit and before renaming the identity.
+    /// Readers then called the store damaged until the next ingest.
     #[test]
     fn settings_that_were_stopped_on_their_way_are_no_damage() {
         let dir = tempfile::tempdir().unwrap();
@@ -148,7 +147,7 @@ mod tests {
         drop(open(&new).unwrap());
         assert_eq!(settings_of(&RealDisk, dir).unwrap(), Some(new));
 
-        // Of two stores they still are damage.
+        // Identities of two stores are still damage.
         let other = Identity::stage(&RealDisk, dir, identity.settings, identity.key).unwrap();
         std::fs::rename(dir.join("identity.next"), dir.join("identity.json")).unwrap();
         assert_ne!(other.hash, next.hash);

@@ -1,4 +1,4 @@
-//! The store's file of kept rows: begun as asked, appended to, compacted, and given up where it may not go on.
+//! The store's file of kept rows: created as requested, appended to, compacted, and given up if it cannot continue.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,7 +11,7 @@ use super::warm::{self, RowPlace, WarmFile, WarmRows, WarmStart};
 use crate::{Error, Result};
 
 impl Store {
-    /// Opens the row file, or begins it, as asked and as far as the store has rows.
+    /// Opens or creates the row file, as requested and as the store allows.
     pub(super) fn begin_rows(&mut self, keep: KeepRows) -> Result<()> {
         let (disk, dir) = (&*self.disk, &*self.dir);
         let retention = &self.manifest.rows.retention;
@@ -34,7 +34,7 @@ impl Store {
             (retention, keep)
             && most <= *had
         {
-            // The same command again, or one that leaves them less room: they stay given up.
+            // The same command again, or one that leaves rows less room: they stay given up.
             return Ok(());
         } else if let KeepRows::AtMost(_) = keep {
             return Err(Error::Conflict(format!(
@@ -44,15 +44,15 @@ impl Store {
                 retention.why_not()
             )));
         }
-        // From the next commit on the store knows the bytes that were asked for.
+        // The next commit stores the limit that was requested.
         if let KeepRows::AtMost(most) = keep {
             self.manifest.rows.most = Some(most);
         }
         Ok(())
     }
 
-    /// Bytes that rows may take, of which so many are held; `None`: there are to be none. Unless others are asked for,
-    /// they are as before, and what is held stays.
+    /// Returns the limit for rows in bytes, given `held` bytes present; `None` if none are to be kept. Without a new
+    /// request the limit stays, and present rows are kept.
     fn rows_most(&self, keep: KeepRows, held: u64) -> Option<u64> {
         match keep {
             KeepRows::None => None,
@@ -61,31 +61,28 @@ impl Store {
         }
     }
 
-    /// Returns whether rows are kept, of what no checkpoint knows yet as well.
+    /// Returns true if rows are kept, including those after the last checkpoint.
     pub(crate) fn keeps_rows(&self) -> bool {
         self.rows.writer.is_some()
     }
 
-    /// Returns whether rows were given up, which was not reported yet.
+    /// Returns true if rows were given up and this was not reported yet.
     pub(crate) fn is_giving_up_rows(&self) -> bool {
         self.rows.gave_up.is_some()
     }
 
-    /// Returns whether there are committed rows.
+    /// Returns whether committed rows are kept, and if not, why.
     pub fn rows_retention(&self) -> &Retention {
         &self.manifest.rows.retention
     }
 
-    /// The committed rows.
-    ///
-    /// # Errors
-    /// [`Error::Missing`] if there are none; [`Error::Damaged`].
+    /// Returns the committed rows, or [`Error::Missing`] if there are none.
     pub(crate) fn kept_rows(&self) -> Result<KeptRows> {
         let pages = self.manifest.engine.totals.pages;
         RowsOf::new(&*self.disk, &self.dir, self.manifest.rows.retention, pages).rows()
     }
 
-    /// The warm start, if there is one that fits; or what is wrong with it.
+    /// Returns the warm start if there is one that fits, or the error of opening it.
     pub(super) fn warm(&self) -> Option<Result<WarmStart>> {
         Some(match self.rows.warm.as_ref()? {
             Ok(warm) => Ok(warm.clone()),
@@ -93,10 +90,7 @@ impl Store {
         })
     }
 
-    /// A ranking of the last commit begins that will be the next warm start.
-    ///
-    /// # Errors
-    /// Those of opening its rows.
+    /// Begins a ranking of the last commit whose result will be the next warm start.
     pub(crate) fn begin_warm_start(&mut self) -> Result<()> {
         let kept = self.manifest.rows.retention.kept();
         let rows = kept.map(|kept| WarmRows::of(&*self.disk, &self.dir, *kept));
@@ -104,7 +98,7 @@ impl Store {
         Ok(())
     }
 
-    /// That ranking is over; if it `wrote` the warm start, this takes the place of the one before.
+    /// Ends that ranking; if it `wrote` the warm start, this replaces the previous one.
     pub(crate) fn end_warm_start(&mut self, wrote: bool) {
         if let Some(rows) = self.rows.ranked.take().filter(|_| wrote) {
             let opened = WarmFile::open(&*self.disk, &self.dir).transpose();
@@ -116,13 +110,13 @@ impl Store {
         self.note_warm_place();
     }
 
-    /// Notes in the warm start where its rows end, if a compaction that was committed moved that. Where this fails it is of
-    /// no use to later processes.
+    /// Updates the warm start after a committed compaction with the new position of its rows. If this fails, later
+    /// processes cannot use it.
     pub(super) fn note_warm_place(&self) {
         let Some(now) = self.manifest.rows.retention.kept() else {
             return;
         };
-        // While a ranking is in progress, the next one may take its place any moment.
+        // During a ranking the next warm start may replace it at any moment.
         let (Some(Ok(warm)), None) = (&self.rows.warm, &self.rows.ranked) else {
             return;
         };
@@ -143,7 +137,7 @@ impl Store {
         }
     }
 
-    /// Takes fewer numbers of pages in rows than there are.
+    /// Limits page numbers in rows, for tests.
     #[cfg(test)]
     pub(crate) fn limit_row_pages(&mut self, pages: u64) {
         if let Some(writer) = &mut self.rows.writer {
@@ -151,18 +145,18 @@ impl Store {
         }
     }
 
-    /// Why rows were given up, if they were since this was last asked.
+    /// Returns why rows were given up, once.
     pub fn rows_given_up(&mut self) -> Option<Reason> {
         self.rows.gave_up.take()
     }
 
-    /// The damage of the directory of rows, if it was rebuilt since the last call.
+    /// Returns the damage of the row directory if it was rebuilt, once.
     pub fn renewed_places(&mut self) -> Option<Error> {
         self.rows.renewed_places.take()
     }
 
-    /// Removes row files of before compactions, but for the one that the current snapshot names, and those that the warm
-    /// start, and the next one, are of.
+    /// Removes row files from before compactions, except for the one that the current snapshot names and those that the
+    /// current and next warm start need.
     pub(crate) fn release_rows(&mut self, named: Option<u64>) -> Result<()> {
         let warm = self.rows.warm.iter().flatten().map(|warm| &warm.rows);
         let of_warm = warm.chain(&self.rows.ranked).map(|rows| rows.file.number());
@@ -190,7 +184,7 @@ impl Store {
             Err(stop) => return self.stop_rows(stop),
         }
         let pages = self.manifest.engine.totals.pages;
-        // What the warm start, and the next one, are of ends elsewhere then.
+        // Compaction moves the positions of the current and next warm start.
         let warm = self.rows.warm.as_mut().and_then(|warm| warm.as_mut().ok());
         let warm = warm.map(|warm| &mut warm.rows.place);
         let ranked = self.rows.ranked.as_mut().map(|rows| &mut rows.place);
@@ -201,7 +195,7 @@ impl Store {
                 self.manifest.rows.retired.push(rows.kept().number);
                 *rows = new;
             }
-            // The old file goes on.
+            // The old file continues to be used.
             Err(AppendError::GiveUp(_) | AppendError::Full(_)) => {}
             Err(AppendError::Failed(error)) => return Err(error),
         }
@@ -212,12 +206,12 @@ impl Store {
     pub(super) fn stop_rows(&mut self, stop: AppendError) -> Result<()> {
         match stop {
             AppendError::GiveUp(reason) => self.give_up_rows(reason),
-            // As with every other file: with room again, the same run goes on to the same bytes.
+            // As for every other file: with free space again, the same run continues with the same bytes.
             AppendError::Full(error) | AppendError::Failed(error) => Err(error),
         }
     }
 
-    /// Keeps no more rows. The next commit says so; then their file goes.
+    /// Stops keeping rows. The next commit records this; then their file is removed.
     fn give_up_rows(&mut self, reason: Reason) -> Result<()> {
         self.rows.gave_up = Some(reason);
         (self.rows.warm, self.rows.ranked) = (None, None);

@@ -1,4 +1,4 @@
-//! A store's settings as they are given, and whether others are asked for.
+//! Textual form of a store's settings, and their comparison with requested ones.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use crate::engine::Config;
 use crate::model::{Limits, SETTINGS};
 use crate::{Error, Result};
 
-/// A setting, and what it was given; empty: nothing.
+/// Name of a setting and its value, empty if not set.
 type Given = (&'static str, String);
 
-/// Every setting. Two settings that differ differ here.
+/// Lists every setting. Different settings differ in some value.
 fn as_given(settings: &Settings) -> Vec<Given> {
     let config = &settings.config;
     let mut given = vec![
@@ -38,11 +38,11 @@ fn as_given(settings: &Settings) -> Vec<Given> {
 }
 
 impl Settings {
-    /// The settings that are not the usual ones, each with what it was given.
+    /// Returns the settings that differ from their defaults, with their values.
     pub fn chosen(&self) -> Vec<(&'static str, String)> {
         let mut usual = Settings::new(Config::default(), &Limits::default());
         let window = usual.config.window.to_string();
-        // The window decides on the usual estimator.
+        // The window determines the default estimator.
         usual.config.window = self.config.window;
         let both = as_given(self).into_iter().zip(as_given(&usual));
         let chosen = both.filter(|((setting, given), (_, usual))| {
@@ -53,13 +53,13 @@ impl Settings {
     }
 }
 
-/// Damping as it was typed: it is kept in 1/2^32, so eight decimals say it all.
+/// Formats damping as it was typed: it is stored in 1/2^32, so eight decimals suffice.
 fn damping(config: &Config) -> String {
     let text = format!("{:.8}", config.damping());
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Says which settings differ: what was found, and what was asked for.
+/// Describes the settings that differ: those found, and those requested.
 pub(crate) fn differences(found: &Settings, asked: &Settings) -> String {
     let both = as_given(found).into_iter().zip(as_given(asked));
     let differences: Vec<String> = both
@@ -80,7 +80,8 @@ pub(crate) fn differences(found: &Settings, asked: &Settings) -> String {
     }
 }
 
-/// Refuses settings that are not the store's; says which differ, and all that the store has.
+/// Returns an error if the requested settings differ from the store's; it names the differences and all settings of the
+/// store.
 pub(super) fn check_settings(dir: &Path, found: &Settings, asked: &Settings) -> Result<()> {
     if found == asked {
         return Ok(());
@@ -94,7 +95,7 @@ pub(super) fn check_settings(dir: &Path, found: &Settings, asked: &Settings) -> 
     )))
 }
 
-/// A setting as messages name it; what is none stays as it is.
+/// Quotes the name of a setting for messages; other names stay as they are.
 fn named(setting: &str) -> String {
     if SETTINGS.contains(&setting) {
         format!("`{setting}`")
@@ -103,7 +104,7 @@ fn named(setting: &str) -> String {
     }
 }
 
-/// The settings as they are typed.
+/// Formats the settings as they are typed.
 fn as_typed(settings: &Settings) -> String {
     let typed = as_given(settings)
         .into_iter()

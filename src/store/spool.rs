@@ -1,4 +1,4 @@
-//! The spool: bytes of standard input, kept until a checkpoint covers them.
+//! The spool: bytes of standard input, stored until a checkpoint covers them.
 //!
 //! `spool/` holds segments of checksummed blocks (see `block`) and `acked`, a small sealed file:
 //!
@@ -8,14 +8,13 @@
 //! `input` is the stream's number among the store's inputs. **Acknowledged** is the number of bytes
 //! since the stream's start that are durable: whoever sent them may forget them.
 //!
-//! **Order.** [`Spool::sync`] makes blocks durable, then the directory entries of new segments, then
-//! rewrites `acked`, and only then tells anybody. So all that `acked` names is there after a cut,
-//! and what is missing or damaged below it is damage; what lies beyond is a torn tail, which opening
-//! cuts off. A new stream first sets `acked` to 0, which disowns the segments there are, and then
-//! removes them.
+//! **Order.** [`Spool::sync`] makes blocks durable, then the directory entries of new segments, then rewrites `acked`,
+//! and only then reports the position. So everything that `acked` covers survives a crash, and missing or changed bytes
+//! below it are damage; what lies beyond is a torn tail, which opening truncates. A new stream first sets `acked` to 0,
+//! which invalidates the present segments, and then removes them.
 //!
-//! Any failure is final: nobody knows what the disk holds after a failed sync, so nothing further
-//! is written, acknowledged or reported.
+//! Any failure is final: the disk's contents are unknown after a failed sync, so nothing further is written,
+//! acknowledged or reported.
 
 mod block;
 mod read;
@@ -42,17 +41,17 @@ use read::{missing, walk};
 const SPOOL: &str = "spool";
 const ACKED: &str = "acked";
 
-/// How standard input is spooled.
+/// Options of the spool.
 #[derive(Debug, Clone)]
 pub struct SpoolOptions {
-    /// The spool is made durable so often, though the stream may be silent; `None`: only at
-    /// checkpoints and by `sync_bytes`. 1 s by default.
+    /// Interval of syncs, also while the stream is silent; `None` for syncs only at checkpoints and by `sync_bytes`. 1
+    /// s by default.
     pub sync_every: Option<Duration>,
-    /// It is made durable after so many bytes, too. 16 MiB by default.
+    /// Number of bytes after which the spool is synced. 16 MiB by default.
     pub sync_bytes: u64,
-    /// Size in bytes at which a segment is closed. 64 MiB by default.
+    /// Length in bytes at which a segment is closed. 64 MiB by default.
     pub segment_bytes: u64,
-    /// Called with each durable position.
+    /// Callback for each durable position.
     pub on_durable: Option<OnDurable>,
 }
 
@@ -67,14 +66,14 @@ impl Default for SpoolOptions {
     }
 }
 
-/// Called with how many bytes of the stream, from its start, are durable: once when the stream is
-/// begun or taken up, and each time the number grows. Called from several threads, one at a time
-/// and in order. An error ends the run.
+/// Callback with the number of bytes of the stream, from its start, that are durable: called once when the stream is
+/// begun or resumed, and each time the number grows. Several threads call it, one at a time and in order. An error ends
+/// the run.
 #[derive(Clone)]
 pub struct OnDurable(Arc<dyn Fn(u64) -> Result<()> + Send + Sync>);
 
 impl OnDurable {
-    /// Calls a function.
+    /// Wraps a function.
     pub fn new(tell: impl Fn(u64) -> Result<()> + Send + Sync + 'static) -> OnDurable {
         OnDurable(Arc::new(tell))
     }
@@ -86,20 +85,17 @@ impl fmt::Debug for OnDurable {
     }
 }
 
-/// Which stream a spool holds, and how much of it is durable.
+/// Stream that a spool holds, and how much of it is durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpoolState {
-    /// The stream's number among the store's inputs, from 0.
+    /// Number of the stream among the store's inputs, from 0.
     pub input: u64,
-    /// Bytes since its start that are durable.
+    /// Number of bytes since its start that are durable.
     pub acked: u64,
 }
 
-/// The state of the spool of the store in `store`; `None`: there is no spool. May be called while the
-/// store is being written.
-///
-/// # Errors
-/// [`Error::Damaged`], [`Error::Io`].
+/// Returns the state of the spool of the store in `store`; `None` if there is none. May be called while the store is
+/// being written.
 pub fn spool_state(disk: &dyn Disk, store: &Path) -> Result<Option<SpoolState>> {
     let path = store.join(SPOOL).join(ACKED);
     let text = match read_whole(disk, &path) {
@@ -111,11 +107,8 @@ pub fn spool_state(disk: &dyn Disk, store: &Path) -> Result<Option<SpoolState>> 
     Ok(Some(state))
 }
 
-/// Checks all bytes that the spool must hold after the checkpoint with `progress`, and returns their
-/// number. Not while the store is being written.
-///
-/// # Errors
-/// [`Error::Damaged`], [`Error::Io`].
+/// Checks all bytes that the spool must hold after the checkpoint with `progress`. Returns their number. Must not be
+/// called while the store is being written.
 pub fn verify_spool(disk: &dyn Disk, store: &Path, progress: &Progress) -> Result<u64> {
     if progress.is_past_first() {
         return Ok(0);
@@ -163,7 +156,7 @@ fn remove(disk: &dyn Disk, path: &Path) -> Result<()> {
     disk.remove(path).map_err(Error::io(path, "remove"))
 }
 
-/// First bytes of the segments in a spool, ascending.
+/// Returns the first bytes of the segments in a spool, ascending.
 fn list(disk: &dyn Disk, dir: &Path) -> Result<Vec<u64>> {
     let names = disk.list(dir).map_err(Error::io(dir, "list"))?;
     let first = |name: &String| {
@@ -173,7 +166,7 @@ fn list(disk: &dyn Disk, dir: &Path) -> Result<Vec<u64>> {
     Ok(names.iter().filter_map(first).collect())
 }
 
-/// Those of the segments that hold bytes `from .. to`.
+/// Returns the segments that hold bytes `from .. to`.
 fn held(segments: &[u64], from: u64, to: u64) -> &[u64] {
     let end = segments.partition_point(|&first| first < to);
     let start = segments[..end].partition_point(|&first| first <= from);
@@ -200,14 +193,13 @@ fn write_acked(disk: &dyn Disk, dir: &Path, state: SpoolState) -> Result<()> {
     write_whole(disk, &path, &text).map_err(Error::io(&path, "write"))
 }
 
-/// A spool open for appending. Shared by the thread that reads, the one that keeps time and the one
-/// that makes checkpoints.
+/// Spool open for appending. Shared by the thread that reads, the timer thread, and the one that makes checkpoints.
 pub(crate) struct Spool {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
     input: u64,
     options: SpoolOptions,
-    /// Held while a sync runs; appending goes on meanwhile.
+    /// Locked while a sync runs; appending continues meanwhile.
     turn: Mutex<()>,
     inner: Mutex<Inner>,
 }
@@ -215,25 +207,25 @@ pub(crate) struct Spool {
 struct Inner {
     /// First bytes of the segments, ascending.
     segments: Vec<u64>,
-    /// The last segment, and its length; `None`: the next block opens one.
+    /// Last segment and its length; `None` if the next block opens one.
     last: Option<(Arc<dyn DiskFile>, u64)>,
-    /// A header's room, then bytes waiting to become a block.
+    /// Room for a header, then bytes waiting to become a block.
     tail: Vec<u8>,
-    /// Bytes of the stream before the tail's end.
+    /// Number of bytes of the stream up to the end of the tail.
     end: u64,
     acked: u64,
     /// Files with blocks that are not durable yet.
     unsynced: Vec<Arc<dyn DiskFile>>,
-    /// Segments were made whose directory entries are not durable yet.
+    /// True if segments were created whose directory entries are not durable yet.
     entries: bool,
-    /// The first failure: all further calls fail.
+    /// First failure, after which all calls fail.
     failed: Option<Error>,
-    /// Nothing further is taken.
+    /// True if nothing further is accepted.
     closed: bool,
 }
 
 impl Spool {
-    /// Begins the spool of a new stream, in place of what there was.
+    /// Begins the spool of a new stream, replacing the previous one.
     pub fn start(
         disk: Arc<dyn Disk>,
         store: &Path,
@@ -257,8 +249,7 @@ impl Spool {
         Ok(Spool::new(disk, dir, input, options, Vec::new(), None, 0))
     }
 
-    /// Takes the spool of a stream up again: it must hold all from byte `from` on that was
-    /// acknowledged. What was not is cut off.
+    /// Resumes the spool of a stream: it must hold all acknowledged bytes from byte `from` on. The rest is truncated.
     pub fn resume(
         disk: Arc<dyn Disk>,
         store: &Path,
@@ -321,27 +312,27 @@ impl Spool {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How the stream is spooled.
+    /// Returns the options of the spool.
     pub fn options(&self) -> &SpoolOptions {
         &self.options
     }
 
-    /// Bytes since the stream's start that are durable.
+    /// Returns the number of bytes since the stream's start that are durable.
     pub fn acked(&self) -> u64 {
         self.inner().acked
     }
 
-    /// Bytes since the stream's start that were appended.
+    /// Returns the number of bytes since the stream's start that were appended.
     pub fn end(&self) -> u64 {
         self.inner().end
     }
 
-    /// The first error, if anything failed.
+    /// Returns the first error, if anything failed.
     pub fn check(&self) -> Result<()> {
         self.inner().check()
     }
 
-    /// Reports the durable position to whoever feeds the spool.
+    /// Reports the durable position to the callback.
     pub fn notify(&self) -> Result<()> {
         let acked = self.acked();
         self.options
@@ -350,8 +341,8 @@ impl Spool {
             .map_or(Ok(()), |t| (t.0)(acked))
     }
 
-    /// Appends bytes of the stream. They are durable, and reported, after the next
-    /// [`Spool::sync`]; after `sync_bytes` that is at once.
+    /// Appends bytes of the stream. They are durable, and reported, after the next [`Spool::sync`]; after `sync_bytes`
+    /// that is at once.
     pub fn append(&self, mut bytes: &[u8]) -> Result<()> {
         let due = {
             let mut inner = self.inner();
@@ -413,8 +404,8 @@ impl Spool {
         Ok(Arc::from(file))
     }
 
-    /// Makes all that was appended durable, and tells of it. Nothing happens if nothing was, or
-    /// after [`Spool::close`].
+    /// Makes all appended bytes durable and reports the position. Does nothing if nothing was appended, or after
+    /// [`Spool::close`].
     pub fn sync(&self) -> Result<()> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let (files, entries, end) = {
@@ -450,8 +441,7 @@ impl Spool {
         write_acked(&*self.disk, &self.dir, state)
     }
 
-    /// Removes the segments that hold nothing from byte `from` on, which is no further than what
-    /// is durable. The last stays.
+    /// Removes the segments that end before byte `from`, which must be durable. The last one stays.
     pub fn release(&self, from: u64) -> Result<()> {
         let mut inner = self.inner();
         debug_assert!(from <= inner.acked);
@@ -474,8 +464,8 @@ impl Spool {
         Ok(())
     }
 
-    /// Takes nothing further: a thread that still waits for the stream must not write into a store
-    /// that may be another's.
+    /// Stops accepting bytes: a thread that still waits for the stream must not write into a store that may be
+    /// another's.
     pub fn close(&self) {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut inner = self.inner();
@@ -484,7 +474,7 @@ impl Spool {
         inner.unsynced = Vec::new();
     }
 
-    /// The bytes that are durable now, from byte `from` of the stream on.
+    /// Returns a reader of the durable bytes, from byte `from` of the stream on.
     pub fn reader(&self, from: u64) -> Result<SpoolReader> {
         let inner = self.inner();
         if from > inner.acked {
@@ -509,7 +499,7 @@ impl Inner {
         }
     }
 
-    /// Notes a failure: nothing may be written after it.
+    /// Records a failure, after which nothing may be written.
     fn noting<T>(&mut self, result: Result<T>) -> Result<T> {
         if let (Err(error), None) = (&result, &self.failed) {
             self.failed = Some(error.again());

@@ -1,4 +1,4 @@
-//! Checking a committed state, part by part: one damaged file does not hide another.
+//! Verification of a committed state, part by part: one damaged file does not hide another.
 //!
 //! | part | [`Depth::Quick`] reads | [`Depth::Deep`] reads too |
 //! |---|---|---|
@@ -11,7 +11,7 @@
 //! | `urls` | the end, against the fingerprints | all, every name hashed and compared with its fingerprint |
 //! | `*.index` | the end | all, against the logs |
 //!
-//! Memory: buffers; a deep check takes an index's memory beside them, as an ingest does.
+//! Memory: buffers; a deep check also needs the memory of an index, as an ingest does.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,41 +25,41 @@ use crate::memory::DATABASE;
 use crate::rows::Rows;
 use crate::{Error, Result};
 
-/// How much is read.
+/// Depth of a verification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
-    /// The files that an ingest reads when it starts, and the marks.
+    /// Reads the files that an ingest reads when it starts, and the marks.
     Quick,
-    /// Everything.
+    /// Reads all files of the store.
     Deep,
 }
 
-/// Counts of what was checked, and is sound.
+/// Counts of what was checked and is intact.
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize)]
 pub struct Report {
-    /// Pages known.
+    /// Number of pages known.
     pub pages: u64,
-    /// Chunks of cash.
+    /// Number of chunks of cash.
     pub cash_chunks: u64,
-    /// Marks.
+    /// Number of retained marks.
     pub marks: u64,
-    /// Pages whose row of links is kept; `None`: none are.
+    /// Number of pages with a kept row; `None` if none are kept.
     pub rows: Option<u64>,
-    /// The links in them.
+    /// Number of links in these rows.
     pub row_links: Option<u64>,
-    /// Fingerprints, as many as pages.
+    /// Number of fingerprints, equal to the pages.
     pub fingerprints: u64,
-    /// Names, as many as pages; `None`: not all were read.
+    /// Number of names, equal to the pages; `None` if not all were read.
     pub names: Option<u64>,
-    /// Rows of the history; `None`: not read.
+    /// Number of history rows; `None` if they were not read.
     pub history_rows: Option<u64>,
-    /// Records that admitted pages; `None`: not read.
+    /// Number of records that admitted pages; `None` if they were not read.
     pub admissions: Option<u64>,
-    /// Expected pairs of distinct URLs that the index takes for one page.
+    /// Expected number of pairs of distinct URLs that the index merges.
     pub expected_wrong_merges: f64,
 }
 
-/// There must be as many as pages, each once.
+/// Checks that there are as many as pages, each once.
 pub(super) fn check_count(path: &Path, found: Option<u64>, pages: u64) -> Result<()> {
     match found {
         Some(found) if found == pages => Ok(()),
@@ -69,7 +69,7 @@ pub(super) fn check_count(path: &Path, found: Option<u64>, pages: u64) -> Result
 }
 
 impl View {
-    /// Checks everything but redb's own structure; the first damage is the error.
+    /// Checks everything except redb's own structure; returns the first damage as an error.
     pub fn verify(&self) -> Result<Report> {
         let mut damage = Vec::new();
         let report = self.inspect(Depth::Deep, &mut damage);
@@ -79,7 +79,7 @@ impl View {
         }
     }
 
-    /// Checks all parts, and adds what is wrong to `damage`.
+    /// Checks all parts and appends what is wrong to `damage`.
     pub(crate) fn inspect(&self, depth: Depth, damage: &mut Vec<Error>) -> Report {
         let mut note = |checked: Result<()>| damage.extend(checked.err());
         let pages = self.totals().pages;
@@ -117,7 +117,7 @@ impl View {
         }
     }
 
-    /// Bytes of memory that [`Depth::Deep`] takes at most.
+    /// Returns the maximum memory of a [`Depth::Deep`] check, in bytes.
     pub fn deep_bytes(&self) -> u64 {
         Index::bytes_with_room(self.totals().pages) + DATABASE
     }

@@ -1,4 +1,4 @@
-//! A committed state, for reading: what snapshots are made from. `verify.rs` checks one.
+//! A committed state of a store for reading, from which snapshots are made.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::engine::{
 };
 use crate::{Error, Result};
 
-/// The last committed state of a store. It stays readable until two commits later; but see `set_cash_aside`.
+/// Last committed state of a store. It stays readable until two commits later; see `set_cash_aside` for longer.
 pub struct View {
     pub(super) dir: PathBuf,
     settings: Settings,
@@ -33,11 +33,11 @@ pub struct View {
     pub(super) marks: MarkFiles,
     pub(super) names: NameReader,
     pub(super) rows: RowsOf,
-    /// Of a view to publish from: the warm start, if there is one that fits.
+    /// Warm start if there is one that fits; only in a view for publishing.
     pub(super) warm: Option<Result<WarmStart>>,
     /// Keeps the database open.
     pub(super) tables: Arc<Tables>,
-    /// The store's lock, where this is a writer's. The last field, so that it is given up last.
+    /// Lock of the store, if this is a writer's view. The last field, so that it is dropped last.
     pub(super) lock: Option<Arc<dyn DiskFile>>,
 }
 
@@ -74,116 +74,97 @@ impl View {
         })
     }
 
-    /// Reads cash from a copy at `path` from now on: this state then stays readable however many commits come.
-    ///
-    /// # Errors
-    ///
-    /// Those of reading cash and of writing the copy.
+    /// Copies the cash to `path` and reads it from there, so that this state stays readable through any number of
+    /// commits.
     pub(crate) fn set_cash_aside(&mut self, disk: &dyn Disk, path: &Path) -> Result<()> {
         let pages = self.manifest.engine.totals.pages;
         self.cash = self.cash.copy(disk, path, pages)?;
         Ok(())
     }
 
-    /// Returns whether the store is locked by whoever reads this, so that nobody else publishes meanwhile.
+    /// Returns true if this view holds the store's lock, so that nobody else publishes meanwhile.
     pub(crate) fn is_writers(&self) -> bool {
         self.lock.is_some()
     }
 
-    /// Returns whether the store is still in its folder.
-    ///
-    /// # Errors
-    ///
-    /// It was moved away or removed.
+    /// Returns an error if the store was moved away from its directory or removed.
     pub(crate) fn check_in_place(&self, disk: &dyn Disk) -> Result<()> {
         check_in_place(disk, &self.dir, self.manifest.identity)
     }
 
-    /// The store's settings.
+    /// Returns the settings of the store.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// Its directory.
+    /// Returns the path of the store's directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// The engine's totals, marks and counters.
+    /// Returns the engine's totals, marks and counters.
     pub fn state(&self) -> &EngineState {
         &self.manifest.engine
     }
 
-    /// Counts of what was read.
+    /// Returns counts of what was read.
     pub fn counters(&self) -> &Counters {
         &self.manifest.engine.counters
     }
 
-    /// How far the inputs were read.
+    /// Returns the progress in the inputs.
     pub fn progress(&self) -> &Progress {
         &self.manifest.progress
     }
 
-    /// The names of all pages.
+    /// Returns the names of all pages.
     pub(crate) fn names(&self) -> &NameReader {
         &self.names
     }
 
-    /// Committed lengths of the name logs.
+    /// Returns the committed lengths of the name logs.
     pub fn name_lengths(&self) -> NameLengths {
         self.manifest.names
     }
 
-    /// The kept rows of links.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Missing`](crate::Error::Missing) if there are none, which says why; [`Error::Damaged`](crate::Error::Damaged).
+    /// Returns the kept rows of links, or [`Error::Missing`](crate::Error::Missing) with the reason if there are none.
     pub fn rows(&self) -> Result<KeptRows> {
         self.rows.rows()
     }
 
-    /// The warm start, if there is one that fits.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be used, and why.
+    /// Returns the warm start if there is one that fits, or why it cannot be used.
     pub(crate) fn warm(&self) -> Option<Result<&WarmStart>> {
         let warm = self.warm.as_ref()?;
         Some(warm.as_ref().map_err(Error::again))
     }
 
-    /// Checksum of the block that holds the last row, which tells these rows from others.
-    ///
-    /// # Errors
-    ///
-    /// Those of reading it.
+    /// Returns the checksum of the block that holds the last row, which identifies these rows.
     pub(crate) fn last_block(&self) -> Result<u64> {
         self.rows.last_block()
     }
 
-    /// The store's identity.
+    /// Returns the hash of the store's identity.
     pub(crate) fn identity(&self) -> u64 {
         self.manifest.identity
     }
 
-    /// Returns whether there are rows.
+    /// Returns whether rows are kept, and if not, why.
     pub fn rows_retention(&self) -> &Retention {
         self.rows.retention()
     }
 
-    /// Commits so far.
+    /// Returns the number of the commit.
     pub fn generation(&self) -> u64 {
         self.manifest.generation
     }
 
-    /// Numbers of the history's runs, oldest first, if rows of a page are joined whatever runs they are in; `None`: they are
-    /// not.
+    /// Returns the numbers of the history's runs, oldest first, if the policy joins all rows of a page; otherwise
+    /// `None`.
     pub(crate) fn joined_runs(&self) -> Option<Vec<u64>> {
         (!self.policy.is_timed()).then(|| self.manifest.runs.iter().map(|run| run.number).collect())
     }
 
-    /// The rows behind the first so many of these runs.
+    /// Returns the rows after the first `runs` of these runs.
     pub(crate) fn rows_behind(&self, runs: usize) -> Result<Blocks<'_>> {
         match runs {
             0 => HistoryView::rows(self, 0, 0),
@@ -199,13 +180,13 @@ impl View {
         Ok(fold_pages(&self.policy, runs, admissions, start))
     }
 
-    /// Rows of the history.
+    /// Returns the number of rows of the history.
     pub fn history_rows(&self) -> u64 {
         self.manifest.runs.iter().map(|run| run.rows).sum()
     }
 }
 
-/// The rows of a run, with their cash if it is of the window.
+/// Returns the rows of a run, with their cash only if the run is inside the window.
 fn of_run<'v>(mut blocks: Blocks<'v>, run: &Run, since: u64) -> Blocks<'v> {
     let inside = run.interval >= since;
     Box::new(move |rows: &mut Vec<Row>| {

@@ -1,4 +1,4 @@
-//! The warm start, `warm`: the state that a settling ended with, from which the next one starts.
+//! The warm start, `warm`: the final state of a settling, from which the next one starts.
 //!
 //! ```text
 //! head         version u64 | store u64 | records u64
@@ -11,10 +11,10 @@
 //!              | XXH3-64 of these, of the chunk's number u64 and of the XXH3-64 of the head up to `links` u64
 //! ```
 //!
-//! It is a cache: no commit names it, and all else is the same without it. It is written aside, synced and renamed once
-//! a ranking is published. It fits if it is of this store, and the row file begins with the rows that it says; one that
-//! does not fit is left alone until the next one replaces it. A compaction of the rows keeps the old row file, and notes in the
-//! head where its rows end in the new one.
+//! It is a cache that no commit names. It is written to a temporary file, synced, and renamed once a ranking is
+//! published. It fits if it is of this store and the row file begins with the rows that it names; otherwise it is
+//! ignored until the next one replaces it. A compaction of the rows keeps the old row file, and updates the head with
+//! the end of its rows in the new one.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -30,44 +30,44 @@ use crate::disk::{Disk, DiskFile, recreate};
 use crate::engine::{CHUNK_PAGES, Effort, SettledPages, SettledPagesMut, SettledTotals};
 use crate::{Error, Result};
 
-/// The file's name in a store.
+/// Name of the file in a store.
 pub(crate) const WARM: &str = "warm";
-/// Its name while it is written.
+/// Temporary name of the file.
 pub(crate) const WARM_ASIDE: &str = "warm.tmp";
 const VERSION: u64 = 1;
-/// Bytes before the first chunk.
+/// Length of the head before the first chunk, in bytes.
 pub(super) const FIXED: usize = 27 * 8;
-/// Bytes of the head that never change.
+/// Length of the part of the head that never changes, in bytes.
 const LASTING: usize = 23 * 8;
-/// Bytes of a page.
+/// Length of a page's entry, in bytes.
 const PAGE: u64 = 17;
-/// The flags of a head: the bound was reached,
+/// Flag of the head: the bound was reached.
 const REACHED: u64 = 1;
-/// and the state goes back to an earlier one.
+/// Flag of the head: the settling started from an earlier state.
 const RESUMED: u64 = 2;
 
-/// What a warm start says of itself.
+/// Head of a warm start.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct WarmHead {
     /// Hash of the store's identity.
     pub store: u64,
-    /// Records read then.
+    /// Number of records read at that time.
     pub records: u64,
-    /// The rows that were settled.
+    /// Rows that were settled.
     pub rows: CommittedRows,
     /// Checksum of the block that holds the last of them ([`RowFile::sum_before`]).
     pub last_block: u64,
     pub totals: SettledTotals,
-    /// Where these rows end in the row file that there is now.
+    /// End of these rows in the current row file.
     pub place: RowPlace,
 }
 
-/// A place in a row file: behind so many rows.
+/// Position in a row file, after a number of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RowPlace {
-    /// The file's number.
+    /// Number of the file.
     pub number: u64,
-    /// Rows before it.
+    /// Number of rows before it.
     pub rows: u64,
     /// Checksum of the block that holds the last of them.
     pub last_block: u64,
@@ -94,7 +94,7 @@ impl WarmHead {
             .sealed()
     }
 
-    /// The head, or what is wrong.
+    /// Decodes the head, or describes what is wrong.
     fn of(bytes: &[u8]) -> std::result::Result<WarmHead, &'static str> {
         if !frame::is_sealed(bytes) {
             return Err("the checksum of its head does not match");
@@ -152,7 +152,7 @@ impl WarmHead {
     }
 }
 
-/// The length of the file of so many pages; `None`: there cannot be so many.
+/// Returns the length of the file for this many pages, in bytes; `None` on overflow.
 fn length_of(pages: u64) -> Option<u64> {
     let chunks = pages.div_ceil(CHUNK_PAGES).checked_mul(8)?;
     pages
@@ -161,10 +161,8 @@ fn length_of(pages: u64) -> Option<u64> {
         .checked_add(FIXED as u64)
 }
 
-/// Writes the warm start of a store in the place of the one before. What there is of it after a failure is removed.
-///
-/// # Errors
-/// Those of writing: the one before is still there, or none.
+/// Writes the warm start of a store, replacing the previous one. On an error the temporary file is removed, and the
+/// previous one may be left.
 pub(crate) fn write(
     disk: &dyn Disk,
     dir: &Path,
@@ -212,7 +210,7 @@ fn write_file(
     Ok(file)
 }
 
-/// The checksum of a chunk, in a file whose head has this one where it never changes.
+/// Returns the checksum of a chunk, in a file whose head's constant part has the checksum `seal`.
 fn sum_of(seal: u64, chunk: u64, own: &[i64], accounts: &[i64], costs: &[u8]) -> u64 {
     let mut hash = Xxh3::new();
     for numbers in [own, accounts] {
@@ -224,10 +222,7 @@ fn sum_of(seal: u64, chunk: u64, own: &[i64], accounts: &[i64], costs: &[u8]) ->
     hash.digest()
 }
 
-/// Notes where the rows of the warm start end since a compaction.
-///
-/// # Errors
-/// Those of writing: it does not fit any more.
+/// Updates the head after a compaction with the end of the rows. On an error it no longer fits.
 pub(super) fn note_place(
     disk: &dyn Disk,
     dir: &Path,
@@ -241,7 +236,7 @@ pub(super) fn note_place(
         .map_err(Error::io(&path, "write"))
 }
 
-/// Removes the warm start, and what was begun of another. What is no file stays.
+/// Removes the warm start and its temporary file. Anything that is not a file stays.
 pub(super) fn remove(disk: &dyn Disk, dir: &Path) -> Result<()> {
     for name in [WARM, WARM_ASIDE] {
         remove_file(disk, &dir.join(name))?;
@@ -249,12 +244,12 @@ pub(super) fn remove(disk: &dyn Disk, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes what a process that was killed began to write.
+/// Removes the temporary file of a killed process.
 pub(super) fn remove_unfinished(disk: &dyn Disk, dir: &Path) -> Result<()> {
     remove_file(disk, &dir.join(WARM_ASIDE))
 }
 
-/// Removes what earlier versions settled from: `base/`, but for files of other names than theirs.
+/// Removes the settled states of earlier versions: `base/`, except for files of other names.
 pub(super) fn remove_base(disk: &dyn Disk, dir: &Path) -> Result<()> {
     let folder = dir.join("base");
     let Ok(names) = disk.list(&folder) else {
@@ -264,7 +259,7 @@ pub(super) fn remove_base(disk: &dyn Disk, dir: &Path) -> Result<()> {
     for name in names.iter().filter(|name| is_base(name)) {
         remove_file(disk, &folder.join(name))?;
     }
-    // Where it is not empty it stays.
+    // Stays if it is not empty.
     let _ = disk.remove_dir(&folder);
     Ok(())
 }
@@ -278,22 +273,19 @@ fn remove_file(disk: &dyn Disk, path: &Path) -> Result<()> {
     }
 }
 
-/// The file, open for reading: it stays readable when another takes its place.
+/// Warm start open for reading; it stays readable when it is replaced.
 pub(crate) struct WarmFile {
     path: PathBuf,
     file: Box<dyn DiskFile>,
     pub head: WarmHead,
-    /// Checksum of the part of the head that never changes.
+    /// Checksum of the constant part of the head.
     seal: u64,
-    /// The row file in which it says where its rows end.
+    /// Number of the row file to which the position in the head refers.
     pub noted: AtomicU64,
 }
 
 impl WarmFile {
-    /// Opens the warm start in `dir`; `None`: there is none.
-    ///
-    /// # Errors
-    /// [`Error::Damaged`]; [`Error::Io`].
+    /// Opens the warm start in `dir`; `None` if there is none.
     pub fn open(disk: &dyn Disk, dir: &Path) -> Result<Option<WarmFile>> {
         let path = dir.join(WARM);
         let damaged = |what: &str| Error::damaged(&path, what);
@@ -317,12 +309,12 @@ impl WarmFile {
         }))
     }
 
-    /// What is wrong with it.
+    /// Returns the error that the file is damaged.
     pub fn damaged(&self, what: impl Into<String>) -> Error {
         Error::damaged(&self.path, what)
     }
 
-    /// Reads and checks what its pages have, as many as `pages` has room for.
+    /// Reads and checks the numbers of its pages into `pages`.
     pub fn load(&self, pages: SettledPagesMut<'_>) -> Result<()> {
         let chunk = CHUNK_PAGES as usize;
         let numbers = pages.own.chunks_mut(chunk);
@@ -358,7 +350,7 @@ impl WarmFile {
     }
 }
 
-/// Rows of a commit, open, and where they end in the row file that there is now: its number, and rows. Compaction moves it.
+/// Rows of a commit, open, and their end in the current row file: its number, and rows. Compaction moves it.
 #[derive(Clone)]
 pub(crate) struct WarmRows {
     pub file: RowFile,
@@ -366,7 +358,7 @@ pub(crate) struct WarmRows {
 }
 
 impl WarmRows {
-    /// Those of a commit whose rows are `kept`.
+    /// Opens the rows of a commit.
     pub fn of(disk: &dyn Disk, dir: &Path, kept: CommittedRows) -> Result<WarmRows> {
         Ok(WarmRows {
             file: RowFile::open(disk, dir, kept)?,
@@ -375,7 +367,7 @@ impl WarmRows {
     }
 }
 
-/// A warm start that fits, with the rows that it is of.
+/// Warm start that fits, with its rows.
 #[derive(Clone)]
 pub(crate) struct WarmStart {
     pub file: Arc<WarmFile>,
@@ -383,11 +375,8 @@ pub(crate) struct WarmStart {
 }
 
 impl WarmStart {
-    /// Opens the warm start of the store in `dir`, whose identity has this hash. `None`: there is none, or it is of
-    /// another store, or of rows that this one does not have, or has elsewhere since.
-    ///
-    /// # Errors
-    /// [`Error::Damaged`]; [`Error::Io`].
+    /// Opens the warm start of the store in `dir`, whose identity has the hash `store`. Returns `None` if there is
+    /// none, or if it is of another store or of rows that this one no longer has.
     pub fn open(
         disk: &dyn Disk,
         dir: &Path,
@@ -416,7 +405,7 @@ impl WarmStart {
             return Ok(None);
         }
         let rows = match WarmRows::of(disk, dir, rows) {
-            // What was compacted may be gone.
+            // A compacted file may be gone.
             Err(_) if !is_now => return Ok(None),
             rows => WarmRows {
                 place: (place.number, place.rows),
@@ -430,10 +419,7 @@ impl WarmStart {
         Ok(is_same.then_some(WarmStart { file, rows }))
     }
 
-    /// What changed in the rows since.
-    ///
-    /// # Errors
-    /// Those of reading.
+    /// Returns what changed in the rows since.
     pub fn since(&self, rows: &KeptRows) -> Result<Since> {
         let pages = self.file.head.totals.pages;
         rows.since(self.rows.file.clone(), pages, self.rows.place)

@@ -1,4 +1,4 @@
-//! Fuzz targets: the files of a store, one at a time.
+//! Fuzz targets of the files of a store, one at a time.
 
 use std::path::Path;
 
@@ -37,7 +37,7 @@ fn expect<T>(result: Result<T>) -> T {
     }
 }
 
-/// Damage is called damage: no disk failed here.
+/// Checks that an error is `Damaged`, as no disk operation failed.
 fn judge<T>(result: Result<T>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
@@ -47,7 +47,7 @@ fn judge<T>(result: Result<T>) -> Option<T> {
     }
 }
 
-/// `identity.json`: as it is, and with its checksum made right.
+/// Fuzzes `identity.json`, as it is and with its checksum corrected.
 pub(crate) fn identity(data: &[u8]) {
     let disk = Memory::default();
     let path = dir().join("identity.json");
@@ -78,7 +78,7 @@ fn open_log(disk: &Memory, data: &[u8], index: &[u8]) -> BlockLog {
     expect(BlockLog::read(disk, &path, lengths))
 }
 
-/// What readers of a log do. `page`: one to look for.
+/// Reads a log in all ways that readers do. `page` is a page to look up.
 fn read_log(log: &BlockLog, page: u64) -> Option<Vec<Block>> {
     if let Some(block) = judge(log.find(page)) {
         let at = page.checked_sub(block.first);
@@ -95,8 +95,8 @@ fn read_log(log: &BlockLog, page: u64) -> Option<Vec<Block>> {
     blocks
 }
 
-/// A log of blocks of any form. Input: length of the index, the index, the data, whose blocks get
-/// right checksums where they have the room.
+/// Fuzzes a log of arbitrary blocks. Input: length of the index, the index, and the data, whose blocks get correct
+/// checksums where they have room.
 pub(crate) fn log(data: &[u8]) {
     let mut bytes = Bytes(data);
     let len = usize::from(bytes.byte());
@@ -115,7 +115,7 @@ pub(crate) fn log(data: &[u8]) {
     }
 }
 
-/// Sets the checksum of the block at `at`; where it ends.
+/// Sets the checksum of the block at `at`. Returns the end of the block.
 fn make_right(file: &mut [u8], at: usize) -> Option<usize> {
     let len = u32::from_le_bytes(*file.get(at + 12..)?.first_chunk()?);
     let end = (at + 24).checked_add(len as usize)?;
@@ -125,8 +125,8 @@ fn make_right(file: &mut [u8], at: usize) -> Option<usize> {
     Some(end)
 }
 
-/// What is appended to a log comes back, by page and in order. Input: for each block the number
-/// of pages, the length, and the payload.
+/// Checks that what is appended to a log is read back, by page and in order. Input: for each block the number of pages,
+/// the length, and the payload.
 pub(crate) fn log_written(data: &[u8]) {
     let disk = Memory::default();
     let path = dir().join("urls");
@@ -161,14 +161,14 @@ pub(crate) fn log_written(data: &[u8]) {
         assert_eq!(&expect(log.find(last)), block);
     }
     assert!(log.find(first).is_err());
-    // Opened after a cut the log ends where it was committed.
+    // Opened after a crash, the log ends where it was committed.
     let log = expect(BlockLog::open(&disk, &path, lengths));
     expect(log.verify_index());
     assert!(written.starts_with(&log.blocks().map(expect).collect::<Vec<_>>()));
 }
 
-/// One block of names. Input: flags, number of names, and the front-coded text; or, by a flag, the
-/// compressed bytes themselves.
+/// Fuzzes one block of names. Input: flags, number of names, and the front-coded text or, by a flag, the compressed
+/// bytes themselves.
 pub(crate) fn name_block(data: &[u8]) {
     let mut bytes = Bytes(data);
     let (flags, pages) = (bytes.byte(), bytes.byte());
@@ -200,7 +200,7 @@ pub(crate) fn name_block(data: &[u8]) {
     }
 }
 
-/// Names that are written come back. Input: a line for each.
+/// Checks that names are read back as written. Input: one name per line.
 pub(crate) fn names_written(data: &[u8]) {
     let disk = Memory::default();
     let mut logs = expect(NameLogs::create(&disk, dir()));
@@ -230,8 +230,8 @@ pub(crate) fn names_written(data: &[u8]) {
     }
 }
 
-/// A chunk of cash: read if it is what was committed, and only then. Input: number of pages, which
-/// slot, which byte to change (255: none), cells and ages.
+/// Checks that a chunk of cash is accepted only as committed. Input: number of pages, slot, the byte to change (255:
+/// none), cells and ages.
 pub(crate) fn cash(data: &[u8]) {
     let mut bytes = Bytes(data);
     let [pages, slot, change] = bytes.array();
@@ -267,8 +267,8 @@ pub(crate) fn cash(data: &[u8]) {
     assert!(judge(beyond).is_none(), "there is no second chunk");
 }
 
-/// A mark: what is written comes back; a file that is another is damaged. Input: what to do to the
-/// file, where, cells.
+/// Checks that a mark is read back as written, and that a changed file is damaged. Input: the kind of change, its
+/// position, cells.
 pub(crate) fn marks(data: &[u8]) {
     let mut bytes = Bytes(data);
     let [what, low, high] = bytes.array();
@@ -314,8 +314,8 @@ pub(crate) fn marks(data: &[u8]) {
     );
 }
 
-/// A warm start: what is written comes back; one that was flipped, cut, or given another head is damaged. Input: what to do
-/// to the file, where, X of its pages, or the head.
+/// Checks that a warm start is read back as written, and that one with a flipped bit, a cut or another head is damaged.
+/// Input: the kind of change, its position, X of the pages, or the head.
 pub(crate) fn warm(data: &[u8]) {
     let mut bytes = Bytes(data);
     let [what, low, high] = bytes.array();
@@ -390,7 +390,7 @@ pub(crate) fn warm(data: &[u8]) {
     };
     let opened = WarmFile::open(&disk, dir());
     let mut found = (own.clone(), own.clone(), costs.clone());
-    // A head that is another one may be sound where it may change, or of a file without pages.
+    // Another head may be valid where it may change, or in a file without pages.
     let is_sound = |file: &WarmFile| {
         let place = file.head.place;
         file.head != head && (own.is_empty() || file.head == WarmHead { place, ..head })
@@ -408,8 +408,8 @@ pub(crate) fn warm(data: &[u8]) {
     assert!(read.is_none() || found == (own, accounts, costs));
 }
 
-/// The index. Input: slots of four segments beyond the least (a byte each), then their slots, the checksums made right; and all
-/// of it as a file.
+/// Fuzzes the index. Input: additional slots of four segments (a byte each), then the slots with corrected checksums;
+/// and the whole input as a file.
 pub(crate) fn index(data: &[u8]) {
     let disk = Memory::default();
     let mut logs = expect(NameLogs::create(&disk, dir()));
@@ -455,7 +455,7 @@ pub(crate) fn index(data: &[u8]) {
         };
         assert_eq!(known, 3);
         let _damaged = judge(found.from_file);
-        // What is loaded from a file can grow.
+        // An index loaded from a file can grow.
         let mut index = found.index;
         for more in 0..200u64 {
             let _damaged = judge(index.admit(Fingerprint::from(more << 52 | 2)));

@@ -1,4 +1,4 @@
-//! Fuzz target: a whole store of which one file is damaged.
+//! Fuzz target of a whole store of which one file is damaged.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -20,20 +20,20 @@ use crate::{Error, Result};
 
 const DIR: &str = "store";
 
-/// The store, and what is true of it.
+/// Sample store and its true contents.
 struct Sample {
     disk: Memory,
     files: Vec<PathBuf>,
     truth: Found,
 }
 
-/// The content of a store, as users see it.
+/// Contents of a store as users see them.
 #[derive(Debug, Default)]
 struct Found {
     settings: Option<Settings>,
     report: Option<Report>,
     state: Option<(EngineState, u64, Progress)>,
-    /// The ranking that was published, and that which the history gives.
+    /// The published ranking, and the one that the history gives.
     snapshot: Option<Ranking>,
     window: Option<Ranking>,
 }
@@ -61,7 +61,7 @@ fn limits() -> Limits {
     }
 }
 
-/// Some rounds of a small crawl, two checkpoints, a snapshot. Nothing in it is random.
+/// Creates a small crawl with some rounds, two checkpoints and a snapshot; nothing in it is random.
 fn sample() -> Result<Sample> {
     let disk = Arc::new(Memory::default());
     let dir = Path::new(DIR);
@@ -133,7 +133,7 @@ impl Looked {
     }
 }
 
-/// All that a store's users do, the writer last.
+/// Does all that users of a store do, the writer last.
 fn look(disk: &Memory) -> Looked {
     let dir = Path::new(DIR);
     let mut looked = Looked {
@@ -144,7 +144,7 @@ fn look(disk: &Memory) -> Looked {
     let snapshot = looked.note(read_snapshot(disk));
     let mut is_rotten = false;
     let report = looked.note(verify(disk, &mut is_rotten));
-    // redb writes when it is closed, and on rotten pages that may end the process: see the fence.
+    // redb writes when it is closed, which may abort the process on damaged pages: see the fence.
     let settings_if_sound = settings.as_ref().filter(|_| !is_rotten);
     let copy = Arc::new(disk.copy());
     let opened = settings_if_sound.and_then(|settings| {
@@ -172,7 +172,7 @@ fn look(disk: &Memory) -> Looked {
     looked
 }
 
-/// The ranking that the history of an open store gives.
+/// Returns the ranking that the history of an open store gives.
 fn from_window(disk: &Memory, session: &Session) -> Result<Ranking> {
     let making = SnapshotOptions {
         keep: KeepSnapshots::ALL,
@@ -191,7 +191,7 @@ fn read_snapshot(disk: &dyn Disk) -> Result<Ranking> {
     Ok((pages.collect::<Result<_>>()?, snapshot.bound_l1()))
 }
 
-/// `is_rotten`: whether redb's pages are.
+/// Verifies the store; sets `is_rotten` if redb's pages are damaged.
 fn verify(disk: &dyn Disk, is_rotten: &mut bool) -> Result<Report> {
     let view = open_view(disk, Path::new(DIR))?;
     let report = view.verify();
@@ -200,8 +200,8 @@ fn verify(disk: &dyn Disk, is_rotten: &mut bool) -> Result<Report> {
     pages.and(report)
 }
 
-/// Input: which file, what to do (0: replace it by the rest; 1: cut it; else: change parts of it),
-/// then the details. What is found must be true, or nothing.
+/// Checks that a damaged store gives true answers or none. Input: the file, the change (0: replace it by the rest; 1:
+/// cut it; else: change parts of it), then the details.
 pub(crate) fn store(data: &[u8]) {
     let mut bytes = Bytes(data);
     let [file, what] = bytes.array();

@@ -1,4 +1,4 @@
-//! The index on disk: its bytes, its lookups, and what is not used.
+//! Tests of the index on disk: its bytes, its lookups, and its rejection.
 
 use super::super::names::{NameLengths, NameLogs};
 use super::super::reindex::{Indexed, indexed};
@@ -14,7 +14,7 @@ fn print(page: u64) -> Fingerprint {
     HashKey([1, 2]).fingerprints().of(&page.to_le_bytes())
 }
 
-/// Fingerprints of pages, with commits after each of these numbers of them.
+/// Writes fingerprints, with commits after each of these numbers of pages.
 fn names(disk: &Memory, commits: &[u64]) -> NameReader {
     let mut logs = NameLogs::create(disk, Path::new(DIR)).unwrap();
     let mut lengths = NameLengths::default();
@@ -29,13 +29,13 @@ fn names(disk: &Memory, commits: &[u64]) -> NameReader {
     NameReader::open(disk, Path::new(DIR), lengths).unwrap()
 }
 
-/// Writes the index of the first `pages` pages, as a store does that has read so many.
+/// Writes the index of the first `pages` pages, as a store with as many pages does.
 fn keep(disk: &Memory, index: &Index, names: &NameReader) {
     let sum = names.sum_of_prints(index.pages() - 1).unwrap().unwrap();
     write(disk, Path::new(DIR), STORE, index, sum).unwrap();
 }
 
-/// As a writer opens it, whose commit has so many pages.
+/// Opens it as a writer does whose commit has this many pages.
 fn open(disk: &Memory, names: &NameReader, pages: u64) -> Result<Option<IndexFile>> {
     let file = IndexFile::open(disk, Path::new(DIR), STORE)?;
     file.map(|file| file.check(pages, names).map(|()| file))
@@ -50,7 +50,7 @@ fn grown(pages: u64) -> Index {
     index
 }
 
-/// As `formats/store.md` says, computed from there.
+/// The bytes are as computed from `formats/store.md`.
 #[test]
 fn its_bytes_are_those_of_the_specification() {
     let pages = 20_000u64;
@@ -111,7 +111,7 @@ fn pages_are_found_in_the_file_and_in_what_is_loaded_of_it() {
     keep(&disk, &old, &names);
     let path = Path::new(DIR).join(INDEX);
     let bytes = read_whole(&disk, &path).unwrap();
-    // It does not say how the index grew.
+    // The bytes do not depend on how the index grew.
     keep(&disk, &reindex_of(&names, 40_000), &names);
     assert!(read_whole(&disk, &path).unwrap() == bytes);
     assert!(open(&disk, &names, 39_999).is_err());
@@ -180,7 +180,7 @@ fn what_is_damaged_or_of_others_is_not_used() {
     let sum = names.sum_of_prints(19_999).unwrap().unwrap();
     write(&disk, Path::new(DIR), STORE, &grown(20_000), sum + 1).unwrap();
     assert!(is_whole().is_err());
-    // Right in all but the pages that it leads to: found by the comparison.
+    // Valid except for the pages in it: found by the comparison.
     let mut other = Index::new().unwrap();
     for page in 0..20_000 {
         other.admit(print(page ^ 1)).unwrap();

@@ -1,4 +1,4 @@
-//! One block of kept rows: what a [`BlockLog`](crate::disk::log::BlockLog) takes for its payload.
+//! Block of kept rows: the payload of a block in a [`BlockLog`](crate::disk::log::BlockLog).
 //!
 //! ```text
 //! head bytes u32 | links u32 | gap bytes u32 | code u32 | XXH3-64 of these 16 bytes and the heads u64
@@ -8,10 +8,10 @@
 //!            other what lies between it and the one before
 //! weights    of each row that has weights those of its targets: varints
 //! ```
-//! A control's two bits say how many bytes a gap takes, by the block's code ([`CODES`]): the code is the one
-//! in which the block is shortest. Four gaps at a time are read without a branch: 1,300 M links/s on one core, against 120
-//! to 390 M of varints, in fewer bytes. The heads have a checksum of their own, so that which row of a page is the
-//! last can be found without reading the links.
+//! Two bits of a control give the length of a gap, by the block's code ([`CODES`]); the code is the one that makes the
+//! block shortest. Four gaps at a time are decoded without a branch: 1,300 M links/s on one core, against 120 to 390 M
+//! for varints, in fewer bytes. The heads have a checksum of their own, so that the last row of a page can be found
+//! without reading the links.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -19,17 +19,17 @@ use crate::codec::frame;
 use crate::codec::varint::{number, put, take, unzigzag, zigzag};
 use crate::rows::PAGES_MAX;
 
-/// Bytes before the heads.
+/// Length of the fields before the heads, in bytes.
 pub(crate) const FIXED: usize = 24;
-/// Rows and links together from which on a block is full.
+/// Number of rows and links together at which a block is full.
 pub(crate) const FULL: usize = 1 << 16;
 
-/// Bytes of a gap by its control, for each code.
+/// Length of a gap in bytes by its control, for each code.
 const CODES: [[u8; 4]; 4] = [[0, 1, 2, 4], [0, 1, 2, 3], [0, 1, 3, 4], [1, 2, 3, 4]];
-/// Bytes that four gaps take at most, with as many behind them as the last is read over.
+/// Maximum length of four gaps in bytes, plus the bytes read beyond the last one.
 const AHEAD: usize = 20;
 
-/// The head of a row: all but its links.
+/// Head of a row: everything except its links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Head {
     pub page: u32,
@@ -38,25 +38,25 @@ pub(crate) struct Head {
     pub weighted: bool,
 }
 
-/// Rows in the order of their visits.
+/// Rows of a block in the order of their visits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Rows {
     pub heads: Vec<Head>,
-    /// The targets of all rows, one after the other.
+    /// Targets of all rows, concatenated.
     pub targets: Vec<u32>,
-    /// The weights of the targets of those rows that have weights.
+    /// Weights of the targets of those rows that have weights, concatenated.
     pub weights: Vec<u64>,
 }
 
 impl Rows {
-    /// Forgets all.
+    /// Removes all rows.
     pub fn clear(&mut self) {
         self.heads.clear();
         self.targets.clear();
         self.weights.clear();
     }
 
-    /// Returns whether it makes a block.
+    /// Returns true if the rows fill a block.
     pub fn is_full(&self) -> bool {
         self.heads.len() + self.targets.len() >= FULL
     }
@@ -80,7 +80,7 @@ impl Rows {
     }
 }
 
-/// Packs rows, whose targets are sorted by it.
+/// Packs rows into a block; sorts their targets in place.
 pub(crate) fn pack(rows: &mut Rows) -> Vec<u8> {
     sort(rows);
     let mut heads = Vec::with_capacity(rows.heads.len() * 4);
@@ -97,7 +97,7 @@ pub(crate) fn pack(rows: &mut Rows) -> Vec<u8> {
             gaps.push(zigzag_32(first.wrapping_sub(head.page)));
             let mut last = *first;
             for &target in rest {
-                // They are distinct, as names are; to the index two names may be one page, once in 30,000 webs.
+                // Targets are distinct, as names are; the index may merge two names, once in 30,000 webs.
                 gaps.push(target.wrapping_sub(last).wrapping_sub(1));
                 last = target;
             }
@@ -121,7 +121,7 @@ pub(crate) fn pack(rows: &mut Rows) -> Vec<u8> {
     out
 }
 
-/// Sorts the targets of each row, their weights with them.
+/// Sorts the targets of each row together with their weights.
 fn sort(rows: &mut Rows) {
     let (mut targets, mut weights) = (&mut rows.targets[..], &mut rows.weights[..]);
     let mut pairs: Vec<(u32, u64)> = Vec::new();
@@ -146,7 +146,7 @@ fn heads_sum(fields: &[u8], heads: &[u8]) -> u64 {
     frame::checksum(&fields[..16], xxh3_64(heads))
 }
 
-/// Makes the checksum of the heads right, if the payload has as many bytes as it says.
+/// Corrects the checksum of the heads, if the payload is long enough.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn reseal(payload: &mut [u8]) {
     let end = heads_end(payload).unwrap_or(usize::MAX);
@@ -164,17 +164,17 @@ fn unzigzag_32(value: u32) -> u32 {
     value >> 1 ^ 0u32.wrapping_sub(value & 1)
 }
 
-/// Bytes without which a gap cannot do.
+/// Returns the number of bytes that a gap needs.
 fn least(gap: u32) -> usize {
     4 - gap.leading_zeros() as usize / 8
 }
 
-/// The control of a gap that takes at least so many bytes.
+/// Returns the control of a gap that needs at least `least` bytes.
 fn control(code: [u8; 4], least: usize) -> Option<usize> {
     code.iter().position(|&bytes| usize::from(bytes) >= least)
 }
 
-/// The number of the code in which these gaps take the fewest bytes.
+/// Returns the number of the code that encodes these gaps in the fewest bytes.
 fn code_of(gaps: &[u32]) -> usize {
     let mut counts = [0u64; 5];
     gaps.iter().for_each(|&gap| counts[least(gap)] += 1);
@@ -190,7 +190,7 @@ fn code_of(gaps: &[u32]) -> usize {
     (0..CODES.len()).min_by_key(|&at| costs[at]).unwrap_or(0)
 }
 
-/// Controls and bytes of gaps, whose number is a multiple of four.
+/// Encodes gaps, whose number is a multiple of four, as controls and bytes.
 fn pack_gaps(code: [u8; 4], gaps: &[u32]) -> (Vec<u8>, Vec<u8>) {
     let by_least: [usize; 5] = std::array::from_fn(|least| control(code, least).unwrap_or(3));
     let mut controls = Vec::with_capacity(gaps.len() / 4);
@@ -207,7 +207,7 @@ fn pack_gaps(code: [u8; 4], gaps: &[u32]) -> (Vec<u8>, Vec<u8>) {
     (controls, bytes)
 }
 
-/// Of a code: where each of four gaps begins, and the length of all four, by their controls.
+/// Decoding table of a code: start of each of four gaps and their total length, by control.
 struct Table {
     starts: [[u8; 4]; 256],
     lengths: [u8; 256],
@@ -250,7 +250,7 @@ static TABLES: [Table; 4] = [
     table(CODES[3]),
 ];
 
-/// The inverse of [`pack_gaps`], into `gaps`; `None`: the bytes are not as many as the controls say.
+/// Decodes into `gaps`, the inverse of [`pack_gaps`]; `None` if the bytes do not match the controls.
 fn unpack_gaps(code: usize, controls: &[u8], mut bytes: &[u8], gaps: &mut Vec<u32>) -> Option<()> {
     let (code, table) = (CODES[code], &TABLES[code]);
     gaps.resize(controls.len() * 4, 0);
@@ -258,7 +258,7 @@ fn unpack_gaps(code: usize, controls: &[u8], mut bytes: &[u8], gaps: &mut Vec<u3
         if let Some(window) = bytes.first_chunk::<AHEAD>() {
             let starts = &table.starts[usize::from(all)];
             for at in 0..4 {
-                // At most 12: the mask tells the compiler.
+                // At most 12; the mask tells the compiler.
                 let start = usize::from(starts[at] & 15);
                 let read = [0, 1, 2, 3].map(|byte| window[start + byte]);
                 let mask = table.masks[usize::from(all >> (2 * at) & 3)];
@@ -275,7 +275,7 @@ fn unpack_gaps(code: usize, controls: &[u8], mut bytes: &[u8], gaps: &mut Vec<u3
     bytes.is_empty().then_some(())
 }
 
-/// The fixed fields of a payload that begins like this.
+/// Fixed fields of a payload.
 struct Fields {
     heads: usize,
     links: usize,
@@ -297,12 +297,12 @@ impl Fields {
     }
 }
 
-/// How many bytes of a payload [`unpack_heads`] needs, given its first [`FIXED`].
+/// Returns the number of bytes that [`unpack_heads`] needs, given the first [`FIXED`] bytes of a payload.
 pub(crate) fn heads_end(bytes: &[u8]) -> Option<usize> {
     Fields::of(bytes).map(|fields| FIXED + fields.heads)
 }
 
-/// The heads alone, put into `heads`; `None`: these bytes are not the beginning of a block of so many rows.
+/// Unpacks the heads alone into `heads`; `None` if these bytes are not the beginning of a block of `rows` rows.
 pub(crate) fn unpack_heads(bytes: &[u8], rows: usize, heads: &mut Vec<Head>) -> Option<()> {
     let fields = Fields::of(bytes)?;
     let mut packed = bytes.get(FIXED..FIXED.checked_add(fields.heads)?)?;
@@ -335,8 +335,7 @@ pub(crate) fn unpack_heads(bytes: &[u8], rows: usize, heads: &mut Vec<Head>) -> 
     (packed.is_empty() && links == fields.links).then_some(())
 }
 
-/// Unpacks a block of so many rows into `rows`; `None`: it is damaged, or names a page that is not below
-/// `pages`.
+/// Unpacks a block of `count` rows into `rows`; `None` if it is damaged or names a page that is not below `pages`.
 pub(crate) fn unpack(bytes: &[u8], count: usize, pages: u64, rows: &mut Rows) -> Option<()> {
     rows.clear();
     unpack_heads(bytes, count, &mut rows.heads)?;
@@ -376,7 +375,7 @@ pub(crate) fn unpack(bytes: &[u8], count: usize, pages: u64, rows: &mut Rows) ->
     rest.is_empty().then_some(())
 }
 
-/// Makes targets of the gaps of a page's row. Returns the last one, which is the largest.
+/// Converts the gaps of a page's row to targets. Returns the last one, which is the largest.
 fn add_up(page: u32, row: &mut [u32]) -> u64 {
     let Some((first, rest)) = row.split_first_mut() else {
         return 0;
@@ -399,7 +398,7 @@ mod tests {
 
     use super::*;
 
-    /// Pages of all magnitudes.
+    /// Generates pages of all magnitudes.
     fn page() -> impl Strategy<Value = u32> {
         (any::<u32>(), 0..32u32).prop_map(|(page, shift)| (page >> shift).min(PAGES_MAX as u32 - 1))
     }
@@ -448,7 +447,7 @@ mod tests {
             let end = heads_end(&payload).unwrap();
             prop_assert_eq!(unpack_heads(&payload[..end], made.len(), &mut heads), Some(()));
             prop_assert_eq!(&heads, &expected.heads);
-            // Neither more rows, nor fewer, nor one page fewer than they name.
+            // Neither with more rows, nor with fewer, nor with one page fewer than they name.
             prop_assert!(unpack(&payload, made.len() + 1, PAGES_MAX, &mut found).is_none());
             if let Some(fewer) = made.len().checked_sub(1) {
                 prop_assert!(unpack(&payload, fewer, PAGES_MAX, &mut found).is_none());
@@ -475,7 +474,7 @@ mod tests {
         }
     }
 
-    /// By hand: row of page 5 to 6, 7, 300; code 0, as that is no longer than another.
+    /// Computed by hand: row of page 5 to 6, 7, 300; code 0, as no other is shorter.
     #[test]
     fn a_block_is_as_specified() {
         let mut rows = rows_of(&[(5, 0, [(7, 1), (6, 1), (300, 1)].into())], false);

@@ -1,4 +1,4 @@
-//! Compaction: the rows that count, in the same order, in a file of their own.
+//! Compaction: copies the rows that are not superseded, in order, to a new file.
 
 use std::path::Path;
 
@@ -9,22 +9,22 @@ use crate::Result;
 use crate::disk::Disk;
 use crate::rows::Rows;
 
-/// Rows and links below which no file is compacted.
+/// Number of rows and links below which no file is compacted.
 const LEAST: u64 = 1 << 10;
 
-/// Returns whether it is time to look how much of the file is superseded.
+/// Returns true if it is time to check how much of the file is superseded.
 fn is_due(kept: &CommittedRows) -> bool {
     kept.superseded > 0 && kept.rows + kept.links >= kept.look_at.max(LEAST)
 }
 
-/// If half of the rows and links of a synced file or more are superseded: the writer of a new file with the
-/// others, synced, which the next commit may name. Else notes in the old one when to look again: once it has
-/// doubled what counts in it, but not before it has grown by a quarter, so that looking costs little in all. `places` in
-/// the file, its number and rows before them, become places in the new file.
+/// Compacts a synced file if at least half of its rows and links are superseded: returns the synced writer of a new
+/// file with the others, which the next commit may name. Otherwise schedules the next check for when the live part has
+/// doubled, but not before the file has grown by a quarter, so that checks cost little in total. `places` are positions
+/// in the old file, its number and rows before them, and are updated to the new file.
 ///
 /// # Errors
 ///
-/// [`AppendError::GiveUp`] and [`AppendError::Full`] say that there is no room for the new file; the old one stays as it is.
+/// On [`AppendError::GiveUp`] and [`AppendError::Full`] there is no room for the new file; the old one is unchanged.
 pub(crate) fn compact<'p>(
     disk: &dyn Disk,
     dir: &Path,
@@ -49,7 +49,7 @@ pub(crate) fn compact<'p>(
         old.look_at(all + all / 4);
     }
     let new = written?;
-    // What ended with a row of the old file ends with as many rows as are left of those before it.
+    // A position after a row of the old file is now after the live rows before it.
     for (at, rows_before) in places.filter(|(at, _)| *at == kept.number) {
         *at = number;
         *rows_before = rows.live_before(*rows_before);

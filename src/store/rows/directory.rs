@@ -1,4 +1,4 @@
-//! Making the directory of a row file ([`places`](super::places)) from its rows, and comparing the two.
+//! Building the directory of a row file ([`places`](super::places)) from its rows, and comparing the two.
 
 use std::ops::Range;
 use std::path::Path;
@@ -11,15 +11,11 @@ use crate::codec::frame::Head;
 use crate::disk::{Disk, recreate};
 use crate::{Error, Result};
 
-/// Rows behind a directory for which no other is written.
+/// Number of rows after a directory below which it is not rewritten.
 const LEAST: u64 = 64;
 
 impl KeptRows {
-    /// Compares the directory with the rows, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Damaged`].
+    /// Compares the directory, if there is one, with the rows.
     pub(crate) fn verify_places(&self) -> Result<()> {
         match self.file.places()? {
             Some(places) => verify(places, &self.file),
@@ -28,7 +24,7 @@ impl KeptRows {
     }
 }
 
-/// Compares a directory with the rows, if they are not older than it.
+/// Compares a directory with the rows, unless they are older.
 fn verify(places: &Places, rows: &RowFile) -> Result<()> {
     for chunks in parts(places.pages) {
         let kept = places.entries(chunks.clone())?;
@@ -40,7 +36,7 @@ fn verify(places: &Places, rows: &RowFile) -> Result<()> {
     Ok(())
 }
 
-/// The entries of these chunks as of the first `end` rows, of which `old` knows some.
+/// Returns the entries of these chunks as of the first `end` rows, starting from `old`.
 fn entries(rows: &RowFile, old: Option<&Places>, end: u64, chunks: Range<u64>) -> Result<Entries> {
     let known = old.map_or(0, |old| old.rows);
     let mut entries = match old {
@@ -51,7 +47,7 @@ fn entries(rows: &RowFile, old: Option<&Places>, end: u64, chunks: Range<u64>) -
     let first = chunks.start * CHUNK as u64;
     rows.back_over(known..end, |row, head| {
         let at = u64::from(head.page).wrapping_sub(first);
-        // From the last row back: whatever is above `known` is of a later row.
+        // Goes from the last row backwards: an entry above `known` is of a later row.
         if let Some(entry) = entries.get_mut(usize::try_from(at).unwrap_or(usize::MAX))
             && *entry <= known
         {
@@ -62,8 +58,8 @@ fn entries(rows: &RowFile, old: Option<&Places>, end: u64, chunks: Range<u64>) -
     Ok(entries)
 }
 
-/// Writes a directory of these committed rows, if there is none or many rows are behind it. A damaged one is made
-/// again: what is wrong with it.
+/// Writes a directory of these committed rows if there is none or many rows follow it. Replaces a damaged one and
+/// returns its damage.
 pub(super) fn renew(disk: &dyn Disk, rows: &RowFile, pages: u64) -> Result<Option<Error>> {
     let old = rows.places();
     let known = old.as_ref().map_or(0, |old| old.map_or(0, |old| old.rows));
@@ -78,7 +74,7 @@ pub(super) fn renew(disk: &dyn Disk, rows: &RowFile, pages: u64) -> Result<Optio
     let aside = rows.path.with_extension("tmp");
     let written = write(disk, rows, old, pages, &aside);
     if written.is_err() {
-        // What a disk has no room for is not left there.
+        // Leaves nothing behind on a full disk.
         let _ = disk.remove(&aside);
     }
     written.map(|()| damage)
@@ -149,7 +145,7 @@ mod tests {
         found
     }
 
-    /// As `formats/rows.md` says, byte by byte.
+    /// The bytes are as specified in `formats/rows.md`.
     #[test]
     fn its_bytes_are_those_of_the_specification() {
         let (disk, dir) = (Memory::default(), Path::new(DIR));
@@ -170,7 +166,7 @@ mod tests {
         expected.extend_from_slice(&sum(&expected).to_le_bytes());
         let mut chunk = vec![0; 5 * 4096];
         for page in 0..64 {
-            // Page 3 was read again by the last row, number 64.
+            // The last row, number 64, read page 3 again.
             chunk[5 * page] = if page == 3 { 65 } else { page as u8 + 1 };
         }
         expected.extend_from_slice(&chunk);
@@ -182,7 +178,8 @@ mod tests {
         assert!(found == expected);
     }
 
-    /// Directories that grow with their rows, older rows beside a newer directory, and damage: always the last row.
+    /// Directories that grow with their rows, rows older than their directory, and damage: the last row is always
+    /// found.
     #[test]
     fn the_last_row_is_found_whatever_the_directory() {
         let (disk, dir) = (Memory::default(), Path::new(DIR));
@@ -210,7 +207,7 @@ mod tests {
         let places = newest.places().unwrap().unwrap();
         assert!(places.rows > 64 && places.rows <= newest.kept.rows);
         verify(places, &newest).unwrap();
-        // One row too new, its checksum right: found by the comparison alone.
+        // One row too new with a valid checksum: found by the comparison alone.
         let file = disk.open(path, false).unwrap();
         let mut entries = places.chunk(0).unwrap();
         let at = entries.iter().position(|&entry| entry > 1).unwrap();
@@ -226,7 +223,7 @@ mod tests {
         check(true);
         file.write_at(&[0xff], 3).unwrap();
         check(false);
-        // The next checkpoint makes it again.
+        // The next checkpoint rewrites it.
         let renewed = || renew_places(&disk, dir, states.last().unwrap(), 9_001).unwrap();
         let damage = renewed().expect("reported").to_string();
         assert!(damage.contains("1.places: damaged: the checksum of its head"));

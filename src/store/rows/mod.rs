@@ -1,18 +1,17 @@
-//! Kept rows: what visits found of pages' links, as page numbers, on disk for as long as the store lives.
+//! Kept rows: the links of visited pages, as page numbers on disk, for as long as the store exists.
 //!
-//! A row is appended for each page that was read, or found gone. Of a page with several the last one
-//! counts; the others are *superseded*. Rows lie in the order of their visits in one log (`disk::log`), `rows/NUMBER`
-//! and `rows/NUMBER.index`, block after block (`block`); the manifest has its committed lengths ([`CommittedRows`]), so
-//! that recovery is a cut. Where half of the rows and links are superseded, a checkpoint writes the others into a new
-//! file, in the same order, and its commit switches to that (`compact`); the old one stays while the current
-//! snapshot names it. So sweeps over a log do not depend on where checkpoints were, nor on when it was compacted.
+//! A row is appended for each page that was read or found gone. Of several rows of a page the last one is live; the
+//! others are *superseded*. Rows lie in the order of their visits in one log (`disk::log`), `rows/NUMBER` and
+//! `rows/NUMBER.index`, block after block (`block`); the manifest has its committed lengths ([`CommittedRows`]), so
+//! recovery is a truncation. When half of the rows and links are superseded, a checkpoint writes the live ones to a new
+//! file in the same order, and its commit switches to that file (`compact`); the old one stays while the current
+//! snapshot names it. So sweeps do not depend on where checkpoints were or when the log was compacted.
 //!
-//! A directory beside the log, `rows/NUMBER.places`, finds the row of one page (`places`).
+//! A directory next to the log, `rows/NUMBER.places`, finds the row of a page (`places`).
 //!
-//! Rows are an addition: nothing of the ranking that OPIC gives needs them. Where they don't fit (`--keep-rows`,
-//! pages with numbers beyond 32 bits) they are given up, all of them, and the store says so from
-//! then on ([`Retention`]). They are never there in part. A full disk ends the run, as with every other file: with room
-//! again, the same command goes on to the same bytes.
+//! Rows are optional: the ranking by OPIC does not need them. If they do not fit (`--keep-rows`, page numbers beyond 32
+//! bits) all of them are given up, and the store records why ([`Retention`]); a part is never kept. A full disk ends
+//! the run, as for every other file; with free space again, the same command continues with the same bytes.
 
 pub(crate) mod block;
 mod compact;
@@ -40,26 +39,26 @@ pub(crate) use since::Since;
 pub(crate) use unpacked::HeldRows;
 pub(super) use write::{AppendError, RowWriter};
 
-/// The folder of a store's row files.
+/// Folder of a store's row files.
 pub(crate) const ROWS: &str = "rows";
 
-/// The usual bytes of disk for kept rows ([`KeepRows`]).
+/// Default limit on the disk space of kept rows, in bytes ([`KeepRows`]).
 pub const ROWS_BYTES: u64 = 8 << 30;
 
 /// Whether an ingest keeps rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeepRows {
-    /// In a new store; in one that has pages, if it kept them from its start. They may take so many bytes.
+    /// Default: kept in a new store, and in one that has kept them from its start; up to this many bytes.
     Usual(u64),
-    /// They are asked for, and may take so many bytes: a store that has pages and kept none is refused.
+    /// Requested, up to this many bytes: a store that has pages and kept no rows is refused.
     AtMost(u64),
-    /// None; those that there are are given up.
+    /// No rows are kept; existing ones are given up.
     None,
 }
 
 impl KeepRows {
-    /// The default for the store in `dir`, which need not be there yet: [`ROWS_BYTES`], or, if that is less, half of
-    /// what is free on its disk beside what its rows take already.
+    /// Returns the default for the store in `dir`, which need not exist: [`ROWS_BYTES`] or, if less, half of the free
+    /// disk space plus what its rows occupy already.
     pub fn usual(dir: &Path) -> KeepRows {
         let sizes = entries(dir.join(ROWS)).filter_map(|file| Some(file.metadata().ok()?.len()));
         let most = sizes.sum::<u64>().saturating_add(free_bytes(dir) / 2);
@@ -67,13 +66,13 @@ impl KeepRows {
     }
 }
 
-/// What is in a folder, as far as it can be read.
+/// Lists a folder, ignoring errors.
 fn entries(folder: PathBuf) -> impl Iterator<Item = DirEntry> {
     let all = std::fs::read_dir(folder).into_iter().flatten();
     all.filter_map(std::io::Result::ok)
 }
 
-/// Bytes free on the disk on which `path` is, or will be.
+/// Returns the free bytes on the disk of `path`, which need not exist.
 fn free_bytes(path: &Path) -> u64 {
     let path = std::path::absolute(path).unwrap_or_default();
     let found = path
@@ -82,50 +81,50 @@ fn free_bytes(path: &Path) -> u64 {
     found.map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
-/// A committed state of the row file.
+/// Committed state of the row file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommittedRows {
-    /// Which file: each compaction begins another.
+    /// Number of the file; each compaction begins another.
     pub number: u64,
-    /// Its committed lengths.
+    /// Committed lengths of the log.
     pub lengths: LogLengths,
-    /// Rows in it.
+    /// Number of rows in it.
     pub rows: u64,
-    /// Links in them.
+    /// Number of links in these rows.
     pub links: u64,
-    /// How many of the rows are superseded.
+    /// Number of superseded rows.
     pub superseded: u64,
-    /// Rows and links from which on a checkpoint looks again how much is superseded.
+    /// Number of rows and links at which a checkpoint next checks how much is superseded.
     pub look_at: u64,
 }
 
-/// Why rows were given up.
+/// Reason why rows were given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
-    /// Somebody asked for none.
+    /// A command requested that no rows are kept.
     Asked,
-    /// They took more bytes than they may.
+    /// Rows would have exceeded this limit in bytes.
     TooLarge(u64),
-    /// A page had a number that rows have no room for.
+    /// A page number exceeded the range of rows.
     TooManyPages,
 }
 
-/// Whether a store has rows.
+/// Whether a store has rows, and if not, why.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Retention {
-    /// None were kept from the start.
+    /// No rows were kept from the start.
     #[default]
     NotKept,
-    /// All of them.
+    /// All rows are kept.
     Kept(CommittedRows),
-    /// They were kept until this happened.
+    /// Rows were kept until they were given up.
     GivenUp(Reason),
 }
 
 impl Retention {
-    /// The rows, if they are kept.
+    /// Returns the rows, if they are kept.
     pub fn kept(&self) -> Option<&CommittedRows> {
         match self {
             Retention::Kept(kept) => Some(kept),
@@ -133,12 +132,12 @@ impl Retention {
         }
     }
 
-    /// For serde.
+    /// Tells serde to omit the default.
     pub(crate) fn is_not_kept(&self) -> bool {
         *self == Retention::NotKept
     }
 
-    /// Why there are no rows, for people.
+    /// Describes why there are no rows, for messages.
     pub fn why_not(&self) -> String {
         match self {
             Retention::Kept(_) => "they are kept".into(),
@@ -166,17 +165,17 @@ impl std::fmt::Display for Reason {
     }
 }
 
-/// The manifest's entry about rows.
+/// Manifest entry about rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RowsState {
     pub retention: Retention,
-    /// The most bytes that were asked for; `None`: the usual ones.
+    /// Limit in bytes that was requested; `None` for the default.
     pub most: Option<u64>,
-    /// Files of before compactions, which a snapshot may still name.
+    /// Numbers of files from before compactions that a snapshot may still name.
     pub retired: Vec<u64>,
 }
 
-/// The error of whatever needs rows of a store that knows `pages` pages: there are none.
+/// Returns the error of an operation that needs rows in a store of `pages` pages that has none.
 pub(super) fn none(dir: &Path, retention: &Retention, pages: u64) -> Error {
     if pages == 0 && *retention == Retention::NotKept {
         return Error::Missing(format!(
@@ -196,15 +195,15 @@ fn path_of(dir: &Path, number: u64) -> PathBuf {
     dir.join(ROWS).join(number.to_string())
 }
 
-/// The number in the name of a row file, of its index or directory.
+/// Returns the number in the name of a row file, its index or its directory.
 pub(crate) fn number_of(name: &str) -> Option<u64> {
     let ends = [".index", ".places"];
     let number = ends.iter().find_map(|end| name.strip_suffix(end));
     number.unwrap_or(name).parse().ok()
 }
 
-/// Writes the directory of committed rows, if it is time; of a damaged one, returns what was wrong. A full disk, or
-/// damaged rows, leave them without a new one: nothing needs it.
+/// Writes the directory of committed rows if it is due; returns the damage of a damaged one. On a full disk or damaged
+/// rows there is none: it is only a cache.
 pub(super) fn renew_places(
     disk: &dyn Disk,
     dir: &Path,
@@ -219,7 +218,7 @@ pub(super) fn renew_places(
     }
 }
 
-/// Removes a row file, as far as it is there.
+/// Removes a row file with its index and directory.
 pub(super) fn remove(disk: &dyn Disk, dir: &Path, number: u64) -> Result<()> {
     let path = path_of(dir, number);
     for path in [path.with_extension("index"), places::path_of(&path), path] {

@@ -1,9 +1,9 @@
-//! The directory of a row file, `rows/NUMBER.places`: where the last row of each page is.
+//! The directory of a row file, `rows/NUMBER.places`: the last row of each page.
 //!
-//! It is made from the log of rows, and can be made again from it: without it, or if it is damaged, the heads of
-//! rows are searched from the last one back. It is written after a commit and never says more than that commit holds,
-//! so that no cut makes it wrong; a newer one takes its place by a rename. It covers the first rows of the file. The
-//! rows behind them are searched first, and are few: once there are an eighth as many, a checkpoint writes another.
+//! It is a cache of the log of rows: if it is absent or damaged, the heads of rows are searched backwards from the last
+//! one. It is written after a commit and never contains more than that commit, so a crash cannot make it wrong; a new one
+//! replaces it by a rename. It covers the first rows of the file. The rows after them are searched first, and are few:
+//! once there are an eighth as many, a checkpoint writes another.
 //!
 //! ```text
 //! version u64 | file number u64 | rows u64 | pages u64 | sum of the first block u64 | of the last u64 | XXH3-64 u64
@@ -22,39 +22,39 @@ use crate::rows::Bits;
 use crate::{Error, Result};
 
 pub(super) const VERSION: u64 = 1;
-/// Bytes before the first chunk.
+/// Length of the head before the first chunk, in bytes.
 pub(super) const FIXED: usize = 56;
-/// Pages of a chunk.
+/// Number of pages in a chunk.
 pub(super) const CHUNK: usize = 4096;
-/// Bytes of a page.
+/// Length of an entry in bytes.
 pub(super) const ENTRY: usize = 5;
-/// Bytes of a chunk with its checksum.
+/// Length of a chunk with its checksum, in bytes.
 pub(super) const CHUNK_BYTES: usize = CHUNK * ENTRY + 8;
-/// A part of its pages is in memory at a time while a directory is made, or so many chunks: 8 MiB.
+/// Number of parts in which a directory is built to bound memory; a part has at least [`LEAST_CHUNKS`] chunks (8 MiB).
 const PARTS: u64 = 16;
 const LEAST_CHUNKS: u64 = 256;
 
-/// The error about a directory of another log.
+/// Error text for a directory of another log.
 const OTHER: &str = "it is not of these rows";
 
-/// The last rows of some pages: row + 1, or 0.
+/// Last rows of consecutive pages: row + 1, or 0.
 pub(super) type Entries = Vec<u64>;
 
-/// The file of a row file's directory.
+/// Returns the path of a row file's directory.
 pub(super) fn path_of(rows: &Path) -> PathBuf {
     rows.with_extension("places")
 }
 
-/// A directory, open for reading: it stays readable when another takes its place.
+/// Directory open for reading; it stays readable when it is replaced.
 pub(super) struct Places {
     pub path: PathBuf,
     file: Box<dyn DiskFile>,
-    /// The rows that it covers: the first ones.
+    /// Number of rows that it covers, from the first.
     pub rows: u64,
     pub pages: u64,
-    /// The sums of the first and of the last block that it covers.
+    /// Checksums of the first and the last block that it covers.
     sums: [u64; 2],
-    /// Whether its log has these blocks. Asked when it is first used: most commands use no single rows.
+    /// Result of comparing these with the log, done on first use: most commands look up no single rows.
     checked: OnceLock<Result<()>>,
 }
 
@@ -63,11 +63,8 @@ fn is_missing(error: &std::io::Error) -> bool {
 }
 
 impl Places {
-    /// The directory of the row file of this number at `rows`. `None`: there is none.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Damaged`] if it is not its, or damaged.
+    /// Opens the directory of the row file `file_number` at `rows`; `None` if there is none. One of another file is
+    /// [`Error::Damaged`].
     pub fn open(disk: &dyn Disk, rows: &Path, file_number: u64) -> Result<Option<Places>> {
         let path = path_of(rows);
         let file = match disk.read(&path) {
@@ -100,12 +97,8 @@ impl Places {
         }))
     }
 
-    /// It, if it is of these rows, of which `sum_before` is the checksum of the block that ends before a row. Of the blocks
-    /// that it covers they have the first, and the last where they are not older.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Damaged`] if it is of others, or these cannot be read.
+    /// Returns the directory if it belongs to these rows. `sum_before` returns the checksum of the block that ends
+    /// before a row. The log must have the first block that the directory covers and, unless it is older, the last.
     pub fn check(&self, rows: u64, sum_before: impl Fn(u64) -> Result<u64>) -> Result<&Places> {
         let [first, last] = self.sums;
         let is_theirs = || {
@@ -124,7 +117,7 @@ impl Places {
         checked.as_ref().map(|()| self).map_err(Error::again)
     }
 
-    /// The last of the rows that it covers that is of `page`.
+    /// Returns the last row of `page` among those that it covers.
     pub fn get(&self, page: u64) -> Result<Option<u64>> {
         if page >= self.pages {
             return Ok(None);
@@ -164,7 +157,7 @@ impl Places {
             })
     }
 
-    /// The entries of these chunks, as far as it has them.
+    /// Returns the entries of these chunks, as far as it has them.
     pub fn entries(&self, chunks: Range<u64>) -> Result<Entries> {
         let end = chunks.end.min(self.pages.div_ceil(CHUNK as u64));
         let mut entries = Entries::new();
@@ -174,14 +167,14 @@ impl Places {
         Ok(entries)
     }
 
-    /// It, if none of its chunks is damaged.
+    /// Returns the directory if no chunk is damaged.
     pub fn whole(&self) -> Result<&Places> {
         parts(self.pages).try_for_each(|part| self.entries(part).map(drop))?;
         Ok(self)
     }
 }
 
-/// The entries of a chunk; `None`: its checksum does not match.
+/// Decodes the entries of a chunk; `None` if its checksum does not match.
 pub(crate) fn unpack(at: u64, bytes: &[u8]) -> Option<Entries> {
     let (entries, sum) = bytes.split_at_checked(CHUNK * ENTRY)?;
     if sum != frame::checksum(entries, at).to_le_bytes() {
@@ -195,7 +188,7 @@ pub(crate) fn unpack(at: u64, bytes: &[u8]) -> Option<Entries> {
     )
 }
 
-/// The inverse of [`unpack`]. Entries are below 2^40.
+/// Encodes the entries of a chunk, the inverse of [`unpack`]. Entries are below 2^40.
 pub(crate) fn pack(at: u64, entries: &[u64]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(CHUNK_BYTES);
     for entry in entries {
@@ -205,7 +198,7 @@ pub(crate) fn pack(at: u64, entries: &[u64]) -> Vec<u8> {
     Head::behind(bytes).u64(sum).bytes()
 }
 
-/// The chunks of so many pages, in parts that fit memory.
+/// Splits the chunks of `pages` pages into parts that fit in memory.
 pub(super) fn parts(pages: u64) -> impl Iterator<Item = Range<u64>> {
     let chunks = pages.div_ceil(CHUNK as u64);
     let step = chunks.div_ceil(PARTS).max(LEAST_CHUNKS);

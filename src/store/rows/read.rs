@@ -1,4 +1,4 @@
-//! Reading kept rows: sweeps, and which row of a page is the last.
+//! Reading of kept rows: sweeps, and lookup of the last row of a page.
 
 use std::convert::Infallible;
 use std::ops::Range;
@@ -18,29 +18,29 @@ use crate::rows::{Bits, Row, RowVisitor, Rows, RowsVisitor, Stop};
 use crate::threads::try_spawn_in;
 use crate::{Error, Result};
 
-/// Blocks that are read ahead of the one whose rows are being visited.
+/// Number of blocks that are read ahead of the one being visited.
 const AHEAD: usize = 4;
-/// One in so many pages are few: only the blocks that hold their rows are read, not ahead.
+/// Ratio of wanted pages below which only the blocks with their rows are read, without read-ahead: 1/64.
 const FEW: u64 = 64;
 
-/// A committed state of the row file, open: the file stays readable even when a compaction drops it.
+/// Committed state of the row file, open; the file stays readable after a compaction removes it.
 #[derive(Clone)]
 pub(crate) struct RowFile {
     pub(super) path: PathBuf,
     log: Arc<BlockLog>,
     pub(super) kept: CommittedRows,
-    /// Its directory, if there is one. Where it is damaged, rows are found without it.
+    /// Row directory; `None` if absent. If it is damaged, lookups search the rows instead.
     places: Arc<Result<Option<Places>>>,
-    /// Blocks that stay in memory.
+    /// Cache of unpacked blocks.
     unpacked: Arc<Unpacked>,
 }
 
 impl RowFile {
-    /// Opens for reading what was committed.
+    /// Opens the committed state for reading.
     pub fn open(disk: &dyn Disk, dir: &Path, kept: CommittedRows) -> Result<RowFile> {
         let path = path_of(dir, kept.number);
         let log = Arc::new(BlockLog::read(disk, &path, kept.lengths)?);
-        // A row takes two bytes at least: what is held of each is bounded by the file.
+        // A row takes at least two bytes, so the memory per row is bounded by the file.
         if kept.rows > kept.lengths.data / 2 {
             let what = format!("{} bytes for {} rows", kept.lengths.data, kept.rows);
             return Err(Error::damaged(path, what));
@@ -54,12 +54,12 @@ impl RowFile {
         })
     }
 
-    /// The number of the file.
+    /// Returns the number of the file.
     pub(in crate::store) fn number(&self) -> u64 {
         self.kept.number
     }
 
-    /// Rows in it, superseded ones as well.
+    /// Returns the number of rows, including superseded ones.
     pub(in crate::store) fn rows(&self) -> u64 {
         self.kept.rows
     }
@@ -68,13 +68,13 @@ impl RowFile {
         Error::damaged(&self.path, what)
     }
 
-    /// Marks in `live`, a bit a row, the last row of each page. How many those are, and their links. From the
-    /// last row to the first, as a later one of the same page then was seen before; only heads are read.
+    /// Sets the bit in `live` of the last row of each page. Returns the number of these rows and of their links. Goes
+    /// from the last row to the first, so that later rows are seen first; reads heads only.
     fn mark_live(&self, pages: u64, live: &mut Bits) -> Result<(u64, u64)> {
         self.mark_last(pages, |_| true, live)
     }
 
-    /// The same of the pages that are `wanted`.
+    /// Sets the bit in `live` of the last row of each `wanted` page, like [`RowFile::mark_live`].
     pub(super) fn mark_last(
         &self,
         pages: u64,
@@ -98,8 +98,8 @@ impl RowFile {
         Ok((rows, links))
     }
 
-    /// Calls `visit` with the head of each of these rows, from the last one back. Reads no links. Returns whether it
-    /// came to the first one.
+    /// Calls `visit` with the head of each of these rows, from the last one backwards. Reads no links. Returns true if
+    /// it reached the first one.
     pub(super) fn back_over(
         &self,
         rows: Range<u64>,
@@ -126,7 +126,7 @@ impl RowFile {
         }
     }
 
-    /// The directory, if there is one and it is sound.
+    /// Returns the directory if there is one and it is valid.
     pub(super) fn places(&self) -> Result<Option<&Places>> {
         let places = self.places.as_ref().as_ref().map_err(Error::again)?;
         let places = places.as_ref();
@@ -136,14 +136,14 @@ impl RowFile {
             .transpose()
     }
 
-    /// The number of a page's last row: from the directory, but for the rows behind it.
+    /// Returns the number of a page's last row, from the directory and the rows after it.
     pub(super) fn last_row(&self, page: u32) -> Result<Option<u64>> {
         let places = self.places().ok().flatten();
         let (mut found, covered) = match places.map(|places| (places.get(page.into()), places)) {
             Some((Ok(row), places)) if row.is_none_or(|row| row < self.kept.rows) => {
                 (row, places.rows)
             }
-            // There is none; it is damaged; or it is newer than these rows, and the page's row as well.
+            // There is none, it is damaged, or it is newer than these rows, and so is the page's row.
             _ => (None, 0),
         };
         self.back_over(covered..self.kept.rows, |row, head| {
@@ -177,13 +177,12 @@ impl RowFile {
         Err(Error::damaged(places, what))
     }
 
-    /// The block that holds a row, and its first row.
+    /// Returns the block that holds a row, and the number of its first row.
     fn block_of(&self, row: u64, pages: u64) -> Result<(u64, Block)> {
         self.unpacked_block(&self.log.find(row)?, pages, Block::default())
     }
 
-    /// Tells the rows up to the one before `row` from all others: the checksum of the block that ends there, or holds the
-    /// last of them.
+    /// Returns a checksum that identifies the rows before `row`: that of the block that holds the last of them.
     pub(in crate::store) fn sum_before(&self, row: u64) -> Result<u64> {
         match row.checked_sub(1) {
             Some(last) => Ok(xxh3_64(&self.log.find(last)?.payload)),
@@ -191,7 +190,7 @@ impl RowFile {
         }
     }
 
-    /// Marks the last rows of these pages: from the directory, but for the rows behind it.
+    /// Sets the bits of the last rows of these pages, from the directory and the rows after it.
     fn mark_of(&self, wanted: &Bits, pages: u64, marked: &mut Bits) -> Result<()> {
         // A directory that is newer than these rows leads to newer ones.
         let places = self.places().ok().flatten();
@@ -215,7 +214,7 @@ impl RowFile {
         })
     }
 
-    /// Calls `visit` with the rows that are marked, those of a block at a time. Blocks without one are not read.
+    /// Calls `visit` with the marked rows, one block at a time. Blocks without a marked row are not read.
     pub(super) fn each_marked(
         &self,
         marked: &Bits,
@@ -242,7 +241,7 @@ impl RowFile {
         self.damaged(what)
     }
 
-    /// The heads of a block, whose last row is the one before `end`; its first row.
+    /// Reads the heads of the block whose last row is the one before `end`. Returns its first row.
     fn heads(&self, at: u64, end: u64, heads: &mut Vec<Head>) -> Result<u64> {
         let (front, first, rows) = self.log.front(at, FIXED, heads_end)?;
         let what = || format!("block {at} has no rows up to row {end}");
@@ -254,7 +253,7 @@ impl RowFile {
         Ok(first)
     }
 
-    /// Reads all blocks from the one with row `from` on, in order, until nobody takes them any more.
+    /// Reads all blocks from the one with row `from` on, in order, until `give` returns false.
     fn read(
         &self,
         from: u64,
@@ -280,7 +279,7 @@ impl RowFile {
         }
     }
 
-    /// The first row of a block of the log, and all its rows, which are put into `rows`.
+    /// Unpacks a block of the log into `rows`. Returns its first row and the rows.
     fn unpacked_block(&self, block: &Stored, pages: u64, mut rows: Block) -> Result<(u64, Block)> {
         match unpack(&block.payload, block.pages as usize, pages, &mut rows) {
             Some(()) => Ok((block.first, rows)),
@@ -289,8 +288,8 @@ impl RowFile {
     }
 }
 
-/// What a commit says of rows, with their file open, so that nothing takes it away. A damaged file is no matter
-/// before somebody asks for rows.
+/// Committed rows of a store if it keeps any, with their file open so that it cannot vanish. A damaged file is reported
+/// only when rows are requested.
 pub(crate) struct RowsOf {
     dir: PathBuf,
     retention: Retention,
@@ -299,7 +298,7 @@ pub(crate) struct RowsOf {
 }
 
 impl RowsOf {
-    /// Of a commit that knows `pages` pages.
+    /// Opens the rows of a commit with `pages` pages.
     pub fn new(disk: &dyn Disk, dir: &Path, retention: Retention, pages: u64) -> RowsOf {
         let open = |kept: &CommittedRows| RowFile::open(disk, dir, *kept);
         RowsOf {
@@ -314,16 +313,12 @@ impl RowsOf {
         &self.retention
     }
 
-    /// Returns whether the file could not be opened.
+    /// Returns true if the file could not be opened.
     pub fn failed(&self) -> bool {
         self.file.as_ref().is_some_and(Result::is_err)
     }
 
-    /// The rows.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Missing`] if there are none, which says why; [`Error::Damaged`].
+    /// Returns the rows, or [`Error::Missing`] with the reason if there are none.
     pub fn rows(&self) -> Result<KeptRows> {
         KeptRows::of(self.file()?.clone(), self.pages)
     }
@@ -335,34 +330,26 @@ impl RowsOf {
         }
     }
 
-    /// Checksum of the block that holds the last row.
-    ///
-    /// # Errors
-    ///
-    /// As of [`RowsOf::rows`].
+    /// Returns the checksum of the block that holds the last row.
     pub fn last_block(&self) -> Result<u64> {
         let file = self.file()?;
         file.sum_before(file.kept.rows)
     }
 
     /// Calls `read` with the row of one page. Returns whether it has one.
-    ///
-    /// # Errors
-    ///
-    /// As of [`RowsOf::rows`].
     pub fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
         self.file()?.row(page, self.pages, read)
     }
 }
 
-/// The rows of a store: [`Rows`], as of a commit. Sweeps read the file from its start to its end, with a thread
-/// that reads, checks and unpacks ahead, and may go on while a writer appends or compacts.
+/// Rows of a store as of a commit, an implementation of [`Rows`]. A sweep reads the file from start to end, with a
+/// thread that reads, checks and unpacks ahead; it may run while a writer appends or compacts.
 pub struct KeptRows {
     pub(super) file: RowFile,
     pages: u64,
     links: u64,
     rows: u64,
-    /// A bit for each row that is the last of its page; `None`: all are.
+    /// Bitmap of the rows that are the last of their page; `None` if all are.
     live: Option<Bits>,
 }
 
@@ -392,31 +379,28 @@ impl KeptRows {
         })
     }
 
-    /// The rows that were read stay in memory as far as these bytes go: the next sweep does not read them again.
+    /// Sets the size in bytes of the cache of unpacked blocks, which saves later sweeps from reading them again.
     pub(crate) fn stay_in(&self, bytes: u64) {
         self.file.unpacked.set_room(bytes);
     }
 
-    /// What is held of an earlier state of the file stays in memory, too, as far as [`KeptRows::stay_in`] then says.
+    /// Takes over the cached blocks of an earlier state of the file, within the limit of [`KeptRows::stay_in`].
     pub(crate) fn take_held(&self, held: &HeldRows) {
         let kept = &self.file.kept;
         self.file.unpacked.take_held(held, kept.number, kept.rows);
     }
 
-    /// Hands on what is in memory to a later state of the file.
+    /// Passes the cached blocks on to a later state of the file.
     pub(crate) fn give_held(&self, held: &HeldRows) {
         self.file.unpacked.give_held(held, self.file.kept.number);
     }
 
-    /// The rows that a sweep visits.
+    /// Returns the number of rows that a sweep visits.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Returns whether links of some rows weigh more than others: only heads are read.
-    ///
-    /// # Errors
-    /// Those of reading.
+    /// Returns true if some rows have weights. Reads heads only.
     pub fn has_weights(&self) -> Result<bool> {
         let all = 0..self.file.kept.rows;
         let none = self.file.back_over(all, |row, head| {
@@ -428,12 +412,12 @@ impl KeptRows {
         Ok(!none)
     }
 
-    /// The file as a whole: its length, and what of it is superseded.
+    /// Returns the state of the whole file, including superseded rows.
     pub fn kept(&self) -> &CommittedRows {
         &self.file.kept
     }
 
-    /// Reads everything, and checks the counts.
+    /// Reads everything and checks the counts.
     pub(crate) fn verify(&self) -> Result<()> {
         let mut found = (0, 0);
         self.each_block::<Error>(0, &mut |_, rows| {
@@ -448,7 +432,7 @@ impl KeptRows {
                 found.0, found.1, kept.rows, kept.links
             )));
         }
-        // Were none superseded, nobody looked.
+        // If none were superseded, the rows were not counted yet.
         let (rows, _) = self.file.mark_live(self.pages, &mut Bits::new(kept.rows))?;
         if rows != self.rows {
             let what = "a page has two rows, and none is superseded";
@@ -510,7 +494,7 @@ impl KeptRows {
         }
     }
 
-    /// Calls `visit` with the head, targets and weights of each row that is the last of its page, from row `from` on.
+    /// Calls `visit` with the head, targets and weights of each live row from row `from` on.
     pub(super) fn each_from<E: From<Error>>(
         &self,
         from: u64,
@@ -528,7 +512,7 @@ impl KeptRows {
         })
     }
 
-    /// How many of the rows before row `end` are the last of their page.
+    /// Returns the number of live rows before row `end`.
     pub(super) fn live_before(&self, end: u64) -> u64 {
         match &self.live {
             None => end,
@@ -536,23 +520,18 @@ impl KeptRows {
         }
     }
 
-    /// Returns whether a row is the last of its page.
+    /// Returns true if a row is the last of its page.
     pub(super) fn counts(&self, row: u64) -> bool {
         self.live.as_ref().is_none_or(|live| live.get(row))
     }
 
-    /// Tells the rows up to the one before `row` from all others: the checksum of the block that ends there, or holds the
-    /// last of them.
+    /// Returns a checksum that identifies the rows before `row`: that of the block that holds the last of them.
     pub(crate) fn sum_before(&self, row: u64) -> Result<u64> {
         self.file.sum_before(row)
     }
 
-    /// Calls `visit` with every row that was written as number `from` or later, in that order: with those, too, that
-    /// a later one of the same page supersedes.
-    ///
-    /// # Errors
-    ///
-    /// As of [`Rows::sweep`].
+    /// Calls `visit` with every row from number `from` on, in order, including superseded ones. Returns as
+    /// [`Rows::sweep`] does.
     pub(crate) fn written_from(&self, from: u64, visit: &mut RowVisitor<'_>) -> Result<bool> {
         Stop::is_whole(self.each_block(from, &mut |first, block| {
             block.each(|at, head, targets, weights| {
@@ -565,11 +544,7 @@ impl KeptRows {
         }))
     }
 
-    /// Calls `visit` with many rows of a sweep at a time, from the one of number `from` on.
-    ///
-    /// # Errors
-    ///
-    /// As of [`Rows::sweep`].
+    /// Calls `visit` with batches of live rows, from number `from` on. Returns as [`Rows::sweep`] does.
     pub(crate) fn sweep_from(
         &self,
         from: u64,
@@ -623,7 +598,7 @@ impl Rows for KeptRows {
     }
 }
 
-/// Those rows of a block that are wanted, by their numbers in it and their heads.
+/// Returns the wanted rows of a block; `wanted` gets their numbers in it and their heads.
 fn rows_of<'b>(block: &'b Block, wanted: impl Fn(usize, &Head) -> bool) -> Vec<Row<'b>> {
     let mut rows = Vec::with_capacity(block.heads.len());
     let all = block.each(|at, head, targets, weights| {

@@ -1,5 +1,5 @@
-//! The rows that changed since an earlier commit: those that came, and those that they superseded. Pages that were fetched
-//! again with the same links are not among them.
+//! Difference between the rows of two commits: new rows, and those that they superseded. Pages that were fetched again
+//! with the same links are left out.
 
 use xxhash_rust::xxh3::Xxh3;
 
@@ -8,30 +8,30 @@ use crate::Result;
 use crate::engine::Cells;
 use crate::rows::{Bits, Row, RowVisitor, Stop};
 
-/// See the head of the file.
+/// Rows that changed since an earlier commit.
 pub(crate) struct Since {
-    /// The rows of the earlier commit, and pages known then.
+    /// Rows of the earlier commit, and number of pages then.
     old: RowFile,
     pages: u64,
-    /// Those of them that were superseded since, a bit each.
+    /// Bitmap of the old rows that were superseded since.
     gone: Bits,
-    /// How many of today's rows lie before the new ones.
+    /// Number of current rows before the new ones.
     place: u64,
-    /// Pages whose links are as they were then, a bit each.
+    /// Bitmap of the pages whose links did not change.
     same: Bits,
-    /// Rows that came; links of those that are of pages known then, and of those that they superseded.
+    /// Number of new rows; number of links in those of old pages and in the rows that they superseded.
     pub rows: u64,
     pub links: u64,
 }
 
 impl KeptRows {
-    /// Looks for what changed since `old`, when `pages` pages were known. `place` is where its rows end in today's file:
-    /// the file's number, and rows. Reads the rows that came and those that they superseded; takes 16 bytes of memory for each
-    /// of these.
+    /// Finds what changed since `old`, when there were `pages` pages. `place` is the end of its rows in the current
+    /// file: number of the file, and rows. Reads the new rows and those that they superseded, and takes 16 bytes of
+    /// memory for each.
     ///
     /// # Errors
     ///
-    /// The place is not in today's file; those of reading.
+    /// Fails if the current file does not have that position.
     pub(crate) fn since(&self, old: RowFile, pages: u64, place: (u64, u64)) -> Result<Since> {
         let now = &self.file.kept;
         let (number, place) = place;
@@ -60,7 +60,7 @@ impl KeptRows {
             rows,
             links,
         };
-        // Where the file is the same, it knows whether any was superseded.
+        // If the file is the same, its count of superseded rows tells whether any was.
         let old = &since.old;
         if rows > 0 && (number != old.kept.number || now.superseded != old.kept.superseded) {
             let (found, more) = old.mark_last(pages, |page| changed.get(page), &mut since.gone)?;
@@ -70,7 +70,7 @@ impl KeptRows {
         Ok(since)
     }
 
-    /// Leaves out the rows that are as those that they superseded, of which there are so many.
+    /// Leaves out rows equal to those that they superseded, which are `superseded` in number.
     fn leave_out_same(&self, since: &mut Since, superseded: usize) -> Result<()> {
         let mut before: Cells<[u32; 4]> = Cells::reserve(superseded)?;
         let mut places = before.iter_mut();
@@ -95,7 +95,7 @@ impl KeptRows {
         Ok(())
     }
 
-    /// Calls `visit` with each row that came.
+    /// Calls `visit` with each new row.
     pub(crate) fn new_rows(&self, since: &Since, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
         self.each_from(since.place, |head, targets, weights| {
             since.unless_same(row_of(head, targets, weights), visit)
@@ -104,7 +104,7 @@ impl KeptRows {
 }
 
 impl Since {
-    /// Calls `visit` with each row that counted then and was superseded.
+    /// Calls `visit` with each old row that was superseded.
     pub(crate) fn old_rows(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
         self.old.each_marked(&self.gone, self.pages, &mut |rows| {
             rows.iter()
@@ -121,7 +121,7 @@ impl Since {
     }
 }
 
-/// A row's page, and 96 bits of a hash of its links: two lists of links of a page are taken to be the same if these are.
+/// Returns a row's page and 96 bits of a hash of its links; equal values are taken as equal links.
 fn known_by(row: &Row<'_>) -> [u32; 4] {
     let mut hash = Xxh3::new();
     hash.update(&row.targets.len().to_le_bytes());

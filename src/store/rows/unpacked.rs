@@ -1,26 +1,26 @@
-//! The first blocks of a row file, unpacked: sweep after sweep goes over the same rows, and reads those blocks once that
-//! memory has room for. They may be handed on to a later state of the file, which begins with the same blocks.
+//! Cache of the first blocks of a row file, unpacked: sweeps repeat over the same rows, and blocks that fit in memory
+//! are read once. It can be passed on to a later state of the file, which begins with the same blocks.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::block::{Head, Rows as Block};
 
-/// Blocks from the first one on.
+/// Unpacked blocks from the first one on.
 #[derive(Default)]
 pub(super) struct Unpacked(Mutex<Prefix>);
 
 #[derive(Default)]
 struct Prefix {
     blocks: Vec<(u64, Arc<Block>)>,
-    /// The row after them.
+    /// Number of rows in the blocks.
     end: u64,
-    /// Bytes that they take, and that they may take.
+    /// Memory of the blocks in bytes, and its limit.
     bytes: u64,
     room: u64,
 }
 
-/// Blocks that were read of a row file of this number, for who reads a later state of it.
+/// Cached blocks of the row file with this number, for the reader of a later state.
 #[derive(Default)]
 pub(crate) struct HeldRows(Mutex<Option<(u64, Prefix)>>);
 
@@ -36,7 +36,7 @@ impl fmt::Debug for HeldRows {
     }
 }
 
-/// What a block takes.
+/// Returns the memory of a block in bytes.
 fn bytes_of(block: &Block) -> u64 {
     let bytes = block.heads.capacity() * size_of::<Head>()
         + block.targets.capacity() * size_of::<u32>()
@@ -45,7 +45,7 @@ fn bytes_of(block: &Block) -> u64 {
 }
 
 impl Unpacked {
-    /// Blocks may take so many bytes: those that do not fit go.
+    /// Sets the limit in bytes; drops blocks that do not fit.
     pub fn set_room(&self, bytes: u64) {
         self.with(|prefix| {
             prefix.room = bytes;
@@ -58,9 +58,9 @@ impl Unpacked {
         });
     }
 
-    /// Continues with what is held of the file of this number, of which `rows` rows count.
+    /// Takes over the blocks held of file `number`, of which `rows` rows count.
     pub fn take_held(&self, held: &HeldRows, number: u64, rows: u64) {
-        // Others are of no use any more.
+        // Blocks of another file are dropped.
         if let Some((of, found)) = held.with(Option::take)
             && of == number
             && found.end <= rows
@@ -69,18 +69,18 @@ impl Unpacked {
         }
     }
 
-    /// Hands on all blocks.
+    /// Passes on all blocks.
     pub fn give_held(&self, held: &HeldRows, number: u64) {
         let prefix = self.with(std::mem::take);
         held.with(|held| *held = Some((number, prefix)));
     }
 
-    /// Those that there are, each with its first row.
+    /// Returns the cached blocks, each with its first row.
     pub fn blocks(&self) -> Vec<(u64, Arc<Block>)> {
         self.with(|prefix| prefix.blocks.clone())
     }
 
-    /// The one that holds a row.
+    /// Returns the block that holds a row.
     pub fn find(&self, row: u64) -> Option<(u64, Arc<Block>)> {
         self.with(|prefix| {
             if row >= prefix.end {
@@ -91,7 +91,7 @@ impl Unpacked {
         })
     }
 
-    /// Keeps the block that comes next, if there is room for it; else gives it back.
+    /// Caches the next block if there is room for it; otherwise returns it.
     pub fn keep(&self, first: u64, block: Block) -> Option<Block> {
         let bytes = bytes_of(&block);
         self.with(|prefix| {
@@ -122,7 +122,7 @@ mod tests {
 
     const PAGES: u64 = 1000;
 
-    /// Page, targets.
+    /// Page and targets.
     type Found = Vec<(u32, Vec<u32>)>;
 
     fn found(sweep: impl FnOnce(&mut dyn FnMut(Row<'_>) -> Result<(), Stop>)) -> Found {
@@ -134,14 +134,14 @@ mod tests {
         rows
     }
 
-    /// Whatever stays in memory, every sweep visits the same rows: all of them, some, and those from one on.
+    /// Whatever is cached, sweeps visit the same rows: all of them, some, and those from one on.
     #[test]
     fn sweeps_are_the_same_whatever_stays_in_memory() {
         let (disk, dir) = (Memory::default(), Path::new("store"));
         let mut writer =
             RowWriter::create(&disk, dir, 1, 1 << 24).unwrap_or_else(|e| panic!("{e}"));
         let mut kept = None;
-        // A block a commit. Pages are read again: 37 is no divisor.
+        // One block per commit. Pages are read again: 37 is no divisor.
         for commit in 0..40u64 {
             for row in 0..50 {
                 let page = (commit * 50 + row) * 37 % PAGES;
@@ -156,7 +156,7 @@ mod tests {
             kept = Some(synced.unwrap_or_else(|_| panic!("sync")));
         }
         let each = |step: u64| Bits::of(0..PAGES, |page| page % step == 0);
-        // Few are read otherwise than many.
+        // Few pages are read in another way than many.
         let (many, few) = (each(31), each(97));
         let read = |room: Option<u64>| {
             let file = RowFile::open(&disk, dir, kept.unwrap()).unwrap();

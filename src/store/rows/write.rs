@@ -1,4 +1,4 @@
-//! Appending rows.
+//! Appending of rows to the log.
 
 use std::panic::resume_unwind;
 use std::path::Path;
@@ -12,16 +12,16 @@ use crate::rows::PAGES_MAX;
 use crate::threads::Task;
 use crate::{Error, Result};
 
-/// Packed bytes that wait for being written, at most but for the last block.
+/// Packed bytes that may wait to be written, plus one block.
 const WAITING: usize = 1 << 20;
 
-/// Why appending ended.
+/// Reason why appending ended.
 pub(crate) enum AppendError {
-    /// Rows are to be given up; all else goes on.
+    /// Rows have to be given up; everything else continues.
     GiveUp(Reason),
     /// The disk is full.
     Full(Error),
-    /// All is over.
+    /// Another error, which is fatal.
     Failed(Error),
 }
 
@@ -37,27 +37,27 @@ impl From<Error> for AppendError {
 
 type Packed = (Rows, Vec<u8>);
 
-/// The row file, open for appending.
+/// Row file open for appending.
 pub(crate) struct RowWriter {
     log: BlockLog,
     kept: CommittedRows,
-    /// Rows in blocks that were handed to the log.
+    /// Number of rows in blocks that were written to the log.
     closed: u64,
     filling: Rows,
-    /// The block before, until it is packed.
+    /// Previous block, while it is packed.
     packing: Option<Task<Packed>>,
-    /// A block that may be used again.
+    /// Block for reuse.
     spare: Rows,
-    /// Bytes that the file may take.
+    /// Maximum length of the file in bytes.
     most: u64,
-    /// The folder's entries of a new file are not durable yet.
+    /// True until the directory entries of a new file are durable.
     new: bool,
-    /// Page numbers are below this.
+    /// Bound on page numbers, exclusive.
     pages: u64,
 }
 
 impl RowWriter {
-    /// Makes the files of a new log.
+    /// Creates the files of a new log.
     pub fn create(disk: &dyn Disk, dir: &Path, number: u64, most: u64) -> Result<RowWriter> {
         let log = BlockLog::create(disk, &path_of(dir, number))?;
         let kept = CommittedRows {
@@ -67,7 +67,7 @@ impl RowWriter {
         Ok(RowWriter::with(log, kept, most, true))
     }
 
-    /// Opens for writing, and cuts to the committed lengths.
+    /// Opens the log for writing, and truncates it to the committed lengths.
     pub fn open(disk: &dyn Disk, dir: &Path, kept: CommittedRows, most: u64) -> Result<RowWriter> {
         let path = path_of(dir, kept.number);
         let log = BlockLog::open(disk, &path, kept.lengths)?;
@@ -93,7 +93,7 @@ impl RowWriter {
         }
     }
 
-    /// Appends a page's row. `again`: it has one already, which is superseded now.
+    /// Appends a page's row. With `again` the page has one already, which is now superseded.
     pub fn append(
         &mut self,
         page: PageId,
@@ -177,7 +177,7 @@ impl RowWriter {
         Ok(())
     }
 
-    /// Closes the open block and makes all durable; what to commit.
+    /// Closes the open block and makes all durable. Returns the state to commit.
     pub fn sync(&mut self, disk: &dyn Disk, dir: &Path) -> Result<CommittedRows, AppendError> {
         self.end_packing()?;
         if !self.filling.heads.is_empty() {
@@ -196,33 +196,33 @@ impl RowWriter {
         Ok(self.kept)
     }
 
-    /// Most pages that rows have numbers for.
+    /// Returns the largest number of pages that fit.
     pub fn page_limit(&self) -> u64 {
         self.pages
     }
 
-    /// Takes fewer numbers of pages than there are.
+    /// Limits page numbers, for tests.
     #[cfg(test)]
     pub fn limit_pages(&mut self, pages: u64) {
         self.pages = pages;
     }
 
-    /// The content of the file now, whether committed or not.
+    /// Returns the state of the file, whether committed or not.
     pub fn kept(&self) -> &CommittedRows {
         &self.kept
     }
 
-    /// Bytes that the file may take.
+    /// Returns the maximum length of the file in bytes.
     pub fn most(&self) -> u64 {
         self.most
     }
 
-    /// When to look again how much is superseded.
+    /// Sets the number of rows and links at which the next check for superseded rows is due.
     pub fn look_at(&mut self, units: u64) {
         self.kept.look_at = units;
     }
 
-    /// Gives the disk back what no commit has.
+    /// Truncates the file to what is committed.
     pub fn cut(self, committed: LogLengths) -> Result<()> {
         self.log.give_back(committed)
     }
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
     use crate::fuzz::memory::Memory;
 
-    /// Page numbers of 32 bits are a limit of rows, not of stores.
+    /// The 32 bits of a page number limit rows, not stores.
     #[test]
     fn pages_beyond_32_bits_end_rows_and_nothing_else() {
         let disk = Memory::default();

@@ -5,8 +5,7 @@
 //! block        offset u64 | input u64 | length u32 | payload's XXH3-64 u64 |
 //!              XXH3-64 of these 28 bytes u64 | payload
 //! ```
-//! All little-endian. The header has a checksum of its own, so that blocks can be passed over
-//! without reading them.
+//! All little-endian. The header has a checksum of its own, so that blocks can be skipped without reading them.
 
 use std::path::{Path, PathBuf};
 
@@ -17,15 +16,15 @@ use crate::disk::{Disk, DiskFile};
 use crate::{Error, Result};
 
 pub(super) const HEADER: usize = 36;
-/// Most payload of a block.
+/// Maximum payload of a block, in bytes.
 pub(super) const BLOCK_BYTES: usize = 256 << 10;
 
-/// A block's header.
+/// Header of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head {
     /// Offset of its first byte in the stream.
     pub offset: u64,
-    /// The stream's number among the store's inputs.
+    /// Number of the stream among the store's inputs.
     pub input: u64,
     pub length: u32,
     /// XXH3-64 of the payload.
@@ -38,7 +37,7 @@ impl Head {
         head.u32(self.length).u64(self.payload).sealed()
     }
 
-    /// `None`: it does not match its checksum, or no block has such a length.
+    /// Decodes a header; `None` if its checksum does not match or the length is impossible.
     fn from_bytes(head: &[u8; HEADER]) -> Option<Head> {
         let mut fields = Fields(head);
         let found = Head {
@@ -51,25 +50,25 @@ impl Head {
         is_sound.then_some(found)
     }
 
-    /// Offset of the stream's byte after the block.
+    /// Returns the offset of the stream's byte after the block.
     pub fn end(&self) -> u64 {
         self.offset.saturating_add(u64::from(self.length))
     }
 }
 
-/// The file of a segment.
+/// Returns the path of a segment.
 pub(super) fn segment_path(dir: &Path, first: u64) -> PathBuf {
     dir.join(format!("{first:020}"))
 }
 
-/// A segment read block by block.
+/// Reader of a segment, block by block.
 #[derive(Debug)]
 pub(super) struct Segment {
     path: PathBuf,
     file: Box<dyn DiskFile>,
     size: u64,
     input: u64,
-    /// Where the next block begins in the file.
+    /// Offset of the next block in the file.
     pub at: u64,
     /// Offset in the stream of the next block's first byte.
     pub offset: u64,
@@ -102,7 +101,7 @@ impl Segment {
         Error::damaged(&self.path, format!("block at byte {}: {what}", self.at))
     }
 
-    /// The next block's header, checked.
+    /// Reads and checks the header of the next block.
     pub fn head(&self) -> Result<Head> {
         let mut bytes = [0; HEADER];
         self.file
@@ -126,7 +125,7 @@ impl Segment {
         Ok(head)
     }
 
-    /// The payload of the next block, checked.
+    /// Reads and checks the payload of the next block.
     pub fn payload(&self, head: &Head, payload: &mut Vec<u8>) -> Result<()> {
         payload.resize(head.length as usize, 0);
         self.file
@@ -138,7 +137,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Moves behind the next block.
+    /// Advances past the next block.
     pub fn pass(&mut self, head: &Head) {
         self.at += HEADER as u64 + u64::from(head.length);
         self.offset = head.end();

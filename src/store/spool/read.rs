@@ -1,4 +1,4 @@
-//! Reading the spool: as bytes in order, or only to see that all is there.
+//! Reading of the spool: as bytes in order, or to check that all is there.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -10,8 +10,8 @@ use crate::disk::Disk;
 use crate::source::PIPE_BYTES;
 use crate::{Error, Result};
 
-/// The bytes of a spool from one offset of the stream to another. Its errors are this crate's,
-/// wrapped in an [`io::Error`].
+/// Reader of the bytes of a spool between two offsets of the stream. Its errors are this crate's, wrapped in an
+/// [`io::Error`].
 pub(crate) struct SpoolReader {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
@@ -22,12 +22,12 @@ pub(crate) struct SpoolReader {
     at: u64,
     to: u64,
     block: Vec<u8>,
-    /// Bytes of `block` that were given.
+    /// Number of bytes of `block` that were consumed.
     given: usize,
 }
 
 impl SpoolReader {
-    /// Bytes `from .. to` of the stream, all of which the segments must hold.
+    /// Creates a reader of bytes `from .. to` of the stream, all of which the segments must hold.
     pub(super) fn new(
         disk: Arc<dyn Disk>,
         dir: PathBuf,
@@ -53,7 +53,7 @@ impl SpoolReader {
         }
     }
 
-    /// Takes the block that holds the next byte.
+    /// Reads the block that holds the next byte.
     fn next_block(&mut self) -> Result<()> {
         loop {
             let segment = match &mut self.segment {
@@ -91,8 +91,8 @@ impl Read for SpoolReader {
         let left = self.to - self.at;
         let mut want = usize::try_from(left).unwrap_or(out.len()).min(out.len());
         if want as u64 == left && want >= PIPE_BYTES {
-            // The last read must be a short one. It is taken for a pause of the stream, and what
-            // the spool holds is not kept waiting for what comes after it.
+            // The last read must be a short one. It is taken for a pause of the stream, so the spool's contents are
+            // processed without waiting for what comes after them.
             want -= 1;
         }
         let mut filled = 0;
@@ -110,9 +110,8 @@ impl Read for SpoolReader {
     }
 }
 
-/// Passes over the segments (their first bytes, ascending) that hold bytes `from .. to` and checks
-/// that they follow on each other, with `deep` their payloads too. Returns where in its file the
-/// last of them ends.
+/// Checks that the segments (their first bytes, ascending) that hold bytes `from .. to` are consecutive, with `deep`
+/// their payloads too. Returns the offset at which the last of them ends in its file.
 pub(super) fn walk(
     disk: &dyn Disk,
     dir: &Path,

@@ -1,4 +1,4 @@
-//! The spool on a disk that can lose what was not synced.
+//! Tests of the spool on a disk that can lose what was not synced.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
 
-/// A file: its bytes, and those a cut leaves.
+/// File: its bytes, and those that survive a crash.
 #[derive(Debug, Default, Clone)]
 struct Bytes {
     now: Vec<u8>,
@@ -16,16 +16,15 @@ struct Bytes {
 type Shared = Arc<Mutex<Bytes>>;
 type Entries = BTreeMap<PathBuf, Shared>;
 
-/// A disk in memory. Directories are durable once made, their entries once synced.
+/// Disk in memory. Directories are durable once created, their entries once synced.
 #[derive(Default)]
 struct Memory {
     now: Mutex<Entries>,
     durable: Mutex<Entries>,
     dirs: Mutex<Vec<PathBuf>>,
-    /// The disk after a cut right after the last rename, which alone survived of what was not
-    /// synced.
+    /// Disk after a crash right after the last rename, which alone survived of what was not synced.
     renamed: Mutex<Option<Arc<Memory>>>,
-    /// Syncs of files until one fails; 0: none does.
+    /// Number of syncs of files until one fails; 0: none does.
     fails_in: Arc<AtomicU64>,
 }
 
@@ -39,7 +38,7 @@ impl Memory {
         Arc::new(disk)
     }
 
-    /// The disk after a power cut: with all that was not synced, or with nothing of it.
+    /// Returns the disk after a power cut: with all that was not synced, or with nothing of it.
     fn cut(&self, all_survives: bool) -> Arc<Memory> {
         let entries = if all_survives {
             &self.now
@@ -189,7 +188,7 @@ impl DiskFile for MemoryFile {
     }
 }
 
-/// Numbers from a seed (SplitMix64).
+/// Random numbers from a seed (SplitMix64).
 struct Dice(u64);
 
 impl Dice {
@@ -226,7 +225,7 @@ fn state(disk: &Memory) -> SpoolState {
     spool_state(disk, Path::new(STORE)).unwrap().unwrap()
 }
 
-/// Takes the spool up again and reads all it holds from `from` on.
+/// Resumes the spool and reads all it holds from `from` on.
 fn recover(disk: &Arc<Memory>, from: u64) -> Result<(Spool, Vec<u8>)> {
     let state = spool_state(&**disk, Path::new(STORE))?.expect("there is a spool");
     let options = options(500, None);
@@ -238,7 +237,7 @@ fn recover(disk: &Arc<Memory>, from: u64) -> Result<(Spool, Vec<u8>)> {
     }
 }
 
-/// A spool of so many bytes in several segments, all synced.
+/// Returns a disk with a spool of `len` bytes in several segments, all synced.
 fn filled(len: usize) -> (Arc<Memory>, Vec<u8>) {
     let (disk, bytes) = (Memory::new(), stream(len));
     let spool = start(&disk, 3, options(500, None));
@@ -249,8 +248,8 @@ fn filled(len: usize) -> (Arc<Memory>, Vec<u8>) {
     (disk, bytes)
 }
 
-/// When a position is told a power cut may follow, or may have come as soon as the position was
-/// written: all before it must be there, whatever survived of the rest.
+/// When a position is reported a power cut may follow, or may have come as soon as the position was written: all before
+/// it must be there, whatever survived of the rest.
 #[test]
 fn what_was_told_survives_a_cut() {
     for seed in 0..60 {
@@ -304,7 +303,7 @@ fn what_was_told_survives_a_cut() {
     }
 }
 
-/// Cut again and again, each time going on with the first byte that was not acknowledged.
+/// Crashes repeatedly, each time resuming with the first byte that was not acknowledged.
 #[test]
 fn a_sender_that_forgets_only_what_was_acknowledged_loses_nothing() {
     for seed in 0..40 {
@@ -380,7 +379,7 @@ fn missing_and_short_segments_are_damage() {
             "{first} removed"
         );
     }
-    // What a checkpoint covers is not missed.
+    // What a checkpoint covers may be missing.
     let after = disk.cut(true);
     after
         .remove(&segment_path(Path::new("s/spool"), 0))
@@ -396,7 +395,7 @@ fn a_torn_tail_is_cut_off() {
     let last = *list(&*disk, Path::new("s/spool")).unwrap().last().unwrap();
     let path = segment_path(Path::new("s/spool"), last);
     disk.change(&path, |file| file.extend_from_slice(&[0xA5; 77]));
-    // A segment that no acknowledgement reached, too.
+    // A segment without acknowledged bytes, too.
     disk.open(&segment_path(Path::new("s/spool"), 1700), true)
         .unwrap();
     let (spool, found) = recover(&disk, 0).unwrap();
@@ -415,7 +414,7 @@ fn a_failure_is_final_and_nothing_is_told() {
     spool.append(b"some bytes").unwrap();
     disk.fails_in.store(1, Ordering::Relaxed);
     assert!(matches!(spool.sync(), Err(Error::Io { .. })));
-    // The disk is well again, but nobody knows what it holds.
+    // The disk works again, but its contents are unknown.
     assert!(matches!(spool.sync(), Err(Error::Io { .. })));
     assert!(matches!(spool.append(b"more"), Err(Error::Io { .. })));
     assert!(matches!(spool.check(), Err(Error::Io { .. })));

@@ -1,4 +1,4 @@
-//! The store's disk as redb sees it, and redb's errors as the store's.
+//! Adapter of the store's disk to redb, and conversion of redb's errors.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use redb::StorageBackend;
 use crate::Error;
 use crate::disk::DiskFile;
 
-/// redb's storage, on the store's disk.
+/// Storage of redb on the store's disk.
 #[derive(Debug)]
 pub(super) struct Backend(pub(super) Box<dyn DiskFile>);
 
@@ -34,7 +34,7 @@ impl StorageBackend for Backend {
     }
 }
 
-/// An error of writing, of a kind that does not stand for damage: only what is read can be that.
+/// Changes the kind of an error of writing if that kind stands for damage, which only a read can find.
 fn of_writing(error: io::Error) -> io::Error {
     match error.kind() {
         ErrorKind::UnexpectedEof | ErrorKind::InvalidData | ErrorKind::InvalidInput => {
@@ -44,7 +44,7 @@ fn of_writing(error: io::Error) -> io::Error {
     }
 }
 
-/// Turns redb's errors into ours.
+/// Converts redb's errors.
 pub(super) fn failed<E: Into<redb::Error>>(
     path: &Path,
     action: &'static str,
@@ -54,7 +54,7 @@ pub(super) fn failed<E: Into<redb::Error>>(
         redb::Error::Io(source) if source.kind() == ErrorKind::UnexpectedEof => {
             Error::damaged(path, "it refers to data past its end")
         }
-        // What redb says of a file that is none of its own, and the system of an absurd offset.
+        // Errors of redb about a file that is not its own, and of the system about an absurd offset.
         redb::Error::Io(source)
             if matches!(
                 source.kind(),

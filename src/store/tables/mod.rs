@@ -1,17 +1,17 @@
-//! `store.redb`: the manifest, the cash chunks' current slots, and the history. Its commit is the
-//! store's only commit point.
+//! `store.redb`: the manifest, the cash chunks' current slots, and the history. Its commit is the store's only commit
+//! point.
 //!
 //! | table | key | value |
 //! |---|---|---|
 //! | `manifest` | `"manifest"` | see `manifest.rs`, sealed |
-//! | `manifest` | `"stream"` | what the last stream is known by, sealed; absent where none was read |
+//! | `manifest` | `"stream"` | signature of the last stream, sealed; absent if none was read |
 //! | `chunks` | chunk u64 | slot u8, hash u64, sealed |
 //! | `history` | (run u64, block u64) | rows, sealed |
 //! | `admissions` | block u64 | admissions, sealed |
 //!
-//! redb does not check pages or values when it reads them. So every value is sealed under its table
-//! and key (`blocks.rs`), every key that must be there is asked for, and every call of redb goes through
-//! a [`Fence`]. The only place that uses redb.
+//! redb does not check pages or values when it reads them. So every value is sealed under its table and key
+//! (`blocks.rs`), every key that must be there is looked up, and every call of redb goes through a [`Fence`]. The only
+//! module that uses redb.
 
 mod backend;
 #[cfg(test)]
@@ -46,22 +46,22 @@ const ADMISSIONS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("admiss
 type Fence = fence::Fence<Error>;
 type Fenced<T> = fence::Fenced<T, Error>;
 
-/// How `store.redb` is opened.
+/// Mode in which `store.redb` is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     /// For a new store.
     Create,
-    /// For going on.
+    /// For a writer of an existing store.
     Write,
     /// For checking: nothing that redb writes reaches the file.
     Look,
 }
 
-/// The database.
+/// The database `store.redb`.
 pub(crate) struct Tables {
     fence: Arc<Fence>,
     db: Fenced<Database>,
-    /// To be set before it is closed ([`Overlay::over`]).
+    /// Flag to be set before it is closed ([`Overlay::over`]).
     over: Option<Arc<AtomicBool>>,
 }
 
@@ -105,7 +105,7 @@ impl Tables {
         Ok(Tables { db, fence, over })
     }
 
-    /// Begins what the next commit will commit.
+    /// Begins the transaction of the next commit.
     pub fn begin(&self) -> Result<Writing> {
         let path = self.fence.path();
         let txn = self.db.hold(|db| {
@@ -121,7 +121,7 @@ impl Tables {
         })
     }
 
-    /// The last committed state, for reading; stays as it is whatever is committed later.
+    /// Returns the last committed state, which later commits do not change.
     pub fn read(&self) -> Result<Reading> {
         let path = self.fence.path();
         let txn = self
@@ -133,8 +133,8 @@ impl Tables {
         })
     }
 
-    /// Checks redb's own structure: every page against its checksum. Only possible while no
-    /// [`Reading`] or [`Writing`] lives.
+    /// Checks redb's own structure: every page against its checksum. Only possible while no [`Reading`] or [`Writing`]
+    /// lives.
     pub fn check(&mut self) -> Result<()> {
         let path = self.fence.path();
         let sound = self
@@ -150,7 +150,7 @@ impl Tables {
 
 type Table<'t, K> = Fenced<redb::Table<'t, K, &'static [u8]>>;
 
-/// An open write transaction.
+/// Open write transaction.
 pub(crate) struct Writing {
     fence: Arc<Fence>,
     txn: Fenced<redb::WriteTransaction>,
@@ -178,7 +178,7 @@ impl Writing {
         insert(&self.fence, &mut self.table(ADMISSIONS)?, block, &value)
     }
 
-    /// Notes which slot of a chunk is current.
+    /// Writes which slots of chunks are current.
     pub fn put_slots(&self, slots: &[(u64, Slot)]) -> Result<()> {
         let mut table = self.table(CHUNKS)?;
         for &(chunk, slot) in slots {
@@ -190,8 +190,8 @@ impl Writing {
         Ok(())
     }
 
-    /// Merges neighbouring runs, oldest first, into run `number`: `merge` makes one stream of their
-    /// rows, with all `admissions` blocks of admissions at hand. Returns the new run.
+    /// Merges neighbouring runs, oldest first, into run `number`: `merge` makes one stream of their rows, given all
+    /// `admissions` blocks of admissions. Returns the new run.
     pub fn merge_runs(
         &self,
         runs: &[Run],
@@ -239,7 +239,7 @@ impl Writing {
             let value = seal(STREAM_SEAL, value);
             insert(&self.fence, &mut table, STREAM_SEAL.0, &value)?;
         }
-        // What earlier versions had of settled states.
+        // Settled states of earlier versions.
         for name in ["base", "goal"] {
             remove(&self.fence, &mut table, name)?;
         }
@@ -250,7 +250,7 @@ impl Writing {
     }
 }
 
-/// Sees to it that there is no value of this name.
+/// Removes the value of this name, if there is one.
 fn remove(fence: &Fence, table: &mut Table<'_, &'static str>, name: &'static str) -> Result<()> {
     table.with_mut(|table| {
         let removed = table.remove(name);
@@ -270,7 +270,7 @@ fn insert<'k, K: Key + 'static>(
     })
 }
 
-/// A value, not yet checked. To be called inside the fence.
+/// Returns a value, not yet checked. To be called inside the fence.
 fn get<'k, K: Key + 'static>(
     fence: &Fence,
     table: &impl ReadableTable<K, &'static [u8]>,
@@ -280,7 +280,7 @@ fn get<'k, K: Key + 'static>(
     Ok(value.map(|value| value.value().to_vec()))
 }
 
-/// A committed state.
+/// Committed state of the database.
 pub(crate) struct Reading {
     fence: Arc<Fence>,
     txn: Fenced<redb::ReadTransaction>,
@@ -299,7 +299,7 @@ impl Reading {
             .hold(|txn| txn.open_table(which).map_err(failed(path, "open")))
     }
 
-    /// The manifest.
+    /// Reads the manifest.
     pub fn manifest(&self) -> Result<Manifest> {
         let table = self.table(MANIFEST)?;
         let value = table.with(|table| get(&self.fence, table, "manifest"))?;
@@ -312,7 +312,7 @@ impl Reading {
         Ok(manifest)
     }
 
-    /// The value under the name that it is sealed with, if there is one. `what` names it.
+    /// Reads the value under the name it is sealed with, if there is one. `what` names it in errors.
     fn value_of<T: DeserializeOwned>(
         &self,
         table: &ReadTable<&'static str>,
@@ -331,7 +331,7 @@ impl Reading {
             .map_err(|why| self.damaged(format!("{what} {why}")))
     }
 
-    /// The current slots of so many chunks, which hash to `sum`.
+    /// Reads the current slots of `count` chunks, which must hash to `sum`.
     pub fn slots(&self, count: u64, sum: u64) -> Result<Vec<Slot>> {
         let slots = match count {
             0 => Vec::new(),
@@ -357,7 +357,7 @@ impl Reading {
         }
     }
 
-    /// The rows of a run.
+    /// Returns the rows of a run.
     pub fn rows(&self, run: Run) -> Result<Blocks<'_>> {
         let table = self.table(HISTORY)?;
         Ok(rows_of(self.fence.path(), run, move |key| {
@@ -365,7 +365,7 @@ impl Reading {
         }))
     }
 
-    /// All admissions.
+    /// Returns all admissions.
     pub fn admissions(&self, blocks: u64) -> Result<Admissions<'_>> {
         if blocks == 0 {
             return Ok(Box::new(std::iter::empty()));

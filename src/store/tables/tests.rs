@@ -1,4 +1,4 @@
-//! Runs and admissions that are written are read again; what is damaged is refused.
+//! Tests that runs and admissions are read back, and that damage is refused.
 
 use super::*;
 use crate::disk::{DiskFile, RealDisk};
@@ -10,7 +10,7 @@ fn random(seed: u64, at: u64, below: u64) -> u64 {
     xxh3_64_with_seed(&at.to_le_bytes(), seed) % below
 }
 
-/// A database of some hundred pages; its manifest.
+/// Creates a database of some hundred pages. Returns its manifest.
 fn make(dir: &Path) -> Manifest {
     let tables = Tables::open(&RealDisk, dir, Access::Create).unwrap();
     let mut manifest = Manifest::default();
@@ -63,7 +63,7 @@ fn read(tables: &Tables) -> Result<All> {
     Ok((manifest, slots, rows, admissions))
 }
 
-/// Merges all, as checkpoints do, and closes.
+/// Merges all runs, as checkpoints do, and closes.
 fn write(tables: Tables, manifest: &Manifest) -> Result<()> {
     let writing = tables.begin()?;
     let mut manifest = manifest.clone();
@@ -76,8 +76,8 @@ fn write(tables: Tables, manifest: &Manifest) -> Result<()> {
     writing.commit(&manifest)
 }
 
-/// Its story: a block of a run is 4 KB, and 100 KB once it is unpacked. A snapshot of 10,000 runs held a
-/// block of each: 1 GB.
+/// Regression: a block of a run is 4 KB, and 100 KB unpacked. A snapshot of 10,000 runs held an unpacked block of each:
+/// 1 GB.
 #[test]
 fn few_rows_of_a_run_are_unpacked_at_a_time() {
     let temp = tempfile::tempdir().unwrap();
@@ -104,9 +104,8 @@ fn few_rows_of_a_run_are_unpacked_at_a_time() {
     assert_eq!(next, 4000);
 }
 
-/// Its story: redb trusts its pages. On damaged ones it panicked, with `unreachable!` where a page
-/// is neither leaf nor branch, and with slices out of range: when opening, reading, writing and
-/// closing. Now all calls go through a fence.
+/// Regression: redb trusts its pages. On damaged ones it panicked, with `unreachable!` where a page is neither leaf nor
+/// branch, and with slices out of range, when opening, reading, writing and closing. Now all calls go through a fence.
 #[test]
 fn damaged_pages_are_reported_or_do_not_matter() {
     let temp = tempfile::tempdir().unwrap();
@@ -123,7 +122,7 @@ fn damaged_pages_are_reported_or_do_not_matter() {
     for round in 0..200 {
         let mut bytes = good.clone();
         let page = pages[random(1, round, pages.len() as u64) as usize];
-        // Most of what redb trusts is at a page's start.
+        // Most of what redb trusts is at the start of a page.
         let at = page + random(2, round, [64, 4096 - 64][round as usize % 2]) as usize;
         for (byte, held) in bytes[at..at + [1, 8, 64][round as usize % 3]]
             .iter_mut()
@@ -154,7 +153,7 @@ fn damaged_pages_are_reported_or_do_not_matter() {
     assert!(told > 200 && fenced > 3, "{told} told, {fenced} caught");
 }
 
-/// A file on which writing fails as the system says it with this number.
+/// File on which writing fails with this system error.
 #[derive(Debug)]
 struct Unwritable(i32);
 

@@ -1,4 +1,4 @@
-//! The values of `store.redb`: each is sealed under its table and its key, and is checked when it is read.
+//! Values of `store.redb`: each is sealed under its table and its key, and checked when it is read.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use crate::store::blocks::{Packer, SEAL, Seal, seal, unpack, unpack_some, unseal
 use crate::store::manifest::Run;
 use crate::{Error, Result};
 
-/// The tags that values are sealed under.
+/// Seals of the values.
 pub(super) const MANIFEST_SEAL: Seal<0> = Seal("manifest", []);
 pub(super) const STREAM_SEAL: Seal<0> = Seal("stream", []);
 
@@ -23,7 +23,7 @@ pub(super) fn admissions_seal(block: u64) -> Seal<1> {
     Seal("admissions", [block])
 }
 
-/// Packs rows into the sealed blocks of run `number`, which `put` takes. Returns the run.
+/// Packs rows into the sealed blocks of run `number`, which are passed to `put`. Returns the run.
 pub(in crate::store) fn pack_run(
     number: u64,
     interval: u64,
@@ -41,13 +41,13 @@ pub(in crate::store) fn pack_run(
     Ok(run)
 }
 
-/// A run that is being packed, row by row.
+/// Packs a run, row by row.
 pub(in crate::store) struct RunPacker {
     run: Run,
     packer: Packer<Row>,
 }
 
-/// A sealed block of a run, with its key.
+/// Sealed block of a run, with its key.
 type RunBlock = ((u64, u64), Vec<u8>);
 
 impl RunPacker {
@@ -64,14 +64,14 @@ impl RunPacker {
         }
     }
 
-    /// Adds the next row, of a page behind that of the last one. A block that is full.
+    /// Adds the next row, of a later page than the last one. Returns a block if one is full.
     pub fn add(&mut self, row: Row) -> Option<RunBlock> {
         self.run.rows += 1;
         let value = self.packer.add(row)?;
         Some(self.sealed(value))
     }
 
-    /// The run, and its last block, if that has a row.
+    /// Returns the run, and its last block if that is not empty.
     pub fn end(mut self) -> (Run, Option<RunBlock>) {
         let last = self.packer.finish().map(|value| self.sealed(value));
         (self.run, last)
@@ -114,11 +114,11 @@ fn damaged(path: &Path, (run, block): (u64, u64)) -> Error {
     Error::damaged(path, format!("history run {run}, block {block} is damaged"))
 }
 
-/// Rows of a run that are unpacked at a time. Many runs are read together, and a row takes twenty times as much memory
-/// as packed.
+/// Number of rows of a run that are unpacked at a time. Many runs are read together, and an unpacked row takes twenty
+/// times the memory of a packed one.
 const SLICE: usize = 64;
 
-/// A block of a run, and how much of it was unpacked.
+/// Block of a run, and how much of it was unpacked.
 #[derive(Default)]
 struct Held {
     value: Vec<u8>,
@@ -126,7 +126,7 @@ struct Held {
 }
 
 impl Held {
-    /// The block with this seal, if it is there and whole.
+    /// Returns the block if it has this seal.
     fn of<const N: usize>(seal: Seal<N>, value: Option<Vec<u8>>) -> Option<Held> {
         let value = value.filter(|value| unseal(seal, value).is_some())?;
         Some(Held { value, at: SEAL })
@@ -136,7 +136,7 @@ impl Held {
         self.at == self.value.len()
     }
 
-    /// Adds so many more of its rows, behind `before`; `None` if they make no sense.
+    /// Appends at most `most` of its remaining rows, which follow on `before`; `None` if they are invalid.
     fn take(&mut self, most: usize, before: Row, rows: &mut Vec<Row>) -> Option<()> {
         let mut rest = &self.value[self.at..];
         unpack_some(&mut rest, most, before, rows)?;
