@@ -1,9 +1,9 @@
-//! Pages that somebody chose, with weights: those of a topic, or those that are trusted.
+//! Lists of chosen pages with weights, such as the pages of a topic or trusted pages.
 //!
-//! Each line names pages: a URL in any form or an opaque name, or `host:NAME`, `barehost:NAME`, `domain:NAME`, `prefix:HOST/FOLDERS`
-//! or `url:PATTERN`, as a scope does.
-//! A whole number may follow behind a tab, the weight of each of these pages, 1 unless given. Of several lines that name a
-//! page the first counts. A site that is ranked has the largest weight of its pages.
+//! Each line names pages: a URL in any form or an opaque name, or `host:NAME`, `barehost:NAME`, `domain:NAME`,
+//! `prefix:HOST/FOLDERS` or `url:PATTERN`, as in a scope. A tab and a whole number may follow, the weight of each of
+//! these pages; the default is 1. If several lines match a page, the first counts. If sites are ranked, a site gets the
+//! largest weight of its pages.
 
 use std::collections::HashMap;
 
@@ -13,20 +13,17 @@ use crate::sites::Sites;
 use crate::url::{Form, canonical};
 use crate::{Error, Result};
 
-/// The rules of a list.
+/// Parsed list of chosen pages.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Chosen {
-    /// By canonical URL or name: the number of the line, and the weight.
+    /// Line number and weight by canonical URL or name.
     named: HashMap<Vec<u8>, (usize, u32)>,
     patterns: Vec<(Scope, usize, u32)>,
     lines: usize,
 }
 
 impl Chosen {
-    /// Reads lines; empty ones and comments (`#`) do not count.
-    ///
-    /// # Errors
-    /// [`Error::Usage`]: a line is none of these, of which it says the number.
+    /// Parses lines; empty ones and comments (`#`) are ignored. An error states the number of the invalid line.
     pub fn of<'l>(lines: impl IntoIterator<Item = &'l str>) -> Result<Chosen> {
         let mut chosen = Chosen::default();
         for (at, line) in lines.into_iter().enumerate() {
@@ -72,7 +69,7 @@ impl Chosen {
         Ok(())
     }
 
-    /// The weight of the page with this name; `None`: no line names it.
+    /// Returns the weight of the page with this name; `None` if no line matches it.
     pub fn weight(&self, name: &[u8]) -> Option<u32> {
         let named = self.named.get(name).copied();
         let fits = self.patterns.iter().find(|(scope, ..)| scope.has(name));
@@ -82,17 +79,17 @@ impl Chosen {
     }
 }
 
-/// The weights of the pages of a crawl, by a list.
+/// Weights of the pages of a crawl, by a list.
 #[derive(Debug)]
 pub struct ChosenPages {
     chosen: Chosen,
     weights: Vec<u32>,
-    /// Pages that some line names.
+    /// Number of pages that some line matches.
     found: u64,
 }
 
 impl ChosenPages {
-    /// Of no pages yet.
+    /// Creates an empty set of weights.
     pub fn new(chosen: Chosen) -> ChosenPages {
         ChosenPages {
             chosen,
@@ -101,22 +98,23 @@ impl ChosenPages {
         }
     }
 
-    /// The next page's name.
+    /// Adds the next page by its name.
     pub fn add(&mut self, name: &[u8]) {
         let weight = self.chosen.weight(name);
         self.found += u64::from(weight.is_some());
         self.weights.push(weight.unwrap_or(0));
     }
 
-    /// Pages that some line names.
+    /// Returns the number of pages that some line matches.
     pub fn found(&self) -> u64 {
         self.found
     }
 
-    /// The teleport vector of the pages, or of their sites.
+    /// Returns the teleport vector of the pages, or of their sites.
     ///
     /// # Errors
-    /// [`Error::Missing`]: no line names a page; [`Error::Usage`]: the weights are 0, or more than 2^32, together.
+    ///
+    /// [`Error::Missing`] if no line matches a page; [`Error::Usage`] if the weights sum to 0 or to more than 2^32.
     pub fn teleport(self, sites: Option<&Sites>) -> Result<Teleport> {
         if self.found == 0 {
             return Err(Error::Missing(format!(

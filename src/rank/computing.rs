@@ -1,7 +1,7 @@
-//! A measure of pages or sites, from the links and the names of pages, wherever these are kept.
+//! Computation of a measure of pages or sites from the links and names of pages.
 //!
-//! 1. [`Computing::begin`] takes the names of all pages, and finds their sites and which of them were chosen.
-//! 2. [`Named::compute`] takes their links, makes those between sites of them, and computes the measure.
+//! 1. [`Computing::begin`] takes the names of all pages, and determines their sites and which of them were chosen.
+//! 2. [`Named::compute`] takes their links, derives the links between sites, and computes the measure.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -18,26 +18,26 @@ use crate::sites::{
 };
 use crate::{Error, Result};
 
-/// What to compute of which level.
+/// What to compute: a measure, its level and its parameters.
 #[derive(Debug, Clone)]
 pub struct Computing {
-    /// The measure.
+    /// Measure to compute.
     pub measure: &'static MeasureSpec,
-    /// Of pages or sites.
+    /// Level at which it is computed: pages or sites.
     pub level: Level,
-    /// Its parameters, but for the teleport vector, which is of [`Computing::chosen`].
+    /// Parameters of the measure; the teleport vector comes from [`Computing::chosen`] instead.
     pub options: MeasureOptions,
-    /// What links between sites weigh.
+    /// Weights of links between sites.
     pub site_links: SiteLinks,
-    /// Links inside a site count as well.
+    /// True if links inside a site count as well.
     pub inside: bool,
-    /// Bytes of memory in which pairs of linked sites are sorted.
+    /// Memory in bytes for sorting pairs of linked sites.
     pub pair_bytes: u64,
-    /// The pages that the virtual page pays, or that are trusted.
+    /// Pages that the virtual page pays, or that are trusted.
     pub chosen: Option<Chosen>,
 }
 
-/// `LEVEL:MEASURE`, all else as usual. Measures that need a list of pages are refused.
+/// Parses `LEVEL:MEASURE`, with defaults for everything else. Measures that need a list of pages are refused.
 impl FromStr for Computing {
     type Err = Error;
 
@@ -53,45 +53,45 @@ impl FromStr for Computing {
     }
 }
 
-/// What a measure was computed with, as far as it uses it.
+/// Parameters of a computation, as far as its measure uses them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Parameters {
-    /// Damping.
+    /// Damping of the walk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damping: Option<f64>,
-    /// The bound, residual or change to end at.
+    /// Bound, residual or change at which it ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<f64>,
-    /// What the trusted pages of spam mass are paid of 1.
+    /// Total teleport share of the trusted pages of spam mass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gamma: Option<f64>,
-    /// Registers of a counter, if their number was given.
+    /// Number of registers of a counter, if it was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registers: Option<u32>,
-    /// Pages that were chosen.
+    /// Number of chosen pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen_pages: Option<u64>,
-    /// What links between sites weigh.
+    /// Weights of links between sites.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site_links: Option<SiteLinks>,
-    /// Whether links inside a site count.
+    /// True if links inside a site count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inside: Option<bool>,
 }
 
-/// What was computed.
+/// Result of a computation.
 #[derive(Debug, Clone)]
 pub struct Computed {
-    /// The scores.
+    /// Scores of the nodes, with their accuracy.
     pub measured: Measured,
-    /// Links between what is ranked.
+    /// Number of links between the ranked nodes.
     pub links: u64,
-    /// What it was computed with.
+    /// Parameters of the computation.
     pub parameters: Parameters,
 }
 
 impl Computing {
-    /// This measure of this level, all else as usual.
+    /// Returns a computation of this measure at this level with default parameters.
     pub fn new(measure: &'static MeasureSpec, level: Level) -> Computing {
         Computing {
             measure,
@@ -104,13 +104,10 @@ impl Computing {
         }
     }
 
-    /// Refuses what makes no sense, before anything is read.
-    ///
-    /// # Errors
-    /// [`Error::Usage`].
+    /// Checks the parameters before anything is read.
     pub fn check(&self) -> Result<()> {
         let name = self.measure.name;
-        // Before there is talk of the memory that they take.
+        // Checked before the memory that registers take.
         self.options.registers.map_or(Ok(()), check_registers)?;
         let must = self.measure.has(Uses::Teleport);
         let may = must || self.measure.has(Uses::Roots);
@@ -126,9 +123,6 @@ impl Computing {
     }
 
     /// Begins with the names of pages, to be added in the order of their numbers.
-    ///
-    /// # Errors
-    /// As of [`Computing::check`].
     pub fn begin(&self) -> Result<Naming<'_>> {
         self.check()?;
         let sites = || SitesBuilder::new(self.level, self.options.memory);
@@ -139,7 +133,7 @@ impl Computing {
         })
     }
 
-    /// Whether names are of no use.
+    /// Returns true if no names are needed.
     pub fn needs_no_names(&self) -> bool {
         self.level.is_page() && self.chosen.is_none()
     }
@@ -162,7 +156,7 @@ impl Computing {
     }
 }
 
-/// The names of pages are being read.
+/// First step of a computation: reads the names of pages.
 pub struct Naming<'c> {
     of: &'c Computing,
     sites: Option<SitesBuilder>,
@@ -170,16 +164,13 @@ pub struct Naming<'c> {
 }
 
 impl<'c> Naming<'c> {
-    /// In a memory that so many bytes of are for other things.
+    /// Reserves `bytes` of the available memory for other uses.
     pub fn beside(mut self, bytes: u64) -> Naming<'c> {
         self.sites = self.sites.map(|sites| sites.beside(bytes));
         self
     }
 
-    /// The next page's name.
-    ///
-    /// # Errors
-    /// As of [`SitesBuilder::add`].
+    /// Adds the next page by its name.
     pub fn add(&mut self, name: &[u8]) -> Result<()> {
         if let Some(chosen) = &mut self.chosen {
             chosen.add(name);
@@ -187,10 +178,7 @@ impl<'c> Naming<'c> {
         self.sites.as_mut().map_or(Ok(()), |sites| sites.add(name))
     }
 
-    /// All names were added.
-    ///
-    /// # Errors
-    /// There are no sites, or no pages that were chosen.
+    /// Ends the names. Returns an error if there are no sites or no chosen pages.
     pub fn finish(self) -> Result<Named<'c>> {
         let sites = self.sites.map(SitesBuilder::build).transpose()?;
         let found = self.chosen.as_ref().map(ChosenPages::found);
@@ -207,20 +195,18 @@ impl<'c> Naming<'c> {
     }
 }
 
-/// Sites and chosen pages are known.
+/// Second step of a computation: sites and chosen pages are known.
 pub struct Named<'c> {
     of: &'c Computing,
     options: MeasureOptions,
-    /// The sites of pages, if these are ranked.
+    /// Sites of the pages, if sites are ranked.
     pub sites: Option<Sites>,
     parameters: Parameters,
 }
 
 impl Named<'_> {
-    /// Computes the measure. Links between sites that do not fit go `aside`. `None`: it was over before anything was known.
-    ///
-    /// # Errors
-    /// Those of reading rows, of [`SiteGraph::of_rows`], and of [`MeasureSpec::compute`].
+    /// Computes the measure. Links between sites that exceed the memory are spilled to `aside`. Returns `None` if it
+    /// was stopped before anything was known.
     pub fn compute(
         &self,
         rows: &dyn Rows,
@@ -242,7 +228,7 @@ impl Named<'_> {
         self.measure(&graph, sites.bytes() + graph.bytes(), watch)
     }
 
-    /// Of rows of pages or sites. So many bytes of memory are taken.
+    /// Computes the measure of rows of pages or sites; `taken` bytes of memory are in use.
     fn measure(
         &self,
         rows: &dyn Rows,

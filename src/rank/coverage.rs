@@ -1,12 +1,13 @@
-//! How much of what readers see was crawled: bounds on the importance of the pages read, for readers who start at the seeds.
+//! Coverage: bounds on the share of what readers see that was fetched, for readers who start at the seeds.
 //!
-//! Let x be personalised PageRank of the whole web, read or not: a reader follows links with probability d, and else starts
-//! again at a seed; at a page without links always. C are the pages read, whose rows are known. No row of another page is
-//! known, and yet x(C) is bounded from both sides (RankMass: J. Cho, U. Schonfeld, VLDB 2007, for the lower one).
+//! Let x be the personalised PageRank of the whole web, fetched or not: a reader follows a link with probability d, and
+//! otherwise, or at a page without links, starts again at a seed. C is the set of fetched pages, whose rows are known.
+//! No row of another page is known, and yet x(C) is bounded from both sides (RankMass: J. Cho, U. Schonfeld, VLDB 2007,
+//! for the lower one).
 //!
-//! **Flow.** A seed that is one of S has (1 - d)/S to begin with. To *push* page i of C is to add what waits at i to h_i, and
-//! to hand on d times that over its row: to its targets, or, where it has none, to the seeds. What waits at pages of C is r, what
-//! waits at other pages, a. Nothing is negative, and after any pushes
+//! **Flow.** Each of S seeds starts with (1 - d)/S. To *push* page i of C is to add what waits at i to h_i, and to pass
+//! on d times that over its row: to its targets or, if it has none, to the seeds. r is what waits at pages of C, a is
+//! what waits at other pages. Nothing is negative, and after any pushes
 //!
 //! ```text
 //! x_i >= h_i for i in C          each push is a part of the walks that x counts, and no walk is counted twice
@@ -14,16 +15,17 @@
 //! x(C) >= sum h,    x(C) = 1 - x(others) <= 1 - sum a
 //! ```
 //!
-//! The sum of h grows by r/(1 - d) at most, if all is pushed to the end. There r = 0, and with all seeds read
-//! `sum h = 1 - sum a/(1 - d)`: how far the bounds are apart depends on what leaves C, and on nothing else.
+//! Pushing to the end adds at most r/(1 - d) to the sum of h. Then r = 0 and, if all seeds were fetched, `sum h = 1 -
+//! sum a/(1 - d)`: the gap between the bounds depends only on what leaves C.
 //!
-//! **Rounding.** All in whole units, and every share is rounded down: less is counted than flows, which leaves both bounds
-//! true. What is lost is less than a unit a link and push, of 2^62 in all.
+//! **Rounding.** All numbers are whole units, and every share is rounded down, so less is counted than flows, and both
+//! bounds stay valid. The loss is less than one unit per link and push, of 2^62 in total.
 //!
-//! **As a crawl grows**, a page that is read now has what waits there pushed next: h stays what it is. A page whose row
-//! changed has handed on over the old one; then the flow begins from nothing.
+//! **While a crawl grows**, what waits at a newly fetched page is pushed next, and h is kept. If a row changed, the
+//! page has passed on over the old one, and the flow starts over.
 //!
-//! Uniform PageRank, where readers start at any page, is not bounded so: most of it starts at pages that were not read.
+//! Uniform PageRank, where readers start at any page, has no such bounds: most of it starts at pages that were not
+//! fetched.
 
 use crate::engine::Shares;
 use crate::rows::{Bits, Row, Rows};
@@ -31,43 +33,43 @@ use crate::{Error, Result};
 
 /// Units of all seeds together, at most.
 const SUPPLY: u64 = 1 << 62;
-/// Pushing ends when it could add so much to the lower bound at most,
+/// Pushing ends when it could add at most this much to the lower bound,
 const EXACT: f64 = 1e-3;
-/// or this part of what the bounds are apart.
+/// or this part of the gap between the bounds.
 const PART: f64 = 0.005;
-/// Sweeps at a time, at most: enough for [`EXACT`] with damping 0.99.
+/// Maximum number of sweeps at a time: enough for [`EXACT`] with damping 0.99.
 const SWEEPS: u32 = 1000;
 
-/// Bounds on the importance of the pages read, for readers who start at the seeds; see the module.
+/// Bounds on the importance of the fetched pages for readers who start at the seeds; see the module documentation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Coverage {
-    /// At least so much of what readers see was read, from 0 to 1.
+    /// Lower bound on the share of what readers see that was fetched, from 0 to 1.
     pub at_least: f64,
-    /// And at most so much.
+    /// Upper bound on that share.
     pub at_most: f64,
 }
 
-/// What flowed from the seeds over the rows that are known.
+/// Flow from the seeds over the known rows.
 #[derive(Debug, Default)]
 pub struct Flow {
     /// Damping in 1/2^32.
     damping: u64,
     seeds: Vec<u32>,
-    /// What a seed has to begin with is 1 - d of this.
+    /// Units of which a seed starts with the part 1 - d.
     unit: u64,
-    /// What pages handed on: h.
+    /// h of each page: units that were pushed.
     own: Vec<u64>,
-    /// What waits at each page.
+    /// Units that wait at each page.
     waiting: Vec<u64>,
-    /// The pages that have a row.
+    /// Bitmap of the pages that have a row.
     read: Bits,
-    /// What pages without links have for the seeds.
+    /// Units from pages without links, due to the seeds.
     pool: u64,
     links: u64,
 }
 
 impl Flow {
-    /// Nothing flowed yet from these pages, none of which is there twice.
+    /// Creates a flow from these pages, which must be distinct.
     pub fn from(damping: u64, seeds: &[u32]) -> Flow {
         let mut flow = Flow {
             damping,
@@ -83,37 +85,38 @@ impl Flow {
         flow
     }
 
-    /// Pages where readers start.
+    /// Returns the seeds, at which readers start.
     pub fn seeds(&self) -> &[u32] {
         &self.seeds
     }
 
-    /// Links over which something was handed on so far.
+    /// Returns the number of links over which something was passed on so far.
     pub fn links(&self) -> u64 {
         self.links
     }
 
-    /// The part of all that reaches a page over what was read, and ends there because the page was not read.
+    /// Returns the share of all flow that reaches a page and ends there because it was not fetched.
     pub fn waiting(&self, page: u32) -> f64 {
         let waiting = self.waiting.get(page as usize).copied();
         self.part(waiting.unwrap_or(0).into())
     }
 
-    /// At least so much of all that readers see is this page, if it was read.
+    /// Returns a lower bound on the share of a page among all that readers see; 0 if it was not fetched.
     pub fn own(&self, page: u32) -> f64 {
         let own = self.own.get(page as usize).copied();
         self.part(own.unwrap_or(0).into())
     }
 
-    /// Returns whether the page had a row when it was pushed last.
+    /// Returns true if the page had a row at the last push.
     pub fn is_read(&self, page: u32) -> bool {
         self.read.get(page.into())
     }
 
-    /// Pushes what waits at pages that have a row, until it is next to nothing.
+    /// Pushes what waits at pages that have a row until little is left. Returns the bounds.
     ///
     /// # Errors
-    /// Those of reading rows; a row names a page that there is not.
+    ///
+    /// Fails if a row names a page that does not exist.
     pub fn push(&mut self, rows: &dyn Rows) -> Result<Coverage> {
         self.know(rows.pages());
         let mut least = 1;
@@ -127,19 +130,19 @@ impl Flow {
             if rest == 0 || gain <= (PART * apart).max(EXACT) {
                 break;
             }
-            // The pages below this have half of what waits, at most.
+            // Pages with less than this hold at most half of what waits.
             least = (rest / (2 * u128::from(pages.max(1)))).max(1) as u64;
         }
         Ok(self.coverage())
     }
 
-    /// The bounds.
+    /// Returns the bounds.
     pub fn coverage(&self) -> Coverage {
         let own: u128 = self.own.iter().map(|&own| u128::from(own)).sum();
         let pages = (0u32..).zip(&self.waiting);
         let left = pages.filter(|&(page, _)| !self.is_read(page));
         let left: u128 = left.map(|(_, &waiting)| u128::from(waiting)).sum();
-        // Sums and quotients of so few steps are off by less than this.
+        // Bounds the rounding of sums and quotients of few steps.
         let rounding = 1e-12;
         Coverage {
             at_least: (self.part(own) - rounding).max(0.0),
@@ -147,8 +150,8 @@ impl Flow {
         }
     }
 
-    /// About what the lower bound becomes if pages at which this waits are read: what they hand on comes back to pages read as
-    /// often as what others handed on so far.
+    /// Estimates the lower bound after fetching pages at which `waiting` waits: what they pass on returns to fetched
+    /// pages as often as what others have passed on so far.
     pub fn with(&self, waiting: f64) -> f64 {
         let Coverage { at_least, at_most } = self.coverage();
         let left = if at_least > 0.0 {
@@ -164,13 +167,13 @@ impl Flow {
         self.damping as f64 / 2f64.powi(32)
     }
 
-    /// Of all that there is.
+    /// Returns units as a share of all.
     fn part(&self, units: u128) -> f64 {
         let all = u128::from(self.unit) * self.seeds.len() as u128;
         units as f64 / all.max(1) as f64
     }
 
-    /// What a seed has to begin with, rounded down.
+    /// Returns the units a seed starts with, rounded down.
     fn start(&self) -> u64 {
         let handed_on = Shares::over(self.unit, self.damping, 1).at(1);
         self.unit.saturating_sub(handed_on + 1)
@@ -213,7 +216,7 @@ impl Flow {
         Ok(())
     }
 
-    /// The seeds are paid what pages without links had.
+    /// Pays the seeds what pages without links had.
     fn pay_seeds(&mut self) {
         let seeds = self.seeds.len().max(1) as u64;
         let each = self.pool / seeds;
@@ -223,7 +226,7 @@ impl Flow {
         self.pool %= seeds;
     }
 
-    /// What waits at pages that were read, and at how many.
+    /// Returns the units that wait at fetched pages, and the number of these pages.
     fn rest(&self) -> (u128, u64) {
         let pages = (0u32..).zip(&self.waiting);
         let waiting = pages.filter(|&(page, &waiting)| waiting > 0 && self.is_read(page));
@@ -233,15 +236,13 @@ impl Flow {
     }
 }
 
-/// The pages that were read, and not found gone, before any link to them was seen: the seeds, where nobody says which they are.
+/// Finds the seeds where none are given: the pages that were fetched, and not found gone, before any link to them was
+/// seen.
 ///
-/// Pages are numbered in the order of their first appearance, and rows lie in the order in which pages were read last. So a
-/// page that was read once is a seed if no page of a smaller number whose row lies before its own links to it: one whose row
-/// lies behind found it known. Of a row in `reread`, whose page was read more than once, it is unknown what it was at first:
-/// it counts as read before all others.
-///
-/// # Errors
-/// Those of reading rows.
+/// Pages are numbered in the order of their first appearance, and rows lie in the order in which pages were last
+/// fetched. So a page that was fetched once is a seed if no page with a smaller number links to it from an earlier row;
+/// a page whose row comes later already found it known. The first state of a page in `reread`, which was fetched more
+/// than once, is unknown: it counts as fetched before all others.
 pub(crate) fn seeds(rows: &dyn Rows, reread: &Bits) -> Result<Vec<u32>> {
     let (mut found, mut linked) = (Bits::new(rows.pages()), Bits::new(rows.pages()));
     let mut gone = Bits::new(rows.pages());
@@ -274,12 +275,12 @@ mod tests {
     use super::*;
     use crate::graph::{LatestRows, Links};
 
-    /// Pages of the webs that are drawn.
+    /// Number of pages of the generated webs.
     const PAGES: usize = 6;
-    /// Damping 7/8, of which all is exact in small whole numbers.
+    /// Damping 7/8, with which all is exact in small whole numbers.
     const DAMPING: u64 = 7 << 29;
 
-    /// All rows of a web, whatever was read of it: distinct targets with weights.
+    /// Rows of a whole web: distinct targets with weights.
     type Web = Vec<Vec<(u32, u64)>>;
 
     fn webs() -> impl Strategy<Value = Web> {
@@ -287,7 +288,7 @@ mod tests {
         vec(row.prop_map(|row| row.into_iter().collect()), PAGES)
     }
 
-    /// The rows of the pages read.
+    /// Returns the rows of the fetched pages.
     fn read(web: &Web, is_read: &[bool]) -> LatestRows {
         let mut rows = LatestRows::default();
         rows.grow(PAGES as u64);
@@ -301,10 +302,11 @@ mod tests {
         rows
     }
 
-    /// x of the module's head times the same whole number, and that number: exact, by Bareiss elimination.
+    /// Solves for x of the module documentation times a whole number, and returns that number: exact, by Bareiss
+    /// elimination.
     ///
-    /// With z_j = x_j S/W_j, and W_j what the links of j weigh in all, the equations are
-    /// 8 W_i z_i - 7 sum over j of w_ji z_j = 1 for seeds, 0 for others.
+    /// With z_j = x_j S/W_j, where W_j is the total weight of the links of j, the equations are 8 W_i z_i - 7 sum over
+    /// j of w_ji z_j = 1 for seeds, 0 for others.
     fn exact(web: &Web, seeds: &[u32]) -> (Vec<i128>, i128) {
         let jump: Vec<(u32, u64)> = seeds.iter().map(|&seed| (seed, 1)).collect();
         let rows: Vec<&Vec<(u32, u64)>> = web
@@ -357,12 +359,12 @@ mod tests {
             let units = |bound: f64| (bound * 2f64.powi(52)) as i128;
             prop_assert!(units(now.at_least) * all <= covered << 52, "{now:?}");
             prop_assert!((units(now.at_most) + 1) * all >= covered << 52, "{now:?}");
-            // Each page by itself, read or not.
+            // Each page by itself, fetched or not.
             for (page, exactly) in (0u32..).zip(&x) {
                 let least = flow.own(page) + flow.waiting(page);
                 prop_assert!(units(least - 1e-12) * all <= exactly << 52);
             }
-            // Pushed to the end, sum h = 1 - a/(1 - d) where all seeds were read.
+            // Pushed to the end, sum h = 1 - a/(1 - d) if all seeds were fetched.
             if seeds.iter().all(|&seed| is_read[seed as usize]) {
                 let end = 1.0 - 8.0 * (1.0 - now.at_most);
                 let apart = now.at_most - now.at_least;
@@ -370,7 +372,8 @@ mod tests {
             }
         }
 
-        /// A crawl reads some pages in this order, and the first few of them again, last: they are found as they were read.
+        /// A crawl fetches some pages in this order, and the first few of them again at the end: the seeds are found as
+        /// fetched.
         #[test]
         fn seeds_were_read_before_any_link_to_them_was_seen(
             web in webs(),
@@ -415,7 +418,7 @@ mod tests {
             }
         }
 
-        /// A crawl that grows has the bounds of one that was looked at once, as nearly as pushing goes.
+        /// A growing crawl has the same bounds as one evaluated once, up to the accuracy of pushing.
         #[test]
         fn a_flow_goes_on_as_pages_are_read(
             web in webs(),
@@ -443,7 +446,7 @@ mod tests {
         assert_eq!((nothing.at_least, nothing.at_most), (0.0, 1.0));
         let mut flow = Flow::from(DAMPING, &[0, 3]);
         let now = flow.push(&rows).unwrap();
-        // Readers are at the seeds for an eighth of their time, and may be anywhere for the rest.
+        // Readers spend an eighth of their time at the seeds, and may be anywhere for the rest.
         assert!(now.at_least == 0.0 && (now.at_most - 7.0 / 8.0).abs() < 1e-9);
     }
 }

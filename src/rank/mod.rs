@@ -1,9 +1,9 @@
-//! Importance of pages by their links. A *measure* says what is computed, a *method* how PageRank is.
+//! Importance of pages by their links: *measures* define what is computed, *methods* how PageRank is computed.
 //!
-//! Measures (PageRank, harmonic centrality, HITS, ...) are in [`measures`], a file and a line in its table for each. Methods
-//! are a file and a line in [`METHODS`]: a method has a name, takes [`Options`] and a [`Teleport`], and gives [`Scores`]:
-//! numbers of all pages, how sure they are (a bound on the error, or a residual), and what they took. The command that
-//! ranks a file and the publishing of snapshots take any of them.
+//! Measures (PageRank, harmonic centrality, HITS, ...) are in [`measures`], one file and one line in its table each.
+//! Methods are one file and one line in [`METHODS`] each: a method takes [`Options`] and a [`Teleport`] and gives
+//! [`Scores`], the numbers of all pages with their accuracy (a bound on the error, or a residual) and the effort. The
+//! command that ranks a file and the publishing of snapshots take any of them.
 
 pub mod chosen;
 pub mod computing;
@@ -24,25 +24,25 @@ use crate::{Error, Result};
 use settle::Watch;
 pub use teleport::Teleport;
 
-/// How near to PageRank importance is to be.
+/// Accuracy at which a computation ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Goal {
-    /// The bound on the L1 distance to end at.
+    /// Target bound on the L1 error.
     pub until: f64,
-    /// Go on below `until`, down to [`FINEST`], while another sweep over all links takes it to no more than so many links
-    /// in all: as near as is cheap. 0: end at `until`. A number of links and not a time, so that the same records give
+    /// Number of links up to which sweeps continue below `until`, down to [`FINEST`], as far as another sweep fits:
+    /// accuracy that is cheap. 0 ends at `until`. A number of links instead of a time, so that the same records give
     /// the same bytes on any machine.
     pub spare: u64,
 }
 
-/// Who spares no links ends at the bound.
+/// Ends at the bound, without further sweeps.
 impl From<f64> for Goal {
     fn from(until: f64) -> Goal {
         Goal { until, spare: 0 }
     }
 }
 
-/// To 0.01, and below while that takes about half a second.
+/// Ends at 0.01, or below while that takes about half a second.
 impl Default for Goal {
     fn default() -> Goal {
         Goal {
@@ -52,9 +52,9 @@ impl Default for Goal {
     }
 }
 
-/// The bound below which nobody goes who was not asked to.
+/// Bound below which computations continue only if requested.
 pub const FINEST: f64 = 1e-6;
-/// Links that take about half a second.
+/// Number of links that take about half a second.
 const SPARE: u64 = 16_000_000;
 
 /// Parameters of the computation.
@@ -62,19 +62,18 @@ const SPARE: u64 = 16_000_000;
 pub struct Options {
     /// Damping in 1/2^32 ([`Config::damping_units`](crate::Config::damping_units)).
     pub damping: u64,
-    /// Ends at this bound on the L1 distance to PageRank.
+    /// Target bound on the L1 distance to PageRank.
     pub until: f64,
-    /// Where a method goes over links as far as it must: goes on below `until` while another sweep over all of them takes
-    /// it to no more than so many links in all. See [`Goal::spare`].
+    /// Number of links up to which a method continues below `until`. See [`Goal::spare`].
     pub spare: u64,
-    /// Ends, instead, once a step moves the scores by at most this much in L1.
+    /// Ends instead once a step changes the scores by at most this much in L1.
     pub residual: Option<f64>,
-    /// Half steps, where a method takes steps: the result is the same. See [`pagerank`].
+    /// True to take half steps, if the method takes steps; the result is the same. See [`pagerank`].
     pub lazy: bool,
 }
 
 impl Options {
-    /// To this bound.
+    /// Returns options with this target bound.
     pub fn until(damping: u64, until: f64) -> Options {
         Options {
             damping,
@@ -85,10 +84,7 @@ impl Options {
         }
     }
 
-    /// Until a step moves the scores by at most `residual`.
-    ///
-    /// # Errors
-    /// [`Error::Usage`]: not 0 <= `damping` < 1, or `residual` is no positive number.
+    /// Returns options that end once a step changes the scores by at most `residual`.
     pub fn residual(damping: f64, residual: f64) -> Result<Options> {
         if !(residual > 0.0 && residual.is_finite()) {
             return Err(Error::Usage(format!(
@@ -102,7 +98,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Damping as a number from 0 to 1. Exact: scaling by a power of two does not round.
+    /// Returns the damping as a number from 0 to 1. Exact: scaling by a power of two does not round.
     pub fn damping(&self) -> f64 {
         self.damping as f64 / 2f64.powi(32)
     }
@@ -111,25 +107,22 @@ impl Options {
 type Compute =
     fn(&dyn Rows, &Options, &Teleport, &mut dyn Watch) -> Result<Option<Box<dyn Scores>>>;
 
-/// A way to compute PageRank.
+/// Method of computing PageRank.
 #[derive(Debug)]
 pub struct Method {
-    /// Its name.
+    /// Name on the command line.
     pub name: &'static str,
-    /// How it computes it, in a line.
+    /// Description in one line.
     pub about: &'static str,
-    /// Bytes of memory that it takes for so many pages and links.
+    /// Function that returns the memory for pages and links, in bytes.
     pub bytes: fn(u64, u64) -> u64,
     compute: Compute,
 }
 
-/// All of them; the first is the usual one.
+/// Table of all methods; the first is the default.
 pub static METHODS: &[Method] = &[settle::METHOD, pagerank::METHOD, power::METHOD];
 
-/// The one of this name.
-///
-/// # Errors
-/// [`Error::Usage`]: there is none.
+/// Returns the method of this name.
 pub fn method(name: &str) -> Result<&'static Method> {
     let found = METHODS.iter().find(|method| method.name == name);
     found.ok_or_else(|| {
@@ -142,10 +135,12 @@ pub fn method(name: &str) -> Result<&'static Method> {
 }
 
 impl Method {
-    /// Computes the PageRank of the pages of `rows`; `None`: there are none, or it was over before anything was known.
+    /// Computes the PageRank of the pages of `rows`; `None` if there are none or it was stopped before anything was
+    /// known.
     ///
     /// # Errors
-    /// Those of reading rows; [`Error::Usage`] if `teleport` has not a weight for each page.
+    ///
+    /// [`Error::Usage`] if `teleport` does not have a weight for each page.
     pub fn compute(
         &self,
         rows: &dyn Rows,
@@ -157,8 +152,8 @@ impl Method {
     }
 }
 
-/// The least residual that numbers of 64 bits can tell from none: what a step rounds in a graph where each page has one
-/// link at most (the sum in the head of [`pagerank`]). Of smaller ones nobody knows whether they were reached.
+/// Smallest residual that 64-bit numbers can distinguish from 0: the rounding of a step in a graph where each page has
+/// at most one link (the sum in the documentation of [`pagerank`]).
 const RESOLUTION: f64 = 20.0 * f64::EPSILON / 2.0;
 
 /// Scores in memory.
@@ -169,7 +164,7 @@ struct Computed {
 }
 
 impl Computed {
-    /// After so many sweeps over all links, the last of which moved the scores by `residual`.
+    /// Returns scores after `sweeps` sweeps over all links, the last of which changed them by `residual`.
     fn new(
         scores: Vec<f64>,
         rows: &dyn Rows,

@@ -1,30 +1,29 @@
 //! Exact PageRank of a graph in memory, by power iteration, with a proven bound on the error.
 //!
-//! The fixpoint `pi` is the engine's: damping d as [`damping_units`] has it, teleports and
-//! the mass of dangling nodes spread uniformly. With l(x) the mass on nodes that have links,
+//! The fixpoint `pi` is the engine's: damping d as rounded by [`damping_units`], with teleports and the mass of
+//! dangling nodes spread uniformly. With l(x) the mass on nodes that have links,
 //!
 //! ```text
 //! F(x)_j = (1 - d l(x)) / n  +  sum over links i -> j of  d x_i / out(i)
 //! ```
 //!
-//! For x that sums to 1 this is the usual map; it makes F(x) sum to 1 for every x, so that
-//! rounding does not add up over the iterations. Where links have weights, `1/out(i)` is the link's part of its
-//! row's weight.
+//! For x of sum 1 this is the usual map; F(x) sums to 1 for every x, so that rounding does not accumulate over
+//! iterations. If links have weights, the link's share of its row's weight replaces `1/out(i)`.
 //!
-//! **The lazy iteration** (Abiteboul, Preda, Cobena, WWW 2003, section 1: L + I) takes half a step,
-//! G(x) = (F(x) + x)/2. Its fixpoint is the same. Where links go round in cycles, or between two groups of
-//! pages, F turns what is left of the error round, and only damping shrinks it: by d a step, which for d near 1
-//! is next to nothing. An eigenvalue z of F is (1 + z)/2 of G, so between two groups G halves at least, and in a
-//! ring of n it shrinks by cos(pi/n). Where the error does not turn it is slower: d becomes (1 + d)/2, about twice
-//! as many steps; so it does in long rings. In formulas both are one, with k = 0 or 1/2 the part that a page
-//! keeps; again it sums to 1 for every x:
+//! **The lazy iteration** (Abiteboul, Preda, Cobena, WWW 2003, section 1: L + I) takes half a step, G(x) = (F(x) +
+//! x)/2. Its fixpoint is the same. If links form cycles, or alternate between two groups of pages, F rotates the error,
+//! and only damping shrinks it: by d per step, which for d near 1 is very little. An eigenvalue z of F is (1 + z)/2 of
+//! G, so with two groups G at least halves the error, and in a ring of n it shrinks it by cos(pi/n). If the error does
+//! not rotate, and in long rings, it is slower: d becomes (1 + d)/2, about twice as many steps. Both are one formula,
+//! with k = 0 or 1/2 the part that a page keeps, and again of sum 1 for every x:
 //!
 //! ```text
 //! (1 - k) F(x) + k x   computed as   k x_j  +  (1 - k sum(x) - (1 - k) d l(x)) / n  +  sum of  (1 - k) d x_i / out(i)
 //! ```
 //!
-//! Damping 1 is refused. F is then no contraction: a graph may have many fixpoints (one for each group of pages that no
-//! link leaves), and no distance between steps bounds the distance from any. The largest damping is 1 - 2^-32.
+//! Damping 1 is refused: F is then not a contraction, a graph may have many fixpoints (one for each group of pages that
+//! no link leaves), and the distance between steps does not bound the distance from any of them. The largest damping is
+//! 1 - 2^-32.
 //!
 //! **Bound.** Let y be the computed step from x, r = ||y - x||_1, and rho >= its rounding in L1. With M the
 //! stochastic matrix, c = k + (1 - k) d and s = sum(x) - 1, the exact step less pi is (k I + (1 - k) d M)(x - pi) less
@@ -35,16 +34,16 @@
 //! ||y - pi||_1 <= (c r + (1 + c) rho) / (1 - c)
 //! ```
 //!
-//! Without rounding that is, for k = 0, the well-known d/(1 - d) times the last difference; for k = 1/2 it is
-//! (1 + d)/(1 - d) times that, and the difference is half of the residual ||F(x) - x||, so both
-//! say nearly the same of the same residual. Node j's entry is a sum of at most in(j) + 2 non-negative terms, a share has two
-//! roundings, the error of the term in 1/n is at most 6u/n (u = 2^-53), halving is exact: one step's rounding is at most
-//! u (sum of in(j) y_j + 9), terms of order u^2 apart. For x in place of y it is at most u n r more, since in(j) <= n.
-//! Another 7 u pays for the rounding of r, and 3 u for those of the parts of links that have weights. Where the virtual
-//! page pays nodes by weights ([`Teleport`]), their parts are in the place of 1/n, and u more pays for their rounding.
+//! Without rounding this is, for k = 0, the well-known d/(1 - d) times the last difference; for k = 1/2 it is (1 +
+//! d)/(1 - d) times the difference, which is half of the residual ||F(x) - x||, so both give nearly the same bound for
+//! the same residual. Node j's entry is a sum of at most in(j) + 2 non-negative terms, a share has two roundings, the
+//! error of the term in 1/n is at most 6u/n (u = 2^-53), halving is exact: one step's rounding is at most u (sum of
+//! in(j) y_j + 9), terms of order u^2 apart. For x in place of y it is at most u n r more, since in(j) <= n. Another 7
+//! u covers the rounding of r, and 3 u that of the shares of weighted links. If the virtual page pays nodes by weights
+//! ([`Teleport`]), their shares replace 1/n, and u more covers their rounding.
 //!
-//! Sums over all nodes are compensated and everything runs in node order on one thread: the same graph gives
-//! the same bits. Memory: the graph and two `f64` a node.
+//! Sums over all nodes are compensated and everything runs in node order on one thread: the same graph gives the same
+//! bits. Memory: the graph and two `f64` per node.
 
 use super::{Computed, Method, RESOLUTION, Teleport};
 use crate::Result;
@@ -55,16 +54,16 @@ use crate::metrics::sum::Sum;
 /// Parameters of the computation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
-    /// 0 <= damping < 1; used as [`damping_units`] has it.
+    /// Damping, 0 <= damping < 1, rounded as by [`damping_units`].
     pub damping: f64,
-    /// Stop once a step moves the vector by at most this much in L1. Positive.
+    /// Residual at which it stops: the change by a step in L1. Positive.
     pub residual: f64,
-    /// Half steps: for damping near 1 where links go round in short cycles. The result is the same.
+    /// True for half steps, for damping near 1 where links form short cycles. The result is the same.
     pub lazy: bool,
 }
 
 impl Options {
-    /// The multiple of 2^-32 that is used for the damping asked for.
+    /// Returns the multiple of 2^-32 that is used for the requested damping.
     pub fn damping_used(&self) -> f64 {
         damping_units(self.damping) as f64 / 2f64.powi(32)
     }
@@ -81,20 +80,20 @@ impl Default for Options {
     }
 }
 
-/// The result of [`pagerank`].
+/// Result of [`pagerank`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct PageRank {
-    /// Importance by node; sums to 1.
+    /// Importance of each node; sums to 1.
     pub scores: Vec<f64>,
-    /// Iterations made, each one pass over the links.
+    /// Number of iterations, each one pass over the links.
     pub iterations: u64,
-    /// How far the last step would have moved the vector in L1, had it been a whole one: the distance
-    /// between the last two vectors, or twice that of a half step.
+    /// Change in L1 that the last step would have made as a whole one: the distance between the last two vectors, or
+    /// twice that for a half step.
     pub residual: f64,
     /// Proven bound on the L1 distance of `scores` from the exact PageRank, rounding included.
     pub bound: f64,
-    /// Whether the residual asked for was reached. If not, it is below what 64-bit numbers resolve; then nobody knows whether
-    /// it was, even if the last step moved nothing.
+    /// True if the requested residual was reached. If false, it is below the resolution of 64-bit numbers, even if the
+    /// last step changed nothing.
     pub converged: bool,
 }
 
@@ -112,7 +111,7 @@ pub(super) const METHOD: Method = Method {
             return Ok(None);
         };
         let damping = options.damping();
-        // The bound is d/(1 - d) times the residual, and rounding.
+        // The bound is d/(1 - d) times the residual, plus rounding.
         let residual = 0.99 * options.until * (1.0 - damping) / damping.max(0.5);
         let steps = Options {
             damping,
@@ -128,18 +127,17 @@ pub(super) const METHOD: Method = Method {
     },
 };
 
-/// Computes PageRank from a uniform start. See the module's head.
-///
-/// # Errors
-/// [`Error::Usage`](crate::Error::Usage) for options out of range.
+/// Computes PageRank from a uniform start. See the module documentation.
 pub fn pagerank(graph: &Graph, options: Options) -> Result<PageRank> {
     pagerank_for(graph, options, &Teleport::default())
 }
 
-/// The same, with a virtual page that pays some nodes more than others: personalised PageRank.
+/// Computes personalised PageRank, with a virtual page that pays nodes by weights.
 ///
 /// # Errors
-/// As [`pagerank`]; [`Error::Usage`](crate::Error::Usage) if `teleport` has not a weight for each node.
+///
+/// [`Error::Usage`](crate::Error::Usage) if `teleport` does not have a weight for each node, or an option is out of
+/// range.
 pub fn pagerank_for(graph: &Graph, options: Options, teleport: &Teleport) -> Result<PageRank> {
     teleport.check(graph.nodes() as u64)?;
     let walk = Walk {
@@ -159,11 +157,8 @@ pub fn pagerank_for(graph: &Graph, options: Options, teleport: &Teleport) -> Res
     Ok(result)
 }
 
-/// Hands `each` the vectors after 1, 2, ... `iterations` steps from a uniform start: what the off-line
-/// algorithm knows after reading the graph so many times.
-///
-/// # Errors
-/// [`Error::Usage`](crate::Error::Usage) if damping is out of range.
+/// Calls `each` with the vectors after 1, 2, ... `iterations` steps from a uniform start: the results of the off-line
+/// algorithm after as many passes over the graph.
 pub fn iterate(
     graph: &Graph,
     damping: f64,
@@ -191,13 +186,13 @@ pub fn iterate(
     Ok(())
 }
 
-/// The damping to use.
+/// Returns the damping to use.
 fn check(options: Options) -> Result<f64> {
     Ok(super::Options::residual(options.damping, options.residual)?.damping())
 }
 
-/// Iterations after which only rounding can keep the residual above `residual`: the first
-/// is at most 2, and each is at most `contraction` times the one before. Twice that, for good measure.
+/// Returns the number of iterations after which only rounding can keep the residual above `residual`: the first is at
+/// most 2, and each is at most `contraction` times the one before. Doubled for safety.
 fn iteration_limit(contraction: f64, residual: f64) -> u64 {
     if contraction == 0.0 || residual >= 2.0 {
         return 2;
@@ -206,24 +201,24 @@ fn iteration_limit(contraction: f64, residual: f64) -> u64 {
     (2.0 * needed).ceil() as u64 + 2
 }
 
-/// The damped walk over links, whatever they weigh, which the power method takes steps of.
+/// Damped walk over links, with or without weights, of which the power method takes steps.
 pub(crate) struct Walk<'a, W> {
     pub links: &'a Table<W>,
-    /// d
+    /// Damping d.
     pub damping: f64,
-    /// k: 0 or 1/2.
+    /// Kept part k: 0 or 1/2.
     pub kept: f64,
     pub teleport: &'a Teleport,
 }
 
 impl<W: Weight> Walk<'_, W> {
-    /// By how much a step shrinks the distance of two vectors, at least.
+    /// Returns the factor by which a step at least shrinks the distance of two vectors.
     fn contraction(&self) -> f64 {
         self.kept + (1.0 - self.kept) * self.damping
     }
 
-    /// Takes steps until one moves the vector by at most `residual` in L1, or by no more than rounding does. The bound
-    /// is left out.
+    /// Takes steps until one changes the vector by at most `residual` in L1, or by no more than rounding does. Does not
+    /// compute the bound.
     pub fn settle(&self, start: Vec<f64>, residual: f64) -> PageRank {
         let mut result = PageRank {
             iterations: 0,
@@ -249,7 +244,7 @@ impl<W: Weight> Walk<'_, W> {
         }
     }
 
-    /// `next` = (1 - k) F(`now`) + k `now`.
+    /// Computes `next` = (1 - k) F(`now`) + k `now`.
     fn step(&self, now: &[f64], next: &mut [f64]) {
         let handed = (1.0 - self.kept) * self.damping;
         let linked = self
@@ -293,7 +288,7 @@ impl<W: Weight> Walk<'_, W> {
         }
     }
 
-    /// The proven bound on the last vector.
+    /// Returns the proven bound on the error of the last vector.
     fn bound(&self, result: &PageRank) -> f64 {
         let contraction = self.contraction();
         let difference = result.residual * (1.0 - self.kept);
@@ -302,7 +297,7 @@ impl<W: Weight> Walk<'_, W> {
         (bound / (1.0 - contraction)).min(2.0)
     }
 
-    /// Bound on one step's rounding in L1, for the last vector and the one before.
+    /// Bounds one step's rounding in L1, for the last vector and the one before.
     fn rounding(&self, scores: &[f64], difference: f64) -> f64 {
         let by_links = self.links.targets().iter().map(|&t| scores[t as usize]);
         let by_links = by_links.collect::<Sum>().value();
@@ -312,12 +307,12 @@ impl<W: Weight> Walk<'_, W> {
         } else {
             20.0
         };
-        // A hundredth covers what is of order u^2, and the roundings of this sum itself.
+        // A hundredth covers terms of order u^2 and the roundings of this sum itself.
         1.01 * unit * (by_links + terms + scores.len() as f64 * difference)
     }
 }
 
-/// ||a - b||_1.
+/// Returns ||a - b||_1.
 fn distance(a: &[f64], b: &[f64]) -> f64 {
     let terms = a.iter().zip(b).map(|(a, b)| (a - b).abs());
     terms.collect::<Sum>().value()

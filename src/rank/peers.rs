@@ -1,35 +1,28 @@
-//! How the shards of one crawl exchange messages, wherever they are, and the pages that they know of each other.
+//! Message exchange between the shards of one crawl, and the remote pages that they know of each other.
 
 use crate::codec::varint;
 use crate::{Error, Result};
 
-/// The processes that rank the shards of one crawl together. Each has some of the shards, and calls the same methods in the
-/// same order; a call returns once all processes have made it. What they return does not depend on which process has which
-/// shard.
+/// Processes that rank the shards of one crawl together. Each has some of the shards and calls the same methods in the
+/// same order; a call returns once all processes have made it. Results do not depend on which process has which shard.
+/// All methods fail if a process is lost.
 pub trait Peers: Send {
-    /// Number of shards, in all processes together.
+    /// Returns the number of shards in all processes together.
     fn shards(&self) -> usize;
 
-    /// Numbers of the shards of this process, ascending.
+    /// Returns the numbers of the shards of this process, ascending.
     fn local(&self) -> &[usize];
 
-    /// Exchanges messages between shards. `outgoing[i][to]` is the message of the i-th local shard to shard `to`; the result
-    /// has at `[i][from]` the message from shard `from` to the i-th local shard. Messages may be empty.
-    ///
-    /// # Errors
-    /// A process is lost.
+    /// Exchanges messages between shards (all-to-all). `outgoing[i][to]` is the message of the i-th local shard to
+    /// shard `to`; the result has at `[i][from]` the message from shard `from` to the i-th local shard. Messages may be
+    /// empty.
     fn exchange(&mut self, outgoing: Vec<Vec<Vec<u8>>>) -> Result<Vec<Vec<Vec<u8>>>>;
 
-    /// Gives all processes what each says, in the order of the processes.
-    ///
-    /// # Errors
-    /// A process is lost.
+    /// Gathers a message of each process in all processes, in the order of the processes (all-gather).
     fn gather(&mut self, own: Vec<u8>) -> Result<Vec<Vec<u8>>>;
 
-    /// Gives all processes what each shard says, in the order of the shards; `own` is what the local ones say.
-    ///
-    /// # Errors
-    /// A process is lost, or says what cannot be read.
+    /// Gathers a message of each shard in all processes, in the order of the shards; `own` has those of the local
+    /// shards.
     fn gather_by_shard(&mut self, own: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
         let mut said = Vec::new();
         for (&shard, bytes) in self.local().iter().zip(own) {
@@ -54,10 +47,7 @@ pub trait Peers: Send {
         Ok(by_shard)
     }
 
-    /// Adds up numbers over all processes, each at its place.
-    ///
-    /// # Errors
-    /// A process is lost.
+    /// Adds up vectors of numbers over all processes, element by element (all-reduce).
     fn sum(&mut self, own: &mut [i128]) -> Result<()> {
         let bytes = own.iter().flat_map(|number| number.to_le_bytes());
         let all = self.gather(bytes.collect())?;
@@ -72,12 +62,12 @@ pub trait Peers: Send {
     }
 }
 
-/// The pages of one other shard that a shard knows.
+/// Pages of one other shard that a shard knows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RemotePages {
-    /// Their numbers in the store of the shard that knows them.
+    /// Page numbers in the store of the shard that knows them.
     pub here: Vec<u32>,
-    /// The number of each in its own shard's store, ascending.
+    /// Page numbers in the store of their own shard, ascending.
     pub there: Vec<u32>,
 }
 
@@ -88,7 +78,7 @@ pub struct OneProcess {
 }
 
 impl OneProcess {
-    /// Of this number of shards.
+    /// Creates this number of shards.
     pub fn new(shards: usize) -> OneProcess {
         OneProcess {
             shards: (0..shards).collect(),
@@ -127,7 +117,7 @@ pub(crate) mod threads {
     use super::Peers;
     use crate::Result;
 
-    /// What a process says in a round: to each shard, from each of its own; or to all.
+    /// Messages of a process in one round: to each shard, from each of its own; or to all.
     #[derive(Default, Clone)]
     struct Said {
         messages: Vec<(usize, usize, Vec<u8>)>,
@@ -140,12 +130,12 @@ pub(crate) mod threads {
         local: Vec<usize>,
         barrier: Arc<Barrier>,
         said: Arc<Mutex<Vec<Said>>>,
-        /// Bytes that were sent to shards of other processes.
+        /// Number of bytes sent to shards of other processes.
         pub sent: u64,
     }
 
     impl Thread {
-        /// Says something, and hears what all said.
+        /// Sends messages, and receives those of all.
         fn round(&mut self, said: Said) -> Vec<Said> {
             self.said.lock().unwrap()[self.process] = said;
             self.barrier.wait();
@@ -196,7 +186,7 @@ pub(crate) mod threads {
         }
     }
 
-    /// Deals shards out to processes, and returns what `work` is in each.
+    /// Distributes shards over processes, and returns the result of `work` in each.
     pub(crate) fn with_processes<T: Send>(
         shards: usize,
         processes: usize,

@@ -1,10 +1,10 @@
-//! The power method over rows, wherever they are kept: a sweep a step, in two numbers a page.
+//! The power method over rows, wherever they are kept: one sweep per step, two numbers per page.
 //!
 //! ```text
 //! y_j = sum over links i -> j of d x_i w_ij  +  what the virtual page pays j
 //! ```
 //!
-//! The virtual page has what pages do not hand on, so that all is 1 together. Sums are plain: what rounding does is not
+//! The virtual page receives what pages do not pass on, so the sum is 1. Summation is plain, and its rounding is not
 //! bounded.
 
 use super::{Computed, Method};
@@ -46,7 +46,7 @@ pub(super) const METHOD: Method = Method {
     },
 };
 
-/// The scores that pages hand on over their links in a step: those that `counts` says have links.
+/// Adds the scores that pages pass on over their links in a step; only pages for which `counts` is true.
 pub(crate) fn step(
     rows: &dyn Rows,
     damping: f64,

@@ -1,26 +1,27 @@
-//! Which pages the virtual page pays: the teleport vector of PageRank.
+//! Teleport vector of PageRank: the pages that the virtual page pays.
 
 use std::sync::Arc;
 
 use crate::{Error, Result};
 
-/// How much of what the virtual page has it pays each page: all pages the same by default, or by weights, as in
-/// personalised PageRank. Surfers who do not follow a link go on at these pages, and so do those at a page without links.
+/// Distribution of what the virtual page pays: uniform by default, or by weights, as in personalised PageRank. Surfers
+/// who do not follow a link continue at these pages, and so do those at a page without links.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Teleport {
-    /// By page; empty: all the same.
+    /// Weight of each page; empty for uniform.
     weights: Arc<[u32]>,
     sum: u64,
 }
 
 impl Teleport {
-    /// By the weights of all pages.
+    /// Creates a vector from the weights of all pages.
     ///
     /// # Errors
-    /// [`Error::Usage`]: the weights are 0, or more than 2^32, together.
+    ///
+    /// [`Error::Usage`] if the weights sum to 0 or to more than 2^32.
     pub fn of(weights: Vec<u32>) -> Result<Teleport> {
         let sum = weights.iter().map(|&weight| u64::from(weight)).sum();
-        // What is not paid for being rounded down is less than a unit for each unit of weight.
+        // Rounding down loses less than a unit for each unit of weight.
         if sum == 0 || sum > 1 << 32 {
             return Err(Error::Usage(format!(
                 "teleport weights are {sum} together: at least 1 and at most 2^32"
@@ -32,7 +33,7 @@ impl Teleport {
         })
     }
 
-    /// Checks that there is a weight for each of so many pages.
+    /// Checks that there is a weight for each of `pages` pages.
     pub(super) fn check(&self, pages: u64) -> Result<()> {
         let weights = self.weights.len() as u64;
         if self.is_uniform() || weights == pages {
@@ -47,18 +48,18 @@ impl Teleport {
         self.weights.is_empty()
     }
 
-    /// The weights of all of so many pages together.
+    /// Returns the sum of the weights of `pages` pages.
     pub(super) fn sum(&self, pages: u64) -> u64 {
         if self.is_uniform() { pages } else { self.sum }
     }
 
-    /// That of a page.
+    /// Returns the weight of a page.
     #[inline]
     pub(super) fn weight(&self, page: usize) -> u32 {
         self.weights.get(page).copied().unwrap_or(1)
     }
 
-    /// The payment to each of so many pages, of `units`.
+    /// Returns the payment to each of `pages` pages, of `units` in total.
     pub(super) fn shares(&self, units: f64, pages: usize) -> impl Iterator<Item = f64> + '_ {
         let (each, sum) = (units / pages as f64, self.sum as f64);
         (0..pages).map(move |page| match self.weights.get(page) {

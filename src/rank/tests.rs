@@ -1,4 +1,4 @@
-//! Every method gives PageRank, for any virtual page.
+//! Tests that every method gives PageRank, for any virtual page.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::graph::GraphBuilder;
 use crate::model::SelfLinks;
 
-/// The scores of all pages, and what is proven of them.
+/// Returns the scores of all pages and their proven bound.
 fn computed(
     method: &Method,
     rows: &dyn Rows,
@@ -22,7 +22,7 @@ fn computed(
     (pages.into_iter().map(|page| page.0).collect(), bound)
 }
 
-/// x = (1 - d l) t + d M x with l on linked pages, put into itself until nothing changes any more.
+/// Iterates x = (1 - d l) t + d M x, with l on linked pages, to its fixpoint.
 fn expected(rows: &[(Vec<u32>, Vec<u64>)], d: f64, teleport: &[u32]) -> Vec<f64> {
     let all: u32 = teleport.iter().sum();
     let mut now: Vec<f64> = teleport
@@ -47,7 +47,7 @@ fn expected(rows: &[(Vec<u32>, Vec<u64>)], d: f64, teleport: &[u32]) -> Vec<f64>
     now
 }
 
-/// Rows of ten pages: distinct targets, and what they weigh.
+/// Generates rows of ten pages: distinct targets and their weights.
 fn rows() -> impl Strategy<Value = Vec<(Vec<u32>, Vec<u64>)>> {
     let row = prop::collection::btree_map(0u32..10, 1u64..9, 0..5);
     prop::collection::vec(row.prop_map(|row| row.into_iter().unzip()), 10)
@@ -86,8 +86,8 @@ proptest! {
     }
 }
 
-/// All surfers begin at page 0 of a chain, and again at its end: page i has d^i of what page 0 has. A page that nothing
-/// leads to has nothing.
+/// All surfers begin at page 0 of a chain, and again at its end: page i has d^i times the share of page 0. A page to
+/// which nothing leads has 0.
 #[test]
 fn a_chain_from_one_page() {
     let mut graph = GraphBuilder::new(SelfLinks::Drop);

@@ -1,15 +1,15 @@
 //! The adjacency matrix of the OPIC paper (section 1): a node is important if important nodes link to it.
 //!
-//! L is 1 where there is a link, whatever it weighs: a node hands all of its importance to each of its targets,
-//! and does not divide it among them as in PageRank. The virtual page, to which every node links and which links to every
-//! node, makes the graph strongly connected, so that the eigenvector is unique. With r the largest eigenvalue
+//! L is 1 where there is a link, whatever its weight: a node gives all of its importance to each of its targets,
+//! instead of dividing it among them as in PageRank. The virtual page, to which every node links and which links to
+//! every node, makes the graph strongly connected, so that the eigenvector is unique. With r the largest eigenvalue
 //!
 //! ```text
 //! r x_j = sum over links i -> j of x_i  +  v        r v = sum of x
 //! ```
 //!
-//! Without the virtual page that is eigenvector centrality. Scores sum to 1, the virtual page left out: then v = 1/r, and the
-//! residual of scores x, with A x what links bring, is that of what stands above,
+//! Without the virtual page this is eigenvector centrality. Scores sum to 1 without the virtual page; then v = 1/r, and
+//! with A x the sums over links, the residual of scores x in the equation above is
 //!
 //! ```text
 //! ||(A x + 1/r)/r - x||_1      r = (a + sqrt(a^2 + 4n))/2,  a = sum of A x, so that the step sums to 1
@@ -40,7 +40,8 @@ pub(super) const MEASURE: MeasureSpec = MeasureSpec {
     },
 };
 
-/// The eigenvector of links and the virtual page. `add` adds to the second vector what the first hands over links.
+/// Computes the eigenvector of links and the virtual page. `add` adds to the second vector what the first passes on
+/// over links.
 pub(super) fn with_virtual_page(
     rows: &dyn Rows,
     options: &MeasureOptions,
@@ -72,12 +73,13 @@ pub(super) fn with_virtual_page(
     }))
 }
 
-/// The residual of the nodes' scores; in both vectors the virtual page is behind the nodes. See the module.
+/// Returns the residual of the nodes' scores; in both vectors the virtual page follows the nodes. See the module
+/// documentation.
 fn residual(x: &[f64], step: &[f64]) -> f64 {
     let ([x @ .., paid], [step @ .., all]) = (x, step) else {
         return 0.0;
     };
-    // Of each node's step the virtual page paid the same, and what it gets is the sum of the nodes.
+    // The virtual page pays all nodes alike and receives the sum of the nodes.
     let linked = || step.iter().map(|step| (step - paid) / all);
     let sum = linked().collect::<Sum>().value();
     let r = (sum + (sum * sum + 4.0 * x.len() as f64).sqrt()) / 2.0;

@@ -1,8 +1,8 @@
 //! In-degree and out-degree: how many nodes link to a node, and to how many it links.
 //!
-//! A link counts once, whatever it weighs, if it weighs anything. Both are exact, and sum to the number of links. In-degree
-//! is the first estimate of importance (J. Cho, H. Garcia-Molina, L. Page, WWW 1998: "back-link count"), and easy to
-//! forge: links of unknown pages count as those of important ones.
+//! A link counts once, whatever it weighs, if it weighs anything. Both are exact, and sum to the number of links.
+//! In-degree is the first estimate of importance (J. Cho, H. Garcia-Molina, L. Page, WWW 1998: "back-link count"), and
+//! easy to forge: links of unknown pages count as much as links of important ones.
 
 use super::{Accuracy, MeasureSpec, Measured};
 use crate::Result;

@@ -4,14 +4,14 @@
 //! x <- (L x + s x)/||L x + s x||_1        s: half of ||L x||_1, or 0
 //! ```
 //!
-//! The paper's (†') (section 1: L + I) is the case s = 1. Any s has the same eigenvector; s > 0 is needed where an eigenvalue -r may
-//! stand beside the largest r, as links between two groups of nodes have it: a step of L alone then turns round for ever. The virtual page, which is
-//! linked with all n nodes, has eigenvalues of about sqrt(n) and -sqrt(n); with s = 1 the second shrinks by
-//! (sqrt(n) - 1)/(sqrt(n) + 1) a step only, with s = r/2 by 1/3.
+//! The paper's (†') (section 1: L + I) is the case s = 1. Every s has the same eigenvector; s > 0 is needed if both r,
+//! the largest, and -r may be eigenvalues, as in bipartite graphs, where steps of L alone oscillate. The virtual page,
+//! which is linked with all n nodes, causes eigenvalues of about sqrt(n) and -sqrt(n); with s = 1 the second shrinks by
+//! (sqrt(n) - 1)/(sqrt(n) + 1) per step only, with s = r/2 by 1/3.
 //!
-//! It comes, where the largest eigenvalue is a multiple one, to the projection of
-//! the start on its eigenvectors. The residual is that of the vector which is returned, ||L x/||L x|| - x|| in L1, without s, or
-//! what a measure has in its place ([`Power::residual`]).
+//! If the largest eigenvalue is multiple, the iteration converges to the projection of the start onto its eigenvectors.
+//! The residual is that of the returned vector, ||L x/||L x|| - x|| in L1, without s, or the one that a measure defines
+//! ([`Power::residual`]).
 
 use super::swept;
 use crate::Result;
@@ -19,47 +19,47 @@ use crate::metrics::sum::Sum;
 use crate::rank::settle::Watch;
 use crate::rows::Rows;
 
-/// So many steps without a thousandth gained are the end: 64-bit numbers resolve no more.
+/// Number of steps without a gain of a thousandth after which iteration ends: 64-bit numbers resolve no more.
 const PATIENCE: u32 = 64;
 
-/// Writes L x, or adds it, into the second vector, where x is the first.
+/// Writes L x into the second vector, or adds it, where x is the first.
 pub(super) type Step<'s> = dyn FnMut(&[f64], &mut [f64]) -> Result<()> + 's;
 
-/// An eigenvector.
+/// Result of a power iteration.
 pub(super) struct Eigenvector {
-    /// Sums to 1.
+    /// Eigenvector of sum 1.
     pub x: Vec<f64>,
     pub residual: f64,
     pub reached: bool,
-    /// Times that L was applied.
+    /// Number of times that L was applied.
     pub steps: u64,
 }
 
-/// How an eigenvector is looked for.
+/// Parameters of a power iteration.
 pub(super) struct Power {
-    /// The first vector.
+    /// Start vector.
     pub start: Vec<f64>,
-    /// Half of ||L x||_1 is added to L.
+    /// True to add half of ||L x||_1 times the identity to L.
     pub shifted: bool,
-    /// The residual to end at.
+    /// Residual at which iteration ends.
     pub until: f64,
-    /// The residual of x, given x and L x, neither of them 0.
+    /// Function that returns the residual of x, given x and L x, neither of them 0.
     pub residual: fn(&[f64], &[f64]) -> f64,
 }
 
-/// The vector of sum 1 that is the same everywhere.
+/// Returns the uniform vector of sum 1.
 pub(super) fn uniform(len: usize) -> Vec<f64> {
     vec![1.0 / len as f64; len]
 }
 
-/// ||L x/||L x|| - x|| of x and L x, where x sums to 1.
+/// Returns ||L x/||L x|| - x|| given x, which sums to 1, and L x.
 pub(super) fn step_residual(x: &[f64], step: &[f64]) -> f64 {
     let norm = sum(step);
     let apart = x.iter().zip(step).map(|(x, step)| (step / norm - x).abs());
     apart.collect::<Sum>().value()
 }
 
-/// Finds it. `None`: there is nothing, L is 0. `apply` writes L x, of a vector x.
+/// Runs the iteration. Returns `None` if L is 0. `apply` writes L x for a vector x.
 pub(super) fn eigenvector(
     power: Power,
     rows: &dyn Rows,
@@ -106,7 +106,7 @@ fn sum(x: &[f64]) -> f64 {
     x.iter().copied().collect::<Sum>().value()
 }
 
-/// Makes it sum to 1, unless it is 0.
+/// Scales a vector to sum 1, unless it is 0.
 pub(super) fn normalise(x: &mut [f64]) {
     let sum = sum(x);
     if sum > 0.0 {

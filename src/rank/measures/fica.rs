@@ -1,24 +1,25 @@
-//! FICA: how near a node is to where a crawl began (A. Zareh Bidoki, N. Yazdani, P. Ghodsnia, "FICA: A fast intelligent crawling
-//! algorithm", 2007).
+//! FICA: distance of a node from the start of a crawl (A. Zareh Bidoki, N. Yazdani, P. Ghodsnia, "FICA: A fast
+//! intelligent crawling algorithm", 2007).
 //!
-//! A link of node i weighs log10 O(i), with O(i) links of i (Definition 1). The *logarithmic distance* of a node is the least sum of
-//! these along any path from a root (Definition 2):
+//! A link of node i weighs log10 O(i), with O(i) links of i (Definition 1). The *logarithmic distance* of a node is the
+//! least sum of these along any path from a root (Definition 2):
 //!
 //! ```text
 //! d_j = min over links i -> j of d_i + log10 O(i)        d = 0 at roots        (equation 2)
 //! ```
 //!
-//! 10^-d_j is the chance that a surfer who begins there takes that path ("rank effect", Lemma 1). "Pages with lower distances
-//! will have higher ranks" (section 3): scores are 1/(1 + d), 1 at roots, and 0 where no path leads. They are exact.
+//! 10^-d_j is the probability that a surfer who starts there takes that path ("rank effect", Lemma 1). "Pages with
+//! lower distances will have higher ranks" (section 3): scores are 1/(1 + d), 1 at roots, and 0 where no path leads.
+//! They are exact.
 //!
-//! Roots are the nodes that are chosen; else those whose links were read before any link to them: where the crawl began.
-//! Where links have weights, the link's part of its row stands for 1/O(i).
+//! Roots are the chosen nodes; by default, the nodes whose links were read before any link to them, where the crawl
+//! began. If links have weights, the link's share of its row replaces 1/O(i).
 //!
-//! **Where this departs from the paper**, whose distances are those of a crawl in their order, with a learning rate that
-//! goes from 1 to 0 (equations 3 to 5) and so forgets where it came from: here all links are known, and the
-//! learning rate is 1. The crawl order `fica` has the learning rate.
+//! **Departure from the paper**: its distances evolve while a crawl follows them, with a learning rate that goes from 1
+//! to 0 (equations 3 to 5). Here all links are known, and the learning rate is 1. The crawl order `fica` has the
+//! learning rate.
 //!
-//! By Dijkstra's algorithm over links in memory.
+//! Computed by Dijkstra's algorithm over links in memory.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -33,12 +34,12 @@ pub(super) const MEASURE: MeasureSpec = MeasureSpec {
     name: "fica",
     about: "FICA: near to where the crawl began, by logarithmic distance; exact",
     uses: &[Uses::Roots],
-    // Links in memory with their weights, and as many places in the queue.
+    // Memory: links with their weights, and as many entries in the queue.
     bytes: |nodes, links, _| nodes * (16 + 8 + 8 + 16) + links * (2 * (4 + 8) + 16),
     compute: fica,
 };
 
-/// Nodes between two questions whether it is over.
+/// Number of nodes between two checks whether to stop.
 const ASK_EVERY: u64 = 1 << 16;
 
 fn fica(
@@ -67,7 +68,7 @@ fn fica(
     }))
 }
 
-/// The links of all nodes with their weights, and the nodes that nothing before their rows links to.
+/// Reads the links of all nodes with their weights, and the nodes to which no earlier row links.
 fn read(rows: &dyn Rows) -> Result<(Graph, Vec<u32>)> {
     let mut graph = Growing::default();
     graph.grow(rows.pages() as usize);
@@ -100,10 +101,11 @@ fn read(rows: &dyn Rows) -> Result<(Graph, Vec<u32>)> {
     Ok((graph.into_table(), roots))
 }
 
-/// The logarithmic distance of every node from the nearest root; infinite where no path leads. `None`: it is over.
+/// Returns the logarithmic distance of every node from the nearest root, infinite where no path leads; `None` if it was
+/// stopped.
 fn distances(graph: &Graph, roots: &[u32], watch: &mut dyn Watch) -> Option<Vec<f64>> {
     let mut distances = vec![f64::INFINITY; graph.nodes()];
-    // No distance is below 0, so their bits are in the order of the numbers.
+    // Distances are not negative, so their bits are ordered like the numbers.
     let mut queue = BinaryHeap::new();
     for &root in roots {
         distances[root as usize] = 0.0;

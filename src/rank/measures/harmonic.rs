@@ -1,16 +1,16 @@
-//! Harmonic centrality: how near all others are to a node (P. Boldi, S. Vigna, "Axioms for centrality", 2014).
+//! Harmonic centrality: closeness of all other nodes to a node (P. Boldi, S. Vigna, "Axioms for centrality", 2014).
 //!
 //! ```text
 //! H(x) = sum over nodes y other than x that reach x of 1/d(y, x)
 //! ```
 //!
-//! where d counts links, whatever they weigh. Small graphs are computed exactly: breadth-first searches from 64 nodes at a time, a
-//! bit of a word for each, so that a search of all goes over each link n/64 times a level. Threads divide searches among
-//! them; sums are in the same order however many there are. Others are estimated by [`hyperball`], with the standard
-//! error stated. A graph is small if nodes times links are at most 2^36.
+//! where d counts links, whatever their weight. Small graphs are computed exactly: breadth-first searches from 64 nodes
+//! at a time, one bit of a word each, so that all searches visit each link n/64 times per level. Threads share the
+//! searches; the order of sums does not depend on their number. Larger graphs are estimated by [`hyperball`], with the
+//! standard error stated. A graph is small if nodes times links are at most 2^36.
 //!
-//! Common Crawl publishes it for hosts and domains. It is harder to forge than PageRank from a few pages, and knows less of how
-//! good the pages are that link.
+//! Common Crawl publishes it for hosts and domains. It is harder to forge from a few pages than PageRank, and reflects
+//! the quality of the linking pages less.
 
 use super::{Accuracy, MeasureOptions, MeasureSpec, Measured, Uses, hyperball, links, swept};
 use crate::graph::Graph;
@@ -30,20 +30,20 @@ pub(super) const MEASURE: MeasureSpec = MeasureSpec {
     compute: harmonic,
 };
 
-/// Registers of a counter, by default: a standard error of 6.5 %, and 512 bytes of memory a node.
+/// Default number of registers of a counter: a standard error of 6.5 %, and 512 bytes of memory per node.
 pub const REGISTERS: u32 = 256;
-/// Nodes times links up to which it is exact.
+/// Largest product of nodes and links for which scores are exact.
 const SMALL: u64 = 1 << 36;
-/// Parts of all searches, each with sums of its own.
+/// Number of groups of searches, each with its own sums.
 const GROUPS: u64 = 8;
 
-/// Registers to use; `None`: none, it is computed exactly.
+/// Returns the number of registers to use; `None` for an exact computation.
 fn registers(nodes: u64, links: u64, options: &MeasureOptions) -> Option<u32> {
     let is_small = nodes.saturating_mul(links) <= SMALL;
     options.registers.or((!is_small).then_some(REGISTERS))
 }
 
-/// Refuses a number of registers that a counter cannot have.
+/// Checks that a counter can have this number of registers.
 pub(in crate::rank) fn check(registers: u32) -> Result<()> {
     if !registers.is_power_of_two() || !(64..=1 << 16).contains(&registers) {
         return Err(Error::Usage(format!(
@@ -97,11 +97,11 @@ fn exact(
     }))
 }
 
-/// Searches from 64 nodes at a time: by node, a bit for each.
+/// Breadth-first search from 64 nodes at a time: by node, one bit for each source.
 struct Search {
-    /// Has reached it.
+    /// Sources that have reached the node.
     seen: Vec<u64>,
-    /// Has reached it in the last level.
+    /// Sources that reached the node in the last level.
     level: Vec<u64>,
     next: Vec<u64>,
 }
@@ -115,7 +115,7 @@ impl Search {
         }
     }
 
-    /// Sums of every eighth 64 nodes.
+    /// Sums over every eighth group of 64 sources.
     fn group(&mut self, graph: &Graph, group: usize) -> Vec<f64> {
         let nodes = graph.nodes();
         let mut sums = vec![0.0; nodes];

@@ -7,9 +7,9 @@
 //! a = A^T h / ||A^T h||      h = A a / ||A a||      so a is an eigenvector of A^T A, and h of A A^T
 //! ```
 //!
-//! both sum to 1, as networkx has them. Each is iterated for by itself, so that its residual is its own; hubs begin with
-//! those of authorities that are all alike. The matrix has no eigenvalues below 0, so its power iteration needs no shift. Where a graph falls
-//! apart, only the part with the most closely knit links has scores above 0: "topic drift".
+//! both scaled to sum 1, as in networkx. Each is iterated separately and has its own residual; hubs start from uniform
+//! authorities. The matrix has no negative eigenvalues, so power iteration needs no shift. In a graph with several
+//! components, only the most densely linked one has scores above 0: "topic drift".
 
 use super::eigenvector::{Power, eigenvector, normalise, step_residual, uniform};
 use super::{Accuracy, MeasureOptions, MeasureSpec, Measured, Uses, no_links};
@@ -73,7 +73,7 @@ fn hits(
     }))
 }
 
-/// A^T x.
+/// Computes A^T x.
 fn scatter(rows: &dyn Rows, x: &[f64], out: &mut [f64]) -> Result<()> {
     out.fill(0.0);
     rows.sweep(&mut |row| {
@@ -84,7 +84,7 @@ fn scatter(rows: &dyn Rows, x: &[f64], out: &mut [f64]) -> Result<()> {
     Ok(())
 }
 
-/// A x.
+/// Computes A x.
 fn gather(rows: &dyn Rows, x: &[f64], out: &mut [f64]) -> Result<()> {
     out.fill(0.0);
     rows.sweep(&mut |row| {
@@ -95,7 +95,7 @@ fn gather(rows: &dyn Rows, x: &[f64], out: &mut [f64]) -> Result<()> {
     Ok(())
 }
 
-/// Each link's target and weight.
+/// Calls `visit` with each link's target and weight.
 fn each(row: crate::rows::Row<'_>, visit: impl FnMut(u32, f64)) {
     let mut visit = visit;
     crate::graph::Links::from(row).each(|target, weight: u64| visit(target, weight as f64));

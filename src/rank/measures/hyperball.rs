@@ -1,20 +1,21 @@
 //! Harmonic centrality estimated by HyperBall (P. Boldi, S. Vigna, "In-core computation of geometric centralities with
 //! HyperBall: A hundred billion nodes and beyond", 2013).
 //!
-//! The ball B_t(x) holds the nodes that reach x over at most t links. B_0(x) = {x}, and B_t(x) is B_(t-1)(x) with the B_(t-1)(y) of
-//! all y that link to x. Each ball is a HyperLogLog counter of m registers, of which a union is the maximum, register
-//! by register. Then
+//! The ball B_t(x) holds the nodes that reach x over at most t links. B_0(x) = {x}, and B_t(x) is B_(t-1)(x) with the
+//! B_(t-1)(y) of all y that link to x. Each ball is a HyperLogLog counter of m registers, of which a union is the
+//! maximum, register by register. Then
 //!
 //! ```text
 //! H(x) = sum over t >= 1 of (|B_t(x)| - |B_(t-1)(x)|)/t = sum over t of |B_t(x)| (1/t - 1/(t+1)), up to its end
 //! ```
 //!
-//! a sum of counts with positive factors, so that its standard error, as a share, is at most that of a counter: 1.04/sqrt(m). Counters are read by
-//! O. Ertl's estimator ("New cardinality estimation algorithms for HyperLogLog sketches", 2017), which has no bias at small
-//! counts but 1.1/m. Nodes are hashed by number, always in the same way: the same rows give the same bits.
+//! a sum of counts with positive factors, so its relative standard error is at most that of a counter: 1.04/sqrt(m).
+//! Counters are read by O. Ertl's estimator ("New cardinality estimation algorithms for HyperLogLog sketches", 2017),
+//! whose bias is at most 1.1/m, also at small counts. Nodes are hashed by number with a fixed hash: the same rows give
+//! the same bits.
 //!
-//! Rows are read where they are, once a step, and only those of nodes whose ball grew in the step before are used. Threads
-//! divide targets among them. Memory: 2 m + 17 bytes a node.
+//! Rows are read where they are, once per step, and only those of nodes whose ball grew in the previous step are used.
+//! Threads share the targets. Memory: 2 m + 17 bytes per node.
 
 use std::sync::Mutex;
 
@@ -26,15 +27,15 @@ use crate::rank::settle::Watch;
 use crate::rows::Rows;
 use crate::threads::each_of;
 
-/// Links that are gathered before threads go over them.
+/// Number of links that are gathered before threads process them.
 const BATCH: usize = 1 << 20;
 
-/// Bytes of memory for so many nodes.
+/// Returns the memory for this many nodes, in bytes.
 pub(super) fn bytes(nodes: u64, registers: u32) -> u64 {
     nodes * (2 * u64::from(registers) + 17) + 16 * BATCH as u64
 }
 
-/// By counters of so many registers, a power of 2.
+/// Estimates by counters with this number of registers, a power of 2.
 pub(super) fn harmonic(
     rows: &dyn Rows,
     registers: u32,
@@ -72,25 +73,25 @@ pub(super) fn harmonic(
 struct Balls {
     registers: usize,
     threads: usize,
-    /// Those of this step.
+    /// Balls of this step.
     now: Vec<u8>,
-    /// Those of the next.
+    /// Balls of the next step.
     next: Vec<u8>,
-    /// Whose ball grew in the last step.
+    /// True for nodes whose ball grew in the last step.
     grew: Vec<bool>,
     sizes: Vec<f64>,
     scores: Vec<f64>,
 }
 
 impl Balls {
-    /// Of one node each.
+    /// Creates balls of one node each.
     fn new(nodes: usize, registers: u32, threads: usize) -> Balls {
         let registers = registers as usize;
         let mut now = vec![0; nodes * registers];
         for (node, ball) in now.chunks_exact_mut(registers).enumerate() {
             let hash = xxh3_64(&(node as u64).to_le_bytes());
             let at = hash as usize & (registers - 1);
-            // The bits above those that choose the register, and one that ends them.
+            // Takes the bits above those that select the register, and a sentinel.
             let bits = hash >> registers.trailing_zeros() | 1 << (64 - registers.trailing_zeros());
             ball[at] = bits.trailing_zeros() as u8 + 1;
         }
@@ -134,7 +135,7 @@ impl Balls {
         });
     }
 
-    /// Ends step t. Whether any ball grew.
+    /// Ends step t. Returns true if any ball grew.
     fn step(&mut self, t: u64) -> bool {
         let registers = self.registers;
         let part = self.grew.len().div_ceil(self.threads).max(1);
@@ -168,7 +169,7 @@ impl Balls {
     }
 }
 
-/// How many nodes are in a ball, about.
+/// Estimates the number of nodes in a ball.
 fn count(ball: &[u8]) -> f64 {
     let mut with = [0u32; 66];
     ball.iter().for_each(|&value| with[usize::from(value)] += 1);
@@ -183,7 +184,7 @@ fn count(ball: &[u8]) -> f64 {
     m * m / (2.0 * std::f64::consts::LN_2 * z)
 }
 
-/// x + sum over k >= 1 of x^(2^k) 2^(k-1)
+/// Computes x + sum over k >= 1 of x^(2^k) 2^(k-1).
 fn sigma(x: f64) -> f64 {
     if x >= 1.0 {
         return f64::INFINITY;
@@ -200,7 +201,7 @@ fn sigma(x: f64) -> f64 {
     }
 }
 
-/// (1 - x - sum over k >= 1 of (1 - x^(2^-k))^2 2^-k)/3
+/// Computes (1 - x - sum over k >= 1 of (1 - x^(2^-k))^2 2^-k)/3.
 fn tau(x: f64) -> f64 {
     if x <= 0.0 || x >= 1.0 {
         return 0.0;
@@ -221,8 +222,8 @@ fn tau(x: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Balls of known sizes: the mean error of a thousand of each size (three hundred of the largest) is within three of its standard errors of 0, and the root mean
-    /// square within a tenth of 1.04/sqrt(m).
+    /// Balls of known sizes: the mean error of a thousand of each size (three hundred of the largest) is within three
+    /// of its standard errors of 0, and the root mean square within a tenth of 1.04/sqrt(m).
     #[test]
     fn counts_have_no_bias_and_the_error_stated() {
         for registers in [64u32, 256] {

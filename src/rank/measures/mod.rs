@@ -1,8 +1,8 @@
-//! Measures of importance: a file and a line in [`MEASURES`] for each.
+//! Measures of importance: one file and one line in [`MEASURES`] each.
 //!
-//! Each is a function of the links of nodes, which may be pages or sites ([`Rows`]), and gives every node a score. How sure the
-//! scores are is part of the result ([`Accuracy`]): PageRank has a proven bound, eigenvectors have a residual, estimates
-//! have a standard error, and counts are exact.
+//! A measure is a function of the links of nodes ([`Rows`]), which are pages or sites, that gives every node a score.
+//! The accuracy of the scores is part of the result ([`Accuracy`]): PageRank has a proven bound, eigenvectors have a
+//! residual, estimates have a standard error, and counts are exact.
 
 mod adjacency;
 mod degrees;
@@ -31,22 +31,23 @@ use crate::model::check_room;
 use crate::rows::{PAGES_MAX, Rows};
 use crate::{Error, Result};
 
-/// Parameters beside the measure.
+/// Parameters of measures.
 #[derive(Debug, Clone)]
 pub struct MeasureOptions {
-    /// Share of importance that links pass on, 0 or more and less than 1.
+    /// Share of importance that links pass on, 0 <= damping < 1.
     pub damping: f64,
-    /// Ends at this bound, residual or change, whichever the measure has.
+    /// Bound, residual or change at which it ends, whichever the measure has.
     pub until: f64,
-    /// Whom the virtual page pays; of spam mass: the trusted nodes; of FICA: those that distances are from.
+    /// Teleport vector; for spam mass the trusted nodes, for FICA the roots of distances.
     pub teleport: Teleport,
-    /// What the trusted nodes of spam mass are paid of 1.
+    /// Total teleport share of the trusted nodes of spam mass.
     pub gamma: f64,
-    /// Registers of a counter, a power of 2; `None`: small graphs are computed exactly, others with [`REGISTERS`].
+    /// Number of registers of a counter, a power of 2; `None`: small graphs are computed exactly, others with
+    /// [`REGISTERS`].
     pub registers: Option<u32>,
-    /// Most threads.
+    /// Maximum number of threads.
     pub threads: usize,
-    /// Most bytes of memory; `None`: any.
+    /// Maximum memory in bytes; `None` for no limit.
     pub memory: Option<u64>,
 }
 
@@ -65,7 +66,7 @@ impl Default for MeasureOptions {
 }
 
 impl MeasureOptions {
-    /// The damping as the engine has it.
+    /// Returns the damping in the engine's units.
     fn config(&self) -> Result<Config> {
         let mut config = Config::default();
         config.set_damping(self.damping)?;
@@ -73,30 +74,30 @@ impl MeasureOptions {
     }
 }
 
-/// How sure scores are.
+/// Accuracy of scores.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Accuracy {
-    /// But for the rounding of sums.
+    /// Exact except for the rounding of sums.
     Exact,
-    /// A proven bound on the L1 distance of the scores, which sum to 1, from exact ones.
+    /// Proven bound on the L1 distance of the scores, which sum to 1, from exact ones.
     BoundL1(f64),
-    /// Of spam mass: the bounds on the L1 errors of the two PageRanks that it compares.
+    /// Bounds of spam mass: the L1 errors of the two PageRanks that it compares.
     BoundsL1 {
-        /// Of PageRank.
+        /// Bound for PageRank.
         pagerank: f64,
-        /// Of that of the trusted nodes.
+        /// Bound for the PageRank from trusted nodes.
         trusted: f64,
     },
-    /// ||Lx/||Lx|| - x|| in L1 of the scores x, which sum to 1: how far one more step would move them.
+    /// Residual ||Lx/||Lx|| - x|| in L1 of the scores x, which sum to 1: the change by one more step.
     ResidualL1(f64),
-    /// Standard error of each score, as a share of it.
+    /// Standard error of each score, relative to it.
     StandardError(f64),
 }
 
 impl Accuracy {
-    /// The bound on the L1 error; `None`: none is proven.
+    /// Returns the bound on the L1 error; `None` if none is proven.
     pub fn bound_l1(self) -> Option<f64> {
         match self {
             Accuracy::BoundL1(bound) => Some(bound).filter(|&bound| bound < 2.0),
@@ -105,53 +106,53 @@ impl Accuracy {
     }
 }
 
-/// The result of a measure.
+/// Result of a measure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
-    /// By node; more is more important.
+    /// Score of each node; larger is more important.
     pub scores: Vec<f64>,
-    /// How sure they are.
+    /// Accuracy of the scores.
     pub accuracy: Accuracy,
-    /// Whether `until` was reached; if not, time was up, or 64-bit numbers resolve no more.
+    /// True if `until` was reached; false if time ran out or 64-bit numbers resolve no more.
     pub reached: bool,
-    /// Sweeps over all rows.
+    /// Number of sweeps over all rows.
     pub sweeps: u64,
 }
 
-/// A parameter that a measure may use.
+/// Parameter that a measure may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Uses {
-    /// [`MeasureOptions::damping`].
+    /// Uses [`MeasureOptions::damping`].
     Damping,
-    /// [`MeasureOptions::until`].
+    /// Uses [`MeasureOptions::until`].
     Until,
-    /// [`MeasureOptions::teleport`], which must be given.
+    /// Requires [`MeasureOptions::teleport`].
     Teleport,
-    /// [`MeasureOptions::teleport`], which may be given.
+    /// Uses [`MeasureOptions::teleport`] if given.
     Roots,
-    /// [`MeasureOptions::gamma`].
+    /// Uses [`MeasureOptions::gamma`].
     Gamma,
-    /// [`MeasureOptions::registers`].
+    /// Uses [`MeasureOptions::registers`].
     Registers,
 }
 
 type Compute = fn(&dyn Rows, &MeasureOptions, &mut dyn Watch) -> Result<Option<Measured>>;
 
-/// A measure of importance.
+/// Measure of importance.
 #[derive(Debug)]
 pub struct MeasureSpec {
-    /// Its name.
+    /// Name on the command line.
     pub name: &'static str,
-    /// Its result, in a line.
+    /// Description in one line.
     pub about: &'static str,
-    /// The parameters that it has.
+    /// Parameters that it uses.
     pub uses: &'static [Uses],
-    /// Bytes of memory for so many nodes and links, the scores among them.
+    /// Function that returns the memory for nodes and links in bytes, including the scores.
     bytes: fn(u64, u64, &MeasureOptions) -> u64,
     compute: Compute,
 }
 
-/// All of them; the first is the usual one.
+/// Table of all measures; the first is the default.
 pub static MEASURES: &[MeasureSpec] = &[
     personalised::PAGERANK,
     personalised::PERSONALISED,
@@ -167,10 +168,7 @@ pub static MEASURES: &[MeasureSpec] = &[
     fica::MEASURE,
 ];
 
-/// The measure of this name.
-///
-/// # Errors
-/// [`Error::Usage`]: there is none.
+/// Returns the measure of this name.
 pub fn measure(name: &str) -> Result<&'static MeasureSpec> {
     let known = MEASURES.iter().find(|measure| measure.name == name);
     known.ok_or_else(|| {
@@ -183,16 +181,17 @@ pub fn measure(name: &str) -> Result<&'static MeasureSpec> {
 }
 
 impl MeasureSpec {
-    /// Returns whether it has this parameter.
+    /// Returns true if it uses this parameter.
     pub fn has(&self, parameter: Uses) -> bool {
         self.uses.contains(&parameter)
     }
 
-    /// Computes it. `None`: it was over before anything was known.
+    /// Computes the measure. Returns `None` if it was stopped before anything was known.
     ///
     /// # Errors
-    /// Those of reading rows; [`Error::Missing`]: there are no nodes; [`Error::Usage`]: a parameter makes no sense;
-    /// [`Error::Unsupported`]: the measure is not defined for these links; [`Error::TooLarge`].
+    ///
+    /// [`Error::Missing`] if there are no nodes; [`Error::Usage`] for an invalid parameter; [`Error::Unsupported`] if
+    /// the measure is not defined for these links; [`Error::TooLarge`] if memory does not suffice.
     pub fn compute(
         &self,
         rows: &dyn Rows,
@@ -229,7 +228,7 @@ impl MeasureSpec {
     }
 }
 
-/// Tells who watches that a sweep over all rows is complete.
+/// Reports a complete sweep over all rows.
 fn swept(watch: &mut dyn Watch, rows: &dyn Rows, sweeps: u64) {
     watch.swept(&Progress {
         sweeps,
@@ -239,7 +238,7 @@ fn swept(watch: &mut dyn Watch, rows: &dyn Rows, sweeps: u64) {
     });
 }
 
-/// The links of all nodes in memory, without what they weigh: 8 bytes a link while it is made, then 4.
+/// Reads the links of all nodes into memory without weights: 8 bytes per link during the construction, then 4.
 fn links(rows: &dyn Rows) -> Result<Graph> {
     let mut all = Growing::default();
     all.grow(rows.pages() as usize);
@@ -259,7 +258,7 @@ fn links(rows: &dyn Rows) -> Result<Graph> {
     Ok(all.into_table())
 }
 
-/// The measure is not defined where there are no links.
+/// Error for a graph without links, for which the measure is not defined.
 fn no_links(name: &str) -> Error {
     Error::Unsupported(format!("there are no links, so {name} is not defined"))
 }

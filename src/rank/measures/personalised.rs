@@ -1,13 +1,13 @@
-//! PageRank, and personalised PageRank, whose virtual page pays chosen nodes only.
+//! PageRank, and personalised PageRank, in which the virtual page pays chosen nodes only.
 //!
 //! ```text
 //! x = d M x + (1 - d l(x)) t
 //! ```
 //!
-//! with damping d, M the links, each row's parts summing to 1, l(x) the mass on nodes that have links, and t the teleport
-//! vector: 1/n everywhere, or the weights given, as a share of their sum. Topic-sensitive PageRank (T. Haveliwala, WWW
-//! 2002) has the pages of a topic in t, TrustRank (Z. Gyongyi, H. Garcia-Molina, J. Pedersen, VLDB 2004) pages that are trusted.
-//! Both are settled, with the bound proven in [`settle`](crate::rank::settle).
+//! with damping d, M the links, each row's parts summing to 1, l(x) the mass on nodes that have links, and t the
+//! teleport vector: 1/n everywhere, or the weights given, as a share of their sum. Topic-sensitive PageRank (T.
+//! Haveliwala, WWW 2002) has the pages of a topic in t, TrustRank (Z. Gyongyi, H. Garcia-Molina, J. Pedersen,
+//! VLDB 2004) pages that are trusted. Both are settled, with the bound proven in [`settle`](crate::rank::settle).
 
 use super::{Accuracy, MeasureOptions, MeasureSpec, Measured, Uses};
 use crate::Result;
@@ -38,7 +38,7 @@ pub(super) fn settled(
     watch: &mut dyn Watch,
 ) -> Result<Option<Measured>> {
     let config = options.config()?;
-    // The bound that is stated has the rounding of damping in it.
+    // The bound includes the rounding of the damping.
     let left = options.until - config.damping_bound();
     let can_be = left > 0.0;
     let settling = Options::until(

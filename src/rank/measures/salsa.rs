@@ -1,17 +1,18 @@
-//! SALSA (R. Lempel, S. Moran, "The stochastic approach for link-structure analysis", WWW 2000): authorities that a surfer
-//! reaches who goes a link back and a link forward by turns, from any authority.
+//! SALSA (R. Lempel, S. Moran, "The stochastic approach for link-structure analysis", WWW 2000): authorities reached by
+//! a surfer who alternately follows a link backwards and a link forwards, starting from any authority.
 //!
-//! From authority j the surfer goes to a node i that links to it, by the link's part of what links to j weigh, and on to one
-//! of the targets of i, by the link's part of its row. This walk is reversible, so its limit has a closed form. Let authorities that a
-//! node links to together be of one component, in(j) what links to j weigh, W what all links of j's component weigh, and a and
-//! A the numbers of authorities, nodes with links to them, in the component and in all:
+//! From authority j the surfer goes to a node i that links to it, with probability proportional to the weight of the
+//! link, and on to one of the targets of i, likewise. This walk is reversible, so its limit has a closed form. Two
+//! authorities to which a node links are in one component. With in(j) the weight of all links to j, W the weight of all
+//! links of j's component, and a and A the numbers of authorities (nodes with incoming links) in the component and in
+//! total,
 //!
 //! ```text
 //! x_j = a/A  in(j)/W
 //! ```
 //!
-//! for a surfer who begins at any authority with equal chances. So this is exact, by one sweep, in which sets of nodes are joined. In a graph
-//! in one component it is in-degree by weight; it has none of the drift of HITS.
+//! for a surfer who starts at a uniformly random authority. So one sweep that joins sets of nodes gives the exact
+//! result. In a graph with one component it is the weighted in-degree; it does not have the drift of HITS.
 
 use super::{Accuracy, MeasureSpec, Measured, no_links};
 use crate::Result;
@@ -67,11 +68,11 @@ fn salsa(rows: &dyn Rows) -> Result<Measured> {
     })
 }
 
-/// Sets of nodes: each node's next towards the least of its set, which has itself.
+/// Disjoint sets of nodes: each node refers to a smaller one of its set, the smallest to itself.
 struct Sets(Vec<u32>);
 
 impl Sets {
-    /// The least node of the set of `node`. Paths are halved on the way.
+    /// Returns the smallest node of the set of `node`, with path halving.
     fn of(&mut self, mut node: u32) -> u32 {
         let next = &mut self.0;
         while next[node as usize] != node {

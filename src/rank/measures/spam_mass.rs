@@ -1,21 +1,21 @@
 //! Spam mass: the share of a node's PageRank that does not come from a trusted set (Z. Gyongyi, P. Berkhin, H.
 //! Garcia-Molina, J. Pedersen, "Link Spam Detection Based on Mass Estimation", VLDB 2006).
 //!
-//! Let p be the linear PageRank of the uniform vector v of sum 1, p = d M p + (1 - d) v, and p' that of a vector w, which pays the
-//! trusted nodes gamma together, and others nothing. The relative mass is
+//! Let p be the linear PageRank of the uniform vector v of sum 1, p = d M p + (1 - d) v, and p' that of a vector w,
+//! which pays the trusted nodes gamma in total, and others nothing. The relative mass is
 //!
 //! ```text
 //! m = 1 - p'/p        at most 1; near 1: what the node has comes from nodes that are not trusted
 //! ```
 //!
-//! Trusted sets are small beside all good nodes, so the paper takes for gamma the share of nodes that is thought
-//! to be good (0.85); then trusted nodes themselves have a mass below 0. With gamma the share of nodes that is in the set,
-//! and equal weights, m is the share itself, from 0 to 1.
+//! Trusted sets are small compared with all good nodes, so the paper takes for gamma the estimated share of good nodes
+//! (0.85); trusted nodes themselves then have a negative mass. If gamma is the share of nodes in the set, with equal
+//! weights, m is the share itself, from 0 to 1.
 //!
-//! **Where this departs from the paper.** Here nodes without links hand on what they have to the virtual page, which the
-//! paper loses. That multiplies the ranking by a number and changes nothing else: x = d M x + (1 - d l(x)) t is
-//! solved by (1 - d l(x))/(1 - d) times the linear PageRank of t. So both are settled with their bounds, and divided by it. A node that no
-//! surfer reaches has p > 0, since v is uniform.
+//! **Departure from the paper.** Here nodes without links pass all they have to the virtual page, which the paper
+//! drops. This only scales the ranking: x = d M x + (1 - d l(x)) t is solved by (1 - d l(x))/(1 - d) times the linear
+//! PageRank of t. So both are settled with their bounds, and divided by that factor. p > 0 for every node, since v is
+//! uniform.
 
 use super::personalised::settled;
 use super::{Accuracy, MeasureOptions, MeasureSpec, Measured, Uses};
@@ -66,7 +66,7 @@ fn mass(
     }))
 }
 
-/// Which nodes have links.
+/// Returns which nodes have links.
 fn linked(rows: &dyn Rows) -> Result<Vec<bool>> {
     let mut linked = vec![false; rows.pages() as usize];
     rows.sweep(&mut |row| {
@@ -76,7 +76,7 @@ fn linked(rows: &dyn Rows) -> Result<Vec<bool>> {
     Ok(linked)
 }
 
-/// The linear PageRank of a teleport vector of sum 1.
+/// Computes the linear PageRank of a teleport vector of sum 1.
 fn linear(
     rows: &dyn Rows,
     options: &MeasureOptions,

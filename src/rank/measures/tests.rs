@@ -1,4 +1,4 @@
-//! Every measure against its closed form, its definition, or the matrix that it is an eigenvector of.
+//! Tests of every measure against its closed form, its definition, or the matrix of which it is an eigenvector.
 
 use proptest::prelude::*;
 
@@ -41,7 +41,7 @@ fn assert_near(found: &[f64], expected: &[f64]) {
     );
 }
 
-/// Pages 1 to k link to page 0.
+/// Returns a graph in which pages 1 to k link to page 0.
 fn star(k: u32) -> Graph {
     let mut rows: Vec<&[u32]> = vec![&[0]; k as usize + 1];
     rows[0] = &[];
@@ -93,8 +93,9 @@ fn the_matrices_of_the_paper_on_a_star() {
     }
 }
 
-/// Page 0 links to pages 2 and 3, page 1 to page 3. A^T A on (2, 3) is (1, 1; 1, 2), whose greater eigenvector is (1, golden ratio). SALSA is
-/// in-degree in this component, which has two of three authorities; page 5, linked by page 4, is the third.
+/// Page 0 links to pages 2 and 3, page 1 to page 3. A^T A on (2, 3) is (1, 1; 1, 2), with dominant eigenvector (1,
+/// golden ratio). SALSA is in-degree in this component, which has two of three authorities; page 5, linked by page 4,
+/// is the third.
 #[test]
 fn hubs_and_authorities() {
     let graph = graph(&[&[2, 3], &[3], &[], &[], &[5], &[]]);
@@ -108,8 +109,8 @@ fn hubs_and_authorities() {
     assert_near(&scores("salsa", &graph), &salsa);
 }
 
-/// Of a chain of three and a page apart, with page 0 trusted and paid as in PageRank (1/4): page i has d^i of its
-/// 1 + ... + d^i from there.
+/// A chain of three and an isolated page, with page 0 trusted and paid as in PageRank (1/4): the share d^i of 1 + ... +
+/// d^i of page i comes from there.
 #[test]
 fn spam_mass_of_a_chain() {
     let chain = graph(&[&[1], &[2], &[], &[]]);
@@ -136,8 +137,8 @@ fn spam_mass_of_a_chain() {
     );
 }
 
-/// The crawling tree of the paper's Figure 1: p has links to q and r, q to s, t and u, r to v and w, s to four pages. Both t and
-/// v are two clicks away, and v is nearer. With other roots they are where distances begin.
+/// The crawling tree of the paper's Figure 1: p links to q and r, q to s, t and u, r to v and w, s to four pages. Both
+/// t and v are two clicks away, and v is nearer. Other roots are where distances begin.
 #[test]
 fn logarithmic_distances_of_the_papers_tree() {
     let [p, q, r, s, t, u, v, w] = [0, 1, 2, 3, 4, 5, 6, 7];
@@ -221,7 +222,7 @@ fn what_cannot_be_computed_is_refused() {
     );
 }
 
-/// Random links of 12 nodes, with weights.
+/// Generates random weighted links of 12 nodes.
 fn rows() -> impl Strategy<Value = Vec<Vec<(u32, u64)>>> {
     let row = prop::collection::btree_map(0u32..12, 1u64..5, 0..5);
     prop::collection::vec(row.prop_map(|row| row.into_iter().collect()), 12)
@@ -246,7 +247,7 @@ fn matrix(rows: &[Vec<(u32, u64)>]) -> Vec<Vec<f64>> {
 }
 
 proptest! {
-    /// SALSA by its walk, a lazy one: back over a link into the node, forward over a link of the node there.
+    /// SALSA by its lazy walk: back over a link into the node, forward over a link of the node there.
     #[test]
     fn salsa_is_where_its_walk_ends(rows in rows()) {
         let links = matrix(&rows);
@@ -274,7 +275,8 @@ proptest! {
         prop_assert!(found.iter().zip(&x).all(|(a, b)| (a - b).abs() < 1e-9), "{found:?} {x:?}");
     }
 
-    /// What is called an eigenvector is one of its matrix, as near as the residual says; and no entry of the start's is lost.
+    /// Each result is an eigenvector of its matrix, as accurate as its residual states, and no component of the start
+    /// is lost.
     #[test]
     fn eigenvectors_are_those_of_their_matrices(rows in rows()) {
         let links = matrix(&rows);
@@ -284,7 +286,7 @@ proptest! {
         let linked = |from: usize, to: usize| f64::from(u8::from(links[from][to] > 0.0));
         for name in ["hits-authorities", "adjacency", "undirected"] {
             let found = measured(name, &graph, &MeasureOptions { until: 1e-10, ..options() });
-            // Two eigenvalues that are nearly equal: it ends where it gains nothing, and says so.
+            // With two nearly equal eigenvalues it stops without progress and reports that.
             prop_assume!(found.reached);
             let x = &found.scores;
             prop_assert!((x.iter().sum::<f64>() - 1.0).abs() < 1e-12);
@@ -299,14 +301,14 @@ proptest! {
                 prop_assert!(x.iter().zip(&step).all(|(x, step)| (step / sum - x).abs() < 1e-9));
                 continue;
             }
-            // r x = L x + v, r v = sum of x = 1: what is left of r x is the same at all nodes, and 1/r.
+            // r x = L x + v, r v = sum of x = 1: the rest of r x is the same at all nodes, namely 1/r.
             let sum: f64 = step.iter().sum();
             let r = (sum + (sum * sum + 4.0 * n as f64).sqrt()) / 2.0;
             prop_assert!(x.iter().zip(&step).all(|(x, step)| (r * x - step - 1.0 / r).abs() < 1e-8), "{name}");
         }
     }
 
-    /// What is stated as residual is that of the scores that are handed out, however early it ends.
+    /// The stated residual is that of the returned scores, however early it ends.
     #[test]
     fn residuals_are_those_of_the_scores(rows in rows(), until in 1e-9..0.5f64) {
         let links = matrix(&rows);
@@ -328,7 +330,7 @@ proptest! {
             };
             let step: Vec<f64> = (0..n).map(|to| (0..n).map(|from| entry(to, from) * x[from]).sum()).collect();
             let sum: f64 = step.iter().sum();
-            // Through the virtual page each has 1/r more, with r the sum of all then.
+            // Through the virtual page each gets 1/r more, where r is the sum of all.
             let r = (sum + (sum * sum + 4.0 * n as f64).sqrt()) / 2.0;
             let (paid, norm) = if name.starts_with("hits") { (0.0, sum) } else { (1.0 / r, r) };
             let actual: f64 = x.iter().zip(&step).map(|(x, step)| ((step + paid) / norm - x).abs()).sum();
@@ -389,7 +391,7 @@ proptest! {
     }
 }
 
-/// A random graph of so many nodes and links, the same for the same seed.
+/// Returns a random graph, determined by the seed.
 fn random(nodes: u32, links: usize, seed: u64) -> Graph {
     let mut state = seed;
     let mut draw = |below: u32| {
@@ -407,7 +409,7 @@ fn random(nodes: u32, links: usize, seed: u64) -> Graph {
     graph(&rows)
 }
 
-/// HyperBall beside exact centralities: the errors are what is stated, and neither depends on threads.
+/// HyperBall compared with exact centralities: errors are as stated, and do not depend on threads.
 #[test]
 fn hyperball_is_within_its_standard_error() {
     let graph = random(3_000, 9_000, 5);
@@ -438,7 +440,7 @@ fn hyperball_is_within_its_standard_error() {
             .filter(|(_, exact)| **exact > 0.0);
         let errors: Vec<f64> = errors.map(|(found, exact)| found / exact - 1.0).collect();
         let square = errors.iter().map(|error| error * error).sum::<f64>() / errors.len() as f64;
-        // Balls overlap, so errors of nodes are alike: more than a share of them is off together.
+        // Balls overlap, so errors of nodes are correlated: more than the nominal share is off together.
         assert!(
             square.sqrt() < 1.5 * stated,
             "{registers}: {} of {stated}",
@@ -447,8 +449,8 @@ fn hyperball_is_within_its_standard_error() {
     }
 }
 
-/// Certificates of PageRank, personalised PageRank and both sides of spam mass on random graphs and teleports, beside the exact
-/// PageRank of [`pagerank_for`](crate::rank::pagerank::pagerank_for), which is within 1e-12.
+/// Certificates of PageRank, personalised PageRank and both sides of spam mass on random graphs and teleports, compared
+/// with [`pagerank_for`](crate::rank::pagerank::pagerank_for), which is within 1e-12.
 fn certificates_hold(graphs: u64) {
     for seed in 0..graphs {
         let nodes = 1 + (seed % 40) as u32;
@@ -498,7 +500,7 @@ fn certificates_hold_on_random_graphs() {
     certificates_hold(400);
 }
 
-/// The long one: `cargo test certificates_hold -- --ignored`.
+/// The long variant: `cargo test certificates_hold -- --ignored`.
 #[test]
 #[ignore = "takes long"]
 fn certificates_hold_on_five_thousand_random_graphs() {

@@ -1,14 +1,15 @@
-//! The undirected matrix of the OPIC paper (section 1): a node is important if important nodes link to it, or it links to
-//! important nodes.
+//! The undirected matrix of the OPIC paper (section 1): a node is important if important nodes link to it, or it links
+//! to important nodes.
 //!
-//! L is 1 for nodes i and j where there is a link from i to j, or from j to i, or both, whatever it weighs. The virtual page as in
-//! [`adjacency`](super::adjacency):
+//! L is 1 for nodes i and j where there is a link from i to j, or from j to i, or both, whatever its weight. The
+//! virtual page is as in [`adjacency`](super::adjacency):
 //!
 //! ```text
 //! r x_j = sum over neighbours i of j of x_i  +  v        r v = sum of x
 //! ```
 //!
-//! Links that go both ways count once, so neighbours are in memory: 8 bytes a link, and half as much again while they are made.
+//! Links in both directions count once, so neighbours are held in memory: 8 bytes per link, and half as much in
+//! addition during construction.
 
 use super::adjacency::with_virtual_page;
 use super::{MeasureSpec, Uses, links};
@@ -32,7 +33,7 @@ pub(super) const MEASURE: MeasureSpec = MeasureSpec {
     },
 };
 
-/// The nodes that each node has a link with.
+/// Returns the neighbours of each node, in either direction.
 fn neighbours(rows: &dyn Rows) -> Result<Graph> {
     let to = links(rows)?;
     let from = to.transposed(rows.pages() as usize);

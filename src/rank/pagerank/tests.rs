@@ -16,7 +16,7 @@ fn graph(nodes: usize, links: &[(u32, u32)], self_links: SelfLinks) -> Graph {
     builder.build()
 }
 
-/// Holds the results to the expected vector (scaled to sum 1), within the bound they claim.
+/// Checks the results against the expected vector (scaled to sum 1), within the bound that they state.
 fn check_scores(graph: &Graph, expected: &[f64]) {
     for lazy in [false, true] {
         check_steps(graph, expected, lazy);
@@ -80,9 +80,9 @@ fn star_both_ways() {
     check_scores(&graph(10, &links, SelfLinks::Drop), &expected);
 }
 
-/// A clique of m; node 0 also links to m, m to m + 1, which is dangling. In units of what every
-/// node gets anyway: the clique's others c = 1 + d a/m + d c (m-2)/(m-1), node 0 a = 1 + d c, the tail
-/// t = 1 + d a/m, its end u = 1 + d t. Hence c (1 - d^2/m - d (m-2)/(m-1)) = 1 + d/m.
+/// A clique of m; node 0 also links to m, m to m + 1, which is dangling. In units of what every node gets from
+/// everywhere: the other nodes of the clique c = 1 + d a/m + d c (m-2)/(m-1), node 0 a = 1 + d c, the tail t = 1 + d
+/// a/m, its end u = 1 + d t. Hence c (1 - d^2/m - d (m-2)/(m-1)) = 1 + d/m.
 #[test]
 fn clique_with_a_tail() {
     let m = 6u32;
@@ -134,7 +134,7 @@ fn edges_of_the_options() {
     }
     let flat = run(0.0, 1e-14).unwrap();
     assert_eq!(flat.scores, [1.0 / 3.0; 3]);
-    // Less than 64-bit numbers resolve: it ends, and says so, also if the last step moved nothing.
+    // Below the resolution of 64-bit numbers it ends and reports that, also if the last step changed nothing.
     let star = graph(
         4,
         &[(1, 0), (2, 0), (3, 0), (0, 1), (0, 2)],
@@ -166,9 +166,9 @@ fn ring_with_a_feeder(n: u32, d: f64) -> (Graph, Vec<f64>) {
     (graph(n as usize + 1, &links, SelfLinks::Drop), expected)
 }
 
-/// Even rings: whole steps carry the error round, and only damping shrinks it: by a factor of d a step, so
-/// with e = 1 - d to 1e-12 in some 25/e steps. Half steps shrink it by |1 + z|/2 at least, z the n-th root of 1
-/// that is nearest to 1, or 0 for the page that nothing links to: by cos(pi/n) or 1/2, whatever d is.
+/// Even rings: whole steps rotate the error, and only damping shrinks it: by a factor of d per step, so with e = 1 - d
+/// to 1e-12 in some 25/e steps. Half steps shrink it by |1 + z|/2 at least, where z is the n-th root of 1 nearest to 1,
+/// or 0 for the page that nothing links to: by cos(pi/n) or 1/2, whatever d is.
 #[test]
 fn lazy_steps_do_not_go_round_in_rings() {
     for n in [2, 4, 10] {
@@ -194,7 +194,7 @@ fn lazy_steps_do_not_go_round_in_rings() {
     }
 }
 
-/// As near to 1 as damping can be: a bound of the residual over 2^-32 is no good, but the result is.
+/// The largest damping: a bound of the residual over 2^-32 is useless, but the result is accurate.
 #[test]
 fn lazy_steps_at_the_largest_damping() {
     let d = 1.0 - 2f64.powi(-32);
@@ -216,7 +216,7 @@ fn lazy_steps_at_the_largest_damping() {
     }
 }
 
-/// PageRank by Gaussian elimination of (I - d M) x = (1 - d)/n, M with dangling columns uniform.
+/// Computes PageRank by Gaussian elimination of (I - d M) x = (1 - d)/n, M with dangling columns uniform.
 fn by_elimination(graph: &Graph, d: f64) -> Vec<f64> {
     let n = graph.nodes();
     let mut a = vec![vec![0.0; n + 1]; n];
@@ -265,7 +265,7 @@ proptest! {
         let d = (damping * 4_294_967_296.0).round() / 4_294_967_296.0;
         let exact = by_elimination(&graph, d);
         let error = distance(&result.scores, &exact);
-        // The elimination's own error: 12 unknowns, condition at most 2/(1 - d).
+        // Error of the elimination: 12 unknowns, condition at most 2/(1 - d).
         let slack = 1e-14 / (1.0 - d);
         prop_assert!(result.converged && result.residual <= residual);
         prop_assert!(error <= result.bound + slack, "{} > {}", error, result.bound);

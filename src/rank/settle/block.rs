@@ -1,4 +1,4 @@
-//! The pages of a settling: X and D of each, and what a visit does to them. See [`super`] for what they mean.
+//! Pages of a settling: X and D of each, and the effect of a visit on them. See [`super`] for their meaning.
 
 use std::ops::Range;
 
@@ -15,81 +15,81 @@ use crate::rows::{Bits, Row};
 use crate::threads::in_two;
 use crate::{Error, Result};
 
-/// What all pages have together at first.
+/// Initial sum over all pages.
 pub(super) const SUPPLY: i64 = 1 << 58;
-/// Units are made twice as large where a page's X has passed this: the next sweep may double it.
+/// Bound on X beyond which units are doubled: the next sweep may double X.
 pub(super) const OWN_MAX: u64 = 1 << 61;
-/// A page is in advance by at most so many tenths.
+/// Maximum over-relaxation of a page, in tenths.
 const STREAK_MAX: i8 = 4;
-/// Visits between two looks at what the virtual page has for each page.
+/// Number of visits between two updates of the virtual page's payment.
 const LOOK_EVERY: u32 = 256;
-/// Targets of a row that are brought near before it is visited; the others are, while it is.
+/// Number of targets of a row that are prefetched before its visit; the others are during it.
 const TOUCHED: usize = 64;
-/// Targets that come together from memory.
+/// Number of targets per cache line.
 const LINE: usize = 16;
-/// From so many pages on, what is done for each page alone is done for two halves at a time.
+/// Number of pages from which work on each page alone is split into two halves in parallel.
 const HALVES_FROM: usize = 1 << 16;
 
-/// The sums that visits depend on, as they are until the next [`Block::tell`].
+/// Sums that visits depend on, constant until the next [`Block::tell`].
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Whole {
-    /// T.
+    /// T: units received by the virtual page.
     pub virtual_page: i128,
-    /// W: n where the virtual page pays all pages the same.
+    /// W: sum of all weights; n for a uniform teleport.
     pub weights: u64,
-    /// What a page has besides its account, for each unit of its weight: in the first sweep of the supply, then T/W.
+    /// Payment to a page on top of its account, per unit of its weight: of the supply in the first sweep, then T/W.
     pub each: i64,
     pub is_first_sweep: bool,
 }
 
-/// What happened to sums over all pages.
+/// Changes of sums over all pages.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Moved {
-    /// X together.
+    /// Change of the sum of X.
     pub sum: i128,
-    /// T.
+    /// Change of T.
     pub virtual_page: i128,
 }
 
-/// What waits at pages without links.
+/// Sums over pages without links.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Dangling {
-    /// The weights of these pages,
+    /// Sum of their weights.
     pub weights: u64,
-    /// and what waits at these together.
+    /// Sum of what waits at them.
     pub waiting: i128,
 }
 
-/// What all pages have together.
+/// Sums over all pages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Sums {
-    /// The sum of X, and the largest |X|.
+    /// Sum of X, and the largest |X|.
     pub own: i128,
     pub own_max: u64,
-    /// The sum of D.
+    /// Sum of D.
     pub accounts: i128,
 }
 
 pub(super) struct Block {
-    /// X.
+    /// X of each page.
     own: Cells<i64>,
-    /// D.
+    /// D of each page.
     accounts: Cells<i64>,
     costs: Cells<Cost>,
-    /// How many visits in a row found something of the same sign, with that sign.
+    /// Number of consecutive visits with the same sign of K, with that sign.
     streaks: Cells<i8>,
     damping: u64,
     teleport: Teleport,
     whole: Whole,
-    /// Not part of `whole` yet.
+    /// Changes that are not part of `whole` yet.
     moved: Moved,
     visits: u32,
-    /// How much more than they have pages may yet hand on in this sweep.
+    /// Units that pages may still pass on in excess of what they have, in this sweep.
     advance: u64,
 }
 
 impl Block {
-    /// Of so many pages, which have nothing.
+    /// Creates a block of pages that have nothing.
     pub fn new(pages: u64, damping: u64, teleport: Teleport) -> Result<Block> {
         let len = pages as usize;
         let mut block = Block {
@@ -106,17 +106,17 @@ impl Block {
         };
         block.own.advise_huge();
         block.accounts.advise_huge();
-        // Memory that is read before it is written is given twice.
+        // Reading the memory before writing would fault each page twice.
         block.streaks.fill(0);
         Ok(block)
     }
 
-    /// Pages.
+    /// Returns the number of pages.
     fn len(&self) -> u64 {
         self.costs.len() as u64
     }
 
-    /// What the first `len` pages have.
+    /// Returns the numbers of the first `len` pages, for filling.
     pub fn first_pages(&mut self, len: usize) -> SettledPagesMut<'_> {
         SettledPagesMut {
             own: &mut self.own[..len],
@@ -125,7 +125,7 @@ impl Block {
         }
     }
 
-    /// What all pages have, if the virtual page pays all the same.
+    /// Returns the numbers of all pages; `None` if the teleport is not uniform.
     pub fn settled_pages(&self) -> Option<SettledPages<'_>> {
         self.teleport.is_uniform().then_some(SettledPages {
             own: &self.own,
@@ -134,7 +134,7 @@ impl Block {
         })
     }
 
-    /// These pages are other shards': the virtual page does not pay them, and what they receive waits for their owners.
+    /// Marks pages as remote: the virtual page does not pay them, and what they receive waits for their owners.
     pub fn set_remote(&mut self, pages: &[u32]) -> Result<()> {
         let len = self.len();
         for &page in pages {
@@ -144,14 +144,14 @@ impl Block {
         Ok(())
     }
 
-    /// Takes the accounts of remote pages: a message ([`super::shards`]) for each shard. `all`: exactly, else most of what
-    /// waits, in few bytes; the rest waits here.
+    /// Takes the accounts of remote pages as one message ([`super::shards`]) per shard: exactly with `all`, else most
+    /// of what waits in few bytes, and the rest waits here.
     pub fn take_remote(&mut self, remote: &[RemotePages], all: bool) -> Vec<Vec<u8>> {
         let accounts: &mut [i64] = &mut self.accounts;
         let from = if all {
             1
         } else {
-            // In the order of memory.
+            // Goes in the order of memory.
             let pages = accounts.iter().zip(self.costs.iter());
             let remote = pages.filter(|(_, cost)| **cost == REMOTE);
             shards::least_sent(remote.map(|(account, _)| account.unsigned_abs()))
@@ -183,18 +183,18 @@ impl Block {
         })
     }
 
-    /// Tells it what the sums are now.
+    /// Sets the current sums.
     pub fn tell(&mut self, whole: Whole) {
         self.whole = whole;
         self.visits = 0;
     }
 
-    /// What it moved since this was last asked.
+    /// Returns the changes since the last call.
     pub fn take_moved(&mut self) -> Moved {
         std::mem::take(&mut self.moved)
     }
 
-    /// A page's row counts no more: what was handed on over it is given back. How many links that were.
+    /// Removes a superseded row: takes back what was passed on over it. Returns the number of its links.
     pub fn take_back(&mut self, row: &Row<'_>) -> Result<u64> {
         match self.costs.get(row.page as usize) {
             Some(&known) if known == cost_of(row) => {}
@@ -205,7 +205,7 @@ impl Block {
         Ok(links)
     }
 
-    /// A page has this row now, and hands what it owns on over it. Over how many links.
+    /// Adds the new row of a page, and passes X on over it. Returns the number of its links.
     pub fn hand_out(&mut self, row: &Row<'_>) -> Result<u64> {
         match self.costs.get_mut(row.page as usize) {
             Some(known) if *known == NO_ROW => *known = cost_of(row),
@@ -214,7 +214,7 @@ impl Block {
         self.change(row, true)
     }
 
-    /// Hands out what the row's page owns, or takes it back. X stays as it is, and D the function of X that it is.
+    /// Passes X of the row's page on over its links, or takes it back. X does not change, and D remains its function.
     fn change(&mut self, row: &Row<'_>, out: bool) -> Result<u64> {
         let own = self.own[row.page as usize];
         if own == 0 || cost_of(row) <= NO_LINKS {
@@ -225,7 +225,7 @@ impl Block {
         Ok(row.targets.len() as u64)
     }
 
-    /// Checks that a row is the one that the state was made with.
+    /// Checks that a row is the one with which the state was made.
     pub fn check_known(&self, row: &Row<'_>) -> Result<()> {
         match self.costs.get(row.page as usize) {
             Some(&known) if known == cost_of(row) => Ok(()),
@@ -233,12 +233,12 @@ impl Block {
         }
     }
 
-    /// The weight of a page as the virtual page pays it.
+    /// Returns the teleport weight of a page.
     pub fn weight(&self, page: usize) -> u32 {
         self.teleport.weight(page)
     }
 
-    /// (X, D) of `len` pages from `first` on.
+    /// Iterates over (X, D) of `len` pages from `first` on.
     pub fn cells(&self, first: usize, len: usize) -> impl Iterator<Item = (i64, i64)> + '_ {
         let pages = self.own[first..][..len]
             .iter()
@@ -246,7 +246,7 @@ impl Block {
         pages.map(|(own, account)| (*own, *account))
     }
 
-    /// Takes note of a row, in the first sweep.
+    /// Registers a row, in the first sweep.
     pub fn know(&mut self, row: &Row<'_>) -> Result<()> {
         let cost = cost_of(row);
         let page = row.page;
@@ -258,23 +258,23 @@ impl Block {
         Ok(())
     }
 
-    /// What a page has to hand on, as far as known.
+    /// Returns K of a page, as far as known.
     fn units(&self, page: usize) -> i64 {
         self.accounts[page].wrapping_add(self.paid_of_late(page))
     }
 
-    /// What a page has besides its account.
+    /// Returns the payment to a page on top of its account.
     fn paid_of_late(&self, page: usize) -> i64 {
         paid(self.whole.each, self.teleport.weight(page))
     }
 
-    /// Returns whether a page that is known hands anything on over links.
+    /// Returns true if a known page passes anything on over links.
     pub fn has_links(&self, page: u32) -> bool {
         let cost = self.costs.get(page as usize);
         cost.is_some_and(|cost| *cost > NO_LINKS)
     }
 
-    /// Brings near what is kept of a page: a matter of time alone.
+    /// Prefetches the numbers of a page.
     pub fn touch(&self, page: u32) {
         let page = page as usize;
         prefetch_index(&*self.costs, page);
@@ -283,27 +283,27 @@ impl Block {
         prefetch_index(&*self.streaks, page);
     }
 
-    /// Brings near the targets of a row, likewise,
+    /// Prefetches the targets of a row.
     pub fn touch_targets(row: &Row<'_>) {
         for at in (0..row.targets.len().min(TOUCHED)).step_by(LINE) {
             prefetch_index(row.targets, at);
         }
     }
 
-    /// and the accounts of these.
+    /// Prefetches the accounts of a row's targets.
     pub fn touch_accounts(&self, row: &Row<'_>) {
         for &target in row.targets.iter().take(TOUCHED) {
             prefetch_index(&*self.accounts, target as usize);
         }
     }
 
-    /// Returns whether a visit of a page that has links is worth it.
+    /// Returns true if a page with links reaches the level `from` for a visit.
     pub fn is_worth(&self, page: u32, from: i32) -> bool {
         let page = page as usize;
         level(self.units(page).unsigned_abs(), self.costs[page]) >= from
     }
 
-    /// The pages with links of which a visit is worth it.
+    /// Returns a bitmap of the pages with links that reach the level `from`.
     pub fn all_worth(&self, from: i32) -> Bits {
         let least = least(from);
         let of = |pages: Range<usize>| {
@@ -315,12 +315,12 @@ impl Block {
         self.over_all(of, Bits::and)
     }
 
-    /// In the sweep that begins pages hand on so much in advance, at most, all together.
+    /// Begins a sweep in which over-relaxation passes on at most `advance` units in total.
     pub fn begin_sweep(&mut self, advance: u128) {
         self.advance = advance.try_into().unwrap_or(u64::MAX);
     }
 
-    /// Takes note of the sign of what a page has to hand on. What is to be added to it.
+    /// Updates the sign run of a page. Returns the units to add for over-relaxation.
     fn advance(&mut self, page: usize, units: i64) -> i64 {
         let sign = units.signum() as i8;
         let streak = &mut self.streaks[page];
@@ -359,7 +359,7 @@ impl Block {
         Ok(())
     }
 
-    /// Hands on the difference between the shares of X after a visit and before it. All of it.
+    /// Passes on the difference between the shares of X after a visit and before it. Returns their sum.
     fn hand_on(&mut self, row: &Row<'_>, before: i64, after: i64) -> Result<i128> {
         let all = match row.weights {
             [] => row.targets.len() as u64,
@@ -397,7 +397,7 @@ impl Block {
         Ok(handed_on)
     }
 
-    /// Looks at what the virtual page has for each unit of weight, rounded down.
+    /// Updates the virtual page's payment per unit of weight, rounded down.
     fn look(&mut self) {
         self.visits = 0;
         self.whole.each = each(
@@ -406,7 +406,7 @@ impl Block {
         );
     }
 
-    /// What `of` makes of a range of pages, of all pages: of two halves at a time where there are many.
+    /// Combines the results of `of` over all pages; over two halves in parallel if there are many.
     fn over_all<T: Send>(
         &self,
         of: impl Fn(Range<usize>) -> T + Sync,
@@ -418,7 +418,7 @@ impl Block {
         and(first, second)
     }
 
-    /// What waits at pages without links.
+    /// Returns the sums over pages without links.
     pub fn dangling(&self) -> Dangling {
         let of = |pages: Range<usize>| {
             let mut dangling = Dangling::default();
@@ -437,7 +437,7 @@ impl Block {
         })
     }
 
-    /// Visits all pages without links, where a unit of weight is paid `each` in the end.
+    /// Visits all pages without links, given the final payment `each` per unit of weight.
     pub fn visit_dangling(&mut self, each: i64) {
         let pages = self.costs.len();
         let half = pages / 2;
@@ -461,7 +461,7 @@ impl Block {
         );
     }
 
-    /// What waits at all pages.
+    /// Returns the distribution of what waits at all pages.
     pub fn weigh(&self) -> Worth {
         let of = |pages: Range<usize>| {
             let mut worth = Worth::default();
@@ -478,7 +478,7 @@ impl Block {
         self.over_all(of, Worth::and)
     }
 
-    /// The sums.
+    /// Returns the sums over all pages.
     pub fn sums(&self) -> Sums {
         let of = |pages: Range<usize>| {
             let accounts = self.accounts[pages.clone()].iter();
@@ -499,7 +499,7 @@ impl Block {
         })
     }
 
-    /// Makes units twice as large. The sums of X and D then.
+    /// Doubles the units, which halves the numbers. Returns the sums of X and D.
     pub fn halve(&mut self) -> (i128, i128) {
         let halve = |units: &mut i64| {
             *units >>= 1;
@@ -509,7 +509,7 @@ impl Block {
         (own, self.accounts.iter_mut().map(halve).sum())
     }
 
-    /// What pages below 0 are short of, of the sum of Y and of X.
+    /// Returns the sums of the negative parts of Y and of X.
     pub fn below(&self) -> (u128, u128) {
         let below = |units: i128| units.min(0).unsigned_abs();
         let (mut received, mut distributed) = (0, 0);
@@ -525,7 +525,7 @@ impl Block {
         (received, distributed)
     }
 
-    /// Makes D what it is before anything is handed on, for the same X as `other` has.
+    /// Resets D to its value before anything is passed on, for the X of `other`.
     #[cfg(test)]
     pub fn own_as(&mut self, other: &Block) {
         for (account, own) in self.accounts.iter_mut().zip(other.own.iter()) {
@@ -533,7 +533,7 @@ impl Block {
         }
     }
 
-    /// Hands on over these rows what the pages of `other` own.
+    /// Passes on over these rows what the pages of `other` own.
     #[cfg(test)]
     pub fn hand_on_all(&mut self, other: &Block, rows: &dyn Rows) -> Result<()> {
         let all = rows.sweep(&mut |row| {
@@ -548,7 +548,7 @@ impl Block {
         all.map(drop)
     }
 
-    /// By how many units all accounts differ from those of `other`.
+    /// Returns the L1 distance of all accounts from those of `other`.
     #[cfg(test)]
     pub fn differs(&self, other: &Block) -> u128 {
         let accounts = self.accounts.iter().zip(other.accounts.iter());
@@ -558,12 +558,12 @@ impl Block {
     }
 }
 
-/// What a unit of weight is paid of these units, rounded down.
+/// Returns the payment per unit of weight out of `units`, rounded down.
 pub(super) fn each(units: i128, weights: u64) -> i64 {
     units.div_euclid(i128::from(weights.max(1))) as i64
 }
 
-/// What a page of this weight is paid, where a unit of weight is paid `each`.
+/// Returns the payment to a page of this weight, given that per unit of weight.
 fn paid(each: i64, weight: u32) -> i64 {
     each.wrapping_mul(i64::from(weight))
 }
@@ -575,7 +575,7 @@ fn cost_of(row: &Row<'_>) -> Cost {
     }
 }
 
-/// A settled state and rows do not belong together.
+/// Error for rows that do not belong to a settled state.
 fn not_of_these(page: u32) -> Error {
     Error::internal(format!(
         "the row of page {page} is another one than it was settled with"

@@ -1,5 +1,5 @@
-//! The ledger of a settling: what all pages have, a [`Block`] for each shard of this process, and the sums of it over all
-//! shards. See [`super`] for what they mean.
+//! Ledger of a settling: a [`Block`] for each shard of this process, and the sums over all shards. See [`super`] for
+//! their meaning.
 
 use super::block::{self, Block, Dangling, OWN_MAX, SUPPLY, Sums, Whole};
 use super::shards::ShardRows;
@@ -13,31 +13,31 @@ use crate::threads::{dealt, processors};
 use crate::{Error, Result};
 
 pub(super) struct Ledger {
-    /// Of one store, or of each shard of this process, in their order.
+    /// Blocks of one store, or of each shard of this process in their order.
     blocks: Vec<Block>,
-    /// Pages of all blocks of all processes; a page that several shards know is one.
+    /// Number of pages of all blocks of all processes; a page that several shards know counts once.
     pages: u64,
     damping: u64,
-    /// W: n where the virtual page pays all pages the same.
+    /// W: sum of all weights; n for a uniform teleport.
     weights: u64,
-    /// The sum of X.
+    /// Sum of X.
     sum: i128,
-    /// T.
+    /// T: units received by the virtual page.
     virtual_page: i128,
     is_first_sweep: bool,
-    /// What larger units have added to [`Ledger::rounding`].
+    /// F: addition to [`Ledger::rounding`] by larger units.
     strayed: u128,
 }
 
-/// What waits, as [`Ledger::weigh`] finds it.
+/// Result of [`Ledger::weigh`]: what waits.
 pub(super) struct Waiting {
-    /// At all pages.
+    /// Distribution over all pages.
     pub all: Worth,
     /// ||K||_1 of each block of this process; the virtual page's rest counts for the first shard.
     pub norms: Vec<u128>,
 }
 
-/// The processes of a store that has no shards.
+/// Returns the peers of a store that has no shards.
 pub(super) fn alone() -> OneProcess {
     OneProcess::new(1)
 }
@@ -49,7 +49,7 @@ impl Ledger {
         Ok(Ledger::of(vec![block], pages, damping, teleport.sum(pages)))
     }
 
-    /// Of the shards of this process; all shards together have `pages`.
+    /// Creates a ledger of the shards of this process; all shards together have `pages`.
     pub fn of_shards(shards: &[ShardRows<'_>], pages: u64, damping: u64) -> Result<Ledger> {
         let block = |shard: &ShardRows<'_>| {
             let mut block = Block::new(shard.rows.pages(), damping, Teleport::default())?;
@@ -75,8 +75,8 @@ impl Ledger {
         }
     }
 
-    /// The state with these totals, of so many pages, which are paid alike; what they have is to be filled in
-    /// ([`Block::first_pages`]). Those that are not have nothing.
+    /// Creates a ledger with these totals and `pages` pages, with uniform teleport; the caller fills in the numbers of
+    /// old pages ([`Block::first_pages`]). New pages have nothing.
     pub fn resume(totals: &SettledTotals, pages: u64) -> Result<Ledger> {
         let mut ledger = Ledger::new(pages, totals.damping, &Teleport::default())?;
         ledger.sum = totals.sum;
@@ -86,27 +86,27 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// What pages have, of the shards of this process.
+    /// Returns the blocks of the shards of this process.
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
     }
 
-    /// What the pages of the only store have.
+    /// Returns the block of the only store.
     pub fn block(&self) -> &Block {
         &self.blocks[0]
     }
 
-    /// The same, to be filled in.
+    /// Returns the block of the only store, for filling.
     pub fn block_mut(&mut self) -> &mut Block {
         &mut self.blocks[0]
     }
 
-    /// F: see the module's head.
+    /// Returns F, see the module documentation of [`super`].
     pub fn strayed(&self) -> u128 {
         self.strayed
     }
 
-    /// T.
+    /// Returns T.
     pub fn virtual_page(&self) -> i128 {
         self.virtual_page
     }
@@ -115,7 +115,7 @@ impl Ledger {
         self.pages
     }
 
-    /// In 1/2^32.
+    /// Returns the damping in 1/2^32.
     pub fn damping(&self) -> u64 {
         self.damping
     }
@@ -124,17 +124,17 @@ impl Ledger {
         self.sum
     }
 
-    /// What the virtual page has for a unit of weight.
+    /// Returns the virtual page's payment per unit of weight.
     pub fn paid(&self) -> f64 {
         self.virtual_page as f64 / self.weights.max(1) as f64
     }
 
-    /// What every page had at first, on average.
+    /// Returns the initial value of a page, on average.
     pub fn at_first(&self) -> i64 {
         SUPPLY / self.pages.max(1) as i64
     }
 
-    /// Does something with each block by which pages may hand something on, and returns what that gave.
+    /// Calls `work` on each block, which may pass something on, and returns the results.
     pub fn hand_on<T: Send>(
         &mut self,
         peers: &mut dyn Peers,
@@ -158,7 +158,8 @@ impl Ledger {
         Ok(results)
     }
 
-    /// Sends what waits at remote pages to their owners: all of it, or, while sweeps go on, most ([`Block::take_remote`]).
+    /// Sends what waits at remote pages to their owners: all of it, or most while sweeps continue
+    /// ([`Block::take_remote`]).
     pub fn cross(
         &mut self,
         peers: &mut dyn Peers,
@@ -180,7 +181,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// The sums that visits depend on.
+    /// Returns the sums that visits depend on.
     fn whole(&self) -> Whole {
         Whole {
             virtual_page: self.virtual_page,
@@ -194,8 +195,8 @@ impl Ledger {
         }
     }
 
-    /// Visits all pages without links again and again, until nothing waits at any: with c = T/W at the end, D
-    /// is -c w at each of these pages, so that c W = T + sum of their D + c times the sum of their weights w.
+    /// Solves exactly for the pages without links, as if visited infinitely often: with c = T/W at the end, D is -c w
+    /// at each of these pages, so c W = T + sum of their D + c times the sum of their weights w.
     pub fn visit_dangling(&mut self, peers: &mut dyn Peers) -> Result<()> {
         let mut sums = [0; 2];
         for block in &self.blocks {
@@ -206,7 +207,7 @@ impl Ledger {
         peers.sum(&mut sums)?;
         let [weights, waiting] = sums;
         let each = match self.weights.saturating_sub(weights as u64) {
-            // Nobody who is paid has links: each has its part of the supply.
+            // Every paid page has no links: each has its part of the supply.
             0 => SUPPLY / self.weights.max(1) as i64,
             linked => block::each(self.virtual_page + waiting, linked),
         };
@@ -220,8 +221,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// Checks the law, and finds what waits at all pages. If rows have so many `links`, numbers that might get too large are
-    /// made smaller first.
+    /// Checks the law, and computes what waits at all pages. Given the number of links, first halves numbers that might
+    /// get too large.
     pub fn weigh(&mut self, peers: &mut dyn Peers, links: Option<u64>) -> Result<Waiting> {
         let is_large = self.check_law(peers)?;
         if let Some(links) = links
@@ -250,7 +251,7 @@ impl Ledger {
         })
     }
 
-    /// Checks the law. Returns whether units should be made larger.
+    /// Checks the law. Returns true if units should be doubled.
     pub fn check_law(&self, peers: &mut dyn Peers) -> Result<bool> {
         let mut all = [0; 3];
         for block in &self.blocks {
@@ -275,12 +276,12 @@ impl Ledger {
         )))
     }
 
-    /// By how many units Y may be off from one step from X, where rows have so many links.
+    /// Bounds the rounding of Y against one step from X in units, for rows with this many links.
     pub fn rounding(&self, links: u64) -> u128 {
         self.strayed + 2 * u128::from(links)
     }
 
-    /// Makes units twice as large, where rows have so many links.
+    /// Doubles the units, for rows with this many links.
     pub fn halve(&mut self, peers: &mut dyn Peers, links: u64) -> Result<()> {
         let mut sums = [0; 2];
         for block in &mut self.blocks {
@@ -295,7 +296,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// What pages below 0 are short of, of the sum of Y and of X.
+    /// Returns the sums of the negative parts of Y and of X.
     pub fn below(&mut self, peers: &mut dyn Peers) -> Result<(u128, u128)> {
         let whole = self.whole();
         let mut sums = [0; 2];
@@ -309,8 +310,8 @@ impl Ledger {
         Ok((sums[0] as u128, sums[1] as u128))
     }
 
-    /// Whether D is what the module's head defines, from X alone, over these rows; where units were made larger, as nearly
-    /// as it says.
+    /// Checks that D is the function of X defined in the module documentation over these rows, within the stated bound
+    /// if units were doubled.
     #[cfg(test)]
     pub fn is_function_of_own(&self, rows: &dyn Rows) -> Result<bool> {
         let mut other = Ledger::new(rows.pages(), self.damping, &Teleport::default())?;

@@ -1,17 +1,16 @@
-//! Settling: from the links of pages to their PageRank, with a certificate.
+//! Settling: computes the PageRank of pages from their links, with a certificate.
 //!
-//! OPIC hands on cash when a page is crawled, and most pages are crawled once: importance then knows all
-//! links, but has gone over each a single time. Where the links are kept ([`Rows`]) it can go over them
-//! again, at no cost to the web. [`settle`] does that, from nothing but the latest row of every page: the
-//! same rows give the same bytes, however they came, whatever was published before, and whether links
-//! changed on the way.
+//! OPIC distributes cash when a page is crawled, and most pages are crawled once, so cash has passed over each link a
+//! single time. If the links are kept ([`Rows`]), cash can pass over them again without fetching anything. [`settle`]
+//! does that from the latest row of every page alone: the same rows give the same bytes, whatever their order of
+//! arrival, earlier rankings, and intermediate changes of links.
 //!
-//! **The ledger** (`ledger`). Let X be any estimate and Y = L'X, one step of the damped walk from it.
-//! K = Y - X is *signed cash*: it sums to 0, and where it is 0 everywhere X is PageRank. To visit page i is
-//! to add K_i to X_i and to hand it on as cash is handed on; credits and debts cancel on the way. (K.
-//! Avrachenkov, P. Brown, N. Litvak, "Red Light Green Light Method for Solving Large Markov Chains", 2022;
-//! OPIC is the case without debts; L. Page's power iteration is the case in which all pages are visited at
-//! once.) All in whole numbers. With m_i links of page i, n pages and damping d:
+//! **The ledger** (`ledger`). Let X be any estimate and Y = L'X, one step of the damped walk from it. K = Y - X is
+//! *signed cash*: it sums to 0, and where it is 0 everywhere X is PageRank. To visit page i is to add K_i to X_i and to
+//! pass it on like cash; credits and debts cancel on the way. (K. Avrachenkov, P. Brown, N. Litvak, "Red Light Green
+//! Light Method for Solving Large Markov Chains", 2022; OPIC is the case without debts; L. Page's power iteration is
+//! the case in which all pages are visited at once.) All numbers are whole. With m_i links of page i, n pages and
+//! damping d:
 //!
 //! ```text
 //! share(x)_i = floor(floor(|x| d) / m_i), with the sign of x    what page i hands on over each link
@@ -20,60 +19,61 @@
 //! K_j = D_j + T/n                                               law: sum D + T = 0
 //! ```
 //!
-//! D is a function of X: a visit hands on share(X_i + k) - share(X_i), so that rounding never adds up. Where
-//! links have weights w of W in all, a link carries floor(floor(|x| d) w / W). A page with no row or an empty
-//! one hands all it has to the virtual page.
+//! D is a function of X: a visit passes on share(X_i + k) - share(X_i), so that rounding does not accumulate. If links
+//! have weights w of W in total, a link carries floor(floor(|x| d) w / W). A page with no row or an empty one passes
+//! all it has to the virtual page.
 //!
-//! **Certificate.** Let s = sum X, x = X/s, r = ||K||_1/s, pi PageRank, and y = (X + K)/s what is published.
-//! Each link's share is off by less than one unit from d X_i/m_i (|x| d is rounded once and its quotient once, and
-//! floor(floor(a)/m) = floor(a/m)), and the virtual page has all that is missing: y differs from the exact
-//! step L'x by at most e = 2 x links/s in L1. L' shrinks differences of vectors of the same sum by d, so
+//! **Certificate.** Let s = sum X, x = X/s, r = ||K||_1/s, pi PageRank, and y = (X + K)/s what is published. Each
+//! link's share is off by less than one unit from d X_i/m_i (|x| d is rounded once and its quotient once, and
+//! floor(floor(a)/m) = floor(a/m)), and the virtual page receives the remainder: y differs from the exact step L'x by
+//! at most e = 2 x links/s in L1. L' shrinks differences of vectors of the same sum by d, so
 //!
 //! ```text
 //! ||y - pi|| <= ||y - L'x|| + ||L'x - L'pi|| <= e + d ||x - pi||    and    ||x - pi|| <= ||x - y|| + ||y - pi|| = r + ||y - pi||
 //! hence     ||y - pi||_1 <= (d r + e)/(1 - d)      and      ||x - pi||_1 <= (r + e)/(1 - d)
 //! ```
 //!
-//! T/n is rounded nowhere: with T = n w + v and 0 <= v < n, ||K||_1 <= sum |D_j + w| + v, which is what is
-//! taken for it. Where the virtual page pays page j by a weight w_j, of W in all ([`Teleport`]), read T w_j/W for T/n, and
-//! W for n in this: it pays w_j times the whole units that it has for a unit of weight, and v < W is left. d is the engine's damping, a multiple of 2^-32, in both. Pages below 0, which signed cash
-//! allows, are published as 0 and the others divided by what is then the sum; with the sum 1 + b, that takes b off
-//! the distance at the pages that were below 0 and adds b at most at the others. Quotients are rounded upwards.
-//! The law and the sum of X are checked after every sweep, on all pages.
+//! T/n is not rounded: with T = n w + v and 0 <= v < n, ||K||_1 <= sum |D_j + w| + v, and this bound is used. If the
+//! virtual page pays page j by a weight w_j of W in total ([`Teleport`]), T w_j/W replaces T/n and W replaces n: it
+//! pays w_j times the whole units per unit of weight, and v < W is left. d is the engine's damping, a multiple of
+//! 2^-32, in both. Pages below 0, which signed cash allows, are published as 0, and the others are divided by the new
+//! sum 1 + b; that reduces the distance by b at the pages below 0 and adds at most b at the others. Quotients are
+//! rounded up. The law and the sum of X are checked after every sweep, on all pages.
 //!
-//! **Start.** X = 0 and K = 2^58/n everywhere, as if the virtual page had just paid everybody. So the first sweep is the
-//! first useful one: nothing is read to begin with.
+//! **Start.** X = 0 and K = 2^58/n everywhere, as if the virtual page had just paid all pages. So no sweep is needed to
+//! initialise D.
 //!
-//! **From an earlier state** (`resume`). A settled state of earlier rows may be the start as well: a warm start: pages that came since have X = 0,
-//! and where a page's row is another now, what X handed on over the old one is given back, and handed on over the new
-//! one. D is then the function of X and the latest rows that it is above, exactly, and all of this holds as from
-//! nothing. Where little changed, little waits anywhere.
+//! **From an earlier state** (`resume`). A settled state of earlier rows can be the start (warm start): new pages have
+//! X = 0, and if a page's row changed, what X passed on over the old row is taken back and passed on over the new one.
+//! D is then exactly the above function of X and the latest rows, so everything holds as from nothing. If little
+//! changed, little waits.
 //!
-//! **From an estimate** (`near`). So may any other numbers, such as a ranking that was published: D is found from X by a sweep.
+//! **From an estimate** (`near`). Any other numbers can be the start, such as a published ranking: a sweep computes D
+//! from X.
 //!
-//! **In advance.** What a page receives has most often the sign of what it received last. So a page whose K had one
-//! sign at j visits in a row hands on 1 + j/10 times what it has, j <= 4; the next K of the other sign ends that. It is
-//! over-relaxation, but page by page, and takes a third off the links; with one factor for all
-//! pages it stalls on some graphs, where links go round in pairs. The advances of a sweep are together at most
-//! half of ||K||_1 at its beginning, so that the norm at most doubles; a sweep that gained little is followed by one without, which
-//! never takes the norm up.
+//! **Over-relaxation.** What a page receives mostly has the sign of what it received last. So a page whose K had the
+//! same sign at j consecutive visits passes on 1 + j/10 times what it has, j <= 4; a change of sign resets j.
+//! Over-relaxation page by page saves a third of the links; with one factor for all pages it stalls on some graphs with
+//! pairs of mutual links. The additional units of a sweep are at most half of ||K||_1 at its beginning, so the norm at
+//! most doubles; a sweep that gained little is followed by one without over-relaxation, which never increases the norm.
 //!
-//! **No number overflows.** From nothing the first sweep adds at most 2^58 to a page, and ||K||_1 <= 2^59 after it; from an earlier state it is at
-//! most 2^59 at first, or that is not used. It at most doubles in a sweep,
-//! and with twice the least so far no advances are made: so it is below 2^61. Where an X passes 2^61, as it may near
-//! d = 1, where pages with nearly all importance begin with as little as the others, X and D are halved, rounded down, and
-//! T = -sum D; so they are where an earlier state's X sum to more than 2^60. D is from then on the function of X above and a vector c,
-//! which no visit and no change of a row touches, and T is off by -sum c. Halving makes of c at most c/2, half a unit a page for D,
-//! (1 + d)/2 a page for X and what it hands on, and for the rounding of each link half a unit before and one after: ||c||_1/2 + 1.5 (n + links).
-//! It takes Y off by ||c||_1 + |sum c| at most, however many pages there come to be. So with
-//! F = 0 at first, and F/2 + 3 (n + links) after each halving, 2 ||c||_1 <= F and e = (F + 2 links)/s.
+//! **No number overflows.** From nothing the first sweep adds at most 2^58 to a page, and ||K||_1 <= 2^59 after it;
+//! from an earlier state it is at most 2^59 at first, or that is not used. It at most doubles in a sweep, and above
+//! twice the least so far there is no over-relaxation, so it is below 2^61. If an X exceeds 2^61, as it may near d = 1,
+//! where pages with nearly all importance begin with as little as the others, X and D are halved, rounded down, and T =
+//! -sum D; likewise if an earlier state's X sum to more than 2^60. From then on D is the above function of X plus a
+//! vector c, which visits and changes of rows do not affect, and T is off by -sum c. Halving turns c into at most c/2,
+//! plus half a unit per page for D, (1 + d)/2 per page for X and what it passes on, and for the rounding of each link
+//! half a unit before and one after: ||c||_1/2 + 1.5 (n + links). It changes Y by at most ||c||_1 + |sum c|, whatever
+//! the later number of pages. So with F = 0 at first, and F/2 + 3 (n + links) after each halving, 2 ||c||_1 <= F and
+//! e = (F + 2 links)/s.
 //!
-//! **Which pages to visit** (`worth`). A sweep visits those pages whose |K_i| is large for what
-//! a visit costs, |K_i|/(m_i + 1)^0.8 at least theta, when it begins and when it comes to their rows. Those of the others are read
-//! as well, unless the pages are few, but nothing that is kept of their pages is looked at: it lies anywhere in memory. (The first
-//! sweep from nothing looks at all.) The pages above theta hold a share q of ||K||_1; when the end is near,
-//! as much as is needed to get there. Any choice of pages keeps the certificate. Pages without links are
-//! visited all at once after each sweep, for an exact solution of their part.
+//! **Which pages to visit** (`worth`). A sweep visits the pages whose |K_i| is large relative to the cost of a visit,
+//! |K_i|/(m_i + 1)^0.8 >= theta, both when it begins and when it reaches their rows. Other rows are read as well,
+//! unless few pages qualify, but without accessing their pages, which are scattered in memory. (The first sweep from
+//! nothing considers all pages.) The pages above theta hold a share q of ||K||_1; near the end, as much as is needed to
+//! reach the goal. Any choice of pages keeps the certificate. Pages without links are visited all at once after each
+//! sweep, which solves their part exactly.
 //!
 //! Sweeps' worth of links (links touched / links there are) to a certified bound, on real graphs from nothing:
 //!
@@ -88,9 +88,10 @@
 //! | the same in advance by 0.15; by 0.1 j, j <= 4 | 3.8 / 6.8 / 14.4; 3.6 / 5.9 / 12.0 |
 //! | the same, of pages that were worth it when the sweep began: **this** | 3.7 / 6.0 / 12.5 |
 //!
-//! The last takes a quarter to a half more sweeps for as many links, and of a crawl of 100 M pages two thirds of the time.
+//! The last takes a quarter to a half more sweeps for the same links, and two thirds of the time on a crawl of 100 M
+//! pages.
 //!
-//! **Memory**: 18 bytes a page ([`BYTES`]), and what reading rows takes.
+//! **Memory**: 18 bytes per page ([`BYTES`]), and what reading rows takes.
 
 mod block;
 mod ledger;
@@ -117,32 +118,32 @@ pub use shards::{ShardRows, settle_shards};
 use sweeps::{Next, Settling};
 use worth::Level;
 
-/// Bytes of memory a page.
+/// Memory per page, in bytes.
 pub const BYTES: u64 = crate::memory::SETTLING;
 
-/// How far a settling is.
+/// Progress of a settling.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Progress {
-    /// Sweeps over the rows so far.
+    /// Number of sweeps over the rows so far.
     pub sweeps: u64,
-    /// Links over which something was handed on.
+    /// Number of links over which something was passed on.
     pub links_touched: u64,
-    /// Links that the rows hold.
+    /// Number of links in the rows.
     pub links: u64,
-    /// The certified bound so far; `None`: none below 2.
+    /// Certified bound so far; `None` if it is 2 or more.
     pub bound: Option<f64>,
 }
 
-/// Who watches a settling.
+/// Observer of a settling, which can stop it.
 pub trait Watch: Send {
-    /// A sweep is complete.
+    /// Called after each complete sweep.
     fn swept(&mut self, progress: &Progress);
 
-    /// Returns whether to end with what there is. Asked often, also within sweeps.
+    /// Returns true to stop with the current state. Called often, also within sweeps.
     fn is_over(&mut self) -> bool;
 }
 
-/// Nobody watches: it ends at the bound asked for.
+/// Observer that never stops a settling.
 impl Watch for () {
     fn swept(&mut self, _: &Progress) {}
 
@@ -161,29 +162,29 @@ pub(super) const METHOD: Method = Method {
     },
 };
 
-/// A settled ranking.
+/// Settled ranking.
 pub struct Settled {
     ledger: Ledger,
     scale: Scale,
-    /// How far it came.
+    /// Progress that was made.
     pub progress: Progress,
-    /// What is certain of it.
+    /// Certified bounds on the error.
     pub certificate: Certificate,
-    /// The bound asked for.
+    /// Requested bound.
     pub until: f64,
-    /// Whether it was reached.
+    /// True if the requested bound was reached.
     pub reached: bool,
     /// See [`Effort::resumed`].
     resumed: bool,
-    /// It ended because that was reached, or more sweeps would be of no use: nobody stopped it.
+    /// True if it reached the bound or further sweeps were useless; false if it was stopped.
     by_itself: bool,
 }
 
-/// From units to shares of 1.
+/// Conversion from units to shares of 1.
 struct Scale {
-    /// All of y and of x, with what is added for pages below 0: see the module's head.
+    /// Sums of y and of x, including the corrections for pages below 0: see the module documentation.
     sums: (f64, f64),
-    /// What the virtual page paid for a unit of weight.
+    /// Payment of the virtual page per unit of weight.
     paid: f64,
 }
 
@@ -219,7 +220,7 @@ impl Scores for Settled {
     }
 }
 
-/// The scores of one of the shards that were settled: of its own pages. Remote ones are their owners'.
+/// Scores of one of the settled shards: of its own pages. Scores of remote pages are in their owners' shards.
 pub struct SettledShard<'s> {
     settled: &'s Settled,
     block: &'s Block,
@@ -242,7 +243,8 @@ impl Scores for SettledShard<'_> {
 }
 
 impl SettledShard<'_> {
-    /// (y, x) of `len` pages from `first` on: importance, and what was distributed. Each sums to 1 over all pages.
+    /// Iterates over (y, x) of `len` pages from `first` on: importance, and what was distributed. Each sums to 1 over
+    /// all pages.
     fn estimates(&self, first: u64, len: usize) -> impl Iterator<Item = (f64, f64)> + '_ {
         let block = self.block;
         let pages = block.cells(first as usize, len).zip(first as usize..);
@@ -253,12 +255,12 @@ impl SettledShard<'_> {
 }
 
 impl Settled {
-    /// Pages, of all shards together.
+    /// Returns the number of pages of all shards together.
     pub fn pages(&self) -> u64 {
         self.ledger.pages()
     }
 
-    /// Scores of the shard of this place among those of this process.
+    /// Returns the scores of the shard at this position among those of this process.
     pub fn shard(&self, at: usize) -> SettledShard<'_> {
         SettledShard {
             settled: self,
@@ -266,7 +268,7 @@ impl Settled {
         }
     }
 
-    /// What importances are whole numbers of, where all pages have the same weight.
+    /// Returns the unit of importances, if all pages have the same weight.
     pub fn units(&self, estimator: Estimator) -> ScoreUnits {
         let sums = self.scale.sums;
         match estimator {
@@ -281,7 +283,7 @@ impl Settled {
         }
     }
 
-    /// The importance and what was distributed of a page with this X and D, and this weight for the virtual page.
+    /// Returns (importance, distributed) of a page, given its X, D and teleport weight.
     fn estimate(&self, own: i64, account: i64, weight: u32) -> (f64, f64) {
         // Few sums are so large that they need the slow conversion, which rounds the same.
         let received = match own.checked_add(account) {
@@ -293,7 +295,7 @@ impl Settled {
         (received.max(0.0) / sums.0, own.max(0) as f64 / sums.1)
     }
 
-    /// All of y of a store without shards, in page order.
+    /// Returns y of a store without shards, in page order.
     pub fn importance(&self) -> Vec<f64> {
         let shard = self.shard(0);
         let pages = shard.estimates(0, self.pages() as usize);
@@ -301,12 +303,11 @@ impl Settled {
     }
 }
 
-/// Settles. `None`: it was over before the first sweep was complete, or there are no pages: nothing is known.
+/// Settles the rows. Returns `None` if it was stopped before the first sweep was complete, or if there are no pages.
 ///
 /// # Errors
 ///
-/// Those of reading rows; rows that are not the same in every sweep or name pages that there are not; more
-/// pages than memory holds.
+/// Fails if rows differ between sweeps or name pages that do not exist, or if memory does not suffice.
 pub fn settle(
     rows: &dyn Rows,
     options: &Options,
@@ -315,11 +316,11 @@ pub fn settle(
     settle_for(rows, options, &Teleport::default(), watch)
 }
 
-/// The same, with a virtual page that pays some pages more than others: personalised PageRank.
+/// Settles personalised PageRank, with a virtual page that pays pages by weights.
 ///
 /// # Errors
 ///
-/// As [`settle`]; [`Error::Usage`] if `teleport` has not a weight for each page.
+/// [`Error::Usage`] if `teleport` does not have a weight for each page.
 pub fn settle_for(
     rows: &dyn Rows,
     options: &Options,
@@ -333,7 +334,7 @@ pub fn settle_for(
     let level = if teleport.is_uniform() {
         Level::Beginning
     } else {
-        // Few may have anything at first: all are looked at.
+        // Few pages may have anything at first, so all are visited.
         Level::From(i32::MIN)
     };
     let mut peers = alone();
@@ -341,16 +342,18 @@ pub fn settle_for(
     settling.run(options, Next::Sweep(level), watch)
 }
 
-/// A store without shards.
+/// Returns the shards of a store without shards.
 fn one_store(rows: &dyn Rows) -> Vec<ShardRows<'_>> {
     vec![ShardRows { rows, remote: &[] }]
 }
 
 impl Engine<InMemory> {
-    /// A ranking by PageRank of the links of all pages as they were visited last, certified to be within `until` of it in L1.
+    /// Returns a ranking by PageRank of the links of all pages as of their last visits, certified to be within `until`
+    /// of it in L1.
     ///
     /// # Errors
-    /// [`Error::Usage`]: the settings ask for importance over a period, which links do not tell; those of [`settle`].
+    ///
+    /// [`Error::Usage`] if the settings ask for importance over a period, which links alone do not give.
     pub fn settled(&mut self, until: f64) -> Result<Ranking> {
         let rows = self.rows().ok_or_else(|| {
             Error::Usage(

@@ -1,8 +1,8 @@
-//! Settling from an estimate of importance, such as a ranking that was published: where that is near, it takes little.
+//! Settling from an estimate of importance, such as a published ranking; quick if that is near.
 //!
-//! X is the estimate in whole units, and D the function of X and the rows that it is: one sweep finds it. So the estimate is an
-//! earlier state ([`super::resume`]) of pages that had no rows, since when all rows came. It need not be right, nor of these
-//! rows or this damping: what is certain of the result is proven of it alone.
+//! X is the estimate in whole units, and one sweep computes D as the function of X and the rows. So the estimate is an
+//! earlier state ([`super::resume`]) of pages without rows, to which all rows were added since. It may be wrong, or of
+//! other rows or another damping: the result is certified independently of it.
 
 use super::{Changed, Settled, StartState, Watch, settle_from};
 use crate::Result;
@@ -11,15 +11,15 @@ use crate::rank::Options;
 use crate::rank::settle::worth::NO_ROW;
 use crate::rows::{RowVisitor, Rows, Stop};
 
-/// What all pages have together, about.
+/// Approximate sum over all pages, in units.
 const SUPPLY: f64 = (1u64 << 58) as f64;
 
-/// Importances to settle from.
+/// Source of importances to settle from.
 pub(crate) trait Importances: Sync {
-    /// How many there are: those of the first pages.
+    /// Returns their number; they are of the first pages.
     fn pages(&self) -> u64;
 
-    /// Calls `visit` with each, in page order. Shares of about 1 in all.
+    /// Calls `visit` with each importance, in page order; they sum to about 1.
     fn each(&self, visit: &mut dyn FnMut(f64)) -> Result<()>;
 }
 
@@ -34,23 +34,19 @@ impl Importances for Vec<f64> {
     }
 }
 
-/// An estimate as a state of rows that all came since.
+/// Estimate, as a state without rows to which all rows are new.
 struct Estimate<'r> {
     rows: &'r dyn Rows,
     near: &'r dyn Importances,
     totals: SettledTotals,
 }
 
-/// Returns the whole units of a share.
+/// Converts a share to whole units.
 fn units(share: f64) -> i64 {
     (share.clamp(0.0, 1.0) * SUPPLY) as i64
 }
 
 /// Settles from an estimate, as [`settle_from`] does.
-///
-/// # Errors
-///
-/// Those of [`settle_from`].
 pub(crate) fn settle_near(
     rows: &dyn Rows,
     near: &dyn Importances,
@@ -70,7 +66,7 @@ pub(crate) fn settle_near(
             pages,
             damping: options.damping,
             sum,
-            // A page without a row hands on all that it has to the virtual page.
+            // A page without a row passes all it has to the virtual page.
             virtual_page: sum,
             strayed: 0,
             effort: Effort {
@@ -134,7 +130,7 @@ mod tests {
 
     const PAGES: u64 = 120;
 
-    /// Pages with up to nine links, a fifth of them without.
+    /// Returns pages with up to nine links, a fifth of them without.
     fn rows(seed: u64) -> Kept {
         let mut pick = numbers(seed);
         let mut kept = Kept {
@@ -156,7 +152,7 @@ mod tests {
         Options::until((damping * 2f64.powi(32)) as u64, until)
     }
 
-    /// From PageRank itself one sweep finds that it is that, of the links of pages that have any.
+    /// From PageRank itself one sweep suffices, over the links of pages that have any.
     #[test]
     fn what_is_settled_takes_a_sweep() {
         for (seed, damping) in (0..).zip([0.5, 0.85, 0.99]) {
@@ -172,7 +168,7 @@ mod tests {
         }
     }
 
-    /// Whatever it begins with, the bound holds; and from a rough ranking it takes less than from nothing.
+    /// Whatever the start, the bound holds; and a rough ranking takes less than starting from nothing.
     #[test]
     fn any_estimate_leads_to_pagerank() {
         let rows = rows(7);
@@ -183,7 +179,7 @@ mod tests {
         let rough = rough.importance();
         let whole = settle(&rows, &options, &mut ()).unwrap().unwrap();
         let effort = |near: &[f64]| {
-            // One that is of no use is not used.
+            // A useless start is not used.
             let settled = match settle_near(&rows, &near.to_vec(), &options, &mut ()).unwrap() {
                 Some(settled) => settled,
                 None => settle(&rows, &options, &mut ()).unwrap().unwrap(),

@@ -1,10 +1,9 @@
-//! Settling from an earlier state, whose rows changed since: a warm start, or an estimate (`near`).
+//! Settling from an earlier state whose rows changed since: a warm start, or an estimate (`near`).
 //!
-//! What it takes to bring the state up to the latest rows is the links of the rows that changed, old and new, of pages
-//! that own something. Whether that is worth it is decided by numbers of pages, links and units alone, so that the same
-//! stream gives the same bytes. In particular a state is not used if less than half of the pages are its own, if more
-//! links changed than there are, or if afterwards more than [`WAITING_MAX`] of all importance waits: from nothing it
-//! takes as little then.
+//! Updating the state to the latest rows costs the links of the changed rows, old and new, of pages that own something.
+//! The decision to use a state depends on numbers of pages, links and units alone, so that the same stream gives the
+//! same bytes. A state is not used if it has less than half of the pages, if more links changed than there are, or if
+//! more than [`WAITING_MAX`] of all importance waits after the update: settling from nothing is then as quick.
 
 use super::{Next, Settled, Settling, Watch};
 use crate::engine::{Effort, Scores, SettledPages, SettledPagesMut, SettledTotals, ratio_up};
@@ -14,38 +13,39 @@ use crate::rank::settle::one_store;
 use crate::rows::{RowVisitor, Rows, Stop};
 use crate::{Error, Result};
 
-/// X of all pages together is not less than this, so that there are enough units to tell bounds.
+/// Smallest sum of X for which there are enough units to distinguish bounds.
 const SUM_MIN: i128 = 1 << 50;
-/// Where it is more than this, units are made larger before anything changes: from one state to the next the sum mostly
-/// grows.
+/// Sum of X above which units are doubled before anything changes, as the sum mostly grows from one state to the next.
 const SUM_MAX: i128 = 1 << 60;
-/// More units than these never wait at first: see "No number overflows".
+/// Maximum ||K||_1 at the start: see "No number overflows".
 const UNITS_MAX: u128 = 1 << 59;
-/// ||K||_1 / s above which a state is not used.
+/// Value of ||K||_1 / s above which a state is not used.
 const WAITING_MAX: f64 = 0.5;
 
-/// What a settled state of earlier rows says of pages, and how their rows changed since.
+/// Settled state of earlier rows, and the changes of rows since.
 pub(crate) trait StartState: Sync {
-    /// Its totals.
+    /// Returns the totals of the state.
     fn totals(&self) -> &SettledTotals;
 
-    /// What it took, if it is a state of all that was read until now: settling that has nothing to do then says the same.
+    /// Returns the effort of the state if it covers everything read so far: a settling with nothing to do reports the
+    /// same.
     fn own_effort(&self) -> Option<Effort>;
 
-    /// How many rows are new since, and links of those and of the rows that they supersede, of the state's pages.
+    /// Returns the number of new rows, and of links in these and in the rows that they supersede, for the state's
+    /// pages.
     fn changed(&self) -> Changed;
 
-    /// Fills in what its pages have.
+    /// Fills in the numbers of its pages.
     fn load(&self, pages: SettledPagesMut<'_>) -> Result<()>;
 
-    /// Calls `visit` with each row that counted then and was superseded since.
+    /// Calls `visit` with each row that was superseded since.
     fn old_rows(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop>;
 
-    /// Calls `visit` with each row that counts now and did not then.
+    /// Calls `visit` with each row that is new since.
     fn new_rows(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop>;
 }
 
-/// See [`StartState::changed`].
+/// Changes of rows; see [`StartState::changed`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Changed {
     pub rows: u64,
@@ -53,12 +53,12 @@ pub(crate) struct Changed {
 }
 
 impl Settled {
-    /// What pages have, if they are paid alike.
+    /// Returns the numbers of all pages; `None` if the teleport is not uniform.
     pub(crate) fn settled_pages(&self) -> Option<SettledPages<'_>> {
         self.ledger.block().settled_pages()
     }
 
-    /// The totals of the state to start from another time, if it ended by itself and can be one.
+    /// Returns the totals of a state to start from, if this settling was not stopped and is usable.
     pub(crate) fn state_totals(&self) -> Option<SettledTotals> {
         let totals = SettledTotals {
             pages: self.ledger.pages(),
@@ -72,7 +72,7 @@ impl Settled {
     }
 }
 
-/// The ledger of an earlier state, of rows of which there may be more pages now.
+/// Loads the ledger of an earlier state; the rows may have more pages by now.
 fn load(rows: &dyn Rows, start: &dyn StartState) -> Result<Ledger> {
     let totals = start.totals();
     let mut ledger = Ledger::resume(totals, rows.pages())?;
@@ -85,8 +85,8 @@ fn load(rows: &dyn Rows, start: &dyn StartState) -> Result<Ledger> {
     Ok(ledger)
 }
 
-/// Gives back what pages handed on over rows that were superseded since, and hands it on over the new ones. Links
-/// that were gone over.
+/// Takes back what pages passed on over superseded rows, and passes it on over the new ones. Returns the number of
+/// links visited.
 fn change(ledger: &mut Ledger, start: &dyn StartState) -> Result<u64> {
     let touched = ledger.hand_on(&mut alone(), |_, block| {
         let mut touched = 0;
@@ -103,7 +103,7 @@ fn change(ledger: &mut Ledger, start: &dyn StartState) -> Result<u64> {
     Ok(touched.into_iter().sum())
 }
 
-/// Returns whether a state is too far from what there is now, or from what is asked for.
+/// Returns true if a state is too far from the present rows, or from what is requested.
 fn is_too_far(rows: &dyn Rows, options: &Options, start: &dyn StartState) -> bool {
     let (totals, pages) = (start.totals(), rows.pages());
     totals.damping != options.damping
@@ -114,10 +114,7 @@ fn is_too_far(rows: &dyn Rows, options: &Options, start: &dyn StartState) -> boo
         || totals.sum < SUM_MIN
 }
 
-/// Settles from an earlier state. `None`: it is of no use, or it was over before anything was known.
-///
-/// # Errors
-/// Something is wrong with it, or with the rows.
+/// Settles from an earlier state. Returns `None` if it is useless, or if it was stopped before anything was known.
 pub(crate) fn settle_from(
     rows: &dyn Rows,
     options: &Options,
@@ -152,7 +149,7 @@ pub(crate) fn settle_from(
     if share > WAITING_MAX || norm > UNITS_MAX {
         return Ok(None);
     }
-    // Where nothing changed, nothing moves, however cheap it is.
+    // If nothing changed, nothing moves, however cheap it is.
     let spare = if is_same { 0 } else { options.spare };
     let options = &Options { spare, ..*options };
     let next = settling.look(options, &waiting, true, watch)?;
@@ -160,7 +157,7 @@ pub(crate) fn settle_from(
     let Some(mut settled) = settling.run(options, next, watch)? else {
         return Ok(None);
     };
-    // From nothing numbers may resolve more.
+    // Numbers may resolve more when settling from nothing.
     if settled.by_itself && !settled.reached {
         return Ok(None);
     }

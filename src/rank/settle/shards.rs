@@ -1,10 +1,10 @@
-//! Settling several shards of one crawl together: they are one graph, whose pages lie in several stores.
+//! Settling several shards of one crawl together: one graph whose pages lie in several stores.
 //!
-//! Every page has its X and D with its owner. A shard that knows it as a remote page collects there, in an account of its own,
-//! what its pages hand on to it: D is the sum of all accounts of a page. At the end of a sweep accounts of remote pages are sent
-//! to the owners, and sums are added up over all shards. So a sweep goes in order inside a shard, and is synchronous between
-//! shards; any choice of visits keeps the certificate, which counts what still waits at remote pages as not handed on. The
-//! virtual page pays the owners' pages only.
+//! Every page has its X and D with its owner. A shard that knows it as a remote page collects in an account of its own what
+//! its pages pass on to it: D is the sum of all accounts of a page. At the end of a sweep the accounts of remote pages are
+//! sent to the owners, and sums are all-reduced over the shards. So a sweep goes in order inside a shard, and is
+//! synchronous between shards; any choice of visits keeps the certificate, in which what still waits at remote pages
+//! counts as not passed on. The virtual page pays the owners' pages only.
 //!
 //! ```text
 //! message of a sweep   0 | (number there, less the one before and 1: varint | units: 2 bytes, little endian)*
@@ -12,10 +12,10 @@
 //! message at the end   1 | (number there, likewise | units: zigzag varint)*
 //! ```
 //!
-//! While sweeps go on, only accounts are sent that hold [`SENT`] of all that waits, the largest first, rounded to ten bits; the
-//! rest stays and is sent later. At the end all is sent.
+//! While sweeps continue, only the largest accounts are sent, which hold [`SENT`] sixteenths of all that waits, rounded to
+//! ten bits; the rest stays and is sent later. At the end all is sent.
 //!
-//! The result depends on the shards, and not on which process or thread has which.
+//! The result depends on the shards, but not on which process or thread has which.
 
 use super::ledger::Ledger;
 use super::sweeps::{Next, Settling};
@@ -32,31 +32,33 @@ const SENT: u128 = 15;
 
 const ROUNDED: u8 = 0;
 const EXACT: u8 = 1;
-/// Bits of a rounded number that are sent, without the first.
+/// Number of bits of a rounded number that are sent, without the leading one.
 const MANTISSA: u32 = 9;
 
-/// A shard that is settled together with others.
+/// Shard that is settled together with others.
 #[derive(Clone, Copy)]
 pub struct ShardRows<'r> {
-    /// The links of its pages, by its page numbers.
+    /// Links of its pages, by its page numbers.
     pub rows: &'r dyn Rows,
-    /// The pages that it knows of each shard, in their order; none of its own.
+    /// Pages that it knows of each shard, in their order; none of its own.
     pub remote: &'r [RemotePages],
 }
 
 impl ShardRows<'_> {
-    /// Pages that are the shard's own.
+    /// Returns the number of the shard's own pages.
     pub fn own_pages(&self) -> u64 {
         let remote = self.remote.iter().map(|remote| remote.here.len() as u64);
         self.rows.pages().saturating_sub(remote.sum())
     }
 }
 
-/// Settles shards together, of which these are in this process, in the order of [`Peers::local`]. All processes call it with the
-/// same options, and get the same certificate. `None`: nobody has a page, or it was over before the first sweep was complete.
+/// Settles shards together; `shards` are those of this process, in the order of [`Peers::local`]. All processes call it
+/// with the same options and get the same certificate. Returns `None` if there are no pages, or if it was stopped
+/// before the first sweep was complete.
 ///
 /// # Errors
-/// Those of [`super::settle`]; a process is lost.
+///
+/// Those of [`super::settle`], or a lost process.
 pub fn settle_shards(
     shards: &[ShardRows<'_>],
     peers: &mut dyn Peers,
@@ -77,7 +79,7 @@ pub fn settle_shards(
     settling.run(options, Next::Sweep(Level::Beginning), watch)
 }
 
-/// The least of these numbers that is sent, if any is.
+/// Returns the smallest of these numbers that is sent, if any is.
 pub(super) fn least_sent(units: impl Iterator<Item = u64>) -> u64 {
     let mut octaves = [0u128; 64];
     for units in units.filter(|&units| units > 0) {
@@ -94,7 +96,7 @@ pub(super) fn least_sent(units: impl Iterator<Item = u64>) -> u64 {
     1
 }
 
-/// Accounts on their way to another shard.
+/// Accounts to be sent to another shard.
 pub(super) struct Message {
     kind: u8,
     bytes: Vec<u8>,
@@ -110,7 +112,7 @@ impl Message {
         }
     }
 
-    /// Adds units for a page, of a higher number than the one before. How many of them it takes.
+    /// Adds units for a page with a higher number than the one before. Returns how many of them the message carries.
     pub fn put(&mut self, there: u32, units: i64) -> i64 {
         if self.bytes.is_empty() {
             self.bytes.push(self.kind);
@@ -132,7 +134,7 @@ impl Message {
     }
 }
 
-/// Units as a number of ten bits, rounded towards 0.
+/// Encodes units as a number of ten bits, rounded towards 0.
 fn rounded(units: i64) -> u16 {
     let size = units.unsigned_abs();
     let shift = (u64::BITS - size.leading_zeros()).saturating_sub(MANTISSA + 1);
@@ -194,17 +196,18 @@ mod tests {
     use crate::rank::peers::OneProcess;
     use crate::rank::peers::threads::with_processes;
 
-    /// A graph dealt to shards.
+    /// Graph distributed over shards.
     struct Dealt {
         rows: Vec<Kept>,
         remote: Vec<Vec<RemotePages>>,
-        /// The pages of each shard by its numbers.
+        /// Pages of each shard by its numbers.
         pages: Vec<Vec<u32>>,
         of: Vec<usize>,
     }
 
     impl Dealt {
-        /// Page i is of shard `of[i]`. A shard knows its own pages and those that they link to, in an order of its own.
+        /// Distributes a graph: page i is of shard `of[i]`. A shard knows its own pages and those that they link to, in
+        /// its own order.
         fn new(kept: &Kept, of: Vec<usize>, shards: usize) -> Dealt {
             let mut known = vec![vec![false; of.len()]; shards];
             for (page, &shard) in of.iter().enumerate() {
@@ -273,7 +276,7 @@ mod tests {
             local.iter().map(shard).collect()
         }
 
-        /// The scores of all pages, of which these shards are settled.
+        /// Collects the scores of all pages of these shards.
         fn scores(&self, settled: &Settled, local: &[usize], out: &mut [(f64, f64)]) {
             for (at, &shard) in local.iter().enumerate() {
                 let mut scores = Vec::new();
@@ -300,7 +303,7 @@ mod tests {
         }
     }
 
-    /// Pages with up to nine links, some weighted, a fifth of them without, a tenth without a row.
+    /// Returns pages with up to nine links, some weighted, a fifth of them without, a tenth without a row.
     fn graph(seed: u64, pages: u32) -> Kept {
         let mut pick = numbers(seed);
         let mut kept = Kept {
@@ -329,7 +332,7 @@ mod tests {
         Options::until((damping * 2f64.powi(32)) as u64, until)
     }
 
-    /// Any graph, dealt in any way, is settled to its PageRank within the bound, and all scores sum to 1.
+    /// Any graph, distributed in any way, is settled to its PageRank within the bound, and all scores sum to 1.
     #[test]
     fn shards_are_one_graph() {
         for seed in 0..60 {
@@ -367,7 +370,7 @@ mod tests {
         }
     }
 
-    /// Who has which shard makes no difference.
+    /// The distribution of shards over processes makes no difference.
     #[test]
     fn processes_make_no_difference() {
         let kept = graph(11, 300);

@@ -1,4 +1,4 @@
-//! The sweeps of a settling, one after the other, until it is near enough. See [`super`] for what they do.
+//! Sweeps of a settling, one after the other, until the goal is reached. See [`super`] for what they do.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -13,23 +13,23 @@ use crate::rank::{FINEST, Options};
 use crate::rows::{Bits, Row, Rows, Stop};
 use crate::{Error, Result};
 
-/// A sweep that takes less than this off the norm, for each unit that it was to visit, is followed by one without
-/// advances.
+/// Gain of a sweep, per unit that it was to visit, below which the next sweep does not over-relax.
 const GAIN_MIN: f64 = 0.1;
-/// So many sweeps without a thousandth gained are the end: numbers of 64 bits resolve no more,
+/// Number of sweeps without a gain of a thousandth after which settling ends: 64-bit numbers resolve no more.
 const PATIENCE: u32 = 64;
-/// unless more waits than rounding explains: near d = 1 a sweep may gain no more than 1 - d. Then it is this over 1 - d.
+/// Multiple of 1/(1 - d) that replaces [`PATIENCE`] if more waits than rounding explains: near d = 1 a sweep may gain
+/// no more than 1 - d.
 const PATIENCE_UNDAMPED: f64 = 4.0;
 
 fn is_reached(options: &Options, certificate: &Certificate) -> bool {
     certificate.received_l1.unwrap_or(2.0) <= options.until
 }
 
-/// What comes next.
+/// Next step of a settling.
 pub(super) enum Next {
     /// A sweep over pages of this level.
     Sweep(Level),
-    /// Nothing: it is near enough, or no sweep would be of use (`by_itself`), or it is over.
+    /// The end: the goal is reached or no sweep would help (`by_itself`), or it was stopped.
     End {
         certificate: Certificate,
         by_itself: bool,
@@ -38,57 +38,58 @@ pub(super) enum Next {
 
 pub(super) struct Settling<'r> {
     pub ledger: Ledger,
-    /// The shards of this process; a store without shards is one.
+    /// Shards of this process; a store without shards is one.
     shards: Vec<ShardRows<'r>>,
     peers: &'r mut dyn Peers,
     pub progress: Progress,
-    /// The state that it began with, if it did not begin with nothing, has the rows' costs.
+    /// True if it started from a state, which has the costs of all rows.
     pub is_resumed: bool,
-    /// The least residual so far, and sweeps since it was last bettered by a thousandth.
+    /// Smallest residual so far, and number of sweeps since it improved by a thousandth.
     best: (f64, u32),
-    /// Links of all rows.
+    /// Number of links of all rows.
     links: u64,
-    /// The residual before this sweep, and what share of it was to be visited.
+    /// Residual before this sweep, and the share of it that was to be visited.
     planned: Option<(f64, f64)>,
-    /// What pages of each shard may hand on in advance in the next sweep.
+    /// Limit of over-relaxation for each shard in the next sweep.
     advance: Vec<u128>,
 }
 
-/// What a sweep does.
+/// Parameters of a sweep.
 struct Sweep {
     level: Level,
-    /// What every page had at first, on average.
+    /// Initial value of a page, on average.
     at_first: i64,
-    /// The rows are not known yet: all are looked at. In later sweeps, those of the pages that were worth it when the sweep began.
+    /// True if the rows are not known yet and all pages are considered; later sweeps consider those that reached the
+    /// level at the start.
     is_first: bool,
 }
 
-/// What a sweep over all rows found.
+/// Result of a sweep over all rows.
 #[derive(Default)]
 struct Swept {
-    /// Rows that were looked at, and their links;
+    /// Number of rows considered, and of their links.
     rows: u64,
     links: u64,
-    /// those with links that count, and their links;
+    /// Number of rows with links that count, and of their links.
     linked: (u64, u64),
-    /// and the links of those that were visited.
+    /// Number of links of the visited rows.
     links_touched: u64,
-    /// Nobody stopped it.
+    /// True if it was not stopped.
     whole: bool,
 }
 
-/// What is kept of a page is brought near so many rows before its own: rows come in the order of a crawl, and each page would be
-/// waited for.
+/// Distance in rows at which a page's numbers are prefetched: rows come in the order of a crawl, so their pages are
+/// scattered in memory.
 const NEAR: usize = 16;
-/// Its targets are brought near so many rows before,
+/// Distance in rows at which a row's targets are prefetched.
 const NEAR_TARGETS: usize = 10;
-/// and their accounts.
+/// Distance in rows at which the accounts of a row's targets are prefetched.
 const NEAR_ACCOUNTS: usize = 4;
-/// Rows between two questions whether it is over.
+/// Number of rows between two checks whether to stop.
 const ASK_EVERY: u64 = 1 << 16;
 
 impl Sweep {
-    /// Visits the pages that are worth it.
+    /// Visits the pages that reach the level.
     fn over(
         &self,
         block: &mut Block,
@@ -156,10 +157,7 @@ impl Sweep {
 }
 
 impl<'r> Settling<'r> {
-    /// With a ledger of these rows. All processes call it.
-    ///
-    /// # Errors
-    /// A process is lost.
+    /// Begins settling with a ledger of these rows. All processes call it.
     pub fn new(
         ledger: Ledger,
         shards: Vec<ShardRows<'r>>,
@@ -185,7 +183,8 @@ impl<'r> Settling<'r> {
         })
     }
 
-    /// Sweeps until the end. `None`: it was over before anything was known, or an earlier state led nowhere.
+    /// Sweeps until the end. Returns `None` if it was stopped before anything was known, or an earlier state was
+    /// useless.
     pub fn run(
         mut self,
         options: &Options,
@@ -212,7 +211,7 @@ impl<'r> Settling<'r> {
         }
     }
 
-    /// What comes after this state was reached, after a sweep that was `whole`.
+    /// Decides the next step after this state was reached; `whole` is false if the last sweep was stopped.
     pub fn look(
         &mut self,
         options: &Options,
@@ -226,7 +225,7 @@ impl<'r> Settling<'r> {
         let by_itself = whole
             && (self.is_enough(options, &certificate)
                 || self.is_stuck(options, waiting, &certificate));
-        // It is over for all where it is for one.
+        // Stops all processes if it stops one.
         let mut over = [i128::from(watch.is_over())];
         self.peers.sum(&mut over)?;
         if by_itself || !whole || over[0] > 0 {
@@ -244,7 +243,7 @@ impl<'r> Settling<'r> {
         certificate: Certificate,
         by_itself: bool,
     ) -> Result<Settled> {
-        // What waits at remote pages counts as not handed on in the certificate, and can only be less where it is.
+        // In the certificate what waits at remote pages counts as not passed on, and it can only be less at its owner.
         self.ledger.cross(self.peers, &self.shards, true)?;
         Ok(Settled {
             scale: Scale::of(&mut self.ledger, self.peers)?,
@@ -258,12 +257,12 @@ impl<'r> Settling<'r> {
         })
     }
 
-    /// Returns whether all rows are known: they were read in a sweep, or the state that it began with was made of them.
+    /// Returns true if all rows are known: a sweep read them, or the starting state was made of them.
     fn has_rows(&self) -> bool {
         self.is_resumed || self.progress.sweeps > 0
     }
 
-    /// Visits the pages that are worth it. Whether nobody stopped it.
+    /// Visits the pages that reach the level. Returns false if it was stopped.
     fn sweep(&mut self, level: Level, watch: &mut dyn Watch) -> Result<bool> {
         let is_first = !self.has_rows();
         let sweep = Sweep {
@@ -298,8 +297,8 @@ impl<'r> Settling<'r> {
         Ok(whole)
     }
 
-    /// Visits pages without links, checks the books, keeps numbers small, and weighs what is left. `None`: an earlier state led to a
-    /// state without importance, as it may where most of what it had is taken back.
+    /// Visits pages without links, checks the law, keeps numbers small, and computes what waits. Returns `None` if an
+    /// earlier state led to a state without importance, as it may if most of what it had is taken back.
     pub fn weigh(&mut self) -> Result<Option<Waiting>> {
         self.ledger.visit_dangling(self.peers)?;
         let waiting = self.weigh_unmoved(Some(self.links))?;
@@ -312,7 +311,7 @@ impl<'r> Settling<'r> {
         }
     }
 
-    /// The same, where pages without links are not visited.
+    /// Checks the law and computes what waits, without visiting pages without links.
     pub fn weigh_unmoved(&mut self, links: Option<u64>) -> Result<Waiting> {
         self.ledger.weigh(self.peers, links)
     }
@@ -327,14 +326,14 @@ impl<'r> Settling<'r> {
         )
     }
 
-    /// Returns whether it is as near as it should be, or as is cheap.
+    /// Returns true if it is as accurate as requested, and more would not be cheap.
     fn is_enough(&self, options: &Options, certificate: &Certificate) -> bool {
         let is_fine = || certificate.received_l1.is_some_and(|bound| bound <= FINEST);
         let next = self.progress.links_touched + self.links;
         is_reached(options, certificate) && (next >= options.spare || is_fine())
     }
 
-    /// Returns whether more sweeps would be of no use.
+    /// Returns true if further sweeps would be useless.
     fn is_stuck(
         &mut self,
         options: &Options,
@@ -354,13 +353,13 @@ impl<'r> Settling<'r> {
         self.best.1 > patience || waiting.all.is_none()
     }
 
-    /// How the next sweep begins. What the last one gained for what it visited, this one will gain, too.
+    /// Chooses the level of the next sweep, assuming that it gains as much per visit as the last one.
     fn level(&mut self, options: &Options, waiting: &Waiting, certificate: &Certificate) -> Level {
         let residual = certificate.residual_l1;
         let gain = self
             .planned
             .map(|(before, share)| (before - residual) / (before * share));
-        // Where advances do harm, a sweep without them is never worse than none.
+        // If over-relaxation does harm, a sweep without it never increases the norm.
         let helps = gain.is_none_or(|gain| gain >= GAIN_MIN) && residual <= 2.0 * self.best.0;
         let advance = |norm: &u128| if helps { norm / 2 } else { 0 };
         self.advance = waiting.norms.iter().map(advance).collect();

@@ -1,4 +1,4 @@
-//! Settling against a dense solution, on random graphs that grow, change and shrink.
+//! Tests of settling against a dense solution, on random graphs that grow, change and shrink.
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng as _;
@@ -46,7 +46,7 @@ impl Rows for Kept {
     }
 }
 
-/// A settled state of rows, and the latest rows.
+/// Settled state of rows, and the latest rows.
 pub(super) struct Held<'r> {
     totals: SettledTotals,
     own: Vec<i64>,
@@ -69,7 +69,7 @@ impl Held<'_> {
         })
     }
 
-    /// Rows of `left` that `right` has not.
+    /// Returns the rows of `left` that are not in `right`.
     fn only(&self, left: &Kept, right: &Kept) -> Kept {
         let mut rows = left.rows.clone();
         rows.retain(|row| !right.rows.contains(row));
@@ -116,7 +116,7 @@ impl StartState for Held<'_> {
     }
 }
 
-/// PageRank by elimination: (I - d L') x = (1 - d)/n, L' with rows of pages without links uniform.
+/// Computes PageRank by elimination: (I - d L') x = (1 - d)/n, L' with rows of pages without links uniform.
 pub(crate) fn dense(kept: &Kept, d: f64) -> Vec<f64> {
     let n = kept.pages as usize;
     let mut step = vec![vec![1.0 / n as f64; n]; n];
@@ -144,7 +144,7 @@ pub(crate) fn dense(kept: &Kept, d: f64) -> Vec<f64> {
         })
         .collect();
     for pivot in 0..n {
-        // The matrix is diagonally dominant by columns: no exchange of rows is needed.
+        // The matrix is diagonally dominant by columns: no pivoting is needed.
         let (above, below) = system.split_at_mut(pivot + 1);
         let row = &above[pivot];
         for other in below {
@@ -168,14 +168,14 @@ pub(super) fn distance(left: &[f64], right: &[f64]) -> f64 {
 
 pub(super) const DAMPINGS: [f64; 5] = [0.0, 0.5, 0.85, 0.99, 0.9999];
 
-/// Numbers below what is asked for.
+/// Returns a generator of numbers below its argument.
 pub(crate) fn numbers(seed: u64) -> impl FnMut(u64) -> u64 {
     let mut random = Pcg64::new(u128::from(seed), 1);
     move |below| ((u128::from(random.next_u64()) * u128::from(below)) >> 64) as u64
 }
 
-/// One stream: it grows, links change, pages go and come back; what is settled on the way is held to the dense
-/// solution of the latest rows.
+/// Runs one stream in which pages come, change, go and return; each settled state is compared with the dense solution
+/// of the latest rows.
 fn stream(seed: u64) {
     let mut pick = numbers(seed);
     let mut kept = Kept {
@@ -212,8 +212,8 @@ fn stream(seed: u64) {
     }
 }
 
-/// One stream, settled now and then from what it was settled to before. How often that was a start, and how often
-/// with larger units.
+/// Runs one stream that is settled repeatedly from earlier states. Returns how often a state was used, and how often
+/// with doubled units.
 fn stream_from_states(seed: u64) -> (u32, u32) {
     let mut pick = numbers(seed);
     let mut kept = Kept {
@@ -265,15 +265,15 @@ fn no_bound_is_violated_from_earlier_states() {
     assert!(used > 1_500 && halved > 150, "{used} {halved}");
 }
 
-/// `cargo test --release settle -- --ignored`.
+/// Run by `cargo test --release settle -- --ignored`.
 #[test]
 #[ignore = "takes a minute"]
 fn no_bound_is_violated_from_earlier_states_of_20_000_streams() {
     assert!((0..20_000).all(|seed| stream_from_states(seed).0 < u32::MAX));
 }
 
-/// Nothing changed: the same numbers to the last bit, and no link is gone over. Of a state that is as near as it was asked
-/// to be.
+/// If nothing changed, the numbers are equal to the last bit and no link is visited, for a state as accurate as
+/// requested.
 #[test]
 fn where_nothing_changed_nothing_moves() {
     for seed in 0..100 {
@@ -308,7 +308,7 @@ fn hold_to_dense(kept: &Kept, damping: f64, until: f64, seed: u64) {
     hold_settled_to_dense(&settled, kept, damping, until, seed);
 }
 
-/// What was settled is what its bound says, its books balance, and D is the function of X that it should be.
+/// Checks that the result is within its bound, that the law holds, and that D is the function of X that it should be.
 fn hold_to(
     settled: &Settled,
     rows: &dyn Rows,
@@ -319,7 +319,7 @@ fn hold_to(
 ) {
     assert!(settled.ledger.is_function_of_own(rows).unwrap(), "{what}");
     let (received, distributed): (Vec<f64>, Vec<f64>) = estimates.into_iter().unzip();
-    // What the elimination may be off by.
+    // Bounds the error of the elimination.
     let slack = 1e-13 / (1.0 - damping);
     for (estimate, bound) in [
         (&received, settled.certificate.received_l1),
@@ -360,8 +360,8 @@ fn no_bound_is_violated_on_random_streams() {
     }
 }
 
-/// Their story: at damping 0.9999 all importance belongs to a few pages that began with as little as the others, and
-/// settling stopped without a bound, because numbers became too large for one, and slowly for the other.
+/// Regression: at damping 0.9999 all importance belongs to a few pages that began with as little as the others, and
+/// settling stopped without a bound, because numbers became too large in one case, and slowly in the other.
 #[test]
 fn near_damping_1_it_is_patient() {
     for seed in [2081, 2660] {
@@ -369,10 +369,10 @@ fn near_damping_1_it_is_patient() {
     }
 }
 
-/// The story: rows without links, then one with 14. The mean of links was taken over all rows, so that the one page that
-/// could hand anything on had too many to be worth a visit in the first sweep. That left X at 0 everywhere and gave the
-/// supply up, and what was published was NaN with an infinite residual. The mean is over rows with links now. Most
-/// pages of these graphs have none.
+/// Regression: rows without links, then one with 14. The mean of links was taken over all rows, so the one page that
+/// could pass anything on had too many links for a visit in the first sweep. That left X at 0 everywhere and gave the
+/// supply up, and NaN was published with an infinite residual. The mean is over rows with links now. Most pages of
+/// these graphs have none.
 #[test]
 fn where_most_pages_have_no_links_the_first_sweep_visits_somebody() {
     for seed in 0..500 {
@@ -387,7 +387,7 @@ fn where_most_pages_have_no_links_the_first_sweep_visits_somebody() {
         for page in empty..empty + linked {
             let mut targets: Vec<u32> = (0..kept.pages as u32).collect();
             targets.retain(|_| pick(4) > 0);
-            // Weights of 0 make links that hand on nothing.
+            // Links of weight 0 pass nothing on.
             let weights = match pick(4) {
                 0 => targets.iter().map(|_| pick(2)).collect(),
                 _ => Vec::new(),
@@ -399,7 +399,7 @@ fn where_most_pages_have_no_links_the_first_sweep_visits_somebody() {
     }
 }
 
-/// The whole of it: `cargo test --release settle -- --ignored`.
+/// The long variant: `cargo test --release settle -- --ignored`.
 #[test]
 #[ignore = "takes a minute"]
 fn no_bound_is_violated_on_20_000_random_streams() {
@@ -408,7 +408,7 @@ fn no_bound_is_violated_on_20_000_random_streams() {
     }
 }
 
-/// A ring has the same importance everywhere, a page that all link to has what the sum over its links gives.
+/// A ring has the same importance everywhere; a page that all link to has what the sum over its links gives.
 #[test]
 fn closed_forms() {
     let mut ring = GraphBuilder::new(SelfLinks::Drop);
@@ -448,7 +448,7 @@ fn pages_without_links_are_all_alike() {
     );
 }
 
-/// A flag that says when it is over, and what was seen.
+/// Observer that stops after a number of questions, and records progress.
 struct Until {
     questions: u32,
     seen: Vec<Progress>,
@@ -478,7 +478,7 @@ fn a_web() -> Graph {
     builder.build()
 }
 
-/// What is over early has a bound of its own that holds; the same sweeps come first.
+/// A settling that is stopped early has a valid bound; the same sweeps come first.
 #[test]
 fn it_can_be_ended_at_any_time() {
     let graph = a_web();
@@ -518,7 +518,7 @@ fn the_same_rows_give_the_same_bytes() {
     assert_eq!(bits(), bits());
 }
 
-/// Rows that lie: each is an error, not a ranking.
+/// Inconsistent rows give an error, not a ranking.
 #[test]
 fn foreign_rows_are_refused() {
     let options = Options::until(1 << 31, 1e-3);

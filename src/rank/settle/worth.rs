@@ -1,30 +1,29 @@
-//! Which pages are worth a visit: those with much to hand on for the links that it takes.
+//! Selection of pages for a visit: those with much to pass on for the number of their links.
 //!
-//! Worth is kept as a logarithm in eighths of an octave, piecewise linear, in whole numbers: |K_i| less
-//! 0.8 times m_i + 1. Nothing depends on it but which pages a sweep visits, and so how fast
-//! it converges.
+//! The level of a page is a logarithm in eighths of an octave, piecewise linear, in whole numbers: that of |K_i| less
+//! 0.8 times that of m_i + 1. It only determines which pages a sweep visits, and so the speed of convergence.
 
 use crate::engine::ratio_up;
 
-/// What a page's links cost: [`NO_ROW`], [`NO_LINKS`], or more.
+/// Cost of a page's links: [`NO_ROW`], [`NO_LINKS`], or more.
 pub(crate) type Cost = u8;
-/// The cost of a page that has no row.
+/// Cost of a page that has no row.
 pub(super) const NO_ROW: Cost = 0;
-/// That of one whose row is empty.
+/// Cost of a page whose row is empty.
 pub(super) const NO_LINKS: Cost = 1;
-/// Least cost of a page with links.
+/// Smallest cost of a page with links.
 const LINKED: i32 = 2;
-/// That of a page of another shard: what it has waits for its owner. No number of links costs as much.
+/// Cost of a remote page, whose account waits for its owner; no number of links costs as much.
 pub(super) const REMOTE: Cost = Cost::MAX;
 
-/// The share of the norm that the pages visited in a sweep have at its beginning.
+/// Share of the norm that the pages visited in a sweep have at its beginning.
 const SHARE: f64 = 0.65;
-/// Steps an octave.
+/// Number of steps per octave.
 const STEPS: u32 = 8;
-/// Levels that there are: those of |K|, and costs below 0.
+/// Number of levels: those of |K|, and costs below 0.
 const LEVELS: usize = (64 * STEPS + 256) as usize;
 
-/// log2 in eighths, linear between powers of two; 0 of 0.
+/// Returns log2 in eighths, linear between powers of two; 0 for 0.
 fn logarithm(value: u64) -> i32 {
     let value = value.max(1);
     let octave = value.ilog2();
@@ -35,7 +34,7 @@ fn logarithm(value: u64) -> i32 {
     (octave * STEPS) as i32 + (eighths & 7) as i32
 }
 
-/// What a visit of a page with so many links costs.
+/// Returns the cost of visiting a page with this many links.
 pub(super) fn cost(links: u64) -> Cost {
     match links {
         0 => NO_LINKS,
@@ -46,12 +45,12 @@ pub(super) fn cost(links: u64) -> Cost {
     }
 }
 
-/// What a visit is worth that hands on `units` at this cost.
+/// Returns the level of a visit that passes on `units` at this cost.
 pub(super) fn level(units: u64, cost: Cost) -> i32 {
     logarithm(units) + 256 - i32::from(cost)
 }
 
-/// For each cost, the least units for which a visit is worth `from`; more than there can be, where there are no links.
+/// Returns for each cost the least units that reach the level `from`; a value beyond any units for pages without links.
 pub(super) fn least(from: i32) -> [u64; 256] {
     std::array::from_fn(|cost| match cost as Cost {
         NO_ROW | NO_LINKS | REMOTE => u64::MAX,
@@ -59,7 +58,7 @@ pub(super) fn least(from: i32) -> [u64; 256] {
     })
 }
 
-/// The least value of which the logarithm is at least this.
+/// Returns the least value whose logarithm is at least `least`.
 fn with_logarithm(least: i32) -> u64 {
     let (octave, eighths) = match u32::try_from(least) {
         Err(_) | Ok(0) => return 0,
@@ -72,20 +71,20 @@ fn with_logarithm(least: i32) -> u64 {
     }
 }
 
-/// From which level on pages are visited.
+/// Level from which pages are visited.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Level {
-    /// In the first sweep: a page that has less than three tenths of what all have at first, for the mean number of
-    /// links of the rows with links so far, had better wait until it has received more. The first of these is always
-    /// visited, for it is the mean: a sweep that visits nobody would leave X at 0.
+    /// Level of the first sweep: a page with less than three tenths of the initial value, given the mean number of
+    /// links of the rows with links so far, waits until it has received more. The first such row is always visited, as
+    /// it is the mean itself: a sweep without visits would leave X at 0.
     Beginning,
-    /// A level found in a histogram.
+    /// Level found in a histogram.
     From(i32),
 }
 
 impl Level {
-    /// The level, after so many rows with links and so many links in all, of a sweep in which every page had `each` at
-    /// first.
+    /// Returns the level after `linked` rows with links and `links` links in total, in a sweep in which every page had
+    /// `each` at first.
     pub fn of(self, linked: u64, links: u64, each: i64) -> i32 {
         match self {
             Level::From(level) => level,
@@ -94,15 +93,15 @@ impl Level {
     }
 }
 
-/// ||K||_1, and how much of it pages of each level hold.
+/// ||K||_1, and its distribution over levels.
 pub(super) struct Worth {
-    /// At most so much is left out by rounding T/n.
+    /// Maximum loss by rounding T/n.
     rest: u64,
     dangling: u128,
     levels: Vec<u128>,
 }
 
-/// Nothing yet.
+/// Empty distribution.
 impl Default for Worth {
     fn default() -> Worth {
         Worth {
@@ -114,7 +113,7 @@ impl Default for Worth {
 }
 
 impl Worth {
-    /// The virtual page's rest is this.
+    /// Sets the virtual page's rest.
     pub fn with_rest(self, rest: u64) -> Worth {
         Worth { rest, ..self }
     }
@@ -128,7 +127,7 @@ impl Worth {
         }
     }
 
-    /// What pages without links have, and those of each level, to be added up.
+    /// Returns the sums over pages without links and of each level, for an all-reduce.
     pub fn units(&self) -> Vec<i128> {
         let levels = self.levels.iter().copied();
         std::iter::once(self.dangling)
@@ -137,7 +136,7 @@ impl Worth {
             .collect()
     }
 
-    /// What [`Worth::units`] says.
+    /// Restores a distribution from [`Worth::units`].
     pub fn of(units: &[i128]) -> Worth {
         let mut units = units.iter().map(|&units| units as u128);
         Worth {
@@ -147,7 +146,7 @@ impl Worth {
         }
     }
 
-    /// With what other pages have.
+    /// Adds another distribution.
     pub fn and(mut self, other: Worth) -> Worth {
         self.dangling += other.dangling;
         for (sum, units) in self.levels.iter_mut().zip(&other.levels) {
@@ -160,18 +159,18 @@ impl Worth {
         self.levels.iter().sum()
     }
 
-    /// ||K||_1, rounded up.
+    /// Returns ||K||_1, rounded up.
     pub fn norm(&self) -> u128 {
         self.visitable() + self.dangling + u128::from(self.rest)
     }
 
-    /// Returns whether nobody has anything to hand on.
+    /// Returns true if no page has anything to pass on.
     pub fn is_none(&self) -> bool {
         self.visitable() == 0
     }
 
-    /// The level from which on pages hold the share of the norm that a sweep should visit, and that share. What is left
-    /// should be `enough` of the norm; `gain`: the last sweep took so much of the norm for each unit visited.
+    /// Returns the level from which pages hold the share of the norm that a sweep should visit, and that share. The
+    /// sweep should leave `enough` of the norm; `gain` is the reduction by the last sweep per unit visited.
     pub fn level(&self, enough: f64, gain: Option<f64>) -> (Level, f64) {
         let share = match gain {
             // A little more than needed: a sweep that just fails is followed by another.
@@ -229,7 +228,7 @@ mod tests {
         }
     }
 
-    /// What is found by comparing with a number is what the level says.
+    /// Comparing with the least units agrees with the level.
     #[test]
     fn the_least_units_are_those_of_the_level() {
         for from in [i32::MIN, 0, 1, 100, 251, 300, 512, 700, i32::MAX] {
