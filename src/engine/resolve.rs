@@ -100,7 +100,6 @@ impl Resolving<'_> {
     /// Applies the entry number `at`. Entries must come in order, without gaps.
     ///
     /// # Errors
-    ///
     /// On [`Error::TooManyPages`] nothing of the entry was applied.
     pub fn apply<S: Storage>(&mut self, engine: &mut Engine<S>, at: usize) -> Result<()> {
         let entry = &self.batch.entries[at];

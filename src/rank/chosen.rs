@@ -113,7 +113,6 @@ impl ChosenPages {
     /// Returns the teleport vector of the pages, or of their sites.
     ///
     /// # Errors
-    ///
     /// [`Error::Missing`] if no line matches a page; [`Error::Usage`] if the weights sum to 0 or to more than 2^32.
     pub fn teleport(self, sites: Option<&Sites>) -> Result<Teleport> {
         if self.found == 0 {

@@ -115,7 +115,6 @@ impl Flow {
     /// Pushes what waits at pages that have a row until little is left. Returns the bounds.
     ///
     /// # Errors
-    ///
     /// Fails if a row names a page that does not exist.
     pub fn push(&mut self, rows: &dyn Rows) -> Result<Coverage> {
         self.know(rows.pages());

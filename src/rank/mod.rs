@@ -139,7 +139,6 @@ impl Method {
     /// known.
     ///
     /// # Errors
-    ///
     /// [`Error::Usage`] if `teleport` does not have a weight for each page.
     pub fn compute(
         &self,

@@ -135,7 +135,6 @@ pub fn pagerank(graph: &Graph, options: Options) -> Result<PageRank> {
 /// Computes personalised PageRank, with a virtual page that pays nodes by weights.
 ///
 /// # Errors
-///
 /// [`Error::Usage`](crate::Error::Usage) if `teleport` does not have a weight for each node, or an option is out of
 /// range.
 pub fn pagerank_for(graph: &Graph, options: Options, teleport: &Teleport) -> Result<PageRank> {

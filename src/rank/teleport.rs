@@ -17,7 +17,6 @@ impl Teleport {
     /// Creates a vector from the weights of all pages.
     ///
     /// # Errors
-    ///
     /// [`Error::Usage`] if the weights sum to 0 or to more than 2^32.
     pub fn of(weights: Vec<u32>) -> Result<Teleport> {
         let sum = weights.iter().map(|&weight| u64::from(weight)).sum();

@@ -1,5 +1,5 @@
-//! Files of columns by block, each with a checksum: snapshots, and rankings that were computed beside them. What is in the
-//! columns, and what the info says, is known to who reads and writes them. See `formats/snapshot.md`.
+//! Files of columns by block, with checksums: snapshots, and the rankings computed beside them. The meaning of the
+//! columns and of the info is up to their readers and writers. See `formats/snapshot.md`.
 //!
 //! ```text
 //! magic | packed columns | directory | info | trailer
@@ -20,40 +20,40 @@ use crate::{Error, Result};
 /// First and last bytes of a file: six letters, and the version in two digits.
 pub(super) type Magic = [u8; 8];
 
-/// What kind of file it is.
+/// Kind of file.
 pub(super) struct Kind {
-    /// What such a file is called.
+    /// Name of this kind of file, for messages.
     pub name: &'static str,
-    /// Its versions, the newest first.
+    /// Magics of its versions, the newest first.
     pub magics: &'static [Magic],
-    /// What is said of a version that is not read.
+    /// Function that returns the error for an unsupported version.
     pub other_version: fn(&Path, &str) -> Error,
 }
 
-/// A file that is being read.
+/// File that is open for reading.
 pub(super) struct BlockFile {
     pub path: PathBuf,
     file: Box<dyn DiskFile>,
     directory: Vec<u8>,
-    /// How many columns a block has.
+    /// Number of columns of a block.
     pub columns: usize,
-    /// Rows of all blocks.
+    /// Number of rows in all blocks.
     pub count: u64,
-    /// Where the directory begins: columns end before it.
+    /// Offset of the directory, which follows the columns.
     end: u64,
 }
 
-/// What stands behind the directory of a file.
+/// What follows the directory of a file.
 pub(super) struct Described {
-    /// Which of [`Kind::magics`] it begins with.
+    /// Version of the file, as an index into [`Kind::magics`].
     pub version: usize,
-    /// The info, as text.
+    /// Text of the info.
     pub info: Vec<u8>,
 }
 
 impl BlockFile {
-    /// Opens a file of this kind. `columns` says how many columns there are in a file of a version, counted as in [`Kind::magics`]; `None`: as many
-    /// as the directory has entries for.
+    /// Opens a file of this kind. `columns` returns the number of columns for a version, given as an index into
+    /// [`Kind::magics`]; `None` for as many as the directory has entries.
     pub fn open(
         disk: &dyn Disk,
         path: &Path,
@@ -113,7 +113,7 @@ impl BlockFile {
         self.count.div_ceil(CHUNK_PAGES)
     }
 
-    /// Rows of a block.
+    /// Returns the number of rows in a block.
     pub fn rows_of(&self, block: u64) -> usize {
         CHUNK_PAGES.min(self.count - block * CHUNK_PAGES) as usize
     }
@@ -122,18 +122,18 @@ impl BlockFile {
         Error::damaged(&self.path, what)
     }
 
-    /// A column is damaged, of which `name` is the name.
+    /// Returns the error that a column, here called `name`, is damaged.
     pub fn bad(&self, block: u64, name: &str) -> Error {
         self.damaged(format!("column {name} of block {block} is damaged"))
     }
 
-    /// A column of numbers.
+    /// Reads a column of numbers.
     pub fn numbers(&self, block: u64, column: usize, name: &str) -> Result<Vec<u64>> {
         let packed = self.packed(block, column, name)?;
         column::unpack(&packed, self.rows_of(block)).ok_or_else(|| self.bad(block, name))
     }
 
-    /// A column's packed bytes, checked against their checksum.
+    /// Reads the packed bytes of a column and checks their checksum.
     pub fn packed(&self, block: u64, column: usize, name: &str) -> Result<Vec<u8>> {
         let at = (block as usize * self.columns + column) * ENTRY;
         let entry = &self.directory[at..at + ENTRY];
@@ -155,7 +155,7 @@ impl BlockFile {
     }
 }
 
-/// Checks the file's first and last bytes; which of the magics they are.
+/// Checks the first and last bytes of a file. Returns the index of its magic.
 fn version_of(first: &Magic, last: &[u8], kind: &Kind, path: &Path) -> Result<usize> {
     let known = kind.magics.iter().position(|magic| first == magic);
     if let Some(known) = known
@@ -176,7 +176,7 @@ fn version_of(first: &Magic, last: &[u8], kind: &Kind, path: &Path) -> Result<us
     ))
 }
 
-/// Where a packed column is, and what it must hash to.
+/// Location and checksum of a packed column.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Packed {
     pub offset: u64,
@@ -184,7 +184,7 @@ pub(super) struct Packed {
     pub sum: u64,
 }
 
-/// A file that is being written.
+/// File that is being written.
 pub(super) struct BlockWriter {
     pub path: PathBuf,
     pub file: Box<dyn DiskFile>,
@@ -225,7 +225,7 @@ impl BlockWriter {
         })
     }
 
-    /// Writes what stands behind the columns, and makes all of it durable. The directory is by block and column.
+    /// Writes what follows the columns, and makes the file durable. The directory is ordered by block and column.
     pub fn finish(
         mut self,
         directory: impl Iterator<Item = Packed>,

@@ -1,6 +1,5 @@
-//! One column of one block: up to 2^17 values of 8 bytes, transposed (all first bytes, then all
-//! second bytes, ...) and compressed by zstd. High bytes hardly change from page to page, so this
-//! is what makes them small.
+//! One column of one block: up to 2^17 values of 8 bytes, transposed (all first bytes, then all second bytes, ...) and
+//! compressed by zstd. High bytes hardly change from page to page, so transposing makes them compress well.
 
 const LEVEL: i32 = 1;
 
@@ -9,7 +8,7 @@ pub(crate) fn pack(values: &[u64]) -> std::io::Result<Vec<u8>> {
     let mut bytes = vec![0; values.len() * 8];
     let used = values.iter().fold(0, |used, value| used | value);
     for (plane, bytes) in bytes.chunks_exact_mut(values.len().max(1)).enumerate() {
-        // Most columns hold small numbers: their high bytes are 0 already.
+        // Most columns hold small numbers, whose high bytes are 0 already.
         if (used >> (8 * plane)) as u8 != 0 {
             for (byte, value) in bytes.iter_mut().zip(values) {
                 *byte = (value >> (8 * plane)) as u8;
@@ -24,7 +23,7 @@ pub(super) fn compress(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
     zstd::bulk::compress(bytes, LEVEL)
 }
 
-/// Unpacks `count` values; `None` if `packed` does not hold just that many.
+/// Unpacks `count` values; `None` if `packed` does not hold exactly as many.
 pub(crate) fn unpack(packed: &[u8], count: usize) -> Option<Vec<u64>> {
     let bytes = zstd::bulk::decompress(packed, count * 8).ok()?;
     if bytes.len() != count * 8 {

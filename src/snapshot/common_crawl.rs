@@ -1,6 +1,6 @@
 //! Ranks of hosts or domains in the layout that Common Crawl publishes.
 //!
-//! One line a host or domain, in the order of harmonic centrality, after a line of names:
+//! After a header line, one line per host or domain, in the order of harmonic centrality:
 //!
 //! | column | |
 //! |---|---|
@@ -23,15 +23,15 @@ use crate::sites::Level;
 use crate::url::{domain, without_www};
 use crate::{Error, Result};
 
-/// Bytes of memory for a site, beside its name.
+/// Memory for a site besides its name, in bytes.
 const SITE_BYTES: u64 = 64;
 
-/// Writes the ranks of one level by both measures, which were computed beside one snapshot. Names are held in memory, and
-/// beside them 64 bytes a site and 4 a page, of at most so many. Returns the number of lines behind the first.
+/// Writes the ranks of one level by both measures, which were computed beside one snapshot. Holds the names in memory,
+/// plus 64 bytes per site and 4 per page, up to `memory` bytes. Returns the number of lines after the header. `path`
+/// names `out` in errors.
 ///
 /// # Errors
-/// [`Error::Usage`]: pages, or folders, are ranked; [`Error::TooLarge`]; [`Error::Io`], with the name of `path`; those of
-/// reading.
+/// [`Error::Usage`] if pages or folders are ranked; [`Error::TooLarge`] if memory does not suffice.
 pub fn write_ranks(
     harmonic: &LevelRanking,
     pagerank: &LevelRanking,
@@ -92,15 +92,15 @@ pub fn write_ranks(
     Ok(all.len() as u64)
 }
 
-/// The numbers of sites, greatest score first.
+/// Returns the numbers of sites in descending order of scores.
 fn order(scores: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..scores.len()).collect();
-    // Stable: equal scores stay in the order of numbers.
+    // The sort is stable: equal scores stay in the order of numbers.
     order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
     order
 }
 
-/// The place of each in that order, from 1.
+/// Returns the position of each site in that order, from 1.
 fn positions(scores: &[f64]) -> Vec<u64> {
     let mut positions = vec![0; scores.len()];
     for (place, site) in (1..).zip(order(scores)) {
@@ -109,7 +109,7 @@ fn positions(scores: &[f64]) -> Vec<u64> {
     positions
 }
 
-/// How many hosts each domain has, those with and without `www.` being one.
+/// Counts the hosts of each domain; those with and without `www.` count as one.
 pub(super) fn hosts_of(snapshot: &Snapshot, memory: Option<u64>) -> Result<HashMap<String, u64>> {
     let sites = snapshot.sites(Level::Host, memory)?;
     let mut seen = HashSet::new();

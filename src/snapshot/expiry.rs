@@ -1,10 +1,12 @@
-//! Pages that no fetch reached for long: a ranking may leave out their links, as if they were only linked to.
+//! Expiry: a ranking can leave out the links of pages that no fetch has reached for long, as if these pages were only
+//! linked to.
 //!
 //! Ages count back from the latest time at which a page was reached, never from a clock: the same records give the same
-//! ranking. Times far ahead of all others are not believed for that: those of a tenth of the pages at most, or of one page of at
-//! least three, with more than a year between them and all times before ([`FetchTimes::latest_believed`]). One record with a wrong date
-//! would else leave out all other pages' links. The time of a snapshot is the latest one that is believed, so that all that counts from
-//! it goes by the same rule. A page whose fetches have no times is never too old. Failed fetches reach no page; answers that it had not changed do.
+//! ranking. Outliers far ahead of all other times are ignored for that: times of at most a tenth of the pages, or of
+//! one page of at least three, that follow all earlier times by more than a year ([`FetchTimes::latest_believed`]).
+//! Otherwise one record with a wrong date would leave out the links of all other pages. The time of a snapshot is the
+//! latest accepted one, so everything that counts from it uses the same rule. A page whose fetches have no times never
+//! expires. Failed fetches do not reach a page; answers that it had not changed do.
 
 use std::collections::BTreeMap;
 
@@ -19,30 +21,30 @@ use crate::store::View;
 /// Links that a ranking leaves out because their pages were not fetched for long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Expired {
-    /// Pages not reached for longer than so many seconds.
+    /// Maximum age in seconds since a page was last reached.
     pub after: Time,
-    /// That is, last reached before this time.
+    /// Time before which expired pages were last reached.
     pub before: Time,
-    /// Pages whose links are left out.
+    /// Number of pages whose links are left out.
     pub pages: u64,
-    /// Pages last reached at times so far ahead of all others that ages do not count back from them.
+    /// Number of pages last reached at times so far ahead that ages do not count back from them.
     #[serde(default, skip_serializing_if = "is_none")]
     pub ahead: u64,
 }
 
-/// For serde: says nothing of what is not there.
+/// Tells serde to omit the default.
 fn is_none(pages: &u64) -> bool {
     *pages == 0
 }
 
-/// Seconds of a year: a longer gap in times sets those behind it apart,
+/// Seconds of a year: a larger gap separates later times as outliers,
 pub(crate) const YEAR: Time = 365 * 24 * 60 * 60;
-/// if they are those of one page in so many at most,
+/// if at most one page in this many has such a time,
 const BELIEVED: u64 = 10;
-/// or of one page of at least so many: of two pages, nobody can tell which date is wrong.
+/// or one page of at least this many: of two pages, either date may be wrong.
 const SOME: u64 = 3;
 
-/// How many pages were last reached in a year, and between which times.
+/// Pages last reached within one year: their number and the range of times.
 #[derive(Debug, Clone, Copy)]
 struct Reached {
     pages: u64,
@@ -55,7 +57,7 @@ struct Reached {
 pub(crate) struct FetchTimes(BTreeMap<Time, Reached>);
 
 impl FetchTimes {
-    /// Takes the time at which a page was last reached.
+    /// Adds the time at which a page was last reached.
     pub fn add(&mut self, time: Time) {
         let of_one = Reached {
             pages: 1,
@@ -65,7 +67,7 @@ impl FetchTimes {
         self.add_some(time.div_euclid(YEAR), of_one);
     }
 
-    /// Takes the times of other pages.
+    /// Adds the times of other pages.
     pub fn add_all(&mut self, others: &FetchTimes) {
         let others = others.0.iter();
         others.for_each(|(year, reached)| self.add_some(*year, *reached));
@@ -78,8 +80,8 @@ impl FetchTimes {
         reached.last = reached.last.max(others.last);
     }
 
-    /// The latest time from which ages count back, and how many pages have later ones that are not believed. `latest` is the
-    /// latest of all records, also of those that reached no page.
+    /// Returns the latest time from which ages count back, and the number of pages with later times that are ignored.
+    /// `latest` is the latest time of all records, including those that reached no page.
     pub fn latest_believed(&self, latest: Option<Time>) -> Option<(Time, u64)> {
         match self.latest_reached() {
             Some((reached, 0)) => {
@@ -110,7 +112,7 @@ impl FetchTimes {
     }
 }
 
-/// The pages that are too old, and since when.
+/// Pages that expired, with the age and the time limit.
 pub(super) struct Expiry {
     after: Time,
     before: Time,
@@ -119,16 +121,12 @@ pub(super) struct Expiry {
 }
 
 impl Expiry {
-    /// Of a commit, with pages last reached more than `after` seconds before the latest time. `None`: no record has a time,
-    /// so no page is known to be old.
-    ///
-    /// # Errors
-    ///
-    /// Those of reading the history.
+    /// Finds the pages of a commit that were last reached more than `after` seconds before the latest time. Returns
+    /// `None` if no record has a time, so that no page can expire.
     pub fn of(view: &View, after: Time) -> Result<Option<Expiry>> {
         let mut times = FetchTimes::default();
         each_page(view, &mut |_, reached| times.add(reached))?;
-        // Where no page was reached at a time, none can be too old.
+        // Without a time at which a page was reached, none can expire.
         let Some((latest, ahead)) = times.latest_believed(view.state().time) else {
             return Ok(None);
         };
@@ -147,12 +145,12 @@ impl Expiry {
         }))
     }
 
-    /// The rows of the others.
+    /// Returns the rows without those of expired pages.
     pub fn over<'r>(&'r self, rows: &'r dyn Rows) -> Result<Without<'r>> {
         Without::new(rows, &self.pages)
     }
 
-    /// The pages whose rows are left out.
+    /// Describes the links that are left out.
     pub fn found(&self, rows: &Without<'_>) -> Expired {
         Expired {
             after: self.after,
@@ -163,7 +161,7 @@ impl Expiry {
     }
 }
 
-/// Calls `take` with each page that was reached at a time, and the latest of these.
+/// Calls `take` with each page that was reached at a known time, and the latest such time.
 fn each_page(view: &View, take: &mut dyn FnMut(u64, Time)) -> Result<()> {
     let mut rows = rows_of_run(HistoryView::rows(view, 0, 0)?).peekable();
     while let Some(row) = rows.next() {
@@ -186,7 +184,7 @@ mod tests {
     use super::*;
 
     const DAY: Time = 24 * 60 * 60;
-    /// 2024-05-01, as `date -d 2024-05-01T00:00:00Z +%s` has it.
+    /// 2024-05-01, by `date -d 2024-05-01T00:00:00Z +%s`.
     const NOW: Time = 1_714_521_600;
     /// 2124-05-01, likewise.
     const WRONG: Time = 4_870_281_600;
@@ -207,7 +205,7 @@ mod tests {
         // Several wrong clocks, and times before 1970.
         let several = [(NOW, 50), (WRONG, 2), (2 * WRONG, 2), (-NOW, 1), (0, 1)];
         assert_eq!(latest(&several), Some((NOW, 4)));
-        // A crawl goes on, also after years; and an archive is read again from its start.
+        // A crawl continues, also after years; and an archive is read again from its start.
         assert_eq!(
             latest(&[(NOW, 50), (NOW + 300 * DAY, 1)]),
             Some((NOW + 300 * DAY, 0))
@@ -216,7 +214,7 @@ mod tests {
             latest(&[(NOW, 50), (NOW + 2000 * DAY, 6)]),
             Some((NOW + 2000 * DAY, 0))
         );
-        // Of few pages, one; of two nobody knows which is wrong.
+        // One of few pages; of two, either may be wrong.
         assert_eq!(latest(&[(NOW, 5), (WRONG, 1)]), Some((NOW, 1)));
         assert_eq!(latest(&[(NOW, 2), (WRONG, 1)]), Some((NOW, 1)));
         assert_eq!(latest(&[(NOW, 4), (WRONG, 2)]), Some((WRONG, 0)));

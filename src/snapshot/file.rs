@@ -1,4 +1,4 @@
-//! A snapshot's file: its columns by block, each checked against its checksum when it is read.
+//! File of a snapshot: columns by block, each checked against its checksum when it is read.
 
 use std::path::{Path, PathBuf};
 
@@ -16,21 +16,21 @@ const KIND: Kind = Kind {
     other_version,
 };
 
-/// A snapshot's file: all but the names.
+/// File of a snapshot, which has no names.
 pub(crate) struct Columns {
     pub(super) file: BlockFile,
     pub(super) info: Info,
 }
 
-/// What columns of a block hold of the last fetch and the failures of its pages.
+/// Columns of a block about the last fetch and the failures of its pages.
 pub(super) struct Failures {
     last: Vec<u64>,
-    /// How many there were, and when the last one was.
+    /// Number of failed fetches and time of the last one, if the version has these.
     failed: Option<(Vec<u64>, Vec<u64>)>,
 }
 
 impl Failures {
-    /// From columns, of which the last fetch is in all versions.
+    /// Reads the columns by `column`; all versions have the last fetch.
     fn of(column: impl Fn(Column) -> Result<Option<Vec<u64>>>) -> Result<Failures> {
         Ok(Failures {
             last: column(Column::LastFetch)?.unwrap_or_default(),
@@ -42,7 +42,7 @@ impl Failures {
         self.last.len()
     }
 
-    /// Those of one page; what else is known of its fetches is left out.
+    /// Returns the last fetch and failures of one page; other facts about its fetches are not set.
     pub fn at(&self, at: usize) -> Fetches {
         let time = |value: u64| Some(value as i64).filter(|&time| time != i64::MIN);
         Fetches {
@@ -63,12 +63,12 @@ impl Columns {
         Ok(Columns { file, info })
     }
 
-    /// Its file.
+    /// Returns the path of the file.
     pub(super) fn path(&self) -> &PathBuf {
         &self.file.path
     }
 
-    /// Counters and settings of the run.
+    /// Returns the counters and settings of the run.
     pub fn info(&self) -> &Info {
         &self.info
     }
@@ -86,7 +86,7 @@ impl Columns {
             .numbers(block, which as usize, &format!("{which:?}"))
     }
 
-    /// Checks every column's checksum: that it is as it was written, not that it makes sense.
+    /// Checks every column's checksum: that it is as written, not that it is consistent.
     pub fn check_sums(&self) -> Result<()> {
         for block in 0..self.blocks() {
             for &which in &Column::ALL[..self.file.columns] {
@@ -97,20 +97,20 @@ impl Columns {
         Ok(())
     }
 
-    /// All pages of a block.
+    /// Reads all pages of a block.
     pub(super) fn block(&self, block: u64) -> Result<Vec<SnapshotPage>> {
         let first = block * CHUNK_PAGES;
         let numbers = first..first + self.file.rows_of(block) as u64;
         self.picked(block, numbers, |column| column)
     }
 
-    /// Those at these places of a block, of which one column is in memory at a time.
+    /// Reads the pages at these positions of a block, holding one column in memory at a time.
     pub(super) fn pages_at(&self, block: u64, places: &[usize]) -> Result<Vec<SnapshotPage>> {
         let numbers = places.iter().map(|&at| block * CHUNK_PAGES + at as u64);
         self.picked(block, numbers, |column| pick(&column, places))
     }
 
-    /// The values at these places of a column.
+    /// Reads the values of a column at these positions.
     pub(super) fn column_at(
         &self,
         block: u64,
@@ -120,19 +120,19 @@ impl Columns {
         Ok(pick(&self.column(block, which)?, places))
     }
 
-    /// A column, or nothing where the file's version does not have it.
+    /// Reads a column, or returns `None` if the file's version does not have it.
     fn column_if(&self, block: u64, which: Column) -> Result<Option<Vec<u64>>> {
         self.has(which)
             .then(|| self.column(block, which))
             .transpose()
     }
 
-    /// Returns whether the file says which pages are gone: of older versions only those without any do.
+    /// Returns true if the file tells which pages are gone; files of older versions do only if none is.
     pub fn says_gone(&self) -> bool {
         self.info.counters.gone == 0 || self.has(Column::Gone)
     }
 
-    /// Which pages of a block are gone: not 0. `None`: the file does not say.
+    /// Reads which pages of a block are gone (not 0); `None` if the file does not tell.
     pub(super) fn gone_if(&self, block: u64) -> Result<Option<Vec<u64>>> {
         match self.info.counters.gone {
             0 => Ok(Some(vec![0; self.file.rows_of(block)])),
@@ -140,10 +140,7 @@ impl Columns {
         }
     }
 
-    /// The same.
-    ///
-    /// # Errors
-    /// [`Error::Missing`]: the file does not say.
+    /// Reads which pages of a block are gone (not 0), or returns [`Error::Missing`] if the file does not tell.
     pub(super) fn gone(&self, block: u64) -> Result<Vec<u64>> {
         self.gone_if(block)?.ok_or_else(|| {
             Error::Missing(format!(
@@ -153,12 +150,12 @@ impl Columns {
         })
     }
 
-    /// Returns whether the file's version has this column.
+    /// Returns true if the file's version has this column.
     pub(super) fn has(&self, which: Column) -> bool {
         (which as usize) < self.file.columns
     }
 
-    /// The pages with these numbers, for which `pick` keeps the values of columns.
+    /// Returns the pages with these numbers; `pick` selects their values from a column.
     fn picked(
         &self,
         block: u64,
@@ -198,12 +195,13 @@ impl Columns {
         Ok(numbers.enumerate().map(page).collect())
     }
 
-    /// The last fetch and the failures of the pages of a block.
+    /// Reads the last fetch and the failures of the pages of a block.
     pub(super) fn failures(&self, block: u64) -> Result<Failures> {
         Failures::of(|which| self.column_if(block, which))
     }
 
-    /// Calls `visit` with what `read` makes of each block and the block's first page, in order; two blocks are read at a time.
+    /// Calls `visit` with the result of `read` for each block and the block's first page, in order; reads two blocks at
+    /// a time.
     pub(super) fn in_twos<T: Send>(
         &self,
         read: impl Fn(u64) -> Result<T> + Sync,
@@ -221,7 +219,7 @@ impl Columns {
         Ok(())
     }
 
-    /// All pages, in number order.
+    /// Iterates over all pages, in number order.
     pub fn pages(&self) -> impl Iterator<Item = Result<SnapshotPage>> + '_ {
         (0..self.blocks()).flat_map(|block| {
             let (pages, error) = match self.block(block) {
@@ -232,8 +230,8 @@ impl Columns {
         })
     }
 
-    /// Checks every column, and that the importances sum to 1; of a ranking over several shards, which has other pages in other
-    /// snapshots, to at most 1.
+    /// Checks every column, and that the importances sum to 1, or to at most 1 in the snapshot of a shard that was
+    /// ranked with others.
     pub fn verify(&self) -> Result<()> {
         let mut sum = 0.0;
         for page in self.pages() {
@@ -246,7 +244,7 @@ impl Columns {
             Some(_) => (excess, "at most 1"),
             None => (excess.abs(), "1"),
         };
-        // A sum that is no number is within no bounds.
+        // A NaN is within no bounds.
         let is_sound = excess <= slack.max(1e-9);
         if self.info.pages > 0 && !is_sound {
             return Err(self.damaged(format!("its importances sum to {sum}, not {right}")));
@@ -264,7 +262,7 @@ fn other_version(path: &Path, found: &str) -> Error {
     ))
 }
 
-/// Parses the info. Its version is looked at first: another version may have other fields.
+/// Parses the info, its version first: another version may have other fields.
 fn parse_info(described: &Described, pages: u64, path: &Path) -> Result<Info> {
     #[derive(serde::Deserialize)]
     struct Version {
@@ -283,7 +281,7 @@ fn parse_info(described: &Described, pages: u64, path: &Path) -> Result<Info> {
     Ok(info)
 }
 
-/// The values at these places.
+/// Returns the values at these positions.
 fn pick(column: &[u64], places: &[usize]) -> Vec<u64> {
     places.iter().map(|&at| column[at]).collect()
 }

@@ -1,5 +1,5 @@
-//! Single pages of a snapshot: what it has of them, by their numbers, and their numbers by their names. These are in the index
-//! that the store has on disk, and in the fingerprints.
+//! Lookup of single pages in a snapshot: their values by number, and their numbers by name, by the index on disk and
+//! the fingerprints.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -12,27 +12,25 @@ use crate::rows::Bits;
 use crate::store::{self, IndexFile};
 use crate::threads::{dealt, processors};
 
-/// Bits of a filter for each name that is looked for, and at least.
+/// Number of bits in a filter per name that is looked up, and their minimum.
 const FILTER: u64 = 64;
 const FILTER_LEAST: u64 = 1 << 13;
-/// Fingerprints that are swept in the time that one is looked up in the index.
+/// Number of fingerprints that are scanned in the time of one index lookup.
 const LOOKUP_PAGES: u64 = 1 << 12;
 
 impl Snapshot {
-    /// One page; `None` if the snapshot has no such page.
+    /// Returns one page; `None` if the snapshot does not have it.
     pub fn page(&self, page: PageId) -> Result<Option<SnapshotPage>> {
         Ok(self.pages_of(&[page])?.pop())
     }
 
-    /// Some pages that the snapshot has, in the order given. Each block of columns is read once.
+    /// Returns these pages, which the snapshot must have, in the order given. Reads each block of columns once.
     pub fn pages_of(&self, pages: &[PageId]) -> Result<Vec<SnapshotPage>> {
         self.of_blocks(pages, |block, places| self.columns.pages_at(block, places))
     }
 
-    /// The ranks and importances of some pages that the snapshot has, in the order given. Reads nothing else.
-    ///
-    /// # Errors
-    /// Columns are damaged or cannot be read.
+    /// Returns the ranks and importances of these pages, which the snapshot must have, in the order given. Reads no
+    /// other columns.
     pub fn ranks_of(&self, pages: &[PageId]) -> Result<Vec<(u64, f64)>> {
         self.of_blocks(pages, |block, places| {
             let ranks = self.columns.column_at(block, Column::Rank, places)?;
@@ -42,16 +40,14 @@ impl Snapshot {
         })
     }
 
-    /// What the fetches of some pages that the snapshot has came to, in the order given.
-    ///
-    /// # Errors
-    /// Columns are damaged or cannot be read.
+    /// Returns the fetch states of these pages, which the snapshot must have, in the order given.
     pub fn states_of(&self, pages: &[PageId]) -> Result<Vec<Option<PageState>>> {
         let pages = self.pages_of(pages)?;
         Ok(pages.iter().map(|page| page.fetches.state()).collect())
     }
 
-    /// What `read` reads at places of each block, of some pages, in the order given. Several blocks are read at a time.
+    /// Returns what `read` gets at positions of each block for these pages, in the order given. Reads several blocks at
+    /// a time.
     fn of_blocks<T: Copy + Send>(
         &self,
         pages: &[PageId],
@@ -76,7 +72,7 @@ impl Snapshot {
         Ok(found.into_iter().flatten().collect())
     }
 
-    /// The names of some pages, in the order given. Each block of names is read once.
+    /// Returns the names of these pages, in the order given. Reads each block of names once.
     pub fn names_of(&self, pages: &[PageId]) -> Result<Vec<String>> {
         let mut sorted: Vec<usize> = (0..pages.len()).collect();
         sorted.sort_unstable_by_key(|&at| pages[at]);
@@ -88,9 +84,9 @@ impl Snapshot {
         Ok(names)
     }
 
-    /// The pages with these names: from the store's index, as far as that has them. The others are looked for in the
-    /// fingerprints (10 bytes a page) that came after the index, and in all if it is not of this snapshot; so are names that
-    /// are too many to look each up.
+    /// Finds the pages with these names in the store's index, as far as that covers them. Otherwise scans the
+    /// fingerprints (10 bytes per page) after the index, or all of them if the index is not of this snapshot or there
+    /// are too many names to look up individually.
     pub fn find(&self, names: &[&[u8]]) -> Result<Vec<Option<PageId>>> {
         let fingerprints = self.key.fingerprints();
         let mut wanted: HashMap<Fingerprint, Vec<usize>> = HashMap::new();
@@ -105,7 +101,7 @@ impl Snapshot {
         let mut behind = 0;
         let index = (self.index.as_ref())
             .filter(|_| (wanted.len() as u64).saturating_mul(LOOKUP_PAGES) < self.len());
-        // Without it, if it is damaged.
+        // A damaged index is ignored.
         if let Some(index) = index
             && let Ok(known) = self.look_up(index, wanted.keys().copied())
         {
@@ -116,14 +112,15 @@ impl Snapshot {
         }
         self.sweep_prints(behind..self.len(), &mut wanted, &mut note)?;
         let is_whole = |index: &IndexFile| index.check(self.len(), &self.names).is_ok();
-        // An index that is of the snapshot has all pages that it should.
+        // An index of the snapshot has all pages that it should.
         if !wanted.is_empty() && !index.is_some_and(is_whole) {
             self.sweep_prints(0..behind, &mut wanted, &mut note)?;
         }
         Ok(found)
     }
 
-    /// Calls `found` with those of these pages whose fingerprints are wanted, and takes them from the others, until none is.
+    /// Scans these pages and calls `found` with those whose fingerprints are wanted, removing these from `wanted`,
+    /// until none is left.
     fn sweep_prints(
         &self,
         pages: Range<u64>,
@@ -133,7 +130,7 @@ impl Snapshot {
         if wanted.is_empty() || pages.is_empty() {
             return Ok(());
         }
-        // Nearly all pages are none of these, as their lowest bits say.
+        // Nearly all pages are excluded by their lowest bits.
         let slots = (wanted.len() as u64 * FILTER).next_power_of_two();
         let slots = slots.max(FILTER_LEAST);
         let slot = |print: Fingerprint| print as u64 & (slots - 1);
@@ -157,8 +154,8 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Those of the fingerprints that the index has, with their pages, which are pages of the snapshot: the index is held against
-    /// the fingerprints themselves.
+    /// Looks up fingerprints in the index. Returns those of pages of the snapshot, verified against the fingerprints
+    /// themselves.
     fn look_up(
         &self,
         index: &IndexFile,

@@ -1,4 +1,4 @@
-//! Fuzz targets: packed columns, snapshot files and `latest.json`, in the golden sample's store.
+//! Fuzz targets of packed columns, snapshot files and `latest.json`, in the golden sample's store.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ macro_rules! sample {
     };
 }
 
-/// The golden sample's store, as far as readers of snapshots need it.
+/// Store of the golden sample, as far as readers of snapshots need it.
 const SAMPLE: [(&str, &[u8]); 7] = [
     ("identity.json", sample!("identity.json")),
     ("urls", sample!("urls")),
@@ -37,7 +37,7 @@ const SAMPLE: [(&str, &[u8]); 7] = [
     (SNAPSHOT, sample!("snapshots/000000000300.snapshot")),
 ];
 
-/// The sample, with `bytes` for one of its parts.
+/// Returns the sample with one part replaced by `bytes`.
 fn store_with(part: &str, bytes: &[u8]) -> Memory {
     let disk = Memory::default();
     let store = Path::new(STORE);
@@ -50,7 +50,7 @@ fn store_with(part: &str, bytes: &[u8]) -> Memory {
     disk
 }
 
-/// A packed column; the first byte is the number of values.
+/// Fuzzes a packed column; the first byte is the number of values.
 pub(crate) fn column(data: &[u8]) {
     let mut bytes = Bytes(data);
     let count = usize::from(bytes.byte());
@@ -84,7 +84,7 @@ struct Found {
     names: Vec<String>,
 }
 
-/// All that the readers do: open, list, sort, look up, export.
+/// Does all that readers do: open, list, sort, look up, export.
 fn read_all(disk: &dyn Disk) -> Result<Found> {
     let snapshot = Snapshot::latest(disk, Path::new(STORE))?;
     let _sound = snapshot.verify();
@@ -140,13 +140,13 @@ fn read_all(disk: &dyn Disk) -> Result<Found> {
     })
 }
 
-/// Returns whether two pages are the same to the bit; importances may be NaN.
+/// Returns true if two pages are equal to the bit; importances may be NaN.
 fn same(one: &SnapshotPage, other: &SnapshotPage) -> bool {
     format!("{one:?}") == format!("{other:?}")
 }
 
-/// A snapshot file. The first byte says how: the file itself, which is then the sample's or an
-/// error; or with its checksums made right, so that any content may come out.
+/// Fuzzes a snapshot file. The first byte selects: the file itself, which is then the sample's or an error; or the file
+/// with corrected checksums, so that any content may come out.
 pub(crate) fn snapshot(data: &[u8]) {
     let mut bytes = Bytes(data);
     let resum = bytes.byte() & 1 != 0;
@@ -160,7 +160,7 @@ pub(crate) fn snapshot(data: &[u8]) {
     }
 }
 
-/// Sets the first and last bytes and the checksum of the tail, and the columns' checksums.
+/// Sets the first and last bytes, the checksum of the tail, and the columns' checksums.
 pub(super) fn make_right(file: &mut [u8], magic: [u8; 8]) {
     let Some(trailer) = file
         .len()
@@ -187,7 +187,7 @@ pub(super) fn make_right(file: &mut [u8], magic: [u8; 8]) {
     file[trailer + 24..trailer + 32].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// `latest.json`: as it is, and with its checksum made right.
+/// Fuzzes `latest.json`, as it is and with its checksum corrected.
 pub(crate) fn latest(data: &[u8]) {
     let part = "snapshots/latest.json";
     if let Ok(found) = read_all(&store_with(part, data)) {

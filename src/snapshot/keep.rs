@@ -1,16 +1,16 @@
-//! Which snapshots stay when a new one is published.
+//! Retention of snapshots: which of them stay when a new one is published.
 //!
-//! A rule has up to four counts. Snapshots are grouped by the hour, day or month (in UTC) of their time, which is the latest
-//! fetch time among their records; the newest snapshot of each group stands for it.
+//! A rule has up to four counts. Snapshots are grouped by the hour, day or month (in UTC) of their time, which is the
+//! latest fetch time among their records; the newest snapshot of each group represents it.
 //!
 //! | count | what stays |
 //! |---|---|
 //! | `recent=N` | the newest N |
 //! | `hourly=N`, `daily=N`, `monthly=N` | of each of the newest N hours, days, months that have snapshots, the newest one |
 //!
-//! What stays is what any of them keeps. It depends on the numbers and times of the snapshots only, not on a clock nor on when
-//! older ones were removed. Groups are counted as they are found from the newest snapshot back, not by distance in time:
-//! a time far ahead or behind makes one group more, and removes nothing else. A snapshot without a time is in no group.
+//! A snapshot stays if any count keeps it. This depends only on the numbers and times of the snapshots, not on a clock
+//! or on when older ones were removed. Groups are counted from the newest snapshot backwards, not by distance in time:
+//! a time far ahead or behind adds one group and removes nothing else. A snapshot without a time is in no group.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -18,12 +18,12 @@ use std::str::FromStr;
 
 use crate::model::{Time, utc};
 
-/// Groups by name, and how many characters at the end of a time in RFC 3339 they ignore: `2014-03-25T12:12:25Z`.
+/// Groups by name, and the number of trailing characters they ignore in a time by RFC 3339, `2014-03-25T12:12:25Z`.
 const GROUPS: [(&str, usize); 3] = [("hourly", 7), ("daily", 10), ("monthly", 13)];
 const RECENT: &str = "recent";
 const ALL: usize = usize::MAX;
 
-/// Which snapshots stay, beside the current one and those that are pinned. Written like `recent=10,daily=30,monthly=all`; a
+/// Rule for which snapshots stay, besides the current and pinned ones. Written like `recent=10,daily=30,monthly=all`; a
 /// number N is short for `recent=N`, and 0 for all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeepSnapshots {
@@ -32,15 +32,15 @@ pub struct KeepSnapshots {
 }
 
 impl KeepSnapshots {
-    /// All.
+    /// Keeps all snapshots.
     pub const ALL: KeepSnapshots = KeepSnapshots::newest(ALL);
-    /// The newest ten, one for each of the last 30 days that have one, and one for each month.
+    /// Keeps the newest ten, one for each of the last 30 days that have one, and one for each month.
     pub const USUAL: KeepSnapshots = KeepSnapshots {
         recent: 10,
         groups: [0, 30, ALL],
     };
 
-    /// The newest so many.
+    /// Keeps the newest `recent` snapshots.
     pub const fn newest(recent: usize) -> KeepSnapshots {
         KeepSnapshots {
             recent,
@@ -48,22 +48,22 @@ impl KeepSnapshots {
         }
     }
 
-    /// Whether none is ever removed.
+    /// Returns true if none is ever removed.
     pub fn is_all(self) -> bool {
         self.recent == ALL
     }
 
-    /// Whether it looks at times.
+    /// Returns true if the rule depends on times.
     pub(super) fn needs_times(self) -> bool {
         self.groups != [0; GROUPS.len()]
     }
 
-    /// Whether so many snapshots stay, whatever their times are.
+    /// Returns true if `count` snapshots stay, whatever their times.
     pub(super) fn keeps_any(self, count: usize) -> bool {
         count <= self.recent
     }
 
-    /// Which of these stay; their times, oldest snapshot first.
+    /// Returns which snapshots stay, given their times, oldest first.
     pub(super) fn stay(self, times: &[Option<Time>]) -> Vec<bool> {
         let mut found = [(); GROUPS.len()].map(|()| HashSet::new());
         let mut stay = vec![false; times.len()];
@@ -148,7 +148,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// The positions of those that stay.
+    /// Returns the positions of the snapshots that stay.
     fn stay(text: &str, times: &[Option<Time>]) -> Vec<usize> {
         let stay = keep(text).stay(times).into_iter().enumerate();
         stay.filter(|(_, stay)| *stay).map(|(at, _)| at).collect()
@@ -182,7 +182,7 @@ mod tests {
         }
     }
 
-    /// A snapshot each six hours for three days: 0 to 11; the last of each day are 3, 7, 11.
+    /// A snapshot every six hours for three days: 0 to 11; the last of each day are 3, 7, 11.
     #[test]
     fn the_newest_of_each_group_stays() {
         let times: Vec<Option<Time>> = (0..12).map(|at| Some(at * 6 * HOUR)).collect();
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn times_that_go_back_jump_ahead_or_are_not_known_remove_little() {
         let day = |day: Time| Some(day * DAY);
-        // To the past and on, and far ahead for once.
+        // Back into the past and on, and far ahead once.
         let times = [
             day(1),
             day(2),
@@ -223,7 +223,7 @@ mod tests {
     }
 
     proptest! {
-        /// Removing after each snapshot leaves what removing once at the end does, in whatever order times come.
+        /// Removing after each snapshot leaves the same as removing once at the end, in whatever order times come.
         #[test]
         fn it_does_not_matter_when_they_are_removed(
             times in prop::collection::vec(prop::option::weighted(0.9, 0..40 * DAY), 0..60),

@@ -1,8 +1,8 @@
-//! The snapshots that a store keeps: a list of them, one of them by number or time, and which stay.
+//! The snapshots that a store keeps: their list, lookup by number or time, pins, and removal.
 //!
-//! A snapshot's number is how many records had been read at it; its file is named so. Its time is the latest
-//! fetch time among these records. [`KeepSnapshots`] says which stay, beside those that are pinned (an empty file
-//! `NUMBER.pinned` beside the snapshot), which are not counted. The current one always stays.
+//! The number of a snapshot is the number of records read at it, which names its file. Its time is the latest fetch
+//! time among these records. [`KeepSnapshots`] determines which snapshots stay, besides the pinned ones (with an empty
+//! file `NUMBER.pinned` beside the snapshot), which are not counted. The current one always stays.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -16,31 +16,31 @@ use crate::{Error, Result};
 const SNAPSHOT: &str = ".snapshot";
 pub(crate) const PINNED: &str = ".pinned";
 
-/// One snapshot among those of a store.
+/// Entry in the list of a store's snapshots.
 #[derive(Debug)]
 pub struct SnapshotEntry {
-    /// Records read at it.
+    /// Number of records read at the snapshot.
     pub number: u64,
-    /// Its file.
+    /// Path of its file.
     pub path: PathBuf,
-    /// Its length in bytes; `None`: the system does not tell it.
+    /// Length of its file in bytes; `None` if the system does not report it.
     pub bytes: Option<u64>,
-    /// It stays, however many newer ones there are.
+    /// True if it stays regardless of newer ones.
     pub pinned: bool,
-    /// Commands read it by default.
+    /// True if it is the snapshot that commands read by default.
     pub current: bool,
-    /// Counters and settings of the run, or why it cannot be read.
+    /// Counters and settings of the run, or why the snapshot cannot be read.
     pub info: Result<Info>,
-    /// Rankings that were computed beside it.
+    /// Names of the rankings that were computed beside it.
     pub computed: Vec<ComputedName>,
 }
 
-/// Which snapshot is meant.
+/// Selector of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
-    /// That of this number.
+    /// The snapshot of this number.
     Number(u64),
-    /// The newest whose crawl had not gone beyond this time.
+    /// The newest snapshot whose time is not later.
     Time(Time),
 }
 
@@ -73,7 +73,7 @@ impl FromStr for Which {
     }
 }
 
-/// Numbers of the snapshots in a store's folder, oldest first, and of the pinned ones.
+/// Returns the numbers of the snapshots in a store's folder, oldest first, and of the pinned ones.
 fn numbers(disk: &dyn Disk, store: &Path) -> Result<(Vec<u64>, Vec<u64>)> {
     let folder = store.join(SNAPSHOTS);
     let names = disk.list(&folder).map_err(Error::opening(&folder))?;
@@ -90,16 +90,16 @@ fn path_of(store: &Path, number: u64, ending: &str) -> PathBuf {
     store.join(SNAPSHOTS).join(format!("{number:012}{ending}"))
 }
 
-/// The snapshots of a store, oldest first. Works while a writer runs.
+/// Lists the snapshots of a store, oldest first, including those that cannot be read. Works while a writer runs.
 ///
 /// # Errors
-/// [`Error::Missing`] if there is no store; [`Error::Io`]. One that cannot be read is in the list.
+/// [`Error::Missing`] if there is no store.
 pub fn snapshots(disk: &dyn Disk, store: &Path) -> Result<Vec<SnapshotEntry>> {
     identity_of(disk, store)?;
     let latest = Latest::published(disk, store)?.map(|latest| latest.snapshot);
     let (mut numbers, pinned) = numbers(disk, store)?;
     let current = latest.and_then(|name| name.strip_suffix(SNAPSHOT)?.parse::<u64>().ok());
-    // The current one is never removed: it may be lost.
+    // The current one is never removed, but may be lost.
     numbers.extend(current);
     numbers.sort_unstable();
     numbers.dedup();
@@ -136,10 +136,10 @@ pub fn snapshots(disk: &dyn Disk, store: &Path) -> Result<Vec<SnapshotEntry>> {
 }
 
 impl Snapshot {
-    /// Opens one of a store's snapshots; `None`: the current one.
+    /// Opens one of a store's snapshots; the current one for `None`.
     ///
     /// # Errors
-    /// [`Error::Missing`] if there is no such snapshot; else as [`Snapshot::latest`].
+    /// [`Error::Missing`] if there is no such snapshot.
     pub fn of(disk: &dyn Disk, store: &Path, which: Option<Which>) -> Result<Snapshot> {
         let Some(which) = which else {
             return Snapshot::latest(disk, store);
@@ -180,9 +180,9 @@ fn none_of(store: &Path, which: Which, kept: &[SnapshotEntry]) -> String {
     )
 }
 
-/// The lock of whoever decides which snapshots stay: held while pins are looked at and what has none is removed. That
-/// is not the writer's, for a pin is made while an ingest runs, so the file that every store has serves. `None`: it is
-/// held for long.
+/// Takes the lock for deciding which snapshots stay, held while pins are read and others are removed. The writer's lock
+/// does not serve, as pins are made while an ingest runs, so a file that every store has does. Returns `None` if it
+/// stays locked.
 fn choose(disk: &dyn Disk, store: &Path) -> Result<Option<Box<dyn DiskFile>>> {
     identity_of(disk, store)?;
     let path = store.join(IDENTITY);
@@ -191,10 +191,10 @@ fn choose(disk: &dyn Disk, store: &Path) -> Result<Option<Box<dyn DiskFile>>> {
     Ok(locked.then_some(file))
 }
 
-/// Pins a snapshot, so that it stays, or lets it go again, also one that was lost. False: it was so before.
+/// Pins a snapshot so that it stays, or unpins it, even if it was lost. Returns false if nothing changed.
 ///
 /// # Errors
-/// [`Error::Missing`] if there is no store, or no such snapshot; [`Error::Io`].
+/// [`Error::Missing`] if there is no store, or no such snapshot.
 pub fn pin(disk: &dyn Disk, store: &Path, number: u64, pinned: bool) -> Result<bool> {
     let _choosing = choose(disk, store)?.ok_or_else(|| Error::Busy { path: store.into() })?;
     let (numbers, pins) = numbers(disk, store)?;
@@ -218,9 +218,9 @@ pub fn pin(disk: &dyn Disk, store: &Path, number: u64, pinned: bool) -> Result<b
     Ok(true)
 }
 
-/// Removes all snapshots but those to keep and those that are pinned, with what was computed beside them; how many. A reader
-/// that has one open may go on reading it. All stay while one is being pinned, until the next time. So does one that cannot be
-/// read just now; one that is damaged counts as one without a time.
+/// Removes all snapshots except for those to keep and the pinned ones, with the rankings beside them. Returns their
+/// number. A reader that has one open can continue. All stay while one is being pinned, until the next time; so does
+/// one that cannot be read at the moment. A damaged one counts as one without a time.
 pub(crate) fn thin(disk: &dyn Disk, store: &Path, keep: KeepSnapshots) -> Result<u64> {
     if keep.is_all() {
         return Ok(0);
@@ -259,7 +259,7 @@ pub(crate) fn thin(disk: &dyn Disk, store: &Path, keep: KeepSnapshots) -> Result
     for (number, stays) in unpinned.iter().zip(keep.stay(&times)) {
         let path = path_of(store, *number, SNAPSHOT);
         if !stays && !is_current(&path) {
-            // First what was computed beside it, which without it is of no use.
+            // First the rankings beside it, which are useless without it.
             for (_, _, beside) in computed.iter().filter(|(of, ..)| of == number) {
                 disk.remove(beside).map_err(Error::io(beside, "remove"))?;
             }
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!("60".parse(), Ok(Which::Number(60)));
         assert_eq!("000000000060".parse(), Ok(Which::Number(60)));
         assert_eq!("1970-01-02T00:00:00Z".parse(), Ok(Which::Time(86_400)));
-        // A day is meant to its end.
+        // A day extends to its end.
         assert_eq!("1970-01-01".parse(), Ok(Which::Time(86_399)));
         for wrong in ["", "yesterday", "-1", "99999999999999999999999"] {
             assert!(wrong.parse::<Which>().is_err(), "{wrong}");

@@ -1,8 +1,8 @@
-//! What fetches showed of all pages, as a snapshot has it beside their importance: read from the history, block by block, and
-//! kept for the next snapshot of the run, which then reads only what came since, and packs only what that changed.
+//! Facts about the fetches of all pages, which a snapshot stores besides importance: read from the history, block by
+//! block, and cached for the next snapshot of the run, which then reads only newer runs and packs only changed columns.
 //!
-//! It is kept where rows of a page are joined whatever runs of the history they are in, and as long as those runs are there: after
-//! a merge all is read again. What came about in either way is the same.
+//! The cache is used if rows of a page are joined whatever runs they are in, and as long as those runs exist: after a
+//! merge everything is read again, with the same result.
 
 use std::fmt;
 use std::io;
@@ -16,7 +16,7 @@ use crate::model::{Digest, Fetches, Time};
 use crate::store::View;
 use crate::{Error, Result};
 
-/// The columns of what fetches showed, in the order in which a file has them.
+/// Columns of these facts, in the order of the file.
 pub(super) const COLUMNS: [Column; 9] = [
     Column::Failed,
     Column::LastFailed,
@@ -28,7 +28,7 @@ pub(super) const COLUMNS: [Column; 9] = [
     Column::Gone,
     Column::Recycled,
 ];
-/// The places among them of those from which a page's rows go on.
+/// Positions among them of the columns from which a page's rows are continued.
 const FAILED: usize = 0;
 const LAST_FAILED: usize = 1;
 const COMPARED: usize = 2;
@@ -37,18 +37,18 @@ const VISITS: usize = 5;
 const LAST_FETCH: usize = 6;
 const RECYCLED: usize = 8;
 
-/// The flags of a page: there is a row of it,
+/// Flag of a page: there is a row of it.
 const SEEN: u64 = 1;
-/// it was reached,
+/// Flag of a page: it was reached.
 const REACHED: u64 = 2;
-/// it distributed cash.
+/// Flag of a page: it distributed cash.
 const PAID: u64 = 4;
 
 fn stored(time: Option<Time>) -> u64 {
     time.unwrap_or(NO_TIME) as u64
 }
 
-/// The values of a page.
+/// Returns the values of a page.
 pub(super) fn values(fetches: &Fetches) -> [u64; COLUMNS.len()] {
     [
         fetches.failed,
@@ -63,18 +63,18 @@ pub(super) fn values(fetches: &Fetches) -> [u64; COLUMNS.len()] {
     ]
 }
 
-/// A block of pages.
+/// Facts about a block of pages.
 pub(super) struct KnownBlock {
     columns: [(Planes, Option<Vec<u8>>); COLUMNS.len()],
-    /// What tells whether the next look at a page shows a change: the digest of the first look; that of the last, and when the
-    /// first was, as what differs from the first digest and the last fetch, as these mostly are.
+    /// State for detecting the next change of a page: digest of the first observation; digest of the last one and time
+    /// of the first, stored as differences from the first digest and the last fetch, which are mostly 0.
     first: Planes,
     last: Planes,
     since: Planes,
     flags: Planes,
-    /// Measures of a window among the rows.
+    /// Number of rows that are measures of a window.
     measures: u64,
-    /// When pages were last reached, as of the column that is packed.
+    /// Times when pages were last reached, as of the packed column.
     times: FetchTimes,
 }
 
@@ -111,7 +111,7 @@ impl KnownBlock {
         }
     }
 
-    /// All rows of a page so far, joined; what it distributed is 0 or 1.
+    /// Returns all rows of a page so far, joined; its distributed cash is reduced to 0 or 1.
     fn row(&self, at: usize) -> Row {
         let flags = self.flags.get(at);
         if flags & SEEN == 0 {
@@ -141,7 +141,7 @@ impl KnownBlock {
         }
     }
 
-    /// Adds what the next row of a page tells. Where rows of a page are joined they are one measure, or none.
+    /// Adds the next row of a page. Where rows of a page are joined they are one measure, or none.
     fn add(&mut self, at: usize, next: &Row, joins: bool, is_measure: &impl Fn(&Row) -> bool) {
         let mut row = self.row(at);
         let is_known = self.flags.get(at) & SEEN != 0;
@@ -179,7 +179,7 @@ impl KnownBlock {
         set(&mut self.flags, flags);
     }
 
-    /// When its pages were last reached.
+    /// Returns the times when its pages were last reached.
     pub fn times(&mut self) -> &FetchTimes {
         let (reached, packed) = &self.columns[LAST_FETCH];
         if packed.is_none() {
@@ -192,7 +192,7 @@ impl KnownBlock {
         &self.times
     }
 
-    /// Its columns, packed, in their order.
+    /// Iterates over its packed columns, in their order.
     pub fn packed(&mut self) -> impl Iterator<Item = io::Result<&[u8]>> {
         let columns = self.columns.iter_mut();
         columns.map(|(planes, packed)| {
@@ -203,7 +203,7 @@ impl KnownBlock {
         })
     }
 
-    /// Bytes of memory that it takes.
+    /// Returns its memory in bytes.
     fn bytes(&self) -> u64 {
         let columns = self.columns.iter();
         let columns =
@@ -214,15 +214,15 @@ impl KnownBlock {
     }
 }
 
-/// A block, and the cash of its pages.
+/// Facts about a block, and the cash of its pages.
 #[derive(Default)]
 pub(super) struct Known {
     pub block: KnownBlock,
     pub cash: Vec<u64>,
 }
 
-/// Adds rows of the history to what `before` has of the pages of a state, and hands all blocks to `each`, which may take them and
-/// leave others. How many measures were read, those of before included.
+/// Adds rows of the history to the blocks `before` and passes all blocks to `each`, which may take them and leave
+/// others. Returns the number of measures, including those of `before`.
 pub(super) fn read(
     view: &View,
     mut rows: Blocks<'_>,
@@ -272,7 +272,7 @@ pub(super) fn read(
     }
 }
 
-/// What a snapshot leaves to the next one.
+/// Cache of facts that a snapshot leaves to the next one.
 #[derive(Default)]
 pub(crate) struct HeldKnown(Mutex<Held>);
 
@@ -282,7 +282,7 @@ impl fmt::Debug for HeldKnown {
     }
 }
 
-/// All blocks, and the runs of the history that they are of.
+/// Cached blocks, and the runs of the history that they cover.
 #[derive(Default)]
 pub(super) struct Held {
     runs: Vec<u64>,
@@ -290,14 +290,14 @@ pub(super) struct Held {
 }
 
 impl HeldKnown {
-    /// Waits for the snapshot before, which has it until it is done with these columns.
+    /// Locks the cache; waits for the previous snapshot until it has written these columns.
     pub(super) fn lock(&self) -> MutexGuard<'_, Held> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Held {
-    /// The blocks, if the state continues where they end, and how many of its runs they are of.
+    /// Takes the blocks if the state continues where they end, and the number of its runs that they cover.
     pub fn take(&mut self, view: &View) -> (Vec<KnownBlock>, usize) {
         let Held { runs, blocks } = std::mem::take(self);
         match view.joined_runs() {
@@ -306,7 +306,7 @@ impl Held {
         }
     }
 
-    /// Blocks of a state, for the next one.
+    /// Stores the blocks of a state for the next one.
     pub fn give(&mut self, view: &View, blocks: Vec<KnownBlock>) {
         if let Some(runs) = view.joined_runs() {
             *self = Held { runs, blocks };
@@ -314,14 +314,14 @@ impl Held {
     }
 }
 
-/// Blocks that are kept while there is room for all of them.
+/// Collects blocks, as long as all of them fit in memory.
 pub(super) struct Keeping {
     room: u64,
     blocks: Option<Vec<KnownBlock>>,
 }
 
 impl Keeping {
-    /// In so many bytes of memory.
+    /// Creates a collection limited to `room` bytes.
     pub fn new(room: u64) -> Keeping {
         Keeping {
             room,
@@ -340,7 +340,7 @@ impl Keeping {
         }
     }
 
-    /// All of them, if there was room.
+    /// Returns all blocks, if they fit.
     pub fn all(self) -> Option<Vec<KnownBlock>> {
         self.blocks
     }
@@ -353,7 +353,7 @@ mod tests {
     use super::*;
     use crate::Config;
 
-    /// A row of the history of one of some pages.
+    /// Generates a row of the history of one of some pages.
     fn row() -> impl Strategy<Value = Row> {
         let time = || prop_oneof![Just(NO_TIME), 1_400_000_000i64..1_400_000_099];
         let digest = || (0u32..5).prop_map(Digest::from_bits);
@@ -389,7 +389,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever was kept between, a page's columns are those of all its rows joined, and it is one measure if they are.
+        /// Whatever was cached in between, a page's columns are those of all its rows joined, and it is one measure if
+        /// they are.
         #[test]
         fn a_block_is_what_its_rows_come_to(rows in proptest::collection::vec(row(), 0..40)) {
             let is_measure = measure(&Config::default());
@@ -436,7 +437,7 @@ mod tests {
             block.add(0, &row, true, &|_| true);
             block
         };
-        // Visits and flags: of all else pages have what is usual.
+        // Visits and flags; everything else has its default.
         assert_eq!(block().bytes(), 2 * 1000);
         for (room, kept) in [(0, None), (3999, None), (4000, Some(2)), (1 << 20, Some(2))] {
             let mut keeping = Keeping::new(room);

@@ -1,9 +1,9 @@
-//! What readers of rankings ask for: pages or sites, by importance or by a measure that was computed.
+//! Rankings as readers see them: of pages or sites, by importance or by a computed measure.
 //!
 //! | level | measure | is |
 //! |---|---|---|
 //! | page | none | the snapshot |
-//! | sites | none | a roll-up of the snapshot: sites by the sum of the importance of their pages, the greatest, or their number |
+//! | sites | none | a roll-up of the snapshot: sites by the sum of their pages' importance, the maximum, or the number of pages |
 //! | any | given | the ranking that was computed beside the snapshot |
 
 use std::collections::BinaryHeap;
@@ -21,28 +21,25 @@ use crate::rows::Bits;
 use crate::sites::{Level, PageFacts, RollUp, RollUpBy, SiteTotal, Sites, SitesBuilder};
 use crate::{Error, Result};
 
-/// A ranking of pages or sites.
+/// Ranking of pages or sites.
 pub struct LevelRanking {
     snapshot: Snapshot,
     of: Of,
 }
 
-/// Which ranking of a snapshot.
+/// Name of a ranking of a snapshot.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RankingName {
-    /// Of pages or sites.
+    /// Level that is ranked.
     pub level: Level,
-    /// By this measure, which was computed; `None`: by importance.
+    /// Computed measure; `None` for importance.
     pub measure: Option<String>,
-    /// Of sites by importance: how that of their pages is put together.
+    /// How the importance of pages is combined for sites.
     pub roll_up: RollUpBy,
 }
 
 impl RankingName {
-    /// Refuses a roll-up of what is not put together.
-    ///
-    /// # Errors
-    /// [`Error::Usage`].
+    /// Returns [`Error::Usage`] if a roll-up is set for a ranking that has none.
     pub fn check(&self) -> Result<()> {
         let is_roll_up = self.measure.is_none() && !self.level.is_page();
         if is_roll_up || self.roll_up == RollUpBy::default() {
@@ -54,12 +51,12 @@ impl RankingName {
         ))
     }
 
-    /// Whether it is the snapshot's own.
+    /// Returns true if it is the snapshot's own ranking.
     pub fn is_usual(&self) -> bool {
         self.measure.is_none() && self.level.is_page()
     }
 
-    /// The file of its own that it has beside the snapshot at `path`, if it was computed.
+    /// Returns the file of the ranking beside the snapshot at `path`, if it is a computed one.
     pub fn file(&self, path: &Path) -> Option<PathBuf> {
         self.computed().map(|name| name.beside(path))
     }
@@ -86,12 +83,9 @@ struct RolledUp {
 }
 
 impl Snapshot {
-    /// The sites of all pages, in at most so many bytes of memory; `None`: any.
-    ///
-    /// # Errors
-    /// Those of reading names, and of [`SitesBuilder`].
+    /// Determines the sites of all pages within `memory` bytes; `None` for no limit.
     pub fn sites(&self, level: Level, memory: Option<u64>) -> Result<Sites> {
-        // They are in memory while the ranking is read.
+        // The sites are in memory while the ranking is read.
         let beside = to_read(self.len());
         let mut builder = SitesBuilder::new(level, memory).beside(beside);
         let mut added = Ok(());
@@ -103,10 +97,7 @@ impl Snapshot {
         added.and_then(|()| builder.build())
     }
 
-    /// What the pages of each site have together; of a shard its own pages.
-    ///
-    /// # Errors
-    /// The snapshot is damaged or cannot be read.
+    /// Returns totals over the pages of each site; over own pages in a shard.
     pub fn roll_up(&self, sites: &Sites) -> Result<Vec<SiteTotal>> {
         let mut roll_up = RollUp::new(sites);
         let local = self.within(&Selection::default())?;
@@ -127,7 +118,7 @@ impl Snapshot {
 }
 
 impl LevelRanking {
-    /// The snapshot's own.
+    /// Returns the snapshot's own ranking.
     pub fn of_pages(snapshot: Snapshot) -> LevelRanking {
         LevelRanking {
             snapshot,
@@ -135,10 +126,10 @@ impl LevelRanking {
         }
     }
 
-    /// Of a snapshot, by a measure that was computed, or by importance. Roll-ups take at most so many bytes of memory.
+    /// Opens a ranking of a snapshot, by a computed measure or by importance. Roll-ups take at most `memory` bytes.
     ///
     /// # Errors
-    /// [`Error::Missing`]: the measure was not computed at this level; those of reading.
+    /// [`Error::Missing`] if the measure was not computed at this level.
     pub fn open(
         disk: &dyn Disk,
         snapshot: Snapshot,
@@ -169,17 +160,17 @@ impl LevelRanking {
         Ok(LevelRanking { snapshot, of })
     }
 
-    /// The snapshot that it is of.
+    /// Returns the snapshot of the ranking.
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
 
-    /// Whether it is the snapshot's own.
+    /// Returns true if it is the snapshot's own ranking.
     pub fn is_of_pages(&self) -> bool {
         matches!(self.of, Of::Pages)
     }
 
-    /// What is said of it, if it was computed.
+    /// Returns the header of the ranking, if it is a computed one.
     pub fn computed(&self) -> Option<&ComputedInfo> {
         match &self.of {
             Of::Computed(ranking) => Some(ranking.info()),
@@ -187,7 +178,7 @@ impl LevelRanking {
         }
     }
 
-    /// How the importance of pages was put together, if it was.
+    /// Returns how the importance of pages was combined, if it is a roll-up.
     pub fn roll_up(&self) -> Option<RollUpBy> {
         match &self.of {
             Of::Sites(rolled) => Some(rolled.by),
@@ -195,7 +186,7 @@ impl LevelRanking {
         }
     }
 
-    /// Bytes of memory that it holds.
+    /// Returns the memory that it holds, in bytes.
     pub fn held_bytes(&self) -> u64 {
         self.sites().map_or(0, |sites| {
             let of_each = size_of::<SiteTotal>() + size_of::<u64>();
@@ -203,7 +194,7 @@ impl LevelRanking {
         })
     }
 
-    /// The sites of pages, if they were needed for it.
+    /// Returns the sites of pages, if it is a roll-up.
     pub(super) fn sites(&self) -> Option<&Sites> {
         match &self.of {
             Of::Sites(rolled) => Some(&rolled.sites),
@@ -211,7 +202,7 @@ impl LevelRanking {
         }
     }
 
-    /// Its file.
+    /// Returns the path of its file.
     pub fn path(&self) -> &Path {
         match &self.of {
             Of::Computed(ranking) => ranking.path(),
@@ -219,7 +210,7 @@ impl LevelRanking {
         }
     }
 
-    /// What is ranked.
+    /// Returns the level that is ranked.
     pub fn level(&self) -> Level {
         match &self.of {
             Of::Pages => Level::Page,
@@ -228,7 +219,7 @@ impl LevelRanking {
         }
     }
 
-    /// How many are ranked.
+    /// Returns the number of ranked pages or sites.
     pub fn len(&self) -> u64 {
         match &self.of {
             Of::Pages => self.snapshot.len(),
@@ -237,7 +228,7 @@ impl LevelRanking {
         }
     }
 
-    /// How many its ranks are among: more than it has, of a shard's pages that were ranked with those of others.
+    /// Returns the number of nodes that ranks refer to: more than it has for a shard that was ranked with others.
     pub fn ranked(&self) -> u64 {
         match &self.of {
             Of::Pages => self.snapshot.info().ranked_pages(),
@@ -245,22 +236,22 @@ impl LevelRanking {
         }
     }
 
-    /// Whether nothing is ranked.
+    /// Returns true if nothing is ranked.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The certified bound on the L1 error.
+    /// Returns the certified bound on the L1 error.
     pub fn bound_l1(&self) -> Option<f64> {
         match (self.computed(), self.roll_up()) {
             (Some(info), _) => info.bound_l1(),
-            // What is counted is no importance.
+            // A number of pages is not an importance.
             (None, Some(RollUpBy::Count)) => None,
             (None, _) => self.snapshot.bound_l1(),
         }
     }
 
-    /// All scores, in number order.
+    /// Iterates over all scores, in number order.
     pub fn scores(&self) -> Box<dyn Iterator<Item = Result<f64>> + '_> {
         match &self.of {
             Of::Pages => {
@@ -276,17 +267,14 @@ impl LevelRanking {
         }
     }
 
-    /// How many of the first positions are certain ([`Snapshot::certain_top`]).
-    ///
-    /// # Errors
-    /// It is damaged or cannot be read.
+    /// Returns the number of leading positions that are certain ([`Snapshot::certain_top`]).
     pub fn certain_top(&self) -> Result<Option<u64>> {
         let Some(bound) = self.bound_l1() else {
             return Ok(None);
         };
         let mut positions = Positions::new(bound);
         if self.is_of_pages() {
-            // Two blocks at a time.
+            // Reads two blocks at a time.
             return self.snapshot.certain_top();
         }
         for score in self.scores() {
@@ -295,10 +283,10 @@ impl LevelRanking {
         Ok(Some(positions.certain()))
     }
 
-    /// The `n` of best rank that are selected, best first, with their names.
+    /// Returns the `n` selected rows of best rank, best first, with their names.
     ///
     /// # Errors
-    /// It is damaged or cannot be read; [`Error::Usage`]: pages are selected, of sites.
+    /// [`Error::Usage`] if pages are selected in a ranking of sites.
     pub fn top(&self, n: usize, selection: &Selection) -> Result<Vec<Page<'static>>> {
         let within = self.within(selection)?;
         let is_within = |number: u64| within.as_ref().is_none_or(|within| within.get(number));
@@ -306,7 +294,7 @@ impl LevelRanking {
         self.at(&numbers)
     }
 
-    /// All ranks, block by block.
+    /// Iterates over all ranks, block by block.
     pub(super) fn rank_blocks(&self) -> Box<dyn Iterator<Item = Result<Vec<u64>>> + '_> {
         match &self.of {
             Of::Pages => {
@@ -321,14 +309,14 @@ impl LevelRanking {
         }
     }
 
-    /// Puts numbers into the order in which names are read once.
+    /// Sorts numbers into the order in which names are read once.
     pub(super) fn by_name(&self, numbers: &mut [PageId]) {
         if let Of::Sites(rolled) = &self.of {
             numbers.sort_unstable_by_key(|site| rolled.totals[site.index()].best);
         }
     }
 
-    /// Returns whether lists have this row: all rows, but of a shard those of its own pages, and of sites that have such.
+    /// Returns true if lists have this row: in a shard only its own pages, and sites that have such pages.
     pub fn lists(&self, row: &Page<'_>) -> bool {
         let is_shard = self.snapshot.info().settings.input.shard.is_some();
         match &row.site {
@@ -338,7 +326,7 @@ impl LevelRanking {
         }
     }
 
-    /// Which pages or sites are listed; `None`: all.
+    /// Returns a bitmap of the listed pages or sites; `None` for all.
     pub(super) fn within(&self, selection: &Selection) -> Result<Option<Bits>> {
         if !selection.is_all() && !self.level().is_page() {
             let option = if selection.without_gone {
@@ -366,10 +354,7 @@ impl LevelRanking {
         Ok(Some(within))
     }
 
-    /// Those of these numbers, in this order, with their names.
-    ///
-    /// # Errors
-    /// It is damaged or cannot be read.
+    /// Returns the rows with these numbers, in this order, with their names.
     pub fn at(&self, numbers: &[PageId]) -> Result<Vec<Page<'static>>> {
         match &self.of {
             Of::Pages => {
@@ -406,7 +391,7 @@ impl LevelRanking {
         }
     }
 
-    /// All that is ranked, in number order, with names.
+    /// Iterates over all rows with names, in number order.
     pub fn rows(&self) -> Box<dyn Iterator<Item = Result<Page<'static>>> + '_> {
         match &self.of {
             Of::Pages => Box::new(self.snapshot.named()),
@@ -428,10 +413,7 @@ impl LevelRanking {
         }
     }
 
-    /// Those of these numbers, as [`LevelRanking::rows`] has them.
-    ///
-    /// # Errors
-    /// It is damaged or cannot be read.
+    /// Returns the rows with these numbers, like [`LevelRanking::rows`].
     pub fn rows_of(&self, numbers: Range<u64>) -> Result<Vec<Page<'static>>> {
         if let Of::Sites(rolled) = &self.of {
             return Ok(numbers
@@ -442,10 +424,7 @@ impl LevelRanking {
         self.at(&numbers)
     }
 
-    /// The numbers of pages or sites with these names.
-    ///
-    /// # Errors
-    /// It is damaged or cannot be read.
+    /// Finds the numbers of pages or sites with these names.
     pub fn find(&self, names: &[&[u8]]) -> Result<Vec<Option<PageId>>> {
         if self.level().is_page() {
             return self.snapshot.find(names);
@@ -484,14 +463,14 @@ impl RolledUp {
     }
 }
 
-/// The bits of scores in blocks, one by one.
+/// Flattens blocks of score bits.
 fn scores<'a>(
     blocks: impl Iterator<Item = Result<Vec<u64>>> + 'a,
 ) -> Box<dyn Iterator<Item = Result<f64>> + 'a> {
     Box::new(flat(blocks).map(|bits| bits.map(f64::from_bits)))
 }
 
-/// What is in blocks, one by one.
+/// Flattens blocks.
 pub(super) fn flat<T>(
     blocks: impl Iterator<Item = Result<Vec<T>>>,
 ) -> impl Iterator<Item = Result<T>> {
@@ -504,7 +483,7 @@ pub(super) fn flat<T>(
     })
 }
 
-/// Some rows of a ranking, in the order given; blocks that are asked for one after the other are read once.
+/// Returns some rows of a ranking in the order given; consecutive requests for one block read it once.
 fn of_blocks(ranking: &ComputedRanking, numbers: &[PageId]) -> Result<Vec<Page<'static>>> {
     let mut sorted: Vec<usize> = (0..numbers.len()).collect();
     sorted.sort_unstable_by_key(|&at| numbers[at]);
@@ -523,15 +502,15 @@ fn of_blocks(ranking: &ComputedRanking, numbers: &[PageId]) -> Result<Vec<Page<'
     Ok(rows)
 }
 
-/// Ranks and numbers, the worst on top.
+/// Heap of ranks and numbers, the worst on top.
 pub(super) type Best = BinaryHeap<(u64, PageId)>;
 
-/// Whether one belongs to the `n` best.
+/// Returns true if a candidate belongs to the `n` best.
 pub(super) fn is_better(best: &Best, n: usize, candidate: (u64, PageId)) -> bool {
     best.len() < n || best.peek().is_some_and(|worst| candidate < *worst)
 }
 
-/// Puts one in that does.
+/// Inserts a candidate that belongs to the `n` best.
 pub(super) fn keep(best: &mut Best, n: usize, candidate: (u64, PageId)) {
     if best.len() == n {
         best.pop();
@@ -539,7 +518,7 @@ pub(super) fn keep(best: &mut Best, n: usize, candidate: (u64, PageId)) {
     best.push(candidate);
 }
 
-/// The numbers of the `n` of best rank, of those that may be; ties in number order.
+/// Returns the numbers of the `n` of best rank among those for which `may_be` is true; ties in number order.
 pub(super) fn best(
     n: usize,
     blocks: impl Iterator<Item = Result<Vec<u64>>>,

@@ -1,5 +1,5 @@
-//! Lists of the best, as long as they may be, in bounded memory: of long ones a slice of rows is read at a time, in the order
-//! in which they are stored, and they are sorted by rank as exports are.
+//! Lists of the best rows of any length in bounded memory: long lists are read slice by slice in stored order, and
+//! sorted by rank like exports.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -11,25 +11,22 @@ use super::{LevelRanking, Selection};
 use crate::Result;
 use crate::engine::{Page, PageId};
 
-/// Rows of a list that are in memory at a time, and of one that is not sorted.
+/// Number of rows in memory at a time, and of the longest list that is not sorted.
 pub const LISTED: usize = 1 << 14;
 
-/// A list of rows.
+/// List of rows.
 pub struct Listed<'r> {
-    /// The rows, best first.
+    /// Rows, best first.
     pub rows: Box<dyn Iterator<Item = Result<Page<'static>>> + 'r>,
-    /// No row has a greater rank,
+    /// Upper bound on the ranks in the list.
     pub last_rank: u64,
-    /// nor a name of more bytes.
+    /// Upper bound on the length of a name, in bytes.
     pub longest_name: usize,
 }
 
 impl LevelRanking {
-    /// As [`LevelRanking::top`], row by row: those of a long list are sorted in `memory` bytes, and what does not fit goes to a
-    /// file without a name in `folder`.
-    ///
-    /// # Errors
-    /// As there; the file cannot be written.
+    /// Lists rows like [`LevelRanking::top`], but lazily: long lists are sorted in `memory` bytes, and the rest is
+    /// spilled to an unnamed file in `folder`.
     pub fn listed(
         &self,
         n: usize,
@@ -41,7 +38,7 @@ impl LevelRanking {
             return Ok(Listed::of(self.top(n, selection)?));
         }
         let within = self.within(selection)?;
-        // Of all pages, those up to this rank are enough.
+        // For all pages, those up to this rank suffice.
         let most = match within {
             None => n as u64,
             Some(_) => u64::MAX,
@@ -66,7 +63,7 @@ impl LevelRanking {
         })
     }
 
-    /// The rows that are wanted by rank and number, read slice by slice.
+    /// Iterates over the rows wanted by rank and number, read slice by slice.
     fn slices<'r>(
         &'r self,
         is_wanted: impl Fn(u64, u64) -> bool + 'r,
@@ -93,7 +90,7 @@ impl LevelRanking {
 }
 
 impl Listed<'_> {
-    /// Of rows that are in memory, best first.
+    /// Creates a list of rows in memory, best first.
     pub fn of(rows: Vec<Page<'static>>) -> Listed<'static> {
         Listed {
             last_rank: rows.last().map_or(0, |row| row.rank),

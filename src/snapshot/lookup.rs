@@ -1,27 +1,22 @@
-//! Finding pages of one snapshot by their names, again and again: 12 bytes of memory a page, and no sweep.
+//! Table for repeated lookups of a snapshot's pages by name: 12 bytes of memory per page, without scans.
 
 use super::Snapshot;
 use crate::Result;
 use crate::engine::PageId;
 use crate::store;
 
-/// The pages of a snapshot by the low 64 bits of their names' fingerprints, in order.
+/// Pages of a snapshot, sorted by the low 64 bits of their names' fingerprints.
 pub struct Lookup {
     pages: Vec<(u64, u32)>,
 }
 
 impl Lookup {
-    /// Bytes of memory for a snapshot of so many pages; `None`: of more pages than it can tell apart.
+    /// Returns the memory for a snapshot of this many pages, in bytes; `None` if it has more than the table supports.
     pub fn bytes(pages: u64) -> Option<u64> {
         (pages <= u64::from(u32::MAX)).then(|| pages * size_of::<(u64, u32)>() as u64)
     }
 
-    /// Reads the fingerprints of a snapshot, once. Of more pages than [`Lookup::bytes`] has a number for, those
-    /// beyond are left out.
-    ///
-    /// # Errors
-    ///
-    /// The fingerprints are damaged or cannot be read.
+    /// Reads the fingerprints of a snapshot, once. Pages beyond the limit of [`Lookup::bytes`] are left out.
     pub fn new(snapshot: &Snapshot) -> Result<Lookup> {
         let mut pages = Vec::with_capacity(snapshot.info().pages as usize);
         let prints = snapshot.all_pages("fingerprints", snapshot.names.fingerprints());
@@ -32,12 +27,8 @@ impl Lookup {
         Ok(Lookup { pages })
     }
 
-    /// The pages of `snapshot`, of which this was made, with these names. What the fingerprints say is held against
-    /// the names themselves.
-    ///
-    /// # Errors
-    ///
-    /// Names are damaged or cannot be read.
+    /// Finds the pages of `snapshot`, from which this was made, with these names. Candidates are verified against the
+    /// names themselves.
     pub fn find(&self, snapshot: &Snapshot, names: &[&[u8]]) -> Result<Vec<Option<PageId>>> {
         let fingerprints = snapshot.key.fingerprints();
         let mut found = vec![None; names.len()];

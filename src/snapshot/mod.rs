@@ -1,7 +1,7 @@
-//! Ranking snapshots: immutable files, one estimate of every page each. See `formats/snapshot.md`.
+//! Ranking snapshots: immutable files with an estimate of every page. See `formats/snapshot.md`.
 //!
-//! Nothing in a snapshot depends on the hash key, on checkpoints, threads or wall time: the same
-//! records give the same bytes. Names are not in it; they are in the store's logs, which only grow.
+//! Nothing in a snapshot depends on the hash key, on checkpoints, threads or wall time: the same records give the same
+//! bytes. Names are not in it; they are in the store's logs, which only grow.
 
 mod blocks;
 pub(crate) mod column;
@@ -75,47 +75,47 @@ pub use warm::{Handover, StartFrom, WarmWarning};
 pub use write::{Made, Published, publish, publish_at_rest};
 pub(crate) use write::{publish_apart, publish_keeping};
 
-/// Memory for the ranks of a snapshot, in bytes, by default: enough for 11 M pages.
+/// Default memory for the ranks of a snapshot, in bytes: enough for 11 M pages.
 pub const RANK_BYTES: u64 = 256 << 20;
 /// Version of the format.
 pub const VERSION: u32 = 3;
-/// The versions that are read, the newest first, each with its columns: those of older ones are the first of all.
+/// Supported versions, the newest first, each with its number of columns, which are the first of all.
 const COLUMNS_OF: [(u32, usize); 3] = [(VERSION, COLUMNS), (2, 11), (1, 6)];
 /// First and last bytes of a snapshot: six letters, and the version in two digits.
 const MAGIC: &[u8; 8] = b"CRSNAP03";
 const _: () = assert!(VERSION == ((MAGIC[6] - b'0') * 10 + MAGIC[7] - b'0') as u32);
-/// Length of the trailer: see `formats/snapshot.md`.
+/// Length of the trailer in bytes: see `formats/snapshot.md`.
 const TRAILER: usize = 40;
-/// Bytes of a directory entry: offset, length, checksum.
+/// Length of a directory entry in bytes: offset, length, checksum.
 const ENTRY: usize = 20;
 
-/// The columns, in the order of the directory.
+/// Columns in the order of the directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum Column {
-    /// The importance, by the window's estimator: f64.
+    /// Importance, by the window's estimator: f64.
     Importance,
-    /// The distributed estimate: f64.
+    /// Distributed estimate: f64.
     Distributed,
-    /// 1 + pages of strictly greater importance: u64.
+    /// Rank, 1 + the number of pages of strictly greater importance: u64.
     Rank,
-    /// Visits: u64.
+    /// Number of visits: u64.
     Visits,
     /// Last fetch in seconds since 1970: i64; i64::MIN: unknown.
     LastFetch,
     /// Cash in units: u64.
     Cash,
-    /// Fetches that failed since the page was last reached: u64.
+    /// Number of failed fetches since the page was last reached: u64.
     Failed,
-    /// When the last of them was, as [`Column::LastFetch`].
+    /// Time of the last failed fetch, as [`Column::LastFetch`].
     LastFailed,
-    /// Answers to whether the page had changed: u64.
+    /// Number of comparisons between observations: u64.
     Compared,
-    /// Those that were yes: u64.
+    /// Number of comparisons that showed a change: u64.
     Changed,
-    /// Seconds from the first look at the page to the last fetch, if there are answers: u64.
+    /// Seconds from the first observation to the last fetch, if there are comparisons: u64.
     Watched,
-    /// 1 if the page was gone when it was last visited, else 0: u64.
+    /// 1 if the page was gone at its last visit, else 0: u64.
     Gone,
     /// Units of cash recycled from the page since its last visit: u64.
     Recycled,
@@ -142,16 +142,16 @@ impl Column {
     ];
 }
 
-/// Counters, settings and accuracy of the run that a snapshot was made of.
+/// Counters, settings and accuracy of the run that made a snapshot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Info {
     /// Version of the format.
     pub version: u32,
-    /// Pages known.
+    /// Number of pages known.
     pub pages: u64,
-    /// Visits, recyclings not counted.
+    /// Number of visits, without recyclings.
     pub visits: u64,
-    /// Rounds ended.
+    /// Number of completed rounds.
     pub rounds: u64,
     /// G in units of a full supply: how often all cash has been distributed.
     pub turnovers: f64,
@@ -160,26 +160,25 @@ pub struct Info {
     /// Counts of what was read.
     #[serde(with = "with_shard")]
     pub counters: Counters,
-    /// Latest time of a record that is believed, in seconds since 1970: see `formats/snapshot.md`.
+    /// Latest accepted time of a record, in seconds since 1970: see `formats/snapshot.md`.
     pub time: Option<i64>,
-    /// Measures that the window was read from: of a window of sums and of an interpolation one for
-    /// each page that ever distributed cash.
+    /// Number of measures that the window was read from; for a window of sums or an interpolation, one for each page
+    /// that ever distributed cash.
     pub measures: u64,
-    /// The window, its estimator and certificate.
+    /// Window with its estimator and certificate.
     pub window: Window,
-    /// The links that were left out because their pages were not reached for long.
+    /// Links that were left out because their pages were not reached for long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expired: Option<Expired>,
-    /// The ranking over several shards that this is part of.
+    /// Ranking over several shards, if the snapshot is part of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterRanking>,
-    /// The settings of the run.
+    /// Settings of the run.
     pub settings: Settings,
 }
 
 impl Info {
-    /// Of a snapshot of this window, whose certificate must be finite: one that is not is no bound, and JSON has no
-    /// number for it.
+    /// Creates the info of a snapshot of this window, whose certificate must be finite: JSON cannot represent others.
     fn new(
         state: &EngineState,
         totals: &Totals,
@@ -198,7 +197,7 @@ impl Info {
             .bound_l1()
             .map(|bound| bound + settings.config.damping_bound());
         if let Some((effort, bound)) = window.settled.as_mut().zip(bound) {
-            // Of what is published the bound is against PageRank at the damping asked for.
+            // The published bound is against PageRank at the damping that was requested.
             effort.reached &= bound <= effort.until;
         }
         Ok(Info {
@@ -218,47 +217,47 @@ impl Info {
         })
     }
 
-    /// Pages that are the store's own: of a shard, without the remote ones.
+    /// Returns the number of the store's own pages, without the remote pages of a shard.
     pub fn local_pages(&self) -> u64 {
         self.pages.saturating_sub(self.counters.shard.remote_pages)
     }
 
-    /// Pages that ranks are among: those of all shards, of a ranking over several.
+    /// Returns the number of pages that ranks refer to; those of all shards for a ranking over several.
     pub fn ranked_pages(&self) -> u64 {
         self.cluster.map_or(self.pages, |of| of.pages)
     }
 
-    /// The certified bound on the L1 distance to PageRank at the damping that was asked for: [`Window::bound_l1`], and
+    /// Returns the certified bound on the L1 distance to PageRank at the requested damping: [`Window::bound_l1`] plus
     /// [`Config::damping_bound`](crate::Config::damping_bound).
     pub fn bound_l1(&self) -> Option<f64> {
         let rounding = self.settings.config.damping_bound();
         self.window.bound_l1().map(|bound| bound + rounding)
     }
 
-    /// The age in seconds from which on pages' links are left out, if they are.
+    /// Returns the age in seconds beyond which links were left out, if they were.
     pub fn expire(&self) -> Option<Time> {
         self.expired.map(|expired| expired.after)
     }
 }
 
-/// `snapshots/latest.json`: which snapshot is current, and how long the logs were.
+/// Contents of `snapshots/latest.json`: the current snapshot, and the lengths of the logs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Latest {
     pub snapshot: String,
     pub names: NameLengths,
-    /// The rows of links as of the snapshot.
+    /// Rows of links as of the snapshot.
     #[serde(default, skip_serializing_if = "Retention::is_not_kept")]
     pub rows: Retention,
 }
 
-/// What the current snapshot of the store in `dir` says, if it has one that can be read.
+/// Returns the info of the current snapshot of the store in `dir`, if it has a readable one.
 pub(crate) fn latest_info(disk: &dyn Disk, dir: &Path) -> Option<Info> {
     let snapshot = Snapshot::latest(disk, dir).ok()?;
     Some(snapshot.info().clone())
 }
 
-/// Number of the row file that the current snapshot of the store in `dir` names. Where the store keeps no rows any
-/// more, as `retention` says, the snapshot is made to say so first.
+/// Returns the number of the row file that the current snapshot of the store in `dir` names. If by `retention` the
+/// store no longer keeps rows, updates the snapshot's entry first.
 pub(crate) fn rows_named(
     disk: &dyn Disk,
     dir: &Path,
@@ -274,8 +273,8 @@ pub(crate) fn rows_named(
     Ok(latest.rows.kept().map(|kept| kept.number))
 }
 
-/// Refuses a store that is older than its current snapshot: snapshots are made of what was committed, and going on
-/// would publish older ones after newer.
+/// Returns an error if the store is older than its current snapshot: continuing would publish older snapshots after
+/// newer ones.
 pub(crate) fn check_not_newer(disk: &dyn Disk, dir: &Path, store: &Counters) -> Result<()> {
     match latest_info(disk, dir) {
         Some(published) if published.counters.records > store.records => Err(Error::damaged(
@@ -286,44 +285,32 @@ pub(crate) fn check_not_newer(disk: &dyn Disk, dir: &Path, store: &Counters) -> 
     }
 }
 
-/// The name of the current snapshot of the store in `dir`; `None`: none published yet.
-///
-/// # Errors
-///
-/// The file that names it is damaged or cannot be read.
+/// Returns the name of the current snapshot of the store in `dir`; `None` if none is published yet.
 pub fn current_name(disk: &dyn Disk, dir: &Path) -> Result<Option<String>> {
     Ok(Latest::published(disk, dir)?.map(|latest| latest.snapshot))
 }
 
-/// The names of the snapshots that the store in `dir` has, up to the current one, oldest first. Each stays what it
-/// is for as long as it is there.
-///
-/// # Errors
-///
-/// The store cannot be read.
+/// Returns the names of the snapshots in the store in `dir`, up to the current one, oldest first. A name keeps its
+/// meaning as long as the snapshot exists.
 pub fn names(disk: &dyn Disk, dir: &Path) -> Result<Vec<String>> {
     let Some(current) = current_name(disk, dir)? else {
         return Ok(Vec::new());
     };
     let folder = dir.join(SNAPSHOTS);
     let mut names = disk.list(&folder).map_err(Error::io(&folder, "list"))?;
-    // Names begin with the number of records, in as many digits each: their order is that of time.
+    // Names begin with the zero-padded number of records, so their order is that of time.
     names.retain(|name| name.ends_with(".snapshot") && *name <= current);
     names.sort_unstable();
     Ok(names)
 }
 
-/// What the snapshot `name` of the store in `dir` says of the run.
-///
-/// # Errors
-///
-/// It is damaged, cannot be read, or is not there (any more).
+/// Returns the info of the snapshot `name` of the store in `dir`.
 pub fn info_of(disk: &dyn Disk, dir: &Path, name: &str) -> Result<Info> {
     let columns = Columns::open(disk, &dir.join(SNAPSHOTS).join(name))?;
     Ok(columns.info().clone())
 }
 
-/// Returns whether all of the current snapshot is as it was written.
+/// Returns true if all checksums of the current snapshot are valid.
 pub(crate) fn latest_is_sound(disk: &dyn Disk, dir: &Path) -> bool {
     Snapshot::latest(disk, dir).is_ok_and(|snapshot| snapshot.check_sums().is_ok())
 }
@@ -333,7 +320,7 @@ impl Latest {
         dir.join(SNAPSHOTS).join("latest.json")
     }
 
-    /// The current snapshot of the store in `dir`; `None`: none published yet.
+    /// Reads which snapshot of the store in `dir` is current; `None` if none is published yet.
     pub fn read(disk: &dyn Disk, dir: &Path) -> Result<Option<Latest>> {
         let path = Self::path(dir);
         match read_whole(disk, &path) {
@@ -345,8 +332,8 @@ impl Latest {
         }
     }
 
-    /// As [`Latest::read`], for readers, to whom it matters whether it is lost: every store has the folder, and where snapshots
-    /// are, one of them was current.
+    /// Reads like [`Latest::read`], for readers, which must detect that the file is lost: every store has the folder,
+    /// and if there are snapshots, one of them was current.
     fn published(disk: &dyn Disk, dir: &Path) -> Result<Option<Latest>> {
         let latest = Latest::read(disk, dir)?;
         if latest.is_some() {
@@ -358,7 +345,7 @@ impl Latest {
             names => names.map_err(Error::opening(&folder))?,
         };
         let count = names.iter().filter(|n| n.ends_with(".snapshot")).count();
-        // The first one may be about to be published, now or where that was interrupted.
+        // The first snapshot may be about to be published, now or before an interruption.
         let is_begun = || names.iter().any(|name| name == "latest.tmp") || is_busy(disk, dir);
         if count > 1 || count == 1 && !is_begun() {
             // A writer may have published its first ones since.
@@ -368,12 +355,12 @@ impl Latest {
         Ok(None)
     }
 
-    /// The snapshot at `path` is missing, though this names it.
+    /// Returns the error that the named snapshot at `path` is missing.
     fn names_missing(path: PathBuf) -> Error {
         Error::damaged(path, "it is missing, though snapshots/latest.json names it")
     }
 
-    /// It is missing, where there are so many snapshots.
+    /// Returns the error that the file is missing although there are this many snapshots.
     pub fn lost(dir: &Path, snapshots: usize) -> Error {
         let what = match snapshots {
             1 => "it is missing, and there is a snapshot".into(),
@@ -382,7 +369,7 @@ impl Latest {
         Error::damaged(Self::path(dir), what)
     }
 
-    /// As [`Latest::published`], but there must be one.
+    /// Reads like [`Latest::published`]; an error if no snapshot is published.
     fn current(disk: &dyn Disk, dir: &Path) -> Result<Latest> {
         Latest::published(disk, dir)?.ok_or_else(|| {
             Error::Missing(format!(
@@ -393,8 +380,8 @@ impl Latest {
         })
     }
 
-    /// Says that the first snapshot is about to be published: from now on it is no sign of damage that it is there and this
-    /// file is not.
+    /// Announces the publication of the first snapshot: from now on it is not a sign of damage that a snapshot exists
+    /// without this file.
     fn begin(disk: &dyn Disk, dir: &Path) -> Result<()> {
         let aside = Self::path(dir).with_extension("tmp");
         recreate(disk, &aside)

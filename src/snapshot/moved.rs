@@ -1,18 +1,15 @@
-//! Moves between two snapshots whose pages have the same numbers: both are read side by side, a block (131,072 pages) at a
-//! time, and only their importances and ranks: first for the pages that may be listed, then for the ranks that the bounds allow
-//! these, then for what moved.
+//! Comparison of two snapshots in which pages have the same numbers: both are read in parallel, block by block (131,072
+//! pages), only importances and ranks: first to find the pages to list, then the ranks that the bounds allow these,
+//! then the moves.
 
 use super::{Column, Info, Selection, Snapshot};
 use crate::engine::{CHUNK_PAGES, ENDOWMENT, PageId};
 use crate::metrics::moved::{MoveOptions, Movers, Moves, RankBounds, Standing};
 use crate::{Error, Result};
 
-/// Returns whether a page has the same number in both snapshots. Of one store, it has: pages are only ever
-/// appended. Of a store and a copy of it, it has if what they both know came in the same order; then they have the
-/// same key, and page by page the same fingerprints, which are compared (10 bytes a page and side).
-///
-/// # Errors
-/// Fingerprints are damaged or cannot be read.
+/// Returns true if pages have the same numbers in both snapshots. They do in one store, as pages are only appended. In
+/// a store and a copy of it they do if common pages came in the same order; then both have the same key, and equal
+/// fingerprints page by page, which are compared (10 bytes per page and side).
 pub fn same_numbers(left: &Snapshot, right: &Snapshot) -> Result<bool> {
     if left.store == right.store {
         return Ok(true);
@@ -30,12 +27,9 @@ pub fn same_numbers(left: &Snapshot, right: &Snapshot) -> Result<bool> {
     Ok(true)
 }
 
-/// Moves from `left` to `right`, which must have the [`same_numbers`]; of a shard those of its own pages. Ties that nothing else decides
-/// are in the order of the pages' first appearance. Memory: a few MB beside the lists, and with bounds up to 100 bytes for each
-/// page among the first [`MoveOptions::top`], of those that tie for all together.
-///
-/// # Errors
-/// A snapshot is damaged or cannot be read.
+/// Returns the moves from `left` to `right`, which must have the [`same_numbers`]; in a shard those of its own pages.
+/// Remaining ties are in the order of the pages' first appearance. Memory: a few MB besides the lists and, with bounds,
+/// up to 100 bytes for each page among the first [`MoveOptions::top`], once for all that tie.
 pub fn moved(left: &Snapshot, right: &Snapshot, wanted: MoveOptions) -> Result<Moves<PageId>> {
     let bounds = rank_bounds(left, right, wanted.top)?;
     let local = right.within(&Selection::default())?;
@@ -58,7 +52,8 @@ pub fn moved(left: &Snapshot, right: &Snapshot, wanted: MoveOptions) -> Result<M
     Ok(movers.finish())
 }
 
-/// The ranks that the bounds allow the pages that are among the first `top` of either side; `None`: a bound is not known.
+/// Returns the ranks that the bounds allow the pages among the first `top` of either side; `None` if a bound is
+/// unknown.
 fn rank_bounds(left: &Snapshot, right: &Snapshot, top: u64) -> Result<Option<[RankBounds; 2]>> {
     let Some((left_bound, right_bound)) = left.bound_l1().zip(right.bound_l1()) else {
         return Ok(None);
@@ -81,11 +76,11 @@ fn rank_bounds(left: &Snapshot, right: &Snapshot, top: u64) -> Result<Option<[Ra
     Ok(Some(bounds.map(RankBounds::finish)))
 }
 
-/// Values without most of their repetitions: many pages tie.
+/// Values without most of their repetitions, as many pages tie.
 #[derive(Default)]
 struct Distinct {
     values: Vec<f64>,
-    /// How many there were without any when this was last seen to.
+    /// Number of values at the last deduplication.
     distinct: usize,
 }
 
@@ -100,7 +95,7 @@ impl Distinct {
     }
 }
 
-/// Calls `visit` with each page of either side, and where it stands on each.
+/// Calls `visit` with each page of either side, and its standing on each.
 fn side_by_side(
     left: &Snapshot,
     right: &Snapshot,
@@ -118,7 +113,7 @@ fn side_by_side(
 }
 
 impl Snapshot {
-    /// Importances and ranks of a block; none if it has no such block.
+    /// Reads importances and ranks of a block; empty if there is no such block.
     fn standings(&self, block: u64) -> Result<Vec<Standing>> {
         if block >= self.columns.blocks() {
             return Ok(Vec::new());
@@ -132,7 +127,7 @@ impl Snapshot {
 
     fn standing(&self, importance: f64, rank: u64) -> Result<Standing> {
         let pages = self.info().ranked_pages();
-        // Of a share that is all, rounding may make a little more than 1.
+        // For a share of 1, rounding may give a little more than 1.
         if !(0.0..1.001).contains(&importance) || !(1..=pages).contains(&rank) {
             return Err(self.columns.damaged(format!(
                 "a page has importance {importance} and rank {rank} of {pages}"
@@ -146,21 +141,22 @@ impl Snapshot {
     }
 }
 
-/// Records, turnovers and time between two snapshots.
+/// Turnovers and time between two snapshots.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Elapsed {
-    /// Days between their latest fetches; negative: the right one is the earlier. `None`: a time is not known,
-    /// or they are the same.
+    /// Days between their latest fetches; negative if the right one is earlier; `None` if a time is unknown or both are
+    /// the same.
     pub days: Option<f64>,
-    /// Cash distributed between them, in units of the larger supply; negative as above. `None`: of two
-    /// stores, or nothing was distributed.
+    /// Cash distributed between them, in units of the larger supply; negative as above; `None` for two stores, or if
+    /// nothing was distributed.
     pub turnovers: Option<f64>,
 }
 
-/// Records, turnovers and time between two snapshots. `one_store`: they are of one store, and so count on one clock.
+/// Returns turnovers and time between two snapshots. `one_store` is true if they are of one store, and so have one
+/// clock.
 ///
 /// # Errors
-/// [`Error::Unsupported`] if a clock is no number.
+/// [`Error::Unsupported`] if a clock is not a number.
 pub fn elapsed(left: &Info, right: &Info, one_store: bool) -> Result<Elapsed> {
     let seconds = left.time.zip(right.time);
     let seconds = seconds.map(|(left, right)| i128::from(right) - i128::from(left));

@@ -1,5 +1,5 @@
-//! The temporary files of [`super::ranks`]: pieces of numbers, one behind the other, in files that are
-//! removed as soon as every piece of theirs was given up.
+//! Temporary files of [`super::ranks`]: pieces of numbers, concatenated in files that are removed as soon as all of
+//! their pieces were released.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use crate::disk::recreate;
 use crate::store::{Disk, DiskFile, number};
 use crate::{Error, Result};
 
-/// Where a piece is.
+/// Position of a piece.
 #[derive(Clone, Copy)]
 pub(super) struct PiecePosition {
     file: usize,
@@ -17,21 +17,21 @@ pub(super) struct PiecePosition {
 struct Part {
     path: PathBuf,
     file: Box<dyn DiskFile>,
-    /// Pieces that were not given up.
+    /// Number of pieces that were not released.
     pieces: u64,
 }
 
 pub(super) struct Pieces<'d> {
     pub disk: &'d dyn Disk,
-    /// The beginning of file names.
+    /// Prefix of the file names.
     path: PathBuf,
-    /// In order; `None` where removed.
+    /// Files in order; `None` for removed ones.
     parts: Vec<Option<Part>>,
-    /// Where the next piece goes in the last one.
+    /// Position of the next piece in the last file.
     end: u64,
-    /// Bytes from which on a file gets no more pieces.
+    /// Length in bytes from which a file gets no more pieces.
     full: u64,
-    /// Values a piece holds at most.
+    /// Maximum number of values in a piece.
     pub piece: usize,
 }
 
@@ -47,7 +47,7 @@ impl<'d> Pieces<'d> {
         }
     }
 
-    /// A path for other pieces, beside these.
+    /// Returns a path for another set of pieces.
     pub fn deeper(&self) -> PathBuf {
         self.named(".deeper")
     }
@@ -58,7 +58,7 @@ impl<'d> Pieces<'d> {
         name.into()
     }
 
-    /// Adds a piece; of each value, less `base`, the lowest `width` bytes.
+    /// Appends a piece: the lowest `width` bytes of each value less `base`.
     pub fn add(&mut self, values: &[u64], width: usize, base: u64) -> Result<PiecePosition> {
         if self.parts.is_empty() || self.end >= self.full {
             let path = self.named(&format!(".{}.tmp", self.parts.len()));
@@ -84,7 +84,7 @@ impl<'d> Pieces<'d> {
         part.ok_or_else(|| Error::internal("a piece was given up before it was read"))
     }
 
-    /// Writes a piece in place of one that is as long.
+    /// Overwrites a piece by one of the same length.
     pub fn write(
         &self,
         place: PiecePosition,
@@ -101,7 +101,7 @@ impl<'d> Pieces<'d> {
         written.map_err(Error::io(path, "write"))
     }
 
-    /// Reads what was written.
+    /// Reads a piece.
     pub fn read(
         &self,
         place: PiecePosition,
@@ -119,7 +119,7 @@ impl<'d> Pieces<'d> {
         Ok(())
     }
 
-    /// A piece is not needed any more. To be said once of each.
+    /// Releases a piece that is not needed any more. Must be called once for each.
     pub fn give_up(&mut self, place: PiecePosition) -> Result<()> {
         let part = &mut self.parts[place.file];
         match part {
@@ -135,7 +135,7 @@ impl<'d> Pieces<'d> {
         Ok(())
     }
 
-    /// Bytes in all files, and how many files there are.
+    /// Returns the length of all files in bytes, and their number.
     #[cfg(test)]
     pub fn size(&self) -> (u64, usize) {
         let files = self.parts.iter().flatten();

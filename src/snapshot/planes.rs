@@ -1,25 +1,25 @@
-//! A column of a block that may change from one snapshot to the next, in the form in which it is packed (`column.rs`): first
-//! bytes of all values, then all second bytes. Of these *planes* only those take memory in which some value is not the usual
-//! one: what is the same of nearly all pages takes none, and a small number a byte.
+//! Column of a block that changes from one snapshot to the next, in transposed form (`column.rs`): first bytes of all
+//! values, then all second bytes. Of these *planes* only those take memory that contain a byte different from the
+//! default value's: a column of defaults takes none, and one of small numbers a byte per value.
 
 use std::io;
 
 use super::column;
 
-/// Bytes of a value.
+/// Number of bytes in a value.
 const WIDTH: usize = 8;
 
-/// The values.
+/// Transposed column of values.
 pub(super) struct Planes {
     usual: u64,
     len: usize,
     planes: [Vec<u8>; WIDTH],
-    /// The bits of those that are there: of the others the byte of each value is the usual one.
+    /// Bitmap of the planes that are stored; the others consist of the default value's byte.
     there: u64,
 }
 
 impl Planes {
-    /// No values, of which most will be `usual`.
+    /// Creates an empty column with this default value.
     pub fn new(usual: u64) -> Planes {
         Planes {
             usual,
@@ -29,7 +29,7 @@ impl Planes {
         }
     }
 
-    /// From now on there are so many values; those that come are the usual one.
+    /// Extends the column to `len` values with the default.
     pub fn grow(&mut self, len: usize) {
         self.len = len;
         for (plane, usual) in self.planes.iter_mut().zip(self.usual.to_le_bytes()) {
@@ -56,7 +56,7 @@ impl Planes {
         u64::from_le_bytes(bytes)
     }
 
-    /// Changes a value. Whether it was another one.
+    /// Sets a value. Returns true if it changed.
     pub fn set(&mut self, at: usize, value: u64) -> bool {
         let mut changed = false;
         let mut rest = (value ^ self.usual) | self.there;
@@ -79,17 +79,17 @@ impl Planes {
         changed
     }
 
-    /// The same of a value that is still the usual one.
+    /// Sets a value that still is the default. Returns true if it changed.
     pub fn set_first(&mut self, at: usize, value: u64) -> bool {
         value != self.usual && self.set(at, value)
     }
 
-    /// Bytes of memory that they take.
+    /// Returns the memory in bytes.
     pub fn bytes(&self) -> usize {
         self.planes.iter().map(Vec::capacity).sum()
     }
 
-    /// As [`column::pack`] packs them.
+    /// Packs the column like [`column::pack`].
     pub fn pack(&self) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; self.len * WIDTH];
         let planes = self.planes.iter().zip(self.usual.to_le_bytes());
@@ -121,7 +121,7 @@ mod tests {
     }
 
     proptest! {
-        /// Values come back, however they came about, and are packed as a column of them is.
+        /// Values are read back, whatever the order of changes, and are packed like a column of them.
         #[test]
         fn they_are_the_values(
             usual in value(),

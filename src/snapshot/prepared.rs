@@ -1,5 +1,5 @@
-//! Publication in two phases: a snapshot is written beside its place and made durable, then it is given its name. Several
-//! stores are published together so: all are prepared before the first gets its name.
+//! Publication in two phases: a snapshot is written to a temporary file and made durable, then renamed. Several stores
+//! are published together in this way: all are prepared before the first is renamed.
 
 use std::path::{Path, PathBuf};
 
@@ -14,19 +14,19 @@ use crate::engine::{HistoryView, Scores, Window};
 use crate::store::{Disk, SNAPSHOTS, View};
 use crate::{Error, Result};
 
-/// The ranking over the shards of a crawl that a shard's snapshot is part of.
+/// Ranking over the shards of a crawl that a shard's snapshot is part of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterRanking {
-    /// The same in the snapshots of all shards.
+    /// Identifier, equal in the snapshots of all shards.
     #[serde(with = "hex")]
     pub id: u64,
     /// Number of shards.
     pub shards: u32,
-    /// Own pages of all shards, which ranks are among, and whose importance sums to 1.
+    /// Number of own pages in all shards; ranks refer to them, and their importance sums to 1.
     pub pages: u64,
 }
 
-/// Numbers of 64 bits as 16 hexadecimal digits.
+/// Serde functions for 64-bit numbers as 16 hexadecimal digits.
 mod hex {
     use serde::de::Error as _;
     use serde::{Deserialize, Deserializer, Serializer};
@@ -43,31 +43,30 @@ mod hex {
     }
 }
 
-/// A ranking of a shard that was computed together with the other shards.
+/// Ranking of a shard that was computed together with the other shards.
 pub struct SharedScores<'s> {
     /// Scores of all pages that the shard knows.
     pub scores: &'s dyn Scores,
-    /// Their ranks.
+    /// Ranks of these pages.
     pub ranks: &'s [u64],
-    /// The ranking that these are part of.
+    /// Ranking that they are part of.
     pub of: ClusterRanking,
-    /// Which snapshots stay.
+    /// Rule for which snapshots stay.
     pub keep: KeepSnapshots,
 }
 
-/// A file that is written beside its place. It is removed when this is dropped without it having its name, for it may have
-/// filled the disk.
+/// Temporary file for a final path. Removed on drop unless it was renamed, as it may have filled the disk.
 pub(super) struct TempFile<'d> {
     disk: &'d dyn Disk,
-    /// Where it is written.
+    /// Path of the temporary file.
     pub path: PathBuf,
-    /// Where it will be.
+    /// Final path.
     pub place: PathBuf,
     is_in_place: bool,
 }
 
 impl<'d> TempFile<'d> {
-    /// For the file at `place`.
+    /// Creates the temporary path for the file at `place`.
     pub fn of(disk: &'d dyn Disk, place: PathBuf) -> TempFile<'d> {
         TempFile {
             disk,
@@ -77,10 +76,7 @@ impl<'d> TempFile<'d> {
         }
     }
 
-    /// Gives a file that is whole and durable its name, which is returned.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
+    /// Renames a complete and durable file to its final path, which is returned.
     pub fn put_in_place(mut self) -> Result<PathBuf> {
         let folder = self.place.parent().unwrap_or(Path::new("."));
         self.disk
@@ -102,17 +98,14 @@ impl Drop for TempFile<'_> {
     }
 }
 
-/// Begins the file of a commit's snapshot.
-///
-/// # Errors
-/// A newer one was published.
+/// Begins the file of a commit's snapshot; an error if a newer one was published.
 pub(super) fn begin<'d>(disk: &'d dyn Disk, view: &View) -> Result<TempFile<'d>> {
     check_not_newer(disk, view.dir(), view.counters())?;
     let name = format!("{:012}.snapshot", view.counters().records);
     Ok(TempFile::of(disk, view.dir().join(SNAPSHOTS).join(name)))
 }
 
-/// A snapshot that is whole and durable, beside its place. It is removed when this is dropped.
+/// Complete and durable snapshot that is not published yet. Removed on drop.
 pub struct Prepared<'v> {
     pub(super) disk: &'v dyn Disk,
     pub(super) view: &'v View,
@@ -122,12 +115,12 @@ pub struct Prepared<'v> {
 }
 
 impl Prepared<'_> {
-    /// Makes it the store's current snapshot, and removes older ones that are not to stay. `latest.json` moves last; where it
-    /// names a snapshot of the same records already, which this one replaces, it moves first: then the names of pages that only
-    /// this one knows are there before it is.
+    /// Makes it the store's current snapshot, and removes older ones by the retention rule. `latest.json` is replaced
+    /// last, except if it already names a snapshot of the same records, which this one replaces: then it is replaced
+    /// first, so that the names of new pages are available before the snapshot.
     ///
     /// # Errors
-    /// [`Error::Io`]: what is current then is whole.
+    /// After an error the current snapshot is intact.
     pub fn publish(self) -> Result<(PathBuf, Info)> {
         let Prepared {
             disk,
@@ -159,8 +152,7 @@ impl Prepared<'_> {
     }
 }
 
-/// Removes rankings by measures beside a snapshot of the same records that did not know all pages yet: they are not of the one
-/// that replaces it.
+/// Removes rankings beside a replaced snapshot of the same records that had fewer pages.
 fn remove_computed(disk: &dyn Disk, view: &View, info: &Info) -> Result<()> {
     if latest_info(disk, view.dir()).is_some_and(|before| before.pages == info.pages) {
         return Ok(());
@@ -173,10 +165,11 @@ fn remove_computed(disk: &dyn Disk, view: &View, info: &Info) -> Result<()> {
     Ok(())
 }
 
-/// Writes the snapshot of a commit, with these scores and ranks, and makes it durable. [`Prepared::publish`] gives it its name.
+/// Writes the snapshot of a commit with these scores and ranks, and makes it durable; [`Prepared::publish`] publishes
+/// it.
 ///
 /// # Errors
-/// The store's lock is not held; a newer snapshot was published; those of reading the commit and the scores, and of writing.
+/// Fails without the store's lock, or if a newer snapshot was published.
 pub fn prepare<'v>(
     disk: &'v dyn Disk,
     view: &'v View,
@@ -231,7 +224,7 @@ mod tests {
     use crate::store::open_view_to_publish;
     use crate::{Options, Writer};
 
-    /// Scores of three pages, of which others have the rest.
+    /// Scores of three pages; other shards have the rest.
     struct Given;
 
     impl Scores for Given {
@@ -278,7 +271,7 @@ mod tests {
         }
     }
 
-    /// A store of three pages whose ranking is published.
+    /// Creates a store of three pages with a published ranking.
     fn store(dir: &Path) {
         let mut writer = Writer::open(dir, &Options::default()).unwrap();
         let links = ["http://b/", "http://c/"].map(|link| Link::to(link.as_bytes()));
@@ -373,7 +366,7 @@ mod tests {
         assert_eq!(names(&dir).len(), 2);
     }
 
-    /// What a killed process left is removed when the store is opened for writing.
+    /// The leftover of a killed process is removed when the store is opened for writing.
     #[test]
     fn a_file_that_was_left_is_removed() {
         let home = tempfile::tempdir().unwrap();

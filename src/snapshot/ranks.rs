@@ -1,25 +1,23 @@
-//! Ranks of all pages in bounded memory: 1 + pages of strictly greater importance.
+//! Ranks of all pages in bounded memory: 1 + the number of pages of strictly greater importance.
 //!
-//! Few pages are sorted in memory. Of many, importances are divided at *splits*, which a sample of the
-//! pages gives, into gaps between the splits and the splits themselves:
+//! Few pages are sorted in memory. For many, the range of importances is divided at *splits*, taken from a sample of
+//! the pages, into gaps between the splits and the splits themselves:
 //!
-//! 1. All importances are gone through again. Those inside a gap are written to temporary files, each
-//!    gap in page order; of those at a split only the number is kept. So a value that half of all pages
-//!    share costs nothing: a value so frequent is among the splits.
+//! 1. A second pass over all importances writes those inside a gap to temporary files, each gap in page order, and
+//!    counts those equal to a split. So a value shared by half of all pages costs nothing: it is among the splits.
 //! 2. Each gap is sorted, and its values are replaced by their ranks.
-//! 3. All importances are gone through once more: a page's rank is its split's, or its gap's next.
+//! 3. A third pass over all importances gives each page the rank of its split, or the next one of its gap.
 //!
 //! ```text
 //! temporary file   piece*        piece: values of one gap, less the split before it; later, ranks:
 //!                                5 to 8 bytes each, as the gap is wide
 //! ```
-//! The last piece of a gap is shorter. Pieces are written one behind the other, as they become full. Of
-//! a billion pages' importances 6 bytes each do. Step 3 comes to the pieces in about the order they were
-//! written in, and a file whose pieces were all read is removed: what the ranks take, the files give up.
+//! The last piece of a gap is shorter. Pieces are appended as they become full. For the importances of a billion pages
+//! 6 bytes each suffice. Step 3 reads the pieces in about the order of writing, and a file is removed when all its pieces
+//! were read: the space that ranks take is freed by the files.
 //!
-//! The sample is one page of each of some equal stretches, so gaps are about as large as they should be.
-//! One that is not (a crawl can be made so) is divided in the same way again, by another sample. Ranks
-//! don't depend on the samples.
+//! The sample is one page of each of equal intervals, so gaps are of similar size. An oversized gap (a crawl can be made
+//! to have one) is divided again by another sample. Ranks do not depend on the samples.
 
 use std::path::Path;
 
@@ -31,16 +29,16 @@ use crate::store::Disk;
 use crate::threads::sort_by_key;
 use crate::{Error, Result};
 
-/// Bytes that sorting takes for a value: itself, and its first bits with its place.
+/// Memory for sorting a value in bytes: itself, and its first bits with its position.
 const SORT_BYTES: u64 = 16;
-/// Values that are sorted at a time at most: their places take half of 64 bits.
+/// Maximum number of values sorted at a time: their positions take half of 64 bits.
 const SORT_MAX: u64 = 1 << 32;
-/// Samples from which a split is chosen.
+/// Number of samples from which a split is chosen.
 const SAMPLES: u64 = 1024;
-/// Bytes that any page's rank fits.
+/// Width of an encoded rank, in bytes.
 const RANK_WIDTH: usize = 5;
 const _: () = assert!(PageId::LIMIT >> (8 * RANK_WIDTH) == 0);
-/// Values a piece holds at most: 256 KiB in memory.
+/// Maximum number of values in a piece: 256 KiB in memory.
 const PIECE_MAX: u64 = 1 << 15;
 
 /// Returns a sort key: larger importances get smaller keys; both zeros get the same.
@@ -51,7 +49,7 @@ pub(crate) fn descending_key(importance: f64) -> u64 {
     !ascending
 }
 
-/// The importance that has this sort key.
+/// Returns the importance of a sort key.
 pub(crate) fn importance_of(descending_key: u64) -> f64 {
     let ascending = !descending_key;
     let is_positive = ascending >> 63 == 1;
@@ -62,8 +60,8 @@ pub(crate) fn importance_of(descending_key: u64) -> f64 {
     })
 }
 
-/// Replaces values by their ranks among themselves and `before` lesser ones. Sorted are numbers of 64 bits: the first 32
-/// in which values differ, and a value's place; then those that are alike in these.
+/// Replaces values by their ranks among themselves and `before` smaller ones. Sorts 64-bit keys made of 32 bits, from
+/// the first in which values differ, and the position; then those with equal bits.
 fn rank(values: &mut [u64], before: u64) {
     let (least, most) = values.iter().fold((u64::MAX, 0), |(least, most), &value| {
         (value.min(least), value.max(most))
@@ -96,40 +94,40 @@ fn rank(values: &mut [u64], before: u64) {
     }
 }
 
-/// Returns whether as many values are sorted in memory. One value always is.
+/// Returns true if this many values can be sorted in `bytes` of memory; one value always can.
 fn fits(values: u64, bytes: u64) -> bool {
     values <= 1 || values <= SORT_MAX && values * SORT_BYTES <= bytes
 }
 
-/// What the first pass keeps of the values.
+/// Values that the first pass keeps.
 pub(super) struct Seen {
-    /// Values seen.
+    /// Number of values seen.
     count: u64,
-    /// Pages of which one is in the sample; 0: all are kept.
+    /// Number of pages per sampled page; 0 if all values are kept.
     stretch: u64,
     kept: Vec<u64>,
     plan: Plan,
 }
 
-/// How the memory is used.
+/// Distribution of the memory.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     bytes: u64,
     gaps: u64,
-    /// Values.
+    /// Number of values in a piece.
     piece: u64,
-    /// How often the values were divided already.
+    /// Number of earlier divisions.
     depth: u64,
 }
 
 impl Seen {
-    /// For `pages` values. Ranking takes some `bytes` of memory.
+    /// Prepares for `pages` values, with about `bytes` of memory for ranking.
     pub fn new(pages: u64, bytes: u64) -> Seen {
         Seen::at_depth(0, pages, bytes)
     }
 
     fn at_depth(depth: u64, pages: u64, bytes: u64) -> Seen {
-        // A quarter for the gap in work, so that one four times as large fits too; half for the pieces.
+        // A quarter for the gap being sorted, so that one four times as large fits too; half for the pieces.
         let gaps = (pages * SORT_BYTES).div_ceil((bytes / 4).max(1)).max(2);
         let samples = (gaps * SAMPLES).min(bytes / 4 / 8).max(gaps);
         let (stretch, kept) = if fits(pages, bytes) {
@@ -150,7 +148,7 @@ impl Seen {
         }
     }
 
-    /// The next pages' values.
+    /// Adds the values of the next pages.
     pub fn add(&mut self, values: &[u64]) {
         let first = self.count;
         self.count += values.len() as u64;
@@ -167,12 +165,12 @@ impl Seen {
         }
     }
 
-    /// Returns whether all values are kept, and there is as much memory for packed columns.
+    /// Returns true if all values are kept, and as much memory is left for packed columns.
     pub fn has_room(&self, pages: u64) -> bool {
         self.stretch == 0 && fits(2 * pages, self.plan.bytes)
     }
 
-    /// The ranks of all pages, if all values were kept.
+    /// Returns the ranks of all pages, if all values were kept.
     pub fn ranks(self) -> std::result::Result<Vec<u64>, Seen> {
         if self.stretch > 0 {
             return Err(self);
@@ -182,8 +180,8 @@ impl Seen {
         Ok(ranks)
     }
 
-    /// Goes on with temporary files, whose names begin as `path`. All values are to be given to
-    /// [`Gaps::add`].
+    /// Continues with temporary files, whose names begin with `path`. All values have to be passed to [`Gaps::add`]
+    /// again.
     pub fn divide<'d>(mut self, disk: &'d dyn Disk, path: &Path) -> Gaps<'d> {
         self.kept.sort_unstable();
         let every = |gap: u64| {
@@ -204,18 +202,18 @@ impl Seen {
     }
 }
 
-/// The values between two splits.
+/// Values between two splits.
 struct Gap {
-    /// No value is less; 0 once the values were replaced by ranks.
+    /// Lower bound of the values; 0 once the values were replaced by ranks.
     base: u64,
-    /// Bytes of a value in the file; enough for any rank, too.
+    /// Width of a value in the file, in bytes; enough for any rank, too.
     width: usize,
     count: u64,
-    /// Where its pieces are.
+    /// Positions of its pieces.
     pieces: Vec<PiecePosition>,
-    /// While values are added, those of the piece begun; later, the ranks of a piece.
+    /// Values of the open piece while values are added; later, the ranks of a piece.
     held: Vec<u64>,
-    /// Ranks given out: of all, and of those held.
+    /// Number of ranks returned: in total, and of those held.
     given: u64,
     given_held: usize,
 }
@@ -261,8 +259,8 @@ impl Gap {
         Ok(())
     }
 
-    /// As [`Gap::sort`], where the values don't fit in memory. There is a split among them, so that
-    /// fewer are left at each depth.
+    /// Replaces its values by ranks where they do not fit in memory. At least one of them is a split, so fewer are left
+    /// at each depth.
     fn divide(&mut self, files: &Pieces<'_>, plan: Plan, before: u64) -> Result<()> {
         let mut seen = Seen::at_depth(plan.depth + 1, self.count, plan.bytes);
         self.each(files, |values| {
@@ -275,7 +273,7 @@ impl Gap {
         self.each(files, |values| gaps.ranks(values).map(|()| true))
     }
 
-    /// Goes through its values; where `work` says so it has replaced them by ranks.
+    /// Calls `work` on each piece of values; if it returns true, they were replaced by ranks and are written back.
     fn each(
         &self,
         files: &Pieces<'_>,
@@ -294,7 +292,7 @@ impl Gap {
         Ok(())
     }
 
-    /// The rank of its next page. A piece that was read is given up.
+    /// Returns the rank of its next page. Releases a piece after reading it.
     fn next(&mut self, files: &mut Pieces<'_>) -> Result<u64> {
         if self.given_held == self.held.len() {
             let len = (self.count - self.given).min(files.piece as u64);
@@ -317,16 +315,16 @@ impl Gap {
 /// Values divided at splits.
 pub(super) struct Gaps<'d> {
     splits: Vec<u64>,
-    /// How many values are at each split; later, their rank.
+    /// Number of values at each split; later, their rank.
     at_splits: Vec<u64>,
-    /// Gap 0 is before split 0, and so on; one more than splits.
+    /// Gaps: gap 0 is before split 0, and so on; one more than splits.
     gaps: Vec<Gap>,
     files: Pieces<'d>,
     plan: Plan,
 }
 
 impl Gaps<'_> {
-    /// The next pages' values.
+    /// Adds the values of the next pages.
     pub fn add(&mut self, values: &[u64]) -> Result<()> {
         for value in values {
             match self.splits.binary_search(value) {
@@ -344,8 +342,8 @@ impl Gaps<'_> {
         Ok(())
     }
 
-    /// Sorts, once all values were added, of which `before` others are less. [`Gaps::ranks`] gives the
-    /// ranks then.
+    /// Sorts after all values were added; `before` other values are smaller. Afterwards [`Gaps::ranks`] returns the
+    /// ranks.
     pub fn sort(&mut self, mut before: u64) -> Result<()> {
         for gap in &mut self.gaps {
             gap.close(&mut self.files)?;
@@ -363,8 +361,7 @@ impl Gaps<'_> {
         Ok(())
     }
 
-    /// Replaces values by their ranks. All are to be given once more, in the same order; then no file is
-    /// left.
+    /// Replaces values by their ranks. All values have to be passed once more, in the same order; then no file is left.
     pub fn ranks(&mut self, values: &mut [u64]) -> Result<()> {
         for value in values {
             *value = match self.splits.binary_search(value) {
@@ -382,13 +379,13 @@ mod tests {
     use crate::fuzz::memory::Memory;
     use proptest::prelude::*;
 
-    /// The definition: 1 + values that are strictly less.
+    /// Ranks by definition: 1 + the number of strictly smaller values.
     fn naive(values: &[u64]) -> Vec<u64> {
         let less = |value: &u64| values.iter().filter(|other| *other < value).count() as u64;
         values.iter().map(|value| 1 + less(value)).collect()
     }
 
-    /// The ranks, the length of the temporary files, and the largest gap.
+    /// Returns the ranks, the length of the temporary files, and the largest gap.
     fn ranks(values: &[u64], bytes: u64, block: usize) -> (Vec<u64>, u64, u64) {
         let disk = Memory::default();
         let path = Path::new("1.ranks");
@@ -415,7 +412,7 @@ mod tests {
         (ranks, len, largest)
     }
 
-    /// Values with ties, some of them frequent, and some that differ in their last bits alone.
+    /// Generates values with ties, some of them frequent, and some that differ in their last bits only.
     fn values() -> impl Strategy<Value = Vec<u64>> {
         let value = prop_oneof![
             Just(7u64),
@@ -449,8 +446,8 @@ mod tests {
         assert!(descending_key(f64::MIN_POSITIVE) < descending_key(0.0));
     }
 
-    /// Of 100,000 values nine in ten are the same: those take no room in the file, and with the rest
-    /// spread evenly no gap is much larger than another.
+    /// Nine in ten of 100,000 values are equal: those take no space in the file, and with the rest spread evenly no gap
+    /// is much larger than another.
     #[test]
     fn a_frequent_value_costs_nothing() {
         let value = |page: u64| match page % 10 {
@@ -470,8 +467,8 @@ mod tests {
         }
     }
 
-    /// While ranks are given out the files go: with half of the pages ranked, half of them is left, but for
-    /// the one or two being read.
+    /// Files are removed as ranks are returned: with half of the pages ranked, half of them is left, except for the one
+    /// or two being read.
     #[test]
     fn files_go_as_ranks_come() {
         let (pages, bytes) = (100_000u64, 100_000);
@@ -495,8 +492,7 @@ mod tests {
         assert!(disk.paths().is_empty());
     }
 
-    /// The sampled pages are all the least: every other value falls into the last gap, which is divided
-    /// again.
+    /// The sampled pages are all the smallest: every other value falls into the last gap, which is divided again.
     #[test]
     fn a_crawl_made_to_mislead_the_sample_is_ranked_too() {
         let (pages, bytes) = (5_000u64, 20_000);

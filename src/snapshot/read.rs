@@ -1,4 +1,4 @@
-//! Reading a snapshot, with the names of its pages.
+//! Reading of a snapshot, with the names of its pages.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -19,30 +19,30 @@ use crate::store::rows::{KeptRows, Retention, RowsOf};
 use crate::store::{self, Disk, IndexFile, NameReader};
 use crate::{Error, Result};
 
-/// A published snapshot, with the names of its pages.
+/// Published snapshot, with the names of its pages.
 pub struct Snapshot {
     pub(super) columns: Columns,
     pub(super) names: NameReader,
-    /// The index on disk, if it can be used.
+    /// Index on disk, if it can be used.
     pub(super) index: Option<IndexFile>,
     pub(super) store: PathBuf,
-    /// The store's key, which no two stores have unless one is a copy.
+    /// Key of the store, which is unique except for copies.
     pub(super) key: HashKey,
-    /// `None`: it is not the current one.
+    /// Rows of links; `None` if it is not the current snapshot.
     rows: Option<RowsOf>,
 }
 
-/// Which pages of a ranking are listed.
+/// Selection of the listed pages of a ranking.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Pages in this scope.
+    /// Scope of the listed pages.
     pub scope: Scope,
     /// Leaves out pages that are gone (404, 410).
     pub without_gone: bool,
 }
 
 impl Selection {
-    /// Returns whether all pages are listed.
+    /// Returns true if all pages are listed.
     pub fn is_all(&self) -> bool {
         self.scope.is_all() && !self.without_gone
     }
@@ -57,31 +57,31 @@ impl From<Scope> for Selection {
     }
 }
 
-/// One page of a snapshot.
+/// Page of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SnapshotPage {
-    /// The page's number.
+    /// Number of the page.
     pub page: PageId,
-    /// Its importance; all pages sum to 1.
+    /// Importance of the page; all pages sum to 1.
     pub importance: f64,
-    /// The distributed estimate.
+    /// Distributed estimate of the page.
     pub distributed: f64,
-    /// 1 + pages of strictly greater importance.
+    /// Rank, 1 + the number of pages of strictly greater importance.
     pub rank: u64,
-    /// Cash, in units.
+    /// Cash of the page, in units.
     pub cash: u64,
-    /// Its fetches.
+    /// Fetches of the page.
     pub fetches: Fetches,
 }
 
 impl SnapshotPage {
-    /// What it waits with: its cash and what was recycled from it since its last visit, in endowments.
+    /// Returns its cash plus what was recycled from it since its last visit, in endowments.
     pub(crate) fn claim(&self) -> f64 {
         let units = u128::from(self.cash) + u128::from(self.fetches.recycled);
         units as f64 / ENDOWMENT as f64
     }
 
-    /// With its name, in a snapshot of `of` pages.
+    /// Adds the name, for a snapshot of `of` pages.
     pub fn named<'a>(&self, url: impl Into<Cow<'a, str>>, of: u64) -> Page<'a> {
         Page {
             page: self.page,
@@ -115,7 +115,7 @@ impl Snapshot {
             // A writer with --keep-snapshots may have removed it since: then there is a newer one.
             match (opened, Latest::current(disk, store)?) {
                 (Err(_), now) if now != latest => latest = now,
-                // Nor are the rows kept that a compaction has replaced.
+                // Rows that a compaction has replaced are not kept either.
                 (Ok(opened), now) if now != latest && opened.rows_failed() => latest = now,
                 (Err(Error::Io { path, source, .. }), _)
                     if source.kind() == std::io::ErrorKind::NotFound =>
@@ -127,7 +127,7 @@ impl Snapshot {
         }
     }
 
-    /// Opens a snapshot by its path, which must be inside its store: names are kept there.
+    /// Opens a snapshot by its path, which must be inside its store, where the names are.
     #[doc(hidden)]
     pub fn open(disk: &dyn Disk, path: &Path) -> Result<Snapshot> {
         let outside = || {
@@ -159,7 +159,7 @@ impl Snapshot {
             .file_name()
             .is_some_and(|name| name == &*latest.snapshot);
         let rows = current.then(|| RowsOf::new(disk, store, latest.rows, columns.info.pages));
-        // What cannot be read is done without.
+        // An unreadable index is not used.
         let index = IndexFile::open(disk, store, identity.hash);
         Ok(Snapshot {
             index: index.ok().flatten(),
@@ -171,7 +171,7 @@ impl Snapshot {
         })
     }
 
-    /// Returns whether the file at `path` begins like a snapshot, of whatever version.
+    /// Returns true if the file at `path` begins like a snapshot, of whatever version.
     #[doc(hidden)]
     pub fn is_snapshot(disk: &dyn Disk, path: &Path) -> bool {
         let mut letters = [0; 6];
@@ -180,38 +180,38 @@ impl Snapshot {
             .is_ok_and(|()| letters == MAGIC[..6])
     }
 
-    /// Counters and settings of the run.
+    /// Returns counters, settings and accuracy of the run.
     pub fn info(&self) -> &Info {
         &self.columns.info
     }
 
-    /// Pages.
+    /// Returns the number of pages.
     pub fn len(&self) -> u64 {
         self.info().pages
     }
 
-    /// Returns whether there are no pages.
+    /// Returns true if there are no pages.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns whether the page of this name is the store's own. All are, unless the store is a shard.
+    /// Returns true if the page of this name is the store's own. All are, unless the store is a shard.
     pub fn is_local(&self, name: &[u8]) -> bool {
         let shard = self.info().settings.input.shard;
         shard.is_none_or(|shard| shard.has(name))
     }
 
-    /// The certified bound on the L1 distance to PageRank ([`Info::bound_l1`]).
+    /// Returns the certified bound on the L1 distance to PageRank ([`Info::bound_l1`]).
     pub fn bound_l1(&self) -> Option<f64> {
         self.info().bound_l1()
     }
 
-    /// Its file.
+    /// Returns the path of its file.
     pub fn path(&self) -> &Path {
         self.columns.path()
     }
 
-    /// The store it belongs to.
+    /// Returns the path of its store.
     pub fn store(&self) -> &Path {
         &self.store
     }
@@ -220,19 +220,17 @@ impl Snapshot {
         self.rows.as_ref().is_some_and(RowsOf::failed)
     }
 
-    /// The rows of links as of this snapshot, which must be the store's current one.
+    /// Returns the rows of links as of this snapshot, which must be the store's current one.
     ///
     /// # Errors
-    ///
-    /// [`Error::Missing`] if there are none, which says why; [`Error::Damaged`].
+    /// [`Error::Missing`], with the reason, if there are none.
     pub fn rows(&self) -> Result<KeptRows> {
         self.rows_of_store()?.rows()
     }
 
-    /// Calls `read` with the row of one page, without going over the others. Returns whether it has one.
+    /// Calls `read` with the row of one page, without a sweep. Returns whether it has one.
     ///
     /// # Errors
-    ///
     /// As of [`Snapshot::rows`].
     pub fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
         self.rows_of_store()?.row(page, read)
@@ -247,7 +245,7 @@ impl Snapshot {
         })
     }
 
-    /// The memory that an ingest needs to go on with the store, if it has not grown since.
+    /// Returns the memory that an ingest needs to continue with the store, if it has not grown since.
     pub fn memory_to_resume(&self) -> Need {
         let Info {
             settings, pages, ..
@@ -255,24 +253,24 @@ impl Snapshot {
         Need::to_resume(&settings.config, *pages, None)
     }
 
-    /// Returns whether there are rows; `None`: this is not the store's current snapshot.
+    /// Returns whether rows are kept; `None` if this is not the store's current snapshot.
     pub fn rows_retention(&self) -> Option<&Retention> {
         self.rows.as_ref().map(RowsOf::retention)
     }
 
-    /// All pages, in number order.
+    /// Iterates over all pages, in number order.
     pub fn pages(&self) -> impl Iterator<Item = Result<SnapshotPage>> + '_ {
         self.columns.pages()
     }
 
-    /// All pages with their names, in number order.
+    /// Iterates over all pages with their names, in number order.
     pub fn named(&self) -> impl Iterator<Item = Result<Page<'static>>> + '_ {
         let all = self.pages().zip(self.names());
         all.map(|(page, name)| Ok(page?.named(name?, self.len())))
     }
 
-    /// Writes all pages with their names, in number order, of a shard its own; returns how many there are in the file. Formats that need more
-    /// than the pages are refused: [`Format::Vespa`].
+    /// Writes all pages with their names in number order; in a shard, its own. Returns the number of rows written.
+    /// [`Format::Vespa`] is refused, as it needs more than the pages.
     ///
     /// ```
     /// # fn write(snapshot: &cashrank::Snapshot) -> Result<(), Box<dyn std::error::Error>> {
@@ -282,9 +280,6 @@ impl Snapshot {
     /// # Ok(())
     /// # }
     /// ```
-    ///
-    /// # Errors
-    /// The snapshot, or names, are damaged or cannot be read; [`Error::Io`] if writing fails.
     pub fn export(&self, format: Format, out: impl Write + Send) -> Result<u64> {
         let setup = Setup {
             columns: export::Columns {
@@ -303,20 +298,17 @@ impl Snapshot {
         Ok(written.pages)
     }
 
-    /// All names, in number order.
+    /// Iterates over all names, in number order.
     pub fn names(&self) -> impl Iterator<Item = Result<String>> + '_ {
         self.all_pages("names", self.names.names())
     }
 
-    /// The key of its store: no other has it, but for copies.
+    /// Returns the key of its store, which is unique except for copies.
     pub(crate) fn key(&self) -> [u64; 2] {
         self.key.0
     }
 
-    /// Calls `visit` with the names of these pages, in number order; they must be pages of the snapshot.
-    ///
-    /// # Errors
-    /// Names are damaged, missing or cannot be read.
+    /// Calls `visit` with the names of these pages, in number order; the snapshot must have them.
     #[doc(hidden)]
     pub fn each_name(&self, pages: Range<u64>, visit: &mut dyn FnMut(&[u8])) -> Result<()> {
         let wanted = pages.end.saturating_sub(pages.start);
@@ -330,11 +322,8 @@ impl Snapshot {
         }
     }
 
-    /// Calls `visit` with the last fetch and the failures of each page, in number order, and reads nothing else: all else that is
-    /// known of fetches is left out.
-    ///
-    /// # Errors
-    /// Columns are damaged or cannot be read.
+    /// Calls `visit` with the last fetch and the failures of each page, in number order. Reads no other columns; other
+    /// facts about fetches are not set.
     pub(crate) fn failures(&self, visit: &mut dyn FnMut(u32, &Fetches)) -> Result<()> {
         let read = |block| self.columns.failures(block);
         self.columns.in_twos(read, |first, failures: Failures| {
@@ -344,10 +333,7 @@ impl Snapshot {
         })
     }
 
-    /// Calls `visit` with the importance of each page, in number order, and reads nothing else.
-    ///
-    /// # Errors
-    /// The column is damaged or cannot be read.
+    /// Calls `visit` with the importance of each page, in number order. Reads no other columns.
     pub(crate) fn importances(&self, visit: &mut dyn FnMut(u32, f64)) -> Result<()> {
         let read = |block| self.columns.column(block, Column::Importance);
         self.columns.in_twos(read, |first, pages: Vec<u64>| {
@@ -357,10 +343,7 @@ impl Snapshot {
         })
     }
 
-    /// The pages that were visited more than once. Reads nothing else.
-    ///
-    /// # Errors
-    /// The column is damaged or cannot be read.
+    /// Returns a bitmap of the pages that were visited more than once. Reads no other columns.
     pub(crate) fn reread(&self) -> Result<Bits> {
         let mut again = Bits::new(self.len());
         let read = |block| self.columns.column(block, Column::Visits);
@@ -374,12 +357,9 @@ impl Snapshot {
         Ok(again)
     }
 
-    /// How many of the first positions are certain: the greatest n so that the first n pages are the n of greatest PageRank, in
-    /// some order ([`Positions`]). `None`: there is no bound, or the snapshot has a part of the ranking only: that of a shard.
-    /// Reads all importances.
-    ///
-    /// # Errors
-    /// The snapshot is damaged or cannot be read.
+    /// Returns the number of leading positions that are certain: the largest n such that the first n pages are the n of
+    /// greatest PageRank, in some order ([`Positions`]). `None` if there is no bound, or for a shard, which has only a
+    /// part of the ranking. Reads all importances.
     pub fn certain_top(&self) -> Result<Option<u64>> {
         let bound = self.info().bound_l1();
         let Some(bound) = bound.filter(|_| self.info().cluster.is_none()) else {
@@ -390,7 +370,7 @@ impl Snapshot {
         Ok(Some(positions.certain()))
     }
 
-    /// The first items of `from`, one a page; an error where there are fewer.
+    /// Returns the first items of `from`, one per page; an error if there are fewer.
     pub(super) fn all_pages<T>(
         &self,
         what: &'static str,
@@ -399,7 +379,7 @@ impl Snapshot {
         self.pages_from(0, what, from)
     }
 
-    /// The same of the pages from page `found` on.
+    /// Returns the first items of `from`, one for each page from page `found` on; an error if there are fewer.
     pub(super) fn pages_from<T>(
         &self,
         mut found: u64,
@@ -424,15 +404,13 @@ impl Snapshot {
         })
     }
 
-    /// The `n` pages of best rank, best first, with their names; of a shard its own.
-    ///
-    /// # Errors
-    /// The snapshot, or names, are damaged or cannot be read.
+    /// Returns the `n` pages of best rank with their names, best first; in a shard, its own pages.
     pub fn top(&self, n: usize) -> Result<Vec<Page<'static>>> {
         self.top_in(n, &Scope::default())
     }
 
-    /// The same of the pages in `scope`. Unless that is all pages, the names of all are read.
+    /// Returns the `n` pages of best rank in `scope`, best first. Reads the names of all pages, unless the scope is
+    /// everything.
     ///
     /// ```
     /// # use cashrank::{Options, Record, Writer};
@@ -446,9 +424,6 @@ impl Snapshot {
     /// # Ok(())
     /// # }
     /// ```
-    ///
-    /// # Errors
-    /// Those of [`Snapshot::top`].
     pub fn top_in(&self, n: usize, scope: &Scope) -> Result<Vec<Page<'static>>> {
         let best = self.best_in(n, &scope.clone().into())?;
         let numbers: Vec<PageId> = best.iter().map(|page| page.page).collect();
@@ -458,10 +433,7 @@ impl Snapshot {
             .collect())
     }
 
-    /// The `n` pages of best rank; ties in order of first appearance.
-    ///
-    /// # Errors
-    /// The snapshot is damaged or cannot be read.
+    /// Returns the `n` pages of best rank; ties in order of first appearance.
     #[doc(hidden)]
     pub fn best(&self, n: usize) -> Result<Vec<SnapshotPage>> {
         self.best_in(n, &Selection::default())
@@ -476,11 +448,10 @@ impl Snapshot {
         self.pages_of(&wanted)
     }
 
-    /// Which pages are selected, of a shard its own; `None`: all.
+    /// Returns a bitmap of the selected pages, in a shard its own; `None` for all.
     ///
     /// # Errors
-    /// [`Error::Missing`] if the snapshot does not say which pages are gone, and they are to be left out; names or columns are
-    /// damaged or cannot be read.
+    /// [`Error::Missing`] if gone pages are to be left out and the snapshot does not tell which they are.
     pub(crate) fn within(&self, selection: &Selection) -> Result<Option<Bits>> {
         let Selection {
             scope,
@@ -509,10 +480,7 @@ impl Snapshot {
         Ok(Some(within))
     }
 
-    /// Checks that all of its file is as it was written.
-    ///
-    /// # Errors
-    /// [`Error::Damaged`]; it cannot be read.
+    /// Checks that its file is as it was written.
     #[doc(hidden)]
     pub fn check_sums(&self) -> Result<()> {
         self.columns.check_sums()

@@ -1,5 +1,5 @@
-//! The columns of scores and ranks, packed: of a block at a time, or of all in memory, while what is known of pages beside
-//! these is still being written.
+//! Packed columns of scores and ranks: of one block, or of all blocks in memory while the facts about pages are still
+//! being written.
 
 use std::io;
 
@@ -9,22 +9,19 @@ use crate::Result;
 use crate::engine::{CHUNK_PAGES, Estimator, PageScores, Scores};
 use crate::threads::in_two;
 
-/// A packed column.
+/// Packed column.
 pub(super) type Column = io::Result<Vec<u8>>;
 
-/// All of them.
+/// Packed columns of all blocks.
 pub(super) struct Scored {
-    /// Importance, and what was distributed, of each block.
+    /// Importance and distributed estimate of each block.
     pub scores: Vec<(Column, Column)>,
     /// Ranks of each block.
     pub ranks: Vec<Column>,
 }
 
 impl Scored {
-    /// Of so many pages, for ranks that fit in memory as `seen` does.
-    ///
-    /// # Errors
-    /// Those of reading scores.
+    /// Packs the scores of all pages, if the ranks fit in memory, as `seen` does.
     pub fn of(
         scores: &dyn Scores,
         estimator: Estimator,
@@ -44,7 +41,7 @@ impl Scored {
     }
 }
 
-/// Hands the scores of so many pages to `each`, block by block; it may take the vector and leave another.
+/// Passes the scores of `pages` pages to `each`, block by block; it may take the vector and leave another.
 pub(super) fn each_block(
     scores: &dyn Scores,
     estimator: Estimator,
@@ -67,7 +64,7 @@ pub(super) fn each_block(
 pub(super) fn pack(pages: &[PageScores]) -> (Column, Column) {
     let importance: Vec<u64> = pages.iter().map(|page| page.0.to_bits()).collect();
     let distributed: Vec<u64> = pages.iter().map(|page| page.1.to_bits()).collect();
-    // Threads are for blocks that are worth it.
+    // Threads are worth it for full blocks only.
     let parallel = importance.len() as u64 == CHUNK_PAGES;
     in_two(
         parallel,
@@ -76,13 +73,13 @@ pub(super) fn pack(pages: &[PageScores]) -> (Column, Column) {
     )
 }
 
-/// Takes note of a block's importances, for the ranks.
+/// Adds a block's importances to those to be ranked.
 pub(super) fn see(pages: &[PageScores], seen: &mut Seen) {
     let values: Vec<u64> = pages.iter().map(|page| descending_key(page.0)).collect();
     seen.add(&values);
 }
 
-/// Packs the ranks of all pages, a block at a time.
+/// Packs the ranks of all pages, one block at a time.
 pub(super) fn pack_ranks(ranks: &[u64]) -> impl Iterator<Item = Column> + '_ {
     ranks.chunks(CHUNK_PAGES as usize).map(column::pack)
 }

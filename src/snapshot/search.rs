@@ -1,7 +1,7 @@
-//! Pages by a part of their URL or by scope, and the pages that could not be fetched: sweeps in number order.
+//! Search of pages by a part of their URL or by scope, and of pages that could not be fetched: sweeps in number order.
 //!
-//! A search reads names, of [`SearchOptions::within`] pages at most. Columns are read of the blocks (131,072 pages) in which it
-//! finds something.
+//! A search reads the names of at most [`SearchOptions::within`] pages, and columns of the blocks (131,072 pages) in
+//! which it finds something.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,21 +17,21 @@ use crate::rows::Bits;
 use crate::rules::{Scope, Shard};
 use crate::{Result, url};
 
-/// Pages that a search looks at, unless it is given another number.
+/// Default number of pages that a search reads.
 pub const WITHIN: u64 = 2_000_000;
-/// Hosts of which failures are counted; those of further ones are counted together.
+/// Number of hosts whose failures are counted individually; those of further hosts are counted together.
 const HOSTS: usize = 1_000_000;
 
-/// What is searched for.
+/// Options of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchOptions {
-    /// A part of the URL or name, whatever the case of its ASCII letters; `None`: any.
+    /// Part of the URL or name, ignoring the case of ASCII letters; `None` for any.
     pub text: Option<String>,
-    /// Only pages in this scope.
+    /// Scope of the pages.
     pub scope: Scope,
-    /// Pages in each list, at most.
+    /// Maximum number of pages in each list.
     pub count: usize,
-    /// Only the first so many pages are looked at, in order of first appearance.
+    /// Number of pages that are read, in order of first appearance.
     pub within: u64,
 }
 
@@ -46,73 +46,73 @@ impl Default for SearchOptions {
     }
 }
 
-/// What a search found: counts of all that it found, and the best of them, best rank first.
+/// Result of a search: counts of all pages found, and the best of them, best rank first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Found {
-    /// Pages known.
+    /// Number of pages known.
     pub pages: u64,
-    /// The first so many of them were looked at.
+    /// Number of pages that were read, from the first.
     pub searched: u64,
-    /// Those found.
+    /// Number of pages found.
     pub found: u64,
-    /// Of these: visited.
+    /// Number of found pages that were visited.
     pub visited: u64,
-    /// Known, and never visited.
+    /// Number of found pages that were never visited.
     pub frontier: u64,
-    /// The last fetch failed, whether the page was visited before or not.
+    /// Number of found pages whose last fetch failed, visited before or not.
     pub failed: u64,
-    /// Found gone (404, 410); absent where a snapshot of an older version does not say.
+    /// Number of found pages that are gone (404, 410); absent if a snapshot of an older version does not tell.
     pub gone: Option<u64>,
-    /// The best of all found.
+    /// Best of all pages found.
     pub best: Vec<FoundPage>,
-    /// The best that were never visited.
+    /// Best pages that were never visited.
     pub best_frontier: Vec<FoundPage>,
-    /// The best whose last fetch failed.
+    /// Best pages whose last fetch failed.
     pub best_failed: Vec<FoundPage>,
-    /// The best that are gone.
+    /// Best pages that are gone.
     pub best_gone: Vec<FoundPage>,
 }
 
-/// A page that was found.
+/// Page that was found.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct FoundPage {
-    /// 1 + pages of strictly greater importance.
+    /// Rank, 1 + the number of pages of strictly greater importance.
     pub rank: u64,
-    /// Its importance; all pages sum to 1.
+    /// Importance of the page; all pages sum to 1.
     pub importance: f64,
-    /// Visits.
+    /// Number of visits.
     pub visits: u64,
-    /// Its last fetch, in seconds since 1970; as text in RFC 3339.
+    /// Last fetch in seconds since 1970; as text by RFC 3339.
     #[serde(serialize_with = "rfc_3339")]
     pub last_fetch: Option<Time>,
-    /// Fetches that failed since it was last reached.
+    /// Number of failed fetches since it was last reached.
     pub failed: u64,
-    /// What its fetches came to; absent where an older snapshot does not say.
+    /// Result of its fetches; absent if an older snapshot does not tell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<PageState>,
-    /// Its URL in canonical form, or its opaque name.
+    /// URL in canonical form, or opaque name.
     pub url: String,
 }
 
 /// Pages that could not be fetched, by host.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Failing {
-    /// Pages whose last fetch failed: any status but those of pages that are there or gone, or no answer.
+    /// Number of pages whose last fetch failed: any status except those of pages that are there or gone, or no answer.
     pub failed: u64,
-    /// Pages that were found gone (404, 410); absent where a snapshot of an older version does not say.
+    /// Number of pages that are gone (404, 410); absent if a snapshot of an older version does not tell.
     pub gone: Option<u64>,
-    /// Hosts of such pages, those with most first.
+    /// Hosts of such pages, in descending order of their number.
     pub hosts: Vec<FailingHost>,
-    /// Such pages on hosts beyond the first million that were met, and nodes without a host.
+    /// Number of such pages on hosts after the first million, and of nodes without a host.
     pub elsewhere: u64,
-    /// The most important pages whose last fetch failed.
+    /// Most important pages whose last fetch failed.
     pub best_failed: Vec<FoundPage>,
-    /// The most important that are gone.
+    /// Most important pages that are gone.
     pub best_gone: Vec<FoundPage>,
 }
 
 impl Failing {
-    /// The first `n` of each list.
+    /// Returns the first `n` entries of each list.
     pub fn first(&self, n: usize) -> Failing {
         let first = |list: &[FoundPage]| list.iter().take(n).cloned().collect();
         Failing {
@@ -124,18 +124,18 @@ impl Failing {
     }
 }
 
-/// A host of pages that could not be fetched.
+/// Host of pages that could not be fetched.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct FailingHost {
-    /// Its name.
+    /// Name of the host.
     pub host: String,
-    /// Pages of it whose last fetch failed.
+    /// Number of its pages whose last fetch failed.
     pub failed: u64,
-    /// Those that are gone.
+    /// Number of its pages that are gone.
     pub gone: u64,
 }
 
-/// Which names are searched for.
+/// Names that are searched for.
 struct Wanted<'a> {
     text: Option<Finder<'a>>,
     scope: &'a Scope,
@@ -156,7 +156,7 @@ impl Wanted<'_> {
     }
 }
 
-/// Counts, and the best, of some pages.
+/// Count of some pages, and the best of them.
 struct List {
     most: usize,
     count: u64,
@@ -186,7 +186,7 @@ impl List {
 }
 
 impl Snapshot {
-    /// The pages whose names have a text in them, or that are in a scope.
+    /// Finds the pages whose names contain a text, or that are in a scope.
     ///
     /// ```
     /// # use cashrank::{Options, Record, Writer};
@@ -203,9 +203,6 @@ impl Snapshot {
     /// # Ok(())
     /// # }
     /// ```
-    ///
-    /// # Errors
-    /// The snapshot, names or rows are damaged or cannot be read.
     #[doc(hidden)]
     pub fn search(&self, options: &SearchOptions) -> Result<Found> {
         let lower = options.text.as_ref().map(|text| text.to_ascii_lowercase());
@@ -258,7 +255,7 @@ impl Snapshot {
         })
     }
 
-    /// Which of these pages are wanted. Where all are, no names are read.
+    /// Returns which of these pages are wanted. Reads no names if all are.
     fn matching(&self, pages: Range<u64>, wanted: &mut Wanted<'_>) -> Result<Vec<u64>> {
         if wanted.text.is_none() && wanted.scope.is_all() && wanted.shard.is_none() {
             return Ok(pages.collect());
@@ -274,7 +271,7 @@ impl Snapshot {
         Ok(matching)
     }
 
-    /// What is known of these pages.
+    /// Returns the facts about these pages.
     fn found(&self, pages: &[PageId]) -> Result<Vec<FoundPage>> {
         let known = self.pages_of(pages)?.into_iter();
         let found = |(page, url): (SnapshotPage, String)| FoundPage {
@@ -289,10 +286,8 @@ impl Snapshot {
         Ok(known.zip(self.names_of(pages)?).map(found).collect())
     }
 
-    /// The pages whose last fetch failed, and those that are gone, by host; in each list so many. Memory: 2 bits a page, and about 100 bytes for each host that has such pages.
-    ///
-    /// # Errors
-    /// The snapshot, names or rows are damaged or cannot be read.
+    /// Finds the pages whose last fetch failed, and those that are gone, by host, with at most `count` entries per
+    /// list. Memory: 2 bits per page, and about 100 bytes for each host with such pages.
     #[doc(hidden)]
     pub fn failing(&self, count: usize) -> Result<Failing> {
         let [mut failed, mut gone] = [(); 2].map(|()| Bits::new(self.len()));

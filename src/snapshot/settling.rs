@@ -1,4 +1,4 @@
-//! The ranking that is computed before a snapshot: whether it is, who watches it, and what it may take.
+//! Computation of the ranking of a snapshot: its options, its observer, and its limits of time and memory.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,48 +17,49 @@ use crate::rank::{Goal, METHODS, Method, Options, Teleport};
 use crate::rows::{PAGES_MAX, Rows};
 use crate::store::View;
 
-/// How a snapshot is made.
+/// Options of a snapshot.
 #[derive(Debug, Clone)]
 pub struct SnapshotOptions {
-    /// Which snapshots stay.
+    /// Rule for which snapshots stay.
     pub keep: KeepSnapshots,
-    /// Memory for the ranks, in bytes; pages that do not fit are ranked through temporary files.
+    /// Memory for the ranks in bytes; pages that do not fit are ranked through temporary files.
     pub rank_bytes: u64,
-    /// `None`: importance is that of the store's window; so it is where links are not kept.
+    /// Settings for computing importance from links; `None` to use the store's window, as where no links are kept.
     pub settle: Option<Settle>,
 }
 
-/// How importance is computed from the links that the store keeps.
+/// Settings of a PageRank computation over the kept links.
 #[derive(Debug, Clone)]
 pub struct Settle {
-    /// How: by settling, unless another is chosen.
+    /// Method of computation; settling by default.
     pub method: &'static Method,
-    /// Which pages the virtual page pays.
+    /// Teleport vector: pages that the virtual page pays.
     pub teleport: Teleport,
-    /// How near to come.
+    /// Target bound on the L1 error.
     pub goal: Goal,
-    /// End after so long with the bound that there is then.
+    /// Time limit; when it expires, the bound reached so far is published.
     pub time: Option<Duration>,
-    /// Bytes of memory that it may take; `None`: any.
+    /// Memory limit in bytes; `None` for no limit.
     pub memory: Option<u64>,
-    /// Leave out the links of pages that were last reached more than so many seconds before the latest record; `None`: none.
+    /// Age in seconds, back from the latest record, beyond which the links of a page are left out; `None` for no
+    /// expiry.
     pub expire: Option<Time>,
-    /// Publish only what has a lower bound on the L1 error than this.
+    /// Publishes nothing unless the certified bound is below this value.
     pub below: Option<f64>,
-    /// Publish nothing if there was no time to follow all links once; else importance is the window's then.
+    /// If the first sweep does not complete: publishes nothing (true), or falls back to the window's estimate (false).
     pub or_nothing: bool,
-    /// What it starts from.
+    /// Start of the computation.
     pub start: StartFrom,
-    /// Its state is the next warm start.
+    /// True if the result becomes the next warm start.
     pub writes_warm: bool,
-    /// What the ranking before left in memory, and what it leaves.
+    /// Memory left by the previous ranking, and for the next one.
     pub handover: Handover,
-    /// Who watches.
+    /// Observer of the computation.
     pub watcher: Arc<Watcher>,
 }
 
 impl Settle {
-    /// To this bound, or [`Goal`], with nobody to watch and whatever memory it takes.
+    /// Returns settings with this target bound, without an observer or limits.
     pub fn until(goal: impl Into<Goal>) -> Settle {
         Settle {
             method: &METHODS[0],
@@ -77,17 +78,17 @@ impl Settle {
     }
 }
 
-/// Watches a settling from another thread, and may stop it.
+/// Observer of a settling in another thread, which can stop it.
 #[derive(Debug, Default)]
 pub struct Watcher {
     stop: Arc<AtomicBool>,
     progress: Mutex<Progress>,
-    /// Bytes that it would have taken, if these were too many.
+    /// Memory in bytes that settling would have taken, if that was too much.
     too_large: Mutex<Option<u64>>,
 }
 
 impl Watcher {
-    /// One that stops when `stop` is set: then there is no snapshot.
+    /// Creates an observer that stops the computation when `stop` is set: then there is no snapshot.
     pub fn new(stop: Arc<AtomicBool>) -> Watcher {
         Watcher {
             stop,
@@ -95,17 +96,17 @@ impl Watcher {
         }
     }
 
-    /// Whether it is to stop, without a result.
+    /// Returns true if the computation has to stop, without a result.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// How far it is.
+    /// Returns the progress so far.
     pub fn progress(&self) -> Progress {
         *self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes that settling would have taken, if it was left out because these were too many.
+    /// Returns the memory that settling would have taken in bytes, if it was left out because of that.
     pub fn too_large(&self) -> Option<u64> {
         *self
             .too_large
@@ -114,23 +115,23 @@ impl Watcher {
     }
 }
 
-/// How it ended.
+/// Outcome of a computation.
 pub(super) enum Outcome {
-    /// It was stopped from outside.
+    /// Stopped from outside.
     Stopped,
-    /// There are no rows, or there was no memory or time: importance is the window's.
+    /// Importance is the window's: there are no rows, or memory or time did not suffice.
     NotDone,
     Done(Ranked),
 }
 
-/// A ranking that was computed.
+/// Computed ranking.
 pub(super) struct Ranked {
     scores: Computed,
     pub expired: Option<Expired>,
 }
 
 enum Computed {
-    /// By settling over all rows, so that it may be the next warm start.
+    /// Result of settling over all rows, which may become the next warm start.
     Settled(Box<Settled>),
     Other(Box<dyn Scores>),
 }
@@ -143,7 +144,7 @@ impl Ranked {
         }
     }
 
-    /// What may be the next warm start.
+    /// Returns the settled state that may become the next warm start.
     pub fn settled(&self) -> Option<&Settled> {
         match &self.scores {
             Computed::Settled(settled) => Some(settled),
@@ -153,7 +154,7 @@ impl Ranked {
 }
 
 impl Settle {
-    /// Returns whether there are rows, and the memory to settle over them.
+    /// Returns true if there are rows, and the memory to settle over them.
     pub(crate) fn is_possible(&self, view: &View) -> bool {
         let pages = HistoryView::totals(view).pages;
         if view.rows_retention().kept().is_none() || pages > PAGES_MAX {
@@ -168,7 +169,7 @@ impl Settle {
         fits
     }
 
-    /// Ranks the rows of a commit, unless what is made beside it has `failed`.
+    /// Ranks the rows of a commit, unless the concurrent work has `failed`.
     pub(super) fn run(
         &self,
         disk: &dyn Disk,
@@ -214,7 +215,7 @@ impl Settle {
         })
     }
 
-    /// Bytes that it takes.
+    /// Returns the memory that it takes, in bytes.
     pub(crate) fn bytes(&self, view: &View) -> u64 {
         let kept = view.rows_retention().kept();
         kept.map_or(0, |kept| {
@@ -222,13 +223,13 @@ impl Settle {
         })
     }
 
-    /// Bytes for rows that stay in memory from one sweep to the next, beside so many that it takes.
+    /// Returns the memory for caching rows between sweeps in bytes, given that `taken` bytes are used.
     fn rows_beside(&self, taken: u64) -> u64 {
         let left = self.memory.map(|memory| memory.saturating_sub(taken));
         left.map_or(UNPACKED_ROWS, |left| left.min(UNPACKED_ROWS))
     }
 
-    /// Bytes for what is known of pages, to be left to the next snapshot, of what memory is left beside the rows.
+    /// Returns the memory for caching facts for the next snapshot in bytes, out of what rows leave.
     pub(super) fn known_room(&self, view: &View) -> u64 {
         if !self.handover.leaves_known || view.joined_runs().is_none() {
             return 0;
@@ -238,16 +239,16 @@ impl Settle {
         left.map_or(KNOWN_PAGES, |left| left.min(KNOWN_PAGES))
     }
 
-    /// Whether a ranking of this window is not as near as is asked for, so that it is not to be published.
+    /// True if the certified bound misses `below`: nothing is published.
     pub(super) fn is_not_below(&self, config: &Config, window: &Window) -> bool {
         let bound = window.bound_l1().unwrap_or(f64::INFINITY);
-        // As Info::bound_l1 has it.
+        // The bound as in Info::bound_l1.
         self.below
             .is_some_and(|below| bound + config.damping_bound() >= below)
     }
 
-    /// How a commit is settled: to the bound asked for. Where inputs were read several times, to that of the window if it is
-    /// lower: so what was gained by that is not given away.
+    /// Returns the options for settling a commit: the requested bound or, if inputs were read in several passes, that
+    /// of the window if it is lower, so that the effort of the passes is not wasted.
     pub(super) fn options_of(&self, view: &View) -> Result<Options> {
         let settings = view.settings();
         let mut options = Options {
@@ -263,26 +264,26 @@ impl Settle {
     }
 }
 
-/// Bytes of memory that it takes to settle a state, and to rank it.
+/// Returns the memory for settling a state and ranking it, in bytes.
 pub fn settling_needs(view: &View) -> u64 {
     let pages = view.totals().pages;
     pages * SETTLING + ranking(pages)
 }
 
-/// What computes is watched by a [`Watcher`], and ends in time.
+/// Adapter of a [`Watcher`] with a time limit.
 pub(crate) struct Watching<'w> {
     watcher: &'w Watcher,
     end: Option<Instant>,
-    /// Set once the result is of no use.
+    /// Set once the result is not needed.
     failed: Option<&'w AtomicBool>,
 }
 
 impl<'w> Watching<'w> {
-    /// Which ends after so long, from now.
+    /// Creates an adapter that ends after `time` from now.
     pub fn new(watcher: &'w Watcher, time: Option<Duration>) -> Watching<'w> {
         Watching {
             watcher,
-            // A time beyond what the clock can tell is no limit.
+            // A time beyond the range of the clock is no limit.
             end: time.and_then(|time| Instant::now().checked_add(time)),
             failed: None,
         }
@@ -311,8 +312,8 @@ mod tests {
     use crate::store::open_view_to_publish;
     use crate::{Options, Writer};
 
-    /// Two pages link to each other, and both to a third without links. With what all are given evenly as 1, either of the two has
-    /// a = 1 + d a/2, the third 1 + d a.
+    /// Two pages link to each other, and both to a third without links. In units of what all are given evenly, each of
+    /// the two has a = 1 + d a/2, the third 1 + d a.
     #[test]
     fn any_ranking_is_published() {
         let home = tempfile::tempdir().unwrap();
@@ -333,7 +334,7 @@ mod tests {
         let d = view.settings().config.damping();
         let a = 1.0 / (1.0 - d / 2.0);
         let c = 1.0 + d * a;
-        // The damping used is 1.9e-9 from the one asked for, so that a goal of 1e-9 cannot be reached.
+        // The damping used is 1.9e-9 from the requested one, so a goal of 1e-9 cannot be reached.
         for (method, until) in METHODS
             .iter()
             .flat_map(|method| [(method, 1e-9), (method, 1e-8)])

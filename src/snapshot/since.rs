@@ -1,10 +1,10 @@
-//! What of a ranking changed since an older one of the same store, page by page, or site by site.
+//! Changes of a ranking since an older one of the same store, by page or site.
 //!
-//! Both rankings number what they rank in the order of first appearance, and nothing ever leaves one: so the two are read
-//! side by side by number, in bounded memory, and what the older one does not have is new. A score changed if it moved by
-//! more than the bounds of both rankings let it move by themselves (`metrics/moved`), or by a ratio that was asked for.
+//! Both rankings number pages or sites in the order of first appearance, and none ever disappears, so the two are read
+//! in parallel by number, in bounded memory, and what the older one lacks is new. A score changed if it moved by more
+//! than the bounds of both rankings explain (`metrics/moved`), or by a requested ratio.
 //!
-//! A page that was found gone (404, 410) stays in the ranking; the snapshot says which are.
+//! A page that was found gone (404, 410) stays in the ranking; the snapshot tells which are.
 
 use super::{Column, LevelRanking, Snapshot};
 use crate::engine::CHUNK_PAGES;
@@ -13,24 +13,24 @@ use crate::model::{Change, Page};
 use crate::rows::{Bits, Rows};
 use crate::{Error, Result};
 
-/// Which scores count as changed.
+/// Rule for which scores count as changed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChangeRule {
-    /// By what scores of the older and of the newer ranking are multiplied first.
+    /// Factors of the scores of the older and of the newer ranking.
     pub scales: [f64; 2],
-    /// Those that moved by more than this; `None`: all that moved.
+    /// Minimum difference, exclusive; `None` if every difference counts.
     pub margin: Option<f64>,
-    /// Instead: those that moved by at least so much of what they were.
+    /// Minimum relative difference, instead of the margin.
     pub least: Option<f64>,
-    /// Of those that moved by so much, only those that moved by more than the margin, and without one none.
+    /// True to require the margin in addition to `least`; without a margin no score then counts.
     pub certain_only: bool,
-    /// The scaled score of a page that keeps its ratio to the mean page, over its scaled score before; `None`: scores are no
-    /// shares of a whole.
+    /// Ratio of the scaled scores, newer to older, of a page that keeps its ratio to the mean page; `None` if scores
+    /// are not shares of a whole.
     pub growth: Option<f64>,
 }
 
 impl ChangeRule {
-    /// Of these two rankings, whose scores are multiplied by `scales` first.
+    /// Returns the rule for these two rankings, whose scores are multiplied by `scales` first.
     pub fn of(older: &LevelRanking, newer: &LevelRanking, scales: [f64; 2]) -> ChangeRule {
         let bound = |ranking: &LevelRanking, scale: f64| ranking.bound_l1().map(|b| b * scale);
         ChangeRule {
@@ -68,8 +68,8 @@ impl ChangeRule {
 }
 
 impl LevelRanking {
-    /// The rows that changed since `older`, in number order, each with its [`Page::change`]. `gone` marks pages that were
-    /// found gone since then ([`Snapshot::gone_since`]).
+    /// Iterates over the rows that changed since `older`, in number order, each with its [`Page::change`]. `gone` marks
+    /// pages that were found gone since then ([`Snapshot::gone_since`]).
     ///
     /// # Errors
     /// [`Error::Usage`] if `older` is not of the same store, level and measure, or is the newer one.
@@ -110,12 +110,11 @@ impl LevelRanking {
 }
 
 impl Snapshot {
-    /// Returns the pages that are gone, and were visited since `older`. The kept links of the store's current snapshot are
-    /// checked first: what changed is handed on to programs that apply it, so nothing is taken from a damaged store.
+    /// Returns the pages that are gone and were visited since `older`. Checks the kept links of the store's current
+    /// snapshot first: other programs apply the changes, so none are taken from a damaged store.
     ///
     /// # Errors
-    /// [`Error::Missing`] if the snapshot does not say which pages are gone; [`Error::Damaged`] of snapshots and kept links;
-    /// those of reading.
+    /// [`Error::Missing`] if the snapshot does not tell which pages are gone.
     pub fn gone_since(&self, older: &Snapshot) -> Result<Bits> {
         if self
             .rows_retention()
@@ -142,10 +141,7 @@ impl Snapshot {
         Ok(gone)
     }
 
-    /// The pages that are gone.
-    ///
-    /// # Errors
-    /// As of [`Snapshot::gone_since`].
+    /// Returns the pages that are gone, or [`Error::Missing`] if the snapshot does not tell.
     pub(super) fn gone(&self) -> Result<Bits> {
         let mut gone = Bits::new(self.len());
         for block in 0..self.columns.blocks() {
@@ -158,7 +154,7 @@ impl Snapshot {
         Ok(gone)
     }
 
-    /// Returns whether the snapshot says which pages are gone: those of older versions do not.
+    /// Returns true if the snapshot tells which pages are gone; those of older versions do not.
     pub fn says_gone(&self) -> bool {
         self.columns.says_gone()
     }

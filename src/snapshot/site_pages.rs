@@ -1,4 +1,4 @@
-//! The most important pages of each of some sites: one sweep over the ranks of all pages, and one read of what they are.
+//! The most important pages of some sites: one sweep over the ranks of all pages, and one read of the selected pages.
 
 use std::collections::HashMap;
 
@@ -10,11 +10,11 @@ use crate::sites::Sites;
 use crate::{Error, Result};
 
 impl LevelRanking {
-    /// The `n` most important pages of each of these sites, best first. The sites of pages, where they are not known yet, are
-    /// found in at most so many bytes of memory.
+    /// Returns the `n` most important pages of each of these sites, best first. Determines the sites of pages, if they
+    /// are not known yet, within `memory` bytes.
     ///
     /// # Errors
-    /// [`Error::Usage`]: pages are ranked; those of [`Snapshot::sites`](super::Snapshot::sites), and of reading the snapshot.
+    /// [`Error::Usage`] if pages are ranked.
     pub fn best_pages(
         &self,
         sites: &[PageId],
@@ -36,7 +36,7 @@ impl LevelRanking {
         };
         let best = self.best_of(column, sites, n)?.into_iter();
         let best: Vec<_> = best.map(Best::into_sorted_vec).collect();
-        // Of all sites at once: each block of columns and of names is read once.
+        // All sites at once: each block of columns and of names is read once.
         let numbers: Vec<PageId> = best.iter().flatten().map(|page| page.1).collect();
         let ranks = self.snapshot().ranks_of(&numbers)?;
         let named = ranks.into_iter().zip(self.snapshot().names_of(&numbers)?);

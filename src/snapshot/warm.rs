@@ -1,9 +1,9 @@
 //! Settling from a store's warm start ([`crate::store::warm`]), and writing the next one.
 //!
-//! A ranking that the stream of records determines writes the warm start: at the end of an ingest, at every N records,
-//! and by settling a store at rest. It starts from the one before, or from nothing. A ranking by the clock starts from the
-//! warm start or from the last ranking that was published, and writes nothing: so what is published at a place that
-//! the stream determines does not depend on how often somebody looked before.
+//! A ranking at a point that the stream of records determines writes the warm start: at the end of an ingest, at every
+//! N records, and by settling a store at rest. It starts from the previous one, or from nothing. A ranking by the clock
+//! starts from the warm start or from the last published ranking, and writes nothing: so what is published at a point
+//! determined by the stream does not depend on rankings by the clock.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,33 +22,33 @@ use crate::store::warm::{self, RowPlace, WarmFile, WarmHead, WarmStart};
 use crate::store::{SNAPSHOTS, View};
 use crate::{Error, Result};
 
-/// What a settling starts from.
+/// Start of a settling.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum StartFrom {
-    /// The warm start; where it does not fit, nothing.
+    /// The warm start if it fits, else nothing.
     #[default]
     Warm,
-    /// The warm start; where it does not fit, the ranking that was published last.
+    /// The warm start if it fits, else the last published ranking.
     Published,
-    /// Nothing.
+    /// Nothing, ignoring earlier rankings.
     Nothing,
 }
 
-/// Memory that the rankings of a run hand on to each other.
+/// Memory that the rankings of a run pass on to each other.
 #[derive(Debug, Clone, Default)]
 pub struct Handover {
-    /// Rows that the ranking before has read, and that the next one will.
+    /// Cached rows for the next ranking.
     pub(crate) rows: Option<Arc<HeldRows>>,
-    /// What the ranking before has left of what is known of pages, and whether another one comes, to which it is left.
+    /// Cached facts about pages, and whether another ranking follows for which to keep them.
     pub(crate) known: Arc<HeldKnown>,
     pub(crate) leaves_known: bool,
 }
 
-/// What is wrong with a warm start: the ranking is as it should be.
+/// Problem with a warm start that does not affect the ranking.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum WarmWarning {
-    /// It could not be used: settling began with nothing.
+    /// It could not be used: settling started from nothing.
     Unusable(Error),
     /// It could not be written: the next settling starts from an earlier one, or from nothing.
     NotWritten(Error),
@@ -74,7 +74,7 @@ impl fmt::Display for WarmWarning {
     }
 }
 
-/// A warm start beside the latest rows.
+/// Warm start together with the latest rows.
 struct Start<'v> {
     file: &'v WarmFile,
     rows: &'v KeptRows,
@@ -123,7 +123,7 @@ impl StartState for Start<'_> {
     }
 }
 
-/// The importances of a published ranking.
+/// Importances of a published ranking.
 struct Published(Columns);
 
 impl Importances for Published {
@@ -141,7 +141,7 @@ impl Importances for Published {
     }
 }
 
-/// Settles the rows of a commit, and says what was wrong with the warm start, if anything was.
+/// Settles the rows of a commit. Returns also what was wrong with the warm start, if anything was.
 pub(super) fn settle_latest(
     disk: &dyn Disk,
     view: &View,
@@ -159,7 +159,7 @@ pub(super) fn settle_latest(
     }
     if start == StartFrom::Published
         && let Some(published) = published(disk, view)
-        // One that cannot be read is of no use.
+        // An unreadable ranking is not used.
         && let Ok(Some(settled)) = settle_near(rows, &published, options, watch)
     {
         return Ok((Some(settled), wrong));
@@ -182,14 +182,14 @@ fn from_warm(
     })
 }
 
-/// The current snapshot of a store, if it can be read.
+/// Opens the current snapshot of a store, if it can be read.
 fn published(disk: &dyn Disk, view: &View) -> Option<Published> {
     let latest = Latest::read(disk, view.dir()).ok()??;
     let path = view.dir().join(SNAPSHOTS).join(latest.snapshot);
     Columns::open(disk, &path).ok().map(Published)
 }
 
-/// Writes the warm start that a settling of a commit came to, if it can be one. Returns whether it did, and why not, where
+/// Writes the warm start that results from settling a commit, if there is one. Returns whether it did, and the error if
 /// it could not be written.
 pub(super) fn write(
     disk: &dyn Disk,
@@ -224,7 +224,8 @@ pub(super) fn write(
 }
 
 impl Settle {
-    /// Whether a settled state may be its start, and the next one's: it is of all links, and pays all pages the same.
+    /// Returns true if the settled state can start from and become a warm start: it uses all links, and a uniform
+    /// teleport.
     pub(crate) fn may_be_warm(&self) -> bool {
         let is_settling = self.method.name == crate::rank::METHODS[0].name;
         is_settling && self.teleport.is_uniform() && self.expire.is_none()

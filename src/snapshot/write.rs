@@ -1,4 +1,4 @@
-//! Writing a snapshot, and publishing it.
+//! Writing of a snapshot, and its publication.
 
 use std::array;
 use std::io;
@@ -26,36 +26,36 @@ use crate::store::{Disk, SNAPSHOTS, View};
 use crate::threads::{in_two, try_spawn_in};
 use crate::{Error, Result};
 
-/// A snapshot's path, and what it says of the run.
+/// Path of a published snapshot, and its info; `None` if nothing was published.
 pub type Published = Option<(PathBuf, Info)>;
 
-/// A snapshot that was published.
+/// Snapshot that was published.
 #[derive(Debug)]
 pub struct Made {
-    /// Its path.
+    /// Path of the snapshot.
     pub path: PathBuf,
-    /// What it says of the run.
+    /// Info of the snapshot.
     pub info: Info,
-    /// What was wrong with the warm start, and with writing the next one.
+    /// Problems with reading the warm start and with writing the next one.
     pub warnings: Vec<WarmWarning>,
-    /// The next warm start was written.
+    /// True if the next warm start was written.
     pub(crate) wrote_warm: bool,
 }
 
-/// Computes the estimates of a committed state and publishes them as the store's current snapshot:
-/// written aside, synced, renamed; `latest.json` moves last. Of the older ones only those that [`SnapshotOptions::keep`] says stay, and
-/// those that are pinned. Ranks that do not fit `rank_bytes` go through temporary
-/// files of about 6 bytes a page. `None`: settling was stopped from outside, and nothing is published.
+/// Computes the estimates of a committed state and publishes them as the store's current snapshot: written to a
+/// temporary file, synced, renamed; `latest.json` is replaced last. Removes older ones except for those that
+/// [`SnapshotOptions::keep`] keeps and pinned ones. Ranks that do not fit in `rank_bytes` go through temporary files of
+/// about 6 bytes per page. Returns `None` if settling was stopped from outside; nothing is published then.
 ///
 /// # Errors
-/// Nothing is published of a view without the store's lock, for two publishers would overwrite each other's files and
-/// order, nor of a state older than the current snapshot.
+/// Fails if the view does not hold the store's lock, as two publishers would overwrite each other's files and order, or
+/// if the state is older than the current snapshot.
 pub fn publish(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Published> {
     let made = publish_keeping(disk, view, making)?;
     Ok(made.map(|made| (made.path, made.info)))
 }
 
-/// The same, with what came of the warm start.
+/// Publishes like [`publish`], and returns the result of the warm start as well.
 pub(crate) fn publish_keeping(
     disk: &dyn Disk,
     view: &View,
@@ -66,7 +66,7 @@ pub(crate) fn publish_keeping(
     make(disk, view, making).map_err(|error| view.check_in_place(disk).err().unwrap_or(error))
 }
 
-/// Refuses to publish without the store's lock: two publishers would overwrite each other's files and order.
+/// Returns an error without the store's lock: two publishers would overwrite each other's files and order.
 pub(super) fn check_lock(view: &View) -> Result<()> {
     if view.is_writers() {
         return Ok(());
@@ -77,9 +77,6 @@ pub(super) fn check_lock(view: &View) -> Result<()> {
 }
 
 /// Publishes a ranking of a store at rest, as [`publish`] does, and writes the next warm start.
-///
-/// # Errors
-/// Those of [`publish`].
 pub fn publish_at_rest(
     disk: &dyn Disk,
     view: &View,
@@ -103,7 +100,7 @@ fn make(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Option
     } = written;
     let (path, info) = prepared.publish()?;
     let mut wrote_warm = false;
-    // The ranking comes first where a disk has little room.
+    // The ranking comes first if the disk has little room.
     if making
         .settle
         .as_ref()
@@ -123,7 +120,7 @@ fn make(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Option
     }))
 }
 
-/// A snapshot before its publication, and what it was made of.
+/// Snapshot before its publication, with its outcome.
 struct Written<'v> {
     prepared: Prepared<'v>,
     outcome: Outcome,
@@ -133,11 +130,11 @@ struct Written<'v> {
 /// What is computed while the other columns are written.
 struct Computed {
     outcome: Outcome,
-    /// If there is memory for them.
+    /// Packed scores, if there is memory for them.
     scored: Option<Scored>,
 }
 
-/// Settles, and packs the scores if there is memory, for which ranks are `seen` then.
+/// Settles, and packs the scores if there is memory; then `seen` is given for the ranks.
 fn compute(
     disk: &dyn Disk,
     view: &View,
@@ -161,8 +158,8 @@ fn compute(
     Ok(computed)
 }
 
-/// Writes a snapshot beside its place. What is known of pages beside their importance is written while that is
-/// settled. `None`: it is not to be.
+/// Writes a snapshot to a temporary file. The facts about pages are written while importance is settled. Returns `None`
+/// if it must not be published.
 fn write<'v>(
     disk: &'v dyn Disk,
     view: &'v View,
@@ -247,7 +244,7 @@ fn write<'v>(
     }))
 }
 
-/// The same, beside an ingest that goes on meanwhile: cash is copied first, and `apart` dropped when it is.
+/// Publishes while an ingest continues: copies the cash first, then drops `apart`.
 pub(crate) fn publish_apart<T>(
     disk: &dyn Disk,
     view: &mut View,
@@ -263,24 +260,24 @@ pub(crate) fn publish_apart<T>(
     Ok(published)
 }
 
-/// Takes a block, and may leave another.
+/// Callback that takes a block, and may leave another.
 type Give<'a, B> = dyn FnMut(&mut B) -> Result<()> + 'a;
 
-/// A snapshot's file while it is written.
+/// Snapshot file that is being written.
 pub(super) struct Writer {
     file: BlockWriter,
     directory: Vec<[Packed; COLUMNS]>,
     pages: u64,
-    /// Blocks that have their scores.
+    /// Number of blocks that have their scores.
     scored: usize,
-    /// For the ranks; absent once they are written, and where they are given.
+    /// Values to be ranked; `None` once ranks are written, or if they are given.
     seen: Option<Seen>,
-    /// When pages were last reached.
+    /// Times when pages were last reached.
     times: FetchTimes,
 }
 
 impl Writer {
-    /// Creates it. `seen`: what ranks are found from; `None`: they are given.
+    /// Creates the file. `seen` collects the values to be ranked; `None` if ranks are given.
     pub fn create(disk: &dyn Disk, path: &Path, seen: Option<Seen>) -> Result<Writer> {
         Ok(Writer {
             file: BlockWriter::create(disk, path, *MAGIC)?,
@@ -292,8 +289,8 @@ impl Writer {
         })
     }
 
-    /// The columns of what is known of pages beside their scores, from what the snapshot before has left of it on; as much is
-    /// left to the next as there is `room` for. How many measures were read; `None`: it was stopped.
+    /// Writes the columns of facts about pages, continuing from the cache of the previous snapshot, and fills the cache
+    /// for the next one up to `room` bytes. Returns the number of measures, or `None` if it was stopped.
     pub fn facts(
         &mut self,
         view: &View,
@@ -333,7 +330,7 @@ impl Writer {
         Ok(Some(measures))
     }
 
-    /// The columns of importance and of what was distributed.
+    /// Writes the columns of importance and of the distributed estimate.
     fn scores(&mut self, scores: &dyn Scores, estimator: Estimator) -> Result<()> {
         let pages = self.pages;
         let read =
@@ -341,7 +338,7 @@ impl Writer {
         self.blocks(read, |writer, pages| writer.scores_of(pages))
     }
 
-    /// The same, and the ranks that are given.
+    /// Writes the columns of scores, and the given ranks.
     pub fn ranked(
         &mut self,
         scores: &dyn Scores,
@@ -355,7 +352,7 @@ impl Writer {
         self.rank(pack_ranks(ranks))
     }
 
-    /// The same, and the ranks, which were packed before.
+    /// Writes the packed columns of scores and ranks.
     fn scored(&mut self, scored: Scored) -> Result<()> {
         for columns in scored.scores {
             self.score(columns)?;
@@ -363,7 +360,7 @@ impl Writer {
         self.rank(scored.ranks.into_iter())
     }
 
-    /// All columns but the ranks. How many measures were read.
+    /// Writes all columns except for the ranks. Returns the number of measures.
     fn estimates(&mut self, estimation: &Estimation<'_>) -> Result<u64> {
         let read = |give: &mut Give<'_, Vec<(PageFacts, PageScores)>>| {
             estimation.blocks(|_, pages| give(pages))
@@ -377,7 +374,7 @@ impl Writer {
         })
     }
 
-    /// One block is packed and written while the next is read.
+    /// Packs and writes one block while the next is read.
     fn blocks<B: Default + Send, R>(
         &mut self,
         read: impl FnOnce(&mut Give<'_, B>) -> Result<R>,
@@ -400,7 +397,7 @@ impl Writer {
             };
             let done = read(&mut |pages| {
                 let next = spent.try_recv().unwrap_or_default();
-                // Nobody takes it: writing failed, and says why below.
+                // The receiver is gone: writing failed, and the error is reported below.
                 give.send(mem::replace(pages, next))
                     .map_err(|_| Error::internal("the snapshot cannot be written"))
             });
@@ -411,7 +408,7 @@ impl Writer {
         })
     }
 
-    /// The next block's facts.
+    /// Writes the next block's facts.
     fn fetches_and_cash<'a>(
         &mut self,
         pages: impl ExactSizeIterator<Item = &'a PageFacts>,
@@ -429,7 +426,7 @@ impl Writer {
         self.facts_of(fetches, column::pack(&cash), len)
     }
 
-    /// The columns of the next block's facts, packed, of so many pages.
+    /// Writes the packed columns of the next block's facts, of this many pages.
     fn facts_of(
         &mut self,
         fetches: impl Iterator<Item = io::Result<impl AsRef<[u8]>>>,
@@ -446,7 +443,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The scores of the next block that has none.
+    /// Writes the scores of the next block that has none.
     fn scores_of(&mut self, pages: &[PageScores]) -> Result<()> {
         let seen = self.seen.as_mut();
         let seen = seen.ok_or_else(|| Error::internal("ranks are written already"))?;
@@ -462,7 +459,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The rank columns, of one block after the other.
+    /// Writes the rank columns, one block after the other.
     fn rank(&mut self, packed: impl Iterator<Item = PackedColumn>) -> Result<()> {
         for (entry, ranks) in self.directory.iter_mut().zip(packed) {
             entry[Column::Rank as usize] = self.file.column(ranks)?;
@@ -470,7 +467,8 @@ impl Writer {
         Ok(())
     }
 
-    /// The rank columns, once all importances are known, if they are not written. Those that are not in memory are read back.
+    /// Writes the rank columns once all importances are known, if they are not written. Reads back importances that are
+    /// not in memory.
     fn ranks(&mut self, disk: &dyn Disk, temporary: &Path) -> Result<()> {
         let seen = match self.seen.take().map(Seen::ranks) {
             None => return Ok(()),
@@ -491,7 +489,7 @@ impl Writer {
         Ok(())
     }
 
-    /// A block's importances, by [`descending_key`].
+    /// Reads a block's importances as sort keys ([`descending_key`]).
     fn importances(&self, block: usize) -> Result<Vec<u64>> {
         let packed = self.directory[block][Column::Importance as usize];
         let first = block as u64 * CHUNK_PAGES;
@@ -510,7 +508,7 @@ impl Writer {
         Ok(values)
     }
 
-    /// Completes the file, and makes it durable. The info's time is then the latest that is believed.
+    /// Completes the file, and makes it durable. Sets the info's time to the latest accepted one.
     pub fn finish(self, mut info: Info) -> Result<Info> {
         let latest = self.times.latest_believed(info.time);
         info.time = latest.map(|(time, _)| time);

@@ -199,7 +199,6 @@ impl Index {
     /// Returns the page of this fingerprint, or assigns the next number. The flag is true if the page is new.
     ///
     /// # Errors
-    ///
     /// [`Error::Usage`] if memory cannot be reserved; [`Error::Damaged`] if fingerprints are so alike that they cannot
     /// be hashes.
     pub fn admit(&mut self, fingerprint: Fingerprint) -> Result<(PageId, bool)> {

@@ -189,7 +189,6 @@ impl MeasureSpec {
     /// Computes the measure. Returns `None` if it was stopped before anything was known.
     ///
     /// # Errors
-    ///
     /// [`Error::Missing`] if there are no nodes; [`Error::Usage`] for an invalid parameter; [`Error::Unsupported`] if
     /// the measure is not defined for these links; [`Error::TooLarge`] if memory does not suffice.
     pub fn compute(

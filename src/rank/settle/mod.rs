@@ -306,7 +306,6 @@ impl Settled {
 /// Settles the rows. Returns `None` if it was stopped before the first sweep was complete, or if there are no pages.
 ///
 /// # Errors
-///
 /// Fails if rows differ between sweeps or name pages that do not exist, or if memory does not suffice.
 pub fn settle(
     rows: &dyn Rows,
@@ -319,7 +318,6 @@ pub fn settle(
 /// Settles personalised PageRank, with a virtual page that pays pages by weights.
 ///
 /// # Errors
-///
 /// [`Error::Usage`] if `teleport` does not have a weight for each page.
 pub fn settle_for(
     rows: &dyn Rows,
@@ -352,7 +350,6 @@ impl Engine<InMemory> {
     /// of it in L1.
     ///
     /// # Errors
-    ///
     /// [`Error::Usage`] if the settings ask for importance over a period, which links alone do not give.
     pub fn settled(&mut self, until: f64) -> Result<Ranking> {
         let rows = self.rows().ok_or_else(|| {

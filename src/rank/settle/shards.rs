@@ -57,7 +57,6 @@ impl ShardRows<'_> {
 /// before the first sweep was complete.
 ///
 /// # Errors
-///
 /// Those of [`super::settle`], or a lost process.
 pub fn settle_shards(
     shards: &[ShardRows<'_>],

@@ -1,4 +1,4 @@
-//! Fuzz target: files of rankings.
+//! Fuzz target of computed rankings.
 
 use std::path::Path;
 
@@ -18,8 +18,8 @@ const SAMPLES: [&[u8]; 2] = [
     )),
 ];
 
-/// A ranking's file. The first byte says how: the file itself, which is then a sample or an error; or with its checksums made right, so that
-/// any content may come out.
+/// Fuzzes a ranking's file. The first byte selects: the file itself, which is then a sample or an error; or the file
+/// with corrected checksums, so that any content may come out.
 pub(crate) fn ranking(data: &[u8]) {
     let mut bytes = Bytes(data);
     let resum = bytes.byte() & 1 != 0;

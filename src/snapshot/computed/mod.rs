@@ -1,9 +1,8 @@
-//! Rankings of pages or sites by a measure, which were computed beside a snapshot from the same links. See
-//! `formats/ranking.md`.
+//! Rankings of pages or sites by a measure, computed beside a snapshot from the same links. See `formats/ranking.md`.
 //!
-//! `000000000300.host.harmonic.ranking` is that of hosts by harmonic centrality beside `000000000300.snapshot`. It stays as
-//! long as the snapshot. Of pages it holds scores and ranks, since their names are those of the snapshot; of sites also
-//! their names, and what is known of their pages together.
+//! `000000000300.host.harmonic.ranking` ranks hosts by harmonic centrality beside `000000000300.snapshot`, and stays as
+//! long as the snapshot. A ranking of pages holds scores and ranks, since their names are those of the snapshot; a
+//! ranking of sites also holds their names and totals over their pages.
 
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
@@ -32,7 +31,7 @@ use crate::{Error, Result};
 pub const RANKING_VERSION: u32 = 1;
 /// First and last bytes of a file.
 const MAGIC: Magic = *b"CRRANK01";
-/// How the names of files end.
+/// Extension of the files.
 pub(crate) const RANKING: &str = ".ranking";
 
 const KIND: Kind = Kind {
@@ -41,84 +40,84 @@ const KIND: Kind = Kind {
     other_version,
 };
 
-/// The columns, in the order of the directory. Pages have the first [`PAGE_COLUMNS`].
+/// Columns in the order of the directory. Rankings of pages have the first [`PAGE_COLUMNS`].
 #[derive(Debug, Clone, Copy)]
 #[repr(usize)]
 enum Column {
-    /// The score: f64.
+    /// Score: f64.
     Score,
-    /// 1 + those of a strictly greater score: u64.
+    /// Rank, 1 + the number of strictly greater scores: u64.
     Rank,
-    /// Pages of the site: u64.
+    /// Number of pages of the site: u64.
     Pages,
-    /// Visits of all of them: u64.
+    /// Number of visits of all its pages: u64.
     Visits,
-    /// The last fetch of any in seconds since 1970; i64::MIN: unknown.
+    /// Last fetch of any of its pages in seconds since 1970; i64::MIN: unknown.
     LastFetch,
-    /// The names of sites: of each its length as a variable-length integer, and its bytes.
+    /// Names of sites: the length of each as a variable-length integer, and its bytes.
     Name,
 }
 
 const PAGE_COLUMNS: usize = 2;
 const SITE_COLUMNS: usize = 6;
 
-/// What a ranking says of itself.
+/// Header of a ranking.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ComputedInfo {
     /// Version of the format.
     pub version: u32,
-    /// The measure's name.
+    /// Name of the measure.
     pub measure: String,
-    /// What is ranked.
+    /// Level that is ranked.
     pub level: Level,
-    /// How many of them.
+    /// Number of ranked nodes.
     pub count: u64,
-    /// Links between them.
+    /// Number of links between them.
     pub links: u64,
-    /// Pages of the snapshot.
+    /// Number of pages in the snapshot.
     pub pages: u64,
-    /// Pages without a site.
+    /// Number of pages without a site.
     pub without_site: u64,
-    /// Records read until the snapshot.
+    /// Number of records read until the snapshot.
     pub records: u64,
-    /// What it was computed with.
+    /// Parameters of the computation.
     pub parameters: Parameters,
-    /// How far the computation came.
+    /// Accuracy and effort of the computation.
     #[serde(flatten)]
     pub attained: Attained,
-    /// The settings of the store.
+    /// Settings of the store.
     pub settings: Settings,
 }
 
-/// How far a computation came.
+/// Accuracy and effort of a computation.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Attained {
-    /// How sure the scores are.
+    /// Accuracy of the scores.
     pub accuracy: Accuracy,
-    /// Whether the bound, residual or change that was asked for was reached.
+    /// True if the requested bound, residual or change was reached.
     pub reached: bool,
-    /// Sweeps over all links.
+    /// Number of sweeps over all links.
     pub sweeps: u64,
 }
 
 impl ComputedInfo {
-    /// The certified bound on the L1 distance of the scores, which sum to 1, from exact ones.
+    /// Returns the certified bound on the L1 distance of the scores, which sum to 1, from exact ones.
     pub fn bound_l1(&self) -> Option<f64> {
         self.attained.accuracy.bound_l1()
     }
 }
 
-/// One of the rankings beside a snapshot.
+/// Name of a ranking beside a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ComputedName {
-    /// Of what.
+    /// Level that is ranked.
     pub level: Level,
-    /// By what.
+    /// Name of the measure.
     pub measure: String,
 }
 
 impl ComputedName {
-    /// That of what is computed.
+    /// Returns the name of the ranking that is computed.
     pub fn of(computing: &Computing) -> ComputedName {
         ComputedName {
             level: computing.level,
@@ -126,13 +125,13 @@ impl ComputedName {
         }
     }
 
-    /// Its file beside that of the snapshot at `path`.
+    /// Returns the path of the ranking beside the snapshot at `path`.
     pub(super) fn beside(&self, path: &Path) -> PathBuf {
         let level = self.level.to_string().replace(':', "-");
         path.with_extension(format!("{level}.{}{RANKING}", self.measure))
     }
 
-    /// The number of a snapshot, and which ranking beside it, by the name of a file.
+    /// Parses the name of a file into the number of the snapshot and the name of the ranking.
     fn of_file(name: &str) -> Option<(u64, ComputedName)> {
         let mut parts = name.strip_suffix(RANKING)?.splitn(3, '.');
         let number = parts.next()?.parse().ok()?;
@@ -142,10 +141,8 @@ impl ComputedName {
     }
 }
 
-/// The rankings in a store's folder, each with its file and the number of its snapshot, by number, level and measure.
-///
-/// # Errors
-/// The folder cannot be read.
+/// Lists the rankings in a store's folder, each with its file and the number of its snapshot, ordered by number, level
+/// and measure.
 pub(crate) fn computed(disk: &dyn Disk, store: &Path) -> Result<Vec<(u64, ComputedName, PathBuf)>> {
     let folder = store.join(SNAPSHOTS);
     let names = disk.list(&folder).map_err(Error::opening(&folder))?;

@@ -1,4 +1,4 @@
-//! Reading a ranking, with the names of what is ranked.
+//! Reading of computed rankings, with the names of what is ranked.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -15,17 +15,17 @@ use crate::snapshot::Snapshot;
 use crate::snapshot::blocks::BlockFile;
 use crate::{Error, Result};
 
-/// A ranking that was computed beside a snapshot.
+/// Ranking that was computed beside a snapshot.
 pub struct ComputedRanking {
     file: BlockFile,
     info: ComputedInfo,
 }
 
 impl ComputedRanking {
-    /// Opens that of this level and measure beside `snapshot`.
+    /// Opens the ranking of this name beside `snapshot`.
     ///
     /// # Errors
-    /// [`Error::Missing`]: there is none; [`Error::Damaged`]; [`Error::Unsupported`]: of another version.
+    /// [`Error::Missing`] if there is none; [`Error::Unsupported`] if it has another version.
     pub fn beside(
         disk: &dyn Disk,
         snapshot: &Snapshot,
@@ -51,10 +51,7 @@ impl ComputedRanking {
         Ok(ranking)
     }
 
-    /// Opens a file.
-    ///
-    /// # Errors
-    /// As of [`ComputedRanking::beside`]; [`Error::Io`].
+    /// Opens the ranking in a file.
     pub(crate) fn open(disk: &dyn Disk, path: &Path) -> Result<ComputedRanking> {
         let (file, described) = BlockFile::open(disk, path, &KIND, |_| None)?;
         #[derive(serde::Deserialize)]
@@ -79,12 +76,12 @@ impl ComputedRanking {
         Ok(ComputedRanking { file, info })
     }
 
-    /// What it says of itself.
+    /// Returns the header of the ranking.
     pub fn info(&self) -> &ComputedInfo {
         &self.info
     }
 
-    /// Its file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.file.path
     }
@@ -94,17 +91,17 @@ impl ComputedRanking {
             .numbers(block, column as usize, &format!("{column:?}"))
     }
 
-    /// The rank columns, block by block.
+    /// Iterates over the rank columns of all blocks.
     pub(in crate::snapshot) fn rank_blocks(&self) -> impl Iterator<Item = Result<Vec<u64>>> + '_ {
         (0..self.file.blocks()).map(|block| self.numbers(block, Column::Rank))
     }
 
-    /// The scores' bits, block by block.
+    /// Iterates over the score columns of all blocks, as bits.
     pub(in crate::snapshot) fn score_blocks(&self) -> impl Iterator<Item = Result<Vec<u64>>> + '_ {
         (0..self.file.blocks()).map(|block| self.numbers(block, Column::Score))
     }
 
-    /// What is ranked in a block, in number order, sites with their names.
+    /// Returns the nodes of a block in number order, sites with their names.
     pub(in crate::snapshot) fn block(&self, block: u64) -> Result<Vec<Page<'static>>> {
         let scores = self.numbers(block, Column::Score)?;
         let ranks = self.numbers(block, Column::Rank)?;
@@ -149,12 +146,12 @@ impl ComputedRanking {
         Ok(())
     }
 
-    /// The names of a block's sites.
+    /// Reads the names of a block's sites.
     fn names(&self, block: u64) -> Result<Vec<String>> {
         let bad = || self.file.bad(block, "Name");
         let packed = self.file.packed(block, Column::Name as usize, "Name")?;
         let count = self.file.rows_of(block);
-        // Names are parts of URLs, whose length has a limit; and a length takes 5 bytes at most.
+        // Names are parts of URLs, whose length is limited; and a length takes 5 bytes at most.
         let most = (count as u64).saturating_mul(self.info.settings.url_bytes.saturating_add(5));
         let mut text = Vec::new();
         let decoder = zstd::stream::read::Decoder::new(packed.as_slice()).map_err(|_| bad())?;
@@ -176,7 +173,7 @@ impl ComputedRanking {
         }
     }
 
-    /// All rows, in number order: sites with their names, pages without.
+    /// Iterates over all rows in number order: sites with their names, pages without.
     pub(in crate::snapshot) fn rows(&self) -> impl Iterator<Item = Result<Page<'static>>> + '_ {
         (0..self.file.blocks()).flat_map(|block| {
             let (rows, error) = match self.block(block) {
@@ -187,10 +184,7 @@ impl ComputedRanking {
         })
     }
 
-    /// Checks every column, and that ranks are those of the scores.
-    ///
-    /// # Errors
-    /// [`Error::Damaged`], [`Error::Io`].
+    /// Checks every column, and that the ranks follow from the scores.
     pub fn verify(&self) -> Result<()> {
         let mut scores = Vec::new();
         let mut ranks = Vec::new();

@@ -1,4 +1,4 @@
-//! Rankings beside snapshots: what is in them, the samples, and what is refused.
+//! Tests of rankings beside snapshots: their contents, the samples, and refusals.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,8 +13,8 @@ use crate::snapshot::{
 use crate::store::{open_view, open_view_to_publish};
 use crate::{Options, Record, Scope, Writer};
 
-/// Three hosts of two domains. Links between hosts: www.a.example to b.example twice (from two pages), a.example to www.a.example,
-/// b.example to www.a.example and to a.example.
+/// Three hosts of two domains. Links between hosts: www.a.example to b.example twice (from two pages), a.example to
+/// www.a.example, b.example to www.a.example and to a.example.
 const CRAWL: [(&str, &[&str]); 4] = [
     ("http://www.a.example/", &["/x", "http://b.example/"]),
     ("http://www.a.example/x", &["/", "http://b.example/"]),
@@ -42,7 +42,7 @@ impl Crawl {
         self.home.path().join("store")
     }
 
-    /// Reads the crawl, `seconds` after 1970, and publishes.
+    /// Reads the crawl at `seconds` after 1970, and publishes.
     fn read(&self, seconds: i64) {
         let mut writer = Writer::open(self.dir(), &Options::default()).unwrap();
         for (url, links) in CRAWL {
@@ -82,7 +82,7 @@ fn computing(name: &str, level: Level) -> Computing {
     Computing::new(measure(name).unwrap(), level)
 }
 
-/// Name, score, rank, pages and visits of all.
+/// Returns name, score, rank, pages and visits of all sites.
 fn listed(ranking: &LevelRanking) -> Vec<(String, f64, u64, u64, u64)> {
     let rows = ranking.rows().map(|row| {
         let row = row.unwrap();
@@ -128,8 +128,8 @@ fn hosts_are_counted_as_the_definition_says() {
     );
 }
 
-/// A surfer goes to each host with (1 - d)/3, and from b to the two others alike: with w = a + b/2, b = w and a = b/2 of what
-/// links carry.
+/// A surfer jumps to each host with (1 - d)/3, and goes from b to the two others alike: with w = a + b/2, b = w and a =
+/// b/2 of what links carry.
 #[test]
 fn pagerank_of_hosts_is_certified() {
     let crawl = Crawl::new();
@@ -188,7 +188,7 @@ fn a_roll_up_adds_the_snapshot_up() {
     );
 }
 
-/// Whatever memory pairs have.
+/// The bytes do not depend on the memory for pairs.
 #[test]
 fn the_same_links_give_the_same_bytes() {
     let crawl = Crawl::new();
@@ -202,7 +202,7 @@ fn the_same_links_give_the_same_bytes() {
     assert!(crawl.names().iter().all(|name| !name.ends_with(".tmp")));
 }
 
-/// Rankings go with their snapshot, and are listed with it.
+/// Rankings are removed with their snapshot, and are listed with it.
 #[test]
 fn rankings_stay_as_long_as_their_snapshot() {
     let crawl = Crawl::new();
@@ -269,7 +269,7 @@ fn what_cannot_be_computed_leaves_nothing() {
     );
 }
 
-/// A ranking of a store that is another, or of other records.
+/// A ranking of another store, or of other records, is refused.
 #[test]
 fn a_ranking_of_something_else_is_refused() {
     let crawl = Crawl::new();
@@ -296,7 +296,7 @@ fn is_writing() -> bool {
 
 const GOOD: [(&str, Level); 2] = [("page.ranking", Level::Page), ("host.ranking", Level::Host)];
 
-/// In-degrees of the crawl above: counted by hand in the tests above.
+/// The in-degrees of the crawl above, counted by hand in the tests above.
 #[test]
 fn the_good_samples_are_what_is_written_today() {
     let crawl = Crawl::new();
@@ -320,7 +320,7 @@ fn the_good_samples_are_what_is_written_today() {
     }
 }
 
-/// What is wrong with a file, and what is said of it.
+/// Returns damaged files, each with a name and the expected message.
 fn bad(good: &[u8]) -> Vec<(&'static str, Vec<u8>, &'static str)> {
     let with = |at: usize, byte: u8| {
         let mut bytes = good.to_vec();

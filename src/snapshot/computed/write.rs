@@ -1,4 +1,4 @@
-//! Computing a ranking and publishing it.
+//! Computation and publication of a ranking beside a snapshot.
 
 use std::path::{Path, PathBuf};
 
@@ -20,16 +20,15 @@ use crate::snapshot::{Snapshot, Watcher, column};
 use crate::store::View;
 use crate::{Error, Result};
 
-/// How hard names are compressed, by zstd.
+/// Level of compression of names by zstd.
 const NAMES_LEVEL: i32 = 3;
 
-/// Computes a measure from the links of the store's current snapshot, and publishes the ranking beside it: written aside, synced,
-/// renamed. It takes the place of an earlier one of the same level and measure. `None`: it was stopped from outside, and
-/// nothing is published.
+/// Computes a measure from the links of the store's current snapshot and publishes the ranking beside it: written to a
+/// temporary file, synced, renamed. Replaces an earlier one of the same level and measure. Returns `None` if it was
+/// stopped from outside; nothing is published then.
 ///
 /// # Errors
-/// As of [`publish`](crate::snapshot::publish); [`Error::Missing`]: no snapshot was published yet, or no links are kept; those of
-/// [`Computing`].
+/// [`Error::Missing`] if no snapshot was published yet or no links are kept.
 pub fn publish_computed(
     disk: &dyn Disk,
     view: &View,
@@ -108,7 +107,7 @@ fn info(
     }
 }
 
-/// Writes a file whole.
+/// Writes a whole file.
 fn write(
     disk: &dyn Disk,
     path: &Path,

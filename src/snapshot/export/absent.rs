@@ -1,9 +1,9 @@
-//! Formats that this build lacks.
+//! Stand-ins for formats that this build lacks.
 
 use super::{Content, ExportSpec};
 use crate::model::Feature;
 
-/// Stands for the module of a format, which is named as its feature is.
+/// Defines a stand-in for the module of a format, which has the name of its feature.
 macro_rules! absent {
     ($name:ident, $about:literal) => {
         pub(super) mod $name {

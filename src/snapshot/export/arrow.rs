@@ -1,5 +1,4 @@
-//! Arrow's file format (IPC, also called Feather 2): the columns of the Parquet file, in batches that bound memory
-//! as its row groups do.
+//! Arrow's file format (IPC, also called Feather 2): the columns of the Parquet export, in batches that bound memory.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -25,7 +24,7 @@ pub(super) const FORMAT: ExportSpec = ExportSpec {
     start: |out, setup| Ok(Box::new(Arrow::new(out, setup.columns)?)),
 };
 
-/// Most rows of a batch, and bytes of URLs after which it ends.
+/// Limits of a batch: number of rows, and bytes of URLs.
 const BATCH_ROWS: usize = 1 << 16;
 const BATCH_URL_BYTES: usize = 64 << 20;
 
@@ -36,10 +35,10 @@ struct Batch {
     importance: Vec<f64>,
     rank: Vec<i64>,
     visits: Vec<i64>,
-    /// Milliseconds since 1970.
+    /// Last fetches in milliseconds since 1970.
     last_fetch: Vec<Option<i64>>,
     page: Vec<i64>,
-    /// Of the columns that were asked for.
+    /// Values of the columns that were requested.
     more: Vec<Values>,
 }
 
@@ -178,7 +177,7 @@ impl Exporter for Arrow<'_> {
     }
 }
 
-/// The system's error, if there is one inside.
+/// Returns the system's error, if there is one inside.
 fn into_io(error: ArrowError) -> std::io::Error {
     match error {
         ArrowError::IoError(_, error) => error,

@@ -1,4 +1,4 @@
-//! Columns of tables beside those that all have.
+//! Optional columns of tables.
 
 #[cfg(any(feature = "arrow", feature = "parquet", feature = "sqlite"))]
 use super::signed;
@@ -6,22 +6,22 @@ use super::{Page, finite};
 use crate::model::{Change, PageState};
 use crate::{Error, Result};
 
-/// Columns beside those that all files have.
+/// Choice of the optional columns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Columns {
-    /// What the fetches of a page came to ([`Page::state`]).
+    /// Adds the result of a page's fetches ([`Page::state`]).
     pub state: bool,
-    /// C and H of the OPIC paper: [`Page::cash`] and [`Page::distributed`].
+    /// Adds C and H of the OPIC paper: [`Page::cash`] and [`Page::distributed`].
     pub cash: bool,
-    /// [`Page::distance`].
+    /// Adds the distance of a page, [`Page::distance`].
     pub distance: bool,
-    /// Pages of a site ([`Page::site`]).
+    /// Adds the number of pages of a site ([`Page::site`]).
     pub pages: bool,
-    /// How it differs from an older ranking ([`Page::change`], which each row then has).
+    /// Adds the difference from an older ranking ([`Page::change`]), which each row then has.
     pub change: bool,
 }
 
-/// One of them.
+/// Optional column of a table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Column {
     pub name: &'static str,
@@ -30,12 +30,12 @@ pub(super) struct Column {
         expect(dead_code)
     )]
     pub kind: Kind,
-    /// Whether each row has a value.
+    /// True if each row must have a value.
     pub is_required: bool,
     value: fn(&Page<'_>) -> Option<Value>,
 }
 
-/// What kind of values a column has.
+/// Type of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
@@ -43,7 +43,7 @@ pub(super) enum Kind {
     Integer,
 }
 
-/// A value.
+/// Value of a column.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Value {
     Text(&'static str),
@@ -97,7 +97,7 @@ const CHANGE: Column = Column {
 };
 
 impl Columns {
-    /// Those that are asked for, in their order.
+    /// Returns the chosen columns in their order.
     pub(super) fn all(self) -> Vec<Column> {
         let all = [
             (self.state, STATE),
@@ -113,10 +113,10 @@ impl Columns {
 }
 
 impl Column {
-    /// Its value for a page.
+    /// Returns its value for a page.
     ///
     /// # Errors
-    /// [`Error::Unsupported`]: there is none, though each row must have one, or it is no number.
+    /// [`Error::Unsupported`] if a required value is absent or not a number.
     pub fn of(&self, page: &Page<'_>) -> Result<Option<Value>> {
         let value = (self.value)(page);
         if let Some(Value::Real(number)) = value {
@@ -134,7 +134,7 @@ impl Column {
 
 #[cfg(any(feature = "arrow", feature = "parquet", feature = "sqlite"))]
 impl Value {
-    /// As text, if it is one.
+    /// Returns the value if it is text.
     pub fn text(self) -> Option<&'static str> {
         match self {
             Value::Text(text) => Some(text),
@@ -142,7 +142,7 @@ impl Value {
         }
     }
 
-    /// As a real number, if it is one.
+    /// Returns the value if it is a real number.
     pub fn real(self) -> Option<f64> {
         match self {
             Value::Real(number) => Some(number),
@@ -150,10 +150,10 @@ impl Value {
         }
     }
 
-    /// As an integer with a sign, if it is an integer.
+    /// Returns the value as a signed integer, if it is an integer.
     ///
     /// # Errors
-    /// [`Error::Unsupported`]: it has none.
+    /// [`Error::Unsupported`] if it does not fit.
     pub fn integer(self, page: &Page<'_>) -> Result<Option<i64>> {
         match self {
             Value::Integer(number) => signed(page, number).map(Some),
@@ -162,7 +162,7 @@ impl Value {
     }
 }
 
-/// Appends the values of a row to a line, each behind a separator, in digits as Rust has them.
+/// Appends the values of a row to a line, each after a separator, with numbers in Rust's shortest form.
 pub(super) fn put_values(
     line: &mut Vec<u8>,
     separator: char,
@@ -182,7 +182,7 @@ pub(super) fn put_values(
     Ok(())
 }
 
-/// Appends their names to a line, each behind a separator.
+/// Appends the names of the columns to a line, each after a separator.
 pub(super) fn put_names(line: &mut Vec<u8>, separator: char, columns: &[Column]) {
     for column in columns {
         line.extend_from_slice(separator.encode_utf8(&mut [0; 4]).as_bytes());

@@ -1,5 +1,5 @@
-//! Comma-separated values as RFC 4180 has them: a header line, lines end with CR LF, and a field that holds a comma, a
-//! quote or a line end stands in quotes, its quotes doubled. Any name can be written. Numbers are as in TSV.
+//! Comma-separated values by RFC 4180: a header line, lines end with CR LF, and a field that holds a comma, a quote or
+//! a line end is quoted, with its quotes doubled. Any name can be written. Numbers are as in TSV.
 
 use std::io::Write;
 
@@ -48,7 +48,7 @@ impl Exporter for Csv<'_> {
     }
 }
 
-/// The empty name is quoted, so that readers do not take it for a missing value.
+/// Appends a field. The empty name is quoted, so that readers do not take it for a missing value.
 fn put_field(line: &mut Vec<u8>, field: &str) {
     let quoted = field.is_empty() || field.bytes().any(|byte| b",\"\r\n".contains(&byte));
     if !quoted {

@@ -1,21 +1,22 @@
-//! The host of a page, and its registered domain.
+//! Host of a page, and its registered domain.
 
 use std::borrow::Cow;
 
 use crate::url;
 
-/// Both, of a canonical URL; none of an opaque name. A host without a registered domain stands for its domain.
+/// Returns both for a canonical URL, neither for an opaque name. A host without a registered domain counts as its own
+/// domain.
 pub(super) fn host_and_domain(name: &str) -> (Option<&str>, Option<&str>) {
     let host = url::host(name.as_bytes());
     if host.is_empty() {
         return (None, None);
     }
-    // Both are parts of a string between letters of ASCII.
+    // Both are substrings delimited by ASCII characters.
     let domain = std::str::from_utf8(url::domain(host)).ok();
     (std::str::from_utf8(host).ok(), domain)
 }
 
-/// The labels of a host, the last first: `org.example.www`. Addresses stay as they are.
+/// Reverses the labels of a host: `org.example.www`. Addresses are unchanged.
 pub(in crate::snapshot) fn reversed(host: &str) -> Cow<'_, str> {
     if is_address(host) {
         return host.into();
@@ -24,7 +25,7 @@ pub(in crate::snapshot) fn reversed(host: &str) -> Cow<'_, str> {
     labels.join(".").into()
 }
 
-/// Whether a host of a canonical URL is an IP address: only an IPv4 address ends in a number.
+/// Returns true if a host of a canonical URL is an IP address: only an IPv4 address ends in a number.
 fn is_address(host: &str) -> bool {
     let last = host.rsplit('.').next().unwrap_or(host);
     host.starts_with('[') || last.bytes().all(|byte| byte.is_ascii_digit())

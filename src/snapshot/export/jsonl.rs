@@ -1,4 +1,4 @@
-//! JSON lines: one object a page, keys in the order of the columns, `last_fetch` a string or null.
+//! JSON lines: one object per page, keys in the order of the columns, `last_fetch` a string or null.
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -26,7 +26,7 @@ struct Row<'a> {
     more: More,
 }
 
-/// Columns that were asked for, with their values.
+/// Optional columns with their values.
 struct More(Vec<(&'static str, Option<Value>)>);
 
 impl Serialize for More {

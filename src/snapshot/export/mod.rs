@@ -1,4 +1,4 @@
-//! Rankings as files for other programs: tables of columns, and scores for search engines.
+//! Export of rankings for other programs: tables of columns, and scores for search engines.
 //!
 //! Tables (TSV, CSV, JSON lines, Parquet, Arrow, SQLite) hold the same five columns, in this order:
 //!
@@ -10,13 +10,14 @@
 //! | `visits` | visits so far |
 //! | `last_fetch` | RFC 3339 in UTC, `2014-03-25T12:12:25Z`; Parquet: a UTC timestamp in milliseconds. Empty or null if unknown |
 //!
-//! and behind them those of [`Columns`]: `state` of pages (`crawled`, `not crawled`, `failed` or `gone`; empty or null where an
-//! older snapshot does not say), and, where they are asked for, `cash` and `distributed`, C and H of the OPIC paper, as shares
-//! of all; `distance`, FICA's or the logarithmic one, empty or null for a page that no row
-//! leads to; and `change`: `new`, `changed`, `diluted` or `gone` since an older ranking. Parquet, Arrow and SQLite have `host`, `domain` and `page` (the page's number, as in exports of links) before
-//! these. Of sites, `url` is the site's name, `page` its number, visits and last fetch are those of its pages together, and
-//! `pages` is how many they are. Of another measure, `importance` is its score. The other formats hold a name and a
-//! [`Score`] for each page or site, and what their taker wants beside.
+//! followed by those of [`Columns`]: `state` of pages (`crawled`, `not crawled`, `failed` or `gone`; empty or null if
+//! an older snapshot does not have it) and, on request, `cash` and `distributed`, C and H of the OPIC paper, as shares
+//! of all; `distance`, FICA's or the logarithmic one, empty or null for a page to which no row leads; and `change`:
+//! `new`, `changed`, `diluted` or `gone` since an older ranking. Parquet, Arrow and SQLite have `host`, `domain` and
+//! `page` (the page's number, as in exports of links) before these. For sites, `url` is the name, `page` the number,
+//! visits and last fetch are totals over the pages, and `pages` is their number. For another measure, `importance` is
+//! its score. The other formats hold a name and a [`Score`] for each page or site, and what their consumer needs in
+//! addition.
 //!
 //! The same rows give the same bytes. Rows are written as they come, in bounded memory.
 
@@ -60,43 +61,43 @@ pub use self::score::{Score, Scoring};
 pub use crate::engine::Page;
 
 registry! {
-    /// A file format.
+    /// File format of an export.
     Format of ExportSpec, called "export format";
-    /// Tab-separated, with a header line.
+    /// Tab-separated values with a header line.
     Tsv is tsv::FORMAT;
-    /// Comma-separated, as RFC 4180 has it.
+    /// Comma-separated values by RFC 4180.
     Csv is csv::FORMAT;
-    /// One JSON object a line.
+    /// JSON lines, one object per row.
     Jsonl is jsonl::FORMAT;
-    /// Apache Parquet.
+    /// Apache Parquet file with one table.
     Parquet is parquet::FORMAT;
-    /// Apache Arrow's file format.
+    /// Apache Arrow file with one table.
     Arrow is arrow::FORMAT;
-    /// A database.
+    /// SQLite database with a table and indexes.
     Sqlite is sqlite::FORMAT;
-    /// A name and a score a line.
+    /// Lines of a name and a score.
     Scores is scores::SCORES;
-    /// Solr's field of an external file.
+    /// Solr's external file field: lines of a name and a score.
     Solr is scores::SOLR;
     /// Updates of one field, for Elasticsearch and OpenSearch.
     Elasticsearch is search::ELASTICSEARCH;
-    /// Documents for them.
+    /// Whole documents, for Elasticsearch and OpenSearch.
     ElasticsearchIndex is search::ELASTICSEARCH_INDEX;
     /// Updates of one field, for Vespa.
     Vespa is search::VESPA;
 }
 
-/// Most rows of a row group, and what each takes with its host and domain.
+/// Maximum number of rows of a row group, and the memory of a row with its host and domain, in bytes.
 const GROUP_ROWS: u64 = 1 << 17;
 const GROUP_ROW_BYTES: u64 = 384;
 
 impl Format {
-    /// Returns whether people can read it.
+    /// Returns true if the format is readable text.
     pub fn is_text(self) -> bool {
         self.spec().is_text
     }
 
-    /// The order that its taker reads fastest, or that of the pages.
+    /// Returns the order that its consumer reads fastest, or that of the pages.
     pub fn order(self) -> Order {
         match self {
             Format::Solr => Order::Url,
@@ -104,8 +105,8 @@ impl Format {
         }
     }
 
-    /// Bytes of rows that its writer holds at a time, of a ranking of so many pages: those of a row group or a batch, with
-    /// names of usual lengths.
+    /// Returns the size in bytes of the rows that its writer buffers for a ranking of this many pages: a row group or a
+    /// batch, with names of typical length.
     pub fn buffer_bytes(self, pages: u64) -> u64 {
         match self {
             Format::Parquet | Format::Arrow => pages.min(GROUP_ROWS) * GROUP_ROW_BYTES,
@@ -113,29 +114,30 @@ impl Format {
         }
     }
 
-    /// Returns whether it is for the documents of a search engine, which has none of pages that are gone: these are left out.
+    /// Returns true if rows of gone pages are left out, because the format feeds a search engine, which has no
+    /// documents of them.
     pub fn is_of_documents(self) -> bool {
         self == Format::Solr || self.content() == Content::Field
     }
 
-    /// What it has of each page.
+    /// Returns the content of a row.
     pub fn content(self) -> Content {
         self.spec().content
     }
 }
 
-/// What a format has of each page, and so which choices it heeds.
+/// Content of a row, which determines the options that a format uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
-    /// The columns of a table, and [`Columns`].
+    /// Columns of a table, including [`Columns`].
     Table,
-    /// Its name and score: [`Scoring::score`].
+    /// Name and score: uses [`Scoring::score`].
     Score,
-    /// The same for a field of a document: all of [`Scoring`].
+    /// Field of a document: uses all of [`Scoring`].
     Field,
 }
 
-/// A format's name, help and writer.
+/// Name, help and writer of a format.
 pub(crate) struct ExportSpec {
     pub name: &'static str,
     pub about: &'static str,
@@ -144,57 +146,53 @@ pub(crate) struct ExportSpec {
     start: for<'w> fn(Output<'w>, &Setup) -> Result<Box<dyn Exporter + 'w>>,
 }
 
-/// What is asked of a file beside its format, which says by its [`Content`] what it heeds.
+/// Options of an export besides its format; [`Content`] tells which of them a format uses.
 #[derive(Debug, Clone, Default)]
 pub struct Setup {
-    /// Columns beside the usual ones.
+    /// Optional columns of tables.
     pub columns: Columns,
-    /// Scores, and where they go.
+    /// Scores, and the field for them.
     pub scoring: Scoring,
-    /// Leave out pages that are gone, as formats for search engines do anyway ([`Format::is_of_documents`]).
+    /// Leaves out pages that are gone, as formats for search engines always do ([`Format::is_of_documents`]).
     pub without_gone: bool,
-    /// Pages of the whole ranking, for scores that relate to their mean.
+    /// Number of pages in the whole ranking, for scores relative to their mean.
     pub pages: u64,
-    /// Where formats that are not written from their beginning to their end keep what they write; `None`: where the
-    /// system has temporary files.
+    /// Folder for the temporary files of formats that are not written sequentially; `None` for the system's.
     pub folder: Option<PathBuf>,
-    /// Bytes of memory for a database's cache and sorting; `None`: as much as makes it quicker.
+    /// Memory in bytes for a database's cache and sorting; `None` for the fastest.
     pub memory: Option<u64>,
-    /// Snapshots, by number, whose ranks the database has beside the ranking; other formats have none.
+    /// Snapshots, by number, whose ranks a database includes; other formats ignore them.
     pub history: Vec<(u64, PathBuf)>,
 }
 
-/// Writes rows to one file. Any error is final: what was written is no whole file.
+/// Writer of rows to one file. After an error the file is incomplete.
 pub trait Exporter {
     /// Writes one row.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for a row that the format can't hold, [`Error::Io`] if writing fails.
+    /// [`Error::Unsupported`] for a row that the format cannot hold.
     fn row(&mut self, page: &Page<'_>) -> Result<()>;
 
-    /// Writes what is still to come and flushes. Without it the file is not whole. Returns how many rows were left
-    /// out, because their taker refuses names like theirs.
-    ///
-    /// # Errors
-    /// [`Error::Io`] if writing fails.
+    /// Writes the remaining data and flushes; without it the file is incomplete. Returns the number of rows left out
+    /// because the consumer rejects names like theirs.
     fn finish(self: Box<Self>) -> Result<u64>;
 }
 
-/// How much was written.
+/// Counts of an export.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Rows in the file.
+    /// Number of rows in the file.
     pub pages: u64,
-    /// Rows that the taker of the file would refuse, and that are not in it.
+    /// Number of rows left out because the consumer of the file would reject them.
     pub left_out: u64,
-    /// Rows of pages that are gone, and that are not in it.
+    /// Number of rows left out because their pages are gone.
     pub gone: u64,
 }
 
 /// Starts a file. `path` names `out` in errors. Output is buffered here.
 ///
 /// # Errors
-/// [`Error::Io`] if writing fails; [`Error::Usage`] if the format needs a choice that was not made.
+/// [`Error::Usage`] if a required option is missing.
 pub fn exporter<'w>(
     format: Format,
     setup: &Setup,
@@ -210,9 +208,6 @@ pub fn exporter<'w>(
 }
 
 /// Writes a whole file.
-///
-/// # Errors
-/// The first error of `rows`, and those of [`Exporter`].
 pub fn export<'a>(
     format: Format,
     setup: &Setup,
@@ -239,15 +234,15 @@ pub fn export<'a>(
     })
 }
 
-/// Returns whether a row is left out because its page is gone: a search engine has no document of it, or deletes it.
+/// Returns true if a row is left out because its page is gone: a search engine has no document of it, or deletes it.
 fn leaves_out(format: Format, setup: &Setup, page: &Page<'_>) -> bool {
     let is_gone = page.state == Some(PageState::Gone);
     let deletes = format == Format::ElasticsearchIndex && page.change == Some(Change::Gone);
     is_gone && !deletes && (setup.without_gone || format.is_of_documents())
 }
 
-/// Where a file goes. After a failed write it refuses all further ones, so that buffers
-/// that are dropped don't write behind the failure.
+/// Destination of a file. After a failed write it refuses all further ones, so that buffers that are dropped do not
+/// write after the failure.
 struct Output<'w> {
     out: Box<dyn Write + Send + 'w>,
     path: PathBuf,
@@ -263,7 +258,7 @@ impl<'w> Output<'w> {
             return Err(io::Error::other("an earlier write failed"));
         }
         let result = io(&mut *self.out);
-        // An interrupted call is tried again by its caller.
+        // The caller retries an interrupted call.
         self.failed = matches!(&result, Err(e) if e.kind() != io::ErrorKind::Interrupted);
         result
     }
@@ -279,10 +274,10 @@ impl Write for Output<'_> {
     }
 }
 
-/// Text formats: bytes are gathered and written in pieces of this size.
+/// Size in bytes at which text formats write their buffer.
 const PIECE: usize = 1 << 16;
 
-/// Lines on their way to an [`Output`].
+/// Buffered lines of an [`Output`].
 struct Lines<'w> {
     out: Output<'w>,
     buffer: Vec<u8>,
@@ -328,7 +323,7 @@ fn without(page: &Page<'_>, bytes: &[u8], format: &str) -> Result<()> {
     name_without(&page.url, page.page.0, bytes, format, instead)
 }
 
-/// The same of the name of this page. `instead`: what to export.
+/// Refuses a name of this page with one of these bytes; `instead` names the formats to use.
 pub(super) fn name_without(
     name: &str,
     page: u64,
@@ -344,12 +339,12 @@ pub(super) fn name_without(
     Ok(())
 }
 
-/// The importance, if it is one.
+/// Returns the importance; an error if it is not finite.
 fn importance(page: &Page<'_>) -> Result<f64> {
     finite(page, "importance", page.importance)
 }
 
-/// A number of a page, if it is one.
+/// Returns a number of a page; an error if it is not finite.
 fn finite(page: &Page<'_>, name: &str, number: f64) -> Result<f64> {
     if number.is_finite() {
         return Ok(number);
@@ -360,7 +355,7 @@ fn finite(page: &Page<'_>, name: &str, number: f64) -> Result<f64> {
     )))
 }
 
-/// A number for tables whose integers have signs.
+/// Converts a number for tables with signed integers.
 #[cfg(any(feature = "arrow", feature = "parquet", feature = "sqlite"))]
 fn signed(page: &Page<'_>, number: u64) -> Result<i64> {
     i64::try_from(number).map_err(|_| {
@@ -371,15 +366,15 @@ fn signed(page: &Page<'_>, number: u64) -> Result<i64> {
     })
 }
 
-/// The last fetch in milliseconds since 1970.
+/// Returns the last fetch in milliseconds since 1970.
 #[cfg(any(feature = "arrow", feature = "parquet"))]
 fn milliseconds(page: &Page<'_>) -> Result<Option<i64>> {
-    // Within the years to 9999: they do not overflow.
+    // Years up to 9999 do not overflow.
     last_fetch(page)?;
     Ok(page.last_fetch.map(|seconds| seconds * 1000))
 }
 
-/// Its integers, for such tables: rank, visits and number.
+/// Returns rank, visits and number as signed integers.
 #[cfg(any(feature = "arrow", feature = "parquet", feature = "sqlite"))]
 fn integers(page: &Page<'_>) -> Result<[i64; 3]> {
     let numbers = [page.rank, page.visits, page.page.0];
@@ -390,7 +385,7 @@ fn integers(page: &Page<'_>) -> Result<[i64; 3]> {
     Ok(integers)
 }
 
-/// The last fetch as RFC 3339 in UTC.
+/// Formats the last fetch by RFC 3339 in UTC.
 fn last_fetch(page: &Page<'_>) -> Result<Option<String>> {
     let told = |seconds| {
         utc(seconds).ok_or_else(|| {

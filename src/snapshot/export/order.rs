@@ -1,4 +1,4 @@
-//! The order of the rows, sorted in bounded memory.
+//! Order of the rows of an export, sorted in bounded memory.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -12,22 +12,22 @@ use crate::model::{Change, PageState, SiteFacts, registry};
 use crate::{Error, Result};
 
 registry! {
-    /// Of rows.
+    /// Order of rows.
     Order of ExportSpec, called "order";
-    /// As pages first appeared.
+    /// Order in which pages first appeared.
     Id is ID;
-    /// The most important first; of the same rank by number.
+    /// Most important first; equal ranks by number.
     Rank is RANK;
-    /// Hosts of a domain side by side; pages of a host by URL.
+    /// Hosts of a domain are adjacent; pages of a host by URL.
     Host is HOST;
-    /// Byte by byte.
+    /// URLs byte by byte.
     Url is URL;
 }
 
 struct ExportSpec {
     name: &'static str,
     about: &'static str,
-    /// What rows are sorted by, before their name and number.
+    /// Function that appends the sort key, before name and number.
     key: fn(&Page<'_>, &mut Vec<u8>),
 }
 
@@ -52,7 +52,7 @@ const HOST: ExportSpec = ExportSpec {
     key: |page, key| {
         let (host, _) = host_and_domain(&page.url);
         key.extend_from_slice(reversed(host.unwrap_or_default()).as_bytes());
-        // Lower than all that hosts are made of: org.example stands before org.example.www.
+        // Sorts before every character of hosts: org.example comes before org.example.www.
         key.push(0);
     },
 };
@@ -63,15 +63,12 @@ const URL: ExportSpec = ExportSpec {
     key: |_, _| {},
 };
 
-/// Bytes that sorting takes at most: more makes it no faster.
+/// Maximum memory for sorting in bytes; more does not make it faster.
 pub const MOST_SORTING: u64 = 256 << 20;
-/// Bytes that it takes at least.
+/// Minimum memory for sorting in bytes.
 pub const LEAST_SORTING: u64 = 1 << 20;
 
-/// All rows in this order, sorted with `memory` bytes; what does not fit goes to a file without a name in `folder`.
-///
-/// # Errors
-/// The first error of `rows`; the file cannot be written.
+/// Sorts all rows with `memory` bytes; the rest is spilled to an unnamed file in `folder`.
 pub fn ordered<'a, 'r>(
     rows: impl Iterator<Item = Result<Page<'a>>> + 'r,
     order: Order,
@@ -102,7 +99,8 @@ where
     })))
 }
 
-/// A row but for its name, which stands in the key at `at`, and the best pages of a site, of which there may be many.
+/// Encodes a row except for its name, which is in the key at `at`, and the best pages of a site, of which there may be
+/// many.
 fn put(row: &Page<'_>, at: usize, into: &mut Vec<u8>) {
     let largest = row.site.as_ref().and_then(|site| site.largest);
     let best = row.site.as_ref().and_then(|site| site.best.as_deref());
@@ -134,7 +132,7 @@ fn put(row: &Page<'_>, at: usize, into: &mut Vec<u8>) {
     into.extend_from_slice(best.unwrap_or_default().as_bytes());
 }
 
-/// The numbers in front of the best page's name.
+/// Length of the numbers before the best page's name, in bytes.
 const NUMBERS: usize = 20;
 
 fn take(mut key: Vec<u8>, value: &[u8]) -> Option<Page<'static>> {
@@ -239,7 +237,7 @@ mod tests {
         ];
         let numbers = |order| sorted(order, &pages).into_iter().map(|row| row.1);
         assert!(numbers(Order::Id).eq(0..6));
-        // Of the same rank by number; 300 is above 5, as a number.
+        // Equal ranks by number; 300 is above 5, as a number.
         assert!(numbers(Order::Rank).eq([3, 0, 1, 5, 4, 2]));
         // "", 192.0.2.7, com.example, org.example (a, b), org.example.www
         assert!(numbers(Order::Host).eq([3, 2, 4, 5, 1, 0]));

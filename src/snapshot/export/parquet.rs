@@ -17,9 +17,9 @@
 //! change      BYTE_ARRAY (STRING)                 required; only since an older ranking
 //! ```
 //!
-//! Snappy, statistics by column chunk and page. A row group holds at most 131,072 rows and about 64 MiB of URLs, which
-//! bounds memory here and in readers. URLs are all distinct, so they get no dictionary. Signed
-//! integers, since not every reader knows unsigned ones.
+//! Compressed by Snappy, with statistics by column chunk and page. A row group holds at most 131,072 rows and about 64
+//! MiB of URLs, which bounds memory here and in readers. URLs are distinct, so they have no dictionary. Integers are
+//! signed, since not every reader supports unsigned ones.
 
 use std::io;
 use std::sync::Arc;
@@ -77,9 +77,9 @@ fn schema(columns: &[Column]) -> String {
     format!("{SCHEMA}{more}}}")
 }
 
-/// Most rows of a row group.
+/// Maximum number of rows in a row group.
 pub(super) const GROUP_ROWS: usize = 1 << 17;
-/// A row group ends once its URLs reach this many bytes.
+/// Bytes of URLs at which a row group ends.
 pub(super) const GROUP_URL_BYTES: usize = 64 << 20;
 
 /// Rows by column, to be encoded.
@@ -89,12 +89,12 @@ struct Batch {
     importance: Vec<f64>,
     rank: Vec<i64>,
     visits: Vec<i64>,
-    /// Milliseconds since 1970.
+    /// Last fetches in milliseconds since 1970.
     last_fetch: Optional<i64>,
     host: Optional<ByteArray>,
     domain: Optional<ByteArray>,
     page: Vec<i64>,
-    /// Of the columns that were asked for.
+    /// Values of the columns that were requested.
     more: Vec<Values>,
 }
 
@@ -127,7 +127,7 @@ impl Values {
     }
 }
 
-/// A column with gaps: its values, and for every row whether it has one (1) or not (0).
+/// Column with nulls: its values, and for every row whether it has one (1) or not (0).
 #[derive(Default)]
 struct Optional<T> {
     values: Vec<T>,
@@ -143,7 +143,7 @@ impl<T> Optional<T> {
 
 struct Parquet<'w> {
     writer: SerializedFileWriter<Output<'w>>,
-    /// The one that rows go to, of so many rows and bytes of URLs, those of the batch with it.
+    /// Current row group, with its numbers of rows and bytes of URLs, including the batch.
     group: Option<RowGroup>,
     rows: usize,
     url_bytes: usize,
@@ -271,7 +271,7 @@ fn write_optional<T: DataType>(
     group.write::<T>(&column.values, Some(&column.known), None)
 }
 
-/// Writes values of a column that was asked for.
+/// Writes the values of an optional column.
 fn write_values<T: DataType>(
     group: &mut RowGroup,
     column: &Column,
@@ -284,7 +284,7 @@ fn write_values<T: DataType>(
     }
 }
 
-/// The system's error, if there is one inside.
+/// Returns the system's error, if there is one inside.
 pub(crate) fn into_io(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {

@@ -1,4 +1,4 @@
-//! A row group of a Parquet file that is encoded while rows come: what is held of each is what the file will have of it.
+//! Row group of a Parquet file that is encoded as rows arrive, so that only encoded data is buffered.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,13 +11,13 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::DEFAULT_WRITE_BATCH_SIZE;
 use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedWrite};
 
-/// Rows to give to a column at once. Pages end between so many rows, however many come at once.
+/// Number of rows to write to a column at a time. Pages end at multiples of it.
 pub(crate) const BATCH_ROWS: usize = DEFAULT_WRITE_BATCH_SIZE;
 
-/// The columns of a row group.
+/// Columns of a row group.
 pub(crate) struct RowGroup {
     columns: Vec<Column>,
-    /// The one whose turn it is.
+    /// Index of the column to be written next.
     next: usize,
 }
 
@@ -27,7 +27,7 @@ struct Column {
 }
 
 impl RowGroup {
-    /// Without rows, for a file.
+    /// Creates an empty row group of a file.
     pub fn new<W: Write + Send>(file: &SerializedFileWriter<W>) -> RowGroup {
         let columns = file.schema_descr().columns().iter().map(|column| {
             let pages = Pages::default();
@@ -41,8 +41,8 @@ impl RowGroup {
         }
     }
 
-    /// Writes rows of the column whose turn it is: of the first, the second and so on, and of the first again. `known` holds 1
-    /// for a value and 0 for a null; of lists the levels of definition, and `repeated` those of repetition.
+    /// Writes rows of the next column, in round-robin order. `known` holds 1 for a value and 0 for a null; for lists
+    /// the definition levels, and `repeated` the repetition levels.
     pub fn write<T: DataType>(
         &mut self,
         values: &[T::T],
@@ -56,7 +56,7 @@ impl RowGroup {
         Ok(())
     }
 
-    /// Ends it, and writes it to the file.
+    /// Ends the row group and writes it to the file.
     pub fn end<W: Write + Send>(
         self,
         file: &mut SerializedFileWriter<W>,
@@ -72,7 +72,7 @@ impl RowGroup {
     }
 }
 
-/// The encoded pages of a column, one behind the other.
+/// Encoded pages of a column, concatenated.
 #[derive(Clone, Default)]
 struct Pages(Arc<Mutex<Vec<u8>>>);
 

@@ -1,4 +1,4 @@
-//! The one number that a page gets in files of scores.
+//! Score of a page in exports of scores.
 //!
 //! With x the importance of a page, and n the number of pages, so that 1/n is the mean:
 //!
@@ -8,7 +8,8 @@
 //! | `ratio` | n x: how often the mean page's; it keeps its scale while a store grows |
 //! | `log` | log2(1 + n x): 1 for the mean page, and one more for each doubling far above it |
 //!
-//! All are 0 or more, and increase with importance. Logarithms are `libm`'s, the same bits on every machine.
+//! All are 0 or more and increase with importance. Logarithms are computed by `libm`, with the same bits on every
+//! machine.
 
 use std::f64::consts::LN_2;
 
@@ -17,20 +18,20 @@ use crate::Result;
 use crate::model::registry;
 
 registry! {
-    /// Which number.
+    /// Kind of score.
     Score of ExportSpec, called "score";
-    /// The importance itself.
+    /// Importance itself.
     Importance is IMPORTANCE;
-    /// In units of the mean.
+    /// Importance in units of the mean.
     Ratio is RATIO;
-    /// The logarithm of 1 + that.
+    /// Logarithm of 1 + that ratio.
     Log is LOG;
 }
 
 struct ExportSpec {
     name: &'static str,
     about: &'static str,
-    /// Of the importance and the number of pages.
+    /// Function of the importance and the number of pages.
     of: fn(f64, f64) -> f64,
 }
 
@@ -53,7 +54,7 @@ const LOG: ExportSpec = ExportSpec {
 };
 
 impl Score {
-    /// What importance is multiplied by before anything else is done, among so many pages.
+    /// Returns the factor by which importance is multiplied first, among this many pages.
     pub fn scale(self, pages: u64) -> f64 {
         match self {
             Score::Importance => 1.0,
@@ -62,14 +63,14 @@ impl Score {
     }
 }
 
-/// A score for each page, and where search engines put it.
+/// Score of each page, and where search engines store it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scoring {
-    /// Which number.
+    /// Kind of score.
     pub score: Score,
-    /// The field of the document that it goes to.
+    /// Name of the document field that gets the score.
     pub field: String,
-    /// What holds the documents: Elasticsearch's index, which may be left out, or Vespa's `NAMESPACE:TYPE`.
+    /// Container of the documents: Elasticsearch's index, which may be omitted, or Vespa's `NAMESPACE:TYPE`.
     pub into: Option<String>,
 }
 
@@ -83,7 +84,7 @@ impl Default for Scoring {
     }
 }
 
-/// Makes scores.
+/// Computes scores.
 pub(super) struct Scorer {
     of: fn(f64, f64) -> f64,
     pages: f64,
@@ -101,7 +102,7 @@ impl Scorer {
         Ok((self.of)(importance(page)?, self.pages))
     }
 
-    /// For takers of 32-bit numbers that must be normal and above 0: at least 1.17549435e-38.
+    /// Returns the score for consumers of positive normal 32-bit numbers: at least 1.17549435e-38.
     pub fn positive(&self, page: &Page<'_>) -> Result<f32> {
         Ok((self.of(page)? as f32).max(f32::MIN_POSITIVE))
     }

@@ -1,11 +1,11 @@
-//! A name and a score a line, without a header.
+//! Lines of a name and a score, without a header.
 //!
 //! | format | line | source |
 //! |---|---|---|
 //! | `scores` | name, tab, score | as `compare` reads it |
 //! | `solr` | `name=score` | Solr's `ExternalFileField`: a key may hold `=`, since lines are split at their last; sorted by key they load far faster |
 //!
-//! Solr reads scores as 32-bit numbers, so it gets the shortest digits of one.
+//! Solr reads scores as 32-bit numbers, so scores are written in the shortest digits of one.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! Scores as fields of a search engine's documents, which are named by the URL: JSON lines.
+//! Scores as fields of a search engine's documents, which are identified by the URL: JSON lines.
 //!
 //! | format | lines of a page | source |
 //! |---|---|---|
@@ -6,11 +6,11 @@
 //! | `elasticsearch-index` | `{"index":{"_id":URL}}` `{"url":URL,"host":...,"domain":...,"rank":...,FIELD:score}` | the same |
 //! | `vespa` | `{"update":"id:NAMESPACE:TYPE::URL","fields":{FIELD:{"assign":score}}}` | Vespa's document JSON format |
 //!
-//! An `_id` has 1 to 512 bytes: Elasticsearch refuses others, so these pages are left out, and counted. Its
-//! `rank_feature` refuses what is no normal 32-bit number above 0, so that is what it gets. Updates change
-//! documents that exist and create none. A page that was found gone since an older ranking is
-//! `{"delete":{"_id":URL}}` in `elasticsearch-index`, whose documents are the ranking's own; the other two only change a
-//! field of somebody's documents, and delete none.
+//! An `_id` has 1 to 512 bytes: Elasticsearch rejects others, so these pages are left out, and counted. Its
+//! `rank_feature` accepts only positive normal 32-bit numbers, so scores are rounded to these. Updates change existing
+//! documents and create none. A page that was found gone since an older ranking is `{"delete":{"_id":URL}}` in
+//! `elasticsearch-index`, whose documents belong to the ranking; the other two only change a field of existing
+//! documents, and delete none.
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -45,10 +45,10 @@ pub(super) const VESPA: ExportSpec = ExportSpec {
     start: |out, setup| Documents::boxed(out, setup, Kind::Vespa),
 };
 
-/// Most bytes of Elasticsearch's `_id`.
+/// Maximum length of Elasticsearch's `_id`, in bytes.
 const ID_BYTES: usize = 512;
 
-/// Fields of documents that are not the score's.
+/// Fields of documents other than the score's.
 const OTHER_FIELDS: [&str; 4] = ["url", "host", "domain", "rank"];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl<'w> Documents<'w> {
     }
 }
 
-/// A JSON object of one member.
+/// JSON object with one member.
 struct Member<'a, T>(&'a str, T);
 
 impl<T: Serialize> Serialize for Member<'_, T> {
@@ -130,7 +130,7 @@ struct Update<'a> {
     fields: Member<'a, Member<'a, f32>>,
 }
 
-/// Vespa's `NAMESPACE:TYPE`, which it has no default for.
+/// Checks Vespa's `NAMESPACE:TYPE`, which has no default.
 fn document_type(into: Option<&str>) -> Result<()> {
     let parts = into.and_then(|into| into.split_once(':'));
     match parts {

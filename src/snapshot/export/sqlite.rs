@@ -1,22 +1,22 @@
-//! A SQLite database of one table, `ranking`, with a row per page in the order that was asked for, and of two more where the
-//! history is asked for.
+//! A SQLite database of one table, `ranking`, with a row per page in the requested order, and of two more if the
+//! history is requested.
 //!
 //! ```text
 //! url TEXT, importance REAL, rank INTEGER, visits INTEGER, last_fetch TEXT, host TEXT, domain TEXT, page INTEGER
 //! ```
 //!
-//! and those of [`Columns`](super::Columns), which are `state TEXT` of pages, and where they are asked for `cash REAL`, `distributed REAL`,
-//! `distance REAL`, `pages INTEGER` of sites, `change TEXT` since an older ranking. `last_fetch` is as in TSV, which SQLite's functions of dates take. Indexes:
-//! `url`, `rank`, `(host, rank)` and `(domain, rank)`.
+//! and those of [`Columns`](super::Columns): `state TEXT` of pages and, on request, `cash REAL`, `distributed REAL`,
+//! `distance REAL`, `pages INTEGER` of sites, `change TEXT` since an older ranking. `last_fetch` is as in TSV, which
+//! SQLite's date functions accept. Indexes: `url`, `rank`, `(host, rank)` and `(domain, rank)`.
 //!
 //! ```text
 //! snapshots  snapshot INTEGER, time TEXT, pages INTEGER, bound_l1 REAL
 //! history    page INTEGER, snapshot INTEGER, rank INTEGER, importance REAL
 //! ```
 //!
-//! A snapshot's number is that of the records read until then; `page` is that of `ranking`. Index: `(page, snapshot)`.
+//! A snapshot's number is the number of records read until then; `page` refers to `ranking`. Index: `(page, snapshot)`.
 //!
-//! SQLite writes where it likes, so the database is made in a temporary file, and copied when it is whole.
+//! SQLite writes at random positions, so the database is created in a temporary file and copied when complete.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -42,10 +42,10 @@ pub(super) const FORMAT: ExportSpec = ExportSpec {
     start: |out, setup| Ok(Box::new(Sqlite::new(out, setup)?)),
 };
 
-/// KiB of SQLite's cache, at least and at most. Sorting for an index takes as much again.
+/// Size of SQLite's cache in KiB, minimum and maximum. Sorting for an index takes as much again.
 const CACHE: RangeInclusive<u64> = 1 << 10..=1 << 16;
 
-/// The rows are one transaction, which nobody else sees, in a file that is dropped if it fails.
+/// The rows are one transaction, which is not visible to others, in a file that is dropped if it fails.
 const BEGIN: &str = "
     PRAGMA journal_mode = OFF;
     PRAGMA synchronous = OFF;
@@ -85,19 +85,19 @@ const END: &str = "
 struct Sqlite<'w> {
     out: Output<'w>,
     columns: Vec<Column>,
-    /// The statement of a row.
+    /// SQL statement that inserts a row.
     insert: String,
     database: Connection,
     history: Vec<(u64, PathBuf)>,
     file: Scratch,
 }
 
-/// A file that goes when it is dropped.
+/// Temporary file that is removed when it is dropped.
 struct Scratch(PathBuf);
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // One that stays is no fault of the result.
+        // A file that stays does not affect the result.
         let _ = fs::remove_file(&self.0);
     }
 }

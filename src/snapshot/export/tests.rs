@@ -24,7 +24,7 @@ fn page(url: &str, importance: f64, last_fetch: Option<Time>) -> Page<'_> {
     }
 }
 
-/// What each format can do with.
+/// Returns options that every format accepts.
 fn setup() -> Setup {
     let scoring = Scoring {
         into: Some("web:page".into()),
@@ -43,7 +43,7 @@ fn written(format: Format, pages: &[Page<'_>]) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The bytes, and how many rows are not in them.
+/// Returns the bytes, and the number of rows left out.
 fn written_as(format: Format, setup: &Setup, pages: &[Page<'_>]) -> Result<(Vec<u8>, u64)> {
     let mut out = Vec::new();
     let rows = pages.iter().cloned().map(Ok);
@@ -56,14 +56,14 @@ fn text(format: Format, pages: &[Page<'_>]) -> String {
     String::from_utf8(written(format, pages).unwrap()).unwrap()
 }
 
-/// Parquet's reader wants a file.
+/// Opens Parquet bytes; the reader needs a file.
 fn open(bytes: &[u8]) -> SerializedFileReader<File> {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(bytes).unwrap();
     SerializedFileReader::new(file).unwrap()
 }
 
-/// 1395749545 is 2014-03-25T12:12:25Z (`date -u -d @1395749545`), -1 a second before 1970.
+/// Sample pages: 1395749545 is 2014-03-25T12:12:25Z (`date -u -d @1395749545`), -1 a second before 1970.
 fn samples() -> Vec<Page<'static>> {
     vec![
         page("http://a.example/", 0.25, Some(1_395_749_545)),
@@ -76,7 +76,7 @@ fn samples() -> Vec<Page<'static>> {
     ]
 }
 
-/// A distance stands behind the usual columns where it is asked for; a page may have none.
+/// A distance follows the usual columns on request; a page may have none.
 #[test]
 fn distances_are_a_column_of_their_own() {
     let setup = Setup {
@@ -177,8 +177,8 @@ fn scores_are_what_they_say() {
     }
 }
 
-/// An action and its body, one line each and the last too ends with a line feed, as the bulk interface has it; an `_id` of
-/// 1 to 512 bytes; `rank_feature` takes normal numbers above 0.
+/// An action and its document, one line each, and the last also ends with a line feed, as the bulk interface requires;
+/// an `_id` of 1 to 512 bytes; `rank_feature` takes normal numbers above 0.
 #[test]
 fn bulk_actions_are_what_elasticsearch_takes() {
     let long = |bytes: usize| format!("http://a.example/{}", "x".repeat(bytes - 17));
@@ -387,7 +387,7 @@ fn what_no_format_holds_is_refused() {
             let error = written(format, &[bad]).unwrap_err();
             assert!(error.to_string().starts_with("page 7"), "{error}");
         }
-        // An error among the rows comes through.
+        // An error among the rows is returned.
         let rows = [Err(Error::Unsupported("no more".into()))];
         let error = export(format, &setup(), Vec::new(), Path::new("out"), rows).unwrap_err();
         assert_eq!(error.to_string(), "no more");
@@ -397,7 +397,7 @@ fn what_no_format_holds_is_refused() {
     assert!(written(Format::Parquet, &[many]).is_err());
 }
 
-/// The rows that SQLite itself reads, in their order, and that its planner uses an index for each question.
+/// SQLite itself reads the rows in their order, and its planner uses an index for each question.
 #[test]
 fn sqlite_reads_its_table() {
     let mut pages = samples();
@@ -495,7 +495,7 @@ fn formats_are_known_by_name() {
     assert!("xlsx".parse::<Format>().is_err());
 }
 
-/// Takes `room` bytes, then is a closed pipe; counts what comes after.
+/// Writer that takes `room` bytes and then is a closed pipe; counts later writes.
 struct Pipe {
     room: usize,
     refused: Arc<Mutex<u32>>,
@@ -517,7 +517,7 @@ impl Write for Pipe {
     }
 }
 
-/// A closed pipe is told as such, whatever the format, and nothing is written behind it.
+/// A closed pipe is reported as such by every format, and nothing is written after it.
 #[test]
 fn write_errors_come_through_once() {
     let url = "http://example/".repeat(30);
@@ -548,7 +548,7 @@ fn write_errors_come_through_once() {
 }
 
 proptest! {
-    /// Any name and importance reads back the same, from JSON and from TSV.
+    /// Any name and importance is read back unchanged, from JSON and from TSV.
     #[test]
     fn reads_back(url in any::<String>(), bits in any::<u64>(), seconds in -300_000_000_000i64..250_000_000_000) {
         let importance = f64::from_bits(bits);
@@ -559,7 +559,7 @@ proptest! {
         prop_assert_eq!(value["url"].as_str().unwrap(), &url);
         let time: jiff::Timestamp = value["last_fetch"].as_str().unwrap().parse().unwrap();
         prop_assert_eq!(time.as_second(), seconds);
-        // The last such key is the object's own: no string comes between it and the number.
+        // The last such key is the object's own: no string follows it before the number.
         let (_, rest) = line.rsplit_once("\"importance\":").unwrap();
         let digits = rest.split(',').next().unwrap();
         prop_assert_eq!(digits.parse::<f64>().unwrap().to_bits(), importance.to_bits());

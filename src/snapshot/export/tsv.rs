@@ -1,8 +1,8 @@
-//! Tab-separated values: a header line, no quoting, lines end with a line feed. Importance below 1e-5 is in
-//! scientific notation (`1.5e-6`).
+//! Tab-separated values: a header line, no quoting, lines end with a line feed. Importance below 1e-5 is in scientific
+//! notation (`1.5e-6`).
 //!
-//! A name that holds a tab, a line feed or a carriage return can't be written without a
-//! convention that readers don't share, so it is refused; canonical URLs never hold any.
+//! A name with a tab, a line feed or a carriage return is refused, as there is no common convention for quoting it;
+//! canonical URLs never contain any.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! Vertices and edges in two gzip files, as Common Crawl publishes its web graphs.
+//! Vertices and edges in two gzip files, in the layout of Common Crawl's web graphs.
 //!
 //! ```text
 //! vertices.txt.gz   number TAB name
@@ -17,10 +17,7 @@ use crate::snapshot::common_crawl::hosts_of;
 use crate::snapshot::export::{name_without, reversed};
 use crate::{Error, Result};
 
-/// Writes the links of a snapshot into `folder`; returns how many there are.
-///
-/// # Errors
-/// As of [`write_tsv`](super::write_tsv), but for names, which stay on the disk.
+/// Writes the links of a snapshot into `folder`. Returns their number. Names stay on disk.
 pub fn write_common_crawl(graph: &LinkGraph<'_>, room: Room<'_>, folder: &Path) -> Result<u64> {
     let is_host = matches!(graph.level(), Level::Host | Level::BareHost | Level::Domain);
     let hosts = (graph.level() == Level::Domain)
@@ -41,11 +38,8 @@ pub fn write_common_crawl(graph: &LinkGraph<'_>, room: Room<'_>, folder: &Path) 
     write_folder(folder, names, |visit| graph.each_links(room, visit))
 }
 
-/// Writes any graph into `folder`: the lines of `names` behind their numbers, from 0 on, then what `links` calls back with,
-/// sorted by source. Returns what `links` does.
-///
-/// # Errors
-/// Those of both; [`Error::Io`].
+/// Writes any graph into `folder`: the lines of `names` after their numbers, from 0, then the links with which `links`
+/// calls back, sorted by source. Returns the result of `links`.
 pub fn write_folder(
     folder: &Path,
     names: impl Iterator<Item = Result<String>>,

@@ -1,9 +1,9 @@
-//! The links that a store keeps, between pages or between sites, as files for other programs.
+//! Export of the kept links, between pages or between sites, for other programs.
 //!
-//! Links of pages are those of a snapshot's rows: of each page the distinct targets that its last visit found, without those of
-//! weight 0. They come sorted by source, then by target, so that the same records give the same bytes.
-//! Where links weigh differently (`follow`, or weights of their records), each has its weight; those of a page relate to each other, not
-//! to those of others. Links of sites are those of the site graph (`sites/`), with its weights, unless all weigh 1.
+//! Links of pages are those of a snapshot's rows: the distinct targets of each page's last visit, without those of
+//! weight 0. They are sorted by source, then by target, so that the same records give the same bytes. If weights differ
+//! (`follow`, or weights in records), each link has its weight; weights are comparable within a page only. Links of
+//! sites are those of the site graph (`sites/`), with its weights, unless all are 1.
 //!
 //! | format | files | content |
 //! |---|---|---|
@@ -37,35 +37,35 @@ pub use self::{
     tsv::write_tsv,
 };
 
-/// The links of a page or site: targets in the order of their numbers, each with its weight.
+/// Callback for the links of a page or site: targets in the order of their numbers, each with its weight.
 pub type PageLinks<'l> = dyn FnMut(u32, &[(u32, u64)]) -> Result<()> + 'l;
 
 /// Bytes that end a name in files of lines.
 const LINE_ENDS: &[u8] = b"\t\r\n";
 
-/// What writing them may take.
+/// Resources for writing links.
 #[derive(Debug, Clone, Copy)]
 pub struct Room<'r> {
-    /// Bytes of memory for sorting, and for names where they are asked for; `None`: what there is.
+    /// Memory in bytes for sorting, and for names if they are written; `None` for no limit.
     pub memory: Option<u64>,
-    /// Where what does not fit into memory is sorted.
+    /// Folder for spilled data.
     pub folder: &'r Path,
 }
 
-/// The graph that is written.
+/// Graph to be written.
 pub struct LinkGraph<'g> {
     ranking: &'g LevelRanking,
-    /// The links between sites.
+    /// Links between sites.
     sites: Option<SiteGraph<'g>>,
-    /// Whether links have weights of their own.
+    /// True if links have weights.
     is_weighted: bool,
 }
 
 impl<'g> LinkGraph<'g> {
-    /// Of the pages or sites of this ranking, which for sites is a roll-up: their links come from those of pages so.
+    /// Returns the graph of a ranking's pages or sites; of a roll-up, whose links are derived from those of pages.
     ///
     /// # Errors
-    /// [`Error::Missing`] if the store keeps no rows or this is not its current snapshot; those of [`SiteGraph::of_rows`].
+    /// [`Error::Missing`] if the store keeps no rows or this is not its current snapshot.
     pub fn of(ranking: &'g LevelRanking, pairing: Pairing<'g>) -> Result<LinkGraph<'g>> {
         let rows = ranking.snapshot().rows()?;
         let Some(of) = ranking.sites() else {
@@ -83,30 +83,27 @@ impl<'g> LinkGraph<'g> {
         })
     }
 
-    /// What is linked.
+    /// Returns the level of its nodes.
     fn level(&self) -> Level {
         self.ranking.level()
     }
 
-    /// Whether links have weights of their own.
+    /// Returns true if links have weights.
     fn is_weighted(&self) -> bool {
         self.is_weighted
     }
 
-    /// How many pages or sites there are.
+    /// Returns the number of pages or sites.
     pub fn len(&self) -> u64 {
         self.ranking.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no pages or sites.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// All names, in number order.
-    ///
-    /// # Errors
-    /// It is damaged or cannot be read.
+    /// Iterates over all names, in number order.
     pub fn names(&self) -> Box<dyn Iterator<Item = Result<String>> + '_> {
         match self.ranking.sites() {
             Some(sites) => Box::new(sites.names().map(|name| Ok(name.to_owned()))),
@@ -114,10 +111,10 @@ impl<'g> LinkGraph<'g> {
         }
     }
 
-    /// Calls `visit` with the links of each page or site that has any, by number. Returns how many links there are.
+    /// Calls `visit` with the links of each page or site that has any, by number. Returns the number of links.
     ///
     /// # Errors
-    /// Those of `visit`; [`Error::Missing`] if the store keeps no rows or this is not its current snapshot; [`Error::Io`].
+    /// [`Error::Missing`] if the store keeps no rows or this is not its current snapshot.
     pub fn each_links(&self, room: Room<'_>, visit: &mut PageLinks<'_>) -> Result<u64> {
         let Some(graph) = &self.sites else {
             return self.each_of_pages(room, visit);
@@ -163,7 +160,7 @@ impl<'g> LinkGraph<'g> {
     }
 }
 
-/// A row's links with their weights, but for those of weight 0.
+/// Iterates over a row's links with their weights, except for those of weight 0.
 fn weighed(row: Row<'_>) -> impl Iterator<Item = (u32, u64)> + '_ {
     let weight = move |at: usize| row.weights.get(at).copied().unwrap_or(1);
     let targets = row.targets.iter().enumerate();
@@ -171,7 +168,7 @@ fn weighed(row: Row<'_>) -> impl Iterator<Item = (u32, u64)> + '_ {
     links.filter(|(_, weight)| *weight > 0)
 }
 
-/// The same, 12 bytes each.
+/// Encodes a row's links with their weights, 12 bytes each.
 fn put(row: Row<'_>, into: &mut Vec<u8>) {
     for (target, weight) in weighed(row) {
         into.extend_from_slice(&target.to_le_bytes());
@@ -179,7 +176,7 @@ fn put(row: Row<'_>, into: &mut Vec<u8>) {
     }
 }
 
-/// Makes a file of a folder, writes and closes it.
+/// Creates a file in a folder, writes and closes it.
 fn write_file<T>(
     folder: &Path,
     name: &str,

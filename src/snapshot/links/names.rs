@@ -1,4 +1,4 @@
-//! The names of all pages or sites, in memory.
+//! Names of all pages or sites, in memory.
 
 use super::{LINE_ENDS, LinkGraph};
 use crate::Result;
@@ -11,12 +11,12 @@ pub(super) struct AllNames {
 }
 
 impl AllNames {
-    /// Refused if they do not fit into the budget.
+    /// Loads all names; an error if they exceed the budget.
     pub fn of(graph: &LinkGraph<'_>, budget: Option<u64>) -> Result<AllNames> {
         let (pages, kind) = (graph.ranking.len(), graph.level().plural());
         let work = || format!("the names of {pages} {kind}");
         let check = |text: usize| {
-            // Text that grows by doubling may have twice the room.
+            // Text that grows by doubling may take twice the memory.
             let need = pages * size_of::<usize>() as u64 + 2 * text as u64;
             check_room(
                 budget,
@@ -48,7 +48,7 @@ impl AllNames {
         Ok(all)
     }
 
-    /// The name of one of them.
+    /// Returns the name of a page or site.
     pub fn get(&self, page: u32) -> &str {
         let page = page as usize;
         let start = page.checked_sub(1).map_or(0, |before| self.ends[before]);

@@ -1,4 +1,4 @@
-//! Two tables: pages or sites, and links as pairs of their numbers.
+//! Export of links as two Parquet tables: pages or sites, and links as pairs of their numbers.
 //!
 //! ```text
 //! source  INT64   required
@@ -25,13 +25,10 @@ use crate::snapshot::export::row_group::{BATCH_ROWS, RowGroup};
 use crate::snapshot::export::{Columns, Format, Setup, export};
 use crate::{Error, Result};
 
-/// Links of a row group.
+/// Number of links in a row group.
 const GROUP_LINKS: usize = 1 << 20;
 
-/// Writes both into `folder`; returns how many links there are.
-///
-/// # Errors
-/// As of [`write_tsv`](super::write_tsv), but for names, which stay on the disk.
+/// Writes both tables into `folder`. Returns the number of links. Names stay on disk.
 pub fn write_parquet(graph: &LinkGraph<'_>, room: Room<'_>, folder: &Path) -> Result<u64> {
     let setup = Setup {
         columns: Columns {
@@ -61,10 +58,10 @@ pub fn write_parquet(graph: &LinkGraph<'_>, room: Room<'_>, folder: &Path) -> Re
 
 struct Table<W: Write + Send> {
     writer: SerializedFileWriter<W>,
-    /// The one that links go to, of so many links, those to be encoded with it.
+    /// Current row group, with its number of links including those to be encoded.
     group: Option<RowGroup>,
     links: usize,
-    /// Sources, targets, and weights where there are any, to be encoded.
+    /// Sources, targets, and weights if there are any, to be encoded.
     columns: Vec<Vec<i64>>,
 }
 
@@ -98,7 +95,7 @@ impl<W: Write + Send> Table<W> {
         target: u32,
         weight: u64,
     ) -> std::result::Result<(), ParquetError> {
-        // Weights of a page add up to less than 2^63.
+        // Weights of a page sum to less than 2^63.
         let numbers = [i64::from(source), i64::from(target), weight as i64];
         for (column, number) in self.columns.iter_mut().zip(numbers) {
             column.push(number);

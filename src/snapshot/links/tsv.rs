@@ -1,4 +1,4 @@
-//! A link a line.
+//! Export of links as tab-separated lines.
 
 use std::io::Write;
 use std::path::Path;
@@ -8,11 +8,11 @@ use super::{LinkGraph, Room};
 use crate::memory::to_read;
 use crate::{Error, Result};
 
-/// Writes all links, by numbers or by names; returns how many there are. `path` names `out` in errors.
+/// Writes all links, by numbers or by names. Returns their number. `path` names `out` in errors.
 ///
 /// # Errors
-/// [`Error::Missing`] if the store keeps no rows or this is not its current snapshot; names that do not fit into the
-/// memory, or into a line; [`Error::Io`].
+/// [`Error::Missing`] if the store keeps no rows or this is not its current snapshot; also fails if names do not fit in
+/// memory, or in a line.
 pub fn write_tsv(
     graph: &LinkGraph<'_>,
     numbers: bool,

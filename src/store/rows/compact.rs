@@ -23,7 +23,6 @@ fn is_due(kept: &CommittedRows) -> bool {
 /// in the old file, its number and rows before them, and are updated to the new file.
 ///
 /// # Errors
-///
 /// On [`AppendError::GiveUp`] and [`AppendError::Full`] there is no room for the new file; the old one is unchanged.
 pub(crate) fn compact<'p>(
     disk: &dyn Disk,

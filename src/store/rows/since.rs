@@ -30,7 +30,6 @@ impl KeptRows {
     /// memory for each.
     ///
     /// # Errors
-    ///
     /// Fails if the current file does not have that position.
     pub(crate) fn since(&self, old: RowFile, pages: u64, place: (u64, u64)) -> Result<Since> {
         let now = &self.file.kept;
