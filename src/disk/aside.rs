@@ -1,9 +1,9 @@
-//! Temporary files, renamed once they are complete: a name for them that no other file has.
+//! Temporary files, renamed once they are complete.
 //!
-//! Outside of stores, where other people's files lie, names are tried until one is free ([`unfinished`]). What a killed
-//! command leaves there cannot be distinguished from a file of the user's own; it stays, and the next command takes the
-//! next name. Inside a store names are the writer's, who has the lock: what lies there goes ([`recreate`]). Either way
-//! the file is made exclusively, so that no link is followed, and nothing is written into a file that has another name.
+//! Outside of stores, among users' files, names are tried until one is free ([`unfinished`]). The leftover of a killed
+//! command there cannot be distinguished from a user's file; it stays, and the next command takes the next name. Inside
+//! a store names belong to the writer, who has the lock, so leftovers are removed ([`recreate`]). In both cases the
+//! file is created exclusively, so that no link is followed and no existing file is overwritten.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use super::{Disk, DiskFile};
 use crate::{Error, Result};
 
-/// Makes a file or directory beside `path`: `NAME.unfinished`, or `NAME.2.unfinished` and so on. `make` makes it, and
-/// says [`io::ErrorKind::AlreadyExists`] where the name is taken.
+/// Creates a file or directory beside `path`: `NAME.unfinished`, or `NAME.2.unfinished` and so on. `make` creates it,
+/// and returns [`io::ErrorKind::AlreadyExists`] if the name is taken.
 pub fn unfinished<T>(
     path: &Path,
     mut make: impl FnMut(&Path) -> io::Result<T>,
@@ -33,8 +33,8 @@ pub fn unfinished<T>(
     }
 }
 
-/// The error of making a temporary file or folder, which may be what the system's folder for these cannot take: then it says so,
-/// and what to do.
+/// Completes an error of creating a temporary file or folder: if the system's folder for these is the cause, adds this
+/// and a remedy.
 pub fn temporary(error: Error) -> Error {
     let folder = std::env::temp_dir();
     let absolute = |path: &Path| std::path::absolute(path).ok();
@@ -54,7 +54,7 @@ pub fn temporary(error: Error) -> Error {
     }
 }
 
-/// Makes a file of the store's writer; what has its name, a killed writer's or a link, is removed.
+/// Creates a file of the store's writer; a leftover or link of that name is removed.
 pub(crate) fn recreate(disk: &dyn Disk, path: &Path) -> io::Result<Box<dyn DiskFile>> {
     match disk.create_new(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {

@@ -1,8 +1,8 @@
-//! An append-only file of checksummed blocks, with an index of where each begins.
+//! An append-only file of checksummed blocks, with an index of their offsets.
 //!
-//! URL text and fingerprints are kept so. Blocks are in page order; a block holds a stretch of
-//! pages (of kept rows: of rows, numbered from 0). Appending touches only bytes past the committed length, so readers who keep to a
-//! published length are never disturbed, and recovery is a cut.
+//! URL text, fingerprints and kept rows are stored in such files. Blocks are in page order; a block holds a range of
+//! pages (or of rows, numbered from 0). Appending touches only bytes after the committed length, so readers up to a
+//! published length are never disturbed, and recovery is a truncation.
 //!
 //! ```text
 //! NAME         block*          block: first page u64 | pages u32 | length u32 | XXH3-64 u64 | payload
@@ -22,10 +22,10 @@ use crate::codec::frame::{self, Fields};
 use crate::{Error, Result};
 
 const HEADER: usize = 24;
-/// Bytes of it under its checksum.
+/// Number of header bytes covered by its checksum.
 const SUMMED: usize = 16;
 const ENTRY: u64 = 16;
-/// Payloads longer than this are checked before they are taken into memory.
+/// Payload length in bytes above which the checksum is verified before the payload is loaded.
 const LARGE: u64 = 1 << 20;
 
 /// Committed lengths of a log, in bytes.
@@ -35,7 +35,7 @@ pub struct LogLengths {
     pub index: u64,
 }
 
-/// One block: pages `first .. first + pages`.
+/// Block of pages `first .. first + pages`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Block {
     pub first: u64,
@@ -44,16 +44,16 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// Its pages.
+    /// Returns the range of its pages.
     pub fn pages(&self) -> std::ops::Range<u64> {
         self.first..self.first.saturating_add(self.pages.into())
     }
 }
 
-/// The block that was read last: its first page, and what it holds.
+/// Last block that was read: its first page, and its values.
 pub(crate) type Held<T> = Option<(u64, Vec<T>)>;
 
-/// A block's head, as it was read.
+/// Header of a block.
 struct Head {
     first: u64,
     pages: u32,
@@ -63,7 +63,7 @@ struct Head {
 }
 
 impl Head {
-    /// From the front of `bytes`, [`HEADER`] of them or more.
+    /// Decodes the header at the start of `bytes`, which are at least [`HEADER`].
     fn of(bytes: &[u8]) -> Head {
         let mut summed = [0; SUMMED];
         summed.copy_from_slice(&bytes[..SUMMED]);
@@ -77,7 +77,7 @@ impl Head {
         }
     }
 
-    /// Returns whether it is sound, and its payload has this checksum.
+    /// Returns true if the checksum matches the header and a payload with this hash.
     fn fits(&self, payload: u64) -> bool {
         frame::checksum(&self.summed, payload) == self.sum
     }
@@ -91,7 +91,7 @@ impl Head {
     }
 }
 
-/// A log open for reading up to given lengths and, for the writer, for appending.
+/// Log open for reading up to given lengths and, for the writer, for appending.
 pub(crate) struct BlockLog {
     path: PathBuf,
     data: Box<dyn DiskFile>,
@@ -103,7 +103,7 @@ pub(crate) struct BlockLog {
 }
 
 impl BlockLog {
-    /// Makes the files of a new log.
+    /// Creates the files of a new log.
     pub fn create(disk: &dyn Disk, path: &Path) -> Result<BlockLog> {
         let create = |path: &Path| disk.open(path, true).map_err(Error::io(path, "create"));
         Ok(BlockLog::with(
@@ -114,7 +114,7 @@ impl BlockLog {
         ))
     }
 
-    /// Opens for writing, and cuts to the committed lengths.
+    /// Opens the log for writing, and truncates it to the committed lengths.
     pub fn open(disk: &dyn Disk, path: &Path, lengths: LogLengths) -> Result<BlockLog> {
         let open = |path: &Path| disk.open(path, false).map_err(Error::opening(path));
         let log = BlockLog::with(path, open(path)?, open(&index_path(path))?, lengths);
@@ -123,7 +123,7 @@ impl BlockLog {
         Ok(log)
     }
 
-    /// Opens for reading the first `lengths` only.
+    /// Opens the log for reading up to `lengths`.
     pub fn read(disk: &dyn Disk, path: &Path, lengths: LogLengths) -> Result<BlockLog> {
         let read = |path: &Path| disk.read(path).map_err(Error::opening(path));
         let log = BlockLog::with(path, read(path)?, read(&index_path(path))?, lengths);
@@ -159,23 +159,23 @@ impl BlockLog {
         self.data_tail.extend_from_slice(payload);
     }
 
-    /// Bytes waiting for [`BlockLog::flush`].
+    /// Returns the number of bytes waiting for [`BlockLog::flush`].
     pub fn waiting(&self) -> usize {
         self.data_tail.len()
     }
 
-    /// Bytes of all blocks, those that wait for [`BlockLog::flush`] among them.
+    /// Returns the length of all blocks in bytes, including those that wait for [`BlockLog::flush`].
     pub fn bytes(&self) -> u64 {
         self.lengths.data + self.data_tail.len() as u64
     }
 
-    /// Cuts to the committed lengths, whatever was appended since: nothing more will be.
+    /// Truncates the log to the committed lengths, when no more will be appended.
     pub fn give_back(self, lengths: LogLengths) -> Result<()> {
         cut(&self.path, &*self.data, lengths.data)?;
         cut(&index_path(&self.path), &*self.index, lengths.index)
     }
 
-    /// Writes what was appended. Durable only after [`BlockLog::sync`].
+    /// Writes what was appended; durable only after [`BlockLog::sync`].
     pub fn flush(&mut self) -> Result<()> {
         let write = Error::io(&self.path, "append");
         self.data
@@ -189,7 +189,7 @@ impl BlockLog {
         Ok(())
     }
 
-    /// Flushes and makes durable; the lengths to commit.
+    /// Flushes the log and makes it durable. Returns the lengths to commit.
     pub fn sync(&mut self) -> Result<LogLengths> {
         self.flush()?;
         self.data
@@ -199,7 +199,7 @@ impl BlockLog {
         Ok(self.lengths)
     }
 
-    /// The block at `offset`, checked, and the offset of the next.
+    /// Reads and checks the block at `offset`. Returns it with the offset of the next.
     fn block_at(&self, offset: u64) -> Result<(Block, u64)> {
         let at = |what: &str| Error::damaged(&self.path, format!("block at byte {offset}: {what}"));
         let head_end = offset.checked_add(HEADER as u64);
@@ -216,7 +216,7 @@ impl BlockLog {
         if end > self.lengths.data {
             return Err(at("its length is wrong"));
         }
-        // Blocks are small. A damaged length must not take gigabytes of memory to be noticed.
+        // Blocks are small. A damaged length must not take gigabytes of memory before it is detected.
         if head.length > LARGE && !head.fits(self.sum_of(start, head.length)?) {
             return Err(at("its checksum does not match"));
         }
@@ -231,7 +231,7 @@ impl BlockLog {
         }
     }
 
-    /// The checksum of a stretch, read piece by piece.
+    /// Computes the checksum of a range, read piece by piece.
     fn sum_of(&self, mut offset: u64, mut len: u64) -> Result<u64> {
         let mut hash = Xxh3::new();
         let mut piece = vec![0; LARGE as usize];
@@ -256,13 +256,13 @@ impl BlockLog {
         Ok((first, offset))
     }
 
-    /// Blocks, as the index has them.
+    /// Returns the number of blocks in the index.
     pub fn entries(&self) -> u64 {
         self.lengths.index / ENTRY
     }
 
-    /// The beginning of the payload of block `at`, as long as `len` says that it is given its first `least` bytes;
-    /// number of the block's first page, and of its pages. The block's checksum is not looked at.
+    /// Reads the beginning of the payload of block `at`; `len` returns its length, given the first `least` bytes.
+    /// Returns it with the block's first page and number of pages. Does not verify the block's checksum.
     pub fn front(
         &self,
         at: u64,
@@ -301,8 +301,7 @@ impl BlockLog {
         Ok((bytes, first, pages))
     }
 
-    /// Where the index says that the block with `page` is, or the last one if there is none: its first page and its
-    /// offset.
+    /// Returns first page and offset of the block with `page` by the index, or of the last block if there is none.
     fn place_of(&self, page: u64) -> Result<(u64, u64)> {
         let (mut low, mut high) = (0, self.lengths.index / ENTRY);
         while low < high {
@@ -323,7 +322,7 @@ impl BlockLog {
         )
     }
 
-    /// The block that holds `page`.
+    /// Reads the block that holds `page`.
     pub fn find(&self, page: u64) -> Result<Block> {
         let (_, offset) = self.place_of(page)?;
         let (block, _) = self
@@ -336,8 +335,8 @@ impl BlockLog {
         }
     }
 
-    /// What the log holds of `page`, in a block that `unpack` reads unless `held` has it. `None`: the block holds fewer than it
-    /// says.
+    /// Returns the value of `page` in its block, which `unpack` decodes unless `held` has it; `None` if the block has
+    /// fewer values than it claims.
     pub fn value_of<'h, T>(
         &self,
         page: u64,
@@ -358,8 +357,8 @@ impl BlockLog {
         Ok(values.get((page - first) as usize))
     }
 
-    /// The hash of the checksums of all blocks up to the one that ends with `page`, as their heads have them; `None`: none ends
-    /// there. No payload is read.
+    /// Returns a hash of the checksums in the headers of all blocks up to the one that ends with `page`; `None` if none
+    /// ends there. Reads no payloads.
     pub fn sum_until(&self, page: u64) -> Result<Option<u64>> {
         let mut sums = Xxh3::new();
         for at in 0..self.entries() {
@@ -377,7 +376,7 @@ impl BlockLog {
         Ok(None)
     }
 
-    /// The last block, which must end where the log does. `None`: the log is empty.
+    /// Reads the last block, which must end where the log does; `None` if the log is empty.
     pub fn last(&self) -> Result<Option<Block>> {
         let index = index_path(&self.path);
         let Some(last) = (self.lengths.index / ENTRY).checked_sub(1) else {
@@ -400,7 +399,7 @@ impl BlockLog {
         }
     }
 
-    /// A block that cannot be read where the index leads: which of the two is damaged.
+    /// Returns the error for a block that cannot be read at its index entry: names the damaged file of the two.
     fn blame(&self, offset: u64, error: Error) -> Error {
         let Error::Damaged { path, what } = error else {
             return error;
@@ -408,7 +407,7 @@ impl BlockLog {
         let index = index_path(&self.path);
         let is_number = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
         let index = match self.path.file_name().and_then(|name| name.to_str()) {
-            // Such a name says too little by itself.
+            // A number alone is not a helpful name.
             Some(name) if is_number(name) => index.display().to_string(),
             _ => index
                 .file_name()
@@ -420,7 +419,7 @@ impl BlockLog {
         Error::Damaged { path, what }
     }
 
-    /// The error about block `at`, at the place that the index gives.
+    /// Returns the error about block `at`, at the offset in the index.
     pub fn damaged_at(&self, at: u64, what: String) -> Error {
         match self.entry(at) {
             Ok((_, offset)) => self.blame(offset, Error::damaged(&self.path, what)),
@@ -428,7 +427,7 @@ impl BlockLog {
         }
     }
 
-    /// Checks that the index leads to every block, and to nothing else.
+    /// Checks that the index leads to every block and to nothing else.
     pub fn verify_index(&self) -> Result<()> {
         let mut offset = 0;
         let mut at = 0;
@@ -453,7 +452,7 @@ impl BlockLog {
     }
 }
 
-/// The length of a file that must have `len` bytes.
+/// Returns the length of a file; an error if it is less than `len`.
 fn measured(path: &Path, file: &dyn DiskFile, len: u64) -> Result<u64> {
     let found = file.size().map_err(Error::io(path, "measure"))?;
     if found < len {
@@ -481,8 +480,8 @@ mod tests {
     use super::*;
     use crate::fuzz::memory::Memory;
 
-    /// Its story: the end of a block's pages was computed before the block was known to hold the
-    /// page; near 2^64 the sum overflowed.
+    /// Regression: the end of a block's pages was computed before checking that the block holds the page; near 2^64 the
+    /// sum overflowed.
     #[test]
     fn a_block_of_the_last_pages_there_could_be_is_no_overflow() {
         let disk = Memory::default();

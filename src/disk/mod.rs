@@ -1,7 +1,7 @@
-//! All disk access of the store, as one small trait.
+//! All disk access of the store behind one small trait.
 //!
-//! The store holds no other file handles and calls no other file functions, so that faults can be
-//! put under the very code that users run.
+//! The store holds no other file handles and calls no other file functions, so that faults can be injected under the
+//! code that users run.
 
 mod aside;
 pub(crate) mod log;
@@ -18,44 +18,44 @@ pub(crate) use aside::recreate;
 pub use aside::{temporary, unfinished};
 pub(crate) use sorter::{Sorted, Sorter};
 
-/// A directory tree.
+/// Directory tree with files.
 pub trait Disk: Send + Sync {
     /// Opens a file for reading and writing; creates it if `create`.
     fn open(&self, path: &Path, create: bool) -> io::Result<Box<dyn DiskFile>>;
-    /// Makes a file, for reading and writing; `AlreadyExists` if anything has its name, be it a link that leads nowhere.
+    /// Creates a file for reading and writing; `AlreadyExists` if anything has its name, even a dangling link.
     fn create_new(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
     /// Opens a file for reading only.
     fn read(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
-    /// Makes one directory.
+    /// Creates one directory.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
     /// Renames a file or directory, replacing what is there (a directory only if empty).
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
-    /// Removes an empty directory, if it can: nothing depends on it.
+    /// Removes an empty directory; callers must not depend on it.
     fn remove_dir(&self, path: &Path) -> io::Result<()> {
         let _ = path;
         Err(io::ErrorKind::Unsupported.into())
     }
     /// Makes a directory's entries durable.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
-    /// The target of a path, through symbolic links; the path itself, if it is none.
+    /// Resolves symbolic links; returns the path itself if it is none.
     fn target(&self, path: &Path) -> io::Result<PathBuf> {
         Ok(path.into())
     }
-    /// The names in a directory, sorted.
+    /// Lists the names in a directory, sorted.
     fn list(&self, path: &Path) -> io::Result<Vec<String>>;
 }
 
-/// An open file. Reads and writes name their offset; there is no position.
+/// Open file. Reads and writes give their offset; there is no position.
 pub trait DiskFile: Send + Sync + Debug {
-    /// Fills `buf` from `offset`; too short a file is `UnexpectedEof`.
+    /// Fills `buf` from `offset`; `UnexpectedEof` if the file is too short.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;
-    /// Writes all of `data` at `offset`, making the file longer if need be.
+    /// Writes all of `data` at `offset`, extending the file if necessary.
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()>;
-    /// Length in bytes.
+    /// Returns the length in bytes.
     fn size(&self) -> io::Result<u64>;
-    /// Cuts or extends (with zeros).
+    /// Truncates the file, or extends it with zeros.
     fn set_len(&self, len: u64) -> io::Result<()>;
     /// Makes all written data, and the length, durable.
     fn sync(&self) -> io::Result<()>;
@@ -63,10 +63,10 @@ pub trait DiskFile: Send + Sync + Debug {
     fn try_lock(&self) -> io::Result<bool>;
 }
 
-/// Symbolic links that may follow each other.
+/// Maximum number of symbolic links in a chain.
 const LINKS: usize = 40;
 
-/// The system's files.
+/// The file system of the operating system.
 pub struct RealDisk;
 
 impl Disk for RealDisk {
@@ -87,7 +87,7 @@ impl Disk for RealDisk {
     }
 
     fn read(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        // Opening a pipe would wait for whoever writes into it.
+        // Opening a pipe would wait for a writer.
         if std::fs::metadata(path)?.file_type().is_fifo() {
             return Err(io::Error::other("it is a pipe, not a file"));
         }
@@ -149,7 +149,8 @@ impl From<File> for RealFile {
     }
 }
 
-/// A process that is being started has all files of the one that starts it, for a moment: to close them gives up no lock.
+/// Unlocks explicitly: a child process that is being spawned briefly shares all open files, so closing alone may not
+/// release the lock.
 impl Drop for RealFile {
     fn drop(&mut self) {
         if *self.locked.get_mut() {
@@ -193,7 +194,7 @@ impl DiskFile for RealFile {
     }
 }
 
-/// Writes a small file whole: aside, synced, renamed over `path`, directory synced.
+/// Writes a small file atomically: to a temporary file, synced, renamed over `path`, directory synced.
 pub(crate) fn write_whole(disk: &dyn Disk, path: &Path, data: &[u8]) -> io::Result<()> {
     let aside = path.with_extension("tmp");
     let file = recreate(disk, &aside)?;
@@ -207,10 +208,10 @@ pub(crate) fn write_whole(disk: &dyn Disk, path: &Path, data: &[u8]) -> io::Resu
     }
 }
 
-/// Longest small file.
+/// Maximum length of a small file in bytes.
 const WHOLE_MAX: u64 = 1 << 20;
 
-/// Reads a small file whole; one of more than a megabyte is none, and `FileTooLarge`.
+/// Reads a small file; `FileTooLarge` if it exceeds a megabyte.
 pub(crate) fn read_whole(disk: &dyn Disk, path: &Path) -> io::Result<Vec<u8>> {
     let file = disk.read(path)?;
     let len = file.size()?;
@@ -226,7 +227,7 @@ pub(crate) fn read_whole(disk: &dyn Disk, path: &Path) -> io::Result<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// As a process that is just being started has it.
+    /// The file is shared, as with a process that is being spawned.
     #[test]
     fn a_lock_is_given_up_whoever_else_has_the_file() {
         let file = tempfile::NamedTempFile::new().unwrap();

@@ -1,9 +1,9 @@
-//! Sorts more records than memory holds.
+//! External sorter: sorts more records than fit in memory.
 //!
-//! A record is a key and a value, both bytes. Records come back in the order of their keys, byte by byte, those of equal
-//! keys in the order in which they came. What does not fit into the memory is written as sorted runs into one file, compressed,
-//! and the runs are merged. Where there are more than the memory has room for, neighbours are first merged into longer ones, in
-//! another file. Files have no names, so that they go with the process, however that ends.
+//! A record is a key and a value, both bytes. Records are returned in the order of their keys, byte by byte, and in
+//! order of insertion for equal keys. When memory is full, a sorted run is spilled to one compressed file, and the runs
+//! are merged. If there are more runs than fit in memory, neighbours are first merged into longer ones in another file.
+//! Files are unnamed, so they vanish with the process however it ends.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,26 +18,26 @@ use zstd::stream::{read::Decoder, write::Encoder};
 use super::{temporary, unfinished};
 use crate::{Error, Result};
 
-/// Bytes that a run is read by and unpacked to, at least and at most.
+/// Size of the buffers for reading a run and for its decompressed data, minimum and maximum, in bytes.
 const READ_BYTES: Range<usize> = 1 << 15..1 << 19;
-/// How runs are compressed: the quickest, and with a window that hundreds of runs at a time have room for.
+/// Compression of runs: the fastest level, with a window small enough for hundreds of runs at a time.
 const LEVEL: i32 = 1;
 const WINDOW_LOG: u32 = 17;
-/// Bytes that unpacking a run takes beside what it is read by and unpacked to,
+/// Memory for decompressing a run besides its buffers, in bytes.
 const UNPACKING: usize = 1 << 18;
-/// and all that a run takes at least.
+/// Minimum memory for reading a run, in bytes.
 const RUN_BYTES: usize = UNPACKING + 2 * READ_BYTES.start;
 
-/// A key and its value.
+/// Key and value.
 pub(crate) type Record = (Vec<u8>, Vec<u8>);
 
-/// All records, sorted.
+/// Iterator over all records, sorted.
 pub(crate) type Sorted = Box<dyn Iterator<Item = Result<Record>> + Send>;
 
-/// Takes records.
+/// Collects records to be sorted.
 pub(crate) struct Sorter {
     run: Run,
-    /// Bytes of memory for records.
+    /// Memory for records in bytes.
     most: usize,
     folder: PathBuf,
     spilled: Option<Spilled>,
@@ -57,7 +57,7 @@ struct Place {
     value: u32,
 }
 
-/// Runs in a file, each sorted.
+/// Sorted runs in a file.
 struct Spilled {
     file: File,
     path: PathBuf,
@@ -65,7 +65,7 @@ struct Spilled {
 }
 
 impl Sorter {
-    /// With this much memory; what does not fit into it goes to a file in `folder`.
+    /// Creates a sorter with `most` bytes of memory, which spills to a file in `folder`.
     pub fn new(most: usize, folder: &Path) -> Sorter {
         Sorter {
             run: Run::default(),
@@ -75,13 +75,13 @@ impl Sorter {
         }
     }
 
-    /// Takes a record.
+    /// Adds a record.
     ///
     /// # Errors
-    /// The file cannot be made or written; a key or value of 4 GiB or more.
+    /// Fails if the file cannot be created or written, or for a key or value of 4 GiB or more.
     pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.run.push(key, value)?;
-        // Room that grows by doubling may be twice what is used.
+        // Buffers that grow by doubling may have twice the size in use.
         if self.run.bytes_used() >= self.most / 2 {
             self.spill()?;
         }
@@ -96,16 +96,13 @@ impl Sorter {
             none => none.insert(Spilled::new(&self.folder)?),
         };
         spilled.write((0..run.records.len()).map(|at| Ok(run.record(at))))?;
-        // Its memory serves the next run.
+        // The memory is reused for the next run.
         run.clear();
         self.run = run;
         Ok(())
     }
 
-    /// All records, sorted.
-    ///
-    /// # Errors
-    /// The file cannot be written or read.
+    /// Returns all records, sorted.
     pub fn sorted(mut self) -> Result<Sorted> {
         if self.spilled.is_some() && !self.run.records.is_empty() {
             self.spill()?;
@@ -212,7 +209,7 @@ impl Spilled {
         Ok(())
     }
 
-    /// The same records in as many runs as are merged in `most` bytes.
+    /// Merges runs until their number can be merged in `most` bytes.
     fn narrowed(mut self, most: usize, folder: &Path) -> Result<Spilled> {
         let at_once = (most / RUN_BYTES).max(2);
         while self.runs.len() > at_once {
@@ -227,7 +224,7 @@ impl Spilled {
     }
 }
 
-/// A part of a file, by itself.
+/// Reader of a part of a file.
 struct Part {
     file: Arc<File>,
     at: Range<u64>,
@@ -243,13 +240,13 @@ impl Read for Part {
     }
 }
 
-/// A run, being read.
+/// Reader of a decompressed run.
 type Unpacked = BufReader<Decoder<'static, BufReader<Part>>>;
 
-/// The next record of a run: its key, the run's number, its value.
+/// Next record of a run: its key, the run's number, its value.
 type Next = Reverse<(Vec<u8>, usize, Vec<u8>)>;
 
-/// The least record of each run, the least first; equal ones by run.
+/// Merges runs by a heap of their next records; equal keys by run.
 struct Merge {
     runs: Vec<Unpacked>,
     next: BinaryHeap<Next>,
@@ -257,7 +254,7 @@ struct Merge {
 }
 
 impl Merge {
-    /// Of these runs of a file, in `most` bytes, if there are not more than that has room for.
+    /// Begins to merge runs of a file in `most` bytes, as far as these allow.
     fn new(file: &Arc<File>, path: &Path, runs: &[Range<u64>], most: usize) -> Result<Merge> {
         let room = (most / runs.len().max(1)).saturating_sub(UNPACKING) / 2;
         let room = room.clamp(READ_BYTES.start, READ_BYTES.end);
@@ -317,7 +314,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// As the standard library's stable sort, whatever fits into memory; and nothing is left behind.
+        /// Sorts like the standard library's stable sort, whatever fits in memory, and leaves nothing behind.
         #[test]
         fn sorts_as_in_memory(
             records in prop::collection::vec((prop::collection::vec(0u8..3, 0..4), any::<u16>()), 0..300),
@@ -356,7 +353,7 @@ mod tests {
         assert_eq!(sorter.sorted().unwrap().count(), 10_000);
     }
 
-    /// Of more runs than the memory has room for, neighbours are merged first: the order of equal keys stays.
+    /// If there are more runs than fit in memory, neighbours are merged first, which keeps the order of equal keys.
     #[test]
     fn many_runs_are_merged_in_little_memory() {
         let dir = tempfile::tempdir().unwrap();

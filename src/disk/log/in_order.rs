@@ -1,4 +1,4 @@
-//! Reading the blocks of a log in order, a stretch of its data at a time.
+//! Sequential reading of a log's blocks, with read-ahead.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -6,7 +6,7 @@ use super::{Block, BlockLog, HEADER, Head};
 use crate::{Error, Result};
 
 impl BlockLog {
-    /// The block at `offset`, as [`BlockLog::block_at`] reads it.
+    /// Reads the block at `offset` like [`BlockLog::block_at`], from the read-ahead buffer.
     fn block_ahead(&self, offset: u64, ahead: &mut Ahead) -> Result<(Block, u64)> {
         match ahead.framed(self, offset)? {
             Some((head, payload)) if head.fits(xxh3_64(payload)) => {
@@ -17,12 +17,12 @@ impl BlockLog {
         }
     }
 
-    /// All blocks in order. Checks that pages follow on without a gap.
+    /// Iterates over all blocks in order. Checks that pages follow without a gap.
     pub fn blocks(&self) -> impl Iterator<Item = Result<Block>> + '_ {
         self.blocks_at((0, 0))
     }
 
-    /// The block that holds `page`, and all blocks after it. Where no block holds it: those from the last one on.
+    /// Iterates from the block that holds `page`, or from the last one if none does.
     pub fn blocks_from(&self, page: u64) -> Result<impl Iterator<Item = Result<Block>> + '_> {
         let begin = match page {
             0 => (0, 0),
@@ -31,7 +31,7 @@ impl BlockLog {
         Ok(self.blocks_at(begin))
     }
 
-    /// All blocks from the one at `offset` on, which begins with `page`.
+    /// Iterates from the block at `offset`, which begins with `page`.
     fn blocks_at(
         &self,
         (mut page, mut offset): (u64, u64),
@@ -64,10 +64,10 @@ impl BlockLog {
     }
 }
 
-/// Bytes of a log's data read at a time, where it is read in order.
+/// Number of bytes read at a time.
 const AHEAD: u64 = 4 << 20;
 
-/// A stretch of a log's data.
+/// Read-ahead buffer of a log's data.
 #[derive(Default)]
 struct Ahead {
     offset: u64,
@@ -75,7 +75,7 @@ struct Ahead {
 }
 
 impl Ahead {
-    /// Head and payload of the block at `offset`; `None`: it is too large, or its length is wrong.
+    /// Returns header and payload of the block at `offset`; `None` if it is too large or its length is wrong.
     fn framed(&mut self, log: &BlockLog, offset: u64) -> Result<Option<(Head, &[u8])>> {
         if !self.read(log, offset, HEADER as u64)? {
             return Ok(None);
@@ -92,8 +92,8 @@ impl Ahead {
         &self.bytes[(offset - self.offset) as usize..]
     }
 
-    /// Reads on if `len` bytes from `offset` on, at least the stretch's own, are not there yet. False:
-    /// they can't be.
+    /// Reads `len` bytes from `offset` on into the buffer, at least its size, unless they are there. Returns false if
+    /// the log is shorter.
     fn read(&mut self, log: &BlockLog, offset: u64, len: u64) -> Result<bool> {
         if offset + len <= self.offset + self.bytes.len() as u64 {
             return Ok(true);
