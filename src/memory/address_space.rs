@@ -1,5 +1,5 @@
 //! The limit on address space that a shell or a batch system sets (`ulimit -v`, `RLIMIT_AS`). An allocation beyond it
-//! ends the process, so what is left of it counts as memory that there is.
+//! aborts the process, so the unused part counts as available memory.
 
 use std::fs;
 
@@ -9,51 +9,47 @@ use super::MIB;
 use super::machine::kib_of;
 use crate::{Error, Result};
 
-/// What each thread takes of it at most beside what it holds: its stack, and the heap that the allocator reserves for it.
+/// Maximum address space of a thread besides its data: its stack, and the heap that the allocator reserves for it.
 const A_THREAD: u64 = 66 * MIB;
-/// What every command takes: buffers of files, tables of names, a page cache.
+/// Address space of every command: buffers of files, tables of names, a page cache.
 const A_COMMAND: u64 = 64 * MIB;
 
-/// The limit in bytes, and what of it is not used yet.
+/// Limit on address space, and its unused part, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AddressSpace {
-    /// The limit.
+    /// Limit in bytes.
     pub limit: u64,
-    /// What is not mapped yet.
+    /// Part that is not mapped yet, in bytes.
     pub left: u64,
 }
 
 impl AddressSpace {
-    /// That of this process; `None`: it has no limit, or nothing is known of it.
+    /// Returns the limit of this process; `None` if there is none, or it is unknown.
     pub fn of_process() -> Option<AddressSpace> {
         let limit = getrlimit(Resource::As).current?;
         let status = fs::read_to_string("/proc/self/status").ok()?;
         AddressSpace::of(limit, &status)
     }
 
-    /// That of a process with this text in `/proc/PID/status`.
+    /// Returns the limit of a process with this text in `/proc/PID/status`.
     fn of(limit: u64, status: &str) -> Option<AddressSpace> {
         let mapped = kib_of("VmSize", status)?;
         let left = limit.saturating_sub(mapped);
         Some(AddressSpace { limit, left })
     }
 
-    /// What there is for data beside what a command takes with so many threads beside its own.
+    /// Returns what is left for data besides the needs of a command with `threads` additional threads.
     pub(super) fn for_data(self, threads: usize) -> u64 {
         self.left.saturating_sub(taken(threads))
     }
 }
 
-/// Bytes that a command takes for itself, with so many threads beside its own.
+/// Returns the address space that a command with `threads` additional threads needs, in bytes.
 fn taken(threads: usize) -> u64 {
     A_COMMAND.saturating_add(A_THREAD.saturating_mul(threads as u64))
 }
 
-/// Refuses work that holds `data` bytes, with so many threads beside its own, where the limit on address space leaves too
-/// little for it.
-///
-/// # Errors
-/// [`Error::AddressSpace`].
+/// Returns [`Error::AddressSpace`] if the limit leaves too little for `data` bytes with `threads` additional threads.
 pub fn check_address_space(threads: usize, data: u64) -> Result<()> {
     let need = taken(threads).saturating_add(data);
     match AddressSpace::of_process() {

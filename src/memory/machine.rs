@@ -1,17 +1,17 @@
-//! How much memory the machine, or the container, has for this process: Linux's `/proc` and control
-//! groups, of both versions. Elsewhere nothing is known.
+//! Memory that the machine or the container has for this process: Linux's `/proc` and control groups, of both versions.
+//! On other systems it is unknown.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::AddressSpace;
 
-/// Of what is there, so much is left for the kernel's own tables and for others.
+/// Divisor for the part of the memory that is left for the kernel and other processes.
 const LEFT: u64 = 16;
 
-/// Bytes of memory that this process may take, with so many threads beside its own: of what is available without
-/// swapping, the limits of all control groups it is in, and what its limit on address space leaves, the least; less a
-/// sixteenth. `None`: nothing is known.
+/// Returns the memory that this process may take, in bytes, with `threads` additional threads: the least of what is
+/// available without swapping, the limits of all its control groups, and the rest of its limit on address space, less a
+/// sixteenth. `None` if it is unknown.
 pub fn available(threads: usize) -> Option<u64> {
     let read = |path: &Path| fs::read_to_string(path).ok();
     let proc = |name: &str| read(&Path::new("/proc").join(name)).unwrap_or_default();
@@ -25,32 +25,32 @@ pub fn available(threads: usize) -> Option<u64> {
     Some(least - least / LEFT)
 }
 
-/// The memory that `/proc/meminfo` gives as available; where it does not (before Linux 3.14), all memory.
+/// Returns the available memory by `/proc/meminfo`, or all memory before Linux 3.14.
 fn of_meminfo(text: &str) -> Option<u64> {
     kib_of("MemAvailable", text).or_else(|| kib_of("MemTotal", text))
 }
 
-/// The bytes of a line like `MemTotal:   2 kB`, of which such files have one a field.
+/// Parses the field in a line like `MemTotal:   2 kB`, in bytes.
 pub(super) fn kib_of(field: &str, text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(field))?;
     let kib = line.strip_prefix(':')?.trim().strip_suffix(" kB")?;
     kib.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// A control group's limit; `None`: it has none.
+/// Parses a control group's limit; `None` if it has none.
 fn limit(text: &str) -> Option<u64> {
     text.trim().parse().ok()
 }
 
-/// A file system of control groups: which of them is mounted where.
+/// Mounted file system of control groups.
 struct Mount {
     root: PathBuf,
     at: PathBuf,
     unified: bool,
 }
 
-/// The files with the limits of the process's own control groups and all above them, as far as they
-/// are mounted. `cgroup` and `mountinfo` are the texts of those files in `/proc/self`.
+/// Returns the files with the limits of the process's control groups and all their ancestors, as far as they are
+/// mounted. `cgroup` and `mountinfo` are the texts of those files in `/proc/self`.
 fn limit_files(cgroup: &str, mountinfo: &str) -> Vec<PathBuf> {
     let mounts: Vec<Mount> = mountinfo.lines().filter_map(mount).collect();
     let mut files = Vec::new();
@@ -72,7 +72,7 @@ fn limit_files(cgroup: &str, mountinfo: &str) -> Vec<PathBuf> {
             "memory.limit_in_bytes"
         };
         for mount in mounts.iter().filter(|mount| mount.unified == unified) {
-            // Where the path lies outside of what is mounted, what is mounted is the container's own.
+            // If the path is outside of the mount, the mount is the container's own group.
             let own = Path::new(path).strip_prefix(&mount.root);
             let own = own.unwrap_or(Path::new(""));
             files.extend(own.ancestors().map(|group| mount.at.join(group).join(name)));
@@ -81,7 +81,7 @@ fn limit_files(cgroup: &str, mountinfo: &str) -> Vec<PathBuf> {
     files
 }
 
-/// A line of mountinfo: `31 23 0:28 /root /at rw shared:1 - cgroup2 source options`.
+/// Parses a line of mountinfo: `31 23 0:28 /root /at rw shared:1 - cgroup2 source options`.
 fn mount(line: &str) -> Option<Mount> {
     let (before, after) = line.split_once(" - ")?;
     let mut after = after.split(' ');
@@ -98,7 +98,7 @@ fn mount(line: &str) -> Option<Mount> {
     })
 }
 
-/// A path in which blanks are written as `\040`.
+/// Decodes a path in which blanks are written as `\040`.
 fn unescaped(text: &str) -> PathBuf {
     let plain = [
         ("\\040", " "),
@@ -147,7 +147,7 @@ mod tests {
             .collect()
     }
 
-    /// Version 2, as systemd mounts it: every group on the way up may have a limit.
+    /// Version 2, as systemd mounts it: every ancestor may have a limit.
     #[test]
     fn all_groups_above_count() {
         let mountinfo = "24 1 8:1 / / rw - ext4 /dev/sda rw\n\
@@ -163,7 +163,7 @@ mod tests {
         );
     }
 
-    /// Version 1, and version 2 beside it without a memory controller: both are asked.
+    /// Version 1, and version 2 beside it without a memory controller: both are read.
     #[test]
     fn version_1_has_a_line_for_each_controller() {
         let mountinfo = "34 31 0:31 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
@@ -180,7 +180,7 @@ mod tests {
         );
     }
 
-    /// In a container the group's own directory is mounted, under the host's or a new name.
+    /// In a container the group's own directory is mounted, under the host's name or a new one.
     #[test]
     fn a_container_sees_its_own_group() {
         let mountinfo =

@@ -1,9 +1,8 @@
-//! How much memory an ingest needs, by part, and how much there is; and the budget of the commands that
-//! hold something of each page beside it ([`check_room`]).
+//! Memory that an ingest needs, by part, and memory that is available; also the budget of commands that hold data of
+//! each page ([`check_room`]).
 //!
-//! [`Need`] is a bound, not a measure: what an ingest of so many pages takes at most, whatever the input
-//! holds and however many threads decode. Parts that grow with pages are exact to a few percent;
-//! the others are what their buffers may grow to.
+//! [`Need`] is an upper bound for an ingest of a given number of pages, whatever the input and however many threads
+//! decode. Parts that grow with pages are exact to a few percent; for the others it is what their buffers may grow to.
 
 mod address_space;
 mod machine;
@@ -20,65 +19,63 @@ use crate::{Error, Limits, Result};
 
 const MIB: u64 = 1 << 20;
 
-/// redb's page cache. The history is written once and read in order: a small one does.
+/// Size of redb's page cache in bytes. The history is written once and read in order, so a small one suffices.
 pub(crate) const DATABASE: u64 = 64 * MIB;
-/// Buffers of the pipeline: chunks and batches on their way, windows of decompressors, a checkpoint's.
+/// Buffers of the pipeline in bytes: chunks and batches in transit, windows of decompressors, a checkpoint's.
 pub(crate) const BUFFERS: u64 = 256 * MIB;
-/// The most memory that making a snapshot takes,
+/// Maximum memory for making a snapshot, in bytes.
 const PUBLISHING: u64 = 600 * MIB;
-/// and what it takes of that for each page, beside [`PUBLISHING_LEAST`].
+/// Memory for making a snapshot per page, up to [`PUBLISHING`], on top of [`PUBLISHING_LEAST`].
 const PUBLISHING_A_PAGE: u64 = 64;
 const PUBLISHING_LEAST: u64 = 24 * MIB;
-/// Buffers of kept rows: blocks being filled, packed and written, or read,
+/// Buffers of kept rows in bytes: blocks being filled, packed and written, or read.
 const ROWS: u64 = 16 * MIB;
-/// and of so many pages a byte of bits: which were seen, and of up to three rows each which is the last.
+/// Number of pages per byte of bitmaps for kept rows: which were seen, and of up to three rows each which is the last.
 const PAGES_A_BYTE_OF_ROWS: u64 = 2;
-/// Blocks of a ranking in the making, or being read: pages of which something is in memory at a time, and bytes of each.
+/// Pages of blocks in memory at a time while a ranking is made or read, and bytes for each.
 const BLOCKS: u64 = 3 * CHUNK_PAGES;
 const MAKING_BLOCKS: u64 = 176;
 const READING_BLOCKS: u64 = 96;
-/// Of each page of a store that has no more than one: its columns, as they are packed and not, what is made of them, and its name.
+/// Memory for reading a page of a small store, in bytes: its columns, packed and unpacked, their result, and its name.
 const READING: u64 = 240;
-/// Bytes a page that its rank takes while it is made, up to [`RANKING_MOST`].
+/// Memory per page for computing ranks, in bytes, up to [`RANKING_MOST`].
 const RANKING: u64 = 32;
 const RANKING_MOST: u64 = 512 * MIB;
-/// Bytes that settling importance takes for each page.
+/// Memory per page for settling importance, in bytes.
 pub(crate) const SETTLING: u64 = 18;
-/// Bytes beside that, of those that are left, that rows may take which stay in memory from one sweep to the next: 32 million
-/// links.
+/// Maximum additional memory for caching rows between sweeps, in bytes: 32 million links.
 pub(crate) const UNPACKED_ROWS: u64 = 128 * MIB;
-/// Bytes beside these that what fetches showed of pages may take, which one snapshot leaves to the next: of some ten million
-/// pages.
+/// Maximum additional memory for caching facts about pages between snapshots, in bytes: about ten million pages.
 pub(crate) const KNOWN_PAGES: u64 = 128 * MIB;
-/// The kernel backs arrays with pages of this size where they are large.
+/// Size of the pages with which the kernel backs large arrays, in bytes.
 const HUGE_PAGE: u64 = 2 * MIB;
-/// The share of a budget that the visit log may take: it is cut into runs more often instead.
+/// Divisor for the part of a budget that the visit log may take; a smaller log is cut into runs more often.
 const LOG_SHARE: u64 = 8;
 
-/// Bytes of memory, by part.
+/// Memory of an ingest in bytes, by part.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Need {
-    /// Cash and ages: 8.5 bytes a page.
+    /// Cash and ages: 8.5 bytes per page.
     pub cash: u64,
-    /// The index, one of its segments growing.
+    /// Index, with one segment growing.
     pub index: u64,
-    /// Kept rows: appending them, and dropping superseded ones.
+    /// Kept rows: appending them, and compaction.
     pub rows: u64,
-    /// Visits not yet in the history, or being packed for it.
+    /// Visits that are not in the history yet, or are being packed for it.
     pub log: u64,
-    /// The database's cache.
+    /// Page cache of the database.
     pub database: u64,
-    /// Input on its way, and checkpoints.
+    /// Input in transit, and checkpoints.
     pub buffers: u64,
-    /// Making a snapshot.
+    /// Memory for making a snapshot.
     pub publishing: u64,
-    /// Settling importance for it: 18 bytes a page. Not part of [`Need::total`]: where it does not fit beside the rest,
-    /// importance comes from a window.
+    /// Settling importance: 18 bytes per page. Not part of [`Need::total`]: if it does not fit in addition, importance
+    /// comes from a window.
     pub settling: u64,
 }
 
 impl Need {
-    /// With `pages` pages, whose index takes `index` bytes.
+    /// Computes the need of `pages` pages, whose index takes `index` bytes.
     fn new(config: &Config, pages: u64, index: u64, budget: Option<u64>) -> Need {
         let array = |bytes: u64| bytes.next_multiple_of(HUGE_PAGE.min(bytes.max(1)));
         Need {
@@ -97,7 +94,7 @@ impl Need {
         }
     }
 
-    /// The part that is needed once no more records are applied.
+    /// Returns the part that is needed once no more records are applied.
     pub(crate) fn at_rest(self) -> Need {
         Need {
             cash: 0,
@@ -107,49 +104,50 @@ impl Need {
         }
     }
 
-    /// The memory that an engine needs with `pages` pages, no fewer than it knows; under a budget, to which its log was cut
-    /// ([`log_rows`]).
+    /// Returns the need of an engine with `pages` pages, at least its present number; under a budget, for a log limited
+    /// to it ([`log_rows`]).
     pub(crate) fn of<S: Storage>(engine: &Engine<S>, pages: u64, budget: Option<u64>) -> Need {
         let index = engine.index_bytes_at(pages);
         Need::new(engine.config(), pages, index, budget)
     }
 
-    /// To go on with a store of `pages` pages.
+    /// Returns the need of continuing with a store of `pages` pages.
     pub fn to_resume(config: &Config, pages: u64, budget: Option<u64>) -> Need {
         Need::new(config, pages, Index::bytes_with_room(pages), budget)
     }
 
-    /// Refuses to load a store that needs more than the budget.
+    /// Returns an error if a store needs more than the budget.
     pub(crate) fn check_resume(config: &Config, pages: u64, budget: Option<u64>) -> Result<()> {
         check(pages, budget, |budget| {
             Need::to_resume(config, pages, Some(budget)).total()
         })
     }
 
-    /// All parts but settling.
+    /// Returns the sum of all parts except for settling.
     pub fn total(&self) -> u64 {
         let pages = self.cash + self.index + self.rows;
         pages + self.log + self.database + self.buffers + self.publishing
     }
 }
 
-/// Bytes that a ranking of `pages` pages takes in the making.
+/// Returns the memory for making a ranking of `pages` pages, in bytes.
 pub(crate) fn ranking(pages: u64) -> u64 {
     (pages * RANKING).min(RANKING_MOST) + pages.min(BLOCKS) * MAKING_BLOCKS
 }
 
-/// Bytes that reading a ranking of `pages` pages takes, from the first page to the last.
+/// Returns the memory for reading a ranking of `pages` pages from start to end, in bytes.
 pub fn to_read(pages: u64) -> u64 {
     (pages * READING).min(BLOCKS * READING_BLOCKS)
 }
 
-/// The memory that a name kept by itself takes beside its bytes: the allocator's part, and spare room.
+/// Memory overhead of a separately allocated name, in bytes: the allocator's, and spare capacity.
 pub const ALLOCATION: u64 = 24;
 
-/// Entries between two looks at the budget, where entries come one by one.
+/// Number of entries between two checks of the budget, where entries come one by one.
 pub const LOOK_EVERY: u64 = 1 << 14;
 
-/// Pages to reserve room for: those of the limit or, where so much address space is refused, as many as fit the budget.
+/// Returns the number of pages to reserve address space for: the limit or, if that is refused, as many as fit the
+/// budget.
 pub(crate) fn pages_with_room(config: &Config, limits: &Limits) -> u64 {
     let most = limits.pages;
     match limits.memory {
@@ -160,16 +158,14 @@ pub(crate) fn pages_with_room(config: &Config, limits: &Limits) -> u64 {
     }
 }
 
-/// Rows that the visit log may hold under a budget.
+/// Returns the number of rows that the visit log may hold under a budget.
 pub(crate) fn log_rows(config: &Config, budget: Option<u64>) -> usize {
     let bytes = budget.map_or(u64::MAX, |budget| budget / LOG_SHARE);
     engine::log_rows(bytes, config.policy().is_timed())
 }
 
-/// Refuses `pages` pages where so much of a budget is `needed` that it is not enough.
-///
-/// # Errors
-/// [`Error::OverBudget`], with the least one that is.
+/// Returns [`Error::OverBudget`], with the smallest sufficient budget, if `needed` exceeds the budget for `pages`
+/// pages.
 pub(crate) fn check(pages: u64, budget: Option<u64>, needed: impl Fn(u64) -> u64) -> Result<()> {
     match budget {
         Some(budget) if needed(budget) > budget => Err(Error::OverBudget {
@@ -181,14 +177,14 @@ pub(crate) fn check(pages: u64, budget: Option<u64>, needed: impl Fn(u64) -> u64
     }
 }
 
-/// The least budget that is no less than what is `needed` of it: more of one is used for the log.
+/// Returns the smallest budget that covers what is `needed` of it; a larger budget gives the log more.
 pub(crate) fn enough(needed: impl Fn(u64) -> u64) -> u64 {
     let more = |&budget: &u64| Some(needed(budget)).filter(|&need| need > budget);
     std::iter::successors(Some(0), more).last().unwrap_or(0)
 }
 
-/// The largest number up to `most` for which `fits` holds, which holds up to some number and not beyond;
-/// 0 if for none.
+/// Returns the largest number up to `most` for which `fits` holds, which must hold up to some number and not beyond; 0
+/// if for none.
 pub(crate) fn largest(most: u64, fits: impl Fn(u64) -> bool) -> u64 {
     let (mut low, mut high) = (0, most);
     while low < high {
@@ -233,7 +229,7 @@ mod tests {
         }
     }
 
-    /// The arithmetic of a billion pages: cells 8, ages a half, slots of 10 bytes at a load of 0.8.
+    /// The arithmetic of a billion pages: cells 8, ages half a byte, slots of 10 bytes at a load of 0.8.
     #[test]
     fn a_billion_pages_need_22_bytes_each() {
         let need = Need::to_resume(&Config::default(), 1_000_000_000, None);
