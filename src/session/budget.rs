@@ -1,38 +1,38 @@
-//! A memory budget: how many pages fit, found again as they grow.
+//! Memory budget of a store that is open for writing: the number of pages that fit, recomputed as they grow.
 
 use crate::engine::Engine;
 use crate::memory::{Need, enough, largest};
 use crate::store::Store;
 use crate::{Error, Limits, Result};
 
-/// From so many pages on, each doubling of them is reported.
+/// Number of pages from which each doubling is reported.
 const TOLD_FROM: u64 = 1 << 20;
 
 fn pages_of(engine: &Engine<Store>) -> u64 {
     engine.ledger().totals().pages
 }
 
-/// The memory budget and its use.
+/// Memory budget and its use.
 pub(crate) struct Budget {
     pub bytes: Option<u64>,
-    /// Pages that fit, as far as the other parts of the need were known when that was found.
+    /// Number of pages that fit, given the other parts of the need at the last computation.
     pub fits: u64,
-    /// Those of them up to which importance can be settled beside them.
+    /// Number of those pages up to which settling fits in addition.
     pub settles: u64,
-    /// Pages from which on it is found again: the bound gets closer on the way.
+    /// Number of pages at which it is recomputed, as the bound gets tighter.
     pub again_at: u64,
-    /// Pages from which on it is reported again.
+    /// Number of pages at which the use is reported next.
     pub tell_at: u64,
-    /// It was told that the page numbers of kept links will not suffice for long.
+    /// True if it was reported that the page numbers of kept links will soon run out.
     pub told_limit: bool,
-    /// The need, and the pages that would have fitted, once no more records are applied.
+    /// Need, and the pages that would have fitted, once no more records are applied.
     rested: Option<(Need, u64)>,
-    /// Most pages that there may be, also if memory has no room for them.
+    /// Limit on the number of pages, apart from memory.
     limit: u64,
 }
 
 impl Budget {
-    /// Of an engine.
+    /// Creates the budget of an engine.
     pub fn new(limits: &Limits, engine: &Engine<Store>) -> Budget {
         let mut budget = Budget {
             bytes: limits.memory,
@@ -48,7 +48,7 @@ impl Budget {
         budget
     }
 
-    /// Finds how many pages fit.
+    /// Computes how many pages fit.
     pub fn find(&mut self, engine: &Engine<Store>) {
         let limit = engine.page_limit();
         let pages = pages_of(engine);
@@ -70,24 +70,24 @@ impl Budget {
         Need::of(engine, pages.max(pages_of(engine)), self.bytes)
     }
 
-    /// The need now, and how many pages fit.
+    /// Returns the present need, and how many pages fit.
     pub fn now(&self, engine: &Engine<Store>) -> (Need, u64) {
         self.rested
             .unwrap_or_else(|| (self.need(engine, pages_of(engine)), self.fits))
     }
 
-    /// Gives up what only more records would need: settling has its memory.
+    /// Releases memory that only further records would need, for settling.
     pub fn rest(&mut self, engine: &mut Engine<Store>) -> Result<()> {
         self.rested = Some(self.now(engine));
         engine.rest()
     }
 
-    /// Returns whether that was given up.
+    /// Returns true if that memory was released.
     pub fn is_at_rest(&self) -> bool {
         self.rested.is_some()
     }
 
-    /// Bytes that are left; `None`: there is no budget.
+    /// Returns the bytes that are left; `None` without a budget.
     pub fn left(&self, engine: &Engine<Store>) -> Option<u64> {
         let (mut need, _) = self.now(engine);
         if self.rested.is_some() {
@@ -96,19 +96,19 @@ impl Budget {
         Some(self.bytes?.saturating_sub(need.total()))
     }
 
-    /// Finds how many pages fit, if it is time to.
+    /// Recomputes how many pages fit, if it is due.
     pub fn look(&mut self, engine: &Engine<Store>) {
         if self.bytes.is_some() && pages_of(engine) >= self.again_at {
             self.find(engine);
         }
     }
 
-    /// Most pages that there may be: those that fit both the limit and the budget.
+    /// Returns the largest number of pages within both the limit and the budget.
     pub fn page_limit(&self, engine: &Engine<Store>) -> u64 {
         engine.page_limit().min(self.fits)
     }
 
-    /// The error of the next record, if it was the budget that made [`Budget::page_limit`] as it is.
+    /// Replaces the error of the next record by one about the budget, if that determined [`Budget::page_limit`].
     pub fn blamed(&self, engine: &Engine<Store>, error: Error) -> Error {
         match error {
             Error::TooManyPages { limit, .. } if limit < self.limit.min(engine.page_limit()) => {
@@ -118,7 +118,7 @@ impl Budget {
         }
     }
 
-    /// That the next record does not fit.
+    /// Returns the error that the next record does not fit.
     pub fn exceeded(&self, engine: &Engine<Store>) -> Error {
         let pages = pages_of(engine);
         let budget = self.bytes.unwrap_or(u64::MAX);

@@ -1,5 +1,4 @@
-//! Records given one by one, by a program that has them: [`Writer`] into a store, [`Reader`] into an engine in
-//! memory.
+//! Records pushed one by one by a program: [`Writer`] into a store, [`Reader`] into an engine in memory.
 
 mod budget;
 mod open;

@@ -1,18 +1,18 @@
-//! Records given one at a time to an engine in memory.
+//! Records applied one at a time to an engine in memory.
 
 use crate::batch::{Builder, Rules};
 use crate::engine::{Engine, InMemory, Resolver};
 use crate::model::{Batch, HashKey, Limits, Names, Parsed, Record, What};
 use crate::{Error, Result};
 
-/// Feeds records to an engine one at a time.
+/// Applies records to an engine in memory, one at a time.
 pub struct Reader {
     builder: Builder,
     resolver: Resolver,
 }
 
 impl Reader {
-    /// Applies one record. One that cannot be used is counted, and its reason given.
+    /// Applies one record. An unusable record is counted by its reason.
     pub fn apply(&mut self, engine: &mut Engine<InMemory>, record: &Record<'_>) -> Result<()> {
         let batch: Batch = self.builder.single(Parsed::Record(record));
         let mut resolving = self.resolver.begin(&batch);
@@ -34,7 +34,7 @@ impl Reader {
 }
 
 impl Engine<InMemory> {
-    /// Reads records: `names` says whether their names are URLs or opaque.
+    /// Returns a reader of records; `names` tells whether their names are URLs or opaque.
     pub fn reader(&self, names: Names) -> Result<Reader> {
         let rules = Rules {
             limits: Limits::default(),

@@ -1,8 +1,8 @@
-//! A store fed record by record.
+//! A store written record by record.
 //!
-//! A [`Writer`] gives the same results as an ingest of an input that holds the records in the same order: the
-//! same pages with the same numbers, the same counts and rankings, wherever checkpoints fall. What was pushed
-//! since the last checkpoint is lost with the process, as a whole; [`Writer::pushed`] says where to go on.
+//! A [`Writer`] gives the same results as an ingest of an input with the records in the same order: the same page
+//! numbers, counts and rankings, wherever checkpoints fall. A crash loses all that was pushed since the last
+//! checkpoint; [`Writer::pushed`] tells where to continue.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use crate::store::rows::{KeepRows, ROWS_BYTES, Retention};
 use crate::store::{Progress, Settings, View, settings_of};
 use crate::{Error, Result};
 
-/// How a store is written to. The engine's settings, the rules and the limits on records are the store's own: a
-/// store that was made with others is refused.
+/// Options of a [`Writer`]. The engine's settings, the rules and the limits on records must be the store's own: a store
+/// that was created with others is refused.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The engine's settings.
+    /// Settings of the engine.
     pub config: Config,
     /// Rules for what is read from records.
     pub input: InputRules,
@@ -33,19 +33,19 @@ pub struct Options {
     pub limits: Limits,
     /// Whether rows of links are kept.
     pub keep_rows: KeepRows,
-    /// How the names of pages are read.
+    /// Kind of page names: URLs or opaque.
     pub names: Names,
-    /// Settle importance to this bound on the L1 error before a snapshot, where rows are kept and no window is asked
-    /// for; `None`: never.
+    /// Target bound on the L1 error for settling importance before a snapshot, if rows are kept and no window is
+    /// requested; `None` disables settling.
     pub settle: Option<Goal>,
-    /// Snapshots to keep, beside those that are pinned.
+    /// Rule for which snapshots stay, besides pinned ones.
     pub keep_snapshots: KeepSnapshots,
-    /// Memory for the ranks of a snapshot, in bytes; more pages take a temporary file.
+    /// Memory for the ranks of a snapshot in bytes; more pages take a temporary file.
     pub rank_bytes: u64,
 }
 
 impl Default for Options {
-    /// The usual settings, for URLs.
+    /// Default settings, for URLs.
     fn default() -> Options {
         Options {
             config: Config::default(),
@@ -61,11 +61,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The settings of the store in `dir`, if there is one; else the usual ones. Links are kept as far as its disk has
-    /// room.
-    ///
-    /// # Errors
-    /// The store's settings cannot be read.
+    /// Returns the settings of the store in `dir`, or the defaults if there is none. Links are kept as far as its disk
+    /// has room.
     pub fn of(dir: impl AsRef<Path>) -> Result<Options> {
         let dir = dir.as_ref();
         let mut options = Options {
@@ -87,10 +84,10 @@ impl Options {
     }
 }
 
-/// Records that are applied together: so the names that they share are looked up once.
+/// Number of records that are applied together, so that common names are looked up once.
 const TOGETHER: usize = 1 << 10;
 
-/// Writes records into a store, of which there is one writer at a time.
+/// Writes records into a store, which has at most one writer at a time.
 ///
 /// ```
 /// use cashrank::{Options, Record, Writer};
@@ -120,40 +117,37 @@ pub struct Writer {
     session: Session,
     options: Options,
     builder: Builder,
-    /// Records in the builder, not applied yet.
+    /// Number of records in the builder that are not applied yet.
     waiting: usize,
-    /// The inputs that ingests read into the store: they stay.
+    /// Progress of ingests of inputs into the store, which is preserved.
     progress: Progress,
     resolver: Resolver,
-    /// Something was applied since the last checkpoint.
+    /// True if something was applied since the last checkpoint.
     changed: bool,
-    /// Absent, or why no record is taken any more.
+    /// Reason why no more records are accepted, if that is so.
     ended: Option<EndReason>,
 }
 
-/// Why a writer ended.
+/// Reason why a writer ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EndReason {
-    /// The next record does not fit: those before it are applied.
+    /// The next record does not fit; those before it are applied.
     Full,
     /// A record was applied in part, or a checkpoint failed.
     Failed,
 }
 
 impl Writer {
-    /// Opens the store in `dir`, or makes it, at its last checkpoint.
+    /// Opens the store in `dir` at its last checkpoint, or creates it.
     ///
     /// # Errors
-    /// [`Error::Busy`] if the store has a writer; [`Error::Conflict`] if it was made with other settings, or an ingest
-    /// of its inputs has not ended; [`Error::Damaged`].
+    /// [`Error::Busy`] if the store has a writer; [`Error::Conflict`] if it was created with other settings, or an
+    /// ingest of its inputs has not ended.
     pub fn open(dir: impl AsRef<Path>, options: &Options) -> Result<Writer> {
         Writer::open_on(Arc::new(RealDisk), dir.as_ref(), options)
     }
 
-    /// As [`Writer::open`], on another disk than the system's.
-    ///
-    /// # Errors
-    /// Those of [`Writer::open`].
+    /// Opens a store like [`Writer::open`], on another disk than the system's.
     #[doc(hidden)]
     pub fn open_on(disk: Arc<dyn Disk>, dir: &Path, options: &Options) -> Result<Writer> {
         options.limits.check()?;
@@ -175,7 +169,7 @@ impl Writer {
             builder: Builder::new(session.rules.clone(), options.names),
             options: options.clone(),
             waiting: 0,
-            // Rows that were given up while it was opened are still there.
+            // Rows that were given up during opening are still there.
             changed: session.rows_given_up().is_some(),
             ended: None,
             session,
@@ -184,12 +178,13 @@ impl Writer {
         })
     }
 
-    /// Takes a record, and says what it means: one that cannot be used is counted, and no error. It is applied with
-    /// others that come later, by the next checkpoint at the latest.
+    /// Takes a record and returns what it means; an unusable record is counted and not an error. It is applied together
+    /// with later ones, at the latest by the next checkpoint.
     ///
     /// # Errors
-    /// [`Error::TooManyPages`] and [`Error::OverBudget`], of this record or one before that was not applied yet: those
-    /// before that one are applied, and can still be kept by a checkpoint; no more are taken. Other errors are final.
+    /// [`Error::TooManyPages`] and [`Error::OverBudget`], of this record or an earlier one that was not applied yet:
+    /// the records before that one are applied and can be kept by a checkpoint, but no more are accepted. Other errors
+    /// are final.
     pub fn push(&mut self, record: &Record<'_>) -> Result<What> {
         if self.ended.is_some() {
             return Err(self.no_more());
@@ -202,17 +197,17 @@ impl Writer {
         Ok(what)
     }
 
-    /// The rules by which batches for [`Writer::take`] are made.
+    /// Returns the rules for making batches for [`Writer::take`].
     pub(crate) fn rules(&self) -> Rules {
         self.session.rules.clone()
     }
 
-    /// The pages of the names of the batch that was taken last.
+    /// Returns the resolver with the pages of the last batch.
     pub(crate) fn resolver(&self) -> &Resolver {
         &self.resolver
     }
 
-    /// Takes the records of a batch that was made by [`Writer::rules`], and is no part of an archive.
+    /// Takes the records of a batch that was made by [`Writer::rules`].
     ///
     /// # Errors
     /// Those of [`Writer::push`].
@@ -224,11 +219,11 @@ impl Writer {
         self.apply_batch(batch)
     }
 
-    /// Gives the names of a batch their pages, in its order, as links give them: names that are new are admitted. The pages are
+    /// Returns the pages of a batch's names, in its order, and admits new names like link targets. The pages are
     /// durable with the next checkpoint.
     ///
     /// # Errors
-    /// Those of [`Writer::push`]. No name of the batch was admitted if its pages do not fit.
+    /// Those of [`Writer::push`]; no name is admitted unless all fit.
     pub(crate) fn admit(&mut self, batch: &Batch) -> Result<&[PageId]> {
         if self.ended.is_some() {
             return Err(self.no_more());
@@ -246,20 +241,17 @@ impl Writer {
         Ok(self.resolver.pages())
     }
 
-    /// Bytes of memory that its arrays take.
+    /// Returns the memory of its arrays, in bytes.
     pub(crate) fn array_bytes(&self) -> u64 {
         let session = &self.session;
         let (need, _) = session.budget.now(&session.engine);
         need.cash + need.index
     }
 
-    /// Makes all that was pushed durable, and ends: the committed state, which holds the store's lock.
-    ///
-    /// # Errors
-    /// Those of [`Writer::checkpoint`]; those of reading the state.
+    /// Makes all that was pushed durable and ends. Returns the committed state, which holds the store's lock.
     pub(crate) fn into_view(mut self) -> Result<View> {
         self.checkpoint()?;
-        // It only saves time.
+        // The index only saves time.
         let _ = self.session.keep_index();
         let disk = self.session.disk().clone();
         let view = self.session.view()?;
@@ -267,10 +259,7 @@ impl Writer {
         view.reopened(&*disk)
     }
 
-    /// Returns whether the store's current snapshot is of all that was pushed before.
-    ///
-    /// # Errors
-    /// [`Error::Io`] and [`Error::Damaged`], of a snapshot that cannot be read.
+    /// Returns true if the store's current snapshot covers all that was pushed before.
     pub fn is_published(&self) -> Result<bool> {
         let (disk, dir) = (&**self.session.disk(), self.session.dir());
         if Latest::read(disk, dir)?.is_none() {
@@ -280,8 +269,8 @@ impl Writer {
         Ok(self.waiting == 0 && latest.info().counters == *self.counters())
     }
 
-    /// Records taken into the state of the store since it was made, in whatever way, those that were skipped too;
-    /// not those that wait to be applied. After opening: so many are durable.
+    /// Returns the number of records ever taken into the state of the store, including skipped ones, without those that
+    /// wait to be applied. After opening, this is the number of durable records.
     pub fn pushed(&self) -> u64 {
         let counters = self.counters();
         counters.records
@@ -291,16 +280,16 @@ impl Writer {
             + counters.other
     }
 
-    /// Counts of what was read; records that wait to be applied are not among them.
+    /// Returns counts of what was read, without records that wait to be applied.
     pub fn counters(&self) -> &Counters {
         self.session.counters()
     }
 
-    /// Makes all that was pushed durable, and gives the number of the commit.
+    /// Makes all that was pushed durable. Returns the number of the commit.
     ///
     /// # Errors
-    /// Those of [`Writer::push`]; [`Error::Io`], after which the writer takes no more, and the store is at its
-    /// checkpoint before.
+    /// Those of [`Writer::push`]. After [`Error::Io`] the writer accepts no more records, and the store is at its
+    /// previous checkpoint.
     pub fn checkpoint(&mut self) -> Result<u64> {
         let applied = self.apply();
         if self.ended == Some(EndReason::Failed) {
@@ -317,21 +306,17 @@ impl Writer {
         applied.map(|()| self.session.generation())
     }
 
-    /// Makes all that was pushed durable, ranks all pages, and makes this the store's current snapshot.
+    /// Makes all that was pushed durable, ranks all pages, and publishes this as the store's current snapshot.
     ///
     /// # Errors
-    /// Those of [`Writer::checkpoint`]. Records of an earlier ingest that could not be verified keep a ranking from
-    /// being published.
+    /// Those of [`Writer::checkpoint`]. Unverified records of an earlier ingest prevent publication.
     pub fn publish(&mut self) -> Result<Snapshot> {
         let published = self.publish_watched(self.options.settle, Watcher::default())?;
         published.ok_or_else(|| Error::internal("settling was stopped"))
     }
 
-    /// The same, settled to `settle` in place of [`Options::settle`]. `None`: the watcher stopped it, and there is no new
-    /// snapshot; what was pushed is durable.
-    ///
-    /// # Errors
-    /// Those of [`Writer::publish`].
+    /// Publishes like [`Writer::publish`], settled to `settle` instead of [`Options::settle`]. Returns `None` if the
+    /// watcher stopped it; what was pushed is durable then.
     #[doc(hidden)]
     pub fn publish_watched(
         &mut self,
@@ -345,7 +330,7 @@ impl Writer {
             rank_bytes: self.options.rank_bytes,
             settle: self.session.settling(settle, watcher),
         };
-        // It only saves time, and where there is no room for both, the ranking has it.
+        // The index only saves time; if there is no room for both, the ranking takes precedence.
         let _ = self.session.keep_index();
         let view = self.session.view()?;
         let publish = |disk: &dyn Disk| snapshot::publish(disk, &view, &making);
@@ -360,12 +345,12 @@ impl Writer {
         Snapshot::latest(&**self.session.disk(), self.session.dir()).map(Some)
     }
 
-    /// Returns whether links of pages are kept. They are given up where they don't fit.
+    /// Returns whether links of pages are kept. They are given up if they do not fit.
     pub fn rows_retention(&self) -> &Retention {
         self.session.engine.storage().rows_retention()
     }
 
-    /// Applies the records that wait.
+    /// Applies the waiting records.
     fn apply(&mut self) -> Result<()> {
         if self.waiting == 0 {
             return Ok(());
@@ -405,7 +390,8 @@ mod tests {
     use super::*;
     use crate::Error;
 
-    /// The limit of page numbers in rows ends an ingest before it is met, with its links kept; without links it goes on.
+    /// The limit of page numbers in rows ends an ingest before it is reached, with its links kept; without links it
+    /// continues.
     #[test]
     fn a_store_that_keeps_links_ends_at_their_page_numbers() {
         let home = tempfile::tempdir().unwrap();
@@ -446,7 +432,7 @@ mod tests {
         assert_eq!(writer.session.pages(), 4);
     }
 
-    /// Names that are admitted get the next numbers, or their own, and no row; where they do not all fit, none is admitted.
+    /// Admitted names get the next numbers, or their own, and no row; if not all fit, none is admitted.
     #[test]
     fn names_are_admitted_all_or_none() {
         let home = tempfile::tempdir().unwrap();
@@ -474,7 +460,7 @@ mod tests {
         assert_eq!(pages, [2, 1, 3, 2], "behind the records that waited");
         let generation = writer.checkpoint().unwrap();
         assert_eq!(writer.counters().records, 1);
-        // What is known changes nothing.
+        // Known names change nothing.
         let batch = batch_of(&writer, &["d", "a"]);
         writer.admit(&batch).unwrap();
         assert_eq!(writer.checkpoint().unwrap(), generation);
