@@ -1,4 +1,4 @@
-//! Fuzz target: the numbers of remote pages as a store's file has them.
+//! Fuzz target of a store's file of remote page numbers.
 
 use std::path::Path;
 
@@ -17,15 +17,15 @@ fn read(disk: &Memory, shard: Shard) -> (RemoteLog, Option<Flaw>) {
     RemoteLog::read(disk, Path::new("store"), STORE, shard)
 }
 
-/// `remote` of shard 1 of 2, as it is, and with these bytes as payloads of blocks whose heads are right. Input: for each block
-/// pages less 1, the length of its payload, and that.
+/// Fuzzes `remote` of shard 1 of 2, as it is, and with the input as payloads of blocks with valid heads. Input: for
+/// each block the number of pages less 1, the length of its payload, and the payload.
 pub(crate) fn remote(data: &[u8]) {
     let Ok(shard) = "1/2".parse() else { return };
     let path = Path::new("store/remote");
     let disk = Memory::default();
     disk.put(path, data);
     let (log, flaw) = read(&disk, shard);
-    // Nobody guesses a checksum.
+    // No input guesses a checksum.
     assert!(log.covered == 0 && flaw.is_some() != data.is_empty());
 
     let mut bytes = Bytes(data);
@@ -52,7 +52,7 @@ pub(crate) fn remote(data: &[u8]) {
     for page in pages {
         assert!(u64::from(page.here) < log.covered);
     }
-    // The next writer cuts off what was not used.
+    // The next writer truncates what was not used.
     let states = log.states.clone();
     let cut = log.append(&disk, Vec::new(), &states);
     assert!(cut.is_ok(), "{cut:?}");

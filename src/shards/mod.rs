@@ -1,4 +1,4 @@
-//! The shards of one crawl, ranked together: what each shard does, and what it exchanges with the others ([`Peers`]).
+//! Joint ranking of the shards of one crawl: the work of each shard, and the messages between them ([`Peers`]).
 
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;

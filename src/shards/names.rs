@@ -1,11 +1,11 @@
-//! The numbers of remote pages in their owners' stores.
+//! Numbers of remote pages in their owners' stores.
 //!
-//! Each shard reads the names of its pages that its log (`remote_log.rs`) does not cover, and sends those of remote pages to
-//! their owners, a round at a time. An owner looks them up; those that it does not know are admitted as pages known from links,
-//! in the order (round, shard, page). It answers with its page numbers.
+//! Each shard reads the names of its pages that its log (`remote_log.rs`) does not cover, and sends those of remote
+//! pages to their owners, in rounds. An owner looks them up, admits unknown ones as pages known from links, in the
+//! order (round, shard, page), and answers with its page numbers.
 //!
-//! Owners commit, then all processes wait for each other, then the numbers go into the senders' logs. Page numbers never
-//! change: wherever this is cut, the same step again gives the same numbers and the same logs.
+//! Owners commit, then all processes synchronise, then the numbers are appended to the senders' logs. Page numbers
+//! never change: after a crash at any point, repeating the step gives the same numbers and the same logs.
 
 mod messages;
 
@@ -26,50 +26,50 @@ use crate::session::Writer;
 use crate::store::{NameReader, View, open_view_to_publish};
 use crate::{Error, Result};
 
-/// What ends a shard's round. Results depend on it, so that it is the same for all.
+/// Limits of a shard's round. Results depend on it, so it is constant.
 const ROUND: Round = Round {
     pages: 1 << 18,
     bytes: 1 << 24,
 };
-/// Pages whose names are read at a time.
+/// Number of pages whose names are read at a time.
 const STEP: u64 = 1 << 15;
-/// Pages that numbers of 32 bits tell apart.
+/// Number of pages that 32-bit numbers distinguish.
 const NUMBERS: u64 = 1 << 32;
 
-/// Remote pages that a shard asks for in a round, and bytes of their names that end it early.
+/// Limits of a round: number of remote pages that a shard asks for, and bytes of their names.
 #[derive(Clone, Copy)]
 struct Round {
     pages: u64,
     bytes: u64,
 }
 
-/// A store whose remote pages have their numbers.
+/// Shard whose remote pages have their numbers.
 pub struct NamedShard {
-    /// Its last committed state, which holds its lock.
+    /// Last committed state of the store, which holds its lock.
     pub view: View,
-    /// Its remote pages, by owner.
+    /// Remote pages by owner.
     pub remote: Vec<RemotePages>,
 }
 
-/// The result of [`exchange_names`].
+/// Result of [`exchange_names`].
 pub struct Names {
-    /// The stores of this process, by number.
+    /// Shards of this process, by number.
     pub shards: Vec<NamedShard>,
-    /// Pages that these stores did not know.
+    /// Number of pages that these stores admitted.
     pub admitted: u64,
-    /// Remarks about files of remote pages that could not be used, or not be written.
+    /// Warnings about files of remote pages that could not be used or written.
     pub warnings: Vec<String>,
 }
 
-/// Finds the numbers of all remote pages in their owners' stores, which admit those that they do not know. The stores of all
-/// processes belong together ([`check_together`](super::check_together)); `local` are those of this process, as
-/// [`Peers::local`] has them. A store that nobody asks for a name is not opened for writing. Those that are take `memory` bytes
-/// together at most.
+/// Finds the numbers of all remote pages in their owners' stores, which admit unknown ones. The stores of all processes
+/// must be shards of one crawl ([`check_together`](super::check_together)); `local` are those of this process, in the
+/// order of [`Peers::local`]. A store that is not asked for a name is not opened for writing. Those that are take at
+/// most `memory` bytes together.
 ///
 /// # Errors
 /// [`Error::Busy`] if a store is being written; [`Error::Conflict`] if an ingest of its inputs has not finished;
-/// [`Error::TooManyPages`] and [`Error::TooLarge`], with nothing admitted to any store; [`Error::Damaged`];
-/// [`Error::Io`]: a disk, or a process that is lost.
+/// [`Error::TooManyPages`] and [`Error::TooLarge`], with nothing admitted to any store; [`Error::Io`] also if a process
+/// is lost.
 pub fn exchange_names(
     disk: &Arc<dyn Disk>,
     local: &[LocalShard],
@@ -90,20 +90,20 @@ pub fn exchange_names(
     names.finish(peers)
 }
 
-/// A store that asks for the numbers of its remote pages.
+/// Shard that asks for the numbers of its remote pages.
 struct Asker {
-    /// Until the store is opened for writing.
+    /// Last committed state, until the store is opened for writing.
     view: Option<View>,
     names: NameReader,
     shard: Shard,
-    /// Pages that it had when it was opened.
+    /// Number of pages when it was opened.
     pages: u64,
     log: RemoteLog,
-    /// What was found beyond the log, a stretch a round.
+    /// Remote pages found after the log, one range per round.
     found: Vec<Stretch>,
-    /// The last of these is the running round's.
+    /// True if the last range is that of the current round.
     is_asking: bool,
-    /// The last of these ended because there were no more pages.
+    /// True if the last range ended because there were no more pages.
     has_ended: bool,
 }
 
@@ -129,13 +129,13 @@ impl Asker {
         })
     }
 
-    /// The first page whose name was not read.
+    /// Returns the first page whose name was not read.
     fn next_page(&self) -> u64 {
         let last = self.found.last();
         last.map_or(self.log.covered, |stretch| stretch.end)
     }
 
-    /// Begins a round: the names of remote pages that it asks for, by owner, and how many.
+    /// Begins a round: returns the names of remote pages to ask for, by owner, and their number.
     fn ask(&mut self, size: Round) -> Result<(Vec<Vec<u8>>, u64)> {
         let shards = self.shard.count() as usize;
         let mut messages = vec![Vec::new(); shards];
@@ -188,7 +188,7 @@ impl Asker {
         Ok(())
     }
 
-    /// Takes what the log lacks of a store that has `pages` now. Those that it got from others are its own.
+    /// Takes the ranges that the log lacks for a store that now has `pages`. Pages admitted for others are its own.
     fn take_found(&mut self, pages: u64) -> Vec<Stretch> {
         let first = self.next_page();
         match self.found.last_mut() {
@@ -209,18 +209,18 @@ impl Asker {
     }
 }
 
-/// A store that is asked for names.
+/// Store that is asked for names.
 struct Owner {
     writer: Writer,
     fingerprints: Fingerprints,
     batch: Batch,
     shard: Shard,
-    /// Pages that it had when it was opened.
+    /// Number of pages when it was opened.
     pages: u64,
 }
 
 impl Owner {
-    /// The numbers of the pages whose names shard `from` sent.
+    /// Returns the numbers of the pages whose names shard `from` sent.
     fn answer(&mut self, from: u32, message: &[u8]) -> Result<Vec<u8>> {
         self.batch.clear();
         self.take_names(message)
@@ -232,7 +232,7 @@ impl Owner {
         Ok(put_numbers(pages))
     }
 
-    /// Puts the names of a message into the batch; `None`: one is no name of the shard's.
+    /// Adds the names of a message to the batch; `None` if one is not a name of this shard.
     fn take_names(&mut self, mut message: &[u8]) -> Option<()> {
         let mut name = Vec::new();
         while !message.is_empty() {
@@ -255,7 +255,7 @@ struct Exchange<'e> {
     memory: Option<u64>,
     size: Round,
     askers: Vec<Asker>,
-    /// The same stores, as far as they are open for writing.
+    /// Stores that are open for writing, by the index of their asker.
     owners: Vec<Option<Owner>>,
     warnings: Vec<String>,
 }
@@ -281,7 +281,8 @@ impl<'e> Exchange<'e> {
         })
     }
 
-    /// Forgets logs of pages that stores do not have: they were made anew, or restored from a copy.
+    /// Clears logs that refer to pages that stores do not have, because these were created anew or restored from a
+    /// copy.
     fn check_logs(&mut self, peers: &mut dyn Peers) -> Result<()> {
         let mut outgoing = Vec::new();
         for asker in &mut self.askers {
@@ -296,7 +297,7 @@ impl<'e> Exchange<'e> {
         let incoming = peers.exchange(outgoing)?;
         let mut outgoing = Vec::new();
         for (asker, messages) in self.askers.iter().zip(incoming) {
-            // Most say the same.
+            // Most logs state the same.
             let mut known = BTreeMap::new();
             let mut answers = Vec::new();
             for message in messages {
@@ -321,7 +322,7 @@ impl<'e> Exchange<'e> {
         Ok(())
     }
 
-    /// One round; false: there is nothing more to ask.
+    /// Does one round. Returns false if there is nothing more to ask.
     fn round(&mut self, peers: &mut dyn Peers) -> Result<bool> {
         let mut outgoing = Vec::new();
         let mut sum = [0];
@@ -354,13 +355,13 @@ impl<'e> Exchange<'e> {
         Ok(true)
     }
 
-    /// A store that is asked, open for writing.
+    /// Returns a store open for writing.
     fn owner(&mut self, at: usize) -> Result<&mut Owner> {
         let owner = match self.owners[at].take() {
             Some(owner) => owner,
             None => {
                 let store = &self.local[at];
-                // The lock is the writer's now.
+                // The writer takes the lock.
                 self.askers[at].view = None;
                 let writer = Writer::open_on(self.disk.clone(), &store.dir, &store.options())?;
                 Owner {
@@ -375,7 +376,7 @@ impl<'e> Exchange<'e> {
         Ok(self.owners[at].insert(owner))
     }
 
-    /// Checks that the stores that are open for writing fit the memory together.
+    /// Checks that the stores open for writing fit in memory together.
     fn check_memory(&self) -> Result<()> {
         let open = self.owners.iter().flatten();
         let bytes = open.map(|owner| owner.writer.array_bytes()).sum();
@@ -426,7 +427,7 @@ impl<'e> Exchange<'e> {
     }
 }
 
-/// The names of all shards, once all have committed.
+/// Gathers the state of names of all shards, once all have committed.
 fn gather_states(views: &[View], peers: &mut dyn Peers) -> Result<Vec<NamesState>> {
     let own = views
         .iter()
@@ -439,7 +440,7 @@ fn gather_states(views: &[View], peers: &mut dyn Peers) -> Result<Vec<NamesState
     all.iter().map(state).collect()
 }
 
-/// Remote pages of one owner, by their numbers there.
+/// Sorts the remote pages of one owner by their numbers there.
 fn by_number(mut remote: Vec<Remote>) -> RemotePages {
     remote.sort_unstable();
     let (here, there) = remote.iter().map(|page| (page.here, page.there)).unzip();

@@ -1,14 +1,14 @@
-//! Ranks over all shards: 1 + own pages of all shards with strictly greater importance.
+//! Ranks over all shards: 1 + the number of own pages of all shards with strictly greater importance (sample sort).
 //!
-//! 1. *Splits.* Each shard sorts the importances of its own pages, and gives all others [`SAMPLES`] of them. From these all
-//!    choose the same splits, which part the values into as many ranges as there are shards.
-//! 2. *Merge.* Each shard sends the values of a range, sorted, to the shard of that number, which merges what comes and answers
-//!    how many values of other shards stand before each. How many values there are in each range is added up over all; so all
-//!    know what rank a range begins with.
-//! 3. *Remote pages.* Each shard asks the owners of the remote pages that it knows for their importance and rank.
+//! 1. *Splits.* Each shard sorts the importances of its own pages and sends [`SAMPLES`] of them to all others. From these
+//!    all choose the same splits, which divide the values into as many ranges as there are shards.
+//! 2. *Merge.* Each shard sends the values of a range, sorted, to the shard of that number, which merges the messages and
+//!    answers how many values of other shards precede each value. The numbers of values in each range are all-reduced, so
+//!    every shard knows the first rank of each range.
+//! 3. *Remote pages.* Each shard asks the owners of its remote pages for their importance and rank.
 //!
-//! Equal values are in one range and one rank, wherever they are. Ranks do not depend on the samples, and nothing depends on
-//! which process has which shard.
+//! Equal values are in one range and have one rank, wherever they are. Ranks do not depend on the samples, and nothing
+//! depends on which process has which shard.
 //!
 //! ```text
 //! units     0 | 1, offset and sum   what the importances of a message are whole numbers of (ScoreUnits); f64, little-endian
@@ -18,14 +18,14 @@
 //! answer    units column* delta*    importances as 8 planes of bytes; ranks of the distinct ones, in order; both compressed
 //! ```
 //!
-//! What a remote page distributed is not sent: it is taken to be its importance, which is one step of the walk further. Only
+//! The distributed value of a remote page is not sent; its importance, one step of the walk further, replaces it. Only
 //! `rank` of that page in this shard shows it.
 //!
-//! Units of a settled ranking take 35 bits for the mean of 10 M pages, where an importance has all 64. Where one importance of
-//! a message is no whole number of them, all are sent as they are.
+//! Importances of a settled ranking take 35 bits as units for the mean of 10 M pages, compared with 64 bits. If one
+//! importance of a message is not a whole multiple of a unit, all are sent as `f64`.
 //!
-//! **Memory**: 16 bytes a page for sorting, and 8 for ranks; messages take about 5 bytes of each own page, and 8 of each remote
-//! one, on either side.
+//! **Memory**: 16 bytes per page for sorting, and 8 for ranks; messages take about 5 bytes for each own page, and 8 for each
+//! remote one, on either side.
 
 mod messages;
 
@@ -42,20 +42,20 @@ use messages::{
     Values, answer, answered, asked, compress, decompress, pages_asked, put, take, unreadable,
 };
 
-/// Samples of the values of a shard.
+/// Number of samples of a shard's values.
 const SAMPLES: u64 = 1 << 10;
 
 /// Scores of the pages that a shard knows.
 pub struct ShardScores<'s> {
-    /// Scores of all of them; those of remote pages are not looked at.
+    /// Scores of all its pages; those of remote pages are ignored.
     pub scores: &'s dyn Scores,
-    /// How many pages it knows.
+    /// Number of pages that it knows.
     pub pages: u64,
-    /// Those of each other shard; the others are its own.
+    /// Remote pages by shard; the other pages are its own.
     pub remote: &'s [RemotePages],
 }
 
-/// The ranking of all pages that a shard knows, among all pages of all shards.
+/// Ranking of all pages that a shard knows, among all pages of all shards.
 pub struct ShardRanking<'s> {
     scores: &'s dyn Scores,
     /// Remote pages with their importance, ascending.
@@ -65,12 +65,12 @@ pub struct ShardRanking<'s> {
 }
 
 impl ShardRanking<'_> {
-    /// The ranks of all pages that it knows.
+    /// Returns the ranks of all pages that it knows.
     pub fn ranks(&self) -> &[u64] {
         &self.ranks
     }
 
-    /// Own pages of all shards.
+    /// Returns the number of own pages in all shards.
     pub fn all_pages(&self) -> u64 {
         self.all_pages
     }
@@ -95,11 +95,8 @@ impl Scores for ShardRanking<'_> {
     }
 }
 
-/// Ranks the pages of all shards together, by importance as the estimator reads it. Importances are most often whole numbers of these
-/// units, if there are any. The result has the ranking of each local shard, in order.
-///
-/// # Errors
-/// A process is lost; those of reading scores.
+/// Ranks the pages of all shards together, by importance as the estimator reads it. `units` is the unit of which
+/// importances usually are multiples. Returns the ranking of each local shard, in order.
 pub fn rank_together<'s>(
     shards: &[ShardScores<'s>],
     (estimator, units): (Estimator, Option<ScoreUnits>),
@@ -122,16 +119,16 @@ pub fn rank_together<'s>(
     Ok(rankings.collect())
 }
 
-/// A value and the page that it is of. Values are sort keys of importances.
+/// Sort key of an importance, and its page.
 type Keyed = (u64, u32);
 
-/// A shard of this process.
+/// Shard of this process.
 struct Local<'a, 's> {
     shard: &'a ShardScores<'s>,
     is_remote: Bits,
-    /// Its own pages, sorted; none once they have ranks.
+    /// Keys of its own pages, sorted; empty once they have ranks.
     sorted: Vec<Keyed>,
-    /// Of all pages that have them already.
+    /// Ranks of all pages, as far as they are known.
     ranks: Vec<u64>,
 }
 
@@ -174,7 +171,7 @@ impl<'a, 's> Local<'a, 's> {
     }
 }
 
-/// Hands the scores of all pages of a shard to `each`, block by block.
+/// Passes the scores of all pages of a shard to `each`, block by block.
 fn each_block(
     shard: &ShardScores<'_>,
     mut each: impl FnMut(u64, &[(f64, f64)]) -> Result<()>,
@@ -188,12 +185,13 @@ fn each_block(
     Ok(())
 }
 
-/// Distinct values, each with its pages.
+/// Iterates over distinct values, each with its pages.
 fn groups(sorted: &[Keyed]) -> impl Iterator<Item = &[Keyed]> {
     sorted.chunk_by(|one, other| one.0 == other.0)
 }
 
-/// The values at which ranges begin but for the first, ascending. They part the values of all shards about evenly.
+/// Chooses the first values of all ranges except the first, ascending. They divide the values of all shards about
+/// evenly.
 fn choose_splits(local: &[Local<'_, '_>], peers: &mut dyn Peers) -> Result<Vec<u64>> {
     let sample = |of: &Local<'_, '_>| {
         let len = of.sorted.len() as u64;
@@ -213,7 +211,7 @@ fn choose_splits(local: &[Local<'_, '_>], peers: &mut dyn Peers) -> Result<Vec<u
         let len = take(&mut rest)?;
         let count = len.min(SAMPLES);
         for _ in 0..count {
-            // What it stands for, in 1/SAMPLES.
+            // Number of values that a sample represents, in 1/SAMPLES.
             let weight = u128::from(len) * u128::from(SAMPLES) / u128::from(count);
             samples.push((take(&mut rest)?, weight));
         }
@@ -233,8 +231,8 @@ fn choose_splits(local: &[Local<'_, '_>], peers: &mut dyn Peers) -> Result<Vec<u
     Ok(splits)
 }
 
-/// Merges the values of a range. For each shard, how many values of others stand before each of its own distinct values, since
-/// the one before; and how many values there are.
+/// Merges the values of a range. Returns for each shard, by its distinct values, how many values of others come between
+/// it and the one before; and the number of values.
 fn merge(messages: &[Vec<u8>]) -> Result<(Vec<Vec<u8>>, u64)> {
     let values = messages.iter().map(|of| Values::of(of));
     let mut values = values.collect::<Result<Vec<_>>>()?;
@@ -247,7 +245,7 @@ fn merge(messages: &[Vec<u8>]) -> Result<(Vec<Vec<u8>>, u64)> {
         );
     }
     let mut others = vec![Vec::new(); messages.len()];
-    // Values until behind the last one of a shard.
+    // Number of values up to the last one of each shard.
     let mut behind = vec![0u64; messages.len()];
     let (mut before, mut seen, mut last) = (0, 0, None);
     while let Some(Reverse((value, shard, count))) = heads.pop() {
@@ -263,7 +261,7 @@ fn merge(messages: &[Vec<u8>]) -> Result<(Vec<Vec<u8>>, u64)> {
     Ok((others, seen))
 }
 
-/// Gives all own pages their ranks. How many there are in all shards.
+/// Assigns ranks to all own pages. Returns their number in all shards.
 fn rank_own(
     local: &mut [Local<'_, '_>],
     splits: &[u64],
@@ -315,7 +313,8 @@ fn rank_own(
     u64::try_from(counts.iter().sum::<i128>()).map_err(|_| unreadable())
 }
 
-/// Gets the importance of each remote page from its owner, and its rank. Each local shard's remote pages with their importance, ascending.
+/// Gets importance and rank of each remote page from its owner. Returns each local shard's remote pages with their
+/// importance, ascending.
 fn ask_owners(
     local: &mut [Local<'_, '_>],
     by: (Estimator, Option<ScoreUnits>),
@@ -349,7 +348,7 @@ fn ask_owners(
     Ok(all)
 }
 
-/// Answers what each shard asks of this one.
+/// Answers the requests of all shards to this one.
 fn answer_all(
     of: &Local<'_, '_>,
     asked: &[Vec<u8>],

@@ -1,7 +1,7 @@
-//! The numbers of a shard's remote pages in their owners' stores: the file `remote` in its folder.
+//! Numbers of a shard's remote pages in their owners' stores: the file `remote` in its folder.
 //!
-//! Page numbers never change, so each is asked for once. The file is a cache, outside the commit: without it, or where it is
-//! damaged, numbers are asked for again, and are the same.
+//! Page numbers never change, so each is asked for once. The file is a cache outside of the commit: if it is absent or
+//! damaged, numbers are asked for again, with the same result.
 //!
 //! ```text
 //! block*    head:    version u64 | store u64 | first u64 | end u64 | length u64 | XXH3-64 of the payload u64
@@ -10,10 +10,10 @@
 //!                    of each shard: remote pages, and for each of them two varints:
 //!                                   number here, less the one before | number there, less the one before, zigzag
 //! ```
-//! A block covers the store's pages `first .. end`; together they cover all up to a page. `store` is the hash of the identity.
-//! The names of a shard are as many as it has pages; the sum is the hash of the checksums of their fingerprints' blocks, as in
-//! `index`. So a block tells whether the stores still have the pages that it speaks of, be they restored from a copy or made
-//! anew. The last block's names are those of the blocks before, or more.
+//! A block covers the store's pages `first .. end`; together blocks cover all pages up to some page. `store` is the hash of
+//! the identity. A shard has as many names as pages; the sum is the hash of the checksums of their fingerprints' blocks, as
+//! in `index`. So a block tells whether the stores still have the pages it refers to, after a restore from a copy or a new
+//! start. The names of the last block extend those of earlier blocks.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -28,12 +28,12 @@ use crate::rules::Shard;
 use crate::store::{Depth, NameReader, View};
 use crate::{Error, Result};
 
-/// Its name in a store's folder.
+/// Name of the file in a store's folder.
 const REMOTE: &str = "remote";
 const VERSION: u64 = 1;
 const HEAD: usize = 7 * 8;
 
-/// The names that a shard had at a commit.
+/// Identification of the names that a shard had at a commit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct NamesState {
     pub pages: u64,
@@ -43,7 +43,7 @@ pub(super) struct NamesState {
 impl NamesState {
     pub const BYTES: usize = 16;
 
-    /// All names of a commit.
+    /// Returns the state of the names at a commit.
     pub fn of(view: &View) -> Result<NamesState> {
         let pages = view.totals().pages;
         let Some(last) = pages.checked_sub(1) else {
@@ -55,7 +55,7 @@ impl NamesState {
         Ok(NamesState { pages, sum })
     }
 
-    /// Returns whether these were the first names of a store that has `pages` now.
+    /// Returns true if these are the first names of a store that now has `pages`.
     pub fn begins(self, names: &NameReader, pages: u64) -> Result<bool> {
         match self.pages.checked_sub(1) {
             None => Ok(self.sum == 0),
@@ -74,40 +74,40 @@ impl NamesState {
     }
 }
 
-/// A remote page: its number in its owner's store, and its number here.
+/// Remote page: its number in its owner's store, and its number here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Remote {
     pub there: u32,
     pub here: u32,
 }
 
-/// A stretch of a store's pages, and the remote pages in it.
+/// Range of a store's pages, and the remote pages in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Stretch {
     pub first: u64,
     pub end: u64,
-    /// By owner, in the order of their numbers here.
+    /// Remote pages by owner, in the order of their numbers here.
     pub remote: Vec<Vec<Remote>>,
 }
 
-/// What a file holds.
+/// Contents of the file.
 pub(super) struct RemoteLog {
     path: PathBuf,
-    /// The hash of the store's identity.
+    /// Hash of the store's identity.
     store: u64,
-    /// Bytes of its blocks.
+    /// Length of its valid blocks in bytes.
     length: u64,
-    /// Behind them is what cannot be used.
+    /// True if unusable bytes follow them.
     has_rest: bool,
-    /// Pages that it covers.
+    /// Number of pages that it covers.
     pub covered: u64,
-    /// The names of all shards when the last block was written; none without a block.
+    /// Names of all shards when the last block was written; empty without a block.
     pub states: Vec<NamesState>,
-    /// The remote pages, by owner, in the order of their numbers here; no owners without a block.
+    /// Remote pages by owner, in the order of their numbers here; empty without a block.
     pub remote: Vec<Vec<Remote>>,
 }
 
-/// Why a file is not used, or not all of it.
+/// Reason why a file is not used, or not all of it.
 #[derive(Debug)]
 pub(super) enum Flaw {
     /// The last block is incomplete: a command was stopped while it wrote.
@@ -136,8 +136,8 @@ impl RemoteLog {
         }
     }
 
-    /// Reads the file in `dir`, if there is one, of the store with this identity, as far as it is sound; and what is wrong
-    /// behind that.
+    /// Reads the file in `dir` of the store with this identity, if there is one, as far as it is valid. Returns also
+    /// what is wrong after that.
     pub fn read(
         disk: &dyn Disk,
         dir: &Path,
@@ -184,7 +184,7 @@ impl RemoteLog {
         Ok(())
     }
 
-    /// The stretch of the next block, its length, and the checksum of its payload.
+    /// Decodes the head of the next block: its range, its length, and the checksum of its payload.
     fn read_head(&self, head: &[u8; HEAD]) -> Result<(Stretch, u64, u64)> {
         if !is_sealed(head) {
             return Err(self.block_error("the checksum of its head does not match"));
@@ -203,7 +203,7 @@ impl RemoteLog {
         Ok((Stretch { first, end, remote }, length, sum))
     }
 
-    /// Adds what a block holds; `None`: it cannot be right.
+    /// Adds the contents of a block; `None` if it is invalid.
     fn read_payload(&mut self, stretch: Stretch, payload: &[u8], shard: Shard) -> Option<()> {
         let shards = shard.count() as usize;
         let (states, mut rest) = payload.split_at_checked(shards * NamesState::BYTES)?;
@@ -224,7 +224,7 @@ impl RemoteLog {
         Some(())
     }
 
-    /// Adds a stretch that follows.
+    /// Adds the next range.
     fn add(&mut self, stretch: Stretch) {
         self.covered = stretch.end;
         self.remote.resize_with(stretch.remote.len(), Vec::new);
@@ -233,7 +233,7 @@ impl RemoteLog {
         }
     }
 
-    /// Forgets all: it is made again from nothing.
+    /// Clears all, to be rebuilt from nothing.
     pub fn clear(&mut self) {
         self.has_rest |= self.length > 0;
         self.length = 0;
@@ -242,13 +242,13 @@ impl RemoteLog {
         self.remote.clear();
     }
 
-    /// The names that this shard had when the last block was written.
+    /// Returns the names that this shard had when the last block was written.
     pub fn state_of(&self, shard: u32) -> NamesState {
         let state = self.states.get(shard as usize);
         state.copied().unwrap_or_default()
     }
 
-    /// Appends stretches that follow, durably, and gives all remote pages. The caller has the store's lock.
+    /// Appends the next ranges durably, and adds their remote pages. The caller holds the store's lock.
     pub fn append(
         &mut self,
         disk: &dyn Disk,
@@ -256,7 +256,7 @@ impl RemoteLog {
         states: &[NamesState],
     ) -> Result<()> {
         let written = self.write(disk, &stretches, states);
-        // What was asked for is used, also where it cannot be kept.
+        // Numbers are used even if they cannot be stored.
         stretches.into_iter().for_each(|stretch| self.add(stretch));
         written
     }
@@ -299,17 +299,17 @@ impl RemoteLog {
         Ok(())
     }
 
-    /// A file beside it.
+    /// Returns the path of a file in the same folder.
     pub fn beside(&self, name: &str) -> PathBuf {
         self.path.with_file_name(name)
     }
 
-    /// The error of a file that is not used.
+    /// Returns the error about an unused file.
     pub fn damaged(&self, what: impl Into<String>) -> Error {
         Error::damaged(&self.path, what)
     }
 
-    /// What is wrong with the next block.
+    /// Returns the error about the next block.
     fn block_error(&self, what: &str) -> Error {
         self.damaged(format!("block at byte {}: {what}", self.length))
     }
@@ -334,10 +334,10 @@ fn block(store: u64, stretch: &Stretch, states: &[NamesState]) -> Vec<u8> {
     bytes
 }
 
-/// The remote pages of one owner, which has `pages` of its own.
+/// Decodes the remote pages of one owner, which has `pages` pages.
 fn read_pages(rest: &mut &[u8], stretch: &Stretch, pages: u64) -> Option<Vec<Remote>> {
     let count = usize::try_from(take(rest)?).ok()?;
-    // Each takes two bytes or more.
+    // Each takes at least two bytes.
     if count > rest.len() / 2 {
         return None;
     }
@@ -359,10 +359,7 @@ fn read_pages(rest: &mut &[u8], stretch: &Stretch, pages: u64) -> Option<Vec<Rem
     Some(remote)
 }
 
-/// Checks the file of a shard's store, if there is one. A block that a stopped command left incomplete is no damage.
-///
-/// # Errors
-/// [`Error::Damaged`]; [`Error::Io`].
+/// Checks the file of a shard's store, if there is one. A block that a stopped command left incomplete is not damage.
 pub(crate) fn verify_remote(disk: &dyn Disk, view: &View, depth: Depth) -> Result<()> {
     let Some(shard) = view.settings().input.shard else {
         return Ok(());
@@ -382,7 +379,7 @@ pub(crate) fn verify_remote(disk: &dyn Disk, view: &View, depth: Depth) -> Resul
 }
 
 impl RemoteLog {
-    /// Checks that the remote pages are those that names say.
+    /// Checks that the remote pages agree with the names.
     fn verify_owners(&self, names: &NameReader, shard: Shard) -> Result<()> {
         let mut next: Vec<_> = self.remote.iter().map(|pages| pages.iter()).collect();
         let (mut page, mut wrong) = (0, None);

@@ -1,15 +1,15 @@
-//! Ranks the shards of one crawl together, and publishes the ranking in each.
+//! Joint ranking of the shards of one crawl, and its publication in each.
 //!
 //! ```text
 //! check      all shards are there, once each, with the same settings
 //! names      numbers of remote pages in their owners' stores; owners commit, then logs are synced
 //! settle     nothing is written
 //! ranks      likewise
-//! prepare    each shard's snapshot is written beside its place, and synced
-//! publish    once all are: each gets its name
+//! prepare    each shard's snapshot is written to a temporary file, and synced
+//! publish    once all are prepared: each is renamed
 //! ```
-//! Killed before the last step, it leaves no trace but the names. Killed in it, some shards have the new ranking and others the
-//! one before; the same command then gives all of them the same one, for what it computes depends on what the stores hold alone.
+//! If killed before the last step, it leaves only the names. If killed in it, some shards have the new ranking and others
+//! the previous one; the same command then gives all of them the same one, because the result depends on the stores alone.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,57 +30,57 @@ use crate::snapshot::{
 use crate::store::rows::KeptRows;
 use crate::{Error, Result};
 
-/// Version of what a ranking is computed from and how: part of its id.
+/// Version of the computation, which is part of a ranking's id.
 const VERSION: u64 = 1;
-/// Bytes of memory that rows stay in between sweeps, of all shards of a process together.
+/// Memory for caching rows between sweeps in bytes, for all shards of a process together.
 const ROWS: u64 = 256 << 20;
-/// Bytes a page that ranks, numbers of remote pages and messages take beside the settled state: 8 shards that knew 30.5 million
-/// pages took 1.83 GB in all (benches/runs/2026-11-28-shards.txt).
+/// Memory per page in bytes for ranks, numbers of remote pages and messages, besides the settled state: 8 shards that
+/// knew 30.5 million pages took 1.83 GB in total (benches/runs/2026-11-28-shards.txt).
 const RANKING: u64 = 42;
 
-/// How shards are settled together. All but memory must be the same in all processes.
+/// Options of a joint ranking. All except for memory must be equal in all processes.
 #[derive(Debug, Clone)]
 pub struct SettleOptions {
-    /// Stop when importance is certified to be within this of PageRank, in L1.
+    /// Target bound on the L1 error.
     pub until: f64,
-    /// Which snapshots stay in each store.
+    /// Rule for which snapshots stay in each store.
     pub keep: KeepSnapshots,
-    /// Bytes of memory that this process may take; `None`: any.
+    /// Memory limit of this process in bytes; `None` for no limit.
     pub memory: Option<u64>,
-    /// Who watches, and may stop it.
+    /// Observer, which can stop the computation.
     pub watcher: Arc<Watcher>,
 }
 
-/// The ranking of a shard.
+/// Published ranking of a shard.
 #[derive(Debug)]
 pub struct RankedShard {
-    /// Its store.
+    /// Path of the store.
     pub dir: PathBuf,
-    /// The snapshot.
+    /// Path of the snapshot.
     pub path: PathBuf,
-    /// What that says.
+    /// Info of the snapshot.
     pub info: Info,
 }
 
-/// A ranking of all shards.
+/// Result of ranking all shards.
 #[derive(Debug)]
 pub struct Together {
-    /// The shards of this process, by number.
+    /// Shards of this process, by number.
     pub shards: Vec<RankedShard>,
-    /// Pages that stores of this process learnt of from other shards.
+    /// Number of pages that stores of this process learnt from other shards.
     pub admitted: u64,
-    /// The stores had it already: nothing was done.
+    /// True if the stores had the ranking already and nothing was done.
     pub is_done: bool,
-    /// Remarks for people.
+    /// Warnings for users.
     pub warnings: Vec<String>,
 }
 
-/// Settles the stores in `dirs` and those of all other processes, ranks their pages together, and publishes. `None`: it was
-/// stopped by a watcher, here or elsewhere, and nothing is published.
+/// Settles the stores in `dirs` together with those of all other processes, ranks their pages, and publishes. Returns
+/// `None` if an observer in any process stopped it; nothing is published then.
 ///
 /// # Errors
-/// The stores are not the shards of one crawl, one keeps no links, or one is being written; there is too little memory; those
-/// of reading and writing; a process is lost. Nothing is published then, unless it came to that in the last step.
+/// Fails if the stores are not the shards of one crawl, if one keeps no links or is being written, if memory does not
+/// suffice, or if a process is lost. Nothing is published then, unless it failed in the last step.
 pub fn settle(
     disk: &Arc<dyn Disk>,
     dirs: &[PathBuf],
@@ -122,7 +122,7 @@ pub fn settle(
     let is_nearer = window
         .bound_l1()
         .is_some_and(|new| new + config.damping_bound() < bound);
-    // Numbers of 64 bits resolve no more than a bound that they came to before.
+    // 64-bit numbers resolve no more than a bound that was reached before.
     together.is_done = bound.is_finite() && !is_nearer;
     together.shards = if together.is_done {
         current.into_iter().flatten().collect()
@@ -135,7 +135,7 @@ pub fn settle(
     Ok(Some(together))
 }
 
-/// The shards of this process with their scores.
+/// Returns the shards of this process with their scores.
 fn to_rank<'s>(shards: &'s [NamedShard], scores: &'s [SettledShard<'s>]) -> Vec<ShardScores<'s>> {
     let all = shards.iter().zip(scores);
     let all = all.map(|(shard, scores)| ShardScores {
@@ -146,21 +146,21 @@ fn to_rank<'s>(shards: &'s [NamedShard], scores: &'s [SettledShard<'s>]) -> Vec<
     all.collect()
 }
 
-/// The settings of all shards: one at least is in this process.
+/// Returns the settings of all shards, of which at least one is in this process.
 fn local_config(shards: &[NamedShard]) -> Result<crate::engine::Config> {
     let first = shards.first();
     let first = first.ok_or_else(|| Error::internal("a process has no shard"))?;
     Ok(first.view.settings().config.clone())
 }
 
-/// Returns whether this holds in all processes.
+/// Returns true if `here` is true in all processes.
 fn all_agree(here: bool, peers: &mut dyn Peers) -> Result<bool> {
     let mut disagree = [i128::from(!here)];
     peers.sum(&mut disagree)?;
     Ok(disagree == [0])
 }
 
-/// What the ranking is of: all stores, as they are, and the bound asked for.
+/// Returns an id that depends on all stores, as they are, and the requested bound.
 fn ranking_id(
     local: &[LocalShard],
     shards: &[NamedShard],
@@ -180,13 +180,13 @@ fn ranking_id(
     Ok(xxh3_64(&bytes))
 }
 
-/// The store's current snapshot, if it is of its last commit and, where it is of a ranking of all shards, whole.
+/// Returns the store's current snapshot if it is of its last commit and, for a ranking of all shards, intact.
 fn current(disk: &dyn Disk, shard: &NamedShard) -> Option<RankedShard> {
     let view = &shard.view;
     let latest = Snapshot::latest(disk, view.dir()).ok()?;
     let info = latest.info();
     let is_current = info.counters == *view.counters() && info.pages == view.totals().pages;
-    // What is replaced in any case need not be read.
+    // A ranking that will be replaced in any case need not be read.
     let is_sound = is_current && (info.cluster.is_none() || latest.check_sums().is_ok());
     is_sound.then(|| RankedShard {
         dir: view.dir().into(),
@@ -195,7 +195,7 @@ fn current(disk: &dyn Disk, shard: &NamedShard) -> Option<RankedShard> {
     })
 }
 
-/// A remark on a ranking that left out links, as the one of all shards does not.
+/// Returns a warning if a ranking left out links, which the joint ranking does not.
 fn left_out(ranked: &RankedShard) -> Option<String> {
     ranked.info.expire()?;
     let dir = ranked.dir.display();
@@ -204,7 +204,7 @@ fn left_out(ranked: &RankedShard) -> Option<String> {
     ))
 }
 
-/// The bound of the ranking that all shards have as their current one; infinite: they have none, or different ones.
+/// Returns the bound of the ranking that all shards have as their current one; infinity if there is none.
 fn common_bound(current: &[Option<RankedShard>], peers: &mut dyn Peers) -> Result<f64> {
     let ranking = |ranked: &Option<RankedShard>| {
         let info = ranked.as_ref().map(|ranked| &ranked.info);
@@ -246,11 +246,12 @@ fn settle_rows(
     let together: Vec<_> = together.collect();
     let config = local_config(shards)?;
     let mut watching = Watching::new(&options.watcher, None);
-    // The published bound is against PageRank at the damping asked for; nearer than that, it is missed by little.
+    // The published bound is against PageRank at the requested damping; requests below that difference are missed by
+    // little.
     let until = (options.until - config.damping_bound()).max(options.until / 2.0);
     let until = Options::until(config.damping_units(), until);
     let settled = settle_shards(&together, peers, &until, &mut watching)?;
-    // Who is stopped in the last sweep may have a result.
+    // If stopped in the last sweep, some processes may have a result.
     let goes_on = all_agree(!options.watcher.is_stopped(), peers)?;
     if settled.is_none() && goes_on {
         return Err(Error::Usage("nothing to settle: there are no pages".into()));
@@ -258,7 +259,7 @@ fn settle_rows(
     Ok(settled.filter(|_| goes_on))
 }
 
-/// Publishes the ranking of each shard, once all of all processes are durable.
+/// Publishes the ranking of each shard, after those of all processes are durable.
 fn publish(
     disk: &dyn Disk,
     shards: &[NamedShard],

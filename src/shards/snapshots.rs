@@ -1,4 +1,4 @@
-//! The snapshots of all shards of a crawl as they were ranked together, for readers.
+//! Snapshots of all shards of a crawl that were ranked together, for readers.
 
 use std::path::PathBuf;
 
@@ -7,11 +7,11 @@ use crate::disk::Disk;
 use crate::snapshot::{Snapshot, Which};
 use crate::{Error, Result};
 
-/// Opens the current snapshot of a store, or an older one; of several stores, those of all shards of a crawl that are of one
-/// ranking, in the order of the shards.
+/// Opens the current snapshot of a store, or an older one; given several stores, the snapshots of all shards of a crawl
+/// from one ranking, in the order of the shards.
 ///
 /// # Errors
-/// As of [`Snapshot::of`] and of [`check_together`]; [`Error::Conflict`]: the snapshots are not of one ranking.
+/// [`Error::Conflict`] if the snapshots are not of one ranking.
 pub fn open_shards(
     disk: &dyn Disk,
     stores: &[PathBuf],

@@ -1,4 +1,5 @@
-//! The stores of one command, and whether they are the shards of one crawl: each of them once, all with the same settings.
+//! The stores of one command, and the check that they are the shards of one crawl: each of them once, all with the same
+//! settings.
 
 use std::path::PathBuf;
 
@@ -12,21 +13,21 @@ use crate::store::rows::KeepRows;
 use crate::store::{Settings, differences, identity_of};
 use crate::{Error, Result};
 
-/// A store of this process that is a shard.
+/// Store of this process that is a shard.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LocalShard {
-    /// Its folder.
+    /// Path of the store.
     pub dir: PathBuf,
-    /// Which shard it is.
+    /// Number of the shard, and of shards.
     pub shard: Shard,
-    /// The hash of its identity.
+    /// Hash of the store's identity.
     pub identity: u64,
-    /// Those that all shards have alike.
+    /// Settings that all shards share.
     settings: Settings,
 }
 
 impl LocalShard {
-    /// How it is opened for writing.
+    /// Returns the options for opening it for writing.
     pub(super) fn options(&self) -> Options {
         Options {
             config: self.settings.config.clone(),
@@ -41,18 +42,18 @@ impl LocalShard {
     }
 }
 
-/// A shard of any process.
+/// Shard of any process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardInfo {
-    /// Its folder, as its process names it.
+    /// Path of the store, as its process names it.
     pub dir: String,
-    /// The number of its process.
+    /// Number of its process.
     pub process: usize,
-    /// The hash of its identity.
+    /// Hash of the store's identity.
     pub identity: u64,
 }
 
-/// What a process says of a store.
+/// Description of a store that a process sends.
 #[derive(Debug, Serialize, Deserialize)]
 struct Claim {
     dir: String,
@@ -61,10 +62,10 @@ struct Claim {
     settings: Settings,
 }
 
-/// Reads which shards the stores in `dirs` are. They come in the order of their numbers, as [`Peers::local`] has them.
+/// Reads which shards the stores in `dirs` are. Returns them in the order of their numbers, as in [`Peers::local`].
 ///
 /// # Errors
-/// [`Error::Missing`]: there is no store. [`Error::Usage`]: a store is no shard. [`Error::Damaged`].
+/// [`Error::Missing`] if there is no store; [`Error::Usage`] if a store is not a shard.
 pub fn local_shards(disk: &dyn Disk, dirs: &[PathBuf]) -> Result<Vec<LocalShard>> {
     let mut shards = Vec::with_capacity(dirs.len());
     for dir in dirs {
@@ -87,12 +88,12 @@ pub fn local_shards(disk: &dyn Disk, dirs: &[PathBuf]) -> Result<Vec<LocalShard>
     Ok(shards)
 }
 
-/// Checks that the stores of all processes are the shards of one crawl, and gives them by their numbers. All processes get the
-/// same result. Of `peers` only [`Peers::gather`] is used.
+/// Checks that the stores of all processes are the shards of one crawl, and returns them by their numbers. All
+/// processes get the same result. Of `peers` only [`Peers::gather`] is used.
 ///
 /// # Errors
-/// [`Error::Usage`]: a shard is missing. [`Error::Conflict`]: one is there twice, or two are of different numbers of shards or
-/// were made with different settings. [`Error::Io`]: a process is lost.
+/// [`Error::Usage`] if a shard is missing; [`Error::Conflict`] if one is there twice, or two are of different numbers
+/// of shards or were created with different settings; [`Error::Io`] if a process is lost.
 pub fn check_together(local: &[LocalShard], peers: &mut dyn Peers) -> Result<Vec<ShardInfo>> {
     let claim = |store: &LocalShard| Claim {
         dir: store.dir.display().to_string(),
@@ -164,7 +165,7 @@ fn check_pair(one: &Claim, other: &Claim) -> Result<()> {
     Ok(())
 }
 
-/// Missing shards that are named.
+/// Maximum number of missing shards that are named.
 const NAMED: usize = 8;
 
 fn absent(mut missing: impl Iterator<Item = u32>, count: u32, found: usize) -> String {
@@ -207,7 +208,7 @@ mod tests {
         dir
     }
 
-    /// What the check says in the first of two processes with these stores.
+    /// Returns the result of the check in the first of two processes with these stores.
     fn check_two(stores: [Vec<LocalShard>; 2]) -> Result<Vec<ShardInfo>> {
         let check = |peers: &mut Thread| check_together(&stores[peers.process], peers);
         with_processes(0, 2, check).swap_remove(0)
@@ -246,7 +247,7 @@ mod tests {
                 .all(|(info, store)| info.identity == store.identity)
         );
 
-        // Of two processes.
+        // From two processes.
         let info = check_two([&[&b][..], &[&a, &c]].map(|dirs| local(dirs).unwrap())).unwrap();
         let processes: Vec<usize> = info.iter().map(|shard| shard.process).collect();
         assert_eq!(processes, [1, 0, 1]);

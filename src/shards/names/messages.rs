@@ -1,11 +1,11 @@
-//! Names and page numbers as messages.
+//! Encoding of names and page numbers in messages.
 
 use crate::codec::prefix;
 use crate::codec::varint::{put, take, unzigzag, zigzag};
 use crate::model::PageId;
 use crate::shards::remote_log::Remote;
 
-/// Appends a name behind `last`, which it becomes.
+/// Appends a name, front-coded against `last`, which is set to it.
 pub(super) fn put_name(message: &mut Vec<u8>, last: &mut Vec<u8>, name: &[u8]) {
     let shared = prefix::shared(last, name);
     put(message, shared as u128);
@@ -15,7 +15,7 @@ pub(super) fn put_name(message: &mut Vec<u8>, last: &mut Vec<u8>, name: &[u8]) {
     last.extend_from_slice(&name[shared..]);
 }
 
-/// Takes the name behind `last`, which it becomes; `None`: there is none.
+/// Reads a name, front-coded against `last`, which is set to it; `None` if there is none.
 pub(super) fn take_name(message: &mut &[u8], last: &mut Vec<u8>) -> Option<()> {
     let shared = usize::try_from(take(message)?).ok()?;
     let len = usize::try_from(take(message)?).ok()?;
@@ -26,7 +26,7 @@ pub(super) fn take_name(message: &mut &[u8], last: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// The answer with these numbers.
+/// Encodes an answer with these numbers.
 pub(super) fn put_numbers(pages: &[PageId]) -> Vec<u8> {
     let mut answer = Vec::new();
     let mut last = 0;
@@ -38,7 +38,7 @@ pub(super) fn put_numbers(pages: &[PageId]) -> Vec<u8> {
     answer
 }
 
-/// Puts the numbers of an answer to the pages that were asked for; `None`: it is no answer to that.
+/// Decodes an answer into the pages that were asked for; `None` if it does not match.
 pub(super) fn read_numbers(mut answer: &[u8], asked: &mut [Remote]) -> Option<()> {
     let mut last = 0i64;
     for page in asked {

@@ -18,7 +18,7 @@ use crate::shards::{OneProcess, local_shards};
 use crate::store::rows::KeepRows;
 use crate::store::{Input, Progress, Store, checkpoint, open_view, settings_of};
 
-/// One process, which is lost at a call.
+/// One process, which is lost at a given call.
 struct Lost {
     peers: OneProcess,
     calls_left: usize,
@@ -67,7 +67,7 @@ fn remote_pages_have_the_numbers_of_their_owners() {
     lab.check(&first);
     let after = lab.names();
 
-    // Each page of the crawl is in its own shard, now.
+    // Each page of the crawl is in its own shard now.
     let own = |number: u32| {
         let names = after[number as usize].iter().cloned();
         names.filter(move |name| shard(number).has(name.as_bytes()))
@@ -79,7 +79,7 @@ fn remote_pages_have_the_numbers_of_their_owners() {
         (all.len(), names(&one).into_iter().collect())
     );
 
-    // Admitted in the order (round, shard, page), behind the pages that there were.
+    // Admitted in the order (round, shard, page), after the present pages.
     let mut admitted = 0;
     for (number, before_here) in (0..N).zip(&before) {
         let mut expected = before_here.clone();
@@ -107,7 +107,7 @@ fn remote_pages_have_the_numbers_of_their_owners() {
     assert!(admitted > 0);
     assert_eq!(first.admitted, admitted);
 
-    // A second time there is nothing to ask, and nobody is opened for writing.
+    // The second time there is nothing to ask, and no store is opened for writing.
     let logs = lab.logs();
     let second = lab.exchange();
     assert_eq!(
@@ -120,7 +120,7 @@ fn remote_pages_have_the_numbers_of_their_owners() {
     );
     assert_eq!(lab.logs(), logs);
 
-    // More is crawled: what was known keeps its numbers.
+    // After more is crawled, known pages keep their numbers.
     for number in 0..N {
         write(&lab.dir(number), Some(shard(number)), &self::crawl(2));
     }
@@ -148,7 +148,7 @@ fn remote_pages_have_the_numbers_of_their_owners() {
     }
 }
 
-/// The size of rounds decides on the numbers of pages only, and what ends them is not lost.
+/// The size of rounds affects only the numbers of pages, and no page at the end of a round is lost.
 #[test]
 fn rounds_of_any_size_find_all() {
     let lab = Lab::new(&crawl(3));
@@ -197,7 +197,7 @@ fn a_process_lost_at_any_call_changes_nothing() {
         calls += 1;
     }
     assert!(calls > 6);
-    // Killed while the logs were written: some are there, and one of them in part.
+    // Killed while the logs were written: some are complete, and one is partial.
     let len = expected_logs[2].len();
     for cut in [0, len / 3, len - 1] {
         let lab = undisturbed.copy();
@@ -236,7 +236,7 @@ fn a_damaged_log_is_made_again_with_a_warning() {
         assert_eq!(*warning, damage.to_string());
         assert_eq!(lab.logs(), logs);
     }
-    // A torn tail is no damage of the store, and is cut off.
+    // A torn tail is not damage, and is truncated.
     fs::write(lab.log(1), [&logs[1][..], &logs[1][..20]].concat()).unwrap();
     let checked = check(&RealDisk, &lab.dir(1), Depth::Deep, None).unwrap();
     assert!(checked.damage.is_empty(), "{:?}", checked.damage);
@@ -244,7 +244,7 @@ fn a_damaged_log_is_made_again_with_a_warning() {
     assert_eq!((lab.exchange().warnings.len(), lab.logs()), (0, logs));
 }
 
-/// A log that is sound in itself, but has other pages than names say, was not written by us: only a deep check finds it.
+/// A log that is valid in itself but contradicts the names was not written by this program: only a deep check finds it.
 #[test]
 fn a_log_that_does_not_fit_the_names_is_damage() {
     let lab = Lab::new(&crawl(11));
@@ -270,7 +270,7 @@ fn a_log_that_does_not_fit_the_names_is_damage() {
         error.to_string().contains("not what the page's name says"),
         "{error}"
     );
-    // Of a copy of the store that knows fewer pages.
+    // From a copy of the store that has fewer pages.
     write(&other.dir(1), Some(shard(1)), &crawl(12));
     other.exchange();
     fs::copy(other.log(1), lab.log(1)).unwrap();
@@ -283,7 +283,7 @@ fn a_log_that_does_not_fit_the_names_is_damage() {
     );
 }
 
-/// Numbers that cannot be kept are used, and asked for again the next time.
+/// Numbers that cannot be stored are used, and asked for again the next time.
 #[test]
 fn a_log_that_cannot_be_written_is_a_warning() {
     let lab = Lab::new(&crawl(13));
@@ -304,7 +304,7 @@ fn a_log_that_cannot_be_written_is_a_warning() {
     }
 }
 
-/// Who has which shard makes no difference.
+/// The distribution of shards over processes makes no difference.
 #[test]
 fn processes_find_the_same_numbers() {
     let lab = Lab::new(&crawl(14));
@@ -342,9 +342,9 @@ fn a_store_with_other_pages_is_noticed() {
         fs::create_dir(lab.dir(number)).unwrap();
         copy(&from.dir(number), &lab.dir(number));
     };
-    // Of the records in another order: other numbers, under another key.
+    // The records in another order: other numbers, under another key.
     let reversed: Vec<_> = crawl.iter().rev().cloned().collect();
-    // Restored from a copy that was made before: the pages that others brought are not there.
+    // Restored from an earlier copy: pages admitted for others are missing.
     for other in [Lab::new(&reversed), fresh] {
         let lab = lab.copy();
         replace(&other, &lab, 2);
@@ -355,7 +355,7 @@ fn a_store_with_other_pages_is_noticed() {
         assert_eq!(warnings.count(), 3, "{:?}", after.warnings);
         assert!(lab.exchange().warnings.is_empty());
     }
-    // Its own log in the folder of a new store.
+    // The log of another store in the folder of a new one.
     let foreign = lab.copy();
     replace(&Lab::new(&reversed), &foreign, 2);
     fs::copy(lab.log(2), foreign.log(2)).unwrap();
@@ -363,7 +363,7 @@ fn a_store_with_other_pages_is_noticed() {
     foreign.check(&after);
     let text = after.warnings.join("\n");
     assert!(text.contains("it is of another store"), "{text}");
-    // A log that is newer than the store, which went on with other pages.
+    // A log that is newer than the store, which continued with other pages.
     let old = Lab::new(&crawl);
     let is_known = old.exchange();
     assert_eq!(is_known.remote, before.remote);
@@ -431,7 +431,7 @@ fn stores_that_cannot_be_asked_are_refused() {
     );
 }
 
-/// One process, in which shard 0 sends shard 1 a name beside its own.
+/// One process, in which shard 0 sends shard 1 an additional name.
 struct Wrong {
     peers: OneProcess,
     name: &'static [u8],
@@ -449,7 +449,7 @@ impl Peers for Wrong {
 
     fn exchange(&mut self, mut outgoing: Vec<Vec<Vec<u8>>>) -> Result<Vec<Vec<Vec<u8>>>> {
         self.exchanges += 1;
-        // The first two are of logs.
+        // The first two exchanges are of logs.
         if self.exchanges == 3 {
             put_name(&mut outgoing[0][1], &mut Vec::new(), self.name);
         }
@@ -487,7 +487,8 @@ fn names_of_other_shards_are_no_pages() {
     assert_eq!(lab.generations(), before);
 }
 
-/// Each store is asked for, whether it has pages or not; a store of many shards is checked without room for each of them.
+/// Each store takes part, whether it has pages or not; a store of many shards is checked without memory for each of
+/// them.
 #[test]
 fn shards_without_pages_and_very_many_are_fine() {
     let lab = Lab::new(&[]);

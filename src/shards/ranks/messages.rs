@@ -1,4 +1,4 @@
-//! What shards send each other for ranks, as bytes: see the module above.
+//! Encoding of the messages for ranks: see the parent module.
 
 use super::{Keyed, groups};
 use crate::codec::varint;
@@ -7,31 +7,31 @@ use crate::snapshot::{column, descending_key, importance_of};
 use crate::threads::sort_by_key;
 use crate::{Error, Result};
 
-/// How hard messages are compressed, by zstd.
+/// Level of compression of messages by zstd.
 const LEVEL: i32 = 1;
-/// Most bytes of a number in a message.
+/// Maximum length of a number in a message, in bytes.
 const NUMBER_BYTES: usize = 10;
 
-/// A process of the same version sends only what can be read: another one was not let in.
+/// Error for an unreadable message, which a process of the same version never sends.
 pub(super) fn unreadable() -> Error {
     Error::internal("a message of another shard cannot be read")
 }
 
-/// Takes a number from the front.
+/// Decodes a number from the front.
 pub(super) fn take(from: &mut &[u8]) -> Result<u64> {
     let number = varint::take(from).and_then(|number| number.try_into().ok());
     number.ok_or_else(unreadable)
 }
 
-/// Appends a number.
+/// Encodes a number.
 pub(super) fn put(out: &mut Vec<u8>, number: u64) {
     varint::put(out, number.into());
 }
 
-/// Numbers that follow each other at a distance of at least 1, as distances.
+/// Delta coding of strictly ascending numbers.
 #[derive(Default)]
 struct Ascending {
-    /// The least that the next may be.
+    /// Smallest possible next number.
     next: u128,
 }
 
@@ -50,7 +50,7 @@ impl Ascending {
     }
 }
 
-/// Compresses numbers, for a message that ends with them.
+/// Compresses numbers at the end of a message.
 pub(super) fn compress(numbers: &[u8], out: &mut Vec<u8>) -> Result<()> {
     put(out, numbers.len() as u64);
     let packed = zstd::bulk::compress(numbers, LEVEL);
@@ -59,7 +59,7 @@ pub(super) fn compress(numbers: &[u8], out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// The inverse of [`compress`]; refuses more bytes than `numbers` can take.
+/// Decompresses, the inverse of [`compress`]; refuses more bytes than `numbers` can take.
 pub(super) fn decompress(mut from: &[u8], numbers: usize) -> Result<Vec<u8>> {
     let len = take(&mut from)? as usize;
     if len > numbers.saturating_mul(NUMBER_BYTES) {
@@ -69,12 +69,12 @@ pub(super) fn decompress(mut from: &[u8], numbers: usize) -> Result<Vec<u8>> {
     (bytes.len() == len).then_some(bytes).ok_or_else(unreadable)
 }
 
-/// How importances are written in a message.
+/// Encoding of importances in a message.
 #[derive(Clone, Copy)]
 struct Notation(Option<ScoreUnits>);
 
 impl Notation {
-    /// That which takes the least bytes of those that all of these importances can be written in.
+    /// Chooses the shortest encoding that represents all of these importances.
     fn of(units: Option<ScoreUnits>, mut importances: impl Iterator<Item = f64>) -> Notation {
         Notation(units.filter(|units| importances.all(|of| units.of(of).is_some())))
     }
@@ -103,7 +103,7 @@ impl Notation {
         })))
     }
 
-    /// An importance as a number, less for greater ones.
+    /// Encodes an importance as a number that decreases with importance.
     fn number(self, importance: f64) -> u64 {
         match self.0.and_then(|units| units.of(importance)) {
             Some(units) => !(units as u64 ^ 1 << 63),
@@ -111,7 +111,7 @@ impl Notation {
         }
     }
 
-    /// The sort key of an importance that is this number.
+    /// Returns the sort key of an encoded importance.
     fn key(self, number: u64) -> u64 {
         match self.0 {
             Some(units) => descending_key(units.importance((!number ^ 1 << 63) as i64)),
@@ -119,7 +119,7 @@ impl Notation {
         }
     }
 
-    /// An importance as a number that is small where that is, bit by bit.
+    /// Encodes an importance exactly, as a number that is small for a small one.
     fn exact(self, importance: f64) -> u64 {
         match self.0.and_then(|units| units.of(importance)) {
             Some(units) => varint::zigzag(units),
@@ -135,7 +135,7 @@ impl Notation {
     }
 }
 
-/// The values of one shard in a range, each with how often it is there.
+/// Reader of the values of one shard in a range, each with its number of repetitions.
 pub(super) struct Values<'m> {
     notation: Notation,
     rest: &'m [u8],
@@ -144,7 +144,7 @@ pub(super) struct Values<'m> {
 }
 
 impl<'m> Values<'m> {
-    /// Reads a message.
+    /// Begins to read a message.
     pub fn of(mut message: &'m [u8]) -> Result<Values<'m>> {
         Ok(Values {
             notation: Notation::take(&mut message)?,
@@ -154,7 +154,7 @@ impl<'m> Values<'m> {
         })
     }
 
-    /// Writes a message.
+    /// Encodes a message.
     pub fn message(sorted: &[Keyed], units: Option<ScoreUnits>) -> Vec<u8> {
         let (mut out, mut ascending) = (Vec::new(), Ascending::default());
         let importance = |group: &[Keyed]| importance_of(group[0].0);
@@ -170,7 +170,7 @@ impl<'m> Values<'m> {
         out
     }
 
-    /// The next, as a sort key.
+    /// Returns the next value as a sort key, with its number of repetitions.
     pub fn next(&mut self) -> Result<Option<(u64, u64)>> {
         if self.rest.is_empty() {
             return Ok(None);
@@ -188,7 +188,7 @@ impl<'m> Values<'m> {
     }
 }
 
-/// Asks for these pages.
+/// Encodes a request for these pages.
 pub(super) fn asked(there: &[u32]) -> Result<Vec<u8>> {
     let (mut numbers, mut out, mut ascending) = (Vec::new(), Vec::new(), Ascending::default());
     if !there.is_sorted_by(|one, other| one < other) {
@@ -203,7 +203,7 @@ pub(super) fn asked(there: &[u32]) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Reads which of `pages` pages another shard asks for.
+/// Decodes which of `pages` pages another shard asks for.
 pub(super) fn pages_asked(asked: &[u8], pages: u64) -> Result<Vec<u32>> {
     let numbers = decompress(asked, pages as usize)?;
     let (mut rest, mut ascending, mut found) = (&numbers[..], Ascending::default(), Vec::new());
@@ -214,7 +214,7 @@ pub(super) fn pages_asked(asked: &[u8], pages: u64) -> Result<Vec<u32>> {
     Ok(found)
 }
 
-/// Answers with the importance and rank of each page that is asked for.
+/// Encodes the importance and rank of each requested page.
 pub(super) fn answer(
     importances: &[f64],
     mut ranks: Vec<u64>,
@@ -240,7 +240,7 @@ pub(super) fn answer(
     Ok(out)
 }
 
-/// Reads the importances and ranks of the `pages` pages that were asked for.
+/// Decodes the importances and ranks of the `pages` requested pages.
 pub(super) fn answered(answer: &[u8], pages: usize) -> Result<(Vec<f64>, Vec<u64>)> {
     let mut rest = answer;
     let notation = Notation::take(&mut rest)?;

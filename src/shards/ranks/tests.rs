@@ -5,7 +5,7 @@ use crate::rank::peers::OneProcess;
 use crate::rank::peers::threads::with_processes;
 use crate::snapshot::importance_of;
 
-/// Scores in memory: importance, and half of it as what was distributed.
+/// Scores in memory: importance, and half of it as the distributed value.
 struct Given(Vec<f64>);
 
 impl Scores for Given {
@@ -36,15 +36,15 @@ impl Scores for Given {
     }
 }
 
-/// A shard, and where each page that it knows is: the owner, and the number there.
+/// Shard, and the location of each page that it knows: the owner, and the number there.
 struct Shard {
     scores: Given,
     remote: Vec<RemotePages>,
     pages: Vec<(usize, u32)>,
 }
 
-/// Shards with own pages of these importances. Each knows some pages of the others, which have numbers among its own; what its scores
-/// say of them is wrong.
+/// Creates shards with own pages of these importances. Each knows some pages of the others, numbered among its own; its
+/// scores for these are wrong.
 fn shards(own: &[Vec<f64>], seed: u64) -> Vec<Shard> {
     let mut state = seed;
     let mut chance = |of: u64| {
@@ -99,7 +99,7 @@ fn shards(own: &[Vec<f64>], seed: u64) -> Vec<Shard> {
     known.iter().enumerate().map(shard).collect()
 }
 
-/// What each shard of a process comes to: ranks, and scores as bits.
+/// Results of each shard of a process: ranks, and scores as bits.
 type Found = Vec<(usize, Vec<u64>, Vec<(u64, u64)>)>;
 
 fn rank_of(shards: &[Shard], peers: &mut dyn Peers) -> Found {
@@ -122,7 +122,7 @@ fn rank_by(shards: &[Shard], units: Option<ScoreUnits>, peers: &mut dyn Peers) -
             of.pages.iter().filter(is_own).count() as u64
         });
         assert_eq!(ranking.all_pages(), own.sum::<u64>());
-        // In pieces that begin anywhere.
+        // Reads in pieces that begin anywhere.
         let mut scores = Vec::new();
         let (mut piece, mut first) = (Vec::new(), 0);
         while first < ranking.ranks().len() {
@@ -136,7 +136,7 @@ fn rank_by(shards: &[Shard], units: Option<ScoreUnits>, peers: &mut dyn Peers) -
     found.collect()
 }
 
-/// Holds the ranking of shards against a sort of all, however they are dealt to processes.
+/// Compares the ranking of shards with a sort of all values, however they are distributed over processes.
 fn check(own: &[Vec<f64>], seed: u64) {
     let shards = shards(own, seed);
     let found = rank_of(&shards, &mut OneProcess::new(shards.len()));
@@ -227,7 +227,7 @@ fn many_values_have_their_ranks() {
     }
 }
 
-/// Importances that are whole numbers of units take fewer bytes than others, and are the same.
+/// Importances that are whole multiples of units take fewer bytes than others, and give the same result.
 #[test]
 fn units_take_fewer_bytes() {
     let units = ScoreUnits {
@@ -238,7 +238,7 @@ fn units_take_fewer_bytes() {
         .map(|shard| {
             let value = |page: u64| {
                 let whole = (shard * 2_000 + page).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 28;
-                // Some pages are below 0, and have none.
+                // Some pages are below 0, and have 0.
                 units.importance(whole as i64 - (1 << 30))
             };
             (0..2_000).map(value).collect()
@@ -257,7 +257,7 @@ fn units_take_fewer_bytes() {
         assert!(found == expected);
         assert!(sent * 10 < most * 8, "{sent} of {most}");
     }
-    // Units of which importances are no whole numbers change nothing.
+    // Units of which importances are not multiples change nothing.
     let other = ScoreUnits {
         offset: 0.5,
         sum: 3.0,
@@ -265,7 +265,7 @@ fn units_take_fewer_bytes() {
     assert!(ranked(Some(other)) == ranked(None));
 }
 
-/// By what was distributed, where that is importance.
+/// By the distributed value, where that is importance.
 #[test]
 fn importance_is_what_the_estimator_reads() {
     struct Crossed;

@@ -39,7 +39,7 @@ fn blocks_follow_each_other_and_come_back() {
     assert_eq!(read.remote, written.remote);
     let all = [(0, u32::MAX), (4, 0), (5, 1)];
     assert_eq!(read.remote[0], remote(&all));
-    // Of another store nothing is taken, and what cannot be right is not taken either.
+    // From another store nothing is used, nor anything invalid.
     let shard = "1/3".parse().unwrap();
     let (other, flaw) = RemoteLog::read(&disk, Path::new("s"), 43, shard);
     assert!(other.covered == 0 && matches!(flaw, Some(Flaw::Damaged(_))));
@@ -92,7 +92,7 @@ fn no_damage_is_taken_for_pages() {
             None => assert_eq!(bytes.len(), ends[blocks]),
             Some(flaw) => assert_eq!(matches!(flaw, Flaw::Torn(_)), torn),
         }
-        // What is made again is as it was.
+        // After rebuilding it is as before.
         let again = [(0, 1), (5, 7), (10, 10)].map(|(first, here)| stretch(first, here));
         read.append(&disk, again[blocks..].to_vec(), &states(20))
             .unwrap();

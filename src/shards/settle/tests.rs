@@ -1,4 +1,5 @@
-//! Random crawls, dealt to shards, against an exact solution of the whole graph; and the steps cut off.
+//! Tests on random crawls distributed over shards, against an exact solution of the whole graph; and of interrupted
+//! steps.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,13 +17,13 @@ use crate::shards::names::tests::copy;
 use crate::snapshot::publish_computed;
 use crate::store::open_view_to_publish;
 
-/// Names of pages, and the latest links of each that was crawled.
+/// Names of pages, and the latest links of each crawled page.
 struct Crawl {
     records: Vec<(String, Vec<String>)>,
 }
 
 impl Crawl {
-    /// Of up to 60 pages on up to 9 hosts, some crawled again with other links.
+    /// Creates a crawl of up to 60 pages on up to 9 hosts, some crawled again with other links.
     fn random(seed: u64) -> Crawl {
         let mut pick = numbers(seed);
         let (hosts, pages) = (1 + pick(9), 1 + pick(60));
@@ -37,7 +38,7 @@ impl Crawl {
         }
     }
 
-    /// PageRank of all pages.
+    /// Returns the PageRank of all pages.
     fn exact(&self, damping: f64) -> BTreeMap<&str, f64> {
         let all = self.records.iter();
         let names = all.flat_map(|(url, links)| links.iter().chain([url]));
@@ -104,7 +105,7 @@ fn settle_all(dirs: &[PathBuf], until: f64) -> Together {
     together.unwrap().unwrap()
 }
 
-/// The system's files, as long as there are renames left: the process is as good as dead then.
+/// File system that fails after a number of renames, as if the process was killed.
 struct Renames(AtomicUsize);
 
 impl Renames {
@@ -161,8 +162,8 @@ impl Disk for Renames {
     }
 }
 
-/// Killed before any rename, also where each shard has a ranking of its own pages already, readers find whole rankings, and the
-/// same command leaves the same bytes as if nothing had happened.
+/// Killed before any rename, even if each shard has a ranking of its own pages already, readers find whole rankings,
+/// and the same command leaves the same bytes as without interruption.
 #[test]
 fn killed_at_any_rename_it_can_be_done_again() {
     let mut crawl = Crawl::random(5);
@@ -215,7 +216,7 @@ fn killed_at_any_rename_it_can_be_done_again() {
     assert!(published_in_part >= 2);
 }
 
-/// Rankings by measures are of the snapshot beside which they are, and go with it.
+/// Rankings by measures belong to the snapshot beside which they are, and are removed with it.
 #[test]
 fn a_ranking_by_a_measure_goes_with_its_snapshot() {
     let mut crawl = Crawl::random(5);
@@ -247,7 +248,7 @@ fn a_ranking_by_a_measure_goes_with_its_snapshot() {
     assert!(rankings() < before);
 }
 
-/// Holds the ranking of random crawls, dealt to random numbers of shards, to PageRank of all their links.
+/// Compares the ranking of random crawls, distributed over random numbers of shards, with PageRank of all their links.
 fn random_crawls(seeds: std::ops::Range<u64>) {
     for seed in seeds {
         let mut pick = numbers(!seed);

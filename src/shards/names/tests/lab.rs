@@ -1,4 +1,4 @@
-//! Shards of small crawls.
+//! Shards of small crawls, for tests.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,11 +15,11 @@ pub(super) const SMALL: Round = Round {
     bytes: u64::MAX,
 };
 
-/// Pages of a crawl, each with its links: 7 hosts, which are of all four shards.
+/// Returns pages of a crawl, each with its links: 7 hosts, which belong to all four shards.
 pub(super) fn crawl(seed: u64) -> Vec<(String, Vec<String>)> {
     let mut state = seed;
     let mut below = move |n: u64| {
-        // Knuth's MMIX.
+        // Knuth's MMIX generator.
         state = state
             .wrapping_mul(6364136223846793005)
             .wrapping_add(1442695040888963407);
@@ -57,7 +57,7 @@ pub(super) fn shard(number: u32) -> Shard {
     format!("{number}/{N}").parse().unwrap()
 }
 
-/// The shards of a crawl.
+/// Stores of the shards of a crawl.
 pub(super) struct Lab {
     pub home: tempfile::TempDir,
 }
@@ -78,7 +78,7 @@ impl Lab {
         (0..N).map(|number| self.dir(number)).collect()
     }
 
-    /// The same stores in another place.
+    /// Copies the stores to another place.
     pub fn copy(&self) -> Lab {
         let home = tempfile::tempdir().unwrap();
         copy(self.home.path(), home.path());
@@ -114,7 +114,7 @@ impl Lab {
         self.dirs().iter().map(|dir| names(dir)).collect()
     }
 
-    /// Holds what was found against the names.
+    /// Checks the numbers found against the names.
     pub fn check(&self, outcome: &Outcome) {
         let names = self.names();
         for (number, remote) in (0..).zip(&outcome.remote) {
@@ -167,7 +167,7 @@ pub(super) fn names(dir: &Path) -> Vec<String> {
     view.names().names().collect::<Result<_>>().unwrap()
 }
 
-/// Copies what is in a folder.
+/// Copies the contents of a folder.
 pub(in crate::shards) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
