@@ -1,7 +1,7 @@
-//! `convert`: inputs of any format -> one file of crawl records.
+//! `convert`: writes inputs of any format to one file of crawl records.
 //!
-//! Inputs are read as [`ingest`](super::ingest) reads them, and each record of a page is written as it was read: ingesting the
-//! file gives the store that ingesting the inputs gives. Specified in `formats/convert.md`.
+//! Inputs are read as by [`ingest`](super::ingest), and each record of a page is written as it was read: ingesting the
+//! file gives the same store as ingesting the inputs. Specified in `formats/convert.md`.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -22,60 +22,60 @@ use crate::source::{InputName, SourceOptions};
 use crate::store::{Place, Unverified};
 use crate::{Error, Result};
 
-/// The inputs, and how to read them.
+/// Inputs of a conversion, and how to read them.
 #[derive(Debug, Clone)]
 pub struct Conversion {
-    /// The inputs, in order.
+    /// Inputs in order.
     pub inputs: Vec<InputName>,
-    /// Their format; `None`: guessed for each.
+    /// Format of the inputs; `None` to guess it for each.
     pub format: Option<Format>,
-    /// The kind of file to write.
+    /// Kind of file to write.
     pub to: RecordFormat,
-    /// Sort records by fetch time.
+    /// Sorts records by fetch time, if set.
     pub sort: Option<TimeSort>,
-    /// Stop at the first record that cannot be used.
+    /// True to stop at the first record that cannot be used.
     pub strict: bool,
-    /// Threads that decode. At least 1.
+    /// Number of threads that decode, at least 1.
     pub threads: usize,
-    /// Limits on input.
+    /// Limits on records and pages.
     pub limits: Limits,
     /// Rules for what is read from inputs.
     pub input: InputRules,
-    /// How inputs are read.
+    /// Options for reading inputs.
     pub source: SourceOptions,
-    /// Set from outside to stop.
+    /// Flag that stops the conversion when it is set from outside.
     pub stop: Arc<AtomicBool>,
 }
 
-/// What sorting by fetch time may take.
+/// Resources for sorting by fetch time.
 #[derive(Debug, Clone)]
 pub struct TimeSort {
-    /// Bytes of memory.
+    /// Memory in bytes.
     pub memory: u64,
-    /// Where what does not fit goes, in a file without a name.
+    /// Folder for the unnamed file of spilled records.
     pub folder: PathBuf,
 }
 
-/// The outcome of a conversion.
+/// Result of a conversion.
 #[derive(Debug)]
 pub struct ConversionReport {
-    /// Records written. The file is complete, unless it was stopped or something is unverified.
+    /// Number of records written. The file is complete, unless it was stopped or something is unverified.
     pub written: u64,
     /// Counts of what was read. Pages visited are not counted.
     pub counters: Counters,
-    /// Stopped from outside: the file lacks the rest.
+    /// True if it was stopped from outside: the file lacks the rest.
     pub stopped: bool,
     /// Bad input that ended the reading; what came before it was written.
     pub bad_end: Option<Error>,
-    /// Some of it could not be verified.
+    /// First record that could not be verified, if any.
     pub unverified: Option<Unverified>,
 }
 
 /// Writes the inputs' records to `out`; `path` is for messages.
 ///
 /// # Errors
-/// Those of opening and guessing; [`Error::Io`]; [`Error::Unsupported`] if some inputs have URLs and others opaque names. Bad
-/// input is no error here: see [`ConversionReport::bad_end`].
+/// [`Error::Unsupported`] if some inputs have URLs and others opaque names. Bad input is not an error here: see
+/// [`ConversionReport::bad_end`].
 pub fn convert(
     job: &Conversion,
     out: Box<dyn Write + Send + '_>,
@@ -134,7 +134,7 @@ pub fn convert(
     })
 }
 
-/// The file, begun once the kind of names is known.
+/// Output file, which is begun once the kind of names is known.
 struct RecordOutput<'w> {
     begun: Option<(Names, RecordFile<'w>)>,
     file: Option<(Box<dyn Write + Send + 'w>, &'w Path)>,
@@ -256,7 +256,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// What is unverified only because the input was cut short may be used, as by an ingest.
+    /// Accepts data that is unverified only because the input was cut short, as an ingest does.
     fn bad_end(&mut self, error: &Error) {
         if let Error::Corrupt { damage, .. } = error
             && !is_unsound(damage, &self.job.source)

@@ -1,5 +1,5 @@
-//! Steps that an ingest and a conversion share for an input: they guess its format, skip what
-//! cannot be used, and keep in mind what is not verified yet.
+//! Steps for an input that an ingest and a conversion share: guessing its format, skipping what cannot be used, and
+//! tracking what is not verified yet.
 
 use super::{Note, Observer};
 use crate::batch::{Batch, What};
@@ -10,7 +10,7 @@ use crate::source::{Damage, DamageKind, InputName, Source, SourceOptions, Summar
 use crate::store::{Place, Unverified};
 use crate::{Error, Result};
 
-/// Finds the format, and tells of it. `None`: the input is empty. `before`: the names of what was read before.
+/// Determines the format and reports it; `None` if the input is empty. `before` is the kind of names read before.
 pub(super) fn report_format(
     source: &mut Source,
     asked: Option<Format>,
@@ -29,14 +29,14 @@ pub(super) fn report_format(
     Ok(found.map(|(format, _)| format))
 }
 
-/// Says what should be known of the format, if anything.
+/// Reports the caveat of a format, if it has one.
 pub(super) fn warn(input: &InputName, format: Format, observer: &mut dyn Observer) {
     if let Some(caveat) = format.caveat() {
         observer.note(Note::Caveat { input, caveat });
     }
 }
 
-/// Tells what the first records of an input show.
+/// Reports what the first records of an input show.
 pub(super) fn remark(records: &mut Records, observer: &mut dyn Observer) {
     for remark in records.remarks() {
         let input = &records.input;
@@ -47,7 +47,7 @@ pub(super) fn remark(records: &mut Records, observer: &mut dyn Observer) {
     }
 }
 
-/// Says how many of its members had no checksum, if some.
+/// Reports the number of members without a checksum, if any.
 pub(super) fn report_unchecked(input: &InputName, summary: &Summary, observer: &mut dyn Observer) {
     let members = summary.unchecked;
     if members > 0 {
@@ -55,18 +55,18 @@ pub(super) fn report_unchecked(input: &InputName, summary: &Summary, observer: &
     }
 }
 
-/// A record of a batch, and the place before it.
+/// Record of a batch, and the position before it.
 pub(super) struct InputRecord<'a> {
     pub input: &'a InputName,
     pub place: Place,
     pub batch: &'a Batch,
-    /// Its number in the batch.
+    /// Index of the record in the batch.
     pub at: usize,
 }
 
 impl InputRecord<'_> {
-    /// Tells what is wrong with it, if something is and there is a detail to tell, and in the first pass that its time cannot be
-    /// read. If `strict`, one that cannot be used ends the reading.
+    /// Reports what is wrong with the record if there is a detail, and in the first pass an unreadable time. With
+    /// `strict`, an unusable record is an error.
     pub fn report(
         &self,
         strict: bool,
@@ -105,7 +105,7 @@ impl InputRecord<'_> {
         Ok(())
     }
 
-    /// Notes that it is used, `verified` or not: what is verified vouches for all before it.
+    /// Tracks that the record is used, `verified` or not; a verified one vouches for all before it.
     pub fn note_use(&self, verified: bool, unverified: &mut Option<Unverified>) {
         if verified {
             *unverified = None;
@@ -118,8 +118,8 @@ impl InputRecord<'_> {
     }
 }
 
-/// Returns whether records were used whose check then failed, against the options. Those that are
-/// unverified only because the input was cut short may be used.
+/// Returns true if records were used whose check then failed, against the options. Records that are unverified only
+/// because the input was cut short may be used.
 pub(super) fn is_unsound(damage: &Damage, options: &SourceOptions) -> bool {
     let failed = matches!(
         damage.kind,

@@ -1,13 +1,12 @@
-//! Which of the files that a command names a store has read: by what they hold, never by name, size or
-//! time. So a store of years takes each day's file by the same short command, and the command may be
-//! repeated.
+//! Recognition of files that a store has already read, by contents, never by name, size or time. So a store can take
+//! each day's file by the same short command, and the command can be repeated.
 //!
-//! A file is read before if it holds, to the byte and to its end, what was read of an input. Each
-//! input answers for one of the files named: one that is named twice is read twice. A file that goes on
-//! where a finished input ended has grown, and is refused: its first part would count again.
+//! A file was read before if its contents equal, to the byte and to the end, what was read of an input. Each input
+//! accounts for one of the files named: a file named twice is read twice. A file that continues after the end of a
+//! finished input has grown, and is refused, as its first part would count twice.
 //!
-//! To know a file it is decompressed and hashed up to the longest input that was read; a plain one
-//! that is shorter or longer than all of them is new at a glance.
+//! To recognise a file it is decompressed and hashed up to the longest input that was read; a plain file that is
+//! shorter or longer than all of them is new without reading.
 
 use super::planned::{Plan, check_read};
 use super::{Job, Note, Observer};
@@ -15,18 +14,18 @@ use crate::source::InputName;
 use crate::store::{Place, Progress};
 use crate::{Error, Result};
 
-/// How a file relates to what the store has read.
+/// Relation of a file to what the store has read.
 enum Found {
-    /// It holds what was read of this input.
+    /// It equals what was read of this input.
     Read(usize),
-    /// It goes on where reading stopped.
+    /// It continues where reading stopped.
     Unfinished,
     New,
-    /// It holds nothing: it is no input, and may hold something later.
+    /// It is empty: not an input yet, but it may be filled later.
     Empty,
 }
 
-/// Fits a list of files, in one pass, to what the store has read.
+/// Matches a list of files, in one pass, with what the store has read.
 pub(super) fn plan_files(
     job: &Job,
     mut progress: Progress,
@@ -50,7 +49,7 @@ pub(super) fn plan_files(
         }
     }
     end_unfinished(job, &mut progress, unfinished.is_some())?;
-    // The inputs read are not opened again: only their number matters.
+    // Finished inputs are not opened again: only their number matters.
     let mut inputs: Vec<InputName> = progress.inputs.iter().map(named).collect();
     if let Some((last, input)) = inputs.last_mut().zip(unfinished) {
         *last = input;
@@ -74,7 +73,7 @@ fn named(input: &crate::store::Input) -> InputName {
     InputName::parse(std::ffi::OsStr::new(&input.name))
 }
 
-/// Forgets a file that was begun and of which nothing was read: another may come in its place.
+/// Drops a file that was begun but of which nothing was read: another may replace it.
 fn drop_unread(progress: &mut Progress) {
     let unread = |input: &crate::store::Input| input.end.is_none() && input.name != "-";
     if progress.place == Place::start() && progress.inputs.last().is_some_and(unread) {
@@ -83,7 +82,7 @@ fn drop_unread(progress: &mut Progress) {
     }
 }
 
-/// Lets go of an input that was not read to its end and is not named, if the command says so.
+/// Ends an input that was not read to its end and is not named, if the command allows this.
 fn end_unfinished(job: &Job, progress: &mut Progress, is_named: bool) -> Result<()> {
     let place = progress.place;
     let Some(last) = progress.inputs.last_mut().filter(|last| last.end.is_none()) else {
@@ -112,7 +111,8 @@ fn end_unfinished(job: &Job, progress: &mut Progress, is_named: bool) -> Result<
     Ok(())
 }
 
-/// Looks at a file. `left`: inputs that none of the files before was; `waits`: so does the unfinished one.
+/// Inspects a file. `left` marks inputs that no earlier file matched; `waits` is true if the unfinished one is among
+/// them.
 fn look(
     job: &Job,
     input: &InputName,
@@ -162,12 +162,12 @@ fn look(
     }
 }
 
-/// Returns whether a file is known by what was read to here: its hash is known, and it is not of nothing.
+/// Returns true if a file can be recognised by this position: its hash is known, and it is not empty.
 fn holds_something(place: &Place) -> bool {
     place.prefix != 0 && place.offset > 0
 }
 
-/// Where the input with this number ended; the start of one that is not among them.
+/// Returns the end of the input with this number, or the start if it is not among them.
 fn end_of(places: &[(Place, usize)], at: usize) -> Place {
     let of = |(place, which): &(Place, usize)| (*which == at).then_some(*place);
     places.iter().find_map(of).unwrap_or_default()
@@ -177,8 +177,8 @@ fn refuse<T>(what: String) -> Result<T> {
     Err(Error::Conflict(what))
 }
 
-/// A file that is new, unless one was read under its name: then it was changed, and nobody knows what the
-/// user means.
+/// Returns that a file is new, or an error if one of its name was read: then it was changed, and the intention is
+/// unclear.
 fn same_name(
     job: &Job,
     input: &InputName,
@@ -207,18 +207,18 @@ fn same_name(
     }
 }
 
-/// The part of a file that was read before.
+/// Part of a file that was read before.
 enum Comparison {
-    /// All of it, and no more.
+    /// The whole file equals this input.
     Whole(usize),
-    /// The longest that it begins with.
+    /// This is the longest input with which the file begins.
     Begins(usize),
     Nothing,
-    /// It is empty.
+    /// The file is empty.
     Empty,
 }
 
-/// Goes through a file as far as the inputs went, which `places` has by length.
+/// Compares a file with the inputs in `places`, which are sorted by length.
 fn compare(job: &Job, input: &InputName, places: &[(Place, usize)]) -> Result<Comparison> {
     let mut found = Comparison::Nothing;
     let mut source = match job.open(input) {
@@ -226,7 +226,7 @@ fn compare(job: &Job, input: &InputName, places: &[(Place, usize)]) -> Result<Co
         source => source?,
     };
     match source.head() {
-        // Reading it reports this again, where it can be shown.
+        // The error is reported when the file is read.
         Err(Error::Corrupt { .. }) => return Ok(found),
         head => {
             if head?.is_empty() {

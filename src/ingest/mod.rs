@@ -1,10 +1,9 @@
-//! Ingesting: inputs -> source -> decode -> batch -> engine -> checkpoint -> snapshot.
+//! Ingest: inputs -> source -> decode -> batch -> engine -> checkpoint -> snapshot.
 //!
-//! The only place where threads meet. Whatever their number, the engine sees the records of each
-//! input in order, and stops for checkpoints and snapshots at record boundaries, so results depend
-//! on the records alone.
+//! The only place where threads meet. Whatever their number, the engine sees the records of each input in order, and
+//! stops for checkpoints and snapshots at record boundaries, so results depend on the records alone.
 //!
-//! `convert` reads in the same way, and writes a file of crawl records instead.
+//! `convert` reads in the same way and writes a file of crawl records instead.
 
 mod convert;
 mod input;
@@ -41,100 +40,100 @@ pub use convert::{Conversion, ConversionReport, TimeSort, convert};
 pub use note::{Note, Observer, ProgressReport};
 pub use run::ingest;
 
-/// How often something is done.
+/// Interval of a repeated task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Every {
-    /// After so many applied records.
+    /// Number of applied records.
     Records(u64),
-    /// After so much time; a snapshot three times as long as the last one took after that one, if that is later.
+    /// Time; snapshots pause at least three times as long as the last one took.
     Time(Duration),
     /// Only at the end.
     Never,
 }
 
-/// The inputs, the store, and how to read.
+/// Job of an ingest: inputs, store, and options.
 #[derive(Debug, Clone)]
 pub struct Job {
-    /// The store's directory.
+    /// Path of the store.
     pub store: PathBuf,
-    /// The settings that change results.
+    /// Settings that change results.
     pub settings: Settings,
-    /// The inputs, in order.
+    /// Inputs in order.
     pub inputs: Vec<InputName>,
-    /// Their format; `None`: guessed for each.
+    /// Format of the inputs; `None` to guess it for each.
     pub format: Option<Format>,
-    /// Passes, from 1. Those after the first go over the links that the first kept (`keep_rows`), a visit of each page that
-    /// was read; where none are kept they read the inputs again.
+    /// Number of passes, from 1. Passes after the first visit each page that was read with the kept links
+    /// (`keep_rows`); if none are kept they read the inputs again.
     pub repeat: u32,
     /// Whether the links of pages are kept in the store.
     pub keep_rows: KeepRows,
-    /// Settle importance to this bound on the L1 error before a snapshot, where the links are kept and no window is
-    /// asked for; `None`: never.
+    /// Target bound on the L1 error for settling importance before a snapshot, if links are kept and no window is
+    /// requested; `None` disables settling.
     pub settle: Option<Goal>,
-    /// Settle from nothing, and not from the warm start: a ranking of the same rows then has the same bytes, whatever
-    /// happened before.
+    /// True to settle from nothing instead of the warm start: a ranking of the same rows then has the same bytes,
+    /// whatever happened before.
     pub cold: bool,
-    /// Settle for so long at most.
+    /// Time limit of settling.
     pub settle_time: Option<Duration>,
-    /// When settling, leave out the links of pages that were last reached more than so many seconds before the latest record;
-    /// `None`: none.
+    /// Age in seconds, back from the latest record, beyond which settling leaves out the links of a page; `None` for no
+    /// expiry.
     pub expire: Option<Time>,
-    /// Compute these rankings, too, with every snapshot, and publish them beside it. Damping is the store's, threads and memory
-    /// those of the job.
+    /// Rankings to compute with every snapshot and publish beside it. Damping is the store's, threads and memory those
+    /// of the job.
     pub also: Vec<Computing>,
-    /// Leave out passes once the certified bound on the L1 error is so low.
+    /// Bound on the L1 error at which further passes are left out.
     pub until: Option<f64>,
-    /// Visit the nodes known as targets only at the end of each pass.
+    /// True to visit pages known as link targets only at the end of each pass.
     pub complete: bool,
-    /// An input that was not read to its end, and is not named, counts as ended where reading stopped.
+    /// True if an unfinished input that is not named counts as ended where reading stopped.
     pub leave_unfinished: bool,
-    /// Stop at the first record that cannot be used.
+    /// True to stop at the first record that cannot be used.
     pub strict: bool,
-    /// How to treat standard input, if the store has read from one before.
+    /// How to treat standard input if the store has read from one before.
     pub stream: Stream,
-    /// Keep the bytes of standard input durably until a checkpoint covers them; `None`: don't.
+    /// Options for keeping the bytes of standard input durably until a checkpoint covers them; `None` to disable the
+    /// spool.
     pub spool: Option<SpoolOptions>,
-    /// Where standard input comes from.
+    /// Source of standard input.
     pub stdin: StandardInput,
-    /// When the state is made durable.
+    /// Interval of checkpoints.
     pub checkpoint_every: Every,
-    /// When a snapshot is published, besides the one at the end.
+    /// Interval of snapshots, besides the one at the end.
     pub snapshot_every: Every,
-    /// Snapshots to keep, beside those that are pinned.
+    /// Rule for which snapshots stay, besides pinned ones.
     pub keep_snapshots: KeepSnapshots,
-    /// Memory for the ranks of a snapshot, in bytes; more pages take a temporary file.
+    /// Memory for the ranks of a snapshot in bytes; more pages take a temporary file.
     pub rank_bytes: u64,
-    /// Threads that decode, besides the one that reads and the one that applies. At least 1.
+    /// Number of threads that decode, besides the one that reads and the one that applies; at least 1.
     pub threads: usize,
-    /// Limits on input.
+    /// Limits on records, pages and memory.
     pub limits: Limits,
-    /// How inputs are read.
+    /// Options for reading inputs.
     pub source: SourceOptions,
-    /// For tests: a seed of short delays wherever a thread hands something on to another. Results do not depend
-    /// on them.
+    /// Seed of short delays at each hand-over between threads, for tests. Results do not depend on them.
     pub delays: Option<u64>,
-    /// For tests: a fault that the program once had, or might have. The campaign of faults must find it out.
+    /// Injected fault that the campaign of faults must detect, for tests.
     #[doc(hidden)]
     pub fault: Option<OldFault>,
-    /// Set from outside to stop at the next record, with a checkpoint.
+    /// Flag that stops the ingest at the next record with a checkpoint, when it is set from outside.
     pub stop: Arc<AtomicBool>,
 }
 
-/// See [`Job::fault`].
+/// Fault that can be injected; see [`Job::fault`].
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OldFault {
-    /// A pass over kept links that was interrupted begins at its start again.
+    /// An interrupted pass over kept links starts over.
     PassFromStart,
     /// A stream that is sent again after its end is taken for another.
     StreamForgotten,
-    /// A store that is opened does not look whether its index on disk is of its pages.
+    /// Opening a store does not check that its index on disk belongs to its pages.
     IndexUnchecked,
 }
 
 impl Job {
-    /// Reads `inputs` once into `store`, with the usual settings and limits: one decoding thread,
-    /// a checkpoint every 30 seconds, a snapshot at the end.
+    /// Creates a job that reads `inputs` once into `store` with default settings and limits: one decoding thread, a
+    /// checkpoint every 30 seconds, a snapshot at the end.
     pub fn new(store: impl Into<PathBuf>, inputs: Vec<InputName>) -> Job {
         let limits = Limits::default();
         Job {
@@ -177,11 +176,8 @@ impl Job {
         Source::open(input, &self.limits, &options)
     }
 
-    /// As [`Job::new`], with the settings of the store, if there is one, and links kept as far as its disk has room
-    /// ([`KeepRows::usual`]).
-    ///
-    /// # Errors
-    /// The store's settings cannot be read.
+    /// Creates a job like [`Job::new`], with the settings of the store, if there is one, and links kept as far as its
+    /// disk has room ([`KeepRows::usual`]).
     pub fn of(store: impl Into<PathBuf>, inputs: Vec<InputName>) -> Result<Job> {
         let mut job = Job::new(store, inputs);
         job.keep_rows = KeepRows::usual(&job.store);
@@ -193,12 +189,12 @@ impl Job {
     }
 }
 
-/// Where standard input comes from.
+/// Source of standard input.
 #[derive(Clone)]
 pub struct StandardInput(Arc<dyn Fn() -> Box<dyn Read + Send> + Send + Sync>);
 
 impl StandardInput {
-    /// From `open`, called when an ingest comes to reading it.
+    /// Creates a source from `open`, which is called when an ingest begins to read it.
     pub fn new(open: impl Fn() -> Box<dyn Read + Send> + Send + Sync + 'static) -> StandardInput {
         StandardInput(Arc::new(open))
     }
@@ -209,7 +205,7 @@ impl StandardInput {
 }
 
 impl Default for StandardInput {
-    /// That of the process.
+    /// Standard input of the process.
     fn default() -> StandardInput {
         StandardInput::new(|| Box::new(std::io::stdin()))
     }
@@ -224,52 +220,53 @@ impl fmt::Debug for StandardInput {
 /// How to treat standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Stream {
-    /// After an unfinished stream the same again: from its start, or, if it is spooled, from its first byte that is
-    /// not durable. After a finished one a new one; but what was read is not counted twice: a stream of the same
-    /// bytes is reported and skipped, of one that begins with all of them only what follows is counted.
+    /// After an unfinished stream: the same stream again, from its start or, if it is spooled, from its first byte that
+    /// is not durable. After a finished one: a new stream, but nothing is counted twice: a stream of the same bytes is
+    /// reported and skipped, and of one that begins with all of them only the rest is counted.
     #[default]
     Auto,
     /// A new stream, whatever was read before.
     New,
-    /// The last stream again, though it may have ended before.
+    /// The last stream again, even if it has ended.
     Again,
 }
 
-/// The checkpoints that an ingest made.
+/// Checkpoints that an ingest made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Checkpoints {
-    /// How many.
+    /// Number of checkpoints.
     pub count: u64,
-    /// The time they took, during which nothing was applied.
+    /// Total time they took, during which nothing was applied.
     pub time: Duration,
 }
 
-/// How an ingest ended.
+/// Result of an ingest.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// All inputs were read before: nothing was done.
+    /// True if all inputs were read before and nothing was done.
     pub nothing_to_do: bool,
-    /// It was stopped from outside; the same command goes on. Of a stream a snapshot was published of what was read.
+    /// True if it was stopped from outside; the same command continues. For a stream, a snapshot of what was read was
+    /// published.
     pub stopped: bool,
-    /// Counts when it began.
+    /// Counts at its start.
     pub before: Counters,
-    /// Counts now, and with them records at the ends of streams that were cut short: the store does not count those, for
-    /// they may be sent again.
+    /// Counts at its end, including records at the ends of streams that were cut short, which the store does not count
+    /// as they may be sent again.
     pub counters: Counters,
-    /// Pages known now.
+    /// Number of pages known at its end.
     pub pages: u64,
-    /// Pages known when it began.
+    /// Number of pages known at its start.
     pub pages_before: u64,
-    /// Checkpoints made.
+    /// Checkpoints that were made.
     pub checkpoints: Checkpoints,
-    /// The last snapshot published, if any was.
+    /// Last snapshot that was published, if any.
     pub snapshot: Option<(PathBuf, Info)>,
-    /// Why no snapshot was published at the end, if so.
+    /// First unverified record, if that prevented the snapshot at the end.
     pub unverified: Option<crate::store::Unverified>,
-    /// With a spool: bytes of the stream, from its start, that are durable.
+    /// With a spool: number of bytes of the stream, from its start, that are durable.
     pub durable: Option<u64>,
-    /// Bytes of memory needed for the pages known now.
+    /// Memory needed for the pages known at its end.
     pub need: Need,
-    /// Pages that fit the memory budget and the limit.
+    /// Number of pages that fit the memory budget and the limit.
     pub fits: u64,
 }

@@ -1,4 +1,4 @@
-//! What an ingest tells of itself, as it happens.
+//! Events of an ingest, as they happen.
 
 use crate::decode::{Missing, Reason};
 use crate::engine::Counters;
@@ -8,202 +8,203 @@ use crate::snapshot::{ComputedInfo, ComputedName, Info, KeepSnapshots};
 use crate::source::InputName;
 use crate::store::rows::Reason as GivenUp;
 
-/// Hears what happens, as it happens.
+/// Observer of an ingest.
 pub trait Observer {
-    /// Something to tell people.
+    /// Receives an event.
     fn note(&mut self, note: Note<'_>);
-    /// How far it has come; called often.
+    /// Receives the progress; called often.
     fn progress(&mut self, report: &ProgressReport<'_>);
 }
 
-/// Something to tell people.
+/// Event for users.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Note<'a> {
-    /// The store was made.
+    /// The store was created.
     Created {
-        /// Its directory.
+        /// Path of the store.
         store: &'a std::path::Path,
     },
-    /// Reading goes on where a checkpoint left off.
+    /// Reading continues where a checkpoint left off.
     Resuming {
-        /// The input.
+        /// Input that is resumed.
         input: &'a InputName,
-        /// The pass, from 1.
+        /// Pass, from 1.
         pass: u32,
-        /// Records of it read before.
+        /// Number of its records read before.
         records: u64,
-        /// Decompressed bytes of it read before.
+        /// Number of its decompressed bytes read before.
         offset: u64,
     },
     /// What the memory budget allows: at the start, and when the pages have doubled.
     Memory {
-        /// Pages known.
+        /// Number of pages known.
         pages: u64,
-        /// Bytes needed for them.
+        /// Memory needed for them.
         need: Need,
-        /// Bytes of the budget.
+        /// Budget in bytes.
         budget: u64,
-        /// Pages that fit.
+        /// Number of pages that fit.
         fits: u64,
-        /// Those up to which importance is settled beside the ingest, for snapshots on the way; all that fit where none is.
+        /// Number of pages up to which importance is settled beside the ingest for intermediate snapshots; all that fit
+        /// if none are settled.
         settles: u64,
     },
-    /// A spool is open.
+    /// A spool was opened.
     Spooling {
-        /// Bytes of the stream, from its start, that it has: the next one is expected.
+        /// Number of bytes of the stream, from its start, that it has; the next one is expected.
         from: u64,
     },
-    /// The spool is closed.
+    /// The spool was closed.
     Spooled {
-        /// Bytes of the stream, from its start, that are durable.
+        /// Number of bytes of the stream, from its start, that are durable.
         to: u64,
     },
     /// A spooled stream is damaged, and so is what the spool holds of it.
     SpooledDamage,
-    /// All inputs of a pass were read before, standard input too, and it is not read again:
-    /// visiting the nodes known as targets only (`--complete`) goes on.
+    /// All inputs of a pass were read before, including standard input, which is not read again: visiting pages known
+    /// as link targets only (`--complete`) continues.
     Completing {
-        /// The pass, from 1.
+        /// Pass, from 1.
         pass: u32,
     },
-    /// Standard input is the stream that was read last, to the byte: nothing of it is counted again.
+    /// Standard input equals the stream that was read last: nothing of it is counted again.
     ReadBefore {
-        /// Its bytes, as they were sent.
+        /// Number of its bytes, as sent.
         bytes: u64,
     },
-    /// Standard input begins with all of the stream that was read last: only what follows is counted.
+    /// Standard input begins with all of the stream that was read last: only the rest is counted.
     GoesOn,
     /// An input read before is checked against what was read.
     Checking {
-        /// The input.
+        /// Input that is checked.
         input: &'a InputName,
     },
     /// A file is compared with what was read, which takes as long as decompressing it.
     Looking {
-        /// The input.
+        /// Input that is compared.
         input: &'a InputName,
     },
     /// A file was read before, and is not read again.
     Known {
-        /// The input.
+        /// Input that was recognised.
         input: &'a InputName,
     },
-    /// Older snapshots were removed: how many, and which are kept.
+    /// Older snapshots were removed.
     Removed {
-        /// Both.
+        /// Number of removed snapshots, and the rule for those kept.
         snapshots: (u64, KeepSnapshots),
     },
-    /// A caveat about rankings from an input's format; given for each such input.
+    /// A caveat about rankings from an input's format; sent for each such input.
     Caveat {
-        /// The input.
+        /// Input with the caveat.
         input: &'a InputName,
-        /// The caveat ([`Format::caveat`]), or one of this input only.
+        /// Caveat of the format ([`Format::caveat`]), or of this input only.
         caveat: &'static str,
     },
     /// None of an input's first records has its links, or its time or status, though a field with another name may.
     Missing {
-        /// The input.
+        /// Input with the records.
         input: &'a InputName,
-        /// The fields that they lack.
+        /// Fields that they lack.
         missing: &'a Missing,
     },
     /// The format was guessed.
     Guessed {
-        /// The input.
+        /// Input whose format was guessed.
         input: &'a InputName,
-        /// The format that was recognised.
+        /// Format that was recognised.
         format: Format,
         /// How it was recognised.
         why: &'a str,
     },
-    /// The input holds nothing.
+    /// The input is empty.
     Empty {
-        /// The input.
+        /// Input that is empty.
         input: &'a InputName,
     },
     /// A record was skipped.
     Skipped {
-        /// The input.
+        /// Input with the record.
         input: &'a InputName,
-        /// The record's number in it, from 1.
+        /// Number of the record in it, from 1.
         record: u64,
         /// Offset of its first byte in the decompressed input.
         offset: u64,
-        /// By which it is counted.
+        /// Reason under which it is counted.
         reason: Reason,
-        /// What is wrong.
+        /// Description of what is wrong.
         detail: &'a str,
     },
-    /// A record is used without its time, which cannot be read. Reported of each record, in the first pass.
+    /// A record is used without its time, which cannot be parsed. Sent for each record, in the first pass.
     BadTime {
-        /// The input.
+        /// Input with the record.
         input: &'a InputName,
-        /// The record's number in it, from 1.
+        /// Number of the record in it, from 1.
         record: u64,
         /// Offset of its first byte in the decompressed input.
         offset: u64,
-        /// The complaint; of many records near each other, only the first have one.
+        /// Description of what is wrong; of many records near each other, only the first have one.
         detail: Option<&'a str>,
     },
     /// Sources of an `edges` input came back after others in the first pass.
     Ungrouped {
-        /// The input.
+        /// Input with the edges.
         input: &'a InputName,
-        /// How often.
+        /// Number of such returns.
         sources: u64,
     },
-    /// The links of pages are kept no more, and those kept before are dropped. Reported once.
+    /// The links of pages are no longer kept, and those kept before are dropped. Sent once.
     RowsGivenUp {
-        /// Why.
+        /// Reason for giving them up.
         reason: GivenUp,
     },
-    /// Of the page numbers that kept links have room for, less than a sixteenth is left. Told once a run.
+    /// Less than a sixteenth of the page numbers for kept links is left. Sent once per run.
     NearPageLimit {
-        /// Pages known.
+        /// Number of pages known.
         pages: u64,
-        /// The most that there can be.
+        /// Largest possible number.
         limit: u64,
     },
-    /// The directory of kept rows was damaged, and was made again.
+    /// The directory of kept rows was damaged and was rebuilt.
     PlacesRenewed {
-        /// What was wrong.
+        /// Damage that was found.
         damage: &'a crate::Error,
     },
-    /// The index on disk cannot be used: another was made from the fingerprints.
+    /// The index on disk cannot be used: another was built from the fingerprints.
     IndexNotUsed {
-        /// What is wrong.
+        /// Damage that was found.
         damage: &'a crate::Error,
     },
-    /// The index was not left on disk: the next run makes it from the fingerprints, as it does where there is none.
+    /// The index was not written to disk: the next run builds it from the fingerprints.
     IndexNotKept {
-        /// Why.
+        /// Error of writing it.
         error: &'a crate::Error,
     },
-    /// Something is wrong with the warm start. The ranking is as it should be.
+    /// A problem with the warm start, which does not affect the ranking.
     Warm {
-        /// What.
+        /// Description of the problem.
         warning: &'a crate::snapshot::WarmWarning,
     },
-    /// There are passes after the first. Reported at the start, and when `kept` changes.
+    /// There are passes after the first. Sent at the start, and when `kept` changes.
     Repeating {
-        /// Passes in all.
+        /// Total number of passes.
         repeat: u32,
-        /// They go over the links that the first kept; else they read the inputs again.
+        /// True if they visit pages by kept links; false if they read the inputs again.
         kept: bool,
     },
-    /// A pass over kept links goes on where a checkpoint left off.
+    /// A pass over kept links continues where a checkpoint left off.
     GoingOver {
-        /// The pass, from 2.
+        /// Pass, from 2.
         pass: u32,
-        /// Pages visited in it before.
+        /// Number of pages visited in it before.
         visited: u64,
     },
     /// Members or frames of an input had no checksum.
     Unchecked {
-        /// The input.
+        /// Input with the members.
         input: &'a InputName,
-        /// How many.
+        /// Number of such members.
         members: u64,
     },
     /// A stream was stopped from outside, and what was read of it is about to be ranked.
@@ -212,75 +213,75 @@ pub enum Note<'a> {
     Checkpoint {
         /// Number of the commit.
         generation: u64,
-        /// Records applied so far.
+        /// Number of records applied so far.
         records: u64,
     },
-    /// A pass is over that is followed by another unless the bound is low enough (`until`).
+    /// A pass ended that is followed by another unless the bound is low enough (`until`).
     Bound {
-        /// The pass, from 1.
+        /// Pass, from 1.
         pass: u32,
-        /// The certified bound on the L1 error after it; `None`: there is none.
+        /// Certified bound on the L1 error after it; `None` if there is none.
         bound: Option<f64>,
     },
-    /// No snapshot was published at the end, since some of what was applied is not verified.
+    /// No snapshot was published at the end, since some applied records are not verified.
     Withheld {
-        /// From where on.
+        /// First unverified record.
         unverified: &'a crate::store::Unverified,
     },
-    /// Nothing is read any more, and importance is being settled.
+    /// Reading has ended, and importance is being settled.
     Settling {
-        /// How far it is.
+        /// Progress of settling.
         progress: &'a crate::rank::settle::Progress,
     },
-    /// A snapshot was not settled, for want of memory.
+    /// A snapshot was not settled for lack of memory.
     NotSettled {
-        /// Bytes that it would have taken.
+        /// Memory that it would have taken, in bytes.
         need: u64,
-        /// Bytes that there were.
+        /// Memory that was available, in bytes.
         room: u64,
     },
     /// A snapshot was published.
     Published {
-        /// Its file.
+        /// Path of its file.
         path: &'a std::path::Path,
         /// Counters and settings of the run.
         info: &'a Info,
     },
-    /// A ranking was computed beside it.
+    /// A ranking was computed beside the snapshot.
     Computed {
-        /// Its file.
+        /// Path of its file.
         path: &'a std::path::Path,
-        /// What it says of itself.
+        /// Header of the ranking.
         info: &'a ComputedInfo,
     },
-    /// A ranking was not computed; the snapshot is there without it.
+    /// A ranking was not computed; the snapshot was published without it.
     NotComputed {
-        /// Which.
+        /// Name of the ranking.
         name: &'a ComputedName,
-        /// Why; `None`: it was stopped from outside.
+        /// Error of the computation; `None` if it was stopped from outside.
         error: Option<&'a crate::Error>,
     },
 }
 
-/// How far an ingest has come.
+/// Progress of an ingest.
 #[derive(Debug)]
 pub struct ProgressReport<'a> {
-    /// The input being read; `None`: the pass goes over kept links.
+    /// Input being read; `None` if the pass visits pages by kept links.
     pub input: Option<&'a InputName>,
-    /// Bytes read of it, as it lies, compressed or not; pages visited in a pass over kept links.
+    /// Number of its bytes read, as stored, compressed or not; of visited pages in a pass over kept links.
     pub done: u64,
-    /// How many there are, if known.
+    /// Total number of these, if known.
     pub length: Option<u64>,
-    /// The input's index.
+    /// Index of the input.
     pub input_index: usize,
     /// Number of inputs.
     pub inputs: usize,
-    /// The running pass, from 1.
+    /// Current pass, from 1.
     pub pass: u32,
-    /// Passes in all.
+    /// Total number of passes.
     pub repeat: u32,
     /// Counts of what was read so far.
     pub counters: &'a Counters,
-    /// Pages known.
+    /// Number of pages known.
     pub pages: u64,
 }

@@ -1,5 +1,5 @@
-//! A pipe, a device or a socket that is named as an input is read as standard input is: what comes from there comes once,
-//! and is known by its bytes if they come again.
+//! Pipes, devices and sockets named as inputs are read like standard input: their data come only once, and are
+//! recognised by their bytes if they come again.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -10,7 +10,7 @@ use super::{Job, StandardInput};
 use crate::source::InputName;
 use crate::{Error, Result};
 
-/// The job with its stream, if it has one, as standard input.
+/// Returns the job with its stream, if it has one, as standard input.
 ///
 /// # Errors
 /// [`Error::Usage`] if there are several.
@@ -34,7 +34,7 @@ pub(super) fn with_stream(job: &Job) -> Result<Cow<'_, Job>> {
     Ok(Cow::Owned(job))
 }
 
-/// Opened when it is first read: a FIFO waits for its writer.
+/// File that is opened at the first read: opening a FIFO waits for its writer.
 enum Late {
     Closed(PathBuf),
     Open(File),

@@ -1,10 +1,10 @@
-//! The meaning of a job for a store that has read something before.
+//! Planning of a job for a store that has read something before.
 //!
-//! The same command on an unfinished plan resumes, on a finished one does nothing. Files that are read
-//! once are known by the hash of what was read ([`known`](super::known)): those read before are passed
-//! over, others are read, in whatever list they come. Where inputs are read several times (`--repeat`,
-//! `--complete`) or a stream is among them, the list is one: a longer one or a higher `--repeat` goes on,
-//! and the inputs read before must come first. After standard input ended, the next one is a new stream. A spool tells of streams that no checkpoint knows yet.
+//! The same command resumes an unfinished plan and does nothing on a finished one. Files that are read once are
+//! recognised by the hash of what was read ([`known`](super::known)): files read before are skipped, others are read,
+//! in any list. If inputs are read several times (`--repeat`, `--complete`) or a stream is among them, the list is
+//! fixed: a longer list or a higher `--repeat` continues, and the inputs read before must come first. After standard
+//! input ended, the next one is a new stream. A spool reveals streams that no checkpoint covers yet.
 
 use super::known::plan_files;
 use super::planned::{Plan, check_read};
@@ -24,14 +24,14 @@ fn refused<T>(what: impl Into<String>) -> Result<T> {
     Err(Error::Conflict(what.into()))
 }
 
-/// Fits the job, checked before, to what the store has read, and what its spool holds.
+/// Matches a checked job with what the store has read and what its spool holds.
 pub(super) fn plan(
     job: &Job,
     progress: Progress,
     spool: Option<SpoolState>,
     observer: &mut dyn Observer,
 ) -> Result<Plan> {
-    // Of streams that held nothing, passes and their end are no longer of interest.
+    // Passes and end of empty streams are irrelevant.
     if progress.inputs.is_empty() {
         return Ok(Plan {
             progress: Progress {
@@ -55,7 +55,7 @@ pub(super) fn plan(
     files(job, progress, observer)
 }
 
-/// Refuses what can be refused without looking at the store, so that none is made for it.
+/// Checks what can be checked without opening the store, so that none is created for a bad job.
 pub(super) fn check_job(job: &Job) -> Result<()> {
     job.limits.check()?;
     if job.inputs.is_empty() {
@@ -110,8 +110,8 @@ pub(super) fn check_job(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a first file that is no crawl, so that no store is made for it. A pipe can be read only once: it is
-/// checked when it is read.
+/// Checks that the first file is a crawl, so that no store is created otherwise. A pipe can be read only once, and so
+/// is checked when it is read.
 pub(super) fn check_first(job: &Job) -> Result<()> {
     let Some(input @ InputName::File(_)) = job.inputs.first() else {
         return Ok(());
@@ -128,7 +128,7 @@ pub(super) fn check_first(job: &Job) -> Result<()> {
     }
 }
 
-/// `ingest -` on a store that has read something.
+/// Plans `ingest -` on a store that has read something.
 fn stream(job: &Job, mut progress: Progress, spool: Option<SpoolState>) -> Result<Plan> {
     let begun = progress.inputs.len();
     let last_is_stream = progress.inputs[begun - 1].name == "-";
@@ -164,10 +164,10 @@ fn stream(job: &Job, mut progress: Progress, spool: Option<SpoolState>) -> Resul
         }
         progress.inputs[begun - 1].end = Some(progress.place);
     }
-    // Files that an earlier command named and that were not begun may come later.
+    // Files that an earlier command named and that were not begun may follow later.
     progress.finished |= !last_is_stream;
-    // A spool may hold a stream that was begun after the last checkpoint, or more of one that had
-    // ended and was taken up again.
+    // A spool may hold a stream that was begun after the last checkpoint, or more of one that had ended and was
+    // resumed.
     let newer = spool.is_some_and(|spool| {
         spool.input == begun as u64 && (spool.acked > 0 || job.spool.is_some())
     });
@@ -191,14 +191,14 @@ fn stream(job: &Job, mut progress: Progress, spool: Option<SpoolState>) -> Resul
         }
         progress.input = begun as u64 - 1;
     } else {
-        // A stream given up counts as ended where it stopped.
+        // An abandoned stream counts as ended where it stopped.
         last.end.get_or_insert(progress.place);
         progress.place = Place::start();
         progress.input = begun as u64;
     }
     progress.pass = 1;
     progress.finished = false;
-    // The inputs before are done: only their number matters.
+    // Earlier inputs are done: only their number matters.
     let mut inputs = vec![InputName::Stdin; progress.input as usize];
     inputs.push(InputName::Stdin);
     Ok(Plan {
@@ -209,8 +209,8 @@ fn stream(job: &Job, mut progress: Progress, spool: Option<SpoolState>) -> Resul
     })
 }
 
-/// `ingest -` with `--repeat`, now or before, on a store that has read something: only the same plan
-/// may go on.
+/// Plans `ingest -` with `--repeat`, now or before, on a store that has read something: only the same plan may
+/// continue.
 fn repeated_stream(job: &Job, mut progress: Progress) -> Result<Plan> {
     let of_stream = progress.inputs.len() == 1 && progress.inputs[0].name == "-";
     if job.stream == Stream::Again
@@ -218,7 +218,7 @@ fn repeated_stream(job: &Job, mut progress: Progress) -> Result<Plan> {
         && of_stream
         && job.repeat >= progress.repeat
     {
-        // Further passes need no stream, but one that goes on is not passed over, where all of the last is known.
+        // Further passes need no stream, but a stream that continues is not skipped if all of the last one is known.
         progress.finished = job.repeat == progress.repeat;
         progress.repeat = job.repeat;
         let whole = |stream: &InputSignature| stream.signature.whole.is_some();
@@ -259,7 +259,7 @@ fn repeated_stream(job: &Job, mut progress: Progress) -> Result<Plan> {
     })
 }
 
-/// All is done, if standard input is the stream that was read last; else it is refused.
+/// Returns a plan that is done if standard input is the stream that was read last, and is refused otherwise.
 fn unless_read_before(job: &Job, progress: Progress, what: &str) -> Result<Plan> {
     let last = progress.inputs.len() as u64 - 1;
     let known = progress.stream.as_ref();
@@ -274,7 +274,7 @@ fn unless_read_before(job: &Job, progress: Progress, what: &str) -> Result<Plan>
     })
 }
 
-/// Files, perhaps with a stream among them, on a store that has read something.
+/// Plans files, perhaps with a stream among them, on a store that has read something.
 fn files(job: &Job, mut progress: Progress, observer: &mut dyn Observer) -> Result<Plan> {
     let begun = progress.inputs.len();
     if job.inputs.len() < begun {

@@ -1,22 +1,22 @@
-//! A plan of what is to be read, and the check of what it leaves out.
+//! Plan of what to read, and the check of inputs that it skips.
 
 use super::Job;
 use crate::source::InputName;
 use crate::store::{Place, Progress};
 use crate::{Error, Result};
 
-/// A plan of what is to be read.
+/// Plan of what to read.
 pub(super) struct Plan {
     pub progress: Progress,
-    /// One for each input of a pass; those before `first` are done and not opened again.
+    /// Inputs of a pass; finished ones are not opened again.
     pub inputs: Vec<InputName>,
-    /// All was read before.
+    /// True if all was read before.
     pub finished: bool,
-    /// Nothing more is read, and standard input must be what was read, or be empty; else this is to be said.
+    /// Error to return unless standard input is the stream that was read before, or empty; nothing else is read then.
     pub unless_read_before: Option<String>,
 }
 
-/// Checks that a file still holds what was read from it, and nothing more.
+/// Checks that a file still holds exactly what was read from it.
 pub(super) fn check_read(job: &Job, input: &InputName, end: Place) -> Result<()> {
     let mut source = job.open(input)?;
     source.skip_to(end.offset, end.prefix)?;

@@ -1,4 +1,4 @@
-//! The run: inputs one after the other, pass after pass, with checkpoints and snapshots between.
+//! Run of an ingest: inputs one after the other, pass after pass, with checkpoints and snapshots in between.
 
 mod ahead;
 mod begin;
@@ -39,8 +39,8 @@ use cursor::{Cursor, Phase};
 use feed::Feed;
 use swept::check_passes;
 
-/// Runs a job to its end, or to where something stops it. Whatever stops it, the store holds its
-/// last checkpoint, and after bad input or a stop from outside a fresh one.
+/// Runs a job to its end, or until something stops it. In any case the store is left at its last checkpoint; after bad
+/// input or a stop from outside a new checkpoint is made.
 pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Result<Outcome> {
     let job = &*with_stream(job)?;
     check_job(job)?;
@@ -85,7 +85,7 @@ fn run(
         finished,
         unless_read_before,
     } = plan;
-    // One that leaves out other links is another ranking.
+    // A ranking with other links left out does not count as published.
     let published = snapshot::latest_info(&*disk, &job.store);
     let published = published.filter(|info| info.expire() == job.expire);
     let published_at = published.map(|info| info.counters);
@@ -113,7 +113,7 @@ fn run(
     }
     run.session.release_rows()?;
     let dropped = run.report_rows();
-    // What a kill came before: the snapshot at the end of what was read.
+    // The snapshot at the end, if a crash prevented it.
     if was_finished && run.owes_snapshot() {
         run.final_snapshot(Due::Stream)?;
         if run.feed.stop_asked() && run.owes_snapshot() {
@@ -138,7 +138,7 @@ fn run(
     run.read_passes()
 }
 
-/// The part that a spooled input's spool must keep: all from `restart` on.
+/// Returns the part that a spooled input's spool must keep: all from `restart` on.
 fn kept(restart: Restart) -> Spooled {
     Spooled {
         restart,
@@ -146,26 +146,26 @@ fn kept(restart: Restart) -> Spooled {
     }
 }
 
-/// A job under way.
+/// Job in progress.
 struct Run<'a> {
     job: &'a Job,
     observer: &'a mut dyn Observer,
-    /// Before the session, whose store holds the lock: a snapshot being published is waited for, whatever ends the run.
+    /// Dropped before the session, whose store holds the lock: waits for a snapshot in progress, however the run ends.
     cadence: Cadence<'a>,
-    /// Before the session too: its spool writes into the store.
+    /// Dropped before the session too, as its spool writes into the store.
     feed: Feed<'a>,
     cursor: Cursor,
     session: Session,
-    /// Counters and pages when the run began.
+    /// Counters and pages at the start of the run.
     before: (Counters, u64),
 }
 
-/// Why reading an input ended.
+/// Reason why reading an input ended.
 #[derive(PartialEq, Eq)]
 enum InputEnd {
     Whole,
     Stopped,
-    /// It was read before, all of it, and nothing is to do.
+    /// All of it was read before, and nothing is left to do.
     ReadBefore,
 }
 
@@ -201,7 +201,7 @@ impl Run<'_> {
         Ok(self.outcome(false, stopped))
     }
 
-    /// The kind of names of a store that was written record by record, by its first page.
+    /// Returns the kind of names of a store that was written record by record, judged by its first page.
     fn names_of_writer(&self) -> Result<Option<Names>> {
         if self.session.pages() == 0 || !self.cursor.progress.inputs.is_empty() {
             return Ok(None);
@@ -213,7 +213,7 @@ impl Run<'_> {
         }))
     }
 
-    /// Does what the campaign of faults must find out.
+    /// Injects a fault for the campaign of faults.
     fn spoil(&mut self) -> Result<()> {
         if self.job.fault == Some(OldFault::IndexUnchecked) {
             trust_index(&mut self.session.engine)?;
@@ -221,7 +221,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Reads the input that comes, or all that was kept.
+    /// Reads the next input, or visits pages by kept links.
     fn read(&mut self) -> Result<InputEnd> {
         if self.is_over_rows() {
             return self.sweep_rows();
@@ -230,14 +230,14 @@ impl Run<'_> {
         self.read_input(&input)
     }
 
-    /// The last checkpoint and snapshot.
+    /// Makes the last checkpoint and snapshot.
     fn finish(&mut self) -> Result<()> {
         self.cursor.progress.finished = true;
         self.finish_publishing()?;
         self.checkpoint()?;
         self.keep_index();
         self.rest()?;
-        // A stream that was cut in a record has not ended.
+        // A stream that was cut inside a record has not ended.
         self.rank_at_last(if self.feed.torn == 0 {
             Due::Stream
         } else {
@@ -245,7 +245,7 @@ impl Run<'_> {
         })
     }
 
-    /// The last snapshot. Where the disk has no room for it, the index gives up its own: it can be made again.
+    /// Makes the last snapshot. If the disk has no room for it, removes the index, which is a cache.
     fn rank_at_last(&mut self, due: Due) -> Result<()> {
         match self.final_snapshot(due) {
             Err(error) if self.session.makes_room(&error)? => {
@@ -256,15 +256,15 @@ impl Run<'_> {
         }
     }
 
-    /// Leaves the index on disk, so that the next run starts sooner.
+    /// Writes the index to disk, so that the next run starts faster.
     fn keep_index(&mut self) {
         if let Err(error) = &self.session.keep_index() {
             self.observer.note(Note::IndexNotKept { error });
         }
     }
 
-    /// Before another pass all before it is made durable where that decides: after the first pass whether links were
-    /// kept, and always how near the ranking is.
+    /// Prepares another pass: makes the state durable after the first pass, to know whether links were kept, and
+    /// computes the bound.
     fn end_pass(&mut self) -> Result<()> {
         let is_first = !self.cursor.is_repeating();
         self.cursor.end_pass();
@@ -277,7 +277,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// What was read is ranked; the passes to come cannot be made.
+    /// Ranks what was read when the remaining passes cannot be made.
     fn leave_out_passes(mut self, refusal: Error) -> Error {
         self.cursor.leave_out_passes();
         let finished = self.finish();
@@ -292,7 +292,7 @@ impl Run<'_> {
             None => {}
         }
         self.keep_index();
-        // A crawler that is gone does not send again: what was read of a stream is ranked.
+        // A crawler that has gone does not send again: what was read of a stream is ranked.
         let input = self.feed.inputs.get(self.cursor.progress.input as usize);
         if self.cursor.begun && !self.cursor.is_repeating() && input == Some(&InputName::Stdin) {
             self.observer.note(Note::Stopping);
@@ -303,7 +303,7 @@ impl Run<'_> {
         Ok(self.outcome(false, true))
     }
 
-    /// After bad input: keeps what was applied before it, and publishes if that was sound.
+    /// Ends after bad input: keeps what was applied before it, and publishes if that was sound.
     fn bad_end(mut self, error: Error) -> Error {
         let keep = match &error {
             Error::Corrupt { damage, input, .. } => {
@@ -337,7 +337,7 @@ impl Run<'_> {
         kept.err().unwrap_or(error)
     }
 
-    /// Closes the spool, and says how far the stream is durable.
+    /// Closes the spool, and returns how far the stream is durable.
     fn end_spooling(&mut self) -> Option<u64> {
         let to = self.feed.spooling.take()?.end();
         self.observer.note(Note::Spooled { to });
@@ -364,7 +364,7 @@ impl Run<'_> {
         }
     }
 
-    /// Says if rows were given up since this was last asked.
+    /// Reports if rows were given up since the last call.
     fn report_rows(&mut self) -> bool {
         if let Some(limit) = self.session.nears_page_limit() {
             let pages = self.session.pages();
@@ -374,7 +374,7 @@ impl Run<'_> {
         self.report_rows_given_up(reason)
     }
 
-    /// Says why rows were given up, if they were.
+    /// Reports why rows were given up, if they were.
     fn report_rows_given_up(&mut self, reason: Option<GivenUp>) -> bool {
         if let Some(reason) = reason {
             self.observer.note(Note::RowsGivenUp { reason });
@@ -383,7 +383,7 @@ impl Run<'_> {
         reason.is_some()
     }
 
-    /// Tells how far an input was read, or, without one, the rows.
+    /// Reports the progress in an input or, without one, in the rows.
     fn report_progress(&mut self, input: Option<&InputName>, done: u64, length: Option<u64>) {
         self.observer.progress(&ProgressReport {
             input,
@@ -399,7 +399,7 @@ impl Run<'_> {
     }
 }
 
-/// Returns whether an input is damaged, and not only cut short.
+/// Returns true if an input is damaged, not only cut short.
 fn is_final_damage(error: &Error) -> bool {
     matches!(error, Error::Corrupt { damage, .. } if damage.kind != DamageKind::Truncated)
 }

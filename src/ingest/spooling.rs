@@ -1,8 +1,7 @@
-//! Standard input with a spool: what a run may do with the spool it finds, and the threads that
-//! write it.
+//! Standard input with a spool: what a run may do with an existing spool, and the threads that write it.
 //!
-//! What was acknowledged is promised: a run that would not read it is refused, unless it says that
-//! another stream begins (`--new-stream`).
+//! Acknowledged bytes are a promise: a run that would not read them is refused, unless it states that another stream
+//! begins (`--new-stream`).
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -23,7 +22,7 @@ fn refused<T>(what: impl Into<String>) -> Result<T> {
     Err(Error::Conflict(what.into()))
 }
 
-/// The content of the store's spool. For a job that begins a new stream a damaged one is none.
+/// Returns the state of the store's spool. For a job that begins a new stream a damaged one counts as none.
 pub(super) fn found(disk: &dyn Disk, job: &Job) -> Result<Option<SpoolState>> {
     match spool_state(disk, &job.store) {
         Err(Error::Damaged { .. }) if job.stream == Stream::New => Ok(None),
@@ -31,18 +30,18 @@ pub(super) fn found(disk: &dyn Disk, job: &Job) -> Result<Option<SpoolState>> {
     }
 }
 
-/// The spool of a running ingest.
+/// Spool of a running ingest.
 pub(super) struct Spooling {
     spool: Arc<Spool>,
-    /// The stream's number among the inputs.
+    /// Number of the stream among the inputs.
     pub input: u64,
-    /// The thread that makes it durable by time; it ends when the sender is dropped.
+    /// Thread that syncs the spool by time; it ends when the sender is dropped.
     clock: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
 impl Spooling {
-    /// Opens the spool that `plan` needs, if it needs one, or says why not. `committed` is what the
-    /// last checkpoint knows, `found` what the spool holds.
+    /// Opens the spool that `plan` needs, if any, or returns why that is impossible. `committed` is the progress of the
+    /// last checkpoint, `found` the state of the spool.
     pub fn open(
         job: &Job,
         disk: &Arc<dyn Disk>,
@@ -76,7 +75,7 @@ impl Spooling {
                 );
             }
             (Some(Some(spooled)), Some(found)) if found.input == at => {
-                // The first byte that it must hold.
+                // First byte that the spool must hold.
                 Some((found, spooled.restart.raw))
             }
             (Some(Some(_)), _) => {
@@ -98,7 +97,7 @@ impl Spooling {
         Spooling::run(Arc::new(spool), at).map(Some)
     }
 
-    /// Nothing is spooled: removes a spool that nothing can come back to.
+    /// Handles a run without a spool: removes a spool that nothing can return to.
     fn without(
         job: &Job,
         disk: &dyn Disk,
@@ -129,7 +128,7 @@ impl Spooling {
                 let spool = spool.clone();
                 let thread = spawn("spool", move || {
                     while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(every) {
-                        // The spool notes a failure, and the run asks for it.
+                        // The spool records the failure, and the run checks for it.
                         if spool.sync().is_err() {
                             return;
                         }
@@ -145,8 +144,8 @@ impl Spooling {
         })
     }
 
-    /// The stream (of which `begun` tells, if a checkpoint knows it): what the spool holds, and then `stdin`; and where
-    /// in the stream that begins.
+    /// Returns a reader of the stream: the contents of the spool, then `stdin`; and the position in the stream where
+    /// that begins. `begun` describes the stream if a checkpoint covers it.
     pub fn reader(
         &self,
         job: &Job,
@@ -162,28 +161,28 @@ impl Spooling {
         Ok((Box::new(reader), from))
     }
 
-    /// Bytes since the stream's start that are durable.
+    /// Returns the number of bytes since the stream's start that are durable.
     pub fn acked(&self) -> u64 {
         self.spool.acked()
     }
 
-    /// Bytes since the stream's start that were taken.
+    /// Returns the number of bytes since the stream's start that were read.
     pub fn taken(&self) -> u64 {
         self.spool.end()
     }
 
-    /// The error, if a write or a sync has failed.
+    /// Returns the error, if a write or a sync has failed.
     pub fn check(&self) -> Result<()> {
         self.spool.check()
     }
 
-    /// To be called before a checkpoint: its place must not lie beyond what is durable.
+    /// Must be called before a checkpoint, whose position must not exceed what is durable.
     pub fn before_checkpoint(&self) -> Result<()> {
         self.spool.sync()
     }
 
-    /// To be called after a checkpoint with `progress`: what is covered goes, and all if no stream is read any more
-    /// (`over`).
+    /// Must be called after a checkpoint with `progress`: removes what is covered, and everything if no stream is read
+    /// any more (`over`).
     pub fn after_checkpoint(&self, progress: &Progress, over: bool) -> Result<()> {
         if over {
             return self.spool.clear();
@@ -195,7 +194,7 @@ impl Spooling {
         }
     }
 
-    /// Stops its threads; what is durable then is final. Dropping does the same.
+    /// Stops its threads, as dropping does. Returns what is durable then.
     pub fn end(mut self) -> u64 {
         self.stop();
         self.acked()
@@ -216,8 +215,9 @@ impl Drop for Spooling {
     }
 }
 
-/// Where a plain stream is read again from to go on at a place in it: behind what its format is guessed by, so that this
-/// is there to guess again with more; and before a byte that tells whether a line ends.
+/// Returns the position from which a plain stream is read again to continue at `place`: after the bytes by which its
+/// format is guessed, so that it can be guessed again with more of them; and before a byte that shows whether a line
+/// ends.
 pub(super) fn plain(place: u64) -> Restart {
     let from = match place {
         offset if offset > HEAD_BYTES as u64 => offset - 1,
@@ -230,12 +230,12 @@ pub(super) fn plain(place: u64) -> Restart {
     }
 }
 
-/// Returns whether the input with this index is still to be read.
+/// Returns true if the input with this index is still to be read.
 fn is_read(progress: &Progress, at: u64) -> bool {
     !progress.finished && progress.pass == 1 && at >= progress.input
 }
 
-/// Refuses a job that would not read what was promised to be kept.
+/// Refuses a job that would not read acknowledged bytes.
 fn check_promise(
     job: &Job,
     stream: Option<u64>,
@@ -268,7 +268,7 @@ fn check_promise(
     ))
 }
 
-/// The content of the spool, then the stream, which is appended to the spool as it is read.
+/// Reader of the spool, then of the stream, which is appended to the spool as it is read.
 struct Tee {
     spooled: Option<SpoolReader>,
     stream: Box<dyn Read + Send>,

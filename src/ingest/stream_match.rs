@@ -1,13 +1,13 @@
-//! Whether a stream is one that was read before.
+//! Recognition of a stream that was read before.
 //!
-//! Nobody who sends a stream can know whether it was read to its end: a killed process does not say, and neither does
-//! a closed pipe. So the same command with the same stream must be safe at any time. A stream that comes after one
-//! that ended is held back until it differs from that one, whose [`Signature`] the store keeps; then it is another,
-//! and read from its first byte. One that does not differ is the same again: what was read of it is not counted again,
-//! and what follows is. One that is shorter and does not differ is refused, because it may be either.
+//! The sender of a stream cannot know whether it was read to its end: neither a killed process nor a closed pipe tells. So
+//! repeating a command with the same stream must always be safe. A stream that follows a finished one is held back until it
+//! differs from that one, whose [`Signature`] the store keeps; then it is another stream, and is read from its first byte.
+//! If it does not differ, it is the same stream: what was read of it is not counted again, and the rest is. A shorter one
+//! that does not differ is refused, because it may be either.
 //!
-//! What is held back is not much: bytes that both have in common, a sixteenth and a read beyond. Where that is more
-//! than [`HELD`], it is taken for the same stream; should it differ then, it is refused, and nothing of it was counted.
+//! Little is held back: the bytes that both have in common, and a sixteenth and one read more. Beyond [`HELD`] bytes, it is
+//! taken for the same stream; if it differs later, it is refused, and nothing of it was counted.
 
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -18,12 +18,12 @@ use crate::model::signature::{HEAD, fronts};
 use crate::model::{Signature, human};
 use crate::{Error, Result};
 
-/// Most bytes that are held back.
+/// Maximum number of bytes that are held back.
 const HELD: u64 = 16 << 20;
-/// Bytes of a read while they are held back.
+/// Number of bytes per read while they are held back.
 const READ: usize = 32 << 10;
 
-/// Signs a stream as its bytes come.
+/// Signs a stream as its bytes arrive.
 pub(super) struct Signer {
     signature: Signature,
     fronts: Box<dyn Iterator<Item = u64> + Send>,
@@ -33,7 +33,7 @@ pub(super) struct Signer {
 }
 
 impl Signer {
-    /// Before the first byte.
+    /// Creates a signer before the first byte.
     pub fn new() -> Signer {
         let mut fronts = fronts();
         Signer {
@@ -45,8 +45,7 @@ impl Signer {
         }
     }
 
-    /// Takes the next bytes. Whether all bytes so far are those of a stream with the signature `known`, as far as it
-    /// tells.
+    /// Takes the next bytes. Returns true if all bytes so far agree with the signature `known`, as far as it goes.
     fn take(&mut self, mut bytes: &[u8], known: Option<&Signature>) -> bool {
         let mut like = true;
         let whole = known.and_then(|known| known.whole);
@@ -86,48 +85,48 @@ impl Signer {
         like
     }
 
-    /// There are no more bytes.
+    /// Ends the stream.
     fn end(&mut self) {
         self.signature.whole = Some((self.len, self.hash.digest128()));
     }
 
-    /// The state of the comparison.
+    /// Returns the signature of the bytes so far.
     pub fn signature(&self) -> &Signature {
         &self.signature
     }
 }
 
-/// The signer of a stream that is being read by another thread.
+/// Signer of a stream that another thread reads.
 pub(super) type SharedSigner = Arc<Mutex<Signer>>;
 
-/// Looks at a shared signer.
+/// Locks a shared signer.
 pub(super) fn look(shared: &SharedSigner) -> MutexGuard<'_, Signer> {
     shared.lock().unwrap_or_else(|held| held.into_inner())
 }
 
-/// How a stream relates to the one that was read last.
+/// Relation of a stream to the one that was read last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StreamMatch {
     /// It differs, or there was none.
     Different,
-    /// The same, and no byte more.
+    /// It is equal, without further bytes.
     Same,
-    /// It begins with all of it, as far as was seen.
+    /// It begins with all of it, as far as was read.
     Extends,
 }
 
-/// A stream that is signed while it is read, after what was held back of it.
+/// Stream that is signed while it is read, after what was held back of it.
 pub(super) struct SignedStream {
     stream: Box<dyn Read + Send>,
     signer: SharedSigner,
     held: Vec<u8>,
     given: usize,
-    /// The rest that must be the same.
+    /// Rest of the signature with which it must agree.
     known: Option<Signature>,
 }
 
 impl SignedStream {
-    /// The stream from its first byte.
+    /// Creates a stream that is signed from its first byte.
     pub fn new(stream: Box<dyn Read + Send>) -> SignedStream {
         SignedStream {
             stream,
@@ -138,15 +137,15 @@ impl SignedStream {
         }
     }
 
-    /// Its signer, which goes on while it is read.
+    /// Returns its signer, which continues while it is read.
     pub fn signer(&self) -> SharedSigner {
         self.signer.clone()
     }
 
-    /// Reads on until it is known what the stream is to that with the signature `known`.
+    /// Reads until the relation of the stream to the signature `known` is clear.
     ///
     /// # Errors
-    /// [`Error::InputChanged`] if it ends before it is known.
+    /// [`Error::InputChanged`] if it ends before that.
     pub fn compare(&mut self, known: &Signature) -> Result<StreamMatch> {
         let longest = known.whole.map(|(len, _)| len);
         if longest == Some(0) || (longest.is_none() && known.head.is_empty()) {
@@ -220,13 +219,13 @@ impl Read for SignedStream {
     }
 }
 
-/// Bytes of its front that a signature tells.
+/// Returns the number of leading bytes that a signature covers.
 fn known_to(known: &Signature) -> u64 {
     let fronts = fronts().take(known.fronts.len()).last();
     fronts.unwrap_or(known.head.len() as u64)
 }
 
-/// What to say to be understood.
+/// Advice at the end of error messages.
 const SAY: &str = "if it is that stream again, send all of it; if it is another, use `new_stream`";
 
 fn ends_early(len: u64) -> Error {
@@ -258,7 +257,7 @@ fn is_unsure(len: u64) -> Error {
 mod tests {
     use super::*;
 
-    /// Numbers without order.
+    /// Returns pseudo-random bytes.
     fn bytes(len: usize, seed: u64) -> Vec<u8> {
         let mut out = Vec::with_capacity(len + 8);
         let mut at = 0u64;
@@ -271,7 +270,7 @@ mod tests {
         out
     }
 
-    /// Gives a few bytes at a time, never the same number twice.
+    /// Reader that gives a few bytes at a time, never the same number twice.
     struct Slowly(Vec<u8>, usize, usize);
 
     impl Read for Slowly {
@@ -314,7 +313,7 @@ mod tests {
         assert_eq!(fronts().take(3).collect::<Vec<_>>(), [4096, 4352, 4624]);
     }
 
-    /// What follows a comparison is the whole stream, signed as if nothing had been compared.
+    /// Checks that after a comparison the whole stream follows, signed as if nothing had been compared.
     #[track_caller]
     fn comes_whole(mut signed: SignedStream, stream: &[u8]) {
         let mut all = Vec::new();
@@ -338,7 +337,7 @@ mod tests {
                     StreamMatch::Different,
                     "{at}"
                 );
-                // No more is held than what both have in common, a sixteenth and a read.
+                // No more is held than what both have in common, a sixteenth and one read.
                 let most = (at + at / 16).max(HEAD) + HEAD + READ;
                 assert!(signed.held.len() <= most, "{at}: {}", signed.held.len());
                 comes_whole(signed, &stream);
@@ -381,7 +380,7 @@ mod tests {
         );
     }
 
-    /// Beyond what is held the stream goes on, but not past a difference or an early end.
+    /// Beyond what is held the stream continues, but not past a difference or an early end.
     #[test]
     fn what_is_too_long_to_be_held_is_compared_while_it_is_read() {
         let len = HELD as usize + 3_000_000;
@@ -407,7 +406,7 @@ mod tests {
         }
     }
 
-    /// Of a stream whose end was read by another process than its start only the start is known.
+    /// If another process read the end of a stream, only its start is known.
     #[test]
     fn a_start_alone_is_not_enough() {
         let before = bytes(50_000, 4);

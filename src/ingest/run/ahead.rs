@@ -1,9 +1,9 @@
-//! The input that comes next, begun while the last pieces of the one before are applied: else the engine would
-//! wait at the start of every pass for the first piece, and all others at its end for the engine.
+//! Prefetching of the next input while the last pieces of the current one are applied; otherwise the engine would wait
+//! at the start of every pass for the first piece, and all other threads at its end for the engine.
 //!
-//! Only regular files that are read again, and have been as they are for a while: of them format and names are known,
-//! and opening them neither waits nor has anything to say. What cannot be begun is left to its turn,
-//! and so are its errors.
+//! Only regular files that are read again and have been unchanged for a while are prefetched: their format and names
+//! are known, and opening them neither waits nor reports anything. Anything that cannot be begun is left to its turn,
+//! including its errors.
 
 use super::cursor::Cursor;
 use super::feed::Feed;
@@ -13,14 +13,14 @@ use crate::formats::Format;
 use crate::pipeline::{Piece, Records, Start};
 
 impl Feed<'_> {
-    /// Begins the next input if the threads of this one, of which `piece` is, have little left to do.
+    /// Begins the next input if the threads of the current one, to which `piece` belongs, have little left to do.
     pub(super) fn look_further(&mut self, cursor: &Cursor, piece: &Piece, records: &Records) {
         if self.ahead.is_none() && records.is_ending(piece) {
             self.ahead = self.begin_ahead(cursor);
         }
     }
 
-    /// The input whose turn it is, if it was begun.
+    /// Returns the current input, if it was prefetched.
     pub(super) fn take_ahead(&mut self, cursor: &Cursor) -> Option<OpenInput> {
         let ahead = self.ahead.take()?;
         let progress = &cursor.progress;

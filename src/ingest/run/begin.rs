@@ -1,5 +1,5 @@
-//! Beginning an input: it is opened, its format known or guessed, what was applied of it before is passed over, and
-//! its threads start.
+//! Beginning of an input: it is opened, its format known or guessed, what was applied of it before is skipped, and its
+//! threads start.
 
 use super::cursor::Cursor;
 use super::feed::Feed;
@@ -16,7 +16,7 @@ use crate::store::{Input, Place};
 use crate::{Error, Result};
 
 impl Feed<'_> {
-    /// Begins an input at the current place. `counted`: pages are known.
+    /// Begins an input at the current position. `counted` is true if pages are known.
     pub(super) fn begin(
         &mut self,
         name: &InputName,
@@ -63,7 +63,7 @@ impl Feed<'_> {
         }
         let start = Start {
             place,
-            // What was compared with the stream before is known to be the same, and a spool holds what was read.
+            // What was compared with the previous stream is known to be equal, and a spool holds what was read.
             trusted: longer || cursor.is_spooled(),
             turn: cursor.turn(),
             ahead: false,
@@ -92,7 +92,8 @@ impl Feed<'_> {
         Ok(InputStart::Ready(Box::new(OpenInput { stamp, records })))
     }
 
-    /// The kind of names that the store has, if it has any. All inputs have the same, unless their formats were named.
+    /// Returns the kind of names of the store, if it has any. All inputs have the same kind, unless their formats were
+    /// named.
     fn names_before(&self, cursor: &Cursor) -> Option<Names> {
         let holds_some = |end: Option<Place>| end.is_none_or(|end| end.records > 0);
         let inputs = cursor.progress.inputs.iter();
@@ -118,7 +119,7 @@ impl Feed<'_> {
                     InputName::File(_) => Ok(format),
                 };
             };
-            // What nothing was read of may be anything.
+            // An input of which nothing was read may have any format.
             if asked != format && (read > 0 || cursor.is_repeating()) {
                 return Err(Error::Conflict(format!(
                     "{}: was read as {}, not {}; leave `format` out or give it as before",
@@ -129,7 +130,7 @@ impl Feed<'_> {
             }
             return Ok(asked);
         }
-        // A stream's first bytes may be long in coming.
+        // The first bytes of a stream may take long to arrive.
         if let Some(format) = self
             .job
             .format

@@ -1,6 +1,6 @@
 //! Rankings by other measures, which are computed with every snapshot (`also`), on the snapshot's own thread.
 //!
-//! They are what `cashrank compute` makes afterwards, to the byte. One that cannot be computed is said to be missing, and the
+//! They equal those of `cashrank compute`, to the byte. One that cannot be computed is reported as missing, and the
 //! snapshot stays.
 
 use std::path::PathBuf;
@@ -12,26 +12,26 @@ use crate::session::Session;
 use crate::snapshot::{self, ComputedInfo, ComputedName, Watcher, publish_computed};
 use crate::store::{Disk, View};
 
-/// What is to be computed beside a snapshot.
+/// Rankings to be computed beside a snapshot.
 pub(super) struct Beside {
     also: Vec<Computing>,
     watcher: Watcher,
 }
 
-/// A snapshot, unless it was stopped, and what was computed beside it.
+/// Snapshot, unless it was stopped, and the rankings beside it.
 pub(super) struct Made {
     pub published: Option<snapshot::Made>,
     pub beside: Vec<RankingBeside>,
 }
 
-/// A ranking that was to be computed; `None`: it was stopped.
+/// Result of computing a ranking; `None` if it was stopped.
 pub(super) struct RankingBeside {
     name: ComputedName,
     done: Result<Option<(PathBuf, ComputedInfo)>>,
 }
 
 impl Beside {
-    /// In the memory that is left.
+    /// Prepares computations in the memory that is left.
     pub fn new(job: &Job, session: &Session, watcher: Watcher) -> Beside {
         let mut also = job.also.clone();
         for computing in &mut also {
@@ -43,7 +43,7 @@ impl Beside {
         Beside { also, watcher }
     }
 
-    /// Computes them, if there is a snapshot.
+    /// Computes the rankings, if there is a snapshot.
     pub fn make(&self, disk: &dyn Disk, view: &View, published: Option<snapshot::Made>) -> Made {
         let also = self.also.iter().filter(|_| published.is_some());
         let beside = also.map(|computing| RankingBeside {
@@ -58,7 +58,7 @@ impl Beside {
 }
 
 impl RankingBeside {
-    /// How it went.
+    /// Returns the event that reports the result.
     pub fn note(&self) -> Note<'_> {
         let name = &self.name;
         match &self.done {

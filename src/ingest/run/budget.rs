@@ -1,5 +1,5 @@
-//! The memory budget of a run: how many pages fit, reported at the start and as they grow, and the stop
-//! before it would be exceeded.
+//! Memory budget of a run: the number of pages that fit, reported at the start and as they grow, and the stop before it
+//! would be exceeded.
 
 use super::Run;
 use crate::Result;
@@ -7,12 +7,12 @@ use crate::ingest::Note;
 use crate::memory::Need;
 
 impl Run<'_> {
-    /// The need now, and how many pages fit the budget.
+    /// Returns the present need, and how many pages fit the budget.
     pub(super) fn memory(&self) -> (Need, u64) {
         self.session.budget.now(&self.session.engine)
     }
 
-    /// Says what is needed now.
+    /// Reports the present need.
     pub(super) fn report_memory(&mut self) {
         let (need, fits) = self.memory();
         if let Some(budget) = self.session.budget.bytes {
@@ -30,13 +30,13 @@ impl Run<'_> {
         }
     }
 
-    /// Gives up what only more records would need: settling has its memory.
+    /// Releases memory that only further records would need, for settling.
     pub(super) fn rest(&mut self) -> Result<()> {
         self.finish_publishing()?;
         self.session.rest()
     }
 
-    /// Looks at the budget before a batch.
+    /// Checks the budget before a batch.
     pub(super) fn look_at_budget(&mut self) {
         if self.session.budget.bytes.is_none() {
             return;

@@ -1,4 +1,4 @@
-//! When checkpoints and snapshots are made, by number of records or by time, and the ranking that is in progress beside the
+//! Schedule of checkpoints and snapshots, by number of records or by time, and the ranking in progress beside the
 //! ingest (`making.rs`), with those by other measures (`beside.rs`). There is one at a time: the next waits for it.
 
 use std::path::PathBuf;
@@ -23,46 +23,47 @@ use crate::store::{Disk, View};
 use crate::threads::Task;
 use crate::{Error, Result};
 
-/// How long no snapshot is begun by time, in times that the last one took.
+/// Pause between snapshots by time, as a multiple of the time that the last one took.
 const SNAPSHOT_RESTS: u32 = 3;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Why a ranking is made.
+/// Reason for a ranking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
-    /// The stream of records says so: its state is the next warm start.
+    /// The stream of records determines it, and its state is the next warm start.
     Stream,
-    /// So it does, but its state is not: of a pass after the first, which changes no rows, or where reading stopped early.
+    /// The stream of records determines it, but its state is not the next warm start: it is of a pass after the first,
+    /// which changes no rows, or reading stopped early.
     Partial,
-    /// The clock says so.
+    /// The clock determines it.
     Clock,
 }
 
-/// When checkpoints and snapshots were made, and what was published.
+/// Times of the last checkpoints and snapshots, and what was published.
 pub(super) struct Cadence<'a> {
     job: &'a Job,
-    /// How many were made, and the time they took.
+    /// Number of checkpoints, and the time they took.
     pub checkpoints: Checkpoints,
     checkpointed: Instant,
-    /// How far the last checkpoint was: an idle stream needs no other.
+    /// Position of the last checkpoint: an idle stream needs no other.
     checkpointed_at: Option<RunPosition>,
     snapshotted: Instant,
-    /// From when on a snapshot may be begun by time; `None`: one is being made.
+    /// Time from which a snapshot by time may begin; `None` while one is in progress.
     next_snapshot: Arc<Mutex<Option<Instant>>>,
     publishing: Option<SnapshotJob>,
     pub published: Option<(PathBuf, Info)>,
-    /// Rows in memory, on their way from one snapshot to the next.
+    /// Rows cached from one snapshot to the next.
     rows: Arc<HeldRows>,
-    /// What is known of pages, likewise.
+    /// Facts about pages cached from one snapshot to the next.
     known: Arc<HeldKnown>,
     /// Counters at the last snapshot.
     published_at: Option<Counters>,
-    /// The same at the last that the stream determined.
+    /// Counters at the last snapshot that the stream determined.
     ranked_at: Option<Counters>,
-    /// Records when a checkpoint or snapshot was last due by their number.
+    /// Number of records when a checkpoint or snapshot was last due by number.
     due_at: u64,
 }
 
@@ -85,20 +86,19 @@ impl<'a> Cadence<'a> {
         }
     }
 
-    /// Returns whether so many records ask for a checkpoint or a snapshot. Once for each number:
-    /// input that is no record does not ask again.
+    /// Returns true if a checkpoint or a snapshot is due at this number of records, once for each number.
     fn is_due(&self, records: u64) -> bool {
         let due = |every| is_multiple(every, records);
         records > self.due_at && (due(self.job.checkpoint_every) || due(self.job.snapshot_every))
     }
 
-    /// Returns whether a checkpoint is due by time, at this place.
+    /// Returns true if a checkpoint is due by time, at this position.
     fn is_checkpoint_late(&self, reached: RunPosition) -> bool {
         is_over(self.job.checkpoint_every, self.checkpointed) && !self.is_durable(reached)
     }
 
-    /// Returns whether a snapshot is due by time. The last one must have been made, and long enough ago: reading never
-    /// waits for a snapshot that time asks for, and those take a quarter of the time at most.
+    /// Returns true if a snapshot is due by time. The previous one must have ended, long enough ago: reading never
+    /// waits for a snapshot by time, and those take at most a quarter of the time.
     fn is_snapshot_late(&self, records: u64) -> bool {
         let has_rested = || {
             let from = *lock(&self.next_snapshot);
@@ -109,23 +109,23 @@ impl<'a> Cadence<'a> {
             && records > self.published_at.as_ref().map_or(0, |c| c.records)
     }
 
-    /// Returns whether the last checkpoint was made at this place.
+    /// Returns true if the last checkpoint was made at this position.
     pub fn is_durable(&self, reached: RunPosition) -> bool {
         self.checkpointed_at == Some(reached)
     }
 
-    /// Returns whether something was read since the last ranking that the stream determined.
+    /// Returns true if something was read since the last ranking that the stream determined.
     pub fn is_after_ranking(&self, counters: &Counters) -> bool {
         self.ranked_at.as_ref() != Some(counters)
     }
 
-    /// Returns whether something was read since the last snapshot.
+    /// Returns true if something was read since the last snapshot.
     fn owes_snapshot(&self, counters: &Counters) -> bool {
         self.published_at.as_ref() != Some(counters)
     }
 
-    /// To be called before a checkpoint: the slots of the commit that a snapshot is made from are written over two commits
-    /// later. Whether the snapshot that was being made is made.
+    /// Must be called before a checkpoint, because the slots of the commit from which a snapshot is made are
+    /// overwritten two commits later. Returns true if the snapshot in progress has ended.
     fn wait_for_slots(&self, generation: u64) -> bool {
         let Some(publishing) = &self.publishing else {
             return false;
@@ -136,8 +136,8 @@ impl<'a> Cadence<'a> {
         publishing.is_finished()
     }
 
-    /// Starts making a snapshot of `view`, when so much was read, for which something was done since `started`. `is_last`:
-    /// nothing goes on beside it.
+    /// Starts to make a snapshot of `view` with these counters, on which work began at `started`. With `is_last`
+    /// nothing runs beside it.
     fn publish(
         &mut self,
         disk: Arc<dyn Disk>,
@@ -179,11 +179,11 @@ impl<'a> Cadence<'a> {
         });
     }
 
-    /// What the ranking before left in memory, and what this one leaves.
+    /// Passes on the memory that the previous ranking left, and prepares what this one leaves.
     fn hand_over(&mut self, settle: &mut Settle, is_last: bool) {
         let handover = &mut settle.handover;
         handover.known = self.known.clone();
-        // What is computed beside a snapshot has all the memory that is left.
+        // Rankings beside a snapshot use all the memory that is left.
         let goes_on = !is_last && self.job.also.is_empty();
         handover.leaves_known = goes_on;
         if settle.writes_warm && (is_last || goes_on) {
@@ -195,8 +195,8 @@ impl<'a> Cadence<'a> {
         }
     }
 
-    /// Waits for the ranking in progress, if there is one, and takes note of what it came to; `None`: there was none. Whether
-    /// it wrote the next warm start.
+    /// Waits for the ranking in progress and records its result. Returns whether it wrote the next warm start; `None`
+    /// if there was none.
     fn finish(&mut self, observer: &mut dyn Observer) -> Result<Option<bool>> {
         let Some(mut publishing) = self.publishing.take() else {
             return Ok(None);
@@ -209,7 +209,7 @@ impl<'a> Cadence<'a> {
         let Made { published, beside } = match done? {
             Ok(made) => made,
             Err(error) => {
-                // It is still owed.
+                // The snapshot is still due.
                 self.published_at = publishing.before.take();
                 return Err(error);
             }
@@ -239,23 +239,23 @@ impl<'a> Cadence<'a> {
     }
 }
 
-/// Returns whether so many records ask for it.
+/// Returns true if a task is due at this number of records.
 fn is_multiple(every: Every, records: u64) -> bool {
     matches!(every, Every::Records(n) if records.is_multiple_of(n.max(1)))
 }
 
-/// Returns whether the time since then asks for it.
+/// Returns true if a task is due by the time since then.
 fn is_over(every: Every, since: Instant) -> bool {
     matches!(every, Every::Time(time) if since.elapsed() >= time)
 }
 
 impl Run<'_> {
-    /// Returns whether the number of records asks for a checkpoint or a snapshot.
+    /// Returns true if the number of records makes a checkpoint or a snapshot due.
     pub(super) fn is_due(&self) -> bool {
         self.cadence.is_due(self.session.counters().records)
     }
 
-    /// Does what the number of records asks for.
+    /// Does what is due by the number of records.
     pub(super) fn on_records(&mut self) -> Result<()> {
         let records = self.session.counters().records;
         self.cadence.due_at = records;
@@ -287,8 +287,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Makes the state durable; not if a stop keeps it from being sure that a file read again is
-    /// unchanged.
+    /// Makes the state durable, unless a stop prevents verifying that a file read again is unchanged.
     pub(super) fn checkpoint(&mut self) -> Result<()> {
         if !self.feed.is_as_in_pass_1(&self.cursor)? {
             return Ok(());
@@ -306,7 +305,7 @@ impl Run<'_> {
         self.cadence.checkpoints.count += 1;
         self.cadence.checkpoints.time += started.elapsed();
         if self.report_rows_given_up(given_up) {
-            // The current snapshot must not name a file that is not there.
+            // The current snapshot must not name a missing file.
             self.finish_publishing()?;
             self.session.release_rows()?;
         }
@@ -326,13 +325,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Starts making a snapshot of the last commit, for which something was done since `started`.
+    /// Starts to make a snapshot of the last commit, on which work began at `started`.
     pub(super) fn begin_snapshot(&mut self, started: Instant, due: Due) -> Result<()> {
         self.finish_publishing()?;
         self.cadence.snapshotted = Instant::now();
         let is_end = self.cursor.progress.finished;
         let is_last = is_end || self.session.budget.is_at_rest();
-        // What is ranked because of a stop is not stopped by it.
+        // A stop does not stop the ranking that it causes.
         let stop = if is_end || is_last && !self.feed.stop_asked() {
             self.job.stop.clone()
         } else {
@@ -342,7 +341,7 @@ impl Run<'_> {
         let writes_warm = due == Due::Stream
             && self.session.keeps_rows()
             && settle.as_ref().is_some_and(Settle::may_be_warm);
-        // One by the clock does not do where the stream asks for one.
+        // A snapshot by the clock does not replace one that the stream determines.
         let is_owed = self.owes_snapshot()
             || writes_warm && self.cadence.is_after_ranking(self.session.counters());
         if !is_owed {
@@ -373,9 +372,9 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// How importance is settled before a snapshot, if it is: in the memory that is left.
+    /// Returns the settings for settling before a snapshot in the memory that is left, if it is settled.
     pub(super) fn settling(&self, stop: Arc<AtomicBool>) -> Option<Settle> {
-        // Who asks for a lower bound wants it.
+        // A lower bound that is requested takes precedence.
         let goal = self.job.settle.map(|goal| Goal {
             until: self
                 .job
@@ -401,7 +400,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Removes the older snapshots that are not to be kept.
+    /// Removes older snapshots by the retention rule.
     fn thin_snapshots(&mut self) -> Result<()> {
         let keep = self.job.keep_snapshots;
         let removed = snapshot::thin(&**self.session.disk(), &self.job.store, keep)?;
@@ -413,7 +412,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The snapshot at the end, unless something unverified forbids it.
+    /// Makes the snapshot at the end, unless something is unverified.
     pub(super) fn final_snapshot(&mut self, due: Due) -> Result<()> {
         if self.cursor.progress.unverified.is_none() {
             // The one that an earlier run published may have been damaged since.
@@ -427,7 +426,7 @@ impl Run<'_> {
         self.finish_publishing()
     }
 
-    /// Returns whether something was read since the last snapshot.
+    /// Returns true if something was read since the last snapshot.
     pub(super) fn owes_snapshot(&self) -> bool {
         self.cadence.owes_snapshot(self.session.counters())
     }

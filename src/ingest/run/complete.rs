@@ -1,15 +1,15 @@
-//! The end of a pass with `--complete`: nodes known as targets only are visited, with checkpoints
-//! between, and a stop is heard.
+//! End of a pass with `--complete`: visits pages known as link targets only, with checkpoints in between and checks for
+//! a stop.
 
 use super::{InputEnd, Run};
 use crate::Result;
 use crate::ingest::Note;
 
-/// Visits between two looks at the clock.
+/// Number of visits between two checks of the clock.
 const UNHEARD: u64 = 1 << 12;
 
 impl Run<'_> {
-    /// Visits them, from page `from` on, where a checkpoint left off.
+    /// Visits these pages from page `from` on, where a checkpoint left off.
     pub(super) fn complete(&mut self, mut from: u64) -> Result<InputEnd> {
         if from > 0 {
             self.observer.note(Note::Completing {

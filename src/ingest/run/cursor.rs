@@ -1,30 +1,30 @@
-//! How far an ingest has come, and what comes next.
+//! Position of an ingest, and its next step.
 
 use crate::formats::Format;
 use crate::source::{InputName, Restart};
 use crate::store::{Input, Place, Progress};
 use crate::{Error, Result};
 
-/// The next step of a pass.
+/// Next step of a pass.
 pub(super) enum Phase {
-    /// An input is read, or what was kept of all.
+    /// An input is read, or pages are visited by kept links.
     Reading,
-    /// Pages known as targets only are visited, from this one on.
+    /// Pages known as link targets only are visited, from this one on.
     Completing(u64),
-    /// Nothing: the pass is over.
+    /// The pass is over.
     Over,
 }
 
-/// How far the inputs were read: pass, input, place, and the page that a completion has reached.
+/// Position of a run: pass, input, position in it, and the page that a completion has reached.
 pub(super) type RunPosition = (u32, u64, Place, Option<u64>);
 
-/// The place that a run has reached.
+/// Position that a run has reached.
 pub(super) struct Cursor {
-    /// The part that a checkpoint keeps.
+    /// Part that a checkpoint stores.
     pub progress: Progress,
-    /// Inputs of a pass.
+    /// Number of inputs in a pass.
     inputs: u64,
-    /// An input was begun: what is known is more than the last checkpoint.
+    /// True if an input was begun, so that more is known than the last checkpoint has.
     pub begun: bool,
 }
 
@@ -37,7 +37,7 @@ impl Cursor {
         }
     }
 
-    /// Returns whether all passes are done.
+    /// Returns true if all passes are done.
     pub fn is_finished(&self) -> bool {
         self.progress.finished || self.progress.pass > self.progress.repeat
     }
@@ -52,12 +52,12 @@ impl Cursor {
         }
     }
 
-    /// Returns whether it goes over records again.
+    /// Returns true if records are replayed.
     pub fn is_repeating(&self) -> bool {
         self.progress.pass > 1
     }
 
-    /// Returns whether a pass but the first is about to begin.
+    /// Returns true if a pass other than the first is about to begin.
     pub fn is_between_passes(&self) -> bool {
         let progress = &self.progress;
         let begun = progress.input > 0 || progress.place != Place::start();
@@ -77,7 +77,8 @@ impl Cursor {
         )
     }
 
-    /// Pass and number of the input that follows; `None`: there is none, or another pass that may yet be left out.
+    /// Returns pass and number of the following input; `None` if there is none, or if it belongs to a pass that may
+    /// still be left out.
     pub fn next_input(&self, passes_are_certain: bool) -> Option<(u32, u64)> {
         let Progress {
             pass,
@@ -91,32 +92,32 @@ impl Cursor {
         (pass < repeat && passes_are_certain).then_some((pass + 1, 0))
     }
 
-    /// Tells pipelines apart whose threads are delayed, for tests.
+    /// Returns a number that distinguishes pipelines whose threads are delayed, for tests.
     pub fn turn(&self) -> u64 {
         (u64::from(self.progress.pass) << 32) + self.progress.input
     }
 
-    /// The running input, if it was begun.
+    /// Returns the current input, if it was begun.
     pub fn input(&self) -> Option<&Input> {
         self.progress.inputs.get(self.progress.input as usize)
     }
 
-    /// The running input, if it was begun.
+    /// Returns the current input, if it was begun, for changes.
     pub fn input_mut(&mut self) -> Option<&mut Input> {
         self.progress.inputs.get_mut(self.progress.input as usize)
     }
 
-    /// Returns whether the running input is a spooled one.
+    /// Returns true if the current input is spooled.
     pub fn is_spooled(&self) -> bool {
         self.restart().is_some()
     }
 
-    /// From where on the running input is needed, if it is spooled.
+    /// Returns the position from which the current input is needed, if it is spooled.
     pub fn restart(&self) -> Option<Restart> {
         Some(self.input()?.spooled?.restart)
     }
 
-    /// Goes to the end of the last stream that was read; its format.
+    /// Moves to the end of the last stream that was read. Returns its format.
     pub fn pass_over_last(&mut self) -> Result<Format> {
         let stream = self.progress.stream.as_ref();
         let before = stream.and_then(|stream| self.progress.inputs.get(stream.input as usize));
@@ -127,10 +128,10 @@ impl Cursor {
         format
     }
 
-    /// The running input ends here, as it did in the first pass: the next one comes.
+    /// Ends the current input at `end`, as in the first pass, and moves to the next one.
     ///
     /// # Errors
-    /// [`Error::InputChanged`] if it ended elsewhere then.
+    /// [`Error::InputChanged`] if it ended elsewhere in the first pass.
     pub fn end_input(&mut self, name: &InputName, end: Place) -> Result<()> {
         let Some(input) = self.input_mut() else {
             return Err(Error::internal("an input ended that was not begun"));
@@ -148,7 +149,7 @@ impl Cursor {
         Ok(())
     }
 
-    /// Forgets the last input, which just ended, unless there are or were several passes.
+    /// Drops the last input, which just ended, unless there are or were several passes.
     pub fn forget_input(&mut self) {
         if self.progress.repeat == 1 && !self.progress.complete {
             self.progress.inputs.pop();
@@ -157,18 +158,18 @@ impl Cursor {
         }
     }
 
-    /// All inputs of the pass were read.
+    /// Moves to the end of all inputs of the pass.
     pub fn end_inputs(&mut self) {
         self.go_to(self.inputs);
     }
 
-    /// The next pass comes.
+    /// Moves to the next pass.
     pub fn end_pass(&mut self) {
         self.progress.pass += 1;
         self.go_to(0);
     }
 
-    /// The running pass and all after it are left out.
+    /// Leaves out the current pass and all after it.
     pub fn leave_out_passes(&mut self) {
         self.progress.repeat = self.progress.pass - 1;
         self.go_to(0);

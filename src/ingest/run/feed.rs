@@ -1,4 +1,4 @@
-//! The inputs of a run, and the state that is kept from input to input and pass to pass.
+//! Inputs of a run, and the state that is kept between inputs and passes.
 
 use std::sync::atomic::Ordering;
 
@@ -17,21 +17,21 @@ use crate::source::{HEAD_BYTES, InputName, Source};
 use crate::threads::spawn;
 use crate::{Error, Result};
 
-/// See the head of the file.
+/// Inputs of a run and what reading them needs.
 pub(super) struct Feed<'a> {
     pub job: &'a Job,
     pub inputs: Vec<InputName>,
     pub reader: InputReader,
-    /// The next input, if it was begun.
+    /// Next input, if it was prefetched.
     pub ahead: Option<Ahead>,
-    /// Records at the ends of streams that were cut short. The store does not count them.
+    /// Number of records at the ends of streams that were cut short; the store does not count them.
     pub torn: u64,
-    /// Of each input: the file as it was when it was known to hold what pass 1 read.
+    /// Stamps of the input files when they were known to hold what pass 1 read.
     pub stamps: Vec<Option<Stamp>>,
     pub spooling: Option<Spooling>,
-    /// Of the stream that is read or was read last, if it was from its first byte.
+    /// Signer of the current or last stream, if it was read from its first byte.
     pub signer: Option<InputSigner>,
-    /// The kind of names of a store that was not made from inputs.
+    /// Kind of names in a store that was not written from inputs.
     pub kind: Option<Names>,
 }
 
@@ -57,13 +57,13 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// Returns whether the input is the one that the spool is for.
+    /// Returns true if the spool is for this input.
     pub fn is_spooling(&self, input: u64) -> bool {
         let spooling = self.spooling.as_ref();
         spooling.is_some_and(|spooling| spooling.input == input)
     }
 
-    /// Checks what runs beside the reading: the spool.
+    /// Checks the concurrent spool for errors.
     pub fn check_beside(&self) -> Result<()> {
         self.spooling.as_ref().map_or(Ok(()), Spooling::check)
     }
@@ -72,7 +72,7 @@ impl<'a> Feed<'a> {
         self.job.stop.load(Ordering::Relaxed)
     }
 
-    /// Waits for an input's first bytes if its format is to be guessed.
+    /// Returns a function that waits for an input's first bytes if its format has to be guessed.
     pub(super) fn to_head(
         &self,
         cursor: &Cursor,
@@ -87,8 +87,8 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// Does what may wait for an input on a thread of its own, so that a stop is heard meanwhile.
-    /// `None`: stopped from outside.
+    /// Runs work that may wait for an input on another thread, so that a stop is noticed meanwhile. Returns `None` if
+    /// stopped from outside.
     pub fn patiently<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T> + Send + 'static,

@@ -1,4 +1,4 @@
-//! A ranking in progress, beside the ingest.
+//! Ranking in progress beside the ingest.
 
 use std::time::Duration;
 
@@ -12,21 +12,21 @@ use crate::rank::settle::Progress;
 use crate::snapshot::Settle;
 use crate::threads::Task;
 
-/// How often the progress of a snapshot that is waited for is shown.
+/// Interval at which the progress of an awaited snapshot is shown.
 const WATCH: Duration = Duration::from_millis(100);
 
-/// A ranking in progress, of the commit of `generation`.
+/// Ranking in progress of the commit `generation`.
 pub(super) struct SnapshotJob {
     pub generation: u64,
-    /// Absent once it was waited for.
+    /// Thread of the ranking; `None` once it was joined.
     pub thread: Option<Task<Result<Made>>>,
-    /// Disconnected when the thread ends.
+    /// Channel that is disconnected when the thread ends.
     pub ended: Receiver<()>,
-    /// Disconnected when checkpoints do not disturb it any more.
+    /// Channel that is disconnected when checkpoints no longer disturb the ranking.
     pub apart: Receiver<()>,
-    /// Limits of settling, and its watcher.
+    /// Settings of settling, with its watcher.
     pub settle: Option<Settle>,
-    /// The snapshot published before.
+    /// Counters at the previous snapshot.
     pub before: Option<Counters>,
 }
 
@@ -35,14 +35,14 @@ impl SnapshotJob {
         self.thread.as_ref().is_none_or(Task::is_finished)
     }
 
-    /// Returns whether its state becomes the next warm start.
+    /// Returns true if its state becomes the next warm start.
     pub fn writes_warm(&self) -> bool {
         self.settle
             .as_ref()
             .is_some_and(|settle| settle.writes_warm)
     }
 
-    /// Tells how far it is, until it ends.
+    /// Reports the progress until it ends.
     pub fn watch(&self, observer: &mut dyn Observer) {
         let mut reported = Progress::default();
         while let Some(settle) = &self.settle
@@ -72,7 +72,7 @@ impl Drop for SnapshotJob {
     }
 }
 
-/// Says why a snapshot was not settled, if it was not.
+/// Reports why a snapshot was not settled, if it was not.
 pub(super) fn note_unsettled(settle: &Settle, observer: &mut dyn Observer) {
     if let Some(need) = settle.watcher.too_large() {
         observer.note(Note::NotSettled {

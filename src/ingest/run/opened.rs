@@ -1,43 +1,43 @@
-//! Inputs as they are opened: before their turn, at it, and the stream among them.
+//! Inputs that are opened, prefetched or at their turn, including the stream.
 
 use super::stamp::Stamp;
 use crate::ingest::stream_match::SharedSigner;
 use crate::pipeline::Records;
 use crate::source::Source;
 
-/// An input that is being read and decoded; nothing of it is applied yet.
+/// Input that is being read and decoded; nothing of it is applied yet.
 pub(super) struct OpenInput {
-    /// The file before it was opened.
+    /// Stamp of the file before it was opened.
     pub stamp: Option<Stamp>,
     pub records: Records,
 }
 
-/// How an input began.
+/// Result of beginning an input.
 pub(super) enum InputStart {
     Ready(Box<OpenInput>),
-    /// Not: stopped from outside.
+    /// It was not begun: stopped from outside.
     Stopped,
-    /// Not: all of it was read before.
+    /// It was not begun: all of it was read before.
     ReadBefore,
 }
 
-/// An input that was opened.
+/// Opened input.
 pub(super) enum InputSource {
     Source(Source),
-    /// A stream that begins with all of the one before: only what follows is another.
+    /// A stream that begins with all of the previous one: only the rest is new.
     Longer(Source),
-    /// A stream, and all of it was read before.
+    /// A stream, all of which was read before.
     ReadBefore,
 }
 
-/// An input, and when its turn is.
+/// Prefetched input, with its pass and number.
 pub(super) struct Ahead {
     pub pass: u32,
     pub input: u64,
     pub begun: OpenInput,
 }
 
-/// The signer of a stream, and its number among the inputs.
+/// Signer of a stream, and the stream's number among the inputs.
 pub(super) struct InputSigner {
     pub input: u64,
     pub signer: SharedSigner,

@@ -1,4 +1,4 @@
-//! Reading one input: its pieces applied entry by entry, with the place kept after each.
+//! Reading of one input: its pieces are applied entry by entry, and the position is tracked after each.
 
 use super::opened::{InputStart, OpenInput};
 use super::stamp::Stamp;
@@ -14,34 +14,34 @@ use crate::source::{Compression, InputName, Restart, Summary};
 use crate::store::{Place, Spooled};
 use crate::{Error, Result};
 
-/// One input being read.
+/// Input that is being read.
 pub(super) struct Reading<'a> {
     input: &'a InputName,
-    /// The file before it was opened.
+    /// Stamp of the file before it was opened.
     stamp: Option<Stamp>,
     records: Records,
-    /// It is being spooled, in the first pass: what is kept of it goes on with the place.
+    /// True if it is being spooled, in the first pass: what is kept of it moves with the position.
     spooled: bool,
-    /// Where reading went on. A record that ended there is read again, to see whether it has grown.
+    /// Offset at which reading resumed. A record that ended there is read again, to see whether it has grown.
     from: u64,
-    /// Where the last visit that may be stopped at began.
+    /// Offset of the start of the last visit at which reading may stop.
     start: u64,
-    /// Where the last record that may be stopped at ended.
+    /// Offset of the end of the last record at which reading may stop.
     end: u64,
-    /// Nothing was applied since.
+    /// True if nothing was applied since.
     whole: bool,
-    /// The stream was cut inside its last record, which is neither counted nor part of the place: if the stream is sent
-    /// again, it may be whole.
+    /// True if the stream was cut inside its last record, which is neither counted nor part of the position: if the
+    /// stream is sent again, the record may be whole.
     torn: bool,
-    /// Pages known before the first of its records that this run applies.
+    /// Number of pages known before the first of its records that this run applies.
     known: u64,
-    /// Lines that go back to an earlier source.
+    /// Number of lines that return to an earlier source.
     ungrouped: u64,
 }
 
 impl Reading<'_> {
-    /// Where a plain stream is needed from to go on at `place`. In text formats, which show no record's end, the last record
-    /// may have more lines then.
+    /// Returns the offset from which a plain stream is needed to continue at `place`. In text formats without end marks
+    /// the last record may have more lines then.
     fn restart_at(&self, place: Place) -> u64 {
         if self.records.format.ends_lines() {
             self.start.min(place.offset)
@@ -52,7 +52,7 @@ impl Reading<'_> {
 }
 
 impl Run<'_> {
-    /// Reads one input from the current place on.
+    /// Reads one input from the current position on.
     pub(super) fn read_input(&mut self, input: &InputName) -> Result<InputEnd> {
         let counted = self.session.pages() > 0;
         let begun = self
@@ -117,7 +117,7 @@ impl Run<'_> {
         self.look_at_budget();
         let mut names = resolver.begin(&piece.batch);
         let applied = self.apply_entries(reading, &mut names, piece);
-        // Whatever ended it: the next checkpoint, after bad input too, needs the place's hash.
+        // In any case the next checkpoint needs the hash at the position, after bad input too.
         self.note_place(reading, piece);
         applied?;
         let done = piece.chunk.compressed;
@@ -125,7 +125,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Applies the entries.
+    /// Applies the entries of a batch.
     fn apply_entries(
         &mut self,
         reading: &mut Reading<'_>,
@@ -135,7 +135,7 @@ impl Run<'_> {
         for (at, entry) in piece.batch.entries.iter().enumerate() {
             if reading.records.again > 0 {
                 reading.records.again -= 1;
-                // The last of them is another if the record has grown.
+                // The last of them is a different record if it has grown.
                 if reading.records.again > 0 || piece.chunk.offset + entry.end == reading.from {
                     continue;
                 }
@@ -145,7 +145,7 @@ impl Run<'_> {
             }
             self.apply_entry(reading, names, piece, at)?;
             let end = piece.chunk.offset + entry.end;
-            // Else a line inside the record that comes next: no place to stop at.
+            // Otherwise this is a line inside the next record, where reading cannot stop.
             reading.whole = end > reading.end;
             if reading.whole {
                 if entry.what == What::Visit && reading.end > reading.from {
@@ -162,8 +162,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Hashes the chunk up to the place reached; of a spooled stream notes from where on it is
-    /// needed again.
+    /// Hashes the chunk up to the current position; for a spooled stream records from where it is needed again.
     fn note_place(&mut self, reading: &mut Reading<'_>, piece: &Piece) {
         let chunk = &*piece.chunk;
         if reading.spooled {
@@ -188,8 +187,8 @@ impl Run<'_> {
         }
     }
 
-    /// Refuses the next record, and the lines inside it, before any of that is applied: a
-    /// checkpoint can then be made.
+    /// Refuses the next record and the lines inside it before anything of it is applied, so that a checkpoint can be
+    /// made.
     fn check_next(
         &mut self,
         reading: &Reading<'_>,
@@ -225,7 +224,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Says what is wrong with the next record, if something is.
+    /// Reports what is wrong with the next record, if anything is.
     fn report_record<'r>(
         &mut self,
         reading: &Reading<'r>,
@@ -243,7 +242,7 @@ impl Run<'_> {
         Ok(record)
     }
 
-    /// Says that the stream was cut inside its last record.
+    /// Reports that the stream was cut inside its last record.
     fn report_torn(&mut self, reading: &mut Reading<'_>) -> Result<()> {
         if std::mem::replace(&mut reading.torn, true) {
             return Ok(());
@@ -270,8 +269,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Returns whether an edge list's source was visited before in the first pass over the list. Pages known
-    /// from other inputs cannot be judged.
+    /// Returns true if an edge list's source was visited before, in the first pass over the list. Pages known from
+    /// other inputs cannot be judged.
     fn comes_back(&self, reading: &Reading<'_>, batch: &Batch, entry: &Entry) -> bool {
         if entry.what != What::Visit || self.cursor.is_repeating() {
             return false;
@@ -327,7 +326,7 @@ impl Run<'_> {
             self.observer.note(Note::Empty {
                 input: reading.input,
             });
-            // A stream that held nothing is forgotten where no later run counts inputs: the one before it is still the last.
+            // An empty stream is dropped if no later run counts inputs: the one before it is still the last.
             if self.feed.job.inputs == [InputName::Stdin] {
                 self.cursor.forget_input();
             }

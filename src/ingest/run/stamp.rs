@@ -1,14 +1,14 @@
-//! What the system says of a file: whether it was touched since. Times alone are trusted only when they are older than the
-//! coarsest clock that file systems use.
+//! Metadata of a file, which show whether it was changed. Times alone are trusted only if they are older than the
+//! coarsest clock of file systems.
 
 use std::time::{Duration, SystemTime};
 
 use crate::source::InputName;
 
-/// A change less long ago may be followed by another at the same time of the file system's clock.
+/// Resolution of the coarsest clock: after a more recent change, another one may have the same time.
 const COARSEST: Duration = Duration::from_secs(2);
 
-/// The metadata of a file: it differs after every change.
+/// Metadata of a file that differ after every change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp {
     device: u64,
@@ -19,7 +19,8 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    /// `None`: not a file, or changed so recently that a further change might not show.
+    /// Returns the stamp of a file; `None` if it is not a file, or changed so recently that a further change might not
+    /// show.
     pub fn of(input: &InputName) -> Option<Stamp> {
         use std::os::unix::fs::MetadataExt;
         let InputName::File(path) = input else {
@@ -42,7 +43,7 @@ impl Stamp {
         })
     }
 
-    /// Returns whether the file was not touched since.
+    /// Returns true if the file was not changed since.
     pub fn still_holds(&self, input: &InputName) -> bool {
         Stamp::of(input) == Some(*self)
     }

@@ -1,4 +1,5 @@
-//! Standard input: opened, signed while it is read, and known again if it was read before ([`stream_match`](crate::ingest::stream_match)).
+//! Standard input: opened, signed while it is read, and recognised if it was read before
+//! ([`stream_match`](crate::ingest::stream_match)).
 
 use super::Run;
 use super::cursor::Cursor;
@@ -11,8 +12,8 @@ use crate::store::{Progress, remove_spool};
 use crate::{Error, Result};
 
 impl Feed<'_> {
-    /// Opens standard input at the current place, and finds out whether it was read before. `None`: stopped from
-    /// outside.
+    /// Opens standard input at the current position, and determines whether it was read before. Returns `None` if
+    /// stopped from outside.
     pub(super) fn open_stream(
         &mut self,
         cursor: &Cursor,
@@ -68,14 +69,14 @@ impl Feed<'_> {
         }))
     }
 
-    /// The signature of the stream that was read last, if the one that is to be read may be the same.
+    /// Returns the signature of the stream that was read last, if the one to be read may equal it.
     fn signature_before(&self, cursor: &Cursor, counted: bool) -> Option<Signature> {
         let progress = &cursor.progress;
         let stream = progress.stream.as_ref()?;
-        // Files that came since, and streams that were empty, make no difference.
+        // Later files and empty streams make no difference.
         let before = progress.inputs.get(stream.input as usize)?;
         let follows = progress.inputs.len() as u64 == progress.input && before.end.is_some();
-        // With another format it is other records, and what gave no page did no harm.
+        // With another format the records differ, and a stream without pages did no harm.
         let format = self.job.format.map(|format| format.name());
         let alike = format.is_none_or(|format| before.format == format);
         let asked =
@@ -84,7 +85,7 @@ impl Feed<'_> {
             .then(|| stream.signature.clone())
     }
 
-    /// Notes what is known of the stream that is being read. One of no bytes is none: the one before it may yet be sent
+    /// Records what is known of the current stream. An empty one does not count: the one before it may still be sent
     /// again.
     pub(super) fn note_signature(&self, progress: &mut Progress) {
         if let Some(InputSigner { input, signer }) = &self.signer
@@ -98,8 +99,8 @@ impl Feed<'_> {
         }
     }
 
-    /// A stream ended of which `taken` bytes were taken in all. Of one whose start another run read, only that is
-    /// known.
+    /// Records the end of a stream of which `taken` bytes were read in total. If another run read its start, only that
+    /// number is known.
     pub(super) fn end_signature(&self, progress: &mut Progress, taken: Option<u64>) {
         if self.signer.is_none()
             && let Some(stream) = &mut progress.stream
@@ -111,7 +112,7 @@ impl Feed<'_> {
 }
 
 impl Run<'_> {
-    /// The stream was read before: nothing is counted.
+    /// Ends the run for a stream that was read before: nothing is counted.
     pub(super) fn read_before(mut self) -> Result<Outcome> {
         if let Some(spooling) = self.feed.spooling.take() {
             spooling.end();
@@ -120,10 +121,10 @@ impl Run<'_> {
         Ok(self.outcome(true, false))
     }
 
-    /// No stream can follow: standard input must be that which was read, or be empty. `false`: stopped from outside.
+    /// Expects standard input to be the stream that was read before, or empty. Returns false if stopped from outside.
     ///
     /// # Errors
-    /// The error of `refusal`, if it is not.
+    /// The message `refusal` if it is another stream.
     pub(super) fn expect_read_before(&mut self, refusal: String) -> Result<bool> {
         let stream = self.cursor.progress.stream.clone();
         let known = stream.map(|stream| stream.signature).unwrap_or_default();

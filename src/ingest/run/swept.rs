@@ -1,11 +1,11 @@
-//! Passes after the first: over the kept rows, where rows are kept. No input is read again, nor need it be there.
+//! Passes after the first, over the kept rows; inputs are not read again and need not exist.
 //!
-//! Such a pass visits each page that has a row, once, with the links that its last record left. The order is that of
-//! these records: it does not depend on checkpoints, nor on when superseded rows were dropped. A place in it is the
-//! number of pages visited, `records` of the input's place, whose `offset` stays 0.
+//! Such a pass visits each page that has a row, once, with the links of its last record, in the order of these records:
+//! it does not depend on checkpoints or on when superseded rows were dropped. A position in it is the number of pages
+//! visited, `records` of the input's position, whose `offset` stays 0.
 //!
-//! Where no rows are kept, all inputs are read again as in the first pass; standard input cannot be. What it is to be
-//! is known with the checkpoint that ends the first pass: rows that were whole then are not given up in a later pass.
+//! If no rows are kept, all inputs are read again as in the first pass, which is impossible for standard input. The
+//! checkpoint that ends the first pass decides: rows that were complete then are not given up in a later pass.
 
 use super::{InputEnd, Run};
 use crate::engine::{Links, PageId};
@@ -17,10 +17,10 @@ use crate::source::InputName;
 use crate::store::Progress;
 use crate::{Error, Result};
 
-/// Rows whose pages are asked for together.
+/// Number of rows whose pages are prefetched together.
 const AHEAD: usize = 64;
 
-/// Refuses a plan whose passes cannot be made as they were begun, or not at all.
+/// Returns an error if the passes of a plan cannot be continued as they were begun, or not at all.
 pub(super) fn check_passes(plan: &Plan, session: &Session) -> Result<()> {
     let progress = &plan.progress;
     if plan.finished || progress.finished {
@@ -39,7 +39,7 @@ pub(super) fn check_passes(plan: &Plan, session: &Session) -> Result<()> {
     }
 }
 
-/// Why passes after the first cannot be made, if so.
+/// Returns why passes after the first cannot be made, if so.
 fn cannot_repeat(progress: &Progress, inputs: &[InputName], session: &Session) -> Option<Error> {
     let once = progress.repeat == 1 || !inputs.contains(&InputName::Stdin) || session.keeps_rows();
     (!once).then(|| {
@@ -52,17 +52,17 @@ fn cannot_repeat(progress: &Progress, inputs: &[InputName], session: &Session) -
 }
 
 impl Run<'_> {
-    /// See [`cannot_repeat`].
+    /// Returns why passes after the first cannot be made, if so.
     pub(super) fn cannot_repeat(&self) -> Option<Error> {
         cannot_repeat(&self.cursor.progress, &self.feed.inputs, &self.session)
     }
 
-    /// Returns whether the running pass goes over rows.
+    /// Returns true if the current pass goes over rows.
     pub(super) fn is_over_rows(&self) -> bool {
         self.cursor.is_repeating() && self.session.keeps_rows()
     }
 
-    /// Says what passes after the first go over, as far as it is known.
+    /// Reports what passes after the first go over, once it is known.
     pub(super) fn report_passes(&mut self) {
         if self.cursor.progress.repeat > 1 && !self.cursor.progress.finished {
             self.observer.note(Note::Repeating {

@@ -1,10 +1,10 @@
-//! Files that are read again must hold what they held in pass 1, and that must be known before
-//! anything of a later pass is made durable: else the store would be of no further use.
+//! Verification that files read again are unchanged since pass 1, before anything of a later pass is made durable:
+//! otherwise the store would become useless.
 //!
-//! Pass 1 leaves the hash of each whole file. A checkpoint inside a file that is read again is made
-//! only if the system says that the file was not touched since it was known to hold what pass 1
-//! read ([`Stamp`]); or else once all of it was read again and gives the hash of pass 1, its front up to the
-//! checkpoint's place the hash of what was applied. At its end every file is checked by its hash.
+//! Pass 1 leaves the hash of each whole file. A checkpoint inside a file that is read again is made only if its
+//! metadata show that it was not changed since it was known to hold what pass 1 read ([`Stamp`]), or after all of it
+//! was read again and gives the hash of pass 1, and its front up to the position gives the hash of what was applied. At
+//! its end every file is checked by its hash.
 
 use super::cursor::Cursor;
 use super::feed::Feed;
@@ -13,12 +13,11 @@ use crate::source::InputName;
 use crate::{Error, Result};
 
 impl Feed<'_> {
-    /// Returns whether what was applied of the file being read, if it is being read again, is what pass 1
-    /// read. `false`: a stop came before that was known.
+    /// Returns true if what was applied of the current file, if it is read again, equals what pass 1 read; false if a
+    /// stop came before that was known.
     ///
     /// # Errors
-    ///
-    /// The file was changed.
+    /// Fails if the file was changed.
     pub(super) fn is_as_in_pass_1(&mut self, cursor: &Cursor) -> Result<bool> {
         let place = cursor.progress.place;
         if !cursor.is_repeating() || place.offset == 0 {

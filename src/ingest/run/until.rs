@@ -6,8 +6,8 @@ use crate::engine::Estimation;
 use crate::ingest::Note;
 
 impl Run<'_> {
-    /// Before another pass: whether the bound of what is durable is low enough to leave it out. The same
-    /// command on a store that stopped so finds it low enough again.
+    /// Returns true, before another pass, if the bound of the durable state is low enough to leave it out. The same
+    /// command on a store that stopped in this way gives the same result.
     pub(super) fn is_near_enough(&mut self) -> Result<bool> {
         let Some(until) = self.job.until else {
             return Ok(false);
