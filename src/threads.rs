@@ -1,6 +1,6 @@
-//! Threads: pieces of work at a time, and work beside other work. Where a thread cannot be started, work that would be done by it
-//! is done by those that there are: fewer threads than a machine could have make a command slow, and that is all. Only what
-//! waits for an input cannot do without ([`spawn`]).
+//! Threads, for pieces of work in parallel. If a thread cannot be started, the present threads do its work: too few
+//! threads make a command slow, but do not break it. Only work that waits for an input requires a thread of its own
+//! ([`spawn`]).
 
 use std::io;
 use std::panic::resume_unwind;
@@ -10,20 +10,21 @@ use std::time::{Duration, Instant};
 
 use crate::{Error, Result};
 
-/// As many as there are processors.
+/// Returns the number of processors.
 pub(crate) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, |threads| threads.get())
 }
 
-/// How long a thread is waited for that work cannot do without: those that end just now may still count.
+/// Time for which starting a required thread is retried: threads that are ending may still count against a limit.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often it is tried meanwhile.
+/// Interval between retries.
 const AGAIN: Duration = Duration::from_millis(5);
 
-/// Starts work on a thread of that name, which it cannot do without.
+/// Starts a required thread of this name.
 ///
 /// # Errors
-/// That none can be started, and what to do.
+///
+/// Fails with advice if none can be started.
 pub(crate) fn spawn<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
@@ -40,10 +41,7 @@ pub(crate) fn spawn<T: Send + 'static>(
     }
 }
 
-/// The same, for what may be done later: it is tried once.
-///
-/// # Errors
-/// As of [`spawn`].
+/// Starts a thread of this name for work that can be postponed; does not retry.
 pub(crate) fn spawn_now<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
@@ -59,8 +57,8 @@ fn none_started(source: io::Error) -> Error {
     Error::io("thread", "start")(io::Error::new(source.kind(), what))
 }
 
-/// Starts `work` on `given`, on a thread of that name; where none can be started it is given back, for the caller to do the work
-/// itself or to leave it to the threads that there are.
+/// Starts `work` on `given` in a thread of this name; if none can be started, returns `given`, so that the caller can
+/// do the work itself or leave it to other threads.
 pub(crate) fn try_spawn<V: Send + 'static, T: Send + 'static>(
     name: &str,
     given: V,
@@ -72,7 +70,7 @@ pub(crate) fn try_spawn<V: Send + 'static, T: Send + 'static>(
     started.map_err(|error| (lent(), error))
 }
 
-/// The same inside a scope.
+/// Starts work like [`try_spawn`], inside a scope.
 pub(crate) fn try_spawn_in<'scope, V: Send + 'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     name: &str,
@@ -85,7 +83,7 @@ pub(crate) fn try_spawn_in<'scope, V: Send + 'scope, T: Send + 'scope>(
     started.map_err(|_| lent())
 }
 
-/// Two ways to take a thing, of which one is to be used.
+/// Returns two functions that take a value, of which one must be used.
 fn lend<V>(given: V) -> (impl FnOnce() -> V, impl FnOnce() -> V) {
     let lent = Arc::new(Mutex::new(Some(given)));
     let take = |lent: Arc<Mutex<Option<V>>>| {
@@ -97,14 +95,14 @@ fn lend<V>(given: V) -> (impl FnOnce() -> V, impl FnOnce() -> V) {
     (take(lent.clone()), take(lent))
 }
 
-/// Work on a thread of its own, or done already where none could be started.
+/// Work in a thread of its own, or already done if none could be started.
 pub(crate) enum Task<T> {
     Running(JoinHandle<T>),
     Done(T),
 }
 
 impl<T: Send + 'static> Task<T> {
-    /// Starts it, or does it.
+    /// Starts the work, or does it.
     pub fn start(name: &str, work: impl FnOnce() -> T + Send + 'static) -> Task<T> {
         match try_spawn(name, work, |work| work()) {
             Ok(thread) => Task::Running(thread),
@@ -128,13 +126,13 @@ impl<T: Send + 'static> Task<T> {
     }
 }
 
-/// Work on a thread of its own, or to be done when it is waited for, where none could be started.
+/// Work in a thread of its own or, if none could be started, postponed until it is joined.
 pub(crate) enum Apart<'scope, W, T> {
     Running(ScopedJoinHandle<'scope, T>),
     Later(W),
 }
 
-/// Does work on a thread of its own, or when it is waited for.
+/// Starts work in a scoped thread, or postpones it until it is joined.
 pub(crate) fn apart<'scope, T: Send + 'scope, W: FnOnce() -> T + Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: W,
@@ -152,7 +150,7 @@ impl<T, W: FnOnce() -> T> Apart<'_, W, T> {
     }
 }
 
-/// The results of both, on two threads if `parallel`.
+/// Returns the results of both, computed by two threads if `parallel`.
 pub(crate) fn in_two<A: Send, B>(
     parallel: bool,
     first: impl FnOnce() -> A + Send,
@@ -168,10 +166,10 @@ pub(crate) fn in_two<A: Send, B>(
     })
 }
 
-/// From this many items on, halves are sorted by two threads.
+/// Smallest slice that is sorted by two threads.
 const PARALLEL_SORT_MIN: usize = 1 << 15;
 
-/// Sorts items by their keys, unstably; many by two threads.
+/// Sorts items by their keys, unstably; large slices by two threads.
 pub(crate) fn sort_by_key<T: Send, K: Ord>(
     items: &mut [T],
     key: impl Fn(&T) -> K + Copy + Send + Sync,
@@ -187,7 +185,7 @@ pub(crate) fn sort_by_key<T: Send, K: Ord>(
     );
 }
 
-/// The results of `work` for each of the parts 0, 1, ..., in their order, each part on a thread of its own.
+/// Returns the results of `work` for parts 0, 1, ..., in order, each computed by a thread of its own.
 pub(crate) fn each_of<T: Send>(parts: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     if parts <= 1 {
         return (0..parts).map(work).collect();
@@ -201,11 +199,12 @@ pub(crate) fn each_of<T: Send>(parts: usize, work: impl Fn(usize) -> T + Sync) -
     })
 }
 
-/// The results of `work` for each item, in the order of the items, which are dealt out to so many threads as they come. Where it
-/// fails for one, it is done for the others all the same.
+/// Returns the results of `work` for each item, in order, computed by `threads` threads that take items as they come.
+/// An error of one item does not stop the others.
 ///
 /// # Errors
-/// That of the first item that has one.
+///
+/// The first error in the order of items.
 pub(crate) fn dealt<T: Send, R: Send>(
     threads: usize,
     items: &mut [T],

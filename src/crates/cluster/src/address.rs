@@ -1,16 +1,16 @@
-//! Where processes are, and files that say it.
+//! Addresses of processes, and files that list them.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::{Error, PROCESSES_MAX};
 
-/// Where a process listens while others come.
+/// Address at which a process listens while others connect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
-    /// A host, and a port of TCP.
+    /// Host and TCP port.
     Host(String),
-    /// A socket of the same machine.
+    /// Path of a Unix socket on the same machine.
     Path(PathBuf),
 }
 
@@ -23,11 +23,11 @@ impl fmt::Display for Address {
     }
 }
 
-/// The addresses in the text of a file: one a line, `HOST:PORT` or the absolute path of a socket; process 0 is the first.
-/// Empty lines, and lines that begin with `#`, do not count.
+/// Parses a list of addresses: one per line, `HOST:PORT` or the absolute path of a socket; process 0 is the first.
+/// Empty lines, and lines that begin with `#`, are ignored.
 ///
 /// # Errors
-/// [`Error::Usage`]: a line is no address, or one occurs twice; there are none, or more than [`PROCESSES_MAX`].
+/// [`Error::Usage`] if a line is not an address, one occurs twice, there are none, or more than [`PROCESSES_MAX`].
 pub fn addresses(text: &str, file: &Path) -> Result<Vec<Address>, Error> {
     let refused = |what: String| Err(Error::Usage(format!("{}: {what}", file.display())));
     let mut all: Vec<Address> = Vec::new();

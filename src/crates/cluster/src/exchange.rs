@@ -1,5 +1,6 @@
-//! Rounds of messages between all processes, by timely dataflow: a worker in each process, one dataflow, in which a message's
-//! pieces go to the worker that they are for. A round is a timestamp, and complete when the frontier has passed it.
+//! Rounds of messages between all processes on timely dataflow: one worker in each process, and one dataflow in which
+//! the pieces of a message go to the worker they are for. A round is a timestamp, and is complete when the frontier has
+//! passed it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -30,20 +31,20 @@ use crate::line::Line;
 use crate::meeting::Lines;
 use crate::{Error, Joining};
 
-/// Bytes of a message that are sent in a piece.
+/// Length in bytes of the pieces in which a message is sent.
 const PIECE: usize = 1 << 15;
 
-/// What the one who waits for a round hears.
+/// Event for the thread that waits for a round.
 pub(crate) enum Event {
-    /// The round is complete: what each process sent.
+    /// The round is complete: the message of each process.
     Round(Vec<Vec<u8>>),
-    /// There will be no more: the line of this number is lost.
+    /// The line of this number is lost, and no further round will complete.
     Failed(u64, Error),
-    /// Timely's threads have ended: everything was said, and heard.
+    /// Timely's threads have ended after all messages were sent and received.
     Ended(Result<(), String>),
 }
 
-/// Bytes as serde codes them in one piece.
+/// Bytes that serde encodes as one piece.
 #[derive(Clone, Default)]
 struct Bytes(Vec<u8>);
 
@@ -75,7 +76,7 @@ impl<'de> Deserialize<'de> for Bytes {
     }
 }
 
-/// A piece of a message. Those from a process to a process keep their order.
+/// Piece of a message. Pieces from one process to another keep their order.
 #[derive(Clone, Serialize, Deserialize)]
 struct Piece {
     to: u64,
@@ -84,10 +85,10 @@ struct Piece {
     bytes: Bytes,
 }
 
-/// What came, by round: from each process.
+/// Received messages by round, from each process.
 type Inbox = Rc<RefCell<BTreeMap<u64, Vec<Vec<u8>>>>>;
 
-/// A worker's part of the dataflow.
+/// Part of a worker in the dataflow.
 struct Rounds {
     input: InputHandle<u64, CapacityContainerBuilder<Vec<Piece>>>,
     probe: ProbeHandle<u64>,
@@ -157,18 +158,18 @@ impl Rounds {
     }
 }
 
-/// The worker's ends of the channels to whoever waits for rounds.
+/// Worker's ends of the channels to the thread that waits for rounds.
 type Ends = (Receiver<Vec<Vec<u8>>>, Sender<Event>);
 
-/// This process among those that it works with.
+/// This process, connected with all others.
 pub struct Cluster {
     process: usize,
     lines: Vec<Option<Line>>,
-    /// Messages for the worker, until there are no more.
+    /// Channel of messages for the worker; `None` when there are no more.
     messages: Option<Sender<Vec<Vec<u8>>>>,
     events: (Sender<Event>, Receiver<Event>),
     silence: Duration,
-    /// Timely's threads.
+    /// Guards of timely's threads.
     guards: Option<WorkerGuards<()>>,
 }
 
@@ -223,11 +224,11 @@ impl Cluster {
         })
     }
 
-    /// Gives each process its message, by number, and returns what each has for this one, once all are there. The message to
-    /// itself comes back.
+    /// Sends each process its message, by number, and returns the message of each for this one, once all have arrived.
+    /// The message to itself is returned.
     ///
     /// # Errors
-    /// [`Error::Lost`]: a process ended or is silent, now or before.
+    /// [`Error::Lost`] if a process ended or is silent, now or before.
     pub fn exchange(&mut self, messages: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, Error> {
         let Some(sender) = &self.messages else {
             return Err(Error::Lost("a process was lost before".into()));
@@ -249,7 +250,7 @@ impl Cluster {
         }
     }
 
-    /// Looks whether all processes are there, between two rounds, and without waiting.
+    /// Checks between two rounds, without waiting, that all processes are there.
     ///
     /// # Errors
     /// As of [`Cluster::exchange`].
@@ -265,29 +266,29 @@ impl Cluster {
         error
     }
 
-    /// Tells the others that this process ends, and why. Nothing can be exchanged then.
+    /// Tells the others that this process ends, and why. Nothing can be exchanged afterwards.
     pub fn abandon(&mut self, why: &str) {
         self.lines
             .iter()
             .flatten()
             .for_each(|line| line.abandon(why));
         self.messages = None;
-        // Its threads wait for a process that is lost: they end with this one.
+        // Its threads wait for a lost process, and end with this one.
         mem::forget(self.guards.take());
     }
 
-    /// Ends what all do together: all call it after the same round.
+    /// Ends the joint work: all call it after the same round.
     ///
     /// # Errors
-    /// [`Error::Lost`].
+    /// [`Error::Lost`] if a process ended before.
     pub fn finish(mut self) -> Result<(), Error> {
-        // After this round nobody needs anybody.
+        // After this round no process needs another.
         self.exchange(vec![Vec::new(); self.lines.len()])?;
         self.messages = None;
         let Some(guards) = self.guards.take() else {
             return Ok(());
         };
-        // They end once every process has said that it has nothing more to say.
+        // The threads end once every process has announced that it is done.
         let events = self.events.0.clone();
         thread::Builder::new()
             .name("end".into())

@@ -1,4 +1,4 @@
-//! What processes say of themselves before anything else.
+//! Greeting: what processes tell about themselves before anything else.
 //!
 //! ```text
 //! greeting: format 2 | length of the program's version, the version | shards u64 | digest u128 | silence u64
@@ -8,24 +8,24 @@
 
 use std::time::Duration;
 
-/// What must be the same for all processes.
+/// What must be equal in all processes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// The program's version, of 255 bytes at most.
+    /// Version of the program, at most 255 bytes.
     pub program: String,
-    /// Shards of the crawl.
+    /// Number of shards of the crawl.
     pub shards: u64,
-    /// Of the options that must be the same.
+    /// Digest of the options that must be equal.
     pub digest: u128,
 }
 
 const FORMAT: u8 = 2;
 
-/// A process that speaks to another.
+/// Greeting of one process to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Greeting {
     pub plan: Plan,
-    /// After how long without a word it takes another for lost. They may differ.
+    /// Silence after which it considers another process lost. Processes may differ in it.
     pub silence: Duration,
     pub processes: u16,
     pub from: u16,
@@ -47,7 +47,7 @@ impl Greeting {
         bytes
     }
 
-    /// `None`: it is none, or one of another format.
+    /// Decodes a greeting; `None` if it is invalid or of another format.
     pub fn of_bytes(bytes: &[u8]) -> Option<Greeting> {
         let (&[format, len], rest) = bytes.split_first_chunk::<2>()?;
         let (program, rest) = rest.split_at_checked(len.into())?;
@@ -70,7 +70,7 @@ impl Greeting {
         })
     }
 
-    /// What a process that has this greeting finds wrong with that of another.
+    /// Describes how the greeting of another process contradicts this one.
     pub fn differs(&self, other: &Greeting) -> Option<String> {
         let (own, plan) = (&self.plan, &other.plan);
         if plan.program != own.program {
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(Greeting::of_bytes(&[&[1], &bytes[1..]].concat()), None);
     }
 
-    /// Any bytes: never a panic, and what is taken for a greeting is one.
+    /// Any bytes: never a panic, and what is accepted is a greeting.
     #[test]
     fn nonsense_is_refused() {
         let mut state = 1u64;

@@ -1,8 +1,8 @@
-//! Several processes of `cashrank` that work on one crawl: how they find each other, prove that they belong together, and
-//! exchange messages.
+//! Cooperation of several processes of `cashrank` on one crawl: they find each other, prove that they belong together,
+//! and exchange messages.
 //!
-//! It knows nothing of stores. [`join`] brings N processes together, each of which has the same list of addresses and the
-//! same secret; what they then exchange is bytes, in rounds ([`Cluster::exchange`]), by timely dataflow.
+//! Independent of stores: [`join`] connects N processes, each of which has the same list of addresses and the same
+//! secret; they then exchange bytes, in rounds ([`Cluster::exchange`]), on timely dataflow.
 //!
 //! ```
 //! use cashrank_cluster::{Address, Joining, Plan, Secret, join};
@@ -35,14 +35,14 @@
 //! # }
 //! ```
 //!
-//! **What holds.** A message is from a process that knows the secret and began with the same program, shards, number of
-//! processes and digest, and nobody on the way read or changed it: Noise `NNpsk0` over Curve25519, ChaCha20-Poly1305 and
-//! BLAKE2s. What connects while the processes come together and cannot prove that is refused, named ([`Joining::tell`]), and
-//! makes no difference. Once all are there, nobody listens any more. A process that ends, or is silent for
-//! [`Joining::silence`], is an error that names it, in all others; then nothing more is exchanged. Whoever has the secret is
-//! trusted.
+//! **Guarantees.** A message is from a process that knows the secret and began with the same program, shards, number of
+//! processes and digest, and nobody on the way read or changed it: Noise `NNpsk0` over Curve25519, ChaCha20-Poly1305
+//! and BLAKE2s. Strangers that connect while the processes meet and cannot prove this are refused and reported
+//! ([`Joining::tell`]), without effect. Once all are connected, none listens any more. If a process ends, or is silent
+//! for [`Joining::silence`], all others get an error that names it, and nothing more is exchanged. Every holder of the
+//! secret is trusted.
 //!
-//! **Timely** panics where a peer is lost. It never learns of it here: the stream that it reads from stops there (`line`),
+//! **Timely** panics if a peer is lost. Here it never notices: the stream from which it reads blocks instead (`line`),
 //! and the error goes to the caller.
 
 mod address;
@@ -65,30 +65,30 @@ pub use exchange::Cluster;
 pub use greeting::Plan;
 pub use secret::Secret;
 
-/// How many processes there can be.
+/// Maximum number of processes.
 pub const PROCESSES_MAX: usize = 256;
 
 /// What a process needs to find the others.
 #[derive(Clone)]
 pub struct Joining {
-    /// The address of each process.
+    /// Address of each process.
     pub addresses: Vec<Address>,
-    /// Which of them this is.
+    /// Number of this process.
     pub process: usize,
-    /// What all of them know, and nobody else.
+    /// Secret that all of them know, and nobody else.
     pub secret: Secret,
-    /// What must be the same for all.
+    /// What must be equal in all processes.
     pub plan: Plan,
-    /// How long to wait for the others at the start.
+    /// Time to wait for the others at the start.
     pub wait: Duration,
-    /// After how long a process that says nothing is lost. The others say something six times as often.
+    /// Silence after which a process is considered lost. The others send a sign of life six times as often.
     pub silence: Duration,
-    /// Called with a line about each stranger.
+    /// Callback for a line about each stranger.
     pub tell: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 impl Joining {
-    /// With the usual times, an empty plan, and messages about strangers dropped.
+    /// Returns options with default times, an empty plan, and messages about strangers dropped.
     pub fn new(addresses: Vec<Address>, process: usize, secret: Secret) -> Joining {
         Joining {
             addresses,
@@ -101,7 +101,7 @@ impl Joining {
         }
     }
 
-    /// A process as messages name it.
+    /// Returns the name of a process for messages.
     pub(crate) fn name(&self, process: usize) -> String {
         match self.addresses.get(process) {
             Some(address) => format!("process {process} ({address})"),
@@ -110,25 +110,25 @@ impl Joining {
     }
 }
 
-/// Brings the processes together. `hopeless` is asked often meanwhile; once it says why it is, there is no more waiting.
+/// Connects the processes. Calls `hopeless` often meanwhile, and stops waiting once that returns a reason.
 ///
 /// # Errors
-/// [`Error::Usage`]: these cannot be processes; [`Error::Io`]: this one's address is not to be had; [`Error::Missing`]: some did
-/// not come; [`Error::Differs`]: one has another plan.
+/// [`Error::Usage`] for invalid processes; [`Error::Io`] if this one's address is not available; [`Error::Missing`] if
+/// some did not come; [`Error::Differs`] if one has another plan.
 pub fn join(joining: Joining, hopeless: &dyn Fn() -> Option<String>) -> Result<Cluster, Error> {
     let lines = meeting::meet(&joining, hopeless)?;
     Cluster::start(&joining, lines)
 }
 
-/// What can go wrong between processes. Each names the process.
+/// Error between processes, which names the process.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// What was asked for cannot be.
+    /// The request is invalid.
     Usage(String),
-    /// A file cannot be read, or a socket or thread not had: what, and why.
+    /// A file cannot be read, or a socket or thread is not available: description and cause.
     Io(String, io::Error),
-    /// Processes did not come.
+    /// Some processes did not come.
     Missing(String),
     /// A process has another plan.
     Differs(String),
@@ -137,7 +137,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// A thread cannot be started: what to do.
+    /// Error for a thread that cannot be started, with advice.
     fn no_thread(error: io::Error) -> Error {
         let what = format!(
             "{error}; each process takes some beside those that compute, and two for each of the others: raise the limit of \

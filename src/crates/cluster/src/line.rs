@@ -1,13 +1,13 @@
-//! A line to another process: encrypted, never silent for long, and never an error to timely.
+//! Encrypted connection to another process that is never silent for long, and never returns an error to timely.
 //!
 //! ```text
 //! frame's content: kind u8 | bytes
 //! kind 0: data   1: "I am there"   2: "that was all"   3: "I end, because ..."
 //! ```
 //!
-//! Timely's threads read and write it as a stream of bytes. They would panic on an error; so they never get one:
-//! the line reports the failure to whoever waits for a round of the exchange, and stops the thread for ever. The process is
-//! about to end then.
+//! Timely's threads read and write it as a stream of bytes. They would panic on an error, so they never get one: the
+//! line reports the failure to the thread that waits for a round of the exchange, and blocks the calling thread for
+//! ever. The process is about to end then.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -26,13 +26,13 @@ const DATA: u8 = 0;
 const THERE: u8 = 1;
 const DONE: u8 = 2;
 const ENDS: u8 = 3;
-/// A process says that it is there so many times in the time after which silence is an error.
+/// Number of signs of life during the time after which silence is an error.
 const TIMES: u32 = 6;
-/// Bytes of the reason for which a process ends, at most.
+/// Maximum length of the reason for which a process ends, in bytes.
 const WHY_MAX: usize = 1000;
 
 struct Shared {
-    /// The process at the other end, and the number of this line among all that there were.
+    /// Name of the process at the other end, and the number of this line among all that ever existed.
     name: String,
     number: u64,
     socket: Socket,
@@ -41,13 +41,13 @@ struct Shared {
     reading: Mutex<Reading>,
     events: Sender<Event>,
     silence: Duration,
-    /// This end hung up: no failure is reported any more.
+    /// True if this end hung up: failures are no longer reported.
     is_abandoned: AtomicBool,
 }
 
 struct Writing {
     nonce: u64,
-    /// All was said.
+    /// True if the end was sent.
     is_done: bool,
     plain: Vec<u8>,
     frame: Vec<u8>,
@@ -56,13 +56,13 @@ struct Writing {
 struct Reading {
     nonce: u64,
     frame: Vec<u8>,
-    /// What came, from `at` on not taken yet.
+    /// Received data, of which the part before `at` was consumed.
     plain: Vec<u8>,
     at: usize,
     is_done: bool,
 }
 
-/// A handle to the line.
+/// Handle of a line.
 #[derive(Clone)]
 pub(crate) struct Line(Arc<Shared>);
 
@@ -71,9 +71,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Line {
-    /// Over a socket whose ends have greeted each other: frames number 0 were sent both ways. From now on this end says that
-    /// it is there, as often as the other wants to hear it. `silences`: after how long this end takes the other for lost, and
-    /// the other this one.
+    /// Creates a line over a socket whose ends have greeted each other, with frame number 0 sent both ways. From now on
+    /// this end sends signs of life as often as the other requires. `silences` are the times after which this end
+    /// considers the other lost, and vice versa.
     pub fn new(
         (name, number): (String, u64),
         socket: Socket,
@@ -113,16 +113,16 @@ impl Line {
         Ok(Line(shared))
     }
 
-    /// Its number among all that there were.
+    /// Returns its number among all that ever existed.
     pub fn number(&self) -> u64 {
         self.0.number
     }
 
-    /// Says that this process ends, and why, and hangs up.
+    /// Announces that this process ends, and why, and hangs up.
     pub fn abandon(&self, why: &str) {
         let line = &self.0;
         if !line.is_abandoned.swap(true, Ordering::Relaxed) {
-            // Where somebody is writing, there is no room for it.
+            // If another thread is writing, there is no room for the announcement.
             if let Ok(mut writing) = line.writing.try_lock() {
                 let mut end = why.len().min(WHY_MAX);
                 while !why.is_char_boundary(end) {
@@ -135,7 +135,7 @@ impl Line {
     }
 }
 
-/// Returns whether to say it again.
+/// Sends a sign of life. Returns false if no more are needed.
 fn say_there(line: &Weak<Shared>, every: Duration) -> bool {
     thread::sleep(every);
     let Some(line) = line.upgrade() else {
@@ -144,7 +144,7 @@ fn say_there(line: &Weak<Shared>, every: Duration) -> bool {
     let said = match line.writing.try_lock() {
         Ok(writing) if writing.is_done => return false,
         Ok(mut writing) => line.write(&mut writing, THERE, &[]),
-        // What is being written says it, too.
+        // What is being written is a sign of life, too.
         Err(TryLockError::WouldBlock) => Ok(()),
         Err(TryLockError::Poisoned(_)) => return false,
     };
@@ -222,11 +222,11 @@ impl Shared {
             _ => error.to_string(),
         };
         let lost = Error::Lost(format!("{} is lost: {why}", self.name));
-        // Where nobody listens, the failure is known already.
+        // Without a receiver the failure is known already.
         let _ = self.events.send(Event::Failed(self.number, lost));
     }
 
-    /// Reports the failure; the thread does nothing more.
+    /// Reports the failure and blocks the thread for ever.
     fn stop(&self, error: &io::Error) -> ! {
         self.report(error);
         loop {
@@ -270,7 +270,7 @@ impl timely::communication::allocator::zero_copy::stream::Stream for Line {
         Ok(())
     }
 
-    /// Only ever the end of what this process says.
+    /// Is only ever called at the end of what this process sends.
     fn shutdown(&self, _: Shutdown) -> io::Result<()> {
         let mut writing = lock(&self.0.writing);
         writing.is_done = true;

@@ -88,7 +88,7 @@ struct Settle {
     json: bool,
 }
 
-/// A bound on an L1 error.
+/// Parses a bound on an L1 error.
 fn bound(text: &str) -> std::result::Result<f64, String> {
     match text.parse::<f64>() {
         Ok(bound) if bound > 0.0 && bound < 2.0 => Ok(bound),
@@ -96,7 +96,7 @@ fn bound(text: &str) -> std::result::Result<f64, String> {
     }
 }
 
-/// Says something to people; that nobody hears it is no reason to end.
+/// Prints a line for users; a failure to print is ignored.
 fn say(what: &str) {
     let line = name_settings(what, |name| format!("--{}", name.replace('_', "-")));
     let _ = writeln!(io::stderr(), "{line}");
@@ -138,7 +138,7 @@ impl Settle {
         self.report(&together, started.elapsed().as_secs_f64())
     }
 
-    /// All shards are in this process.
+    /// Settles shards that are all in this process.
     fn settle_here(&self, options: &SettleOptions) -> Result<Option<Together>> {
         let shards = local_shards(&*disk(), &self.stores)?;
         let count = shards.first().map_or(0, |store| store.shard.count());
@@ -150,7 +150,7 @@ impl Settle {
         )
     }
 
-    /// Some are in others.
+    /// Settles shards together with other processes.
     fn settle_with(
         &self,
         hosts: &Path,
@@ -302,22 +302,22 @@ fn accuracy(info: &Info) -> String {
 /// Sets `stop` at the first signal; the second one ends the process.
 fn stop_on_signal(stop: &Arc<AtomicBool>) -> io::Result<()> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // In this order: the first signal finds `stop` unset.
+        // In this order the first signal finds `stop` unset.
         flag::register_conditional_shutdown(signal, Exit::Stopped as i32, stop.clone())?;
         flag::register(signal, stop.clone())?;
     }
     Ok(())
 }
 
-/// Where stores are.
+/// Returns the disk with the stores.
 fn disk() -> Arc<dyn Disk> {
     Arc::new(RealDisk)
 }
 
-/// How often progress is shown.
+/// Interval at which progress is shown.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Does work, while a terminal shows how far settling is.
+/// Runs work while a terminal shows the progress of settling.
 fn beside_progress<T>(watcher: &Watcher, work: impl FnOnce() -> Result<T>) -> Result<T> {
     if !io::stderr().is_terminal() {
         return work();
@@ -341,7 +341,7 @@ fn beside_progress<T>(watcher: &Watcher, work: impl FnOnce() -> Result<T>) -> Re
             }
             let _ = write!(io::stderr(), "\r\x1b[K");
         };
-        // Without a thread for it, nothing is shown.
+        // Without a thread for it, no progress is shown.
         let shown = std::thread::Builder::new().spawn_scoped(scope, show);
         let done = work();
         is_over.store(true, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! How processes find each other: each connects to those before it, and waits for those after it.
+//! Meeting of processes: each connects to those before it, and waits for those after it.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -14,32 +14,32 @@ use crate::reserved::Reserved;
 use crate::socket::{Listener, Socket};
 use crate::{Error, Joining, PROCESSES_MAX};
 
-/// A greeting takes this long at most.
+/// Time limit of a greeting.
 const GREETING: Duration = Duration::from_secs(5);
-/// Between two attempts to connect, and two looks whether somebody did.
+/// Interval between attempts to connect, and between checks for connections.
 const AGAIN: Duration = Duration::from_millis(50);
-/// Whoever connects waits while so many are being answered.
+/// Maximum number of connections being answered; further ones wait.
 const ANSWERS_MAX: usize = 64;
-/// So many strangers are named.
+/// Maximum number of strangers that are reported.
 const NAMED_MAX: usize = 100;
 
-/// The lines to all others, by process; none to this one.
+/// Lines to all other processes, by number; `None` for this one.
 pub(crate) struct Lines {
     pub lines: Vec<Option<Line>>,
     pub events: (Sender<Event>, Receiver<Event>),
 }
 
-/// What threads tell the one that waits.
+/// Message of a worker thread to the waiting thread.
 enum Arrival {
-    /// A process is there, which greeted so.
+    /// A process is connected, with its greeting.
     Met(Greeting, Socket, Keys),
-    /// A process could not be met so far, and why.
+    /// A process could not be reached so far, and why.
     NotYet(usize, String),
-    /// It will never do.
+    /// Waiting is pointless.
     Failed(Error),
 }
 
-/// What all threads of a meeting share.
+/// Shared state of the threads of a meeting.
 struct Meeting {
     joining: Joining,
     end: Instant,
@@ -49,7 +49,7 @@ struct Meeting {
     arrivals: Mutex<Sender<Arrival>>,
 }
 
-/// Brings all processes together.
+/// Connects all processes.
 pub(crate) fn meet(
     joining: &Joining,
     hopeless: &dyn Fn() -> Option<String>,
@@ -61,7 +61,8 @@ pub(crate) fn meet(
             joining.process
         )));
     }
-    // Until all are here, as many threads as the exchange takes: one that works, and two for each of the others.
+    // Until all are connected, reserves as many threads as the exchange takes: one worker, and two for each of the
+    // others.
     let _reserved = Reserved::threads(2 * processes - 1)?;
     let (arrivals, arrived) = channel();
     let now = Instant::now();
@@ -106,7 +107,7 @@ fn begin(
         .map_err(Error::no_thread)
 }
 
-/// Waits until all are there. `threads`: those that look for them.
+/// Waits until all are connected. `threads` are those that look for them.
 fn gather(
     meeting: &Arc<Meeting>,
     arrived: &Receiver<Arrival>,
@@ -123,7 +124,7 @@ fn gather(
     let mut count = 0;
     while met.lines.iter().flatten().count() < others {
         let left = meeting.end.saturating_duration_since(Instant::now());
-        // One that was there is lost: it may come again.
+        // A process that was connected is lost, and may come again.
         while let Ok(Event::Failed(number, error)) = met.events.1.try_recv() {
             let is_it = |line: &Option<Line>| line.as_ref().is_some_and(|it| it.number() == number);
             if let Some(process) = met.lines.iter().position(is_it) {
@@ -153,7 +154,7 @@ fn gather(
                 let silences = (joining.silence, other.silence);
                 let line = Line::new(of, socket, keys, silences, events);
                 let line = line.map_err(|error| Error::Io(name.clone(), error))?;
-                // It was started again.
+                // The process was restarted.
                 if let Some(before) = met.lines[process].replace(line) {
                     (joining.tell)(&format!(
                         "{name} came again: the connection before is closed"
@@ -181,7 +182,7 @@ fn gather(
     Ok(met)
 }
 
-/// Tells those who are there.
+/// Announces the error to the connected processes.
 fn abandoned(met: &Lines, error: Error) -> Error {
     met.lines
         .iter()
@@ -207,7 +208,7 @@ impl Meeting {
 
     fn say(&self, arrival: Arrival) {
         let arrivals = self.arrivals.lock().unwrap_or_else(PoisonError::into_inner);
-        // Nobody waits any more.
+        // A missing receiver means that nobody waits any more.
         let _ = arrivals.send(arrival);
     }
 
@@ -226,7 +227,7 @@ impl Meeting {
     }
 }
 
-/// Waits for those that come after this process.
+/// Accepts connections of the processes after this one.
 fn listen(meeting: &Arc<Meeting>, listener: Listener) {
     while !meeting.is_over() {
         if meeting.answers.load(Ordering::Relaxed) >= ANSWERS_MAX {
@@ -293,7 +294,7 @@ fn answer_one(meeting: &Meeting, socket: Socket, from: &str) {
     }
 }
 
-/// Connects to a process before this one; retries until it answers.
+/// Connects to a process before this one, with retries.
 fn connect(meeting: &Meeting, process: usize) {
     let joining = &meeting.joining;
     while !meeting.is_over() {

@@ -1,4 +1,4 @@
-//! How two processes prove to each other that they know the secret, and what encrypts all they say.
+//! Handshake in which two processes prove to each other that they know the secret, and encryption of all messages.
 //!
 //! ```text
 //! the one that connects -> [greeting]    Noise NNpsk0: psk, e
@@ -8,7 +8,7 @@
 //! frame: length u16 big-endian | what Noise made of it
 //! ```
 //!
-//! The first message may be an old one that somebody sends again; the third can only come from who made the first now.
+//! The first message may be replayed; the third can only come from the sender that just created the first.
 
 use std::io;
 use std::time::Instant;
@@ -22,18 +22,18 @@ use crate::{Error, Secret};
 
 const NOISE: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 const PROLOGUE: &[u8] = b"cashrank-cluster 1";
-/// What a frame is longer by than what is in it.
+/// Number of bytes that a frame adds to its contents.
 pub(crate) const SEAL: usize = 16;
-/// Bytes in a frame at most.
+/// Maximum length of the contents of a frame, in bytes.
 pub(crate) const FRAME_MAX: usize = u16::MAX as usize - SEAL;
-/// Bytes of a message of the greeting at most.
+/// Maximum length of a message of the greeting, in bytes.
 const GREETING_MAX: usize = 512;
 
-/// What two processes have once they know each other.
+/// Keys of two processes after the handshake.
 pub(crate) struct Keys(StatelessTransportState);
 
 impl Keys {
-    /// Appends a frame, the `nonce`-th, to `out`.
+    /// Appends the frame number `nonce` to `out`.
     pub fn seal(&self, nonce: u64, plain: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
         let at = out.len();
         let len = u16::try_from(plain.len() + SEAL).map_err(io::Error::other)?;
@@ -43,7 +43,7 @@ impl Keys {
         sealed.map(drop).map_err(io::Error::other)
     }
 
-    /// What is in the `nonce`-th frame.
+    /// Decrypts the frame number `nonce`.
     pub fn open(&self, nonce: u64, sealed: &[u8], plain: &mut Vec<u8>) -> io::Result<()> {
         plain.resize(sealed.len(), 0);
         let read = self.0.read_message(nonce, sealed, plain);
@@ -59,12 +59,12 @@ fn changed() -> io::Error {
     )
 }
 
-/// How a greeting failed.
+/// Failure of a greeting.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// Who is there has no proof, or none in time: what was seen.
+    /// The other end has no proof, or not in time: what was seen.
     Stranger(String),
-    /// It has proof, and another plan.
+    /// The other end has proof, and another plan.
     Differs(String),
 }
 
@@ -75,7 +75,7 @@ fn state(secret: &Secret) -> Result<Builder<'_>, snow::Error> {
         .psk(0, secret.key())
 }
 
-/// 32 random bytes.
+/// Returns 32 random bytes.
 pub(crate) fn random() -> Result<[u8; 32], Error> {
     let pair = NOISE
         .parse()
@@ -104,7 +104,7 @@ impl<'s> Side<'s> {
         self.socket.write_all(&message[..2 + len])
     }
 
-    /// The greeting of the other.
+    /// Reads the greeting of the other side.
     fn hear(&mut self) -> Result<Greeting, Refused> {
         let message = read_frame(self.socket, self.end, GREETING_MAX)?;
         let mut plain = [0; GREETING_MAX];
@@ -122,7 +122,7 @@ impl<'s> Side<'s> {
     }
 }
 
-/// Reads a message of so many bytes at most.
+/// Reads a message of at most `max` bytes.
 fn read_frame(socket: &Socket, end: Instant, max: usize) -> Result<Vec<u8>, Refused> {
     let failed = |error: io::Error| {
         Refused::Stranger(match error.kind() {
@@ -144,7 +144,7 @@ fn read_frame(socket: &Socket, end: Instant, max: usize) -> Result<Vec<u8>, Refu
     Ok(message)
 }
 
-/// The third and the fourth message.
+/// Contents of the third and the fourth message.
 const CONFIRM: &[u8] = b"confirmed";
 
 fn confirm(keys: &Keys, socket: &Socket) -> Result<(), Refused> {
@@ -164,7 +164,8 @@ fn hear_confirmed(keys: &Keys, socket: &Socket, end: Instant) -> Result<(), Refu
     }
 }
 
-/// Greets the process at the other end, which waits for this one: its greeting. Frames number 0 were sent both ways then.
+/// Greets the process at the other end, which waits for this one. Returns its greeting. Frames number 0 were then sent
+/// both ways.
 pub(crate) fn greet(
     socket: &Socket,
     secret: &Secret,
@@ -186,7 +187,7 @@ pub(crate) fn greet(
     Ok((other, keys))
 }
 
-/// Answers whoever connected. `own`: the greeting for a process of that number.
+/// Answers a connection. `own` returns the greeting for a process of that number.
 pub(crate) fn answer(
     socket: &Socket,
     secret: &Secret,

@@ -1,4 +1,4 @@
-//! The shards of several processes, for the library to settle together.
+//! Adapter that connects the shards of several processes for the library.
 
 use std::path::PathBuf;
 
@@ -6,16 +6,16 @@ use cashrank::shards::{LocalShard, Peers, check_together};
 use cashrank::{Error, Result};
 use cashrank_cluster::Cluster;
 
-/// Which process has which shard, and the way to them.
+/// Distribution of shards over processes, with the connection to them.
 pub struct Processes {
     cluster: Cluster,
-    /// The process of each shard.
+    /// Process of each shard.
     process_of: Vec<usize>,
     local: Vec<usize>,
     processes: usize,
 }
 
-/// An error between processes as one of the library.
+/// Converts an error between processes to one of the library.
 pub fn lost(error: cashrank_cluster::Error) -> Error {
     use cashrank_cluster::Error as Of;
     match error {
@@ -37,10 +37,10 @@ fn failed(what: String) -> Error {
 }
 
 impl Processes {
-    /// Processes that have met, of which this one has the stores `local`.
+    /// Creates the adapter for connected processes, of which this one has the stores `local`.
     ///
     /// # Errors
-    /// A process is lost; the stores of all are not the shards of one crawl, once each.
+    /// Fails if a process is lost, or the stores are not the shards of one crawl, once each.
     pub fn new(cluster: Cluster, processes: usize, local: &[LocalShard]) -> Result<Processes> {
         let numbers = local.iter().map(|store| store.shard.number() as usize);
         let mut all = Processes {
@@ -54,10 +54,7 @@ impl Processes {
         Ok(all)
     }
 
-    /// Ends what all do together.
-    ///
-    /// # Errors
-    /// A process is lost.
+    /// Ends the joint work.
     pub fn finish(self) -> Result<()> {
         self.cluster.finish().map_err(lost)
     }
@@ -111,7 +108,7 @@ impl Peers for Processes {
     }
 }
 
-/// The next message of a parcel.
+/// Decodes the next message of a parcel.
 fn take<'p>(rest: &mut &'p [u8]) -> Option<(usize, usize, &'p [u8])> {
     let (from, left) = rest.split_first_chunk()?;
     let (to, left) = left.split_first_chunk()?;

@@ -1,19 +1,20 @@
-//! Threads that are started before they are needed. Timely starts its own without asking whether it can, and panics where it cannot:
-//! so as many wait while processes meet, and end just before. A limit then counts the threads of all processes of the user at once.
+//! Threads that are started before they are needed. Timely starts its own without checking, and panics if it cannot: so
+//! as many wait while processes meet, and end just before. A limit then counts the threads of all processes of the user
+//! at once.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
 use crate::Error;
 
-/// Threads that wait for the end of this.
+/// Threads that wait until this is dropped.
 pub(crate) struct Reserved(Vec<(Sender<()>, JoinHandle<()>)>);
 
 impl Reserved {
-    /// So many.
+    /// Starts `count` threads.
     ///
     /// # Errors
-    /// One cannot be started.
+    /// Fails if one cannot be started.
     pub(crate) fn threads(count: usize) -> Result<Reserved, Error> {
         let mut reserved = Reserved(Vec::new());
         for _ in 0..count {
@@ -28,7 +29,7 @@ impl Reserved {
 }
 
 impl Drop for Reserved {
-    /// Waits until they are over.
+    /// Waits until the threads have ended.
     fn drop(&mut self) {
         for (held, thread) in self.0.drain(..) {
             drop(held);

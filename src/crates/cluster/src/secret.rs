@@ -1,4 +1,4 @@
-//! What the processes know and nobody else.
+//! Secret that the processes share.
 
 use std::fs;
 use std::io;
@@ -9,20 +9,20 @@ use blake2::{Blake2s256, Digest};
 
 use crate::Error;
 
-/// Bytes that a secret has at least.
+/// Minimum length of a secret in bytes.
 const LEN_MIN: usize = 16;
-/// Bytes of a file that is looked at at most.
+/// Maximum length of a secret file in bytes.
 const LEN_MAX: u64 = 4096;
 
-/// A secret. It is shown nowhere.
+/// Shared secret, which is never displayed.
 #[derive(Clone)]
 pub struct Secret([u8; 32]);
 
 impl Secret {
-    /// Of bytes that cannot be guessed.
+    /// Creates a secret from bytes that cannot be guessed.
     ///
     /// # Errors
-    /// [`Error::Usage`]: there are fewer than 16.
+    /// [`Error::Usage`] if there are fewer than 16.
     pub fn of(bytes: &[u8]) -> Result<Secret, Error> {
         if bytes.len() < LEN_MIN {
             return Err(Error::Usage(format!(
@@ -36,10 +36,10 @@ impl Secret {
         Ok(Secret(hash.finalize().into()))
     }
 
-    /// In a file, without white space around it.
+    /// Reads a secret from a file, without surrounding white space.
     ///
     /// # Errors
-    /// [`Error::Io`], and [`Error::Usage`] if everybody may read the file, or it is too short or too long to be one.
+    /// [`Error::Usage`] if everybody may read the file, or it is too short or too long.
     pub fn read(path: &Path) -> Result<Secret, Error> {
         let refused = |what: String| Error::Usage(format!("{}: {what}", path.display()));
         let read = |error| Error::Io(format!("{}: cannot read", path.display()), error);
@@ -55,19 +55,16 @@ impl Secret {
         Secret::of(bytes.trim_ascii()).map_err(|error| refused(error.to_string()))
     }
 
-    /// One that nobody knows.
+    /// Creates a random secret.
     ///
     /// # Errors
-    /// [`Error::Io`]: the system has no random numbers.
+    /// [`Error::Io`] if the system has no random numbers.
     pub fn random() -> Result<Secret, Error> {
         Ok(Secret(crate::noise::random()?))
     }
 
-    /// Writes it to a new file that only its owner may read, as [`Secret::read`] reads it. What is read is another secret than
-    /// this, and always the same.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
+    /// Writes the secret to a new file that only its owner may read. [`Secret::read`] derives another secret from it,
+    /// always the same one.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
         let hex: String = self.0.iter().map(|byte| format!("{byte:02x}")).collect();
         let write = |error| Error::Io(format!("{}: cannot write", path.display()), error);

@@ -1,4 +1,4 @@
-//! Streams between processes, of one machine or of two.
+//! Streams between processes, on one machine or over a network.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use crate::Address;
 
-/// An open stream. Reading and writing need no access of one's own: two threads may do either.
+/// Open stream, which several threads may read and write.
 pub(crate) enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
-/// Does the same with either.
+/// Does the same with either kind of stream.
 macro_rules! either {
     ($socket:expr, $inner:ident => $what:expr) => {
         match $socket {
@@ -26,7 +26,7 @@ macro_rules! either {
 }
 
 impl Socket {
-    /// Connects, within this time.
+    /// Connects within this time.
     pub fn connect(address: &Address, time: Duration) -> io::Result<Socket> {
         let host = match address {
             Address::Path(path) => return Ok(Socket::Unix(UnixStream::connect(path)?)),
@@ -42,7 +42,7 @@ impl Socket {
         Err(last)
     }
 
-    /// Waits, and sends without delay.
+    /// Makes the stream blocking, and sending immediate.
     pub fn prepare(&self) -> io::Result<()> {
         either!(self, stream => stream.set_nonblocking(false)?);
         match self {
@@ -51,7 +51,7 @@ impl Socket {
         }
     }
 
-    /// After so long in which nothing could be read or written, it is an error.
+    /// Sets the time without any data after which reading or writing fails.
     pub fn set_silence(&self, time: Duration) -> io::Result<()> {
         let time = Some(time.max(Duration::from_millis(1)));
         either!(self, stream => {
@@ -68,7 +68,7 @@ impl Socket {
         either!(self, stream => { let mut stream = stream; stream.read_exact(bytes) })
     }
 
-    /// Reads all of it before `end`, however slowly it comes.
+    /// Fills `bytes` before `end`, however slowly data arrive.
     pub fn read_before(&self, mut bytes: &mut [u8], end: Instant) -> io::Result<()> {
         while !bytes.is_empty() {
             let left = end.saturating_duration_since(Instant::now());
@@ -95,13 +95,13 @@ impl Socket {
     }
 }
 
-/// Waits for others to connect, until it is dropped.
+/// Listener for connections, until it is dropped.
 pub(crate) enum Listener {
     Tcp(TcpListener),
     Unix(UnixListener, PathBuf),
 }
 
-/// Listens at a path. The socket that a killed process left there, at which nobody listens, is replaced.
+/// Listens at a path. Replaces a socket that a killed process left, at which nobody listens.
 fn bind_path(path: &Path) -> io::Result<UnixListener> {
     let bound = UnixListener::bind(path);
     let is_taken = |error: &io::Error| error.kind() == io::ErrorKind::AddrInUse;
@@ -133,7 +133,7 @@ impl Listener {
         }
     }
 
-    /// A connection, and from where, if one waits.
+    /// Accepts a connection, if one waits. Returns it with its origin.
     pub fn accept(&self) -> io::Result<Option<(Socket, String)>> {
         let accepted = match self {
             Listener::Tcp(listener) => listener
@@ -145,7 +145,7 @@ impl Listener {
         };
         match accepted {
             Ok(accepted) => Ok(Some(accepted)),
-            // Whoever connected may be gone already.
+            // The other end may be gone already.
             Err(error) => match error.kind() {
                 io::ErrorKind::WouldBlock
                 | io::ErrorKind::Interrupted
@@ -159,7 +159,7 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         if let Listener::Unix(_, path) = self {
-            // That it is in the way of a next run is said there.
+            // If the file remains, the next run reports that it is in the way.
             let _ = std::fs::remove_file(path);
         }
     }

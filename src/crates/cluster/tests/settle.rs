@@ -1,4 +1,4 @@
-//! The program: shards of one crawl, settled by one process or several, and what may go wrong.
+//! Tests of the program: shards of one crawl, settled by one process or several, and failures.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,8 @@ use address::free_address;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cashrank-cluster");
 
-/// A crawl of 600 of 900 pages on 40 hosts: page i has links to pages near 7 i, 11 i + 1 and so on, some to hosts of its own.
+/// Returns a crawl of 600 of 900 pages on 40 hosts: page i has links to pages near 7 i, 11 i + 1 and so on, some to
+/// hosts of its own.
 fn crawl() -> Vec<(String, Vec<String>)> {
     let url = |page: usize| format!("http://h{}.example/{page}", page % 40);
     let links = |page: usize| {
@@ -28,7 +29,7 @@ fn crawl() -> Vec<(String, Vec<String>)> {
     (0..600).map(|page| (url(page), links(page))).collect()
 }
 
-/// What the program says of all its pages.
+/// Returns what the program prints about the number of all pages.
 fn pages_said() -> String {
     let pages = crawl()
         .into_iter()
@@ -62,7 +63,7 @@ impl Lab {
         dir
     }
 
-    /// Its shards, named after `name`.
+    /// Writes the shards of the crawl, named after `name`.
     fn shards(&self, name: &str, count: usize) -> Vec<PathBuf> {
         let shard = |number| {
             let shard = format!("{number}/{count}").parse().unwrap();
@@ -101,7 +102,7 @@ fn settle_to(until: &str, stores: &[PathBuf]) -> Command {
     command
 }
 
-/// The command of process `index`, which has every `count`-th store.
+/// Returns the command of process `index`, which has every `count`-th store.
 fn process(
     stores: &[PathBuf],
     index: usize,
@@ -149,7 +150,7 @@ fn snapshot(dir: &Path) -> Snapshot {
     Store::open(dir).unwrap().snapshot().unwrap()
 }
 
-/// Importance and rank of the own pages of all these stores.
+/// Returns importance and rank of the own pages of all these stores.
 fn own_pages(stores: &[PathBuf]) -> BTreeMap<String, (f64, u64)> {
     let mut all = BTreeMap::new();
     for dir in stores {
@@ -166,7 +167,7 @@ fn own_pages(stores: &[PathBuf]) -> BTreeMap<String, (f64, u64)> {
     all
 }
 
-/// The bytes of all current snapshots.
+/// Returns the bytes of all current snapshots.
 fn bytes(stores: &[PathBuf]) -> Vec<Vec<u8>> {
     let read = |dir: &PathBuf| fs::read(snapshot(dir).path()).unwrap();
     stores.iter().map(read).collect()
@@ -204,7 +205,7 @@ fn shards_have_the_ranking_of_one_store() {
             let above = pages.values().filter(|other| other.0 > *importance).count() as u64;
             assert_eq!(*rank, 1 + above, "{url}");
         }
-        // What a shard says of a remote page is what its owner does.
+        // A shard and the owner agree about a remote page.
         for dir in &shards {
             for page in snapshot(dir).named() {
                 let page = page.unwrap();
@@ -224,7 +225,7 @@ fn shards_have_the_ranking_of_one_store() {
             &["already", "nothing to do"],
         );
         assert!(bytes(&shards) == before);
-        // What is nearer stays.
+        // A more accurate ranking stays.
         exits(settle_to("0.5", &shards).output().unwrap(), 0, &["already"]);
         assert!(bytes(&shards) == before);
     }
@@ -313,7 +314,7 @@ fn a_process_that_is_killed_or_has_another_secret_is_named() {
     let (one, two) = (begin(0, &secret), begin(1, &other));
     ends(one, 7, &["process 1"]);
     ends(two, 7, &["process 0"]);
-    // They are to stop at different bounds.
+    // Two processes with different bounds.
     let mut rough = settle_to("0.5", &shards[1..]);
     rough
         .arg("--hosts")
@@ -334,7 +335,7 @@ fn a_process_that_is_killed_or_has_another_secret_is_named() {
     assert!(Store::open(&shards[0]).unwrap().snapshot().is_err());
 }
 
-/// Killed at any moment, the same command gives the same bytes as if nothing had happened.
+/// Killed at any moment, the same command gives the same bytes as without interruption.
 #[test]
 fn kills_change_nothing() {
     let lab = Lab::new();

@@ -1,4 +1,4 @@
-//! Processes that are threads here: they come together over sockets of the loopback, exchange, and lose each other.
+//! Tests of processes, here as threads: they meet over loopback sockets, exchange messages, and lose each other.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -14,7 +14,7 @@ use address::free_address;
 
 const SECRET: &[u8] = b"0123456789abcdef";
 
-/// Addresses that nobody listens on.
+/// Returns addresses at which nobody listens.
 fn free(count: usize) -> Vec<Address> {
     (0..count).map(|_| Address::Host(free_address())).collect()
 }
@@ -36,7 +36,7 @@ fn process(addresses: &[Address], process: usize) -> Joining {
     }
 }
 
-/// What it says of strangers.
+/// Collects what it reports about strangers.
 fn heard(joining: &mut Joining) -> Arc<Mutex<Vec<String>>> {
     let all = Arc::new(Mutex::new(Vec::new()));
     let said = all.clone();
@@ -59,7 +59,7 @@ fn together(count: usize) -> Vec<Cluster> {
         .collect()
 }
 
-/// A message from one process to another in a round: of many pieces now and then.
+/// Returns a message from one process to another in a round, sometimes of many pieces.
 fn message(from: usize, to: usize, round: usize) -> Vec<u8> {
     let len = match (from + to + round) % 4 {
         0 => 0,
@@ -94,11 +94,11 @@ fn messages_arrive_whole_and_in_order() {
     }
 }
 
-/// Encrypted: what is sent is nowhere on the way.
+/// Messages are encrypted: their plain text never passes the network.
 #[test]
 fn nobody_on_the_way_reads() {
     let addresses = free(2);
-    // Process 1 goes through somebody who looks.
+    // Process 1 connects through an eavesdropper.
     let between = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut far = addresses.clone();
     far[0] = Address::Host(between.local_addr().unwrap().to_string());
@@ -106,7 +106,7 @@ fn nobody_on_the_way_reads() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let looks = seen.clone();
     thread::spawn(move || {
-        // Until process 0 listens, who connects is let down; it tries again.
+        // Until process 0 listens, connections fail; the eavesdropper tries again.
         loop {
             let (mut from, _) = between.accept().unwrap();
             let Ok(mut to) = TcpStream::connect(port(&addresses[0])) else {
@@ -136,7 +136,7 @@ fn nobody_on_the_way_reads() {
     assert!(!seen.windows(8).any(|bytes| bytes == &text[..8]));
 }
 
-/// Noise, wrong secrets and what was recorded before: refused and named, and the others come together.
+/// Noise, wrong secrets and replayed messages are refused and reported, and the others meet.
 #[test]
 fn strangers_are_refused_and_named() {
     let addresses = free(2);
@@ -166,7 +166,7 @@ fn strangers_are_refused_and_named() {
     }
     said_of("something else than processes of cashrank");
     said_of("does not know the secret");
-    // One that says nothing keeps nobody waiting.
+    // A silent connection delays nobody.
     let silent = connect();
     // The right number with a wrong secret.
     let wrong = Joining {
@@ -198,7 +198,7 @@ fn strangers_are_refused_and_named() {
     assert!(again.read(&mut answer).unwrap() > 50);
     again.write_all(&[&[0, 25][..], &[7; 25]].concat()).unwrap();
     said_of("it calls itself process 1, but it sent an old greeting again");
-    // Undisturbed.
+    // The others meet undisturbed.
     let other = begin(process(&addresses, 1));
     let (one, other) = (one.join().unwrap().unwrap(), other.join().unwrap().unwrap());
     let other = thread::spawn(|| other.finish());
@@ -245,7 +245,7 @@ fn another_plan_is_refused_on_both_sides() {
     }
 }
 
-/// The error in each of the others names the lost process, whoever waits for whom.
+/// The error in each of the others names the lost process, whichever waits for which.
 #[test]
 fn a_process_that_ends_is_named() {
     let mut all = together(3);
@@ -284,7 +284,7 @@ fn until_lost(mut cluster: Cluster) -> Error {
     }
 }
 
-/// A link over which nothing comes any more, though it is not closed: an end after the silence, on both sides.
+/// A link over which nothing arrives any more, though it is not closed: an error after the silence, on both sides.
 #[test]
 fn a_deaf_link_is_noticed() {
     let addresses = free(2);
@@ -319,7 +319,7 @@ fn a_deaf_link_is_noticed() {
     let (mut one, mut other) = (one.join().unwrap().unwrap(), other.join().unwrap().unwrap());
     let other = thread::spawn(move || {
         other.exchange(vec![Vec::new(); 2]).unwrap();
-        // Long work is no silence.
+        // Long work is not silence.
         thread::sleep(Duration::from_secs(4));
         other.exchange(vec![Vec::new(); 2]).unwrap();
         until_lost(other)
@@ -348,7 +348,7 @@ fn finish(all: Vec<Cluster>) {
     }
 }
 
-/// Each says that it is there as often as the other wants to hear it.
+/// Each sends signs of life as often as the other requires.
 #[test]
 fn times_of_silence_may_differ() {
     let addresses = free(2);
@@ -414,7 +414,7 @@ fn a_socket_that_was_left_is_replaced() {
         .map(|cluster| thread::spawn(|| cluster.finish().unwrap()));
     let finished: Vec<_> = finished.collect();
     finished.into_iter().for_each(|it| it.join().unwrap());
-    // One that somebody listens at stays.
+    // A socket at which somebody listens stays.
     let listener = std::os::unix::net::UnixListener::bind(home.path().join("0")).unwrap();
     let error = begin(process(&paths, 0)).join().unwrap().unwrap_err();
     assert!(error.to_string().contains("in use"), "{error}");

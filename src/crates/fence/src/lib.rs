@@ -1,19 +1,18 @@
-//! A fence around redb: no panic of it passes.
+//! A fence around redb that contains its panics.
 //!
-//! redb trusts the pages of a file that was closed properly. Where rot has changed one, a call may
-//! panic (an index out of range, an `unreachable!`), when opening, reading, writing or when one of its
-//! values is dropped. A check of all pages beforehand would read the whole history at every start,
-//! and not help against what rots later. So every call goes through [`Fence::call`], and every value
-//! of redb's that does something when it is dropped lives in a [`Fenced`].
+//! redb trusts the pages of a file that was closed properly. If bit rot has changed one, a call may panic (an index out
+//! of range, an `unreachable!`), when opening, reading, writing or when one of its values is dropped. Checking all
+//! pages beforehand would read the whole history at every start, and would not help against later rot. So every call
+//! goes through [`Fence::call`], and every redb value with a destructor lives in a [`Fenced`].
 //!
-//! A caught panic is an error ([`Unusable`]), and final: redb's state in memory is then unknown, so every
-//! further call is refused, and its values are left alone, not dropped. What they hold (memory, a file
-//! handle) stays until the process ends. The file is as after a kill: nothing more is written to it.
+//! A caught panic becomes an error ([`Unusable`]), and is final: redb's state in memory is then unknown, so every
+//! further call is refused, and its values are leaked, not dropped. Their resources (memory, a file handle) stay until
+//! the process ends. The file is as after a kill: nothing more is written to it.
 //!
-//! The standard library still reports a caught panic on standard error, unless the program's panic hook asks
-//! [`fenced`] first. What no fence holds is a second panic, of a value that redb drops while the first unwinds: the
-//! process is aborted, unless that hook ends it in a better way. Rot in redb's table of freed pages was seen to do
-//! that, in a commit or when the database is closed; nothing is written by then.
+//! The standard library still reports a caught panic on standard error, unless the program's panic hook asks [`fenced`]
+//! first. A fence cannot contain a second panic, of a value that redb drops while the first unwinds: the process is
+//! aborted, unless that hook ends it in a better way. Rot in redb's table of freed pages was seen to cause that, in a
+//! commit or when the database is closed; nothing is written by then.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -26,12 +25,12 @@ mod overlay;
 
 pub use overlay::Overlay;
 
-/// What Rust calls a panic that cannot unwind, since another one does.
+/// Message of Rust for a panic during unwinding, which aborts the process.
 const SECOND: &str = "panic in a destructor during cleanup";
 
-/// An error that says that a database is no longer used: redb panicked on its pages, so they are damaged.
+/// Error type that can state that a database is no longer used: redb panicked on its pages, so they are damaged.
 pub trait Unusable {
-    /// Of the database's file, and what is wrong with it.
+    /// Creates the error from the path of the database's file and what is wrong with it.
     fn unusable(path: &Path, what: &'static str) -> Self;
 }
 
@@ -39,19 +38,19 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// How the fence treats a panic; for a program's panic hook.
+/// Treatment of a panic by the fence, for a program's panic hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PanicFate {
-    /// None that a fence holds.
+    /// The panic is outside of any fence.
     Outside,
-    /// It will be caught, and turned into an error: a hook best keeps quiet.
+    /// The panic will be caught and turned into an error: a hook should stay quiet.
     Caught,
-    /// It cannot be caught, as it came while another one unwound: the process will be aborted. The database's pages
-    /// are damaged.
+    /// The panic cannot be caught, as it came while another one unwound: the process will be aborted. The database's
+    /// pages are damaged.
     Final,
 }
 
-/// How the fence treats the panic. The library sets no panic hook; a program that does may ask.
+/// Returns how the fence treats the panic. The library sets no panic hook; a program that does may ask.
 pub fn fenced(panic: &PanicHookInfo<'_>) -> PanicFate {
     if !INSIDE.try_with(Cell::get).unwrap_or(false) {
         PanicFate::Outside
@@ -62,8 +61,8 @@ pub fn fenced(panic: &PanicHookInfo<'_>) -> PanicFate {
     }
 }
 
-/// Runs `work` of another library that is not trusted with what it reads; `None` if it panicked. What it was called on must
-/// not be used again then.
+/// Runs `work` of another library that is not trusted with its input; `None` if it panicked. The objects it was called
+/// on must not be used afterwards.
 pub fn contained<T>(work: impl FnOnce() -> T) -> Option<T> {
     let outer = INSIDE.replace(true);
     let done = catch_unwind(AssertUnwindSafe(work));
@@ -71,7 +70,7 @@ pub fn contained<T>(work: impl FnOnce() -> T) -> Option<T> {
     done.ok()
 }
 
-/// The fence around one database, whose user's errors are `E`.
+/// Fence around one database, whose user's errors are `E`.
 pub struct Fence<E> {
     path: PathBuf,
     broken: AtomicBool,
@@ -79,7 +78,7 @@ pub struct Fence<E> {
 }
 
 impl<E: Unusable> Fence<E> {
-    /// For the database at `path`, which errors name.
+    /// Creates the fence of the database at `path`, which errors name.
     pub fn new(path: PathBuf) -> Arc<Fence<E>> {
         Arc::new(Fence {
             path,
@@ -88,7 +87,7 @@ impl<E: Unusable> Fence<E> {
         })
     }
 
-    /// The database's file.
+    /// Returns the path of the database's file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -101,11 +100,10 @@ impl<E: Unusable> Fence<E> {
         E::unusable(&self.path, what)
     }
 
-    /// Runs `work`, unless a call panicked before.
+    /// Runs `work`, unless an earlier call panicked.
     ///
     /// # Errors
-    ///
-    /// Those of `work`; [`Unusable`], if it panics, or a call before did.
+    /// [`Unusable`] if `work` panics, or an earlier call did.
     pub fn call<T>(&self, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         if !self.is_broken() {
             if let Some(done) = contained(work) {
@@ -116,11 +114,7 @@ impl<E: Unusable> Fence<E> {
         Err(self.unusable("redb cannot use its pages"))
     }
 
-    /// As [`Fence::call`], for what makes a value that must be dropped inside the fence.
-    ///
-    /// # Errors
-    ///
-    /// As of [`Fence::call`].
+    /// Runs `work` like [`Fence::call`], and wraps its result, which must be dropped inside the fence.
     pub fn hold<T>(
         self: &Arc<Fence<E>>,
         work: impl FnOnce() -> Result<T, E>,
@@ -132,18 +126,17 @@ impl<E: Unusable> Fence<E> {
     }
 }
 
-/// A value of redb's.
+/// Value of redb that is used and dropped inside the fence.
 pub struct Fenced<T, E: Unusable> {
-    /// Absent only once it was taken.
+    /// The value; `None` only once it was taken.
     value: Option<T>,
     fence: Arc<Fence<E>>,
 }
 
 impl<T, E: Unusable> Fenced<T, E> {
-    /// Runs `work` with the value.
+    /// Runs `work` with a reference to the value.
     ///
     /// # Errors
-    ///
     /// As of [`Fence::call`].
     pub fn with<R>(&self, work: impl FnOnce(&T) -> Result<R, E>) -> Result<R, E> {
         self.fence.call(|| match &self.value {
@@ -152,7 +145,7 @@ impl<T, E: Unusable> Fenced<T, E> {
         })
     }
 
-    /// Runs `work` with the value.
+    /// Runs `work` with a mutable reference to the value.
     pub fn with_mut<R>(&mut self, work: impl FnOnce(&mut T) -> Result<R, E>) -> Result<R, E> {
         let taken = self.taken();
         self.fence.call(|| match &mut self.value {
@@ -161,7 +154,7 @@ impl<T, E: Unusable> Fenced<T, E> {
         })
     }
 
-    /// Runs `work` with the value, and gives it up.
+    /// Runs `work` with the value, and consumes it.
     pub fn take<R>(mut self, work: impl FnOnce(T) -> Result<R, E>) -> Result<R, E> {
         let taken = self.taken();
         if self.fence.is_broken() {
@@ -173,7 +166,7 @@ impl<T, E: Unusable> Fenced<T, E> {
         }
     }
 
-    /// As [`Fenced::with`], for what makes another such value, that may borrow from this one.
+    /// Runs `work` like [`Fenced::with`], and wraps its result, which may borrow from this value.
     pub fn hold<'a, R>(
         &'a self,
         work: impl FnOnce(&'a T) -> Result<R, E>,
@@ -245,7 +238,7 @@ mod tests {
         assert!(fence.call(|| Ok(())).is_err());
     }
 
-    /// The test runs itself as another process, which is to end as its hook says.
+    /// The test runs itself as another process, which must end as its hook states.
     #[test]
     fn a_second_panic_is_told_to_the_hook() {
         const CHILD: &str = "CASHRANK_TEST_SECOND_PANIC";

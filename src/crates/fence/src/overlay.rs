@@ -1,7 +1,7 @@
-//! A file that is only read: what is written to it stays in memory.
+//! Overlay over a file that is only read: what is written stays in memory.
 //!
-//! redb writes when it opens a file that was not closed, and when it checks one. A check of a store
-//! must leave it as it is: damage that was repaired half-way is no longer damage one can judge.
+//! redb writes when it opens a file that was not closed, and when it checks one. A check of a store must not change it:
+//! damage that was repaired half-way can no longer be judged.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,7 +13,7 @@ use redb::{BackendError, StorageBackend};
 
 const BLOCK: u64 = 4096;
 
-/// `file` with changes that are forgotten when this is dropped.
+/// Wraps `file` with changes that are dropped with the overlay.
 #[derive(Debug)]
 pub struct Overlay<F> {
     file: F,
@@ -24,17 +24,16 @@ pub struct Overlay<F> {
 #[derive(Debug)]
 struct State {
     len: u64,
-    /// Up to here the file's own bytes count, where no block is written.
+    /// Length up to which the file's own bytes count, where no block is written.
     own: u64,
     blocks: BTreeMap<u64, Box<[u8; BLOCK as usize]>>,
 }
 
 impl<F: StorageBackend> Overlay<F> {
-    /// Over a file as it is now.
+    /// Creates an overlay over a file as it is now.
     ///
     /// # Errors
-    ///
-    /// Its length cannot be read.
+    /// Fails if its length cannot be read.
     pub fn new(file: F) -> io::Result<Overlay<F>> {
         let len = file.len()?;
         let state = Mutex::new(State {
@@ -46,8 +45,8 @@ impl<F: StorageBackend> Overlay<F> {
         Ok(Overlay { file, over, state })
     }
 
-    /// Once this is set, all is refused. redb goes over a database's pages when it closes it, to note what is free: where nothing
-    /// is kept, that is in vain, and where another has changed the file since, it may panic.
+    /// Returns a flag that refuses everything once it is set. When redb closes a database it visits its pages to note
+    /// what is free: useless if nothing is kept, and if another process has changed the file since, it may panic.
     pub fn over(&self) -> Arc<AtomicBool> {
         self.over.clone()
     }
@@ -65,7 +64,7 @@ impl<F: StorageBackend> Overlay<F> {
             .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Fills `out` from the file; zeros behind `own`.
+    /// Fills `out` from the file; zeros after `own`.
     fn read_own(&self, own: u64, out: &mut [u8], offset: u64) -> io::Result<()> {
         let there = own.saturating_sub(offset).min(out.len() as u64) as usize;
         out[there..].fill(0);
@@ -162,13 +161,13 @@ mod tests {
     use proptest::prelude::*;
     use redb::backends::FileBackend;
 
-    /// An operation at an offset, with a length.
+    /// Generates an operation at an offset, with a length.
     fn operation() -> impl Strategy<Value = (u8, u64, usize)> {
         (0u8..3, 0u64..20_000, 0usize..9_000)
     }
 
     proptest! {
-        /// It agrees with a vector of bytes, and the file stays what it was.
+        /// Agrees with a vector of bytes, and leaves the file unchanged.
         #[test]
         fn agrees_with_bytes_in_memory(own in proptest::collection::vec(any::<u8>(), 0..10_000), operations in proptest::collection::vec(operation(), 1..20)) {
             let temp = tempfile::tempdir().unwrap();
