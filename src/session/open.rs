@@ -127,9 +127,6 @@ impl Session {
     }
 
     /// Checks that the pages of a batch's names up to `names_end` fit.
-    ///
-    /// # Errors
-    /// [`Error::TooManyPages`](crate::Error::TooManyPages) and [`Error::OverBudget`](crate::Error::OverBudget).
     pub fn check_room(&self, names: &Resolving<'_>, names_end: u32) -> Result<()> {
         let limit = self.budget.page_limit(&self.engine);
         let room = names.check_room(&self.engine, names_end, limit);

@@ -208,9 +208,6 @@ impl Writer {
     }
 
     /// Takes the records of a batch that was made by [`Writer::rules`].
-    ///
-    /// # Errors
-    /// Those of [`Writer::push`].
     pub(crate) fn take(&mut self, batch: &Batch) -> Result<()> {
         if self.ended.is_some() {
             return Err(self.no_more());

@@ -188,7 +188,8 @@ impl Asker {
         Ok(())
     }
 
-    /// Takes the ranges that the log lacks for a store that now has `pages`. Pages admitted for others are its own.
+    /// Takes the ranges that the log lacks, up to the present `pages` of the store. Pages admitted for other shards are own
+    /// pages of the store.
     fn take_found(&mut self, pages: u64) -> Vec<Stretch> {
         let first = self.next_page();
         match self.found.last_mut() {

@@ -229,9 +229,6 @@ impl Snapshot {
     }
 
     /// Calls `read` with the row of one page, without a sweep. Returns whether it has one.
-    ///
-    /// # Errors
-    /// As of [`Snapshot::rows`].
     pub fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
         self.rows_of_store()?.row(page, read)
     }

@@ -7,7 +7,7 @@
 //! | `marks/` | all, and the law of each | |
 //! | `rows/` | which row of a page is the last | all, the counts, and where the directory says rows are |
 //! | `fingerprints` | all | the index rebuilt from them, none twice |
-//! | `index` | its head, and whether it is of the fingerprints | all, against these |
+//! | `index` | its head, and whether it belongs to the fingerprints | all, against the fingerprints |
 //! | `urls` | the end, against the fingerprints | all, every name hashed and compared with its fingerprint |
 //! | `*.index` | the end | all, against the logs |
 //!
@@ -213,7 +213,7 @@ impl View {
         Ok(())
     }
 
-    /// Checks redb's own structure. Only possible when nobody else uses the view's store.
+    /// Checks redb's own structure. Only possible if nothing else uses the view's store.
     pub fn check_database(self) -> Result<()> {
         let View {
             tables, reading, ..

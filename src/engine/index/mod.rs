@@ -22,7 +22,7 @@ const SEGMENT_BITS: u32 = 9;
 const TAG_BITS: u32 = 63;
 // The store keeps only the low 64 and the high 16 bits of a fingerprint.
 const _: () = assert!(TAG_BITS <= 64 && SEGMENT_BITS <= 16);
-/// Number of pages per segment below which segments vary: a few are crowded before they are full.
+/// Divisor for the additional memory of segments that grow early: a few are crowded before they are full.
 const EARLY: u64 = 128;
 
 /// Number of segments of an index.

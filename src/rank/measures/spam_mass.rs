@@ -5,7 +5,7 @@
 //! which pays the trusted nodes gamma in total, and others nothing. The relative mass is
 //!
 //! ```text
-//! m = 1 - p'/p        at most 1; near 1: what the node has comes from nodes that are not trusted
+//! m = 1 - p'/p        at most 1; near 1: its PageRank comes from untrusted nodes
 //! ```
 //!
 //! Trusted sets are small compared with all good nodes, so the paper takes for gamma the estimated share of good nodes

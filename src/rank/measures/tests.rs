@@ -73,9 +73,9 @@ fn harmonic_of_chains_and_rings() {
     assert_near(&scores("harmonic", &shortcut), &[1.5, 1.5, 2.0]);
 }
 
-/// With k leaves that link to page 0, the largest eigenvalue r of links and virtual page solves r^2 - r - k = 0 (r^3 = (k + 1) r + k, without its
-/// root -1), and page 0 has 1 + k/r of a leaf. Undirected, page 0 and the virtual page have the same neighbours but for each other, so
-/// r^2 - r - 2k = 0, and page 0 has r/2 of a leaf.
+/// With k leaves that link to page 0, the largest eigenvalue r of links and virtual page solves r^2 - r - k = 0
+/// (r^3 = (k + 1) r + k, without its root -1), and page 0 has 1 + k/r times the score of a leaf. Undirected, page 0 and
+/// the virtual page have the same neighbours except for each other, so r^2 - r - 2k = 0, and page 0 has r/2 times that.
 #[test]
 fn the_matrices_of_the_paper_on_a_star() {
     for k in [1, 3, 6, 10, 1000] {

@@ -13,7 +13,7 @@
 //! damping d:
 //!
 //! ```text
-//! share(x)_i = floor(floor(|x| d) / m_i), with the sign of x    what page i hands on over each link
+//! share(x)_i = floor(floor(|x| d) / m_i), with the sign of x    what page i passes on over each link
 //! D_j = sum over links i -> j of share(X_i)_i  -  X_j           the link part of Y - X
 //! T   = sum over pages i of  X_i - m_i share(X_i)_i             what the virtual page has received
 //! K_j = D_j + T/n                                               law: sum D + T = 0
@@ -84,9 +84,9 @@
 //! | q = 0.3; 0.9 | 4.7 / 9.3 / 20.4; 4.8 / 9.3 / 21.4 |
 //! | all pages over-relaxed by 1.1 | 4.4 / stalls |
 //! | X of two sweeps combined for the least norm (twice the memory) | 4.2 / 8.3 / 18.5 |
-//! | q = 0.65, power 0.8, the end foreseen | 4.2 / 8.6 / 19.8 |
-//! | the same in advance by 0.15; by 0.1 j, j <= 4 | 3.8 / 6.8 / 14.4; 3.6 / 5.9 / 12.0 |
-//! | the same, of pages that were worth it when the sweep began: **this** | 3.7 / 6.0 / 12.5 |
+//! | q = 0.65, power 0.8, last sweep as large as needed | 4.2 / 8.6 / 19.8 |
+//! | the same, over-relaxed per page by 0.15; by 0.1 j, j <= 4 | 3.8 / 6.8 / 14.4; 3.6 / 5.9 / 12.0 |
+//! | the same, only pages above theta when the sweep began: **this** | 3.7 / 6.0 / 12.5 |
 //!
 //! The last takes a quarter to a half more sweeps for the same links, and two thirds of the time on a crawl of 100 M
 //! pages.

@@ -55,9 +55,6 @@ impl ShardRows<'_> {
 /// Settles shards together; `shards` are those of this process, in the order of [`Peers::local`]. All processes call it
 /// with the same options and get the same certificate. Returns `None` if there are no pages, or if it was stopped
 /// before the first sweep was complete.
-///
-/// # Errors
-/// Those of [`super::settle`], or a lost process.
 pub fn settle_shards(
     shards: &[ShardRows<'_>],
     peers: &mut dyn Peers,

@@ -7,12 +7,12 @@
 //! visits      INT64                               required
 //! last_fetch  INT64 (TIMESTAMP(MILLIS, UTC))      optional
 //! host        BYTE_ARRAY (STRING)                 optional; none of an opaque name
-//! domain      BYTE_ARRAY (STRING)                 optional; the same
+//! domain      BYTE_ARRAY (STRING)                 optional; likewise
 //! page        INT64                               required
 //! state       BYTE_ARRAY (STRING)                 optional; only of pages
-//! cash        DOUBLE                              optional; only where it is asked for
-//! distributed DOUBLE                              optional; the same
-//! distance    DOUBLE                              optional; the same
+//! cash        DOUBLE                              optional; only on request
+//! distributed DOUBLE                              optional; likewise
+//! distance    DOUBLE                              optional; likewise
 //! pages       INT64                               required; only of sites
 //! change      BYTE_ARRAY (STRING)                 required; only since an older ranking
 //! ```

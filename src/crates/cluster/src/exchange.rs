@@ -251,9 +251,6 @@ impl Cluster {
     }
 
     /// Checks between two rounds, without waiting, that all processes are there.
-    ///
-    /// # Errors
-    /// As of [`Cluster::exchange`].
     pub fn check(&mut self) -> Result<(), Error> {
         match self.events.1.try_recv() {
             Ok(Event::Failed(_, error)) => Err(self.lost(error)),

@@ -135,9 +135,6 @@ pub struct Fenced<T, E: Unusable> {
 
 impl<T, E: Unusable> Fenced<T, E> {
     /// Runs `work` with a reference to the value.
-    ///
-    /// # Errors
-    /// As of [`Fence::call`].
     pub fn with<R>(&self, work: impl FnOnce(&T) -> Result<R, E>) -> Result<R, E> {
         self.fence.call(|| match &self.value {
             Some(value) => work(value),
