@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use crate::{Error, Result};
 
-/// Returns the number of processors.
 pub(crate) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, |threads| threads.get())
 }

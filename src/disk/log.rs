@@ -44,7 +44,6 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// Returns the range of its pages.
     pub fn pages(&self) -> std::ops::Range<u64> {
         self.first..self.first.saturating_add(self.pages.into())
     }
@@ -53,7 +52,6 @@ impl Block {
 /// Last block that was read: its first page, and its values.
 pub(crate) type Held<T> = Option<(u64, Vec<T>)>;
 
-/// Header of a block.
 struct Head {
     first: u64,
     pages: u32,

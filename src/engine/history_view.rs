@@ -52,7 +52,6 @@ impl<'p> Sweep<'p> {
         }
     }
 
-    /// Returns the next chunk.
     #[allow(clippy::should_implement_trait)] // Lends its buffers.
     pub fn next(&mut self) -> Result<Option<LedgerChunk<'_>>> {
         let first = self.at;

@@ -188,7 +188,6 @@ impl<S: Storage> Engine<S> {
         self.index = index;
     }
 
-    /// Returns the index of all pages.
     pub(crate) fn index(&self) -> &Index {
         &self.index
     }
@@ -270,7 +269,6 @@ impl<S: Storage> Engine<S> {
         self.track_fetches = track;
     }
 
-    /// Sets the shard of the store.
     pub(crate) fn set_shard(&mut self, shard: Option<Shard>) {
         self.shard = shard;
     }

@@ -155,7 +155,6 @@ impl Resolving<'_> {
         pages.admit(self.batch, new, |page| known.push(page))
     }
 
-    /// Returns the links of an entry.
     #[inline]
     fn links(&mut self, entry: &Entry) -> Links<'_> {
         let Resolver {

@@ -2,7 +2,6 @@
 
 use super::scores::Effort;
 
-/// Totals of a settled state.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct SettledTotals {
     /// Number of pages at that time.
@@ -15,7 +14,6 @@ pub(crate) struct SettledTotals {
     pub virtual_page: i128,
     /// F: bound on the additional rounding error of larger units.
     pub strayed: u128,
-    /// Effort of the settling.
     pub effort: Effort,
 }
 

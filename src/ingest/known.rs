@@ -214,7 +214,6 @@ enum Comparison {
     /// This is the longest input with which the file begins.
     Begins(usize),
     Nothing,
-    /// The file is empty.
     Empty,
 }
 

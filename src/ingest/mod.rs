@@ -170,7 +170,6 @@ impl Job {
 }
 
 impl Job {
-    /// Opens an input.
     fn open(&self, input: &InputName) -> Result<Source> {
         let options = self.source.with_rules(&self.settings.input);
         Source::open(input, &self.limits, &options)

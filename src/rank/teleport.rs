@@ -52,7 +52,6 @@ impl Teleport {
         if self.is_uniform() { pages } else { self.sum }
     }
 
-    /// Returns the weight of a page.
     #[inline]
     pub(super) fn weight(&self, page: usize) -> u32 {
         self.weights.get(page).copied().unwrap_or(1)

@@ -27,7 +27,6 @@ pub(crate) struct Session {
 /// Result of opening a store.
 pub(crate) struct Opened {
     pub session: Session,
-    /// Progress in the inputs.
     pub progress: Progress,
     /// True if the store was just created.
     pub new: bool,

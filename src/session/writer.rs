@@ -128,7 +128,6 @@ pub struct Writer {
     ended: Option<EndReason>,
 }
 
-/// Reason why a writer ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EndReason {
     /// The next record does not fit; those before it are applied.

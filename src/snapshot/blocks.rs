@@ -20,7 +20,6 @@ use crate::{Error, Result};
 /// First and last bytes of a file: six letters, and the version in two digits.
 pub(super) type Magic = [u8; 8];
 
-/// Kind of file.
 pub(super) struct Kind {
     /// Name of this kind of file, for messages.
     pub name: &'static str,
@@ -35,7 +34,6 @@ pub(super) struct BlockFile {
     pub path: PathBuf,
     file: Box<dyn DiskFile>,
     directory: Vec<u8>,
-    /// Number of columns of a block.
     pub columns: usize,
     /// Number of rows in all blocks.
     pub count: u64,
@@ -47,7 +45,6 @@ pub(super) struct BlockFile {
 pub(super) struct Described {
     /// Version of the file, as an index into [`Kind::magics`].
     pub version: usize,
-    /// Text of the info.
     pub info: Vec<u8>,
 }
 
@@ -113,7 +110,6 @@ impl BlockFile {
         self.count.div_ceil(CHUNK_PAGES)
     }
 
-    /// Returns the number of rows in a block.
     pub fn rows_of(&self, block: u64) -> usize {
         CHUNK_PAGES.min(self.count - block * CHUNK_PAGES) as usize
     }

@@ -3,7 +3,6 @@
 
 const LEVEL: i32 = 1;
 
-/// Packs values.
 pub(crate) fn pack(values: &[u64]) -> std::io::Result<Vec<u8>> {
     let mut bytes = vec![0; values.len() * 8];
     let used = values.iter().fold(0, |used, value| used | value);

@@ -63,7 +63,6 @@ impl Columns {
         Ok(Columns { file, info })
     }
 
-    /// Returns the path of the file.
     pub(super) fn path(&self) -> &PathBuf {
         &self.file.path
     }

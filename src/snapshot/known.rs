@@ -48,7 +48,6 @@ fn stored(time: Option<Time>) -> u64 {
     time.unwrap_or(NO_TIME) as u64
 }
 
-/// Returns the values of a page.
 pub(super) fn values(fetches: &Fetches) -> [u64; COLUMNS.len()] {
     [
         fetches.failed,

@@ -121,7 +121,6 @@ pub(crate) enum Column {
     Recycled,
 }
 
-/// Number of columns.
 pub(crate) const COLUMNS: usize = 13;
 
 impl Column {

@@ -7,7 +7,6 @@ use crate::disk::recreate;
 use crate::store::{Disk, DiskFile, number};
 use crate::{Error, Result};
 
-/// Position of a piece.
 #[derive(Clone, Copy)]
 pub(super) struct PiecePosition {
     file: usize,

@@ -58,7 +58,6 @@ pub struct SharedScores<'s> {
 /// Temporary file for a final path. Removed on drop unless it was renamed, as it may have filled the disk.
 pub(super) struct TempFile<'d> {
     disk: &'d dyn Disk,
-    /// Path of the temporary file.
     pub path: PathBuf,
     /// Final path.
     pub place: PathBuf,

@@ -49,7 +49,6 @@ pub(crate) fn descending_key(importance: f64) -> u64 {
     !ascending
 }
 
-/// Returns the importance of a sort key.
 pub(crate) fn importance_of(descending_key: u64) -> f64 {
     let ascending = !descending_key;
     let is_positive = ascending >> 63 == 1;
@@ -209,7 +208,6 @@ struct Gap {
     /// Width of a value in the file, in bytes; enough for any rank, too.
     width: usize,
     count: u64,
-    /// Positions of its pieces.
     pieces: Vec<PiecePosition>,
     /// Values of the open piece while values are added; later, the ranks of a piece.
     held: Vec<u64>,

@@ -9,7 +9,6 @@ use crate::Result;
 use crate::engine::{CHUNK_PAGES, Estimator, PageScores, Scores};
 use crate::threads::in_two;
 
-/// Packed column.
 pub(super) type Column = io::Result<Vec<u8>>;
 
 /// Packed columns of all blocks.

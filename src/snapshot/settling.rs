@@ -115,7 +115,6 @@ impl Watcher {
     }
 }
 
-/// Outcome of a computation.
 pub(super) enum Outcome {
     /// Stopped from outside.
     Stopped,

@@ -88,7 +88,6 @@ pub fn publish_at_rest(
     publish_keeping(disk, view, &making)
 }
 
-/// Makes a snapshot, and publishes it.
 fn make(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Option<Made>> {
     let Some(written) = write(disk, view, making)? else {
         return Ok(None);

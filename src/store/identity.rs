@@ -82,7 +82,6 @@ struct File {
     key: String,
 }
 
-/// Identity of a store.
 pub(crate) struct Identity {
     pub settings: Settings,
     pub key: HashKey,

@@ -37,15 +37,12 @@ pub(crate) struct Manifest {
     pub names: NameLengths,
     /// Runs of the history, oldest first.
     pub runs: Vec<Run>,
-    /// Number of the next run.
     pub next_run: u64,
-    /// Number of blocks of admissions.
     pub admission_blocks: u64,
     /// Hash of the cash chunks' current slots ([`super::chunks::slots_sum`]).
     pub slots: u64,
     /// Unused: hash of the slots of a file that version 0.1 had with `--correction`.
     pub corrected_slots: u64,
-    /// Progress in the inputs.
     pub progress: Progress,
     /// State of kept rows. Encoded last, and only if it is not the default: stores of version 1 have none. The counts
     /// of a shard follow, if there are any.

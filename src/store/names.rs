@@ -368,7 +368,6 @@ impl NameReader {
         Ok(names)
     }
 
-    /// Calls `visit` with each name of a block.
     fn unpack_each(&self, block: &Block, visit: &mut dyn FnMut(&str)) -> Result<()> {
         let damaged = |what: &str| {
             Error::damaged(&self.path, format!("block of page {}: {what}", block.first))

@@ -32,7 +32,6 @@ impl Packing {
     }
 }
 
-/// Sorts and packs the notes.
 pub(super) fn pack(number: u64, interval: u64, mut notes: Notes) -> Result<Packed> {
     let mut blocks = Vec::new();
     let run = pack_run(number, interval, notes.run().map(Ok), |_, block| {

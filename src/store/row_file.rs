@@ -137,7 +137,6 @@ impl Store {
         }
     }
 
-    /// Limits page numbers in rows, for tests.
     #[cfg(test)]
     pub(crate) fn limit_row_pages(&mut self, pages: u64) {
         if let Some(writer) = &mut self.rows.writer {

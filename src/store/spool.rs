@@ -312,7 +312,6 @@ impl Spool {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the options of the spool.
     pub fn options(&self) -> &SpoolOptions {
         &self.options
     }
@@ -366,7 +365,6 @@ impl Spool {
         if due { self.sync() } else { Ok(()) }
     }
 
-    /// Writes the tail as a block.
     fn write_tail(&self, inner: &mut Inner) -> Result<()> {
         let length = inner.tail.len() - HEADER;
         if length == 0 {

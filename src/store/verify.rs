@@ -105,7 +105,6 @@ impl View {
         report
     }
 
-    /// Checks the index on disk.
     pub(crate) fn inspect_index(&self, disk: &dyn Disk, depth: Depth) -> Result<()> {
         let Some(index) = IndexFile::open(disk, &self.dir, self.manifest.identity)? else {
             return Ok(());

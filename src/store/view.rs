@@ -117,7 +117,6 @@ impl View {
         &self.manifest.progress
     }
 
-    /// Returns the names of all pages.
     pub(crate) fn names(&self) -> &NameReader {
         &self.names
     }

@@ -65,9 +65,7 @@ pub(crate) struct WarmHead {
 /// Position in a row file, after a number of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RowPlace {
-    /// Number of the file.
     pub number: u64,
-    /// Number of rows before it.
     pub rows: u64,
     /// Checksum of the block that holds the last of them.
     pub last_block: u64,

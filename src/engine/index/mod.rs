@@ -25,7 +25,6 @@ const _: () = assert!(TAG_BITS <= 64 && SEGMENT_BITS <= 16);
 /// Divisor for the additional memory of segments that grow early: a few are crowded before they are full.
 const EARLY: u64 = 128;
 
-/// Number of segments of an index.
 pub(crate) const SEGMENTS: usize = 1 << SEGMENT_BITS;
 /// Smallest number of slots of a segment.
 pub(crate) const LEAST_SLOTS: u64 = (LEAST_HOMES + REACH) as u64;

@@ -194,7 +194,6 @@ pub(super) struct Segment {
     pub(super) used: usize,
 }
 
-/// Result of a search.
 pub(super) enum Search {
     Found(PageId),
     /// The tag is absent and belongs at this slot, in front of its present entry.

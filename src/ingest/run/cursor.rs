@@ -11,7 +11,6 @@ pub(super) enum Phase {
     Reading,
     /// Pages known as link targets only are visited, from this one on.
     Completing(u64),
-    /// The pass is over.
     Over,
 }
 

@@ -21,7 +21,6 @@ pub(super) enum InputStart {
     ReadBefore,
 }
 
-/// Opened input.
 pub(super) enum InputSource {
     Source(Source),
     /// A stream that begins with all of the previous one: only the rest is new.

@@ -37,7 +37,6 @@ pub(super) struct Eigenvector {
 
 /// Parameters of a power iteration.
 pub(super) struct Power {
-    /// Start vector.
     pub start: Vec<f64>,
     /// True to add half of ||L x||_1 times the identity to L.
     pub shifted: bool,

@@ -111,7 +111,6 @@ impl Block {
         Ok(block)
     }
 
-    /// Returns the number of pages.
     fn len(&self) -> u64 {
         self.costs.len() as u64
     }

@@ -340,7 +340,6 @@ pub fn settle_for(
     settling.run(options, Next::Sweep(level), watch)
 }
 
-/// Returns the shards of a store without shards.
 fn one_store(rows: &dyn Rows) -> Vec<ShardRows<'_>> {
     vec![ShardRows { rows, remote: &[] }]
 }

@@ -24,7 +24,6 @@ const WAITING_MAX: f64 = 0.5;
 
 /// Settled state of earlier rows, and the changes of rows since.
 pub(crate) trait StartState: Sync {
-    /// Returns the totals of the state.
     fn totals(&self) -> &SettledTotals;
 
     /// Returns the effort of the state if it covers everything read so far: a settling with nothing to do reports the

@@ -46,7 +46,6 @@ pub(super) struct Settling<'r> {
     pub is_resumed: bool,
     /// Smallest residual so far, and number of sweeps since it improved by a thousandth.
     best: (f64, u32),
-    /// Number of links of all rows.
     links: u64,
     /// Residual before this sweep, and the share of it that was to be visited.
     planned: Option<(f64, f64)>,
@@ -54,7 +53,6 @@ pub(super) struct Settling<'r> {
     advance: Vec<u128>,
 }
 
-/// Parameters of a sweep.
 struct Sweep {
     level: Level,
     /// Initial value of a page, on average.

@@ -23,7 +23,6 @@ pub(super) fn take(from: &mut &[u8]) -> Result<u64> {
     number.ok_or_else(unreadable)
 }
 
-/// Encodes a number.
 pub(super) fn put(out: &mut Vec<u8>, number: u64) {
     varint::put(out, number.into());
 }

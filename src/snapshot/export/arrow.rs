@@ -42,7 +42,6 @@ struct Batch {
     more: Vec<Values>,
 }
 
-/// Values of a column.
 enum Values {
     Text(Vec<Option<&'static str>>),
     Real(Vec<Option<f64>>),

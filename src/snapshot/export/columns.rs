@@ -43,7 +43,6 @@ pub(super) enum Kind {
     Integer,
 }
 
-/// Value of a column.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Value {
     Text(&'static str),

@@ -77,7 +77,6 @@ fn schema(columns: &[Column]) -> String {
     format!("{SCHEMA}{more}}}")
 }
 
-/// Maximum number of rows in a row group.
 pub(super) const GROUP_ROWS: usize = 1 << 17;
 /// Bytes of URLs at which a row group ends.
 pub(super) const GROUP_URL_BYTES: usize = 64 << 20;
@@ -98,7 +97,6 @@ struct Batch {
     more: Vec<Values>,
 }
 
-/// Values of a column.
 enum Values {
     Text(Optional<ByteArray>),
     Real(Optional<f64>),

@@ -14,7 +14,6 @@ use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedW
 /// Number of rows to write to a column at a time. Pages end at multiples of it.
 pub(crate) const BATCH_ROWS: usize = DEFAULT_WRITE_BATCH_SIZE;
 
-/// Columns of a row group.
 pub(crate) struct RowGroup {
     columns: Vec<Column>,
     /// Index of the column to be written next.

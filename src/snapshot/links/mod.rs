@@ -55,9 +55,7 @@ pub struct Room<'r> {
 /// Graph to be written.
 pub struct LinkGraph<'g> {
     ranking: &'g LevelRanking,
-    /// Links between sites.
     sites: Option<SiteGraph<'g>>,
-    /// True if links have weights.
     is_weighted: bool,
 }
 
@@ -83,12 +81,10 @@ impl<'g> LinkGraph<'g> {
         })
     }
 
-    /// Returns the level of its nodes.
     fn level(&self) -> Level {
         self.ranking.level()
     }
 
-    /// Returns true if links have weights.
     fn is_weighted(&self) -> bool {
         self.is_weighted
     }

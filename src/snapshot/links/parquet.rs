@@ -25,7 +25,6 @@ use crate::snapshot::export::row_group::{BATCH_ROWS, RowGroup};
 use crate::snapshot::export::{Columns, Format, Setup, export};
 use crate::{Error, Result};
 
-/// Number of links in a row group.
 const GROUP_LINKS: usize = 1 << 20;
 
 /// Writes both tables into `folder`. Returns the number of links. Names stay on disk.

@@ -94,7 +94,6 @@ impl KeptRows {
         Ok(())
     }
 
-    /// Calls `visit` with each new row.
     pub(crate) fn new_rows(&self, since: &Since, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
         self.each_from(since.place, |head, targets, weights| {
             since.unless_same(row_of(head, targets, weights), visit)

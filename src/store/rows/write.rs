@@ -19,7 +19,6 @@ const WAITING: usize = 1 << 20;
 pub(crate) enum AppendError {
     /// Rows have to be given up; everything else continues.
     GiveUp(Reason),
-    /// The disk is full.
     Full(Error),
     /// Another error, which is fatal.
     Failed(Error),

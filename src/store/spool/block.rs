@@ -19,7 +19,6 @@ pub(super) const HEADER: usize = 36;
 /// Maximum payload of a block, in bytes.
 pub(super) const BLOCK_BYTES: usize = 256 << 10;
 
-/// Header of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head {
     /// Offset of its first byte in the stream.
@@ -56,7 +55,6 @@ impl Head {
     }
 }
 
-/// Returns the path of a segment.
 pub(super) fn segment_path(dir: &Path, first: u64) -> PathBuf {
     dir.join(format!("{first:020}"))
 }

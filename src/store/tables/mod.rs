@@ -228,7 +228,6 @@ impl Writing {
         Ok(merged)
     }
 
-    /// Commits, with the manifest.
     pub fn commit(self, manifest: &Manifest) -> Result<()> {
         let value = manifest.to_bytes().map_err(Error::internal)?;
         let value = seal(MANIFEST_SEAL, value);
@@ -357,7 +356,6 @@ impl Reading {
         }
     }
 
-    /// Returns the rows of a run.
     pub fn rows(&self, run: Run) -> Result<Blocks<'_>> {
         let table = self.table(HISTORY)?;
         Ok(rows_of(self.fence.path(), run, move |key| {
@@ -365,7 +363,6 @@ impl Reading {
         }))
     }
 
-    /// Returns all admissions.
     pub fn admissions(&self, blocks: u64) -> Result<Admissions<'_>> {
         if blocks == 0 {
             return Ok(Box::new(std::iter::empty()));

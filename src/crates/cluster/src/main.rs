@@ -309,7 +309,6 @@ fn stop_on_signal(stop: &Arc<AtomicBool>) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the disk with the stores.
 fn disk() -> Arc<dyn Disk> {
     Arc::new(RealDisk)
 }

@@ -9,7 +9,6 @@ use cashrank_cluster::Cluster;
 /// Distribution of shards over processes, with the connection to them.
 pub struct Processes {
     cluster: Cluster,
-    /// Process of each shard.
     process_of: Vec<usize>,
     local: Vec<usize>,
     processes: usize,
