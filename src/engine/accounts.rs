@@ -84,7 +84,6 @@ impl Shares {
         }
     }
 
-    /// Returns the share of a link of this weight.
     pub fn at(self, weight: u64) -> u64 {
         match (self.weight, weight) {
             (0, _) => 0,
@@ -161,17 +160,14 @@ impl Accounts {
         Ok(page)
     }
 
-    /// Returns the account of a page.
     pub fn get(&self, page: PageId) -> u64 {
         self.cells[page.index()]
     }
 
-    /// Prefetches the account of a page.
     pub fn prefetch(&self, page: PageId) {
         prefetch_index(&*self.cells, page.index());
     }
 
-    /// Sets the account of a page.
     pub fn set(&mut self, page: PageId, value: u64) {
         self.cells[page.index()] = value;
         self.touch(page);

@@ -231,7 +231,6 @@ impl<'p> Estimation<'p> {
         })
     }
 
-    /// Returns the window that was selected.
     pub fn window(&self) -> &Window {
         &self.window
     }

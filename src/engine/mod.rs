@@ -105,7 +105,6 @@ pub trait Storage {
 pub struct PageEntry<'a> {
     /// Kind of the record; it concerns a page.
     pub what: What,
-    /// Page that the entry is about.
     pub page: PageId,
     /// Distinct targets of a visit; for an unchanged page, the page with the same content.
     pub links: Links<'a>,

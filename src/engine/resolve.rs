@@ -26,7 +26,6 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    /// Begins a batch.
     pub fn begin<'r>(&'r mut self, batch: &'r Batch) -> Resolving<'r> {
         self.pages.clear();
         Resolving { names: self, batch }

@@ -6,7 +6,6 @@ use crate::model::{Fetches, Time};
 /// Joined measures of one page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Row {
-    /// Number of the page.
     pub page: u64,
     /// C: sum of the cash distributed; for the state of an interpolation, the history H.
     pub cash: u128,

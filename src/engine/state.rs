@@ -8,7 +8,6 @@ use crate::model::Time;
 /// State of the engine without its arrays, as a checkpoint's manifest stores it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineState {
-    /// Totals of the ledger.
     pub totals: Totals,
     /// Retained marks, oldest first.
     pub marks: Vec<Mark>,

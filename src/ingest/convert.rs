@@ -25,7 +25,6 @@ use crate::{Error, Result};
 /// Inputs of a conversion, and how to read them.
 #[derive(Debug, Clone)]
 pub struct Conversion {
-    /// Inputs in order.
     pub inputs: Vec<InputName>,
     /// Format of the inputs; `None` to guess it for each.
     pub format: Option<Format>,

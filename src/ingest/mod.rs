@@ -54,11 +54,9 @@ pub enum Every {
 /// Job of an ingest: inputs, store, and options.
 #[derive(Debug, Clone)]
 pub struct Job {
-    /// Path of the store.
     pub store: PathBuf,
     /// Settings that change results.
     pub settings: Settings,
-    /// Inputs in order.
     pub inputs: Vec<InputName>,
     /// Format of the inputs; `None` to guess it for each.
     pub format: Option<Format>,
@@ -233,7 +231,6 @@ pub enum Stream {
 /// Checkpoints that an ingest made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Checkpoints {
-    /// Number of checkpoints.
     pub count: u64,
     /// Total time they took, during which nothing was applied.
     pub time: Duration,
@@ -256,7 +253,6 @@ pub struct Outcome {
     pub pages: u64,
     /// Number of pages known at its start.
     pub pages_before: u64,
-    /// Checkpoints that were made.
     pub checkpoints: Checkpoints,
     /// Last snapshot that was published, if any.
     pub snapshot: Option<(PathBuf, Info)>,

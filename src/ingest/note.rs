@@ -274,7 +274,6 @@ pub struct ProgressReport<'a> {
     pub length: Option<u64>,
     /// Index of the input.
     pub input_index: usize,
-    /// Number of inputs.
     pub inputs: usize,
     /// Current pass, from 1.
     pub pass: u32,
@@ -282,6 +281,5 @@ pub struct ProgressReport<'a> {
     pub repeat: u32,
     /// Counts of what was read so far.
     pub counters: &'a Counters,
-    /// Number of pages known.
     pub pages: u64,
 }

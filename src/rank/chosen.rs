@@ -98,7 +98,6 @@ impl ChosenPages {
         }
     }
 
-    /// Adds the next page by its name.
     pub fn add(&mut self, name: &[u8]) {
         let weight = self.chosen.weight(name);
         self.found += u64::from(weight.is_some());

@@ -21,7 +21,6 @@ use crate::{Error, Result};
 /// What to compute: a measure, its level and its parameters.
 #[derive(Debug, Clone)]
 pub struct Computing {
-    /// Measure to compute.
     pub measure: &'static MeasureSpec,
     /// Level at which it is computed: pages or sites.
     pub level: Level,
@@ -68,7 +67,6 @@ pub struct Parameters {
     /// Number of registers of a counter, if it was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registers: Option<u32>,
-    /// Number of chosen pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen_pages: Option<u64>,
     /// Weights of links between sites.
@@ -86,7 +84,6 @@ pub struct Computed {
     pub measured: Measured,
     /// Number of links between the ranked nodes.
     pub links: u64,
-    /// Parameters of the computation.
     pub parameters: Parameters,
 }
 

@@ -135,7 +135,6 @@ impl Flow {
         Ok(self.coverage())
     }
 
-    /// Returns the bounds.
     pub fn coverage(&self) -> Coverage {
         let own: u128 = self.own.iter().map(|&own| u128::from(own)).sum();
         let pages = (0u32..).zip(&self.waiting);

@@ -122,7 +122,6 @@ pub struct Method {
 /// Table of all methods; the first is the default.
 pub static METHODS: &[Method] = &[settle::METHOD, pagerank::METHOD, power::METHOD];
 
-/// Returns the method of this name.
 pub fn method(name: &str) -> Result<&'static Method> {
     let found = METHODS.iter().find(|method| method.name == name);
     found.ok_or_else(|| {

@@ -87,7 +87,6 @@ impl Session {
         self.engine.counters()
     }
 
-    /// Returns the number of pages known.
     pub fn pages(&self) -> u64 {
         self.engine.ledger().totals().pages
     }

@@ -54,11 +54,8 @@ pub struct SettleOptions {
 /// Published ranking of a shard.
 #[derive(Debug)]
 pub struct RankedShard {
-    /// Path of the store.
     pub dir: PathBuf,
-    /// Path of the snapshot.
     pub path: PathBuf,
-    /// Info of the snapshot.
     pub info: Info,
 }
 

@@ -16,7 +16,6 @@ use crate::{Error, Result};
 /// Store of this process that is a shard.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LocalShard {
-    /// Path of the store.
     pub dir: PathBuf,
     /// Number of the shard, and of shards.
     pub shard: Shard,

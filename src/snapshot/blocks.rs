@@ -123,7 +123,6 @@ impl BlockFile {
         self.damaged(format!("column {name} of block {block} is damaged"))
     }
 
-    /// Reads a column of numbers.
     pub fn numbers(&self, block: u64, column: usize, name: &str) -> Result<Vec<u64>> {
         let packed = self.packed(block, column, name)?;
         column::unpack(&packed, self.rows_of(block)).ok_or_else(|| self.bad(block, name))
@@ -210,7 +209,6 @@ impl BlockWriter {
         Ok(offset)
     }
 
-    /// Writes a packed column.
     pub fn column(&mut self, packed: std::io::Result<impl AsRef<[u8]>>) -> Result<Packed> {
         let packed = packed.map_err(Error::io(&self.path, "compress"))?;
         let packed = packed.as_ref();

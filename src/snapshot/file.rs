@@ -55,7 +55,6 @@ impl Failures {
 }
 
 impl Columns {
-    /// Opens a snapshot's file.
     pub fn open(disk: &dyn Disk, path: &Path) -> Result<Columns> {
         let columns = |version: usize| Some(COLUMNS_OF[version].1);
         let (file, described) = BlockFile::open(disk, path, &KIND, columns)?;

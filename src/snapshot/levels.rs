@@ -160,7 +160,6 @@ impl LevelRanking {
         Ok(LevelRanking { snapshot, of })
     }
 
-    /// Returns the snapshot of the ranking.
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
@@ -202,7 +201,6 @@ impl LevelRanking {
         }
     }
 
-    /// Returns the path of its file.
     pub fn path(&self) -> &Path {
         match &self.of {
             Of::Computed(ranking) => ranking.path(),
@@ -210,7 +208,6 @@ impl LevelRanking {
         }
     }
 
-    /// Returns the level that is ranked.
     pub fn level(&self) -> Level {
         match &self.of {
             Of::Pages => Level::Page,

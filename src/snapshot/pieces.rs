@@ -100,7 +100,6 @@ impl<'d> Pieces<'d> {
         written.map_err(Error::io(path, "write"))
     }
 
-    /// Reads a piece.
     pub fn read(
         &self,
         place: PiecePosition,

@@ -20,7 +20,6 @@ pub struct ClusterRanking {
     /// Identifier, equal in the snapshots of all shards.
     #[serde(with = "hex")]
     pub id: u64,
-    /// Number of shards.
     pub shards: u32,
     /// Number of own pages in all shards; ranks refer to them, and their importance sums to 1.
     pub pages: u64,

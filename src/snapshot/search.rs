@@ -27,7 +27,6 @@ const HOSTS: usize = 1_000_000;
 pub struct SearchOptions {
     /// Part of the URL or name, ignoring the case of ASCII letters; `None` for any.
     pub text: Option<String>,
-    /// Scope of the pages.
     pub scope: Scope,
     /// Maximum number of pages in each list.
     pub count: usize,
@@ -80,7 +79,6 @@ pub struct FoundPage {
     pub rank: u64,
     /// Importance of the page; all pages sum to 1.
     pub importance: f64,
-    /// Number of visits.
     pub visits: u64,
     /// Last fetch in seconds since 1970; as text by RFC 3339.
     #[serde(serialize_with = "rfc_3339")]
@@ -127,7 +125,6 @@ impl Failing {
 /// Host of pages that could not be fetched.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct FailingHost {
-    /// Name of the host.
     pub host: String,
     /// Number of its pages whose last fetch failed.
     pub failed: u64,

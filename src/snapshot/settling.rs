@@ -48,7 +48,6 @@ pub struct Settle {
     pub below: Option<f64>,
     /// If the first sweep does not complete: publishes nothing (true), or falls back to the window's estimate (false).
     pub or_nothing: bool,
-    /// Start of the computation.
     pub start: StartFrom,
     /// True if the result becomes the next warm start.
     pub writes_warm: bool,

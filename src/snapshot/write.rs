@@ -32,9 +32,7 @@ pub type Published = Option<(PathBuf, Info)>;
 /// Snapshot that was published.
 #[derive(Debug)]
 pub struct Made {
-    /// Path of the snapshot.
     pub path: PathBuf,
-    /// Info of the snapshot.
     pub info: Info,
     /// Problems with reading the warm start and with writing the next one.
     pub warnings: Vec<WarmWarning>,

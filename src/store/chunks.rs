@@ -104,7 +104,6 @@ impl ChunkFile {
         Ok(ChunkFile { path, file })
     }
 
-    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -180,7 +179,6 @@ impl ChunkFile {
         })
     }
 
-    /// Reads and checks one chunk.
     pub fn read(&self, chunk: u64, current: Slot, arrays: &mut [&mut [u8]]) -> Result<()> {
         let mut at = self.offset(chunk, current.slot);
         for (array, width) in arrays.iter_mut().zip(WIDTHS) {

@@ -36,7 +36,6 @@ pub(crate) const NEXT: &str = "identity.next";
 /// Settings that change results. Threads, checkpoints and memory are not among them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// Settings of the engine.
     pub config: Config,
     /// Limit `--limit-line`; like the next two, it decides which records are skipped.
     pub line_bytes: u64,
@@ -181,7 +180,6 @@ impl Identity {
         }
     }
 
-    /// Reads the identity of a store.
     pub fn read(disk: &dyn Disk, dir: &Path) -> Result<Identity> {
         let path = dir.join(FILE);
         let text = read_whole(disk, &path).map_err(|error| {

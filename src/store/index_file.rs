@@ -251,7 +251,6 @@ impl IndexFile {
         }))
     }
 
-    /// Returns the error that the index is damaged.
     pub fn damaged(&self, what: impl Into<String>) -> Error {
         Error::damaged(&self.path, what)
     }

@@ -176,7 +176,6 @@ struct OpenMarks {
 pub struct OpenStore {
     /// Engine at the last checkpoint, with the store as its storage.
     pub engine: Engine<Store>,
-    /// Progress in the inputs.
     pub progress: Progress,
     /// True if the store was just created.
     pub new: bool,
@@ -318,7 +317,6 @@ impl Store {
         Ok(engine)
     }
 
-    /// Returns the key of its fingerprints.
     pub fn key(&self) -> HashKey {
         self.identity.key
     }
@@ -337,12 +335,10 @@ impl Store {
         }
     }
 
-    /// Returns the path of its directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Returns the disk it is on.
     pub fn disk(&self) -> &Arc<dyn Disk> {
         &self.disk
     }

@@ -33,7 +33,6 @@ pub struct Progress {
     pub stream: Option<InputSignature>,
 }
 
-/// Input of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Input {
     /// Name as given on the command line, for messages only; `-` is standard input.

@@ -37,11 +37,8 @@ pub enum Depth {
 /// Counts of what was checked and is intact.
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize)]
 pub struct Report {
-    /// Number of pages known.
     pub pages: u64,
-    /// Number of chunks of cash.
     pub cash_chunks: u64,
-    /// Number of retained marks.
     pub marks: u64,
     /// Number of pages with a kept row; `None` if none are kept.
     pub rows: Option<u64>,

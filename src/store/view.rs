@@ -92,7 +92,6 @@ impl View {
         check_in_place(disk, &self.dir, self.manifest.identity)
     }
 
-    /// Returns the settings of the store.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -112,7 +111,6 @@ impl View {
         &self.manifest.engine.counters
     }
 
-    /// Returns the progress in the inputs.
     pub fn progress(&self) -> &Progress {
         &self.manifest.progress
     }
@@ -152,7 +150,6 @@ impl View {
         self.rows.retention()
     }
 
-    /// Returns the number of the commit.
     pub fn generation(&self) -> u64 {
         self.manifest.generation
     }

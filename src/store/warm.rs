@@ -307,7 +307,6 @@ impl WarmFile {
         }))
     }
 
-    /// Returns the error that the file is damaged.
     pub fn damaged(&self, what: impl Into<String>) -> Error {
         Error::damaged(&self.path, what)
     }

@@ -145,7 +145,6 @@ pub struct MeasureSpec {
     pub name: &'static str,
     /// Description in one line.
     pub about: &'static str,
-    /// Parameters that it uses.
     pub uses: &'static [Uses],
     /// Function that returns the memory for nodes and links in bytes, including the scores.
     bytes: fn(u64, u64, &MeasureOptions) -> u64,
@@ -168,7 +167,6 @@ pub static MEASURES: &[MeasureSpec] = &[
     fica::MEASURE,
 ];
 
-/// Returns the measure of this name.
 pub fn measure(name: &str) -> Result<&'static MeasureSpec> {
     let known = MEASURES.iter().find(|measure| measure.name == name);
     known.ok_or_else(|| {
@@ -181,7 +179,6 @@ pub fn measure(name: &str) -> Result<&'static MeasureSpec> {
 }
 
 impl MeasureSpec {
-    /// Returns true if it uses this parameter.
     pub fn has(&self, parameter: Uses) -> bool {
         self.uses.contains(&parameter)
     }

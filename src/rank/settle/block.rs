@@ -232,7 +232,6 @@ impl Block {
         }
     }
 
-    /// Returns the teleport weight of a page.
     pub fn weight(&self, page: usize) -> u32 {
         self.teleport.weight(page)
     }

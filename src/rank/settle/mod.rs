@@ -166,7 +166,6 @@ pub(super) const METHOD: Method = Method {
 pub struct Settled {
     ledger: Ledger,
     scale: Scale,
-    /// Progress that was made.
     pub progress: Progress,
     /// Certified bounds on the error.
     pub certificate: Certificate,

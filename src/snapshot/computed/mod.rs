@@ -64,9 +64,7 @@ const SITE_COLUMNS: usize = 6;
 /// Header of a ranking.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ComputedInfo {
-    /// Version of the format.
     pub version: u32,
-    /// Name of the measure.
     pub measure: String,
     /// Level that is ranked.
     pub level: Level,
@@ -80,19 +78,16 @@ pub struct ComputedInfo {
     pub without_site: u64,
     /// Number of records read until the snapshot.
     pub records: u64,
-    /// Parameters of the computation.
     pub parameters: Parameters,
     /// Accuracy and effort of the computation.
     #[serde(flatten)]
     pub attained: Attained,
-    /// Settings of the store.
     pub settings: Settings,
 }
 
 /// Accuracy and effort of a computation.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Attained {
-    /// Accuracy of the scores.
     pub accuracy: Accuracy,
     /// True if the requested bound, residual or change was reached.
     pub reached: bool,
@@ -112,7 +107,6 @@ impl ComputedInfo {
 pub struct ComputedName {
     /// Level that is ranked.
     pub level: Level,
-    /// Name of the measure.
     pub measure: String,
 }
 

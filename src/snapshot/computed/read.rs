@@ -76,12 +76,10 @@ impl ComputedRanking {
         Ok(ComputedRanking { file, info })
     }
 
-    /// Returns the header of the ranking.
     pub fn info(&self) -> &ComputedInfo {
         &self.info
     }
 
-    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.file.path
     }

@@ -49,7 +49,6 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Removes all rows.
     pub fn clear(&mut self) {
         self.heads.clear();
         self.targets.clear();

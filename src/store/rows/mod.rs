@@ -86,7 +86,6 @@ fn free_bytes(path: &Path) -> u64 {
 pub struct CommittedRows {
     /// Number of the file; each compaction begins another.
     pub number: u64,
-    /// Committed lengths of the log.
     pub lengths: LogLengths,
     /// Number of rows in it.
     pub rows: u64,
@@ -124,7 +123,6 @@ pub enum Retention {
 }
 
 impl Retention {
-    /// Returns the rows, if they are kept.
     pub fn kept(&self) -> Option<&CommittedRows> {
         match self {
             Retention::Kept(kept) => Some(kept),

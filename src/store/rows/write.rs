@@ -200,7 +200,6 @@ impl RowWriter {
         self.pages
     }
 
-    /// Limits page numbers, for tests.
     #[cfg(test)]
     pub fn limit_pages(&mut self, pages: u64) {
         self.pages = pages;

@@ -163,7 +163,6 @@ impl Writing {
             .hold(|txn| txn.open_table(which).map_err(failed(path, "open")))
     }
 
-    /// Writes the blocks of a run.
     pub fn put_run(&self, run: &Run, blocks: &[Vec<u8>]) -> Result<()> {
         let mut table = self.table(HISTORY)?;
         for (block, at) in blocks.iter().zip(0..) {
@@ -172,7 +171,6 @@ impl Writing {
         Ok(())
     }
 
-    /// Writes a block of admissions.
     pub fn put_admissions(&self, block: u64, value: Vec<u8>) -> Result<()> {
         let value = seal(admissions_seal(block), value);
         insert(&self.fence, &mut self.table(ADMISSIONS)?, block, &value)
@@ -298,7 +296,6 @@ impl Reading {
             .hold(|txn| txn.open_table(which).map_err(failed(path, "open")))
     }
 
-    /// Reads the manifest.
     pub fn manifest(&self) -> Result<Manifest> {
         let table = self.table(MANIFEST)?;
         let value = table.with(|table| get(&self.fence, table, "manifest"))?;
