@@ -1,156 +1,65 @@
-//! Threads, for pieces of work in parallel. If a thread cannot be started, the present threads do its work: too few
-//! threads make a command slow, but do not break it. Only work that waits for an input requires a thread of its own
-//! ([`spawn`]).
+//! Threads: pieces of a computation in parallel, and work beside other work. Where the system refuses a thread, what is computed
+//! with it is computed without; for a thread that waits (for an input, a disk, or other work) it is an error, which says how many
+//! a command takes, and the store is at its last checkpoint then.
 
 use std::io;
+use std::num::NonZero;
 use std::panic::resume_unwind;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
-use std::time::{Duration, Instant};
 
 use crate::{Error, Result};
 
+/// Returns the number of processors.
 pub(crate) fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, |threads| threads.get())
+    std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// Time for which starting a required thread is retried: threads that are ending may still count against a limit.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Interval between retries.
-const AGAIN: Duration = Duration::from_millis(5);
+/// Most threads of an ingest at a time besides one for each processor and those that decode: the caller's, those that read, spool, pack
+/// rows and history, and four for each of two snapshots.
+const BESIDE: usize = 13;
 
-/// Starts a required thread of this name.
-///
-/// # Errors
-///
-/// Fails with advice if none can be started.
-pub(crate) fn spawn<T: Send + 'static>(
-    name: &str,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<JoinHandle<T>> {
-    let begun = Instant::now();
-    let mut work = work;
-    loop {
-        match try_spawn(name, work, |work| work()) {
-            Ok(thread) => return Ok(thread),
-            Err((back, _)) if begun.elapsed() < PATIENCE => work = back,
-            Err((_, source)) => return Err(none_started(source)),
-        }
-        std::thread::sleep(AGAIN);
-    }
-}
-
-/// Starts a thread of this name for work that can be postponed; does not retry.
-pub(crate) fn spawn_now<T: Send + 'static>(
-    name: &str,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<JoinHandle<T>> {
-    try_spawn(name, work, |work| work()).map_err(|(_, source)| none_started(source))
-}
-
-fn none_started(source: io::Error) -> Error {
+fn refused(source: io::Error) -> Error {
     let what = format!(
-        "{source}; reading takes 2 threads at least (with `spool` 3): raise the limit of processes (`ulimit -u`, \
-         `TasksMax=` of systemd, that of a container)"
+        "{source}; a command takes up to {} threads, and one that reads inputs as many more as `threads` says: raise the limit of \
+         processes (`ulimit -u`, `TasksMax=` of systemd, that of a container), or lower `threads`",
+        processors() + BESIDE
     );
     Error::io("thread", "start")(io::Error::new(source.kind(), what))
 }
 
-/// Starts `work` on `given` in a thread of this name; if none can be started, returns `given`, so that the caller can
-/// do the work itself or leave it to other threads.
-pub(crate) fn try_spawn<V: Send + 'static, T: Send + 'static>(
+/// Starts work on a thread of that name.
+///
+/// # Errors
+/// The system refuses the thread.
+pub(crate) fn spawn<T: Send + 'static>(
     name: &str,
-    given: V,
-    work: impl FnOnce(V) -> T + Send + 'static,
-) -> Result<JoinHandle<T>, (V, io::Error)> {
-    let (lent, taken) = lend(given);
-    let builder = Builder::new().name(name.into());
-    let started = builder.spawn(move || work(taken()));
-    started.map_err(|error| (lent(), error))
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>> {
+    let started = Builder::new().name(name.into()).spawn(work);
+    started.map_err(refused)
 }
 
-/// Starts work like [`try_spawn`], inside a scope.
-pub(crate) fn try_spawn_in<'scope, V: Send + 'scope, T: Send + 'scope>(
+/// Starts work on a thread of that name inside a scope.
+///
+/// # Errors
+/// The system refuses the thread.
+pub(crate) fn spawn_in<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     name: &str,
-    given: V,
-    work: impl FnOnce(V) -> T + Send + 'scope,
-) -> Result<ScopedJoinHandle<'scope, T>, V> {
-    let (lent, taken) = lend(given);
-    let builder = Builder::new().name(name.into());
-    let started = builder.spawn_scoped(scope, move || work(taken()));
-    started.map_err(|_| lent())
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> Result<ScopedJoinHandle<'scope, T>> {
+    let started = Builder::new().name(name.into()).spawn_scoped(scope, work);
+    started.map_err(refused)
 }
 
-/// Returns two functions that take a value, of which one must be used.
-fn lend<V>(given: V) -> (impl FnOnce() -> V, impl FnOnce() -> V) {
-    let lent = Arc::new(Mutex::new(Some(given)));
-    let take = |lent: Arc<Mutex<Option<V>>>| {
-        move || {
-            let given = lent.lock().unwrap_or_else(PoisonError::into_inner).take();
-            given.unwrap_or_else(|| unreachable!("it was taken"))
-        }
-    };
-    (take(lent.clone()), take(lent))
+/// Waits for the result of a thread, and panics as it did.
+pub(crate) fn result_of<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// Work in a thread of its own, or already done if none could be started.
-pub(crate) enum Task<T> {
-    Running(JoinHandle<T>),
-    Done(T),
-}
-
-impl<T: Send + 'static> Task<T> {
-    /// Starts the work, or does it.
-    pub fn start(name: &str, work: impl FnOnce() -> T + Send + 'static) -> Task<T> {
-        match try_spawn(name, work, |work| work()) {
-            Ok(thread) => Task::Running(thread),
-            Err((work, _)) => Task::Done(work()),
-        }
-    }
-
-    pub fn is_finished(&self) -> bool {
-        match self {
-            Task::Running(thread) => thread.is_finished(),
-            Task::Done(_) => true,
-        }
-    }
-
-    /// Waits for the result.
-    pub fn join(self) -> std::thread::Result<T> {
-        match self {
-            Task::Running(thread) => thread.join(),
-            Task::Done(done) => Ok(done),
-        }
-    }
-}
-
-/// Work in a thread of its own or, if none could be started, postponed until it is joined.
-pub(crate) enum Apart<'scope, W, T> {
-    Running(ScopedJoinHandle<'scope, T>),
-    Later(W),
-}
-
-/// Starts work in a scoped thread, or postpones it until it is joined.
-pub(crate) fn apart<'scope, T: Send + 'scope, W: FnOnce() -> T + Send + 'scope>(
-    scope: &'scope Scope<'scope, '_>,
-    work: W,
-) -> Apart<'scope, W, T> {
-    try_spawn_in(scope, "work", work, |work| work()).map_or_else(Apart::Later, Apart::Running)
-}
-
-impl<T, W: FnOnce() -> T> Apart<'_, W, T> {
-    /// Waits for the result.
-    pub fn join(self) -> T {
-        match self {
-            Apart::Running(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
-            Apart::Later(work) => work(),
-        }
-    }
-}
-
-/// Returns the results of both, computed by two threads if `parallel`.
-pub(crate) fn in_two<A: Send, B>(
+/// Returns the results of both, of which the first has a thread of its own if `parallel`, and if the system grants it.
+pub(crate) fn join<A: Send, B>(
     parallel: bool,
     first: impl FnOnce() -> A + Send,
     second: impl FnOnce() -> B,
@@ -158,14 +67,19 @@ pub(crate) fn in_two<A: Send, B>(
     if !parallel {
         return (first(), second());
     }
+    let first = Mutex::new(Some(first));
+    let run = || {
+        let work = first.lock().unwrap_or_else(PoisonError::into_inner).take();
+        work.unwrap_or_else(|| unreachable!("it runs once"))()
+    };
     std::thread::scope(|scope| {
-        let first = apart(scope, first);
+        let started = spawn_in(scope, "work", run);
         let second = second();
-        (first.join(), second)
+        (started.map_or_else(|_| run(), result_of), second)
     })
 }
 
-/// Smallest slice that is sorted by two threads.
+/// Number of items from which on halves are sorted by two threads.
 const PARALLEL_SORT_MIN: usize = 1 << 15;
 
 /// Sorts items by their keys, unstably; large slices by two threads.
@@ -177,44 +91,40 @@ pub(crate) fn sort_by_key<T: Send, K: Ord>(
         return items.sort_unstable_by_key(key);
     }
     let (left, _, right) = items.select_nth_unstable_by_key(items.len() / 2, key);
-    in_two(
+    join(
         true,
         || left.sort_unstable_by_key(key),
         || right.sort_unstable_by_key(key),
     );
 }
 
-/// Returns the results of `work` for parts 0, 1, ..., in order, each computed by a thread of its own.
+/// Returns the results of `work` for the parts 0, 1, ..., in their order, each part on a thread of its own where the system grants
+/// it.
 pub(crate) fn each_of<T: Send>(parts: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     if parts <= 1 {
         return (0..parts).map(work).collect();
     }
     let work = &work;
     std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..parts)
-            .map(|part| apart(scope, move || work(part)))
-            .collect();
-        threads.into_iter().map(|thread| thread.join()).collect()
+        let start = |part| (part, spawn_in(scope, "work", move || work(part)));
+        let threads: Vec<_> = (0..parts).map(start).collect();
+        let done = threads
+            .into_iter()
+            .map(|(part, thread)| thread.map_or_else(|_| work(part), result_of));
+        done.collect()
     })
 }
 
-/// Returns the results of `work` for each item, in order, computed by `threads` threads that take items as they come.
-/// An error of one item does not stop the others.
+/// Returns the results of `work` for each item, in the order of the items, on a thread for each processor. Where it fails for one
+/// item, it is done for the others all the same.
 ///
 /// # Errors
-///
-/// The first error in the order of items.
-pub(crate) fn dealt<T: Send, R: Send>(
-    threads: usize,
+/// That of the first item that has one.
+pub(crate) fn par_map<T: Send, R: Send>(
     items: &mut [T],
     work: impl Fn(usize, &mut T) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
-    let threads = threads.min(items.len());
-    if threads <= 1 {
-        let items = items.iter_mut().enumerate();
-        let done: Vec<_> = items.map(|(at, item)| work(at, item)).collect();
-        return done.into_iter().collect();
-    }
+    let threads = processors().min(items.len());
     let left = Mutex::new(items.iter_mut().enumerate());
     let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
     let take = |_| {

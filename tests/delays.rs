@@ -129,11 +129,8 @@ fn disturbed(job: &mut Job, dice: &mut Dice, what: &str) -> u64 {
     unreachable!()
 }
 
-/// Its story: an archive read once more was begun while the last blocks of the pass before were still applied, with
-/// as many of its names taken for known as happened to be by then. Only in a run that had gone on inside the archive
-/// were they not all: the blocks behind were read without the hosts of those before, and a sound archive was called
-/// damaged ("a name on a host whose own is not known"), after every third stop. What is known is all names now, or
-/// none.
+/// Its story: an input that was read again was once begun while the last blocks of the pass before were still applied, with as
+/// many of its names taken for known as happened to be by then: a sound one was called damaged, after every third stop.
 #[test]
 fn no_thread_is_waited_for_by_luck() {
     let lab = Lab(in_memory());

@@ -8,7 +8,7 @@
 //! To recognise a file it is decompressed and hashed up to the longest input that was read; a plain file that is
 //! shorter or longer than all of them is new without reading.
 
-use super::planned::{Plan, check_read};
+use super::plan::{Plan, check_read};
 use super::{Job, Note, Observer};
 use crate::source::InputName;
 use crate::store::{Place, Progress};

@@ -7,7 +7,6 @@
 //! input ended, the next one is a new stream. A spool reveals streams that no checkpoint covers yet.
 
 use super::known::plan_files;
-use super::planned::{Plan, check_read};
 use super::{Job, Note, Observer, Stream};
 use crate::model::InputSignature;
 use crate::pipeline::checked_format_of;
@@ -15,6 +14,17 @@ use crate::source::{InputName, is_graph};
 use crate::store::rows::KeepRows;
 use crate::store::{Place, Progress, SpoolState};
 use crate::{Error, Result};
+
+/// A plan of what is to be read.
+pub(super) struct Plan {
+    pub progress: Progress,
+    /// One for each input of a pass; those before `first` are done and not opened again.
+    pub inputs: Vec<InputName>,
+    /// All was read before.
+    pub finished: bool,
+    /// Nothing more is read, and standard input must be what was read, or be empty; else this is to be said.
+    pub unless_read_before: Option<String>,
+}
 
 fn usage<T>(what: impl Into<String>) -> Result<T> {
     Err(Error::Usage(what.into()))
@@ -353,6 +363,19 @@ fn files(job: &Job, mut progress: Progress, observer: &mut dyn Observer) -> Resu
         inputs: job.inputs.clone(),
         unless_read_before: None,
     })
+}
+
+/// Checks that a file still holds what was read from it, and nothing more.
+pub(super) fn check_read(job: &Job, input: &InputName, end: Place) -> Result<()> {
+    let mut source = job.open(input)?;
+    source.skip_to(end.offset, end.prefix)?;
+    if source.head()?.is_empty() {
+        return Ok(());
+    }
+    Err(Error::InputChanged(format!(
+        "{input}: has grown since it was read to its end; put what is new into a file of its own, \
+         or pipe it: `... | cashrank ingest -`"
+    )))
 }
 
 fn names(progress: &Progress) -> String {

@@ -1,28 +1,19 @@
 //! Run of an ingest: inputs one after the other, pass after pass, with checkpoints and snapshots in between.
 
-mod ahead;
-mod begin;
 mod beside;
 mod budget;
 mod cadence;
-mod complete;
 mod cursor;
 mod feed;
 mod making;
-mod opened;
+mod passes;
 mod reading;
-mod stamp;
 mod stream;
-mod swept;
-mod unchanged;
-mod until;
 
 use std::sync::Arc;
 
 use super::input::is_unsound;
-use super::pipe::with_stream;
-use super::plan::{check_first, check_job, plan};
-use super::planned::Plan;
+use super::plan::{Plan, check_first, check_job, plan};
 use super::spooling::{self, Spooling};
 use super::{Job, Note, Observer, Outcome, ProgressReport, Stream};
 use crate::decode::{Names, Reason};
@@ -37,7 +28,8 @@ use crate::{Error, Result};
 use cadence::{Cadence, Due};
 use cursor::{Cursor, Phase};
 use feed::Feed;
-use swept::check_passes;
+use passes::check_passes;
+use stream::with_stream;
 
 /// Runs a job to its end, or until something stops it. In any case the store is left at its last checkpoint; after bad
 /// input or a stop from outside a new checkpoint is made.
@@ -320,7 +312,7 @@ impl Run<'_> {
             Error::BadRecord { .. } | Error::TooManyPages { .. } | Error::OverBudget { .. } => true,
             _ => false,
         };
-        if !keep || !matches!(self.feed.is_as_in_pass_1(&self.cursor), Ok(true)) {
+        if !keep || self.check_as_in_pass_1().is_err() {
             return error;
         }
         let kept = self

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 
-use super::planned::Plan;
+use super::plan::Plan;
 use super::{Job, Stream};
 use crate::source::{Compression, HEAD_BYTES, InputName, Restart};
 use crate::store::{

@@ -1,15 +1,13 @@
 //! Threads of one input: one reads and decompresses, some decode, the caller applies.
 //!
 //! Chunk k goes to decoder k mod n and comes back from it, so order is kept without a queue of early arrivals. All
-//! channels are bounded; buffers are recycled. If fewer decoders can be started, n is smaller; if none can, the reader
-//! decodes.
+//! channels are bounded; buffers are recycled.
 
 #[cfg(test)]
 mod cuts;
 mod delays;
 mod flow;
 mod look;
-mod piece;
 mod pool;
 mod records;
 
@@ -24,7 +22,7 @@ use crate::batch::Builder;
 use crate::decode::Decoder;
 use crate::formats::Format;
 use crate::source::{Chunk, Source, Summary};
-use crate::threads::{spawn, spawn_now, try_spawn};
+use crate::threads::spawn;
 use crate::{Error, Result};
 use delays::Pauses;
 use flow::Flow;
@@ -33,7 +31,7 @@ use delays::Delays;
 use pool::BufferPool;
 
 pub(crate) use look::Remark;
-pub(crate) use piece::Piece;
+pub(crate) use pool::Piece;
 pub(crate) use records::{InputReader, Records, Start, checked_format_of, format_again, format_of};
 
 /// Number of chunks that may wait between two threads.
@@ -80,18 +78,6 @@ impl Pipeline {
             pauses.pause();
             admitting.admit(chunk.len() as u64);
         };
-        // The reader is needed before all others, and waits to learn their number.
-        let (give_crew, take_crew) = bounded(1);
-        let (cutter, buffers) = (decoder.clone(), pool.clone());
-        let read = move || match take_crew.recv() {
-            Ok(crew) => read(source, &*cutter, crew, &buffers, admit),
-            Err(_) => source.end(),
-        };
-        let reader = if start.ahead {
-            spawn_now("read", read)?
-        } else {
-            spawn("read", read)?
-        };
         let worker = |thread: usize| {
             let mut builder = Builder::new(rules.clone(), decoder.names());
             if by.keeps_written {
@@ -108,8 +94,20 @@ impl Pipeline {
                 pauses: delays.of_thread(2 + thread as u64),
             }
         };
-        let (crew, decoded, decoders) = crew(by.threads.max(1), worker);
-        let _ = give_crew.send(crew);
+        let (mut chunks, mut decoded, mut decoders) = (Vec::new(), Vec::new(), Vec::new());
+        for thread in 0..by.threads.max(1) {
+            let (give_chunk, take_chunk) = bounded(CHUNKS_WAITING);
+            let (give_piece, take_piece) = bounded(PIECES);
+            let worker = worker(thread);
+            let decode = move || worker.decode(take_chunk, give_piece);
+            decoders.push(spawn("decode", decode)?);
+            chunks.push(give_chunk);
+            decoded.push(take_piece);
+        }
+        let (cutter, buffers) = (decoder.clone(), pool.clone());
+        let reader = spawn("read", move || {
+            read(source, &*cutter, &chunks, &buffers, admit)
+        })?;
         Ok(Pipeline {
             flow,
             handed: None,
@@ -139,11 +137,6 @@ impl Pipeline {
             Err(RecvTimeoutError::Timeout) => Ok(Next::Idle),
             Err(RecvTimeoutError::Disconnected) => self.end().map(Next::End),
         }
-    }
-
-    /// Returns whether a decoder has finished: the others have their last chunks, or had them.
-    fn is_ending(&self) -> bool {
-        self.decoders.iter().any(JoinHandle::is_finished)
     }
 
     /// Takes back a piece's memory.
@@ -177,62 +170,24 @@ impl Drop for Pipeline {
 /// Chunk, and its number.
 type Numbered = (u64, Result<Chunk>);
 
-/// Who decodes: threads, or the reader itself.
-enum Crew {
-    Decoders(Vec<Sender<Numbered>>),
-    Reader(Box<Worker>, Sender<Decoded>),
-}
-
-/// Who decodes, where pieces come from, and the threads.
-type Started = (Crew, Vec<Receiver<Decoded>>, Vec<JoinHandle<()>>);
-
-/// Starts `most` decoders, or as many as possible.
-fn crew(most: usize, worker: impl Fn(usize) -> Worker) -> Started {
-    let (mut chunks, mut decoded, mut decoders) = (Vec::new(), Vec::new(), Vec::new());
-    for thread in 0..most {
-        let (give_chunk, take_chunk) = bounded(CHUNKS_WAITING);
-        let (give_piece, take_piece) = bounded(PIECES);
-        let given = (Box::new(worker(thread)), give_piece);
-        let decode = |(worker, pieces): (Box<Worker>, _)| worker.decode(take_chunk, pieces);
-        match try_spawn("decode", given, decode) {
-            Ok(decoder) => decoders.push(decoder),
-            Err(((worker, pieces), _)) if decoders.is_empty() => {
-                return (Crew::Reader(worker, pieces), vec![take_piece], decoders);
-            }
-            Err(_) => break,
-        }
-        chunks.push(give_chunk);
-        decoded.push(take_piece);
-    }
-    (Crew::Decoders(chunks), decoded, decoders)
-}
-
 fn read(
     mut source: Source,
     decoder: &dyn Decoder,
-    crew: Crew,
+    decoders: &[Sender<Numbered>],
     pool: &BufferPool,
     mut admit: impl FnMut(&[u8]),
 ) -> Summary {
-    let mut turns = 0..;
-    let chunks = std::iter::from_fn(|| {
-        let chunk = source.next_chunk(decoder, pool.buffer()).transpose()?;
+    let mut turn = 0;
+    while let Some(chunk) = source.next_chunk(decoder, pool.buffer()).transpose() {
         if let Ok(chunk) = &chunk {
             admit(&chunk.bytes);
         }
-        Some((turns.next()?, chunk))
-    });
-    match crew {
-        Crew::Reader(worker, pieces) => worker.decode(chunks, pieces),
-        Crew::Decoders(to) => {
-            for (turn, chunk) in chunks {
-                let is_last = chunk.is_err();
-                let to = &to[turn as usize % to.len()];
-                if to.send((turn, chunk)).is_err() || is_last {
-                    break;
-                }
-            }
+        let is_last = chunk.is_err();
+        let to = &decoders[turn as usize % decoders.len()];
+        if to.send((turn, chunk)).is_err() || is_last {
+            break;
         }
+        turn += 1;
     }
     source.end()
 }
@@ -247,7 +202,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn decode(mut self, chunks: impl IntoIterator<Item = Numbered>, pieces: Sender<Decoded>) {
+    fn decode(mut self, chunks: Receiver<Numbered>, pieces: Sender<Decoded>) {
         let at = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
         let (flow, place) = (self.flow.clone(), at.clone());
         self.builder.ask_leave(move || {

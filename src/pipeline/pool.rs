@@ -1,12 +1,20 @@
-//! Memory of chunks and batches, for reuse.
+//! Items that pass through a pipeline, and their memory, which is reused.
 
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 use super::CHUNKS_WAITING;
-use super::piece::Piece;
 use crate::batch::Batch;
+use crate::source::Chunk;
+
+/// Batch, and the chunk it came from.
+pub(crate) struct Piece {
+    pub chunk: Arc<Chunk>,
+    pub batch: Batch,
+    /// True if no more batches of this chunk follow.
+    pub last: bool,
+}
 
 /// Memory of processed chunks and batches, reused by one pipeline after another.
 #[derive(Clone)]

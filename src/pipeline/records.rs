@@ -15,9 +15,6 @@ use crate::source::{
 use crate::store::Place;
 use crate::{Error, Result};
 
-/// Maximum chunk size in bytes for reading two inputs at a time, which would take much memory with larger ones.
-const LARGE: usize = 8 << 20;
-
 /// Determines the format of an input, and how it was recognised, for messages. `None`: the input is empty. Fails with
 /// [`Error::Unsupported`] if it cannot be guessed.
 pub(crate) fn format_of(
@@ -116,8 +113,6 @@ pub(crate) struct Start {
     pub trusted: bool,
     /// Number of the pipeline, which selects its delays in tests.
     pub turn: u64,
-    /// True for an input read ahead: it is not begun if no thread can be started.
-    pub ahead: bool,
 }
 
 impl Start {
@@ -248,12 +243,6 @@ impl Records {
     /// Takes back a piece's memory.
     pub fn recycle(&self, piece: Box<Piece>) {
         self.pipeline.recycle(piece);
-    }
-
-    /// Returns whether the threads have little left to do and there is memory for those of another input, judging by
-    /// the size of `piece`.
-    pub fn is_ending(&self, piece: &Piece) -> bool {
-        self.pipeline.is_ending() && piece.chunk.bytes.len() <= LARGE
     }
 
     /// Returns the hash of the input up to `offset`, which lies in the chunk or at its end. `None`: it lies before.

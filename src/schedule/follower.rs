@@ -30,7 +30,7 @@ use crate::snapshot::Snapshot;
 use crate::store::Disk;
 use crate::store::rows::KeptRows;
 use crate::store::rows::Retention;
-use crate::threads::in_two;
+use crate::threads::join;
 use crate::{Error, Result};
 
 /// Repeatedly lists what to crawl next from one store.
@@ -398,7 +398,7 @@ impl Followed {
             }),
             None => Ok(true),
         };
-        let (order, followed) = in_two(threads > 1, sort, tell);
+        let (order, followed) = join(threads > 1, sort, tell);
         let continues = followed?;
         if let Some(order) = order? {
             self.order = order;

@@ -7,7 +7,7 @@ use super::{COLUMNS_OF, Column, Info, MAGIC, SnapshotPage};
 use crate::engine::{CHUNK_PAGES, PageId};
 use crate::model::Fetches;
 use crate::store::Disk;
-use crate::threads::in_two;
+use crate::threads::join;
 use crate::{Error, Result};
 
 const KIND: Kind = Kind {
@@ -208,7 +208,7 @@ impl Columns {
         for block in (0..self.blocks()).step_by(2) {
             let has_next = block + 1 < self.blocks();
             let next = || has_next.then(|| read(block + 1)).transpose();
-            let (next, this) = in_two(has_next, next, || read(block));
+            let (next, this) = join(has_next, next, || read(block));
             visit(block * CHUNK_PAGES, this?);
             if let Some(next) = next? {
                 visit((block + 1) * CHUNK_PAGES, next);

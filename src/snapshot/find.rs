@@ -10,7 +10,7 @@ use crate::engine::{CHUNK_PAGES, Fingerprint, PageId};
 use crate::model::PageState;
 use crate::rows::Bits;
 use crate::store::{self, IndexFile};
-use crate::threads::{dealt, processors};
+use crate::threads::par_map;
 
 /// Number of bits in a filter per name that is looked up, and their minimum.
 const FILTER: u64 = 64;
@@ -59,7 +59,7 @@ impl Snapshot {
         sorted.sort_unstable_by_key(|&at| pages[at]);
         let mut blocks: Vec<&[usize]> =
             (sorted.chunk_by(|&one, &other| block_of(one) == block_of(other))).collect();
-        let parts = dealt(processors(), &mut blocks, |_, places| {
+        let parts = par_map(&mut blocks, |_, places| {
             let inside = |&at: &usize| (pages[at].0 % CHUNK_PAGES) as usize;
             let inside: Vec<usize> = places.iter().map(inside).collect();
             let found = read(block_of(places[0]), &inside)?;

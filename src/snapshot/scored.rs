@@ -7,7 +7,7 @@ use super::column;
 use super::ranks::{Seen, descending_key};
 use crate::Result;
 use crate::engine::{CHUNK_PAGES, Estimator, PageScores, Scores};
-use crate::threads::in_two;
+use crate::threads::join;
 
 pub(super) type Column = io::Result<Vec<u8>>;
 
@@ -65,7 +65,7 @@ pub(super) fn pack(pages: &[PageScores]) -> (Column, Column) {
     let distributed: Vec<u64> = pages.iter().map(|page| page.1.to_bits()).collect();
     // Threads are worth it for full blocks only.
     let parallel = importance.len() as u64 == CHUNK_PAGES;
-    in_two(
+    join(
         parallel,
         || column::pack(&importance),
         || column::pack(&distributed),

@@ -3,7 +3,6 @@
 use std::array;
 use std::io;
 use std::mem;
-use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -23,7 +22,7 @@ use crate::engine::{
     CHUNK_PAGES, Estimation, Estimator, HistoryView, PageFacts, PageScores, Scores, Window,
 };
 use crate::store::{Disk, SNAPSHOTS, View};
-use crate::threads::{in_two, try_spawn_in};
+use crate::threads::{join, result_of, spawn_in};
 use crate::{Error, Result};
 
 /// Path of a published snapshot, and its info; `None` if nothing was published.
@@ -188,7 +187,7 @@ fn write<'v>(
             failed.store(written.is_err(), Ordering::Relaxed);
             written
         };
-        let (written, done) = in_two(true, write, || {
+        let (written, done) = join(true, write, || {
             compute(disk, view, settle, &failed, seen, &mut warnings)
         });
         let Some(read) = written? else {
@@ -379,19 +378,14 @@ impl Writer {
     ) -> Result<R> {
         let (give, take) = bounded::<B>(0);
         let (give_back, spent) = bounded(1);
-        let write = move |pages: &mut B| write(self, pages);
         std::thread::scope(|scope| {
-            let writing = try_spawn_in(scope, "columns", write, move |mut write| {
+            let writing = spawn_in(scope, "columns", move || {
                 for mut pages in take {
-                    write(&mut pages)?;
+                    write(self, &mut pages)?;
                     let _ = give_back.try_send(pages);
                 }
                 Ok(())
-            });
-            let writing = match writing {
-                Ok(thread) => thread,
-                Err(mut write) => return read(&mut |pages| write(pages)),
-            };
+            })?;
             let done = read(&mut |pages| {
                 let next = spent.try_recv().unwrap_or_default();
                 // The receiver is gone: writing failed, and the error is reported below.
@@ -399,8 +393,7 @@ impl Writer {
                     .map_err(|_| Error::internal("the snapshot cannot be written"))
             });
             drop(give);
-            let written = writing.join();
-            written.unwrap_or_else(|panic| resume_unwind(panic))?;
+            result_of(writing)?;
             done
         })
     }

@@ -158,7 +158,7 @@ impl Store {
             return self.write_run(pack(number, interval, notes)?);
         }
         let used = used.unwrap_or_else(|| notes.another());
-        self.history.packing = Some(Packing::start(number, interval, notes));
+        self.history.packing = Some(Packing::start(number, interval, notes)?);
         Ok(used)
     }
 

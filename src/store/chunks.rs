@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::disk::{Disk, DiskFile, recreate};
 use crate::engine::CHUNK_PAGES;
-use crate::threads::apart;
+use crate::threads::{result_of, spawn_in};
 use crate::{Error, Result};
 
 /// Number of chunks from which [`READERS`] threads load them.
@@ -170,10 +170,10 @@ impl ChunkFile {
             let threads: Vec<_> = parts
                 .map(|(first, slots)| {
                     let arrays = take(&mut arrays, part);
-                    apart(scope, move || load(first, slots, arrays))
+                    spawn_in(scope, "chunks", move || load(first, slots, arrays))
                 })
                 .collect();
-            let done = threads.into_iter().map(|thread| thread.join());
+            let done = threads.into_iter().map(|thread| result_of(thread?));
             // Waits for all threads, then reports the first damaged chunk.
             done.collect::<Vec<Result<()>>>().into_iter().collect()
         })

@@ -65,7 +65,7 @@ use crate::batch::HashKey;
 use crate::engine::{Admission, CHUNK_PAGES, Engine};
 use crate::memory::{Need, pages_with_room};
 use crate::model::Limits;
-use crate::threads::in_two;
+use crate::threads::join;
 use crate::{Error, Result};
 use blocks::Packer;
 use chunks::{CASH, ChunkFile, Chunks};
@@ -298,7 +298,7 @@ impl Store {
         // Loading the cash waits for the disk while building the index keeps the processors busy.
         let file = engine.storage().index_file(pages, &names);
         let index = || indexed(pages, &names, file);
-        let (found, restored) = in_two(true, index, || engine.restore(state, load));
+        let (found, restored) = join(true, index, || engine.restore(state, load));
         restored?;
         let law = engine.ledger().check_law();
         law.map_err(|what| Error::damaged(dir.join(CASH), what))?;

@@ -1,12 +1,13 @@
 //! Packing of history runs on another thread while the engine continues.
 
 use std::panic::resume_unwind;
+use std::thread::JoinHandle;
 
 use super::manifest::Run;
 use super::tables::pack_run;
 use crate::Result;
 use crate::engine::Notes;
-use crate::threads::Task;
+use crate::threads::spawn;
 
 /// Packed run of the history.
 pub(super) struct Packed {
@@ -18,12 +19,12 @@ pub(super) struct Packed {
 }
 
 /// Handle of a run that is being packed.
-pub(super) struct Packing(Task<Result<Packed>>);
+pub(super) struct Packing(JoinHandle<Result<Packed>>);
 
 impl Packing {
     /// Starts to pack run `number`.
-    pub fn start(number: u64, interval: u64, notes: Notes) -> Packing {
-        Packing(Task::start("pack", move || pack(number, interval, notes)))
+    pub fn start(number: u64, interval: u64, notes: Notes) -> Result<Packing> {
+        spawn("pack", move || pack(number, interval, notes)).map(Packing)
     }
 
     /// Waits for the packed run.

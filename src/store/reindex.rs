@@ -9,7 +9,7 @@ use crossbeam_channel::{Receiver, bounded};
 use super::index_file::IndexFile;
 use super::names::{NameReader, Prints};
 use crate::engine::{Index, Share};
-use crate::threads::try_spawn_in;
+use crate::threads::spawn_in;
 use crate::{Error, Result};
 
 /// Number of blocks that may wait for a thread.
@@ -72,30 +72,14 @@ pub(crate) fn reindex(
     let threads = thread::available_parallelism().map_or(1, |n| n.get().min(THREADS));
     let (read, filled) = thread::scope(|scope| {
         let (mut to, mut fillers) = (Vec::new(), Vec::new());
-        let mut own = Vec::new();
         let mut loaded = Some(0);
         for share in index.shares(threads) {
             let (give, take) = bounded(DEPTH);
-            match try_spawn_in(scope, "index", share, move |share| fill(share, file, &take)) {
-                Ok(filler) => {
-                    fillers.push(filler);
-                    to.push(give);
-                }
-                Err(mut share) => {
-                    let found = load(&mut share, file)?;
-                    loaded = loaded.map(|all| all + found);
-                    own.push(share);
-                }
-            }
+            fillers.push(spawn_in(scope, "index", move || fill(share, file, &take))?);
+            to.push(give);
         }
         let read = hand_out(names, known, |block| {
-            for share in &mut own {
-                if !share.put(block.first, &block.fingerprints)? {
-                    loaded = None;
-                    return Ok(false);
-                }
-            }
-            Ok(to.iter().all(|to| to.send(block.clone()).is_ok()))
+            to.iter().all(|to| to.send(block.clone()).is_ok())
         });
         drop(to);
         for filler in fillers {
@@ -117,27 +101,17 @@ pub(crate) fn reindex(
 
 type Block = Arc<Prints>;
 
-/// Passes every block from page `first` on to `give` until that returns false. Returns the number of fingerprints so
-/// far.
-fn hand_out(
-    names: &NameReader,
-    first: u64,
-    mut give: impl FnMut(&Block) -> Result<bool>,
-) -> Result<u64> {
+/// Passes every block from page `first` on to `give` until that returns false. Returns the number of fingerprints so far.
+fn hand_out(names: &NameReader, first: u64, give: impl Fn(&Block) -> bool) -> Result<u64> {
     let mut count = 0;
     for block in names.fingerprint_blocks_from(first)? {
         let block = Arc::new(block?);
         count += block.fingerprints.len() as u64;
-        if !give(&block)? {
+        if !give(&block) {
             break;
         }
     }
     Ok(count)
-}
-
-/// Loads a share from the file. Returns the number of pages.
-fn load(share: &mut Share<'_>, file: Option<&IndexFile>) -> Result<u64> {
-    file.map_or(Ok(0), |file| file.load(share))
 }
 
 /// Fills a share from the file and from blocks. Returns the number of pages from the file; `None` if a fingerprint
@@ -147,7 +121,7 @@ fn fill(
     file: Option<&IndexFile>,
     blocks: &Receiver<Block>,
 ) -> Result<Option<u64>> {
-    let loaded = load(&mut share, file)?;
+    let loaded = file.map_or(Ok(0), |file| file.load(&mut share))?;
     for block in blocks {
         if !share.put(block.first, &block.fingerprints)? {
             return Ok(None);

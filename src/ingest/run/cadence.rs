@@ -20,7 +20,7 @@ use crate::snapshot::{
 };
 use crate::store::rows::HeldRows;
 use crate::store::{Disk, View};
-use crate::threads::Task;
+use crate::threads::spawn;
 use crate::{Error, Result};
 
 /// Pause between snapshots by time, as a multiple of the time that the last one took.
@@ -146,7 +146,7 @@ impl<'a> Cadence<'a> {
         (mut making, beside): (SnapshotOptions, Beside),
         is_last: bool,
         started: Instant,
-    ) {
+    ) -> Result<()> {
         let (ends, ended) = bounded::<()>(0);
         let (departs, apart) = bounded::<()>(0);
         let settle = making.settle.clone();
@@ -171,12 +171,13 @@ impl<'a> Cadence<'a> {
         };
         self.publishing = Some(SnapshotJob {
             generation,
-            thread: Some(Task::start("snapshot", publish)),
+            thread: Some(spawn("snapshot", publish)?),
             ended,
             apart,
             settle,
             before: self.published_at.replace(counters),
         });
+        Ok(())
     }
 
     /// Passes on the memory that the previous ranking left, and prepares what this one leaves.
@@ -271,9 +272,13 @@ impl Run<'_> {
         self.begin_snapshot(Instant::now(), due)
     }
 
-    /// Does what is due by time.
+    /// Does what is due by time: not inside a file that is read again, of which nothing may be durable before it is known to
+    /// be what it was.
     pub(super) fn on_time(&mut self) -> Result<()> {
         self.feed.check_beside()?;
+        if self.cursor.is_rereading() {
+            return Ok(());
+        }
         let snapshot = self
             .cadence
             .is_snapshot_late(self.session.counters().records);
@@ -287,11 +292,9 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Makes the state durable, unless a stop prevents verifying that a file read again is unchanged.
+    /// Makes the state durable.
     pub(super) fn checkpoint(&mut self) -> Result<()> {
-        if !self.feed.is_as_in_pass_1(&self.cursor)? {
-            return Ok(());
-        }
+        self.check_as_in_pass_1()?;
         let generation = self.session.generation();
         if self.cadence.wait_for_slots(generation) {
             self.finish_publishing()?;
@@ -368,8 +371,7 @@ impl Run<'_> {
         let disk = self.session.disk().clone();
         let counters = self.session.counters().clone();
         self.cadence
-            .publish(disk, view, counters, (making, beside), is_last, started);
-        Ok(())
+            .publish(disk, view, counters, (making, beside), is_last, started)
     }
 
     /// Returns the settings for settling before a snapshot in the memory that is left, if it is settled.

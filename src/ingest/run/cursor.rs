@@ -56,6 +56,11 @@ impl Cursor {
         self.progress.pass > 1
     }
 
+    /// Returns true inside an input that is read again.
+    pub fn is_rereading(&self) -> bool {
+        self.is_repeating() && self.progress.place.offset > 0
+    }
+
     /// Returns true if a pass other than the first is about to begin.
     pub fn is_between_passes(&self) -> bool {
         let progress = &self.progress;
@@ -74,21 +79,6 @@ impl Cursor {
             progress.place,
             progress.completing,
         )
-    }
-
-    /// Returns pass and number of the following input; `None` if there is none, or if it belongs to a pass that may
-    /// still be left out.
-    pub fn next_input(&self, passes_are_certain: bool) -> Option<(u32, u64)> {
-        let Progress {
-            pass,
-            input,
-            repeat,
-            ..
-        } = self.progress;
-        if input + 1 < self.inputs {
-            return Some((pass, input + 1));
-        }
-        (pass < repeat && passes_are_certain).then_some((pass + 1, 0))
     }
 
     /// Returns a number that distinguishes pipelines whose threads are delayed, for tests.

@@ -1,5 +1,6 @@
 //! Ranking in progress beside the ingest.
 
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
@@ -10,7 +11,6 @@ use crate::engine::Counters;
 use crate::ingest::{Note, Observer};
 use crate::rank::settle::Progress;
 use crate::snapshot::Settle;
-use crate::threads::Task;
 
 /// Interval at which the progress of an awaited snapshot is shown.
 const WATCH: Duration = Duration::from_millis(100);
@@ -19,7 +19,7 @@ const WATCH: Duration = Duration::from_millis(100);
 pub(super) struct SnapshotJob {
     pub generation: u64,
     /// Thread of the ranking; `None` once it was joined.
-    pub thread: Option<Task<Result<Made>>>,
+    pub thread: Option<JoinHandle<Result<Made>>>,
     /// Channel that is disconnected when the thread ends.
     pub ended: Receiver<()>,
     /// Channel that is disconnected when checkpoints no longer disturb the ranking.
@@ -32,7 +32,7 @@ pub(super) struct SnapshotJob {
 
 impl SnapshotJob {
     pub fn is_finished(&self) -> bool {
-        self.thread.as_ref().is_none_or(Task::is_finished)
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
     /// Returns true if its state becomes the next warm start.
@@ -62,7 +62,7 @@ impl SnapshotJob {
     }
 
     pub fn wait(&mut self) -> Option<std::thread::Result<Result<Made>>> {
-        self.thread.take().map(Task::join)
+        self.thread.take().map(JoinHandle::join)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Reading of one input: its pieces are applied entry by entry, and the position is tracked after each.
 
-use super::opened::{InputStart, OpenInput};
-use super::stamp::Stamp;
+use super::feed::InputStart;
 use super::{InputEnd, Run, kept};
 use crate::batch::{Batch, Entry, What};
 use crate::decode::Reason;
@@ -17,8 +16,6 @@ use crate::{Error, Result};
 /// Input that is being read.
 pub(super) struct Reading<'a> {
     input: &'a InputName,
-    /// Stamp of the file before it was opened.
-    stamp: Option<Stamp>,
     records: Records,
     /// True if it is being spooled, in the first pass: what is kept of it moves with the position.
     spooled: bool,
@@ -58,8 +55,8 @@ impl Run<'_> {
         let begun = self
             .feed
             .begin(input, &mut self.cursor, counted, self.observer)?;
-        let OpenInput { stamp, records } = match begun {
-            InputStart::Ready(begun) => *begun,
+        let records = match begun {
+            InputStart::Ready(records) => *records,
             InputStart::Stopped => return Ok(InputEnd::Stopped),
             InputStart::ReadBefore => return Ok(InputEnd::ReadBefore),
         };
@@ -69,7 +66,6 @@ impl Run<'_> {
         let mut resolver = Resolver::default();
         let mut reading = Reading {
             input,
-            stamp,
             records,
             spooled: !self.cursor.is_repeating() && self.feed.is_spooling(at),
             from: self.cursor.progress.place.offset,
@@ -91,8 +87,6 @@ impl Run<'_> {
                     if self.feed.stop_asked() {
                         return Ok(InputEnd::Stopped);
                     }
-                    self.feed
-                        .look_further(&self.cursor, &piece, &reading.records);
                     reading.records.recycle(piece);
                 }
                 Next::Idle if self.feed.stop_asked() => return Ok(InputEnd::Stopped),
@@ -320,8 +314,6 @@ impl Run<'_> {
             });
         }
         self.cursor.end_input(reading.input, end)?;
-        let stamp = reading.stamp;
-        self.feed.stamps[at as usize] = stamp.filter(|stamp| stamp.still_holds(reading.input));
         if summary.bytes == 0 && !self.cursor.is_repeating() {
             self.observer.note(Note::Empty {
                 input: reading.input,
@@ -330,6 +322,9 @@ impl Run<'_> {
             if self.feed.job.inputs == [InputName::Stdin] {
                 self.cursor.forget_input();
             }
+        }
+        if self.cursor.is_repeating() {
+            self.on_time()?;
         }
         Ok(InputEnd::Whole)
     }

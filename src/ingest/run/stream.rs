@@ -1,15 +1,68 @@
 //! Standard input: opened, signed while it is read, and recognised if it was read before
-//! ([`stream_match`](crate::ingest::stream_match)).
+//! ([`stream_match`](crate::ingest::stream_match)). A pipe, a device or a socket that is named as an input is read as standard
+//! input is: what comes from there comes once, and is recognised by its bytes if they come again.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::PathBuf;
 
 use super::Run;
 use super::cursor::Cursor;
-use super::feed::Feed;
-use super::opened::{InputSigner, InputSource};
-use crate::ingest::stream_match::{SignedStream, StreamMatch, look};
-use crate::ingest::{Note, Observer, OldFault, Outcome, Stream};
+use super::feed::{Feed, InputSource};
+use crate::ingest::stream_match::{SharedSigner, SignedStream, StreamMatch, look};
+use crate::ingest::{Job, Note, Observer, OldFault, Outcome, StandardInput, Stream};
 use crate::model::{InputSignature, Signature};
+use crate::source::InputName;
 use crate::store::{Progress, remove_spool};
 use crate::{Error, Result};
+
+/// The job with its stream, if it has one, as standard input.
+///
+/// # Errors
+/// [`Error::Usage`] if there are several.
+pub(super) fn with_stream(job: &Job) -> Result<Cow<'_, Job>> {
+    let mut streams = job.inputs.iter().enumerate().filter(|(_, i)| i.is_stream());
+    let Some((at, first)) = streams.next() else {
+        return Ok(Cow::Borrowed(job));
+    };
+    if let Some((_, second)) = streams.next() {
+        return Err(Error::Usage(format!(
+            "{first} and {second} are streams, and a run reads one: join them (`cat A B | cashrank ingest -`), or run \
+            the command for each"
+        )));
+    }
+    let InputName::File(path) = first.clone() else {
+        return Ok(Cow::Borrowed(job));
+    };
+    let mut job = job.clone();
+    job.inputs[at] = InputName::Stdin;
+    job.stdin = StandardInput::new(move || Box::new(Late::Closed(path.clone())));
+    Ok(Cow::Owned(job))
+}
+
+/// Opened when it is first read: a FIFO waits for its writer.
+enum Late {
+    Closed(PathBuf),
+    Open(File),
+}
+
+impl Read for Late {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self {
+                Late::Open(file) => return file.read(out),
+                Late::Closed(path) => *self = Late::Open(File::open(path)?),
+            }
+        }
+    }
+}
+
+/// The signer of a stream, and its number among the inputs.
+pub(super) struct InputSigner {
+    pub input: u64,
+    pub signer: SharedSigner,
+}
 
 impl Feed<'_> {
     /// Opens standard input at the current position, and determines whether it was read before. Returns `None` if

@@ -12,7 +12,7 @@ use crate::rank::peers::RemotePages;
 #[cfg(test)]
 use crate::rows::Rows;
 use crate::rows::{Bits, Row};
-use crate::threads::in_two;
+use crate::threads::join;
 use crate::{Error, Result};
 
 /// Initial sum over all pages.
@@ -412,7 +412,7 @@ impl Block {
     ) -> T {
         let pages = self.costs.len();
         let half = (pages / 2).next_multiple_of(64).min(pages);
-        let (first, second) = in_two(pages >= HALVES_FROM, || of(0..half), || of(half..pages));
+        let (first, second) = join(pages >= HALVES_FROM, || of(0..half), || of(half..pages));
         and(first, second)
     }
 
@@ -452,7 +452,7 @@ impl Block {
                 }
             }
         };
-        in_two(
+        join(
             pages >= HALVES_FROM,
             || visit(0, accounts.0, own.0),
             || visit(half, accounts.1, own.1),

@@ -9,7 +9,7 @@ use crate::rank::Teleport;
 use crate::rank::peers::{OneProcess, Peers};
 #[cfg(test)]
 use crate::rows::Rows;
-use crate::threads::{dealt, processors};
+use crate::threads::par_map;
 use crate::{Error, Result};
 
 pub(super) struct Ledger {
@@ -141,7 +141,7 @@ impl Ledger {
         work: impl Fn(usize, &mut Block) -> Result<T> + Sync,
     ) -> Result<Vec<T>> {
         let whole = self.whole();
-        let done = dealt(processors(), &mut self.blocks, |at, block| {
+        let done = par_map(&mut self.blocks, |at, block| {
             block.tell(whole);
             Ok((work(at, block)?, block.take_moved()))
         })?;
@@ -169,11 +169,11 @@ impl Ledger {
         if peers.shards() == 1 {
             return Ok(());
         }
-        let outgoing = dealt(processors(), &mut self.blocks, |at, block| {
+        let outgoing = par_map(&mut self.blocks, |at, block| {
             Ok(block.take_remote(shards[at].remote, all))
         })?;
         let incoming = peers.exchange(outgoing)?;
-        dealt(processors(), &mut self.blocks, |at, block| {
+        par_map(&mut self.blocks, |at, block| {
             incoming[at]
                 .iter()
                 .try_for_each(|message| block.take_in(message))
@@ -232,7 +232,7 @@ impl Ledger {
             self.check_law(peers)?;
         }
         let whole = self.whole();
-        let worths = dealt(processors(), &mut self.blocks, |_, block| {
+        let worths = par_map(&mut self.blocks, |_, block| {
             block.tell(whole);
             Ok(block.weigh())
         })?;

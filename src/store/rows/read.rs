@@ -15,7 +15,7 @@ use super::{CommittedRows, Retention, none, path_of};
 use crate::disk::Disk;
 use crate::disk::log::{Block as Stored, BlockLog};
 use crate::rows::{Bits, Row, RowVisitor, Rows, RowsVisitor, Stop};
-use crate::threads::try_spawn_in;
+use crate::threads::spawn_in;
 use crate::{Error, Result};
 
 /// Number of blocks that are read ahead of the one being visited.
@@ -470,21 +470,11 @@ impl KeptRows {
         };
         std::thread::scope(|scope| {
             let (full, blocks) = bounded(AHEAD);
-            let read = (free, move |block| full.send(block).is_ok());
-            let beside = try_spawn_in(scope, "rows", read, |(free, give)| {
+            spawn_in(scope, "rows", move || {
+                let give = |block| full.send(block).is_ok();
                 self.file.read(from, self.pages, &free, give);
-            });
-            match beside {
-                Ok(_) => blocks.into_iter().try_for_each(&mut take),
-                Err((free, _)) => {
-                    let mut taken = Ok(());
-                    self.file.read(from, self.pages, &free, |block| {
-                        taken = take(block);
-                        taken.is_ok()
-                    });
-                    taken
-                }
-            }
+            })?;
+            blocks.into_iter().try_for_each(&mut take)
         })?;
         if end == self.file.kept.rows {
             Ok(())

@@ -2,6 +2,7 @@
 
 use std::panic::resume_unwind;
 use std::path::Path;
+use std::thread::JoinHandle;
 
 use super::block::{Head, Rows, pack};
 use super::{CommittedRows, ROWS, Reason, path_of};
@@ -9,7 +10,7 @@ use crate::disk::Disk;
 use crate::disk::log::{BlockLog, LogLengths};
 use crate::engine::{Links, PageId};
 use crate::rows::PAGES_MAX;
-use crate::threads::Task;
+use crate::threads::spawn;
 use crate::{Error, Result};
 
 /// Packed bytes that may wait to be written, plus one block.
@@ -44,7 +45,7 @@ pub(crate) struct RowWriter {
     closed: u64,
     filling: Rows,
     /// Previous block, while it is packed.
-    packing: Option<Task<Packed>>,
+    packing: Option<JoinHandle<Packed>>,
     /// Block for reuse.
     spare: Rows,
     /// Maximum length of the file in bytes.
@@ -146,10 +147,10 @@ impl RowWriter {
         self.end_packing()?;
         let spare = std::mem::take(&mut self.spare);
         let mut rows = std::mem::replace(&mut self.filling, spare);
-        self.packing = Some(Task::start("rows", move || {
+        self.packing = Some(spawn("rows", move || {
             let payload = pack(&mut rows);
             (rows, payload)
-        }));
+        })?);
         Ok(())
     }
 

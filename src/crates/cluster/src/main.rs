@@ -15,7 +15,8 @@ use cashrank::snapshot::{KeepSnapshots, Watcher};
 use cashrank::store::{Disk, RealDisk};
 use cashrank::{Error, Exit, Info, Result, name_settings};
 use cashrank_cluster::{Joining, Plan, Secret, addresses, join};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 use processes::{Processes, lost};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -40,6 +41,10 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Settle(Settle),
+    /// Print the completion script for a shell.
+    Completions {
+        shell: Shell,
+    },
 }
 
 /// Compute importance and ranks over all shards, and publish them in each.
@@ -102,9 +107,28 @@ fn say(what: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
+/// Writes to standard output. A reader that has read enough, and closed it, is no failure.
+fn print(bytes: &[u8]) -> Result<Exit> {
+    match io::stdout().write_all(bytes) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::Io {
+            path: "standard output".into(),
+            action: "write",
+            source: error,
+        }),
+        _ => Ok(Exit::Done),
+    }
+}
+
 fn main() -> ExitCode {
-    let Command::Settle(settle) = Cli::parse().command;
-    let exit = settle.run().unwrap_or_else(|error| {
+    let done = match Cli::parse().command {
+        Command::Settle(settle) => settle.run(),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "cashrank-cluster", &mut script);
+            print(&script)
+        }
+    };
+    let exit = done.unwrap_or_else(|error| {
         say(&format!("cashrank-cluster: {error}"));
         Exit::from(&error)
     });
@@ -217,7 +241,7 @@ impl Settle {
             say(&format!("warning: {warning}"));
         }
         if self.json {
-            return self.print(together, seconds);
+            return self.print_json(together, seconds);
         }
         let Some(info) = together.shards.first().map(|shard| &shard.info) else {
             return Ok(Exit::Done);
@@ -263,7 +287,7 @@ impl Settle {
         Ok(Exit::Done)
     }
 
-    fn print(&self, together: &Together, seconds: f64) -> Result<Exit> {
+    fn print_json(&self, together: &Together, seconds: f64) -> Result<Exit> {
         let first = together.shards.first().map(|shard| &shard.info);
         let shards = together.shards.iter().map(|shard| {
             serde_json::json!({
@@ -283,12 +307,7 @@ impl Settle {
             "seconds": seconds,
             "shards": shards.collect::<Vec<_>>(),
         });
-        writeln!(io::stdout(), "{line}").map_err(|source| Error::Io {
-            path: "standard output".into(),
-            action: "write",
-            source,
-        })?;
-        Ok(Exit::Done)
+        print(format!("{line}\n").as_bytes())
     }
 }
 

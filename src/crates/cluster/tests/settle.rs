@@ -369,3 +369,19 @@ fn kills_change_nothing() {
         Store::open(dir).unwrap().verify().unwrap();
     }
 }
+
+/// A reader of standard output that closes it, as `head` does, is no failure; the rankings are published.
+#[test]
+fn closed_output_is_no_failure() {
+    let lab = Lab::new();
+    let stores = lab.shards("s", 2);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = settle(&stores);
+    let output = command.arg("--json").stdout(writer).output().unwrap();
+    exits(output, 0, &[]);
+    snapshot(&stores[1]);
+    let script = Command::new(PROGRAM).args(["completions", "bash"]).output();
+    let script = String::from_utf8(script.unwrap().stdout).unwrap();
+    assert!(script.contains("--keep-snapshots") && script.contains("complete -F"));
+}

@@ -6,10 +6,16 @@
 //!
 //! If no rows are kept, all inputs are read again as in the first pass, which is impossible for standard input. The
 //! checkpoint that ends the first pass decides: rows that were complete then are not given up in a later pass.
+//!
+//! A file that is read again must hold what it held in pass 1, whose hash is kept, before anything of it is made durable. Its hash is
+//! compared at its end. So checkpoints by time are made between files, and one inside a file (by number of records, or because
+//! of a stop) reads the whole file once more first.
+//!
+//! A pass with `complete` ends with a visit of each node that is known as a target only.
 
 use super::{InputEnd, Run};
-use crate::engine::{Links, PageId};
-use crate::ingest::planned::Plan;
+use crate::engine::{Estimation, Links, PageId};
+use crate::ingest::plan::Plan;
 use crate::ingest::{Note, OldFault};
 use crate::rows::{Row, Stop};
 use crate::session::Session;
@@ -19,6 +25,8 @@ use crate::{Error, Result};
 
 /// Number of rows whose pages are prefetched together.
 const AHEAD: usize = 64;
+/// Visits of targets between two looks at the clock.
+const UNHEARD: u64 = 1 << 12;
 
 /// Returns an error if the passes of a plan cannot be continued as they were begun, or not at all.
 pub(super) fn check_passes(plan: &Plan, session: &Session) -> Result<()> {
@@ -129,5 +137,82 @@ impl Run<'_> {
             }
         }
         Ok(())
+    }
+    /// Checks that what was applied of the file being read, if it is being read again, is what pass 1 read.
+    ///
+    /// # Errors
+    /// [`Error::InputChanged`].
+    pub(super) fn check_as_in_pass_1(&self) -> Result<()> {
+        let place = self.cursor.progress.place;
+        if !self.cursor.is_rereading() {
+            return Ok(());
+        }
+        let at = self.cursor.progress.input as usize;
+        let end = self.cursor.input().and_then(|input| input.end);
+        let (Some(input @ InputName::File(_)), Some(end)) = (self.feed.inputs.get(at), end) else {
+            return Ok(());
+        };
+        let mut source = self.feed.reader.open(input)?;
+        let same = source
+            .skip_to(place.offset, place.prefix)
+            .and_then(|()| source.skip_to(end.offset, end.prefix))
+            .and_then(|()| Ok(source.head()?.is_empty()));
+        match same {
+            Ok(true) => Ok(()),
+            Ok(false) | Err(Error::InputChanged(_) | Error::Corrupt { .. }) => {
+                Err(Error::InputChanged(format!(
+                    "{input}: has changed since pass 1, and nothing of the change was kept; put the old file back and run \
+                     the same command again, or use another store"
+                )))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Visits the nodes known as targets only, from page `from` on, where a checkpoint left off.
+    pub(super) fn complete(&mut self, mut from: u64) -> Result<InputEnd> {
+        if from > 0 {
+            self.observer.note(Note::Completing {
+                pass: self.cursor.progress.pass,
+            });
+        }
+        self.cursor.begun = true;
+        self.cursor.progress.completing = Some(from);
+        for visits in 1.. {
+            let Some(next) = self.session.engine.complete_next(from)? else {
+                break;
+            };
+            from = next;
+            self.cursor.progress.completing = Some(from);
+            if self.is_due() {
+                self.on_records()?;
+            }
+            if self.feed.stop_asked() {
+                return Ok(InputEnd::Stopped);
+            }
+            if visits % UNHEARD == 0 {
+                self.on_time()?;
+            }
+        }
+        self.cursor.progress.completing = None;
+        Ok(InputEnd::Whole)
+    }
+
+    /// Before another pass: whether the bound of what is durable is low enough to leave it out. The same
+    /// command on a store that stopped so finds it low enough again.
+    pub(super) fn is_near_enough(&mut self) -> Result<bool> {
+        let Some(until) = self.job.until else {
+            return Ok(false);
+        };
+        let bound = self.session.view().and_then(|view| {
+            let estimation = Estimation::begin(&view, self.session.engine.config())?;
+            let rounding = self.session.engine.config().damping_bound();
+            Ok(estimation.window().bound_l1().map(|bound| bound + rounding))
+        })?;
+        self.observer.note(Note::Bound {
+            pass: self.cursor.progress.pass - 1,
+            bound,
+        });
+        Ok(bound.is_some_and(|bound| bound <= until))
     }
 }
