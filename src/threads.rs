@@ -8,6 +8,8 @@ use std::panic::resume_unwind;
 use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 
+use rustix::process::{Resource, getrlimit};
+
 use crate::{Error, Result};
 
 /// Returns the number of processors.
@@ -19,7 +21,17 @@ pub(crate) fn processors() -> usize {
 /// rows and history, and four for each of two snapshots.
 const BESIDE: usize = 13;
 
+/// Address space of a thread in bytes: its stack, and the heap that the allocator reserves for it.
+pub(crate) const ADDRESS_SPACE: u64 = 66 << 20;
+
+/// Returns the error for a refused thread; a limit on address space is the likelier cause where there is one.
 fn refused(source: io::Error) -> Error {
+    if getrlimit(Resource::As).current.is_some() {
+        return Error::AddressSpace {
+            need: ADDRESS_SPACE,
+            remedy: "raise the limit on address space (ulimit -v), or else that on processes (ulimit -u)",
+        };
+    }
     let what = format!(
         "{source}; a command takes up to {} threads, and one that reads inputs as many more as `threads` says: raise the limit of \
          processes (`ulimit -u`, `TasksMax=` of systemd, that of a container), or lower `threads`",

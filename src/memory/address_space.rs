@@ -7,10 +7,9 @@ use rustix::process::{Resource, getrlimit};
 
 use super::MIB;
 use super::machine::kib_of;
+use crate::threads::ADDRESS_SPACE;
 use crate::{Error, Result};
 
-/// Maximum address space of a thread besides its data: its stack, and the heap that the allocator reserves for it.
-const A_THREAD: u64 = 66 * MIB;
 /// Address space of every command: buffers of files, tables of names, a page cache.
 const A_COMMAND: u64 = 64 * MIB;
 
@@ -46,7 +45,7 @@ impl AddressSpace {
 
 /// Returns the address space that a command with `threads` additional threads needs, in bytes.
 fn taken(threads: usize) -> u64 {
-    A_COMMAND.saturating_add(A_THREAD.saturating_mul(threads as u64))
+    A_COMMAND.saturating_add(ADDRESS_SPACE.saturating_mul(threads as u64))
 }
 
 /// Returns [`Error::AddressSpace`] if the limit leaves too little for `data` bytes with `threads` additional threads.

@@ -286,7 +286,8 @@ fn a_limit_on_address_space_is_refused_and_not_died_of() {
             let _ = std::fs::remove_dir_all(lab.path("new"));
         }
         assert_eq!(codes[0], 8, "{line}");
-        assert!(codes.is_sorted_by(|a, b| a >= b), "{line}: {codes:?}");
+        // Between these it depends on which threads run at the same time.
+        assert_eq!(codes.last(), Some(&0), "{line}: {codes:?}");
     }
 }
 
