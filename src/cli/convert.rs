@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use cashrank::Limits;
 use cashrank::engine::Counters;
 use cashrank::ingest::{Conversion, ConversionReport, TimeSort, convert};
+use cashrank::memory::check_address_space;
 use cashrank::records::RecordFormat;
 use cashrank::source::InputName;
 
@@ -134,6 +135,9 @@ impl Args {
     }
 
     fn job(&self, output: &Output) -> anyhow::Result<Conversion> {
+        let threads = threads(self.threads);
+        // The threads that decode, and those that read, sort and write.
+        check_address_space(threads + 3, 0)?;
         let sort = match &self.sort {
             None => None,
             Some(_) => Some(TimeSort {
@@ -152,7 +156,7 @@ impl Args {
             to: RecordFormat::of_name(&self.file.output)?,
             sort,
             strict: self.strict,
-            threads: threads(self.threads),
+            threads,
             limits: self.limits.over(Limits::default()),
             source: self.verify.options(),
             stop: Arc::new(AtomicBool::new(false)),
