@@ -7,12 +7,15 @@
 mod build;
 mod growing;
 mod latest;
+mod pairs;
 mod rows;
 mod table;
 
 pub use build::GraphBuilder;
 pub use growing::Growing;
 pub use latest::LatestRows;
+pub(crate) use pairs::gcd;
+pub use pairs::whole_numbers;
 pub use table::{Links, Table, Weight};
 
 /// Directed graph: row `i` has the distinct targets of node `i`, ascending. A node with an empty row is dangling.

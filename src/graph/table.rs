@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use crate::model::SelfLinks;
-
 /// Weight of a link.
 pub trait Weight: Copy {
     /// Returns the weight of each of `links` links of a row, if no row has weights.
@@ -77,9 +75,9 @@ impl<W: Weight> Links<'_, W> {
 /// Links and their weights, without row boundaries.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Arena<W> {
-    targets: Vec<u32>,
+    pub targets: Vec<u32>,
     /// Weight of each link; empty if no row has weights.
-    weights: Vec<W>,
+    pub weights: Vec<W>,
 }
 
 impl<W> Default for Arena<W> {
@@ -150,8 +148,8 @@ impl<W: Weight> Arena<W> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table<W = u64> {
     /// Ends of the rows: row `i` is `ends[i - 1]..ends[i]` of the links; row 0 starts at 0.
-    ends: Vec<usize>,
-    links: Arena<W>,
+    pub(super) ends: Vec<usize>,
+    pub(super) links: Arena<W>,
 }
 
 impl<W> Default for Table<W> {
@@ -172,7 +170,7 @@ fn ranges(ends: &[usize]) -> impl ExactSizeIterator<Item = Range<usize>> {
 
 /// Returns the start of each node's row if it has an entry for each occurrence of the node in `of`, and the total
 /// number of entries. While rows are filled, starts become ends.
-fn starts(nodes: usize, of: &[u32]) -> (Vec<usize>, usize) {
+pub(super) fn starts(nodes: usize, of: &[u32]) -> (Vec<usize>, usize) {
     let mut ends = vec![0; nodes];
     for &node in of {
         ends[node as usize] += 1;
@@ -285,50 +283,9 @@ impl<W: Weight> Table<W> {
     }
 }
 
-impl Table<u64> {
-    /// Returns the graph of `nodes` nodes with a link from each of `sources` to the corresponding target, in any order;
-    /// repeated links count once. All numbers must be below `nodes`, and both lists equally long.
-    pub fn of_pairs(
-        nodes: usize,
-        sources: &[u32],
-        targets: &[u32],
-        self_links: SelfLinks,
-    ) -> Table {
-        let (mut ends, sum) = starts(nodes, sources);
-        let mut all = vec![0; sum];
-        for (&source, &target) in sources.iter().zip(targets) {
-            let at = &mut ends[source as usize];
-            all[*at] = target;
-            *at += 1;
-        }
-        let (mut start, mut kept) = (0, 0);
-        for (source, end) in ends.iter_mut().enumerate() {
-            let row = start..std::mem::replace(end, kept);
-            start = row.end;
-            all[row.clone()].sort_unstable();
-            let mut last = None;
-            for at in row {
-                let target = all[at];
-                let is_own = self_links == SelfLinks::Drop && target as usize == source;
-                if last.replace(target) != Some(target) && !is_own {
-                    all[kept] = target;
-                    kept += 1;
-                }
-            }
-            *end = kept;
-        }
-        all.truncate(kept);
-        let links = Arena {
-            targets: all,
-            weights: Vec::new(),
-        };
-        Table { ends, links }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeMap;
 
     use proptest::prelude::*;
 
@@ -374,21 +331,6 @@ mod tests {
             prop_assert_eq!(sums(back), sums(links(&table)));
             prop_assert!(there.rows().all(|row| row.is_sorted()));
             prop_assert_eq!(there.nodes(), 9);
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn a_graph_of_pairs_has_each_link_once(pairs in prop::collection::vec((0u32..9, 0u32..9), 0..60)) {
-            let (sources, targets): (Vec<u32>, Vec<u32>) = pairs.iter().copied().unzip();
-            for self_links in [SelfLinks::Keep, SelfLinks::Drop] {
-                let graph = Table::of_pairs(9, &sources, &targets, self_links);
-                let kept = |(from, to): &&(u32, u32)| self_links == SelfLinks::Keep || from != to;
-                let expected: BTreeSet<(u32, u32)> = pairs.iter().filter(kept).copied().collect();
-                let found = links(&graph).map(|(from, to, _)| (from, to));
-                prop_assert!(found.eq(expected));
-                prop_assert_eq!(graph.nodes(), 9);
-            }
         }
     }
 }

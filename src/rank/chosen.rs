@@ -192,7 +192,7 @@ mod tests {
                 "names one of the 5 pages",
             ),
             ("", "no line of the list"),
-            ("host:a.example\t0", "at least 1"),
+            ("host:a.example\t0", "at least one"),
         ] {
             let why = pages(lines).teleport(None).unwrap_err().to_string();
             assert!(why.contains(says), "{why}");

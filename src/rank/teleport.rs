@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::graph::whole_numbers;
 use crate::{Error, Result};
 
 /// Distribution of what the virtual page pays: uniform by default, or by weights, as in personalised PageRank. Surfers
@@ -9,7 +10,7 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Teleport {
     /// Weight of each page; empty for uniform.
-    weights: Arc<[u32]>,
+    weights: Arc<[u64]>,
     sum: u64,
 }
 
@@ -19,17 +20,34 @@ impl Teleport {
     /// # Errors
     /// [`Error::Usage`] if the weights sum to 0 or to more than 2^32.
     pub fn of(weights: Vec<u32>) -> Result<Teleport> {
-        let sum = weights.iter().map(|&weight| u64::from(weight)).sum();
+        let teleport = Teleport::new(weights.into_iter().map(u64::from))?;
         // Rounding down loses less than a unit for each unit of weight.
-        if sum == 0 || sum > 1 << 32 {
+        if teleport.sum > 1 << 32 {
             return Err(Error::Usage(format!(
-                "teleport weights are {sum} together: at least 1 and at most 2^32"
+                "teleport weights are {} together: at most 2^32",
+                teleport.sum
             )));
         }
-        Ok(Teleport {
-            weights: weights.into(),
-            sum,
-        })
+        Ok(teleport)
+    }
+
+    /// Creates a vector from finite weights of at least 0, rounded by [`whole_numbers`]. Their sum may be up to 2^53, and
+    /// settling gets no closer than 2^-58 for each unit of it: exact PageRank does.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if all weights are 0.
+    pub fn of_floats(weights: &[f64]) -> Result<Teleport> {
+        Teleport::new(whole_numbers(weights).into_iter())
+    }
+
+    fn new(weights: impl Iterator<Item = u64>) -> Result<Teleport> {
+        let weights: Arc<[u64]> = weights.collect();
+        let sum = weights.iter().sum();
+        if sum == 0 {
+            let text = "teleport weights are 0 together: at least one page needs some";
+            return Err(Error::Usage(text.into()));
+        }
+        Ok(Teleport { weights, sum })
     }
 
     /// Checks that there is a weight for each of `pages` pages.
@@ -48,12 +66,12 @@ impl Teleport {
     }
 
     /// Returns the sum of the weights of `pages` pages.
-    pub(super) fn sum(&self, pages: u64) -> u64 {
+    pub fn sum(&self, pages: u64) -> u64 {
         if self.is_uniform() { pages } else { self.sum }
     }
 
     #[inline]
-    pub(super) fn weight(&self, page: usize) -> u32 {
+    pub(super) fn weight(&self, page: usize) -> u64 {
         self.weights.get(page).copied().unwrap_or(1)
     }
 
@@ -62,7 +80,7 @@ impl Teleport {
         let (each, sum) = (units / pages as f64, self.sum as f64);
         (0..pages).map(move |page| match self.weights.get(page) {
             None => each,
-            Some(&weight) => units * f64::from(weight) / sum,
+            Some(&weight) => units * weight as f64 / sum,
         })
     }
 }
@@ -83,5 +101,8 @@ mod tests {
             .shares(8.0, 3)
             .collect();
         assert_eq!(shares, [6.0, 0.0, 2.0]);
+        let floats = Teleport::of_floats(&[0.75, 0.0, 0.25]).unwrap();
+        assert_eq!(floats, Teleport::of(vec![3, 0, 1]).unwrap());
+        assert!(Teleport::of_floats(&[0.0, 0.0]).is_err());
     }
 }

@@ -20,6 +20,7 @@ use crate::codec::varint::number;
 use crate::decode::records::write::write;
 use crate::decode::{Link, Names, Record};
 use crate::disk::{Sorted, Sorter};
+use crate::graph::gcd;
 use crate::model::{FetchTotals, Fetches};
 use crate::rows::{Rows, Stop};
 use crate::snapshot::Snapshot;
@@ -229,13 +230,7 @@ fn scale(row: &PageRow) -> Option<u64> {
     if fits(1) {
         return Some(1);
     }
-    let divisor = weights().fold(0, |mut one, mut other| {
-        while other > 0 {
-            (one, other) = (other, one % other);
-        }
-        one
-    });
-    Some(divisor).filter(|divisor| fits(*divisor))
+    Some(weights().fold(0, gcd)).filter(|divisor| fits(*divisor))
 }
 
 #[cfg(test)]

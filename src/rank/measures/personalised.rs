@@ -27,7 +27,7 @@ pub(super) const PERSONALISED: MeasureSpec = MeasureSpec {
     name: "personalised",
     about: "PageRank of surfers who begin at chosen pages: topics, trust; with a proven bound",
     uses: &[Uses::Damping, Uses::Until, Uses::Teleport],
-    bytes: |nodes, _, _| nodes * (BYTES + 8 + 4),
+    bytes: |nodes, _, _| nodes * (BYTES + 8 + 8),
     compute: |rows, options, watch| settled(rows, options, &options.teleport, watch),
 };
 

@@ -29,7 +29,7 @@ pub(super) const MEASURE: MeasureSpec = MeasureSpec {
     name: "spam-mass",
     about: "the share of its PageRank that does not come from trusted pages",
     uses: &[Uses::Damping, Uses::Until, Uses::Teleport, Uses::Gamma],
-    bytes: |nodes, _, _| nodes * (BYTES + 8 + 8 + 4 + 1),
+    bytes: |nodes, _, _| nodes * (BYTES + 8 + 8 + 8 + 1),
     compute: mass,
 };
 

@@ -232,7 +232,7 @@ impl Block {
         }
     }
 
-    pub fn weight(&self, page: usize) -> u32 {
+    pub fn weight(&self, page: usize) -> u64 {
         self.teleport.weight(page)
     }
 
@@ -423,7 +423,7 @@ impl Block {
             let cells = self.accounts[pages.clone()].iter();
             for ((account, cost), page) in cells.zip(&self.costs[pages.clone()]).zip(pages) {
                 if *cost <= NO_LINKS {
-                    dangling.weights += u64::from(self.teleport.weight(page));
+                    dangling.weights += self.teleport.weight(page);
                     dangling.waiting += i128::from(*account);
                 }
             }
@@ -562,8 +562,8 @@ pub(super) fn each(units: i128, weights: u64) -> i64 {
 }
 
 /// Returns the payment to a page of this weight, given that per unit of weight.
-fn paid(each: i64, weight: u32) -> i64 {
-    each.wrapping_mul(i64::from(weight))
+fn paid(each: i64, weight: u64) -> i64 {
+    each.wrapping_mul(weight as i64)
 }
 
 fn cost_of(row: &Row<'_>) -> Cost {

@@ -283,13 +283,13 @@ impl Settled {
     }
 
     /// Returns (importance, distributed) of a page, given its X, D and teleport weight.
-    fn estimate(&self, own: i64, account: i64, weight: u32) -> (f64, f64) {
+    fn estimate(&self, own: i64, account: i64, weight: u64) -> (f64, f64) {
         // Few sums are so large that they need the slow conversion, which rounds the same.
         let received = match own.checked_add(account) {
             Some(received) => received as f64,
             None => (i128::from(own) + i128::from(account)) as f64,
         };
-        let received = received + self.scale.paid * f64::from(weight);
+        let received = received + self.scale.paid * weight as f64;
         let sums = self.scale.sums;
         (received.max(0.0) / sums.0, own.max(0) as f64 / sums.1)
     }
