@@ -195,7 +195,7 @@ fn rows(snapshot: &Snapshot) -> anyhow::Result<Option<RowsStat>> {
 
 /// Bytes on disk, by part.
 #[derive(Default, serde::Serialize)]
-struct Disk {
+pub(super) struct Disk {
     cash: u64,
     urls: u64,
     fingerprints: u64,
@@ -210,7 +210,7 @@ struct Disk {
     marks: u64,
     snapshots: u64,
     spool: u64,
-    total: u64,
+    pub(super) total: u64,
 }
 
 impl Args {
@@ -311,7 +311,8 @@ fn stat(
     })
 }
 
-fn disk(store: &Path) -> anyhow::Result<Disk> {
+/// What a store takes on disk.
+pub(super) fn disk(store: &Path) -> anyhow::Result<Disk> {
     let file = |name: &str| std::fs::metadata(store.join(name)).map_or(0, |found| found.len());
     let folder = |name: &str| -> anyhow::Result<u64> {
         let mut sum = 0;

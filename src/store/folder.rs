@@ -255,7 +255,7 @@ pub(crate) fn lock_soon(file: &dyn DiskFile) -> io::Result<bool> {
 
 /// Returns true if a writer has the store open. Takes the lock for an instant, for which writers wait; if the lock
 /// cannot be read, there is no writer to disturb.
-pub(crate) fn is_busy(disk: &dyn Disk, dir: &Path) -> bool {
+pub fn is_busy(disk: &dyn Disk, dir: &Path) -> bool {
     let lock = disk.read(&dir.join(LOCK));
     lock.and_then(|lock| lock.try_lock())
         .is_ok_and(|free| !free)

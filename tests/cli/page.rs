@@ -82,7 +82,7 @@ fn the_page_is_shown_by_a_browser() {
     let dom = shown(&lab, &browser, &format!("http://{address}/"), 1000);
     let texts = [
         "<title>cashrank</title>",
-        "idle: no ingest in this process",
+        "idle: no ingest is running",
         "title=\"http://b.example/\"",
         "Largest changes",
         "Most important pages",
@@ -110,7 +110,7 @@ fn every_view_is_shown_at_every_width() {
     };
     let lab = Lab::on_disk();
     lab.file("a.jsonl", crawl(5, 300).concat());
-    lab.run("ingest a.jsonl --store s --snapshot-every 100")
+    lab.run("ingest a.jsonl --store s --snapshot-every 100 --settle 0.01")
         .exits(0);
     let mut serving = lab.start("serve --store s --listen 127.0.0.1:0");
     let address = address(&mut serving);

@@ -238,9 +238,21 @@ fn the_end_of_an_ingest_is_reported() {
         });
         std::thread::sleep(std::time::Duration::from_millis(1_100));
     }
+    // A service of another process sees it too, as long as it runs.
+    let mut beside = lab.start("serve --store s --listen 127.0.0.1:0");
+    let beside = crate::serve::address(&mut beside);
+    let status = ask(beside, "/status");
+    assert_eq!(
+        (&status["ingesting"], &status["reading"]),
+        (&json!(true), &json!(null))
+    );
     drop(ingest.stdin.take());
     await_that("it ends", || ingest.child.try_wait().unwrap().is_some());
     let end = waiting.join().unwrap();
+    let status = ask(beside, "/status");
+    assert_eq!(status["ingesting"], json!(false));
+    let stat = lab.run("stat --store s --json").exits(0).json();
+    assert_eq!(status["disk_bytes"], stat["disk_bytes"]["total"]);
     assert_eq!(
         (&end["ended"], &end["status"]["records"]),
         (&json!(true), &json!(400))

@@ -13,7 +13,7 @@ use cashrank::decode::Reason;
 use cashrank::engine::Counters;
 use cashrank::engine::PageId;
 use cashrank::snapshot::{self, Failing, Found, Info, RankingName, SearchOptions, Selection};
-use cashrank::store::RealDisk;
+use cashrank::store::{RealDisk, is_busy};
 use cashrank_serve::{
     Backend, Counts, CoverageSummary, NextList, NextQuery, Problem, Result, SnapshotSummary, Status,
 };
@@ -26,6 +26,7 @@ use super::once::lock;
 use super::problem::problem;
 use super::rankings::written;
 use crate::cli::common::{say, time};
+use crate::cli::stat::disk;
 
 /// Newest snapshots whose counts `/status` lists.
 const HISTORY: usize = 200;
@@ -262,15 +263,15 @@ impl Backend for StoreBackend {
             (None, Some(info)) => info.counters.clone(),
             (None, None) => Counters::default(),
         };
+        let written = held.as_ref().and_then(|held| held.written());
         let pages = now.as_ref().map(|now| now.pages);
         let pages = pages.or(info.map(|info| info.pages)).unwrap_or(0);
         Ok(Status {
             version: env!("CARGO_PKG_VERSION").into(),
             store: self.store.display().to_string(),
             snapshot: held.as_ref().map(|held| held.name().to_owned()),
-            snapshot_age_seconds: held
-                .as_ref()
-                .and_then(|held| Some(held.written()?.elapsed().ok()?.as_secs())),
+            snapshot_time: written,
+            snapshot_age_seconds: written.and_then(|at| Some(at.elapsed().ok()?.as_secs())),
             counts: Counts {
                 records: counters.records,
                 links: counters.links,
@@ -285,6 +286,10 @@ impl Backend for StoreBackend {
             bound_l1: info.and_then(Info::bound_l1),
             turnovers: info.map_or(0.0, |info| info.turnovers),
             last_fetch: info.and_then(|info| info.time).map(|at| time(Some(at))),
+            last_fetch_seconds: info.and_then(|info| info.time),
+            // A number that cannot be read just now is left out.
+            disk_bytes: disk(&self.store).map(|disk| disk.total).ok(),
+            ingesting: is_busy(&RealDisk, &self.store),
             coverage: self
                 .current
                 .covered()

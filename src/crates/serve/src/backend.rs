@@ -64,6 +64,9 @@ pub struct Status {
     pub store: String,
     /// Name of the current snapshot; `None`: none is published yet.
     pub snapshot: Option<String>,
+    /// When it was published.
+    #[serde(skip)]
+    pub snapshot_time: Option<SystemTime>,
     /// Seconds since it was published.
     pub snapshot_age_seconds: Option<u64>,
     /// Counts, as of what is newest: the running ingest, else the snapshot.
@@ -75,9 +78,16 @@ pub struct Status {
     pub turnovers: f64,
     /// Latest fetch.
     pub last_fetch: Option<String>,
+    /// The same in seconds since 1970.
+    #[serde(skip)]
+    pub last_fetch_seconds: Option<i64>,
+    /// Bytes of the store on disk.
+    pub disk_bytes: Option<u64>,
+    /// Whether a process writes to the store, this one or another.
+    pub ingesting: bool,
     /// How much of what readers see was read, as it was known when that was asked for last.
     pub coverage: Option<CoverageSummary>,
-    /// The running ingest.
+    /// The running ingest, if it is in this process.
     pub reading: Option<Reading>,
     /// Snapshots, oldest first: the newest so many.
     pub history: Vec<SnapshotSummary>,

@@ -1,6 +1,7 @@
 //! Counts for Prometheus, in its text format.
 
 use std::fmt::Write;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::backend::Status;
 
@@ -26,6 +27,13 @@ pub(crate) fn text(status: &Status) -> String {
         let name = format!("skipped_total{{reason=\"{}\"}}", label(reason));
         sample(&mut out, &name, *count as f64);
     }
+    let help = "The version of the program, as a label.";
+    metric(&mut out, "build_info", "gauge", help);
+    let name = format!("build_info{{version=\"{}\"}}", label(&status.version));
+    sample(&mut out, &name, 1.0);
+    let seconds = |at: SystemTime| Some(at.duration_since(UNIX_EPOCH).ok()?.as_secs_f64());
+    let last_fetch = status.last_fetch_seconds.map(|seconds| seconds as f64);
+    let now = seconds(SystemTime::now());
     let gauges = [
         ("pages", "Pages known.", Some(counts.pages as f64)),
         (
@@ -49,9 +57,34 @@ pub(crate) fn text(status: &Status) -> String {
             Some(status.turnovers),
         ),
         (
+            "snapshot_timestamp_seconds",
+            "When the current snapshot was published, in seconds since 1970.",
+            status.snapshot_time.and_then(seconds),
+        ),
+        (
+            "snapshot_age_seconds",
+            "Seconds since the current snapshot was published.",
+            status.snapshot_age_seconds.map(|age| age as f64),
+        ),
+        (
+            "last_fetch_timestamp_seconds",
+            "The latest fetch in the current snapshot, in seconds since 1970.",
+            last_fetch,
+        ),
+        (
+            "last_fetch_age_seconds",
+            "Seconds since the latest fetch in the current snapshot.",
+            now.zip(last_fetch).map(|(now, then)| now - then),
+        ),
+        (
+            "disk_bytes",
+            "Bytes of the store on disk.",
+            status.disk_bytes.map(|bytes| bytes as f64),
+        ),
+        (
             "ingesting",
-            "1 while an ingest runs.",
-            Some(f64::from(u8::from(status.reading.is_some()))),
+            "1 while a process writes to the store, this one or another.",
+            Some(f64::from(u8::from(status.ingesting))),
         ),
     ];
     for (name, help, value) in gauges {

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use cashrank_serve::fixed::Fixed;
 use cashrank_serve::{
@@ -29,6 +29,11 @@ fn fixed() -> Fixed {
                 ..Counts::default()
             },
             bound_l1: Some(0.25),
+            snapshot_time: Some(UNIX_EPOCH + Duration::from_secs(1_800_000_000)),
+            snapshot_age_seconds: Some(77),
+            last_fetch_seconds: Some(86_400),
+            disk_bytes: Some(4_096),
+            ingesting: true,
             ..Status::default()
         },
         // As long as 30 pages are.
@@ -227,13 +232,25 @@ fn prometheus_reads_the_metrics() {
         r#"cashrank_skipped_total{reason="bad \"url\"\n"} 3"#,
         "cashrank_frontier_pages 4",
         "cashrank_bound_l1 0.25",
-        "cashrank_ingesting 0",
+        r#"cashrank_build_info{version="1"} 1"#,
+        "cashrank_snapshot_timestamp_seconds 1800000000",
+        "cashrank_snapshot_age_seconds 77",
+        "cashrank_last_fetch_timestamp_seconds 86400",
+        "cashrank_disk_bytes 4096",
+        "cashrank_ingesting 1",
     ] {
         assert!(
             body.lines().any(|found| found == line),
             "{line:?} in {body}"
         );
     }
+    let age = "cashrank_last_fetch_age_seconds ";
+    let age = body
+        .lines()
+        .find_map(|line| line.strip_prefix(age))
+        .unwrap();
+    let now = UNIX_EPOCH.elapsed().unwrap().as_secs_f64();
+    assert!((now - 86_400.0 - age.parse::<f64>().unwrap()).abs() < 600.0);
     for line in body.lines().filter(|line| !line.starts_with('#')) {
         let (_, value) = line.rsplit_once(' ').unwrap();
         assert!(value.parse::<f64>().is_ok(), "{line}");

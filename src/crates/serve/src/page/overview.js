@@ -5,7 +5,7 @@ function overview(view) {
     two(section("Records per second", "", "rate"), section("Bound on the error, by records read", "L1, certified, for each snapshot", "bound")),
     two(section("Most important pages", "", "top"), section("Largest changes", "", "movers")),
     two(section("Hosts", "by the importance of their pages", "hosts"), section("Crawl next", "", "next")),
-    two(section("Read of what readers see", "who start at the seeds: at least, and at most, in percent, by records read", "covered"),
+    two(section("Coverage", "of what readers see who start at the seeds, in percent: at least, and at most, by records read", "covered"),
       section("Where readers go on", "to pages not read yet, by host", "unread")),
     two(section("Fetches that failed, and pages that are gone", "by host", "failing"), section("Records that could not be used", "by reason", "skipped")));
   if (known) counts(known);
@@ -49,7 +49,10 @@ function rate(status) {
 function bounds(status) {
   const points = status.history.filter(past => past.bound_l1 > 0).map(past => [past.records, past.bound_l1]);
   if (!points.length) return show("bound", none("No snapshot has a bound yet."));
-  draw("bound", points, { log: true, label: short, xlabel: count, title: "Bound on the error, by records read" });
+  // So near to exact, a curve would show noise.
+  const largest = Math.max(...points.map(([, bound]) => bound));
+  if (largest < 1e-5) return show("bound", none(`At most ${short(largest)} in each of ${many(points.length, "snapshot")}.`));
+  draw("bound", points, { label: short, xlabel: count, title: "Bound on the error, by records read" });
 }
 function counts(status) {
   tiles(status);
@@ -124,7 +127,7 @@ async function ranking() {
     show("unread", hosts.length ? table([["of all, %", "n"], ["pages", "n wide"], ["read", "n"], ["host", "url"]],
       hosts.map(host => [short(100 * host.unread), count(host.pages), count(host.read), site(host.host)])) : none("Nowhere."));
     const points = bound => found.history.map(past => [past.records, 100 * past[bound]]);
-    if (found.history.length > 1) setTimeout(() => draw("coverage", points("at_least"), { above: points("at_most"), label: y => y.toFixed(1), xlabel: count, title: "Read of what readers see, at least and at most, by records read" }));
+    if (found.history.length > 1) setTimeout(() => draw("coverage", points("at_least"), { above: points("at_most"), label: y => y.toFixed(1), xlabel: count, title: "Coverage, at least and at most, by records read" }));
     return make("div", {}, make("div", { id: "coverage" }),
       soft(`at least ${(Math.floor(1000 * found.at_least) / 10).toFixed(1)} %, at most ${(Math.ceil(1000 * found.at_most) / 10).toFixed(1)} %; seeds: ${count(found.seeds)}`));
   });

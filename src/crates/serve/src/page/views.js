@@ -127,7 +127,7 @@ function reading(status) {
   const run = status.reading;
   state("live", run ? `reading ${run.input}` + (run.inputs > 1 ? ` (${run.input_number} of ${run.inputs})` : "")
     + (run.passes > 1 ? `, pass ${run.pass} of ${run.passes}` : "")
-    + (run.input_bytes ? `, ${Math.min(100, 100 * run.read_bytes / run.input_bytes).toFixed(1)} %` : "") : "idle: no ingest in this process");
+    + (run.input_bytes ? `, ${Math.min(100, 100 * run.read_bytes / run.input_bytes).toFixed(1)} %` : "") : status.ingesting ? "another process writes to the store" : "idle: no ingest is running");
   at("store").textContent = status.store;
 }
 function refresh() {
