@@ -123,40 +123,130 @@ where
     array.iter().map(number).collect()
 }
 
+/// Weights out of an array, or a sequence, of numbers.
+fn weights_of(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
+    let numpy = given.py().import("numpy")?;
+    let array = numpy.call_method1("asarray", (given, "f8"))?;
+    let Ok(array) = array.extract::<PyReadonlyArray1<'_, f64>>() else {
+        let shape = array.getattr("shape")?;
+        return Err(PyTypeError::new_err(format!(
+            "{name}: an array of one dimension, not of shape {shape}"
+        )));
+    };
+    let weights = array.as_array().to_vec();
+    match weights
+        .iter()
+        .find(|&&weight| !(weight.is_finite() && weight >= 0.0))
+    {
+        Some(weight) => Err(invalid(format!(
+            "{name}: {weight}: weights are finite numbers from 0 up"
+        ))),
+        None => Ok(weights),
+    }
+}
+
+/// Arrays that describe a graph, and what its links and pages weigh.
+struct Arrays {
+    sources: Vec<u32>,
+    targets: Vec<u32>,
+    weights: Option<Vec<f64>>,
+    teleport: Option<Vec<f64>>,
+    nodes: Option<u64>,
+    self_links: SelfLinks,
+}
+
+impl Arrays {
+    fn check(&self) -> PyResult<()> {
+        let links = self.sources.len();
+        let weights = self.weights.as_ref().map_or(links, Vec::len);
+        for (name, len) in [("dst", self.targets.len()), ("weights", weights)] {
+            if len != links {
+                return Err(invalid(format!("src has {links} links, and {name} {len}")));
+            }
+        }
+        Ok(())
+    }
+
+    fn graph(self) -> cashrank::Result<(Graph, Teleport)> {
+        let largest = self.sources.iter().chain(&self.targets).max();
+        let least = largest.map_or(0, |&page| u64::from(page) + 1);
+        let weighed = self.teleport.as_ref().map_or(0, Vec::len) as u64;
+        let nodes = self.nodes.unwrap_or(least.max(weighed));
+        if nodes < least {
+            return Err(Error::Usage(format!(
+                "nodes={nodes}: there is a page {}",
+                least - 1
+            )));
+        }
+        let teleport = match &self.teleport {
+            Some(weights) if weighed != nodes => {
+                return Err(Error::Usage(format!(
+                    "teleport has {} weights for {nodes} pages",
+                    weights.len()
+                )));
+            }
+            Some(weights) if nodes > 0 => Teleport::of_floats(weights)?,
+            _ => Teleport::default(),
+        };
+        if nodes > 0 {
+            GraphBuilder::node(nodes - 1)?;
+        }
+        let (nodes, sources, targets) = (nodes as usize, &self.sources, &self.targets);
+        let graph = match &self.weights {
+            None => Graph::of_pairs(nodes, sources, targets, self.self_links),
+            Some(weights) => {
+                Graph::of_weighted_pairs(nodes, sources, targets, weights, self.self_links)
+            }
+        };
+        Ok((graph, teleport))
+    }
+}
+
 /// PageRank of the graph with a link from each of src to the page beside it in dst.
 ///
-/// src, dst: page numbers from 0, as NumPy arrays or sequences of integers, both of shape (links,). In any order; repeated
-/// links count once.
+/// src, dst: page numbers from 0, as NumPy arrays or sequences of integers, both of shape (links,), in any order.
+/// weights: what each link weighs, finite numbers from 0 up, of shape (links,): a page's importance goes to its targets in
+/// proportion. Repeated links add theirs up, and a link of weight 0 is none. None: all weigh the same, and repeated links
+/// count once.
+/// teleport: a weight for each page, finite numbers from 0 up, of shape (nodes,): what links do not pass on, and all of
+/// pages without links, goes to pages in proportion (personalised PageRank). None: to all pages alike.
 /// damping: the share of a page's importance that its links pass on, 0 <= damping < 1. Used is the nearest multiple of
 /// 2**-32 (of 0.85 the one below, which moves PageRank by at most 1.9e-9 in L1).
 /// until: the certified bound on the L1 distance between the result and exact PageRank.
-/// nodes: how many pages there are; unless given, 1 + the largest number.
+/// nodes: how many pages there are; unless given, 1 + the largest number, or as many as teleport has weights.
 /// self_links: "keep" or "drop" links from a page to itself.
 ///
-/// Returns a NumPy array of float64, of shape (nodes,), whose sum is 1. The importance of pages without links, and what
-/// links do not pass on, go to all pages alike. Takes 4 bytes of memory a link and about 26 a page, and 16 a link while the
-/// graph is made. Raises InvalidInput, also if numbers of 64 bits cannot reach the bound.
+/// Returns a NumPy array of float64, of shape (nodes,), whose sum is 1. Weights of a page's links, and those of teleport,
+/// are used to 2**-52 of their sum. Takes 4 bytes of memory a link (12 with weights) and about 26 a page, and 16 a link (32)
+/// while the graph is made. Raises InvalidInput, also if numbers of 64 bits cannot reach the bound.
 #[pyfunction]
-#[pyo3(signature = (src, dst, *, damping=0.85, until=1e-9, nodes=None, self_links="keep"))]
+#[pyo3(signature = (src, dst, weights=None, teleport=None, *, damping=0.85, until=1e-9, nodes=None, self_links="keep"))]
+#[expect(clippy::too_many_arguments, reason = "each is a keyword")]
 pub fn pagerank<'py>(
     py: Python<'py>,
     src: &Bound<'py, PyAny>,
     dst: &Bound<'py, PyAny>,
+    weights: Option<&Bound<'py, PyAny>>,
+    teleport: Option<&Bound<'py, PyAny>>,
     damping: f64,
     until: f64,
     nodes: Option<u64>,
     self_links: &str,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
     needs_numpy(py)?;
-    let (sources, targets) = (numbers("src", src)?, numbers("dst", dst)?);
-    if sources.len() != targets.len() {
-        return Err(invalid(format!(
-            "src has {} links, and dst {}",
-            sources.len(),
-            targets.len()
-        )));
-    }
-    let self_links = self_links_of(self_links)?;
+    let arrays = Arrays {
+        sources: numbers("src", src)?,
+        targets: numbers("dst", dst)?,
+        weights: weights
+            .map(|array| weights_of("weights", array))
+            .transpose()?,
+        teleport: teleport
+            .map(|array| weights_of("teleport", array))
+            .transpose()?,
+        nodes,
+        self_links: self_links_of(self_links)?,
+    };
+    arrays.check()?;
     if !(until > 0.0 && until.is_finite()) {
         return Err(invalid(format!("until={until}: a number greater than 0")));
     }
@@ -164,41 +254,31 @@ pub fn pagerank<'py>(
     config.set_damping(damping).raise()?;
     let options = Options::until(config.damping_units(), until);
     let scores = run(py, OnSignal::Leave, move |stop| {
-        let largest = sources.iter().chain(&targets).max();
-        let least = largest.map_or(0, |&page| u64::from(page) + 1);
-        let nodes = nodes.unwrap_or(least);
-        if nodes < least {
-            return Err(Error::Usage(format!(
-                "nodes={nodes}: there is a page {}",
-                least - 1
-            )));
-        }
-        if nodes > 0 {
-            GraphBuilder::node(nodes - 1)?;
-        }
-        let graph = Graph::of_pairs(nodes as usize, &sources, &targets, self_links);
-        drop((sources, targets));
-        ranked(&graph, &options, stop)
+        let (graph, teleport) = arrays.graph()?;
+        ranked(&graph, &options, &teleport, stop)
     })?;
     Ok(PyArray1::from_vec(py, scores))
 }
 
 /// Whole numbers settle in far fewer sweeps, as far as they resolve (`rank::settle`: each link is rounded by a few units of
-/// 2^-58); power iteration gets farther.
-fn way(graph: &Graph, options: &Options) -> &'static str {
-    let rounding = graph.links() as f64 * 2f64.powi(-54) / (1.0 - options.damping());
-    if options.until >= rounding {
+/// 2^-58, and what is less than a unit for each unit of teleport weight is not paid); power iteration gets farther.
+fn way(graph: &Graph, options: &Options, teleport: &Teleport) -> &'static str {
+    let units = graph.links() as f64 + teleport.sum(graph.nodes() as u64) as f64;
+    if options.until >= units * 2f64.powi(-54) / (1.0 - options.damping()) {
         "settled"
     } else {
         "exact"
     }
 }
 
-fn ranked(graph: &Graph, options: &Options, stop: &Stop) -> cashrank::Result<Vec<f64>> {
-    let mut stop = stop.clone();
-    let Some(scores) =
-        method(way(graph, options))?.compute(graph, options, &Teleport::default(), &mut stop)?
-    else {
+fn ranked(
+    graph: &Graph,
+    options: &Options,
+    teleport: &Teleport,
+    stop: &Stop,
+) -> cashrank::Result<Vec<f64>> {
+    let method = method(way(graph, options, teleport))?;
+    let Some(scores) = method.compute(graph, options, teleport, &mut stop.clone())? else {
         return Ok(Vec::new());
     };
     if !scores.effort().reached && !stop.is_set() {

@@ -55,6 +55,31 @@ def test_pages_without_links():
     assert cashrank.pagerank([], [], nodes=3) == pytest.approx(numpy.full(3, 1 / 3))
 
 
+def test_weights_of_repeated_links_add_up():
+    # 0 -> 1 weighs 1 + 2 and 0 -> 2 weighs 1, d = 1/2, pages 1 and 2 lead nowhere: with s what all are given, x0 = s,
+    # x1 = s + 3/8 s, x2 = s + 1/8 s.
+    expected = numpy.array([1, 11 / 8, 9 / 8]) / 3.5
+    for scale in [1, 1e-300, 1e300]:
+        weights = numpy.array([1, 1, 2, 0]) * scale
+        scores = cashrank.pagerank([0, 0, 0, 1], [1, 2, 1, 0], weights, damping=0.5, until=1e-12)
+        assert scores == pytest.approx(expected, abs=1e-11)
+    # The same without weights: repeated links count once.
+    once = cashrank.pagerank([0, 0, 0], [1, 2, 1], damping=0.5, until=1e-12)
+    assert numpy.array_equal(once, cashrank.pagerank([0, 0], [1, 2], [7, 7], damping=0.5, until=1e-12))
+
+
+@pytest.mark.parametrize("until", [1e-6, 1e-12])
+@pytest.mark.parametrize("scale", [1, 0.1, 1 / 3])
+def test_teleport_is_where_surfers_begin(until, scale):
+    # All begin at page 0 of a chain of two links and again at its end, or at page 3: x1 = d x0, x2 = d x1.
+    teleport = numpy.array([3, 0, 0, 1]) * scale
+    scores = cashrank.pagerank([0, 1], [1, 2], None, teleport, damping=0.5, until=until)
+    assert numpy.abs(scores - numpy.array([12, 6, 3, 4]) / 25).sum() <= until
+    # One page more than links name.
+    with pytest.raises(cashrank.InvalidInput, match="teleport has 4 weights for 5 pages"):
+        cashrank.pagerank([0, 1], [1, 2], teleport=teleport, nodes=5)
+
+
 @pytest.mark.parametrize("kind", ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8"])
 def test_integers_of_all_kinds(kind):
     src, dst = numpy.array([0, 1, 2, 0], kind), numpy.array([1, 2, 0, 2], kind)
@@ -83,6 +108,14 @@ def test_integers_of_all_kinds(kind):
         ([0], [1], {"until": 0.0}, cashrank.InvalidInput),
         ([0], [1], {"until": float("inf")}, cashrank.InvalidInput),
         ([0], [1], {"self_links": "some"}, cashrank.InvalidInput),
+        ([0], [1], {"weights": [1, 2]}, cashrank.InvalidInput),
+        ([0], [1], {"weights": [-1]}, cashrank.InvalidInput),
+        ([0], [1], {"weights": [float("inf")]}, cashrank.InvalidInput),
+        ([0], [1], {"weights": [[1]]}, TypeError),
+        ([0], [1], {"weights": ["heavy"]}, ValueError),
+        ([0], [1], {"teleport": [1]}, cashrank.InvalidInput),
+        ([0], [1], {"teleport": [0, 0]}, cashrank.InvalidInput),
+        ([0], [1], {"teleport": [0, float("nan")]}, cashrank.InvalidInput),
     ],
 )
 def test_what_makes_no_sense_is_refused(src, dst, more, error):
