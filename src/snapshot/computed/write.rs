@@ -28,7 +28,8 @@ const NAMES_LEVEL: i32 = 3;
 /// stopped from outside; nothing is published then.
 ///
 /// # Errors
-/// [`Error::Missing`] if no snapshot was published yet or no links are kept.
+/// [`Error::Missing`] if no snapshot was published yet or no links are kept; [`Error::Conflict`] if records of the store
+/// are not verified.
 pub fn publish_computed(
     disk: &dyn Disk,
     view: &View,
@@ -37,6 +38,7 @@ pub fn publish_computed(
 ) -> Result<Option<(PathBuf, ComputedInfo)>> {
     view.check_in_place(disk)?;
     check_lock(view)?;
+    view.progress().check_verified(view.dir())?;
     let made = make(disk, view, computing, watcher);
     made.map_err(|error| view.check_in_place(disk).err().unwrap_or(error))
 }

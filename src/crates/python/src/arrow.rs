@@ -6,8 +6,7 @@ use std::sync::Arc;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::TimestampMillisecondType;
 use arrow_array::{
-    ArrayRef, Float64Array, Int64Array, PrimitiveArray, RecordBatch, RecordBatchIterator,
-    RecordBatchReader, StringArray,
+    ArrayRef, Float64Array, Int64Array, PrimitiveArray, RecordBatch, RecordBatchReader, StringArray,
 };
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
@@ -16,8 +15,8 @@ use cashrank::{Page, PageState};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::errors::internal;
-use crate::work::Stop;
+use crate::answers::datetime;
+use crate::errors::{Raise, internal};
 
 /// Rows of a batch: one block of a snapshot's columns.
 const ROWS: u64 = 1 << 17;
@@ -57,9 +56,7 @@ impl Batches {
         }
     }
 
-    fn read(&self, first: u64, end: u64) -> cashrank::Result<RecordBatch> {
-        let mut rows = self.ranking.rows_of(first..end)?;
-        rows.retain(|row| self.ranking.lists(row));
+    fn batch(&self, rows: &[Page<'_>]) -> Result<RecordBatch, ArrowError> {
         let whole = |of: &dyn Fn(&Page<'_>) -> u64| -> ArrayRef {
             Arc::new(
                 rows.iter()
@@ -89,32 +86,17 @@ impl Batches {
             whole(&|row| row.site.as_ref().map_or(0, |site| site.pages))
         });
         RecordBatch::try_new(self.schema.clone(), columns)
-            .map_err(|error| cashrank::Error::Unsupported(error.to_string()))
     }
 
-    /// All that is left.
-    ///
-    /// # Errors
-    /// The snapshot is damaged or cannot be read.
-    pub fn collect(mut self, stop: &Stop) -> cashrank::Result<Vec<RecordBatch>> {
-        let mut all = Vec::new();
-        while !stop.is_set()
-            && let Some(batch) = self.step()
-        {
-            all.push(batch?);
-        }
-        Ok(all)
-    }
-
-    fn step(&mut self) -> Option<cashrank::Result<RecordBatch>> {
-        let pages = self.ranking.len();
-        if self.next >= pages {
-            return None;
-        }
-        let first = self.next;
-        let end = (first + ROWS).min(pages);
-        self.next = end;
-        Some(self.read(first, end))
+    /// The rows of the next batch, those that are listed.
+    fn next_rows(&mut self) -> Option<cashrank::Result<Vec<Page<'static>>>> {
+        let rows = self.next..(self.next + ROWS).min(self.ranking.len());
+        self.next = rows.end;
+        let found = (!rows.is_empty()).then(|| self.ranking.rows_of(rows))?;
+        Some(found.map(|mut rows| {
+            rows.retain(|row| self.ranking.lists(row));
+            rows
+        }))
     }
 }
 
@@ -122,8 +104,9 @@ impl Iterator for Batches {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let batch = self.step()?;
-        Some(batch.map_err(|error| ArrowError::ExternalError(Box::new(error))))
+        let rows = self.next_rows()?;
+        let rows = rows.map_err(|error| ArrowError::ExternalError(Box::new(error)));
+        Some(rows.and_then(|rows| self.batch(&rows)))
     }
 }
 
@@ -149,69 +132,61 @@ pub fn schema_capsule<'py>(py: Python<'py>, schema: &SchemaRef) -> PyResult<Boun
     PyCapsule::new_with_value(py, schema, c"arrow_schema")
 }
 
-/// A table in Arrow's layout, in memory.
-///
-/// Every library that knows Arrow takes it, without a copy: ``pyarrow.table(table)``, ``polars.DataFrame(table)``,
-/// ``pandas.DataFrame.from_arrow(table)``, ``ranks = table; duckdb.sql("select url, rank from ranks")``.
-#[pyclass(frozen, module = "cashrank")]
-pub struct Table {
-    schema: SchemaRef,
-    batches: Vec<RecordBatch>,
+/// Lists of the rows of a ranking, block by block: each a named tuple of the table's columns.
+#[pyclass(module = "cashrank")]
+pub struct Blocks {
+    batches: Batches,
+    /// Makes a named tuple of a tuple.
+    make: Py<PyAny>,
 }
 
-impl Table {
-    pub fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Table {
-        Table { schema, batches }
+impl Blocks {
+    /// An iterator over the rows.
+    pub fn rows(py: Python<'_>, ranking: Arc<LevelRanking>) -> PyResult<Bound<'_, PyAny>> {
+        let batches = Batches::new(ranking);
+        let fields = batches.schema.fields().iter();
+        let names: Vec<&str> = fields.map(|field| field.name().as_str()).collect();
+        let row = py
+            .import("collections")?
+            .call_method1("namedtuple", ("Row", names))?;
+        let make = row.getattr("_make")?.unbind();
+        let blocks = Py::new(py, Blocks { batches, make })?;
+        let chain = py.import("itertools")?.getattr("chain")?;
+        chain.call_method1("from_iterable", (blocks,))
     }
 }
 
 #[pymethods]
-impl Table {
-    /// Names of the columns.
-    #[getter]
-    fn column_names(&self) -> Vec<String> {
-        let names = self
-            .schema
-            .fields()
-            .iter()
-            .map(|field| field.name().clone());
-        names.collect()
+impl Blocks {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
     }
 
-    /// Bytes of memory.
-    #[getter]
-    fn nbytes(&self) -> usize {
-        self.batches
-            .iter()
-            .map(RecordBatch::get_array_memory_size)
-            .sum()
-    }
-
-    fn __len__(&self) -> usize {
-        self.batches.iter().map(RecordBatch::num_rows).sum()
-    }
-
-    fn __repr__(&self) -> String {
-        format!(
-            "Table({} rows: {})",
-            self.__len__(),
-            self.column_names().join(", ")
-        )
-    }
-
-    #[pyo3(signature = (requested_schema=None))]
-    fn __arrow_c_stream__<'py>(
-        &self,
-        py: Python<'py>,
-        requested_schema: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyCapsule>> {
-        // The interface lets a producer keep to its own schema.
-        let _ = requested_schema;
-        let batches: Vec<_> = self.batches.iter().cloned().map(Ok).collect();
-        stream(py, RecordBatchIterator::new(batches, self.schema.clone()))
-    }
-
-    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        schema_capsule(py, &self.schema)
+    fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
+        let Some(rows) = py.detach(|| self.batches.next_rows()) else {
+            return Ok(None);
+        };
+        let tuple = |row: Page<'_>| {
+            let last = match &row.site {
+                Some(site) => site.pages.into_pyobject(py)?.into_any(),
+                None => row.state.map(PageState::name).into_pyobject(py)?,
+            };
+            let time = datetime(py, row.last_fetch)?;
+            let columns = (
+                &*row.url,
+                row.importance,
+                row.rank,
+                row.visits,
+                time,
+                row.page.0,
+                last,
+            );
+            self.make.bind(py).call1((columns,))
+        };
+        rows.raise()?
+            .into_iter()
+            .map(tuple)
+            .collect::<PyResult<_>>()
+            .map(Some)
     }
 }

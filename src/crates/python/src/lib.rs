@@ -9,6 +9,7 @@ mod arrow;
 mod batch;
 mod errors;
 mod graph;
+mod ingest;
 mod next;
 mod options;
 mod ranking;
@@ -26,7 +27,6 @@ fn _cashrank(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(graph::pagerank, module)?)?;
     module.add_class::<store::Store>()?;
     module.add_class::<ranking::Ranking>()?;
-    module.add_class::<arrow::Table>()?;
     module.add_class::<answers::Page>()?;
     module.add_class::<answers::PyCandidate>()?;
     module.add_class::<answers::PyMove>()?;

@@ -76,7 +76,12 @@ pub fn warn(py: Python<'_>, list: &str, skipped: SkippedLines) -> PyResult<()> {
     if skipped.is_none() {
         return Ok(());
     }
-    let text = CString::new(format!("{list}: {skipped}"))?;
+    warning(py, &format!("{list}: {skipped}"))
+}
+
+/// Warns the caller of Python's function.
+pub fn warning(py: Python<'_>, text: &str) -> PyResult<()> {
+    let text = CString::new(text)?;
     PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 2)
 }
 

@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use cashrank::PageId;
 use cashrank::answers::pages_of;
+use cashrank::rank::chosen::Chosen;
 use cashrank::rank::measures::measure;
 use cashrank::rules::Scope;
 use cashrank::snapshot::{LevelRanking, RankingName, Selection};
 use numpy::PyArray1;
+use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyString};
 
 use crate::answers::{Page, datetime, info, pages};
-use crate::arrow::{Batches, Table, schema, schema_capsule, stream};
+use crate::arrow::{Batches, Blocks, schema, schema_capsule, stream};
 use crate::errors::Raise;
 use crate::graph::needs_numpy;
 use crate::work::{OnSignal, run};
@@ -21,7 +23,8 @@ use crate::work::{OnSignal, run};
 /// published.
 ///
 /// ``len(ranking)`` is the number of pages. Every library that knows Arrow reads it as a table, batch by batch in bounded
-/// memory: ``pyarrow.table(ranking)``, ``polars.DataFrame(ranking)``, ``pandas.DataFrame.from_arrow(ranking)``. Columns: url
+/// memory: ``pyarrow.table(ranking)``, ``polars.DataFrame(ranking)``, ``pandas.DataFrame.from_arrow(ranking)``. It can be
+/// iterated over, row by row as named tuples of the same columns: ``pandas.DataFrame(ranking)``. Columns: url
 /// (string), importance (float64, all sum to 1), rank (int64), visits (int64), last_fetch (timestamp[ms, UTC], null: unknown),
 /// page (int64), state (string: "crawled", "not crawled", "failed" or "gone"). Rows are in the order of page numbers.
 ///
@@ -54,6 +57,18 @@ pub fn scope_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<Scope> {
         scope.add(rule.parse().raise()?);
     }
     Ok(scope)
+}
+
+/// Pages that somebody chose: lines as of the command's `--teleport`, or a dictionary of pages and their weights.
+pub fn chosen_of(given: &Bound<'_, PyAny>) -> PyResult<Chosen> {
+    let lines = match given.cast::<PyDict>() {
+        Ok(weights) => weights
+            .iter()
+            .map(|(pages, weight)| format!("{pages}\t{weight}"))
+            .collect(),
+        Err(_) => texts(Some(given))?,
+    };
+    Chosen::of(lines.iter().map(String::as_str)).raise()
 }
 
 /// A text, or several.
@@ -191,16 +206,24 @@ impl Ranking {
         Ok(PyArray1::from_vec(py, all))
     }
 
-    /// The ranking as a table in memory, which all libraries that know Arrow take without a copy. For more pages than
-    /// memory holds give them the ranking itself, which they read batch by batch.
-    fn to_arrow(&self, py: Python<'_>) -> PyResult<Table> {
-        let batches = Batches::new(Arc::clone(&self.ranking));
-        let batches = run(py, OnSignal::Leave, move |stop| batches.collect(stop))?;
-        Ok(Table::new(schema(&self.ranking), batches))
+    /// The ranking as a pyarrow.Table, in memory. For more pages than memory holds, and where pyarrow is not installed, give
+    /// the ranking itself to libraries that know Arrow, which read it batch by batch.
+    fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let pyarrow = slf.py().import("pyarrow").map_err(|_| {
+            PyImportError::new_err(
+                "this returns a pyarrow.Table, and pyarrow is not installed: pip install pyarrow; or give the ranking itself to \
+                 a library that knows Arrow, as in polars.DataFrame(ranking)",
+            )
+        })?;
+        pyarrow.call_method1("table", (slf,))
     }
 
     fn __len__(&self) -> usize {
         self.ranking.len() as usize
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Blocks::rows(py, Arc::clone(&self.ranking))
     }
 
     fn __bool__(&self) -> bool {

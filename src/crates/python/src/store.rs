@@ -4,28 +4,34 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cashrank::answers::{HistoryOptions, history};
+use cashrank::answers::{Ends, HistoryOptions, history, pages_of};
 use cashrank::engine::ShardCounts;
 use cashrank::metrics::moved::{MoveOptions, margin};
 use cashrank::rank::Goal;
+use cashrank::rank::computing::Computing;
+use cashrank::rank::measures::{Uses, measure};
+use cashrank::sites::Level;
 use cashrank::snapshot::{
-    LevelRanking, RankingName, Snapshot, Watcher, Which, current_name, moved,
+    LevelRanking, RankingName, Snapshot, Watcher, Which, current_name, moved, publish_computed,
 };
-use cashrank::store::RealDisk;
-use cashrank::{Digest, Options, What, Writer};
+use cashrank::store::{RealDisk, open_view_to_publish};
+use cashrank::{Digest, Error, Options, PageId, What};
 use numpy::PyArray1;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
-use crate::answers::{Comparison, Named, Page, PyCandidate, PyMoment, SnapshotInfo, as_dict};
+use crate::answers::{
+    Comparison, Named, Page, PyCandidate, PyMoment, SnapshotInfo, as_dict, pages,
+};
 use crate::batch::{Columns, add_all};
 use crate::errors::{Raise, closed, invalid};
 use crate::graph::{Wanted, edges_of, needs_numpy};
+use crate::ingest::{Files, ingest_files, paths};
 use crate::next;
-use crate::ranking::{Ranking, name_of};
+use crate::ranking::{Ranking, chosen_of, name_of};
 use crate::record::{Taken, time};
-use crate::work::{OnSignal, run};
+use crate::work::{OnSignal, processors, run};
 use crate::writer::Shared;
 
 /// What a ranking is settled to: a bound.
@@ -67,10 +73,10 @@ impl Store {
     /// Opens a store, or makes it, to add records.
     pub fn adding(py: Python<'_>, path: PathBuf, options: Options) -> PyResult<Store> {
         let (store, writer) = run(py, OnSignal::Wait, move |_| {
-            let writer = Writer::open(&path, &options)?;
+            let writer = Shared::open(path.clone(), options)?;
             Ok((cashrank::Store::open(path)?, writer))
         })?;
-        Ok(Store::new(store, Some(Shared::new(writer))))
+        Ok(Store::new(store, Some(writer)))
     }
 
     fn new(store: cashrank::Store, writer: Option<Arc<Shared>>) -> Store {
@@ -180,6 +186,32 @@ fn snapshot_name(given: &Bound<'_, PyAny>) -> PyResult<String> {
         return given.call_method0(intern!(py, "isoformat"))?.extract();
     }
     Ok(given.str()?.to_string())
+}
+
+/// What to compute; damping is still to come from the store, where it is not given.
+fn computing(
+    name: &str,
+    level: Level,
+    teleport: Option<&Bound<'_, PyAny>>,
+    damping: Option<f64>,
+    until: Option<f64>,
+) -> PyResult<Computing> {
+    let measure = measure(name).raise()?;
+    for (name, uses, given) in [
+        ("damping", Uses::Damping, damping),
+        ("until", Uses::Until, until),
+    ] {
+        if given.is_some() && !measure.has(uses) {
+            let text = format!("{name}: {} has no such parameter", measure.name);
+            return Err(invalid(text));
+        }
+    }
+    let mut computing = Computing::new(measure, level);
+    computing.chosen = teleport.map(chosen_of).transpose()?;
+    computing.options.until = until.unwrap_or(computing.options.until);
+    computing.options.threads = processors();
+    computing.check().raise()?;
+    Ok(computing)
 }
 
 #[pymethods]
@@ -293,6 +325,68 @@ impl Store {
             // It was stopped by a signal, which was raised before.
             None => Err(invalid("the ranking was stopped")),
         }
+    }
+
+    /// Read files of crawl records, as ``cashrank ingest`` does, and publish a ranking.
+    ///
+    /// inputs: a path, or several: files of any format that the command reads, plain, gzip or zstd, or the folder of a graph;
+    /// Parquet is for add_batch(). Files that were read before are recognised by their content, and skipped.
+    /// format: its name, as of ``--format``; None: recognised from the content of each.
+    /// settle: as of publish().
+    /// leave_unfinished: an earlier file that was not read to its end counts as far as it was read.
+    ///
+    /// Returns how many records were used. Those that were not are in store.counters by reason, and a UserWarning counts
+    /// them. Ctrl-C ends it at a checkpoint: until the same call was made again, and has ended, nothing else can be added.
+    #[pyo3(signature = (inputs, *, format=None, settle=Some(Settled(Goal::default())), leave_unfinished=false),
+        text_signature = "($self, inputs, *, format=None, settle=0.01, leave_unfinished=False)")]
+    fn ingest(
+        &self,
+        py: Python<'_>,
+        inputs: &Bound<'_, PyAny>,
+        format: Option<&str>,
+        settle: Option<Settled>,
+        leave_unfinished: bool,
+    ) -> PyResult<u64> {
+        let files = Files {
+            inputs: paths(inputs)?,
+            format: format.map(str::parse).transpose().raise()?,
+            settle: settle.map(|settled| settled.0),
+            leave_unfinished,
+        };
+        ingest_files(py, self.writer()?, files)
+    }
+
+    /// Rank the pages of the current ranking, or their sites, by a measure, as ``cashrank compute`` does. It is published
+    /// beside the current ranking, where ranking(), top() and others find it, and returned.
+    ///
+    /// measure: "harmonic", "hits-authorities" and others. level: as of ranking().
+    /// teleport: of "personalised" the pages at which surfers begin, of "spam-mass" those that are trusted: URLs, or rules like
+    /// "host:NAME", as a list, or as a dictionary with a whole number as the weight of each.
+    /// damping, until: as of ``cashrank compute``; None: the store's damping, and 1e-6.
+    #[pyo3(signature = (measure, *, level="page", teleport=None, damping=None, until=None))]
+    fn compute(
+        &self,
+        py: Python<'_>,
+        measure: &str,
+        level: &str,
+        teleport: Option<&Bound<'_, PyAny>>,
+        damping: Option<f64>,
+        until: Option<f64>,
+    ) -> PyResult<Ranking> {
+        let writer = self.writer()?;
+        let name = name_of(level, Some(measure), "sum")?;
+        let computing = computing(measure, name.level, teleport, damping, until)?;
+        let computed = writer.take(py)?.released(py, move |path, _, stop| {
+            let view = open_view_to_publish(&RealDisk, path)?;
+            let mut computing = computing;
+            computing.options.damping = damping.unwrap_or(view.settings().config.damping_asked());
+            let watcher = Watcher::new(Arc::clone(&stop.0));
+            publish_computed(&RealDisk, &view, &computing, &watcher)
+        })?;
+        // It was stopped by a signal, which was raised before.
+        computed.ok_or_else(|| invalid("the ranking was stopped"))?;
+        let ranking = self.level(py, None, name)?;
+        Ok(Ranking { ranking })
     }
 
     /// Make all that was added durable, and let go of the store. Closing it again does nothing.
@@ -459,6 +553,41 @@ impl Store {
         Ok(known
             .flat_map(|history| history.history.iter().map(PyMoment::from))
             .collect())
+    }
+
+    /// The pages that a page links to, as its last visit found them, best rank first: a list of Page. None are known of a page
+    /// that was not crawled.
+    ///
+    /// n: only the first so many. incoming: the pages that link to it instead, which reads all kept links once.
+    /// Raises NotFound if the page is not known, or the store keeps no links.
+    #[pyo3(signature = (url, n=None, *, incoming=false))]
+    fn links(
+        &self,
+        py: Python<'_>,
+        url: String,
+        n: Option<usize>,
+        incoming: bool,
+    ) -> PyResult<Vec<Page>> {
+        self.check_open()?;
+        let store = self.store.clone();
+        run(py, OnSignal::Leave, move |_| {
+            // Opened each time, as of edges().
+            let ranking = LevelRanking::of_pages(store.snapshot()?);
+            let snapshot = ranking.snapshot();
+            let asked = std::slice::from_ref(&url);
+            let found = pages_of(asked, |names| snapshot.find(names))?;
+            let page = found.into_iter().flatten().next();
+            let page = page.ok_or_else(|| Error::Missing(format!("{url}: not known")))?;
+            let ends = if incoming {
+                Ends::to(&snapshot.rows()?, page.0 as u32, u64::MAX)?
+            } else {
+                Ends::of(snapshot, page.0 as u32)?
+            };
+            let ranked = ends.ranked(snapshot)?.into_iter();
+            let ranked = ranked.take(n.unwrap_or(usize::MAX));
+            let numbers: Vec<PageId> = ranked.map(|end| end.page).collect();
+            pages(&ranking, ranking.at(&numbers)?)
+        })
     }
 
     /// The kept links as of the current ranking: two NumPy arrays of uint32, of shape (links,), with the numbers of the

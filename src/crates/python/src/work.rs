@@ -41,6 +41,11 @@ pub enum OnSignal {
     Wait,
 }
 
+/// Threads for work that takes as many as there are processors.
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// Does the work without the interpreter's lock.
 ///
 /// # Errors

@@ -1,8 +1,10 @@
 //! The writer of a store, which threads of Python use by turns.
 
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use cashrank::{Error, Result, Writer};
+use cashrank::store::{RealDisk, open_view};
+use cashrank::{Error, Options, Result, Writer};
 use pyo3::prelude::*;
 
 use crate::errors::{Raise, closed};
@@ -10,12 +12,16 @@ use crate::work::{OnSignal, SIGNALS_EVERY, Stop, run};
 
 enum Slot {
     Free(Box<Writer>),
+    /// The store was let go of; it is opened again when the writer is next used.
+    Released,
     Taken,
     Closed,
 }
 
 /// A writer, or that somebody is at it.
 pub struct Shared {
+    path: PathBuf,
+    options: Options,
     slot: Mutex<Slot>,
     freed: Condvar,
     /// The process that opened it: what a fork has of it is of no use.
@@ -23,12 +29,23 @@ pub struct Shared {
 }
 
 impl Shared {
-    pub fn new(writer: Writer) -> Arc<Shared> {
-        Arc::new(Shared {
-            slot: Mutex::new(Slot::Free(Box::new(writer))),
+    /// Opens the writer of a store. Where an ingest did not end, only that can go on.
+    ///
+    /// # Errors
+    /// Those of [`Writer::open`].
+    pub fn open(path: PathBuf, options: Options) -> Result<Arc<Shared>> {
+        let slot = match Writer::open(&path, &options) {
+            Ok(writer) => Slot::Free(Box::new(writer)),
+            Err(Error::Conflict(_)) if is_unfinished(&path) => Slot::Released,
+            Err(error) => return Err(error),
+        };
+        Ok(Arc::new(Shared {
+            path,
+            options,
+            slot: Mutex::new(slot),
             freed: Condvar::new(),
             process: std::process::id(),
-        })
+        }))
     }
 
     fn slot(&self) -> MutexGuard<'_, Slot> {
@@ -67,15 +84,15 @@ impl Shared {
     fn try_take(self: &Arc<Shared>) -> PyResult<Option<Turn>> {
         let mut slot = self.slot();
         match std::mem::replace(&mut *slot, Slot::Taken) {
-            Slot::Free(writer) => Ok(Some(Turn {
-                shared: Arc::clone(self),
-                writer: Some(writer),
-            })),
             Slot::Taken => Ok(None),
             Slot::Closed => {
                 *slot = Slot::Closed;
                 Err(closed("the store is closed: open it again"))
             }
+            taken => Ok(Some(Turn {
+                shared: Arc::clone(self),
+                slot: taken,
+            })),
         }
     }
 
@@ -85,10 +102,18 @@ impl Shared {
     }
 }
 
+/// Returns whether an ingest into a store did not come to its end.
+fn is_unfinished(path: &Path) -> bool {
+    open_view(&RealDisk, path).is_ok_and(|view| {
+        let progress = view.progress();
+        !progress.inputs.is_empty() && !progress.finished
+    })
+}
+
 /// Somebody's turn with the writer. When it ends the writer is put back, unless it was closed or is in an unknown state.
 pub struct Turn {
     shared: Arc<Shared>,
-    writer: Option<Box<Writer>>,
+    slot: Slot,
 }
 
 impl Turn {
@@ -119,10 +144,31 @@ impl Turn {
     }
 
     fn work<T>(mut self, work: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
-        match &mut self.writer {
-            Some(writer) => work(writer),
-            None => Err(Error::Conflict("the store is closed".into())),
+        if let Slot::Released = self.slot {
+            let writer = Writer::open(&self.shared.path, &self.shared.options)?;
+            self.slot = Slot::Free(Box::new(writer));
         }
+        match &mut self.slot {
+            Slot::Free(writer) => work(writer),
+            _ => Err(Error::Conflict("the store is closed".into())),
+        }
+    }
+
+    /// Does what opens the store by itself, after all that was added was made durable.
+    ///
+    /// # Errors
+    /// Those of the checkpoint, those of the work, and what handlers of signals raise.
+    pub fn released<T: Send + 'static>(
+        mut self,
+        py: Python<'_>,
+        work: impl FnOnce(&Path, &Options, &Stop) -> Result<T> + Send + 'static,
+    ) -> PyResult<T> {
+        run(py, OnSignal::Wait, move |stop| {
+            if let Slot::Free(mut writer) = std::mem::replace(&mut self.slot, Slot::Released) {
+                writer.checkpoint()?;
+            }
+            work(&self.shared.path, &self.shared.options, stop)
+        })
     }
 
     /// Makes all that was added durable, and lets go of the store, whether that succeeds or not.
@@ -130,7 +176,7 @@ impl Turn {
     /// # Errors
     /// Those of the checkpoint.
     pub fn close(mut self, py: Python<'_>) -> PyResult<()> {
-        let Some(mut writer) = self.writer.take() else {
+        let Slot::Free(mut writer) = std::mem::replace(&mut self.slot, Slot::Closed) else {
             return Ok(());
         };
         run(py, OnSignal::Wait, move |_| {
@@ -144,10 +190,11 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let writer = self.writer.take();
-        self.shared.put(match writer {
-            Some(writer) if !std::thread::panicking() => Slot::Free(writer),
-            _ => Slot::Closed,
+        let slot = std::mem::replace(&mut self.slot, Slot::Closed);
+        self.shared.put(if std::thread::panicking() {
+            Slot::Closed
+        } else {
+            slot
         });
     }
 }

@@ -1,6 +1,7 @@
 """Tables out and in, by the readers and writers of other libraries."""
 
 import datetime
+import sys
 
 import duckdb
 import numpy
@@ -37,13 +38,36 @@ def test_rankings_are_tables(store, of):
     ranks = duckdb.sql("select url, rank from pages order by rank, url").fetchall()
     assert ranks == sorted([(row["url"], row["rank"]) for row in rows], key=lambda row: (row[1], row[0]))
     reader = pyarrow.RecordBatchReader.from_stream(table)
-    assert reader.schema == pyarrow.schema(table)
+    assert reader.schema == pyarrow.schema(ranking)
 
 
-def test_a_table_says_what_it_is(store):
-    table = store.ranking().to_arrow()
-    assert len(table) == 5 and table.nbytes > 0
-    assert table.column_names == ["url", "importance", "rank", "visits", "last_fetch", "page", "state"]
+def test_a_ranking_is_a_table_of_pyarrow(store):
+    ranking = store.ranking()
+    assert ranking.to_arrow() == pyarrow.table(ranking)
+    assert ranking.to_arrow().column_names == ["url", "importance", "rank", "visits", "last_fetch", "page", "state"]
+
+
+def test_pyarrow_is_asked_for_where_it_is_missing(store, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match="pip install pyarrow"):
+        store.ranking().to_arrow()
+
+
+@pytest.mark.parametrize("level", ["page", "host"])
+def test_rows_are_those_of_the_table(path, level):
+    with cashrank.open(path) as store:
+        for url, links in CRAWL:
+            store.add(url, links, fetched_at=86_400)
+        store.publish(settle=1e-12)
+        ranking = store.ranking(level=level)
+    rows = as_rows(ranking)
+    assert [row._asdict() for row in ranking] == rows
+    frame = pandas.DataFrame(ranking)
+    assert list(frame.columns) == list(rows[0])
+    assert [kind.kind for kind in frame.dtypes[1:6]] == ["f", "i", "i", "M", "i"]
+    expected = ranking.to_arrow().to_pandas()
+    frame["last_fetch"] = frame["last_fetch"].astype(expected["last_fetch"].dtype)
+    pandas.testing.assert_frame_equal(frame, expected)
 
 
 def test_tables_outlive_stores(path):
@@ -63,6 +87,7 @@ def test_rankings_of_many_batches(path):
         reader = pyarrow.RecordBatchReader.from_stream(ranking)
         batches = list(reader)
         assert len(batches) == 2
+        assert [row.page for row in ranking] == list(range(count + 1))
         table = pyarrow.Table.from_batches(batches)
         assert table["url"].to_pylist() == ["http://a/", *(f"http://a/{number}" for number in range(count))]
         assert pyarrow.compute.sum(table["importance"]).as_py() == pytest.approx(1)

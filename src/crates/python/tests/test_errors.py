@@ -67,7 +67,13 @@ def test_a_closed_store(path):
 
 def test_a_store_to_ask_only(path, store):
     with cashrank.open(path, "r") as reader:
-        for use in [lambda: reader.add("http://a/"), reader.publish, reader.checkpoint]:
+        for use in [
+            lambda: reader.add("http://a/"),
+            reader.publish,
+            reader.checkpoint,
+            lambda: reader.ingest([]),
+            lambda: reader.compute("harmonic"),
+        ]:
             with pytest.raises(cashrank.InvalidInput, match='mode="a"'):
                 use()
 

@@ -1,7 +1,5 @@
 """Rankings of sites and by measures, and the links between sites."""
 
-import os
-import subprocess
 from collections import Counter
 
 import numpy
@@ -78,26 +76,40 @@ def test_links_between_pages_have_weights(store):
     assert set(zip(src.tolist(), dst.tolist())) == set(LINKS) and weight.tolist() == [1] * len(LINKS)
 
 
-def test_measures_that_were_computed(store, path):
+def test_measures_are_computed(store, path):
     with pytest.raises(cashrank.NotFound, match="harmonic"):
         store.ranking(measure="harmonic")
-    program = os.environ.get("CASHRANK_PROGRAM")
-    if not program:
-        pytest.skip("CASHRANK_PROGRAM does not name the command, which computes measures")
-    store.close()
-    for level in "page", "host":
-        compute = [program, "compute", "--measure", "in-degree", "--level", level, "--store", path]
-        subprocess.run(compute, check=True, capture_output=True)
-    with cashrank.open(path, mode="r") as store:
-        degrees = numpy.bincount([b for _, b in LINKS], minlength=5)
-        ranking = store.ranking(measure="in-degree")
-        assert (ranking.level, ranking.measure) == ("page", "in-degree")
-        assert ranking.info["computed"]["measure"] == "in-degree"
-        scores = ranking.importance()
-        assert scores / scores.sum() == pytest.approx(degrees / degrees.sum())
-        assert store.rank(URLS[2], measure="in-degree").importance == scores[2]
-        # Each links to the other.
-        assert [site.rank for site in store.top(5, level="host", measure="in-degree")] == [1, 1]
+    degrees = numpy.bincount([b for _, b in LINKS], minlength=5)
+    ranking = store.compute("in-degree")
+    assert (ranking.level, ranking.measure) == ("page", "in-degree")
+    assert ranking.info["computed"]["measure"] == "in-degree"
+    scores = ranking.importance()
+    assert scores / scores.sum() == pytest.approx(degrees / degrees.sum())
+    assert store.rank(URLS[2], measure="in-degree").importance == scores[2]
+    # Each links to the other.
+    store.compute("in-degree", level="host")
+    assert [site.rank for site in store.top(5, level="host", measure="in-degree")] == [1, 1]
+    # The store is open for adding as before.
+    assert store.add("http://c.example/", [URLS[0]]) is None and store.checkpoint()
+    assert store.pushed == 4
+
+
+def test_measures_have_their_parameters(store):
+    src, dst = store.edges()
+    teleport = [3, 0, 0, 0, 1]
+    expected = cashrank.pagerank(src, dst, teleport=teleport, damping=0.5, nodes=5)
+    chosen = {URLS[0].upper().replace("HTTP", "http"): 3, f"url:{URLS[4]}": 1}
+    found = store.compute("personalised", teleport=chosen, damping=0.5, until=1e-8)
+    assert numpy.abs(found.importance() - expected).sum() < 2e-8
+    alike = store.compute("personalised", teleport=["host:a.example", "host:b.example"], until=1e-8)
+    assert numpy.abs(alike.importance() - store.ranking().importance()).sum() < 2e-8
+    for wrong in [{"damping": 0.5}, {"until": 1e-3}, {"teleport": [URLS[0]]}, {"level": "planet"}]:
+        with pytest.raises(cashrank.InvalidInput):
+            store.compute("in-degree", **wrong)
+    with pytest.raises(cashrank.InvalidInput):
+        store.compute("personalised")
+    with pytest.raises(cashrank.NotFound):
+        store.compute("personalised", teleport=["host:nowhere.example"])
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """Stores: adding, publishing, asking."""
 
 import gc
+import gzip
+import json
 import os
 from datetime import date, datetime, timedelta, timezone
 
@@ -264,3 +266,74 @@ def test_paths_of_all_kinds(tmp_path, monkeypatch):
     for path in ["plain", tmp_path / "ranks", os.fsencode(tmp_path / "bytes").decode()]:
         with cashrank.open(path) as store:
             store.add(*CRAWL[0])
+
+
+def crawl_file(path, crawl):
+    lines = [json.dumps({"url": url, "status": 200, "links": links}) for url, links in crawl]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_files_are_ingested(path, store, tmp_path):
+    files = [crawl_file(tmp_path / f"{at}.jsonl", CRAWL[at:][:1]) for at in range(3)]
+    with cashrank.open(path.with_name("files")) as other:
+        assert other.ingest(files[0], settle=1e-12) == 1
+        assert len(other) == 4
+        # Those that were read before are not read again; records may come in between.
+        assert other.ingest(map(str, files), settle=1e-12) == 2
+        assert other.ranking().importance() == pytest.approx(store.ranking().importance(), abs=1e-12)
+        assert other.counters == store.counters
+        assert other.add("http://c.example/", [URLS[0]]) is None
+        other.publish()
+        assert len(other) == 6
+        with pytest.raises(cashrank.InvalidInput, match="no input"):
+            other.ingest([])
+        with pytest.raises(cashrank.DiskError):
+            other.ingest(tmp_path / "nowhere")
+        with pytest.raises(cashrank.InvalidInput, match="tables"):
+            other.ingest(files, format="tables")
+        assert other.pushed == 4
+
+
+def test_what_is_not_ingested_is_told(path, tmp_path):
+    file = crawl_file(tmp_path / "crawl.jsonl", [*CRAWL, ("mailto:a@example.org", [])])
+    with cashrank.open(path) as store:
+        with pytest.warns(UserWarning, match="not used: 1 bad-url"):
+            assert store.ingest(file) == 3
+        assert store.counters["skipped"]["bad-url"] == 1
+        empty = tmp_path / "empty.jsonl"
+        empty.touch()
+        with pytest.warns(UserWarning, match="is empty"):
+            assert store.ingest([file, empty]) == 0
+
+
+def test_an_ingest_that_did_not_end_goes_on(path, tmp_path):
+    """A file is cut off: what was read of it counts, nothing else can be added until it was read to its end."""
+    whole = gzip.compress(crawl_file(tmp_path / "crawl.jsonl", CRAWL * 1000).read_bytes())
+    file = tmp_path / "crawl.jsonl.gz"
+    file.write_bytes(whole[: len(whole) // 2])
+    store = cashrank.open(path)
+    with pytest.raises(cashrank.Damaged):
+        store.ingest(file)
+    for _ in range(2):
+        with pytest.raises(cashrank.Conflict, match="has not finished"):
+            store.add(*CRAWL[0])
+        store.close()
+        store = cashrank.open(path)
+    file.write_bytes(whole)
+    store.ingest(file)
+    assert store.pushed == 3000
+    assert store.add(*CRAWL[0]) is None
+    store.close()
+
+
+def test_links_of_a_page(store):
+    for page, url in enumerate(URLS):
+        out, to = ({b for a, b in LINKS if a == page}, {a for a, b in LINKS if b == page})
+        for found, expected in [(store.links(url), out), (store.links(url, incoming=True), to)]:
+            assert {link.page for link in found} == expected
+            assert [link.rank for link in found] == sorted(link.rank for link in found)
+            assert all(link.url == URLS[link.page] for link in found)
+    assert [link.page for link in store.links("HTTP://A.example", 1)] == [store.links(URLS[0])[0].page]
+    with pytest.raises(cashrank.NotFound, match="not known"):
+        store.links("http://nowhere.example/")

@@ -1,4 +1,4 @@
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from os import PathLike
 from pathlib import Path
@@ -18,7 +18,6 @@ __all__ = [
     "Ranking",
     "SnapshotInfo",
     "Store",
-    "Table",
     "__version__",
     "open",
     "pagerank",
@@ -77,6 +76,8 @@ def open(
 def pagerank(
     src: ArrayLike,
     dst: ArrayLike,
+    weights: ArrayLike | None = None,
+    teleport: ArrayLike | None = None,
     *,
     damping: float = 0.85,
     until: float = 1e-9,
@@ -122,6 +123,23 @@ class Store:
     ) -> int: ...
     def checkpoint(self) -> int: ...
     def publish(self, settle: float | None = 0.01) -> Ranking: ...
+    def ingest(
+        self,
+        inputs: str | PathLike[str] | Iterable[str | PathLike[str]],
+        *,
+        format: str | None = None,
+        settle: float | None = 0.01,
+        leave_unfinished: bool = False,
+    ) -> int: ...
+    def compute(
+        self,
+        measure: str,
+        *,
+        level: str = "page",
+        teleport: Mapping[str, int] | str | Iterable[str] | None = None,
+        damping: float | None = None,
+        until: float | None = None,
+    ) -> Ranking: ...
     def close(self) -> None: ...
     def ranking(
         self,
@@ -148,6 +166,9 @@ class Store:
     def history(
         self, url: str, *, level: str = "page", measure: str | None = None
     ) -> list[Moment]: ...
+    def links(
+        self, url: str, n: int | None = None, *, incoming: bool = False
+    ) -> list[Page]: ...
     @overload
     def edges(
         self,
@@ -216,19 +237,10 @@ class Ranking:
     def rank(self, url: str) -> Page | None: ...
     def ranks(self, urls: Sequence[str]) -> list[Page | None]: ...
     def importance(self) -> NDArray[np.float64]: ...
-    def to_arrow(self) -> Table: ...
+    def to_arrow(self) -> Any: ...
     def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Any]: ...
     def __bool__(self) -> bool: ...
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
-    def __arrow_c_schema__(self) -> object: ...
-
-@final
-class Table:
-    @property
-    def column_names(self) -> list[str]: ...
-    @property
-    def nbytes(self) -> int: ...
-    def __len__(self) -> int: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
 
