@@ -33,8 +33,8 @@ pub(crate) fn scores(data: &[u8]) {
     };
     if let Ok(found) = moved_by_name(all.clone(), part.clone(), [Some(0.1), None], wanted) {
         assert_eq!(found.summary.common_pages, part.len() as u64);
-        assert_eq!(found.summary.gone_pages, (all.len() - part.len()) as u64);
-        assert!(found.rose.len().max(found.gone.len()) <= wanted.count);
+        assert_eq!(found.summary.missing_pages, (all.len() - part.len()) as u64);
+        assert!(found.rose.len().max(found.missing.len()) <= wanted.count);
     }
     let sides = (compare(all.clone(), part.clone()), compare(part, all));
     if let (Ok(one), Ok(other)) = sides {

@@ -73,7 +73,8 @@ impl Level {
     pub fn plural(self) -> &'static str {
         match self {
             Level::Page => "pages",
-            Level::Host | Level::BareHost => "hosts",
+            Level::Host => "hosts",
+            Level::BareHost => "barehosts",
             Level::Domain => "domains",
             Level::Prefix(_) => "sites",
         }

@@ -98,7 +98,7 @@ fn a_certain_rise_is_that_of_the_closed_form() {
     for (key, expected) in [
         ("common_pages", 4),
         ("new_pages", 0),
-        ("gone_pages", 0),
+        ("missing_pages", 0),
         ("rose_pages", 1),
         ("fell_pages", 3),
         ("unchanged_pages", 0),
@@ -319,7 +319,7 @@ fn check(found: &Value, before: &HashMap<String, (u64, f64)>, after: &HashMap<St
             seen += u64::from(row["certain"] != false);
         }
     }
-    for (name, of, other) in [("new", after, before), ("gone", before, after)] {
+    for (name, of, other) in [("new", after, before), ("missing", before, after)] {
         for row in list(found, name) {
             let url = row["url"].as_str().unwrap();
             assert!(!other.contains_key(url), "{url}");
@@ -392,7 +392,7 @@ fn snapshots_of_one_store_say_what_their_exports_say() {
         before.get(url).is_some_and(|page| page.0 <= 20)
             || after.get(url).is_some_and(|page| page.0 <= 20)
     };
-    let urls: Vec<&str> = ["rose", "fell", "new", "gone"]
+    let urls: Vec<&str> = ["rose", "fell", "new", "missing"]
         .iter()
         .flat_map(|name| list(&found, name))
         .map(|row| row["url"].as_str().unwrap())
@@ -477,7 +477,7 @@ fn many_pages_in_little_memory() {
     for (key, expected) in [
         ("common_pages", 900_001),
         ("new_pages", 800_000),
-        ("gone_pages", 0),
+        ("missing_pages", 0),
     ] {
         assert_eq!(found[key], expected, "{key}");
     }
@@ -489,10 +489,10 @@ fn many_pages_in_little_memory() {
     assert_eq!(urls(&found, "new"), ["n900000", "n900001"]);
     let back = run(format!("s {first}"));
     assert_eq!(
-        (&back["gone_pages"], &back["new_pages"]),
+        (&back["missing_pages"], &back["new_pages"]),
         (&800_000.into(), &0.into())
     );
-    assert_eq!(urls(&back, "gone"), ["n900000", "n900001"]);
+    assert_eq!(urls(&back, "missing"), ["n900000", "n900001"]);
 }
 
 /// Scores by hand: sixteenths are exact.
@@ -502,7 +502,7 @@ fn tables_by_hand() {
     lab.file("x", "url\tscore\na\t8\nb\t4\nc\t2\nd\t2\n");
     lab.file("y", gzip(b"c\t4\nb\t3\ne\t1\na\t8\n"));
     let found = lab.run("compare x y --moved 5 --json").exits(0).json();
-    let [rose, fell, new, gone] = ["rose", "fell", "new", "gone"].map(|name| list(&found, name));
+    let [rose, fell, new, gone] = ["rose", "fell", "new", "missing"].map(|name| list(&found, name));
     assert_eq!(
         (rose.len(), fell.len(), new.len(), gone.len()),
         (1, 1, 1, 1)
@@ -543,7 +543,7 @@ fn tables_by_hand() {
     }
     // Of no list more than asked for, and of all the same sums.
     let none = lab.run("compare x y --moved 0 --json").exits(0).json();
-    for name in ["rose", "fell", "new", "gone"] {
+    for name in ["rose", "fell", "new", "missing"] {
         assert_eq!(none[name], Value::Array(vec![]));
     }
     assert_eq!(none["l1"], found["l1"]);

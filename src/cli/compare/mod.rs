@@ -31,19 +31,19 @@ their sum; what is said of pages is then of sites.
 
 With --moved, pages that rose come with the largest gain first, pages that fell with the largest loss first, relative to \
 their importance before unless --by says otherwise, and only pages among the first --top. Ties go to the larger change of importance, then to the better rank now, then to the page that appeared first (for files \
-and two stores: by a hash of the name). New and gone pages are ordered by rank.
+and two stores: by a hash of the name). New and missing pages, which one side lacks, are ordered by rank.
 
-A change is certain if it is more than half the sum of both bounds: then PageRank itself changed, for the links \
-that each snapshot knows. A change of rank is certain if the ranks that the two bounds allow do not overlap; they are shown like 369-836 where \
-there are several. Every other page of both sides counts as unchanged. Files have no bounds, so it is unknown \
-whether their changes are certain, and any change counts.
+A change is certain if the errors that both rankings may have (their accuracy) cannot explain it: then PageRank itself changed, for \
+the links that each snapshot knows. A change of rank is certain if the ranks that both accuracies allow do not overlap; they are shown \
+like 369-836 where there are several. Every other page of both sides counts as unchanged. The accuracy of files is unknown, so \
+any change counts.
 
 Where pages were added, the importance of the others falls, for all sums to 1. diluted_pages counts those of the \
 pages that rose or fell whose change is that of the mean page, and dilution_l1 says how much of l1 is such change. Rates are per day of fetch time, and \
-per turnover (all cash passed on once).
+per turnover of `ingest --window`.
 
 With --page, the output is each page's importance, rank and change, and for each side which of the pages is certainly \
-more important, as in `cashrank rank`: they differ by more than that side's bound.
+more important, as in `cashrank rank`: they differ by more than that side's error.
 
 Two snapshots of one store are read side by side, and only the lists take memory. Anything else is joined by name, \
 which takes about 64 bytes per page, and files are read twice.")]
@@ -58,12 +58,14 @@ pub struct Args {
     snapshot: SnapshotArg,
     #[command(flatten)]
     level: LevelArgs,
-    /// Show what moved instead: the N pages that rose most, the N that fell most, and the first N new and gone ones. 0:
-    /// only sums.
+    /// Show what moved instead: the N pages that rose most, the N that fell most, and the first N new and missing ones.
+    ///
+    /// 0: only sums.
     #[arg(long, value_name = "N")]
     moved: Option<usize>,
-    /// How to compare moves: by change of importance, by change relative to the importance before, or by rank. By rank, only pages are
-    /// listed whose importance changed in the same direction.
+    /// Compare moves by change of importance, by change relative to the importance before, or by rank.
+    ///
+    /// By rank, only pages are listed whose importance changed in the same direction.
     #[arg(long, value_name = "KEY", default_value = "relative", value_parser = one_of(["change", "relative", "rank"], parsed::<By>), requires = "moved", conflicts_with = "page")]
     by: By,
     /// List only pages that are among the first K on either side.
@@ -72,8 +74,7 @@ pub struct Args {
     /// Of the pages that rose and fell, list only those whose change is certain; with --by rank: whose change of rank is.
     #[arg(long, requires = "moved", conflicts_with = "page")]
     certain_only: bool,
-    /// Show this page's importance and rank on both sides instead. If repeated, also show which page is certainly more
-    /// important.
+    /// Show this page's importance and rank on both sides instead; may be repeated.
     #[arg(long, value_name = "URL", conflicts_with = "moved")]
     page: Vec<String>,
     #[command(flatten)]

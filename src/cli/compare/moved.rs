@@ -30,7 +30,7 @@ pub struct Report {
     rose: Vec<MoveRow>,
     fell: Vec<MoveRow>,
     new: Vec<Single>,
-    gone: Vec<Single>,
+    missing: Vec<Single>,
     #[serde(skip)]
     by: By,
 }
@@ -157,7 +157,7 @@ fn by_number(
     right: &Snapshot,
 ) -> Result<Names<PageId>, Error> {
     // Of two stores of one numbering either names a common page.
-    let on_left: Vec<PageId> = found.gone.iter().map(|(page, _)| *page).collect();
+    let on_left: Vec<PageId> = found.missing.iter().map(|(page, _)| *page).collect();
     let moves = found.rose.iter().chain(&found.fell).map(|page| page.page);
     let on_right: Vec<PageId> = moves
         .chain(found.new.iter().map(|(page, _)| *page))
@@ -176,7 +176,7 @@ fn by_name(found: &Moves<NameHash>, left: &Side, right: &Side) -> Result<Names<N
     let on_right = moves.chain(found.new.iter().map(|(page, _)| *page));
     let mut names = HashMap::new();
     look_up(right, on_right.collect(), &mut names)?;
-    let on_left = found.gone.iter().map(|(page, _)| *page);
+    let on_left = found.missing.iter().map(|(page, _)| *page);
     look_up(left, on_left.collect(), &mut names)?;
     Ok(Names(names))
 }
@@ -252,7 +252,7 @@ impl<P: Copy + Eq + std::hash::Hash> Names<P> {
             };
             pages.iter().map(row).collect()
         };
-        let (new, gone) = (single(&found.new), single(&found.gone));
+        let (new, missing) = (single(&found.new), single(&found.missing));
         Report {
             left: About::of(left),
             right: About::of(right),
@@ -262,7 +262,7 @@ impl<P: Copy + Eq + std::hash::Hash> Names<P> {
             rose,
             fell,
             new,
-            gone,
+            missing,
             by,
         }
     }
@@ -336,7 +336,7 @@ impl Report {
         line("turnovers", some(self.turnovers.map(span)))?;
         line("common_pages", sums.common_pages.to_string())?;
         line("new_pages", sums.new_pages.to_string())?;
-        line("gone_pages", sums.gone_pages.to_string())?;
+        line("missing_pages", sums.missing_pages.to_string())?;
         line("rose_pages", sums.rose_pages.to_string())?;
         line("fell_pages", sums.fell_pages.to_string())?;
         line("unchanged_pages", sums.unchanged_pages.to_string())?;
@@ -360,7 +360,7 @@ impl Report {
         self.write_moving(out, "rose", &self.rose)?;
         self.write_moving(out, "fell", &self.fell)?;
         write_single(out, "new", &self.new)?;
-        write_single(out, "gone", &self.gone)
+        write_single(out, "missing", &self.missing)
     }
 
     fn write_moving(

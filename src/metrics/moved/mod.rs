@@ -39,7 +39,7 @@
 //!
 //! **Order.** Pages that rose: largest change first, as [`By`] measures it; pages that fell: largest loss first. By
 //! rank, a page whose rank rose while its importance fell, or the reverse, is in neither list. Ties: the larger change
-//! of importance in that direction, then the better rank on the right, then the order of `P`. New and gone pages: best
+//! of importance in that direction, then the better rank on the right, then the order of `P`. New and missing pages: best
 //! rank first, then the order of `P`. Only the last digit of the sums depends on the order in which pages were added.
 
 mod best;
@@ -238,7 +238,7 @@ pub struct Moves<P> {
     /// Pages on the right side only.
     pub new: Vec<(P, Standing)>,
     /// Pages on the left side only.
-    pub gone: Vec<(P, Standing)>,
+    pub missing: Vec<(P, Standing)>,
 }
 
 /// Counts and sums over all pages.
@@ -253,7 +253,7 @@ pub struct Summary {
     /// Number of pages on the right side only.
     pub new_pages: u64,
     /// Number of pages on the left side only.
-    pub gone_pages: u64,
+    pub missing_pages: u64,
     /// Number of common pages whose importance rose, by more than the margin if there is one.
     pub rose_pages: u64,
     /// Number of common pages whose importance fell, by more than the margin if there is one.
@@ -292,7 +292,7 @@ pub struct Movers<P> {
     rose: Best<Move<P>>,
     fell: Best<Move<P>>,
     new: Best<(P, Standing)>,
-    gone: Best<(P, Standing)>,
+    missing: Best<(P, Standing)>,
 }
 
 impl<P: Copy + Ord> Movers<P> {
@@ -311,7 +311,7 @@ impl<P: Copy + Ord> Movers<P> {
             rose: Best::new(wanted.count),
             fell: Best::new(wanted.count),
             new: Best::new(wanted.count),
-            gone: Best::new(wanted.count),
+            missing: Best::new(wanted.count),
         }
     }
 
@@ -335,9 +335,9 @@ impl<P: Copy + Ord> Movers<P> {
                 }
             }
             (Some(left), None) => {
-                self.summary.gone_pages += 1;
+                self.summary.missing_pages += 1;
                 if listed {
-                    self.gone.add((page, left), by_rank);
+                    self.missing.add((page, left), by_rank);
                 }
             }
             (Some(left), Some(right)) => self.common(Move { page, left, right }, listed),
@@ -382,7 +382,7 @@ impl<P: Copy + Ord> Movers<P> {
         let margin = self.wanted.margin;
         let found = self.summary;
         let (left_pages, right_pages) = (
-            found.common_pages + found.gone_pages,
+            found.common_pages + found.missing_pages,
             found.common_pages + found.new_pages,
         );
         Moves {
@@ -399,7 +399,7 @@ impl<P: Copy + Ord> Movers<P> {
             rose: self.rose.finish(|a, b| order(by, 1.0, a, b)),
             fell: self.fell.finish(|a, b| order(by, -1.0, a, b)),
             new: self.new.finish(by_rank),
-            gone: self.gone.finish(by_rank),
+            missing: self.missing.finish(by_rank),
         }
     }
 }

@@ -70,7 +70,7 @@ fn what_moved_by_hand() {
     assert_eq!(pages(&found.rose, |page| page.page), [2, 3]);
     assert_eq!(pages(&found.fell, |page| page.page), [0, 1]);
     assert_eq!(pages(&found.new, |page| page.0), [5]);
-    assert_eq!(pages(&found.gone, |page| page.0), [4]);
+    assert_eq!(pages(&found.missing, |page| page.0), [4]);
     let two = found.rose[0];
     assert_eq!(
         (two.change(), two.relative(), two.rank_change()),
@@ -86,7 +86,7 @@ fn what_moved_by_hand() {
         right_pages: 5,
         common_pages: 4,
         new_pages: 1,
-        gone_pages: 1,
+        missing_pages: 1,
         rose_pages: 2,
         fell_pages: 2,
         unchanged_pages: 0,
@@ -366,7 +366,7 @@ fn listed(found: &Moves<usize>) -> [Vec<usize>; 4] {
         pages(&found.rose, |page| page.page),
         pages(&found.fell, |page| page.page),
         pages(&found.new, |page| page.0),
-        pages(&found.gone, |page| page.0),
+        pages(&found.missing, |page| page.0),
     ]
 }
 

@@ -236,7 +236,7 @@ pub struct Comparison {
     rose: Vec<Py<PyMove>>,
     fell: Vec<Py<PyMove>>,
     new: Vec<Py<PyMove>>,
-    gone: Vec<Py<PyMove>>,
+    missing: Vec<Py<PyMove>>,
     summary: Py<PyAny>,
 }
 
@@ -278,15 +278,15 @@ impl Comparison {
         let new = new
             .map(|(_, right)| object(None, Some(*right), None))
             .collect::<PyResult<_>>()?;
-        let gone = found.moves.gone.iter();
-        let gone = gone
+        let missing = found.moves.missing.iter();
+        let missing = missing
             .map(|(_, left)| object(Some(*left), None, None))
             .collect::<PyResult<_>>()?;
         Ok(Comparison {
             rose,
             fell,
             new,
-            gone,
+            missing,
             summary: as_dict(py, &found.moves.summary)?.unbind(),
         })
     }
@@ -308,7 +308,7 @@ impl Named {
         let on_right: Vec<PageId> = moved
             .chain(moves.new.iter().map(|(page, _)| *page))
             .collect();
-        let on_left: Vec<PageId> = moves.gone.iter().map(|(page, _)| *page).collect();
+        let on_left: Vec<PageId> = moves.missing.iter().map(|(page, _)| *page).collect();
         let mut names = Vec::new();
         for (side, pages) in [(right, on_right), (left, on_left)] {
             let states = side.states_of(&pages)?.into_iter();
@@ -345,8 +345,8 @@ impl Comparison {
 
     /// Pages of the earlier ranking only, the best rank first.
     #[getter]
-    fn gone(&self, py: Python<'_>) -> Vec<Py<PyMove>> {
-        shared(py, &self.gone)
+    fn missing(&self, py: Python<'_>) -> Vec<Py<PyMove>> {
+        shared(py, &self.missing)
     }
 
     /// Counts and sums over all pages, as ``cashrank compare --moved --json`` has them.
@@ -357,11 +357,11 @@ impl Comparison {
 
     fn __repr__(&self) -> String {
         format!(
-            "Comparison(rose={}, fell={}, new={}, gone={})",
+            "Comparison(rose={}, fell={}, new={}, missing={})",
             self.rose.len(),
             self.fell.len(),
             self.new.len(),
-            self.gone.len()
+            self.missing.len()
         )
     }
 }

@@ -164,7 +164,7 @@ def test_what_to_crawl_next(store):
     assert [page.url for page in store.next(exclude=["HTTP://b.example/e"])] == ["http://b.example/d"]
     assert store.next(exclude=store.next()) == []
     assert [page.url for page in store.next(seeds=["http://c.example/"], scope="domain:c.example")] == ["http://c.example/"]
-    again = store.next(refetch=True, not_fetched=False, per_domain=None)
+    again = store.next(refetch=True, budget=None, per_domain=None)
     assert {page.url for page in again} == set(URLS[:3]) and all(page.fetched for page in again)
     mixed = store.next(4, budget=0.5, older_than=timedelta(days=1), as_of=datetime(2030, 1, 1, tzinfo=timezone.utc))
     assert sorted(page.fetched for page in mixed) == [False, False, True, True]
@@ -191,7 +191,7 @@ def test_what_moved(path):
         before, after = first.importance(), last.importance()
         found = store.compare("2026-11-01", by="change")
         assert [page.url for page in found.new] == ["http://d/"]
-        assert found.gone == []
+        assert found.missing == []
         moves = {page.url: page for page in found.rose + found.fell}
         change = after[:3] - before
         assert {url: page.change for url, page in moves.items()} == {
@@ -232,7 +232,7 @@ def test_links_are_kept_unless_told_otherwise(path):
     with cashrank.open(path, keep_links=False) as store:
         store.add(*CRAWL[0])
         store.publish()
-        with pytest.raises(cashrank.NotFound, match="keep_rows"):
+        with pytest.raises(cashrank.NotFound, match="keep_links"):
             store.edges()
 
 

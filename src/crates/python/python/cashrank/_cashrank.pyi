@@ -58,7 +58,6 @@ class _Settings(TypedDict, total=False):
 
 class _Next(TypedDict, total=False):
     strategy: str | None
-    not_fetched: bool | None
     refetch: bool | None
     budget: float | str | None
     per_host: int | None
@@ -349,7 +348,7 @@ class Comparison:
     @property
     def new(self) -> list[Move]: ...
     @property
-    def gone(self) -> list[Move]: ...
+    def missing(self) -> list[Move]: ...
     @property
     def summary(self) -> dict[str, Any]: ...
 
