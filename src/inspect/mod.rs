@@ -74,7 +74,6 @@ pub fn inspect(input: &InputName, how: &Inspection) -> Result<Report> {
     reader.keeps_written = how.first > 0;
     let mut source = match reader.open(input) {
         Ok(source) => source,
-        // With `preverify` a damaged file is not begun.
         Err(error @ Error::Corrupt { .. }) => return Ok(unread(&error)),
         Err(error) => return Err(error),
     };

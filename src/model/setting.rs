@@ -1,11 +1,11 @@
 //! Settings as they are named in messages.
 //!
 //! Below the command, nothing knows how a setting is given: a command has options, a program fields, a script
-//! arguments. Messages name a setting by its field, between backquotes (`` `keep_rows` ``), and whoever shows them
+//! arguments. Messages name a setting by its field, between backquotes (`` `keep_links` ``), and whoever shows them
 //! replaces it with [`name_settings`].
 
 /// All settings that messages name.
-pub const SETTINGS: [&str; 53] = [
+pub const SETTINGS: [&str; 51] = [
     "also",
     "best",
     "budget",
@@ -21,7 +21,7 @@ pub const SETTINGS: [&str; 53] = [
     "gamma",
     "inside",
     "into",
-    "keep_rows",
+    "keep_links",
     "leave_unfinished",
     "level",
     "limit_distinct",
@@ -38,8 +38,6 @@ pub const SETTINGS: [&str; 53] = [
     "new_stream",
     "older_than",
     "outlinks",
-    "pair_memory",
-    "preverify",
     "recycle_after",
     "refetch",
     "registers",

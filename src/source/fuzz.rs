@@ -55,7 +55,6 @@ fn read(data: &[u8], how: How) -> Outcome {
     };
     let options = SourceOptions {
         accept_unverified: how.accept_unverified,
-        preverify: false,
         chunk_bytes: how.chunk_bytes,
         ..SourceOptions::default()
     };

@@ -69,8 +69,6 @@ pub struct Chunk {
 pub struct SourceOptions {
     /// Hands out the whole records before damage even of a member that would be held back.
     pub accept_unverified: bool,
-    /// Reads a file twice: first verifies all of it, then hands it out, all as verified.
-    pub preverify: bool,
     /// Usual size of a chunk in bytes, 1 MiB by default. A longer one holds one long record, and perhaps some before
     /// it. Clamped to little more than `line_bytes`.
     pub chunk_bytes: usize,
@@ -97,7 +95,6 @@ impl Default for SourceOptions {
     fn default() -> Self {
         SourceOptions {
             accept_unverified: false,
-            preverify: false,
             chunk_bytes: 1 << 20,
             fields: Fields::default(),
             shard: None,

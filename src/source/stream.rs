@@ -2,7 +2,7 @@
 
 mod passing;
 
-use std::io::{Read, Seek};
+use std::io::Read;
 
 use super::chunk::Cutter;
 use super::decompress::{Fault, Step, Unpacker};
@@ -52,9 +52,7 @@ enum Ending {
 }
 
 impl Source {
-    /// Opens an input and recognises its compression. A directory is an error. With `preverify`, returns
-    /// [`Error::Corrupt`] for a file that is damaged anywhere, and [`Error::Usage`] for an input that cannot be read
-    /// twice.
+    /// Opens an input and recognises its compression. A directory is an error.
     pub fn open(name: &InputName, limits: &Limits, options: &SourceOptions) -> Result<Source> {
         let path = match name {
             InputName::File(path) => path,
@@ -66,63 +64,27 @@ impl Source {
         if options.tables
             && let Some(table) = table::open(path, options, limits)?
         {
-            if options.preverify {
-                Source::of_table(name.clone(), table, limits, options).verify()?;
-                return Source::open(
-                    name,
-                    limits,
-                    &SourceOptions {
-                        preverify: false,
-                        ..options.clone()
-                    },
-                );
-            }
             return Ok(Source::of_table(name.clone(), table, limits, options));
         }
-        let (mut file, length) = open_file(path)?;
-        if options.preverify {
-            if length.is_none() {
-                return Err(cannot_read_twice(name));
-            }
-            let first = file.try_clone().map_err(Error::io(path, "open"))?;
-            Source::new(
-                name.clone(),
-                Raw::new(Box::new(first)),
-                limits,
-                options,
-                false,
-            )?
-            .verify()?;
-            file.rewind().map_err(Error::io(path, "rewind"))?;
-        }
-        let trusted = options.preverify;
-        let mut source = Source::new(
-            name.clone(),
-            Raw::new(Box::new(file)),
-            limits,
-            options,
-            trusted,
-        )?;
+        let (file, length) = open_file(path)?;
+        let mut source = Source::new(name.clone(), Raw::new(Box::new(file)), limits, options)?;
         source.length = length;
         Ok(source)
     }
 
-    /// Reads from any reader. `name` is used only in messages. Interrupted reads are retried; `preverify` is refused.
+    /// Reads from any reader. `name` is used only in messages. Interrupted reads are retried.
     pub fn from_reader(
         name: InputName,
         reader: Box<dyn Read + Send>,
         limits: &Limits,
         options: &SourceOptions,
     ) -> Result<Source> {
-        if options.preverify {
-            return Err(cannot_read_twice(&name));
-        }
-        Source::new(name, Raw::new(reader), limits, options, false)
+        Source::new(name, Raw::new(reader), limits, options)
     }
 
     /// Reads from a reader that may pause, such as a pipe from a crawler: records are handed out as they come. With
     /// `from`, the reader's first byte is the one at `from.raw` of the input; offsets still count from the start of the
-    /// input, but hashes are meaningless. `preverify` is refused.
+    /// input, but hashes are meaningless.
     pub fn live(
         name: InputName,
         reader: Box<dyn Read + Send>,
@@ -130,12 +92,9 @@ impl Source {
         limits: &Limits,
         options: &SourceOptions,
     ) -> Result<Source> {
-        if options.preverify {
-            return Err(cannot_read_twice(&name));
-        }
         let raw = Raw::new(reader).live();
         let Some(from) = from.filter(|from| from.raw > 0) else {
-            return Source::new(name, raw, limits, options, false);
+            return Source::new(name, raw, limits, options);
         };
         let unpacker = Unpacker::new(from.compression, limits.zstd_window_log)
             .map_err(Error::io(name.path(), "read"))?;
@@ -151,12 +110,11 @@ impl Source {
         mut raw: Raw,
         limits: &Limits,
         options: &SourceOptions,
-        trusted: bool,
     ) -> Result<Source> {
         let unpacker = Unpacker::sniff(&mut raw, limits.zstd_window_log)
             .map_err(Error::io(name.path(), "read"))?;
         Ok(Source::unpacked_by(
-            unpacker, name, raw, limits, options, trusted,
+            unpacker, name, raw, limits, options, false,
         ))
     }
 
@@ -435,29 +393,4 @@ impl Source {
             InputName::File(_) => "give the same input again",
         }
     }
-
-    /// Reads to the end without handing anything out.
-    fn verify(mut self) -> Result<()> {
-        loop {
-            self.cutter.pass(self.cutter.open().len());
-            match &self.ending {
-                None => self.fill()?,
-                Some(Ending::Sound { .. }) => return Ok(()),
-                Some(_) => {
-                    let mut error = self.damaged();
-                    if let Error::Corrupt { damage, .. } = &mut error {
-                        damage.handed_out_to = 0;
-                    }
-                    return Err(error);
-                }
-            }
-        }
-    }
-}
-
-fn cannot_read_twice(name: &InputName) -> Error {
-    Error::Usage(format!(
-        "{name}: only files can be verified before they are read; leave out `preverify`, or save the \
-         input to a file first"
-    ))
 }

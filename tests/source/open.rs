@@ -1,4 +1,4 @@
-//! Opening, errors of the system, and reading twice.
+//! Opening, and errors of the system.
 
 use std::fs;
 use std::io::{self, Cursor, Read};
@@ -9,13 +9,6 @@ use cashrank::{Error, Limits};
 
 fn open(path: &std::path::Path, options: &SourceOptions) -> Result<Source, Error> {
     Source::open(&InputName::File(path.into()), &Limits::default(), options)
-}
-
-fn preverify() -> SourceOptions {
-    SourceOptions {
-        preverify: true,
-        ..SourceOptions::default()
-    }
 }
 
 /// The error, which a source has no words for.
@@ -43,7 +36,7 @@ fn files() {
 fn missing_files_and_directories() {
     let folder = tempfile::tempdir().unwrap();
     let missing = error(open(&folder.path().join("none"), &SourceOptions::default()));
-    let directory = error(open(folder.path(), &preverify()));
+    let directory = error(open(folder.path(), &SourceOptions::default()));
     for (error, kind, words) in [
         (missing, io::ErrorKind::NotFound, "none: cannot open: "),
         (
@@ -84,60 +77,6 @@ fn a_failing_read_is_not_damage() {
                 other => panic!("{other:?}"),
             }
         }
-    }
-}
-
-#[test]
-fn preverify_reads_twice_and_hands_out_all_as_verified() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("input");
-    let text = text(2000);
-    let limits = Limits {
-        held_bytes: 10,
-        ..Limits::default()
-    };
-    for data in [text.clone(), gzip(&text), zstd_checked(&text)] {
-        fs::write(&path, &data).unwrap();
-        let name = InputName::File(path.clone());
-        let outcome = drain(Source::open(&name, &limits, &preverify()).unwrap());
-        assert_eq!(outcome.verified, text);
-        assert_eq!(outcome.sound(), text);
-    }
-}
-
-#[test]
-fn preverify_finds_damage_before_anything_is_handed_out() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("input");
-    let (left, right) = (gzip(&text(2000)), gzip(&text(1000)));
-    let mut flipped = [&left[..], &right].concat();
-    *flipped.last_mut().unwrap() ^= 1;
-    let cut = [&left[..], &right[..right.len() - 1]].concat();
-    for (data, kind) in [
-        (flipped, DamageKind::ChecksumFailed),
-        (cut, DamageKind::Truncated),
-    ] {
-        fs::write(&path, data).unwrap();
-        match error(open(&path, &preverify())) {
-            Error::Corrupt { damage, .. } => {
-                assert_eq!(damage.kind, kind);
-                assert_eq!(damage.unverified_from, text(2000).len() as u64);
-                assert_eq!(damage.handed_out_to, 0);
-                assert!(damage.to_string().ends_with("nothing of it was used"));
-            }
-            other => panic!("{other:?}"),
-        }
-    }
-}
-
-#[test]
-fn preverify_needs_a_file() {
-    let limits = Limits::default();
-    let stdin = Source::open(&InputName::Stdin, &limits, &preverify());
-    let reader = Box::new(io::empty());
-    let any = Source::from_reader(InputName::Stdin, reader, &limits, &preverify());
-    for result in [stdin, any] {
-        assert!(matches!(error(result), Error::Usage(_)));
     }
 }
 
