@@ -1,10 +1,12 @@
 //! `cashrank stat`: what a store holds, or all shards of a crawl.
 
+mod checkpoint;
 mod shards;
 
 use std::io::Write;
 use std::path::Path;
 
+use cashrank::Error;
 use cashrank::engine::{Effort, Estimator, ShardCounts};
 use cashrank::memory::human;
 use cashrank::rank::measures::Accuracy;
@@ -15,7 +17,7 @@ use cashrank::snapshot::{
     ClusterRanking, ComputedName, Expired, LevelRanking, RankingName, Snapshot, snapshots,
 };
 use cashrank::store::rows::Retention;
-use cashrank::store::{RealDisk, SpoolState, spool_state};
+use cashrank::store::{RealDisk, SpoolState, settings_of, spool_state};
 
 use super::common::{
     Basis, Exit, accuracy, as_options, certain_pages, counted, left_out, pages, print, print_json,
@@ -35,16 +37,21 @@ Examples:
   cashrank stat --store ranks --record > ranking.json
   cashrank stat --store ranks-0 --store ranks-1
 
-Counts are those of the current snapshot, so the command works while an ingest is running.")]
+Counts are those of the current snapshot, so the command works while an ingest is running. Before the first snapshot they are \
+those of the last checkpoint, and while an ingest is running unknown.")]
 pub struct Args {
     #[command(flatten)]
     stores: StoresArg,
+    /// Also show how the ranking was made, and disk and memory by their parts.
+    #[arg(long, short, conflicts_with = "json")]
+    verbose: bool,
     /// Print one JSON object, for programs.
     #[arg(long)]
     json: bool,
-    /// Print what the ranking was made of, to cite it and to make it again, as one JSON object: inputs with their hashes,
-    /// version, options, the snapshot's hash. Not while an ingest runs.
-    #[arg(long, conflicts_with = "json")]
+    /// Print what the ranking was made of, to cite it and to make it again, as one JSON object.
+    ///
+    /// Inputs with their hashes, version, options, the snapshot's hash. Not while an ingest runs.
+    #[arg(long, conflicts_with_all = ["json", "verbose"])]
     record: bool,
 }
 
@@ -81,8 +88,8 @@ struct Stat {
     /// Absent where each page has its own.
     window_turnovers: Option<f64>,
     estimator: Estimator,
-    /// Measures that the window reads.
-    measures: u64,
+    /// Entries of the history that the window reads.
+    history: u64,
     bound_l1: Option<f64>,
     /// How many of the first positions are certain.
     certain_top: Option<u64>,
@@ -219,7 +226,15 @@ impl Args {
         if self.record {
             return print_json(&Record::of(self.stores.first())?);
         }
-        let snapshots = open_shards(&RealDisk, self.stores.all(), None)?;
+        let snapshots = match (
+            open_shards(&RealDisk, self.stores.all(), None),
+            self.stores.all(),
+        ) {
+            (Err(Error::Missing(_)), [store]) if settings_of(&RealDisk, store)?.is_some() => {
+                return checkpoint::show(store, self.json);
+            }
+            (opened, _) => opened?,
+        };
         let (mut stats, mut exit) = (Vec::new(), Exit::Done);
         for snapshot in &snapshots {
             let (stat, of_store) = stat_of(snapshot)?;
@@ -230,7 +245,7 @@ impl Args {
         }
         match (&stats[..], self.json) {
             ([stat], true) => print_json(stat)?,
-            ([stat], false) => print(|out| write_plain(out, stat))?,
+            ([stat], false) => print(|out| write_plain(out, stat, self.verbose))?,
             (_, is_json) => {
                 let all = AllStat::of(snapshots, stats)?;
                 if is_json {
@@ -291,7 +306,7 @@ fn stat(
         expired: info.expired,
         window_turnovers: info.window.turnovers,
         estimator: info.window.estimator,
-        measures: info.measures,
+        history: info.measures,
         bound_l1: info.bound_l1(),
         certain_top: snapshot.certain_top()?,
         basis: Basis::of(info),
@@ -337,8 +352,8 @@ pub(super) fn disk(store: &Path) -> anyhow::Result<Disk> {
         index: file("index"),
         remote: file("remote"),
         database: file("store.redb"),
-        marks: folder("marks")?,
-        snapshots: folder("snapshots")?,
+        marks: optional("marks")?,
+        snapshots: optional("snapshots")?,
         rows: optional("rows")?,
         warm: file("warm"),
         spool: optional("spool")?,
@@ -358,16 +373,19 @@ pub(super) fn disk(store: &Path) -> anyhow::Result<Disk> {
     Ok(sum)
 }
 
-fn write_plain(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
+fn write_plain(out: &mut dyn Write, stat: &Stat, verbose: bool) -> anyhow::Result<()> {
     let mut line = |name: &str, value: String| writeln!(out, "{name:<14} {value}");
+    line("pages", pages_text(stat.pages, stat.visited))?;
+    line("accuracy", how_accurate(stat.bound_l1, stat.basis))?;
+    if let Some(certain) = certain_pages(stat.certain_top) {
+        line("", certain)?;
+    }
     line(
-        "pages",
-        format!(
-            "{}, of them {} crawled",
-            thousands(stat.pages),
-            thousands(stat.visited)
-        ),
+        "latest fetch",
+        stat.last_fetch.clone().unwrap_or("unknown".into()),
     )?;
+    line("disk", human(stat.disk_bytes.total))?;
+    line("memory", memory_text(&stat.memory_bytes))?;
     if let Some(shard) = &stat.shard {
         line(
             "shard",
@@ -391,13 +409,6 @@ fn write_plain(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
         )?;
     }
     line("records", thousands(stat.records))?;
-    line(
-        "crawls",
-        format!(
-            "{}: pages that were read with their links",
-            thousands(stat.visits)
-        ),
-    )?;
     for (name, count, what) in [
         ("  gone", stat.gone, "pages were no longer there"),
         ("  unchanged", stat.unchanged, "pages had not changed"),
@@ -415,35 +426,15 @@ fn write_plain(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
     }
     line("links", thousands(stat.links))?;
     line(
-        "crawled until",
-        stat.last_fetch.clone().unwrap_or("unknown".into()),
+        "links kept",
+        match (&stat.rows, &stat.no_rows) {
+            (Some(rows), _) => format!("{} of {}", thousands(rows.links), pages(rows.pages)),
+            (None, why) => format!("none: {}", why.as_deref().unwrap_or("")),
+        },
     )?;
-    let text = accuracy(stat.bound_l1, stat.basis);
-    let (_, how_good) = text.split_once(": ").unwrap_or(("", &text));
-    line("accuracy", how_good.to_owned())?;
-    if let Some(certain) = certain_pages(stat.certain_top) {
-        line("", certain)?;
-    }
     line("snapshot", stat.snapshot.clone())?;
     for ranking in &stat.computed {
         line("ranking", ranking.text.clone())?;
-    }
-    match (&stat.rows, &stat.no_rows) {
-        (Some(rows), _) => line(
-            "links kept",
-            format!(
-                "{} of {} ({}, {:.2} bytes a link; {} that newer ones replaced)",
-                thousands(rows.links),
-                pages(rows.pages),
-                human(rows.bytes),
-                rows.bytes_a_link,
-                counted(rows.superseded, "row", "rows")
-            ),
-        )?,
-        (None, why) => line(
-            "links kept",
-            format!("none: {}", why.as_deref().unwrap_or("")),
-        )?,
     }
     if let Some(spool) = &stat.spool {
         line(
@@ -455,21 +446,38 @@ fn write_plain(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
             ),
         )?;
     }
-    line("disk", disk_text(&stat.disk_bytes))?;
-    let memory = &stat.memory_bytes;
-    let parts = ["cash", "index"].map(|name| (name, memory[name].as_u64().unwrap_or(0)));
-    let total = memory["total"].as_u64().unwrap_or(0);
-    line(
-        "memory",
-        format!(
-            "at most {} to continue ({}), and {} while a ranking is settled",
-            human(total),
-            sizes(&parts),
-            human(memory["settling"].as_u64().unwrap_or(0))
-        ),
-    )?;
-    writeln!(out)?;
-    write_method(out, stat)
+    if verbose {
+        writeln!(out)?;
+        write_method(out, stat)?;
+        write_parts(out, stat)?;
+    }
+    Ok(())
+}
+
+/// Pages, and those that were crawled, as people read them.
+fn pages_text(pages: u64, crawled: u64) -> String {
+    format!(
+        "{}, of them {} crawled",
+        thousands(pages),
+        thousands(crawled)
+    )
+}
+
+/// How accurate a ranking is, in a few words.
+fn how_accurate(bound_l1: Option<f64>, basis: Basis) -> String {
+    let text = accuracy(bound_l1, basis);
+    let text = text.split_once(": ").map_or(&*text, |(_, text)| text);
+    text.replace(" (L1, certified)", "")
+}
+
+/// The memory that an ingest needs, as people read it.
+fn memory_text(bytes: &serde_json::Value) -> String {
+    let of = |part: &str| human(bytes[part].as_u64().unwrap_or(0));
+    format!(
+        "at most {} to continue, and {} while a ranking is made",
+        of("total"),
+        of("settling")
+    )
 }
 
 /// How the ranking is computed.
@@ -484,50 +492,58 @@ fn write_method(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
     )?;
     line("window", window(stat))?;
     line(
+        "crawls",
+        format!(
+            "{}: how often pages were crawled in all",
+            thousands(stat.visits)
+        ),
+    )?;
+    line(
         "turnovers",
         format!("{:.3}: how often all cash was passed on", stat.turnovers),
     )?;
     line(
         "rounds",
         format!(
-            "{}: how often the cash of unvisited pages was spread",
+            "{}: how often the cash of pages that were not crawled was shared out",
             thousands(stat.rounds)
         ),
     )?;
     line(
-        "measures",
+        "history",
         format!(
-            "{} ({:.2} a page): measures that the window is computed from",
-            thousands(stat.measures),
-            stat.measures as f64 / stat.pages.max(1) as f64
+            "{} ({:.2} a page): what the window is computed from",
+            counted(stat.history, "entry", "entries"),
+            stat.history as f64 / stat.pages.max(1) as f64
         ),
     )?;
     Ok(())
 }
 
-/// Sizes by part; those that are not 0.
-fn sizes(parts: &[(&str, u64)]) -> String {
-    let some = parts.iter().filter(|(_, bytes)| *bytes > 0);
-    some.map(|(name, bytes)| format!("{name} {}", human(*bytes)))
-        .collect::<Vec<_>>()
-        .join(", ")
-}
-
-fn disk_text(disk: &Disk) -> String {
-    let parts = [
-        ("cash", disk.cash),
-        ("urls", disk.urls),
-        ("fingerprints", disk.fingerprints),
-        ("index", disk.index),
-        ("remote", disk.remote),
-        ("rows", disk.rows),
-        ("warm", disk.warm),
-        ("database", disk.database),
-        ("marks", disk.marks),
-        ("snapshots", disk.snapshots),
-        ("spool", disk.spool),
-    ];
-    format!("{} ({})", human(disk.total), sizes(&parts))
+/// Disk and memory, by their parts.
+fn write_parts(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
+    if let Some(rows) = &stat.rows {
+        writeln!(
+            out,
+            "{:<14} {}, {:.2} bytes a link; {} that newer ones replaced",
+            "link file",
+            human(rows.bytes),
+            rows.bytes_a_link,
+            counted(rows.superseded, "row", "rows")
+        )?;
+    }
+    let disk = serde_json::to_value(&stat.disk_bytes)?;
+    for (name, parts) in [("disk parts", &disk), ("memory parts", &stat.memory_bytes)] {
+        let parts = parts.as_object().into_iter().flatten();
+        let parts = parts.filter(|(part, _)| *part != "total");
+        let parts = parts.filter_map(|(part, bytes)| Some((part, bytes.as_u64()?)));
+        let parts = parts.filter(|(_, bytes)| *bytes > 0);
+        let parts: Vec<String> = parts
+            .map(|(part, bytes)| format!("{part} {}", human(bytes)))
+            .collect();
+        writeln!(out, "{name:<14} {}", parts.join(", "))?;
+    }
+    Ok(())
 }
 
 /// The window, and what is read from it.

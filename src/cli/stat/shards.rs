@@ -6,8 +6,8 @@ use cashrank::answers::Rankings;
 use cashrank::memory::human;
 use cashrank::snapshot::{ClusterRanking, LevelRanking, Snapshot};
 
-use super::Stat;
-use crate::cli::common::{Basis, accuracy, certain_pages, pages, thousands, time};
+use super::{Stat, how_accurate};
+use crate::cli::common::{Basis, certain_pages, pages, thousands, time};
 
 /// What all shards of a crawl hold together.
 #[derive(serde::Serialize)]
@@ -63,24 +63,15 @@ pub(super) fn write_all(out: &mut dyn Write, all: &AllStat) -> anyhow::Result<()
             thousands(all.visited)
         ),
     )?;
-    line("records", thousands(all.records))?;
-    line(
-        "crawls",
-        format!(
-            "{}: pages that were read with their links",
-            thousands(all.visits)
-        ),
-    )?;
-    line("links", thousands(all.links))?;
-    let until = all.last_fetch.clone();
-    line("crawled until", until.unwrap_or("unknown".into()))?;
-    let text = accuracy(all.bound_l1, Basis::Latest);
-    let (_, how_good) = text.split_once(": ").unwrap_or(("", &text));
-    line("accuracy", how_good.to_owned())?;
+    line("accuracy", how_accurate(all.bound_l1, Basis::Latest))?;
     if let Some(certain) = certain_pages(all.certain_top) {
         line("", certain)?;
     }
+    let latest = all.last_fetch.clone();
+    line("latest fetch", latest.unwrap_or("unknown".into()))?;
     line("disk", human(all.disk_bytes))?;
+    line("records", thousands(all.records))?;
+    line("links", thousands(all.links))?;
     for stat in &all.shards {
         let Some(shard) = &stat.shard else {
             continue;
