@@ -40,6 +40,8 @@ mod folder;
 mod gone;
 #[path = "cli/graph.rs"]
 mod graph;
+#[path = "cli/help.rs"]
+mod help;
 #[path = "cli/history.rs"]
 mod history;
 #[path = "cli/hostile.rs"]
@@ -48,8 +50,6 @@ mod hostile;
 mod index;
 #[path = "cli/inspect.rs"]
 mod inspect;
-#[path = "cli/lazy.rs"]
-mod lazy;
 #[path = "cli/lists.rs"]
 mod lists;
 #[path = "cli/local.rs"]

@@ -164,9 +164,9 @@ fn no_thread_is_waited_for_by_luck() {
         // Of files half of the later passes go over kept links, half read them again.
         let ways = if let From::Files(_) = from { 2 } else { 1 };
         let keeping = [KeepRows::Usual(u64::MAX), KeepRows::None];
-        let undisturbed = keeping[..ways].iter().zip(0..).map(|(keep_rows, way)| {
+        let undisturbed = keeping[..ways].iter().zip(0..).map(|(keep_links, way)| {
             let whole = Job {
-                keep_rows: *keep_rows,
+                keep_links: *keep_links,
                 ..lab.job(&format!("whole {what} {way}"), from, &acked)
             };
             let mut never = Stopper {
@@ -185,7 +185,7 @@ fn no_thread_is_waited_for_by_luck() {
             acked.store(0, Ordering::Relaxed);
             let mut job = lab.job(&format!("s{stores}"), from, &acked);
             let way = seed as usize % ways;
-            job.keep_rows = keeping[way];
+            job.keep_links = keeping[way];
             let expected = &undisturbed[way];
             stopped += disturbed(&mut job, &mut dice, &format!("{what}, seed {seed}"));
             let mut found = snapshots(&job.store);

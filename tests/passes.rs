@@ -278,7 +278,7 @@ fn of_a_crawl_without_captures_again_it_is_the_same_to_read_it_again() {
             settle: None,
             complete,
             settings: Settings::new(config.clone(), &Limits::default()),
-            keep_rows: if kept {
+            keep_links: if kept {
                 KeepRows::Usual(u64::MAX)
             } else {
                 KeepRows::None
@@ -517,7 +517,7 @@ fn a_stream_is_gone_over_like_a_file() {
 fn where_links_do_not_fit_files_are_read_again_and_streams_once() {
     let lab = Lab::new();
     let small = |store: &str| Job {
-        keep_rows: KeepRows::AtMost(2_000),
+        keep_links: KeepRows::AtMost(2_000),
         ..lab.job(store)
     };
     let job = small("files");
@@ -535,7 +535,7 @@ fn where_links_do_not_fit_files_are_read_again_and_streams_once() {
     assert_eq!(told.said("Repeating { repeat: 4, kept: true }"), 1);
     assert_eq!(told.said("Repeating { repeat: 4, kept: false }"), 1);
     let none = Job {
-        keep_rows: KeepRows::None,
+        keep_links: KeepRows::None,
         ..lab.job("none")
     };
     ingest(&none, Arc::new(RealDisk), &mut Quiet).unwrap();
@@ -579,10 +579,10 @@ fn where_links_do_not_fit_files_are_read_again_and_streams_once() {
     assert!(last(&job.store) == last(&once.store));
     // Asked for none, it is refused before anything is read.
     let none = Job {
-        keep_rows: KeepRows::None,
+        keep_links: KeepRows::None,
         ..piped(lab.job("refused"), whole)
     };
-    assert!(matches!(run(&none).0, Err(Error::Usage(what)) if what.contains("`keep_rows`")));
+    assert!(matches!(run(&none).0, Err(Error::Usage(what)) if what.contains("`keep_links`")));
     assert!(!none.store.exists());
 }
 
@@ -592,13 +592,13 @@ fn links_are_kept_to_the_last_pass() {
     let lab = Lab::new();
     let job = lab.job("s");
     assert!(run_on(&job, Arc::new(RealDisk), Some(1)).0.unwrap().stopped);
-    for keep_rows in [KeepRows::None, KeepRows::AtMost(100)] {
+    for keep_links in [KeepRows::None, KeepRows::AtMost(100)] {
         let without = Job {
-            keep_rows,
+            keep_links,
             ..job.clone()
         };
         let refused = run(&without).0;
-        assert!(matches!(refused, Err(Error::Conflict(what)) if what.contains("`keep_rows`")));
+        assert!(matches!(refused, Err(Error::Conflict(what)) if what.contains("`keep_links`")));
     }
     run(&job).0.unwrap();
     let expected = lab.job("expected");
@@ -606,7 +606,7 @@ fn links_are_kept_to_the_last_pass() {
     assert_same(&snapshots(&job.store), &snapshots(&expected.store), "kept");
     // Then they may go.
     let without = Job {
-        keep_rows: KeepRows::None,
+        keep_links: KeepRows::None,
         ..job
     };
     let (done, watch) = run(&without);

@@ -20,7 +20,7 @@ fn job(input: &Path, store: PathBuf) -> Job {
     Job {
         format: Some(cashrank::formats::Format::Records),
         repeat: 3,
-        keep_rows: KeepRows::None,
+        keep_links: KeepRows::None,
         checkpoint_every: Every::Records(20),
         threads: 2,
         ..Job::new(store, vec![InputName::File(input.into())])

@@ -299,7 +299,7 @@ fn where_rows_do_not_fit_all_else_goes_on() {
     let size = row_file(&lab.store("whole")).len() as u64;
 
     let mut small = job("small");
-    small.keep_rows = KeepRows::AtMost(size / 2);
+    small.keep_links = KeepRows::AtMost(size / 2);
     let (result, told) = run(&small);
     result.unwrap();
     assert_eq!(told, [Reason::TooLarge(size / 2)]);
@@ -324,13 +324,13 @@ fn where_rows_do_not_fit_all_else_goes_on() {
     let more = lab.input("b", &crawl(5, 50));
     let mut dropped = job("dropped");
     dropped.inputs.push(more.clone());
-    dropped.keep_rows = KeepRows::None;
+    dropped.keep_links = KeepRows::None;
     let (result, told) = run(&dropped);
     result.unwrap();
     assert_eq!(told, [Reason::Asked]);
 
     let mut none = job("none");
-    none.keep_rows = KeepRows::None;
+    none.keep_links = KeepRows::None;
     let (result, told) = run(&none);
     result.unwrap();
     assert_eq!(told, []);
@@ -363,11 +363,11 @@ fn where_rows_do_not_fit_all_else_goes_on() {
         if name == "dropped" {
             again.inputs.push(more.clone());
         }
-        again.keep_rows = KeepRows::AtMost(1 << 30);
+        again.keep_links = KeepRows::AtMost(1 << 30);
         let (result, _) = run(&again);
         let text = result.unwrap_err().to_string();
         assert!(text.contains("cannot be added later"), "{text}");
-        again.keep_rows = KeepRows::Usual(1 << 30);
+        again.keep_links = KeepRows::Usual(1 << 30);
         let (result, told) = run(&again);
         assert!(result.unwrap().nothing_to_do && told.is_empty());
     }
@@ -434,7 +434,7 @@ fn a_full_disk_leaves_the_rows_of_a_checkpoint() {
             }
             _ => {
                 let mut without = full.clone();
-                without.keep_rows = KeepRows::None;
+                without.keep_links = KeepRows::None;
                 let (result, told) = run_on(&without, filling(0));
                 result.unwrap();
                 let dropped = if committed > 0 {
@@ -462,14 +462,14 @@ fn the_size_asked_for_stays() {
     let lab = Lab::new();
     let inputs = [1, 2, 3].map(|seed| lab.input(&seed.to_string(), &crawl(seed, 300)));
     let mut job = lab.job("s", &inputs[..1]);
-    job.keep_rows = KeepRows::AtMost(1 << 20);
+    job.keep_links = KeepRows::AtMost(1 << 20);
     run(&job).0.unwrap();
-    job.keep_rows = KeepRows::Usual(10);
+    job.keep_links = KeepRows::Usual(10);
     job.inputs = inputs[..2].to_vec();
     let (result, told) = run(&job);
     result.unwrap();
     assert_eq!(told, []);
-    job.keep_rows = KeepRows::AtMost(20);
+    job.keep_links = KeepRows::AtMost(20);
     job.inputs = inputs.to_vec();
     let (result, told) = run(&job);
     result.unwrap();
@@ -610,10 +610,10 @@ fn damaged_rows_are_named_and_can_be_dropped() {
     let (result, _) = run(&job);
     let text = result.unwrap_err().to_string();
     assert!(
-        text.contains("rows/1") && text.contains("`keep_rows` none"),
+        text.contains("rows/1") && text.contains("`keep_links` none"),
         "{text}"
     );
-    job.keep_rows = KeepRows::None;
+    job.keep_links = KeepRows::None;
     let (result, told) = run(&job);
     result.unwrap();
     assert_eq!(told, [Reason::Asked]);

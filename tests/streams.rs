@@ -55,7 +55,7 @@ impl Asked {
     fn job(&self, store: &std::path::Path, file: &std::path::Path) -> Job {
         let mut job = Job::new(store, vec![InputName::File(file.into())]);
         job.format = Some(Format::Records);
-        job.keep_rows = KeepRows::AtMost(1 << 20);
+        job.keep_links = KeepRows::AtMost(1 << 20);
         job.settings.config.set_damping(self.damping).unwrap();
         job.settings.config.follow.internal = self.internal;
         job.settle = Some(self.settle);

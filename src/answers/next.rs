@@ -18,28 +18,20 @@ use crate::store::settings_of;
 use crate::{Error, Result};
 
 /// The parameters of a list, but for how many pages it is to have.
-pub const NEXT: [Parameter<NextOptions>; 12] = [
+pub const NEXT: [Parameter<NextOptions>; 11] = [
     Parameter {
         name: "strategy",
         takes: Takes::Value("ORDER"),
         default: Some("forecast"),
-        help: "The order of pages not fetched yet, with its parameters, as in fica:k=1000,beta=0.2. `list` shows all orders.",
+        help: "The order of pages that were not fetched yet; `list` shows all. Parameters may follow, as in fica:k=1000,beta=0.2.",
         excludes: &[],
         set: |asked, text| put(&mut asked.strategy, text.parse()),
-    },
-    Parameter {
-        name: "not-fetched",
-        takes: Takes::Nothing,
-        default: None,
-        help: "List pages not fetched yet (the default).",
-        excludes: &["refetch", "budget"],
-        set: |asked, _| put(&mut asked.which, Ok(Which::NotFetched)),
     },
     Parameter {
         name: "refetch",
         takes: Takes::Nothing,
         default: None,
-        help: "List pages to fetch again, those with the largest expected gain first.",
+        help: "List pages to fetch again, those with the largest expected gain first, and no others.",
         excludes: &["budget"],
         set: |asked, _| put(&mut asked.which, Ok(Which::Refetch)),
     },
@@ -47,7 +39,7 @@ pub const NEXT: [Parameter<NextOptions>; 12] = [
         name: "budget",
         takes: Takes::Value("discovery=SHARE"),
         default: None,
-        help: "List both; SHARE is the share of pages not fetched yet, or `any`: as many of each as come, for the order greedy.",
+        help: "List pages of both kinds; SHARE is the share of pages not fetched yet, or `any`: as many of each as come, for the order greedy.",
         excludes: &[],
         set: |asked, text| put(&mut asked.which, budget(text)),
     },
@@ -88,10 +80,9 @@ pub const NEXT: [Parameter<NextOptions>; 12] = [
         name: "focus",
         takes: Takes::Values("PAGES=SHARE"),
         default: None,
-        help: "Bring these pages forward: they get SHARE of what the virtual page pays out. host:NAME, barehost:NAME, domain:NAME, \
-            prefix:HOST/FOLDERS, url:PATTERN or unread, as in url:*news*=0.3. The first rule that matches a page counts. May be repeated. \
-            For the \
-            orders forecast, settled and xyleme.",
+        help: "Bring these pages forward: readers who start anew go to them with probability SHARE. host:NAME, barehost:NAME, \
+            domain:NAME, prefix:HOST/FOLDERS, url:PATTERN or unread, as in url:*news*=0.3. The first rule that matches a page counts. \
+            May be repeated. For the orders forecast, settled and xyleme.",
         excludes: &["refetch"],
         set: |asked, text| parsed(text).and_then(|rule| asked.focus.add(rule)),
     },
@@ -314,21 +305,17 @@ mod tests {
         assert_eq!((list.which, list.failures.most), (Which::Refetch, 0));
         assert_eq!(list.older_than, Some(14 * 86_400));
         assert!(list.scope.has(b"http://a.example/") && !list.scope.has(b"http://a.example/y"));
-        assert_eq!(asked("not-fetched=1").unwrap().which, Which::NotFetched);
+        assert_eq!(asked("").unwrap().which, Which::NotFetched);
         assert_eq!(asked("as-of=1970-01-02").unwrap().now, Some(86_400));
         for (wrong, says) in [
             (
                 "colour=red",
-                "unknown parameter; use one of strategy, not-fetched",
+                "unknown parameter; use one of strategy, refetch",
             ),
             ("refetch=yes", "no value, or 1"),
             (
                 "refetch budget=discovery=0.5",
                 "budget: cannot be combined with refetch",
-            ),
-            (
-                "budget=discovery=0.5 not-fetched",
-                "cannot be combined with budget",
             ),
             ("focus=unread=0.5 refetch", "cannot be combined with focus"),
             ("focus=unread=0.6 focus=host:a=0.6", "at most 1"),

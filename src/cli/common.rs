@@ -122,12 +122,12 @@ pub fn threads(asked: Option<u64>) -> usize {
 /// How checksums are verified.
 #[derive(clap::Args)]
 pub struct VerifyArgs {
-    /// Also use complete records before a damaged place, though their checksum could not be verified.
+    /// Also use records that come before damage, though no checksum covers them.
+    ///
+    /// A damaged part of a packed file ends without its checksum, so its records may be wrong, too. Without the option they
+    /// are left out where they can be, and no ranking is published where they could not.
     #[arg(long)]
     accept_unverified: bool,
-    /// Read each file twice: first to verify all of it, then to use its records.
-    #[arg(long, conflicts_with = "accept_unverified")]
-    preverify: bool,
 }
 
 impl VerifyArgs {
@@ -135,7 +135,6 @@ impl VerifyArgs {
     pub fn options(&self) -> SourceOptions {
         SourceOptions {
             accept_unverified: self.accept_unverified,
-            preverify: self.preverify,
             ..SourceOptions::default()
         }
     }
@@ -171,8 +170,7 @@ pub fn store_unless(inputs: &[OsString], store: Option<&Path>) -> anyhow::Result
 /// The budget of commands that hold something of each page.
 #[derive(clap::Args)]
 pub struct MemoryArg {
-    /// Use at most this much memory, like 20G, and refuse work that needs more [default: 15/16 of the available memory,
-    /// within the limits of the container].
+    /// Use at most this much memory, like 20G, and refuse work that needs more [default: 15/16 of what is available].
     #[arg(long, value_name = "SIZE", value_parser = some_bytes)]
     memory: Option<u64>,
 }

@@ -25,7 +25,7 @@ use super::bar::beside_a_bar;
 use super::common::{
     Exit, MemoryArg, lines_of, links, positive, print_json, stop_on_signal, store_unless, threads,
 };
-use super::export::{ScoringArgs, export_formats, report_left_out, scratch};
+use super::export::{scratch, tables};
 use super::levels::{SiteGraphArgs, accuracy_said, counted_of, levels, measures, sureness};
 use super::loaded::{LoadArgs, report_loaded};
 use super::output::{Output, SummedOutputArgs};
@@ -33,18 +33,21 @@ use super::summary::withheld;
 use super::values::bound;
 use crate::cli::common::say;
 
-/// Rank pages, hosts, domains or folders by a measure of importance.
+/// Rank pages or sites by a measure of importance, of a store or of files.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   cashrank compute --measure harmonic --level host --store ranks
   cashrank top --measure harmonic --level host --store ranks
   cashrank compute --measure personalised --teleport topic.txt --store ranks
-  cashrank compute graph.tsv --measure hits-authorities -o authorities.tsv
+  cashrank compute graph.tsv --until 1e-9 -o exact.tsv
+  cashrank compute crawl.jsonl.zst --measure hits-authorities -o authorities.tsv
 
 With a store, the links are those that it keeps as of the current snapshot, and the ranking is published beside it: `top`, \
-`rank` and `export` show it with the same --measure and --level. The store is locked meanwhile. Of inputs, the \
-result is written as `export` does.
+`rank` and `export` show it with the same --measure and --level. The store is locked meanwhile.
+
+Of inputs, the links are held in memory, and the result is written as a table. Links count as in `ingest`: URLs are canonical, \
+repeated links count once, and a page that was read again counts with its latest links.
 
 Sites are linked where their pages are. The guide's chapter on measures says what each measure is good for.")]
 pub struct Args {
@@ -55,8 +58,8 @@ pub struct Args {
     /// variable CASHRANK_STORE].
     #[arg(long, value_name = "DIR", conflicts_with_all = ["inputs", "follow", "output"])]
     store: Option<PathBuf>,
-    /// The measure.
-    #[arg(long, value_name = "MEASURE", value_parser = measures())]
+    /// The measure of importance.
+    #[arg(long, value_name = "MEASURE", default_value = "pagerank", value_parser = measures())]
     measure: String,
     /// Rank pages, or sites.
     #[arg(long, value_name = "LEVEL", default_value = "page", value_parser = levels())]
@@ -65,14 +68,12 @@ pub struct Args {
     parameters: ParameterArgs,
     #[command(flatten)]
     sites: SiteGraphArgs,
-    /// Threads [default: the number of processors].
+    /// Use at most N threads [default: the number of processors].
     #[arg(long, value_name = "N", value_parser = positive)]
     threads: Option<u64>,
-    /// Of inputs: the format to write [default: tsv].
-    #[arg(long, value_name = "FORMAT", value_parser = export_formats())]
+    /// Of inputs: the format to write, of a table [default: tsv].
+    #[arg(long, value_name = "FORMAT", value_parser = tables())]
     to: Option<Format>,
-    #[command(flatten)]
-    scoring: ScoringArgs,
     #[command(flatten)]
     output: SummedOutputArgs,
     #[command(flatten)]
@@ -87,23 +88,27 @@ pub struct Args {
 /// Parameters of measures.
 #[derive(clap::Args)]
 struct ParameterArgs {
-    /// personalised: the pages at which surfers begin; spam-mass: the pages that are trusted. Each line of FILE is a URL,
-    /// host:NAME, barehost:NAME, domain:NAME, prefix:HOST/FOLDERS or url:PATTERN with * for anything; a weight, a whole number, may follow behind a tab. The
-    /// first line that names a page counts; a site has the largest weight of its pages.
+    /// For personalised: the pages at which readers begin; for spam-mass: the pages that are trusted.
+    ///
+    /// Each line of FILE is a URL, or a rule as of `ingest --scope`; a weight, a whole number, may follow behind a tab. The first
+    /// line that names a page counts; a site has the largest weight of its pages.
     #[arg(long, visible_alias = "trusted", value_name = "FILE")]
     teleport: Option<PathBuf>,
     /// The share of importance that links pass on, 0 or more and less than 1 [default: that of the store, or 0.85].
     #[arg(long, value_name = "D")]
     damping: Option<f64>,
-    /// Stop at this certified bound (pagerank, personalised, spam-mass), or when a step moves the scores by at most this
-    /// much (the eigenvectors: hits, salsa, adjacency, undirected), in L1 [default: 1e-6].
+    /// How near to come to the exact scores, which sum to 1 [default: 1e-6].
+    ///
+    /// pagerank, personalised and spam-mass end when the total error is proven to be at most EPS; hits, salsa, adjacency and
+    /// undirected when another step would change the scores by no more than EPS in all.
     #[arg(long, value_name = "EPS", value_parser = bound)]
     until: Option<f64>,
-    /// spam-mass: the share of pages that are thought to be good [default: 0.85].
+    /// For spam-mass: the share of all pages that is thought to be good [default: 0.85].
     #[arg(long, value_name = "SHARE")]
     gamma: Option<f64>,
-    /// harmonic: estimate it with so many registers for each page or site, a power of 2 from 64; the standard error is
-    /// 1.04 / sqrt(N) [default: exact for small graphs, else 256].
+    /// For harmonic: estimate it with N registers for each page or site [default: exact for small graphs, else 256].
+    ///
+    /// N is a power of 2 from 64; the standard error is 1.04 / sqrt(N).
     #[arg(long, value_name = "N")]
     registers: Option<u32>,
 }
@@ -135,7 +140,7 @@ impl Args {
         }
         anyhow::ensure!(
             !self.level.is_page() || self.sites.is_usual(),
-            "--site-links, --inside and --pair-memory are for the links of sites: add --level"
+            "--site-links and --inside are for the links of sites: add --level"
         );
         Ok(())
     }
@@ -150,7 +155,6 @@ impl Args {
         let mut computing = Computing::new(measure(&self.measure)?, self.level);
         computing.site_links = self.sites.site_links;
         computing.inside = self.sites.inside;
-        computing.pair_bytes = self.sites.pair_memory;
         let options = &mut computing.options;
         options.damping = self.parameters.damping.unwrap_or(damping);
         options.until = self.parameters.until.unwrap_or(options.until);
@@ -176,7 +180,7 @@ impl Args {
             self.level
         );
         let unused = self.load.given().or(self.to.map(|_| "--to"));
-        if let Some(option) = unused.or(self.scoring.given()) {
+        if let Some(option) = unused {
             anyhow::bail!(
                 "{option} goes with inputs: a store's links were read by its own settings"
             );
@@ -201,7 +205,6 @@ impl Args {
         output.must_spare(&self.inputs)?;
         output.must_spare(&self.parameters.teleport)?;
         output.must_show(self.to().name(), self.to().is_text())?;
-        self.scoring.check(self.to())?;
         let computing = self.computing(0.85)?;
         let loaded = self.load.load(&self.inputs, "compute", &self.memory)?;
         let mut naming = computing.begin()?;
@@ -223,6 +226,7 @@ impl Args {
                 "reached": computed.measured.reached,
                 "sweeps": computed.measured.sweeps,
                 "skipped": loaded.skipped,
+                "ungrouped": loaded.ungrouped,
             }))?;
         } else {
             let measured = &computed.measured;
@@ -253,12 +257,10 @@ impl Args {
                 pages: sites.is_some(),
                 ..Columns::default()
             },
-            scoring: self.scoring.scoring(),
             pages: scores.len() as u64,
             folder: Some(scratch(output)),
             ..Setup::default()
         };
-        let mut left_out = 0;
         let scored = scores.iter().zip(ranks(scores)).enumerate();
         let scored = scored.map(|(at, (&importance, rank))| Page {
             page: PageId(at as u64),
@@ -268,7 +270,7 @@ impl Args {
         });
         output.put(|out| {
             let path = self.output.file.name();
-            let written = match sites {
+            match sites {
                 None => {
                     let rows = scored.zip(&loaded.pages).map(|(scored, page)| {
                         Ok(Page {
@@ -278,20 +280,17 @@ impl Args {
                             ..scored
                         })
                     });
-                    export(self.to(), &setup, out, path, rows)?
+                    export(self.to(), &setup, out, path, rows)?;
                 }
                 Some(sites) => {
                     let totals = roll_up(loaded, sites);
                     let rows = scored.zip(totals).zip(sites.names());
                     let rows = rows.map(|((scored, total), name)| Ok(total.of(scored, name)));
-                    export(self.to(), &setup, out, path, rows)?
+                    export(self.to(), &setup, out, path, rows)?;
                 }
-            };
-            left_out = written.left_out;
+            }
             Ok(())
-        })?;
-        report_left_out(left_out, self.to());
-        Ok(())
+        })
     }
 }
 

@@ -36,7 +36,7 @@ Examples:
 Ingesting the file gives the same pages, links and ranking as ingesting the inputs, with the same options. URLs and links are \
 written as they were read; formats/convert.md says what else is.";
 
-/// Write crawl records of any format as JSON lines or as a Parquet table, to keep or for other programs.
+/// Write crawl records of any format as JSON lines or as a Parquet table.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -48,8 +48,10 @@ pub struct Args {
     /// The format of the inputs (see formats/). auto recognises it from the content.
     #[arg(long, default_value = "auto", value_parser = formats())]
     format: FormatArg,
-    /// Sort the records: by time of fetch, oldest first, those of one time as they come. A record without a time follows
-    /// those before it. What does not fit into memory goes to a temporary file beside the output, or for standard output in TMPDIR.
+    /// Sort the records by time of fetch, oldest first.
+    ///
+    /// Those of one time stay as they come, and one without a time follows those before it. What does not fit into memory goes to a
+    /// temporary file beside the output, or for standard output in TMPDIR.
     #[arg(long, value_name = "ORDER", value_parser = one_of(["time"], |name| Ok::<_, String>(name.to_owned())))]
     sort: Option<String>,
     /// Threads for decoding [default: the number of processors].
@@ -75,8 +77,9 @@ pub struct Args {
 
 #[derive(clap::Args)]
 struct FileArgs {
-    /// The file, whose name ends in .jsonl, .jsonl.gz, .jsonl.zst or .parquet; `-`: JSON lines on standard output. It appears
-    /// under this name once it is complete.
+    /// The file, whose name ends in .jsonl, .jsonl.gz, .jsonl.zst or .parquet; `-`: JSON lines on standard output.
+    ///
+    /// It appears under this name once it is complete.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Replace the file if it exists.

@@ -15,7 +15,7 @@ use crate::cli::common::say;
 /// Most bars of a line of them; each then stands for several snapshots, and shows the last of these.
 const BARS: usize = 60;
 
-/// Show how the ranks of pages or sites changed over the snapshots that a store keeps.
+/// Show how the ranks of pages or sites changed, snapshot by snapshot.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

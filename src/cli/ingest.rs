@@ -30,8 +30,7 @@ use super::log::{Log, TalkArgs};
 use super::nothing::{self, Asked};
 use super::output::Output;
 use super::reporter::Reporter;
-use super::rules::RulesArgs;
-use super::say;
+use super::rules::{INPUT, RulesArgs};
 use super::snapshots::KeepArg;
 use super::summary::{summary, summary_json};
 use super::values::{
@@ -45,7 +44,7 @@ Examples:
   crawler --log - | cashrank ingest - --store ranks --snapshot-every 60s
   cashrank ingest - --store ranks --spool --ack acked <pipe
   cashrank ingest graph.tsv.gz --store ranks --format adjacency
-  crawler --log - | cashrank ingest - --store ranks --snapshot-every 60s --serve 127.0.0.1:8642
+  crawler --log - | cashrank ingest - --store ranks --snapshot-every 60s --listen 127.0.0.1:8642
   cashrank ingest crawl.parquet --store ranks
 
 Run the same command again to resume where the last one stopped. Files that were read before are recognised by their \
@@ -60,176 +59,179 @@ only after 16 MiB, it is refused: use --new-stream or --resume to decide.";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Files, or `-` for standard input; plain, gzip or zstd, or Parquet tables. The folder of a graph, too.
+    /// Files, or `-` for standard input; plain, gzip or zstd.
+    ///
+    /// Archives, JSON lines, tables and lists of links, Parquet tables, or the folder of a graph: see --format.
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<OsString>,
     /// The store's directory; created if it does not exist [default: the environment variable CASHRANK_STORE].
     #[arg(long, value_name = "DIR", env = STORE, hide_env = true)]
     store: PathBuf,
-    /// The format of the inputs (see formats/). auto recognises it from the content.
-    #[arg(long, default_value = "auto", value_parser = formats())]
-    format: FormatArg,
-    /// The share of a page's importance that its links pass on [default: 0.85].
-    #[arg(long, help_heading = "Ranking", value_name = "D")]
-    damping: Option<f64>,
-    /// The part of the history to compute importance from. T is in turnovers (in one, all cash is passed on once), like
-    /// 1.5, or in fetch time, like 90d. The guide's chapter on rankings explains windows [default: auto].
-    #[arg(long, help_heading = "Ranking", value_name = "WINDOW", value_parser = windows())]
-    window: Option<WindowPolicy>,
-    /// With a window: take importance to be the cash that a page received, or that it distributed [default: received,
-    /// if the window begins at a mark].
-    #[arg(long, help_heading = "Ranking", value_name = "WHAT", value_parser = one_of(["received", "distributed"], parsed::<Estimator>))]
-    estimator: Option<Estimator>,
-    /// Weights of links, like nofollow=0,external=2,url:*/tag/*=0. Kinds are nofollow, ugc, sponsored, internal and external;
-    /// links to pages that fit a rule as of --scope have a weight, too. Weights are 0 to 1000; all that apply, and the
-    /// one that a record gives a link, are multiplied [default: 1 each].
-    #[arg(long, help_heading = "Ranking", value_name = "WEIGHTS", value_parser = parsed::<Follow>)]
-    follow: Option<Follow>,
-    /// What to do with links from a page to itself [default: drop].
-    #[arg(long, help_heading = "Ranking", value_name = "HOW", value_parser = self_links())]
-    self_links: Option<SelfLinks>,
-    /// How many marks to keep. A mark is a saved copy of all cash, where a window can begin [default: 6].
-    #[arg(long, help_heading = "Ranking", value_name = "N")]
-    marks: Option<u8>,
-    /// Spread a page's cash over all pages after this many rounds without a visit, and that of unvisited and gone pages
-    /// after each; 0: never, as in the paper [default: 8].
-    #[arg(long, help_heading = "Ranking", value_name = "ROUNDS")]
-    recycle_after: Option<u8>,
-    /// With --window auto: how far back it may reach, in turnovers, like 3, or in fetch time, like 90d.
-    #[arg(long, help_heading = "Ranking", value_name = "T", value_parser = parsed::<Span>)]
-    max_age: Option<Span>,
-    /// Make N passes. The first reads the inputs. Later ones use the links kept in the store, and visit every page that
-    /// was read; if no links are kept (--keep-rows), they read the inputs again, which standard input does not allow.
-    #[arg(
-        long,
-        help_heading = "Several passes",
-        value_name = "N",
-        default_value_t = 1
-    )]
-    repeat: u32,
-    /// Disk space for the links of all pages, 1 to 4 bytes a link. Accurate rankings, `next`, `links`, `settle` and
-    /// `pagerank --store` need them. none: keep none [default: for a new store 8G or half of the free space, whichever
-    /// is less; otherwise as before].
-    #[arg(long, help_heading = "Ranking", value_name = "SIZE|none", value_parser = size_or_none)]
-    keep_rows: Option<u64>,
-    /// Of version 0.1; of no meaning since passes go over kept links.
-    #[arg(long, hide = true, value_name = "SIZE")]
-    replay_disk: Option<String>,
-    /// Before each snapshot, settle importance: iterate over the kept links until it is certified to be within EPS of
-    /// PageRank (L1). none: take importance as one reading of the crawl gives it. With --window or --max-age,
-    /// importance comes from that window [default: 0.01, or as far below, down to 1e-6, as takes about half a second].
-    #[arg(long, help_heading = "Ranking", value_name = "EPS|none", value_parser = eps_or_none)]
-    settle: Option<Bound>,
-    /// Settle from nothing, not from the warm start that the last ranking left: the same records then give a ranking of the
-    /// same bytes, whatever happened before.
-    #[arg(long, help_heading = "Ranking")]
-    cold: bool,
-    /// Stop settling after this long, and publish the result so far.
-    #[arg(long, help_heading = "Ranking", value_name = "TIME", value_parser = time)]
-    settle_time: Option<Duration>,
-    /// With every snapshot, also compute these rankings from the links that are kept, as `compute --level LEVEL --measure
-    /// MEASURE` does, like domain:pagerank,host:harmonic. Not remembered: give it each time.
-    #[arg(long, help_heading = "Ranking", value_name = "LEVEL:MEASURE,...", value_delimiter = ',', value_parser = parsed::<Computing>)]
-    also: Vec<Computing>,
-    /// Leave out the links of pages that no fetch reached for so long, like 90d, before the latest record: as if they were
-    /// only linked to. Not remembered: give it each time. none: keep all [default: none].
-    #[arg(long, help_heading = "Ranking", value_name = "AGE|none", value_parser = age_or_none)]
-    expire: Option<Age>,
-    /// With --repeat: stop after the first pass whose certified bound on the L1 error is EPS or less.
-    #[arg(
-        long,
-        help_heading = "Several passes",
-        value_name = "EPS",
-        requires = "repeat"
-    )]
-    until: Option<f64>,
-    /// At the end of each pass, visit pages that have no record of their own, as pages without links.
-    #[arg(long, help_heading = "Several passes")]
-    complete: bool,
-    /// How often to make a checkpoint: a number of records like 50000, or a time like 60s. An interrupted run resumes
-    /// from its last checkpoint.
-    #[arg(long, value_name = "EVERY", default_value = "30s", value_parser = every)]
-    checkpoint_every: Every,
-    /// How often to publish a ranking (a snapshot), besides the one at the end: a number of records like 50000, or a
-    /// time like 60s. Timed snapshots start no sooner after the last one than three times as long as that took.
-    #[arg(long, value_name = "EVERY", value_parser = every)]
-    snapshot_every: Option<Every>,
-    #[command(flatten)]
-    keep: KeepArg,
-    /// Threads for decoding [default: the number of processors].
-    #[arg(long, value_name = "N", value_parser = positive)]
-    threads: Option<u64>,
-    /// Use at most this much memory, like 20G. The run stops at a checkpoint before it needs more [default: 15/16 of
-    /// the available memory, within the limits of the container].
+    /// Use at most this much memory, like 20G [default: 15/16 of what is available].
+    ///
+    /// The run stops at a checkpoint before it needs more; with more memory the same command continues.
     #[arg(long, value_name = "SIZE", value_parser = some_bytes)]
     memory: Option<u64>,
+    /// Use at most N threads [default: the number of processors].
+    #[arg(long, value_name = "N", value_parser = positive)]
+    threads: Option<u64>,
+    /// The format of the inputs; auto recognises it from the content.
+    #[arg(long, help_heading = INPUT, default_value = "auto", value_parser = formats())]
+    format: FormatArg,
+    #[command(flatten)]
+    rules: RulesArgs,
+    /// Read only shard K of N of the crawl, for one of N stores that share it by host.
+    ///
+    /// Shards are counted from 0: 0/4, 1/4, 2/4 and 3/4 are four stores. Records of hosts that fall to other shards are passed
+    /// over. `cashrank-cluster settle` ranks all shards together; the guide (formats/guide/machines.md) says more [default:
+    /// all records].
+    #[arg(long, help_heading = INPUT, value_name = "K/N", value_parser = parsed::<Shard>)]
+    shard: Option<Shard>,
     /// Stop at the first record that cannot be used.
-    #[arg(long)]
+    #[arg(long, help_heading = INPUT)]
     strict: bool,
-    /// Accept an earlier input that was not read to its end (because it is damaged or gone, say): what was read of it
-    /// counts, the rest is left out.
-    #[arg(long)]
-    leave_unfinished: bool,
-    /// Keep standard input in the store until a checkpoint covers it. After a crash the sender continues from there
-    /// instead of from the start.
-    #[arg(long, help_heading = "Streams on standard input")]
-    spool: bool,
-    /// Write the number of bytes that are safely on disk to FILE whenever it grows; `-`: to standard output, one number
-    /// per line.
-    #[arg(
-        long,
-        help_heading = "Streams on standard input",
-        value_name = "FILE",
-        requires = "spool"
-    )]
-    ack: Option<PathBuf>,
-    /// How often to write the spool to disk: a time like 1s [default: 1s].
-    #[arg(long, help_heading = "Streams on standard input", value_name = "TIME", requires = "spool", value_parser = time)]
-    ack_every: Option<Duration>,
-    /// Standard input is a new stream, even if the last one did not end or begins with the same bytes. Discards the
-    /// spool.
-    #[arg(
-        long,
-        help_heading = "Streams on standard input",
-        conflicts_with = "resume"
-    )]
-    new_stream: bool,
-    /// Standard input is the last stream sent again, even if it had ended: from its start, or with --spool from where
-    /// it ended.
-    #[arg(long, help_heading = "Streams on standard input")]
-    resume: bool,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = INPUT)]
     verify: VerifyArgs,
+    /// Go on though an earlier input was not read to its end, because it is damaged or gone, say.
+    ///
+    /// What was read of it counts, the rest is left out.
+    #[arg(long, help_heading = INPUT)]
+    leave_unfinished: bool,
+    /// How accurate rankings are to be: a total error of at most EPS, like 1e-6, or none [default: 0.01].
+    ///
+    /// Importance is a share: that of all pages sums to 1. The total error is how far all importances together are from exact
+    /// PageRank, and a ranking is published only with a proof that it is at most EPS. Rankings come from the kept links (see
+    /// --keep-links). Without this option the error is at most 0.01, and where half a second is enough for less, it is less, down
+    /// to 1e-6. `none` publishes the rough ranking that reading the crawl once gives.
+    #[arg(long, help_heading = RANKING, value_name = "EPS|none", value_parser = eps_or_none)]
+    settle: Option<Bound>,
+    /// How much links count, like nofollow=0,external=2 [default: 1 each].
+    ///
+    /// Kinds of links are nofollow, ugc, sponsored, internal and external; links to pages that fit a rule as of --scope have a
+    /// weight, too, as in url:*/tag/*=0. Weights are 0 to 1000. All that apply to a link, and the one that its record gives it,
+    /// are multiplied.
+    #[arg(long, help_heading = RANKING, value_name = "WEIGHTS", value_parser = parsed::<Follow>)]
+    follow: Option<Follow>,
+    /// The share of a page's importance that its links pass on [default: 0.85].
+    #[arg(long, help_heading = RANKING, value_name = "D")]
+    damping: Option<f64>,
+    /// Leave out the links of pages that were last fetched this long ago, like 90d [default: none].
+    ///
+    /// Ages count back from the latest record. The pages stay in the ranking, as if they were only linked to. Not remembered: give
+    /// it each time.
+    #[arg(long, help_heading = RANKING, value_name = "AGE|none", value_parser = age_or_none)]
+    expire: Option<Age>,
+    /// Disk space for the links of all pages, 1 to 4 bytes a link, or none.
+    ///
+    /// Rankings with a proven error, `next`, `links`, `settle` and `compute` need the links. If they outgrow the space, they are
+    /// all dropped [default: for a new store 8G or half of the free space, whichever is less; otherwise as before].
+    #[arg(long, help_heading = RANKING, value_name = "SIZE|none", value_parser = size_or_none)]
+    keep_links: Option<u64>,
+    /// Keep or drop links from a page to itself [default: drop].
+    #[arg(long, help_heading = RANKING, value_name = "HOW", value_parser = self_links())]
+    self_links: Option<SelfLinks>,
+    /// With every snapshot, also rank sites or pages by other measures, like domain:pagerank,host:harmonic.
+    ///
+    /// As `compute --level LEVEL --measure MEASURE` does. Not remembered: give it each time.
+    #[arg(long, help_heading = RANKING, value_name = "LEVEL:MEASURE,...", value_delimiter = ',', value_parser = parsed::<Computing>)]
+    also: Vec<Computing>,
+    /// Rank from nothing, and not from where the last ranking ended.
+    ///
+    /// The same records then give a ranking of the same bytes, whatever happened before.
+    #[arg(long, help_heading = RANKING)]
+    cold: bool,
+    /// Spend at most this long on the accuracy of a ranking, and publish what was reached.
+    #[arg(long, help_heading = RANKING, value_name = "TIME", value_parser = time)]
+    settle_time: Option<Duration>,
     /// At the end, print the N most important pages.
-    #[arg(long, value_name = "N", conflicts_with = "json")]
+    #[arg(long, help_heading = OUTPUT, value_name = "N", conflicts_with = "json")]
     top: Option<usize>,
+    /// How often to publish a ranking (a snapshot) before the end: every 50000 records, say, or 60s.
+    ///
+    /// A timed snapshot starts no sooner after the last one than three times as long as that took.
+    #[arg(long, help_heading = OUTPUT, value_name = "EVERY", value_parser = every)]
+    snapshot_every: Option<Every>,
+    #[command(flatten, next_help_heading = OUTPUT)]
+    keep: KeepArg,
+    /// How often to make a checkpoint, from which an interrupted run resumes: a number of records, or a time.
+    #[arg(long, help_heading = OUTPUT, value_name = "EVERY", default_value = "30s", value_parser = every)]
+    checkpoint_every: Every,
     /// Print the summary as one line of JSON on standard output.
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     json: bool,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = OUTPUT)]
     talk: TalkArgs,
-    /// Answer over HTTP while ingesting, as `cashrank serve` does. An address and a port, like 127.0.0.1:8642; port 0:
-    /// any free port.
+    /// Answer over HTTP meanwhile, as `cashrank serve` does, like 127.0.0.1:8642; port 0: any free port.
     #[cfg_attr(
         not(feature = "serve"),
-        doc = "This build has none: cargo install --features serve."
+        doc = "\n\nThis build has none: cargo install --features serve."
     )]
     #[arg(long, help_heading = "Service", value_name = "ADDRESS", value_parser = service_address)]
     #[cfg_attr(not(feature = "serve"), allow(dead_code))]
-    serve: Option<std::net::SocketAddr>,
+    listen: Option<std::net::SocketAddr>,
     #[cfg(feature = "serve")]
     #[command(flatten, next_help_heading = "Service")]
     service: super::serve::ServiceArgs,
-    #[command(flatten)]
-    rules: RulesArgs,
-    /// Take only the records of hosts that fall to shard K of N, and pass over those of the other shards: N stores share a
-    /// crawl by host. Shards are counted from 0: 0/4, 1/4, 2/4 and 3/4 are four stores. The guide (formats/guide/machines.md)
-    /// says more [default: all records].
-    #[arg(long, help_heading = "What to read", value_name = "K/N", value_parser = parsed::<Shard>)]
-    shard: Option<Shard>,
+    /// Keep the stream in the store until a checkpoint covers it: after a crash, send the rest of it only.
+    #[arg(long, help_heading = STREAMS)]
+    spool: bool,
+    /// With --spool: write to FILE how many bytes are safely on disk, whenever it is more.
+    ///
+    /// At least every second. `-`: to standard output, one number per line.
+    #[arg(long, help_heading = STREAMS, value_name = "FILE", requires = "spool")]
+    ack: Option<PathBuf>,
+    /// The stream is a new one, even if the last one did not end or begins with the same bytes.
+    ///
+    /// What the spool has of the last one is dropped.
+    #[arg(long, help_heading = STREAMS, conflicts_with = "resume")]
+    new_stream: bool,
+    /// The stream is the last one sent again, even if that had ended: from its start, or with --spool from where it ended.
+    #[arg(long, help_heading = STREAMS)]
+    resume: bool,
+    /// Read the inputs N times, as if the crawl was crawled N times.
+    ///
+    /// From the second time on the kept links are used, a crawl of each page that was read. If no links are kept, the inputs are
+    /// read again, which standard input does not allow. Only rankings without --settle profit from it.
+    #[arg(long, help_heading = PASSES, value_name = "N", default_value_t = 1)]
+    repeat: u32,
+    /// With --repeat: stop as soon as the total error is at most EPS.
+    #[arg(long, help_heading = PASSES, value_name = "EPS", requires = "repeat")]
+    until: Option<f64>,
+    /// At the end of each time, count pages that have no record as crawled, and without links.
+    #[arg(long, help_heading = PASSES)]
+    complete: bool,
+    /// Rank by what was read in a part of the crawl only, like fixed:90d, and not by all links as they are now [default: auto].
+    ///
+    /// While it reads, cashrank passes importance on along the links of each page, and keeps how much in a history; a window is a
+    /// part of that history. T is a time like 90d, by the times of fetches, or a number like 1.5, of turnovers: in one turnover
+    /// as much was passed on as all pages hold. The guide's chapter on rankings explains windows.
+    #[arg(long, help_heading = WINDOWS, value_name = "WINDOW", value_parser = windows())]
+    window: Option<WindowPolicy>,
+    /// With --window auto: how far back it may reach, like 90d, or 3 for turnovers.
+    #[arg(long, help_heading = WINDOWS, value_name = "T", value_parser = parsed::<Span>)]
+    max_age: Option<Span>,
+    /// Rank by what pages received in the window, or by what they passed on [default: received, where it is known].
+    #[arg(long, help_heading = WINDOWS, value_name = "WHAT", value_parser = one_of(["received", "distributed"], parsed::<Estimator>))]
+    estimator: Option<Estimator>,
+    /// How many points to keep at which a window can begin; each takes up to 8 bytes a page [default: 6].
+    #[arg(long, help_heading = WINDOWS, value_name = "N")]
+    marks: Option<u8>,
+    /// Share what waits at a page out among all pages, if the page was not crawled for N rounds; 0: never [default: 8].
+    ///
+    /// A round is as many records as there are pages. What waits at pages that were never crawled, or are gone, is shared out after
+    /// each round.
+    #[arg(long, help_heading = WINDOWS, value_name = "N")]
+    recycle_after: Option<u8>,
     #[command(flatten)]
     limits: LimitArgs,
 }
+
+/// Headings of the help.
+const RANKING: &str = "Ranking";
+const OUTPUT: &str = "Output";
+const STREAMS: &str = "Streams on standard input";
+const PASSES: &str = "Reading a crawl several times";
+const WINDOWS: &str = "Ranking a part of the crawl";
 
 /// An address, for clap; refused by a build that lacks the service.
 fn service_address(text: &str) -> Result<std::net::SocketAddr, String> {
@@ -372,7 +374,7 @@ impl Args {
         reporter: &mut Reporter,
     ) -> anyhow::Result<cashrank::Result<Outcome>> {
         #[cfg(feature = "serve")]
-        if let Some(listen) = self.serve {
+        if let Some(listen) = self.listen {
             let live = Arc::new(super::serve::Live::default());
             let service =
                 super::serve::start(&self.store, listen, &self.service, Some(live.clone()))?;
@@ -383,7 +385,9 @@ impl Args {
         }
         #[cfg(feature = "serve")]
         if self.service.is_given() {
-            anyhow::bail!("--token-file and --frontier belong to the service: add --serve ADDRESS");
+            anyhow::bail!(
+                "--token-file and --frontier belong to the service: add --listen ADDRESS"
+            );
         }
         Ok(ingest(job, disk, reporter))
     }
@@ -421,19 +425,14 @@ impl Args {
         let mut settings = Settings::new(config, &limits);
         settings.input = self.rules.resolve(Some(&job.settings.input))?;
         settings.input.shard = self.shard.or(settings.input.shard);
-        if self.replay_disk.is_some() {
-            say!(
-                "--replay-disk no longer has an effect: passes after the first use the links kept in the store"
-            );
-        }
         Ok(Job {
             settings,
             format: self.format.0,
             repeat: self.repeat,
-            keep_rows: match self.keep_rows {
+            keep_links: match self.keep_links {
                 Some(0) => KeepRows::None,
                 Some(most) => KeepRows::AtMost(most),
-                None => job.keep_rows,
+                None => job.keep_links,
             },
             settle: self
                 .settle
@@ -466,15 +465,13 @@ impl Args {
     }
 
     fn spool_options(&self, stop: &Arc<AtomicBool>) -> anyhow::Result<SpoolOptions> {
-        let default = SpoolOptions::default();
         Ok(SpoolOptions {
-            sync_every: self.ack_every.or(default.sync_every),
             on_durable: self
                 .ack
                 .as_deref()
                 .map(|path| super::ack::on_durable(path, &self.store, stop.clone()))
                 .transpose()?,
-            ..default
+            ..SpoolOptions::default()
         })
     }
 }

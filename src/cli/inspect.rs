@@ -30,7 +30,7 @@ Examples:
 
 Nothing is written. With --json there is one line per input.";
 
-/// Show what ingest would read from its inputs: records, links, times and anything unusual.
+/// Show what `ingest` would read from its inputs, and anything unusual.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -52,7 +52,7 @@ pub struct Args {
         default_value_t = 3
     )]
     first: usize,
-    /// Count up to N distinct pages and hosts exactly. Above that, the report says "at least".
+    /// Count up to N distinct pages and hosts exactly; above that, the report says "at least".
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     limit_distinct: usize,
     /// Threads for decoding [default: the number of processors].

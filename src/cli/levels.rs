@@ -9,20 +9,19 @@ use cashrank::snapshot::{ComputedInfo, LevelRanking, RankingName, Snapshot};
 use cashrank::store::RealDisk;
 
 use super::common::{
-    Forms, MemoryArg, accuracy_of, certain_text, counted, one_of, parsed, rounded_up, say,
-    some_bytes, word,
+    Forms, MemoryArg, accuracy_of, certain_text, counted, one_of, parsed, rounded_up, say, word,
 };
 
 /// Which ranking of a snapshot.
 #[derive(clap::Args)]
 pub struct LevelArgs {
-    /// The ranking by this measure, which `cashrank compute` made [default: importance, which each snapshot has].
+    /// The ranking by this measure of importance, which `cashrank compute` made [default: the snapshot's own ranking].
     #[arg(long, value_name = "MEASURE", value_parser = measures())]
     pub measure: Option<String>,
-    /// Show pages, or sites. Without --measure, the importance of a site is that of its pages together.
+    /// Show pages, or sites; the importance of a site is that of its pages together.
     #[arg(long, value_name = "LEVEL", default_value = "page", value_parser = levels())]
     pub level: Level,
-    /// Without --measure: rank sites by this.
+    /// Without --measure: rank sites by the importance of all their pages, or otherwise.
     #[arg(long, value_name = "WAY", default_value = "sum", value_parser = roll_ups())]
     pub roll_up: RollUpBy,
 }
@@ -92,8 +91,10 @@ impl LevelArgs {
 /// Which pages are shown.
 #[derive(clap::Args)]
 pub struct ScopeArg {
-    /// Only these pages: host:NAME, barehost:NAME, domain:NAME, prefix:HOST/FOLDERS or url:PATTERN, where * matches anything. With `!` in front: all but
-    /// these. Ranks stay those among all pages. May be repeated [default: all].
+    /// Only these pages, like domain:example.org; with ! in front: all but these [default: all].
+    ///
+    /// host:NAME, barehost:NAME, domain:NAME, prefix:HOST/FOLDERS or url:PATTERN, where * matches anything. Ranks stay those among
+    /// all pages. May be repeated.
     #[arg(long, value_name = "PAGES", value_parser = parsed::<Scope>)]
     scope: Vec<Scope>,
 }
@@ -101,7 +102,7 @@ pub struct ScopeArg {
 /// Whether pages that are gone are shown.
 #[derive(clap::Args)]
 pub struct GoneArg {
-    /// Leave out pages that are gone: that answered 404 or 410 when they were last visited. Ranks stay those among all pages.
+    /// Leave out pages that are gone: that answered 404 or 410 when they were last fetched.
     #[arg(long)]
     pub without_gone: bool,
 }
@@ -170,16 +171,12 @@ pub struct SiteGraphArgs {
     /// Count links inside a site, too.
     #[arg(long)]
     pub inside: bool,
-    /// Sort pairs of linked sites in at most this much memory; with a store, those that do not fit go through temporary
-    /// files in it, or beside what is exported.
-    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = some_bytes)]
-    pub pair_memory: u64,
 }
 
 impl SiteGraphArgs {
     /// Whether nothing was asked for.
     pub fn is_usual(&self) -> bool {
-        self.site_links == SiteLinks::default() && !self.inside && self.pair_memory == PAIR_BYTES
+        self.site_links == SiteLinks::default() && !self.inside
     }
 
     /// How links become those of sites, within so much memory; pairs that do not fit go into files whose names begin so.
@@ -187,7 +184,7 @@ impl SiteGraphArgs {
         Pairing {
             links: self.site_links,
             inside: self.inside,
-            bytes: pair_bytes_within(self.pair_memory, memory),
+            bytes: pair_bytes_within(PAIR_BYTES, memory),
             aside: Some((&RealDisk, aside)),
         }
     }

@@ -6,7 +6,7 @@ use super::common::{bytes, positive};
 
 /// Limits on input. Sizes take K, M, G and T.
 #[derive(clap::Args)]
-#[command(next_help_heading = "Limits")]
+#[command(next_help_heading = "Limits on input")]
 pub(super) struct LimitArgs {
     /// Longest record: a line, a WARC or WAT record, or all edges of a source [default: 64M].
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
@@ -17,7 +17,7 @@ pub(super) struct LimitArgs {
     /// Most links of a record, at most 3145728 [default: 1000000].
     #[arg(long, value_name = "N", value_parser = positive)]
     limit_links: Option<u64>,
-    /// Largest gzip member or zstd frame to hold back until it is verified [default: 64M].
+    /// Largest gzip member or zstd frame that is checked before its records are used [default: 64M].
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     limit_held: Option<u64>,
     /// Largest size that a gzip member or zstd frame may expand to [default: 1T].

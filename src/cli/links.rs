@@ -11,7 +11,7 @@ use super::common::{Exit, MemoryArg, StoreArg, print, shown, thousands};
 use super::rank::find;
 use crate::cli::common::say;
 
-/// Show what a page links to, or with --in what links to it, best rank first.
+/// Show what a page links to, or with --in what links to it.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -20,7 +20,7 @@ Examples:
   cashrank links https://example.org/ --in --json --store ranks
 
 The links are those that the last visit of each page found, as of the current snapshot. They come from the store \
-(`ingest --keep-rows`); no input is read. --in reads all kept links once. Both work while an ingest is running.")]
+(`ingest --keep-links`); no input is read. --in reads all kept links once. Both work while an ingest is running.")]
 pub struct Args {
     /// A URL in any form, or the name of a node.
     #[arg(value_name = "URL")]

@@ -9,10 +9,6 @@ pub struct TalkArgs {
     /// Print only problems.
     #[arg(long, short)]
     quiet: bool,
-    /// Begin each message with the time [default: if standard error is neither a terminal nor the system journal, which
-    /// adds times itself].
-    #[arg(long)]
-    log_times: bool,
 }
 
 /// How a run talks.
@@ -24,12 +20,13 @@ pub struct Log {
 }
 
 impl TalkArgs {
-    /// For this process's standard error.
+    /// For this process's standard error. Lines begin with the time unless it is a terminal, or the system journal, which
+    /// adds times itself.
     pub fn log(self) -> Log {
         let journal = std::env::var_os("JOURNAL_STREAM").is_some();
         Log {
             quiet: self.quiet,
-            times: self.log_times || !(stderr().is_terminal() || journal),
+            times: !(stderr().is_terminal() || journal),
         }
     }
 }

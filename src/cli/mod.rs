@@ -11,6 +11,7 @@ mod compute;
 mod convert;
 mod coverage;
 mod export;
+mod help;
 mod history;
 mod ingest;
 mod inspect;
@@ -25,8 +26,8 @@ mod man;
 mod missing;
 mod next;
 mod nothing;
+mod old_names;
 mod output;
-mod pagerank;
 mod panics;
 mod rank;
 mod record;
@@ -36,7 +37,6 @@ mod rules;
 #[cfg(feature = "serve")]
 mod serve;
 mod settle;
-mod simulate;
 mod snapshots;
 mod stat;
 mod stores;
@@ -48,23 +48,33 @@ mod verify;
 use std::process::ExitCode;
 
 use cashrank::memory::check_address_space;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::cli::common::say;
 use common::Exit;
 
 const HELP: &str = "\
+Options of many commands:
+      --memory SIZE  Use at most this much memory, like 20G, and refuse work that needs more
+                     [default: 15/16 of the available memory, within the container's limits]
+      --threads N    Use at most N threads [default: the number of processors]
+      --json         Print JSON, for programs
+  -q, --quiet        Print only problems
+      --force        Replace the file that -o names, if it exists and is not read
+
 Examples:
   cashrank ingest crawl.warc.gz --store ranks       read a crawl, and rank its pages
   cashrank top -n 20 --store ranks                  show the most important pages
   cashrank next -n 1000 --store ranks               list the pages to crawl next
-  cashrank ingest --help                            explain a command
+  cashrank ingest -h                                the options that most people need
+  cashrank ingest --help                            all options
 
 Exit codes:
   0    done
   1    rank, history, links, compare --page: a URL is not known
   2    wrong usage, or a request that does not fit the store; the message says what to do
-  3    done, but records were skipped (counted by reason), or nothing at all was read
+  3    done, but not all of the input could be used: the output says how many records were
+       skipped and why, or that nothing was read
   4    an input is corrupt, or --strict met a bad record; what came before it was applied
   5    a file of the store is damaged
   6    the store is in use by another process
@@ -101,9 +111,7 @@ enum Command {
     Serve(absent::Serve),
     Export(export::Args),
     Compare(compare::Args),
-    Pagerank(pagerank::Args),
     Local(Box<local::Args>),
-    Simulate(simulate::Args),
     Snapshots(snapshots::Args),
     Stat(stat::Args),
     Verify(verify::Args),
@@ -129,7 +137,11 @@ struct Completions {
 pub fn main() -> ExitCode {
     panics::hear();
     common::survive_file_size_limit();
-    let command = Cli::parse().command;
+    let found = help::in_two_steps(Cli::command()).get_matches_from(old_names::arguments());
+    let command = match Cli::from_arg_matches(&found) {
+        Ok(cli) => cli.command,
+        Err(error) => error.exit(),
+    };
     let done = match check_address_space(0, 0) {
         Ok(()) => command.run(),
         Err(error) => Err(error.into()),
@@ -166,9 +178,7 @@ impl Command {
             Command::Serve(args) => args.run(),
             Command::Export(args) => args.run(),
             Command::Compare(args) => args.run(),
-            Command::Pagerank(args) => args.run(),
             Command::Local(args) => args.run(),
-            Command::Simulate(args) => args.run(),
             Command::Snapshots(args) => args.run(),
             Command::Stat(args) => args.run(),
             Command::Verify(args) => args.run(),

@@ -53,8 +53,9 @@ Examples:
 The same store gives the same list. The guide (formats/guide/next.md) has recipes for Nutch, Heritrix, StormCrawler \
 and Browsertrix.")]
 pub struct Args {
-    /// The store's directory [default: the environment variable CASHRANK_STORE]. May be repeated, for all shards of a crawl that
-    /// were ranked together: their lists are merged.
+    /// The store's directory [default: the environment variable CASHRANK_STORE].
+    ///
+    /// May be repeated, for all shards of a crawl that were ranked together: their lists are merged.
     #[arg(long = "store", value_name = "DIR", env = STORE, hide_env = true)]
     stores: Vec<PathBuf>,
     /// List at most N pages.
@@ -62,12 +63,15 @@ pub struct Args {
     count: u64,
     #[command(flatten)]
     asked: Asked,
-    /// Leave out the URLs in this file, one per line, such as pages being fetched that are not ingested yet; `-`:
-    /// standard input. Comments (`#`) and lines that are no http or https URL are skipped. May be repeated.
+    /// Leave out the URLs in this file, one per line, such as those being fetched; `-`: standard input.
+    ///
+    /// Comments (`#`) and lines that are no http or https URL are skipped. May be repeated.
     #[arg(long, value_name = "FILE")]
     exclude: Vec<PathBuf>,
-    /// Begin with those URLs in this file (one per line) that were not fetched yet, in the file's order; `-`: standard
-    /// input. Comments (`#`), what follows a tab, and lines that are no http or https URL are skipped. If there is no store or no snapshot yet, the list is these URLs. May be repeated.
+    /// Begin with those URLs in this file that were not fetched yet, one per line; `-`: standard input.
+    ///
+    /// In the file's order. Comments (`#`), what follows a tab, and lines that are no http or https URL are skipped. If there is no
+    /// store or no snapshot yet, the list is these URLs. May be repeated.
     #[arg(long, value_name = "FILE", conflicts_with = "refetch")]
     seeds: Vec<PathBuf>,
     /// The format to write.
@@ -80,8 +84,9 @@ pub struct Args {
     output: OutputArgs,
     #[command(flatten)]
     memory: MemoryArg,
-    /// Say how much of what readers see was read, and about how much it will be with these pages. Reads the kept links
-    /// up to about 30 times.
+    /// Say how much of what readers see was crawled, and about how much it will be with these pages.
+    ///
+    /// Reads the kept links up to about 30 times.
     #[arg(long)]
     coverage: bool,
     /// Print only problems.

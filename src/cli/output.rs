@@ -57,7 +57,9 @@ pub enum Keep {
 /// `-o FILE` of commands whose result is data: where it goes, and whether what is there may go.
 #[derive(clap::Args)]
 pub struct OutputArgs {
-    /// The file; `-` or none: standard output. It appears under this name once it is complete.
+    /// The file; `-` or none: standard output.
+    ///
+    /// It appears under this name once it is complete.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Replace the file if it exists, unless the command reads it.

@@ -16,7 +16,7 @@ use super::levels::LevelArgs;
 use super::snapshots::SnapshotArg;
 use super::stores::StoresArg;
 
-/// Show importance, rank, percentile, visits and last fetch of pages, or of sites.
+/// Show rank, importance and last fetch of pages, or of sites.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -39,9 +39,10 @@ pub struct Args {
     level: LevelArgs,
     #[command(flatten)]
     memory: MemoryArg,
-    /// Also show each page's distance: `fica` or `distance`, with the parameters that `next --strategy` takes. This
-    /// reads all kept links once.
-    #[arg(long, value_name = "MEASURE", value_parser = parsed::<Measure>)]
+    /// Also show how far each page is from the first pages of the crawl: `fica` or `distance`.
+    ///
+    /// With the parameters that the order `fica` of `next` takes. This reads all kept links once.
+    #[arg(long, value_name = "DISTANCE", value_parser = parsed::<Measure>)]
     distance: Option<Measure>,
     /// Print one JSON object per line, for programs.
     #[arg(long)]

@@ -266,7 +266,7 @@ impl Observer for Reporter {
                 format!("{repeat} passes: all but the first use the links kept in the store")
             }
             Note::Repeating { repeat, .. } => {
-                format!("{repeat} passes: each reads the inputs, as their links are not kept (--keep-rows)")
+                format!("{repeat} passes: each reads the inputs, as their links are not kept (--keep-links)")
             }
             Note::GoingOver { pass, visited } => format!(
                 "pass {pass} over the links of the store: continuing after {}",
@@ -280,7 +280,7 @@ impl Observer for Reporter {
                 "links are no longer kept: {reason}; the ingest continues without them"
             ),
             Note::NearPageLimit { pages, limit } => format!(
-                "{}: a store that keeps links has at most {}; then the ingest stops (exit code 2). --keep-rows none goes on without \
+                "{}: a store that keeps links has at most {}; then the ingest stops (exit code 2). --keep-links none goes on without \
                  links",
                 counted(pages, "page", "pages"),
                 thousands(limit)

@@ -4,27 +4,36 @@ use cashrank::rules::{DropParams, FieldChoice, Fields, InputRules, Outlinks, Sco
 
 use super::common::{one_of, parsed};
 
+/// The heading of options that say what is read.
+pub const INPUT: &str = "Input";
+
 /// Rules for what is read from inputs.
 #[derive(clap::Args)]
-#[command(next_help_heading = "What to read")]
+#[command(next_help_heading = INPUT)]
 pub struct RulesArgs {
-    /// Where to take the links of a WARC's pages from: their HTML, or the `outlink` lines of the crawler's metadata
-    /// records [default: html].
-    #[arg(long, value_name = "WHENCE", value_parser = one_of(["html", "metadata"], parsed::<Outlinks>))]
-    outlinks: Option<Outlinks>,
-    /// The name of a field in JSON lines, like url=response_url. Fields of a record: url, links, fetched_at, status,
-    /// redirect, digest, requested_url, final_url, base, method, links_nofollow, links_rel, links_weight, revisit; of a link that is an object:
-    /// link.url, link.rel, link.nofollow. Repeat the option, or separate several by commas.
-    #[arg(long = "field", value_name = "FIELD=NAME", value_delimiter = ',', value_parser = parsed::<FieldChoice>)]
-    fields: Vec<FieldChoice>,
-    /// Remove these parameters from URLs. Separate names by commas; a `*` at the end of a name stands for any ending;
-    /// `tracking` and `session` stand for lists of common names [default: none].
-    #[arg(long, value_name = "NAMES", value_parser = parsed::<DropParams>)]
-    drop_params: Vec<DropParams>,
-    /// Count only these pages: host:NAME, barehost:NAME, domain:NAME, prefix:HOST/FOLDERS or url:PATTERN, where * matches anything. With `!` in front: all
-    /// but these. May be repeated [default: all].
+    /// Count only these pages, like domain:example.org; with ! in front: all but these [default: all].
+    ///
+    /// host:NAME, barehost:NAME (with and without www.), domain:NAME, prefix:HOST/FOLDERS or url:PATTERN, where * matches
+    /// anything. May be repeated.
     #[arg(long, value_name = "PAGES", value_parser = parsed::<Scope>)]
     scope: Vec<Scope>,
+    /// Remove these parameters from URLs, like tracking,session,utm_* [default: none].
+    ///
+    /// A `*` at the end of a name stands for any ending; `tracking` and `session` stand for lists of common names.
+    #[arg(long, value_name = "NAMES", value_parser = parsed::<DropParams>)]
+    drop_params: Vec<DropParams>,
+    /// The name of a field in JSON lines, where it is another, like url=response_url.
+    ///
+    /// Fields of a record: url, links, fetched_at, status, redirect, digest, requested_url, final_url, base, method,
+    /// links_nofollow, links_rel, links_weight, revisit; of a link that is an object: link.url, link.rel, link.nofollow. Repeat
+    /// the option, or separate several by commas.
+    #[arg(long = "field", value_name = "FIELD=NAME", value_delimiter = ',', value_parser = parsed::<FieldChoice>)]
+    fields: Vec<FieldChoice>,
+    /// Take the links of archived pages from their HTML, or from the crawler's own records of them [default: html].
+    ///
+    /// Those are the `outlink` lines in the metadata records of a WARC file.
+    #[arg(long, value_name = "WHENCE", value_parser = one_of(["html", "metadata"], parsed::<Outlinks>))]
+    outlinks: Option<Outlinks>,
 }
 
 impl RulesArgs {

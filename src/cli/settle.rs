@@ -25,38 +25,35 @@ use super::summary::withheld;
 use super::values::{Age, age_or_none, bound, time};
 use crate::cli::common::say;
 
-/// Make a ranking more accurate from the links that a store keeps, and publish it.
+/// Make the current ranking more accurate, from the kept links.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   cashrank settle --store ranks --until 1e-6
   cashrank settle --store ranks --until 1e-9 --settle-time 10m
 
-Settling iterates over the links until importance is close to PageRank. It uses the latest links of every page, which \
-the store keeps (`ingest --keep-rows`); no input is read. This takes 50 bytes of memory per page, and up to 66 MiB of \
-buffers. The \
-store is locked meanwhile: no ingest can run, but rankings can be read.
+Each sweep over the links brings importance closer to exact PageRank. They are the latest links of every page, which the store \
+keeps (`ingest --keep-links`); no input is read. This takes 50 bytes of memory per page, and up to 66 MiB of buffers. The store is \
+locked meanwhile: no ingest can run, but rankings can be read.
 
-The new snapshot replaces the one made after the same records, if it is closer to PageRank. If you stop the command \
-(Ctrl-C), nothing is published; run it again to start over.")]
+The new snapshot replaces the one made after the same records, if it is more accurate. If you stop the command (Ctrl-C), nothing is \
+published; run it again to start over.")]
 pub struct Args {
     #[command(flatten)]
     store: StoreArg,
-    /// Stop when importance is certified to be within EPS of PageRank (L1).
+    /// The total error to come to: how far all importances together may be from exact PageRank.
     #[arg(long, value_name = "EPS", default_value = "1e-6", value_parser = bound)]
     until: f64,
-    /// Stop after this long, and publish the result so far, unless not all links were followed once.
+    /// Stop after this long, and publish what was reached, unless not all links were followed once.
     #[arg(long, value_name = "TIME", value_parser = time)]
     settle_time: Option<Duration>,
-    /// Start from nothing, not from the warm start, and replace the ranking that there is: the same links then always give
-    /// the same bytes.
+    /// Start from nothing, and not from where the last ranking ended: the same links then always give the same bytes.
     #[arg(long, conflicts_with = "settle_time")]
     cold: bool,
-    /// Leave out the links of pages that no fetch reached for so long, like 90d, before the latest record: as if they were
-    /// only linked to. none: keep all [default: as the current ranking].
+    /// Leave out the links of pages that were last fetched this long ago, like 90d [default: as the current ranking].
     #[arg(long, value_name = "AGE|none", value_parser = age_or_none)]
     expire: Option<Age>,
-    /// Also compute these rankings, as `compute --level LEVEL --measure MEASURE` does, like domain:pagerank,host:harmonic.
+    /// Also rank sites or pages by other measures, as `compute` does, like domain:pagerank,host:harmonic.
     #[arg(long, value_name = "LEVEL:MEASURE,...", value_delimiter = ',', value_parser = parsed::<Computing>)]
     also: Vec<Computing>,
     #[command(flatten)]

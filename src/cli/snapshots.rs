@@ -42,8 +42,9 @@ pub struct Args {
 /// The option of commands that read a ranking.
 #[derive(clap::Args)]
 pub struct SnapshotArg {
-    /// Use an older snapshot instead of the current one: by its number, or by a time like 2026-11-24, for the newest
-    /// snapshot that has no record fetched later. `cashrank snapshots` lists them.
+    /// Use an older snapshot, by its number or by a time like 2026-11-24 [default: the current one].
+    ///
+    /// A time stands for the newest snapshot that has no record fetched later. `cashrank snapshots` lists them.
     #[arg(long, value_name = "N|TIME", value_parser = parsed::<Which>)]
     pub snapshot: Option<Which>,
 }
@@ -58,9 +59,10 @@ impl SnapshotArg {
 /// The option of commands that publish one.
 #[derive(clap::Args)]
 pub struct KeepArg {
-    /// Keep the newest N snapshots (0: all). Or by a rule like recent=10,hourly=24,daily=30,monthly=all: the newest 10, and of
-    /// each of the last 24 hours, 30 days and all months that have one the newest, by their latest fetch. Those pinned by
-    /// `cashrank snapshots --pin` stay too.
+    /// How many snapshots to keep, or by which rule; 0: all.
+    ///
+    /// recent=10,hourly=24,daily=30,monthly=all keeps the newest 10; of each of the newest 24 hours that have any the newest one, by
+    /// its latest fetch; the same of 30 days; and of all months. Those pinned by `cashrank snapshots --pin` stay, too.
     #[arg(long, value_name = "N|RULE", default_value_t = KeepSnapshots::USUAL)]
     pub keep_snapshots: KeepSnapshots,
 }

@@ -12,8 +12,9 @@ use super::snapshots::SnapshotArg;
 /// The store option of these commands.
 #[derive(clap::Args)]
 pub struct StoresArg {
-    /// The store's directory [default: the environment variable CASHRANK_STORE]. May be repeated, for all shards of a crawl that
-    /// were ranked together: they are read as one store of all their pages.
+    /// The store's directory [default: the environment variable CASHRANK_STORE].
+    ///
+    /// May be repeated, for all shards of a crawl that were ranked together: they are read as one store of all their pages.
     #[arg(long = "store", value_name = "DIR", env = STORE, hide_env = true, required = true)]
     stores: Vec<PathBuf>,
 }

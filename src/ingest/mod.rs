@@ -59,10 +59,10 @@ pub struct Job {
     /// Format of the inputs; `None` to guess it for each.
     pub format: Option<Format>,
     /// Number of passes, from 1. Passes after the first visit each page that was read with the kept links
-    /// (`keep_rows`); if none are kept they read the inputs again.
+    /// (`keep_links`); if none are kept they read the inputs again.
     pub repeat: u32,
     /// Whether the links of pages are kept in the store.
-    pub keep_rows: KeepRows,
+    pub keep_links: KeepRows,
     /// Target bound on the L1 error for settling importance before a snapshot, if links are kept and no window is
     /// requested; `None` disables settling.
     pub settle: Option<Goal>,
@@ -138,7 +138,7 @@ impl Job {
             inputs,
             format: None,
             repeat: 1,
-            keep_rows: KeepRows::Usual(ROWS_BYTES),
+            keep_links: KeepRows::Usual(ROWS_BYTES),
             settle: Some(Goal::default()),
             cold: false,
             settle_time: None,
@@ -175,7 +175,7 @@ impl Job {
     /// disk has room ([`KeepRows::usual`]).
     pub fn of(store: impl Into<PathBuf>, inputs: Vec<InputName>) -> Result<Job> {
         let mut job = Job::new(store, inputs);
-        job.keep_rows = KeepRows::usual(&job.store);
+        job.keep_links = KeepRows::usual(&job.store);
         if let Some(settings) = settings_of(&RealDisk, &job.store)? {
             job.limits = settings.limits();
             job.settings = settings;

@@ -87,22 +87,22 @@ pub(super) fn check_job(job: &Job) -> Result<()> {
         }
     }
     let settles = job.settle.is_some() && job.settings.config.is_settled();
-    if job.expire.is_some() && (!settles || job.keep_rows == KeepRows::None) {
+    if job.expire.is_some() && (!settles || job.keep_links == KeepRows::None) {
         return usage(
-            "`expire` leaves out links when importance is settled, which `settle` none, `keep_rows` none, `window` and \
+            "`expire` leaves out links when importance is settled, which `settle` none, `keep_links` none, `window` and \
              `max_age` prevent",
         );
     }
-    if !job.also.is_empty() && job.keep_rows == KeepRows::None {
-        return usage("`also` ranks by the links that are kept, which `keep_rows` none prevents");
+    if !job.also.is_empty() && job.keep_links == KeepRows::None {
+        return usage("`also` ranks by the links that are kept, which `keep_links` none prevents");
     }
     let streams = job.inputs.contains(&InputName::Stdin);
     if !streams && job.spool.is_some() {
         return usage("`spool` keeps standard input: name `-` among the inputs");
     }
-    if streams && job.repeat > 1 && job.keep_rows == KeepRows::None {
+    if streams && job.repeat > 1 && job.keep_links == KeepRows::None {
         return usage(
-            "`repeat` needs files, or `keep_rows`: standard input cannot be read again, and no links are kept",
+            "`repeat` needs files, or `keep_links`: standard input cannot be read again, and no links are kept",
         );
     }
     for input in &job.inputs {

@@ -48,7 +48,7 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         &job.store,
         &job.settings,
         &job.limits,
-        job.keep_rows,
+        job.keep_links,
         job.stream == Stream::Again,
     )?;
     if new {

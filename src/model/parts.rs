@@ -42,7 +42,7 @@ pub const PARTS: [Part; 17] = [
         name: "rows/*",
         meaning: "commands that need links stop, and so does ingesting where it meets the damage; published snapshots \
                   stay readable",
-        remedy: "continue ingesting with `keep_rows` none, which drops them; or restore the whole store from a copy, \
+        remedy: "continue ingesting with `keep_links` none, which drops them; or restore the whole store from a copy, \
                  or ingest the inputs into a new store",
     },
     Part {

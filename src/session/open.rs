@@ -39,10 +39,10 @@ impl Session {
         dir: &Path,
         settings: &Settings,
         limits: &Limits,
-        keep_rows: KeepRows,
+        keep_links: KeepRows,
         resumes: bool,
     ) -> Result<Opened> {
-        let opened = Store::open(disk, dir, settings, limits, keep_rows, resumes)?;
+        let opened = Store::open(disk, dir, settings, limits, keep_links, resumes)?;
         let OpenStore {
             mut engine,
             progress,

@@ -32,7 +32,7 @@ pub struct Options {
     /// Limits on records, pages and memory.
     pub limits: Limits,
     /// Whether rows of links are kept.
-    pub keep_rows: KeepRows,
+    pub keep_links: KeepRows,
     /// Kind of page names: URLs or opaque.
     pub names: Names,
     /// Target bound on the L1 error for settling importance before a snapshot, if rows are kept and no window is
@@ -51,7 +51,7 @@ impl Default for Options {
             config: Config::default(),
             input: InputRules::default(),
             limits: Limits::default(),
-            keep_rows: KeepRows::Usual(ROWS_BYTES),
+            keep_links: KeepRows::Usual(ROWS_BYTES),
             names: Names::Url,
             settle: Some(Goal::default()),
             keep_snapshots: KeepSnapshots::ALL,
@@ -66,7 +66,7 @@ impl Options {
     pub fn of(dir: impl AsRef<Path>) -> Result<Options> {
         let dir = dir.as_ref();
         let mut options = Options {
-            keep_rows: KeepRows::usual(dir),
+            keep_links: KeepRows::usual(dir),
             ..Options::default()
         };
         if let Some(settings) = settings_of(&RealDisk, dir)? {
@@ -159,7 +159,7 @@ impl Writer {
             dir,
             &options.settings(),
             &options.limits,
-            options.keep_rows,
+            options.keep_links,
             false,
         )?;
         progress.check_finished(dir)?;
@@ -418,7 +418,7 @@ mod tests {
         assert!(error.to_string().contains("32 bits"), "{error}");
         drop(writer);
         let without = Options {
-            keep_rows: KeepRows::None,
+            keep_links: KeepRows::None,
             ..Options::default()
         };
         let mut writer = Writer::open(&dir, &without).unwrap();

@@ -35,7 +35,7 @@ impl LocalShard {
                 ..self.settings.input.clone()
             },
             limits: self.settings.limits(),
-            keep_rows: KeepRows::usual(&self.dir),
+            keep_links: KeepRows::usual(&self.dir),
             ..Options::default()
         }
     }

@@ -39,7 +39,7 @@ impl Store {
         } else if let KeepRows::AtMost(_) = keep {
             return Err(Error::Conflict(format!(
                 "{}: the store has pages and keeps no rows of links ({}), and they cannot be added later; leave \
-                 `keep_rows` out, or ingest the inputs into a new store",
+                 `keep_links` out, or ingest the inputs into a new store",
                 dir.display(),
                 retention.why_not()
             )));

@@ -16,7 +16,7 @@ const NEEDS: &[(&str, &str, &str)] = &[
     ("frontier", "serve --store s --frontier f", "serve --help"),
     (
         "frontier",
-        "ingest log --store s --serve 127.0.0.1:0 --frontier f",
+        "ingest log --store s --listen 127.0.0.1:0 --frontier f",
         "ingest --help",
     ),
     ("man", "man pages", "--help"),
@@ -34,7 +34,7 @@ const NEEDS: &[(&str, &str, &str)] = &[
     ("serve", "serve --store s --listen 127.0.0.1:0", "--help"),
     (
         "serve",
-        "ingest log --store s --serve 127.0.0.1:0",
+        "ingest log --store s --listen 127.0.0.1:0",
         "ingest --help",
     ),
     (

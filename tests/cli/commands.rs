@@ -182,37 +182,37 @@ fn rank_knows_pages_in_any_spelling() {
     assert!(unknown.out.contains("not known") && unknown.out.contains("importance"));
 }
 
-/// The same graph, read by the commands' own readers or by the store's rows.
+/// The same graph, read by the commands' own readers or by the store's rows; and PageRank by power iteration.
 #[test]
-fn pagerank_of_a_store_is_that_of_its_inputs() {
+fn what_is_computed_of_a_store_is_that_of_its_inputs() {
     for follow in ["", " --follow external=3,nofollow=0"] {
         let lab = Lab::new();
         lab.file("a", crawl(71, 600).concat());
         lab.file("b", crawl(72, 600).concat());
         lab.run(&format!("ingest a b --store s --damping 0.8{follow}"))
             .exits(0);
-        let of_inputs = lab
-            .run(&format!("pagerank a b --damping 0.8{follow}"))
-            .exits(0);
-        let of_store = lab.run("pagerank --store s").exits(0);
-        assert_eq!(scores(&of_store.out).len(), scores(&of_inputs.out).len());
+        let of_inputs = format!("compute a b --until 1e-12 --damping 0.8{follow}");
+        let of_inputs = lab.run(&of_inputs).exits(0);
+        let done = lab.run("compute --until 1e-12 --store s").exits(0);
+        assert!(done.err.contains("links"), "{}", done.err);
+        let of_store = lab.run("export --measure pagerank --to tsv --store s");
+        let of_store = scores(&of_store.exits(0).out);
+        let exact = lab.exact("s", 0.8);
+        assert_eq!(of_store.len(), scores(&of_inputs.out).len());
+        assert_eq!(of_store.len(), exact.len());
         for (url, score) in scores(&of_inputs.out) {
-            assert!((scores(&of_store.out)[&url] - score).abs() < 1e-12, "{url}");
+            assert!((of_store[&url] - score).abs() < 1e-12, "{url}");
+            assert!((exact[&url] - score).abs() < 1e-9, "{url}");
         }
-        assert!(of_store.err.contains("links"), "{}", of_store.err);
-        let lazy = lab
-            .run("pagerank --store s --damping 0.5 --lazy --to jsonl")
-            .exits(0);
-        assert_eq!(lazy.out.lines().count(), scores(&of_inputs.out).len());
     }
     let lab = crawled(73, 20);
-    lab.run("pagerank a --store s").exits(2);
-    lab.run("pagerank").exits(2).says(&["inputs", "--store"]);
-    lab.run("ingest a --store none --keep-rows none").exits(0);
-    for line in ["pagerank", "links http://h0.example/p0"] {
+    lab.run("compute --until 1e-12 a --store s").exits(2);
+    lab.run("compute").exits(2).says(&["inputs", "--store"]);
+    lab.run("ingest a --store none --keep-links none").exits(0);
+    for line in ["compute", "links http://h0.example/p0"] {
         lab.run(&format!("{line} --store none"))
             .exits(2)
-            .says(&["keeps no rows", "--keep-rows"]);
+            .says(&["keeps no rows", "--keep-links"]);
     }
     let stat = lab.stat("none");
     assert!(stat["rows"].is_null() && stat["no_rows"].as_str().unwrap().contains("none"));
@@ -298,7 +298,47 @@ fn stat_has_the_promised_keys() {
     assert!(gone > 0);
     assert_eq!(stat["gone"], gone);
     let plain = lab.run("stat --store s").exits(0).out;
-    assert!(plain.contains("turnovers") && plain.contains("accuracy"));
+    let first = |text: &str| -> Vec<String> {
+        let names = text.lines().map(|line| line.split("  ").next().unwrap());
+        let names = names.filter(|name| !name.is_empty());
+        names.take(5).map(str::to_owned).collect()
+    };
+    let expected = ["pages", "accuracy", "latest fetch", "disk", "memory"];
+    assert_eq!(first(&plain), expected);
+    let verbose = lab.run("stat --verbose --store s").exits(0).out;
+    assert!(verbose.starts_with(&plain));
+    for word in ["cash", "turnovers", "rounds", "history", "window"] {
+        assert!(!plain.contains(word) && verbose.contains(word), "{word}");
+    }
+}
+
+/// While the first ranking is still to come: what the last checkpoint says, unless an ingest has gone on from there.
+#[test]
+fn stat_works_before_the_first_snapshot() {
+    let lab = Lab::new();
+    let mut ingest = lab.start("ingest - --format records --store s --checkpoint-every 10");
+    ingest.write(crawl(65, 40).concat().as_bytes());
+    await_that("there is a store", || {
+        lab.run("stat --json --store s").code == Some(0)
+    });
+    let running = lab.run("stat --json --store s").exits(0).json();
+    assert_eq!((&running["busy"], &running["snapshot"]), (&true.into(), &().into()));
+    lab.run("stat --store s").exits(0);
+    ingest.signal("TERM");
+    let stopped = ingest.join();
+    assert_eq!(stopped.code, Some(130), "{stopped:?}");
+    let stat = lab.stat("s");
+    assert_eq!((&stat["busy"], &stat["snapshot"]), (&false.into(), &().into()));
+    let records = stat["records"].as_u64().unwrap();
+    assert!(records <= 40 && stat["visited"].as_u64().unwrap() <= records);
+    let text = lab.run("stat --verbose --store s").exits(0).out;
+    assert!(text.contains("no ranking yet") && text.contains(&format!("records        {records}\n")), "{text}");
+    // Once there is one, it is the ranking that counts.
+    ingest = lab.start("ingest - --format records --store s");
+    ingest.write(crawl(65, 40).concat().as_bytes());
+    assert_eq!(ingest.end().code, Some(0));
+    assert_eq!(lab.stat("s")["records"], 40);
+    lab.run("stat --store none").exits(2);
 }
 
 /// Scores whose distances are known: 0.25 moved from one page to another.
@@ -392,7 +432,9 @@ fn exact_ranks_are_those_of_closed_forms() {
     for (name, graph, expected) in closed_forms() {
         let lab = Lab::new();
         lab.file("g", graph);
-        let done = lab.run("pagerank g --format adjacency").exits(0);
+        let done = lab
+            .run("compute --until 1e-12 g --format adjacency")
+            .exits(0);
         let found = scores(&done.out);
         for (node, score) in expected {
             assert!(
@@ -417,7 +459,7 @@ fn replayed_crawls_come_within_their_bound_of_the_exact_ranks() {
             plain && seen.insert(record["url"].to_string())
         });
         lab.file("a", records.concat());
-        lab.run("pagerank a -o exact").exits(0);
+        lab.run("compute --until 1e-12 a -o exact").exits(0);
         for repeat in [10, 30] {
             lab.run(&format!("ingest a --store s --repeat {repeat}"))
                 .exits(0);
@@ -482,7 +524,7 @@ fn completions_name_every_command() {
     for shell in ["bash", "zsh", "fish"] {
         let script = lab.run(&format!("completions {shell}")).exits(0).out;
         for command in [
-            "ingest", "top", "rank", "links", "export", "compare", "pagerank", "stat", "verify",
+            "ingest", "top", "rank", "links", "export", "compare", "compute", "stat", "verify",
         ] {
             assert!(script.contains(command), "{shell}: {command}");
         }

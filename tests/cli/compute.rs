@@ -225,7 +225,7 @@ fn rankings_are_computed_with_every_snapshot() {
         ("--also host:fame", "no measure"),
         ("--also page:spam-mass", "needs a list of pages"),
         (
-            "--also host:salsa --keep-rows none",
+            "--also host:salsa --keep-links none",
             "--also ranks by the links",
         ),
     ] {
@@ -563,7 +563,7 @@ fn what_makes_no_sense_is_said() {
     }
     assert_eq!(lab.run("snapshots --store s").exits(0).out, before);
     lab.file("b", "{\"url\":\"http://new.example/\"}\n");
-    lab.run("ingest crawl --store rowless --keep-rows none")
+    lab.run("ingest crawl --store rowless --keep-links none")
         .exits(0);
     lab.run("compute --measure pagerank --store rowless")
         .exits(2)

@@ -73,13 +73,13 @@ fn readers_start_where_they_are_told_to() {
         .exits(2)
         .says(&["not a cashrank store"]);
     lab.feed(
-        "ingest - --store bare --keep-rows none --quiet",
+        "ingest - --store bare --keep-links none --quiet",
         READ.trim().as_bytes(),
     )
     .exits(0);
     lab.run("coverage --store bare")
         .exits(2)
-        .says(&["--keep-rows"]);
+        .says(&["--keep-links"]);
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn nobody_hears_what_is_said() {
             "export --to tsv --store s0 -o out",
             "inspect in.jsonl",
             "convert in.jsonl -o out.jsonl",
-            "pagerank in.jsonl",
+            "compute --until 1e-12 in.jsonl",
             "verify --store s0",
         ] {
             let _ = std::fs::remove_file(lab.path("out.jsonl"));

@@ -284,9 +284,9 @@ fn what_is_read_ahead_changes_nothing() {
     lab.file("a", crawl(51, 700).concat());
     lab.file("b", crawl(52, 400).concat());
     let lines = [
-        "a --repeat 7 --keep-rows none",
-        "a b --repeat 4 --keep-rows none",
-        "a b a --repeat 3 --keep-rows none --complete",
+        "a --repeat 7 --keep-links none",
+        "a b --repeat 4 --keep-links none",
+        "a b a --repeat 3 --keep-links none --complete",
     ];
     for (at, line) in lines.iter().enumerate() {
         lab.run(&format!("ingest {line} --store fresh{at}"))

@@ -214,7 +214,7 @@ fn opaque_names() {
 fn what_cannot_be_dumped_or_loaded() {
     let lab = Lab::new();
     lab.file("in", crawl(21, 100).concat());
-    lab.run("ingest in --store bare --keep-rows none").exits(0);
+    lab.run("ingest in --store bare --keep-links none").exits(0);
     lab.run("export --records -o d.jsonl --store bare")
         .exits(2)
         .says(&["keep"]);

@@ -62,7 +62,7 @@ fn output_to_a_full_device_is_an_error() {
         "top --store s",
         "stat --json --store s",
         "compare s s",
-        "pagerank a",
+        "compute --until 1e-12 a",
         "local --json --store s --domain url:*",
     ] {
         let full = std::fs::File::options()
@@ -84,10 +84,12 @@ fn files_that_cannot_be_read_or_written_are_errors() {
         .exits(7)
         .says(&["missing"]);
     lab.run("compare s missing").exits(7).says(&["missing"]);
-    lab.run("pagerank missing").exits(7).says(&["missing"]);
+    lab.run("compute --until 1e-12 missing")
+        .exits(7)
+        .says(&["missing"]);
     for line in [
         "export --to tsv -o nowhere/out --store s",
-        "pagerank a -o nowhere/out",
+        "compute --until 1e-12 a -o nowhere/out",
         "ingest a --store nowhere/deep/store",
     ] {
         lab.run(line).exits(7).says(&["nowhere"]);
@@ -111,21 +113,24 @@ fn a_part_of_the_store_that_is_no_file_is_damage() {
     }
 }
 
-/// Whatever options 0.1.0 knew; help says nothing of it.
+/// Options keep their old names for a version, and say the new ones; help says nothing of the old.
 #[test]
-fn a_command_that_has_moved_says_where() {
-    let lab = Lab::new();
-    for line in [
-        "simulate",
-        "simulate --help",
-        "simulate --figures f --pages 100",
+fn a_renamed_option_says_its_new_name() {
+    let lab = crawled();
+    for (old, new) in [
+        ("ingest a --store t --keep-rows none", "--keep-links"),
+        ("ingest a --store t --keep-rows=none", "--keep-links"),
+        #[cfg(feature = "serve")]
+        ("ingest a --store t --serve 127.0.0.1:0", "--listen"),
     ] {
-        lab.run(line)
-            .exits(2)
-            .says(&["-p cashrank-lab -- simulate"]);
+        let done = lab.run(old).exits(0);
+        let said = format!("is now {new}; the next version will not know the old name");
+        assert_eq!(done.err.matches(&said).count(), 1, "{}", done.err);
     }
-    let help = lab.run("help").exits(0).out;
-    assert!(help.contains("pagerank") && !help.contains("simulate"));
+    assert!(lab.stat("t")["rows"].is_null());
+    let help = lab.run("ingest --help").exits(0).out;
+    assert!(!help.contains("--keep-rows") && !help.contains("--serve "));
+    lab.run("pagerank a").exits(2);
 }
 
 /// A snapshot that cannot be read just now, here for a link that leads to itself, is not damaged.

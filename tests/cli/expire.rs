@@ -208,7 +208,7 @@ fn what_cannot_be_done_is_refused() {
     lab.run("verify --deep --store s").exits(0);
     for other in [
         "--settle none",
-        "--keep-rows none",
+        "--keep-links none",
         "--window whole",
         "--max-age 3d",
     ] {
@@ -222,7 +222,7 @@ fn what_cannot_be_done_is_refused() {
             .exits(2)
             .says(&["90d"]);
     }
-    lab.run("ingest timeless --store rowless --keep-rows none")
+    lab.run("ingest timeless --store rowless --keep-links none")
         .exits(0);
     lab.file(
         "more",

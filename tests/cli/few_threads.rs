@@ -91,7 +91,7 @@ fn a_command_that_is_refused_a_thread_says_how_many_it_takes() {
     lab.run("ingest a.jsonl b.jsonl --store s").exits(0);
 }
 
-/// It said that the store was begun with `--keep-rows none`.
+/// It said that the store was begun with `--keep-links none`.
 #[test]
 fn before_the_first_checkpoint_there_is_nothing_to_settle() {
     let lab = Lab::new();
@@ -100,7 +100,7 @@ fn before_the_first_checkpoint_there_is_nothing_to_settle() {
     alone(&lab, ingest).exits(7).says(&TAKES);
     let words = ["no ingest has reached a checkpoint", "run the same ingest"];
     let settled = lab.run("settle --store s").exits(2).says(&words);
-    assert!(!settled.err.contains("--keep-rows"));
+    assert!(!settled.err.contains("--keep-links"));
     lab.run(ingest).exits(0);
     lab.run("settle --store s").exits(0);
 }

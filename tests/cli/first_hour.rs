@@ -191,7 +191,7 @@ fn crawl_records_are_no_graph() {
                 .exits(2)
                 .says(&["is not a graph in the format", right]);
             assert!(!lab.path("s").exists());
-            lab.run(&format!("pagerank {file} --format {format}"))
+            lab.run(&format!("compute --until 1e-12 {file} --format {format}"))
                 .exits(2)
                 .says(&["is not a graph in the format"]);
         }

@@ -149,7 +149,7 @@ fn what_cannot_be_written_is_refused_and_leaves_nothing() {
     let lab = Lab::new();
     lab.file("a", crawl(92, 50).concat());
     lab.run("ingest a --store s").exits(0);
-    lab.run("ingest a --store none --keep-rows none").exits(0);
+    lab.run("ingest a --store none --keep-links none").exits(0);
     std::fs::create_dir(lab.path("taken")).unwrap();
     lab.file("taken/file", "mine");
     let before = lab.names();

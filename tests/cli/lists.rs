@@ -259,9 +259,8 @@ fn packed_lists_are_read() {
 fn the_buffers_of_reading_a_store_count() {
     let lab = Lab::new();
     store(&lab, 10_000);
-    // 2.4 MB for these. A graph takes 56 bytes a page and 8 a link, a list 93 a page and 400 each that is listed.
+    // 2.4 MB for these. A list takes 93 a page and 400 each that is listed.
     for (line, least) in [
-        ("pagerank", 56 * 10_000 + 2_400_000),
         ("compute --measure in-degree --level host", 2_400_000),
         ("next -n 1 --per-host 1", 93 * 10_000 + 2_400_000),
     ] {

@@ -190,7 +190,7 @@ fn other_commands_refuse_what_does_not_fit() {
             "4M",
             "a machine with more memory",
         ),
-        ("pagerank a -o out", "16M", "use `ingest`"),
+        ("compute --until 1e-12 a -o out", "16M", "use `ingest`"),
         ("verify --deep --store s", "65M", "leave --deep out"),
         ("next --store s -o out", "1M", "list fewer pages"),
         (
@@ -264,7 +264,7 @@ fn a_limit_on_address_space_is_refused_and_not_died_of() {
         "next --store s -n 10 --quiet",
         "export --store s --to tsv --sort rank -o out",
         "convert a -o out --threads 2",
-        "pagerank a -o out",
+        "compute --until 1e-12 a -o out",
         "inspect a --threads 2",
         "top --store s",
     ] {

@@ -168,7 +168,6 @@ fn a_read_only_store_is_read() {
         "next",
         "links http://h0.example/p0",
         "links --in http://h0.example/p0",
-        "pagerank",
     ] {
         lab.run(&format!("{line} --store m/s")).exits(0);
     }

@@ -130,7 +130,7 @@ fn what_cannot_be_answered_is_told() {
     lab.run("next --store none")
         .exits(2)
         .says(&["not a cashrank store", "--seeds FILE"]);
-    lab.run("ingest one.jsonl --store s --keep-rows none")
+    lab.run("ingest one.jsonl --store s --keep-links none")
         .exits(0);
     lab.run("next --store s")
         .exits(2)

@@ -139,7 +139,7 @@ fn greedy_is_the_ledgers_cash_and_what_was_recycled() {
     assert!(new.len() > 20 && again.len() > 100);
     for (at, kept) in [
         "",
-        "--keep-rows none",
+        "--keep-links none",
         "--window variable:2",
         "--window interpolation:2",
     ]

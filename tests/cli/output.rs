@@ -19,7 +19,7 @@ const COMMANDS: [&str; 8] = [
     "export --to tsv --store s -o FILE",
     "export --to jsonl --sort rank --store s -o FILE",
     "export --to parquet --store s -o FILE",
-    "pagerank a -o FILE",
+    "compute a -o FILE",
     "convert a -o FILE",
     "convert --sort time a -o FILE",
     "next --store s -n 5 -o FILE",
@@ -35,7 +35,6 @@ fn what_is_read_is_not_replaced() {
     let before = read();
     fs::hard_link(lab.path("a"), lab.path("b")).unwrap();
     for line in [
-        "pagerank a -o b --force",
         "compute a --measure pagerank -o a --force",
         "convert a -o b --force",
         "next --store s -n 5 --exclude a -o a --force",
@@ -76,7 +75,7 @@ fn a_file_that_is_there_is_replaced_only_with_force() {
         fs::remove_file(lab.path("link")).unwrap();
     }
     // The crawl itself is such a file.
-    lab.run("pagerank a -o a").exits(2).says(&["--force"]);
+    lab.run("compute a -o a").exits(2).says(&["--force"]);
 }
 
 /// A result is written aside. The name of that was fixed: a link planted there led it into any file, and a file of the
@@ -123,8 +122,7 @@ fn a_summary_for_programs() {
     let pages = lab.stat("s")["pages"].clone();
     for (command, key) in [
         ("export --to tsv --store s", "pages"),
-        ("pagerank a", "pages"),
-        ("pagerank --store s", "pages"),
+        ("compute a", "count"),
         ("convert a --threads 1", "records"),
     ] {
         let done = lab.run(&format!("{command} --json -o out")).exits(0);
@@ -242,11 +240,7 @@ fn standard_output_by_its_name() {
 #[test]
 fn a_file_that_appears_meanwhile_stays() {
     let lab = crawled();
-    for command in [
-        "pagerank - -o o",
-        "convert - -o o",
-        "compute - --measure in-degree -o o",
-    ] {
+    for command in ["convert - -o o", "compute - --measure in-degree -o o"] {
         let mut running = lab.start(command);
         // More than a pipe holds: some of it was read, and the name was looked at before that.
         let records = crawl(81, 400).concat();

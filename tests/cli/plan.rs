@@ -93,9 +93,9 @@ fn a_list_cannot_grow_under_repeat_or_complete() {
     lab.feed("ingest - --store s", b"")
         .exits(2)
         .says(&["--repeat", "another store"]);
-    lab.feed("ingest - --repeat 2 --keep-rows none --store t", b"")
+    lab.feed("ingest - --repeat 2 --keep-links none --store t", b"")
         .exits(2)
-        .says(&["--repeat needs files, or --keep-rows"]);
+        .says(&["--repeat needs files, or --keep-links"]);
     lab.file("e", "x\ty\n");
     lab.run("ingest e --format edges --complete --store c")
         .exits(0);

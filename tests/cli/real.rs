@@ -75,7 +75,8 @@ fn a_site_with_many_captures_of_a_page_ends_at_its_last_links() {
         return;
     };
     let (lab, path) = (Lab::new(), path.display());
-    lab.run(&format!("pagerank {path} -o exact")).exits(0);
+    lab.run(&format!("compute --until 1e-12 {path} -o exact"))
+        .exits(0);
     lab.run(&format!("ingest {path} --store s")).exits(0);
     for least in [1e-2, 1e-9] {
         lab.run(&format!("settle --store s --until {least}"))

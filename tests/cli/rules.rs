@@ -97,8 +97,10 @@ fn exact_pagerank_with_weights() {
         let store = format!("store-{weights}");
         let line = format!("ingest in --store {store} --settle 1e-7 --follow {weights}");
         lab.run(&line).exits(0);
-        lab.run(&format!("pagerank in -o exact --force --follow {weights}"))
-            .exits(0);
+        lab.run(&format!(
+            "compute --until 1e-12 in -o exact --force --follow {weights}"
+        ))
+        .exits(0);
         let bound = lab.stat(&store)["bound_l1"].as_f64().unwrap();
         let found = lab.run(&format!("compare {store} exact --json")).exits(0);
         let l1 = found.json()["l1"].as_f64().unwrap();
@@ -106,7 +108,8 @@ fn exact_pagerank_with_weights() {
             bound < 1e-6 && l1 <= bound + 1e-12,
             "{weights}: {l1}, {bound}"
         );
-        lab.run("pagerank in -o plain --force").exits(0);
+        lab.run("compute --until 1e-12 in -o plain --force")
+            .exits(0);
         let found = lab.run(&format!("compare {store} plain --json")).exits(0);
         assert!(found.json()["l1"].as_f64().unwrap() > 0.01);
     }

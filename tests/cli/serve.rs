@@ -297,7 +297,7 @@ fn an_ingest_answers_while_it_reads_and_gives_the_same_snapshot() {
     lab.run("ingest all.jsonl --store plain --snapshot-every 100");
 
     let mut ingest =
-        lab.start("ingest - --format records --store s --serve 127.0.0.1:0 --snapshot-every 100");
+        lab.start("ingest - --format records --store s --listen 127.0.0.1:0 --snapshot-every 100");
     let address = address(&mut ingest);
     let status = ask(address, "/status");
     assert_eq!(
@@ -345,7 +345,7 @@ fn bad_use_is_refused() {
     lab.run("serve --store s --listen 0.0.0.0:0")
         .exits(2)
         .says(&["0.0.0.0", "--token-file"]);
-    lab.run("ingest a.jsonl --store s --serve [::]:0")
+    lab.run("ingest a.jsonl --store s --listen [::]:0")
         .exits(2)
         .says(&["--token-file"]);
     lab.file("short", "secret\n");

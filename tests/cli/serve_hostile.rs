@@ -37,7 +37,7 @@ struct Victim {
 impl Victim {
     fn start() -> Victim {
         let lab = Lab::on_disk();
-        let line = "ingest - --format records --store s --serve 127.0.0.1:0 --frontier f --frontier-urls 2000 --snapshot-every 40";
+        let line = "ingest - --format records --store s --listen 127.0.0.1:0 --frontier f --frontier-urls 2000 --snapshot-every 40";
         let mut running = lab.start(line);
         let mut lines = BufReader::new(running.child.stderr.take().unwrap()).lines();
         let address = lines.by_ref().map_while(Result::ok).find_map(|line| {

@@ -131,7 +131,7 @@ fn failures_and_searches_find_what_the_records_say() {
 fn gone_and_failing_pages_are_known_without_links() {
     let lab = Lab::on_disk();
     lab.file("a.jsonl", RECORDS);
-    lab.run("ingest a.jsonl --store s --keep-rows none")
+    lab.run("ingest a.jsonl --store s --keep-links none")
         .exits(0);
     let mut serving = lab.start("serve --store s --listen 127.0.0.1:0");
     let address = address(&mut serving);
@@ -227,7 +227,7 @@ fn movers_and_links_are_those_of_the_commands() {
 fn the_end_of_an_ingest_is_reported() {
     let lab = Lab::on_disk();
     let lines = crawl(3, 400);
-    let mut ingest = lab.start("ingest - --format records --store s --serve 127.0.0.1:0");
+    let mut ingest = lab.start("ingest - --format records --store s --listen 127.0.0.1:0");
     let address = address(&mut ingest);
     let waiting = std::thread::spawn(move || ask(address, "/end"));
     let two: Vec<&[String]> = lines.chunks(200).collect();

@@ -282,7 +282,7 @@ fn settling_for_ever_is_no_limit() {
     }
 }
 
-/// `--keep-rows none` on a store with links drops them and says so: rankings come from windows from then on, and what needs
+/// `--keep-links none` on a store with links drops them and says so: rankings come from windows from then on, and what needs
 /// links is refused. The other way round is refused, since half of the links would be no use.
 #[test]
 fn links_are_dropped_as_a_whole_and_not_begun_half_way() {
@@ -290,13 +290,13 @@ fn links_are_dropped_as_a_whole_and_not_begun_half_way() {
     let lines = sample(300);
     lab.file("a", lines[..200].concat());
     lab.file("b", lines[200..].concat());
-    for (store, first) in [("dropped", ""), ("without", " --keep-rows none")] {
+    for (store, first) in [("dropped", ""), ("without", " --keep-links none")] {
         lab.run(&format!("ingest a --store {store}{first}"))
             .exits(0);
         let with = first.is_empty();
         assert_eq!(lab.stat(store)["settled"].is_object(), with);
         let more = lab
-            .run(&format!("ingest a b --store {store} --keep-rows none"))
+            .run(&format!("ingest a b --store {store} --keep-links none"))
             .exits(0);
         let said = more.err.contains("links are no longer kept");
         assert_eq!(said, with, "{}", more.err);
@@ -304,15 +304,15 @@ fn links_are_dropped_as_a_whole_and_not_begun_half_way() {
         for refused in [
             "settle --until 1e-3",
             "links https://doc.rust-lang.org/",
-            "pagerank",
+            "compute",
             "local --domain domain:org",
         ] {
             lab.run(&format!("{refused} --store {store}"))
                 .exits(2)
-                .says(&["keep-rows"]);
+                .says(&["keep-links"]);
         }
         let before = lab.snapshot(store);
-        lab.run(&format!("ingest a b --store {store} --keep-rows 1G"))
+        lab.run(&format!("ingest a b --store {store} --keep-links 1G"))
             .exits(2)
             .says(&["cannot be added later"]);
         assert!(lab.snapshot(store) == before);

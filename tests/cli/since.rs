@@ -283,12 +283,12 @@ fn gone_pages_are_told_without_kept_links() {
     let damage = lab.run(index).exits(5).says(&["rows/1: damaged"]);
     assert_eq!(damage.out, "");
     lab.feed(
-        "ingest - --format records --store t --keep-rows none --settle none",
+        "ingest - --format records --store t --keep-links none --settle none",
         ring(["a", "b", "c"]).as_bytes(),
     )
     .exits(0);
     lab.feed(
-        "ingest - --format records --store t --keep-rows none --settle none",
+        "ingest - --format records --store t --keep-links none --settle none",
         b"{\"url\":\"http://a.example/\",\"status\":404}\n",
     )
     .exits(0);

@@ -331,7 +331,7 @@ fn a_store_of_version_0_1_with_corrections_goes_on() {
         .exits(0);
     lab.run("verify --deep --store old").exits(0);
     // As if it had been read 12 times without a correction ledger, and without rows.
-    lab.run("ingest three.jsonl --store new --repeat 12 --keep-rows none")
+    lab.run("ingest three.jsonl --store new --repeat 12 --keep-links none")
         .exits(0);
     assert!(lab.snapshot("old") == lab.snapshot("new"));
     assert_eq!(lab.stat("old")["correction"], false);

@@ -1,5 +1,6 @@
 //! What the tests share: running the binary, making crawls, looking into a store.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -178,6 +179,42 @@ impl Lab {
         self.run(&format!("export --to tsv --store {store}"))
             .exits(0)
             .out
+    }
+
+    /// PageRank of the pages and links that a store exports, by power iteration.
+    #[track_caller]
+    pub fn exact(&self, store: &str, damping: f64) -> HashMap<String, f64> {
+        let lines = self.run(&format!("export --links --to tsv --store {store}"));
+        let lines = lines.exits(0).out;
+        let pages = self.export(store);
+        let pages = pages
+            .lines()
+            .skip(1)
+            .filter_map(|line| line.split('\t').next());
+        let pages: Vec<&str> = pages.collect();
+        let number: HashMap<&str, usize> = pages.iter().copied().zip(0..).collect();
+        let mut links = vec![Vec::new(); pages.len()];
+        for line in lines.lines() {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let weight = fields.get(2).map_or(1.0, |weight| weight.parse().unwrap());
+            links[number[fields[0]]].push((number[fields[1]], weight));
+        }
+        let n = pages.len() as f64;
+        let mut rank = vec![1.0 / n; pages.len()];
+        for _ in 0..600 {
+            let linked =
+                |(of, rank): (&Vec<(usize, f64)>, &f64)| if of.is_empty() { 0.0 } else { *rank };
+            let passed: f64 = links.iter().zip(&rank).map(linked).sum();
+            let mut next = vec![(1.0 - damping * passed) / n; pages.len()];
+            for (links, rank) in links.iter().zip(&rank) {
+                let all: f64 = links.iter().map(|link| link.1).sum();
+                for &(to, weight) in links {
+                    next[to] += damping * rank * weight / all;
+                }
+            }
+            rank = next;
+        }
+        pages.into_iter().map(str::to_owned).zip(rank).collect()
     }
 
     /// `stat --json` of a store.

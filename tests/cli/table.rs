@@ -87,8 +87,8 @@ fn a_table_of_records_is_what_its_rows_are_as_lines() {
     let found = lab.run("inspect t.parquet --json").exits(0).json();
     assert_eq!(found["records"], 300);
     // By another reader of the file, and in memory.
-    let one = lab.run("pagerank t.parquet").exits(0).out;
-    assert_eq!(one, lab.run("pagerank lines").exits(0).out);
+    let one = lab.run("compute --until 1e-12 t.parquet").exits(0).out;
+    assert_eq!(one, lab.run("compute --until 1e-12 lines").exits(0).out);
     // It converts to what the lines convert to.
     lab.run("convert t.parquet -o t.jsonl").exits(0);
     lab.run("convert lines -o l.jsonl").exits(0);
@@ -281,7 +281,7 @@ fn fields_name_columns() {
         lab.run("export --links --to tsv --store s").exits(0).out,
         "http://a.example/\thttp://b.example/\nhttp://a.example/\thttp://c.example/\n"
     );
-    lab.run("pagerank t.parquet --field url=response_url")
+    lab.run("compute --until 1e-12 t.parquet --field url=response_url")
         .exits(0);
 }
 
@@ -452,7 +452,7 @@ fn weights_are_not_read_as_pages() {
             "export --links --level host --to tsv -o links{options} --store s --force"
         ))
         .exits(0);
-        let ranked = scores(&lab.run("pagerank links -o -").exits(0).out);
+        let ranked = scores(&lab.run("compute --until 1e-12 links -o -").exits(0).out);
         lab.run("ingest links --store t --settle 1e-8").exits(0);
         let settled = scores(&lab.run("export --to tsv --store t").exits(0).out);
         assert!(!of_sites.is_empty());
@@ -466,17 +466,18 @@ fn weights_are_not_read_as_pages() {
     }
     lab.run("export --links --level host --to parquet -o g --store s")
         .exits(0);
-    let ranked = scores(&lab.run("pagerank g -o -").exits(0).out);
+    let ranked = scores(&lab.run("compute --until 1e-12 g -o -").exits(0).out);
     lab.run("ingest g --store t --settle 1e-8").exits(0);
     let settled = scores(&lab.run("export --to tsv --store t").exits(0).out);
     for (host, score) in &of_sites {
         assert!((ranked[host] - score).abs() < 1e-6, "{host}");
         assert!((settled[host] - score).abs() < 1e-6, "{host}");
     }
-    lab.run("pagerank links --format adjacency").exits(0);
+    lab.run("compute --until 1e-12 links --format adjacency")
+        .exits(0);
     lab.run("export --links --level host --site-links once --to tsv -o once --store s")
         .exits(0);
-    lab.run("pagerank once").exits(0);
+    lab.run("compute --until 1e-12 once").exits(0);
 }
 
 /// A file without its end, or with bytes that are none of it, is damaged: what comes before is used.
@@ -588,7 +589,7 @@ fn an_exported_graph_becomes_a_store_again() {
         );
         lab.run(&format!("ingest {folder} --store {folder}1 --settle 1e-9"))
             .exits(0);
-        lab.run(&format!("pagerank {folder} -o {folder}.tsv"))
+        lab.run(&format!("compute --until 1e-12 {folder} -o {folder}.tsv"))
             .exits(0);
         let found = lab
             .run(&format!("compare {folder}.tsv s --json"))
@@ -615,13 +616,16 @@ fn a_graph_of_hosts_keeps_its_names() {
         "list",
         "com.a\tcom.b\torg.c\ncom.b\torg.c\norg.c\tcom.a\norg.d\n",
     );
-    let expected = lab.run("pagerank list --format adjacency").exits(0).out;
-    assert_eq!(lab.run("pagerank g").exits(0).out, expected);
+    let expected = lab
+        .run("compute --until 1e-12 list --format adjacency")
+        .exits(0)
+        .out;
+    assert_eq!(lab.run("compute --until 1e-12 g").exits(0).out, expected);
     assert!(expected.contains("org.d\t"), "{expected}");
     // Byte order marks are no part of a number.
     lab.file("g/x-vertices-1.txt", "\u{feff}2\torg.c\t1\n3\torg.d\t1\n");
     lab.file("g/x-edges-1.txt", "\u{feff}2\t0\n");
-    assert_eq!(lab.run("pagerank g").exits(0).out, expected);
+    assert_eq!(lab.run("compute --until 1e-12 g").exits(0).out, expected);
 }
 
 /// Pages that were never fetched were reported as unchanged.
@@ -813,7 +817,7 @@ fn what_is_no_graph_in_a_folder_is_refused() {
         "links",
         &[(&source, numbers(&[0])), (&target, numbers(&[1]))],
     );
-    lab.run("pagerank g --memory 10")
+    lab.run("compute --until 1e-12 g --memory 10")
         .exits(8)
         .says(&["join links and names"]);
 }

@@ -94,7 +94,7 @@ fn only_text_goes_to_a_terminal() {
     for line in [
         "export --store s --to parquet",
         "next --store s --to parquet",
-        "pagerank a --to parquet",
+        "compute --until 1e-12 a --to parquet",
         "local --store s --domain host:h1.example -n 1 --to parquet",
     ] {
         let Some(done) = on_terminal(&lab, line, "", "", &[]) else {

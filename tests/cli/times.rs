@@ -272,7 +272,6 @@ fn the_end_of_the_year_9999_is_exported() {
         }
     }
     lab.run("export --to parquet -o p --store s").exits(0);
-    lab.run("pagerank --store s -o exact").exits(0);
     let told = lab
         .run("rank http://b.example/ --json --store s")
         .exits(0)
@@ -280,17 +279,17 @@ fn the_end_of_the_year_9999_is_exported() {
     assert!(told.contains("9999-12-31T23:59:59Z"), "{told}");
 }
 
-/// `pagerank` ended as if records had been skipped where only times were unreadable, and as if none had been where some were.
+/// A ranking of files ended as if records had been skipped where only times were unreadable, and as if none had been where some were.
 #[test]
-fn pagerank_tells_them_from_skipped_records() {
+fn ranking_files_tells_them_from_skipped_records() {
     let lab = Lab::new();
     let timeless = "{\"url\":\"http://a.example/\",\"fetched_at\":\"never\"}\n";
     lab.file("timeless", timeless);
     lab.file("skipped", [timeless, "{bad\n"].concat());
-    lab.run("pagerank timeless --format records -o t")
+    lab.run("compute --until 1e-12 timeless --format records -o t")
         .exits(0)
         .says(&["used without a time, because it cannot be read: 1 record (bad-time)"]);
-    lab.run("pagerank skipped --format records -o s")
+    lab.run("compute --until 1e-12 skipped --format records -o s")
         .exits(3)
         .says(&["1 record was skipped"]);
 }

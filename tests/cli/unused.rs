@@ -1,4 +1,4 @@
-//! Options that would have no effect are refused, and headings of help cover what they name.
+//! Options that would have no effect are refused.
 
 use std::process::Command;
 
@@ -27,13 +27,7 @@ fn options_without_effect_are_refused() {
         "compute --store s --measure pagerank --field url=u",
         "compute --store s --measure pagerank --outlinks html",
         "compute --store s --measure pagerank --to csv",
-        "compute --store s --measure pagerank --score log",
-        "compute --store s --measure pagerank --score-field x",
-        "compute --store s --measure pagerank --into x",
         "compute --store s --measure pagerank --force",
-        "pagerank --store s --scope host:a.test",
-        "pagerank --store s --self-links keep",
-        "pagerank --store s --format records",
         "local --store s --domain host:a.test --format records",
         "local --store s --domain host:a.test --scope host:a.test",
         // Parameters that a measure does not have, and those of sites for pages.
@@ -48,13 +42,12 @@ fn options_without_effect_are_refused() {
         "local --store s --domain host:a.test -o list",
         "local --store s --domain host:a.test --select sc",
         "local --store s --domain host:a.test --force",
-        "local --store s --domain host:a.test -n 1 --seed 3",
         "next --store s --refetch --strategy fica",
         "snapshots --store s --pin 3 --json",
         "compare s s --page http://a.test/1 --by rank",
         "compare s s --page http://a.test/1 --certain-only",
         "ingest a --store t --settle none --settle-time 1s",
-        "ingest a --store t --settle 1e-3 --keep-rows none",
+        "ingest a --store t --settle 1e-3 --keep-links none",
         "ingest a --store t --settle 1e-3 --window fixed:3",
         "ingest a --store t --settle-time 1s --max-age 30d",
         "ingest a --store t --resume",
@@ -73,7 +66,6 @@ fn a_store_of_the_environment_refuses_them_too() {
     let lab = crawled();
     for line in [
         "compute --measure pagerank --follow nofollow=0",
-        "pagerank --follow nofollow=0",
         "local --domain host:a.test --follow nofollow=0",
     ] {
         let done = Command::new(env!("CARGO_BIN_EXE_cashrank"))
@@ -86,53 +78,6 @@ fn a_store_of_the_environment_refuses_them_too() {
             done.status.code() == Some(2) && err.contains("--follow"),
             "{line}: {err}"
         );
-    }
-}
-
-/// A heading holds for all that follows it, so options that belong to none stand before the first.
-#[test]
-fn common_options_stand_under_no_heading() {
-    let lab = Lab::new();
-    let help = lab.run("--help").exits(0).out;
-    let commands = help
-        .split("Commands:")
-        .nth(1)
-        .unwrap()
-        .split("Options:")
-        .next()
-        .unwrap();
-    let commands = commands.lines().filter_map(|line| line.strip_prefix("  "));
-    let commands: Vec<&str> = commands
-        .filter(|line| !line.starts_with(' '))
-        .filter_map(|line| line.split_whitespace().next())
-        .filter(|command| *command != "help")
-        .collect();
-    assert!(commands.len() > 15, "{commands:?}");
-    let common = [
-        "--memory",
-        "--json",
-        "--quiet",
-        "--top",
-        "--store",
-        "--threads",
-        "--output",
-        "--force",
-        "--strict",
-        "--format",
-    ];
-    for command in commands {
-        let help = lab.run(&format!("{command} --help")).exits(0).out;
-        let mut heading = "";
-        for line in help.lines() {
-            if !line.starts_with(' ') && line.ends_with(':') {
-                heading = line;
-            }
-            let option = line.split_whitespace().find(|word| word.starts_with("--"));
-            let is_option = line.starts_with("      --") || line.starts_with("  -");
-            if is_option && option.is_some_and(|option| common.contains(&option)) {
-                assert_eq!(heading, "Options:", "{command}: {line}");
-            }
-        }
     }
 }
 

@@ -112,7 +112,7 @@ fn a_window_s_certificate_says_what_it_is_of() {
     lab.file("changed", [often.repeat(400), page("h", &["B"])].concat());
     lab.file("once", often);
     let as_read = "PageRank of the links as they were read (L1, certified)";
-    lab.run("ingest changed --keep-rows none --store window")
+    lab.run("ingest changed --keep-links none --store window")
         .exits(0)
         .says(&[as_read]);
     let rank = |store: &str| {
@@ -132,6 +132,6 @@ fn a_window_s_certificate_says_what_it_is_of() {
         "{told}"
     );
     // What was read once is the latest.
-    let once = lab.run("ingest once --keep-rows none --store o").exits(0);
+    let once = lab.run("ingest once --keep-links none --store o").exits(0);
     assert!(!once.err.contains(as_read), "{}", once.err);
 }

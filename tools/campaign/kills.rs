@@ -220,7 +220,7 @@ fn lives(binary: &Binary, lab: &Path, seed: u64) -> Result<Vec<Life>, String> {
             OFTEN,
         )?,
         life(
-            "ingest ../a ../b --repeat 6 --keep-rows none",
+            "ingest ../a ../b --repeat 6 --keep-links none",
             None,
             2,
             OFTEN,
@@ -230,7 +230,7 @@ fn lives(binary: &Binary, lab: &Path, seed: u64) -> Result<Vec<Life>, String> {
         life("ingest ../wide", None, 1, SELDOM)?,
         life("ingest ../wide.zst --repeat 2", None, 1, SELDOM)?,
         life(
-            "ingest ../wide --repeat 5 --keep-rows none",
+            "ingest ../wide --repeat 5 --keep-links none",
             None,
             1,
             SELDOM,

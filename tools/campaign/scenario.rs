@@ -196,7 +196,7 @@ impl Scenario {
         job.snapshot_every = Every::Records(211);
         // Half of the passes read files again, half go over kept links.
         if dice.roll(2) == 0 {
-            job.keep_rows = KeepRows::None;
+            job.keep_links = KeepRows::None;
         }
         job.source.chunk_bytes = 900;
         // What was written a moment ago is not read ahead.

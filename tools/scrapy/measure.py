@@ -3,7 +3,7 @@
 python measure.py CASHRANK [--by scrapy|urlfrontier] (FILE... | --made PAGES) [--strategy ORDER] [--top N]
 
 Each file is a site, served on this machine at an address of its own (127.0.0.2 and so on): a WARC (.warc.gz), or crawl records with links
-(.jsonl). What is final is the ranking of all of it: `cashrank pagerank` over the links of a whole crawl. For 50, 80, 90, 95 and all
+(.jsonl). What is final is the ranking of all of it: `cashrank compute` over the links of a whole crawl. For 50, 80, 90, 95 and all
 of the N best pages: after how many fetches they were fetched, in each order. By Scrapy, both orders are crawled with its own settings; by
 URLFrontier, by one client, which fetches one page after the other.
 """
@@ -73,7 +73,9 @@ def orders(args, sites, store):
 def best(cashrank, store, sites, top):
     """The sites' pages of highest PageRank, by the links that the store keeps of the whole crawl."""
     ranks = f"{store}.tsv"
-    subprocess.run([cashrank, "pagerank", "--store", store, "-o", ranks], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    of = ["--store", store, "--measure", "pagerank"]
+    subprocess.run([cashrank, "compute", *of, "--until", "1e-12"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run([cashrank, "export", *of, "--to", "tsv", "-o", ranks], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     rows = []
     with open(ranks) as file:
         names = file.readline().rstrip("\n").split("\t")

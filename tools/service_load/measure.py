@@ -75,7 +75,7 @@ def run(args, folder, served):
     store = os.path.join(folder, "store")
     shutil.rmtree(store, ignore_errors=True)
     command = [args.cashrank, "ingest", args.input, "--store", store, "--snapshot-every", args.snapshot_every, "--keep-snapshots", "2", *args.options]
-    command += ["--serve", "127.0.0.1:0"] if served else []
+    command += ["--listen", "127.0.0.1:0"] if served else []
     started = time.monotonic()
     ingest = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     ended, times, statuses, clients = threading.Event(), {}, {}, []

@@ -46,7 +46,7 @@ impl Args {
         );
         anyhow::ensure!(
             !self.level.level.is_page() || self.sites.is_usual(),
-            "--site-links, --inside and --pair-memory are for the links of sites: add --level"
+            "--site-links and --inside are for the links of sites: add --level"
         );
         let snapshot = self.snapshot.open(self.stores.first())?;
         let ranking = self.level.open(snapshot, &self.memory)?;

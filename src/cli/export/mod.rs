@@ -29,7 +29,7 @@ use super::snapshots::SnapshotArg;
 use super::stores::StoresArg;
 use crate::cli::common::say;
 
-/// Write a ranking of pages or sites for other programs, as a table or as scores for a search engine, or the kept links.
+/// Write a ranking for other programs, as a table or for a search engine; or links.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -62,43 +62,53 @@ pub struct Args {
     /// The format to write; of links: tsv, parquet or common-crawl.
     #[arg(long, value_name = "FORMAT", value_parser = all_formats(), required_unless_present = "records")]
     to: Option<String>,
-    /// Write what the store knows as crawl records, from which `ingest` makes a store with the same ranking, states and counts:
-    /// pages in the order of their last fetch, with the kept links, and all others. -o names a file that ends in .jsonl,
-    /// .jsonl.gz, .jsonl.zst or .parquet.
+    /// Write what the store knows as crawl records, from which `ingest` makes the same store again.
+    ///
+    /// With the same ranking, states and counts: pages in the order of their last fetch, with the kept links, and all others. -o
+    /// names a file that ends in .jsonl, .jsonl.gz, .jsonl.zst or .parquet.
     #[arg(long, conflicts_with_all = ["to", "links", "sort", "distance", "cash", "without_gone", "score", "score_field", "into", "since",
         "history", "level", "measure", "scope"])]
     records: bool,
-    /// Write the links that the store keeps, sorted by source: `tsv` is a link per line, `parquet` and `common-crawl` make
-    /// a directory of two files, the pages and the links as pairs of their numbers. With --level, write those between sites,
-    /// with their weights.
+    /// Write the links that the store keeps, sorted by source; with --level, those between sites.
+    ///
+    /// `tsv` is a link per line; `parquet` and `common-crawl` make a directory of two files, the pages and the links as pairs of
+    /// their numbers. Links between sites have weights.
     #[arg(long, conflicts_with_all = ["sort", "distance", "cash", "without_gone", "score", "score_field", "into", "since"])]
     links: bool,
-    /// In `tsv`, write pages or sites as their numbers, from 0 in the order of their first appearance. URLs are held in memory,
-    /// numbers are not.
+    /// In `tsv`, write links as numbers of pages or sites, from 0 in the order of their first appearance.
+    ///
+    /// URLs are held in memory, numbers are not.
     #[arg(long, requires = "links")]
     numbers: bool,
     #[command(flatten)]
     sites: SiteGraphArgs,
     #[command(flatten)]
     output: SummedOutputArgs,
-    /// The order of the pages [default: id; for solr: url]. All but id are sorted, in at most 256 MiB of memory; what
-    /// does not fit goes to a temporary file beside the output, or for standard output in TMPDIR.
+    /// The order of the pages [default: id; for solr: url].
+    ///
+    /// All but id are sorted, in at most 256 MiB of memory; what does not fit goes to a temporary file beside the output, or for
+    /// standard output in TMPDIR.
     #[arg(long, value_name = "ORDER", value_parser = orders())]
     sort: Option<Order>,
-    /// Add a column with each page's distance: `fica` or `distance`, with the parameters that `next --strategy` takes.
-    /// This reads all kept links once, and takes 16 bytes of memory per page.
-    #[arg(long, value_name = "MEASURE", value_parser = parsed::<Measure>)]
+    /// Add a column that says how far each page is from the first pages of the crawl: `fica` or `distance`.
+    ///
+    /// With the parameters that the order `fica` of `next` takes. This reads all kept links once, and takes 16 bytes of memory per
+    /// page.
+    #[arg(long, value_name = "DISTANCE", value_parser = parsed::<Measure>)]
     distance: Option<Measure>,
-    /// Add the columns `cash` and `distributed`: C and H of the OPIC paper, as shares of all cash and of all that was distributed
-    /// in the ranking's window. Of a settled ranking, `distributed` is what pages would distribute in the long run.
+    /// Add the columns `cash` and `distributed`, C and H of the paper behind `ingest --window`.
+    ///
+    /// As shares of all cash, and of all that was distributed in the ranking's window. Of a ranking that is no window's,
+    /// `distributed` is what pages would distribute in the long run.
     #[arg(long)]
     cash: bool,
     #[command(flatten)]
     scoring: ScoringArgs,
     #[command(flatten)]
     since: SinceArgs,
-    /// In `sqlite`, add the ranks of all pages in each snapshot that the store keeps, up to this one: the tables `snapshots`
-    /// and `history`.
+    /// In `sqlite`, add the ranks of all pages in each snapshot that the store keeps, up to this one.
+    ///
+    /// In the tables `snapshots` and `history`.
     #[arg(long, conflicts_with_all = ["links", "since", "level", "measure", "scope"])]
     history: bool,
     #[command(flatten)]
@@ -111,32 +121,21 @@ const OLD: &str =
 
 /// The scores that formats of scores hold.
 #[derive(clap::Args)]
-pub(super) struct ScoringArgs {
+struct ScoringArgs {
     /// The score of a page, in formats that hold one [default: importance].
     #[arg(long, value_name = "SCORE", value_parser = scores())]
     score: Option<Score>,
     /// The field that the score is for (elasticsearch, vespa) [default: importance].
     #[arg(long, value_name = "FIELD")]
     score_field: Option<String>,
-    /// What holds the documents: the index of elasticsearch, where the request does not name it, or vespa's
-    /// NAMESPACE:TYPE.
+    /// What holds the documents: the index of elasticsearch, or vespa's NAMESPACE:TYPE.
     #[arg(long, value_name = "NAME")]
     into: Option<String>,
 }
 
 impl ScoringArgs {
-    /// The first of these options that is given.
-    pub fn given(&self) -> Option<&'static str> {
-        let given = [
-            (self.score.is_some(), "--score"),
-            (self.score_field.is_some(), "--score-field"),
-            (self.into.is_some(), "--into"),
-        ];
-        given.into_iter().find(|given| given.0).map(|given| given.1)
-    }
-
     /// Refuses what the format does not heed.
-    pub fn check(&self, format: Format) -> anyhow::Result<()> {
+    fn check(&self, format: Format) -> anyhow::Result<()> {
         let (content, name) = (format.content(), format.name());
         let field = self.score_field.as_ref().map(|_| "--score-field");
         if let Some(option) = field.or(self.into.as_ref().map(|_| "--into")) {
@@ -156,7 +155,7 @@ impl ScoringArgs {
         Ok(())
     }
 
-    pub fn scoring(&self) -> Scoring {
+    fn scoring(&self) -> Scoring {
         let usual = Scoring::default();
         Scoring {
             score: self.score.unwrap_or(usual.score),
@@ -167,7 +166,7 @@ impl ScoringArgs {
 }
 
 /// Tells of pages that are not in the file.
-pub(super) fn report_left_out(left_out: u64, format: Format) {
+fn report_left_out(left_out: u64, format: Format) {
     if left_out > 0 {
         say!(
             "left out: {}, which {} does not take as an _id (1 to 512 bytes)",
@@ -197,10 +196,14 @@ pub(super) fn distances(
     measure.of(&snapshot.rows()?)
 }
 
-/// The formats by name, for clap.
-pub(super) fn export_formats() -> impl clap::builder::TypedValueParser<Value = Format> {
-    let formats = Format::ALL.map(|format| word(format.name(), format.about()));
-    one_of(formats, built::<Format>)
+/// The formats of tables by name, for clap.
+pub(super) fn tables() -> impl clap::builder::TypedValueParser<Value = Format> {
+    let tables = Format::ALL.into_iter();
+    let tables = tables.filter(|format| format.content() == Content::Table);
+    one_of(
+        tables.map(|format| word(format.name(), format.about())),
+        built::<Format>,
+    )
 }
 
 /// The names of all formats, also of links alone.
@@ -251,7 +254,7 @@ impl Args {
         }
         anyhow::ensure!(
             self.sites.is_usual(),
-            "--site-links, --inside and --pair-memory are for the links of sites: add --links"
+            "--site-links and --inside are for the links of sites: add --links"
         );
         if to == COMMON_CRAWL {
             anyhow::ensure!(

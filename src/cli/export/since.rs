@@ -15,15 +15,16 @@ use crate::cli::levels::{LevelArgs, note_parameters};
 /// What counts as changed.
 #[derive(clap::Args)]
 pub(super) struct SinceArgs {
-    /// Write only what is new or has changed since this snapshot, by its number or by a time, as --snapshot takes them:
-    /// scores that moved by more than the bounds of both rankings (compare --moved), and pages found gone since. Tables
+    /// Write only what is new or has changed since this snapshot, by its number or by a time.
+    ///
+    /// Those are scores that moved by more than the errors of both rankings may be, and pages found gone (404, 410) since. Tables
     /// have a column `change`: new, changed, diluted (as the mean page: it only gave way to new pages) or gone.
     #[arg(long, value_name = "N|TIME", value_parser = parsed::<Which>)]
     pub since: Option<Which>,
-    /// Instead of the bounds: count a score as changed if it moved by at least this share of what it was, like 0.1.
+    /// Count a score as changed if it moved by at least this share of what it was, like 0.1.
     #[arg(long, value_name = "RATIO", value_parser = ratio, requires = "since")]
     least: Option<f64>,
-    /// With --least: leave out changes that are not certain, of no more than the bounds. Without bounds no change is certain.
+    /// With --least: leave out changes that may be errors of the two rankings.
     #[arg(long, requires = "since")]
     certain_only: bool,
 }

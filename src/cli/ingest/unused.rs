@@ -12,7 +12,7 @@ impl Args {
     pub(super) fn refuse_unused(&self, job: &Job) -> anyhow::Result<()> {
         let settles = job.settle.is_some()
             && job.settings.config.is_settled()
-            && job.keep_rows != KeepRows::None;
+            && job.keep_links != KeepRows::None;
         let bound = match self.settle {
             Some(Bound(Some(_))) => Some("--settle"),
             _ => None,
@@ -20,7 +20,7 @@ impl Args {
         if let Some(option) = self.settle_time.map(|_| "--settle-time").or(bound) {
             anyhow::ensure!(
                 settles,
-                "{option}: importance is not settled, which --settle none, --keep-rows none, --window and --max-age \
+                "{option}: importance is not settled, which --settle none, --keep-links none, --window and --max-age \
                  prevent; leave it out"
             );
         }

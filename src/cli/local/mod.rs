@@ -31,7 +31,7 @@ use domain::{Crawl, Domain};
 use list::ListArgs;
 use ranks::{Found, Lift, Local, lifts, locals, report, write_impact, write_ranks};
 
-/// Estimate how one site's pages rank in the whole web, and list the pages outside to fetch for that.
+/// Estimate how one site's pages rank in the whole web, and what to fetch for that.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -60,8 +60,7 @@ With --impact the outside pages that lift the domain most are listed:
 pub struct Args {
     #[command(flatten)]
     crawl: CrawlArgs,
-    /// The domain: host:NAME, barehost:NAME, domain:NAME, prefix:HOST/FOLDERS or url:PATTERN, where * matches anything (with `!` in front: all but these),
-    /// or file:PATH, a list of URLs. May be repeated.
+    /// The domain: host:NAME, or another rule as of `ingest --scope`, or file:PATH, a list of URLs. May be repeated.
     #[arg(long, value_name = "PAGES", required = true)]
     domain: Vec<String>,
     /// List K pages outside, best first.
@@ -81,12 +80,13 @@ pub struct Args {
     impact: Option<PathBuf>,
     #[command(flatten)]
     live: LiveArgs,
-    #[command(flatten)]
-    power: PowerArgs,
+    /// The share of a page's importance that its links pass on.
+    #[arg(long, value_name = "D", default_value_t = 0.85)]
+    damping: f64,
     /// Print one JSON object, for programs.
     #[arg(long, conflicts_with_all = ["ranks", "impact", "to", "output"])]
     json: bool,
-    /// Weights of links in files, like nofollow=0,external=2, as in `ingest --follow`. A store has its own.
+    /// How much links of files count, as in `ingest --follow`.
     #[arg(long, value_name = "WEIGHTS", conflicts_with = "store", value_parser = parsed::<Follow>)]
     follow: Option<Follow>,
     #[command(flatten)]
@@ -100,7 +100,7 @@ struct CrawlArgs {
     /// Files with a crawl of the domain, and of outside pages fetched so far, instead of a store.
     #[arg(value_name = "INPUT")]
     inputs: Vec<OsString>,
-    /// A store that keeps links (`ingest --keep-rows`) [default, without inputs: the environment variable
+    /// A store that keeps links (`ingest --keep-links`) [default, without inputs: the environment variable
     /// CASHRANK_STORE].
     #[arg(long, value_name = "DIR", conflicts_with = "inputs")]
     store: Option<PathBuf>,
@@ -112,41 +112,33 @@ struct CrawlArgs {
 
 #[derive(clap::Args)]
 struct MethodArgs {
-    /// Which pages outside to list: share, by the PageRank that flows into them from the domain and from pages that
-    /// link into it; frontier-cash, by the cash of the domain's pages that reaches them; sc, by Stochastic
-    /// Complementation, the paper's own (a score is then the page's influence, its equation 7); pf, by PageRank flow;
-    /// outlink, by links from the domain; or random [default: share].
+    /// Which pages outside to list [default: share].
+    ///
+    /// share: by the PageRank that flows into them from the domain and from pages that link into it; frontier-cash: by the
+    /// importance of the domain's pages that reaches them; sc: by Stochastic Complementation, the paper's own (a score is then the
+    /// page's influence, its equation 7); pf: by PageRank flow; outlink: by links from the domain; random.
     #[arg(long, value_name = "WHICH", value_parser = one_of(Policy::ALL.map(Policy::name), parsed::<Policy>))]
     select: Option<Policy>,
-    /// How to estimate global ranks: extrapolated, to where all pages outside would be fetched, or sc (also plain), as in
-    /// the paper: `--select sc --estimate sc` is its method, Stochastic Complementation.
+    /// How to estimate ranks in the whole web.
+    ///
+    /// extrapolated: to where all pages outside would be fetched; sc (also plain): as in the paper, whose method is
+    /// `--select sc --estimate sc`, Stochastic Complementation.
     #[arg(long, value_name = "HOW", default_value = "extrapolated", value_parser = one_of(["extrapolated", "sc", "plain"], estimator))]
     estimate: Estimator,
 }
 
 #[derive(clap::Args)]
 struct LiveArgs {
-    /// Work with a crawler: write the pages to fetch to standard output, with an empty line after each round (or to -o
-    /// FILE, where * in the name is the number of the round), and read its records from standard input. The next round
-    /// follows when all pages of the last one have arrived or failed. With --store, the records go into the store.
+    /// Work with a crawler, in rounds: write the pages to fetch, and read its records from standard input.
+    ///
+    /// Pages go to standard output, with an empty line after each round, or to -o FILE, where * in the name is the number of the
+    /// round. The next round follows when all pages of the last one have arrived or failed. With --store, the records go into the
+    /// store.
     #[arg(long, requires = "n", conflicts_with = "json")]
     live: bool,
     /// With --live: how many rounds.
     #[arg(long, value_name = "T", default_value_t = 10, value_parser = positive, requires = "live")]
     rounds: u64,
-}
-
-#[derive(clap::Args)]
-struct PowerArgs {
-    /// The share of a page's importance that its links pass on.
-    #[arg(long, value_name = "D", default_value_t = 0.85)]
-    damping: f64,
-    /// Stop the power method when a step moves the ranking by less than this, in L1.
-    #[arg(long, value_name = "L1", default_value_t = 1e-6)]
-    threshold: f64,
-    /// The random seed of --select random [default: 1].
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
 }
 
 fn estimator(text: &str) -> Result<Estimator, String> {
@@ -261,10 +253,10 @@ impl Args {
             policy: self.method.select.unwrap_or(Policy::Share),
             estimator: self.method.estimate,
             power: Power {
-                damping: self.power.damping,
-                threshold: self.power.threshold,
+                damping: self.damping,
+                ..Power::default()
             },
-            seed: self.power.seed.unwrap_or(1),
+            seed: 1,
         }
     }
 
@@ -290,9 +282,6 @@ impl Args {
             && self.impact.is_none()
         {
             bail!("--force is for files: name one with -o or --ranks");
-        }
-        if self.power.seed.is_some() && self.method.select != Some(Policy::Random) {
-            bail!("--seed is for --select random");
         }
         let lists = self.n.is_some() && !self.json;
         let to_standard = |path: &Option<PathBuf>| -> anyhow::Result<bool> {

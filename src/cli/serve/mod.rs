@@ -1,4 +1,4 @@
-//! `cashrank serve`, and the service beside an ingest (`ingest --serve`).
+//! `cashrank serve`, and the service beside an ingest (`ingest --listen`).
 
 mod backend;
 mod cache;
@@ -67,22 +67,24 @@ pub struct Args {
 /// The parts of a service beside its address.
 #[derive(clap::Args)]
 pub struct ServiceArgs {
-    /// A file with a token of 16 characters or more, which clients must send. Required if other machines can reach the
-    /// address.
+    /// A file with a token that clients must send; required if other machines can reach the address.
+    ///
+    /// Of 16 characters or more.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Also serve as a frontier: hand out URLs to crawlers over URLFrontier's gRPC interface, at the same address. FILE
-    /// stores the URLs; created if it does not exist.
+    /// Also hand out URLs to crawlers, over URLFrontier's gRPC interface at the same address, from FILE.
+    ///
+    /// FILE stores the URLs; created if it does not exist.
     #[cfg_attr(
         not(feature = "frontier"),
-        doc = "This build has none: cargo install --features frontier."
+        doc = "\n\nThis build has none: cargo install --features frontier."
     )]
     #[arg(long, value_name = "FILE", value_parser = frontier_file())]
     frontier: Option<PathBuf>,
-    /// How the frontier orders pages: options of /next, like strategy=greedy [default: those of /next].
+    /// With --frontier: how pages are ordered, by options of `next`, like strategy=greedy; may be repeated.
     #[arg(long, value_name = "NAME=VALUE", requires = "frontier", value_parser = option)]
     frontier_next: Vec<(String, String)>,
-    /// How many URLs the frontier may hold; further ones are refused.
+    /// With --frontier: how many URLs FILE may hold; further ones are refused.
     #[arg(long, value_name = "N", requires = "frontier", value_parser = super::common::positive)]
     frontier_urls: Option<u64>,
 }

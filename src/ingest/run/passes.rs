@@ -36,7 +36,7 @@ pub(super) fn check_passes(plan: &Plan, session: &Session) -> Result<()> {
     }
     if progress.pass > 1 && session.engine.storage().is_giving_up_rows() {
         return Err(Error::Conflict(format!(
-            "`keep_rows`: pass {} of {} uses the links kept in the store; leave `keep_rows` out, or give at least as \
+            "`keep_links`: pass {} of {} uses the links kept in the store; leave `keep_links` out, or give at least as \
              much as they take",
             progress.pass, progress.repeat
         )));
@@ -53,7 +53,7 @@ fn cannot_repeat(progress: &Progress, inputs: &[InputName], session: &Session) -
     (!once).then(|| {
         Error::Conflict(format!(
             "`repeat`: standard input can be read only once, and its links are not kept for later passes ({}). Give \
-             `repeat` 1, or a new store and enough `keep_rows`, or put the stream into a file",
+             `repeat` 1, or a new store and enough `keep_links`, or put the stream into a file",
             session.engine.storage().rows_retention().why_not()
         ))
     })

@@ -9,7 +9,7 @@
 //!
 //! A directory next to the log, `rows/NUMBER.places`, finds the row of a page (`places`).
 //!
-//! Rows are optional: the ranking by OPIC does not need them. If they do not fit (`--keep-rows`, page numbers beyond 32
+//! Rows are optional: the ranking by OPIC does not need them. If they do not fit (`--keep-links`, page numbers beyond 32
 //! bits) all of them are given up, and the store records why ([`Retention`]); a part is never kept. A full disk ends
 //! the run, as for every other file; with free space again, the same command continues with the same bytes.
 
@@ -140,7 +140,7 @@ impl Retention {
         match self {
             Retention::Kept(_) => "they are kept".into(),
             Retention::NotKept => {
-                "it was begun with `keep_rows` none, or by an older cashrank".into()
+                "it was begun with `keep_links` none, or by an older cashrank".into()
             }
             Retention::GivenUp(reason) => format!("they were dropped: {reason}"),
         }
@@ -150,7 +150,7 @@ impl Retention {
 impl std::fmt::Display for Reason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Reason::Asked => f.write_str("`keep_rows` none"),
+            Reason::Asked => f.write_str("`keep_links` none"),
             Reason::TooLarge(most) => {
                 write!(
                     f,
@@ -183,7 +183,7 @@ pub(super) fn none(dir: &Path, retention: &Retention, pages: u64) -> Error {
     }
     Error::Missing(format!(
         "{}: the store keeps no rows of links ({}); ingest the inputs into a new store with enough \
-         `keep_rows`",
+         `keep_links`",
         dir.display(),
         retention.why_not()
     ))

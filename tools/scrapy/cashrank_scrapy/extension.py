@@ -46,7 +46,7 @@ class Extension:
         self._command = [
             *settings.getlist("CASHRANK_COMMAND", ["cashrank"]),
             *["ingest", "-", "--format", "records", "--new-stream", "--store", str(store)],
-            *["--serve", "127.0.0.1:0", "--keep-snapshots", "2"],
+            *["--listen", "127.0.0.1:0", "--keep-snapshots", "2"],
             *["--snapshot-every", str(settings.get("CASHRANK_SNAPSHOT_EVERY", "500ms"))],
             *settings.getlist("CASHRANK_OPTIONS", []),
         ]

@@ -15,7 +15,7 @@ _OPENER = build_opener(ProxyHandler({}))
 
 
 class Service:
-    """A service of ``cashrank serve`` or ``cashrank ingest --serve``."""
+    """A service of ``cashrank serve`` or ``cashrank ingest --listen``."""
 
     def __init__(self, address, token=None):
         self.address = address.rstrip("/")

@@ -75,7 +75,7 @@ def breadth_first(starts):
 def crawl(starts, store, cashrank, strategy, every):
     """Crawls all in the order of a frontier."""
     pb, calls = stubs()
-    options = ["--serve", "127.0.0.1:0", "--frontier", f"{store}.frontier", "--frontier-next", f"strategy={strategy}"]
+    options = ["--listen", "127.0.0.1:0", "--frontier", f"{store}.frontier", "--frontier-next", f"strategy={strategy}"]
     command = [cashrank, "ingest", "-", "--format", "records", "--store", store, "--snapshot-every", every, *options]
     ingest = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
     address = next(line.split(b"http://")[1].strip(b"/\n").decode() for line in ingest.stderr if line.startswith(b"serving at"))

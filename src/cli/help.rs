@@ -1,0 +1,139 @@
+//! The help in two steps: `-h` shows what everybody needs, `--help` all. An option that many commands have is explained
+//! in one place, and named by the others. Commands stand in two lists.
+
+use clap::Command;
+
+/// Options of many commands, which `cashrank --help` explains.
+const COMMON: [&str; 5] = ["memory", "threads", "json", "quiet", "force"];
+
+/// Options for what is read from inputs, which `cashrank ingest --help` explains.
+const READING: [&str; 16] = [
+    "format",
+    "field",
+    "scope",
+    "drop-params",
+    "outlinks",
+    "follow",
+    "self-links",
+    "strict",
+    "accept-unverified",
+    "limit-line",
+    "limit-url",
+    "limit-links",
+    "limit-held",
+    "limit-expansion",
+    "limit-zstd-window",
+    "limit-pages",
+];
+
+/// Commands that read inputs, and are not `ingest`.
+const READERS: [&str; 4] = ["convert", "inspect", "compute", "local"];
+
+/// The options that `-h` shows of a command that has many.
+const FIRST: [(&str, &[&str]); 4] = [
+    (
+        "ingest",
+        &[
+            "store",
+            "memory",
+            "format",
+            "scope",
+            "drop-params",
+            "field",
+            "settle",
+            "follow",
+            "damping",
+            "expire",
+            "keep-links",
+            "snapshot-every",
+            "keep-snapshots",
+            "top",
+            "json",
+            "quiet",
+        ],
+    ),
+    (
+        "next",
+        &[
+            "store", "count", "strategy", "refetch", "budget", "per-host", "scope", "exclude",
+            "seeds", "to", "output",
+        ],
+    ),
+    (
+        "export",
+        &[
+            "store", "snapshot", "to", "output", "sort", "level", "measure", "scope", "since",
+            "links", "records",
+        ],
+    ),
+    (
+        "local",
+        &["store", "domain", "count", "ranks", "impact", "live"],
+    ),
+];
+
+/// The commands of every day; all others are special.
+const EVERY_DAY: [&str; 9] = [
+    "ingest", "next", "top", "rank", "history", "links", "stat", "export", "serve",
+];
+
+/// Sets what the help of the program and of its commands shows.
+pub fn in_two_steps(command: Command) -> Command {
+    let command = command.mut_subcommands(of_command);
+    let (every_day, special): (Vec<&Command>, Vec<&Command>) = command
+        .get_subcommands()
+        .filter(|one| !one.is_hide_set())
+        .partition(|one| EVERY_DAY.contains(&one.get_name()));
+    let list = |commands: Vec<&Command>| -> String {
+        let line = |one: &Command| {
+            let about = one.get_about().map(ToString::to_string);
+            format!("\n  {:<12} {}", one.get_name(), about.unwrap_or_default())
+        };
+        commands.into_iter().map(line).collect()
+    };
+    let template = format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\nEvery day:{}\n\nSpecial:{}\n\nOptions:\n{{options}}{{after-help}}",
+        list(every_day),
+        list(special)
+    );
+    command.help_template(template)
+}
+
+/// Hides what other help explains, and says where that is.
+fn of_command(command: Command) -> Command {
+    let name = command.get_name().to_owned();
+    let first = FIRST.iter().find(|(of, _)| *of == name);
+    let is_reader = READERS.contains(&&*name);
+    let (mut common, mut reading) = (Vec::new(), Vec::new());
+    for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
+        match arg.get_long() {
+            Some(option) if name == "ingest" || option == "help" => {}
+            Some(option) if COMMON.contains(&option) => common.push(option.to_owned()),
+            Some(option) if is_reader && READING.contains(&option) => {
+                reading.push(option.to_owned());
+            }
+            _ => {}
+        }
+    }
+    let mut notes = command
+        .get_after_help()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    for (options, explained) in [(&common, "cashrank"), (&reading, "cashrank ingest")] {
+        if !options.is_empty() {
+            let named: Vec<String> = options.iter().map(|option| format!("--{option}")).collect();
+            let named = named.join(", ");
+            notes.push_str(&format!("\n\nAlso {named}: see `{explained} --help`."));
+        }
+    }
+    command
+        .after_help(notes.trim_start().to_owned())
+        .mut_args(|arg| {
+            let Some(option) = arg.get_long().map(str::to_owned) else {
+                return arg;
+            };
+            let is_first = first.is_none_or(|(_, first)| first.contains(&&*option));
+            let is_elsewhere = common.contains(&option) || reading.contains(&option);
+            arg.hide_short_help(!is_first).hide(is_elsewhere)
+        })
+}

@@ -1,0 +1,31 @@
+//! Options under the names that they had in the version before: they work as before, and say what they are called now.
+
+use std::ffi::{OsStr, OsString};
+
+use super::common::say;
+
+/// Old names, and those of today.
+const OLD_NAMES: [(&str, &str); 2] = [("--keep-rows", "--keep-links"), ("--serve", "--listen")];
+
+/// The arguments of the process, with today's names of options.
+pub fn arguments() -> impl Iterator<Item = OsString> {
+    let mut are_options = true;
+    std::env::args_os().map(move |argument| {
+        are_options &= argument != "--";
+        let current = current(&argument).filter(|_| are_options);
+        current.map_or(argument, |(old, new, now)| {
+            say!("{old} is now {new}; the next version will not know the old name");
+            now
+        })
+    })
+}
+
+/// The old name, the new one, and the whole argument under it; `None`: it has kept its name.
+fn current(argument: &OsStr) -> Option<(&'static str, &'static str, OsString)> {
+    let text = argument.to_str()?;
+    let (old, new) = OLD_NAMES.iter().find(|(old, _)| {
+        let rest = text.strip_prefix(old);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    })?;
+    Some((old, new, format!("{new}{}", &text[old.len()..]).into()))
+}
