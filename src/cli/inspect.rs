@@ -247,7 +247,7 @@ fn packed(report: &Report) -> String {
 
 fn records(report: &Report) -> String {
     let of = [
-        (report.visits(), "visits"),
+        (report.visits(), "crawled"),
         (report.counters.gone, "gone"),
         (report.counters.unchanged - report.known_only, "unchanged"),
         (report.known_only, "known only"),

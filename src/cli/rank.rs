@@ -176,10 +176,6 @@ fn write_plain(
         (0, _) => "not crawled: known only from links".into(),
         (1, None) => "once".into(),
         (1, Some(at)) => format!("once, at {at}"),
-        (visits, None) if known.pages.is_some() => format!("{} visits", thousands(visits)),
-        (visits, Some(at)) if known.pages.is_some() => {
-            format!("{} visits, the last at {at}", thousands(visits))
-        }
         (visits, None) => format!("{} times", thousands(visits)),
         (visits, Some(at)) => format!("{} times, last at {at}", thousands(visits)),
     };
@@ -187,7 +183,7 @@ fn write_plain(
     if known.state == Some(PageState::Gone) {
         writeln!(
             out,
-            "  state       gone: it answered 404 or 410 when it was last visited"
+            "  state       gone: it answered 404 or 410 when it was last fetched"
         )?;
     }
     if let Some((cash, distributed)) = known.cash.zip(known.distributed) {

@@ -257,7 +257,7 @@ impl Observer for Reporter {
                 None => return,
             },
             Note::Ungrouped { input, sources } => format!(
-                "{input}: {} lines return to an earlier source: each group of lines counts as a visit of its \
+                "{input}: {} lines return to an earlier source: each group of lines counts as a crawl of its \
                 own. If the file is not grouped by source, sort it first (edges: sort -s -k1,1; crawl-log: \
                  sort -s -k6,6)",
                 thousands(sources)

@@ -182,7 +182,7 @@ impl<'a> Reading<'a> {
                 What::Unchanged if self.is_known_only(batch, at) => "known",
                 What::Unchanged => "unchanged",
                 What::Failed => "failed",
-                _ => "visit",
+                _ => "crawled",
             },
             status,
             time: entry.fetched_at,

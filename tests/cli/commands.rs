@@ -6,7 +6,7 @@ use std::io::Read;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
 
-use crate::support::{Lab, crawl, gzip, zstandard};
+use crate::support::{Lab, await_that, crawl, gzip, zstandard};
 
 /// A page of an export.
 #[derive(Debug, Clone, PartialEq)]
@@ -322,19 +322,26 @@ fn stat_works_before_the_first_snapshot() {
         lab.run("stat --json --store s").code == Some(0)
     });
     let running = lab.run("stat --json --store s").exits(0).json();
-    assert_eq!((&running["busy"], &running["snapshot"]), (&true.into(), &().into()));
+    assert_eq!(
+        (&running["busy"], &running["snapshot"]),
+        (&true.into(), &().into())
+    );
     lab.run("stat --store s").exits(0);
-    ingest.signal("TERM");
-    let stopped = ingest.join();
-    assert_eq!(stopped.code, Some(130), "{stopped:?}");
+    assert!(ingest.kill());
     let stat = lab.stat("s");
-    assert_eq!((&stat["busy"], &stat["snapshot"]), (&false.into(), &().into()));
+    assert_eq!(
+        (&stat["busy"], &stat["snapshot"]),
+        (&false.into(), &().into())
+    );
     let records = stat["records"].as_u64().unwrap();
     assert!(records <= 40 && stat["visited"].as_u64().unwrap() <= records);
     let text = lab.run("stat --verbose --store s").exits(0).out;
-    assert!(text.contains("no ranking yet") && text.contains(&format!("records        {records}\n")), "{text}");
+    assert!(
+        text.contains("no ranking yet") && text.contains(&format!("records        {records}\n")),
+        "{text}"
+    );
     // Once there is one, it is the ranking that counts.
-    ingest = lab.start("ingest - --format records --store s");
+    let mut ingest = lab.start("ingest - --format records --store s");
     ingest.write(crawl(65, 40).concat().as_bytes());
     assert_eq!(ingest.end().code, Some(0));
     assert_eq!(lab.stat("s")["records"], 40);

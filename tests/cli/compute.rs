@@ -351,7 +351,7 @@ fn ranks_are_written_as_common_crawl_does() {
     lab.run("ingest crawl --store s").exits(0);
     lab.run("export --to common-crawl --level barehost --store s")
         .exits(2)
-        .says(&["no ranking of hosts by harmonic", "--level barehost"]);
+        .says(&["no ranking of barehosts by harmonic", "--level barehost"]);
     for level in ["barehost", "domain"] {
         for measure in ["harmonic", "pagerank --until 1e-9"] {
             lab.run(&format!(

@@ -252,8 +252,6 @@ fn links_between_hosts_are_those_of_their_pages() {
     let counted = expected(false, &|pages| pages.len());
     assert!(counted.len() > 20);
     assert_eq!(of(""), counted);
-    // Two pairs at a time.
-    assert_eq!(of("--pair-memory 32"), counted);
     assert_eq!(of("--inside"), expected(true, &|pages| pages.len()));
     assert_eq!(of("--site-links pages"), expected(false, &distinct));
     assert_eq!(of("--site-links once"), expected(false, &|_| 0));

@@ -9,8 +9,9 @@ fn options(help: &str) -> Vec<(String, String)> {
         if !line.starts_with(' ') && line.ends_with(':') {
             heading = line.trim_end_matches(':');
         }
-        let text = line.trim_start();
-        if line.starts_with(' ') && text.starts_with('-') {
+        // Values and texts are further to the right.
+        if line.starts_with("  -") || line.starts_with("      --") {
+            let text = line.trim_start();
             let long = text.split([' ', ',']).find(|word| word.starts_with("--"));
             let name = long.unwrap_or(text.split(' ').next().unwrap());
             found.push((name.to_owned(), heading.to_owned()));

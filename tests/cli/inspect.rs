@@ -75,7 +75,7 @@ fn first_of_the_sample(first: &Value, bytes: &[u8]) {
     assert_eq!(first.as_array().unwrap().len(), 5);
     let second = json!({
         "record": 2, "byte": offset(bytes, r#"{"url":"http://a.example/","links""#),
-        "url": "http://a.example/", "what": "visit", "status": 200, "time": "2015-04-30T10:00:21Z",
+        "url": "http://a.example/", "what": "crawled", "status": 200, "time": "2015-04-30T10:00:21Z",
         "redirect": null, "base": null, "links_read": 3, "links_followed": 2,
         "links": ["http://a.example/b", "http://c.example/?q=1"],
     });
@@ -142,7 +142,7 @@ fn for_people() {
     for words in [
         "records.jsonl: plain, 874 bytes",
         "records (it begins with a JSON object)",
-        "12: 6 visits, 1 gone, 1 unchanged, 1 failed, 1 skipped, 2 not pages",
+        "12: 6 crawled, 1 gone, 1 unchanged, 1 failed, 1 skipped, 2 not pages",
         "10 read: 9 followed, at most 3 of a page, 1 repeated",
         "17 distinct, 8 of them in crawl records; 2 hosts",
         "-> http://c.example/?q=1",

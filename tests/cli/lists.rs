@@ -177,7 +177,6 @@ fn a_folder_for_temporary_files_that_is_none_is_named() {
         #[cfg(feature = "sqlite")]
         "export --to sqlite",
         "export --to tsv --links --numbers --memory 1M",
-        "export --to tsv --links --level host --pair-memory 1K",
     ] {
         for folder in ["nowhere", "file"] {
             let ran = Command::new(env!("CARGO_BIN_EXE_cashrank"))

@@ -649,7 +649,7 @@ fn pages_that_are_only_known_are_counted_as_such() {
         .says(&["records by outcome: 1 known only: never fetched, or unchanged (304)"]);
     assert_eq!(lab.stat("s")["pages"], 3);
     let shown = lab.run("inspect g").exits(0).out;
-    assert!(shown.contains("3: 2 visits, 1 known only"), "{shown}");
+    assert!(shown.contains("3: 2 crawled, 1 known only"), "{shown}");
     let json = lab.run("inspect g --json").exits(0).json();
     assert_eq!(
         (&json["unchanged"], &json["known_only"]),

@@ -42,7 +42,7 @@ const facts = rows => {
   made.tHead.remove();
   return made;
 };
-const pages = (list, empty) => list.length ? table([["rank", "n"], ["importance", "n"], ["visits", "n wide"], ["page", "url"]],
+const pages = (list, empty) => list.length ? table([["rank", "n"], ["importance", "n"], ["crawled", "n wide"], ["page", "url"]],
   list.map(found => [count(found.rank), short(found.importance), ["gone", "failed"].includes(found.state) ? found.state : count(found.visits), page(found.url)])) : none(empty);
 const section = (title, note, id, ...children) => make("section", {}, make("h2", {}, title, " ", make("small", { id: `${id}-note` }, note)), make("div", { id }, ...children));
 const two = (...sections) => make("div", { class: "two" }, ...sections);

@@ -16,8 +16,8 @@ function tiles(status) {
   const age = status.snapshot_age_seconds;
   show("tiles",
     tile(count(status.pages), "pages known"),
-    tile(count(status.visited), "visited"),
-    tile(count(status.frontier), "known, not visited (frontier)"),
+    tile(count(status.visited), "crawled"),
+    tile(count(status.frontier), "known, not crawled (frontier)"),
     tile(count(status.records), "records"),
     tile(count(status.links), "links"),
     tile(count(status.failed), `fetches failed; ${many(status.gone, "record")} of pages gone`, "#/failures"),

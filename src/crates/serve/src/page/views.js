@@ -31,7 +31,7 @@ async function pageView(view, { url }) {
     const pagesKnown = known?.pages;
     return make("div", {}, facts([["rank", count(found.rank)], ["importance", short(found.importance)],
       ...(pagesKnown ? [["times the mean page", short(found.importance * pagesKnown)]] : []),
-      ["percentile", found.percentile.toFixed(3)], ...(found.state ? [["state", found.state]] : []), ["visits", count(found.visits)], ["last fetch", time(found.last_fetch)],
+      ["percentile", found.percentile.toFixed(3)], ...(found.state ? [["state", found.state]] : []), ["crawled", count(found.visits)], ["last fetch", time(found.last_fetch)],
       ["failed fetches since", count(found.failed)], ["found changed", `${count(found.changed)} of ${count(found.compared)}`]]),
       soft(...(host ? ["host ", make("a", { href: to("host", { name: host }) }, host), "; "] : []), outside(url)));
   });
@@ -48,10 +48,10 @@ const looked = (found, view, parameters) => found.searched < found.pages ? soft(
 const gone = found => found.gone == null ? "not known" : count(found.gone);
 const listed = (title, note, id, list, empty) => section(title, note, id, pages(list, empty));
 function foundLists(found) {
-  return [two(listed("Best pages", "", "best", found.best, "None."), listed("Frontier", "known, not visited", "frontier", found.best_frontier, "None.")),
+  return [two(listed("Best pages", "", "best", found.best, "None."), listed("Frontier", "known, not crawled", "frontier", found.best_frontier, "None.")),
     two(listed("Last fetch failed", "", "failed", found.best_failed, "None."), listed("Gone", "404 or 410", "gone", found.best_gone, found.gone == null ? "Not known." : "None."))];
 }
-const foundCounts = found => [["pages", count(found.found)], ["visited", count(found.visited)], ["frontier (known, not visited)", count(found.frontier)],
+const foundCounts = found => [["pages", count(found.found)], ["crawled", count(found.visited)], ["frontier (known, not crawled)", count(found.frontier)],
   ["last fetch failed", count(found.failed)], ["gone (404, 410)", gone(found)]];
 async function hostView(view, { name, within }) {
   view.replaceChildren(make("h2", { class: "title" }, name), none("Looking ..."));
