@@ -160,7 +160,7 @@ pub struct First {
     pub place: RecordPosition,
     /// Page: its canonical URL, or opaque name.
     pub url: String,
-    /// Meaning of the record: `visit`, `gone`, `unchanged`, `failed`, or `known` ([`Report::known_only`]).
+    /// Meaning of the record: `crawled`, `gone`, `unchanged`, `failed`, or `known` ([`Report::known_only`]).
     pub what: &'static str,
     pub status: Option<i32>,
     pub time: Option<Time>,
