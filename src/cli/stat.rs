@@ -377,6 +377,9 @@ fn write_plain(out: &mut dyn Write, stat: &Stat, verbose: bool) -> anyhow::Resul
     let mut line = |name: &str, value: String| writeln!(out, "{name:<14} {value}");
     line("pages", pages_text(stat.pages, stat.visited))?;
     line("accuracy", how_accurate(stat.bound_l1, stat.basis))?;
+    if let Some(expired) = stat.expired.filter(|expired| expired.pages > 0) {
+        line("", left_out(expired))?;
+    }
     if let Some(certain) = certain_pages(stat.certain_top) {
         line("", certain)?;
     }
@@ -549,10 +552,8 @@ fn write_parts(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
 /// The window, and what is read from it.
 fn window(stat: &Stat) -> String {
     if let Some(effort) = stat.settled {
-        let without = stat.expired.map(left_out);
-        let without = without.map_or(String::new(), |without| format!("; {without}"));
         return format!(
-            "none: settled over the kept links ({}, {} sweeps, {:.2} x all {} links{without})",
+            "none: settled over the kept links ({}, {} sweeps, {:.2} x all {} links)",
             stat.estimator,
             effort.sweeps,
             effort.links_touched as f64 / effort.links.max(1) as f64,

@@ -174,6 +174,8 @@ fn a_ranking_keeps_its_age_until_another_is_asked_for() {
         "without the links of",
         "last fetched before 2026-03-10T00:00:00Z",
     ]);
+    let stat = lab.run("stat --store s").exits(0).out;
+    assert!(stat.contains("without the links of"), "{stat}");
     lab.run("top --store s").exits(0);
     lab.run("ingest crawl --store s --expire 21d")
         .exits(0)

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Cursor, Read};
 
 use super::common::*;
-use cashrank::source::{Compression, DamageKind, InputName, Source, SourceOptions};
+use cashrank::source::{Compression, InputName, Source, SourceOptions};
 use cashrank::{Error, Limits};
 
 fn open(path: &std::path::Path, options: &SourceOptions) -> Result<Source, Error> {
