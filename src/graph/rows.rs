@@ -4,33 +4,16 @@ use std::any::Any;
 
 use super::{Graph, GraphBuilder, Links};
 use crate::Result;
-use crate::model::{SelfLinks, check_room};
+use crate::model::SelfLinks;
 use crate::rows::{Row, RowVisitor, Rows, Stop};
 
 impl Graph {
-    /// Returns the graph of all rows, including self-links. `weighted`: links may have weights. Fails with
-    /// [`Error::TooLarge`](crate::Error::TooLarge) if the graph, with what PageRank takes of it and `beside` bytes of
-    /// other data, needs more than `memory` bytes.
-    pub fn of_rows(
-        rows: &dyn Rows,
-        weighted: bool,
-        memory: Option<u64>,
-        beside: u64,
-    ) -> Result<Graph> {
-        // Bytes per link: its target, and its weight if there are weights, twice while the graph is built.
-        let link = if weighted { 24 } else { 8 };
-        // Bytes per node: its entry in both, the vectors of PageRank, and its rank.
-        let need = rows.links() * link + rows.pages() * (16 + 8 + 32) + beside;
-        let work = || format!("a graph in memory of {} links", rows.links());
-        check_room(memory, need, work, "use `ingest`, which needs no graph")?;
+    /// Returns the graph of all rows with their weights, including self-links.
+    pub fn of_rows(rows: &dyn Rows) -> Result<Graph> {
         let mut builder = GraphBuilder::new(SelfLinks::Keep);
         builder.grow(rows.pages() as usize);
         rows.sweep(&mut |row| {
-            if weighted {
-                builder.weighted_row(row.page, Links::from(row).iter())
-            } else {
-                builder.row(row.page, row.targets.iter().copied())
-            }
+            builder.weighted_row(row.page, Links::from(row).iter());
             Ok(())
         })?;
         Ok(builder.build())

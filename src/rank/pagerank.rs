@@ -104,7 +104,7 @@ pub(super) const METHOD: Method = Method {
     compute: |rows, options, teleport, _| {
         let in_memory = rows.in_memory().and_then(|rows| rows.downcast_ref());
         let read = match in_memory {
-            None => Some(Graph::of_rows(rows, true, None, 0)?),
+            None => Some(Graph::of_rows(rows)?),
             Some(_) => None,
         };
         let Some(graph) = in_memory.or(read.as_ref()) else {
