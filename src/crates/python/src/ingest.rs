@@ -58,7 +58,7 @@ fn job(path: &Path, options: &Options, files: Files, stop: &Stop) -> cashrank::R
     job.limits.memory = options.limits.memory;
     Ok(Job {
         format: files.format,
-        keep_rows: options.keep_rows,
+        keep_links: options.keep_links,
         keep_snapshots: options.keep_snapshots,
         settle: files.settle,
         leave_unfinished: files.leave_unfinished,
