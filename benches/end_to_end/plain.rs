@@ -347,7 +347,7 @@ impl Plain {
         i128::from(self.cells[page]) - i128::from(before)
     }
 
-    /// The ranking, as `cashrank export --to tsv` writes it.
+    /// The first columns of the ranking, as `cashrank export --to tsv` writes them.
     fn write(&self, mut out: impl Write) -> io::Result<()> {
         let importance = self.importance();
         let mut sorted = importance.clone();

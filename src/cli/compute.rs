@@ -15,7 +15,7 @@ use cashrank::rank::chosen::Chosen;
 use cashrank::rank::computing::{Computed, Computing, Parameters};
 use cashrank::rank::measures::{Uses, measure};
 use cashrank::sites::{Level, PageFacts, RollUp, SiteTotal, Sites};
-use cashrank::snapshot::export::{Columns, Format, Setup, export};
+use cashrank::snapshot::export::{Columns, Format, NumberColumn, Setup, export};
 use cashrank::snapshot::{
     ComputedInfo, ComputedName, ComputedRanking, Snapshot, Watcher, publish_computed,
 };
@@ -254,7 +254,8 @@ impl Args {
         let scores = &computed.measured.scores;
         let setup = Setup {
             columns: Columns {
-                pages: sites.is_some(),
+                level: self.level,
+                score: NumberColumn::of_measure(Some(&self.measure)),
                 ..Columns::default()
             },
             pages: scores.len() as u64,

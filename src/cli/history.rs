@@ -68,7 +68,7 @@ impl Args {
                     serde_json::to_writer(&mut *out, history)?;
                     out.write_all(b"\n")?;
                 } else {
-                    write_plain(out, history, self.level.measure.as_deref())?;
+                    write_plain(out, history, self.level.measure())?;
                 }
             }
             Ok(())

@@ -7,6 +7,8 @@ use cashrank::rules::Scope;
 use cashrank::sites::{Level, PAIR_BYTES, Pairing, RollUpBy, SiteLinks, pair_bytes_within};
 use cashrank::snapshot::{ComputedInfo, LevelRanking, RankingName, Snapshot};
 use cashrank::store::RealDisk;
+use clap::ArgAction;
+use clap::builder::PossibleValue;
 
 use super::common::{
     Forms, MemoryArg, accuracy_of, certain_text, counted, one_of, parsed, rounded_up, say, word,
@@ -16,8 +18,8 @@ use super::common::{
 #[derive(clap::Args)]
 pub struct LevelArgs {
     /// The ranking by this measure of importance, which `cashrank compute` made [default: the snapshot's own ranking].
-    #[arg(long, value_name = "MEASURE", value_parser = measures())]
-    pub measure: Option<String>,
+    #[arg(long, value_name = "MEASURE", value_parser = rankings(), action = ArgAction::Set, num_args = 1)]
+    measure: Vec<String>,
     /// Show pages, or sites; the importance of a site is that of its pages together.
     #[arg(long, value_name = "LEVEL", default_value = "page", value_parser = levels())]
     pub level: Level,
@@ -27,6 +29,24 @@ pub struct LevelArgs {
 }
 
 impl LevelArgs {
+    /// The measure; `None`: importance.
+    pub fn measure(&self) -> Option<&str> {
+        self.measures()[0]
+    }
+
+    /// All measures of a command that takes several; one at least.
+    pub fn measures(&self) -> Vec<Option<&str>> {
+        let given = self.measure.iter().map(|name| match &**name {
+            IMPORTANCE => None,
+            name => Some(name),
+        });
+        if self.measure.is_empty() {
+            vec![None]
+        } else {
+            given.collect()
+        }
+    }
+
     /// Opens it. Sites are found in at most so much memory.
     pub fn open(&self, snapshot: Snapshot, memory: &MemoryArg) -> cashrank::Result<LevelRanking> {
         self.open_named(snapshot, &self.name(), memory)
@@ -45,7 +65,7 @@ impl LevelArgs {
     /// What is given of a ranking that only one store has.
     pub fn given(&self) -> [(bool, &'static str); 2] {
         [
-            (self.measure.is_some(), "--measure"),
+            (!self.measure.is_empty(), "--measure"),
             (!self.level.is_page(), "--level"),
         ]
     }
@@ -70,21 +90,26 @@ impl LevelArgs {
 
     /// Which it is.
     pub fn name(&self) -> RankingName {
+        self.named(self.measure())
+    }
+
+    /// The same by another measure.
+    pub fn named(&self, measure: Option<&str>) -> RankingName {
         RankingName {
             level: self.level,
-            measure: self.measure.clone(),
+            measure: measure.map(str::to_owned),
             roll_up: self.roll_up,
         }
     }
 
     /// Whether it is the snapshot itself, or that of its sites.
     pub fn is_roll_up(&self) -> bool {
-        self.measure.is_none() && self.roll_up == RollUpBy::default()
+        self.measures() == [None] && self.roll_up == RollUpBy::default()
     }
 
     /// Whether it is the snapshot itself.
     pub fn is_usual(&self) -> bool {
-        self.name().is_usual()
+        self.measures() == [None] && self.level.is_page()
     }
 }
 
@@ -129,11 +154,24 @@ fn roll_ups() -> impl clap::builder::TypedValueParser<Value = RollUpBy> {
     one_of(words, parsed::<RollUpBy>)
 }
 
+/// Importance among measures.
+const IMPORTANCE: &str = "importance";
+
 /// Measures by name, for clap.
 pub fn measures() -> impl clap::builder::TypedValueParser<Value = String> {
-    let names = MEASURES.iter();
-    let names = names.map(|measure| word(measure.name, measure.about));
-    one_of(names, |name| Ok(name.to_owned()))
+    one_of(measure_words(), |name| Ok(name.to_owned()))
+}
+
+/// The same with importance, which every snapshot has.
+fn rankings() -> impl clap::builder::TypedValueParser<Value = String> {
+    let importance = word(IMPORTANCE, "the ranking that each snapshot has");
+    let words = [importance].into_iter().chain(measure_words());
+    one_of(words, |name| Ok(name.to_owned()))
+}
+
+fn measure_words() -> impl Iterator<Item = PossibleValue> {
+    let measures = MEASURES.iter();
+    measures.map(|measure| word(measure.name, measure.about))
 }
 
 /// So many pages or sites.

@@ -46,9 +46,9 @@ pub struct Page<'a> {
     /// distribute in the long run. `None` for a site.
     #[serde(skip)]
     pub distributed: Option<f64>,
-    /// FICA's or the logarithmic distance, if requested.
+    /// Further numbers of a table, such as scores by other measures, if requested.
     #[serde(skip)]
-    pub distance: Option<f64>,
+    pub more: Vec<Option<f64>>,
     /// Difference from an older ranking, if requested.
     #[serde(skip)]
     pub change: Option<Change>,

@@ -3,7 +3,7 @@
 //! | name | content |
 //! |---|---|
 //! | `plain` | one URL per line |
-//! | `tsv` | `url`, `score`, `fetched`, `visits`, `last_fetch`, `importance`, with a header line |
+//! | `tsv` | `url`, `score`, `fetched`, `visits`, `last_fetch`, `importance`, `failed`, `compared`, `changed`, with a header line |
 //! | `jsonl` | these fields as JSON objects, one per line |
 //! | `parquet` | these fields as columns |
 //! | `nutch-inject` | `URL<TAB>nutch.score=F`: the score, greatest 1, by place in the list |
@@ -16,11 +16,7 @@
 //! by less than a priority resolves.
 
 mod lines;
-#[cfg(feature = "parquet")]
-mod parquet;
-#[cfg(not(feature = "parquet"))]
-#[path = "takers/no_parquet.rs"]
-mod parquet;
+mod tables;
 
 use std::io::Write;
 
@@ -34,11 +30,11 @@ registry! {
     /// One URL per line.
     Plain is lines::PLAIN;
     /// Tab-separated values with a header line.
-    Tsv is lines::TSV;
+    Tsv is tables::TSV;
     /// JSON objects, one per line.
-    Jsonl is lines::JSONL;
-    /// Apache Parquet, one row group.
-    Parquet is parquet::PARQUET;
+    Jsonl is tables::JSONL;
+    /// Apache Parquet.
+    Parquet is tables::PARQUET;
     /// Input of Nutch's injector.
     NutchInject is lines::NUTCH_INJECT;
     /// Heritrix: a precedence for each URI.
@@ -113,9 +109,9 @@ mod tests {
             text(Taker::Plain, 2),
             "http://h.example/0\nhttp://h.example/1\n"
         );
-        let tsv = "url\tscore\tfetched\tvisits\tlast_fetch\timportance\n\
-            http://h.example/0\t0.5\tfalse\t0\t\t0.25\n\
-            http://h.example/1\t0.5\ttrue\t1\t1970-01-02T00:00:00Z\t0.25\n";
+        let tsv = "url\tscore\tfetched\tvisits\tlast_fetch\timportance\tfailed\tcompared\tchanged\n\
+            http://h.example/0\t0.5\tfalse\t0\t\t0.25\t0\t0\t0\n\
+            http://h.example/1\t0.5\ttrue\t1\t1970-01-02T00:00:00Z\t0.25\t0\t0\t0\n";
         assert_eq!(text(Taker::Tsv, 2), tsv);
         let nutch = "http://h.example/0\tnutch.score=1\nhttp://h.example/1\tnutch.score=0.5\n";
         assert_eq!(text(Taker::NutchInject, 2), nutch);

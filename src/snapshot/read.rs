@@ -273,7 +273,7 @@ impl Snapshot {
     /// # fn write(snapshot: &cashrank::Snapshot) -> Result<(), Box<dyn std::error::Error>> {
     /// let mut out = Vec::new();
     /// snapshot.export(cashrank::ExportFormat::Tsv, &mut out)?;
-    /// assert!(out.starts_with(b"url\timportance\trank\tvisits\tlast_fetch\tstate\n"));
+    /// assert!(out.starts_with(b"url\timportance\trank\tvisits\tlast_fetch\t"));
     /// # Ok(())
     /// # }
     /// ```

@@ -48,8 +48,10 @@ fn a_measure_is_computed_and_read_everywhere() {
     );
     lab.run(&format!("rank c.example {of}")).exits(1);
     let lines = lab.run(&format!("export --to tsv {of}")).exits(0).out;
-    let expected = "url\timportance\trank\tvisits\tlast_fetch\tpages\n\
-        www.a.example\t2.0\t1\t2\t\t2\nb.example\t1.0\t2\t1\t\t1\na.example\t1.0\t2\t1\t\t1\n";
+    let expected = "url\tin_degree\trank\tvisits\tlast_fetch\thost\tdomain\tpage\tpages\n\
+        www.a.example\t2\t1\t2\t\twww.a.example\ta.example\t0\t2\n\
+        b.example\t1\t2\t1\t\tb.example\tb.example\t1\t1\n\
+        a.example\t1\t2\t1\t\ta.example\ta.example\t2\t1\n";
     assert_eq!(lines, expected);
     let listed = lab.run("snapshots --store s").exits(0).out;
     assert!(listed.contains("host by in-degree"), "{listed}");
@@ -165,8 +167,8 @@ fn inputs_are_ranked_without_a_store() {
     let done = lab
         .run("compute crawl --measure in-degree --level domain --inside")
         .exits(0);
-    let expected = "url\timportance\trank\tvisits\tlast_fetch\tpages\n\
-        a.example\t2.0\t1\t3\t\t3\nb.example\t1.0\t2\t1\t\t1\n";
+    let expected = "url\tin_degree\trank\tvisits\tlast_fetch\thost\tdomain\tpage\tpages\n\
+        a.example\t2\t1\t3\t\t\ta.example\t0\t3\nb.example\t1\t2\t1\t\t\tb.example\t1\t1\n";
     assert_eq!(done.out, expected);
 }
 
@@ -589,4 +591,69 @@ fn a_bound_that_is_missed_is_said_to_be() {
         let shown = lab.run(&line).exits(0).err;
         assert_eq!(shown.contains("was not reached"), !reached, "{shown}");
     }
+}
+
+/// Several measures stand in one table, each in a column of its name; degrees of pages need not be computed first. Counted by
+/// hand: www.a.example/ is linked by /x and b.example.
+#[test]
+fn measures_are_columns_of_one_table() {
+    let lab = lab();
+    let export = |asked: &str| lab.run(&format!("export --to tsv --store s --measure {asked}"));
+    let out = export("importance,in-degree,out-degree --score ratio")
+        .exits(0)
+        .out;
+    let rows: Vec<Vec<&str>> = out.lines().map(|line| line.split('\t').collect()).collect();
+    assert_eq!(rows[0][8..], ["state", "ratio", "in_degree", "out_degree"]);
+    for (row, degrees) in rows[1..]
+        .iter()
+        .zip([["2", "2"], ["2", "2"], ["2", "2"], ["1", "1"]])
+    {
+        assert_eq!(row[10..], degrees, "{row:?}");
+        let [importance, ratio] = [row[1], row[9]].map(|number| number.parse::<f64>().unwrap());
+        assert!((ratio - 4.0 * importance).abs() < 1e-12, "{row:?}");
+    }
+    // Ranks and order are by the first measure.
+    export("harmonic,importance")
+        .exits(2)
+        .says(&["no ranking of pages by harmonic"]);
+    lab.run("compute --measure harmonic --store s").exits(0);
+    let out = export("harmonic,importance --sort rank").exits(0).out;
+    let head = "url\tharmonic\trank\tvisits\tlast_fetch\thost\tdomain\tpage\tstate\timportance\n";
+    assert!(out.starts_with(head), "{out}");
+    let importance = |out: &str, column: usize| {
+        let cells = out.lines().skip(1).map(|line| {
+            let cells: Vec<&str> = line.split('\t').collect();
+            (cells[0].to_owned(), cells[column].to_owned())
+        });
+        cells.collect::<std::collections::BTreeMap<_, _>>()
+    };
+    let alone = lab.run("export --to tsv --store s").exits(0).out;
+    assert_eq!(importance(&out, 9), importance(&alone, 1));
+    // Of sites, beside their roll-up.
+    lab.run("compute --measure in-degree --level host --store s")
+        .exits(0);
+    let out = export("importance,in-degree --level host --sort host")
+        .exits(0)
+        .out;
+    let sites: Vec<(&str, &str)> = (out.lines().skip(1))
+        .map(|line| {
+            (
+                line.split('\t').next().unwrap(),
+                line.split('\t').nth(8).unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        sites,
+        [
+            ("a.example", "1"),
+            ("www.a.example", "2"),
+            ("b.example", "1")
+        ]
+    );
+    export("importance,in-degree,in-degree")
+        .exits(2)
+        .says(&["in_degree is named twice"]);
+    lab.run("top --measure importance,in-degree --store s")
+        .exits(2);
 }

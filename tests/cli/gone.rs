@@ -79,8 +79,14 @@ fn lists_and_tables_say_what_fetches_came_to() {
     let found = lab.run("export --to jsonl --store s").exits(0);
     assert_eq!(states(&lines(&found.out)), expected(&STATES));
     for (format, first) in [
-        ("csv", "url,importance,rank,visits,last_fetch,state\r\n"),
-        ("tsv", "url\timportance\trank\tvisits\tlast_fetch\tstate\n"),
+        (
+            "csv",
+            "url,importance,rank,visits,last_fetch,host,domain,page,state\r\n",
+        ),
+        (
+            "tsv",
+            "url\timportance\trank\tvisits\tlast_fetch\thost\tdomain\tpage\tstate\n",
+        ),
     ] {
         let table = lab
             .run(&format!("export --to {format} --store s"))
@@ -99,7 +105,8 @@ fn lists_and_tables_say_what_fetches_came_to() {
         .run("export --level host --to csv --store s")
         .exits(0)
         .out;
-    assert!(sites.starts_with("url,importance,rank,visits,last_fetch,pages\r\n"));
+    let first = "url,importance,rank,visits,last_fetch,host,domain,page,pages\r\n";
+    assert!(sites.starts_with(first), "{sites}");
 }
 
 #[test]

@@ -201,7 +201,7 @@ fn other_commands_refuse_what_does_not_fit() {
         (
             "export --store s --to tsv --distance fica -o out",
             "2M",
-            "more memory",
+            "leave --distance out",
         ),
         (
             "rank http://h1.example/p1 --store s --distance distance",

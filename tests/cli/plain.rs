@@ -44,8 +44,8 @@ fn the_plain_engine_makes_the_same_ranking() {
         assert!(ours.out.lines().count() > 1_900);
         let same = ours.out.lines().zip(plain.lines());
         for (ours, plain) in same {
-            let (ours, _state) = ours.rsplit_once('\t').unwrap();
-            assert_eq!(ours, plain, "{passes} passes");
+            let ours: Vec<&str> = ours.split('\t').take(5).collect();
+            assert_eq!(ours.join("\t"), plain, "{passes} passes");
         }
         assert_eq!(ours.out.lines().count(), plain.lines().count());
     }

@@ -156,8 +156,8 @@ fn choices_that_a_format_does_not_heed_are_refused() {
     let lab = crawled();
     for (line, says) in [
         (
-            "--to csv --score log",
-            "--score: csv has the columns of a table",
+            "--to scores --measure importance,in-degree",
+            "several measures: scores has no columns",
         ),
         ("--to solr --into x", "--into: solr has no documents"),
         (

@@ -1,5 +1,6 @@
 //! `cashrank export`: the whole ranking as a file, or the links.
 
+mod further;
 mod links;
 mod ranks;
 mod records;
@@ -12,8 +13,8 @@ use cashrank::answers::Rankings;
 use cashrank::memory::{check_room, to_read};
 use cashrank::schedule::{Distances, Measure};
 use cashrank::snapshot::export::{
-    Columns, Content, Format, MOST_SORTING, Order, Page, Score, Scoring, Setup, Written, export,
-    ordered,
+    Columns, Content, Format, MOST_SORTING, NumberColumn, Order, Page, Score, Scoring, Setup,
+    Written, export, ordered,
 };
 use cashrank::snapshot::{Snapshot, snapshots};
 use cashrank::store::RealDisk;
@@ -36,6 +37,7 @@ Examples:
   cashrank export --to parquet --sort host -o ranks.parquet --store ranks
   cashrank export --to tsv --sort rank --store ranks | head
   cashrank export --to tsv --measure harmonic --level host --store ranks
+  cashrank export --to parquet --measure importance,harmonic,in-degree -o ranks.parquet --store ranks
   cashrank export --to tsv --distance fica:k=10000 --store ranks
   cashrank export --links --to parquet -o graph --store ranks
   cashrank export --records -o store.jsonl.zst --store ranks
@@ -47,7 +49,8 @@ Examples:
   cashrank export --to elasticsearch --into pages --score log --store ranks | split -l 20000 - bulk.
   cashrank export --to parquet --sort rank -o ranks.parquet --store ranks-0 --store ranks-1
 
-Of sites, url is the name of the site. Of a measure, importance is its score.")]
+Of sites, url is the name of the site.")]
+#[command(mut_arg("measure", |arg| arg.value_delimiter(',').help(MEASURES)))]
 pub struct Args {
     #[command(flatten)]
     stores: StoresArg,
@@ -115,14 +118,19 @@ pub struct Args {
     memory: MemoryArg,
 }
 
+const MEASURES: &str = "\
+The ranking by this measure, which `cashrank compute` made. A table has a column named by it, and may have several measures: \
+importance,harmonic,in-degree; ranks are those of the first, and of the others in-degree, out-degree and salsa of pages need not have \
+been computed [default: importance, which each snapshot has]";
+
 /// Why it is not known which pages are gone.
 const OLD: &str =
     "the snapshot is of an older cashrank, and does not say which are; the next one does";
 
 /// The scores that formats of scores hold.
 #[derive(clap::Args)]
-struct ScoringArgs {
-    /// The score of a page, in formats that hold one [default: importance].
+pub(super) struct ScoringArgs {
+    /// The score of a page, in formats that hold one; tables get a column of this name [default: importance].
     #[arg(long, value_name = "SCORE", value_parser = scores())]
     score: Option<Score>,
     /// The field that the score is for (elasticsearch, vespa) [default: importance].
@@ -144,10 +152,6 @@ impl ScoringArgs {
                 "{option}: {name} has no documents with fields"
             );
         }
-        anyhow::ensure!(
-            self.score.is_none() || content != Content::Table,
-            "--score: {name} has the columns of a table; choose --to scores, elasticsearch, vespa or, without --since, solr"
-        );
         anyhow::ensure!(
             format != Format::Vespa || self.into.is_some(),
             "vespa needs --into NAMESPACE:TYPE, like web:page"
@@ -284,24 +288,6 @@ impl Args {
                 say!("note: pages that are gone are not left out: {OLD}");
             }
         }
-        let since = self
-            .since
-            .open(self.stores.first(), &self.level, &self.memory)?;
-        let held = since.as_ref().map_or(0, Since::held_bytes)
-            + rankings.held_bytes()
-            + format.buffer_bytes(rankings.len())
-            + self
-                .distance
-                .as_ref()
-                .map_or(0, |_| Distances::bytes(ranking.len()));
-        let cache = self.memory.budget(2)?;
-        let beside = to_read(rankings.len()) + held;
-        let cache = cache.map(|budget| budget.saturating_sub(beside) / 2);
-        let mut room = self.room(order, rankings.len(), held)?;
-        if format == Format::Sqlite {
-            // Rows are sorted while the database takes them.
-            room /= 2;
-        }
         let scope = self.scope.rules();
         if !level.is_page() {
             let of_pages = "is for pages: leave it or --level out";
@@ -310,15 +296,32 @@ impl Args {
             anyhow::ensure!(!self.cash, "--cash {of_pages}");
             anyhow::ensure!(!self.gone.without_gone, "--without-gone {of_pages}");
         }
-        let distances = distances(ranking.snapshot(), self.distance.as_ref(), &self.memory)?;
+        let since = self
+            .since
+            .open(self.stores.first(), &self.level, &self.memory)?;
+        let further = self.further(ranking)?;
+        let held = since.as_ref().map_or(0, Since::held_bytes)
+            + rankings.held_bytes()
+            + format.buffer_bytes(rankings.len())
+            + further.held_bytes;
+        let cache = self.memory.budget(2)?;
+        let beside = to_read(rankings.len()) + held;
+        let cache = cache.map(|budget| budget.saturating_sub(beside) / 2);
+        let mut room = self.room(order, rankings.len(), held)?;
+        if format == Format::Sqlite {
+            // Rows are sorted while the database takes them.
+            room /= 2;
+        }
         let folder = scratch(output);
         let setup = Setup {
             columns: Columns {
+                level,
+                score: NumberColumn::of_measure(self.level.measure()),
                 state: level.is_page(),
                 cash: self.cash,
-                distance: self.distance.is_some(),
-                pages: !level.is_page(),
+                more: further.columns.clone(),
                 change: since.is_some(),
+                ..Columns::default()
             },
             scoring: self.scoring.scoring(),
             without_gone: self.gone.without_gone,
@@ -337,21 +340,16 @@ impl Args {
         let rows: Box<dyn Iterator<Item = _>> = match &since {
             None => Box::new(rankings.rows()),
             Some(since) => {
-                let rows = since.rows(ranking, format, setup.scoring.score)?;
+                let rows = since.rows(ranking, setup.scoring.score)?;
                 Box::new(rows.filter(is_listed))
             }
         };
-        let rows = rows.filter(in_scope).map(|page| {
-            let page = page?;
-            if let Some(since) = &since {
-                since.count(&page);
+        let rows = rows.filter(in_scope).inspect(|page| {
+            if let (Some(since), Ok(page)) = (&since, page) {
+                since.count(page);
             }
-            Ok(Page {
-                distance: distances.get(page.page.0),
-                ..page
-            })
         });
-        let rows = ordered(rows, order, room, &folder)?;
+        let rows = ordered(further.fill(rows), order, room, &folder)?;
         let mut written = Written::default();
         output.put(|out| {
             written = export(format, &setup, out, path, rows)?;
@@ -412,8 +410,12 @@ impl Args {
             "--history: {} is one table; choose --to sqlite",
             format.name()
         );
-        let column = self.distance.as_ref().map(|_| "--distance");
-        if let Some(option) = column.or(self.cash.then_some("--cash")) {
+        let columns = [
+            (self.distance.is_some(), "--distance"),
+            (self.cash, "--cash"),
+            (self.level.measures().len() > 1, "several measures"),
+        ];
+        if let Some((_, option)) = columns.into_iter().find(|(is_given, _)| *is_given) {
             anyhow::ensure!(
                 format.content() == Content::Table,
                 "{option}: {} has no columns; choose --to tsv, csv, jsonl or parquet",

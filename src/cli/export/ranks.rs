@@ -1,7 +1,6 @@
 //! `cashrank export --to common-crawl` of a level: ranks of hosts or domains by two measures in one file.
 
-use cashrank::sites::RollUpBy;
-use cashrank::snapshot::{RankingName, write_ranks};
+use cashrank::snapshot::write_ranks;
 
 use super::super::common::{Exit, print_json};
 use super::super::levels::counted_of;
@@ -13,8 +12,8 @@ impl Args {
     /// Writes the ranks of hosts or domains, which were computed.
     pub(super) fn export_ranks(&self, output: &Output) -> anyhow::Result<Exit> {
         anyhow::ensure!(
-            self.level.measure.is_none() && self.sort.is_none() && self.scope.rules().is_all(),
-            "common-crawl has both measures and an order of its own: leave --measure, --sort and --scope out"
+            self.level.is_roll_up() && self.sort.is_none() && self.scope.rules().is_all(),
+            "common-crawl has both measures and an order of its own: leave --measure, --roll-up, --sort and --scope out"
         );
         let scoring = &self.scoring;
         let score = scoring.score.is_some() || scoring.score_field.is_some();
@@ -24,17 +23,12 @@ impl Args {
                 && self.distance.is_none()
                 && !self.cash
                 && !self.gone.without_gone
-                && self.since.since.is_none()
-                && self.level.roll_up == RollUpBy::Sum,
-            "common-crawl has columns of its own: leave --score, --score-field, --into, --distance, --cash, --without-gone, --since and --roll-up out"
+                && self.since.since.is_none(),
+            "common-crawl has columns of its own: leave --score, --score-field, --into, --distance, --cash, --without-gone and --since out"
         );
         let open = |measure: &str| {
             let snapshot = self.snapshot.open(self.stores.first())?;
-            let name = RankingName {
-                level: self.level.level,
-                measure: Some(measure.into()),
-                ..RankingName::default()
-            };
+            let name = self.level.named(Some(measure));
             self.level.open_named(snapshot, &name, &self.memory)
         };
         let (harmonic, pagerank) = (open("harmonic")?, open("pagerank")?);

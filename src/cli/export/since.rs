@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::path::Path;
 
 use cashrank::memory::to_read;
-use cashrank::snapshot::export::{Content, Format, Page, Score};
+use cashrank::snapshot::export::{Format, Page, Score};
 use cashrank::snapshot::{ChangeRule, LevelRanking, Snapshot, Which};
 use cashrank::store::RealDisk;
 use cashrank::{Change, Result};
@@ -82,17 +82,13 @@ impl Since {
         to_read(self.older.len()) + self.older.held_bytes()
     }
 
-    /// The rows of `newer` that changed. What is exported is this score, or where the format has a table the importance.
+    /// The rows of `newer` of which this score changed.
     pub fn rows<'r>(
         &'r self,
         newer: &'r LevelRanking,
-        format: Format,
         score: Score,
     ) -> Result<impl Iterator<Item = Result<Page<'static>>> + 'r> {
-        let scales = [&self.older, newer].map(|ranking| match format.content() {
-            Content::Table => 1.0,
-            _ => score.scale(ranking.ranked()),
-        });
+        let scales = [&self.older, newer].map(|ranking| score.scale(ranking.ranked()));
         note_parameters(&self.older, newer);
         let rule = ChangeRule {
             least: self.least,

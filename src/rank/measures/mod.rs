@@ -178,6 +178,11 @@ pub fn measure(name: &str) -> Result<&'static MeasureSpec> {
     })
 }
 
+/// Returns whether the scores of the measure of this name are counts.
+pub fn is_count(name: &str) -> bool {
+    [degrees::IN_DEGREE.name, degrees::OUT_DEGREE.name].contains(&name)
+}
+
 impl MeasureSpec {
     pub fn has(&self, parameter: Uses) -> bool {
         self.uses.contains(&parameter)

@@ -4,7 +4,6 @@ use std::io::{self, Write};
 
 use super::{TakerSpec, failed};
 use crate::Result;
-use crate::model::{Fetches, utc};
 use crate::schedule::Candidate;
 use crate::url::host;
 
@@ -13,38 +12,6 @@ pub(super) const PLAIN: TakerSpec = TakerSpec {
     about: "one URL per line",
     is_text: true,
     write: |pages, out| lines(pages, out, |page, _, out| writeln!(out, "{}", page.url)),
-};
-
-pub(super) const TSV: TakerSpec = TakerSpec {
-    name: "tsv",
-    about: "tab-separated values with a header line",
-    is_text: true,
-    write: |pages, out| {
-        let header = "url\tscore\tfetched\tvisits\tlast_fetch\timportance";
-        writeln!(out, "{header}").map_err(failed)?;
-        lines(pages, out, |page, _, out| {
-            let Candidate {
-                url,
-                score,
-                fetched,
-                importance,
-                fetches: Fetches { visits, .. },
-                ..
-            } = page;
-            let time = time(page).unwrap_or_default();
-            writeln!(
-                out,
-                "{url}\t{score}\t{fetched}\t{visits}\t{time}\t{importance}"
-            )
-        })
-    },
-};
-
-pub(super) const JSONL: TakerSpec = TakerSpec {
-    name: "jsonl",
-    about: "JSON lines, one object per page",
-    is_text: true,
-    write: |pages, out| lines(pages, out, |page, _, out| writeln!(out, "{}", object(page))),
 };
 
 pub(super) const NUTCH_INJECT: TakerSpec = TakerSpec {
@@ -121,25 +88,6 @@ fn lines(
     let of = pages.len();
     let mut places = pages.iter().enumerate();
     places.try_for_each(|(at, page)| line(page, Place { at, of }, out).map_err(failed))
-}
-
-/// Returns the last fetch as RFC 3339; `None` if unknown.
-fn time(page: &Candidate) -> Option<String> {
-    utc(page.fetches.last?)
-}
-
-fn object(page: &Candidate) -> serde_json::Value {
-    serde_json::json!({
-        "url": page.url,
-        "score": page.score,
-        "fetched": page.fetched,
-        "visits": page.fetches.visits,
-        "last_fetch": time(page),
-        "importance": page.importance,
-        "failed": page.fetches.failed,
-        "compared": page.fetches.compared,
-        "changed": page.fetches.changed,
-    })
 }
 
 /// Returns a page as an item of the frontier's protocol in JSON. Its queues are hosts.

@@ -3,17 +3,16 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use arrow_array::{
-    ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, TimestampMillisecondArray,
+use arrow_array::builder::{
+    ArrayBuilder, BooleanBuilder, Float64Builder, Int64Builder, StringBuilder,
+    TimestampMillisecondBuilder,
 };
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_ipc::writer::FileWriter;
 use arrow_schema::{ArrowError, DataType, Field, Schema, TimeUnit};
 
 use super::columns::{Column, Kind, Value};
-use super::host::host_and_domain;
-use super::{
-    Columns, Content, ExportSpec, Exporter, Output, Page, importance, integers, milliseconds,
-};
+use super::{Content, ExportSpec, Exporter, Output, Page, signed};
 use crate::{Error, Result};
 
 pub(super) const FORMAT: ExportSpec = ExportSpec {
@@ -21,117 +20,107 @@ pub(super) const FORMAT: ExportSpec = ExportSpec {
     about: "Apache Arrow's file format (IPC, Feather 2)",
     is_text: false,
     content: Content::Table,
-    start: |out, setup| Ok(Box::new(Arrow::new(out, setup.columns)?)),
+    start: |out, setup| Ok(Box::new(Arrow::new(out, setup.all_columns())?)),
 };
 
 /// Limits of a batch: number of rows, and bytes of URLs.
 const BATCH_ROWS: usize = 1 << 16;
 const BATCH_URL_BYTES: usize = 64 << 20;
 
-#[derive(Default)]
-struct Batch {
-    url: Vec<String>,
-    url_bytes: usize,
-    importance: Vec<f64>,
-    rank: Vec<i64>,
-    visits: Vec<i64>,
-    /// Last fetches in milliseconds since 1970.
-    last_fetch: Vec<Option<i64>>,
-    page: Vec<i64>,
-    /// Values of the columns that were requested.
-    more: Vec<Values>,
-}
-
+/// Values of a column.
 enum Values {
-    Text(Vec<Option<&'static str>>),
-    Real(Vec<Option<f64>>),
-    Integer(Vec<Option<i64>>),
+    Text(StringBuilder),
+    Real(Float64Builder),
+    Integer(Int64Builder),
+    Bool(BooleanBuilder),
+    Time(TimestampMillisecondBuilder),
 }
 
 impl Values {
     fn new(column: &Column) -> Values {
         match column.kind {
-            Kind::Text => Values::Text(Vec::new()),
-            Kind::Real => Values::Real(Vec::new()),
-            Kind::Integer => Values::Integer(Vec::new()),
+            Kind::Text => Values::Text(StringBuilder::new()),
+            Kind::Real => Values::Real(Float64Builder::new()),
+            Kind::Integer => Values::Integer(Int64Builder::new()),
+            Kind::Bool => Values::Bool(BooleanBuilder::new()),
+            Kind::Time => {
+                let times = TimestampMillisecondBuilder::new();
+                Values::Time(times.with_timezone("UTC"))
+            }
         }
     }
 
-    fn push(&mut self, value: Option<Value>, page: &Page<'_>) -> Result<()> {
-        match self {
-            Values::Text(values) => values.push(value.and_then(Value::text)),
-            Values::Real(values) => values.push(value.and_then(Value::real)),
-            Values::Integer(values) => {
-                let value = value.map(|value| value.integer(page)).transpose()?;
-                values.push(value.flatten());
+    fn push(&mut self, value: Option<Value<'_>>, page: &Page<'_>) -> Result<()> {
+        match (self, value) {
+            (Values::Text(to), Some(Value::Text(text))) => to.append_value(text),
+            (Values::Real(to), Some(Value::Real(number))) => to.append_value(number),
+            (Values::Integer(to), Some(Value::Integer(number))) => {
+                to.append_value(signed(page, number)?);
             }
+            (Values::Time(to), Some(Value::Time(seconds))) => to.append_value(seconds * 1000),
+            (Values::Bool(to), Some(Value::Bool(is))) => to.append_value(is),
+            (Values::Text(to), _) => to.append_null(),
+            (Values::Real(to), _) => to.append_null(),
+            (Values::Integer(to), _) => to.append_null(),
+            (Values::Bool(to), _) => to.append_null(),
+            (Values::Time(to), _) => to.append_null(),
         }
         Ok(())
+    }
+
+    fn builder(&mut self) -> &mut dyn ArrayBuilder {
+        match self {
+            Values::Text(values) => values,
+            Values::Real(values) => values,
+            Values::Integer(values) => values,
+            Values::Bool(values) => values,
+            Values::Time(values) => values,
+        }
     }
 }
 
 struct Arrow<'w> {
     writer: FileWriter<Output<'w>>,
     schema: Arc<Schema>,
-    batch: Batch,
     columns: Vec<Column>,
+    /// Values of the rows of a batch, by column.
+    batch: Vec<Values>,
+    rows: usize,
+    url_bytes: usize,
 }
 
 impl<'w> Arrow<'w> {
-    fn new(out: Output<'w>, columns: Columns) -> Result<Arrow<'w>> {
+    fn new(out: Output<'w>, columns: Vec<Column>) -> Result<Arrow<'w>> {
         let path = out.path.clone();
-        let time = DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into()));
-        let mut fields = vec![
-            Field::new("url", DataType::Utf8, false),
-            Field::new("importance", DataType::Float64, false),
-            Field::new("rank", DataType::Int64, false),
-            Field::new("visits", DataType::Int64, false),
-            Field::new("last_fetch", time, true),
-            Field::new("host", DataType::Utf8, true),
-            Field::new("domain", DataType::Utf8, true),
-            Field::new("page", DataType::Int64, false),
-        ];
-        let columns = columns.all();
-        fields.extend(columns.iter().map(|column| {
+        let fields = columns.iter().map(|column| {
             let kind = match column.kind {
                 Kind::Text => DataType::Utf8,
                 Kind::Real => DataType::Float64,
                 Kind::Integer => DataType::Int64,
+                Kind::Bool => DataType::Boolean,
+                Kind::Time => DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into())),
             };
-            Field::new(column.name, kind, !column.is_required)
-        }));
-        let schema = Arc::new(Schema::new(fields));
+            Field::new(&column.name, kind, !column.is_required)
+        });
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let writer = FileWriter::try_new(out, &schema);
         Ok(Arrow {
             writer: writer.map_err(|e| Error::io(path, "write")(into_io(e)))?,
             schema,
-            batch: Batch::default(),
+            batch: columns.iter().map(Values::new).collect(),
             columns,
+            rows: 0,
+            url_bytes: 0,
         })
     }
 
     fn write_batch(&mut self) -> Result<()> {
-        if self.batch.url.is_empty() {
+        if self.rows == 0 {
             return Ok(());
         }
-        let batch = std::mem::take(&mut self.batch);
-        let hosts = || batch.url.iter().map(|url| host_and_domain(url));
-        let last_fetch = TimestampMillisecondArray::from(batch.last_fetch).with_timezone("UTC");
-        let mut columns: Vec<ArrayRef> = vec![
-            Arc::new(StringArray::from_iter_values(&batch.url)),
-            Arc::new(Float64Array::from(batch.importance)),
-            Arc::new(Int64Array::from(batch.rank)),
-            Arc::new(Int64Array::from(batch.visits)),
-            Arc::new(last_fetch),
-            Arc::new(hosts().map(|(host, _)| host).collect::<StringArray>()),
-            Arc::new(hosts().map(|(_, domain)| domain).collect::<StringArray>()),
-            Arc::new(Int64Array::from(batch.page)),
-        ];
-        columns.extend(batch.more.into_iter().map(|values| match values {
-            Values::Text(values) => Arc::new(StringArray::from(values)) as ArrayRef,
-            Values::Real(values) => Arc::new(Float64Array::from(values)),
-            Values::Integer(values) => Arc::new(Int64Array::from(values)),
-        }));
+        (self.rows, self.url_bytes) = (0, 0);
+        let columns = self.batch.iter_mut();
+        let columns: Vec<ArrayRef> = columns.map(|values| values.builder().finish()).collect();
         let written = RecordBatch::try_new(self.schema.clone(), columns)
             .and_then(|batch| self.writer.write(&batch));
         written.map_err(|e| self.failed(e))
@@ -144,23 +133,12 @@ impl<'w> Arrow<'w> {
 
 impl Exporter for Arrow<'_> {
     fn row(&mut self, page: &Page<'_>) -> Result<()> {
-        let (importance, fetched) = (importance(page)?, milliseconds(page)?);
-        let [rank, visits, number] = integers(page)?;
-        let batch = &mut self.batch;
-        batch.page.push(number);
-        batch.url.push(page.url.to_string());
-        batch.url_bytes += page.url.len();
-        batch.importance.push(importance);
-        batch.rank.push(rank);
-        batch.visits.push(visits);
-        batch.last_fetch.push(fetched);
-        if batch.more.is_empty() {
-            batch.more = self.columns.iter().map(Values::new).collect();
-        }
-        for (column, values) in self.columns.iter().zip(&mut batch.more) {
+        for (column, values) in self.columns.iter().zip(&mut self.batch) {
             values.push(column.of(page)?, page)?;
         }
-        if batch.url.len() >= BATCH_ROWS || batch.url_bytes >= BATCH_URL_BYTES {
+        self.rows += 1;
+        self.url_bytes += page.url.len();
+        if self.rows >= BATCH_ROWS || self.url_bytes >= BATCH_URL_BYTES {
             self.write_batch()?;
         }
         Ok(())

@@ -1,30 +1,90 @@
-//! Optional columns of tables.
+//! Columns of tables: one definition for all formats.
 
-#[cfg(any(feature = "arrow", feature = "parquet", feature = "sqlite"))]
-use super::signed;
-use super::{Page, finite};
-use crate::model::{Change, PageState};
+use super::host::{domain_of, host_of};
+use super::score::{Score, Scorer};
+use super::{Page, Setup, finite};
+use crate::model::{Change, PageState, utc};
+use crate::rank::measures::is_count;
+use crate::sites::Level;
 use crate::{Error, Result};
 
-/// Choice of the optional columns.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// Choice of the columns of a table.
+#[derive(Debug, Clone, Default)]
 pub struct Columns {
+    /// Kind of the rows; of what follows, only `score` and `more` are for other tables than rankings.
+    pub of: TableOf,
+    /// Level of the ranking; rows of sites have [`Page::site`].
+    pub level: Level,
+    /// Column of the ranking's score ([`Page::importance`]).
+    pub score: NumberColumn,
     /// Adds the result of a page's fetches ([`Page::state`]).
     pub state: bool,
     /// Adds C and H of the OPIC paper: [`Page::cash`] and [`Page::distributed`].
     pub cash: bool,
-    /// Adds the distance of a page, [`Page::distance`].
-    pub distance: bool,
-    /// Adds the number of pages of a site ([`Page::site`]).
-    pub pages: bool,
+    /// Adds further numbers ([`Page::more`]), in their order.
+    pub more: Vec<NumberColumn>,
     /// Adds the difference from an older ranking ([`Page::change`]), which each row then has.
     pub change: bool,
 }
 
-/// Optional column of a table.
-#[derive(Debug, Clone, Copy)]
+/// Kind of the rows of a table.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TableOf {
+    /// Pages or sites of a ranking.
+    #[default]
+    Ranking,
+    /// Pages or sites that were looked up; rank 0 stands for an unknown one.
+    LookedUp,
+    /// Pages to crawl next. The first two of `more` stand before their visits.
+    Candidates,
+}
+
+/// Column of numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NumberColumn {
+    /// Name of the column.
+    pub name: String,
+    /// Type of the values: real, integer or bool.
+    pub kind: Kind,
+}
+
+impl NumberColumn {
+    /// Makes a column of this name and type.
+    pub fn new(name: &str, kind: Kind) -> NumberColumn {
+        let name = name.to_owned();
+        NumberColumn { name, kind }
+    }
+
+    /// Makes the column of a measure, by its name with `_` for `-`; `None`: importance.
+    pub fn of_measure(measure: Option<&str>) -> NumberColumn {
+        let kind = match measure {
+            Some(name) if is_count(name) => Kind::Integer,
+            _ => Kind::Real,
+        };
+        NumberColumn::new(&measure.unwrap_or("importance").replace('-', "_"), kind)
+    }
+
+    fn column(&self, number: impl Fn(&Page<'_>) -> Option<f64> + Send + Sync + 'static) -> Column {
+        let kind = self.kind;
+        Column::new(&self.name, kind, move |page| {
+            Some(match kind {
+                Kind::Integer => Value::Integer(number(page)? as u64),
+                Kind::Bool => Value::Bool(number(page)? != 0.0),
+                _ => Value::Real(number(page)?),
+            })
+        })
+    }
+}
+
+impl Default for NumberColumn {
+    fn default() -> NumberColumn {
+        NumberColumn::of_measure(None)
+    }
+}
+
+/// Column of a table.
 pub(super) struct Column {
-    pub name: &'static str,
+    pub name: String,
     #[cfg_attr(
         not(any(feature = "arrow", feature = "parquet", feature = "sqlite")),
         expect(dead_code)
@@ -32,159 +92,181 @@ pub(super) struct Column {
     pub kind: Kind,
     /// True if each row must have a value.
     pub is_required: bool,
-    value: fn(&Page<'_>) -> Option<Value>,
+    value: Box<ValueOf>,
 }
+
+type ValueOf = dyn for<'p> Fn(&'p Page<'_>) -> Option<Value<'p>> + Send + Sync;
 
 /// Type of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
+    /// UTF-8 text.
     Text,
+    /// Real numbers.
     Real,
+    /// Whole numbers from 0.
     Integer,
+    /// True or false.
+    Bool,
+    /// Seconds since 1970.
+    Time,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Value {
-    Text(&'static str),
+pub(super) enum Value<'p> {
+    Text(&'p str),
     Real(f64),
     Integer(u64),
+    Bool(bool),
+    Time(i64),
 }
 
-const STATE: Column = Column {
-    name: "state",
-    kind: Kind::Text,
-    is_required: false,
-    value: |page| page.state.map(PageState::name).map(Value::Text),
-};
-
-const CASH: Column = Column {
-    name: "cash",
-    kind: Kind::Real,
-    is_required: false,
-    value: |page| page.cash.map(Value::Real),
-};
-
-const DISTRIBUTED: Column = Column {
-    name: "distributed",
-    kind: Kind::Real,
-    is_required: false,
-    value: |page| page.distributed.map(Value::Real),
-};
-
-const DISTANCE: Column = Column {
-    name: "distance",
-    kind: Kind::Real,
-    is_required: false,
-    value: |page| page.distance.map(Value::Real),
-};
-
-const PAGES: Column = Column {
-    name: "pages",
-    kind: Kind::Integer,
-    is_required: true,
-    value: |page| {
-        let site = page.site.as_ref();
-        Some(Value::Integer(site.map_or(0, |site| site.pages)))
-    },
-};
-
-const CHANGE: Column = Column {
-    name: "change",
-    kind: Kind::Text,
-    is_required: true,
-    value: |page| page.change.map(Change::name).map(Value::Text),
-};
-
-impl Columns {
-    /// Returns the chosen columns in their order.
-    pub(super) fn all(self) -> Vec<Column> {
-        let all = [
-            (self.state, STATE),
-            (self.cash, CASH),
-            (self.cash, DISTRIBUTED),
-            (self.distance, DISTANCE),
-            (self.pages, PAGES),
-            (self.change, CHANGE),
-        ];
-        let asked = all.into_iter().filter(|(is_asked, _)| *is_asked);
-        asked.map(|(_, column)| column).collect()
+impl Setup {
+    /// Returns all columns of a table in their order.
+    pub(super) fn all_columns(&self) -> Vec<Column> {
+        let asked = &self.columns;
+        let mut all = vec![text("url", |page| Some(&page.url)).required()];
+        let rank = integer("rank", |page| Some(page.rank).filter(|rank| *rank > 0));
+        let score = |page: &Page<'_>| (page.rank > 0).then_some(page.importance);
+        let score = asked.score.column(score);
+        let visits = integer("visits", |page| Some(page.visits)).required();
+        let last_fetch = Column::new("last_fetch", Kind::Time, |page| {
+            page.last_fetch.map(Value::Time)
+        });
+        let more = asked.more.iter().enumerate();
+        let mut more =
+            more.map(|(at, of)| of.column(move |page| page.more.get(at).copied().flatten()));
+        match asked.of {
+            TableOf::Ranking => {}
+            TableOf::LookedUp => {
+                all.extend([rank, score, text("state", state_or_unknown)]);
+                return all;
+            }
+            TableOf::Candidates => {
+                all.extend(more.by_ref().take(2));
+                let importance = asked.score.column(|page| Some(page.importance));
+                all.extend([visits, last_fetch, importance.required()]);
+                all.extend(more);
+                return all;
+            }
+        }
+        all.extend([score.required(), rank.required(), visits, last_fetch]);
+        all.push(match asked.level {
+            Level::Domain => text("host", |_| None),
+            _ => text("host", host_of),
+        });
+        all.push(text("domain", domain_of));
+        all.push(integer("page", |page| Some(page.page.0)).required());
+        if asked.state {
+            all.push(text("state", state));
+        }
+        if asked.cash {
+            all.push(NumberColumn::new("cash", Kind::Real).column(|page| page.cash));
+            let distributed = NumberColumn::new("distributed", Kind::Real);
+            all.push(distributed.column(|page| page.distributed));
+        }
+        if self.scoring.score != Score::Importance {
+            let column = NumberColumn::new(self.scoring.score.name(), Kind::Real);
+            let scorer = Scorer::new(self);
+            all.push(column.column(move |page| scorer.of(page).ok()));
+        }
+        all.extend(more);
+        if !asked.level.is_page() {
+            let pages = |page: &Page<'_>| Some(page.site.as_ref().map_or(0, |site| site.pages));
+            all.push(integer("pages", pages).required());
+        }
+        if asked.change {
+            all.push(text("change", |page| page.change.map(Change::name)).required());
+        }
+        all
     }
+}
+
+fn state<'p>(page: &'p Page<'_>) -> Option<&'p str> {
+    page.state.map(PageState::name)
+}
+
+fn state_or_unknown<'p>(page: &'p Page<'_>) -> Option<&'p str> {
+    match page.rank {
+        0 => Some("unknown"),
+        _ => state(page),
+    }
+}
+
+fn text(name: &str, value: for<'p> fn(&'p Page<'_>) -> Option<&'p str>) -> Column {
+    Column::new(name, Kind::Text, move |page| value(page).map(Value::Text))
+}
+
+fn integer(name: &str, value: fn(&Page<'_>) -> Option<u64>) -> Column {
+    Column::new(name, Kind::Integer, move |page| {
+        value(page).map(Value::Integer)
+    })
 }
 
 impl Column {
+    fn new(
+        name: &str,
+        kind: Kind,
+        value: impl for<'p> Fn(&'p Page<'_>) -> Option<Value<'p>> + Send + Sync + 'static,
+    ) -> Column {
+        Column {
+            name: name.to_owned(),
+            kind,
+            is_required: false,
+            value: Box::new(value),
+        }
+    }
+
+    fn required(mut self) -> Column {
+        self.is_required = true;
+        self
+    }
+
     /// Returns its value for a page.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if a required value is absent or not a number.
-    pub fn of(&self, page: &Page<'_>) -> Result<Option<Value>> {
-        let value = (self.value)(page);
-        if let Some(Value::Real(number)) = value {
-            finite(page, self.name, number)?;
-        }
-        if value.is_none() && self.is_required {
-            return Err(Error::Unsupported(format!(
-                "page {}: it has no {}",
-                page.page.0, self.name
-            )));
-        }
-        Ok(value)
+    /// [`Error::Unsupported`] if a required value is absent, a number is not finite, or a time is outside the years -9999
+    /// to 9999.
+    pub fn of<'p>(&self, page: &'p Page<'_>) -> Result<Option<Value<'p>>> {
+        let (value, name) = ((self.value)(page), &self.name);
+        let why = match value {
+            Some(Value::Real(number)) => return finite(page, name, number).map(|_| value),
+            Some(Value::Time(seconds)) if utc(seconds).is_none() => {
+                format!("its {name}, {seconds} s from 1970, is outside the years -9999 to 9999")
+            }
+            None if self.is_required => format!("it has no {name}"),
+            _ => return Ok(value),
+        };
+        Err(Error::Unsupported(format!("page {}: {why}", page.page.0)))
     }
 }
 
-#[cfg(any(feature = "arrow", feature = "parquet", feature = "sqlite"))]
-impl Value {
-    /// Returns the value if it is text.
-    pub fn text(self) -> Option<&'static str> {
-        match self {
-            Value::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    /// Returns the value if it is a real number.
-    pub fn real(self) -> Option<f64> {
-        match self {
-            Value::Real(number) => Some(number),
-            _ => None,
-        }
-    }
-
-    /// Returns the value as a signed integer, if it is an integer.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] if it does not fit.
-    pub fn integer(self, page: &Page<'_>) -> Result<Option<i64>> {
-        match self {
-            Value::Integer(number) => signed(page, number).map(Some),
-            _ => Ok(None),
-        }
-    }
-}
-
-/// Appends the values of a row to a line, each after a separator, with numbers in Rust's shortest form.
+/// Appends a row to a line: values between separators, with numbers in Rust's shortest form; `put` appends text.
 pub(super) fn put_values(
     line: &mut Vec<u8>,
-    separator: char,
+    separator: u8,
     columns: &[Column],
     page: &Page<'_>,
+    put: impl Fn(&mut Vec<u8>, &str),
 ) -> Result<()> {
-    for column in columns {
-        let text = match column.of(page)? {
-            None => String::new(),
-            Some(Value::Text(text)) => text.to_owned(),
-            Some(Value::Real(number)) => format!("{number:?}"),
-            Some(Value::Integer(number)) => number.to_string(),
-        };
-        line.extend_from_slice(separator.encode_utf8(&mut [0; 4]).as_bytes());
-        line.extend_from_slice(text.as_bytes());
+    for (at, column) in columns.iter().enumerate() {
+        if at > 0 {
+            line.push(separator);
+        }
+        match column.of(page)? {
+            None => (),
+            Some(Value::Text(text)) => put(line, text),
+            Some(Value::Real(number)) => line.extend(format!("{number:?}").bytes()),
+            Some(Value::Integer(number)) => line.extend(number.to_string().bytes()),
+            Some(Value::Bool(is)) => line.extend(is.to_string().bytes()),
+            Some(Value::Time(seconds)) => line.extend(utc(seconds).unwrap_or_default().bytes()),
+        }
     }
     Ok(())
 }
 
-/// Appends the names of the columns to a line, each after a separator.
-pub(super) fn put_names(line: &mut Vec<u8>, separator: char, columns: &[Column]) {
-    for column in columns {
-        line.extend_from_slice(separator.encode_utf8(&mut [0; 4]).as_bytes());
-        line.extend_from_slice(column.name.as_bytes());
-    }
+/// Appends the names of the columns to a line, between separators.
+pub(super) fn put_names(line: &mut Vec<u8>, separator: &str, columns: &[Column]) {
+    let names: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
+    line.extend_from_slice(names.join(separator).as_bytes());
 }

@@ -1,30 +1,24 @@
 //! Comma-separated values by RFC 4180: a header line, lines end with CR LF, and a field that holds a comma, a quote or
 //! a line end is quoted, with its quotes doubled. Any name can be written. Numbers are as in TSV.
 
-use std::io::Write;
-
 use super::columns::{Column, put_names, put_values};
-use super::{Columns, Content, ExportSpec, Exporter, Lines, Output, Page, importance, last_fetch};
-use crate::{Error, Result};
+use super::{Content, ExportSpec, Exporter, Lines, Output, Page};
+use crate::Result;
 
 pub(super) const FORMAT: ExportSpec = ExportSpec {
     name: "csv",
     about: "comma-separated values with a header line (RFC 4180)",
     is_text: true,
     content: Content::Table,
-    start: |out, setup| Ok(Box::new(Csv::new(out, setup.columns))),
+    start: |out, setup| Ok(Box::new(Csv::new(out, setup.all_columns()))),
 };
 
 struct Csv<'w>(Lines<'w>, Vec<Column>);
 
 impl<'w> Csv<'w> {
-    fn new(out: Output<'w>, columns: Columns) -> Csv<'w> {
+    fn new(out: Output<'w>, columns: Vec<Column>) -> Csv<'w> {
         let mut lines = Lines::new(out);
-        lines
-            .buffer
-            .extend_from_slice(b"url,importance,rank,visits,last_fetch");
-        let columns = columns.all();
-        put_names(&mut lines.buffer, ',', &columns);
+        put_names(&mut lines.buffer, ",", &columns);
         lines.buffer.extend_from_slice(b"\r\n");
         Csv(lines, columns)
     }
@@ -32,13 +26,7 @@ impl<'w> Csv<'w> {
 
 impl Exporter for Csv<'_> {
     fn row(&mut self, page: &Page<'_>) -> Result<()> {
-        let importance = importance(page)?;
-        let fetched = last_fetch(page)?.unwrap_or_default();
-        put_field(&mut self.0.buffer, &page.url);
-        let (rank, visits) = (page.rank, page.visits);
-        write!(self.0.buffer, ",{importance:?},{rank},{visits},{fetched}")
-            .map_err(|e| Error::io(&self.0.out.path, "write")(e))?;
-        put_values(&mut self.0.buffer, ',', &self.1, page)?;
+        put_values(&mut self.0.buffer, b',', &self.1, page, put_field)?;
         self.0.buffer.extend_from_slice(b"\r\n");
         self.0.line_done()
     }

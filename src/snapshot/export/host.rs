@@ -1,19 +1,26 @@
-//! Host of a page, and its registered domain.
+//! Host of a page or site, and its registered domain.
 
 use std::borrow::Cow;
 
+use super::Page;
 use crate::url;
 
-/// Returns both for a canonical URL, neither for an opaque name. A host without a registered domain counts as its own
-/// domain.
-pub(super) fn host_and_domain(name: &str) -> (Option<&str>, Option<&str>) {
-    let host = url::host(name.as_bytes());
-    if host.is_empty() {
-        return (None, None);
+/// Returns the host of a page's URL, or in the name of a site; `None` if the name is opaque.
+pub(super) fn host_of<'p>(page: &'p Page<'_>) -> Option<&'p str> {
+    if page.site.is_some() {
+        // Behind a host stand the folders of a prefix.
+        return page.url.split('/').next();
     }
-    // Both are substrings delimited by ASCII characters.
-    let domain = std::str::from_utf8(url::domain(host)).ok();
-    (std::str::from_utf8(host).ok(), domain)
+    let host = url::host(page.url.as_bytes());
+    // A part of a string between letters of ASCII.
+    std::str::from_utf8(host)
+        .ok()
+        .filter(|host| !host.is_empty())
+}
+
+/// Returns the registered domain of that host. A host without a registered domain counts as its own domain.
+pub(super) fn domain_of<'p>(page: &'p Page<'_>) -> Option<&'p str> {
+    std::str::from_utf8(url::domain(host_of(page)?.as_bytes())).ok()
 }
 
 /// Reverses the labels of a host: `org.example.www`. Addresses are unchanged.
@@ -34,6 +41,17 @@ fn is_address(host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::SiteFacts;
+
+    fn host_and_domain(name: &str, is_site: bool) -> (Option<String>, Option<String>) {
+        let page = Page {
+            url: name.into(),
+            site: is_site.then(SiteFacts::default),
+            ..Page::default()
+        };
+        let owned = |part: Option<&str>| part.map(str::to_owned);
+        (owned(host_of(&page)), owned(domain_of(&page)))
+    }
 
     #[test]
     fn hosts_and_domains() {
@@ -60,11 +78,19 @@ mod tests {
                 "[2001:db8::1]",
             ),
         ] {
-            assert_eq!(host_and_domain(name), (Some(host), Some(domain)), "{name}");
+            assert_eq!(
+                host_and_domain(name, false),
+                (Some(host.into()), Some(domain.into())),
+                "{name}"
+            );
             assert_eq!(reversed(host), turned);
+            for site in [host.to_owned(), format!("{host}/folder")] {
+                let found = host_and_domain(&site, true);
+                assert_eq!(found, (Some(host.into()), Some(domain.into())), "{site}");
+            }
         }
         for opaque in ["", "17", "ftp://example.org/"] {
-            assert_eq!(host_and_domain(opaque), (None, None), "{opaque}");
+            assert_eq!(host_and_domain(opaque, false), (None, None), "{opaque}");
         }
     }
 }

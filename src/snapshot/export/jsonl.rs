@@ -4,32 +4,22 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::columns::{Column, Value};
-use super::{Content, ExportSpec, Exporter, Lines, Page, importance, last_fetch, put_json};
+use super::{Content, ExportSpec, Exporter, Lines, Page, put_json};
 use crate::Result;
+use crate::model::utc;
 
 pub(super) const FORMAT: ExportSpec = ExportSpec {
     name: "jsonl",
     about: "JSON lines, one object per page",
     is_text: true,
     content: Content::Table,
-    start: |out, setup| Ok(Box::new(Jsonl(Lines::new(out), setup.columns.all()))),
+    start: |out, setup| Ok(Box::new(Jsonl(Lines::new(out), setup.all_columns()))),
 };
 
-#[derive(Serialize)]
-struct Row<'a> {
-    url: &'a str,
-    importance: f64,
-    rank: u64,
-    visits: u64,
-    last_fetch: Option<String>,
-    #[serde(flatten)]
-    more: More,
-}
+/// Values of a row with their names.
+struct Row<'r>(Vec<(&'r str, Option<Value<'r>>)>);
 
-/// Optional columns with their values.
-struct More(Vec<(&'static str, Option<Value>)>);
-
-impl Serialize for More {
+impl Serialize for Row<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(Some(self.0.len()))?;
         for (name, value) in &self.0 {
@@ -38,6 +28,8 @@ impl Serialize for More {
                 Some(Value::Text(text)) => map.serialize_entry(name, text)?,
                 Some(Value::Real(number)) => map.serialize_entry(name, &number)?,
                 Some(Value::Integer(number)) => map.serialize_entry(name, &number)?,
+                Some(Value::Bool(is)) => map.serialize_entry(name, &is)?,
+                Some(Value::Time(seconds)) => map.serialize_entry(name, &utc(seconds))?,
             }
         }
         map.end()
@@ -48,16 +40,9 @@ struct Jsonl<'w>(Lines<'w>, Vec<Column>);
 
 impl Exporter for Jsonl<'_> {
     fn row(&mut self, page: &Page<'_>) -> Result<()> {
-        let more = self.1.iter();
-        let more = more.map(|column| Ok((column.name, column.of(page)?)));
-        let row = Row {
-            url: &page.url,
-            importance: importance(page)?,
-            rank: page.rank,
-            visits: page.visits,
-            last_fetch: last_fetch(page)?,
-            more: More(more.collect::<Result<_>>()?),
-        };
+        let values = self.1.iter();
+        let values = values.map(|column| Ok((&*column.name, column.of(page)?)));
+        let row = Row(values.collect::<Result<_>>()?);
         put_json(&mut self.0.buffer, &self.0.out.path, &row)?;
         self.0.buffer.push(b'\n');
         self.0.line_done()

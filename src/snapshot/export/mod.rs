@@ -1,23 +1,26 @@
 //! Export of rankings for other programs: tables of columns, and scores for search engines.
 //!
-//! Tables (TSV, CSV, JSON lines, Parquet, Arrow, SQLite) hold the same five columns, in this order:
+//! Tables (TSV, CSV, JSON lines, Parquet, Arrow, SQLite) all hold the same columns, in this order ([`Columns`]):
 //!
 //! | column | content |
 //! |---|---|
-//! | `url` | the page's canonical URL, or its opaque name |
-//! | `importance` | all pages sum to 1; the shortest digits that read back to the same `f64` |
-//! | `rank` | 1 + pages of strictly greater importance |
-//! | `visits` | visits so far |
-//! | `last_fetch` | RFC 3339 in UTC, `2014-03-25T12:12:25Z`; Parquet: a UTC timestamp in milliseconds. Empty or null if unknown |
+//! | `url` | text: the page's canonical URL, or its opaque name; the name of a site |
+//! | `importance` | real: all pages sum to 1; the shortest digits that read back to the same `f64`. Of a measure the column has its name, with `_` for `-`, and counts (`in_degree`, `out_degree`) are integers |
+//! | `rank` | integer: 1 + pages of strictly greater importance |
+//! | `visits` | integer: visits so far; of a site those of its pages together |
+//! | `last_fetch` | time: in text RFC 3339 in UTC, `2014-03-25T12:12:25Z`. None if unknown |
+//! | `host` | text: the host of the URL or site; none of an opaque name, and of a domain |
+//! | `domain` | text: its registered domain |
+//! | `page` | integer: the number of the page or site, as in exports of links |
+//! | `state` | text, of pages: `crawled`, `not crawled`, `failed` or `gone`; none where an older snapshot does not say |
+//! | `cash`, `distributed` | real, where asked for: C and H of the OPIC paper, as shares of all |
+//! | others | where asked for: scores by further measures (named as above), `ratio` or `log` ([`Score`]), and `distance`, FICA's or the logarithmic one, none of a page that no row leads to |
+//! | `pages` | integer, of sites: how many pages they have |
+//! | `change` | text, since an older ranking: `new`, `changed`, `diluted` or `gone` |
 //!
-//! followed by those of [`Columns`]: `state` of pages (`crawled`, `not crawled`, `failed` or `gone`; empty or null if
-//! an older snapshot does not have it) and, on request, `cash` and `distributed`, C and H of the OPIC paper, as shares
-//! of all; `distance`, FICA's or the logarithmic one, empty or null for a page to which no row leads; and `change`:
-//! `new`, `changed`, `diluted` or `gone` since an older ranking. Parquet, Arrow and SQLite have `host`, `domain` and
-//! `page` (the page's number, as in exports of links) before these. For sites, `url` is the name, `page` the number,
-//! visits and last fetch are totals over the pages, and `pages` is their number. For another measure, `importance` is
-//! its score. The other formats hold a name and a [`Score`] for each page or site, and what their consumer needs in
-//! addition.
+//! Text formats leave out what there is none of; JSON, Parquet, Arrow and SQLite have nulls. A table of pages that were looked
+//! up has the columns `url`, `rank`, `importance` and `state`, the last `unknown` of pages that are not known. The other
+//! formats hold a name and a [`Score`] for each page or site, and what their taker wants beside.
 //!
 //! The same rows give the same bytes. Rows are written as they come, in bounded memory.
 
@@ -44,7 +47,7 @@ mod tsv;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::model::{Change, PageState, registry, utc};
+use crate::model::{Change, PageState, registry};
 use crate::{Error, Result};
 
 #[cfg(not(feature = "arrow"))]
@@ -54,7 +57,7 @@ use absent::parquet;
 #[cfg(not(feature = "sqlite"))]
 use absent::sqlite;
 
-pub use self::columns::Columns;
+pub use self::columns::{Columns, Kind, NumberColumn, TableOf};
 pub(super) use self::host::reversed;
 pub use self::order::{LEAST_SORTING, MOST_SORTING, Order, ordered};
 pub use self::score::{Score, Scoring};
@@ -129,7 +132,7 @@ impl Format {
 /// Content of a row, which determines the options that a format uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
-    /// Columns of a table, including [`Columns`].
+    /// Columns of a table: [`Columns`].
     Table,
     /// Name and score: uses [`Scoring::score`].
     Score,
@@ -149,7 +152,7 @@ pub(crate) struct ExportSpec {
 /// Options of an export besides its format; [`Content`] tells which of them a format uses.
 #[derive(Debug, Clone, Default)]
 pub struct Setup {
-    /// Optional columns of tables.
+    /// Columns of a table.
     pub columns: Columns,
     /// Scores, and the field for them.
     pub scoring: Scoring,
@@ -364,38 +367,6 @@ fn signed(page: &Page<'_>, number: u64) -> Result<i64> {
             page.page.0
         ))
     })
-}
-
-/// Returns the last fetch in milliseconds since 1970.
-#[cfg(any(feature = "arrow", feature = "parquet"))]
-fn milliseconds(page: &Page<'_>) -> Result<Option<i64>> {
-    // Years up to 9999 do not overflow.
-    last_fetch(page)?;
-    Ok(page.last_fetch.map(|seconds| seconds * 1000))
-}
-
-/// Returns rank, visits and number as signed integers.
-#[cfg(any(feature = "arrow", feature = "parquet", feature = "sqlite"))]
-fn integers(page: &Page<'_>) -> Result<[i64; 3]> {
-    let numbers = [page.rank, page.visits, page.page.0];
-    let mut integers = [0; 3];
-    for (integer, number) in integers.iter_mut().zip(numbers) {
-        *integer = signed(page, number)?;
-    }
-    Ok(integers)
-}
-
-/// Formats the last fetch by RFC 3339 in UTC.
-fn last_fetch(page: &Page<'_>) -> Result<Option<String>> {
-    let told = |seconds| {
-        utc(seconds).ok_or_else(|| {
-            Error::Unsupported(format!(
-                "page {}: its last fetch, {seconds} s from 1970, is outside the years -9999 to 9999",
-                page.page.0
-            ))
-        })
-    };
-    page.last_fetch.map(told).transpose()
 }
 
 #[cfg(all(test, feature = "arrow", feature = "parquet", feature = "sqlite"))]

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use super::Page;
-use super::host::{host_and_domain, reversed};
+use super::host::{host_of, reversed};
 use crate::codec::varint::number;
 use crate::disk::Sorter;
 use crate::engine::PageId;
@@ -50,9 +50,9 @@ const HOST: ExportSpec = ExportSpec {
     name: "host",
     about: "by reversed host (org.example.www), then by URL",
     key: |page, key| {
-        let (host, _) = host_and_domain(&page.url);
-        key.extend_from_slice(reversed(host.unwrap_or_default()).as_bytes());
-        // Sorts before every character of hosts: org.example comes before org.example.www.
+        let host = host_of(page).unwrap_or_default();
+        key.extend_from_slice(reversed(host).as_bytes());
+        // Lower than all that hosts are made of: org.example stands before org.example.www.
         key.push(0);
     },
 };
@@ -117,28 +117,29 @@ fn put(row: &Page<'_>, at: usize, into: &mut Vec<u8>) {
         row.cash.unwrap_or_default().to_bits(),
         row.distributed.is_some().into(),
         row.distributed.unwrap_or_default().to_bits(),
-        row.distance.is_some().into(),
-        row.distance.unwrap_or_default().to_bits(),
         row.site.is_some().into(),
         row.site.as_ref().map_or(0, |site| site.pages),
         row.change.map_or(0, |change| change as u64 + 1),
         largest.is_some().into(),
         largest.unwrap_or_default().to_bits(),
         best.is_some().into(),
+        row.more.len() as u64,
     ];
-    for number in numbers {
+    let more = row.more.iter();
+    let more = more.flat_map(|more| [more.is_some().into(), more.unwrap_or_default().to_bits()]);
+    for number in numbers.into_iter().chain(more) {
         into.extend_from_slice(&number.to_le_bytes());
     }
     into.extend_from_slice(best.unwrap_or_default().as_bytes());
 }
 
-/// Length of the numbers before the best page's name, in bytes.
-const NUMBERS: usize = 20;
-
 fn take(mut key: Vec<u8>, value: &[u8]) -> Option<Page<'static>> {
-    let (numbers, best) = value.split_at_checked(8 * NUMBERS)?;
-    let mut numbers = numbers.chunks_exact(8).map(number);
-    let mut next = || numbers.next();
+    let mut rest = value;
+    let mut next = || {
+        let (next, behind) = rest.split_at_checked(8)?;
+        rest = behind;
+        Some(number(next))
+    };
     let at = next()? as usize;
     let page = PageId(next()?);
     let importance = f64::from_bits(next()?);
@@ -148,13 +149,17 @@ fn take(mut key: Vec<u8>, value: &[u8]) -> Option<Page<'static>> {
     let state = state.and_then(|at| PageState::ALL.get(at as usize).copied());
     let cash = (next()? == 1, f64::from_bits(next()?));
     let distributed = (next()? == 1, f64::from_bits(next()?));
-    let distance = (next()? == 1, f64::from_bits(next()?));
     let (is_site, pages) = (next()? == 1, next()?);
     let change = next()?.checked_sub(1);
     let change = change.and_then(|at| Change::ALL.get(at as usize).copied());
     let largest = (next()? == 1, f64::from_bits(next()?));
     let has_best = next()? == 1;
-    let best = String::from_utf8(best.to_vec()).ok()?;
+    let mut more = Vec::new();
+    for _ in 0..next()? {
+        let number = (next()? == 1, f64::from_bits(next()?));
+        more.push(number.0.then_some(number.1));
+    }
+    let best = String::from_utf8(rest.to_vec()).ok()?;
     key.drain(..at.min(key.len()));
     Some(Page {
         page,
@@ -166,7 +171,7 @@ fn take(mut key: Vec<u8>, value: &[u8]) -> Option<Page<'static>> {
         url: Cow::Owned(String::from_utf8(key).ok()?),
         cash: cash.0.then_some(cash.1),
         distributed: distributed.0.then_some(distributed.1),
-        distance: distance.0.then_some(distance.1),
+        more,
         change,
         site: is_site.then(|| SiteFacts {
             pages,
@@ -193,7 +198,7 @@ mod tests {
                 url: url.into(),
                 cash: (at == 0).then_some(0.75),
                 distributed: (at == 0).then_some(0.5),
-                distance: (at == 0).then_some(0.25),
+                more: [vec![Some(0.25), None], vec![]][at.min(1)].clone(),
                 change: Change::ALL.get(at).copied(),
                 site: (at == 0).then(|| SiteFacts {
                     pages: 9,
@@ -210,7 +215,14 @@ mod tests {
             assert_eq!(row.last_fetch, first.then_some(-5));
             assert_eq!(row.cash, first.then_some(0.75));
             assert_eq!(row.distributed, first.then_some(0.5));
-            assert_eq!(row.distance, first.then_some(0.25));
+            assert_eq!(
+                row.more,
+                if first {
+                    vec![Some(0.25), None]
+                } else {
+                    vec![]
+                }
+            );
             assert_eq!(row.state, PageState::ALL.get(row.page.index()).copied());
             assert_eq!(row.change, Change::ALL.get(row.page.index()).copied());
             let site = row.site.as_ref();
@@ -228,7 +240,7 @@ mod tests {
     #[test]
     fn each_order_is_what_it_says() {
         let pages = [
-            ("http://www.example.org/", 2),
+            ("www.example.org", 2), // A site.
             ("http://example.org/b", 2),
             ("https://192.0.2.7/", 300),
             ("opaque", 1),
@@ -241,7 +253,7 @@ mod tests {
         assert!(numbers(Order::Rank).eq([3, 0, 1, 5, 4, 2]));
         // "", 192.0.2.7, com.example, org.example (a, b), org.example.www
         assert!(numbers(Order::Host).eq([3, 2, 4, 5, 1, 0]));
-        assert!(numbers(Order::Url).eq([4, 5, 1, 0, 2, 3]));
+        assert!(numbers(Order::Url).eq([4, 5, 1, 2, 3, 0]));
         for (url, page) in sorted(Order::Host, &pages) {
             assert_eq!(url, pages[page as usize].0);
         }

@@ -1,20 +1,11 @@
 //! Apache Parquet.
 //!
 //! ```text
-//! url         BYTE_ARRAY (STRING)                 required
-//! importance  DOUBLE                              required
-//! rank        INT64                               required
-//! visits      INT64                               required
-//! last_fetch  INT64 (TIMESTAMP(MILLIS, UTC))      optional
-//! host        BYTE_ARRAY (STRING)                 optional; none of an opaque name
-//! domain      BYTE_ARRAY (STRING)                 optional; likewise
-//! page        INT64                               required
-//! state       BYTE_ARRAY (STRING)                 optional; only of pages
-//! cash        DOUBLE                              optional; only on request
-//! distributed DOUBLE                              optional; likewise
-//! distance    DOUBLE                              optional; likewise
-//! pages       INT64                               required; only of sites
-//! change      BYTE_ARRAY (STRING)                 required; only since an older ranking
+//! text     BYTE_ARRAY (STRING)
+//! real     DOUBLE
+//! integer  INT64
+//! bool     BOOLEAN
+//! time     INT64 (TIMESTAMP(MILLIS, UTC))
 //! ```
 //!
 //! Compressed by Snappy, with statistics by column chunk and page. A row group holds at most 131,072 rows and about 64
@@ -25,7 +16,7 @@ use std::io;
 use std::sync::Arc;
 
 use parquet::basic::Compression;
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
@@ -33,11 +24,8 @@ use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 
 use super::columns::{Column, Kind, Value};
-use super::host::host_and_domain;
 use super::row_group::{BATCH_ROWS, RowGroup};
-use super::{
-    Columns, Content, ExportSpec, Exporter, Output, Page, importance, integers, milliseconds,
-};
+use super::{Content, ExportSpec, Exporter, Output, Page, signed};
 use crate::{Error, Result};
 
 pub(super) const FORMAT: ExportSpec = ExportSpec {
@@ -45,62 +33,39 @@ pub(super) const FORMAT: ExportSpec = ExportSpec {
     about: "Apache Parquet",
     is_text: false,
     content: Content::Table,
-    start: |out, setup| Ok(Box::new(Parquet::new(out, setup.columns)?)),
+    start: |out, setup| Ok(Box::new(Parquet::new(out, setup.all_columns())?)),
 };
 
-const SCHEMA: &str = "message ranking {
-    REQUIRED BYTE_ARRAY url (STRING);
-    REQUIRED DOUBLE importance;
-    REQUIRED INT64 rank;
-    REQUIRED INT64 visits;
-    OPTIONAL INT64 last_fetch (TIMESTAMP(MILLIS, true));
-    OPTIONAL BYTE_ARRAY host (STRING);
-    OPTIONAL BYTE_ARRAY domain (STRING);
-    REQUIRED INT64 page;
-";
-
 fn schema(columns: &[Column]) -> String {
-    let more = columns.iter().map(|column| {
+    let fields = columns.iter().map(|column| {
         let required = if column.is_required {
             "REQUIRED"
         } else {
             "OPTIONAL"
         };
-        let name = column.name;
+        let name = &column.name;
         match column.kind {
             Kind::Text => format!("{required} BYTE_ARRAY {name} (STRING);"),
             Kind::Real => format!("{required} DOUBLE {name};"),
             Kind::Integer => format!("{required} INT64 {name};"),
+            Kind::Bool => format!("{required} BOOLEAN {name};"),
+            Kind::Time => format!("{required} INT64 {name} (TIMESTAMP(MILLIS, true));"),
         }
     });
-    let more: String = more.collect();
-    format!("{SCHEMA}{more}}}")
+    let fields: String = fields.collect();
+    format!("message ranking {{{fields}}}")
 }
 
 pub(super) const GROUP_ROWS: usize = 1 << 17;
 /// Bytes of URLs at which a row group ends.
 pub(super) const GROUP_URL_BYTES: usize = 64 << 20;
 
-/// Rows by column, to be encoded.
-#[derive(Default)]
-struct Batch {
-    url: Vec<ByteArray>,
-    importance: Vec<f64>,
-    rank: Vec<i64>,
-    visits: Vec<i64>,
-    /// Last fetches in milliseconds since 1970.
-    last_fetch: Optional<i64>,
-    host: Optional<ByteArray>,
-    domain: Optional<ByteArray>,
-    page: Vec<i64>,
-    /// Values of the columns that were requested.
-    more: Vec<Values>,
-}
-
+/// Values of a column, to be encoded.
 enum Values {
     Text(Optional<ByteArray>),
     Real(Optional<f64>),
     Integer(Optional<i64>),
+    Bool(Optional<bool>),
 }
 
 impl Values {
@@ -108,18 +73,24 @@ impl Values {
         match column.kind {
             Kind::Text => Values::Text(Optional::default()),
             Kind::Real => Values::Real(Optional::default()),
-            Kind::Integer => Values::Integer(Optional::default()),
+            Kind::Integer | Kind::Time => Values::Integer(Optional::default()),
+            Kind::Bool => Values::Bool(Optional::default()),
         }
     }
 
-    fn push(&mut self, value: Option<Value>, page: &Page<'_>) -> Result<()> {
-        match self {
-            Values::Text(values) => values.push(value.and_then(Value::text).map(ByteArray::from)),
-            Values::Real(values) => values.push(value.and_then(Value::real)),
-            Values::Integer(values) => {
-                let value = value.map(|value| value.integer(page)).transpose()?;
-                values.push(value.flatten());
+    fn push(&mut self, value: Option<Value<'_>>, page: &Page<'_>) -> Result<()> {
+        match (self, value) {
+            (Values::Text(to), Some(Value::Text(text))) => to.push(Some(ByteArray::from(text))),
+            (Values::Real(to), Some(Value::Real(number))) => to.push(Some(number)),
+            (Values::Integer(to), Some(Value::Integer(number))) => {
+                to.push(Some(signed(page, number)?));
             }
+            (Values::Integer(to), Some(Value::Time(seconds))) => to.push(Some(seconds * 1000)),
+            (Values::Bool(to), Some(Value::Bool(is))) => to.push(Some(is)),
+            (Values::Text(to), _) => to.push(None),
+            (Values::Real(to), _) => to.push(None),
+            (Values::Integer(to), _) => to.push(None),
+            (Values::Bool(to), _) => to.push(None),
         }
         Ok(())
     }
@@ -145,14 +116,15 @@ struct Parquet<'w> {
     group: Option<RowGroup>,
     rows: usize,
     url_bytes: usize,
-    batch: Batch,
+    /// The values of so many rows, by column.
+    batch: Vec<Values>,
+    batch_rows: usize,
     columns: Vec<Column>,
 }
 
 impl<'w> Parquet<'w> {
-    fn new(out: Output<'w>, columns: Columns) -> Result<Parquet<'w>> {
+    fn new(out: Output<'w>, columns: Vec<Column>) -> Result<Parquet<'w>> {
         let path = out.path.clone();
-        let columns = columns.all();
         let start = || {
             let schema = Arc::new(parse_message_type(&schema(&columns))?);
             let properties = WriterProperties::builder()
@@ -169,20 +141,23 @@ impl<'w> Parquet<'w> {
             group: None,
             rows: 0,
             url_bytes: 0,
-            batch: Batch::default(),
+            batch: columns.iter().map(Values::new).collect(),
+            batch_rows: 0,
             columns,
         })
     }
 
     fn write_batch(&mut self) -> Result<()> {
-        let batch = std::mem::take(&mut self.batch);
+        let empty = self.columns.iter().map(Values::new).collect();
+        let batch = std::mem::replace(&mut self.batch, empty);
+        self.batch_rows = 0;
         let group = (self.group).get_or_insert_with(|| RowGroup::new(&self.writer));
         let written = write_batch(group, &batch, &self.columns);
         written.map_err(|e| self.failed(e))
     }
 
     fn end_group(&mut self) -> Result<()> {
-        if !self.batch.url.is_empty() {
+        if self.batch_rows > 0 {
             self.write_batch()?;
         }
         (self.rows, self.url_bytes) = (0, 0);
@@ -198,34 +173,16 @@ impl<'w> Parquet<'w> {
 
 impl Exporter for Parquet<'_> {
     fn row(&mut self, page: &Page<'_>) -> Result<()> {
-        let importance = importance(page)?;
-        let [rank, visits, number] = integers(page)?;
-        let fetched = milliseconds(page)?;
-
-        let columns = &mut self.batch;
-        columns
-            .url
-            .push(ByteArray::from(page.url.as_bytes().to_vec()));
-        columns.importance.push(importance);
-        columns.rank.push(rank);
-        columns.visits.push(visits);
-        columns.last_fetch.push(fetched);
-        let (host, domain) = host_and_domain(&page.url);
-        columns.host.push(host.map(ByteArray::from));
-        columns.domain.push(domain.map(ByteArray::from));
-        columns.page.push(number);
-        if columns.more.is_empty() {
-            columns.more = self.columns.iter().map(Values::new).collect();
-        }
-        for (column, values) in self.columns.iter().zip(&mut columns.more) {
+        for (column, values) in self.columns.iter().zip(&mut self.batch) {
             values.push(column.of(page)?, page)?;
         }
+        self.batch_rows += 1;
         self.rows += 1;
         self.url_bytes += page.url.len();
         if self.rows >= GROUP_ROWS || self.url_bytes >= GROUP_URL_BYTES {
             return self.end_group();
         }
-        if self.batch.url.len() >= BATCH_ROWS {
+        if self.batch_rows >= BATCH_ROWS {
             return self.write_batch();
         }
         Ok(())
@@ -241,45 +198,27 @@ impl Exporter for Parquet<'_> {
 
 fn write_batch(
     group: &mut RowGroup,
-    batch: &Batch,
+    batch: &[Values],
     columns: &[Column],
 ) -> Result<(), ParquetError> {
-    group.write::<ByteArrayType>(&batch.url, None, None)?;
-    group.write::<DoubleType>(&batch.importance, None, None)?;
-    group.write::<Int64Type>(&batch.rank, None, None)?;
-    group.write::<Int64Type>(&batch.visits, None, None)?;
-    write_optional::<Int64Type>(group, &batch.last_fetch)?;
-    write_optional::<ByteArrayType>(group, &batch.host)?;
-    write_optional::<ByteArrayType>(group, &batch.domain)?;
-    group.write::<Int64Type>(&batch.page, None, None)?;
-    for (column, values) in columns.iter().zip(&batch.more) {
+    for (column, values) in columns.iter().zip(batch) {
         match values {
             Values::Text(values) => write_values::<ByteArrayType>(group, column, values)?,
             Values::Real(values) => write_values::<DoubleType>(group, column, values)?,
             Values::Integer(values) => write_values::<Int64Type>(group, column, values)?,
+            Values::Bool(values) => write_values::<BoolType>(group, column, values)?,
         }
     }
     Ok(())
 }
 
-fn write_optional<T: DataType>(
-    group: &mut RowGroup,
-    column: &Optional<T::T>,
-) -> Result<(), ParquetError> {
-    group.write::<T>(&column.values, Some(&column.known), None)
-}
-
-/// Writes the values of an optional column.
 fn write_values<T: DataType>(
     group: &mut RowGroup,
     column: &Column,
     values: &Optional<T::T>,
 ) -> Result<(), ParquetError> {
-    if column.is_required {
-        group.write::<T>(&values.values, None, None)
-    } else {
-        write_optional::<T>(group, values)
-    }
+    let known = (!column.is_required).then_some(&*values.known);
+    group.write::<T>(&values.values, known, None)
 }
 
 /// Returns the system's error, if there is one inside.

@@ -15,10 +15,11 @@
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use super::host::host_and_domain;
+use super::host::{domain_of, host_of};
 use super::score::Scorer;
 use super::{Content, ExportSpec, Exporter, Lines, Output, Page, Scoring, Setup, put_json};
 use crate::model::Change;
+use crate::sites::Level;
 use crate::{Error, Result};
 
 pub(super) const ELASTICSEARCH: ExportSpec = ExportSpec {
@@ -64,6 +65,8 @@ struct Documents<'w> {
     kind: Kind,
     field: String,
     into: Option<String>,
+    /// Rows are of no domain, which has several.
+    has_host: bool,
     left_out: u64,
 }
 
@@ -84,6 +87,7 @@ impl<'w> Documents<'w> {
             kind,
             field,
             into,
+            has_host: setup.columns.level != Level::Domain,
             left_out: 0,
         }))
     }
@@ -168,12 +172,11 @@ impl Exporter for Documents<'_> {
         } else if page.change == Some(Change::Gone) {
             self.line(&Member("delete", target))?;
         } else {
-            let (host, domain) = host_and_domain(url);
             self.line(&Member("index", target))?;
             self.line(&Document {
                 url,
-                host,
-                domain,
+                host: host_of(page).filter(|_| self.has_host),
+                domain: domain_of(page),
                 rank: page.rank,
                 score,
             })?;

@@ -1,13 +1,8 @@
 //! A SQLite database of one table, `ranking`, with a row per page in the requested order, and of two more if the
 //! history is requested.
 //!
-//! ```text
-//! url TEXT, importance REAL, rank INTEGER, visits INTEGER, last_fetch TEXT, host TEXT, domain TEXT, page INTEGER
-//! ```
-//!
-//! and those of [`Columns`](super::Columns): `state TEXT` of pages and, on request, `cash REAL`, `distributed REAL`,
-//! `distance REAL`, `pages INTEGER` of sites, `change TEXT` since an older ranking. `last_fetch` is as in TSV, which
-//! SQLite's date functions accept. Indexes: `url`, `rank`, `(host, rank)` and `(domain, rank)`.
+//! Columns are `TEXT`, `REAL` or `INTEGER`; times are texts as in TSV, which SQLite's functions of dates take. Indexes:
+//! `url`, `rank`, `(host, rank)` and `(domain, rank)`.
 //!
 //! ```text
 //! snapshots  snapshot INTEGER, time TEXT, pages INTEGER, bound_l1 REAL
@@ -23,12 +18,11 @@ use std::io::{self, Write};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use rusqlite::types::Null;
-use rusqlite::{Connection, ToSql};
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, params_from_iter};
 
 use super::columns::{Column, Kind, Value};
-use super::host::host_and_domain;
-use super::{Content, ExportSpec, Exporter, Output, Page, Setup, importance, integers, last_fetch};
+use super::{Content, ExportSpec, Exporter, Output, Page, Setup, signed};
 use crate::disk::{RealDisk, temporary, unfinished};
 use crate::model::utc;
 use crate::snapshot::{Selection, Snapshot};
@@ -50,16 +44,7 @@ const BEGIN: &str = "
     PRAGMA journal_mode = OFF;
     PRAGMA synchronous = OFF;
     PRAGMA locking_mode = EXCLUSIVE;
-    BEGIN;
-    CREATE TABLE ranking (
-        url TEXT NOT NULL,
-        importance REAL NOT NULL,
-        rank INTEGER NOT NULL,
-        visits INTEGER NOT NULL,
-        last_fetch TEXT,
-        host TEXT,
-        domain TEXT,
-        page INTEGER NOT NULL";
+    BEGIN;";
 
 const HISTORY: &str = "
     CREATE TABLE snapshots (
@@ -110,25 +95,25 @@ impl<'w> Sqlite<'w> {
         });
         let (path, _) = made.map_err(temporary)?;
         let file = Scratch(path);
-        let columns = setup.columns.all();
-        let places = vec!["?"; 8 + columns.len()].join(", ");
-        let more = columns.iter().map(|column| {
+        let columns = setup.all_columns();
+        let places = vec!["?"; columns.len()].join(", ");
+        let fields = columns.iter().map(|column| {
             let kind = match column.kind {
-                Kind::Text => "TEXT",
+                Kind::Text | Kind::Time => "TEXT",
                 Kind::Real => "REAL",
-                Kind::Integer => "INTEGER",
+                Kind::Integer | Kind::Bool => "INTEGER",
             };
             let required = if column.is_required { " NOT NULL" } else { "" };
-            format!(", {} {kind}{required}", column.name)
+            format!("{} {kind}{required}", column.name)
         });
-        let more: String = more.collect();
+        let fields = fields.collect::<Vec<_>>().join(", ");
         let insert = format!("INSERT INTO ranking VALUES ({places})");
         let begin = || {
             let database = Connection::open(&file.0)?;
             let most = setup.memory.map_or(u64::MAX, |memory| memory / 2 / 1024);
             let cache = most.clamp(*CACHE.start(), *CACHE.end());
             database.execute_batch(&format!("PRAGMA cache_size = -{cache};"))?;
-            database.execute_batch(&format!("{BEGIN}{more});"))?;
+            database.execute_batch(&format!("{BEGIN} CREATE TABLE ranking ({fields});"))?;
             Ok(database)
         };
         let database = begin().map_err(failed(&file.0))?;
@@ -193,33 +178,25 @@ fn failed(path: &Path) -> impl FnOnce(rusqlite::Error) -> Error {
     move |error| Error::io(path, "write")(io::Error::other(error))
 }
 
+fn sql<'p>(column: &Column, page: &'p Page<'_>) -> Result<ToSqlOutput<'p>> {
+    Ok(match column.of(page)? {
+        None => ToSqlOutput::Borrowed(ValueRef::Null),
+        Some(Value::Text(text)) => text.into(),
+        Some(Value::Real(number)) => number.into(),
+        Some(Value::Integer(number)) => signed(page, number)?.into(),
+        Some(Value::Bool(is)) => is.into(),
+        Some(Value::Time(seconds)) => utc(seconds).unwrap_or_default().into(),
+    })
+}
+
 impl Exporter for Sqlite<'_> {
     fn row(&mut self, page: &Page<'_>) -> Result<()> {
-        let (importance, fetched) = (importance(page)?, last_fetch(page)?);
-        let [rank, visits, number] = integers(page)?;
-        let (host, domain) = host_and_domain(&page.url);
-        let url = &*page.url;
-        let mut more: Vec<Box<dyn ToSql>> = Vec::new();
-        for column in &self.columns {
-            more.push(match column.of(page)? {
-                None => Box::new(Null),
-                Some(Value::Text(text)) => Box::new(text),
-                Some(Value::Real(number)) => Box::new(number),
-                Some(value) => Box::new(value.integer(page)?),
-            });
-        }
-        let mut row: Vec<&dyn ToSql> = vec![
-            &url,
-            &importance,
-            &rank,
-            &visits,
-            &fetched,
-            &host,
-            &domain,
-            &number,
-        ];
-        row.extend(more.iter().map(|value| &**value));
-        let insert = || self.database.prepare_cached(&self.insert)?.execute(&*row);
+        let values = self.columns.iter().map(|column| sql(column, page));
+        let values = values.collect::<Result<Vec<_>>>()?;
+        let insert = || {
+            let mut insert = self.database.prepare_cached(&self.insert)?;
+            insert.execute(params_from_iter(&values))
+        };
         insert().map_err(failed(&self.file.0))?;
         Ok(())
     }

@@ -10,6 +10,8 @@ use super::parquet::{GROUP_ROWS, GROUP_URL_BYTES};
 use super::*;
 use crate::decode::Time;
 use crate::engine::PageId;
+use crate::model::utc;
+use crate::sites::Level;
 
 fn page(url: &str, importance: f64, last_fetch: Option<Time>) -> Page<'_> {
     Page {
@@ -76,34 +78,139 @@ fn samples() -> Vec<Page<'static>> {
     ]
 }
 
-/// A distance follows the usual columns on request; a page may have none.
+/// Numbers that were asked for stand behind the usual columns, under their names; a page may have none. Of four pages
+/// one with 1/2 has twice the mean.
 #[test]
-fn distances_are_a_column_of_their_own() {
-    let setup = Setup {
-        columns: Columns {
-            distance: true,
-            ..Columns::default()
-        },
-        ..Setup::default()
-    };
+fn further_numbers_are_columns_of_their_own() {
+    let mut setup = setup();
+    setup.columns.score = NumberColumn::of_measure(Some("hits-hubs"));
+    setup.columns.more = vec![
+        NumberColumn::new("distance", Kind::Real),
+        NumberColumn::of_measure(Some("in-degree")),
+    ];
+    setup.scoring.score = Score::Ratio;
     let mut pages = [page("a", 0.5, None), page("b", 0.5, Some(-1))];
-    pages[1].distance = Some(0.25);
+    pages[1].more = vec![Some(0.25), Some(3.0)];
     let written = |format: Format| written_as(format, &setup, &pages).unwrap().0;
     assert_eq!(
         String::from_utf8(written(Format::Tsv)).unwrap(),
-        "url\timportance\trank\tvisits\tlast_fetch\tdistance\na\t0.5\t3\t2\t\t\n\
-         b\t0.5\t3\t2\t1969-12-31T23:59:59Z\t0.25\n"
+        "url\thits_hubs\trank\tvisits\tlast_fetch\thost\tdomain\tpage\tratio\tdistance\tin_degree\n\
+         a\t0.5\t3\t2\t\t\t\t7\t2.0\t\t\n\
+         b\t0.5\t3\t2\t1969-12-31T23:59:59Z\t\t\t7\t2.0\t0.25\t3\n"
     );
     let lines = String::from_utf8(written(Format::Jsonl)).unwrap();
-    assert!(lines.contains("\"distance\":null}\n") && lines.ends_with("\"distance\":0.25}\n"));
+    assert!(lines.contains("\"distance\":null,\"in_degree\":null}\n"));
+    assert!(lines.ends_with("\"distance\":0.25,\"in_degree\":3}\n"));
     let reader = open(&written(Format::Parquet));
     let rows: Vec<_> = reader
         .get_row_iter(None)
         .unwrap()
         .map(|row| row.unwrap())
         .collect();
-    assert_eq!(rows[1].get_double(8).unwrap(), 0.25);
-    assert!(rows[0].get_double(8).is_err());
+    assert_eq!(rows[1].get_double(9).unwrap(), 0.25);
+    assert_eq!(rows[1].get_long(10).unwrap(), 3);
+    assert!(rows[0].get_double(9).is_err());
+}
+
+/// All formats of tables have the same columns, in the same order, of whatever they are asked for.
+#[test]
+fn all_tables_have_the_same_columns() {
+    let names = |format: Format, setup: &Setup| -> Vec<String> {
+        let mut row = page("http://www.a.example/", 0.5, None);
+        row.change = Some(Change::New);
+        let bytes = written_as(format, setup, &[row]).unwrap().0;
+        let text = || String::from_utf8(bytes.clone()).unwrap();
+        let of_line = |separator| {
+            let text = text();
+            let line = text.lines().next().unwrap();
+            line.split(separator).map(str::to_owned).collect()
+        };
+        match format {
+            Format::Tsv => of_line('\t'),
+            Format::Csv => of_line(','),
+            Format::Jsonl => {
+                // Keys in their order, which a parsed object does not keep.
+                let text = text();
+                let keys = text
+                    .split("\":")
+                    .map(|part| part.rsplit('"').next().unwrap());
+                let mut keys: Vec<String> = keys.map(str::to_owned).collect();
+                keys.pop();
+                keys
+            }
+            Format::Parquet => {
+                let reader = open(&bytes);
+                let columns = reader.metadata().file_metadata().schema_descr().columns();
+                columns
+                    .iter()
+                    .map(|column| column.name().to_owned())
+                    .collect()
+            }
+            Format::Arrow => {
+                let reader = arrow_ipc::reader::FileReader::try_new(io::Cursor::new(bytes), None);
+                let schema = reader.unwrap().schema();
+                schema
+                    .fields()
+                    .iter()
+                    .map(|field| field.name().clone())
+                    .collect()
+            }
+            _ => {
+                let mut file = tempfile::NamedTempFile::new().unwrap();
+                file.write_all(&bytes).unwrap();
+                let database = rusqlite::Connection::open(file.path()).unwrap();
+                let rows = database.prepare("SELECT * FROM ranking").unwrap();
+                rows.column_names().map(str::to_owned).collect()
+            }
+        }
+    };
+    let asked = Columns {
+        state: true,
+        cash: true,
+        more: vec![NumberColumn::of_measure(Some("harmonic"))],
+        change: true,
+        ..Columns::default()
+    };
+    let of = |of: TableOf| Columns {
+        of,
+        ..Columns::default()
+    };
+    let more = |name: &str| NumberColumn::new(name, Kind::Bool);
+    let candidates = Columns {
+        more: vec![more("score"), more("fetched"), more("failed")],
+        ..of(TableOf::Candidates)
+    };
+    let sites = Columns {
+        level: Level::Host,
+        ..Columns::default()
+    };
+    for (columns, expected) in [
+        (
+            asked,
+            "url importance rank visits last_fetch host domain page state cash distributed log harmonic change",
+        ),
+        (
+            sites,
+            "url importance rank visits last_fetch host domain page log pages",
+        ),
+        (of(TableOf::LookedUp), "url rank importance state"),
+        (
+            candidates,
+            "url score fetched visits last_fetch importance failed",
+        ),
+    ] {
+        let mut setup = setup();
+        setup.columns = columns;
+        setup.scoring.score = Score::Log;
+        let expected: Vec<&str> = expected.split(' ').collect();
+        for format in Format::ALL {
+            // Its indexes are of a ranking.
+            let is_other = format == Format::Sqlite && setup.columns.of != TableOf::Ranking;
+            if format.content() == Content::Table && !is_other {
+                assert_eq!(names(format, &setup), expected, "{format:?}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -112,13 +219,13 @@ fn tsv() {
     pages.remove(1);
     assert_eq!(
         text(Format::Tsv, &pages),
-        "url\timportance\trank\tvisits\tlast_fetch\n\
-         http://a.example/\t0.25\t3\t2\t2014-03-25T12:12:25Z\n\
-         \t1e-5\t3\t2\t1969-12-31T23:59:59Z\n"
+        "url\timportance\trank\tvisits\tlast_fetch\thost\tdomain\tpage\n\
+         http://a.example/\t0.25\t3\t2\t2014-03-25T12:12:25Z\ta.example\ta.example\t7\n\
+         \t1e-5\t3\t2\t1969-12-31T23:59:59Z\t\t\t7\n"
     );
     assert_eq!(
         text(Format::Tsv, &[]),
-        "url\timportance\trank\tvisits\tlast_fetch\n"
+        "url\timportance\trank\tvisits\tlast_fetch\thost\tdomain\tpage\n"
     );
     for name in ["a\tb", "a\nb", "a\r"] {
         let error = written(Format::Tsv, &[page(name, 0.5, None)]).unwrap_err();
@@ -133,13 +240,13 @@ fn csv() {
     let pages = names.map(|name| page(name, 0.25, None));
     assert_eq!(
         text(Format::Csv, &pages),
-        "url,importance,rank,visits,last_fetch\r\n\
-         plain,0.25,3,2,\r\n\
-         \"a,b\",0.25,3,2,\r\n\
-         \"say \"\"x\"\"\",0.25,3,2,\r\n\
-         \"two\r\nlines\",0.25,3,2,\r\n\
-         \"\",0.25,3,2,\r\n\
-         tab\t,0.25,3,2,\r\n"
+        "url,importance,rank,visits,last_fetch,host,domain,page\r\n\
+         plain,0.25,3,2,,,,7\r\n\
+         \"a,b\",0.25,3,2,,,,7\r\n\
+         \"say \"\"x\"\"\",0.25,3,2,,,,7\r\n\
+         \"two\r\nlines\",0.25,3,2,,,,7\r\n\
+         \"\",0.25,3,2,,,,7\r\n\
+         tab\t,0.25,3,2,,,,7\r\n"
     );
 }
 
@@ -256,7 +363,7 @@ fn jsonl() {
     assert_eq!(text.lines().count(), 3);
     assert_eq!(
         text.lines().next().unwrap(),
-        r#"{"url":"http://a.example/","importance":0.25,"rank":3,"visits":2,"last_fetch":"2014-03-25T12:12:25Z"}"#
+        r#"{"url":"http://a.example/","importance":0.25,"rank":3,"visits":2,"last_fetch":"2014-03-25T12:12:25Z","host":"a.example","domain":"a.example","page":7}"#
     );
     for (line, page) in text.lines().zip(&pages) {
         let value: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -401,14 +508,9 @@ fn what_no_format_holds_is_refused() {
 #[test]
 fn sqlite_reads_its_table() {
     let mut pages = samples();
-    pages[0].distance = Some(0.5);
-    let setup = Setup {
-        columns: Columns {
-            distance: true,
-            ..Columns::default()
-        },
-        ..Setup::default()
-    };
+    pages[0].more = vec![Some(0.5)];
+    let mut setup = setup();
+    setup.columns.more = vec![NumberColumn::new("distance", Kind::Real)];
     let (bytes, _) = written_as(Format::Sqlite, &setup, &pages).unwrap();
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(&bytes).unwrap();
@@ -434,10 +536,13 @@ fn sqlite_reads_its_table() {
     for (row, page) in read.unwrap().zip(&pages) {
         let ((url, importance, fetched), host, (domain, number, distance)) = row.unwrap();
         assert_eq!((&*url, importance), (&*page.url, page.importance));
-        assert_eq!(fetched, last_fetch(page).unwrap());
+        assert_eq!(fetched, page.last_fetch.and_then(utc));
         let expected = (url == "http://a.example/").then_some("a.example");
         assert_eq!((host.as_deref(), domain.as_deref()), (expected, expected));
-        assert_eq!((number, distance), (7, page.distance));
+        assert_eq!(
+            (number, distance),
+            (7, page.more.first().copied().flatten())
+        );
     }
     for (question, index) in [
         ("url = 'x'", "ranking_url"),
@@ -567,7 +672,7 @@ proptest! {
             Ok(bytes) => {
                 let text = String::from_utf8(bytes).unwrap();
                 let columns: Vec<&str> = text.trim_end_matches('\n').rsplit_once('\n').unwrap().1.split('\t').collect();
-                prop_assert_eq!(columns.len(), 5);
+                prop_assert_eq!(columns.len(), 8);
                 prop_assert_eq!(columns[0], &url);
                 prop_assert_eq!(columns[1].parse::<f64>().unwrap().to_bits(), importance.to_bits());
             }

@@ -31,8 +31,8 @@ const GROUP_LINKS: usize = 1 << 20;
 pub fn write_parquet(graph: &LinkGraph<'_>, room: Room<'_>, folder: &Path) -> Result<u64> {
     let setup = Setup {
         columns: Columns {
+            level: graph.ranking.level(),
             state: graph.sites.is_none(),
-            pages: graph.sites.is_some(),
             ..Columns::default()
         },
         ..Setup::default()

@@ -1,0 +1,125 @@
+//! Columns of numbers beside the ranking's own: scores by further measures, and distances.
+
+use anyhow::Context;
+use cashrank::Error;
+use cashrank::rank::measures::{MeasureOptions, measure};
+use cashrank::schedule::Distances;
+use cashrank::snapshot::export::{Kind, NumberColumn, Page};
+use cashrank::snapshot::{LevelRanking, Snapshot};
+use cashrank::store::RealDisk;
+
+use super::{Args, distances};
+use crate::cli::common::threads;
+
+/// Further columns of a table, with their numbers.
+#[derive(Default)]
+pub(super) struct Further {
+    pub columns: Vec<NumberColumn>,
+    numbers: Vec<Numbers>,
+    /// Memory that the numbers hold, in bytes.
+    pub held_bytes: u64,
+}
+
+/// Source of the numbers of all pages or sites.
+enum Numbers {
+    Ranking(Box<LevelRanking>),
+    Scores(Vec<f64>),
+    Distances(Distances),
+}
+
+/// Reads the number of a page or site; page numbers must increase from call to call.
+type NumberOf<'r> = Box<dyn FnMut(u64) -> cashrank::Result<Option<f64>> + 'r>;
+
+impl Further {
+    fn add(&mut self, column: NumberColumn, numbers: Numbers, held_bytes: u64) {
+        self.columns.push(column);
+        self.numbers.push(numbers);
+        self.held_bytes += held_bytes;
+    }
+
+    /// Adds the numbers to rows, which come in the order of theirs.
+    pub fn fill<'r, 'p: 'r>(
+        &'r self,
+        rows: impl Iterator<Item = cashrank::Result<Page<'p>>> + 'r,
+    ) -> impl Iterator<Item = cashrank::Result<Page<'p>>> + 'r {
+        let mut numbers: Vec<NumberOf<'r>> = self.numbers.iter().map(Numbers::reader).collect();
+        rows.map(move |page| {
+            let mut page = page?;
+            let more = numbers.iter_mut().map(|of| of(page.page.0));
+            page.more = more.collect::<cashrank::Result<_>>()?;
+            Ok(page)
+        })
+    }
+}
+
+impl Numbers {
+    fn reader(&self) -> NumberOf<'_> {
+        match self {
+            Numbers::Scores(scores) => Box::new(|page| Ok(scores.get(page as usize).copied())),
+            Numbers::Distances(distances) => Box::new(|page| Ok(distances.get(page))),
+            Numbers::Ranking(ranking) => {
+                let mut scores = (0..).zip(ranking.scores());
+                Box::new(move |page| {
+                    let score = scores.find(|(at, score)| *at == page || score.is_err());
+                    score.map(|(_, score)| score).transpose()
+                })
+            }
+        }
+    }
+}
+
+impl Args {
+    /// Opens the further columns that were requested beside a ranking.
+    pub(super) fn further(&self, ranking: &LevelRanking) -> anyhow::Result<Further> {
+        let mut further = Further::default();
+        let measures = self.level.measures();
+        for (at, &measure) in measures.iter().enumerate() {
+            let column = NumberColumn::of_measure(measure);
+            let is_new = !measures[..at].contains(&measure);
+            anyhow::ensure!(is_new, "--measure: {} is named twice", column.name);
+            if at > 0 {
+                self.add_measure(&mut further, ranking, measure)?;
+            }
+        }
+        if let Some(distance) = &self.distance {
+            let column = NumberColumn::new("distance", Kind::Real);
+            let found = distances(ranking.snapshot(), Some(distance), &self.memory)?;
+            let bytes = Distances::bytes(ranking.len());
+            further.add(column, Numbers::Distances(found), bytes);
+        }
+        Ok(further)
+    }
+
+    /// Adds scores by another measure. One without parameters need not have been computed for pages.
+    fn add_measure(
+        &self,
+        further: &mut Further,
+        ranking: &LevelRanking,
+        by: Option<&str>,
+    ) -> anyhow::Result<()> {
+        let (of, mut name) = (ranking.snapshot(), self.level.named(by));
+        if by.is_some() {
+            name.roll_up = Default::default();
+        }
+        let column = NumberColumn::of_measure(by);
+        let snapshot = Snapshot::open(&RealDisk, of.path())?;
+        let opened = self.level.open_named(snapshot, &name, &self.memory);
+        let spec = by.map(measure).transpose()?;
+        let spec = spec.filter(|spec| name.level.is_page() && spec.uses.is_empty());
+        if let (Err(Error::Missing(_)), Some(spec)) = (&opened, spec) {
+            let options = MeasureOptions {
+                threads: threads(None),
+                memory: self.memory.budget(threads(None))?,
+                ..MeasureOptions::default()
+            };
+            let measured = spec.compute(&of.rows()?, &options, &mut ())?;
+            let scores = measured.context("nothing was ranked")?.scores;
+            further.add(column, Numbers::Scores(scores), 8 * ranking.len());
+        } else {
+            let opened = opened?;
+            let held_bytes = opened.held_bytes();
+            further.add(column, Numbers::Ranking(opened.into()), held_bytes);
+        }
+        Ok(())
+    }
+}
