@@ -54,6 +54,8 @@ mod inspect;
 mod lists;
 #[path = "cli/local.rs"]
 mod local;
+#[path = "cli/lookup.rs"]
+mod lookup;
 #[path = "cli/memory.rs"]
 mod memory;
 #[path = "cli/mounts.rs"]

@@ -12,15 +12,21 @@ use std::fmt;
 
 use xxhash_rust::xxh3::xxh3_128;
 
+use super::Rankings;
 use super::coverage::Seeds;
-use crate::model::{PageId, check_room};
+use crate::model::{Page, PageId, check_room};
 use crate::snapshot::Snapshot;
 use crate::url::{Reject, canonical};
 use crate::{Error, Result};
 
-/// Lines that are looked up together, and most bytes of them.
+/// Lines of a list that are read together.
 const PIECE: usize = 1 << 16;
-const PIECE_BYTES: usize = 8 << 20;
+/// Lines that are looked up together in a ranking, of which each time much is read.
+const LOOKED_UP: usize = 1 << 18;
+/// Bytes that such a line takes, about.
+const LOOKED_UP_BYTES: u64 = 1 << 10;
+/// Bytes of a line with which so many are read together; of longer ones fewer are.
+const LINE_BYTES: usize = 1 << 7;
 /// Bytes that a name takes that is kept as a hash, in a set that grows.
 const HASH_BYTES: u64 = 36;
 
@@ -111,7 +117,7 @@ fn text(line: &[u8]) -> Option<&[u8]> {
 }
 
 /// A line of a list.
-struct Line {
+pub(super) struct Line {
     /// The canonical URL, or what stands there if it is none.
     name: Vec<u8>,
     /// What stands there, if that is another URL.
@@ -123,7 +129,7 @@ struct Line {
 }
 
 impl Line {
-    fn of(text: &[u8], number: u64) -> Line {
+    pub(super) fn of(text: &[u8], number: u64) -> Line {
         let mut out = Vec::new();
         match canonical(text, None, usize::MAX, &mut out) {
             Ok(form) => {
@@ -147,13 +153,15 @@ impl Line {
 }
 
 /// A page that a list names.
-pub(crate) struct ListedPage {
+pub(crate) struct ListedPage<P = PageId> {
     /// Its canonical URL, or its opaque name.
     pub name: Vec<u8>,
     /// Its number; `None`: it is not known.
-    pub page: Option<PageId>,
+    pub page: Option<P>,
     /// The line that names it, from 0.
     pub line: u64,
+    /// Why it is no URL.
+    why: Option<Reject>,
 }
 
 /// Calls `each` with the pages that lines name, piece by piece, in their order. Returns the lines that were skipped.
@@ -165,7 +173,92 @@ pub(crate) fn each_listed(
     snapshot: Option<&Snapshot>,
     mut each: impl FnMut(Vec<ListedPage>) -> Result<()>,
 ) -> Result<SkippedLines> {
-    let mut skipped = SkippedLines::default();
+    let find = |names: &[&[u8]]| match snapshot {
+        Some(snapshot) => snapshot.find(names),
+        None => Ok(vec![None; names.len()]),
+    };
+    let mut unread = SkippedLines::default();
+    let comments = each_line(lines, PIECE, find, |mut pages| {
+        pages.retain(|of| match of.why {
+            Some(why) if of.page.is_none() => {
+                unread.count(why);
+                false
+            }
+            _ => true,
+        });
+        each(pages)
+    })?;
+    Ok(SkippedLines { comments, ..unread })
+}
+
+/// Looks up the pages or sites that lines name, and calls `each` with a row for each line that names something, in their order:
+/// its name and what the ranking has of it. One that is not known has rank 0. Of shards a page's own answers. Lines are read
+/// in pieces that take about so many bytes of memory at most; `None`: as much as makes it quicker.
+///
+/// # Errors
+/// Those of the lines, of `each`, and of reading the rankings.
+pub fn look_up(
+    rankings: Rankings<'_>,
+    lines: impl IntoIterator<Item = Result<Vec<u8>>>,
+    memory: Option<u64>,
+    mut each: impl FnMut(&Page<'_>) -> Result<()>,
+) -> Result<LookedUp> {
+    let mut counts = LookedUp::default();
+    let most = memory.map_or(LOOKED_UP, |memory| (memory / LOOKED_UP_BYTES) as usize);
+    // The shard of each page that was found, and its number there.
+    let find = |names: &[&[u8]]| {
+        let mut found = vec![None; names.len()];
+        for (shard, ranking) in rankings.each().enumerate() {
+            let is_local = |name| !rankings.are_several() || ranking.snapshot().is_local(name);
+            let of_shard = ranking.find(names)?.into_iter().zip(names);
+            for (found, (number, name)) in found.iter_mut().zip(of_shard) {
+                *found = found.or(number.filter(|_| is_local(name)).map(|page| (shard, page)));
+            }
+        }
+        Ok(found)
+    };
+    counts.skipped.comments =
+        each_line(lines, most.clamp(PIECE / 64, LOOKED_UP), find, |listed| {
+            let mut rows = Vec::new();
+            for (shard, ranking) in rankings.each().enumerate() {
+                let of_shard = listed.iter().filter_map(|of| of.page);
+                let of_shard = of_shard.filter(|(of, _)| *of == shard);
+                let numbers: Vec<PageId> = of_shard.map(|(_, page)| page).collect();
+                rows.push(ranking.facts_of(&numbers)?.into_iter());
+            }
+            for of in listed {
+                let row = of.page.and_then(|(shard, _)| rows[shard].next());
+                counts.known += u64::from(row.is_some());
+                counts.unknown += u64::from(row.is_none());
+                each(&Page {
+                    url: String::from_utf8_lossy(&of.name),
+                    ..row.unwrap_or_default()
+                })?;
+            }
+            Ok(())
+        })?;
+    Ok(counts)
+}
+
+/// Counts of the lines of a list that was looked up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LookedUp {
+    /// Lines that name a page or site of the ranking.
+    pub known: u64,
+    /// Lines that name none.
+    pub unknown: u64,
+    /// Comments, which are skipped.
+    pub skipped: SkippedLines,
+}
+
+/// Calls `each` with what lines name, as `find` finds it, in pieces of at most so many lines. Returns the number of comments.
+fn each_line<P: Copy>(
+    lines: impl IntoIterator<Item = Result<Vec<u8>>>,
+    most: usize,
+    mut find: impl FnMut(&[&[u8]]) -> Result<Vec<Option<P>>>,
+    mut each: impl FnMut(Vec<ListedPage<P>>) -> Result<()>,
+) -> Result<u64> {
+    let mut comments = 0;
     let mut lines = (0..).zip(lines);
     loop {
         let (mut piece, mut bytes) = (Vec::new(), 0);
@@ -173,53 +266,50 @@ pub(crate) fn each_listed(
             let line = line?;
             match text(&line) {
                 None => continue,
-                Some([b'#', ..]) => skipped.comments += 1,
+                Some([b'#', ..]) => comments += 1,
                 Some(text) => {
                     bytes += text.len();
                     piece.push(Line::of(text, number));
                 }
             }
-            if piece.len() >= PIECE || bytes >= PIECE_BYTES {
+            if piece.len() >= most || bytes >= most * LINE_BYTES {
                 break;
             }
         }
         if piece.is_empty() {
-            return Ok(skipped);
+            return Ok(comments);
         }
-        let pages = look_up(&piece, snapshot)?;
-        let mut listed = Vec::with_capacity(piece.len());
-        for (line, page) in piece.into_iter().zip(pages) {
-            match line.why {
-                Some(why) if page.is_none() => skipped.count(why),
-                _ => listed.push(ListedPage {
-                    name: line.name,
-                    page,
-                    line: line.number,
-                }),
-            }
-        }
-        each(listed)?;
+        each(find_lines(piece, &mut find)?)?;
     }
 }
 
 /// The pages of a piece; a name that is opaque though it looks like a URL is found as it is typed.
-fn look_up(piece: &[Line], snapshot: Option<&Snapshot>) -> Result<Vec<Option<PageId>>> {
-    let Some(snapshot) = snapshot else {
-        return Ok(vec![None; piece.len()]);
-    };
+pub(super) fn find_lines<P: Copy, E>(
+    piece: Vec<Line>,
+    mut find: impl FnMut(&[&[u8]]) -> std::result::Result<Vec<Option<P>>, E>,
+) -> std::result::Result<Vec<ListedPage<P>>, E> {
     let names: Vec<&[u8]> = piece.iter().map(|line| &*line.name).collect();
-    let mut pages = snapshot.find(&names)?;
-    let left = (0..piece.len()).filter(|&at| pages[at].is_none());
-    let left: Vec<(usize, &[u8])> = left
-        .filter_map(|at| Some((at, piece[at].typed.as_deref()?)))
+    let pages = find(&names)?;
+    let typed = piece.iter().zip(&pages).filter(|(_, page)| page.is_none());
+    let typed: Vec<&[u8]> = typed
+        .filter_map(|(line, _)| line.typed.as_deref())
         .collect();
-    if !left.is_empty() {
-        let names: Vec<&[u8]> = left.iter().map(|(_, name)| *name).collect();
-        for ((at, _), page) in left.iter().zip(snapshot.find(&names)?) {
-            pages[*at] = page;
+    let mut as_typed = if typed.is_empty() {
+        Vec::new().into_iter()
+    } else {
+        find(&typed)?.into_iter()
+    };
+    let listed = piece.into_iter().zip(pages).map(|(line, page)| {
+        let typed = line.typed.filter(|_| page.is_none());
+        let found = typed.as_ref().and_then(|_| as_typed.next()).flatten();
+        ListedPage {
+            name: typed.filter(|_| found.is_some()).unwrap_or(line.name),
+            page: page.or(found),
+            line: line.number,
+            why: line.why,
         }
-    }
-    Ok(pages)
+    });
+    Ok(listed.collect())
 }
 
 /// Names that are told apart by 128 bits of their hashes.

@@ -10,7 +10,7 @@
 //! | [`Coverage`] | how much of what readers see was read |
 //! | [`Resettling`] | a closer ranking of what a store holds |
 //! | [`Rankings`] | the shards of a crawl, read as one |
-//! | [`pages_of`], [`ranks_of`] | pages by URLs in any form |
+//! | [`pages_of`], [`ranks_of`], [`look_up`] | pages by URLs in any form |
 
 mod coverage;
 mod history;
@@ -28,7 +28,7 @@ mod store;
 pub use coverage::{Coverage, Covered, CoveredHost, Seeds};
 pub use history::{History, HistoryOptions, Moment, history};
 pub use links::{Ends, FetchState, Links, RankedEnd, Swept, Target};
-pub use list::{NameSet, SkippedLines, names_of, seeds_of};
+pub use list::{LookedUp, NameSet, SkippedLines, look_up, names_of, seeds_of};
 pub use movers::{Mover, Movers, movers};
 pub use next::{NEXT, SkippedOf};
 pub use page::{Rank, RankingOf, Top, canonical, pages_of, ranks_of};

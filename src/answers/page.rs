@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::Rankings;
+use super::list::{Line, find_lines};
 use crate::model::{Page, PageId, PageState, utc};
 use crate::sites::{Level, RollUpBy};
 use crate::snapshot::{ComputedInfo, Info, LevelRanking, Selection, Snapshot, SnapshotPage};
@@ -239,18 +240,10 @@ pub fn canonical(url: &str) -> Vec<u8> {
 /// Those of `find`.
 pub fn pages_of<P: Copy, E>(
     urls: &[String],
-    mut find: impl FnMut(&[&[u8]]) -> std::result::Result<Vec<Option<P>>, E>,
+    find: impl FnMut(&[&[u8]]) -> std::result::Result<Vec<Option<P>>, E>,
 ) -> std::result::Result<Vec<Option<P>>, E> {
-    let canonical: Vec<Vec<u8>> = urls.iter().map(|url| canonical(url)).collect();
-    let names: Vec<&[u8]> = canonical.iter().map(Vec::as_slice).collect();
-    let mut found = find(&names)?;
-    let is_left = |at: &usize| found[*at].is_none() && names[*at] != urls[*at].as_bytes();
-    let left: Vec<usize> = (0..urls.len()).filter(is_left).collect();
-    if !left.is_empty() {
-        let names: Vec<&[u8]> = left.iter().map(|&at| urls[at].as_bytes()).collect();
-        for (at, as_name) in left.into_iter().zip(find(&names)?) {
-            found[at] = as_name;
-        }
-    }
-    Ok(found)
+    let lines = (0..).zip(urls);
+    let lines = lines.map(|(number, url)| Line::of(url.as_bytes(), number));
+    let found = find_lines(lines.collect(), find)?;
+    Ok(found.into_iter().map(|of| of.page).collect())
 }

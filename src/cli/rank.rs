@@ -1,18 +1,25 @@
 //! `cashrank rank`: what is known of some pages.
 
 use std::io::Write;
+use std::path::{Path, PathBuf};
 
-use cashrank::PageState;
-use cashrank::answers::{Rank, Rankings, pages_of};
+use cashrank::answers::{LookedUp, Rank, Rankings, look_up, pages_of};
 use cashrank::engine::PageId;
+use cashrank::memory::to_read;
 use cashrank::schedule::Measure;
 use cashrank::sites::RollUpBy;
+use cashrank::snapshot::export::{Columns, Format, NumberColumn, Page, Setup, TableOf, exporter};
 use cashrank::snapshot::{LevelRanking, Snapshot};
+use cashrank::{Error, PageState};
 
 use super::certain::{Asked, certainly_above, write_certain};
-use super::common::{Basis, Exit, MemoryArg, counted, parsed, print, shown, thousands};
+use super::common::{
+    Basis, Exit, MemoryArg, counted, lines, one_of, parsed, print, report_lines, say, shown,
+    thousands, word,
+};
 use super::export::distances;
 use super::levels::LevelArgs;
+use super::output::Output;
 use super::snapshots::SnapshotArg;
 use super::stores::StoresArg;
 
@@ -23,14 +30,26 @@ Examples:
   cashrank rank https://example.org/ https://example.org/about --store ranks
   cashrank rank https://example.org/a https://example.org/b --store ranks
   cashrank rank example.org --level domain --store ranks
+  cashrank rank --from urls.txt --to csv --store ranks > ranks.csv
+  cut -f1 pages.tsv | cashrank rank - --store ranks
   cashrank rank https://example.org/ --store ranks-0 --store ranks-1
 
 The percentile is the share of pages, in percent, that do not rank higher. For several pages, it shows which is \
-certainly more important: they differ by more than the certified bound on errors.")]
+certainly more important: they differ by more than the certified bound on errors.
+
+--from, and - in place of URLs, look up lists of any length. The table has the columns url (in canonical form), rank, \
+importance and state: crawled, not crawled, failed, gone, or unknown for a URL that the store does not know.")]
 pub struct Args {
-    /// URLs in any form, or names of nodes or sites.
-    #[arg(value_name = "URL", required = true)]
+    /// URLs in any form, or names of nodes or sites; `-`: a list on standard input, as with --from.
+    #[arg(value_name = "URL", required_unless_present = "from")]
     urls: Vec<String>,
+    /// Look up all URLs in this file, one per line, and print a table with a row for each; `-`: standard input. Blank lines, comments
+    /// (`#`) and what follows a tab do not count.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["urls", "distance"])]
+    from: Option<PathBuf>,
+    /// Print a table in this format [default with --from: tsv].
+    #[arg(long, value_name = "FORMAT", value_parser = tables(), conflicts_with_all = ["json", "distance"])]
+    to: Option<Format>,
     #[command(flatten)]
     stores: StoresArg,
     #[command(flatten)]
@@ -68,6 +87,14 @@ impl Args {
         let distances = distances(&snapshots[0], self.distance.as_ref(), &self.memory)?;
         let rankings = self.level.open_all(snapshots, &self.memory)?;
         let rankings = Rankings::of(&rankings)?;
+        let standard = (self.urls == ["-"]).then(|| "-".into());
+        if let Some(list) = self.from.clone().or(standard) {
+            return self.write_table(rankings, lines(&[list]));
+        }
+        if self.to.is_some() {
+            let urls = self.urls.iter().map(|url| Ok(url.clone().into_bytes()));
+            return self.write_table(rankings, urls);
+        }
         let ranking = rankings.first();
         let snapshot = ranking.snapshot();
         anyhow::ensure!(
@@ -112,6 +139,67 @@ impl Args {
         })?;
         Ok(if unknown { Exit::Unknown } else { Exit::Done })
     }
+}
+
+impl Args {
+    /// Writes a row for each line.
+    fn write_table(
+        &self,
+        rankings: Rankings<'_>,
+        lines: impl Iterator<Item = Result<Vec<u8>, Error>>,
+    ) -> anyhow::Result<Exit> {
+        anyhow::ensure!(
+            self.distance.is_none(),
+            "--distance is for single pages; `cashrank export --distance` writes a table of all"
+        );
+        let format = self.to.unwrap_or(if self.json {
+            Format::Jsonl
+        } else {
+            Format::Tsv
+        });
+        let setup = Setup {
+            columns: Columns {
+                score: NumberColumn::of_measure(self.level.measure()),
+                of: TableOf::LookedUp,
+                ..Columns::default()
+            },
+            ..Setup::default()
+        };
+        let held = rankings.held_bytes() + to_read(rankings.len());
+        let memory = self.memory.budget(2)?.map(|of| of.saturating_sub(held));
+        let mut found = LookedUp::default();
+        Output::Standard.put(|out| {
+            let mut table = exporter(format, &setup, out, Path::new("standard output"))?;
+            found = look_up(rankings, lines, memory, |row| {
+                if row.rank > 0 {
+                    return table.row(row);
+                }
+                // What is unknown may hold anything.
+                table.row(&Page {
+                    url: shown(&row.url),
+                    ..Page::default()
+                })
+            })?;
+            table.finish()?;
+            Ok(())
+        })?;
+        report_lines("--from", found.skipped);
+        if found.unknown == 0 {
+            return Ok(Exit::Done);
+        }
+        let all = thousands(found.known + found.unknown);
+        say!("{} of {all} are unknown", thousands(found.unknown));
+        Ok(Exit::Unknown)
+    }
+}
+
+/// Formats of text that hold tables, for clap.
+fn tables() -> impl clap::builder::TypedValueParser<Value = Format> {
+    let formats = [Format::Tsv, Format::Csv, Format::Jsonl];
+    one_of(
+        formats.map(|format| word(format.name(), format.about())),
+        parsed::<Format>,
+    )
 }
 
 /// The pages of these names.

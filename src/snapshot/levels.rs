@@ -6,7 +6,7 @@
 //! | sites | none | a roll-up of the snapshot: sites by the sum of their pages' importance, the maximum, or the number of pages |
 //! | any | given | the ranking that was computed beside the snapshot |
 
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -354,13 +354,6 @@ impl LevelRanking {
     /// Returns the rows with these numbers, in this order, with their names.
     pub fn at(&self, numbers: &[PageId]) -> Result<Vec<Page<'static>>> {
         match &self.of {
-            Of::Pages => {
-                let pages = self.snapshot.pages_of(numbers)?;
-                let named = pages.iter().zip(self.snapshot.names_of(numbers)?);
-                Ok(named
-                    .map(|(page, url)| page.named(url, self.len()))
-                    .collect())
-            }
             Of::Sites(rolled) => {
                 let best: Vec<PageId> = numbers
                     .iter()
@@ -371,16 +364,43 @@ impl LevelRanking {
                     .map(|(site, best)| rolled.site(site.0 as usize, Some(best)))
                     .collect())
             }
+            _ if !self.level().is_page() => self.facts_of(numbers),
+            _ => {
+                let rows = self.facts_of(numbers)?.into_iter();
+                let named = rows.zip(self.snapshot.names_of(numbers)?);
+                Ok(named
+                    .map(|(row, url)| Page {
+                        url: url.into(),
+                        ..row
+                    })
+                    .collect())
+            }
+        }
+    }
+
+    /// The same without the names of pages.
+    ///
+    /// # Errors
+    /// As of [`LevelRanking::at`].
+    pub fn facts_of(&self, numbers: &[PageId]) -> Result<Vec<Page<'static>>> {
+        let pages = || {
+            let pages = self.snapshot.pages_of(numbers)?.into_iter();
+            Ok(pages.map(|page| page.named("", self.len())))
+        };
+        match &self.of {
+            Of::Pages => Ok(pages()?.collect()),
+            Of::Sites(rolled) => Ok(numbers
+                .iter()
+                .map(|site| rolled.site(site.0 as usize, None))
+                .collect()),
             Of::Computed(ranking) if ranking.info().level.is_page() => {
-                let pages = self.snapshot.pages_of(numbers)?;
-                let names = self.snapshot.names_of(numbers)?;
                 let scores = of_blocks(ranking, numbers)?;
-                let all = scores.into_iter().zip(pages.iter().zip(names));
+                let all = scores.into_iter().zip(pages()?);
                 Ok(all
-                    .map(|(scored, (page, url))| Page {
+                    .map(|(scored, page)| Page {
                         rank: scored.rank,
                         importance: scored.importance,
-                        ..page.named(url, self.len())
+                        ..page
                     })
                     .collect())
             }
@@ -412,13 +432,11 @@ impl LevelRanking {
 
     /// Returns the rows with these numbers, like [`LevelRanking::rows`].
     pub fn rows_of(&self, numbers: Range<u64>) -> Result<Vec<Page<'static>>> {
-        if let Of::Sites(rolled) = &self.of {
-            return Ok(numbers
-                .map(|site| rolled.site(site as usize, None))
-                .collect());
-        }
         let numbers: Vec<PageId> = numbers.map(PageId).collect();
-        self.at(&numbers)
+        match &self.of {
+            Of::Sites(_) => self.facts_of(&numbers),
+            _ => self.at(&numbers),
+        }
     }
 
     /// Finds the numbers of pages or sites with these names.
@@ -426,16 +444,15 @@ impl LevelRanking {
         if self.level().is_page() {
             return self.snapshot.find(names);
         }
-        let mut found = vec![None; names.len()];
+        let mut numbers: HashMap<&[u8], Option<PageId>> =
+            names.iter().map(|name| (*name, None)).collect();
         for row in self.rows() {
             let row = row?;
-            for (name, found) in names.iter().zip(&mut found) {
-                if *name == row.url.as_bytes() {
-                    *found = Some(row.page);
-                }
+            if let Some(number) = numbers.get_mut(row.url.as_bytes()) {
+                *number = Some(row.page);
             }
         }
-        Ok(found)
+        Ok(names.iter().map(|name| numbers[name]).collect())
     }
 }
 
