@@ -119,7 +119,7 @@ impl Coverage {
     /// The pages at which readers start.
     fn pages(&self, snapshot: &Snapshot, rows: &dyn Rows) -> Result<Vec<u32>> {
         let Seeds::Given { known, unknown } = &self.seeds else {
-            return first_pages(rows, &snapshot.reread()?);
+            return first_pages(rows, &snapshot.visited(2)?);
         };
         let mut seeds = known.clone();
         seeds.sort_unstable();

@@ -18,7 +18,7 @@ use crate::store::settings_of;
 use crate::{Error, Result};
 
 /// The parameters of a list, but for how many pages it is to have.
-pub const NEXT: [Parameter<NextOptions>; 11] = [
+pub const NEXT: [Parameter<NextOptions>; 12] = [
     Parameter {
         name: "strategy",
         takes: Takes::Value("ORDER"),
@@ -67,6 +67,14 @@ pub const NEXT: [Parameter<NextOptions>; 11] = [
             all but these. May be repeated [default: all].",
         excludes: &[],
         set: |asked, text| parsed(text).map(|pages| asked.scope.add(pages)),
+    },
+    Parameter {
+        name: "known-hosts",
+        takes: Takes::Nothing,
+        default: None,
+        help: "List only pages of hosts of which a page was fetched, or is among the seeds.",
+        excludes: &[],
+        set: |asked, _| put(&mut asked.known_hosts, Ok(true)),
     },
     Parameter {
         name: "older-than",

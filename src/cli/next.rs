@@ -1,20 +1,24 @@
 //! `cashrank next`: the pages to crawl next.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use cashrank::Error;
 use cashrank::answers::{Coverage, NEXT, Parameter, Seeds, SkippedOf, Takes, seeds_of};
 use cashrank::memory::{check_room, to_read};
-use cashrank::schedule::{Candidate, NextOptions, STRATEGIES, Taker, next, next_of_shards};
+use cashrank::schedule::{
+    Candidate, FetchedHosts, NextOptions, STRATEGIES, Taker, next, next_of_shards,
+};
 use cashrank::shards::open_shards;
 use cashrank::snapshot::Snapshot;
 use cashrank::store::RealDisk;
+use cashrank::url::host;
 use clap::builder::{StringValueParser, TypedValueParser as _};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::common::{
-    Exit, Forms, LIST_BYTES, MemoryArg, STORE, check_list, lines, positive, report_lines,
+    Exit, Forms, LIST_BYTES, MemoryArg, STORE, check_list, counted, lines, positive, report_lines,
     thousands, threads,
 };
 use super::coverage::percent;
@@ -41,6 +45,7 @@ const LISTED_BYTES: u64 = 400;
 #[command(after_help = "\
 Examples:
   cashrank next --store ranks -n 1000 > urls.txt
+  cashrank next --store ranks -n 500 --per-host 10 --known-hosts
   cashrank next --store ranks -n 500 --per-host 10 --scope domain:example.org
   cashrank next --store ranks -n 1000 --strategy fica:k=10000 --to jsonl
   cashrank next --store ranks -n 1000 --budget discovery=0.7 --older-than 30d --to scrapy
@@ -176,6 +181,8 @@ impl Args {
             all => all.iter().map(Snapshot::store).collect(),
         };
         let (mut options, starts) = self.read_lists(&stores, &options, room)?;
+        let seeds = options.iter().flat_map(|options| &options.seeds);
+        let seeds: HashSet<String> = seeds.map(|seed| seed.name.clone()).collect();
         let pages = if shards.is_empty() {
             let options = options.remove(0);
             next(&RealDisk, store, &options).map_err(|error| match error {
@@ -193,6 +200,12 @@ impl Args {
             to.write(&pages, out)
                 .map_err(|error| self.named(error).into())
         })?;
+        if !self.quiet && !self.asked.narrows_hosts() {
+            note_hosts(
+                &stores,
+                pages.iter().filter(|page| !seeds.contains(&page.url)),
+            )?;
+        }
         if self.coverage && !self.quiet {
             show_coverage(store, starts, &pages)?;
         }
@@ -278,6 +291,37 @@ impl Args {
     }
 }
 
+/// Says what to add where most new pages of a list are of hosts of which nothing was fetched.
+fn note_hosts<'p>(
+    stores: &[&Path],
+    pages: impl Iterator<Item = &'p Candidate>,
+) -> anyhow::Result<()> {
+    let new: Vec<&[u8]> = pages
+        .filter(|page| !page.fetched)
+        .map(|page| page.url.as_bytes())
+        .collect();
+    if new.is_empty() {
+        return Ok(());
+    }
+    let mut fetched = FetchedHosts::default();
+    for store in stores {
+        fetched.add_all(&Snapshot::latest(&RealDisk, store)?)?;
+    }
+    let others = new.iter().filter(|name| !fetched.has(name));
+    let others: Vec<&[u8]> = others.map(|name| host(name)).collect();
+    if others.len() * 2 > new.len() {
+        let hosts: HashSet<&[u8]> = others.iter().copied().collect();
+        say!(
+            "{} of {} new pages are on {} of which nothing was fetched yet: --known-hosts leaves these out, and \
+             --scope domain:example.org lists one site only",
+            thousands(others.len() as u64),
+            thousands(new.len() as u64),
+            counted(hosts.len() as u64, "host", "hosts")
+        );
+    }
+    Ok(())
+}
+
 /// Says how much of what readers from the seeds see was read, and about how much it will be with these pages.
 fn show_coverage(store: &Path, starts: Option<Seeds>, pages: &[Candidate]) -> anyhow::Result<()> {
     let snapshot = match Snapshot::latest(&RealDisk, store) {
@@ -305,6 +349,12 @@ fn show_coverage(store: &Path, starts: Option<Seeds>, pages: &[Candidate]) -> an
 struct Asked(Vec<(String, String)>);
 
 impl Asked {
+    /// Returns whether the hosts of pages were chosen.
+    fn narrows_hosts(&self) -> bool {
+        let narrows = |name: &str| ["scope", "known-hosts", "refetch"].contains(&name);
+        self.0.iter().any(|(name, _)| narrows(name))
+    }
+
     /// A parameter as an option.
     fn option(parameter: &'static Parameter<NextOptions>) -> Arg {
         let option = Arg::new(parameter.name)

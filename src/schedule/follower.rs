@@ -21,6 +21,7 @@
 
 use std::path::Path;
 
+use super::hosts::FetchedHosts;
 use super::names::Runs;
 use super::next::{Chosen, FOCUSED, Limits, Source, completed, interleave};
 use super::queue::Best;
@@ -215,6 +216,12 @@ impl Asking<'_> {
         let count = options.count;
         let mut limits = Limits::new(options, Some(self.source.snapshot));
         let mut first = seeds::unread(&self.source, &mut limits)?;
+        if options.known_hosts {
+            let mut known = FetchedHosts::default();
+            known.add_all(self.source.snapshot)?;
+            first.iter().for_each(|seed| known.add(seed.url.as_bytes()));
+            limits.known = Some(known.into());
+        }
         let left = count - first.len();
         let chosen = match options.which {
             Which::NotFetched => self.discover(left, &mut limits)?,

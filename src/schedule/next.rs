@@ -7,7 +7,9 @@
 //! Memory: what a [`Follower`](super::Follower) keeps, and the list.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
+use super::hosts::FetchedHosts;
 use super::queue::Best;
 use super::refresh::{self, Looks};
 use super::{Choice, Crawl, Focus, Scored};
@@ -52,6 +54,8 @@ pub struct NextOptions {
     pub per_domain: Option<u64>,
     /// Pages that may be listed.
     pub scope: Scope,
+    /// Restriction to hosts of which a page was fetched, or is a seed.
+    pub known_hosts: bool,
     /// Minimum age in seconds of a page's last fetch for it to be read again; pages without a known time qualify.
     pub older_than: Option<u64>,
     /// When pages whose fetches failed are left out.
@@ -115,6 +119,7 @@ impl Default for NextOptions {
             per_host: None,
             per_domain: None,
             scope: Scope::default(),
+            known_hosts: false,
             older_than: None,
             failures: Failures::default(),
             now: None,
@@ -382,6 +387,8 @@ pub(super) struct Limits<'a> {
     options: &'a NextOptions,
     /// Shard whose pages may be listed; `None`: all.
     shard: Option<Shard>,
+    /// Hosts whose pages may be listed; `None`: all.
+    pub known: Option<Arc<FetchedHosts>>,
     hosts: HashMap<Vec<u8>, u64>,
     domains: HashMap<Vec<u8>, u64>,
 }
@@ -392,6 +399,7 @@ impl<'a> Limits<'a> {
         Limits {
             options,
             shard: snapshot.and_then(|snapshot| snapshot.info().settings.input.shard),
+            known: None,
             hosts: HashMap::new(),
             domains: HashMap::new(),
         }
@@ -404,13 +412,21 @@ impl<'a> Limits<'a> {
             scope,
             ..
         } = self.options;
-        per_host.is_some() || per_domain.is_some() || !scope.is_all() || self.shard.is_some()
+        per_host.is_some()
+            || per_domain.is_some()
+            || !scope.is_all()
+            || self.shard.is_some()
+            || self.known.is_some()
     }
 
     /// Returns whether another page of this name may be listed, and counts it if so.
     pub fn takes(&mut self, url: &str) -> bool {
         let is_other = |shard: Shard| !shard.has(url.as_bytes());
-        if !self.options.scope.has(url.as_bytes()) || self.shard.is_some_and(is_other) {
+        let is_unknown = |known: &Arc<FetchedHosts>| !known.has(url.as_bytes());
+        if !self.options.scope.has(url.as_bytes())
+            || self.shard.is_some_and(is_other)
+            || self.known.as_ref().is_some_and(is_unknown)
+        {
             return false;
         }
         let host = host(url.as_bytes());

@@ -340,18 +340,21 @@ impl Snapshot {
         })
     }
 
-    /// Returns a bitmap of the pages that were visited more than once. Reads no other columns.
-    pub(crate) fn reread(&self) -> Result<Bits> {
-        let mut again = Bits::new(self.len());
+    /// The pages that were visited at least so often. Reads nothing else.
+    ///
+    /// # Errors
+    /// The column is damaged or cannot be read.
+    pub(crate) fn visited(&self, times: u64) -> Result<Bits> {
+        let mut visited = Bits::new(self.len());
         let read = |block| self.columns.column(block, Column::Visits);
         self.columns.in_twos(read, |first, pages: Vec<u64>| {
             for (page, &visits) in (first..).zip(&pages) {
-                if visits > 1 {
-                    again.set(page);
+                if visits >= times {
+                    visited.set(page);
                 }
             }
         })?;
-        Ok(again)
+        Ok(visited)
     }
 
     /// Returns the number of leading positions that are certain: the largest n such that the first n pages are the n of

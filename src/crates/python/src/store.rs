@@ -637,7 +637,7 @@ impl Store {
     /// seeds: URLs that come first as far as they were not fetched yet; with them there need be no ranking yet.
     ///
     /// Further keywords are those of ``cashrank next --help``, with _ for -: strategy="forecast", refetch=True, budget=0.7
-    /// (the share of pages not fetched yet), per_host=10, per_domain=100, scope=["domain:example.org"],
+    /// (the share of pages not fetched yet), per_host=10, per_domain=100, scope=["domain:example.org"], known_hosts=True,
     /// older_than=timedelta(days=30), focus={"url:*/news/*": 0.3}, retry_after="6h", max_failures=3, as_of="now".
     #[pyo3(signature = (n=100, *, exclude=None, seeds=None, **options))]
     fn next(

@@ -63,6 +63,7 @@ class _Next(TypedDict, total=False):
     per_host: int | None
     per_domain: int | None
     scope: _Scope
+    known_hosts: bool | None
     older_than: timedelta | str | None
     focus: Mapping[str, float] | str | Iterable[str] | None
     retry_after: timedelta | str | None
