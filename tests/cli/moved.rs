@@ -729,3 +729,57 @@ fn pages_of_files_and_of_one_side() {
     let pipe = lab.feed("compare a /dev/stdin --page x", b"x\t1\n");
     pipe.exits(2).says(&["not a regular file", "--page"]);
 }
+
+/// A ring of three has a third each, and a sixth once another ring stands beside it: the two rankings are 1 apart in L1.
+#[test]
+fn a_single_side_is_compared_with_the_ranking_before() {
+    let lab = Lab::new();
+    let ring = |name: &str| -> String {
+        let record = |page: u32| {
+            let (url, to) = (format!("{name}{page}"), format!("{name}{}", (page + 1) % 3));
+            format!("{{\"url\":\"http://{url}.example/\",\"links\":[\"http://{to}.example/\"]}}\n")
+        };
+        (0..3).map(record).collect()
+    };
+    let ingest = "ingest - --format records --store s --settle 1e-9";
+    lab.feed(ingest, ring("a").as_bytes()).exits(0);
+    lab.run("compare s")
+        .exits(2)
+        .says(&["no ranking before snapshot 3"]);
+    lab.feed(ingest, ring("b").as_bytes()).exits(0);
+    lab.run("export --to scores -o exact --store s").exits(0);
+    let first = |out: &str| out.lines().next().unwrap().to_owned();
+    let told = lab.run("compare s").exits(0).says(&["comparing s/"]);
+    assert!(first(&told.out).starts_with("agree\tno: 1.0e0 apart (L1)"));
+    let json = lab.run("compare s --json").exits(0).json();
+    assert_eq!(json["agree"], false);
+    assert!((json["l1"].as_f64().unwrap() - 1.0).abs() < 1e-8, "{json}");
+    let moved = lab.run("compare s --moved 1").exits(0).out;
+    assert_eq!(first(&moved), first(&told.out));
+    let same = lab.run("compare s s/snapshots/000000000006.snapshot");
+    assert!(first(&same.exits(0).out).starts_with("agree\tyes: they are the same"));
+    let both = lab.run("compare exact exact").exits(0).out;
+    assert!(first(&both).starts_with("agree\tunknown"), "{both}");
+
+    // The store of the environment, alone and beside a file of scores.
+    let run = |args: &[&str], store: Option<&str>| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_cashrank"));
+        command.args(args).current_dir(lab.path(""));
+        match store {
+            Some(store) => command.env("CASHRANK_STORE", store),
+            None => command.env_remove("CASHRANK_STORE"),
+        };
+        let done = command.output().unwrap();
+        let out = String::from_utf8(done.stdout).unwrap();
+        (done.status.code(), out.lines().next().map(str::to_owned))
+    };
+    assert_eq!(
+        run(&["compare"], Some("s")),
+        (Some(0), Some(first(&told.out)))
+    );
+    let file = run(&["compare", "exact"], Some("s")).1.unwrap();
+    assert!(file.starts_with("agree\tyes, if exact is exact"), "{file}");
+    for args in [&["compare"][..], &["compare", "exact"]] {
+        assert_eq!(run(args, None), (Some(2), None), "{args:?}");
+    }
+}

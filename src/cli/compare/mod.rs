@@ -1,28 +1,38 @@
 //! `cashrank compare`: how far two rankings are apart, what moved from one to the other, or where some pages stand.
 
+mod agreement;
 mod moved;
 mod pages;
 mod side;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use cashrank::metrics::compare;
+use cashrank::Error;
 use cashrank::metrics::moved::{By, MoveOptions};
+use cashrank::metrics::{Comparison, compare};
 
-use super::common::{Exit, MemoryArg, one_of, parsed, positive, print, print_json};
+use super::common::{Exit, MemoryArg, STORE, one_of, parsed, positive, print, print_json, say};
 use super::levels::LevelArgs;
 use super::snapshots::SnapshotArg;
-use side::{Side, scores};
+use agreement::Agreement;
+use side::{Side, is_scores, scores};
 
 /// Compare two rankings; the second is the reference, or the later one.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
+  cashrank compare ranks
   cashrank compare ranks exact.tsv.gz
   cashrank compare ranks --snapshot 50000 --json
   cashrank compare ranks --snapshot 2026-11-01 --moved 20 --certain-only
   cashrank compare ranks --snapshot 2026-11-01 --page https://a.org/x --page https://a.org/y
   cashrank compare ranks --snapshot 2026-11-01 --level host --moved 20
+
+The first line says whether the two agree: whether they are no farther apart than the sum of their bounds allows, so that \
+both may be rankings of the same links. A file of scores has no bound, and counts as exact there.
+
+With one side, a store or a snapshot is compared with the ranking before it, and a file with the store that CASHRANK_STORE \
+names. Without sides it is that store.
 
 With --snapshot, LEFT is a store, and its older snapshot is compared with RIGHT, or with its current snapshot.
 
@@ -49,11 +59,12 @@ Two snapshots of one store are read side by side, and only the lists take memory
 which takes about 64 bytes per page, and files are read twice.")]
 pub struct Args {
     /// A store (its current snapshot), a snapshot, or `name<TAB>score` lines (plain, gzip or zstd). With one bare
-    /// number a line, names are line numbers from 0.
-    left: PathBuf,
-    /// The same, for the reference. With --snapshot it may be left out: the store's current snapshot.
-    #[arg(required_unless_present = "snapshot")]
+    /// number a line, names are line numbers from 0 [default: the environment variable CASHRANK_STORE].
+    left: Option<PathBuf>,
+    /// The same, for the reference [default: LEFT, and the ranking before it takes its place].
     right: Option<PathBuf>,
+    #[arg(long, value_name = "DIR", env = STORE, hide_env = true, hide = true)]
+    store: Option<PathBuf>,
     #[command(flatten)]
     snapshot: SnapshotArg,
     #[command(flatten)]
@@ -84,14 +95,51 @@ pub struct Args {
     json: bool,
 }
 
+/// Comparison of two whole rankings, as JSON shows it.
+#[derive(serde::Serialize)]
+struct Report {
+    #[serde(flatten)]
+    agreement: Agreement,
+    #[serde(flatten)]
+    comparison: Comparison,
+}
+
 impl Args {
-    pub fn run(self) -> anyhow::Result<Exit> {
+    /// Returns the paths of both sides; without the second, the first is compared with the ranking before.
+    fn paths(&self) -> Result<(&Path, Option<&Path>), Error> {
+        let store = self.store.as_deref();
+        match (self.left.as_deref(), self.right.as_deref(), store) {
+            (Some(file), None, Some(store)) if is_scores(file) => Ok((store, Some(file))),
+            (Some(file), None, None) if is_scores(file) => Err(Error::Usage(format!(
+                "{}: nothing to compare it with: name a second ranking, or a store by {STORE} in the environment",
+                file.display()
+            ))),
+            (Some(left), right, _) => Ok((left, right)),
+            (None, _, Some(store)) => Ok((store, None)),
+            (None, _, None) => Err(Error::Usage(format!(
+                "nothing to compare: name one or two rankings, or a store by {STORE} in the environment"
+            ))),
+        }
+    }
+
+    /// Opens both sides.
+    fn sides(&self) -> Result<(Side, Side), Error> {
         let (which, memory) = (&self.level, &self.memory);
-        let left = match self.snapshot.snapshot {
-            Some(_) => Side::of(self.snapshot.open(&self.left)?, which, memory)?,
-            None => Side::open(&self.left, which, memory)?,
+        let (path, reference) = self.paths()?;
+        let right = Side::open(reference.unwrap_or(path), which, memory)?;
+        let left = match (self.snapshot.snapshot, reference) {
+            (Some(_), _) => Side::of(self.snapshot.open(path)?, which, memory)?,
+            (None, Some(_)) => Side::open(path, which, memory)?,
+            (None, None) => right.before(which, memory)?,
         };
-        let right = Side::open(self.right.as_ref().unwrap_or(&self.left), which, memory)?;
+        if self.right.is_none() {
+            say!("comparing {left} with {right}");
+        }
+        Ok((left, right))
+    }
+
+    pub fn run(self) -> anyhow::Result<Exit> {
+        let (left, right) = self.sides()?;
         if let Some(count) = self.moved {
             let wanted = MoveOptions {
                 count,
@@ -119,11 +167,15 @@ impl Args {
                 Exit::Unknown
             });
         }
-        let (left, right) = scores(&left, &right, &self.memory)?;
-        let comparison = compare(left, right)?;
+        let (left_scores, right_scores) = scores(&left, &right, &self.memory)?;
+        let comparison = compare(left_scores, right_scores)?;
+        let agreement = Agreement::of([&left, &right], comparison.distance.l1);
         if self.json {
-            return print_json(&comparison);
+            return print_json(&Report {
+                agreement,
+                comparison,
+            });
         }
-        print(|out| Ok(write!(out, "{comparison}")?))
+        print(|out| Ok(write!(out, "{}\n{comparison}", agreement.line)?))
     }
 }

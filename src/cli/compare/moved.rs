@@ -12,6 +12,7 @@ use cashrank::sites::Level;
 use cashrank::snapshot::{Elapsed, LevelRanking, Snapshot, elapsed, moved, same_numbers};
 use cashrank::{Error, PageState};
 
+use super::agreement::Agreement;
 use super::side::{Side, scores};
 use crate::cli::common::{self, Basis, MemoryArg, say, shown, time};
 use crate::cli::levels::{counted_of, note_parameters, sureness_of};
@@ -19,6 +20,8 @@ use crate::cli::levels::{counted_of, note_parameters, sureness_of};
 /// All that is shown.
 #[derive(serde::Serialize)]
 pub struct Report {
+    #[serde(flatten)]
+    agreement: Agreement,
     left: About,
     right: About,
     /// Days of fetch time from left to right.
@@ -254,6 +257,7 @@ impl<P: Copy + Eq + std::hash::Hash> Names<P> {
         };
         let (new, missing) = (single(&found.new), single(&found.missing));
         Report {
+            agreement: Agreement::of([left, right], found.summary.l1),
             left: About::of(left),
             right: About::of(right),
             days: elapsed.days,
@@ -328,6 +332,7 @@ impl Report {
     /// Sums as `key<TAB>value` lines, then a table a list.
     pub fn write(&self, out: &mut dyn Write) -> anyhow::Result<()> {
         let sums = &self.summary;
+        writeln!(out, "{}", self.agreement.line)?;
         self.left.write(out, "left", sums.left_pages)?;
         self.right.write(out, "right", sums.right_pages)?;
         let some = |value: Option<String>| value.unwrap_or("unknown".into());

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use cashrank::memory::{LOOK_EVERY, check_room};
 use cashrank::metrics::{JOINED_BYTES, Scores, read_each_score};
-use cashrank::snapshot::{Info, LevelRanking, Snapshot};
+use cashrank::snapshot::{Info, LevelRanking, Snapshot, SnapshotEntry, snapshots};
 use cashrank::source::open_plain;
 use cashrank::store::RealDisk;
 use cashrank::{Error, Limits};
@@ -25,7 +25,7 @@ impl Side {
     pub fn open(path: &Path, which: &LevelArgs, memory: &MemoryArg) -> Result<Side, Error> {
         let snapshot = if path.is_dir() {
             Snapshot::latest(&RealDisk, path)?
-        } else if Snapshot::is_snapshot(&RealDisk, path) || is_named_so(path) {
+        } else if !is_scores(path) {
             Snapshot::open(&RealDisk, path)?
         } else {
             if which.is_usual() {
@@ -42,6 +42,34 @@ impl Side {
     /// Of a snapshot that is open.
     pub fn of(snapshot: Snapshot, which: &LevelArgs, memory: &MemoryArg) -> Result<Side, Error> {
         Ok(Side::Ranking(which.open(snapshot, memory)?.into()))
+    }
+
+    /// Opens the ranking before this one in its store; by a measure, the last for which it was computed.
+    pub fn before(&self, which: &LevelArgs, memory: &MemoryArg) -> Result<Side, Error> {
+        let Some(snapshot) = self.ranking().map(LevelRanking::snapshot) else {
+            return Err(Error::Usage(format!(
+                "{self}: of a file of scores no ranking before it is known: name another one"
+            )));
+        };
+        let number = snapshot.info().counters.records;
+        let (level, measure) = (which.level, which.measure());
+        let has_it = |of: &SnapshotEntry| {
+            let mut computed = of.computed.iter();
+            measure.is_none_or(|by| computed.any(|of| of.level == level && of.measure == by))
+        };
+        let kept = snapshots(&RealDisk, snapshot.store())?;
+        let before = kept
+            .iter()
+            .rev()
+            .find(|of| of.number < number && has_it(of));
+        let before = before.ok_or_else(|| {
+            let by = measure.map_or(String::new(), |by| format!(" by {by}"));
+            Error::Missing(format!(
+                "{}: no ranking{by} before snapshot {number} is kept: name another one to compare with",
+                snapshot.store().display()
+            ))
+        })?;
+        Side::of(Snapshot::open(&RealDisk, &before.path)?, which, memory)
     }
 
     /// The ranking; `None`: a file.
@@ -152,8 +180,10 @@ impl fmt::Display for Side {
     }
 }
 
-fn is_named_so(path: &Path) -> bool {
-    path.extension().is_some_and(|kind| kind == "snapshot") && path.is_file()
+/// Returns whether a path is neither of a store nor of a snapshot.
+pub fn is_scores(path: &Path) -> bool {
+    let is_named_so = || path.extension().is_some_and(|kind| kind == "snapshot") && path.is_file();
+    !path.is_dir() && !Snapshot::is_snapshot(&RealDisk, path) && !is_named_so()
 }
 
 /// The kind of a file that does not hold scores as lines, if its first bytes show it.
