@@ -53,7 +53,7 @@ impl Moment {
 pub struct HistoryOptions {
     /// Of what, by what: a measure that was computed beside some snapshots, or importance.
     pub ranking: RankingName,
-    /// At most so many, the newest; `None`: all.
+    /// Maximum number of snapshots, the newest first; `None`: all.
     pub most: Option<usize>,
     /// Bytes of memory for finding the sites of a snapshot; `None`: any.
     pub memory: Option<u64>,

@@ -103,7 +103,7 @@ impl Ends {
         Ok(found)
     }
 
-    /// What links to a page, among the first so many links that are kept, in the order of the rows.
+    /// Sources of links to a page among the first `within` kept links, in the order of the rows.
     ///
     /// # Errors
     /// As of [`Rows::sweep`].
@@ -134,7 +134,7 @@ impl Ends {
         })
     }
 
-    /// The same pages in the snapshot, best rank first; of equal ranks the one that appeared first. Those that are newer than
+    /// Returns these pages in the snapshot, best rank first; of equal ranks the one that appeared first. Those that are newer than
     /// the snapshot are left out.
     ///
     /// # Errors

@@ -36,7 +36,7 @@ pub struct Mover {
     pub rank: Option<u64>,
     /// The least and the greatest rank that the bound on errors allowed before; absent without bounds, and for a new page.
     pub ranks_before: Option<[u64; 2]>,
-    /// The same now.
+    /// Values in the newer ranking.
     pub ranks: Option<[u64; 2]>,
     /// Importance before.
     pub importance_before: Option<f64>,

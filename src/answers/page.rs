@@ -157,7 +157,7 @@ impl Rank {
         }
     }
 
-    /// Of a row of a ranking of pages or sites, of which there are so many; `None`: it is not known.
+    /// Makes the answer for a row of a ranking of `of` pages or sites; `None`: the name is not known.
     pub fn of_row(url: &str, row: Option<&Page<'_>>, count: u64) -> Rank {
         let url = url.to_owned();
         let Some(row) = row else {

@@ -18,29 +18,29 @@ const SNAPSHOTS_MAX: usize = 1_000;
 const BEST_MAX: usize = 20;
 /// Most bytes of a part of a URL.
 const TEXT_MAX: usize = 1_000;
-/// Of links to a page, so many are looked at unless another number is given.
+/// Default number of kept links that are searched for links to a page.
 const LINKS_WITHIN: u64 = 200_000_000;
 
 /// A question about a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {
-    /// The most important pages or sites of a ranking that are selected, so many; of each site so many pages.
+    /// The `n` most important selected pages or sites of a ranking, with `pages` of each site.
     Top(usize, RankingName, Selection, Option<usize>),
-    /// The largest moves since the previous snapshot, so many; only those that are certain.
+    /// The `n` largest moves since the previous snapshot, all of them certain if that is asked for.
     Movers(usize, bool),
     /// The hosts of the largest importance.
     Hosts(usize),
-    /// How much of what readers see was read, and the hosts with most that was not, so many.
+    /// Share of what readers see that was crawled, and the `n` hosts with most that was not.
     Coverage(usize),
-    /// Rank and fetches of these pages or sites, in a ranking, and their ranks in so many of the newest snapshots.
+    /// Rank and fetches of these pages or sites in a ranking, and their ranks in the newest snapshots.
     Rank(Vec<String>, RankingName, Option<usize>),
-    /// The links of a page, so many.
+    /// The first `n` links of a page.
     Links(String, usize),
-    /// Links to a page, so many; among so many links that are kept.
+    /// The first `n` links to a page among the first `within` kept links.
     LinksTo(String, usize, u64),
     /// Pages by a part of their URL, or in a scope.
     Search(SearchOptions),
-    /// The pages that could not be fetched, and their hosts, so many.
+    /// The first `n` pages that could not be fetched, and their hosts.
     Failures(usize),
 }
 

@@ -285,7 +285,7 @@ pub fn report_skipped(n: u64) {
     say!("{} {were} skipped", records(n));
 }
 
-/// About so many, as people say it: `1.0 billion`.
+/// Formats a number for people: `1.0 billion`.
 pub fn about(n: u64) -> String {
     let (unit, name) = match n {
         0..10_000 => return thousands(n),

@@ -31,7 +31,7 @@ pub struct Args {
     urls: Vec<String>,
     #[command(flatten)]
     store: StoreArg,
-    /// At most so many snapshots, the newest [default: all].
+    /// At most this many snapshots, the newest [default: all].
     #[arg(short, value_name = "N", value_parser = positive)]
     n: Option<u64>,
     #[command(flatten)]

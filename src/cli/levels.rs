@@ -47,7 +47,7 @@ impl LevelArgs {
         }
     }
 
-    /// Opens it. Sites are found in at most so much memory.
+    /// Opens the ranking; sites are found within the given memory.
     pub fn open(&self, snapshot: Snapshot, memory: &MemoryArg) -> cashrank::Result<LevelRanking> {
         self.open_named(snapshot, &self.name(), memory)
     }
@@ -93,7 +93,7 @@ impl LevelArgs {
         self.named(self.measure())
     }
 
-    /// The same by another measure.
+    /// Opens the ranking by another measure.
     pub fn named(&self, measure: Option<&str>) -> RankingName {
         RankingName {
             level: self.level,
@@ -162,7 +162,7 @@ pub fn measures() -> impl clap::builder::TypedValueParser<Value = String> {
     one_of(measure_words(), |name| Ok(name.to_owned()))
 }
 
-/// The same with importance, which every snapshot has.
+/// Names of all rankings, among them importance, which every snapshot has.
 fn rankings() -> impl clap::builder::TypedValueParser<Value = String> {
     let importance = word(IMPORTANCE, "the ranking that each snapshot has");
     let words = [importance].into_iter().chain(measure_words());
@@ -217,7 +217,7 @@ impl SiteGraphArgs {
         self.site_links == SiteLinks::default() && !self.inside
     }
 
-    /// How links become those of sites, within so much memory; pairs that do not fit go into files whose names begin so.
+    /// Settings for links between sites: the memory for pairs, and the name with which files of those that do not fit begin.
     pub fn pairing(&self, memory: Option<u64>, aside: PathBuf) -> Pairing<'static> {
         Pairing {
             links: self.site_links,

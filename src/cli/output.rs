@@ -48,7 +48,7 @@ pub enum Existing {
 pub enum Keep {
     /// It gets its name.
     Yes,
-    /// The same, and is on the disk before, its name after.
+    /// Names the finished file, which is on the disk before; its name is afterwards.
     Durably,
     /// It is removed. What a stream took is not taken back.
     No,
@@ -67,7 +67,7 @@ pub struct OutputArgs {
     force: bool,
 }
 
-/// The same, with a summary for programs.
+/// Writes the output, with a summary for programs.
 #[derive(clap::Args)]
 pub struct SummedOutputArgs {
     #[command(flatten)]

@@ -95,7 +95,7 @@ impl Remarks {
         ))
     }
 
-    /// The same for programs, by reason.
+    /// Returns the counts for programs, by reason.
     pub fn as_json(&self) -> serde_json::Value {
         let mut all = serde_json::Map::new();
         if !self.missing.is_empty() {

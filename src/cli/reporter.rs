@@ -25,7 +25,7 @@ const SHOWN: u64 = 5;
 
 /// How much there is to read, and how much of it was read.
 struct Extent {
-    /// Bytes of all inputs, if they are known; each pass counts as so many.
+    /// Bytes of all inputs, if they are known, which each pass reads.
     once: Option<u64>,
     /// Bytes of the inputs before the current one.
     done: u64,

@@ -378,7 +378,7 @@ impl LevelRanking {
         }
     }
 
-    /// The same without the names of pages.
+    /// Reads the ranking without the names of pages.
     ///
     /// # Errors
     /// As of [`LevelRanking::at`].

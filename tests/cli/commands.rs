@@ -20,7 +20,8 @@ struct Page {
 fn pages_of(tsv: &str) -> Vec<Page> {
     let mut lines = tsv.lines();
     let head = lines.next().unwrap();
-    assert!(head.starts_with("url\timportance\trank\tvisits\tlast_fetch"));
+    let named = |score: &str| head.starts_with(&format!("url\t{score}\trank\tvisits\tlast_fetch"));
+    assert!(named("importance") || named("pagerank"));
     let columns = head.split('\t').count();
     lines
         .map(|line| {

@@ -603,7 +603,7 @@ fn measures_are_columns_of_one_table() {
         .exits(0)
         .out;
     let rows: Vec<Vec<&str>> = out.lines().map(|line| line.split('\t').collect()).collect();
-    assert_eq!(rows[0][8..], ["state", "ratio", "in_degree", "out_degree"]);
+    assert_eq!(rows[0][9..], ["ratio", "in_degree", "out_degree"]);
     for (row, degrees) in rows[1..]
         .iter()
         .zip([["2", "2"], ["2", "2"], ["2", "2"], ["1", "1"]])
@@ -618,7 +618,7 @@ fn measures_are_columns_of_one_table() {
         .says(&["no ranking of pages by harmonic"]);
     lab.run("compute --measure harmonic --store s").exits(0);
     let out = export("harmonic,importance --sort rank").exits(0).out;
-    let head = "url\tharmonic\trank\tvisits\tlast_fetch\thost\tdomain\tpage\tstate\timportance\n";
+    let head = "url\tharmonic\trank\tvisits\tlast_fetch\tstate\thost\tdomain\tpage\timportance\n";
     assert!(out.starts_with(head), "{out}");
     let importance = |out: &str, column: usize| {
         let cells = out.lines().skip(1).map(|line| {

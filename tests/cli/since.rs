@@ -79,7 +79,7 @@ fn what_did_not_move_is_left_out() {
     let found = lab.run("export --to csv --since 11 --store s").exits(0);
     assert_eq!(
         found.out,
-        "url,importance,rank,visits,last_fetch,host,domain,page,state,change\r\n"
+        "url,importance,rank,visits,last_fetch,state,host,domain,page,change\r\n"
     );
 
     let summary = lab.run(&format!("{export} --json -o f")).exits(0).json();

@@ -59,7 +59,7 @@ pub fn certain_text(certain: Option<u64>, level: Level, by: &str) -> Option<Stri
     }
 }
 
-/// The same of the pages of a snapshot.
+/// Returns the accuracy of the pages of a snapshot.
 pub fn certain_pages(certain: Option<u64>) -> Option<String> {
     certain_text(certain, Level::Page, "most important")
 }

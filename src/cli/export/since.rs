@@ -126,7 +126,7 @@ impl Since {
         })
     }
 
-    /// The same, for people.
+    /// Prints the counts for people.
     pub fn said(&self) -> String {
         let [new, changed, diluted, gone] = self.counts.each_ref().map(Cell::get);
         let older = self.older.snapshot().info().counters.records;

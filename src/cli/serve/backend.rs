@@ -142,7 +142,7 @@ impl StoreBackend {
         self.current()?.top(n, of)
     }
 
-    /// With their ranks in so many of the newest snapshots.
+    /// Adds the ranks in the newest snapshots.
     fn rank(
         &self,
         urls: &[String],

@@ -23,7 +23,7 @@ use super::once::{Once, lock};
 use super::problem::problem;
 use super::rankings::{BEST, Rankings, written};
 
-/// Snapshots of at most so many pages have the places of their names in memory: 12 bytes a page.
+/// Maximum number of pages of a snapshot whose name positions are kept in memory, 12 bytes a page.
 const LOOKUP_PAGES: u64 = 8_000_000;
 /// Hosts of which is kept how much of them was read.
 const HOSTS: usize = 1_000;
@@ -212,7 +212,7 @@ impl OpenSnapshot {
         Ok(self.hosts.get(|| Rankings::hosts(&self.snapshot))?)
     }
 
-    /// The best of a ranking that are in a scope, with so many pages of each site.
+    /// Returns the best of a ranking that are in a scope, with `pages` of each site.
     pub fn top(&self, n: usize, of: (&RankingName, &Selection, Option<usize>)) -> Result<Top> {
         debug_assert!(n <= BEST);
         self.rankings.top(&self.snapshot, n, of)

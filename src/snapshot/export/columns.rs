@@ -151,15 +151,15 @@ impl Setup {
             }
         }
         all.extend([score.required(), rank.required(), visits, last_fetch]);
+        if asked.state {
+            all.push(text("state", state));
+        }
         all.push(match asked.level {
             Level::Domain => text("host", |_| None),
             _ => text("host", host_of),
         });
         all.push(text("domain", domain_of));
         all.push(integer("page", |page| Some(page.page.0)).required());
-        if asked.state {
-            all.push(text("state", state));
-        }
         if asked.cash {
             all.push(NumberColumn::new("cash", Kind::Real).column(|page| page.cash));
             let distributed = NumberColumn::new("distributed", Kind::Real);

@@ -187,7 +187,7 @@ fn all_tables_have_the_same_columns() {
     for (columns, expected) in [
         (
             asked,
-            "url importance rank visits last_fetch host domain page state cash distributed log harmonic change",
+            "url importance rank visits last_fetch state host domain page cash distributed log harmonic change",
         ),
         (
             sites,

@@ -78,7 +78,7 @@ pub struct Status {
     pub turnovers: f64,
     /// Latest fetch.
     pub last_fetch: Option<String>,
-    /// The same in seconds since 1970.
+    /// Time in seconds since 1970.
     #[serde(skip)]
     pub last_fetch_seconds: Option<i64>,
     /// Bytes of the store on disk.
@@ -89,7 +89,7 @@ pub struct Status {
     pub coverage: Option<CoverageSummary>,
     /// The running ingest, if it is in this process.
     pub reading: Option<Reading>,
-    /// Snapshots, oldest first: the newest so many.
+    /// Returns the newest `n` snapshots, oldest first.
     pub history: Vec<SnapshotSummary>,
 }
 
