@@ -6,7 +6,7 @@ use std::hint::black_box;
 use cashrank::engine::SelfLinks;
 use cashrank::graph::{Graph, GraphBuilder};
 use cashrank::metrics::{Scores, compare, kendall};
-use cashrank::rank::pagerank::{Options, pagerank};
+use cashrank::rank::pagerank::{PowerOptions, pagerank};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 
 /// SplitMix64: a fixed sequence of numbers.
@@ -56,9 +56,9 @@ fn pagerank_iteration(c: &mut Criterion) {
     group.sample_size(20);
     // A residual of 2 is met by the first iteration: this is one, with the start and the bound.
     for (name, residual) in [("1 iteration", 2.0), ("to 1e-9", 1e-9)] {
-        let options = Options {
+        let options = PowerOptions {
             residual,
-            ..Options::default()
+            ..PowerOptions::default()
         };
         let result = pagerank(&graph, options).expect("options are in range");
         assert!(result.converged);

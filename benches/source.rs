@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use cashrank::Limits;
 use cashrank::decode::{Decoder, Names, Sink, Skipped, Skipper};
-use cashrank::source::{InputName, Source, SourceOptions, Summary};
+use cashrank::source::{InputName, InputSummary, Source, SourceOptions};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 /// Finds line ends and decodes nothing.
@@ -44,7 +44,7 @@ impl Skipper for Lines {
     }
 }
 
-fn read(path: &Path, held_bytes: u64) -> Summary {
+fn read(path: &Path, held_bytes: u64) -> InputSummary {
     let limits = Limits {
         held_bytes,
         ..Limits::default()

@@ -9,11 +9,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cashrank::Limits;
-use cashrank::ingest::{Job, Note, Observer, ProgressReport, ingest};
+use cashrank::ingest::{IngestEvent, IngestJob, Observer, ProgressReport, ingest};
 use cashrank::snapshot::{KeepSnapshots, RANK_BYTES, SnapshotOptions, publish};
 use cashrank::source::InputName;
 use cashrank::store::rows::KeepRows;
-use cashrank::store::{OpenStore, RealDisk, Settings, Store, checkpoint, open_view};
+use cashrank::store::{OpenStore, RealDisk, Settings, StoreWriter, checkpoint, open_view};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const PAGES: u64 = 1 << 20;
@@ -21,7 +21,7 @@ const PAGES: u64 = 1 << 20;
 struct Silent;
 
 impl Observer for Silent {
-    fn note(&mut self, _: Note<'_>) {}
+    fn note(&mut self, _: IngestEvent<'_>) {}
     fn progress(&mut self, _: &ProgressReport<'_>) {}
 }
 
@@ -37,7 +37,7 @@ fn make(folder: &Path) -> Settings {
         text.push(b'\n');
     }
     std::fs::write(&lists, text).expect("can be written");
-    let job = Job::new(folder.join("store"), vec![InputName::File(lists)]);
+    let job = IngestJob::new(folder.join("store"), vec![InputName::File(lists)]);
     let outcome = ingest(&job, Arc::new(RealDisk), &mut Silent).expect("the lists are sound");
     assert_eq!(outcome.pages, PAGES);
     job.settings
@@ -45,7 +45,7 @@ fn make(folder: &Path) -> Settings {
 
 fn open(folder: &Path, settings: &Settings) -> OpenStore {
     let (disk, limits) = (Arc::new(RealDisk), Limits::default());
-    let opened = Store::open(
+    let opened = StoreWriter::open(
         disk,
         &folder.join("store"),
         settings,

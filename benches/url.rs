@@ -3,7 +3,7 @@
 
 use std::hint::black_box;
 
-use cashrank::url::{Base, canonical, is_canonical};
+use cashrank::url::{LinkBase, canonical, is_canonical};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const LIMIT: usize = 8192;
@@ -105,7 +105,7 @@ fn measure(
     group.finish();
 }
 
-fn length(raw: &[u8], base: Option<&Base<'_>>, out: &mut Vec<u8>) -> usize {
+fn length(raw: &[u8], base: Option<&LinkBase<'_>>, out: &mut Vec<u8>) -> usize {
     let form = canonical(raw, base, LIMIT, out);
     form.map_or(0, |form| form.text(raw, out).len())
 }
@@ -136,7 +136,7 @@ fn absolute(bench: &mut Criterion) {
 fn joined(bench: &mut Criterion) {
     let page = "https://www.example.org/docs/release-1.4/api/java/index.html";
     let links = links();
-    let base = Base::new(page.as_bytes(), None);
+    let base = LinkBase::new(page.as_bytes(), None);
     measure(bench, "join", &links, |link, out| {
         length(link, Some(&base), out)
     });

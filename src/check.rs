@@ -10,7 +10,7 @@ use crate::answers::Store;
 use crate::memory::check_room;
 use crate::shards::verify_remote;
 use crate::snapshot::{
-    Columns, ComputedRanking, Info, Latest, PINNED, RANKING, Snapshot, computed,
+    ComputedRanking, Info, Latest, PINNED, RANKING, Snapshot, SnapshotColumns, computed,
 };
 use crate::store::rows::{ROWS, number_of};
 use crate::store::warm::WARM_ASIDE;
@@ -19,7 +19,7 @@ use crate::store::{
 };
 use crate::{Error, Result};
 
-pub use crate::store::{Depth, Report};
+pub use crate::store::{Depth, VerifyReport};
 
 #[derive(Debug, Default)]
 pub struct CheckReport {
@@ -27,7 +27,7 @@ pub struct CheckReport {
     /// use.
     pub busy: bool,
     /// Last checkpoint, if all of it is sound.
-    pub checkpoint: Option<Report>,
+    pub checkpoint: Option<VerifyReport>,
     /// Number of bytes of the spooled stream that were checked.
     pub spool_bytes: u64,
     /// Number of snapshots that were checked and are sound.
@@ -129,7 +129,7 @@ impl CheckReport {
         };
         let path = dir.join(SNAPSHOTS).join(latest.snapshot);
         let checked = match view {
-            Some(view) => Columns::open(disk, &path).and_then(|columns| {
+            Some(view) => SnapshotColumns::open(disk, &path).and_then(|columns| {
                 fits(columns.info(), view).map_err(|misfit| misfit.at(&path, dir))
             }),
             None => Snapshot::latest(disk, dir).and_then(|snapshot| snapshot.verify()),
@@ -182,7 +182,7 @@ impl CheckReport {
                 continue;
             }
             let path = snapshots.join(&name);
-            match Columns::open(disk, &path).and_then(|columns| columns.verify()) {
+            match SnapshotColumns::open(disk, &path).and_then(|columns| columns.verify()) {
                 Ok(()) => {
                     self.snapshots += 1;
                     if is_current {

@@ -12,7 +12,7 @@ use memchr::memrchr;
 
 use crate::decode::csv_links::CsvLinks;
 use crate::decode::groups::lines_of;
-use crate::decode::records::Layout;
+use crate::decode::records::JsonLayout;
 use crate::decode::{
     Decoder, FormatSpec, Names, adjacency, arc, crawl_log, csv_links, edges, frame, lines, nutch,
     records, warc, wat,
@@ -129,11 +129,11 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
         _ if foreign.is_some() => Err(foreign.unwrap_or_default()),
         // See `is_decided`.
         [b'{', ..] => Ok(match records::layout(start).0 {
-            Layout::Documents(why) => (Format::Json, why.to_owned()),
-            Layout::Lines if records::is_of_node(start) => {
+            JsonLayout::Documents(why) => (Format::Json, why.to_owned()),
+            JsonLayout::Lines if records::is_of_node(start) => {
                 (Format::NodeRecords, "it begins with a JSON object of a `node`".to_owned())
             }
-            Layout::Lines => (Format::Records, "it begins with a JSON object".to_owned()),
+            JsonLayout::Lines => (Format::Records, "it begins with a JSON object".to_owned()),
         }),
         [] => Err("it is empty or blank".to_owned()),
         [b'[', rest @ ..] => match rest.trim_ascii_start() {

@@ -7,7 +7,7 @@ use crate::Result;
 use crate::batch::Batch;
 use crate::engine::{Admit, Engine, EngineState, Estimator, InMemory, WindowPolicy};
 
-pub use crate::metrics::sum::Sum;
+pub use crate::metrics::sum::CompensatedSum;
 pub use crate::model::{Digest, Time};
 
 /// Parses a time with its offset from UTC, in or near RFC 3339; returns seconds since 1970.

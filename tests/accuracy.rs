@@ -4,7 +4,7 @@
 use cashrank::Reader;
 use cashrank::decode::Names;
 use cashrank::engine::{Config, Engine, InMemory, SelfLinks};
-use cashrank::rank::pagerank::{Options, iterate, pagerank};
+use cashrank::rank::pagerank::{PowerOptions, iterate, pagerank};
 
 use crate::{cnr, common};
 #[path = "../src/crates/lab/src/commands/bfs_order/order.rs"]
@@ -55,10 +55,10 @@ impl Graph {
     /// cnr-2000; `None`: it is absent.
     fn cnr() -> Option<Graph> {
         let text = cnr::adjacency(&cnr::folder()?);
-        let options = Options {
+        let options = PowerOptions {
             damping: 0.85,
             residual: 1e-13,
-            ..Options::default()
+            ..PowerOptions::default()
         };
         let graph = cnr::graph(&text, SelfLinks::Drop);
         let exact = pagerank(&graph, options).unwrap().scores;

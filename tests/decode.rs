@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use cashrank::decode::{Decoder, HELD_MAX, Link, Parsed, Reason, Record, Skipped};
 use cashrank::formats::Format;
-use cashrank::rules::{Fields, InputRules, Rel, Shard};
+use cashrank::rules::{FieldNames, InputRules, Rel, Shard};
 use proptest::prelude::*;
 
 /// Formats that differ in more than the kind of names.
@@ -680,7 +680,7 @@ fn real_records_with_names_of_their_own() {
     };
     let fields = ["fetched_at=fetch_time", "redirect=location"].map(|text| text.parse().unwrap());
     let rules = InputRules {
-        fields: Fields::of(fields.to_vec()).unwrap(),
+        fields: FieldNames::of(fields.to_vec()).unwrap(),
         ..InputRules::default()
     };
     let said = decode(

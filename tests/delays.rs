@@ -1,6 +1,6 @@
 //! Whatever thread is slow, and wherever a run is stopped and goes on, the snapshots are those of a run that nothing
 //! happened to: for every kind of input that can be gone on with, with delays drawn from a seed at every hand-over
-//! between threads ([`Job::delays`]).
+//! between threads ([`IngestJob::delays`]).
 
 use crate::common::snapshots;
 use crate::crawl;
@@ -13,7 +13,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use cashrank::formats::Format;
-use cashrank::ingest::{Every, Job, Note, Observer, ProgressReport, StandardInput, ingest};
+use cashrank::ingest::{
+    Every, IngestEvent, IngestJob, Observer, ProgressReport, StandardInput, ingest,
+};
 use cashrank::source::{InputName, SourceOptions};
 use cashrank::store::rows::KeepRows;
 use cashrank::store::{OnDurable, RealDisk, SpoolOptions};
@@ -28,7 +30,7 @@ struct Stopper {
 }
 
 impl Observer for Stopper {
-    fn note(&mut self, _: Note<'_>) {}
+    fn note(&mut self, _: IngestEvent<'_>) {}
 
     fn progress(&mut self, standing: &ProgressReport<'_>) {
         let records = standing.counters.records;
@@ -59,7 +61,7 @@ impl Lab {
         InputName::File(self.path(name))
     }
 
-    fn job(&self, store: &str, from: &From, acked: &Arc<AtomicU64>) -> Job {
+    fn job(&self, store: &str, from: &From, acked: &Arc<AtomicU64>) -> IngestJob {
         let (inputs, stdin, spool) = match from {
             From::Files(files) => (files.clone(), StandardInput::default(), None),
             From::Pipe(_, bytes) => (vec![InputName::Stdin], sending(bytes, None), None),
@@ -82,7 +84,7 @@ impl Lab {
             From::Files(_) => None,
             From::Pipe(format, _) | From::Spool(format, _) => Some(*format),
         };
-        Job {
+        IngestJob {
             format,
             repeat: 4,
             threads: 3,
@@ -94,7 +96,7 @@ impl Lab {
                 chunk_bytes: 900,
                 ..SourceOptions::default()
             },
-            ..Job::new(self.path(store), inputs)
+            ..IngestJob::new(self.path(store), inputs)
         }
     }
 }
@@ -108,7 +110,7 @@ fn sending(bytes: &[u8], acked: Option<Arc<AtomicU64>>) -> StandardInput {
 }
 
 /// Runs a job with delays, stopped at random again and again. How often it was stopped.
-fn disturbed(job: &mut Job, dice: &mut Dice, what: &str) -> u64 {
+fn disturbed(job: &mut IngestJob, dice: &mut Dice, what: &str) -> u64 {
     for stops in 0.. {
         job.delays = Some(dice.roll(u64::MAX));
         job.stop.store(false, Ordering::Relaxed);
@@ -165,7 +167,7 @@ fn no_thread_is_waited_for_by_luck() {
         let ways = if let From::Files(_) = from { 2 } else { 1 };
         let keeping = [KeepRows::Usual(u64::MAX), KeepRows::None];
         let undisturbed = keeping[..ways].iter().zip(0..).map(|(keep_links, way)| {
-            let whole = Job {
+            let whole = IngestJob {
                 keep_links: *keep_links,
                 ..lab.job(&format!("whole {what} {way}"), from, &acked)
             };

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cashrank::engine::{CHUNK_PAGES, ENDOWMENT};
-use cashrank::ingest::{Every, Job, StandardInput, ingest};
+use cashrank::ingest::{Every, IngestJob, StandardInput, ingest};
 use cashrank::source::InputName;
 use cashrank::store::{RealDisk, SpoolOptions};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
@@ -165,7 +165,7 @@ fn a_reader_made_from_the_spool_tables_reads_spools() {
     // The second stream of a store. It breaks off, so that no last checkpoint covers anything of it.
     for (sent, breaks) in [("{\"url\":\"http://a/\"}\n", false), (&stream, true)] {
         let sent: Vec<u8> = sent.into();
-        let job = Job {
+        let job = IngestJob {
             spool: Some(SpoolOptions {
                 segment_bytes: 20_000,
                 sync_bytes: 3_000,

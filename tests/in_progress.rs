@@ -14,7 +14,9 @@ use std::time::Duration;
 
 use cashrank::check::{Depth, check};
 use cashrank::formats::Format;
-use cashrank::ingest::{Every, Job, Note, Observer, Outcome, ProgressReport, ingest};
+use cashrank::ingest::{
+    Every, IngestEvent, IngestJob, IngestOutcome, Observer, ProgressReport, ingest,
+};
 use cashrank::snapshot::Snapshot;
 use cashrank::source::InputName;
 use cashrank::store::{DiskFile, RealDisk};
@@ -25,8 +27,8 @@ use cashrank::{Error, KeepSnapshots};
 struct Published(Vec<String>);
 
 impl Observer for Published {
-    fn note(&mut self, note: Note<'_>) {
-        if let Note::Published { path, .. } = note {
+    fn note(&mut self, note: IngestEvent<'_>) {
+        if let IngestEvent::Published { path, .. } = note {
             let name = path.file_name().unwrap();
             self.0.push(name.to_string_lossy().into_owned());
         }
@@ -79,8 +81,8 @@ fn file(lab: &Path) -> PathBuf {
     path
 }
 
-fn job(lab: &Path, store: &str) -> Job {
-    let mut job = Job::new(lab.join(store), vec![InputName::File(file(lab))]);
+fn job(lab: &Path, store: &str) -> IngestJob {
+    let mut job = IngestJob::new(lab.join(store), vec![InputName::File(file(lab))]);
     job.format = Some(Format::Records);
     job.checkpoint_every = Every::Never;
     job.snapshot_every = Every::Records(40);
@@ -88,7 +90,7 @@ fn job(lab: &Path, store: &str) -> Job {
     job
 }
 
-fn run(job: &Job, slow: &Arc<Slow>) -> Result<(Outcome, Vec<String>), Error> {
+fn run(job: &IngestJob, slow: &Arc<Slow>) -> Result<(IngestOutcome, Vec<String>), Error> {
     let mut published = Published::default();
     let outcome = ingest(job, Arc::new(Meddled(slow.clone())), &mut published)?;
     Ok((outcome, published.0))
@@ -223,8 +225,8 @@ fn a_disk_that_is_full_meanwhile_loses_nothing() {
 struct Stopping(Arc<AtomicBool>, u64);
 
 impl Observer for Stopping {
-    fn note(&mut self, note: Note<'_>) {
-        if matches!(note, Note::Checkpoint { records, .. } if records == self.1) {
+    fn note(&mut self, note: IngestEvent<'_>) {
+        if matches!(note, IngestEvent::Checkpoint { records, .. } if records == self.1) {
             self.0.store(true, Ordering::Relaxed);
         }
     }

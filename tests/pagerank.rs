@@ -3,7 +3,7 @@
 use cashrank::Limits;
 use cashrank::engine::SelfLinks;
 use cashrank::metrics::{Scores, compare, read_scores};
-use cashrank::rank::pagerank::{Options, pagerank};
+use cashrank::rank::pagerank::{PowerOptions, pagerank};
 
 use crate::cnr;
 
@@ -12,9 +12,9 @@ fn check(rule: SelfLinks, links: usize, reference: &str) {
     let graph = cnr::graph(&cnr::adjacency(&folder), rule);
     assert_eq!((graph.nodes(), graph.links()), (325_557, links));
 
-    let options = Options {
+    let options = PowerOptions {
         residual: 1e-13,
-        ..Options::default()
+        ..PowerOptions::default()
     };
     let ranks = pagerank(&graph, options).unwrap();
     assert!(ranks.converged);

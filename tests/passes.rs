@@ -14,12 +14,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use cashrank::decode::{Link, Names, Record};
 use cashrank::ingest::{
-    Every, Job, Note, Observer, Outcome, ProgressReport, StandardInput, ingest,
+    Every, IngestEvent, IngestJob, IngestOutcome, Observer, ProgressReport, StandardInput, ingest,
 };
 use cashrank::rows::Rows;
 use cashrank::snapshot::Snapshot;
 use cashrank::source::{InputName, SourceOptions};
-use cashrank::store::rows::{KeepRows, Reason};
+use cashrank::store::rows::{GiveUpReason, KeepRows};
 use cashrank::store::{Disk, DiskFile, RealDisk, Settings, open_view};
 use cashrank::{Config, Engine, Error, Limits};
 use common::snapshots;
@@ -46,7 +46,7 @@ impl Watch {
 }
 
 impl Observer for Watch {
-    fn note(&mut self, note: Note<'_>) {
+    fn note(&mut self, note: IngestEvent<'_>) {
         self.notes.push(format!("{note:?}"));
     }
 
@@ -96,8 +96,8 @@ impl Lab {
         self.dir.path().join(name)
     }
 
-    fn job(&self, store: &str) -> Job {
-        Job {
+    fn job(&self, store: &str) -> IngestJob {
+        IngestJob {
             repeat: PASSES,
             threads: 2,
             checkpoint_every: Every::Records(83),
@@ -107,20 +107,20 @@ impl Lab {
                 chunk_bytes: 3_000,
                 ..SourceOptions::default()
             },
-            ..Job::new(self.store(store), self.inputs.clone())
+            ..IngestJob::new(self.store(store), self.inputs.clone())
         }
     }
 }
 
-fn run(job: &Job) -> (cashrank::Result<Outcome>, Watch) {
+fn run(job: &IngestJob) -> (cashrank::Result<IngestOutcome>, Watch) {
     run_on(job, Arc::new(RealDisk), None)
 }
 
 fn run_on(
-    job: &Job,
+    job: &IngestJob,
     disk: Arc<dyn Disk>,
     stop_after: Option<u64>,
-) -> (cashrank::Result<Outcome>, Watch) {
+) -> (cashrank::Result<IngestOutcome>, Watch) {
     job.stop.store(false, Ordering::Relaxed);
     let mut watch = Watch {
         stop: job.stop.clone(),
@@ -213,7 +213,7 @@ fn later_passes_visit_what_the_records_left() {
     }
     let expected = engine.ranking().unwrap();
 
-    let job = Job {
+    let job = IngestJob {
         settle: None,
         ..lab.job("s")
     };
@@ -274,7 +274,7 @@ fn of_a_crawl_without_captures_again_it_is_the_same_to_read_it_again() {
     for (at, (change, complete)) in configs.into_iter().enumerate() {
         let mut config = Config::default();
         change(&mut config);
-        let job = |kept: bool| Job {
+        let job = |kept: bool| IngestJob {
             settle: None,
             complete,
             settings: Settings::new(config.clone(), &Limits::default()),
@@ -302,7 +302,7 @@ fn of_a_crawl_without_captures_again_it_is_the_same_to_read_it_again() {
 struct Quiet;
 
 impl Observer for Quiet {
-    fn note(&mut self, _: Note<'_>) {}
+    fn note(&mut self, _: IngestEvent<'_>) {}
     fn progress(&mut self, _: &ProgressReport<'_>) {}
 }
 
@@ -323,7 +323,7 @@ fn threads_checkpoints_and_compactions_do_not_show() {
         (3, Every::Records(500)),
     ] {
         let what = format!("{threads}{every:?}");
-        let job = Job {
+        let job = IngestJob {
             threads,
             checkpoint_every: every,
             ..lab.job(&what)
@@ -349,7 +349,7 @@ fn a_run_that_is_stopped_goes_on_to_the_same_bytes() {
     for every in [Every::Records(83), Every::Never] {
         // Once or more often in each pass.
         for stop_after in 0..PASSES as u64 - 1 {
-            let job = Job {
+            let job = IngestJob {
                 checkpoint_every: every,
                 ..lab.job(&format!("{every:?}{stop_after}"))
             };
@@ -392,7 +392,7 @@ impl Files for Failing {
 fn a_run_that_is_cut_off_anywhere_goes_on_to_the_same_bytes() {
     let lab = Lab::new();
     std::fs::write(lab.store("short"), crawl(35, 40).concat()).unwrap();
-    let job = |store: &str| Job {
+    let job = |store: &str| IngestJob {
         checkpoint_every: Every::Records(17),
         snapshot_every: Every::Never,
         repeat: 3,
@@ -432,7 +432,7 @@ fn no_input_is_read_again() {
     run(&expected).0.unwrap();
     struct Remover(Vec<InputName>);
     impl Observer for Remover {
-        fn note(&mut self, _: Note<'_>) {}
+        fn note(&mut self, _: IngestEvent<'_>) {}
         fn progress(&mut self, standing: &ProgressReport<'_>) {
             if standing.pass > 1 {
                 for input in self.0.drain(..) {
@@ -451,9 +451,9 @@ fn no_input_is_read_again() {
     assert_same(&snapshots(&job.store), &snapshots(&expected.store), "gone");
 }
 
-fn piped(job: Job, bytes: Vec<u8>) -> Job {
+fn piped(job: IngestJob, bytes: Vec<u8>) -> IngestJob {
     let open = move || Box::new(Cursor::new(bytes.clone())) as Box<dyn io::Read + Send>;
-    Job {
+    IngestJob {
         inputs: vec![InputName::Stdin],
         stdin: StandardInput::new(open),
         ..job
@@ -466,7 +466,7 @@ fn a_stream_is_gone_over_like_a_file() {
     let lab = Lab::new();
     let whole = lab.records.concat().into_bytes();
     std::fs::write(lab.store("whole"), &whole).unwrap();
-    let file = Job {
+    let file = IngestJob {
         inputs: vec![InputName::File(lab.store("whole"))],
         ..lab.job("file")
     };
@@ -487,7 +487,7 @@ fn a_stream_is_gone_over_like_a_file() {
     assert_same(&snapshots(&job.store), &expected, "stopped");
     // More passes, later: no stream is needed. The ranking starts from the one of fewer passes, as with a file.
     for repeat in [2, PASSES] {
-        let file = Job {
+        let file = IngestJob {
             repeat,
             store: lab.store("more of a file"),
             ..file.clone()
@@ -495,14 +495,14 @@ fn a_stream_is_gone_over_like_a_file() {
         run(&file).0.unwrap();
     }
     let less = piped(
-        Job {
+        IngestJob {
             repeat: 2,
             ..lab.job("more")
         },
         lab.records.concat().into_bytes(),
     );
     run(&less).0.unwrap();
-    let more = Job {
+    let more = IngestJob {
         repeat: PASSES,
         stream: cashrank::ingest::Stream::Again,
         ..piped(less, Vec::new())
@@ -516,7 +516,7 @@ fn a_stream_is_gone_over_like_a_file() {
 #[test]
 fn where_links_do_not_fit_files_are_read_again_and_streams_once() {
     let lab = Lab::new();
-    let small = |store: &str| Job {
+    let small = |store: &str| IngestJob {
         keep_links: KeepRows::AtMost(2_000),
         ..lab.job(store)
     };
@@ -524,7 +524,7 @@ fn where_links_do_not_fit_files_are_read_again_and_streams_once() {
     let mut told = Watch::default();
     struct Any<'a>(&'a mut Watch);
     impl Observer for Any<'_> {
-        fn note(&mut self, note: Note<'_>) {
+        fn note(&mut self, note: IngestEvent<'_>) {
             self.0.note(note);
         }
         fn progress(&mut self, standing: &ProgressReport<'_>) {
@@ -534,7 +534,7 @@ fn where_links_do_not_fit_files_are_read_again_and_streams_once() {
     ingest(&job, Arc::new(RealDisk), &mut Any(&mut told)).unwrap();
     assert_eq!(told.said("Repeating { repeat: 4, kept: true }"), 1);
     assert_eq!(told.said("Repeating { repeat: 4, kept: false }"), 1);
-    let none = Job {
+    let none = IngestJob {
         keep_links: KeepRows::None,
         ..lab.job("none")
     };
@@ -543,7 +543,7 @@ fn where_links_do_not_fit_files_are_read_again_and_streams_once() {
 
     let whole = lab.records.concat().into_bytes();
     let job = piped(small("stream"), whole.clone());
-    let refused = |found: cashrank::Result<Outcome>| match found {
+    let refused = |found: cashrank::Result<IngestOutcome>| match found {
         Err(Error::Conflict(what)) => {
             assert!(
                 what.contains("standard input can be read only once"),
@@ -555,7 +555,7 @@ fn where_links_do_not_fit_files_are_read_again_and_streams_once() {
     };
     refused(run(&job).0);
     let once = piped(
-        Job {
+        IngestJob {
             repeat: 1,
             ..small("once stream")
         },
@@ -567,7 +567,7 @@ fn where_links_do_not_fit_files_are_read_again_and_streams_once() {
     let more = crawl(36, 50).concat().into_bytes();
     for store in [&job, &once] {
         let next = piped(
-            Job {
+            IngestJob {
                 repeat: 1,
                 store: store.store.clone(),
                 ..lab.job("")
@@ -578,7 +578,7 @@ fn where_links_do_not_fit_files_are_read_again_and_streams_once() {
     }
     assert!(last(&job.store) == last(&once.store));
     // Asked for none, it is refused before anything is read.
-    let none = Job {
+    let none = IngestJob {
         keep_links: KeepRows::None,
         ..piped(lab.job("refused"), whole)
     };
@@ -593,7 +593,7 @@ fn links_are_kept_to_the_last_pass() {
     let job = lab.job("s");
     assert!(run_on(&job, Arc::new(RealDisk), Some(1)).0.unwrap().stopped);
     for keep_links in [KeepRows::None, KeepRows::AtMost(100)] {
-        let without = Job {
+        let without = IngestJob {
             keep_links,
             ..job.clone()
         };
@@ -605,13 +605,13 @@ fn links_are_kept_to_the_last_pass() {
     run(&expected).0.unwrap();
     assert_same(&snapshots(&job.store), &snapshots(&expected.store), "kept");
     // Then they may go.
-    let without = Job {
+    let without = IngestJob {
         keep_links: KeepRows::None,
         ..job
     };
     let (done, watch) = run(&without);
     done.unwrap();
-    assert_eq!(watch.said(&format!("{:?}", Reason::Asked)), 1);
+    assert_eq!(watch.said(&format!("{:?}", GiveUpReason::Asked)), 1);
     let view = open_view(&RealDisk, &without.store).unwrap();
     assert!(view.rows_retention().kept().is_none());
 }
@@ -620,7 +620,7 @@ fn links_are_kept_to_the_last_pass() {
 #[test]
 fn damaged_links_end_a_pass() {
     let lab = Lab::new();
-    let once = Job {
+    let once = IngestJob {
         repeat: 1,
         ..lab.job("s")
     };
@@ -635,7 +635,7 @@ fn damaged_links_end_a_pass() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 4;
     std::fs::write(&path, bytes).unwrap();
-    let more = Job { repeat: 2, ..once };
+    let more = IngestJob { repeat: 2, ..once };
     match run(&more).0 {
         Err(Error::Damaged { path: found, .. }) => assert_eq!(found, path),
         other => panic!("{other:?}"),

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cashrank::Error;
-use cashrank::ingest::{Every, Job, Note, Observer, Outcome, ProgressReport, ingest};
+use cashrank::ingest::{
+    Every, IngestEvent, IngestJob, IngestOutcome, Observer, ProgressReport, ingest,
+};
 use cashrank::source::InputName;
 use cashrank::store::rows::KeepRows;
 use cashrank::store::{RealDisk, open_view};
@@ -16,14 +18,14 @@ use crawl::crawl;
 
 const RECORDS: u64 = 300;
 
-fn job(input: &Path, store: PathBuf) -> Job {
-    Job {
+fn job(input: &Path, store: PathBuf) -> IngestJob {
+    IngestJob {
         format: Some(cashrank::formats::Format::Records),
         repeat: 3,
         keep_links: KeepRows::None,
         checkpoint_every: Every::Records(20),
         threads: 2,
-        ..Job::new(store, vec![InputName::File(input.into())])
+        ..IngestJob::new(store, vec![InputName::File(input.into())])
     }
 }
 
@@ -36,8 +38,8 @@ struct Meddler<F: FnMut()> {
 }
 
 impl<F: FnMut()> Observer for Meddler<F> {
-    fn note(&mut self, note: Note<'_>) {
-        if let Note::Checkpoint { records, .. } = note {
+    fn note(&mut self, note: IngestEvent<'_>) {
+        if let IngestEvent::Checkpoint { records, .. } = note {
             self.after += u64::from(self.meddled);
             // Less than a third of the records are skipped.
             if records > RECORDS + RECORDS / 3 && !self.meddled {
@@ -53,15 +55,15 @@ impl<F: FnMut()> Observer for Meddler<F> {
 struct Quiet;
 
 impl Observer for Quiet {
-    fn note(&mut self, _: Note<'_>) {}
+    fn note(&mut self, _: IngestEvent<'_>) {}
     fn progress(&mut self, _: &ProgressReport<'_>) {}
 }
 
-fn run(job: &Job, observer: &mut dyn Observer) -> cashrank::Result<Outcome> {
+fn run(job: &IngestJob, observer: &mut dyn Observer) -> cashrank::Result<IngestOutcome> {
     ingest(job, Arc::new(RealDisk), observer)
 }
 
-fn snapshot(outcome: &Outcome) -> Vec<u8> {
+fn snapshot(outcome: &IngestOutcome) -> Vec<u8> {
     std::fs::read(&outcome.snapshot.as_ref().unwrap().0).unwrap()
 }
 
@@ -134,7 +136,7 @@ fn touching_a_file_is_no_change() {
 struct AtPass3<F: FnMut()>(F, bool);
 
 impl<F: FnMut()> Observer for AtPass3<F> {
-    fn note(&mut self, _: Note<'_>) {}
+    fn note(&mut self, _: IngestEvent<'_>) {}
 
     fn progress(&mut self, standing: &ProgressReport<'_>) {
         if standing.pass == 3 && !self.1 {
@@ -158,7 +160,7 @@ fn a_file_that_is_read_again_must_still_be_there() {
     ];
     for every in [Every::Never, Every::Records(20)] {
         for (name, change) in &changes {
-            let job = Job {
+            let job = IngestJob {
                 repeat: 5,
                 checkpoint_every: every,
                 ..job(&input, dir.path().join(format!("{name}{every:?}")))

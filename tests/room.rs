@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cashrank::ingest::{Job, Note, Observer, ProgressReport, ingest};
+use cashrank::ingest::{IngestEvent, IngestJob, Observer, ProgressReport, ingest};
 use cashrank::source::InputName;
 use cashrank::store::{Disk, DiskFile, RealDisk};
 use cashrank::{Options, Record, Writer};
@@ -51,11 +51,11 @@ struct Notes {
 }
 
 impl Observer for Notes {
-    fn note(&mut self, note: Note<'_>) {
+    fn note(&mut self, note: IngestEvent<'_>) {
         match note {
-            Note::IndexNotKept { .. } => self.not_kept += 1,
-            Note::Published { .. } => self.published += 1,
-            Note::Warm { .. } => self.warned += 1,
+            IngestEvent::IndexNotKept { .. } => self.not_kept += 1,
+            IngestEvent::Published { .. } => self.published += 1,
+            IngestEvent::Warm { .. } => self.warned += 1,
             _ => {}
         }
     }
@@ -88,7 +88,7 @@ fn the_index_gives_its_room_to_the_ranking() {
         serde_json::json!({"url": links[0], "links": links}).to_string() + "\n"
     };
     fs::write(&input, records.iter().map(line).collect::<String>()).unwrap();
-    let job = |store: &Path| Job::new(store, vec![InputName::File(input.clone())]);
+    let job = |store: &Path| IngestJob::new(store, vec![InputName::File(input.clone())]);
     let [whole, full] = ["whole", "full"].map(|name| lab.path().join(name));
     let mut notes = Notes::default();
     ingest(&job(&whole), Arc::new(RealDisk), &mut notes).unwrap();
@@ -138,7 +138,7 @@ fn a_warm_start_without_room_is_left_out() {
     let real: Arc<dyn Disk> = Arc::new(RealDisk);
     let read = |disk: &Arc<dyn Disk>, file: &Path| {
         let mut notes = Notes::default();
-        let job = Job::new(&store, vec![InputName::File(file.into())]);
+        let job = IngestJob::new(&store, vec![InputName::File(file.into())]);
         ingest(&job, disk.clone(), &mut notes).unwrap();
         (notes.published, notes.warned)
     };

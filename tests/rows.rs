@@ -15,12 +15,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use cashrank::check::{Depth, check};
 use cashrank::engine::Config;
 use cashrank::formats::Format;
-use cashrank::ingest::{Every, Job, Note, Observer, Outcome, ProgressReport, ingest};
+use cashrank::ingest::{
+    Every, IngestEvent, IngestJob, IngestOutcome, Observer, ProgressReport, ingest,
+};
 use cashrank::load::load;
 use cashrank::rows::Rows;
 use cashrank::snapshot::Snapshot;
 use cashrank::source::InputName;
-use cashrank::store::rows::{CommittedRows, KeepRows, Reason, Retention};
+use cashrank::store::rows::{CommittedRows, GiveUpReason, KeepRows, Retention};
 use cashrank::store::{Disk, DiskFile, RealDisk, open_view};
 use cashrank::{Error, Result};
 use crawl::crawl;
@@ -104,11 +106,11 @@ fn rows_of(store: &Path) -> Vec<Named> {
 }
 
 #[derive(Default)]
-struct Told(Vec<Reason>);
+struct Told(Vec<GiveUpReason>);
 
 impl Observer for Told {
-    fn note(&mut self, note: Note<'_>) {
-        if let Note::RowsGivenUp { reason } = note {
+    fn note(&mut self, note: IngestEvent<'_>) {
+        if let IngestEvent::RowsGivenUp { reason } = note {
             self.0.push(reason);
         }
     }
@@ -132,20 +134,20 @@ impl Lab {
         InputName::File(path)
     }
 
-    fn job(&self, store: &str, inputs: &[InputName]) -> Job {
-        Job {
+    fn job(&self, store: &str, inputs: &[InputName]) -> IngestJob {
+        IngestJob {
             format: Some(Format::Records),
             checkpoint_every: Every::Never,
-            ..Job::new(self.store(store), inputs.to_vec())
+            ..IngestJob::new(self.store(store), inputs.to_vec())
         }
     }
 }
 
-fn run(job: &Job) -> (Result<Outcome>, Vec<Reason>) {
+fn run(job: &IngestJob) -> (Result<IngestOutcome>, Vec<GiveUpReason>) {
     run_on(job, Arc::new(RealDisk))
 }
 
-fn run_on(job: &Job, disk: Arc<dyn Disk>) -> (Result<Outcome>, Vec<Reason>) {
+fn run_on(job: &IngestJob, disk: Arc<dyn Disk>) -> (Result<IngestOutcome>, Vec<GiveUpReason>) {
     let mut told = Told::default();
     let result = ingest(job, disk, &mut told);
     (result, told.0)
@@ -290,7 +292,7 @@ fn where_rows_do_not_fit_all_else_goes_on() {
     let records = crawl(4, 400);
     let input = lab.input("a", &records);
     // What is settled needs rows; all else does not.
-    let job = |store: &str| Job {
+    let job = |store: &str| IngestJob {
         settle: None,
         checkpoint_every: Every::Records(100),
         ..lab.job(store, std::slice::from_ref(&input))
@@ -302,7 +304,7 @@ fn where_rows_do_not_fit_all_else_goes_on() {
     small.keep_links = KeepRows::AtMost(size / 2);
     let (result, told) = run(&small);
     result.unwrap();
-    assert_eq!(told, [Reason::TooLarge(size / 2)]);
+    assert_eq!(told, [GiveUpReason::TooLarge(size / 2)]);
 
     let full = Failing {
         writes: AtomicU64::new(2),
@@ -327,7 +329,7 @@ fn where_rows_do_not_fit_all_else_goes_on() {
     dropped.keep_links = KeepRows::None;
     let (result, told) = run(&dropped);
     result.unwrap();
-    assert_eq!(told, [Reason::Asked]);
+    assert_eq!(told, [GiveUpReason::Asked]);
 
     let mut none = job("none");
     none.keep_links = KeepRows::None;
@@ -391,7 +393,7 @@ fn a_full_disk_leaves_the_rows_of_a_checkpoint() {
     let lab = Lab::new();
     let records = crawl(7, 300);
     let input = lab.input("a", &records);
-    let job = |store: &str| Job {
+    let job = |store: &str| IngestJob {
         checkpoint_every: Every::Records(40),
         ..lab.job(store, std::slice::from_ref(&input))
     };
@@ -438,7 +440,7 @@ fn a_full_disk_leaves_the_rows_of_a_checkpoint() {
                 let (result, told) = run_on(&without, filling(0));
                 result.unwrap();
                 let dropped = if committed > 0 {
-                    &[Reason::Asked][..]
+                    &[GiveUpReason::Asked][..]
                 } else {
                     &[]
                 };
@@ -473,7 +475,7 @@ fn the_size_asked_for_stays() {
     job.inputs = inputs.to_vec();
     let (result, told) = run(&job);
     result.unwrap();
-    assert_eq!(told, [Reason::TooLarge(20)]);
+    assert_eq!(told, [GiveUpReason::TooLarge(20)]);
 }
 
 /// Holds up what is written of the first snapshot until so many checkpoints were made.
@@ -509,8 +511,8 @@ impl Files for Slow {
 struct Counting(Arc<Slow>);
 
 impl Observer for Counting {
-    fn note(&mut self, note: Note<'_>) {
-        if let Note::Checkpoint { .. } = note {
+    fn note(&mut self, note: IngestEvent<'_>) {
+        if let IngestEvent::Checkpoint { .. } = note {
             self.0.checkpoints.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -537,7 +539,7 @@ fn a_settling_holds_up_no_checkpoint() {
     let lab = Lab::new();
     let records = crawl(8, 300);
     let input = lab.input("a", &records);
-    let job = |store: &str| Job {
+    let job = |store: &str| IngestJob {
         checkpoint_every: Every::Records(20),
         snapshot_every: Every::Records(100),
         keep_snapshots: cashrank::KeepSnapshots::ALL,
@@ -616,7 +618,7 @@ fn damaged_rows_are_named_and_can_be_dropped() {
     job.keep_links = KeepRows::None;
     let (result, told) = run(&job);
     result.unwrap();
-    assert_eq!(told, [Reason::Asked]);
+    assert_eq!(told, [GiveUpReason::Asked]);
 }
 
 /// Links have their weights, but in rows whose links all weigh 1.
@@ -687,7 +689,7 @@ fn rows_of_real_crawls_are_those_of_the_graph() {
         }
         let inputs: Vec<InputName> = paths.into_iter().map(InputName::File).collect();
         let temp = in_memory();
-        let mut job = Job::new(temp.path().join("s"), inputs.clone());
+        let mut job = IngestJob::new(temp.path().join("s"), inputs.clone());
         job.checkpoint_every = Every::Records(10_000);
         run(&job).0.unwrap();
         let names = names(&job.store);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use cashrank::check::{Depth, check};
 use cashrank::formats::Format;
-use cashrank::ingest::{Every, Job, Note, Observer, ProgressReport, ingest};
+use cashrank::ingest::{Every, IngestEvent, IngestJob, Observer, ProgressReport, ingest};
 use cashrank::rank::Goal;
 use cashrank::snapshot::Snapshot;
 use cashrank::source::InputName;
@@ -24,7 +24,7 @@ use crate::rows::{Failing, expected};
 struct Silent;
 
 impl Observer for Silent {
-    fn note(&mut self, _: Note<'_>) {}
+    fn note(&mut self, _: IngestEvent<'_>) {}
     fn progress(&mut self, _: &ProgressReport<'_>) {}
 }
 
@@ -52,8 +52,8 @@ impl Asked {
         }
     }
 
-    fn job(&self, store: &std::path::Path, file: &std::path::Path) -> Job {
-        let mut job = Job::new(store, vec![InputName::File(file.into())]);
+    fn job(&self, store: &std::path::Path, file: &std::path::Path) -> IngestJob {
+        let mut job = IngestJob::new(store, vec![InputName::File(file.into())]);
         job.format = Some(Format::Records);
         job.keep_links = KeepRows::AtMost(1 << 20);
         job.settings.config.set_damping(self.damping).unwrap();

@@ -11,7 +11,9 @@ use std::sync::Arc;
 
 use cashrank::engine::Config;
 use cashrank::formats::Format;
-use cashrank::ingest::{Every, Job, Note, Observer, Outcome, ProgressReport, ingest};
+use cashrank::ingest::{
+    Every, IngestEvent, IngestJob, IngestOutcome, Observer, ProgressReport, ingest,
+};
 use cashrank::source::InputName;
 use cashrank::store::{RealDisk, Settings, open_view};
 use cashrank::{Error, Limits};
@@ -21,22 +23,22 @@ use pack::{gzip, zstandard};
 struct Quiet;
 
 impl Observer for Quiet {
-    fn note(&mut self, _: Note<'_>) {}
+    fn note(&mut self, _: IngestEvent<'_>) {}
     fn progress(&mut self, _: &ProgressReport<'_>) {}
 }
 
-fn run(input: &Path, store: PathBuf) -> cashrank::Result<Outcome> {
+fn run(input: &Path, store: PathBuf) -> cashrank::Result<IngestOutcome> {
     let limits = Limits {
         // Little address space for each of many stores.
         pages: 1 << 12,
         ..Limits::default()
     };
-    let job = Job {
+    let job = IngestJob {
         settings: Settings::new(Config::default(), &limits),
         format: Some(Format::Records),
         checkpoint_every: Every::Records(5),
         limits,
-        ..Job::new(store, vec![InputName::File(input.into())])
+        ..IngestJob::new(store, vec![InputName::File(input.into())])
     };
     ingest(&job, Arc::new(RealDisk), &mut Quiet)
 }

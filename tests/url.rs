@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use cashrank::url::{Base, Form, RULES, Reject, canonical, host, is_canonical};
+use cashrank::url::{CanonicalForm, LinkBase, RULES, Reject, canonical, host, is_canonical};
 
 const LIMIT: usize = 8192;
 
@@ -92,7 +92,7 @@ fn text(cell: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-fn found(raw: &[u8], base: Option<&Base<'_>>) -> Result<Vec<u8>, Reject> {
+fn found(raw: &[u8], base: Option<&LinkBase<'_>>) -> Result<Vec<u8>, Reject> {
     let mut out = Vec::new();
     let form = canonical(raw, base, LIMIT, &mut out)?;
     Ok(form.text(raw, &out).to_vec())
@@ -103,7 +103,7 @@ fn the_specified_cases() {
     let cases = cases();
     assert!(cases.len() > 80, "{} cases", cases.len());
     for case in cases {
-        let base = case.base.as_deref().map(|page| Base::new(page, None));
+        let base = case.base.as_deref().map(|page| LinkBase::new(page, None));
         let shown = case.read.escape_ascii();
         let found = found(&case.read, base.as_ref());
         assert_eq!(
@@ -128,16 +128,25 @@ fn the_limit_counts_as_read_and_in_canonical_form() {
     let mut out = Vec::new();
     let at = |raw: &str, limit, out: &mut Vec<u8>| canonical(raw.as_bytes(), None, limit, out);
     // 10 bytes as read and in canonical form, whatever blanks surround it.
-    assert_eq!(at("http://h/a", 10, &mut out), Ok(Form::AsIs));
-    assert_eq!(at("http://h/a \n", 10, &mut out), Ok(Form::Prefix(10)));
+    assert_eq!(at("http://h/a", 10, &mut out), Ok(CanonicalForm::AsIs));
+    assert_eq!(
+        at("http://h/a \n", 10, &mut out),
+        Ok(CanonicalForm::Prefix(10))
+    );
     assert_eq!(at("http://h/a", 9, &mut out), Err(Reject::TooLong));
     // The fragment counts as read.
     assert_eq!(at("http://h/a#", 10, &mut out), Err(Reject::TooLong));
-    assert_eq!(at("http://h/a#", 11, &mut out), Ok(Form::Prefix(10)));
+    assert_eq!(
+        at("http://h/a#", 11, &mut out),
+        Ok(CanonicalForm::Prefix(10))
+    );
     // 11 bytes in canonical form, `/%20b`... more than as read.
     assert_eq!(at("http://h/ b", 12, &mut out), Err(Reject::TooLong));
     assert!(out.is_empty());
-    assert_eq!(at("http://h/ b", 13, &mut out), Ok(Form::Rewritten));
+    assert_eq!(
+        at("http://h/ b", 13, &mut out),
+        Ok(CanonicalForm::Rewritten)
+    );
     assert_eq!(out, b"http://h/%20b");
     // Too long to be a page, but no page link in the first place.
     let data = format!("data:,{}", "a".repeat(LIMIT));
@@ -258,7 +267,7 @@ fn check_wat(line: &str) -> usize {
     let links = links.filter(|link| link["path"] == "A@/href");
     let page = envelope["WARC-Header-Metadata"]["WARC-Target-URI"].as_str();
     let page = page.unwrap_or_default().trim_matches(['<', '>']);
-    let base = Base::new(page.as_bytes(), None);
+    let base = LinkBase::new(page.as_bytes(), None);
     let mut count = 0;
     for link in links {
         let link = link["url"].as_str().expect("a link");

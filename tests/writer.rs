@@ -12,7 +12,7 @@ use std::sync::Arc;
 use cashrank::batch::What;
 use cashrank::decode::{Link, Record};
 use cashrank::formats::Format;
-use cashrank::ingest::{Job, Note, Observer, ProgressReport, ingest};
+use cashrank::ingest::{IngestEvent, IngestJob, Observer, ProgressReport, ingest};
 use cashrank::snapshot::Snapshot;
 use cashrank::source::InputName;
 use cashrank::store::RealDisk;
@@ -22,7 +22,7 @@ use serde_json::json;
 struct Quiet;
 
 impl Observer for Quiet {
-    fn note(&mut self, _: Note<'_>) {}
+    fn note(&mut self, _: IngestEvent<'_>) {}
     fn progress(&mut self, _: &ProgressReport<'_>) {}
 }
 
@@ -93,9 +93,9 @@ fn ingested(crawl: &[Fetch], home: &Path) -> std::path::PathBuf {
     let input = home.join("crawl.jsonl");
     fs::write(&input, lines.join("\n")).unwrap();
     let store = home.join("ingested");
-    let job = Job {
+    let job = IngestJob {
         format: Some(Format::Records),
-        ..Job::new(&store, vec![InputName::File(input)])
+        ..IngestJob::new(&store, vec![InputName::File(input)])
     };
     ingest(&job, Arc::new(RealDisk), &mut Quiet).unwrap();
     store

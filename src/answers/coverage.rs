@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use crate::rank::coverage::{Coverage as Bounds, Flow, seeds as first_pages};
+use crate::rank::coverage::{CoverageBounds, SeedFlow, seeds as first_pages};
 use crate::rows::{Rows, Stop};
-use crate::schedule::Mark;
+use crate::schedule::RowPosition;
 use crate::snapshot::Snapshot;
 use crate::url::host;
 use crate::{Error, Result};
@@ -64,19 +64,19 @@ pub enum Seeds {
 
 /// The flow from the seeds over the links of a store, updated from snapshot to snapshot.
 #[derive(Debug, Default)]
-pub struct Coverage {
+pub struct SeedCoverage {
     seeds: Seeds,
-    flow: Flow,
+    flow: SeedFlow,
     /// The rows over which it flowed.
-    mark: Option<Mark>,
+    mark: Option<RowPosition>,
 }
 
-impl Coverage {
+impl SeedCoverage {
     /// For readers who start at these pages; nothing was read yet.
-    pub fn new(seeds: Seeds) -> Coverage {
-        Coverage {
+    pub fn new(seeds: Seeds) -> SeedCoverage {
+        SeedCoverage {
             seeds,
-            ..Coverage::default()
+            ..SeedCoverage::default()
         }
     }
 
@@ -109,10 +109,10 @@ impl Coverage {
             None => false,
         };
         if !extends {
-            self.flow = Flow::from(damping, &seeds);
+            self.flow = SeedFlow::from(damping, &seeds);
         }
         let bounds = self.flow.push(&rows)?;
-        self.mark = Some(Mark::of(snapshot, &rows)?);
+        self.mark = Some(RowPosition::of(snapshot, &rows)?);
         Ok(self.covered(snapshot, bounds))
     }
 
@@ -129,7 +129,7 @@ impl Coverage {
         Ok(seeds)
     }
 
-    fn covered(&self, snapshot: &Snapshot, bounds: Bounds) -> Covered {
+    fn covered(&self, snapshot: &Snapshot, bounds: CoverageBounds) -> Covered {
         let info = snapshot.info();
         let seeds = self.flow.seeds();
         let read = |pages: &mut dyn Iterator<Item = u32>| {

@@ -10,7 +10,7 @@ use crate::snapshot::Snapshot;
 
 /// The links of a page, or to it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Links {
+pub struct LinkList {
     /// The page, as it was asked for.
     pub url: String,
     /// Whether its links are known: it was visited, and its links were kept.
@@ -20,15 +20,15 @@ pub struct Links {
     /// Links that are known, those not listed too.
     pub count: u64,
     /// What they lead to, or come from: as many as were asked for, best rank first.
-    pub links: Vec<Target>,
+    pub links: Vec<LinkTarget>,
     /// Of links to the page: those that were looked at, and all that are kept.
     #[serde(flatten)]
-    pub swept: Option<Swept>,
+    pub swept: Option<LinkSweep>,
 }
 
 /// How far the links of all pages were looked at.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Swept {
+pub struct LinkSweep {
     /// Links that were looked at.
     pub links_read: u64,
     /// Links that are kept.
@@ -37,7 +37,7 @@ pub struct Swept {
 
 /// The other end of a link.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Target {
+pub struct LinkTarget {
     /// Its URL or name.
     pub url: String,
     /// 1 + pages of strictly greater importance.
@@ -66,7 +66,7 @@ pub struct Ends {
     /// Pages, and the weights of the links.
     pub ends: Vec<(u32, Option<u64>)>,
     /// Of links to the page: how many were looked at.
-    pub swept: Option<Swept>,
+    pub swept: Option<LinkSweep>,
 }
 
 /// The other end of a link, as a snapshot ranks it.
@@ -127,7 +127,7 @@ impl Ends {
         Ok(Ends {
             fetched: FetchState::Yes,
             ends,
-            swept: Some(Swept {
+            swept: Some(LinkSweep {
                 links_read,
                 links_kept: rows.links(),
             }),

@@ -117,7 +117,7 @@ fn text(line: &[u8]) -> Option<&[u8]> {
 }
 
 /// A line of a list.
-pub(super) struct Line {
+pub(super) struct ListLine {
     /// The canonical URL, or what stands there if it is none.
     name: Vec<u8>,
     /// What stands there, if that is another URL.
@@ -128,21 +128,21 @@ pub(super) struct Line {
     number: u64,
 }
 
-impl Line {
-    pub(super) fn of(text: &[u8], number: u64) -> Line {
+impl ListLine {
+    pub(super) fn of(text: &[u8], number: u64) -> ListLine {
         let mut out = Vec::new();
         match canonical(text, None, usize::MAX, &mut out) {
             Ok(form) => {
                 let name = form.text(text, &out).to_vec();
                 let typed = (name != text).then(|| text.to_vec());
-                Line {
+                ListLine {
                     name,
                     typed,
                     why: None,
                     number,
                 }
             }
-            Err(why) => Line {
+            Err(why) => ListLine {
                 name: text.to_vec(),
                 typed: None,
                 why: Some(why),
@@ -269,7 +269,7 @@ fn each_line<P: Copy>(
                 Some([b'#', ..]) => comments += 1,
                 Some(text) => {
                     bytes += text.len();
-                    piece.push(Line::of(text, number));
+                    piece.push(ListLine::of(text, number));
                 }
             }
             if piece.len() >= most || bytes >= most * LINE_BYTES {
@@ -285,7 +285,7 @@ fn each_line<P: Copy>(
 
 /// The pages of a piece; a name that is opaque though it looks like a URL is found as it is typed.
 pub(super) fn find_lines<P: Copy, E>(
-    piece: Vec<Line>,
+    piece: Vec<ListLine>,
     mut find: impl FnMut(&[&[u8]]) -> std::result::Result<Vec<Option<P>>, E>,
 ) -> std::result::Result<Vec<ListedPage<P>>, E> {
     let names: Vec<&[u8]> = piece.iter().map(|line| &*line.name).collect();
@@ -376,7 +376,7 @@ pub fn names_of(
             None => (),
             Some([b'#', ..]) => skipped.comments += 1,
             Some(text) => {
-                let line = Line::of(text, 0);
+                let line = ListLine::of(text, 0);
                 opaque += u64::from(line.why.is_some());
                 names.add(&line.name)?;
                 if let Some(typed) = line.typed {

@@ -5,9 +5,9 @@
 //! | [`Question`] | what may be asked of a snapshot, by name |
 //! | [`NEXT`] | what may be asked of a list of pages to crawl, by name |
 //! | [`Store`] | a store to be asked |
-//! | [`Page`](crate::Page), [`Rank`], [`History`], [`Top`], [`Links`], [`Movers`], [`Host`] | answers, for people and as JSON |
+//! | [`Page`](crate::Page), [`Rank`], [`History`], [`Top`], [`LinkList`], [`SnapshotMovers`], [`Host`] | answers, for people and as JSON |
 //! | [`Ends`] | the links of a page, and those to it |
-//! | [`Coverage`] | how much of what readers see was read |
+//! | [`SeedCoverage`] | how much of what readers see was read |
 //! | [`Resettling`] | a closer ranking of what a store holds |
 //! | [`Rankings`] | the shards of a crawl, read as one |
 //! | [`pages_of`], [`ranks_of`], [`look_up`] | pages by URLs in any form |
@@ -25,11 +25,11 @@ mod settle;
 mod shards;
 mod store;
 
-pub use coverage::{Coverage, Covered, CoveredHost, Seeds};
+pub use coverage::{Covered, CoveredHost, SeedCoverage, Seeds};
 pub use history::{History, HistoryOptions, Moment, history};
-pub use links::{Ends, FetchState, Links, RankedEnd, Swept, Target};
+pub use links::{Ends, FetchState, LinkList, LinkSweep, LinkTarget, RankedEnd};
 pub use list::{LookedUp, NameSet, SkippedLines, look_up, names_of, seeds_of};
-pub use movers::{Mover, Movers, movers};
+pub use movers::{Mover, SnapshotMovers, movers};
 pub use next::{NEXT, SkippedOf};
 pub use page::{Rank, RankingOf, Top, canonical, pages_of, ranks_of};
 pub use parameter::{Parameter, Takes};

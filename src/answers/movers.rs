@@ -3,20 +3,20 @@
 use serde::Serialize;
 
 use crate::Result;
-use crate::metrics::moved::{Move, MoveOptions, Summary, margin};
+use crate::metrics::moved::{Move, MoveOptions, MoveSummary, margin};
 use crate::model::{PageId, PageState};
 use crate::snapshot::{Snapshot, moved};
 
 /// What moved between two snapshots.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Movers {
+pub struct SnapshotMovers {
     /// The older one; absent where there is one snapshot only.
     pub from: Option<String>,
     /// The newer one.
     pub to: String,
     /// Counts and sums over all pages; absent where there is one snapshot only.
     #[serde(flatten)]
-    pub summary: Option<Summary>,
+    pub summary: Option<MoveSummary>,
     /// Pages of both that moved most, up or down.
     pub movers: Vec<Mover>,
     /// The best new ones.
@@ -75,17 +75,21 @@ pub fn movers(older: &Snapshot, newer: &Snapshot, n: usize) -> Result<Vec<Mover>
         count: n,
         ..MoveOptions::default()
     };
-    Ok(Movers::between(older, newer, wanted)?.movers)
+    Ok(SnapshotMovers::between(older, newer, wanted)?.movers)
 }
 
-impl Movers {
+impl SnapshotMovers {
     /// What moved from `older` to `newer`, two snapshots of one store, in each list `wanted.count` pages. Of pages that moved,
     /// the first are those that moved most, by what `wanted` says; ties by the change of importance, then by rank. The margin
     /// is that of the two snapshots: `wanted` need not have it.
     ///
     /// # Errors
     /// A snapshot, or names, are damaged or cannot be read.
-    pub fn between(older: &Snapshot, newer: &Snapshot, wanted: MoveOptions) -> Result<Movers> {
+    pub fn between(
+        older: &Snapshot,
+        newer: &Snapshot,
+        wanted: MoveOptions,
+    ) -> Result<SnapshotMovers> {
         let margin = margin(older.bound_l1(), newer.bound_l1());
         let found = moved(older, newer, MoveOptions { margin, ..wanted })?;
         let mut both: Vec<Move<PageId>> = found.rose.into_iter().chain(found.fell).collect();
@@ -132,7 +136,7 @@ impl Movers {
             let name = snapshot.path().file_name().unwrap_or_default();
             name.to_string_lossy().into_owned()
         };
-        Ok(Movers {
+        Ok(SnapshotMovers {
             from: Some(name(older)),
             to: name(newer),
             summary: Some(found.summary),
@@ -142,9 +146,9 @@ impl Movers {
     }
 
     /// The first `n` of each list.
-    pub fn first(&self, n: usize) -> Movers {
+    pub fn first(&self, n: usize) -> SnapshotMovers {
         let first = |list: &[Mover]| list.iter().take(n).cloned().collect();
-        Movers {
+        SnapshotMovers {
             from: self.from.clone(),
             to: self.to.clone(),
             summary: self.summary.clone(),

@@ -12,7 +12,7 @@ use crate::decode::Time;
 use crate::disk::RealDisk;
 use crate::model::split_time;
 use crate::rows::Bits;
-use crate::schedule::{NextOptions, Seed, SeedChoice, Which};
+use crate::schedule::{NextOptions, PageSelection, Seed, SeedChoice};
 use crate::snapshot::Snapshot;
 use crate::store::settings_of;
 use crate::{Error, Result};
@@ -33,7 +33,7 @@ pub const NEXT: [Parameter<NextOptions>; 12] = [
         default: None,
         help: "List pages to fetch again, those with the largest expected gain first, and no others.",
         excludes: &["budget"],
-        set: |asked, _| put(&mut asked.which, Ok(Which::Refetch)),
+        set: |asked, _| put(&mut asked.which, Ok(PageSelection::Refetch)),
     },
     Parameter {
         name: "budget",
@@ -132,11 +132,11 @@ impl NextOptions {
         let given: Vec<(String, String)> = given.iter().map(owned).collect();
         let asked = read(&NEXT, &given).map_err(Error::Usage)?;
         let names_order = given.iter().any(|(name, _)| name == "strategy");
-        if names_order && asked.which == Which::Refetch && !asked.strategy.spec().by_cash {
+        if names_order && asked.which == PageSelection::Refetch && !asked.strategy.spec().by_cash {
             let text = "`strategy`: of all orders only greedy is one of pages to fetch again; leave it or `refetch` out";
             return Err(Error::Usage(text.into()));
         }
-        if asked.older_than.is_some() && asked.which == Which::NotFetched {
+        if asked.older_than.is_some() && asked.which == PageSelection::NotFetched {
             let text = "`older_than` applies only to pages to fetch again: add `refetch`, or `budget` discovery=SHARE";
             return Err(Error::Usage(text.into()));
         }
@@ -238,15 +238,15 @@ fn positive(text: &str) -> Read<u64> {
     number.ok_or_else(|| format!("{text:?}: a whole number of at least 1"))
 }
 
-fn budget(text: &str) -> Read<Which> {
+fn budget(text: &str) -> Read<PageSelection> {
     let share = text
         .strip_prefix("discovery=")
         .and_then(|share| share.parse().ok());
     if text == "discovery=any" {
-        return Ok(Which::Either);
+        return Ok(PageSelection::Either);
     }
     match share.filter(|share| (0.0..=1.0).contains(share)) {
-        Some(discovery) => Ok(Which::Budget { discovery }),
+        Some(discovery) => Ok(PageSelection::Budget { discovery }),
         None => Err(format!(
             "{text:?}: discovery=SHARE, from 0 to 1, as in discovery=0.7, or discovery=any"
         )),
@@ -310,10 +310,13 @@ mod tests {
         let list =
             asked("refetch older-than=2w scope=host:a.example scope=!url:*y* max-failures=0")
                 .unwrap();
-        assert_eq!((list.which, list.failures.most), (Which::Refetch, 0));
+        assert_eq!(
+            (list.which, list.failures.most),
+            (PageSelection::Refetch, 0)
+        );
         assert_eq!(list.older_than, Some(14 * 86_400));
         assert!(list.scope.has(b"http://a.example/") && !list.scope.has(b"http://a.example/y"));
-        assert_eq!(asked("").unwrap().which, Which::NotFetched);
+        assert_eq!(asked("").unwrap().which, PageSelection::NotFetched);
         assert_eq!(asked("as-of=1970-01-02").unwrap().now, Some(86_400));
         for (wrong, says) in [
             (

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Rankings;
-use super::list::{Line, find_lines};
+use super::list::{ListLine, find_lines};
 use crate::model::{Page, PageId, PageState, utc};
 use crate::sites::{Level, RollUpBy};
 use crate::snapshot::{ComputedInfo, Info, LevelRanking, Selection, Snapshot, SnapshotPage};
@@ -243,7 +243,7 @@ pub fn pages_of<P: Copy, E>(
     find: impl FnMut(&[&[u8]]) -> std::result::Result<Vec<Option<P>>, E>,
 ) -> std::result::Result<Vec<Option<P>>, E> {
     let lines = (0..).zip(urls);
-    let lines = lines.map(|(number, url)| Line::of(url.as_bytes(), number));
+    let lines = lines.map(|(number, url)| ListLine::of(url.as_bytes(), number));
     let found = find_lines(lines.collect(), find)?;
     Ok(found.into_iter().map(|of| of.page).collect())
 }

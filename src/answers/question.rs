@@ -46,7 +46,7 @@ pub enum Question {
 
 /// The parameters of a question that were given.
 #[derive(Default)]
-struct Asked {
+struct QuestionParameters {
     n: Option<usize>,
     history: Option<usize>,
     best: Option<usize>,
@@ -60,7 +60,7 @@ struct Asked {
     without_gone: bool,
 }
 
-const N: Parameter<Asked> = Parameter {
+const N: Parameter<QuestionParameters> = Parameter {
     name: "n",
     takes: Takes::Value("N"),
     default: None,
@@ -72,7 +72,7 @@ const N: Parameter<Asked> = Parameter {
     },
 };
 
-const HISTORY: Parameter<Asked> = Parameter {
+const HISTORY: Parameter<QuestionParameters> = Parameter {
     name: "history",
     takes: Takes::Value("N"),
     default: None,
@@ -84,7 +84,7 @@ const HISTORY: Parameter<Asked> = Parameter {
     },
 };
 
-const BEST: Parameter<Asked> = Parameter {
+const BEST: Parameter<QuestionParameters> = Parameter {
     name: "best",
     takes: Takes::Value("N"),
     default: None,
@@ -101,7 +101,7 @@ fn count(text: &str, most: usize) -> Result<usize, String> {
     count.ok_or_else(|| format!("{text:?}: a whole number from 1 to {most}"))
 }
 
-const URLS: Parameter<Asked> = Parameter {
+const URLS: Parameter<QuestionParameters> = Parameter {
     name: "url",
     takes: Takes::Values("URL"),
     default: None,
@@ -116,12 +116,12 @@ const URLS: Parameter<Asked> = Parameter {
     },
 };
 
-const URL: Parameter<Asked> = Parameter {
+const URL: Parameter<QuestionParameters> = Parameter {
     takes: Takes::Value("URL"),
     ..URLS
 };
 
-const MEASURE: Parameter<Asked> = Parameter {
+const MEASURE: Parameter<QuestionParameters> = Parameter {
     name: "measure",
     takes: Takes::Value("MEASURE"),
     default: None,
@@ -134,7 +134,7 @@ const MEASURE: Parameter<Asked> = Parameter {
     },
 };
 
-const LEVEL: Parameter<Asked> = Parameter {
+const LEVEL: Parameter<QuestionParameters> = Parameter {
     name: "level",
     takes: Takes::Value("LEVEL"),
     default: Some("page"),
@@ -146,7 +146,7 @@ const LEVEL: Parameter<Asked> = Parameter {
     },
 };
 
-const ROLL_UP: Parameter<Asked> = Parameter {
+const ROLL_UP: Parameter<QuestionParameters> = Parameter {
     name: "roll-up",
     takes: Takes::Value("WAY"),
     default: Some("sum"),
@@ -158,7 +158,7 @@ const ROLL_UP: Parameter<Asked> = Parameter {
     },
 };
 
-const SCOPE: Parameter<Asked> = Parameter {
+const SCOPE: Parameter<QuestionParameters> = Parameter {
     name: "scope",
     takes: Takes::Values("PAGES"),
     default: None,
@@ -170,7 +170,7 @@ const SCOPE: Parameter<Asked> = Parameter {
     },
 };
 
-const TEXT: Parameter<Asked> = Parameter {
+const TEXT: Parameter<QuestionParameters> = Parameter {
     name: "text",
     takes: Takes::Value("TEXT"),
     default: None,
@@ -185,7 +185,7 @@ const TEXT: Parameter<Asked> = Parameter {
     },
 };
 
-const WITHIN: Parameter<Asked> = Parameter {
+const WITHIN: Parameter<QuestionParameters> = Parameter {
     name: "within",
     takes: Takes::Value("N"),
     default: None,
@@ -198,7 +198,7 @@ const WITHIN: Parameter<Asked> = Parameter {
     },
 };
 
-const IN: Parameter<Asked> = Parameter {
+const IN: Parameter<QuestionParameters> = Parameter {
     name: "in",
     takes: Takes::Nothing,
     default: None,
@@ -210,7 +210,7 @@ const IN: Parameter<Asked> = Parameter {
     },
 };
 
-const CERTAIN_ONLY: Parameter<Asked> = Parameter {
+const CERTAIN_ONLY: Parameter<QuestionParameters> = Parameter {
     name: "certain-only",
     takes: Takes::Nothing,
     default: None,
@@ -222,7 +222,7 @@ const CERTAIN_ONLY: Parameter<Asked> = Parameter {
     },
 };
 
-const WITHOUT_GONE: Parameter<Asked> = Parameter {
+const WITHOUT_GONE: Parameter<QuestionParameters> = Parameter {
     name: "without-gone",
     takes: Takes::Nothing,
     default: None,
@@ -246,7 +246,7 @@ impl Question {
     ///
     /// [`Error::Usage`]: there is no such question, or it does not make sense.
     pub fn of(name: &str, given: &[(String, String)]) -> Result<Question> {
-        let parameters: &[Parameter<Asked>] = match name {
+        let parameters: &[Parameter<QuestionParameters>] = match name {
             "top" => &[N, MEASURE, LEVEL, ROLL_UP, SCOPE, WITHOUT_GONE, BEST],
             "rank" => &[URLS, MEASURE, LEVEL, ROLL_UP, HISTORY],
             "links" => &[URL, N, IN, WITHIN],
@@ -254,7 +254,7 @@ impl Question {
             "search" => &[TEXT, SCOPE, N, WITHIN],
             _ => &[N],
         };
-        let Asked {
+        let QuestionParameters {
             n,
             history,
             best,

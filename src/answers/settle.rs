@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::engine::HistoryView;
 use crate::model::Time;
-use crate::snapshot::{Info, Settle, Snapshot};
+use crate::snapshot::{Info, SettleSettings, Snapshot};
 use crate::store::{RealDisk, View};
 use crate::{Error, Result};
 
@@ -69,12 +69,12 @@ impl Resettling {
     }
 
     /// Settling to `until`, to be published only if it is closer than the ranking that there is already.
-    pub fn settle(&self, until: f64) -> Settle {
-        Settle {
+    pub fn settle(&self, until: f64) -> SettleSettings {
+        SettleSettings {
             expire: self.expire,
             below: self.bound_l1(),
             or_nothing: true,
-            ..Settle::until(until)
+            ..SettleSettings::until(until)
         }
     }
 }

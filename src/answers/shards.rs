@@ -8,7 +8,7 @@ use std::path::Path;
 use super::page::{Rank, ranks_of};
 use crate::metrics::Positions;
 use crate::model::{Page, PageId};
-use crate::snapshot::{LISTED, LevelRanking, Listed, Selection, Snapshot};
+use crate::snapshot::{LISTED, LevelRanking, RankedList, Selection, Snapshot};
 use crate::{Error, Result};
 
 /// A ranking of a store, or those of all shards of a crawl that were ranked together, read as one.
@@ -137,7 +137,7 @@ impl<'r> Rankings<'r> {
         selection: &Selection,
         memory: u64,
         folder: &Path,
-    ) -> Result<Listed<'r>> {
+    ) -> Result<RankedList<'r>> {
         let memory = memory / self.0.len() as u64;
         let all = self
             .each()
@@ -146,19 +146,19 @@ impl<'r> Rankings<'r> {
         if all.len() == 1 {
             return Ok(all.remove(0));
         }
-        let most = |of: fn(&Listed<'_>) -> u64| all.iter().map(of).max().unwrap_or(0);
+        let most = |of: fn(&RankedList<'_>) -> u64| all.iter().map(of).max().unwrap_or(0);
         let last_rank = most(|listed| listed.last_rank);
         let longest_name = most(|listed| listed.longest_name as u64) as usize;
         let lists = all.into_iter().map(|listed| listed.rows).collect();
         let rows = Merged::of(lists).take(n);
         if n > LISTED {
-            return Ok(Listed {
+            return Ok(RankedList {
                 rows: Box::new(rows),
                 last_rank,
                 longest_name,
             });
         }
-        Ok(Listed::of(rows.collect::<Result<_>>()?))
+        Ok(RankedList::of(rows.collect::<Result<_>>()?))
     }
 
     /// All that is listed, in number order, of one shard after the other.

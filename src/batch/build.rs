@@ -1,15 +1,15 @@
 //! Builds batches from what decoders yield.
 
-use super::names::Names;
+use super::names::SpellingTable;
 use crate::decode::Decoder;
 use crate::decode::records::write::write;
 use crate::model::batch::TEXT_BYTES;
 use crate::model::{
-    Batch, Digest, Entry, FetchTotals, Fingerprint, HashKey, Limits, Link, LinkCounts,
-    Names as Naming, Parsed, Reason, Record, SelfLinks, What, Written, has_page,
+    Batch, BatchEntry, Digest, FetchTotals, Fingerprint, HashKey, Limits, Link, LinkCounts,
+    Names as Naming, Parsed, RawRedirect, Reason, Record, SelfLinks, What, has_page,
 };
 use crate::rules::{Follow, InputRules};
-use crate::url::{self, Base, Form, Reject};
+use crate::url::{self, CanonicalForm, LinkBase, Reject};
 
 /// Maximum number of entries per batch: an entry takes far more memory than an empty line.
 const ENTRIES: usize = 1 << 16;
@@ -40,7 +40,7 @@ pub struct Builder {
     rules: Rules,
     naming: Naming,
     batch: Batch,
-    names: Names,
+    names: SpellingTable,
     linked: Linked,
     weighing: Weighing,
     /// True if a URL that is canonical as spelled needs no further check.
@@ -87,7 +87,7 @@ impl Builder {
     /// Returns a builder for one format's names.
     pub fn new(rules: Rules, naming: Naming) -> Builder {
         Builder {
-            names: Names::new(rules.key),
+            names: SpellingTable::new(rules.key),
             takes_all: naming == Naming::Url && rules.input.takes_all(),
             weighing: Weighing::new(&rules.follow),
             rules,
@@ -222,7 +222,9 @@ impl Builder {
                 if self.keeps_written && (record.redirect.is_some() || record.base.is_some()) {
                     let [redirect, base] =
                         [&record.redirect, &record.base].map(|text| text.as_deref().map(shown));
-                    self.batch.written.push((at, Written { redirect, base }));
+                    self.batch
+                        .written
+                        .push((at, RawRedirect { redirect, base }));
                 }
                 if let (Some(detail), true) = (&record.bad_time, entry.what.is_of_page()) {
                     self.batch.timeless.push(at);
@@ -247,11 +249,15 @@ impl Builder {
             complain(&mut self.batch, &mut self.complained, reason, at, || detail);
             self.entry(What::Skipped(reason), links)
         });
-        self.batch.entries.push(Entry { end, ..entry });
+        self.batch.entries.push(BatchEntry { end, ..entry });
     }
 
     /// Adds a record like [`Builder::record`], and keeps a page's record as a line if requested.
-    fn record_with_line(&mut self, record: &Record<'_>, links: u32) -> Result<Entry, Unusable> {
+    fn record_with_line(
+        &mut self,
+        record: &Record<'_>,
+        links: u32,
+    ) -> Result<BatchEntry, Unusable> {
         let entry = self.record(record, links)?;
         if !self.keeps_lines || !entry.what.is_of_page() {
             return Ok(entry);
@@ -269,8 +275,8 @@ impl Builder {
         ))
     }
 
-    fn entry(&self, what: What, links_start: u32) -> Entry {
-        Entry {
+    fn entry(&self, what: What, links_start: u32) -> BatchEntry {
+        BatchEntry {
             end: 0,
             what,
             source: 0,
@@ -283,7 +289,7 @@ impl Builder {
         }
     }
 
-    fn record(&mut self, record: &Record<'_>, links_start: u32) -> Result<Entry, Unusable> {
+    fn record(&mut self, record: &Record<'_>, links_start: u32) -> Result<BatchEntry, Unusable> {
         // First of all: decoders skip the rest of such a record.
         if (self.rules.input.shard).is_some_and(|shard| shard.passes_over(&record.url, self.naming))
         {
@@ -324,7 +330,7 @@ impl Builder {
                 self.batch.links.truncate(links_start as usize);
             }
         }
-        Ok(Entry {
+        Ok(BatchEntry {
             source,
             fetched_at: record.fetched_at,
             digest: record.digest,
@@ -365,7 +371,7 @@ impl Builder {
         };
         // The target of a redirect is relative to the page, whatever base its text names.
         let base = record.base.as_deref().filter(|_| record.redirect.is_none());
-        let base = Base::new(&record.url, base);
+        let base = LinkBase::new(&record.url, base);
         let stamp = self.batch.entries.len() as u32 + 1;
         // Counts only the record's own links, even if other records named them before: the rest of the batch must not
         // matter.
@@ -465,7 +471,7 @@ impl Builder {
         &mut self,
         raw: &[u8],
         spelled: Option<Fingerprint>,
-        base: Option<&Base<'_>>,
+        base: Option<&LinkBase<'_>>,
     ) -> Result<u32, Refusal> {
         if let Some(spelled) = spelled {
             if let Some(name) = self.names.get(&self.batch, spelled) {
@@ -495,7 +501,7 @@ impl Builder {
             let text = if changed { &stripped } else { text };
             let name = match (form, spelled) {
                 _ if !self.rules.input.scope.has(text) => Err(Refusal::OutOfScope),
-                (Form::AsIs, Some(spelled)) if !changed => {
+                (CanonicalForm::AsIs, Some(spelled)) if !changed => {
                     Ok(self.names.add(&mut self.batch, raw, spelled))
                 }
                 (_, spelled) => {

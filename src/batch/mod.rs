@@ -8,5 +8,5 @@
 mod build;
 mod names;
 
-pub use crate::model::{Batch, Entry, Fingerprints, HashKey, LinkCounts, What};
+pub use crate::model::{Batch, BatchEntry, Fingerprints, HashKey, LinkCounts, What};
 pub use build::{Builder, Rules};

@@ -6,7 +6,7 @@ use crate::model::{Batch, Fingerprint, Fingerprints, HashKey};
 
 /// Hash table from the fingerprints of spellings to numbers of names. Spellings are canonical names, whose fingerprints
 /// the batch has, and raw ones that were resolved to such a name (aliases).
-pub(super) struct Names {
+pub(super) struct SpellingTable {
     fingerprints: Fingerprints,
     /// Slots, their number a power of two. 0 is free; otherwise the high bits are part of the fingerprint, and the low
     /// bits the number of the spelling + 1: twice a name's number, or twice an alias's plus 1.
@@ -18,9 +18,9 @@ pub(super) struct Names {
 /// Number of a slot's low bits, which hold the spelling.
 const SPELLING_BITS: u32 = 34;
 
-impl Names {
-    pub fn new(key: HashKey) -> Names {
-        Names {
+impl SpellingTable {
+    pub fn new(key: HashKey) -> SpellingTable {
+        SpellingTable {
             fingerprints: key.fingerprints(),
             table: vec![0; 1 << 12],
             used: 0,

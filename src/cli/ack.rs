@@ -14,7 +14,7 @@ use cashrank::store::OnDurable;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
-use super::output::{Keep, Output};
+use super::output::{Keep, OutputTarget};
 
 /// Bytes of the longest position with its line feed.
 const POSITION_MAX: u64 = 21;
@@ -29,8 +29,8 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// The file holds something else, or is to be in `store`.
 pub fn on_durable(path: &Path, store: &Path, stop: Arc<AtomicBool>) -> anyhow::Result<OnDurable> {
     let path = path.to_owned();
-    let output = Output::of(Some(&path))?;
-    if let Output::File(file, _) = &output {
+    let output = OutputTarget::of(Some(&path))?;
+    if let OutputTarget::File(file, _) = &output {
         let name = path.display();
         anyhow::ensure!(
             !absolute(file)?.starts_with(absolute(store)?),
@@ -45,9 +45,9 @@ pub fn on_durable(path: &Path, store: &Path, stop: Arc<AtomicBool>) -> anyhow::R
     Ok(OnDurable::new(move |position| {
         let line = format!("{position}\n");
         match &output {
-            Output::Standard => to_stdout(&line).map_err(failed(&path)),
-            Output::Stream(to) => to_stream(&opened, to, &line, &stop).map_err(failed(&path)),
-            Output::File(..) => {
+            OutputTarget::Standard => to_stdout(&line).map_err(failed(&path)),
+            OutputTarget::Stream(to) => to_stream(&opened, to, &line, &stop).map_err(failed(&path)),
+            OutputTarget::File(..) => {
                 let written =
                     output.write(|out| Ok((out.write_all(line.as_bytes())?, Keep::Durably)));
                 written.map_err(|error| match error.downcast::<Error>() {

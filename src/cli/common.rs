@@ -121,7 +121,7 @@ pub fn threads(asked: Option<u64>) -> usize {
 
 /// How checksums are verified.
 #[derive(clap::Args)]
-pub struct VerifyArgs {
+pub struct ChecksumArgs {
     /// Also use records that come before damage, though no checksum covers them.
     ///
     /// A damaged part of a packed file ends without its checksum, so its records may be wrong, too. Without the option they
@@ -130,7 +130,7 @@ pub struct VerifyArgs {
     accept_unverified: bool,
 }
 
-impl VerifyArgs {
+impl ChecksumArgs {
     /// How inputs are to be read.
     pub fn options(&self) -> SourceOptions {
         SourceOptions {

@@ -11,11 +11,11 @@ use anyhow::Context;
 use cashrank::Error;
 use cashrank::engine::{Page, PageId, ranks};
 use cashrank::load::LoadedGraph;
-use cashrank::rank::chosen::Chosen;
-use cashrank::rank::computing::{Computed, Computing, Parameters};
+use cashrank::rank::chosen::ChosenList;
+use cashrank::rank::computing::{Computing, MeasureParameters, MeasureResult};
 use cashrank::rank::measures::{Uses, measure};
-use cashrank::sites::{Level, PageFacts, RollUp, SiteTotal, Sites};
-use cashrank::snapshot::export::{Columns, Format, NumberColumn, Setup, export};
+use cashrank::sites::{Level, RollUp, RollUpPage, SiteTotal, Sites};
+use cashrank::snapshot::export::{Format, NumberColumn, OptionalColumns, Setup, export};
 use cashrank::snapshot::{
     ComputedInfo, ComputedName, ComputedRanking, Snapshot, Watcher, publish_computed,
 };
@@ -28,7 +28,7 @@ use super::common::{
 use super::export::{scratch, tables};
 use super::levels::{SiteGraphArgs, accuracy_said, counted_of, levels, measures, sureness};
 use super::loaded::{LoadArgs, report_loaded};
-use super::output::{Output, SummedOutputArgs};
+use super::output::{OutputTarget, SummedOutputArgs};
 use super::summary::withheld;
 use super::values::bound;
 use crate::cli::common::say;
@@ -50,7 +50,7 @@ Of inputs, the links are held in memory, and the result is written as a table. L
 repeated links count once, and a page that was read again counts with its latest links.
 
 Sites are linked where their pages are. The guide's chapter on measures says what each measure is good for.")]
-pub struct Args {
+pub struct ComputeArgs {
     /// Files, or `-` for standard input; none: a store.
     #[arg(value_name = "INPUT")]
     inputs: Vec<OsString>,
@@ -113,7 +113,7 @@ struct ParameterArgs {
     registers: Option<u32>,
 }
 
-impl Args {
+impl ComputeArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         self.check()?;
         match store_unless(&self.inputs, self.store.as_deref())? {
@@ -164,7 +164,7 @@ impl Args {
         options.memory = self.memory.budget(options.threads)?;
         if let Some(file) = &self.parameters.teleport {
             let lines = lines_of(file)?;
-            let chosen = Chosen::of(lines.iter().map(String::as_str));
+            let chosen = ChosenList::of(lines.iter().map(String::as_str));
             let chosen = chosen.map_err(|why| Error::Usage(format!("{}: {why}", file.display())));
             computing.chosen = Some(chosen?);
         }
@@ -193,9 +193,9 @@ impl Args {
         let stop = Arc::new(AtomicBool::new(false));
         stop_on_signal(&stop)?;
         let report = match (self.output.json, self.quiet) {
-            (true, _) => Report::Json,
-            (false, true) => Report::Problems,
-            (false, false) => Report::Text,
+            (true, _) => ReportStyle::Json,
+            (false, true) => ReportStyle::Problems,
+            (false, false) => ReportStyle::Text,
         };
         publish_watched(&view, &computing, &Arc::new(Watcher::new(stop)), report)
     }
@@ -246,17 +246,17 @@ impl Args {
 
     fn write(
         &self,
-        output: &Output,
+        output: &OutputTarget,
         loaded: &LoadedGraph,
-        computed: &Computed,
+        computed: &MeasureResult,
         sites: Option<&Sites>,
     ) -> anyhow::Result<()> {
         let scores = &computed.measured.scores;
         let setup = Setup {
-            columns: Columns {
+            columns: OptionalColumns {
                 level: self.level,
                 score: NumberColumn::of_measure(Some(&self.measure)),
-                ..Columns::default()
+                ..OptionalColumns::default()
             },
             pages: scores.len() as u64,
             folder: Some(scratch(output)),
@@ -297,7 +297,7 @@ impl Args {
 
 /// How a ranking that was published is reported.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Report {
+pub(super) enum ReportStyle {
     Text,
     Json,
     /// Only what is wrong.
@@ -309,13 +309,13 @@ pub(super) fn publish_watched(
     view: &View,
     computing: &Computing,
     watcher: &Arc<Watcher>,
-    how: Report,
+    how: ReportStyle,
 ) -> anyhow::Result<Exit> {
     let started = Instant::now();
     let before = parameters_before(view, computing);
     let publish = || publish_computed(&RealDisk, view, computing, watcher);
     let published = match how {
-        Report::Problems => publish()?,
+        ReportStyle::Problems => publish()?,
         _ => beside_a_bar(watcher, publish)?,
     };
     let seconds = started.elapsed().as_secs_f64();
@@ -323,7 +323,7 @@ pub(super) fn publish_watched(
         say!("stopped: nothing was published; run the command again to start over");
         return Ok(Exit::Stopped);
     };
-    if how == Report::Json {
+    if how == ReportStyle::Json {
         let mut summary = serde_json::to_value(&info)?;
         summary["ranking"] = path.display().to_string().into();
         summary["seconds"] = seconds.into();
@@ -333,7 +333,7 @@ pub(super) fn publish_watched(
     if let Some(until) = info.parameters.until {
         report_unreached(info.attained.reached, until);
     }
-    if how == Report::Problems {
+    if how == ReportStyle::Problems {
         return Ok(Exit::Done);
     }
     report(&info, &path, seconds);
@@ -348,7 +348,7 @@ pub(super) fn publish_watched(
 }
 
 /// The parameters of the ranking that is about to be replaced, if there is one that can be read.
-fn parameters_before(view: &View, computing: &Computing) -> Option<Parameters> {
+fn parameters_before(view: &View, computing: &Computing) -> Option<MeasureParameters> {
     let snapshot = Snapshot::latest(&RealDisk, view.dir()).ok()?;
     let before = ComputedRanking::beside(&RealDisk, &snapshot, &ComputedName::of(computing));
     Some(before.ok()?.info().parameters.clone())
@@ -358,7 +358,7 @@ fn parameters_before(view: &View, computing: &Computing) -> Option<Parameters> {
 fn roll_up(loaded: &LoadedGraph, sites: &Sites) -> Vec<SiteTotal> {
     let mut roll_up = RollUp::new(sites);
     for (page, facts) in (0..).map(PageId).zip(&loaded.pages) {
-        roll_up.add(&PageFacts {
+        roll_up.add(&RollUpPage {
             page,
             importance: 0.0,
             visits: facts.visits,

@@ -13,13 +13,13 @@ use cashrank::records::RecordFormat;
 use cashrank::source::InputName;
 
 use super::common::{
-    Exit, MemoryArg, VerifyArgs, counted, note_keyboard, one_of, positive, print_json,
+    ChecksumArgs, Exit, MemoryArg, counted, note_keyboard, one_of, positive, print_json,
     stop_on_signal, threads,
 };
 use super::export::scratch;
 use super::limits::LimitArgs;
 use super::log::TalkArgs;
-use super::output::{Keep, Output};
+use super::output::{Keep, OutputTarget};
 use super::remarks::Remarks;
 use super::reporter::Reporter;
 use super::rules::RulesArgs;
@@ -39,7 +39,7 @@ written as they were read; formats/convert.md says what else is.";
 /// Write crawl records of any format as JSON lines or as a Parquet table.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct ConvertArgs {
     /// Files, or `-` for standard input; plain, gzip or zstd. Archives and Parquet tables, too.
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<OsString>,
@@ -63,7 +63,7 @@ pub struct Args {
     #[arg(long)]
     strict: bool,
     #[command(flatten)]
-    verify: VerifyArgs,
+    verify: ChecksumArgs,
     /// Print the summary as one line of JSON on standard output.
     #[arg(long)]
     json: bool,
@@ -87,9 +87,9 @@ struct FileArgs {
     force: bool,
 }
 
-impl Args {
+impl ConvertArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
-        let output = Output::open(Some(&self.file.output), self.file.force)?;
+        let output = OutputTarget::open(Some(&self.file.output), self.file.force)?;
         let job = self.job(&output)?;
         output.must_spare(&self.inputs)?;
         self.check(&job, &output)?;
@@ -137,7 +137,7 @@ impl Args {
         }
     }
 
-    fn job(&self, output: &Output) -> anyhow::Result<Conversion> {
+    fn job(&self, output: &OutputTarget) -> anyhow::Result<Conversion> {
         let threads = threads(self.threads);
         // The threads that decode, and those that read, sort and write.
         check_address_space(threads + 3, 0)?;
@@ -167,7 +167,7 @@ impl Args {
     }
 
     /// Refuses what can be refused before anything is read.
-    fn check(&self, job: &Conversion, output: &Output) -> anyhow::Result<()> {
+    fn check(&self, job: &Conversion, output: &OutputTarget) -> anyhow::Result<()> {
         let streams = job.inputs.iter().filter(|i| **i == InputName::Stdin);
         if streams.count() > 1 {
             anyhow::bail!("`-` is given twice; standard input can be read once");
@@ -182,7 +182,7 @@ impl Args {
                 "--memory: it is for --sort; records that are not sorted are written as they come"
             );
         }
-        if *output == Output::Standard && self.json {
+        if *output == OutputTarget::Standard && self.json {
             anyhow::bail!(
                 "--json and the records would both go to standard output: name a file with -o"
             );

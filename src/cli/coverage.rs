@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use cashrank::Error;
-use cashrank::answers::{Coverage, CoveredHost, Seeds, seeds_of};
+use cashrank::answers::{CoveredHost, SeedCoverage, Seeds, seeds_of};
 use cashrank::memory::check_room;
 use cashrank::snapshot::Snapshot;
 use cashrank::store::RealDisk;
@@ -33,7 +33,7 @@ Examples:
 Without --seeds, readers start at the pages that were read before any link to them was seen. The bounds are for \
 readers who start there; of uniform PageRank, whose readers start anywhere, nearly nothing can be said. It reads the \
 kept links (`ingest --keep-links`) up to about 30 times, and works while an ingest is running.")]
-pub struct Args {
+pub struct CoverageArgs {
     #[command(flatten)]
     store: StoreArg,
     /// Readers start at the URLs in this file, one a line; `-`: standard input. May be repeated.
@@ -59,7 +59,7 @@ pub struct Args {
     json: bool,
 }
 
-impl Args {
+impl CoverageArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         let snapshot = Snapshot::latest(&RealDisk, &self.store.store)?;
         let room = self.check_memory(snapshot.info().pages)?;
@@ -75,7 +75,7 @@ impl Args {
             let text = "none of the seeds is known: crawl them first and ingest what was read";
             return Err(Error::Usage(text.into()).into());
         }
-        let mut coverage = Coverage::new(seeds);
+        let mut coverage = SeedCoverage::new(seeds);
         let covered = coverage.update(&snapshot)?;
         let mut hosts = if self.by_host {
             coverage.hosts(&snapshot)?
@@ -119,7 +119,7 @@ impl Args {
     }
 }
 
-impl Args {
+impl CoverageArgs {
     /// Refuses a store whose pages do not fit. What they leave of the memory.
     fn check_memory(&self, pages: u64) -> Result<Option<u64>, Error> {
         let a_page = COVERED_BYTES + if self.by_host { BY_HOST_BYTES } else { 0 };

@@ -25,7 +25,7 @@ Examples:
 
 The bars show ranks on a logarithmic scale: the highest is the best. Importance falls when pages are added; its ratio to \
 the mean of all pages does not. `ingest --keep-snapshots` says which snapshots stay.")]
-pub struct Args {
+pub struct HistoryArgs {
     /// URLs in any form, or names of nodes or sites.
     #[arg(value_name = "URL", required = true)]
     urls: Vec<String>,
@@ -43,7 +43,7 @@ pub struct Args {
     json: bool,
 }
 
-impl Args {
+impl HistoryArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         let options = HistoryOptions {
             ranking: self.level.name(),

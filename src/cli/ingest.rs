@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use cashrank::engine::{Estimator, SelfLinks, Span, WindowPolicy};
 use cashrank::formats::Format;
-use cashrank::ingest::{Every, Job, Outcome, Stream, ingest};
+use cashrank::ingest::{Every, IngestJob, IngestOutcome, Stream, ingest};
 use cashrank::memory::available;
 use cashrank::rank::Goal;
 use cashrank::rank::computing::Computing;
@@ -22,13 +22,13 @@ use cashrank::store::{RealDisk, Settings, SpoolOptions};
 use cashrank::{Feature, Limits};
 
 use super::common::{
-    Exit, STORE, VerifyArgs, certain_pages, not_believed, note_keyboard, one_of, parsed, positive,
-    self_links, some_bytes, stop_on_signal, threads,
+    ChecksumArgs, Exit, STORE, certain_pages, not_believed, note_keyboard, one_of, parsed,
+    positive, self_links, some_bytes, stop_on_signal, threads,
 };
 use super::limits::LimitArgs;
-use super::log::{Log, TalkArgs};
-use super::nothing::{self, Asked};
-use super::output::Output;
+use super::log::{TalkArgs, Verbosity};
+use super::nothing::{self, ReadChoices};
+use super::output::OutputTarget;
 use super::reporter::Reporter;
 use super::rules::{INPUT, RulesArgs};
 use super::snapshots::KeepArg;
@@ -58,7 +58,7 @@ only after 16 MiB, it is refused: use --new-stream or --resume to decide.";
 /// Read crawl records into a store, and rank the pages.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct IngestArgs {
     /// Files, or `-` for standard input; plain, gzip or zstd.
     ///
     /// Archives, JSON lines, tables and lists of links, Parquet tables, or the folder of a graph: see --format.
@@ -91,7 +91,7 @@ pub struct Args {
     #[arg(long, help_heading = INPUT)]
     strict: bool,
     #[command(flatten, next_help_heading = INPUT)]
-    verify: VerifyArgs,
+    verify: ChecksumArgs,
     /// Go on though an earlier input was not read to its end, because it is damaged or gone, say.
     ///
     /// What was read of it counts, the rest is left out.
@@ -240,17 +240,17 @@ fn service_address(text: &str) -> Result<std::net::SocketAddr, String> {
 }
 
 /// How many of the first positions of what was published are certain.
-fn certain_top(outcome: &Outcome) -> cashrank::Result<Option<u64>> {
+fn certain_top(outcome: &IngestOutcome) -> cashrank::Result<Option<u64>> {
     match &outcome.snapshot {
         Some((path, _)) => Snapshot::open(&RealDisk, path)?.certain_top(),
         None => Ok(None),
     }
 }
 
-impl Args {
+impl IngestArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         let ack = self.ack.as_deref();
-        let to_stdout = ack.is_some() && Output::of(ack)? == Output::Standard;
+        let to_stdout = ack.is_some() && OutputTarget::of(ack)? == OutputTarget::Standard;
         if to_stdout && (self.json || self.top.is_some()) {
             anyhow::bail!("--ack -: standard output is also used by --json or --top; name a file");
         }
@@ -330,7 +330,7 @@ impl Args {
     }
 
     /// A bound, or a ranking, that was asked for belongs to the next snapshot, and here is none: says what makes it now.
-    fn advise_settling(&self, job: &Job, log: Log) {
+    fn advise_settling(&self, job: &IngestJob, log: Verbosity) {
         for also in &self.also {
             log.info(&format!(
                 "--also applies to new snapshots; `cashrank compute --store {} --level {} --measure {}` makes that ranking \
@@ -357,9 +357,9 @@ impl Args {
     }
 
     /// The options that decide what could be read.
-    fn asked(&self, job: &Job, reporter: &Reporter) -> Asked {
+    fn asked(&self, job: &IngestJob, reporter: &Reporter) -> ReadChoices {
         let first = job.inputs.first().map(ToString::to_string);
-        Asked {
+        ReadChoices {
             input: reporter.empty.clone().or(first).unwrap_or_default(),
             format: self.format.0.map(Format::name),
             rules: job.settings.input.given(),
@@ -369,13 +369,13 @@ impl Args {
     /// Ingests, with the service beside it if it is wanted. The outer error is that of the service.
     fn ingest(
         &self,
-        job: &Job,
+        job: &IngestJob,
         disk: Arc<RealDisk>,
         reporter: &mut Reporter,
-    ) -> anyhow::Result<cashrank::Result<Outcome>> {
+    ) -> anyhow::Result<cashrank::Result<IngestOutcome>> {
         #[cfg(feature = "serve")]
         if let Some(listen) = self.listen {
-            let live = Arc::new(super::serve::Live::default());
+            let live = Arc::new(super::serve::LiveIngest::default());
             let service =
                 super::serve::start(&self.store, listen, &self.service, Some(live.clone()))?;
             let mut watched = super::serve::WatchedObserver::new(reporter, live);
@@ -393,9 +393,9 @@ impl Args {
     }
 
     /// The job: what is not given is the store's.
-    fn job(&self) -> anyhow::Result<Job> {
+    fn job(&self) -> anyhow::Result<IngestJob> {
         let inputs = self.inputs.iter().map(|i| InputName::parse(i)).collect();
-        let job = Job::of(&self.store, inputs)?;
+        let job = IngestJob::of(&self.store, inputs)?;
         let mut config = job.settings.config.clone();
         if let Some(damping) = self.damping {
             let before = config.damping_asked();
@@ -425,7 +425,7 @@ impl Args {
         let mut settings = Settings::new(config, &limits);
         settings.input = self.rules.resolve(Some(&job.settings.input))?;
         settings.input.shard = self.shard.or(settings.input.shard);
-        Ok(Job {
+        Ok(IngestJob {
             settings,
             format: self.format.0,
             repeat: self.repeat,

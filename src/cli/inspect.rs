@@ -6,12 +6,15 @@ use std::io::Write;
 use cashrank::Limits;
 use cashrank::decode::Reason;
 use cashrank::engine::Counters;
-use cashrank::inspect::{Distinct, First, Inspection, Odd, RecordPosition, Report, Times, inspect};
+use cashrank::inspect::{
+    DistinctCount, FetchTimeStats, InspectReport, Inspection, Odd, RecordPosition, SampleRecord,
+    inspect,
+};
 use cashrank::source::{Compression, InputName};
 use serde_json::{Value, json};
 
 use super::common::{
-    self, Exit, MemoryArg, VerifyArgs, as_options, note_keyboard, positive, print, shown,
+    self, ChecksumArgs, Exit, MemoryArg, as_options, note_keyboard, positive, print, shown,
     thousands, threads, time,
 };
 use super::limits::LimitArgs;
@@ -33,7 +36,7 @@ Nothing is written. With --json there is one line per input.";
 /// Show what `ingest` would read from its inputs, and anything unusual.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct InspectArgs {
     /// Files, or `-` for standard input; plain, gzip or zstd, or Parquet tables. The folder of a graph, too.
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<OsString>,
@@ -59,7 +62,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = positive)]
     threads: Option<u64>,
     #[command(flatten)]
-    verify: VerifyArgs,
+    verify: ChecksumArgs,
     /// Print each report as one line of JSON.
     #[arg(long)]
     json: bool,
@@ -71,7 +74,7 @@ pub struct Args {
     limits: LimitArgs,
 }
 
-impl Args {
+impl InspectArgs {
     /// One input after the other: one that cannot be read does not stop the others.
     pub fn run(self) -> anyhow::Result<Exit> {
         let how = self.inspection()?;
@@ -110,7 +113,12 @@ impl Args {
         })
     }
 
-    fn print(&self, input: &InputName, report: &Report, apart: bool) -> anyhow::Result<Exit> {
+    fn print(
+        &self,
+        input: &InputName,
+        report: &InspectReport,
+        apart: bool,
+    ) -> anyhow::Result<Exit> {
         print(|out| {
             if self.json {
                 serde_json::to_writer(&mut *out, &as_json(input, report))?;
@@ -146,7 +154,11 @@ fn worse(one: Exit, other: Exit) -> Exit {
 }
 
 /// The report, for people.
-fn print_report(input: &InputName, report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
+fn print_report(
+    input: &InputName,
+    report: &InspectReport,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
     writeln!(out, "{input}: {}", packed(report))?;
     match report.format {
         Some(format) => line(
@@ -218,7 +230,7 @@ fn line(out: &mut dyn Write, name: &str, text: &str) -> anyhow::Result<()> {
     Ok(writeln!(out, "  {:<10}{text}", format!("{name}{colon}"))?)
 }
 
-fn packed(report: &Report) -> String {
+fn packed(report: &InspectReport) -> String {
     let members = report.members.zip(report.unchecked);
     let bytes = |n| format!("{} bytes", thousands(n));
     let unpacked = bytes(report.bytes);
@@ -245,7 +257,7 @@ fn packed(report: &Report) -> String {
     }
 }
 
-fn records(report: &Report) -> String {
+fn records(report: &InspectReport) -> String {
     let of = [
         (report.visits(), "crawled"),
         (report.counters.gone, "gone"),
@@ -263,7 +275,7 @@ fn records(report: &Report) -> String {
     }
 }
 
-fn links(report: &Report) -> String {
+fn links(report: &InspectReport) -> String {
     let followed = format!(
         "{} followed, at most {} of a page",
         thousands(report.followed),
@@ -274,7 +286,7 @@ fn links(report: &Report) -> String {
     format!("{} read: {}", thousands(report.counters.links), list(parts))
 }
 
-fn pages(report: &Report) -> String {
+fn pages(report: &InspectReport) -> String {
     let mut text = format!(
         "{} distinct, {} of them in crawl records",
         distinct(report.pages),
@@ -289,12 +301,12 @@ fn pages(report: &Report) -> String {
     text
 }
 
-fn distinct(count: Distinct) -> String {
+fn distinct(count: DistinctCount) -> String {
     let at_least = if count.at_least { "at least " } else { "" };
     format!("{at_least}{}", thousands(count.count))
 }
 
-fn times(times: &Times) -> String {
+fn times(times: &FetchTimeStats) -> String {
     let range = match (times.earliest, times.latest) {
         (None, _) => None,
         (earliest, latest) => Some(format!("{} to {}", time(earliest), time(latest))),
@@ -306,7 +318,7 @@ fn times(times: &Times) -> String {
     )
 }
 
-fn report_first(first: &First, out: &mut dyn Write) -> anyhow::Result<()> {
+fn report_first(first: &SampleRecord, out: &mut dyn Write) -> anyhow::Result<()> {
     let facts = [
         first.status.map(|status| status.to_string()),
         first.time.map(|at| time(Some(at))),
@@ -353,7 +365,7 @@ fn position(place: &RecordPosition) -> String {
 }
 
 /// Why a ranking of it would be empty, if it would.
-fn nothing(report: &Report) -> Option<&'static str> {
+fn nothing(report: &InspectReport) -> Option<&'static str> {
     if report.visits() == 0 && report.counters.out_of_scope > 0 {
         Some("no page in --scope was fetched in these records: there are no links to rank by")
     } else if report.visits() == 0 {
@@ -382,8 +394,8 @@ fn list(parts: impl Iterator<Item = String>) -> String {
 }
 
 /// The report, for programs.
-fn as_json(input: &InputName, report: &Report) -> Value {
-    let count = |count: Distinct| json!({"count": count.count, "at_least": count.at_least});
+fn as_json(input: &InputName, report: &InspectReport) -> Value {
+    let count = |count: DistinctCount| json!({"count": count.count, "at_least": count.at_least});
     let skipped = report.skipped.iter();
     let skipped: serde_json::Map<_, _> = skipped
         .map(|(reason, odd)| (reason.name().to_owned(), odd_json(odd)))
@@ -459,7 +471,7 @@ fn odd_json(odd: &Odd) -> Value {
     json!({"count": odd.count, "first": odd.first.iter().map(place_json).collect::<Vec<_>>()})
 }
 
-fn first_json(first: &First) -> Value {
+fn first_json(first: &SampleRecord) -> Value {
     json!({
         "record": first.place.record,
         "byte": first.place.byte,

@@ -21,7 +21,7 @@ Examples:
 
 The links are those that the last visit of each page found, as of the current snapshot. They come from the store \
 (`ingest --keep-links`); no input is read. --in reads all kept links once. Both work while an ingest is running.")]
-pub struct Args {
+pub struct LinksArgs {
     /// A URL in any form, or the name of a node.
     #[arg(value_name = "URL")]
     url: String,
@@ -46,7 +46,7 @@ const END_BYTES: u64 = 64;
 const LISTED_BYTES: u64 = 256;
 
 #[derive(serde::Serialize)]
-struct Link<'a> {
+struct LinkEnd<'a> {
     url: &'a str,
     rank: u64,
     importance: f64,
@@ -56,7 +56,7 @@ struct Link<'a> {
     weight: Option<u64>,
 }
 
-impl Args {
+impl LinksArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         let snapshot = Snapshot::latest(&RealDisk, &self.store.store)?;
         let Some(page) = find(&snapshot, &self.url)? else {
@@ -81,7 +81,7 @@ impl Args {
         print(|out| {
             for ((end, url), &state) in ranked.iter().zip(&names).zip(&states) {
                 if self.json {
-                    let link = Link {
+                    let link = LinkEnd {
                         url,
                         rank: end.rank,
                         importance: end.importance,

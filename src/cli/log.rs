@@ -13,7 +13,7 @@ pub struct TalkArgs {
 
 /// How a run talks.
 #[derive(Clone, Copy)]
-pub struct Log {
+pub struct Verbosity {
     /// Only of what is wrong.
     pub quiet: bool,
     times: bool,
@@ -22,16 +22,16 @@ pub struct Log {
 impl TalkArgs {
     /// For this process's standard error. Lines begin with the time unless it is a terminal, or the system journal, which
     /// adds times itself.
-    pub fn log(self) -> Log {
+    pub fn log(self) -> Verbosity {
         let journal = std::env::var_os("JOURNAL_STREAM").is_some();
-        Log {
+        Verbosity {
             quiet: self.quiet,
             times: !(stderr().is_terminal() || journal),
         }
     }
 }
 
-impl Log {
+impl Verbosity {
     /// The line as it is written.
     pub fn line(self, text: &str) -> String {
         if self.times {
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn lines_have_their_time_and_texts_their_width() {
-        let log = Log {
+        let log = Verbosity {
             quiet: false,
             times: true,
         };
@@ -124,7 +124,7 @@ mod tests {
         assert!(time.parse::<jiff::Timestamp>().is_ok(), "{time}");
         assert_eq!(text, "read");
         assert_eq!(
-            Log {
+            Verbosity {
                 times: false,
                 ..log
             }

@@ -5,20 +5,20 @@ use std::path::PathBuf;
 use clap_mangen::Man;
 
 use super::common::Exit;
-use super::output::Output;
+use super::output::OutputTarget;
 
 /// Write man pages to a folder: cashrank.1, and one for each command.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Example:
   cashrank man ~/.local/share/man/man1 && man cashrank-ingest")]
-pub struct Args {
+pub struct ManArgs {
     /// The folder; created if it does not exist.
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 }
 
-impl Args {
+impl ManArgs {
     pub fn run(self, command: clap::Command) -> anyhow::Result<Exit> {
         let failed = |source| cashrank::Error::Io {
             path: self.dir.clone(),
@@ -40,6 +40,6 @@ impl Args {
         let name: &'static str = String::leak(name.to_owned());
         let man = Man::new(command.clone().name(name).display_name(name));
         let path = self.dir.join(format!("{name}.1"));
-        Output::of(Some(&path))?.put(|mut out| Ok(man.render(&mut out)?))
+        OutputTarget::of(Some(&path))?.put(|mut out| Ok(man.render(&mut out)?))
     }
 }

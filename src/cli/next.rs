@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use cashrank::Error;
-use cashrank::answers::{Coverage, NEXT, Parameter, Seeds, SkippedOf, Takes, seeds_of};
+use cashrank::answers::{NEXT, Parameter, SeedCoverage, Seeds, SkippedOf, Takes, seeds_of};
 use cashrank::memory::{check_room, to_read};
 use cashrank::schedule::{
     Candidate, FetchedHosts, NextOptions, STRATEGIES, Taker, next, next_of_shards,
@@ -57,7 +57,7 @@ Examples:
 
 The same store gives the same list. The guide (formats/guide/next.md) has recipes for Nutch, Heritrix, StormCrawler \
 and Browsertrix.")]
-pub struct Args {
+pub struct NextArgs {
     /// The store's directory [default: the environment variable CASHRANK_STORE].
     ///
     /// May be repeated, for all shards of a crawl that were ranked together: their lists are merged.
@@ -67,7 +67,7 @@ pub struct Args {
     #[arg(short = 'n', long, alias = "n", value_name = "N", default_value_t = 100, value_parser = positive)]
     count: u64,
     #[command(flatten)]
-    asked: Asked,
+    asked: NextParameters,
     /// Leave out the URLs in this file, one per line, such as those being fetched; `-`: standard input.
     ///
     /// Comments (`#`) and lines that are no http or https URL are skipped. May be repeated.
@@ -100,20 +100,20 @@ pub struct Args {
 }
 
 /// Lists of URLs, which are read as often as they are asked for.
-enum List<'a> {
+enum UrlLists<'a> {
     Files(&'a [PathBuf]),
     Held(Vec<Vec<u8>>),
 }
 
-impl<'a> List<'a> {
+impl<'a> UrlLists<'a> {
     /// Of these files. Those that are asked for several times are held, if there is room; else it is said what to do instead.
     fn of(
         files: &'a [PathBuf],
         is_held: bool,
         (room, instead): (Option<u64>, &'static str),
-    ) -> Result<List<'a>, Error> {
+    ) -> Result<UrlLists<'a>, Error> {
         if !is_held {
-            return Ok(List::Files(files));
+            return Ok(UrlLists::Files(files));
         }
         let (mut held, mut bytes) = (Vec::new(), 0);
         for line in lines(files) {
@@ -122,13 +122,13 @@ impl<'a> List<'a> {
             check_room(room, bytes, || "a list of URLs".into(), instead)?;
             held.push(line);
         }
-        Ok(List::Held(held))
+        Ok(UrlLists::Held(held))
     }
 
     fn lines(&self) -> Box<dyn Iterator<Item = Result<Vec<u8>, Error>> + '_> {
         match self {
-            List::Files(files) => Box::new(lines(files)),
-            List::Held(held) => Box::new(held.iter().cloned().map(Ok)),
+            UrlLists::Files(files) => Box::new(lines(files)),
+            UrlLists::Held(held) => Box::new(held.iter().cloned().map(Ok)),
         }
     }
 }
@@ -146,7 +146,7 @@ fn orders() -> Forms<String> {
     )
 }
 
-impl Args {
+impl NextArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         let lists = |(name, value): &(String, String)| name == STRATEGY && value == LIST;
         if self.asked.0.iter().any(lists) {
@@ -247,13 +247,13 @@ impl Args {
         let is_several = stores.len() > 1;
         let covers = self.coverage && !self.quiet && !self.seeds.is_empty();
         // They are read once: they may be standard input.
-        let excluded = List::of(&self.exclude, is_several, (room, "leave --exclude out"))?;
+        let excluded = UrlLists::of(&self.exclude, is_several, (room, "leave --exclude out"))?;
         let instead = if covers {
             "leave --coverage out"
         } else {
             "leave --seeds out"
         };
-        let seeds = List::of(&self.seeds, is_several || covers, (room, instead))?;
+        let seeds = UrlLists::of(&self.seeds, is_several || covers, (room, instead))?;
         let starts = match Snapshot::latest(&RealDisk, stores[0]) {
             _ if !covers => None,
             Err(Error::Missing(_)) => None,
@@ -331,7 +331,7 @@ fn show_coverage(store: &Path, starts: Option<Seeds>, pages: &[Candidate]) -> an
         }
         snapshot => snapshot?,
     };
-    let mut coverage = Coverage::new(starts.unwrap_or_default());
+    let mut coverage = SeedCoverage::new(starts.unwrap_or_default());
     let covered = coverage.update(&snapshot)?;
     let new = pages.iter().filter(|page| !page.fetched);
     let with = coverage.with(new.filter_map(|page| page.page).map(|page| page.0 as u32));
@@ -346,9 +346,9 @@ fn show_coverage(store: &Path, starts: Option<Seeds>, pages: &[Candidate]) -> an
 
 /// The parameters of [`NEXT`] that were given.
 #[derive(Debug, Clone)]
-struct Asked(Vec<(String, String)>);
+struct NextParameters(Vec<(String, String)>);
 
-impl Asked {
+impl NextParameters {
     /// Returns whether the hosts of pages were chosen.
     fn narrows_hosts(&self) -> bool {
         let narrows = |name: &str| ["scope", "known-hosts", "refetch"].contains(&name);
@@ -379,19 +379,19 @@ impl Asked {
     }
 }
 
-impl clap::Args for Asked {
+impl clap::Args for NextParameters {
     fn augment_args(command: Command) -> Command {
-        command.args(NEXT.iter().map(Asked::option))
+        command.args(NEXT.iter().map(NextParameters::option))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
-        Asked::augment_args(command)
+        NextParameters::augment_args(command)
     }
 }
 
-impl clap::FromArgMatches for Asked {
-    fn from_arg_matches(found: &ArgMatches) -> Result<Asked, clap::Error> {
-        let mut asked = Asked(Vec::new());
+impl clap::FromArgMatches for NextParameters {
+    fn from_arg_matches(found: &ArgMatches) -> Result<NextParameters, clap::Error> {
+        let mut asked = NextParameters(Vec::new());
         asked.update_from_arg_matches(found)?;
         Ok(asked)
     }

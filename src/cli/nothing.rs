@@ -1,7 +1,7 @@
 //! The message for a run that read nothing: where it failed first, and what would help.
 
 use cashrank::decode::Reason;
-use cashrank::ingest::Outcome;
+use cashrank::ingest::IngestOutcome;
 use cashrank::rules::InputRules;
 
 use super::common::{counted, thousands};
@@ -16,7 +16,7 @@ pub struct BadRecord {
 }
 
 /// The options of a run that decide what could be read.
-pub struct Asked {
+pub struct ReadChoices {
     /// The first input, or the first that was empty.
     pub input: String,
     /// `--format`, if it was given.
@@ -25,7 +25,7 @@ pub struct Asked {
     pub rules: Vec<(&'static str, String)>,
 }
 
-impl Asked {
+impl ReadChoices {
     /// The rules that were given, as they are typed.
     fn given(&self) -> String {
         let usual = InputRules::default().given();
@@ -44,7 +44,7 @@ impl Asked {
 }
 
 /// Returns whether nothing of the inputs was read, though the run came to its end; `empty`: one of them held nothing.
-pub fn is_nothing(outcome: &Outcome, empty: bool) -> bool {
+pub fn is_nothing(outcome: &IngestOutcome, empty: bool) -> bool {
     let (now, before) = (&outcome.counters, &outcome.before);
     // A shard may have no part in an input.
     let other_shards = now.shard.other_records > before.shard.other_records;
@@ -59,7 +59,7 @@ pub fn is_nothing(outcome: &Outcome, empty: bool) -> bool {
 }
 
 /// The message.
-pub fn message(outcome: &Outcome, first: Option<&BadRecord>, asked: &Asked) -> String {
+pub fn message(outcome: &IngestOutcome, first: Option<&BadRecord>, asked: &ReadChoices) -> String {
     let (now, before) = (&outcome.counters, &outcome.before);
     let skipped = now.skipped_total() - before.skipped_total();
     let out = now.out_of_scope - before.out_of_scope;
@@ -100,7 +100,7 @@ pub fn message(outcome: &Outcome, first: Option<&BadRecord>, asked: &Asked) -> S
     )
 }
 
-fn help(out: u64, skipped: u64, asked: &Asked) -> String {
+fn help(out: u64, skipped: u64, asked: &ReadChoices) -> String {
     let inspect = if asked.input == "-" {
         "Keep the stream in a file, and `cashrank inspect FILE` shows what is in it.".into()
     } else {

@@ -25,7 +25,7 @@ const LINKS: usize = 40;
 
 /// Where a result goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Output {
+pub enum OutputTarget {
     /// Standard output.
     Standard,
     /// A regular file, links resolved; it need not exist.
@@ -79,8 +79,8 @@ pub struct SummedOutputArgs {
 
 impl OutputArgs {
     /// Where the result goes; refused if it would replace something unasked.
-    pub fn open(&self) -> anyhow::Result<Output> {
-        Output::open(self.output.as_deref(), self.force)
+    pub fn open(&self) -> anyhow::Result<OutputTarget> {
+        OutputTarget::open(self.output.as_deref(), self.force)
     }
 
     /// Its name, as messages have it.
@@ -96,21 +96,21 @@ impl SummedOutputArgs {
     }
 
     /// As [`OutputArgs::open`]; refused, too, if result and summary would run together.
-    pub fn open(&self) -> anyhow::Result<Output> {
+    pub fn open(&self) -> anyhow::Result<OutputTarget> {
         let output = self.file.open()?;
         anyhow::ensure!(
-            !self.json || output != Output::Standard,
+            !self.json || output != OutputTarget::Standard,
             "--json and the result would both go to standard output: name a file with -o"
         );
         Ok(output)
     }
 }
 
-impl Output {
-    /// As [`Output::of`]; refused if there is a file already, and not all of `force` or nothing to lose.
-    pub fn open(path: Option<&Path>, force: bool) -> anyhow::Result<Output> {
-        let mut output = Output::of(path)?;
-        if let Output::File(file, existing) = &mut output {
+impl OutputTarget {
+    /// As [`OutputTarget::of`]; refused if there is a file already, and not all of `force` or nothing to lose.
+    pub fn open(path: Option<&Path>, force: bool) -> anyhow::Result<OutputTarget> {
+        let mut output = OutputTarget::of(path)?;
+        if let OutputTarget::File(file, existing) = &mut output {
             let path = path.unwrap_or(file).display();
             if force && is_of_a_store(file) {
                 anyhow::bail!("{path}: is a file of a store; name another");
@@ -130,7 +130,7 @@ impl Output {
         &self,
         inputs: impl IntoIterator<Item = impl AsRef<Path>>,
     ) -> anyhow::Result<()> {
-        let Output::File(file, _) = self else {
+        let OutputTarget::File(file, _) = self else {
             return Ok(());
         };
         let Ok(found) = fs::metadata(file) else {
@@ -151,12 +151,12 @@ impl Output {
     }
 
     /// The file at `path`; `None`: standard output.
-    pub fn of(path: Option<&Path>) -> Result<Output, Error> {
+    pub fn of(path: Option<&Path>) -> Result<OutputTarget, Error> {
         let Some(path) = path.filter(|path| !is_standard(path)) else {
-            return Ok(Output::Standard);
+            return Ok(OutputTarget::Standard);
         };
         if is_descriptor(path) {
-            return Ok(Output::Stream(path.into()));
+            return Ok(OutputTarget::Stream(path.into()));
         }
         let mut at = path.to_owned();
         for _ in 0..LINKS {
@@ -165,19 +165,19 @@ impl Output {
                     let to = fs::read_link(&at).map_err(failed(&at, "follow"))?;
                     at = at.parent().unwrap_or(Path::new("")).join(to);
                     if is_descriptor(&at) {
-                        return Ok(Output::Stream(at));
+                        return Ok(OutputTarget::Stream(at));
                     }
                 }
                 Ok(found) if found.is_file() => {
-                    return Ok(Output::File(at, Existing::Replaced));
+                    return Ok(OutputTarget::File(at, Existing::Replaced));
                 }
                 Ok(found) if found.is_dir() => {
                     let source = io::Error::from(io::ErrorKind::IsADirectory);
                     return Err(failed(&at, "write")(source));
                 }
-                Ok(_) => return Ok(Output::Stream(at)),
+                Ok(_) => return Ok(OutputTarget::Stream(at)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    return Ok(Output::File(at, Existing::Replaced));
+                    return Ok(OutputTarget::File(at, Existing::Replaced));
                 }
                 Err(error) => return Err(failed(&at, "look at")(error)),
             }
@@ -189,9 +189,9 @@ impl Output {
     /// Returns whether bytes would go to a screen.
     pub fn is_terminal(&self) -> bool {
         match self {
-            Output::Standard => io::stdout().is_terminal(),
-            Output::File(..) => false,
-            Output::Stream(path) => {
+            OutputTarget::Standard => io::stdout().is_terminal(),
+            OutputTarget::File(..) => false,
+            OutputTarget::Stream(path) => {
                 // To open a FIFO would be to wait for its writer.
                 let is_device = fs::metadata(path).is_ok_and(|found| is_character_device(&found));
                 is_device && File::open(path).is_ok_and(|file| file.is_terminal())
@@ -239,20 +239,20 @@ impl Output {
         write: impl FnOnce(&mut (dyn Write + Send)) -> anyhow::Result<(T, Keep)>,
     ) -> anyhow::Result<T> {
         match self {
-            Output::Standard => {
+            OutputTarget::Standard => {
                 let mut out = BufWriter::new(io::stdout());
                 let (value, _) = write(&mut out)?;
                 out.flush()?;
                 Ok(value)
             }
-            Output::Stream(path) => {
+            OutputTarget::Stream(path) => {
                 let file = open_stream(path).map_err(failed(path, "open"))?;
                 let mut out = BufWriter::new(file);
                 let (value, _) = write(&mut out)?;
                 out.flush().map_err(failed(path, "write"))?;
                 Ok(value)
             }
-            Output::File(path, existing) => aside(path, *existing, write),
+            OutputTarget::File(path, existing) => aside(path, *existing, write),
         }
     }
 }
@@ -390,7 +390,7 @@ mod tests {
     use super::*;
 
     fn put(path: &Path, text: &str) {
-        let output = Output::of(Some(path)).unwrap();
+        let output = OutputTarget::of(Some(path)).unwrap();
         output
             .put(|out| Ok(out.write_all(text.as_bytes())?))
             .unwrap();
@@ -421,8 +421,8 @@ mod tests {
             "no leftover"
         );
         symlink("round", path("round")).unwrap();
-        assert!(Output::of(Some(&path("round"))).is_err());
-        assert!(Output::of(Some(&path("deep"))).is_err());
+        assert!(OutputTarget::of(Some(&path("round"))).is_err());
+        assert!(OutputTarget::of(Some(&path("deep"))).is_err());
     }
 
     #[test]
@@ -430,12 +430,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         fs::write(&path, "old").unwrap();
-        let failed = Output::of(Some(&path)).unwrap().put(|out| {
+        let failed = OutputTarget::of(Some(&path)).unwrap().put(|out| {
             out.write_all(b"half")?;
             anyhow::bail!("no more")
         });
         assert!(failed.is_err());
-        let dropped = Output::of(Some(&path)).unwrap().write(|out| {
+        let dropped = OutputTarget::of(Some(&path)).unwrap().write(|out| {
             out.write_all(b"half")?;
             Ok(((), Keep::No))
         });
@@ -447,11 +447,14 @@ mod tests {
     #[test]
     fn standard_output_has_its_names() {
         for name in ["-", "/dev/stdout", "/dev/fd/1"] {
-            assert_eq!(Output::of(Some(Path::new(name))).unwrap(), Output::Standard);
+            assert_eq!(
+                OutputTarget::of(Some(Path::new(name))).unwrap(),
+                OutputTarget::Standard
+            );
         }
         let null = Path::new("/dev/null");
-        let found = Output::of(Some(null)).unwrap();
-        assert_eq!(found, Output::Stream(null.into()));
+        let found = OutputTarget::of(Some(null)).unwrap();
+        assert_eq!(found, OutputTarget::Stream(null.into()));
         assert!(!found.is_terminal());
     }
 
@@ -465,14 +468,14 @@ mod tests {
         symlink("crawl", path("link")).unwrap();
         fs::hard_link(path("crawl"), path("hard")).unwrap();
         for name in ["crawl", "link", "hard"] {
-            let output = Output::open(Some(&path(name)), true).unwrap();
+            let output = OutputTarget::open(Some(&path(name)), true).unwrap();
             for input in ["crawl", "link", "hard"] {
                 let refused = output.must_spare([path("none"), path(input)]);
                 assert!(refused.unwrap_err().to_string().contains("another file"));
             }
             output.must_spare([path("other"), "-".into()]).unwrap();
         }
-        let new = Output::open(Some(&path("new")), true).unwrap();
+        let new = OutputTarget::open(Some(&path("new")), true).unwrap();
         new.must_spare([path("new")]).unwrap();
     }
 
@@ -485,18 +488,18 @@ mod tests {
         symlink("file", path("link")).unwrap();
         symlink("none", path("dangling")).unwrap();
         for free in ["empty", "none", "dangling", "/dev/null"] {
-            Output::open(Some(&path(free)), false).unwrap();
+            OutputTarget::open(Some(&path(free)), false).unwrap();
         }
-        Output::open(None, false).unwrap();
+        OutputTarget::open(None, false).unwrap();
         for kept in ["file", "link"] {
-            let refused = Output::open(Some(&path(kept)), false)
+            let refused = OutputTarget::open(Some(&path(kept)), false)
                 .unwrap_err()
                 .to_string();
             assert!(
                 refused.contains(kept) && refused.contains("--force"),
                 "{refused}"
             );
-            Output::open(Some(&path(kept)), true).unwrap();
+            OutputTarget::open(Some(&path(kept)), true).unwrap();
         }
     }
 }

@@ -8,7 +8,9 @@ use cashrank::engine::PageId;
 use cashrank::memory::to_read;
 use cashrank::schedule::Measure;
 use cashrank::sites::RollUpBy;
-use cashrank::snapshot::export::{Columns, Format, NumberColumn, Page, Setup, TableOf, exporter};
+use cashrank::snapshot::export::{
+    Format, NumberColumn, OptionalColumns, Page, Setup, TableOf, exporter,
+};
 use cashrank::snapshot::{LevelRanking, Snapshot};
 use cashrank::{Error, PageState};
 
@@ -19,7 +21,7 @@ use super::common::{
 };
 use super::export::distances;
 use super::levels::LevelArgs;
-use super::output::Output;
+use super::output::OutputTarget;
 use super::snapshots::SnapshotArg;
 use super::stores::StoresArg;
 
@@ -39,7 +41,7 @@ certainly more important: they differ by more than the certified bound on errors
 
 --from, and - in place of URLs, look up lists of any length. The table has the columns url (in canonical form), rank, \
 importance and state: crawled, not crawled, failed, gone, or unknown for a URL that the store does not know.")]
-pub struct Args {
+pub struct RankArgs {
     /// URLs in any form, or names of nodes or sites; `-`: a list on standard input, as with --from.
     #[arg(value_name = "URL", required_unless_present = "from")]
     urls: Vec<String>,
@@ -69,7 +71,7 @@ pub struct Args {
 }
 
 #[derive(serde::Serialize)]
-struct Answer<'a> {
+struct RankLine<'a> {
     #[serde(flatten)]
     rank: Rank,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,7 +80,7 @@ struct Answer<'a> {
     certainly_above: Vec<&'a str>,
 }
 
-impl Args {
+impl RankArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         self.stores.check_one(&self.level.given())?;
         self.stores
@@ -104,7 +106,7 @@ impl Args {
         let mut answers = Vec::new();
         for (number, rank) in rankings.ranks_of(&self.urls)? {
             let number = number.map_or(u64::MAX, |page| page.0);
-            answers.push(Answer {
+            answers.push(RankLine {
                 rank,
                 distance: distances.get(number),
                 certainly_above: Vec::new(),
@@ -141,7 +143,7 @@ impl Args {
     }
 }
 
-impl Args {
+impl RankArgs {
     /// Writes a row for each line.
     fn write_table(
         &self,
@@ -158,17 +160,17 @@ impl Args {
             Format::Tsv
         });
         let setup = Setup {
-            columns: Columns {
+            columns: OptionalColumns {
                 score: NumberColumn::of_measure(self.level.measure()),
                 of: TableOf::LookedUp,
-                ..Columns::default()
+                ..OptionalColumns::default()
             },
             ..Setup::default()
         };
         let held = rankings.held_bytes() + to_read(rankings.len());
         let memory = self.memory.budget(2)?.map(|of| of.saturating_sub(held));
         let mut found = LookedUp::default();
-        Output::Standard.put(|out| {
+        OutputTarget::Standard.put(|out| {
             let mut table = exporter(format, &setup, out, Path::new("standard output"))?;
             found = look_up(rankings, lines, memory, |row| {
                 if row.rank > 0 {
@@ -215,7 +217,7 @@ pub(super) fn find(snapshot: &Snapshot, url: &str) -> cashrank::Result<Option<u3
 
 fn write_plain(
     out: &mut dyn Write,
-    answer: &Answer<'_>,
+    answer: &RankLine<'_>,
     ranking: &LevelRanking,
 ) -> anyhow::Result<()> {
     let known = &answer.rank;

@@ -7,19 +7,19 @@ use std::path::Path;
 use anyhow::Context;
 use cashrank::rank::Goal;
 use cashrank::snapshot::{Info, Snapshot};
-use cashrank::store::{Input, Place, Progress, RealDisk, open_view};
+use cashrank::store::{Input, InputPosition, InputProgress, RealDisk, open_view};
 use cashrank::{Config, WindowPolicy};
 use xxhash_rust::xxh3::Xxh3;
 
 /// A ranking's origin.
 #[derive(serde::Serialize)]
-pub struct Record {
+pub struct RankingOrigin {
     /// Version of this record.
     record: u32,
     program: &'static str,
     version: &'static str,
-    ranking: Ranking,
-    inputs: Vec<InputRecord>,
+    ranking: OriginRanking,
+    inputs: Vec<OriginInput>,
     /// The arguments of a command that makes it again.
     again: Vec<String>,
     /// Why that command may make other bytes; none: it makes the same.
@@ -27,7 +27,7 @@ pub struct Record {
 }
 
 #[derive(serde::Serialize)]
-struct Ranking {
+struct OriginRanking {
     /// The snapshot's file, its length and its hash (XXH3-128).
     file: String,
     bytes: u64,
@@ -41,7 +41,7 @@ struct Ranking {
 }
 
 #[derive(serde::Serialize)]
-struct InputRecord {
+struct OriginInput {
     name: String,
     format: String,
     /// Bytes, decompressed, as far as it was read, and their hash (XXH3-128); of a stream that was spooled none is known.
@@ -52,9 +52,9 @@ struct InputRecord {
     whole: bool,
 }
 
-impl Record {
+impl RankingOrigin {
     /// Of the current snapshot of a store that nothing is being read into.
-    pub fn of(store: &Path) -> anyhow::Result<Record> {
+    pub fn of(store: &Path) -> anyhow::Result<RankingOrigin> {
         let snapshot = Snapshot::latest(&RealDisk, store)?;
         let view = open_view(&RealDisk, store)?;
         let (info, progress) = (snapshot.info(), view.progress());
@@ -68,11 +68,11 @@ impl Record {
         // The hash of damaged bytes would name a ranking that nobody can make again.
         snapshot.check_sums()?;
         let (bytes, hash) = hash_of(snapshot.path())?;
-        Ok(Record {
+        Ok(RankingOrigin {
             record: 1,
             program: "cashrank",
             version: env!("CARGO_PKG_VERSION"),
-            ranking: Ranking {
+            ranking: OriginRanking {
                 file: snapshot.path().display().to_string(),
                 bytes,
                 xxh3_128: hex(hash),
@@ -113,10 +113,10 @@ fn hash_of(path: &Path) -> anyhow::Result<(u64, u128)> {
     }
 }
 
-fn inputs(progress: &Progress) -> Vec<InputRecord> {
+fn inputs(progress: &InputProgress) -> Vec<OriginInput> {
     let record = |input: &Input| {
         let place = input.end.unwrap_or(progress.place);
-        InputRecord {
+        OriginInput {
             name: input.name.clone(),
             format: input.format.clone(),
             bytes: place.offset,
@@ -129,9 +129,9 @@ fn inputs(progress: &Progress) -> Vec<InputRecord> {
 }
 
 /// Passes that were made, of which `until` may have left some out; and whether the last one was stopped.
-fn passes(progress: &Progress) -> (u32, bool) {
+fn passes(progress: &InputProgress) -> (u32, bool) {
     let whole = progress.pass.saturating_sub(1);
-    if progress.input == 0 && progress.place == Place::start() || whole >= progress.repeat {
+    if progress.input == 0 && progress.place == InputPosition::start() || whole >= progress.repeat {
         (whole, false)
     } else {
         (progress.pass, whole > 0)
@@ -142,7 +142,7 @@ fn passes(progress: &Progress) -> (u32, bool) {
 const SAYS_RESUMED: u32 = 3;
 
 /// What the command does not do as it was done.
-fn caveats(info: &Info, progress: &Progress) -> Vec<String> {
+fn caveats(info: &Info, progress: &InputProgress) -> Vec<String> {
     let mut all = Vec::new();
     let mut inputs = progress.inputs.iter();
     if let Some(input) = inputs.find(|input| input.end.is_none()) {
@@ -182,7 +182,7 @@ fn caveats(info: &Info, progress: &Progress) -> Vec<String> {
 }
 
 /// `ingest` with the inputs and whatever is not usual.
-fn again(info: &Info, progress: &Progress) -> Vec<String> {
+fn again(info: &Info, progress: &InputProgress) -> Vec<String> {
     let mut all: Vec<String> = vec!["cashrank".into(), "ingest".into()];
     all.extend(progress.inputs.iter().map(|input| input.name.clone()));
     let mut option = |name: &str, value: Option<String>| {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use cashrank::Error;
 use cashrank::decode::Reason;
 use cashrank::formats::Format;
-use cashrank::ingest::{Note, Observer, ProgressReport};
+use cashrank::ingest::{IngestEvent, Observer, ProgressReport};
 use cashrank::memory::human;
 use cashrank::snapshot::ComputedName;
 use cashrank::source::InputName;
@@ -14,7 +14,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::common::{Basis, about, accuracy, accuracy_of, counted, thousands};
 use super::levels::sureness;
-use super::log::Log;
+use super::log::Verbosity;
 use super::missing;
 use super::nothing;
 use super::remarks::Remarks;
@@ -38,7 +38,7 @@ struct Extent {
 /// Tells people on standard error what happens.
 pub(super) struct Reporter {
     pub(super) started: Instant,
-    pub(super) log: Log,
+    pub(super) log: Verbosity,
     /// The first record that could not be used.
     pub(super) first_bad: Option<nothing::BadRecord>,
     pub(super) remarks: Remarks,
@@ -54,7 +54,7 @@ pub(super) struct Reporter {
 }
 
 impl Reporter {
-    pub(super) fn new(inputs: &[InputName], repeat: u32, log: Log) -> Reporter {
+    pub(super) fn new(inputs: &[InputName], repeat: u32, log: Verbosity) -> Reporter {
         let sizes: Option<Vec<u64>> = inputs
             .iter()
             .map(|input| match input {
@@ -133,19 +133,19 @@ fn style(template: &str) -> ProgressStyle {
 }
 
 impl Observer for Reporter {
-    fn note(&mut self, note: Note<'_>) {
-        if let Note::Empty { input } = note {
+    fn note(&mut self, note: IngestEvent<'_>) {
+        if let IngestEvent::Empty { input } = note {
             self.empty.get_or_insert_with(|| input.to_string());
         }
-        if let Note::Guessed { input, .. } = note {
+        if let IngestEvent::Guessed { input, .. } = note {
             self.remarks.begun(input);
         }
         if self.log.quiet && !is_warning(&note) {
             return;
         }
         let text = match note {
-            Note::Created { store } => format!("new store {}", store.display()),
-            Note::Resuming {
+            IngestEvent::Created { store } => format!("new store {}", store.display()),
+            IngestEvent::Resuming {
                 input,
                 pass,
                 records,
@@ -154,7 +154,7 @@ impl Observer for Reporter {
                 "{input}: continuing after record {} (byte {offset}) of pass {pass}",
                 thousands(records)
             ),
-            Note::Memory {
+            IngestEvent::Memory {
                 need,
                 budget,
                 fits,
@@ -176,56 +176,56 @@ impl Observer for Reporter {
                     about(fits)
                 )
             }
-            Note::Spooling { from } => format!("spool: send the stream from byte {from} on"),
-            Note::Spooled { to } => format!("spool: durable to byte {to}"),
-            Note::SpooledDamage => {
+            IngestEvent::Spooling { from } => format!("spool: send the stream from byte {from} on"),
+            IngestEvent::Spooled { to } => format!("spool: durable to byte {to}"),
+            IngestEvent::SpooledDamage => {
                 "spool: it holds the damaged bytes as they were sent, so reading them again fails again; --new-stream \
                 discards them"
                     .into()
             }
-            Note::Completing { pass } => format!(
+            IngestEvent::Completing { pass } => format!(
                 "all inputs of pass {pass} were read before; continuing with pages that have no record (--complete)"
             ),
-            Note::ReadBefore { bytes } => format!(
+            IngestEvent::ReadBefore { bytes } => format!(
                 "-: these {} bytes are the last stream again: nothing is counted twice (--new-stream counts them as a \
                 new stream)",
                 thousands(bytes)
             ),
-            Note::GoesOn => {
+            IngestEvent::GoesOn => {
                 "-: begins with all of the last stream: only what follows is counted (--new-stream counts all of it as \
                 a new stream)"
                     .into()
             }
-            Note::Stopping => {
+            IngestEvent::Stopping => {
                 "stopping: ranking what was read; a second signal stops at once".into()
             }
-            Note::Checking { input } => {
+            IngestEvent::Checking { input } => {
                 format!("{input}: checking that it has not changed since it was read")
             }
-            Note::Looking { input } => format!("{input}: checking whether it was read before"),
-            Note::Known { input } => format!("{input}: was read before; skipped"),
-            Note::Removed { snapshots } => format!(
+            IngestEvent::Looking { input } => format!("{input}: checking whether it was read before"),
+            IngestEvent::Known { input } => format!("{input}: was read before; skipped"),
+            IngestEvent::Removed { snapshots } => format!(
                 "{} removed (--keep-snapshots {}); those pinned by `cashrank snapshots --pin` stay",
                 counted(snapshots.0, "older snapshot", "older snapshots"),
                 snapshots.1
             ),
-            Note::Guessed { input, format, why } => {
+            IngestEvent::Guessed { input, format, why } => {
                 self.formats.push(format);
                 format!("{input}: read as {} ({why})", format.name())
             }
-            Note::Caveat { input, caveat } => {
+            IngestEvent::Caveat { input, caveat } => {
                 // Once says it, however many inputs and passes there are.
                 if self.caveat.replace(caveat) == Some(caveat) {
                     return;
                 }
                 format!("{input}: {caveat}")
             }
-            Note::Missing { input, missing } => {
+            IngestEvent::Missing { input, missing } => {
                 self.remarks.missing(input, missing);
                 format!("warning: {input}: {}", missing::message(missing))
             }
-            Note::Empty { input } => format!("{input}: is empty"),
-            Note::Skipped {
+            IngestEvent::Empty { input } => format!("{input}: is empty"),
+            IngestEvent::Skipped {
                 input,
                 record,
                 offset,
@@ -247,7 +247,7 @@ impl Observer for Reporter {
                     reason.name()
                 )
             }
-            Note::BadTime {
+            IngestEvent::BadTime {
                 input,
                 record,
                 offset,
@@ -256,75 +256,75 @@ impl Observer for Reporter {
                 Some(message) => message,
                 None => return,
             },
-            Note::Ungrouped { input, sources } => format!(
+            IngestEvent::Ungrouped { input, sources } => format!(
                 "{input}: {} lines return to an earlier source: each group of lines counts as a crawl of its \
                 own. If the file is not grouped by source, sort it first (edges: sort -s -k1,1; crawl-log: \
                  sort -s -k6,6)",
                 thousands(sources)
             ),
-            Note::Repeating { repeat, kept: true } => {
+            IngestEvent::Repeating { repeat, kept: true } => {
                 format!("{repeat} passes: all but the first use the links kept in the store")
             }
-            Note::Repeating { repeat, .. } => {
+            IngestEvent::Repeating { repeat, .. } => {
                 format!("{repeat} passes: each reads the inputs, as their links are not kept (--keep-links)")
             }
-            Note::GoingOver { pass, visited } => format!(
+            IngestEvent::GoingOver { pass, visited } => format!(
                 "pass {pass} over the links of the store: continuing after {}",
                 counted(visited, "page", "pages")
             ),
-            Note::Unchecked { input, members } => format!(
+            IngestEvent::Unchecked { input, members } => format!(
                 "{input}: {} frame(s) without a checksum: their content could not be verified",
                 thousands(members)
             ),
-            Note::RowsGivenUp { reason } => format!(
+            IngestEvent::RowsGivenUp { reason } => format!(
                 "links are no longer kept: {reason}; the ingest continues without them"
             ),
-            Note::NearPageLimit { pages, limit } => format!(
+            IngestEvent::NearPageLimit { pages, limit } => format!(
                 "{}: a store that keeps links has at most {}; then the ingest stops (exit code 2). --keep-links none goes on without \
                  links",
                 counted(pages, "page", "pages"),
                 thousands(limit)
             ),
-            Note::PlacesRenewed { damage } | Note::IndexNotUsed { damage } => {
+            IngestEvent::PlacesRenewed { damage } | IngestEvent::IndexNotUsed { damage } => {
                 let what = match damage {
                     Error::Damaged { path, what } => format!("{}: damaged: {what}", path.display()),
                     other => other.to_string(),
                 };
                 format!("{what}; it was rebuilt")
             }
-            Note::IndexNotKept { error } => {
+            IngestEvent::IndexNotKept { error } => {
                 format!("warning: {error}; the next run takes longer to start")
             }
-            Note::Warm { warning } => format!("warning: {warning}"),
-            Note::Settling { progress } => {
+            IngestEvent::Warm { warning } => format!("warning: {warning}"),
+            IngestEvent::Settling { progress } => {
                 if let Some(bar) = &self.bar {
                     bar.set_message(settling(progress));
                     bar.tick();
                 }
                 return;
             }
-            Note::NotSettled { need, room } => format!(
+            IngestEvent::NotSettled { need, room } => format!(
                 "the snapshot is not settled: that needs {} of memory, and only {} is left; after the ingest, \
                 `cashrank settle --store DIR` can do it",
                 human(need),
                 human(room)
             ),
-            Note::Bound { pass, bound: found } => format!("pass {pass}: {}", accuracy(found, Basis::AsRead)),
-            Note::Withheld { unverified } => withheld(unverified),
-            Note::Published { path, info } if info.pages == 0 => {
+            IngestEvent::Bound { pass, bound: found } => format!("pass {pass}: {}", accuracy(found, Basis::AsRead)),
+            IngestEvent::Withheld { unverified } => withheld(unverified),
+            IngestEvent::Published { path, info } if info.pages == 0 => {
                 format!("snapshot {}: no pages", path.display())
             }
-            Note::Published { path, info } => format!(
+            IngestEvent::Published { path, info } => format!(
                 "snapshot {}: {}, {} crawled; {}",
                 path.display(),
                 counted(info.pages, "page", "pages"),
                 thousands(info.counters.visited),
                 accuracy_of(info)
             ),
-            Note::Computed { path, info } => {
+            IngestEvent::Computed { path, info } => {
                 format!("ranking {}: {}", path.display(), sureness(info))
             }
-            Note::NotComputed { name, error } => {
+            IngestEvent::NotComputed { name, error } => {
                 let why = error.map_or("stopped".into(), ToString::to_string);
                 let ComputedName { level, measure } = name;
                 format!(
@@ -375,26 +375,26 @@ impl Observer for Reporter {
 }
 
 /// Returns whether it is of something wrong, which `--quiet` leaves.
-fn is_warning(note: &Note<'_>) -> bool {
+fn is_warning(note: &IngestEvent<'_>) -> bool {
     matches!(
         note,
-        Note::RowsGivenUp { .. }
-            | Note::NearPageLimit { .. }
-            | Note::PlacesRenewed { .. }
-            | Note::IndexNotUsed { .. }
-            | Note::IndexNotKept { .. }
-            | Note::Warm { .. }
-            | Note::SpooledDamage
-            | Note::Skipped { .. }
-            | Note::BadTime { .. }
-            | Note::Ungrouped { .. }
-            | Note::Unchecked { .. }
-            | Note::Withheld { .. }
-            | Note::Missing { .. }
+        IngestEvent::RowsGivenUp { .. }
+            | IngestEvent::NearPageLimit { .. }
+            | IngestEvent::PlacesRenewed { .. }
+            | IngestEvent::IndexNotUsed { .. }
+            | IngestEvent::IndexNotKept { .. }
+            | IngestEvent::Warm { .. }
+            | IngestEvent::SpooledDamage
+            | IngestEvent::Skipped { .. }
+            | IngestEvent::BadTime { .. }
+            | IngestEvent::Ungrouped { .. }
+            | IngestEvent::Unchecked { .. }
+            | IngestEvent::Withheld { .. }
+            | IngestEvent::Missing { .. }
     ) || is_loss(note)
 }
 
 /// Returns whether more snapshots went than the one that each new one replaces.
-fn is_loss(note: &Note<'_>) -> bool {
-    matches!(note, Note::Removed { snapshots } if snapshots.0 > 1)
+fn is_loss(note: &IngestEvent<'_>) -> bool {
+    matches!(note, IngestEvent::Removed { snapshots } if snapshots.0 > 1)
 }

@@ -1,6 +1,6 @@
 //! The options that say what is taken from inputs, for every command that reads crawl records.
 
-use cashrank::rules::{DropParams, FieldChoice, Fields, InputRules, Outlinks, Scope};
+use cashrank::rules::{DropParams, FieldChoice, FieldNames, InputRules, Outlinks, Scope};
 
 use super::common::{one_of, parsed};
 
@@ -53,7 +53,7 @@ impl RulesArgs {
         let mut rules = store.cloned().unwrap_or_default();
         rules.outlinks = self.outlinks.unwrap_or(rules.outlinks);
         if !self.fields.is_empty() {
-            rules.fields = Fields::of(self.fields.clone())?;
+            rules.fields = FieldNames::of(self.fields.clone())?;
         }
         if !self.drop_params.is_empty() {
             rules.drop_params = DropParams::default();

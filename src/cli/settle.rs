@@ -9,8 +9,8 @@ use cashrank::answers::Resettling;
 use cashrank::memory::check_room;
 use cashrank::rank::computing::Computing;
 use cashrank::snapshot::{
-    Info, Made, RANK_BYTES, Settle, SnapshotOptions, StartFrom, Watcher, publish_at_rest,
-    settling_needs,
+    Info, PublishedSnapshot, RANK_BYTES, SettleSettings, SnapshotOptions, StartFrom, Watcher,
+    publish_at_rest, settling_needs,
 };
 use cashrank::store::{RealDisk, View, open_view_to_publish};
 
@@ -19,7 +19,7 @@ use super::common::{
     Basis, Exit, MemoryArg, StoreArg, accuracy, accuracy_of, links, not_believed, pages, parsed,
     print_json, stop_on_signal, thousands, threads,
 };
-use super::compute::{Report, publish_watched};
+use super::compute::{ReportStyle, publish_watched};
 use super::snapshots::KeepArg;
 use super::summary::withheld;
 use super::values::{Age, age_or_none, bound, time};
@@ -38,7 +38,7 @@ locked meanwhile: no ingest can run, but rankings can be read.
 
 The new snapshot replaces the one made after the same records, if it is more accurate. If you stop the command (Ctrl-C), nothing is \
 published; run it again to start over.")]
-pub struct Args {
+pub struct SettleArgs {
     #[command(flatten)]
     store: StoreArg,
     /// The total error to come to: how far all importances together may be from exact PageRank.
@@ -65,7 +65,7 @@ pub struct Args {
     json: bool,
 }
 
-impl Args {
+impl SettleArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         let view = open_view_to_publish(&RealDisk, &self.store.store)?;
         if let Some(unverified) = &view.progress().unverified {
@@ -128,7 +128,7 @@ impl Args {
             options.damping = view.settings().config.damping_asked();
             options.threads = threads(None);
             options.memory = self.memory.budget(options.threads)?;
-            if publish_watched(view, &computing, watcher, Report::Text)? == Exit::Stopped {
+            if publish_watched(view, &computing, watcher, ReportStyle::Text)? == Exit::Stopped {
                 return Ok(Exit::Stopped);
             }
         }
@@ -169,14 +169,14 @@ impl Args {
     }
 
     /// How it is settled.
-    fn settling(&self, watcher: &Arc<Watcher>, again: &Resettling) -> Settle {
-        let settle = Settle {
+    fn settling(&self, watcher: &Arc<Watcher>, again: &Resettling) -> SettleSettings {
+        let settle = SettleSettings {
             time: self.settle_time,
             watcher: watcher.clone(),
             ..again.settle(self.until)
         };
         if self.cold {
-            Settle {
+            SettleSettings {
                 start: StartFrom::Nothing,
                 below: None,
                 ..settle
@@ -187,7 +187,11 @@ impl Args {
     }
 
     /// Settles and publishes, while another thread shows how far it is.
-    fn publish(&self, view: &View, settle: Settle) -> anyhow::Result<Option<Made>> {
+    fn publish(
+        &self,
+        view: &View,
+        settle: SettleSettings,
+    ) -> anyhow::Result<Option<PublishedSnapshot>> {
         let watcher = settle.watcher.clone();
         let making = SnapshotOptions {
             keep: self.keep.keep_snapshots,

@@ -5,7 +5,9 @@ use std::time::SystemTime;
 
 use cashrank::Error;
 use cashrank::memory::human;
-use cashrank::snapshot::{Info, KeepSnapshots, Snapshot, SnapshotEntry, Which, pin, snapshots};
+use cashrank::snapshot::{
+    Info, KeepSnapshots, Snapshot, SnapshotEntry, SnapshotSelector, pin, snapshots,
+};
 use cashrank::store::RealDisk;
 
 use super::common::{Exit, StoreArg, parsed, print, print_json, rounded_up, thousands, time};
@@ -25,7 +27,7 @@ the last 30 days, one of each month (--keep-snapshots), and all that are pinned.
 /// List the rankings that a store keeps, oldest first, or pin one.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct SnapshotsArgs {
     #[command(flatten)]
     store: StoreArg,
     /// Keep this snapshot until it is unpinned.
@@ -45,8 +47,8 @@ pub struct SnapshotArg {
     /// Use an older snapshot, by its number or by a time like 2026-11-24 [default: the current one].
     ///
     /// A time stands for the newest snapshot that has no record fetched later. `cashrank snapshots` lists them.
-    #[arg(long, value_name = "N|TIME", value_parser = parsed::<Which>)]
-    pub snapshot: Option<Which>,
+    #[arg(long, value_name = "N|TIME", value_parser = parsed::<SnapshotSelector>)]
+    pub snapshot: Option<SnapshotSelector>,
 }
 
 impl SnapshotArg {
@@ -68,7 +70,7 @@ pub struct KeepArg {
 }
 
 #[derive(serde::Serialize)]
-struct Listed<'a> {
+struct SnapshotLine<'a> {
     number: u64,
     current: bool,
     pinned: bool,
@@ -89,7 +91,7 @@ struct ListedRanking<'a> {
     measure: &'a str,
 }
 
-impl Args {
+impl SnapshotsArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         let store = &self.store.store;
         let asked = self.pin.map(|number| (number, true));
@@ -119,9 +121,9 @@ impl Args {
     }
 }
 
-fn listed(kept: &SnapshotEntry) -> Listed<'_> {
+fn listed(kept: &SnapshotEntry) -> SnapshotLine<'_> {
     let info = kept.info.as_ref().ok();
-    Listed {
+    SnapshotLine {
         number: kept.number,
         current: kept.current,
         pinned: kept.pinned,

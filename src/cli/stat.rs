@@ -24,7 +24,7 @@ use super::common::{
     thousands, time,
 };
 use super::levels::{certain_of, sureness};
-use super::record::Record;
+use super::record::RankingOrigin;
 use super::stores::StoresArg;
 use crate::cli::common::say;
 use shards::{AllStat, write_all};
@@ -39,7 +39,7 @@ Examples:
 
 Counts are those of the current snapshot, so the command works while an ingest is running. Before the first snapshot they are \
 those of the last checkpoint, and while an ingest is running unknown.")]
-pub struct Args {
+pub struct StatArgs {
     #[command(flatten)]
     stores: StoresArg,
     /// Also show how the ranking was made, and disk and memory by their parts.
@@ -220,11 +220,11 @@ pub(super) struct Disk {
     pub(super) total: u64,
 }
 
-impl Args {
+impl StatArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         self.stores.check_one(&[(self.record, "--record")])?;
         if self.record {
-            return print_json(&Record::of(self.stores.first())?);
+            return print_json(&RankingOrigin::of(self.stores.first())?);
         }
         let snapshots = match (
             open_shards(&RealDisk, self.stores.all(), None),

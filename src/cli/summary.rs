@@ -3,13 +3,13 @@
 use cashrank::decode::Reason;
 use cashrank::engine::{Counters, ShardCounts};
 use cashrank::formats::Format;
-use cashrank::ingest::Outcome;
+use cashrank::ingest::IngestOutcome;
 use cashrank::memory::Need;
-use cashrank::rank::settle::Progress;
+use cashrank::rank::settle::SettlingProgress;
 use cashrank::store::Unverified;
 
 use super::common::{Basis, accuracy, counted, thousands};
-use super::log::Log;
+use super::log::Verbosity;
 use super::remarks::Remarks;
 
 pub(super) fn skipped_list(counters: &Counters, before: &Counters) -> Vec<(&'static str, u64)> {
@@ -33,9 +33,9 @@ pub(super) fn skipped_json(counters: &Counters, before: &Counters) -> serde_json
 }
 
 pub(super) fn summary(
-    outcome: &Outcome,
+    outcome: &IngestOutcome,
     seconds: f64,
-    log: Log,
+    log: Verbosity,
     formats: &[Format],
     remarks: &Remarks,
 ) {
@@ -62,7 +62,7 @@ pub(super) fn summary(
 }
 
 /// How to go on.
-fn stopped(outcome: &Outcome) -> &'static str {
+fn stopped(outcome: &IngestOutcome) -> &'static str {
     match (&outcome.snapshot, outcome.durable) {
         (None, _) => {
             "stopped at a checkpoint, without a snapshot; run the same command to continue"
@@ -84,7 +84,7 @@ pub(super) fn report_counts(
     before: &Counters,
     pages: Option<u64>,
     seconds: f64,
-    log: Log,
+    log: Verbosity,
     formats: &[Format],
     remarks: &Remarks,
 ) {
@@ -209,7 +209,7 @@ pub(super) fn memory(need: &Need) -> serde_json::Value {
 }
 
 pub(super) fn summary_json(
-    outcome: &Outcome,
+    outcome: &IngestOutcome,
     remarks: &Remarks,
     seconds: f64,
     certain_top: Option<u64>,
@@ -249,7 +249,7 @@ pub(super) fn summary_json(
 }
 
 /// How far a settling is, in a line.
-pub(super) fn settling(progress: &Progress) -> String {
+pub(super) fn settling(progress: &SettlingProgress) -> String {
     format!(
         "settling: each link followed {:.1} times, {}",
         progress.links_touched as f64 / progress.links.max(1) as f64,

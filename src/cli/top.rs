@@ -7,7 +7,7 @@ use cashrank::answers::{Rankings, Top};
 use cashrank::memory::{check_room, to_read};
 use cashrank::sites::RollUpBy;
 use cashrank::snapshot::export::Page;
-use cashrank::snapshot::{LISTED, LevelRanking, Listed, Selection, Snapshot};
+use cashrank::snapshot::{LISTED, LevelRanking, RankedList, Selection, Snapshot};
 use cashrank::store::RealDisk;
 use cashrank::{Error, PageState};
 use serde::ser::{Error as _, SerializeSeq};
@@ -38,7 +38,7 @@ Examples:
   cashrank top --store ranks-0 --store ranks-1
 
 Importance is a share: all pages sum to 1. Long URLs are truncated on a terminal, and complete elsewhere.")]
-pub struct Args {
+pub struct TopArgs {
     #[command(flatten)]
     stores: StoresArg,
     #[command(flatten)]
@@ -68,7 +68,7 @@ pub struct Args {
     json: bool,
 }
 
-impl Args {
+impl TopArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         self.stores.check_one(&self.level.given())?;
         let snapshots = self.stores.open(&self.snapshot)?;
@@ -82,7 +82,7 @@ impl Args {
     }
 
     /// The rows, of a long list one after the other.
-    fn listed<'r>(&self, rankings: Rankings<'r>) -> anyhow::Result<Listed<'r>> {
+    fn listed<'r>(&self, rankings: Rankings<'r>) -> anyhow::Result<RankedList<'r>> {
         let ranking = rankings.first();
         let selection = Selection {
             scope: self.scope.rules(),
@@ -99,7 +99,7 @@ impl Args {
             check_room(budget, need, work, "list fewer, or leave --best out")?;
             let mut top = Top::of(ranking, self.n, &selection)?;
             top.add_pages(ranking, best as usize, budget)?;
-            return Ok(Listed::of(top.top));
+            return Ok(RankedList::of(top.top));
         }
         let memory = if count > LISTED {
             let read = rankings
@@ -117,12 +117,12 @@ impl Args {
 }
 
 /// Rows as one list.
-struct Rows<'r> {
+struct PageSequence<'r> {
     rows: RefCell<Box<dyn Iterator<Item = cashrank::Result<Page<'static>>> + 'r>>,
     failed: &'r Cell<Option<Error>>,
 }
 
-impl Serialize for Rows<'_> {
+impl Serialize for PageSequence<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut list = to.serialize_seq(None)?;
         for row in &mut *self.rows.borrow_mut() {
@@ -138,7 +138,7 @@ impl Serialize for Rows<'_> {
 }
 
 /// Prints them as JSON while they are read.
-fn print_listed(top: Top<Listed<'_>>) -> anyhow::Result<Exit> {
+fn print_listed(top: Top<RankedList<'_>>) -> anyhow::Result<Exit> {
     let failed = Cell::new(None);
     let rows = RefCell::new(top.top.rows);
     let failed = &failed;
@@ -149,7 +149,7 @@ fn print_listed(top: Top<Listed<'_>>) -> anyhow::Result<Exit> {
         bound_l1: top.bound_l1,
         certain_top: top.certain_top,
         of: top.of,
-        top: Rows { rows, failed },
+        top: PageSequence { rows, failed },
     });
     // Of reading and writing the first is what went wrong.
     match failed.take() {
@@ -162,13 +162,13 @@ fn print_listed(top: Top<Listed<'_>>) -> anyhow::Result<Exit> {
 pub fn show(store: &Path, n: usize) -> anyhow::Result<Exit> {
     let snapshot = Snapshot::latest(&RealDisk, store)?;
     let ranking = LevelRanking::of_pages(snapshot);
-    let rows = Listed::of(ranking.top(n, &Selection::default())?);
+    let rows = RankedList::of(ranking.top(n, &Selection::default())?);
     show_of((&ranking).into(), Top::with(&ranking, rows)?)
 }
 
-fn show_of(rankings: Rankings<'_>, top: Top<Listed<'_>>) -> anyhow::Result<Exit> {
+fn show_of(rankings: Rankings<'_>, top: Top<RankedList<'_>>) -> anyhow::Result<Exit> {
     let ranking = rankings.first();
-    let Listed {
+    let RankedList {
         rows,
         last_rank,
         longest_name: sites,

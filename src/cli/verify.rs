@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use cashrank::Error;
-use cashrank::check::{CheckReport, Depth, Report, check};
+use cashrank::check::{CheckReport, Depth, VerifyReport, check};
 use cashrank::store::{RealDisk, part_of};
 
 use super::common::{
@@ -28,7 +28,7 @@ store.redb; and all snapshots.
 Nothing is changed. Each damaged file is reported, with the consequences and what to do; the exit code is then 5. A \
 file that cannot be read is not damage: the exit code is then 7. While an ingest is running, only snapshots and the \
 URLs that they use are checked. This command never makes an ingest wait.")]
-pub struct Args {
+pub struct VerifyArgs {
     #[command(flatten)]
     store: StoreArg,
     /// Read everything.
@@ -50,13 +50,13 @@ struct Verified<'a> {
     /// An ingest is running.
     busy: bool,
     #[serde(flatten)]
-    report: Option<&'a Report>,
+    report: Option<&'a VerifyReport>,
     /// Bytes of the stream in the spool that were checked.
     spool_bytes: u64,
     snapshot: Option<String>,
     snapshots: u64,
     rankings: u64,
-    damage: Vec<Damage>,
+    damage: Vec<DamagedFile>,
     /// Files that could not be read.
     unreadable: Vec<String>,
     notes: &'a [String],
@@ -64,14 +64,14 @@ struct Verified<'a> {
 }
 
 #[derive(serde::Serialize)]
-struct Damage {
+struct DamagedFile {
     file: String,
     what: String,
     meaning: Option<String>,
     remedy: Option<String>,
 }
 
-impl Args {
+impl VerifyArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         let depth = if self.deep { Depth::Deep } else { Depth::Quick };
         let checked = check(&RealDisk, &self.store.store, depth, self.memory.budget(3)?)?;
@@ -121,7 +121,7 @@ fn verified(checked: &CheckReport, deep: bool) -> Verified<'_> {
     let damage = |error: &Error| {
         let file = file_of(error);
         let part = file.and_then(part_of);
-        Damage {
+        DamagedFile {
             file: file.map_or(String::new(), |file| file.display().to_string()),
             what: match error {
                 Error::Damaged { what, .. } => as_options(what),
@@ -188,7 +188,7 @@ fn write_plain(out: &mut dyn Write, checked: &CheckReport) -> anyhow::Result<()>
     Ok(())
 }
 
-fn write_report(out: &mut dyn Write, report: &Report) -> anyhow::Result<()> {
+fn write_report(out: &mut dyn Write, report: &VerifyReport) -> anyhow::Result<()> {
     write!(
         out,
         "checkpoint  sound: {}, no cash lost or created; {}, {}",

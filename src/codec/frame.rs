@@ -17,26 +17,26 @@ use super::varint::number;
 
 /// Head of a block being written.
 #[derive(Debug, Default)]
-pub(crate) struct Head(Vec<u8>);
+pub(crate) struct BlockHead(Vec<u8>);
 
-impl Head {
+impl BlockHead {
     /// Begins a head that follows these bytes.
-    pub fn behind(bytes: Vec<u8>) -> Head {
-        Head(bytes)
+    pub fn behind(bytes: Vec<u8>) -> BlockHead {
+        BlockHead(bytes)
     }
 
-    pub fn u32(mut self, field: u32) -> Head {
+    pub fn u32(mut self, field: u32) -> BlockHead {
         self.0.extend_from_slice(&field.to_le_bytes());
         self
     }
 
-    pub fn u64(mut self, field: u64) -> Head {
+    pub fn u64(mut self, field: u64) -> BlockHead {
         self.0.extend_from_slice(&field.to_le_bytes());
         self
     }
 
-    pub fn u64s(self, fields: impl IntoIterator<Item = u64>) -> Head {
-        fields.into_iter().fold(self, Head::u64)
+    pub fn u64s(self, fields: impl IntoIterator<Item = u64>) -> BlockHead {
+        fields.into_iter().fold(self, BlockHead::u64)
     }
 
     pub fn bytes(self) -> Vec<u8> {
@@ -71,9 +71,9 @@ pub(crate) fn checksum(head: &[u8], payload: u64) -> u64 {
 }
 
 /// Reader of consecutive fields. Missing ones are 0.
-pub(crate) struct Fields<'a>(pub &'a [u8]);
+pub(crate) struct HeadReader<'a>(pub &'a [u8]);
 
-impl<'a> Fields<'a> {
+impl<'a> HeadReader<'a> {
     fn take(&mut self, size: usize) -> &'a [u8] {
         let (field, rest) = self.0.split_at(size.min(self.0.len()));
         self.0 = rest;
@@ -102,11 +102,13 @@ mod tests {
 
     #[test]
     fn fields_come_back_and_every_flipped_bit_is_noticed() {
-        let head = Head::behind(b"TAG".into()).u32(1 << 30).u64s([9, u64::MAX]);
+        let head = BlockHead::behind(b"TAG".into())
+            .u32(1 << 30)
+            .u64s([9, u64::MAX]);
         let sealed = head.sealed();
         assert_eq!(sealed.len(), 3 + 4 + 16 + 8);
         assert_eq!(sealed[3..7], [0, 0, 0, 0x40]);
-        let mut fields = Fields(&sealed[3..]);
+        let mut fields = HeadReader(&sealed[3..]);
         assert_eq!(fields.u32(), 1 << 30);
         assert_eq!(fields.u64s(), [9, u64::MAX]);
         assert_eq!(fields.u64(), xxh3_64(&sealed[..23]));
@@ -119,8 +121,8 @@ mod tests {
         assert!(is_sealed(&sealed) && !is_sealed(b"short") && !is_sealed(b""));
         // The checksum of a head covers its payload.
         assert_ne!(
-            Head::default().u32(1).summed(1),
-            Head::default().u32(1).summed(2)
+            BlockHead::default().u32(1).summed(1),
+            BlockHead::default().u32(1).summed(2)
         );
     }
 }

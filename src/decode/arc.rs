@@ -5,12 +5,12 @@ mod frame;
 use std::borrow::Cow;
 
 use super::frame::Frame;
-use super::http::{Answer, NO_BODY};
+use super::http::{HttpResponse, NO_BODY};
 use super::warc::{is_web, read_time};
 use super::{Bad, Decoder, FormatSpec, Names, Record, Sink, Skipper, put_time, skips_links};
 use crate::model::LINE_BYTES;
 use crate::rules::Shard;
-use frame::{ArcSkipper, Header};
+use frame::{ArcHeader, ArcSkipper};
 
 pub(crate) const FORMAT: FormatSpec = FormatSpec {
     name: "arc",
@@ -61,7 +61,7 @@ impl Arc {
     /// Reads an ARC record into `record`; `Some(kind)`: it is valid, but not a crawl record.
     fn read<'a>(
         &self,
-        frame: Frame<'a, Header<'a>>,
+        frame: Frame<'a, ArcHeader<'a>>,
         record: &mut Record<'a>,
         large: &mut dyn FnMut(),
     ) -> Result<Option<&'static str>, Bad> {
@@ -77,7 +77,7 @@ impl Arc {
         if skips_links(self.shard, header.url, Names::Url) {
             return Ok(None);
         }
-        let answer = Answer::read(block);
+        let answer = HttpResponse::read(block);
         if answer.lacks_body() {
             return Ok(Some(NO_BODY));
         }

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use super::groups::{Apart, Edge, GroupFormat, Groups, Line, line_feed, whole_from_the_end};
+use super::groups::{Edge, GroupFormat, GroupLine, Groups, NonLink, line_feed, whole_from_the_end};
 use super::{Bad, FormatSpec, Names, Record, RecordTime, parted, time, utf8};
 
 pub(crate) const FORMAT: FormatSpec = FormatSpec {
@@ -32,7 +32,7 @@ const FIELDS_MIN: usize = 11;
 
 impl GroupFormat for CrawlLog {
     const TELLS: bool = true;
-    type Scan = ();
+    type CsvScan = ();
 
     fn line_end((): &mut (), buf: &[u8]) -> Option<usize> {
         line_feed(buf)
@@ -42,22 +42,22 @@ impl GroupFormat for CrawlLog {
         whole_from_the_end::<CrawlLog>(buf)
     }
 
-    fn read(line: &[u8]) -> Line<'_> {
-        match Entry::of(line) {
+    fn read(line: &[u8]) -> GroupLine<'_> {
+        match LogEntry::of(line) {
             Ok(Some(entry)) if entry.hop == Some(SUBMIT) => {
-                Line::Apart(Apart::Other("answer to POST"))
+                GroupLine::Apart(NonLink::Other("answer to POST"))
             }
             Ok(Some(entry)) => match entry.edge() {
-                Some(edge) => Line::Edge(edge),
-                None => Line::Apart(Apart::Fetch),
+                Some(edge) => GroupLine::Edge(edge),
+                None => GroupLine::Apart(NonLink::Fetch),
             },
-            Ok(None) => Line::Apart(Apart::Other(kind(line))),
-            Err(bad) => Line::Apart(Apart::Bad(bad)),
+            Ok(None) => GroupLine::Apart(NonLink::Other(kind(line))),
+            Err(bad) => GroupLine::Apart(NonLink::Bad(bad)),
         }
     }
 
     fn fetch(line: &[u8]) -> Option<Record<'_>> {
-        let entry = Entry::of(line).ok()??;
+        let entry = LogEntry::of(line).ok()??;
         Some(Record {
             url: Cow::Borrowed(entry.url.as_bytes()),
             fetched_at: entry.fetched_at,
@@ -85,7 +85,7 @@ fn kind(line: &[u8]) -> &'static str {
 
 /// Returns whether a line looks like one of a crawl log, for format detection.
 pub(crate) fn is_entry(line: &[u8]) -> bool {
-    match Entry::of(line) {
+    match LogEntry::of(line) {
         Ok(Some(_)) => true,
         Ok(None) => {
             let first = line
@@ -99,7 +99,7 @@ pub(crate) fn is_entry(line: &[u8]) -> bool {
 }
 
 /// Fields of a line that are read.
-struct Entry<'a> {
+struct LogEntry<'a> {
     fetched_at: Option<super::Time>,
     bad_time: Option<String>,
     status: Option<i32>,
@@ -109,9 +109,9 @@ struct Entry<'a> {
     via: &'a str,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> LogEntry<'a> {
     /// Parses a line. `None`: it is blank, or fetches something other than a web page.
-    fn of(line: &'a [u8]) -> Result<Option<Entry<'a>>, Bad> {
+    fn of(line: &'a [u8]) -> Result<Option<LogEntry<'a>>, Bad> {
         let text = utf8(line).map_err(Bad::utf8)?;
         let mut fields = [""; FIELDS_MIN];
         let mut count = 0;
@@ -147,7 +147,7 @@ impl<'a> Entry<'a> {
             Some(_) => (None, None),
             None => parted(log_time(logged)),
         };
-        Ok(Some(Entry {
+        Ok(Some(LogEntry {
             fetched_at: began.or(logged),
             bad_time: wrong.or(wrong_too),
             status,

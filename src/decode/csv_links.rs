@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use memchr::memchr2;
 
-use super::groups::{Apart, Edge, GroupFormat, Groups, Line, lines_of, weight};
+use super::groups::{Edge, GroupFormat, GroupLine, Groups, NonLink, lines_of, weight};
 use super::{Bad, FormatSpec, Names, Reason, RecordTime, parted, time, utf8};
 
 pub(crate) const FORMAT: FormatSpec = FormatSpec {
@@ -24,7 +24,7 @@ pub(crate) struct CsvLinks;
 
 /// State of a scan for a line's end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Scan {
+pub(crate) enum CsvScan {
     /// At a field's start.
     #[default]
     Start,
@@ -38,29 +38,29 @@ pub(crate) enum Scan {
     Quote,
 }
 
-impl Scan {
+impl CsvScan {
     /// Continues to the line's end; returns the offset after it.
     fn run(&mut self, buf: &[u8]) -> Option<usize> {
         let mut at = 0;
         while at < buf.len() {
             let byte = buf[at];
             *self = match (*self, byte) {
-                (Scan::Start | Scan::Plain | Scan::Quote, b'\n') => return Some(at + 1),
-                (Scan::Start, b'"') => Scan::Quoted,
-                (Scan::Start | Scan::Plain | Scan::Quote, b',') => Scan::Start,
-                (Scan::Quote, b'"') => Scan::Quoted,
-                (Scan::Start | Scan::Plain | Scan::Quote, _) => {
+                (CsvScan::Start | CsvScan::Plain | CsvScan::Quote, b'\n') => return Some(at + 1),
+                (CsvScan::Start, b'"') => CsvScan::Quoted,
+                (CsvScan::Start | CsvScan::Plain | CsvScan::Quote, b',') => CsvScan::Start,
+                (CsvScan::Quote, b'"') => CsvScan::Quoted,
+                (CsvScan::Start | CsvScan::Plain | CsvScan::Quote, _) => {
                     at += memchr2(b',', b'\n', &buf[at..]).unwrap_or(buf.len() - at);
-                    *self = Scan::Plain;
+                    *self = CsvScan::Plain;
                     continue;
                 }
-                (Scan::Quoted, b'\\') => Scan::Escaped,
-                (Scan::Quoted, b'"') => Scan::Quote,
-                (Scan::Quoted, _) => {
+                (CsvScan::Quoted, b'\\') => CsvScan::Escaped,
+                (CsvScan::Quoted, b'"') => CsvScan::Quote,
+                (CsvScan::Quoted, _) => {
                     at += memchr2(b'"', b'\\', &buf[at..]).unwrap_or(buf.len() - at);
                     continue;
                 }
-                (Scan::Escaped, _) => Scan::Quoted,
+                (CsvScan::Escaped, _) => CsvScan::Quoted,
             };
             at += 1;
         }
@@ -69,23 +69,23 @@ impl Scan {
 }
 
 impl GroupFormat for CsvLinks {
-    type Scan = Scan;
+    type CsvScan = CsvScan;
 
-    fn line_end(scan: &mut Scan, buf: &[u8]) -> Option<usize> {
+    fn line_end(scan: &mut CsvScan, buf: &[u8]) -> Option<usize> {
         scan.run(buf)
     }
 
     /// Scans from the start: a line feed may be inside quotes.
     fn whole(buf: &[u8]) -> usize {
         let (mut group, mut lines_end) = (None, 0);
-        let mut scan = Scan::default();
+        let mut scan = CsvScan::default();
         let mut at = 0;
         while let Some(len) = scan.run(&buf[at..]) {
-            (at, scan) = (at + len, Scan::default());
+            (at, scan) = (at + len, CsvScan::default());
         }
         let whole = &buf[..at];
         for (text, line) in lines_of::<CsvLinks>(whole) {
-            if let Line::Edge(edge) = CsvLinks::read(text) {
+            if let GroupLine::Edge(edge) = CsvLinks::read(text) {
                 match group {
                     Some((key, _)) if key == edge.key => {}
                     _ => group = Some((edge.key, line.start)),
@@ -96,17 +96,17 @@ impl GroupFormat for CsvLinks {
         group.map_or(lines_end, |(_, start)| start)
     }
 
-    fn read(line: &[u8]) -> Line<'_> {
+    fn read(line: &[u8]) -> GroupLine<'_> {
         match read(line) {
             Ok(line) => line,
-            Err(bad) => Line::Apart(Apart::Bad(bad)),
+            Err(bad) => GroupLine::Apart(NonLink::Bad(bad)),
         }
     }
 }
 
-fn read(line: &[u8]) -> Result<Line<'_>, Bad> {
+fn read(line: &[u8]) -> Result<GroupLine<'_>, Bad> {
     if line.trim_ascii().is_empty() {
-        return Ok(Line::Apart(Apart::Other("blank line")));
+        return Ok(GroupLine::Apart(NonLink::Other("blank line")));
     }
     utf8(line).map_err(Bad::utf8)?;
     let (date, rest) = field(line)?;
@@ -114,7 +114,7 @@ fn read(line: &[u8]) -> Result<Line<'_>, Bad> {
     let key = &line[..line.len() - rest.map_or(0, |rest| rest.len() + 1)];
     let (to, rest) = field(rest.ok_or_else(too_few)?)?;
     if is_header(&date, &from) {
-        return Ok(Line::Apart(Apart::Other("header")));
+        return Ok(GroupLine::Apart(NonLink::Other("header")));
     }
     // The anchor's text and perhaps a weight are left; a sixth field would mean another kind of table.
     let rest = rest.map_or(Ok(None), |rest| field(rest).map(|(_, rest)| rest))?;
@@ -134,7 +134,7 @@ fn read(line: &[u8]) -> Result<Line<'_>, Bad> {
             return Err(Bad::new(Reason::BadUrl, format!("`{name}` is empty")));
         }
     }
-    Ok(Line::Edge(Edge {
+    Ok(GroupLine::Edge(Edge {
         key,
         from,
         to,
@@ -157,8 +157,8 @@ pub(crate) fn is_header(first: &[u8], second: &[u8]) -> bool {
 pub(crate) fn is_link(line: &[u8]) -> bool {
     let web = |url: &[u8]| url.starts_with(b"http://") || url.starts_with(b"https://");
     match read(line) {
-        Ok(Line::Apart(Apart::Other(kind))) => kind == "header",
-        Ok(Line::Edge(edge)) => web(&edge.from),
+        Ok(GroupLine::Apart(NonLink::Other(kind))) => kind == "header",
+        Ok(GroupLine::Edge(edge)) => web(&edge.from),
         _ => false,
     }
 }

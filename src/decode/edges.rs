@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use super::groups::{
-    Apart, Edge, GroupFormat, Groups, Line, line_feed, weight, whole_from_the_end,
+    Edge, GroupFormat, GroupLine, Groups, NonLink, line_feed, weight, whole_from_the_end,
 };
 use super::{Bad, FormatSpec, Names, lines, utf8};
 
@@ -16,8 +16,8 @@ pub(crate) const FORMAT: FormatSpec = FormatSpec {
     about: "a graph: one link per line, grouped by source",
     is_grouped: true,
     caveat: None,
-    usual: &Groups::<Edges>::new(Names::Opaque),
-    by: |rules, _| std::sync::Arc::new(Groups::<Edges>::by(rules, Names::Opaque)),
+    usual: &Groups::<EdgeListFormat>::new(Names::Opaque),
+    by: |rules, _| std::sync::Arc::new(Groups::<EdgeListFormat>::by(rules, Names::Opaque)),
 };
 
 /// Edge lists with URLs as names.
@@ -26,40 +26,40 @@ pub(crate) const OF_URLS: FormatSpec = FormatSpec {
     about: "edges, with names that are URLs",
     is_grouped: true,
     caveat: None,
-    usual: &Groups::<Edges>::new(Names::Url),
-    by: |rules, _| std::sync::Arc::new(Groups::<Edges>::by(rules, Names::Url)),
+    usual: &Groups::<EdgeListFormat>::new(Names::Url),
+    by: |rules, _| std::sync::Arc::new(Groups::<EdgeListFormat>::by(rules, Names::Url)),
 };
 
 /// Line format of edge lists.
-pub(crate) struct Edges;
+pub(crate) struct EdgeListFormat;
 
-impl GroupFormat for Edges {
-    type Scan = ();
+impl GroupFormat for EdgeListFormat {
+    type CsvScan = ();
 
     fn line_end((): &mut (), buf: &[u8]) -> Option<usize> {
         line_feed(buf)
     }
 
     fn whole(buf: &[u8]) -> usize {
-        whole_from_the_end::<Edges>(buf)
+        whole_from_the_end::<EdgeListFormat>(buf)
     }
 
     /// Reads a line that [`super::lines::trim`] was applied to once: a second CR or byte order mark is text.
-    fn read(line: &[u8]) -> Line<'_> {
+    fn read(line: &[u8]) -> GroupLine<'_> {
         let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
         let Some(start) = line.iter().position(|byte| !blank(byte)) else {
-            return Line::Apart(Apart::Other("blank line"));
+            return GroupLine::Apart(NonLink::Other("blank line"));
         };
         if line[start] == b'#' {
-            return Line::Apart(Apart::Other("comment"));
+            return GroupLine::Apart(NonLink::Other("comment"));
         }
         if let Some(at) = lines::control(line) {
-            return Line::Apart(Apart::Bad(lines::control_byte(line, at)));
+            return GroupLine::Apart(NonLink::Bad(lines::control_byte(line, at)));
         }
         if let Err(error) = utf8(line) {
-            return Line::Apart(Apart::Bad(Bad::utf8(error)));
+            return GroupLine::Apart(NonLink::Bad(Bad::utf8(error)));
         }
-        let malformed = |message: &str| Line::Apart(Apart::Bad(Bad::malformed(message)));
+        let malformed = |message: &str| GroupLine::Apart(NonLink::Bad(Bad::malformed(message)));
         let end = line.len() - line.iter().rev().take_while(|byte| blank(byte)).count();
         let line = &line[start..end];
         // Names are short: plain loops beat a search that needs setting up.
@@ -76,10 +76,10 @@ impl GroupFormat for Edges {
             }
             field => match weight(field) {
                 Ok(weight) => weight,
-                Err(bad) => return Line::Apart(Apart::Bad(bad)),
+                Err(bad) => return GroupLine::Apart(NonLink::Bad(bad)),
             },
         };
-        Line::Edge(Edge {
+        GroupLine::Edge(Edge {
             key: from,
             from: Cow::Borrowed(from),
             to: Cow::Borrowed(to),

@@ -20,7 +20,7 @@ const HEADER_CUT: &str = "the WARC header is cut short";
 
 /// Header of a record.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Header<'a> {
+pub(crate) struct WarcHeader<'a> {
     /// `WARC-Type`; empty if absent.
     pub kind: &'a [u8],
     /// `Content-Type`; empty if absent.
@@ -47,7 +47,7 @@ pub(crate) struct Header<'a> {
 
 /// Record of a buffer.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Frame<'a, H = Header<'a>> {
+pub(crate) struct Frame<'a, H = WarcHeader<'a>> {
     /// Offset in the buffer just after the record.
     pub end: usize,
     /// Header and block, or what is wrong with the record.
@@ -154,7 +154,7 @@ pub(crate) fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_>> {
 }
 
 /// Parses the header at the start of `record`; `Ok(None)`: it is incomplete.
-pub(crate) fn header(record: &[u8]) -> Result<Option<Header<'_>>, Bad> {
+pub(crate) fn header(record: &[u8]) -> Result<Option<WarcHeader<'_>>, Bad> {
     let known = record.len().min(VERSION.len());
     if record[..known] != VERSION[..known] {
         return Err(Bad::malformed(
@@ -162,7 +162,7 @@ pub(crate) fn header(record: &[u8]) -> Result<Option<Header<'_>>, Bad> {
         ));
     }
     let mut lines = HeaderLines { record, at: 0 };
-    let mut header = Header::default();
+    let mut header = WarcHeader::default();
     let mut length = None;
     let mut first = true;
     while let Some(line) = lines.next()? {
@@ -182,7 +182,11 @@ pub(crate) fn header(record: &[u8]) -> Result<Option<Header<'_>>, Bad> {
     Ok(None)
 }
 
-fn field<'a>(line: &'a [u8], header: &mut Header<'a>, length: &mut Option<u64>) -> Result<(), Bad> {
+fn field<'a>(
+    line: &'a [u8],
+    header: &mut WarcHeader<'a>,
+    length: &mut Option<u64>,
+) -> Result<(), Bad> {
     let colon = memchr(b':', line).filter(|&colon| colon > 0);
     let colon = colon.ok_or_else(|| Bad::malformed("a WARC header line without a name"))?;
     let (name, value) = (line[..colon].trim_ascii(), line[colon + 1..].trim_ascii());

@@ -4,7 +4,7 @@
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::{Decoder, Names, Parsed, Record, Skipped, time as times};
-use crate::batch::{Batch, Builder, Entry, HashKey, Rules, What};
+use crate::batch::{Batch, BatchEntry, Builder, HashKey, Rules, What};
 use crate::engine::SelfLinks;
 use crate::formats::{Format, guess as guessed, is_decided};
 use crate::fuzz::dice::{Bytes, Dice};
@@ -267,7 +267,12 @@ fn check_batch(batch: &Batch, rules: &Rules, names: Names, told: &mut Vec<(u64, 
         assert_eq!(batch.fingerprints[name], fingerprints.of(text));
         if names == Names::Url {
             let form = url::canonical(text, None, usize::MAX, &mut Vec::new());
-            assert_eq!(form, Ok(url::Form::AsIs), "{}", text.escape_ascii());
+            assert_eq!(
+                form,
+                Ok(url::CanonicalForm::AsIs),
+                "{}",
+                text.escape_ascii()
+            );
         }
     }
     let mut prints = batch.fingerprints.clone();
@@ -282,7 +287,7 @@ fn check_batch(batch: &Batch, rules: &Rules, names: Names, told: &mut Vec<(u64, 
             .clone()
             .all(|&(at, _)| batch.entries[at as usize].what == What::Other)
     );
-    let is_other = |entry: &&Entry| entry.what == What::Other;
+    let is_other = |entry: &&BatchEntry| entry.what == What::Other;
     assert_eq!(
         others.count(),
         batch.entries.iter().filter(is_other).count()
@@ -300,7 +305,7 @@ fn check_batch(batch: &Batch, rules: &Rules, names: Names, told: &mut Vec<(u64, 
     );
 }
 
-fn check_entry(batch: &Batch, entry: &Entry, rules: &Rules) -> u64 {
+fn check_entry(batch: &Batch, entry: &BatchEntry, rules: &Rules) -> u64 {
     let mut hash = Xxh3::new();
     let targets = batch.targets(entry);
     hash.update(format!("{:?}{:?}", entry.what, entry.fetched_at).as_bytes());

@@ -21,15 +21,15 @@ pub(crate) trait GroupFormat: Send + Sync + 'static {
     /// True if a link's line also describes a fetch ([`GroupFormat::fetch`]).
     const TELLS: bool = false;
     /// State of a scan for a line's end.
-    type Scan: Clone + Default + Send;
+    type CsvScan: Clone + Default + Send;
 
     /// Returns the offset after the line's end if that is in `buf`, the line's next bytes.
-    fn line_end(scan: &mut Self::Scan, buf: &[u8]) -> Option<usize>;
+    fn line_end(scan: &mut Self::CsvScan, buf: &[u8]) -> Option<usize>;
 
     /// Reads a line without its end.
-    fn read(line: &[u8]) -> Line<'_>;
+    fn read(line: &[u8]) -> GroupLine<'_>;
 
-    /// Returns the fetch that a line describes besides its link, or instead of one ([`Apart::Fetch`]).
+    /// Returns the fetch that a line describes besides its link, or instead of one ([`NonLink::Fetch`]).
     fn fetch(_line: &[u8]) -> Option<Record<'_>> {
         None
     }
@@ -39,9 +39,9 @@ pub(crate) trait GroupFormat: Send + Sync + 'static {
 }
 
 /// Line of an input, parsed.
-pub(crate) enum Line<'a> {
+pub(crate) enum GroupLine<'a> {
     Edge(Edge<'a>),
-    Apart(Apart),
+    Apart(NonLink),
 }
 
 /// Link, with its group's key.
@@ -75,7 +75,7 @@ pub(crate) fn weight(field: &[u8]) -> Result<u32, Bad> {
 }
 
 /// Line that is not a link.
-pub(crate) enum Apart {
+pub(crate) enum NonLink {
     Other(&'static str),
     Bad(Bad),
     /// The line describes a fetch, which [`GroupFormat::fetch`] returns.
@@ -120,14 +120,14 @@ impl<G: GroupFormat> Decoder for Groups<G> {
     }
 
     fn is_cut(&self, mut rest: &[u8]) -> bool {
-        while let Some(end) = G::line_end(&mut G::Scan::default(), rest) {
+        while let Some(end) = G::line_end(&mut G::CsvScan::default(), rest) {
             rest = &rest[end..];
         }
         !rest.is_empty()
     }
 
     fn skipper(&self) -> Box<dyn Skipper> {
-        Box::new(GroupSkipper::<G> {
+        Box::new(LinkGroupSkipper::<G> {
             key: None,
             long: None,
         })
@@ -150,8 +150,8 @@ impl<G: GroupFormat> Decoder for Groups<G> {
         };
         for (text, line) in lines_of::<G>(chunk) {
             let more = match G::read(text) {
-                Line::Edge(edge) => gathering.edge(edge, line),
-                Line::Apart(apart) => gathering.apart(apart, text, line.end),
+                GroupLine::Edge(edge) => gathering.edge(edge, line),
+                GroupLine::Apart(apart) => gathering.apart(apart, text, line.end),
             };
             if !more {
                 return;
@@ -168,7 +168,7 @@ pub(crate) fn lines_of<G: GroupFormat>(
     let mut start = 0;
     std::iter::from_fn(move || {
         let rest = chunk.get(start..).filter(|rest| !rest.is_empty())?;
-        let end = G::line_end(&mut G::Scan::default(), rest);
+        let end = G::line_end(&mut G::CsvScan::default(), rest);
         let text = end.map_or(rest, |end| &rest[..end - 1]);
         let line = start..start + end.unwrap_or(rest.len());
         start = line.end;
@@ -188,7 +188,7 @@ pub(crate) fn whole_from_the_end<G: GroupFormat>(buf: &[u8]) -> usize {
     let mut end = lines_end;
     while end > 0 {
         let start = memrchr(b'\n', &buf[..end - 1]).map_or(0, |lf| lf + 1);
-        if let Line::Edge(edge) = G::read(lines::trim(&buf[start..end - 1])) {
+        if let GroupLine::Edge(edge) = G::read(lines::trim(&buf[start..end - 1])) {
             match group {
                 Some((key, _)) if key != edge.key => break,
                 _ => group = Some((edge.key, start)),
@@ -251,7 +251,7 @@ impl<'c, G: GroupFormat> Grouper<'_, 'c, '_, G> {
         true
     }
 
-    fn apart(&mut self, apart: Apart, text: &[u8], end: usize) -> bool {
+    fn apart(&mut self, apart: NonLink, text: &[u8], end: usize) -> bool {
         if self.group.links.is_empty() {
             self.done = end;
             return self.emit(Some(apart), text);
@@ -262,12 +262,12 @@ impl<'c, G: GroupFormat> Grouper<'_, 'c, '_, G> {
     }
 
     /// Emits a line as an entry; nothing if it holds only its link.
-    fn emit(&mut self, apart: Option<Apart>, text: &[u8]) -> bool {
+    fn emit(&mut self, apart: Option<NonLink>, text: &[u8]) -> bool {
         let parsed = match apart {
-            Some(Apart::Other(kind)) => Parsed::Other { kind },
-            Some(Apart::Bad(bad)) => bad.into(),
+            Some(NonLink::Other(kind)) => Parsed::Other { kind },
+            Some(NonLink::Bad(bad)) => bad.into(),
             None if !G::TELLS => return true,
-            None | Some(Apart::Fetch) => {
+            None | Some(NonLink::Fetch) => {
                 return G::fetch(text)
                     .is_none_or(|record| (self.sink)(self.done, Parsed::Record(&record)));
             }
@@ -305,8 +305,8 @@ impl<'c, G: GroupFormat> Grouper<'_, 'c, '_, G> {
         let chunk = self.chunk;
         for (text, line) in lines_of::<G>(&chunk[part.clone()]) {
             let apart = match G::read(text) {
-                Line::Edge(_) => None,
-                Line::Apart(apart) => Some(apart),
+                GroupLine::Edge(_) => None,
+                GroupLine::Apart(apart) => Some(apart),
             };
             if moves {
                 self.done = part.start + line.end;
@@ -321,13 +321,13 @@ impl<'c, G: GroupFormat> Grouper<'_, 'c, '_, G> {
 
 /// Skips a group. A line longer than [`HELD_MAX`] is not parsed: it is skipped with the group, or alone if it is the
 /// group's first.
-struct GroupSkipper<G: GroupFormat> {
+struct LinkGroupSkipper<G: GroupFormat> {
     key: Option<Vec<u8>>,
     /// Scan state inside a long line.
-    long: Option<G::Scan>,
+    long: Option<G::CsvScan>,
 }
 
-impl<G: GroupFormat> Skipper for GroupSkipper<G> {
+impl<G: GroupFormat> Skipper for LinkGroupSkipper<G> {
     fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped {
         let mut at = 0;
         while at < buf.len() {
@@ -359,10 +359,10 @@ impl<G: GroupFormat> Skipper for GroupSkipper<G> {
     }
 }
 
-impl<G: GroupFormat> GroupSkipper<G> {
+impl<G: GroupFormat> LinkGroupSkipper<G> {
     /// Returns whether the line belongs to the group; the first link defines the group.
     fn belongs(&mut self, line: &[u8]) -> bool {
-        let Line::Edge(edge) = G::read(lines::trim(line)) else {
+        let GroupLine::Edge(edge) = G::read(lines::trim(line)) else {
             return true;
         };
         edge.key == self.key.get_or_insert_with(|| edge.key.to_vec())

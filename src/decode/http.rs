@@ -14,7 +14,7 @@ use memchr::memchr;
 use super::frame::{line_ends, without_cr};
 use super::{Bad, Link, Record, html};
 use crate::model::{LINKS_MAX, has_page, is_redirect};
-use crate::url::{self, Base};
+use crate::url::{self, LinkBase};
 use codings::Coding;
 use mime::MediaType;
 pub(super) use robots::is_nofollow;
@@ -63,7 +63,7 @@ pub(super) fn method(request: &[u8]) -> &[u8] {
 
 /// Response, as far as it is read.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Answer<'a> {
+pub(super) struct HttpResponse<'a> {
     /// Status; `None` without a status line, or without a number in it.
     pub status: Option<i32>,
     /// First `Location` that is not empty.
@@ -84,17 +84,17 @@ pub(super) struct Answer<'a> {
     body: &'a [u8],
 }
 
-impl<'a> Answer<'a> {
+impl<'a> HttpResponse<'a> {
     /// Reads a response, skipping interim ones (1xx) if another follows. Without a status line all of it is body, as in
     /// HTTP/0.9.
-    pub fn read(block: &'a [u8]) -> Answer<'a> {
-        let body = || Answer {
+    pub fn read(block: &'a [u8]) -> HttpResponse<'a> {
+        let body = || HttpResponse {
             body: block,
-            ..Answer::default()
+            ..HttpResponse::default()
         };
-        let mut answer = Answer::head(block).unwrap_or_else(body);
+        let mut answer = HttpResponse::head(block).unwrap_or_else(body);
         while answer.status.is_some_and(|status| status < 200) {
-            match Answer::head(answer.body) {
+            match HttpResponse::head(answer.body) {
                 Some(next) => answer = next,
                 None => break,
             }
@@ -103,11 +103,11 @@ impl<'a> Answer<'a> {
     }
 
     /// Reads a response that begins with a status line, ignoring line ends before it.
-    fn head(block: &'a [u8]) -> Option<Answer<'a>> {
+    fn head(block: &'a [u8]) -> Option<HttpResponse<'a>> {
         let (first, mut rest) = split_line(&block[line_ends(block)..]);
-        let mut answer = Answer {
+        let mut answer = HttpResponse {
             status: status_line(first)?,
-            ..Answer::default()
+            ..HttpResponse::default()
         };
         let (mut content, mut transfer) = (Vec::new(), Vec::new());
         let mut options = Cow::default();
@@ -280,7 +280,7 @@ fn text(value: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
 pub(super) fn put_fields(record: &mut Record<'_>, refresh: &[u8], nofollow: bool) {
     if let Some(to) = html::refresh(refresh) {
         let mut out = Vec::new();
-        let page = Base::new(&record.url, None);
+        let page = LinkBase::new(&record.url, None);
         let to = match url::canonical(to, Some(&page), usize::MAX, &mut out) {
             Ok(form) if record.base.is_some() => form.text(to, &out).to_vec(),
             _ => to.to_vec(),
@@ -326,7 +326,7 @@ mod tests {
                 b"\r\n\r\n",
             ]
             .concat();
-            let answer = Answer::read(&block);
+            let answer = HttpResponse::read(&block);
             assert_eq!(answer.redirect().as_deref(), Some(text.as_bytes()));
         }
     }
@@ -339,7 +339,7 @@ mod tests {
             let header = "Content-Encoding: gzip\n".repeat(count - 1);
             let block = format!("HTTP/1.1 200\n{header}Transfer-Encoding: chunked\n\n");
             let block = [block.as_bytes(), coded].concat();
-            let body = Answer::read(&block).body(1 << 20, &mut || ());
+            let body = HttpResponse::read(&block).body(1 << 20, &mut || ());
             let body = body.unwrap().into_owned();
             assert_eq!(body == b"<a>\n", undone, "{count}");
             assert_eq!(body == coded, !undone, "{count}");
@@ -365,7 +365,7 @@ mod tests {
                 "\x01",
             ),
         ] {
-            let answer = Answer::read(block.as_bytes());
+            let answer = HttpResponse::read(block.as_bytes());
             assert_eq!(
                 (answer.status, answer.body),
                 (status, body.as_bytes()),
@@ -381,12 +381,12 @@ mod tests {
         let head = "HTTP/1.1 200 OK\r\n folded to nothing: x\r\nContent-Type :\r\n text/html;\r\n\tcharset=gbk\r\n\
             no colon\r\nREFRESH:\r\nRefresh: 0;\r\n   url=/a\r\nRefresh: 0; url=/b\r\nX-Robots-Tag: noindex\r\n\
             X-Robots-Tag: nofollow\r\nX-Content-Type-Options: nosniff\r\n\r\n";
-        let answer = Answer::read(head.as_bytes());
+        let answer = HttpResponse::read(head.as_bytes());
         assert_eq!(answer.content_types, [&b"text/html; charset=gbk"[..]]);
         assert_eq!(&*answer.refresh, b"0; url=/a");
         assert!(answer.nofollow && answer.nosniff);
         let text = b"HTTP/1.1 200 OK\r\nLink: </a>,\r\n </b>\r\nContent-Type: text/html\r\n<html>";
-        let answer = Answer::read(text);
+        let answer = HttpResponse::read(text);
         assert_eq!(answer.content_types, [&b"text/html"[..]]);
         assert_eq!(answer.body, b"<html>");
     }

@@ -10,9 +10,9 @@ use serde::de::{Deserialize, Deserializer, Error, Visitor};
 const DETAIL_MAX: usize = 200;
 
 /// JSON string, borrowed from the input unless it has escapes.
-pub(super) struct Text<'a>(pub Cow<'a, [u8]>);
+pub(super) struct JsonText<'a>(pub Cow<'a, [u8]>);
 
-impl<'de> Deserialize<'de> for Text<'de> {
+impl<'de> Deserialize<'de> for JsonText<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_str(TextVisitor)
     }
@@ -21,18 +21,18 @@ impl<'de> Deserialize<'de> for Text<'de> {
 struct TextVisitor;
 
 impl<'de> Visitor<'de> for TextVisitor {
-    type Value = Text<'de>;
+    type Value = JsonText<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a string")
     }
 
     fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Text(Cow::Borrowed(text.as_bytes())))
+        Ok(JsonText(Cow::Borrowed(text.as_bytes())))
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Text(Cow::Owned(text.as_bytes().to_vec())))
+        Ok(JsonText(Cow::Owned(text.as_bytes().to_vec())))
     }
 }
 
@@ -86,7 +86,7 @@ pub(super) fn repair_surrogates(text: &str) -> Option<String> {
     while let Some(found) = memchr::memchr(b'\\', &text.as_bytes()[at..]) {
         let escape = at + found;
         at = match (surrogate(text, escape), surrogate(text, escape + 6)) {
-            (Some(Half::High), Some(Half::Low)) => escape + 12,
+            (Some(SurrogateHalf::High), Some(SurrogateHalf::Low)) => escape + 12,
             (Some(_), _) => {
                 fixed.push_str(&text[copied..escape]);
                 fixed.push_str("\\ufffd");
@@ -105,18 +105,18 @@ pub(super) fn repair_surrogates(text: &str) -> Option<String> {
     Some(fixed)
 }
 
-enum Half {
+enum SurrogateHalf {
     High,
     Low,
 }
 
 /// Returns which half of a surrogate pair is escaped at `at`; `None` if none is.
-fn surrogate(text: &str, at: usize) -> Option<Half> {
+fn surrogate(text: &str, at: usize) -> Option<SurrogateHalf> {
     let digits = text.as_bytes().get(at..at + 6)?.strip_prefix(b"\\u")?;
     let digits = std::str::from_utf8(digits).ok()?;
     match u16::from_str_radix(digits, 16).ok()? {
-        0xD800..0xDC00 => Some(Half::High),
-        0xDC00..0xE000 => Some(Half::Low),
+        0xD800..0xDC00 => Some(SurrogateHalf::High),
+        0xDC00..0xE000 => Some(SurrogateHalf::Low),
         _ => None,
     }
 }

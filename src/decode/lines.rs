@@ -5,7 +5,7 @@ use memchr::{memchr, memrchr};
 
 use super::{Skipped, Skipper};
 
-pub(crate) struct Line<'a> {
+pub(crate) struct TextLine<'a> {
     /// Line without its end and without a byte order mark.
     pub text: &'a [u8],
     /// Offset in the chunk just after the line's LF.
@@ -15,14 +15,14 @@ pub(crate) struct Line<'a> {
 }
 
 /// Yields the lines of a chunk, in order.
-pub(crate) fn lines(chunk: &[u8]) -> impl Iterator<Item = Line<'_>> {
+pub(crate) fn lines(chunk: &[u8]) -> impl Iterator<Item = TextLine<'_>> {
     let mut start = 0;
     std::iter::from_fn(move || {
         let rest = chunk.get(start..).filter(|rest| !rest.is_empty())?;
         let lf = memchr(b'\n', rest);
         let text = &rest[..lf.unwrap_or(rest.len())];
         start += lf.map_or(rest.len(), |lf| lf + 1);
-        Some(Line {
+        Some(TextLine {
             text: trim(text),
             end: start,
             terminated: lf.is_some(),

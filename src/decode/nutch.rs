@@ -123,7 +123,7 @@ impl Nutch {
             return Err(Bad::malformed("no `Recno:: N` and `URL:: U` at the start"));
         }
         let text = utf8(text).map_err(Bad::utf8)?;
-        let mut lines = Lines(text);
+        let mut lines = DumpLines(text);
         let url = lines.nth(1).and_then(|line| line.strip_prefix("URL:: "));
         record.clear();
         record.url = match url.map(str::trim_end) {
@@ -136,7 +136,7 @@ impl Nutch {
         let (mut fetch, mut parse) = (None, None);
         while let Some(line) = lines.next() {
             match line {
-                "CrawlDatum::" if fetch.is_none() => fetch = Fetch::read(&mut lines)?,
+                "CrawlDatum::" if fetch.is_none() => fetch = CrawlDatum::read(&mut lines)?,
                 "ParseData::" if parse.is_none() => parse = read_parse(&mut lines, record)?,
                 _ => {}
             }
@@ -160,9 +160,9 @@ impl Nutch {
 }
 
 /// Lines of a record, without their ends.
-struct Lines<'a>(&'a str);
+struct DumpLines<'a>(&'a str);
 
-impl<'a> Iterator for Lines<'a> {
+impl<'a> Iterator for DumpLines<'a> {
     type Item = &'a str;
 
     fn next(&mut self) -> Option<&'a str> {
@@ -175,10 +175,10 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-impl<'a> Lines<'a> {
+impl<'a> DumpLines<'a> {
     /// Takes the next line if it begins with `front`, and returns the rest of it.
     fn after(&mut self, front: &str) -> Option<&'a str> {
-        let mut ahead = Lines(self.0);
+        let mut ahead = DumpLines(self.0);
         let rest = ahead.next()?.strip_prefix(front)?;
         self.0 = ahead.0;
         Some(rest)
@@ -186,15 +186,15 @@ impl<'a> Lines<'a> {
 }
 
 /// `CrawlDatum` of the fetcher.
-struct Fetch<'a> {
+struct CrawlDatum<'a> {
     at: RecordTime,
     status: i32,
     redirect: Option<&'a str>,
 }
 
-impl<'a> Fetch<'a> {
+impl<'a> CrawlDatum<'a> {
     /// Reads the section's lines; `None` if it is not a fetch, but a planned one, or a link to the page.
-    fn read(lines: &mut Lines<'a>) -> Result<Option<Fetch<'a>>, Bad> {
+    fn read(lines: &mut DumpLines<'a>) -> Result<Option<CrawlDatum<'a>>, Bad> {
         let Some(status) = lines
             .after("Version: ")
             .and_then(|_| lines.after("Status: "))
@@ -214,7 +214,7 @@ impl<'a> Fetch<'a> {
             .ok_or_else(|| bad_time(text));
         let mut redirect = None;
         // The section ends with its metadata, in lines that begin with blanks.
-        while let Some(line) = Lines(lines.0).next() {
+        while let Some(line) = DumpLines(lines.0).next() {
             if !is_of_datum(line) {
                 break;
             }
@@ -224,7 +224,7 @@ impl<'a> Fetch<'a> {
                 redirect = message.1;
             }
         }
-        Ok(Some(Fetch {
+        Ok(Some(CrawlDatum {
             at,
             status,
             redirect,
@@ -291,7 +291,7 @@ fn bad_time(text: &str) -> String {
 
 /// Returns Nutch's digest of the page from the content's metadata after the links, if present. Versions up to 1.16
 /// write the metadata on one line, `key=value` separated by blanks; later ones a line each, `key = value`.
-fn content_digest(lines: &mut Lines<'_>) -> Digest {
+fn content_digest(lines: &mut DumpLines<'_>) -> Digest {
     const KEY: &str = "nutch.content.digest";
     let value = |text: &str| match text.split_ascii_whitespace().next() {
         Some(digest) => Digest::of_content(xxh3_64(digest.as_bytes())),
@@ -322,7 +322,10 @@ enum Parse {
 }
 
 /// Reads the lines of a `ParseData`; `None` if they are the text of a page.
-fn read_parse<'a>(lines: &mut Lines<'a>, record: &mut Record<'a>) -> Result<Option<Parse>, Bad> {
+fn read_parse<'a>(
+    lines: &mut DumpLines<'a>,
+    record: &mut Record<'a>,
+) -> Result<Option<Parse>, Bad> {
     let Some(status) = lines
         .after("Version: ")
         .and_then(|_| lines.after("Status: "))

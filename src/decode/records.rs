@@ -17,13 +17,15 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 
-use self::link::{Links, Marks, Weights};
-use self::names::{Field, Known, Names, Seen};
+use self::link::{LinkWeights, LinksSeed, Marks};
+use self::names::{Field, FieldNameMap, NameBits, NamedField};
 use self::unread::Unread;
-use self::values::{Asked, ContentDigest, Count, Method, RawTime, RawTotals, Status};
-use super::json::{self, Text};
-use super::lines::{self, Line, LineSkipper};
-pub(crate) use documents::{Layout, layout};
+use self::values::{
+    ContentDigest, Count, MethodField, RawTime, RawTotals, RequestedUrls, StatusField,
+};
+use super::json::{self, JsonText};
+use super::lines::{self, LineSkipper, TextLine};
+pub(crate) use documents::{JsonLayout, layout};
 
 use super::{
     Bad, Decoder, FormatSpec, Link, Parsed, Reason, Record, Sink, Skipper, put_time, skips_links,
@@ -38,8 +40,8 @@ pub(crate) const FORMAT: FormatSpec = FormatSpec {
     about: "JSON lines, one object per crawl record",
     is_grouped: false,
     caveat: None,
-    usual: &Records::USUAL,
-    by: |rules, _| std::sync::Arc::new(Records::by(rules, super::Names::Url)),
+    usual: &JsonRecords::USUAL,
+    by: |rules, _| std::sync::Arc::new(JsonRecords::by(rules, super::Names::Url)),
 };
 
 /// Records of a graph, whose pages have opaque names.
@@ -48,12 +50,12 @@ pub(crate) const OF_NODES: FormatSpec = FormatSpec {
     about: "records of a graph: `node`, an opaque name, in place of `url`",
     is_grouped: false,
     caveat: None,
-    usual: &Records {
-        names: Names::UsualOfNodes,
+    usual: &JsonRecords {
+        names: FieldNameMap::UsualOfNodes,
         naming: super::Names::Opaque,
-        ..Records::USUAL
+        ..JsonRecords::USUAL
     },
-    by: |rules, _| std::sync::Arc::new(Records::by(rules, super::Names::Opaque)),
+    by: |rules, _| std::sync::Arc::new(JsonRecords::by(rules, super::Names::Opaque)),
 };
 
 /// Records in a layout other than one per line.
@@ -62,14 +64,14 @@ pub(crate) const DOCUMENTS: FormatSpec = FormatSpec {
     about: "the same as objects over several lines, or in arrays",
     is_grouped: false,
     caveat: None,
-    usual: &Records {
+    usual: &JsonRecords {
         are_lines: false,
-        ..Records::USUAL
+        ..JsonRecords::USUAL
     },
     by: |rules, _| {
-        std::sync::Arc::new(Records {
+        std::sync::Arc::new(JsonRecords {
             are_lines: false,
-            ..Records::by(rules, super::Names::Url)
+            ..JsonRecords::by(rules, super::Names::Url)
         })
     },
 };
@@ -102,11 +104,11 @@ pub(crate) enum FieldKind {
 /// Returns the kind of the field of this name; `None` if it is not read.
 #[cfg(feature = "parquet")]
 pub(crate) fn field_kind(
-    fields: &crate::rules::Fields,
+    fields: &crate::rules::FieldNames,
     naming: super::Names,
     name: &str,
 ) -> Option<FieldKind> {
-    let known = Names::by(fields, naming).field(name)?;
+    let known = FieldNameMap::by(fields, naming).field(name)?;
     Some(match known.field {
         Field::Url => FieldKind::Page,
         Field::Links => FieldKind::Links,
@@ -118,26 +120,26 @@ pub(crate) fn field_kind(
 }
 
 /// Decoder of crawl records in JSON.
-pub(crate) struct Records {
-    names: Names,
+pub(crate) struct JsonRecords {
+    names: FieldNameMap,
     naming: super::Names,
     shard: Option<Shard>,
     are_lines: bool,
 }
 
-impl Records {
+impl JsonRecords {
     /// Decoder by the usual field names, for URLs, one record per line.
-    pub const USUAL: Records = Records {
-        names: Names::Usual,
+    pub const USUAL: JsonRecords = JsonRecords {
+        names: FieldNameMap::Usual,
         naming: super::Names::Url,
         shard: None,
         are_lines: true,
     };
 
     /// Returns a decoder for names of this kind, by the rules for inputs.
-    pub fn by(rules: &InputRules, naming: super::Names) -> Records {
-        Records {
-            names: Names::by(&rules.fields, naming),
+    pub fn by(rules: &InputRules, naming: super::Names) -> JsonRecords {
+        JsonRecords {
+            names: FieldNameMap::by(&rules.fields, naming),
             naming,
             shard: rules.shard,
             are_lines: true,
@@ -145,7 +147,7 @@ impl Records {
     }
 }
 
-impl Decoder for Records {
+impl Decoder for JsonRecords {
     fn names(&self) -> super::Names {
         self.naming
     }
@@ -186,10 +188,10 @@ impl Decoder for Records {
     }
 }
 
-impl Records {
+impl JsonRecords {
     /// Emits each record, preceded by the redirects that led to it.
-    fn each<'a>(&self, texts: impl Iterator<Item = Line<'a>>, sink: &mut Sink<'_>) {
-        let reader = Reader {
+    fn each<'a>(&self, texts: impl Iterator<Item = TextLine<'a>>, sink: &mut Sink<'_>) {
+        let reader = RecordReader {
             names: &self.names,
             naming: self.naming,
             shard: self.shard,
@@ -226,19 +228,19 @@ type Hops<'a> = Vec<Cow<'a, [u8]>>;
 
 /// Reads the text of one record at a time.
 #[derive(Clone, Copy)]
-struct Reader<'n> {
-    names: &'n Names,
+struct RecordReader<'n> {
+    names: &'n FieldNameMap,
     naming: super::Names,
     /// Shard whose records are read with their links; `None`: all.
     shard: Option<Shard>,
 }
 
-impl Reader<'_> {
+impl RecordReader<'_> {
     /// Reads one record's text into `record`, and the URLs requested before it into `asked`. `Some(kind)`: it is a
     /// valid object that is not a crawl record.
     fn read<'a>(
         self,
-        line: &Line<'a>,
+        line: &TextLine<'a>,
         record: &mut Record<'a>,
         asked: &mut Hops<'a>,
     ) -> Result<Option<&'static str>, Bad> {
@@ -291,7 +293,7 @@ impl Reader<'_> {
     ) -> Result<Option<&'static str>, Failed> {
         record.clear();
         let mut json = serde_json::Deserializer::from_str(text);
-        let object = Object {
+        let object = RecordSeed {
             reader: self,
             links: &mut record.links,
         };
@@ -305,12 +307,12 @@ impl Reader<'_> {
     fn finish<'a>(
         self,
         text: &'a str,
-        raw: Raw<'a>,
+        raw: RawRecord<'a>,
         record: &mut Record<'a>,
         asked: &mut Hops<'a>,
     ) -> Result<Option<&'static str>, Failed> {
         if raw.lacks_links && (!self.skips_links(&raw) || self.has_own_redirect(&raw)) {
-            let all = Reader {
+            let all = RecordReader {
                 shard: None,
                 ..self
             };
@@ -320,18 +322,22 @@ impl Reader<'_> {
     }
 
     /// Returns whether the record's page belongs to another shard, judging by the fields read so far.
-    fn skips_links(self, raw: &Raw<'_>) -> bool {
-        let found = raw.found.peek().filter(|Text(found)| !found.is_empty());
+    fn skips_links(self, raw: &RawRecord<'_>) -> bool {
+        let found = raw.found.peek().filter(|JsonText(found)| !found.is_empty());
         let page = found.or(raw.url.as_ref());
-        page.is_some_and(|Text(page)| skips_links(self.shard, page, self.naming))
+        page.is_some_and(|JsonText(page)| skips_links(self.shard, page, self.naming))
     }
 
     /// Returns whether a page of the shard redirected to the record's page.
-    fn has_own_redirect(self, raw: &Raw<'_>) -> bool {
-        let found = raw.found.peek().filter(|Text(found)| !found.is_empty());
-        let hops = raw.asked.peek().into_iter().flat_map(|Asked(hops)| hops);
+    fn has_own_redirect(self, raw: &RawRecord<'_>) -> bool {
+        let found = raw.found.peek().filter(|JsonText(found)| !found.is_empty());
+        let hops = raw
+            .asked
+            .peek()
+            .into_iter()
+            .flat_map(|RequestedUrls(hops)| hops);
         let first = raw.url.iter().filter(|_| found.is_some());
-        let mut hops = hops.chain(first.map(|Text(url)| url));
+        let mut hops = hops.chain(first.map(|JsonText(url)| url));
         hops.any(|hop| !skips_links(self.shard, hop, self.naming))
     }
 }
@@ -354,15 +360,15 @@ impl Failed {
 }
 
 /// Value of a field that has several names: the first name with a non-null value counts.
-struct First<T>(Option<(u8, T)>);
+struct FirstNamed<T>(Option<(u8, T)>);
 
-impl<T> Default for First<T> {
-    fn default() -> First<T> {
-        First(None)
+impl<T> Default for FirstNamed<T> {
+    fn default() -> FirstNamed<T> {
+        FirstNamed(None)
     }
 }
 
-impl<T> First<T> {
+impl<T> FirstNamed<T> {
     fn put(&mut self, order: u8, value: Option<T>) {
         if let Some(value) = value
             && self.0.as_ref().is_none_or(|(first, _)| order < *first)
@@ -382,20 +388,20 @@ impl<T> First<T> {
 
 /// Fields other than links, as found.
 #[derive(Default)]
-struct Raw<'a> {
-    url: Option<Text<'a>>,
-    time: First<RawTime<'a>>,
-    status: First<Status>,
-    redirect: Option<Text<'a>>,
+struct RawRecord<'a> {
+    url: Option<JsonText<'a>>,
+    time: FirstNamed<RawTime<'a>>,
+    status: FirstNamed<StatusField>,
+    redirect: Option<JsonText<'a>>,
     digest: ContentDigest,
-    asked: First<Asked<'a>>,
-    found: First<Text<'a>>,
-    base: Option<Text<'a>>,
-    method: First<Method>,
+    asked: FirstNamed<RequestedUrls<'a>>,
+    found: FirstNamed<JsonText<'a>>,
+    base: Option<JsonText<'a>>,
+    method: FirstNamed<MethodField>,
     nofollow: Option<Marks>,
     rel: Option<Marks>,
-    weight: Option<Weights>,
-    revisit: Option<Text<'a>>,
+    weight: Option<LinkWeights>,
+    revisit: Option<JsonText<'a>>,
     totals: RawTotals<'a>,
     /// Positions in the list of links that are null or empty.
     nulls: Vec<usize>,
@@ -403,15 +409,15 @@ struct Raw<'a> {
     lacks_links: bool,
 }
 
-impl<'a> Raw<'a> {
+impl<'a> RawRecord<'a> {
     /// Fills the record. `Some(kind)`: it is valid, but not a crawl record.
     fn put(
         self,
-        names: &Names,
+        names: &FieldNameMap,
         record: &mut Record<'a>,
         asked: &mut Hops<'a>,
     ) -> Result<Option<&'static str>, Bad> {
-        if let Some(Method(Some(kind))) = self.method.get() {
+        if let Some(MethodField(Some(kind))) = self.method.get() {
             return Ok(Some(kind));
         }
         for (marks, field) in [
@@ -424,7 +430,7 @@ impl<'a> Raw<'a> {
                 .map_or(Ok(()), |marks| marks.put(&mut record.links, &self.nulls));
             put.map_err(|wrong| Bad::malformed(format!("`{}` has {wrong}", names.name(field))))?;
         }
-        if let Some(Weights(weights)) = self.weight.as_ref().filter(|_| !self.lacks_links) {
+        if let Some(LinkWeights(weights)) = self.weight.as_ref().filter(|_| !self.lacks_links) {
             let put = link::put_each(&mut record.links, &self.nulls, weights, |link, weight| {
                 link.weight = *weight;
             });
@@ -432,19 +438,20 @@ impl<'a> Raw<'a> {
                 Bad::malformed(format!("`{}` has {wrong}", names.name(Field::LinksWeight)))
             })?;
         }
-        let same_as = self.revisit.map(|Text(url)| url);
+        let same_as = self.revisit.map(|JsonText(url)| url);
         record.same_as = same_as.filter(|url| !url.is_empty());
         record.revisit = record.same_as.is_some();
         record.totals = self.totals.read()?;
-        let base = self.base.map(|Text(base)| base);
+        let base = self.base.map(|JsonText(base)| base);
         record.base = base.filter(|base| !base.is_empty());
         record.url = match self.url {
-            Some(Text(url)) if !url.is_empty() => url,
+            Some(JsonText(url)) if !url.is_empty() => url,
             url => return Err(no_url(url.is_some(), names)),
         };
-        let Asked(hops) = self.asked.get().unwrap_or(Asked(Vec::new()));
+        let RequestedUrls(hops) = self.asked.get().unwrap_or(RequestedUrls(Vec::new()));
         *asked = hops;
-        if let Some(Text(found)) = self.found.get().filter(|Text(found)| !found.is_empty()) {
+        if let Some(JsonText(found)) = self.found.get().filter(|JsonText(found)| !found.is_empty())
+        {
             let found = redirects::absolute(found, &record.url);
             asked.push(std::mem::replace(&mut record.url, found));
         }
@@ -457,10 +464,10 @@ impl<'a> Raw<'a> {
             return Err(Bad::malformed(message));
         }
         put_time(record, self.time.get().map_or(Ok(None), RawTime::read));
-        record.status = self.status.get().map(|Status(status)| status);
+        record.status = self.status.get().map(|StatusField(status)| status);
         record.digest = self.digest.0;
         if record.status.is_none_or(is_redirect) {
-            let redirect = self.redirect.map(|Text(redirect)| redirect);
+            let redirect = self.redirect.map(|JsonText(redirect)| redirect);
             record.redirect = redirect.filter(|redirect| !redirect.is_empty());
         }
         Ok(None)
@@ -468,7 +475,7 @@ impl<'a> Raw<'a> {
 }
 
 /// Returns the error for a record without a URL, with advice in case all lack one.
-fn no_url(is_empty: bool, names: &Names) -> Bad {
+fn no_url(is_empty: bool, names: &FieldNameMap) -> Bad {
     let message = match (is_empty, names.name(Field::Url)) {
         (true, name) => format!("`{name}` is empty"),
         (false, names::NODE) => "no `node`".to_owned(),
@@ -483,9 +490,9 @@ fn no_url(is_empty: bool, names: &Names) -> Bad {
 }
 
 /// Name of a field of an object.
-struct Key<'n, F>(&'n Names, fn(&Names, &str) -> Option<F>);
+struct FieldKey<'n, F>(&'n FieldNameMap, fn(&FieldNameMap, &str) -> Option<F>);
 
-impl<'de, F> DeserializeSeed<'de> for Key<'_, F> {
+impl<'de, F> DeserializeSeed<'de> for FieldKey<'_, F> {
     type Value = Option<F>;
 
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Option<F>, D::Error> {
@@ -493,7 +500,7 @@ impl<'de, F> DeserializeSeed<'de> for Key<'_, F> {
     }
 }
 
-impl<F> Visitor<'_> for Key<'_, F> {
+impl<F> Visitor<'_> for FieldKey<'_, F> {
     type Value = Option<F>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -501,41 +508,44 @@ impl<F> Visitor<'_> for Key<'_, F> {
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<Option<F>, E> {
-        let Key(names, find) = self;
+        let FieldKey(names, find) = self;
         Ok(find(names, name))
     }
 }
 
 /// Reads one object; appends its links to the vector, whose capacity is reused.
-struct Object<'r, 'n, 'a> {
-    reader: Reader<'n>,
+struct RecordSeed<'r, 'n, 'a> {
+    reader: RecordReader<'n>,
     links: &'r mut Vec<Link<'a>>,
 }
 
-impl<'de> DeserializeSeed<'de> for Object<'_, '_, 'de> {
-    type Value = Raw<'de>;
+impl<'de> DeserializeSeed<'de> for RecordSeed<'_, '_, 'de> {
+    type Value = RawRecord<'de>;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Raw<'de>, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(
+        self,
+        deserializer: D,
+    ) -> Result<RawRecord<'de>, D::Error> {
         deserializer.deserialize_map(self)
     }
 }
 
-impl<'de> Visitor<'de> for Object<'_, '_, 'de> {
-    type Value = Raw<'de>;
+impl<'de> Visitor<'de> for RecordSeed<'_, '_, 'de> {
+    type Value = RawRecord<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a crawl record, an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Raw<'de>, A::Error> {
-        let mut raw = Raw::default();
-        let mut seen = Seen::default();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawRecord<'de>, A::Error> {
+        let mut raw = RawRecord::default();
+        let mut seen = NameBits::default();
         // Order of the name whose links count so far.
         let mut links_by = u8::MAX;
-        let Object { reader, links } = self;
+        let RecordSeed { reader, links } = self;
         let names = reader.names;
-        while let Some(known) = map.next_key_seed(Key(names, Names::field))? {
-            let Some(Known { field, order }) = known else {
+        while let Some(known) = map.next_key_seed(FieldKey(names, FieldNameMap::field))? {
+            let Some(NamedField { field, order }) = known else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
@@ -574,7 +584,7 @@ impl<'de> Visitor<'de> for Object<'_, '_, 'de> {
                 }
                 Field::Links => {
                     let nulls = &mut raw.nulls;
-                    if map.next_value_seed(Links {
+                    if map.next_value_seed(LinksSeed {
                         names,
                         links,
                         nulls,

@@ -46,7 +46,7 @@ pub(crate) fn from_archive(text: &str) -> Option<Time> {
 
 /// Parses the notations of [`from_text`] other than digits. `unsaid` is the offset of a time without one.
 fn near(text: &str, unsaid: Option<i64>) -> Option<Time> {
-    let mut rest = Rest(text.trim_matches(' ').as_bytes());
+    let mut rest = TimeParser(text.trim_matches(' ').as_bytes());
     let year = rest.digits(4)?;
     let separator = [*rest.0.first().filter(|byte| b"-/".contains(byte))?];
     let month = rest.few_after(&separator, 2)?;
@@ -88,7 +88,7 @@ pub(super) fn from_digits(text: &str) -> Option<Time> {
     if !length_fits || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    let mut rest = Rest(text.as_bytes());
+    let mut rest = TimeParser(text.as_bytes());
     let mut parts = [rest.digits(4)?, rest.digits(2)?, rest.digits(2)?, 0, 0, 0];
     for part in &mut parts[3..] {
         // The last three of 17 digits are a fraction.
@@ -109,23 +109,23 @@ pub(super) fn from_java(text: &str) -> Option<Time> {
         return None;
     }
     let month = MONTHS.iter().position(|name| *name == month)? as i16 + 1;
-    let mut day = Rest(day.as_bytes());
+    let mut day = TimeParser(day.as_bytes());
     let day_of_month = day.digits(2)?;
     day.end()?;
-    let mut clock = Rest(clock.as_bytes());
+    let mut clock = TimeParser(clock.as_bytes());
     let time = [
         clock.digits(2)?,
         clock.after(b":", 2)?,
         clock.after(b":", 2)?,
     ];
     clock.end()?;
-    let mut year = Rest(year.as_bytes());
+    let mut year = TimeParser(year.as_bytes());
     let years = year.digits(4)?;
     year.end()?;
     let offset = match ZONES.iter().find(|(name, _)| *name == zone) {
         Some((_, minutes)) => i64::from(*minutes) * 60,
         None => {
-            let mut rest = Rest(zone.strip_prefix("GMT")?.as_bytes());
+            let mut rest = TimeParser(zone.strip_prefix("GMT")?.as_bytes());
             let offset = rest.offset()?;
             rest.end()?;
             offset
@@ -162,7 +162,7 @@ pub(super) const ZONES: [(&str, i16); 17] = [
 ];
 
 fn from_short(text: &str) -> Option<Time> {
-    let mut rest = Rest(text.as_bytes());
+    let mut rest = TimeParser(text.as_bytes());
     let mut parts = [rest.digits(4)?, 1, 1, 0, 0, 0];
     let mut offset = 0;
     for (at, before) in [(1, b"-"), (2, b"-")] {
@@ -197,9 +197,9 @@ fn offset(is_west: bool, hours: i16, minutes: i16) -> Option<i64> {
 }
 
 /// Parser over the rest of a text.
-struct Rest<'a>(&'a [u8]);
+struct TimeParser<'a>(&'a [u8]);
 
-impl Rest<'_> {
+impl TimeParser<'_> {
     fn digits(&mut self, count: usize) -> Option<i16> {
         let (digits, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
@@ -249,12 +249,12 @@ impl Rest<'_> {
         offset(is_west, self.digits(2)?, self.after(b":", 2)?)
     }
 
-    /// Reads `UTC`, `GMT`, `+hhmm`, `+hh` or what [`Rest::offset`] reads, with an optional space before it.
+    /// Reads `UTC`, `GMT`, `+hhmm`, `+hh` or what [`TimeParser::offset`] reads, with an optional space before it.
     fn offset_of_any_kind(&mut self) -> Option<i64> {
         self.0 = self.0.strip_prefix(b" ").unwrap_or(self.0);
         let (&first, digits) = self.0.split_first()?;
         let is_plain = digits.iter().all(u8::is_ascii_digit);
-        let mut rest = Rest(digits);
+        let mut rest = TimeParser(digits);
         let offset = match (first, digits.len()) {
             (b'U' | b'u' | b'G' | b'g', _) => {
                 let named = [&b"UTC"[..], b"GMT"];

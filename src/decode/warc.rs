@@ -12,15 +12,15 @@ use std::borrow::Cow;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::frame::{self, Frame, Header};
-use super::http::{self, Answer, NO_BODY};
+use super::frame::{self, Frame, WarcHeader};
+use super::http::{self, HttpResponse, NO_BODY};
 use super::{
     Bad, Decoder, FormatSpec, Link, Names, Parsed, Reason, Record, RecordTime, Sink, Skipper,
     put_time, skips_links, time,
 };
 use crate::model::{Digest, LINE_BYTES};
 use crate::rules::{Outlinks, Shard};
-use group::{Group, GroupSkipper};
+use group::{CaptureGroupSkipper, Group};
 
 pub(crate) const FORMAT: FormatSpec = FormatSpec {
     name: "warc",
@@ -90,7 +90,7 @@ impl Decoder for Warc {
     }
 
     fn skipper(&self) -> Box<dyn Skipper> {
-        Box::new(GroupSkipper::new(self.outlinks))
+        Box::new(CaptureGroupSkipper::new(self.outlinks))
     }
 
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
@@ -101,7 +101,7 @@ impl Decoder for Warc {
                 &chunk[done + group.tail..done + group.end],
                 done + group.end,
             );
-            let mut beside = Beside::default();
+            let mut beside = CaptureFacts::default();
             let behind = std::iter::from_fn(|| {
                 let frame = frame::first(rest, true)?;
                 rest = &rest[frame.end..];
@@ -128,15 +128,15 @@ impl Decoder for Warc {
 
 /// Facts about a capture found in its accompanying records.
 #[derive(Default)]
-struct Beside<'a> {
+struct CaptureFacts<'a> {
     /// Kind of the capture, if it is not a response to GET.
     not_get: Option<&'static str>,
     /// Outlinks that the crawler listed; `None` if it listed none.
     listed: Option<Vec<Link<'a>>>,
 }
 
-impl<'a> Beside<'a> {
-    fn see(&mut self, header: &Header<'a>, block: &'a [u8]) {
+impl<'a> CaptureFacts<'a> {
+    fn see(&mut self, header: &WarcHeader<'a>, block: &'a [u8]) {
         if header.kind.eq_ignore_ascii_case(b"request") {
             self.not_get = http::not_get(http::method(block));
         }
@@ -149,7 +149,7 @@ impl Warc {
     fn read<'a>(
         &self,
         frame: Frame<'a>,
-        beside: Beside<'a>,
+        beside: CaptureFacts<'a>,
         record: &mut Record<'a>,
         large: &mut dyn FnMut(),
     ) -> Result<Option<&'static str>, Bad> {
@@ -174,7 +174,7 @@ impl Warc {
         if skips_links(self.shard, url, Names::Url) {
             return Ok(None);
         }
-        let answer = Answer::read(block);
+        let answer = HttpResponse::read(block);
         if capture == Capture::Response && answer.lacks_body() {
             return Ok(Some(NO_BODY));
         }
@@ -209,7 +209,7 @@ enum Capture {
 }
 
 impl Capture {
-    fn of(header: &Header<'_>) -> Option<Capture> {
+    fn of(header: &WarcHeader<'_>) -> Option<Capture> {
         let is = |name: &[u8]| header.kind.eq_ignore_ascii_case(name);
         match () {
             () if is(b"response") => Some(Capture::Response),
@@ -238,7 +238,7 @@ fn other(frame: Frame<'_>) -> Parsed<'_, '_> {
 }
 
 /// Names the kind of a record that is not a capture.
-fn kind(header: &Header<'_>, block: &[u8]) -> &'static str {
+fn kind(header: &WarcHeader<'_>, block: &[u8]) -> &'static str {
     let known = [
         "warcinfo",
         "request",

@@ -14,10 +14,10 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use xxhash_rust::xxh3::xxh3_64;
 
-use fields::{Each, First, Name, Named, Object, Pick, Values};
-use pair::{Pair, PairSkipper};
+use fields::{Each, FirstValue, Name, NamedFields, ObjectOnly, Pick, Values};
+use pair::{ExchangePair, PairSkipper};
 
-use super::frame::{Frame, Header};
+use super::frame::{Frame, WarcHeader};
 use super::html::{self, Meta};
 use super::http::{self, NO_BODY};
 use super::json;
@@ -52,7 +52,7 @@ impl Decoder for Wat {
             return buf.len();
         }
         let mut end = 0;
-        while let Some(pair) = Pair::first(&buf[end..], false) {
+        while let Some(pair) = ExchangePair::first(&buf[end..], false) {
             end += pair.end;
         }
         // The line ends after it precede a request that may be the pair's other half.
@@ -79,7 +79,7 @@ impl Decoder for Wat {
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
         let mut record = Record::default();
         let mut done = 0;
-        while let Some(pair) = Pair::first(&chunk[done..], true) {
+        while let Some(pair) = ExchangePair::first(&chunk[done..], true) {
             let mut not_get = None;
             if let Some(request) = pair.request {
                 let read = read(request, None, &mut record);
@@ -123,7 +123,7 @@ impl Wat {
 }
 
 /// Returns whether the record holds an extractor's JSON.
-pub(crate) fn is_wat(header: &Header<'_>) -> bool {
+pub(crate) fn is_wat(header: &WarcHeader<'_>) -> bool {
     let json = b"application/json";
     let front = header.content_type.get(..json.len());
     header.kind.eq_ignore_ascii_case(b"metadata")
@@ -132,7 +132,7 @@ pub(crate) fn is_wat(header: &Header<'_>) -> bool {
 }
 
 #[derive(Default)]
-struct Read {
+struct ReadOutcome {
     /// Kind of the record, if it is valid but not a crawl record.
     kind: Option<&'static str>,
     /// Report name of the response, for a request whose method is not GET.
@@ -144,7 +144,7 @@ fn read<'a>(
     frame: Frame<'a>,
     not_get: Option<&'static str>,
     record: &mut Record<'a>,
-) -> Result<Read, Bad> {
+) -> Result<ReadOutcome, Bad> {
     let (header, block) = frame.parts?;
     if !is_wat(&header) {
         let kind = if header.kind.eq_ignore_ascii_case(b"warcinfo") {
@@ -152,21 +152,21 @@ fn read<'a>(
         } else {
             "no WAT record"
         };
-        return Ok(Read {
+        return Ok(ReadOutcome {
             kind: Some(kind),
             not_get: None,
         });
     }
     let text = utf8(block).map_err(Bad::utf8)?;
     let malformed = |error| Bad::malformed(json::detail(&error));
-    let error = match serde_json::from_str::<Object<Body<'_>>>(text) {
-        Ok(Object(body)) => return body.envelope.0.put(not_get, record),
+    let error = match serde_json::from_str::<ObjectOnly<Body<'_>>>(text) {
+        Ok(ObjectOnly(body)) => return body.envelope.0.put(not_get, record),
         Err(error) => error,
     };
     let Some(text) = json::repair_surrogates(text) else {
         return Err(malformed(error));
     };
-    let Object(body): Object<Body<'_>> = serde_json::from_str(&text).map_err(malformed)?;
+    let ObjectOnly(body): ObjectOnly<Body<'_>> = serde_json::from_str(&text).map_err(malformed)?;
     let mut repaired = Record::default();
     let read = body.envelope.0.put(not_get, &mut repaired)?;
     *record = repaired.into_owned();
@@ -177,7 +177,7 @@ fn read<'a>(
 #[derive(Deserialize)]
 struct Body<'a> {
     #[serde(rename = "Envelope", borrow)]
-    envelope: Object<Envelope<'a>>,
+    envelope: ObjectOnly<Envelope<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -199,15 +199,15 @@ struct Envelope<'a> {
     )]
     arc: Option<Values<'a, 2>>,
     #[serde(rename = "Payload-Metadata", default, borrow)]
-    payload: Option<Object<Payload<'a>>>,
+    payload: Option<ObjectOnly<Payload<'a>>>,
 }
 
 #[derive(Deserialize)]
 struct Payload<'a> {
     #[serde(rename = "HTTP-Request-Metadata", default, borrow)]
-    request: Option<Object<Request<'a>>>,
+    request: Option<ObjectOnly<Request<'a>>>,
     #[serde(rename = "HTTP-Response-Metadata", default, borrow)]
-    response: Option<Object<Response<'a>>>,
+    response: Option<ObjectOnly<Response<'a>>>,
 }
 
 #[derive(Deserialize)]
@@ -236,7 +236,7 @@ struct Response<'a> {
     #[serde(rename = "Entity-Length", default, borrow, deserialize_with = "first")]
     length: Option<Cow<'a, str>>,
     #[serde(rename = "HTML-Metadata", default, borrow)]
-    html: Option<Object<Html<'a>>>,
+    html: Option<ObjectOnly<Html<'a>>>,
     /// Digest of the body, computed by the extractor.
     #[serde(rename = "Entity-Digest", default, borrow, deserialize_with = "first")]
     digest: Option<Cow<'a, str>>,
@@ -245,14 +245,14 @@ struct Response<'a> {
 #[derive(Default, Deserialize)]
 struct Html<'a> {
     #[serde(rename = "Head", default, borrow, deserialize_with = "head")]
-    head: Head<'a>,
+    head: HtmlHead<'a>,
     #[serde(rename = "Links", default, borrow, deserialize_with = "links")]
     links: Vec<Link<'a>>,
 }
 
 /// Base, refreshes and `nofollow` of a page's head.
 #[derive(Default)]
-struct Head<'a> {
+struct HtmlHead<'a> {
     base: Option<Cow<'a, [u8]>>,
     /// Targets of refreshes in `<meta>`.
     refreshes: Vec<Link<'a>>,
@@ -262,8 +262,12 @@ struct Head<'a> {
 
 impl<'a> Envelope<'a> {
     /// Fills `record`, if there is one.
-    fn put(self, not_get: Option<&'static str>, record: &mut Record<'a>) -> Result<Read, Bad> {
-        let other = |kind| Read {
+    fn put(
+        self,
+        not_get: Option<&'static str>,
+        record: &mut Record<'a>,
+    ) -> Result<ReadOutcome, Bad> {
+        let other = |kind| ReadOutcome {
             kind: Some(kind),
             not_get: None,
         };
@@ -275,13 +279,13 @@ impl<'a> Envelope<'a> {
         let kind = kind.ok_or_else(|| Bad::malformed("no WARC-Type in the envelope"))?;
         let revisit = kind.eq_ignore_ascii_case("revisit");
         let (request, response) = match self.payload {
-            Some(Object(payload)) => (payload.request, payload.response),
+            Some(ObjectOnly(payload)) => (payload.request, payload.response),
             None => (None, None),
         };
         if !revisit && !kind.eq_ignore_ascii_case("response") {
-            let method = request.and_then(|Object(request)| request.message);
+            let method = request.and_then(|ObjectOnly(request)| request.message);
             let method = method.and_then(|[method]| method).unwrap_or_default();
-            return Ok(Read {
+            return Ok(ReadOutcome {
                 kind: Some(name_of(&kind)),
                 not_get: http::not_get(method.as_bytes()),
             });
@@ -296,7 +300,7 @@ impl<'a> Envelope<'a> {
         if !revisit
             && response
                 .as_ref()
-                .is_some_and(|Object(response)| response.lacks_body())
+                .is_some_and(|ObjectOnly(response)| response.lacks_body())
         {
             return Ok(other(NO_BODY));
         }
@@ -306,7 +310,7 @@ impl<'a> Envelope<'a> {
             record,
             read_time(date.as_deref().unwrap_or_default().as_bytes()),
         );
-        let Object(mut response) = response.unwrap_or_default();
+        let ObjectOnly(mut response) = response.unwrap_or_default();
         // A revisit has no body: the extractor's digest is that of nothing.
         let of_body = response.digest.take().filter(|_| !revisit);
         if let Some(digest) = digest.or(of_body).filter(|digest| !digest.is_empty()) {
@@ -317,7 +321,7 @@ impl<'a> Envelope<'a> {
             let other = target(refers_to).ok();
             record.same_as = other.filter(|other| is_web(other) && *other != record.url);
         }
-        Ok(Read::default())
+        Ok(ReadOutcome::default())
     }
 }
 
@@ -341,7 +345,7 @@ impl<'a> Response<'a> {
         }
         record.revisit = revisit && record.redirect.is_none();
         if !revisit {
-            let Object(html) = self.html.unwrap_or_default();
+            let ObjectOnly(html) = self.html.unwrap_or_default();
             // Links of the head come first, as in the page.
             record.links = html.head.refreshes;
             for link in html.links {
@@ -433,7 +437,7 @@ fn http_headers<'de, D: Deserializer<'de>>(json: D) -> Result<HttpFields<'de>, D
         "Transfer-Encoding",
     ];
     let mut fields = HttpFields::default();
-    json.deserialize_any(Named(
+    json.deserialize_any(NamedFields(
         NAMES,
         |name: usize, value: Cow<'de, str>| match name {
             _ if value.trim().is_empty() => {}
@@ -448,10 +452,10 @@ fn http_headers<'de, D: Deserializer<'de>>(json: D) -> Result<HttpFields<'de>, D
 }
 
 fn first<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Cow<'de, str>>, D::Error> {
-    First::deserialize(json).map(|First(text)| text)
+    FirstValue::deserialize(json).map(|FirstValue(text)| text)
 }
 
-fn head<'de, D: Deserializer<'de>>(json: D) -> Result<Head<'de>, D::Error> {
+fn head<'de, D: Deserializer<'de>>(json: D) -> Result<HtmlHead<'de>, D::Error> {
     json.deserialize_any(HeadVisitor)
 }
 
@@ -491,23 +495,23 @@ fn attribute(text: Cow<'_, str>) -> Cow<'_, [u8]> {
 struct HeadVisitor;
 
 impl<'de> Visitor<'de> for HeadVisitor {
-    type Value = Head<'de>;
+    type Value = HtmlHead<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object with `Base` and `Metas`")
     }
 
     fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-        Ok(Head::default())
+        Ok(HtmlHead::default())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut head = Head::default();
+        let mut head = HtmlHead::default();
         let mut has_metas = false;
         while let Some(known) = map.next_key_seed(Name(&["Base", "Metas"]))? {
             match known {
                 Some(0) if head.base.is_none() => {
-                    let First(base) = map.next_value()?;
+                    let FirstValue(base) = map.next_value()?;
                     head.base = base.map(attribute);
                 }
                 Some(1) if !std::mem::replace(&mut has_metas, true) => {
@@ -522,7 +526,7 @@ impl<'de> Visitor<'de> for HeadVisitor {
     }
 }
 
-impl Head<'_> {
+impl HtmlHead<'_> {
     /// Reads one `<meta>` of the head.
     fn see(&mut self, meta: Values<'_, 3>) {
         let [http_equiv, name, content] = meta.map(|value| value.map(attribute));

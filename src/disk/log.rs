@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::{Disk, DiskFile};
-use crate::codec::frame::{self, Fields};
+use crate::codec::frame::{self, HeadReader};
 use crate::{Error, Result};
 
 const HEADER: usize = 24;
@@ -37,13 +37,13 @@ pub struct LogLengths {
 
 /// Block of pages `first .. first + pages`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Block {
+pub(crate) struct LogBlock {
     pub first: u64,
     pub pages: u32,
     pub payload: Vec<u8>,
 }
 
-impl Block {
+impl LogBlock {
     pub fn pages(&self) -> std::ops::Range<u64> {
         self.first..self.first.saturating_add(self.pages.into())
     }
@@ -52,7 +52,7 @@ impl Block {
 /// Last block that was read: its first page, and its values.
 pub(crate) type Held<T> = Option<(u64, Vec<T>)>;
 
-struct Head {
+struct LogBlockHeader {
     first: u64,
     pages: u32,
     length: u64,
@@ -60,13 +60,13 @@ struct Head {
     summed: [u8; SUMMED],
 }
 
-impl Head {
+impl LogBlockHeader {
     /// Decodes the header at the start of `bytes`, which are at least [`HEADER`].
-    fn of(bytes: &[u8]) -> Head {
+    fn of(bytes: &[u8]) -> LogBlockHeader {
         let mut summed = [0; SUMMED];
         summed.copy_from_slice(&bytes[..SUMMED]);
-        let mut fields = Fields(bytes);
-        Head {
+        let mut fields = HeadReader(bytes);
+        LogBlockHeader {
             first: fields.u64(),
             pages: fields.u32(),
             length: fields.u32().into(),
@@ -80,8 +80,8 @@ impl Head {
         frame::checksum(&self.summed, payload) == self.sum
     }
 
-    fn block(&self, payload: Vec<u8>) -> Block {
-        Block {
+    fn block(&self, payload: Vec<u8>) -> LogBlock {
+        LogBlock {
             first: self.first,
             pages: self.pages,
             payload,
@@ -151,7 +151,7 @@ impl BlockLog {
         let offset = self.lengths.data + self.data_tail.len() as u64;
         self.index_tail.extend_from_slice(&first.to_le_bytes());
         self.index_tail.extend_from_slice(&offset.to_le_bytes());
-        let head = frame::Head::default().u64(first).u32(pages);
+        let head = frame::BlockHead::default().u64(first).u32(pages);
         let head = head.u32(payload.len() as u32).summed(xxh3_64(payload));
         self.data_tail.extend_from_slice(&head);
         self.data_tail.extend_from_slice(payload);
@@ -198,7 +198,7 @@ impl BlockLog {
     }
 
     /// Reads and checks the block at `offset`. Returns it with the offset of the next.
-    fn block_at(&self, offset: u64) -> Result<(Block, u64)> {
+    fn block_at(&self, offset: u64) -> Result<(LogBlock, u64)> {
         let at = |what: &str| Error::damaged(&self.path, format!("block at byte {offset}: {what}"));
         let head_end = offset.checked_add(HEADER as u64);
         if head_end.is_none_or(|end| end > self.lengths.data) {
@@ -208,7 +208,7 @@ impl BlockLog {
         self.data
             .read_at(&mut head, offset)
             .map_err(Error::reading(&self.path))?;
-        let head = Head::of(&head);
+        let head = LogBlockHeader::of(&head);
         let start = offset + HEADER as u64;
         let end = start + head.length;
         if end > self.lengths.data {
@@ -250,7 +250,7 @@ impl BlockLog {
         self.index
             .read_at(&mut bytes, at * ENTRY)
             .map_err(Error::reading(index_path(&self.path)))?;
-        let [first, offset] = Fields(&bytes).u64s();
+        let [first, offset] = HeadReader(&bytes).u64s();
         Ok((first, offset))
     }
 
@@ -282,12 +282,12 @@ impl BlockLog {
         };
         let mut bytes = vec![0; HEADER + least];
         read(offset, &mut bytes)?;
-        let Head {
+        let LogBlockHeader {
             first,
             pages,
             length,
             ..
-        } = Head::of(&bytes);
+        } = LogBlockHeader::of(&bytes);
         bytes.drain(..HEADER);
         let len = len(&bytes).filter(|&len| len >= least && len as u64 <= length);
         let len = len.ok_or_else(damaged)?;
@@ -321,7 +321,7 @@ impl BlockLog {
     }
 
     /// Reads the block that holds `page`.
-    pub fn find(&self, page: u64) -> Result<Block> {
+    pub fn find(&self, page: u64) -> Result<LogBlock> {
         let (_, offset) = self.place_of(page)?;
         let (block, _) = self
             .block_at(offset)
@@ -339,7 +339,7 @@ impl BlockLog {
         &self,
         page: u64,
         held: &'h mut Held<T>,
-        unpack: impl FnOnce(&Block) -> Result<Vec<T>>,
+        unpack: impl FnOnce(&LogBlock) -> Result<Vec<T>>,
     ) -> Result<Option<&'h T>> {
         let has = |(first, values): &&(u64, Vec<T>)| {
             (*first..*first + values.len() as u64).contains(&page)
@@ -364,7 +364,7 @@ impl BlockLog {
             let mut head = [0; HEADER];
             let read = self.data.read_at(&mut head, offset);
             read.map_err(Error::reading(&self.path))?;
-            let head = Head::of(&head);
+            let head = LogBlockHeader::of(&head);
             sums.update(&head.sum.to_le_bytes());
             let last = head.first.saturating_add(head.pages.into()).checked_sub(1);
             if last.is_none_or(|last| last >= page) {
@@ -375,7 +375,7 @@ impl BlockLog {
     }
 
     /// Reads the last block, which must end where the log does; `None` if the log is empty.
-    pub fn last(&self) -> Result<Option<Block>> {
+    pub fn last(&self) -> Result<Option<LogBlock>> {
         let index = index_path(&self.path);
         let Some(last) = (self.lengths.index / ENTRY).checked_sub(1) else {
             return match self.lengths.data {

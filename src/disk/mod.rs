@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) use aside::recreate;
 pub use aside::{temporary, unfinished};
-pub(crate) use sorter::{Sorted, Sorter};
+pub(crate) use sorter::{ExternalSorter, Sorted};
 
 /// Directory tree with files.
 pub trait Disk: Send + Sync {

@@ -35,8 +35,8 @@ pub(crate) type Record = (Vec<u8>, Vec<u8>);
 pub(crate) type Sorted = Box<dyn Iterator<Item = Result<Record>> + Send>;
 
 /// Collects records to be sorted.
-pub(crate) struct Sorter {
-    run: Run,
+pub(crate) struct ExternalSorter {
+    run: SorterRun,
     /// Memory for records in bytes.
     most: usize,
     folder: PathBuf,
@@ -45,13 +45,13 @@ pub(crate) struct Sorter {
 
 /// Records in memory.
 #[derive(Default)]
-struct Run {
+struct SorterRun {
     bytes: Vec<u8>,
-    records: Vec<Place>,
+    records: Vec<RecordSpan>,
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct RecordSpan {
     start: usize,
     key: u32,
     value: u32,
@@ -64,11 +64,11 @@ struct Spilled {
     runs: Vec<Range<u64>>,
 }
 
-impl Sorter {
+impl ExternalSorter {
     /// Creates a sorter with `most` bytes of memory, which spills to a file in `folder`.
-    pub fn new(most: usize, folder: &Path) -> Sorter {
-        Sorter {
-            run: Run::default(),
+    pub fn new(most: usize, folder: &Path) -> ExternalSorter {
+        ExternalSorter {
+            run: SorterRun::default(),
             most,
             folder: folder.to_owned(),
             spilled: None,
@@ -121,20 +121,20 @@ impl Sorter {
                 drop(self.run);
                 let spilled = spilled.narrowed(self.most, &self.folder)?;
                 let file = Arc::new(spilled.file);
-                let runs = Merge::new(&file, &spilled.path, &spilled.runs, self.most)?;
+                let runs = SorterMerge::new(&file, &spilled.path, &spilled.runs, self.most)?;
                 Ok(Box::new(runs))
             }
         }
     }
 }
 
-impl Run {
+impl SorterRun {
     fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let len = |bytes: &[u8]| {
             u32::try_from(bytes.len())
                 .map_err(|_| Error::Unsupported("a record of 4 GiB cannot be sorted".into()))
         };
-        self.records.push(Place {
+        self.records.push(RecordSpan {
             start: self.bytes.len(),
             key: len(key)?,
             value: len(value)?,
@@ -145,7 +145,7 @@ impl Run {
     }
 
     fn bytes_used(&self) -> usize {
-        self.bytes.len() + self.records.len() * size_of::<Place>()
+        self.bytes.len() + self.records.len() * size_of::<RecordSpan>()
     }
 
     fn clear(&mut self) {
@@ -155,13 +155,13 @@ impl Run {
 
     fn sort(&mut self) {
         let bytes = &self.bytes;
-        let key = |of: &Place| &bytes[of.start..][..of.key as usize];
+        let key = |of: &RecordSpan| &bytes[of.start..][..of.key as usize];
         self.records
             .sort_unstable_by(|one, other| (key(one), one.start).cmp(&(key(other), other.start)));
     }
 
     fn record(&self, at: usize) -> (&[u8], &[u8]) {
-        let Place { start, key, value } = self.records[at];
+        let RecordSpan { start, key, value } = self.records[at];
         self.bytes[start..][..key as usize + value as usize].split_at(key as usize)
     }
 }
@@ -216,7 +216,7 @@ impl Spilled {
             let mut longer = Spilled::new(folder)?;
             let file = Arc::new(self.file);
             for runs in self.runs.chunks(at_once) {
-                longer.write(Merge::new(&file, &self.path, runs, most)?)?;
+                longer.write(SorterMerge::new(&file, &self.path, runs, most)?)?;
             }
             self = longer;
         }
@@ -225,12 +225,12 @@ impl Spilled {
 }
 
 /// Reader of a part of a file.
-struct Part {
+struct FilePart {
     file: Arc<File>,
     at: Range<u64>,
 }
 
-impl Read for Part {
+impl Read for FilePart {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let left = (self.at.end - self.at.start).min(into.len() as u64) as usize;
         let read =
@@ -241,30 +241,30 @@ impl Read for Part {
 }
 
 /// Reader of a decompressed run.
-type Unpacked = BufReader<Decoder<'static, BufReader<Part>>>;
+type Unpacked = BufReader<Decoder<'static, BufReader<FilePart>>>;
 
 /// Next record of a run: its key, the run's number, its value.
 type Next = Reverse<(Vec<u8>, usize, Vec<u8>)>;
 
 /// Merges runs by a heap of their next records; equal keys by run.
-struct Merge {
+struct SorterMerge {
     runs: Vec<Unpacked>,
     next: BinaryHeap<Next>,
     path: PathBuf,
 }
 
-impl Merge {
+impl SorterMerge {
     /// Begins to merge runs of a file in `most` bytes, as far as these allow.
-    fn new(file: &Arc<File>, path: &Path, runs: &[Range<u64>], most: usize) -> Result<Merge> {
+    fn new(file: &Arc<File>, path: &Path, runs: &[Range<u64>], most: usize) -> Result<SorterMerge> {
         let room = (most / runs.len().max(1)).saturating_sub(UNPACKING) / 2;
         let room = room.clamp(READ_BYTES.start, READ_BYTES.end);
         let unpack = |at: &Range<u64>| {
             let (file, at) = (file.clone(), at.clone());
-            let part = BufReader::with_capacity(room, Part { file, at });
+            let part = BufReader::with_capacity(room, FilePart { file, at });
             let decoder = Decoder::with_buffer(part).map_err(Error::io(path, "read"))?;
             Ok(BufReader::with_capacity(room, decoder))
         };
-        let mut merge = Merge {
+        let mut merge = SorterMerge {
             runs: runs.iter().map(unpack).collect::<Result<_>>()?,
             next: BinaryHeap::new(),
             path: path.to_owned(),
@@ -298,7 +298,7 @@ impl Merge {
     }
 }
 
-impl Iterator for Merge {
+impl Iterator for SorterMerge {
     type Item = Result<Record>;
 
     fn next(&mut self) -> Option<Result<Record>> {
@@ -321,7 +321,7 @@ mod tests {
             most in 1usize..20_000,
         ) {
             let dir = tempfile::tempdir().unwrap();
-            let mut sorter = Sorter::new(most, dir.path());
+            let mut sorter = ExternalSorter::new(most, dir.path());
             let mut expected: Vec<Record> = Vec::new();
             for (key, value) in records {
                 let value = value.to_le_bytes().to_vec();
@@ -338,7 +338,7 @@ mod tests {
     #[test]
     fn runs_take_less_room_than_their_records() {
         let dir = tempfile::tempdir().unwrap();
-        let mut sorter = Sorter::new(1 << 18, dir.path());
+        let mut sorter = ExternalSorter::new(1 << 18, dir.path());
         let mut bytes = 0;
         for number in 0..10_000 {
             let url = format!("https://example.org/{number:05}");
@@ -370,7 +370,7 @@ mod tests {
             narrowed.runs
         );
         let file = Arc::new(narrowed.file);
-        let merged = Merge::new(&file, &narrowed.path, &narrowed.runs, most).unwrap();
+        let merged = SorterMerge::new(&file, &narrowed.path, &narrowed.runs, most).unwrap();
         let expected = (0..3u8).flat_map(|key| {
             let times = if key < 2 { 2 } else { 1 };
             (0..20 * times).map(move |at| (vec![key], vec![at / times]))
@@ -381,7 +381,7 @@ mod tests {
 
     #[test]
     fn a_folder_that_cannot_be_written_is_named() {
-        let mut sorter = Sorter::new(1, Path::new("/nowhere"));
+        let mut sorter = ExternalSorter::new(1, Path::new("/nowhere"));
         let error = sorter.push(b"key", b"value").unwrap_err();
         assert!(
             error.to_string().contains("/nowhere/cashrank-sort"),

@@ -12,23 +12,23 @@ pub const CHUNK_PAGES: u64 = 1 << 17;
 
 /// Distinct link targets of a page with their weights; without weights, all links weigh the same.
 #[derive(Debug, Clone, Copy)]
-pub struct Links<'a> {
+pub struct TargetLinks<'a> {
     /// Target pages, each at most once.
     pub targets: &'a [PageId],
     /// Weight of each target, or empty; the sum is below 2^63.
     pub weights: &'a [u64],
 }
 
-impl<'a> From<&'a [PageId]> for Links<'a> {
-    fn from(targets: &'a [PageId]) -> Links<'a> {
+impl<'a> From<&'a [PageId]> for TargetLinks<'a> {
+    fn from(targets: &'a [PageId]) -> TargetLinks<'a> {
         let weights = &[];
-        Links { targets, weights }
+        TargetLinks { targets, weights }
     }
 }
 
-impl<'a> Links<'a> {
+impl<'a> TargetLinks<'a> {
     /// Links of a page that has none.
-    pub const NONE: Links<'static> = Links {
+    pub const NONE: TargetLinks<'static> = TargetLinks {
         targets: &[],
         weights: &[],
     };
@@ -72,7 +72,7 @@ pub(crate) struct Shares {
 
 impl Shares {
     /// Splits `units` over `links`.
-    pub fn of(units: u64, damping: u64, links: Links<'_>) -> Shares {
+    pub fn of(units: u64, damping: u64, links: TargetLinks<'_>) -> Shares {
         Shares::over(units, damping, links.weight())
     }
 
@@ -175,7 +175,7 @@ impl Accounts {
 
     /// Adds the `share` of its weight to each target's account (the inner loop of section 2 of the paper). Returns the
     /// sum of all shares, wrapping.
-    pub fn hand_out(&mut self, links: Links<'_>, share: impl Fn(u64) -> u64) -> u64 {
+    pub fn hand_out(&mut self, links: TargetLinks<'_>, share: impl Fn(u64) -> u64) -> u64 {
         let cells: &mut [u64] = &mut self.cells;
         let dirty = &mut self.dirty;
         let mut add = |page: PageId, share: u64| {

@@ -22,14 +22,14 @@ use serde::{Deserialize, Serialize};
 use super::certificate::{Certificate, certify, ratio_up};
 use super::config::Config;
 use super::estimator::Estimator;
-use super::history_view::{Bases, HistoryView, Sweep};
+use super::history_view::{Bases, CellSweep, HistoryView};
 use super::ledger::{age_at, is_recycled};
-use super::mark::Mark;
-use super::pages::{Ground, Now, Page, Pages};
-use super::row::Row;
-use super::scale::{Scale, Value, WithCash};
+use super::mark::CashMark;
+use super::pages::{EstimatePage, EstimatePages, Ground, RoundEndTotals};
+use super::row::HistoryRow;
+use super::scale::{EstimateScale, MeasuredValue, WithCash};
 use super::scores::{Effort, Scores};
-use super::window::{Measures, RowContent, Span, WindowPolicy, default_weight};
+use super::window::{KeptMeasures, RowContent, Span, WindowPolicy, default_weight};
 use crate::Result;
 use crate::model::Fetches;
 
@@ -88,16 +88,16 @@ pub type PageScores = (f64, f64);
 
 /// Facts about a page that do not depend on the estimate.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PageFacts {
+pub struct HistoryFacts {
     /// Current cash, in units.
     pub cash: u64,
     /// Fetches of the page; recyclings are not visits.
     pub fetches: Fetches,
 }
 
-impl PageFacts {
-    fn of(page: &Page<'_>) -> PageFacts {
-        PageFacts {
+impl HistoryFacts {
+    fn of(page: &EstimatePage<'_>) -> HistoryFacts {
+        HistoryFacts {
             cash: page.cash,
             fetches: page.fetches(),
         }
@@ -110,7 +110,7 @@ impl PageFacts {
 pub(super) fn facts(
     view: &dyn HistoryView,
     config: &Config,
-    each: impl FnMut(u64, &mut Vec<PageFacts>) -> Result<()>,
+    each: impl FnMut(u64, &mut Vec<HistoryFacts>) -> Result<()>,
 ) -> Result<u64> {
     let ground = Ground {
         view,
@@ -120,11 +120,11 @@ pub(super) fn facts(
         mark: 0,
         start: 0,
     };
-    walk(ground, config, PageFacts::of, each)
+    walk(ground, config, HistoryFacts::of, each)
 }
 
 /// Returns a predicate that is true for rows that are measures of the window.
-pub(crate) fn measure(config: &Config) -> impl Fn(&Row) -> bool + use<> {
+pub(crate) fn measure(config: &Config) -> impl Fn(&HistoryRow) -> bool + use<> {
     let keeps_measures = config.window.measures(config.estimator()).is_some();
     // A row of failed fetches only is not a measure: the page distributed nothing.
     move |row| {
@@ -140,12 +140,12 @@ pub(crate) fn measure(config: &Config) -> impl Fn(&Row) -> bool + use<> {
 fn walk<T>(
     ground: Ground<'_>,
     config: &Config,
-    take: impl Fn(&Page<'_>) -> T,
+    take: impl Fn(&EstimatePage<'_>) -> T,
     mut each: impl FnMut(u64, &mut Vec<T>) -> Result<()>,
 ) -> Result<u64> {
     let is_measure = measure(config);
     let mut measures = 0;
-    let mut pages = Pages::begin(ground)?;
+    let mut pages = EstimatePages::begin(ground)?;
     let mut taken = Vec::new();
     while let Some(first) = pages.next_block()? {
         taken.clear();
@@ -163,9 +163,9 @@ fn walk<T>(
 pub struct Estimation<'p> {
     view: &'p dyn HistoryView,
     config: &'p Config,
-    now: Now,
+    now: RoundEndTotals,
     window: Window,
-    base: Mark,
+    base: CashMark,
     /// G at the start of a window of measures.
     start: u128,
 }
@@ -187,7 +187,7 @@ impl<'p> Estimation<'p> {
     pub fn begin(view: &'p dyn HistoryView, config: &'p Config) -> Result<Estimation<'p>> {
         let totals = *view.totals();
         let waiting = waiting_cash(view, config)?;
-        let now = Now {
+        let now = RoundEndTotals {
             totals,
             clock: totals.clock + waiting,
             virtual_received: totals.virtual_received + waiting,
@@ -195,10 +195,10 @@ impl<'p> Estimation<'p> {
         let length = |span: Span| span.units(now.clock, totals.pages, view.times());
         let shape = config.window.shape();
         let start = shape.start(now.clock, &length).max(view.window_start());
-        let begun = Mark::default();
-        let moved = |mark: &&Mark| now.clock > mark.totals.clock || mark.number == 0;
+        let begun = CashMark::default();
+        let moved = |mark: &&CashMark| now.clock > mark.totals.clock || mark.number == 0;
         let marks = std::iter::once(&begun).chain(view.marks()).filter(moved);
-        let marks: Vec<&Mark> = marks.collect();
+        let marks: Vec<&CashMark> = marks.collect();
         let oldest = match config.max_age {
             Some(age) => now.clock.saturating_sub(length(age)),
             None => 0,
@@ -239,21 +239,21 @@ impl<'p> Estimation<'p> {
     /// [`Window::estimator`] and sums to 1 over all pages.
     pub fn blocks(
         &self,
-        each: impl FnMut(u64, &mut Vec<(PageFacts, PageScores)>) -> Result<()>,
+        each: impl FnMut(u64, &mut Vec<(HistoryFacts, PageScores)>) -> Result<()>,
     ) -> Result<u64> {
         let scale = self.scale()?;
-        let take = |page: &Page<'_>| {
+        let take = |page: &EstimatePage<'_>| {
             let scores = self.window.estimator.read(scale.estimates(page));
-            (PageFacts::of(page), scores)
+            (HistoryFacts::of(page), scores)
         };
         walk(self.ground(), self.config, take, each)
     }
 
     /// Returns the conversion from units to shares of 1.
-    fn scale(&self) -> Result<Scale> {
+    fn scale(&self) -> Result<EstimateScale> {
         let totals = &self.now.totals;
         let pages = totals.pages as f64;
-        let even = Scale::Even { each: 1.0 / pages };
+        let even = EstimateScale::Even { each: 1.0 / pages };
         let since_clock = self.now.clock - self.base.totals.clock;
         let virtual_each =
             (self.now.virtual_received - self.base.totals.virtual_received) as f64 / pages;
@@ -265,7 +265,7 @@ impl<'p> Estimation<'p> {
                 return self.interpolated(self.now.clock.saturating_sub(units));
             }
             RowContent::Sums if since_clock == 0 => even,
-            RowContent::Sums => Scale::Window {
+            RowContent::Sums => EstimateScale::Window {
                 clock: since_clock as f64,
                 virtual_each,
                 with_cash: shape.counts_cash().then(|| WithCash {
@@ -282,9 +282,9 @@ impl<'p> Estimation<'p> {
     /// Such a page has H = c + w h, with c from its measures and w the weight of the default h in it. h is their mean,
     /// h = mean(c + w h), which gives h = sum(c)/sum(1 - w): the cash received, over the time in which it was received,
     /// in units of T.
-    fn interpolated(&self, recent: u128) -> Result<Scale> {
+    fn interpolated(&self, recent: u128) -> Result<EstimateScale> {
         let (mut all, mut young) = (Histories::default(), Histories::default());
-        let mut pages = Pages::begin(self.ground())?;
+        let mut pages = EstimatePages::begin(self.ground())?;
         let mut count = 0u64;
         while pages.next_block()?.is_some() {
             while let Some(page) = pages.next()? {
@@ -303,18 +303,18 @@ impl<'p> Estimation<'p> {
         // Pages without a measure have the default alone, with full weight.
         let sum = all.cash as f64 + default * (all.weight + (count - all.pages) as f64);
         Ok(if sum > 0.0 {
-            Scale::Interpolated { sum, default }
+            EstimateScale::Interpolated { sum, default }
         } else {
             // A window far shorter than the step of G at one visit leaves nothing.
-            Scale::Even {
+            EstimateScale::Even {
                 each: 1.0 / count as f64,
             }
         })
     }
 
     /// Sums all measures and computes the value that replaces missing ones.
-    fn measured(&self, measures: Measures) -> Result<Scale> {
-        let value = Value {
+    fn measured(&self, measures: KeptMeasures) -> Result<EstimateScale> {
+        let value = MeasuredValue {
             measures,
             start: self.start,
             now: self.now.clock,
@@ -322,7 +322,7 @@ impl<'p> Estimation<'p> {
         };
         let (mut sum, mut known, mut pages) = (0.0, 0u64, 0u64);
         let (mut recent_sum, mut recent) = (0.0, 0u64);
-        let mut all = Pages::begin(self.ground())?;
+        let mut all = EstimatePages::begin(self.ground())?;
         while all.next_block()?.is_some() {
             while let Some(page) = all.next()? {
                 pages += 1;
@@ -343,13 +343,13 @@ impl<'p> Estimation<'p> {
         };
         let sum = sum + default * (pages - known) as f64;
         Ok(if sum > 0.0 {
-            Scale::Measured {
+            EstimateScale::Measured {
                 value,
                 sum,
                 default,
             }
         } else {
-            Scale::Even {
+            EstimateScale::Even {
                 each: 1.0 / pages as f64,
             }
         })
@@ -367,7 +367,7 @@ struct Histories {
 }
 
 impl Histories {
-    fn add(&mut self, state: &Row) {
+    fn add(&mut self, state: &HistoryRow) {
         self.pages += 1;
         self.cash += state.cash;
         self.weight += default_weight(state);
@@ -384,7 +384,7 @@ impl Histories {
 fn waiting_cash(view: &dyn HistoryView, config: &Config) -> Result<u128> {
     let paid = view.totals().paid;
     let mut sum = 0u128;
-    let mut sweep = Sweep::new(view);
+    let mut sweep = CellSweep::new(view);
     while let Some((_, cells, ages)) = sweep.next()? {
         for (at, &cell) in cells.iter().enumerate() {
             if is_recycled(age_at(ages, at as u64), config.recycle_after) {
@@ -400,9 +400,9 @@ fn waiting_cash(view: &dyn HistoryView, config: &Config) -> Result<u128> {
 fn best_window(
     view: &dyn HistoryView,
     config: &Config,
-    now: &Now,
-    candidates: &[&Mark],
-) -> Result<(Mark, Window)> {
+    now: &RoundEndTotals,
+    candidates: &[&CashMark],
+) -> Result<(CashMark, Window)> {
     let residuals = residuals(view, config, now, candidates)?;
     let mut best: Option<(usize, f64)> = None;
     for (at, &residual) in residuals.iter().enumerate() {
@@ -430,8 +430,8 @@ fn best_window(
 fn residuals(
     view: &dyn HistoryView,
     config: &Config,
-    now: &Now,
-    candidates: &[&Mark],
+    now: &RoundEndTotals,
+    candidates: &[&CashMark],
 ) -> Result<Vec<f64>> {
     let pages = u128::from(now.totals.pages.max(1));
     let mut bases = Bases::new(view, candidates)?;
@@ -441,7 +441,7 @@ fn residuals(
         .map(|mark| now.virtual_received - mark.totals.virtual_received)
         .collect();
     let mut sums: Vec<u128> = virtual_since.iter().map(|since| since % pages).collect();
-    let mut sweep = Sweep::new(view);
+    let mut sweep = CellSweep::new(view);
     while let Some((first, cells, ages)) = sweep.next()? {
         bases.read(first, cells.len())?;
         for (which, sum) in sums.iter_mut().enumerate() {
@@ -463,7 +463,12 @@ fn residuals(
         .collect())
 }
 
-fn certificate(config: &Config, now: &Now, mark: &Mark, residual: f64) -> Option<Certificate> {
+fn certificate(
+    config: &Config,
+    now: &RoundEndTotals,
+    mark: &CashMark,
+    residual: f64,
+) -> Option<Certificate> {
     if !residual.is_finite() {
         return None;
     }

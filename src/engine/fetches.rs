@@ -7,7 +7,7 @@
 //! of its links. Two consecutive observations show whether the page changed between them, if their digests are of the
 //! same kind. A record that says "unchanged" (304, `revisit`) is such a comparison by itself.
 
-use crate::engine::Links;
+use crate::engine::TargetLinks;
 use crate::model::{Digest, FetchTotals, Fetches, Time};
 
 /// Marks a time that is not known.
@@ -152,7 +152,7 @@ impl RowFetches {
 }
 
 /// Returns a digest of a page's set of links, independent of their order and weights.
-pub(crate) fn digest_of(links: Links<'_>) -> Digest {
+pub(crate) fn digest_of(links: TargetLinks<'_>) -> Digest {
     // The high half of a product depends on all bits of both factors; a sum does not depend on order.
     let mixed = links.targets.iter().map(|page| {
         let page = (page.0 ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xff51_afd7_ed55_8ccd);

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::fetches::RowFetches;
-use super::row::Row;
+use super::row::HistoryRow;
 use super::window::Policy;
 use crate::Result;
 use crate::model::{Digest, FetchTotals, PageId, Time};
@@ -29,8 +29,12 @@ pub(crate) const LOG_ROWS: usize = 1 << 21;
 /// Returns the maximum memory of a log per row, in bytes: its notes and their times if the policy needs them, also
 /// those of the run that is being packed, and the sort keys of that run.
 pub(crate) fn log_bytes(is_timed: bool) -> u64 {
-    let moment = if is_timed { size_of::<Moment>() } else { 0 };
-    (2 * (size_of::<Note>() + moment) + size_of::<u64>()) as u64
+    let moment = if is_timed {
+        size_of::<MeasureTime>()
+    } else {
+        0
+    };
+    (2 * (size_of::<HistoryNote>() + moment) + size_of::<u64>()) as u64
 }
 
 /// Returns the number of rows of a log that takes at most `bytes`, bounded below so that runs are not tiny.
@@ -58,7 +62,7 @@ impl Visit {
 }
 
 /// Rows that are not yet in a run, in stream order.
-pub(crate) struct Log {
+pub(crate) struct VisitLog {
     notes: Notes,
     /// Number of notes at which the log is cut.
     full: usize,
@@ -67,9 +71,9 @@ pub(crate) struct Log {
 /// Notes of the log that become one run.
 pub struct Notes {
     policy: Arc<dyn Policy>,
-    notes: Vec<Note>,
+    notes: Vec<HistoryNote>,
     /// Time of each note, if the policy needs it.
-    moments: Vec<Moment>,
+    moments: Vec<MeasureTime>,
     /// Totals that notes of the kind `TOTALS` refer to.
     totals: Vec<(Option<Time>, FetchTotals)>,
     /// Sort keys: page and position of its note ([`AT_BITS`]).
@@ -78,7 +82,7 @@ pub struct Notes {
 
 /// Compact form of a row, as one visit appends it.
 #[derive(Clone, Copy)]
-struct Note {
+struct HistoryNote {
     /// Page x 16, plus the flag bits below.
     page: u64,
     cash: u64,
@@ -89,7 +93,7 @@ struct Note {
 
 /// Time of a measure, as far as the policy needs it.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Moment {
+pub(super) struct MeasureTime {
     pub clock: u128,
     pub pages: u64,
     pub span: u128,
@@ -115,9 +119,9 @@ const FAILED: u64 = 8;
 const TOTALS: u64 = VISITED | FAILED;
 const NOTE_BITS: u32 = 4;
 
-impl Log {
-    pub fn new(policy: Arc<dyn Policy>) -> Log {
-        Log {
+impl VisitLog {
+    pub fn new(policy: Arc<dyn Policy>) -> VisitLog {
+        VisitLog {
             notes: Notes::new(policy),
             full: LOG_ROWS,
         }
@@ -149,7 +153,7 @@ impl Log {
     }
 
     /// Logs that a page distributed cash, in a visit or a recycling.
-    pub fn measure(&mut self, page: PageId, cash: u64, visit: Option<Visit>, moment: Moment) {
+    pub fn measure(&mut self, page: PageId, cash: u64, visit: Option<Visit>, moment: MeasureTime) {
         self.note(
             page,
             cash,
@@ -165,7 +169,7 @@ impl Log {
     pub fn seen(&mut self, page: PageId, look: Visit) {
         self.note(page, 0, look.bits() & !VISITED, look);
         if self.is_timed() {
-            self.notes.moments.push(Moment::default());
+            self.notes.moments.push(MeasureTime::default());
         }
     }
 
@@ -182,7 +186,7 @@ impl Log {
             },
         );
         if self.is_timed() {
-            self.notes.moments.push(Moment::default());
+            self.notes.moments.push(MeasureTime::default());
         }
     }
 
@@ -196,7 +200,7 @@ impl Log {
                 (TOTALS | bits & REACHED, at as Time)
             }
         };
-        self.notes.notes.push(Note {
+        self.notes.notes.push(HistoryNote {
             page: page.0 << NOTE_BITS | bits,
             cash,
             fetched,
@@ -239,13 +243,13 @@ impl Notes {
         self.totals.clear();
     }
 
-    fn row(&self, at: usize) -> Row {
+    fn row(&self, at: usize) -> HistoryRow {
         let note = self.notes[at];
-        let Moment { clock, pages, span } = self.moments.get(at).copied().unwrap_or_default();
+        let MeasureTime { clock, pages, span } = self.moments.get(at).copied().unwrap_or_default();
         if note.page & TOTALS == TOTALS {
             let (fetched, totals) = self.totals[note.fetched as usize];
             let is_kept = note.page & REACHED != 0;
-            return Row {
+            return HistoryRow {
                 page: note.page >> NOTE_BITS,
                 cash: note.cash.into(),
                 visits: totals.visits.into(),
@@ -264,7 +268,7 @@ impl Notes {
         }
         let time = (note.page & FETCHED != 0).then_some(note.fetched);
         let failed = note.page & FAILED != 0;
-        Row {
+        HistoryRow {
             page: note.page >> NOTE_BITS,
             cash: note.cash.into(),
             visits: u64::from(note.page & VISITED != 0),
@@ -287,14 +291,14 @@ impl Notes {
     }
 
     /// Returns the rows sorted by page, joined where the policy allows.
-    pub fn run(&mut self) -> impl Iterator<Item = Row> + '_ {
+    pub fn run(&mut self) -> impl Iterator<Item = HistoryRow> + '_ {
         // Positions are part of the sort key, which keeps the order of a page's rows.
         let notes = self.notes.iter().zip(0u64..);
         self.order.clear();
         self.order
             .extend(notes.map(|(note, at)| (note.page >> NOTE_BITS) << AT_BITS | at));
         self.order.sort_unstable();
-        Run {
+        NoteRun {
             notes: self,
             taken: 0,
             ahead: Vec::with_capacity(ROWS_AHEAD),
@@ -307,18 +311,18 @@ impl Notes {
 const ROWS_AHEAD: usize = 64;
 
 /// Iterator over the rows of [`Notes`] in page order.
-struct Run<'n> {
+struct NoteRun<'n> {
     notes: &'n Notes,
     /// Number of rows gathered into `ahead` so far.
     taken: usize,
-    ahead: Vec<Row>,
+    ahead: Vec<HistoryRow>,
     /// Position in `ahead`.
     at: usize,
 }
 
-impl Run<'_> {
+impl NoteRun<'_> {
     /// Returns the next row without consuming it.
-    fn peek(&mut self) -> Option<&Row> {
+    fn peek(&mut self) -> Option<&HistoryRow> {
         if self.at == self.ahead.len() {
             let end = self.notes.order.len().min(self.taken + ROWS_AHEAD);
             let next = &self.notes.order[self.taken..end];
@@ -332,10 +336,10 @@ impl Run<'_> {
     }
 }
 
-impl Iterator for Run<'_> {
-    type Item = Row;
+impl Iterator for NoteRun<'_> {
+    type Item = HistoryRow;
 
-    fn next(&mut self) -> Option<Row> {
+    fn next(&mut self) -> Option<HistoryRow> {
         let mut row = *self.peek()?;
         self.at += 1;
         while let Some(&later) = self.peek().filter(|later| later.page == row.page) {

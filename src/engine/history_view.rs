@@ -3,7 +3,7 @@
 use super::accounts::CHUNK_PAGES;
 use super::history::{Admission, AdmissionCursor, Admissions};
 use super::ledger::{ENDOWMENT, Totals};
-use super::mark::Mark;
+use super::mark::CashMark;
 use super::runs::Blocks;
 use super::window::TimeTable;
 use crate::Result;
@@ -13,7 +13,7 @@ pub trait HistoryView {
     /// Returns the current totals of the ledger.
     fn totals(&self) -> &Totals;
     /// Returns the retained marks, oldest first.
-    fn marks(&self) -> &[Mark];
+    fn marks(&self) -> &[CashMark];
     /// Reads the chunk that begins with page `first`: cells, and ages packed two per byte. The slices have the length
     /// of the chunk.
     fn chunk(&self, first: u64, cells: &mut [u64], ages: &mut [u8]) -> Result<()>;
@@ -35,16 +35,16 @@ pub trait HistoryView {
 pub(crate) type LedgerChunk<'s> = (u64, &'s [u64], &'s [u8]);
 
 /// Iterates over cells and ages, one chunk at a time.
-pub(crate) struct Sweep<'p> {
+pub(crate) struct CellSweep<'p> {
     pub(super) view: &'p dyn HistoryView,
     pub(super) at: u64,
     pub(super) cells: Vec<u64>,
     pub(super) ages: Vec<u8>,
 }
 
-impl<'p> Sweep<'p> {
-    pub fn new(view: &'p dyn HistoryView) -> Sweep<'p> {
-        Sweep {
+impl<'p> CellSweep<'p> {
+    pub fn new(view: &'p dyn HistoryView) -> CellSweep<'p> {
+        CellSweep {
             view,
             at: 0,
             cells: Vec::new(),
@@ -69,14 +69,14 @@ impl<'p> Sweep<'p> {
 
 /// Cash of a page at the start of the window, and A at that time.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Base {
+pub(super) struct WindowBase {
     pub(super) cash: u64,
     pub(super) paid: u64,
     /// G at the page's admission, if that was after the mark and the window keeps measures; else 0.
     pub(super) admitted: u128,
 }
 
-impl Base {
+impl WindowBase {
     /// Returns D(now) - D(base), unwrapped: the change of cash less what the virtual page has paid since.
     pub(super) fn change(self, cash_now: u64, totals: &Totals) -> i128 {
         let paid_since = totals.paid.wrapping_sub(self.paid);
@@ -89,7 +89,7 @@ impl Base {
 pub(super) struct Bases<'p> {
     pub(super) view: &'p dyn HistoryView,
     /// Marks, each with the cells of the leading pages of the chunk that existed at the mark.
-    pub(super) marks: Vec<(Mark, Vec<u64>)>,
+    pub(super) marks: Vec<(CashMark, Vec<u64>)>,
     pub(super) admissions: AdmissionCursor<'p>,
     /// Number of pages of the chunk that existed at all marks.
     pub(super) known: usize,
@@ -98,7 +98,7 @@ pub(super) struct Bases<'p> {
 }
 
 impl<'p> Bases<'p> {
-    pub(super) fn new(view: &'p dyn HistoryView, marks: &[&Mark]) -> Result<Bases<'p>> {
+    pub(super) fn new(view: &'p dyn HistoryView, marks: &[&CashMark]) -> Result<Bases<'p>> {
         Ok(Bases {
             view,
             marks: marks.iter().map(|&&mark| (mark, Vec::new())).collect(),
@@ -127,16 +127,16 @@ impl<'p> Bases<'p> {
     }
 
     /// Iterates over the bases of the chunk's pages, for the window that begins at the mark numbered `which`.
-    pub(super) fn since(&self, which: usize) -> impl Iterator<Item = Base> {
+    pub(super) fn since(&self, which: usize) -> impl Iterator<Item = WindowBase> {
         let (mark, cells) = &self.marks[which];
         let paid = mark.totals.paid;
-        let known = cells.iter().map(move |&cell| Base {
+        let known = cells.iter().map(move |&cell| WindowBase {
             cash: cell.wrapping_add(paid),
             paid,
             admitted: 0,
         });
         let later = self.admitted.iter().skip(cells.len() - self.known);
-        known.chain(later.map(|admission| Base {
+        known.chain(later.map(|admission| WindowBase {
             cash: ENDOWMENT,
             paid: admission.paid,
             admitted: admission.clock,

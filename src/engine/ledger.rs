@@ -17,7 +17,7 @@
 use prefetch_index::prefetch_index;
 use serde::{Deserialize, Serialize};
 
-use super::accounts::{Accounts, Links, Shares};
+use super::accounts::{Accounts, Shares, TargetLinks};
 use super::cells::Cells;
 use crate::Result;
 use crate::model::PageId;
@@ -84,7 +84,7 @@ impl Totals {
 
 /// Record of a visit for the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Paid {
+pub struct VisitPayment {
     /// C: units distributed by the visit.
     pub cash: u64,
     /// G directly after the visit.
@@ -242,7 +242,12 @@ impl Ledger {
     ///
     /// This is the inner loop of section 2; a link's share is `floor(cash x d x weight / all weights)`, and the rest
     /// goes to the virtual page.
-    pub fn visit<'a>(&mut self, page: PageId, links: impl Into<Links<'a>>, age: u8) -> Paid {
+    pub fn visit<'a>(
+        &mut self,
+        page: PageId,
+        links: impl Into<TargetLinks<'a>>,
+        age: u8,
+    ) -> VisitPayment {
         let links = links.into();
         let cash = self.empty(page);
         let shares = Shares::of(cash, self.damping, links);
@@ -252,7 +257,7 @@ impl Ledger {
         self.set_age(page, age);
         self.receive(kept);
         self.pay();
-        Paid {
+        VisitPayment {
             cash,
             clock: self.totals.clock,
         }
@@ -294,7 +299,7 @@ impl Ledger {
     /// `log` with each such page and its cash (never 0), in page order; an error ends the round half-way.
     pub fn end_round<E>(
         &mut self,
-        mut log: impl FnMut(PageId, Paid) -> Result<(), E>,
+        mut log: impl FnMut(PageId, VisitPayment) -> Result<(), E>,
     ) -> Result<(), E> {
         for page in 0..self.totals.pages {
             let id = PageId(page);
@@ -304,7 +309,7 @@ impl Ledger {
                 self.receive(cash);
                 log(
                     id,
-                    Paid {
+                    VisitPayment {
                         cash,
                         clock: self.totals.clock,
                     },

@@ -10,7 +10,7 @@ use super::ledger::Totals;
 
 /// A mark; the storage keeps its copy of the cells under `number`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mark {
+pub struct CashMark {
     /// Number of the mark, from 1; 0 is the start of the stream.
     pub number: u64,
     /// The ledger's totals at the mark.
@@ -21,12 +21,12 @@ pub struct Mark {
 /// just made. Never one of the newest two, unless `limit` is below 2.
 ///
 /// The mark dropped is the one whose neighbours' ages are closest in proportion.
-pub(crate) fn superfluous(marks: &[Mark], limit: usize) -> Option<usize> {
+pub(crate) fn superfluous(marks: &[CashMark], limit: usize) -> Option<usize> {
     if marks.len() <= limit {
         return None;
     }
     let now = marks.last()?.totals.rounds;
-    let age = |mark: &Mark| u128::from(now - mark.totals.rounds);
+    let age = |mark: &CashMark| u128::from(now - mark.totals.rounds);
     let mut best: Option<(usize, u128, u128)> = None;
     for at in 0..marks.len().saturating_sub(2) {
         let older = if at == 0 {
@@ -44,7 +44,7 @@ pub(crate) fn superfluous(marks: &[Mark], limit: usize) -> Option<usize> {
 
 /// Returns the index of the mark to drop for a window that begins at the mark nearest to G = `start`: one mark before
 /// `start` is kept, and the others are kept evenly spaced.
-pub(crate) fn superfluous_since(marks: &[Mark], limit: usize, start: u128) -> Option<usize> {
+pub(crate) fn superfluous_since(marks: &[CashMark], limit: usize, start: u128) -> Option<usize> {
     if marks.len() <= limit {
         return None;
     }
@@ -66,11 +66,11 @@ mod tests {
     /// After any number of rounds, the ages of neighbouring marks differ at most by a fixed factor.
     #[test]
     fn ages_grow_geometrically() {
-        let mut marks: Vec<Mark> = Vec::new();
+        let mut marks: Vec<CashMark> = Vec::new();
         for round in 1..=5_000u64 {
-            let mut mark = Mark {
+            let mut mark = CashMark {
                 number: round,
-                ..Mark::default()
+                ..CashMark::default()
             };
             mark.totals.rounds = round;
             marks.push(mark);
@@ -99,9 +99,9 @@ mod tests {
     #[test]
     fn marks_since_a_start_are_evenly_apart() {
         let (limit, length) = (6, 100u128);
-        let mut marks: Vec<Mark> = Vec::new();
+        let mut marks: Vec<CashMark> = Vec::new();
         for round in 1..=2_000u64 {
-            let mut mark = Mark::default();
+            let mut mark = CashMark::default();
             mark.totals.clock = u128::from(round);
             marks.push(mark);
             let start = u128::from(round).saturating_sub(length);

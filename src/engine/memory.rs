@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use super::estimate::{Estimation, PageFacts, PageScores, Window, facts};
+use super::estimate::{Estimation, HistoryFacts, PageScores, Window, facts};
 use super::history::{Admission, Admissions, Notes};
 use super::history_view::HistoryView;
 use super::ledger::Totals;
-use super::mark::Mark;
-use super::row::Row;
+use super::mark::CashMark;
+use super::row::HistoryRow;
 use super::runs::{Blocks, fold, fold_pages, merge, mergeable};
-use super::{Config, Engine, Fingerprint, Links, PageId, Scores, Storage, TimeTable};
+use super::{Config, Engine, Fingerprint, PageId, Scores, Storage, TargetLinks, TimeTable};
 use crate::graph::{self, GraphBuilder, LatestRows};
 use crate::model::{Limits, Page};
 use crate::{Error, Result};
@@ -20,7 +20,7 @@ pub struct InMemory {
     names: Vec<u8>,
     name_ends: Vec<usize>,
     admissions: Vec<Admission>,
-    runs: Vec<(u64, Vec<Row>)>,
+    runs: Vec<(u64, Vec<HistoryRow>)>,
     marks: Vec<(u64, Vec<u64>)>,
     /// Links of all pages, if importance may be settled over them.
     rows: Option<LatestRows>,
@@ -33,7 +33,13 @@ impl Storage for InMemory {
         Ok(())
     }
 
-    fn row(&mut self, page: PageId, gone: bool, links: Links<'_>, _again: bool) -> Result<()> {
+    fn row(
+        &mut self,
+        page: PageId,
+        gone: bool,
+        links: TargetLinks<'_>,
+        _again: bool,
+    ) -> Result<()> {
         let Some(rows) = &mut self.rows else {
             return Ok(());
         };
@@ -64,7 +70,7 @@ impl Storage for InMemory {
         Ok(notes)
     }
 
-    fn keep_mark(&mut self, mark: &Mark, cells: &[u64]) -> Result<()> {
+    fn keep_mark(&mut self, mark: &CashMark, cells: &[u64]) -> Result<()> {
         self.marks.push((mark.number, cells.to_vec()));
         Ok(())
     }
@@ -128,7 +134,7 @@ impl Engine<InMemory> {
         self.merge_runs()?;
         let mut pages = Vec::new();
         let engine = &*self;
-        let mut add = |page: u64, facts: &PageFacts, (importance, _): PageScores| {
+        let mut add = |page: u64, facts: &HistoryFacts, (importance, _): PageScores| {
             pages.push(Page {
                 page: PageId(page),
                 url: Cow::Owned(engine.storage().name(page)),
@@ -194,7 +200,7 @@ impl Engine<InMemory> {
             } else {
                 merge(&policy, parts, self.window_start)
             };
-            let merged = merged.collect::<Result<Vec<Row>>>()?;
+            let merged = merged.collect::<Result<Vec<HistoryRow>>>()?;
             let interval = runs[range.start].0;
             let runs = &mut self.storage_mut().runs;
             runs.splice(range, [(interval, merged)]);
@@ -203,7 +209,7 @@ impl Engine<InMemory> {
 }
 
 /// Returns rows as a run; without `counted`, their cash is 0.
-fn blocks(rows: &[Row], counted: bool) -> Blocks<'_> {
+fn blocks(rows: &[HistoryRow], counted: bool) -> Blocks<'_> {
     let mut blocks = rows.chunks(BLOCK_ROWS);
     Box::new(move |out| {
         let block = blocks.next().unwrap_or_default().iter();
@@ -238,7 +244,7 @@ impl HistoryView for Engine<InMemory> {
         self.ledger().totals()
     }
 
-    fn marks(&self) -> &[Mark] {
+    fn marks(&self) -> &[CashMark] {
         Engine::marks(self)
     }
 

@@ -28,15 +28,15 @@ mod settled;
 mod state;
 mod window;
 
-use crate::model::{Digest, Entry, FetchTotals, LinkCounts, Time, What};
+use crate::model::{BatchEntry, Digest, FetchTotals, LinkCounts, Time, What};
 use crate::rules::Shard;
 use crate::{Error, Result};
-use history::{Log, Moment, Visit};
-pub(crate) use index::{Index, LEAST_SLOTS, Probe, SEGMENTS, Share, Slot};
+use history::{MeasureTime, Visit, VisitLog};
+pub(crate) use index::{Index, IndexShare, LEAST_SLOTS, Probe, SEGMENTS, Slot};
 
 pub use crate::model::{Fingerprint, Page, PageId, SelfLinks};
 pub(crate) use accounts::Shares;
-pub use accounts::{CHUNK_PAGES, Links};
+pub use accounts::{CHUNK_PAGES, TargetLinks};
 pub(crate) use cells::Cells;
 pub use certificate::Certificate;
 pub(crate) use certificate::{certify, ratio_up};
@@ -44,23 +44,23 @@ pub use config::Config;
 pub(crate) use counters::with_shard;
 pub use counters::{Counters, ShardCounts};
 pub(crate) use estimate::measure;
-pub use estimate::{Estimation, PageFacts, PageScores, Window};
+pub use estimate::{Estimation, HistoryFacts, PageScores, Window};
 pub use estimator::Estimator;
 pub use fetches::RowFetches;
 pub(crate) use fetches::{NO_TIME, digest_of};
 pub use history::{Admission, Admissions, Notes};
 pub(crate) use history::{log_bytes, log_rows};
+pub(crate) use history_view::CellSweep;
 pub use history_view::HistoryView;
-pub(crate) use history_view::Sweep;
 pub(crate) use ledger::has_room;
 pub use ledger::{
     ENDOWMENT, Ledger, ROUND_MIN, Totals, age, check_law, checked_damping, damping_units,
 };
-pub use mark::Mark;
+pub use mark::CashMark;
 pub use memory::{InMemory, Ranking, ranks};
 pub(crate) use resolve::Admit;
 pub use resolve::{Resolver, Resolving};
-pub use row::Row;
+pub use row::HistoryRow;
 pub use runs::Blocks;
 pub(crate) use runs::{Rows, fold, fold_pages, merge, mergeable, rows_of_run};
 pub use scores::{Effort, ScoreUnits, Scores};
@@ -68,7 +68,7 @@ pub(crate) use settled::{SettledPages, SettledPagesMut, SettledTotals};
 pub use state::EngineState;
 pub(crate) use window::Policy;
 use window::Shape;
-pub use window::{Fixed, MEASURES_MAX, Span, TimeTable, WindowPolicy};
+pub use window::{FixedWindow, MEASURES_MAX, Span, TimeTable, WindowPolicy};
 
 /// Returns the expected number of pairs of distinct URLs among `pages` that the index merges.
 pub fn expected_wrong_merges(pages: u64) -> f64 {
@@ -83,7 +83,7 @@ pub trait Storage {
     fn admission(&mut self, admission: Admission) -> Result<()>;
     /// Stores the row of a visit: the links of a page, or that it is gone. `again` is true if the page had a row
     /// before.
-    fn row(&mut self, page: PageId, gone: bool, links: Links<'_>, again: bool) -> Result<()> {
+    fn row(&mut self, page: PageId, gone: bool, links: TargetLinks<'_>, again: bool) -> Result<()> {
         let _ = (page, gone, links, again);
         Ok(())
     }
@@ -95,7 +95,7 @@ pub trait Storage {
     /// others.
     fn run(&mut self, interval: u64, notes: Notes) -> Result<Notes>;
     /// Stores a copy of `cells` under the number of a new mark.
-    fn keep_mark(&mut self, mark: &Mark, cells: &[u64]) -> Result<()>;
+    fn keep_mark(&mut self, mark: &CashMark, cells: &[u64]) -> Result<()>;
     /// Drops a mark that is no longer needed. Runs after it then belong to the mark before.
     fn drop_mark(&mut self, number: u64) -> Result<()>;
 }
@@ -107,7 +107,7 @@ pub struct PageEntry<'a> {
     pub what: What,
     pub page: PageId,
     /// Distinct targets of a visit; for an unchanged page, the page with the same content.
-    pub links: Links<'a>,
+    pub links: TargetLinks<'a>,
     /// Time of the fetch, if given.
     pub fetched_at: Option<Time>,
     /// Digest of the page's content, if its record had one.
@@ -123,8 +123,8 @@ pub struct Engine<S = InMemory> {
     config: Config,
     index: Index,
     ledger: Ledger,
-    log: Log,
-    marks: Vec<Mark>,
+    log: VisitLog,
+    marks: Vec<CashMark>,
     marks_made: u64,
     counters: Counters,
     time: Option<Time>,
@@ -149,7 +149,7 @@ impl<S: Storage> Engine<S> {
         Ok(Engine {
             index: Index::new()?,
             ledger,
-            log: Log::new(config.policy()),
+            log: VisitLog::new(config.policy()),
             marks: Vec::new(),
             marks_made: 0,
             counters: Counters::default(),
@@ -221,7 +221,7 @@ impl<S: Storage> Engine<S> {
     }
 
     /// Returns the retained marks, oldest first.
-    pub fn marks(&self) -> &[Mark] {
+    pub fn marks(&self) -> &[CashMark] {
         &self.marks
     }
 
@@ -278,7 +278,7 @@ impl<S: Storage> Engine<S> {
     }
 
     /// Counts an entry that does not concern a page.
-    pub fn count(&mut self, entry: &Entry) {
+    pub fn count(&mut self, entry: &BatchEntry) {
         debug_assert!(!entry.what.is_of_page());
         self.counters.take(entry.what, &entry.counts);
     }
@@ -307,9 +307,9 @@ impl<S: Storage> Engine<S> {
             }
             What::Gone => {
                 let again = self.has_row(page);
-                self.storage.row(page, true, Links::NONE, again)?;
+                self.storage.row(page, true, TargetLinks::NONE, again)?;
                 let seen = self.seen(Digest::GONE, entry);
-                self.visit(page, Links::NONE, age::GONE, seen);
+                self.visit(page, TargetLinks::NONE, age::GONE, seen);
             }
             What::Unchanged => {
                 let seen = self.seen(Digest::UNCHANGED, entry);
@@ -334,7 +334,7 @@ impl<S: Storage> Engine<S> {
         &mut self,
         page: PageId,
         gone: bool,
-        links: Links<'_>,
+        links: TargetLinks<'_>,
     ) -> Result<()> {
         self.note_time(None);
         self.counters.records += 1;
@@ -411,7 +411,7 @@ impl<S: Storage> Engine<S> {
         self.log.seen(page, seen);
     }
 
-    fn visit(&mut self, page: PageId, links: Links<'_>, age: u8, visit: Visit) {
+    fn visit(&mut self, page: PageId, links: TargetLinks<'_>, age: u8, visit: Visit) {
         let mut visit = visit;
         if let Some(totals) = &mut visit.totals {
             totals.visits = totals.visits.max(1);
@@ -455,7 +455,7 @@ impl<S: Storage> Engine<S> {
             return Ok(None);
         };
         self.counters.records += 1;
-        self.visit(page, Links::NONE, age::COMPLETED, Visit::default());
+        self.visit(page, TargetLinks::NONE, age::COMPLETED, Visit::default());
         self.end_record()?;
         Ok(Some(page.0 + 1))
     }
@@ -495,7 +495,7 @@ impl<S: Storage> Engine<S> {
     }
 
     /// Returns the time of a measure at G = `clock`.
-    fn moment(&self, clock: u128) -> Moment {
+    fn moment(&self, clock: u128) -> MeasureTime {
         let pages = self.ledger.totals().pages;
         moment(&*self.window, &self.times, clock, pages)
     }
@@ -507,7 +507,7 @@ impl<S: Storage> Engine<S> {
         }
         self.flush_log()?;
         self.marks_made += 1;
-        let mark = Mark {
+        let mark = CashMark {
             number: self.marks_made,
             totals: *self.ledger.totals(),
         };
@@ -535,9 +535,9 @@ impl<S: Storage> Engine<S> {
 }
 
 /// Returns the time of a measure at G = `clock`.
-fn moment(window: &dyn Shape, times: &TimeTable, clock: u128, pages: u64) -> Moment {
+fn moment(window: &dyn Shape, times: &TimeTable, clock: u128, pages: u64) -> MeasureTime {
     let (known, span) = window.noted(pages, &|span| span.units(clock, pages, times));
-    Moment {
+    MeasureTime {
         clock,
         pages: known,
         span,

@@ -1,16 +1,16 @@
 //! Iteration over all pages for an estimate: each with its rows, its cash, and its change since the window began.
 
-use super::history_view::{Base, Bases, HistoryView, Sweep};
+use super::history_view::{Bases, CellSweep, HistoryView, WindowBase};
 use super::ledger::{Totals, age_at, is_recycled};
-use super::mark::Mark;
-use super::row::Row;
-use super::runs::Source;
+use super::mark::CashMark;
+use super::row::HistoryRow;
+use super::runs::RunReader;
 use crate::Result;
 use crate::model::Fetches;
 
 /// Totals as of the end of a round.
 #[derive(Clone, Copy)]
-pub(super) struct Now {
+pub(super) struct RoundEndTotals {
     pub(super) totals: Totals,
     /// Clock, and units received by the virtual page, with the waiting cash counted.
     pub(super) clock: u128,
@@ -23,7 +23,7 @@ pub(super) struct Ground<'p> {
     pub(super) recycle_after: u8,
     pub(super) totals: Totals,
     /// Mark from which changes are counted, if changes are needed.
-    pub(super) base: Option<Mark>,
+    pub(super) base: Option<CashMark>,
     /// Number of the mark before which distributed cash is left out.
     pub(super) mark: u64,
     /// G at the start of a window of measures.
@@ -31,9 +31,9 @@ pub(super) struct Ground<'p> {
 }
 
 /// Page as seen by an estimate.
-pub(super) struct Page<'r> {
+pub(super) struct EstimatePage<'r> {
     /// Rows of the page, oldest first.
-    pub(super) rows: &'r [Row],
+    pub(super) rows: &'r [HistoryRow],
     pub(super) cash: u64,
     /// Part of its cash that the end of a round would recycle: all or nothing.
     pub(super) waiting: u64,
@@ -43,7 +43,7 @@ pub(super) struct Page<'r> {
     pub(super) admitted: u128,
 }
 
-impl Page<'_> {
+impl EstimatePage<'_> {
     pub(super) fn fetches(&self) -> Fetches {
         let mut rows = self.rows.iter();
         let mut joined = rows.next().copied().unwrap_or_default();
@@ -53,29 +53,29 @@ impl Page<'_> {
 }
 
 /// Iterates over all pages, one chunk at a time.
-pub(super) struct Pages<'p> {
+pub(super) struct EstimatePages<'p> {
     pub(super) ground: Ground<'p>,
-    pub(super) rows: Source<'p>,
+    pub(super) rows: RunReader<'p>,
     /// Bases of changes; `None` if changes are not needed.
     pub(super) bases: Option<Bases<'p>>,
-    pub(super) sweep: Sweep<'p>,
+    pub(super) sweep: CellSweep<'p>,
     /// First page of the chunk; then cash and base of each of its pages.
     pub(super) first: u64,
     pub(super) cash: Vec<(u64, bool)>,
-    pub(super) base: Vec<Base>,
+    pub(super) base: Vec<WindowBase>,
     pub(super) at: usize,
 }
 
-impl<'p> Pages<'p> {
-    pub(super) fn begin(ground: Ground<'p>) -> Result<Pages<'p>> {
+impl<'p> EstimatePages<'p> {
+    pub(super) fn begin(ground: Ground<'p>) -> Result<EstimatePages<'p>> {
         let view = ground.view;
         let bases = ground.base.as_ref();
         let bases = bases.map(|mark| Bases::new(view, &[mark])).transpose()?;
-        Ok(Pages {
-            rows: Source::new(view.rows(ground.mark, ground.start)?),
+        Ok(EstimatePages {
+            rows: RunReader::new(view.rows(ground.mark, ground.start)?),
             bases,
             ground,
-            sweep: Sweep::new(view),
+            sweep: CellSweep::new(view),
             first: 0,
             cash: Vec::new(),
             base: Vec::new(),
@@ -105,7 +105,7 @@ impl<'p> Pages<'p> {
     }
 
     /// Returns the next page of the chunk.
-    pub(super) fn next(&mut self) -> Result<Option<Page<'_>>> {
+    pub(super) fn next(&mut self) -> Result<Option<EstimatePage<'_>>> {
         let Some(&(cash, recycled)) = self.cash.get(self.at) else {
             return Ok(None);
         };
@@ -115,7 +115,7 @@ impl<'p> Pages<'p> {
         let rows = self.rows.take(of_page);
         let base = self.base.get(self.at).copied().unwrap_or_default();
         self.at += 1;
-        Ok(Some(Page {
+        Ok(Some(EstimatePage {
             rows,
             cash,
             waiting: if recycled { cash } else { 0 },

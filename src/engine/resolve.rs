@@ -5,8 +5,8 @@
 
 use std::ops::Range;
 
-use super::{Admission, Engine, Links, PageEntry, PageId, Storage};
-use crate::model::{Batch, Entry, Fingerprint, What};
+use super::{Admission, Engine, PageEntry, PageId, Storage, TargetLinks};
+use crate::model::{Batch, BatchEntry, Fingerprint, What};
 use crate::{Error, Result};
 
 /// Source of page numbers for names.
@@ -125,7 +125,7 @@ impl Resolving<'_> {
         let page = self.names.page(entry.source);
         let links = match entry.what {
             What::Visit | What::Unchanged => self.links(entry),
-            _ => Links::NONE,
+            _ => TargetLinks::NONE,
         };
         engine.apply(&PageEntry {
             what: entry.what,
@@ -155,7 +155,7 @@ impl Resolving<'_> {
     }
 
     #[inline]
-    fn links(&mut self, entry: &Entry) -> Links<'_> {
+    fn links(&mut self, entry: &BatchEntry) -> TargetLinks<'_> {
         let Resolver {
             pages,
             targets,
@@ -165,7 +165,7 @@ impl Resolving<'_> {
         targets.clear();
         let links = self.batch.targets(entry).iter();
         targets.extend(links.map(|&name| pages[name as usize]));
-        Links { targets, weights }
+        TargetLinks { targets, weights }
     }
 }
 

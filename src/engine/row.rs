@@ -5,7 +5,7 @@ use crate::model::{Fetches, Time};
 
 /// Joined measures of one page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Row {
+pub struct HistoryRow {
     pub page: u64,
     /// C: sum of the cash distributed; for the state of an interpolation, the history H.
     pub cash: u128,
@@ -29,9 +29,9 @@ pub struct Row {
     pub fetches: RowFetches,
 }
 
-impl Row {
+impl HistoryRow {
     /// Adds the visits of a later row and takes its last fetch.
-    pub(crate) fn take_visits(&mut self, next: &Row) {
+    pub(crate) fn take_visits(&mut self, next: &HistoryRow) {
         self.recycled = match next.visits {
             0 => self.recycled.saturating_add(next.recycled),
             _ => next.recycled,
@@ -42,7 +42,7 @@ impl Row {
     }
 
     /// Adds the visits of an earlier row.
-    pub(crate) fn take_earlier_visits(&mut self, before: &Row) {
+    pub(crate) fn take_earlier_visits(&mut self, before: &HistoryRow) {
         let mut all = *before;
         all.take_visits(self);
         self.visits = all.visits;
@@ -60,8 +60,8 @@ impl Row {
     }
 
     /// Returns the row as a window sees it: with its cash only if that was distributed inside the window.
-    pub(crate) fn counted(&self, inside: bool) -> Row {
-        Row {
+    pub(crate) fn counted(&self, inside: bool) -> HistoryRow {
+        HistoryRow {
             cash: if inside { self.cash } else { 0 },
             ..*self
         }

@@ -7,16 +7,16 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::history::{AdmissionCursor, Admissions};
-use super::mark::Mark;
-use super::row::Row;
+use super::mark::CashMark;
+use super::row::HistoryRow;
 use super::window::Policy;
 use crate::{Error, Result};
 
 /// Stream of rows in page order.
-pub(crate) type Rows<'a> = Box<dyn Iterator<Item = Result<Row>> + 'a>;
+pub(crate) type Rows<'a> = Box<dyn Iterator<Item = Result<HistoryRow>> + 'a>;
 
 /// Reader of a run's rows in page order: each call adds the next rows to the empty vector, or none at the end.
-pub type Blocks<'a> = Box<dyn FnMut(&mut Vec<Row>) -> Result<()> + 'a>;
+pub type Blocks<'a> = Box<dyn FnMut(&mut Vec<HistoryRow>) -> Result<()> + 'a>;
 
 /// Merges runs, oldest first, into one stream of rows in page order; joins and drops rows by the policy. `start` is G
 /// at the start of the window.
@@ -24,7 +24,7 @@ pub(crate) fn merge<'a>(policy: &Arc<dyn Policy>, runs: Vec<Blocks<'a>>, start: 
     if !policy.is_timed() {
         rows_of_run(sum(policy, runs))
     } else {
-        kept(policy, Box::new(Merge::start(runs)), start)
+        kept(policy, Box::new(RunMerge::start(runs)), start)
     }
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn fold<'a>(
     let mut admissions = AdmissionCursor::new(admissions);
     let mut last = None;
     let opens = policy.clone();
-    let opened = Merge::start(runs).map(move |row| {
+    let opened = RunMerge::start(runs).map(move |row| {
         let row = row?;
         let first = last != Some(row.page);
         last = Some(row.page);
@@ -69,7 +69,7 @@ pub(crate) fn fold_pages<'a>(
     Box::new(move |block| {
         loop {
             let last = block.last().map(|row| row.page);
-            let goes_in = |row: &Result<Row>| match row {
+            let goes_in = |row: &Result<HistoryRow>| match row {
                 Ok(row) => block.len() < STRETCH || Some(row.page) == last,
                 Err(_) => true,
             };
@@ -96,16 +96,16 @@ fn kept<'a>(policy: &Arc<dyn Policy>, rows: Rows<'a>, start: u128) -> Rows<'a> {
 }
 
 /// Buffered reader of a run.
-pub(super) struct Source<'a> {
+pub(super) struct RunReader<'a> {
     blocks: Blocks<'a>,
-    block: Vec<Row>,
+    block: Vec<HistoryRow>,
     /// Number of rows of the block that were consumed.
     taken: usize,
 }
 
-impl Source<'_> {
-    pub(super) fn new(blocks: Blocks<'_>) -> Source<'_> {
-        Source {
+impl RunReader<'_> {
+    pub(super) fn new(blocks: Blocks<'_>) -> RunReader<'_> {
+        RunReader {
             blocks,
             block: Vec::new(),
             taken: 0,
@@ -113,7 +113,7 @@ impl Source<'_> {
     }
 
     /// Returns the buffered next rows; none at the end.
-    pub(super) fn ahead(&mut self) -> Result<&[Row]> {
+    pub(super) fn ahead(&mut self) -> Result<&[HistoryRow]> {
         if self.taken == self.block.len() {
             self.block.clear();
             self.taken = 0;
@@ -123,12 +123,12 @@ impl Source<'_> {
     }
 
     /// Consumes this many of the buffered rows.
-    pub(super) fn take(&mut self, rows: usize) -> &[Row] {
+    pub(super) fn take(&mut self, rows: usize) -> &[HistoryRow] {
         self.taken += rows;
         &self.block[self.taken - rows..self.taken]
     }
 
-    fn next(&mut self) -> Result<Option<Row>> {
+    fn next(&mut self) -> Result<Option<HistoryRow>> {
         let row = self.ahead()?.first().copied();
         self.taken += usize::from(row.is_some());
         Ok(row)
@@ -137,7 +137,7 @@ impl Source<'_> {
 
 /// Returns the rows of one run unchanged.
 pub(crate) fn rows_of_run(run: Blocks<'_>) -> Rows<'_> {
-    let mut source = Source::new(run);
+    let mut source = RunReader::new(run);
     Box::new(std::iter::from_fn(move || source.next().transpose()))
 }
 
@@ -149,10 +149,10 @@ const ALONE: usize = 64;
 /// Merges runs of a policy that joins any two rows of a page: adds up the rows of all runs in place, for one stretch of
 /// [`STRETCH`] pages at a time.
 fn sum<'a>(policy: &Arc<dyn Policy>, runs: Vec<Blocks<'a>>) -> Blocks<'a> {
-    let mut sum = Sum {
-        sources: runs.into_iter().map(Source::new).collect(),
+    let mut sum = SumMerge {
+        sources: runs.into_iter().map(RunReader::new).collect(),
         policy: policy.clone(),
-        rows: vec![Row::default(); STRETCH],
+        rows: vec![HistoryRow::default(); STRETCH],
         there: [0; STRETCH / 64],
     };
     Box::new(move |block| {
@@ -165,17 +165,17 @@ fn sum<'a>(policy: &Arc<dyn Policy>, runs: Vec<Blocks<'a>>) -> Blocks<'a> {
     })
 }
 
-struct Sum<'a> {
-    sources: Vec<Source<'a>>,
+struct SumMerge<'a> {
+    sources: Vec<RunReader<'a>>,
     policy: Arc<dyn Policy>,
     /// Rows of the current stretch, one per page, and a bitmap of those present.
-    rows: Vec<Row>,
+    rows: Vec<HistoryRow>,
     there: [u64; STRETCH / 64],
 }
 
-impl Sum<'_> {
+impl SumMerge<'_> {
     /// Appends the next rows to the block.
-    fn next(&mut self, block: &mut Vec<Row>) -> Result<()> {
+    fn next(&mut self, block: &mut Vec<HistoryRow>) -> Result<()> {
         // The next page, the run that has it, and the next page of the other runs.
         let (mut first, mut others) = (None, u64::MAX);
         for (at, source) in self.sources.iter_mut().enumerate() {
@@ -243,7 +243,7 @@ impl Sum<'_> {
     }
 
     /// Appends the stretch's rows to the block.
-    fn give_out(&mut self, block: &mut Vec<Row>) {
+    fn give_out(&mut self, block: &mut Vec<HistoryRow>) {
         for (at, word) in self.there.iter_mut().enumerate() {
             while *word != 0 {
                 block.push(self.rows[64 * at + word.trailing_zeros() as usize]);
@@ -254,19 +254,19 @@ impl Sum<'_> {
 }
 
 /// K-way merge by page; rows of one page come in the order of their runs.
-struct Merge<'a> {
-    runs: Vec<Source<'a>>,
+struct RunMerge<'a> {
+    runs: Vec<RunReader<'a>>,
     heads: BinaryHeap<Reverse<(u64, usize)>>,
-    next: Vec<Option<Row>>,
+    next: Vec<Option<HistoryRow>>,
     failed: Option<Error>,
 }
 
-impl<'a> Merge<'a> {
-    fn start(runs: Vec<Blocks<'a>>) -> Merge<'a> {
-        let mut merge = Merge {
+impl<'a> RunMerge<'a> {
+    fn start(runs: Vec<Blocks<'a>>) -> RunMerge<'a> {
+        let mut merge = RunMerge {
             next: vec![None; runs.len()],
             heads: BinaryHeap::with_capacity(runs.len()),
-            runs: runs.into_iter().map(Source::new).collect(),
+            runs: runs.into_iter().map(RunReader::new).collect(),
             failed: None,
         };
         for run in 0..merge.runs.len() {
@@ -296,10 +296,10 @@ impl<'a> Merge<'a> {
     }
 }
 
-impl Iterator for Merge<'_> {
-    type Item = Result<Row>;
+impl Iterator for RunMerge<'_> {
+    type Item = Result<HistoryRow>;
 
-    fn next(&mut self) -> Option<Result<Row>> {
+    fn next(&mut self) -> Option<Result<HistoryRow>> {
         if let Some(error) = self.failed.take() {
             self.heads.clear();
             return Some(Err(error));
@@ -322,14 +322,14 @@ impl Iterator for Merge<'_> {
 /// Joins neighbouring rows of one page where the policy does so.
 struct Join<'a> {
     rows: Rows<'a>,
-    pending: Option<Row>,
+    pending: Option<HistoryRow>,
     policy: Arc<dyn Policy>,
 }
 
 impl Iterator for Join<'_> {
-    type Item = Result<Row>;
+    type Item = Result<HistoryRow>;
 
-    fn next(&mut self) -> Option<Result<Row>> {
+    fn next(&mut self) -> Option<Result<HistoryRow>> {
         loop {
             let row = match self.rows.next() {
                 None => return self.pending.take().map(Ok),
@@ -355,17 +355,17 @@ impl Iterator for Join<'_> {
 struct Forget<'a> {
     rows: Join<'a>,
     /// First row of the next page.
-    next: Option<Row>,
+    next: Option<HistoryRow>,
     /// Remaining rows of the current page, newest first.
-    page: Vec<Row>,
+    page: Vec<HistoryRow>,
     policy: Arc<dyn Policy>,
     start: u128,
 }
 
 impl Iterator for Forget<'_> {
-    type Item = Result<Row>;
+    type Item = Result<HistoryRow>;
 
-    fn next(&mut self) -> Option<Result<Row>> {
+    fn next(&mut self) -> Option<Result<HistoryRow>> {
         if self.page.is_empty() {
             self.page.extend(self.next.take());
             loop {
@@ -407,7 +407,11 @@ const RUNS_MERGED: usize = 65;
 ///
 /// A merge occupies as much additional space as its input until the commit frees the old runs. So while the number
 /// of pages grows little is merged, and the history takes hardly more space than its rows.
-pub(crate) fn mergeable(runs: &[(u64, u64)], marks: &[Mark], pages: u64) -> Option<Range<usize>> {
+pub(crate) fn mergeable(
+    runs: &[(u64, u64)],
+    marks: &[CashMark],
+    pages: u64,
+) -> Option<Range<usize>> {
     let window = |interval: u64| marks.iter().rposition(|mark| mark.number <= interval);
     let mut end = runs.len();
     while end > 0 {

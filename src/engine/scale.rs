@@ -1,22 +1,22 @@
 //! Normalisation of page values to shares of importance: one form for each kind of window.
 
-use super::pages::Page;
-use super::window::{Measures, default_weight};
+use super::pages::EstimatePage;
+use super::window::{KeptMeasures, default_weight};
 
 /// Estimate of a window of measures before it is normalised (section 3.3).
-pub(super) struct Value {
-    pub(super) measures: Measures,
+pub(super) struct MeasuredValue {
+    pub(super) measures: KeptMeasures,
     pub(super) start: u128,
     pub(super) now: u128,
     pub(super) supply: u128,
 }
 
-impl Value {
+impl MeasuredValue {
     /// Returns the G from which an admission counts as recent: pages admitted since stand in for those without a
     /// measure.
     pub(super) fn recent(&self) -> u128 {
         match self.measures {
-            Measures::Since { least: 0 } => self.start,
+            KeptMeasures::Since { least: 0 } => self.start,
             _ => self.now.saturating_sub(self.supply),
         }
     }
@@ -27,13 +27,13 @@ impl Value {
     /// - For a window of the last visits: what it distributed in these and holds now, over the time since the visit
     ///   before them. If that was its admission: over one turnover more, which accounts for its endowment, as in
     ///   `whole`'s (H + cash)/(G + supply). Not in the paper, where all pages exist from the start.
-    pub(super) fn of(&self, page: &Page<'_>) -> Option<f64> {
+    pub(super) fn of(&self, page: &EstimatePage<'_>) -> Option<f64> {
         if page.rows.iter().all(|row| row.clock == 0) {
             return None;
         }
         let distributed: u128 = page.rows.iter().map(|row| row.cash).sum();
         let (units, length) = match self.measures {
-            Measures::Since { least: 0 } => (
+            KeptMeasures::Since { least: 0 } => (
                 distributed + u128::from(page.waiting),
                 self.now.saturating_sub(self.start),
             ),
@@ -50,7 +50,7 @@ impl Value {
     }
 }
 
-pub(super) enum Scale {
+pub(super) enum EstimateScale {
     /// Same value for all pages, as nothing distinguishes them.
     Even { each: f64 },
     Window {
@@ -65,7 +65,7 @@ pub(super) enum Scale {
         default: f64,
     },
     Measured {
-        value: Value,
+        value: MeasuredValue,
         /// Sum over all pages.
         sum: f64,
         /// Value of a page without measures.
@@ -79,13 +79,13 @@ pub(super) struct WithCash {
     pub(super) virtual_each: f64,
 }
 
-impl Scale {
+impl EstimateScale {
     /// Returns (received, distributed); both are the same where receipts are not known.
-    pub(super) fn estimates(&self, page: &Page<'_>) -> (f64, f64) {
+    pub(super) fn estimates(&self, page: &EstimatePage<'_>) -> (f64, f64) {
         let distributed = page.rows.first().map_or(0, |row| row.cash);
         match self {
-            Scale::Even { each } => (*each, *each),
-            Scale::Window {
+            EstimateScale::Even { each } => (*each, *each),
+            EstimateScale::Window {
                 clock,
                 virtual_each,
                 with_cash,
@@ -101,7 +101,7 @@ impl Scale {
                 };
                 (received, distributed)
             }
-            Scale::Interpolated { sum, default } => {
+            EstimateScale::Interpolated { sum, default } => {
                 let measured = page.rows.first().filter(|row| row.span > 0);
                 let history = measured.map_or(*default, |row| {
                     row.cash as f64 + default_weight(row) * default
@@ -109,7 +109,7 @@ impl Scale {
                 let share = history / sum;
                 (share, share)
             }
-            Scale::Measured {
+            EstimateScale::Measured {
                 value,
                 sum,
                 default,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Counters, Mark, TimeTable, Totals};
+use super::{CashMark, Counters, TimeTable, Totals};
 use crate::model::Time;
 
 /// State of the engine without its arrays, as a checkpoint's manifest stores it.
@@ -10,7 +10,7 @@ use crate::model::Time;
 pub struct EngineState {
     pub totals: Totals,
     /// Retained marks, oldest first.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<CashMark>,
     /// Number of marks ever made.
     pub marks_made: u64,
     /// Counts of what was read.

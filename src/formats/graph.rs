@@ -15,7 +15,7 @@ pub(super) fn guess_graph(head: &[u8]) -> Result<(Format, String), String> {
     let (mut data, mut tabs, mut pairs) = (0u64, 0u64, 0u64);
     let mut spaced = None;
     let mut words = Words::default();
-    let mut weights = Weights::default();
+    let mut weights = WeightLines::default();
     for (line, number) in lines::lines(whole).zip(1u64..) {
         let text = line.text.trim_ascii();
         if text.is_empty() || text[0] == b'#' {
@@ -83,13 +83,13 @@ impl<'h> Words<'h> {
 /// Counts lines like `from TAB to TAB weight`, which may also be an adjacency list: `1 TAB 2 TAB 3`. It is not one if
 /// names are not numbers, or a page occurs twice in a row.
 #[derive(Default)]
-struct Weights<'h> {
+struct WeightLines<'h> {
     lines: u64,
     is_certain: bool,
     last: &'h [u8],
 }
 
-impl<'h> Weights<'h> {
+impl<'h> WeightLines<'h> {
     fn add(&mut self, line: &'h [u8]) {
         let is_number = |field: &[u8]| !field.is_empty() && field.iter().all(u8::is_ascii_digit);
         let mut fields = line.trim_ascii_end().split(|&byte| byte == b'\t');

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::table::Arena;
-use super::{Links, Table, Weight};
+use super::{LinkRows, Links, Weight};
 
 /// Rows that can be added and replaced.
 #[derive(Debug)]
@@ -101,13 +101,13 @@ impl<W: Weight> Growing<W> {
     }
 
     /// Returns the table of all rows.
-    pub fn into_table(self) -> Table<W> {
+    pub fn into_table(self) -> LinkRows<W> {
         let weights = if self.links.weights() > 0 {
             self.live
         } else {
             0
         };
-        let mut table = Table::with_room(self.rows.len(), self.live, weights);
+        let mut table = LinkRows::with_room(self.rows.len(), self.live, weights);
         for row in self.rows {
             table.push(self.links.row(row));
         }

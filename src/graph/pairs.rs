@@ -1,10 +1,10 @@
 //! Graphs of pairs of page numbers in any order, as programs have them that keep links in arrays.
 
 use super::table::{Arena, starts};
-use super::{Links, Table};
+use super::{LinkRows, Links};
 use crate::model::SelfLinks;
 
-impl Table<u64> {
+impl LinkRows<u64> {
     /// Returns the graph of `nodes` nodes with a link from each of `sources` to the corresponding target, in any order;
     /// repeated links count once. All numbers must be below `nodes`, and both lists equally long.
     pub fn of_pairs(
@@ -12,7 +12,7 @@ impl Table<u64> {
         sources: &[u32],
         targets: &[u32],
         self_links: SelfLinks,
-    ) -> Table {
+    ) -> LinkRows {
         let (mut ends, mut all) = by_source(nodes, sources, targets.iter().copied());
         let (mut start, mut kept) = (0, 0);
         for (source, end) in ends.iter_mut().enumerate() {
@@ -35,7 +35,7 @@ impl Table<u64> {
             targets: all,
             weights: Vec::new(),
         };
-        Table { ends, links }
+        LinkRows { ends, links }
     }
 
     /// Returns the graph of links with weights, finite numbers of at least 0: those of repeated links add up, and a link of
@@ -46,10 +46,10 @@ impl Table<u64> {
         targets: &[u32],
         weights: &[f64],
         self_links: SelfLinks,
-    ) -> Table {
+    ) -> LinkRows {
         let links = targets.iter().copied().zip(weights.iter().copied());
         let (ends, mut all) = by_source(nodes, sources, links);
-        let mut table = Table::with_room(nodes, all.len(), 0);
+        let mut table = LinkRows::with_room(nodes, all.len(), 0);
         let (mut row, mut summed) = (Vec::new(), Vec::new());
         let mut start = 0;
         for (source, end) in ends.into_iter().enumerate() {
@@ -132,7 +132,7 @@ mod tests {
 
     use super::*;
 
-    fn links(table: &Table) -> impl Iterator<Item = ((u32, u32), u64)> {
+    fn links(table: &LinkRows) -> impl Iterator<Item = ((u32, u32), u64)> {
         let rows = (0..).zip(table.all());
         rows.flat_map(|(from, row)| row.iter().map(move |(to, weight)| ((from, to), weight)))
     }
@@ -142,7 +142,7 @@ mod tests {
         fn a_graph_of_pairs_has_each_link_once(pairs in prop::collection::vec((0u32..9, 0u32..9), 0..60)) {
             let (sources, targets): (Vec<u32>, Vec<u32>) = pairs.iter().copied().unzip();
             for self_links in [SelfLinks::Keep, SelfLinks::Drop] {
-                let graph = Table::of_pairs(9, &sources, &targets, self_links);
+                let graph = LinkRows::of_pairs(9, &sources, &targets, self_links);
                 let kept = |(from, to): &&(u32, u32)| self_links == SelfLinks::Keep || from != to;
                 let expected: BTreeSet<(u32, u32)> = pairs.iter().filter(kept).copied().collect();
                 let found = links(&graph).map(|(link, _)| link);
@@ -151,7 +151,7 @@ mod tests {
                 // Without repeated links weights that are alike are as none.
                 let (sources, targets): (Vec<u32>, Vec<u32>) = links(&graph).map(|(link, _)| link).unzip();
                 let alike = vec![0.3; sources.len()];
-                prop_assert_eq!(Table::of_weighted_pairs(9, &sources, &targets, &alike, self_links), graph);
+                prop_assert_eq!(LinkRows::of_weighted_pairs(9, &sources, &targets, &alike, self_links), graph);
             }
         }
 
@@ -165,7 +165,7 @@ mod tests {
             let sources: Vec<u32> = pairs.iter().map(|pair| pair.0).collect();
             let targets: Vec<u32> = pairs.iter().map(|pair| pair.1).collect();
             let weights: Vec<f64> = pairs.iter().map(|pair| pair.2 as f64 * unit).collect();
-            let graph = Table::of_weighted_pairs(9, &sources, &targets, &weights, SelfLinks::Keep);
+            let graph = LinkRows::of_weighted_pairs(9, &sources, &targets, &weights, SelfLinks::Keep);
             let mut sums = BTreeMap::new();
             for &(from, to, weight) in pairs.iter().filter(|pair| pair.2 > 0) {
                 *sums.entry((from, to)).or_insert(0) += weight;

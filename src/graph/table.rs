@@ -146,15 +146,15 @@ impl<W: Weight> Arena<W> {
 
 /// Rows of links; a row is never changed once added.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Table<W = u64> {
+pub struct LinkRows<W = u64> {
     /// Ends of the rows: row `i` is `ends[i - 1]..ends[i]` of the links; row 0 starts at 0.
     pub(super) ends: Vec<usize>,
     pub(super) links: Arena<W>,
 }
 
-impl<W> Default for Table<W> {
-    fn default() -> Table<W> {
-        Table {
+impl<W> Default for LinkRows<W> {
+    fn default() -> LinkRows<W> {
+        LinkRows {
             ends: Vec::new(),
             links: Arena::default(),
         }
@@ -182,9 +182,9 @@ pub(super) fn starts(nodes: usize, of: &[u32]) -> (Vec<usize>, usize) {
     (ends, sum)
 }
 
-impl<W: Weight> Table<W> {
-    pub(super) fn with_room(rows: usize, links: usize, weights: usize) -> Table<W> {
-        Table {
+impl<W: Weight> LinkRows<W> {
+    pub(super) fn with_room(rows: usize, links: usize, weights: usize) -> LinkRows<W> {
+        LinkRows {
             ends: Vec::with_capacity(rows),
             links: Arena::with_room(links, weights),
         }
@@ -251,7 +251,7 @@ impl<W: Weight> Table<W> {
         self.ends.push(self.links.len());
     }
 
-    /// Adds a link to the row that [`Table::end`] ends; either all links have a weight, or none.
+    /// Adds a link to the row that [`LinkRows::end`] ends; either all links have a weight, or none.
     pub fn link(&mut self, target: u32, weight: Option<W>) {
         self.links.targets.push(target);
         self.links.weights.extend(weight);
@@ -263,7 +263,7 @@ impl<W: Weight> Table<W> {
     }
 
     /// Returns for each of `nodes` targets the rows that link to it, ascending, with the weights of the links.
-    pub fn transposed(&self, nodes: usize) -> Table<W> {
+    pub fn transposed(&self, nodes: usize) -> LinkRows<W> {
         let (mut ends, sum) = starts(nodes, self.targets());
         let mut links = Arena {
             targets: vec![0; sum],
@@ -279,7 +279,7 @@ impl<W: Weight> Table<W> {
                 *at += 1;
             }
         }
-        Table { ends, links }
+        LinkRows { ends, links }
     }
 }
 
@@ -298,15 +298,15 @@ mod tests {
         sums
     }
 
-    fn links(table: &Table) -> impl Iterator<Item = (u32, u32, u64)> {
+    fn links(table: &LinkRows) -> impl Iterator<Item = (u32, u32, u64)> {
         let rows = (0..).zip(table.all());
         rows.flat_map(|(from, row)| row.iter().map(move |(to, weight)| (from, to, weight)))
     }
 
-    fn table() -> impl Strategy<Value = Table> {
+    fn table() -> impl Strategy<Value = LinkRows> {
         let row = prop::collection::vec((0u32..9, 1u64..5), 0..6);
         prop::collection::vec((row, any::<bool>()), 9).prop_map(|rows| {
-            let mut table = Table::default();
+            let mut table = LinkRows::default();
             for (row, weighted) in rows {
                 let (targets, mut weights): (Vec<u32>, Vec<u64>) = row.into_iter().unzip();
                 if !weighted {

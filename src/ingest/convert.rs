@@ -8,18 +8,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::input::{InputRecord, is_unsound, remark, report_format, report_unchecked, warn};
-use super::{Note, Observer, ProgressReport};
+use super::input::{RecordAt, is_unsound, remark, report_format, report_unchecked, warn};
+use super::{IngestEvent, Observer, ProgressReport};
 use crate::batch::{HashKey, Rules};
 use crate::decode::Names;
 use crate::engine::{Counters, SelfLinks};
 use crate::formats::Format;
 use crate::model::Limits;
-use crate::pipeline::{InputReader, Next, Piece, Start};
+use crate::pipeline::{InputReader, Piece, PipelineItem, ReadStart};
 use crate::records::{RecordFile, RecordFormat, TimeOrder};
 use crate::rules::InputRules;
 use crate::source::{InputName, SourceOptions};
-use crate::store::{Place, Unverified};
+use crate::store::{InputPosition, Unverified};
 use crate::{Error, Result};
 
 /// Inputs of a conversion, and how to read them.
@@ -92,7 +92,7 @@ pub fn convert(
     let mut reader = InputReader::new(rules, &job.source, job.threads);
     reader.keeps_lines = true;
     let order = job.sort.as_ref();
-    let mut run = Run {
+    let mut run = ConversionRun {
         reader,
         out: RecordOutput {
             begun: None,
@@ -181,7 +181,7 @@ impl RecordOutput<'_> {
     }
 }
 
-struct Run<'a> {
+struct ConversionRun<'a> {
     job: &'a Conversion,
     reader: InputReader,
     observer: &'a mut dyn Observer,
@@ -190,24 +190,24 @@ struct Run<'a> {
     unverified: Option<Unverified>,
 }
 
-impl Run<'_> {
+impl ConversionRun<'_> {
     fn input(&mut self, at: usize, input: &InputName) -> Result<()> {
         let mut source = self.reader.open(input)?;
         let Some(format) = report_format(&mut source, self.job.format, None, self.observer)? else {
-            self.observer.note(Note::Empty { input });
+            self.observer.note(IngestEvent::Empty { input });
             return Ok(());
         };
         warn(input, format, self.observer);
         let names = format.decoder().names();
         self.out.begin(names, &input.to_string())?;
-        let mut records = self.reader.read(source, format, Start::default())?;
-        let mut place = Place::start();
+        let mut records = self.reader.read(source, format, ReadStart::default())?;
+        let mut place = InputPosition::start();
         while !self.job.stop.load(Ordering::Relaxed) {
             let next = records.next()?;
             remark(&mut records, self.observer);
             match next {
-                Next::Idle => {}
-                Next::Piece(piece) => {
+                PipelineItem::Idle => {}
+                PipelineItem::Piece(piece) => {
                     self.piece(input, &mut place, &piece)?;
                     self.observer.progress(&ProgressReport {
                         input: Some(input),
@@ -222,7 +222,7 @@ impl Run<'_> {
                     });
                     records.recycle(piece);
                 }
-                Next::End(summary) => {
+                PipelineItem::End(summary) => {
                     report_unchecked(input, &summary, self.observer);
                     self.unverified = None;
                     return Ok(());
@@ -232,11 +232,11 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn piece(&mut self, input: &InputName, place: &mut Place, piece: &Piece) -> Result<()> {
+    fn piece(&mut self, input: &InputName, place: &mut InputPosition, piece: &Piece) -> Result<()> {
         let batch = &piece.batch;
         let mut lines = batch.lines.split_inclusive(|&byte| byte == b'\n');
         for (at, entry) in batch.entries.iter().enumerate() {
-            let record = InputRecord {
+            let record = RecordAt {
                 input,
                 place: *place,
                 batch,

@@ -1,13 +1,13 @@
 //! Steps for an input that an ingest and a conversion share: guessing its format, skipping what cannot be used, and
 //! tracking what is not verified yet.
 
-use super::{Note, Observer};
+use super::{IngestEvent, Observer};
 use crate::batch::{Batch, What};
 use crate::decode::Names;
 use crate::formats::Format;
-use crate::pipeline::{Records, Remark, checked_format_of};
-use crate::source::{Damage, DamageKind, InputName, Source, SourceOptions, Summary};
-use crate::store::{Place, Unverified};
+use crate::pipeline::{InputRecords, Remark, checked_format_of};
+use crate::source::{Damage, DamageKind, InputName, InputSummary, Source, SourceOptions};
+use crate::store::{InputPosition, Unverified};
 use crate::{Error, Result};
 
 /// Determines the format and reports it; `None` if the input is empty. `before` is the kind of names read before.
@@ -20,7 +20,7 @@ pub(super) fn report_format(
     let found = checked_format_of(source, asked, before)?;
     let input = source.name();
     if let (Some((format, why)), None) = (&found, asked) {
-        observer.note(Note::Guessed {
+        observer.note(IngestEvent::Guessed {
             input,
             format: *format,
             why,
@@ -32,39 +32,43 @@ pub(super) fn report_format(
 /// Reports the caveat of a format, if it has one.
 pub(super) fn warn(input: &InputName, format: Format, observer: &mut dyn Observer) {
     if let Some(caveat) = format.caveat() {
-        observer.note(Note::Caveat { input, caveat });
+        observer.note(IngestEvent::Caveat { input, caveat });
     }
 }
 
 /// Reports what the first records of an input show.
-pub(super) fn remark(records: &mut Records, observer: &mut dyn Observer) {
+pub(super) fn remark(records: &mut InputRecords, observer: &mut dyn Observer) {
     for remark in records.remarks() {
         let input = &records.input;
         observer.note(match &remark {
-            Remark::Missing(missing) => Note::Missing { input, missing },
-            Remark::Caveat(caveat) => Note::Caveat { input, caveat },
+            Remark::Missing(missing) => IngestEvent::Missing { input, missing },
+            Remark::Caveat(caveat) => IngestEvent::Caveat { input, caveat },
         });
     }
 }
 
 /// Reports the number of members without a checksum, if any.
-pub(super) fn report_unchecked(input: &InputName, summary: &Summary, observer: &mut dyn Observer) {
+pub(super) fn report_unchecked(
+    input: &InputName,
+    summary: &InputSummary,
+    observer: &mut dyn Observer,
+) {
     let members = summary.unchecked;
     if members > 0 {
-        observer.note(Note::Unchecked { input, members });
+        observer.note(IngestEvent::Unchecked { input, members });
     }
 }
 
 /// Record of a batch, and the position before it.
-pub(super) struct InputRecord<'a> {
+pub(super) struct RecordAt<'a> {
     pub input: &'a InputName,
-    pub place: Place,
+    pub place: InputPosition,
     pub batch: &'a Batch,
     /// Index of the record in the batch.
     pub at: usize,
 }
 
-impl InputRecord<'_> {
+impl RecordAt<'_> {
     /// Reports what is wrong with the record if there is a detail, and in the first pass an unreadable time. With
     /// `strict`, an unusable record is an error.
     pub fn report(
@@ -86,7 +90,7 @@ impl InputRecord<'_> {
                 });
             }
             if let Some(detail) = detail {
-                observer.note(Note::Skipped {
+                observer.note(IngestEvent::Skipped {
                     input,
                     record,
                     offset,
@@ -95,7 +99,7 @@ impl InputRecord<'_> {
                 });
             }
         } else if first_pass && self.batch.is_timeless(self.at) {
-            observer.note(Note::BadTime {
+            observer.note(IngestEvent::BadTime {
                 input,
                 record,
                 offset,

@@ -9,13 +9,13 @@
 //! shorter or longer than all of them is new without reading.
 
 use super::plan::{Plan, check_read};
-use super::{Job, Note, Observer};
+use super::{IngestEvent, IngestJob, Observer};
 use crate::source::InputName;
-use crate::store::{Place, Progress};
+use crate::store::{InputPosition, InputProgress};
 use crate::{Error, Result};
 
 /// Relation of a file to what the store has read.
-enum Found {
+enum FileMatch {
     /// It equals what was read of this input.
     Read(usize),
     /// It continues where reading stopped.
@@ -27,8 +27,8 @@ enum Found {
 
 /// Matches a list of files, in one pass, with what the store has read.
 pub(super) fn plan_files(
-    job: &Job,
-    mut progress: Progress,
+    job: &IngestJob,
+    mut progress: InputProgress,
     observer: &mut dyn Observer,
 ) -> Result<Plan> {
     drop_unread(&mut progress);
@@ -39,13 +39,13 @@ pub(super) fn plan_files(
     for input in &job.inputs {
         let waits = unfinished.is_none();
         match look(job, input, &progress, &left, waits, observer)? {
-            Found::Read(at) => {
+            FileMatch::Read(at) => {
                 left[at] = false;
-                observer.note(Note::Known { input });
+                observer.note(IngestEvent::Known { input });
             }
-            Found::Unfinished => unfinished = Some(input.clone()),
-            Found::New => new.push(input.clone()),
-            Found::Empty => observer.note(Note::Empty { input }),
+            FileMatch::Unfinished => unfinished = Some(input.clone()),
+            FileMatch::New => new.push(input.clone()),
+            FileMatch::Empty => observer.note(IngestEvent::Empty { input }),
         }
     }
     end_unfinished(job, &mut progress, unfinished.is_some())?;
@@ -58,7 +58,7 @@ pub(super) fn plan_files(
         progress.finished = false;
         progress.pass = 1;
         progress.input = begun as u64;
-        progress.place = Place::start();
+        progress.place = InputPosition::start();
     }
     inputs.extend(new);
     Ok(Plan {
@@ -74,16 +74,16 @@ fn named(input: &crate::store::Input) -> InputName {
 }
 
 /// Drops a file that was begun but of which nothing was read: another may replace it.
-fn drop_unread(progress: &mut Progress) {
+fn drop_unread(progress: &mut InputProgress) {
     let unread = |input: &crate::store::Input| input.end.is_none() && input.name != "-";
-    if progress.place == Place::start() && progress.inputs.last().is_some_and(unread) {
+    if progress.place == InputPosition::start() && progress.inputs.last().is_some_and(unread) {
         progress.inputs.pop();
         progress.input = progress.inputs.len() as u64;
     }
 }
 
 /// Ends an input that was not read to its end and is not named, if the command allows this.
-fn end_unfinished(job: &Job, progress: &mut Progress, is_named: bool) -> Result<()> {
+fn end_unfinished(job: &IngestJob, progress: &mut InputProgress, is_named: bool) -> Result<()> {
     let place = progress.place;
     let Some(last) = progress.inputs.last_mut().filter(|last| last.end.is_none()) else {
         return Ok(());
@@ -107,25 +107,25 @@ fn end_unfinished(job: &Job, progress: &mut Progress, is_named: bool) -> Result<
     }
     last.end = Some(place);
     progress.input = progress.inputs.len() as u64;
-    progress.place = Place::start();
+    progress.place = InputPosition::start();
     Ok(())
 }
 
 /// Inspects a file. `left` marks inputs that no earlier file matched; `waits` is true if the unfinished one is among
 /// them.
 fn look(
-    job: &Job,
+    job: &IngestJob,
     input: &InputName,
-    progress: &Progress,
+    progress: &InputProgress,
     left: &[bool],
     waits: bool,
     observer: &mut dyn Observer,
-) -> Result<Found> {
+) -> Result<FileMatch> {
     let name = input.to_string();
     let last = progress.inputs.last();
     let last = last.filter(|last| last.end.is_none() && last.name != "-");
     let continues = waits && last.is_some_and(|last| last.name == name);
-    let mut places: Vec<(Place, usize)> = Vec::new();
+    let mut places: Vec<(InputPosition, usize)> = Vec::new();
     for (at, read) in progress.inputs.iter().enumerate() {
         let end = read.end.filter(|end| left[at] && holds_something(end));
         places.extend(end.map(|end| (end, at)));
@@ -134,12 +134,12 @@ fn look(
     places.extend(unfinished.map(|place| (place, progress.inputs.len() - 1)));
     places.sort_unstable_by_key(|(place, at)| (place.offset, *at));
     if !places.is_empty() {
-        observer.note(Note::Looking { input });
+        observer.note(IngestEvent::Looking { input });
     }
     match compare(job, input, &places)? {
-        Comparison::Whole(at) if progress.inputs[at].end.is_some() => Ok(Found::Read(at)),
+        Comparison::Whole(at) if progress.inputs[at].end.is_some() => Ok(FileMatch::Read(at)),
         Comparison::Whole(at) | Comparison::Begins(at) if progress.inputs[at].end.is_none() => {
-            Ok(Found::Unfinished)
+            Ok(FileMatch::Unfinished)
         }
         Comparison::Begins(at) if end_of(&places, at).records > 0 => {
             let read = &progress.inputs[at].name;
@@ -155,7 +155,7 @@ fn look(
             )))
         }
         Comparison::Empty => match same_name(job, input, progress, left, continues)? {
-            Found::New => Ok(Found::Empty),
+            FileMatch::New => Ok(FileMatch::Empty),
             found => Ok(found),
         },
         _ => same_name(job, input, progress, left, continues),
@@ -163,13 +163,13 @@ fn look(
 }
 
 /// Returns true if a file can be recognised by this position: its hash is known, and it is not empty.
-fn holds_something(place: &Place) -> bool {
+fn holds_something(place: &InputPosition) -> bool {
     place.prefix != 0 && place.offset > 0
 }
 
 /// Returns the end of the input with this number, or the start if it is not among them.
-fn end_of(places: &[(Place, usize)], at: usize) -> Place {
-    let of = |(place, which): &(Place, usize)| (*which == at).then_some(*place);
+fn end_of(places: &[(InputPosition, usize)], at: usize) -> InputPosition {
+    let of = |(place, which): &(InputPosition, usize)| (*which == at).then_some(*place);
     places.iter().find_map(of).unwrap_or_default()
 }
 
@@ -180,12 +180,12 @@ fn refuse<T>(what: String) -> Result<T> {
 /// Returns that a file is new, or an error if one of its name was read: then it was changed, and the intention is
 /// unclear.
 fn same_name(
-    job: &Job,
+    job: &IngestJob,
     input: &InputName,
-    progress: &Progress,
+    progress: &InputProgress,
     left: &[bool],
     continues: bool,
-) -> Result<Found> {
+) -> Result<FileMatch> {
     let name = input.to_string();
     let read = progress.inputs.iter().zip(left);
     let mut read = read.filter(|(read, left)| **left && read.name == name);
@@ -195,7 +195,7 @@ fn same_name(
         read.next().and_then(|(read, _)| read.end)
     };
     let Some(place) = place.filter(holds_something) else {
-        return Ok(Found::New);
+        return Ok(FileMatch::New);
     };
     match check_read(job, input, place) {
         Err(Error::InputChanged(what)) => Err(Error::InputChanged(format!(
@@ -203,7 +203,7 @@ fn same_name(
              `... | cashrank ingest -`"
         ))),
         Err(error) => Err(error),
-        Ok(()) => Ok(Found::New),
+        Ok(()) => Ok(FileMatch::New),
     }
 }
 
@@ -218,7 +218,11 @@ enum Comparison {
 }
 
 /// Compares a file with the inputs in `places`, which are sorted by length.
-fn compare(job: &Job, input: &InputName, places: &[(Place, usize)]) -> Result<Comparison> {
+fn compare(
+    job: &IngestJob,
+    input: &InputName,
+    places: &[(InputPosition, usize)],
+) -> Result<Comparison> {
     let mut found = Comparison::Nothing;
     let mut source = match job.open(input) {
         Err(Error::Corrupt { .. }) => return Ok(found),

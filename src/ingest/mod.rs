@@ -35,7 +35,7 @@ use crate::store::{RealDisk, Settings, SpoolOptions, settings_of};
 
 pub use crate::store::rows::ROWS_BYTES;
 pub use convert::{Conversion, ConversionReport, TimeSort, convert};
-pub use note::{Note, Observer, ProgressReport};
+pub use note::{IngestEvent, Observer, ProgressReport};
 pub use run::ingest;
 
 /// Interval of a repeated task.
@@ -51,7 +51,7 @@ pub enum Every {
 
 /// Job of an ingest: inputs, store, and options.
 #[derive(Debug, Clone)]
-pub struct Job {
+pub struct IngestJob {
     pub store: PathBuf,
     /// Settings that change results.
     pub settings: Settings,
@@ -115,7 +115,7 @@ pub struct Job {
     pub stop: Arc<AtomicBool>,
 }
 
-/// Fault that can be injected; see [`Job::fault`].
+/// Fault that can be injected; see [`IngestJob::fault`].
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OldFault {
@@ -127,12 +127,12 @@ pub enum OldFault {
     IndexUnchecked,
 }
 
-impl Job {
+impl IngestJob {
     /// Creates a job that reads `inputs` once into `store` with default settings and limits: one decoding thread, a
     /// checkpoint every 30 seconds, a snapshot at the end.
-    pub fn new(store: impl Into<PathBuf>, inputs: Vec<InputName>) -> Job {
+    pub fn new(store: impl Into<PathBuf>, inputs: Vec<InputName>) -> IngestJob {
         let limits = Limits::default();
-        Job {
+        IngestJob {
             store: store.into(),
             settings: Settings::new(Config::default(), &limits),
             inputs,
@@ -165,16 +165,16 @@ impl Job {
     }
 }
 
-impl Job {
+impl IngestJob {
     fn open(&self, input: &InputName) -> Result<Source> {
         let options = self.source.with_rules(&self.settings.input);
         Source::open(input, &self.limits, &options)
     }
 
-    /// Creates a job like [`Job::new`], with the settings of the store, if there is one, and links kept as far as its
-    /// disk has room ([`KeepRows::usual`]).
-    pub fn of(store: impl Into<PathBuf>, inputs: Vec<InputName>) -> Result<Job> {
-        let mut job = Job::new(store, inputs);
+    /// Creates a job like [`IngestJob::new`], with the settings of the store, if there is one, and links kept as far
+    /// as its disk has room ([`KeepRows::usual`]).
+    pub fn of(store: impl Into<PathBuf>, inputs: Vec<InputName>) -> Result<IngestJob> {
+        let mut job = IngestJob::new(store, inputs);
         job.keep_links = KeepRows::usual(&job.store);
         if let Some(settings) = settings_of(&RealDisk, &job.store)? {
             job.limits = settings.limits();
@@ -236,7 +236,7 @@ pub struct Checkpoints {
 
 /// Result of an ingest.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub struct IngestOutcome {
     /// True if all inputs were read before and nothing was done.
     pub nothing_to_do: bool,
     /// True if it was stopped from outside; the same command continues. For a stream, a snapshot of what was read was

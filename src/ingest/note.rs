@@ -6,12 +6,12 @@ use crate::formats::Format;
 use crate::memory::Need;
 use crate::snapshot::{ComputedInfo, ComputedName, Info, KeepSnapshots};
 use crate::source::InputName;
-use crate::store::rows::Reason as GivenUp;
+use crate::store::rows::GiveUpReason;
 
 /// Observer of an ingest.
 pub trait Observer {
     /// Receives an event.
-    fn note(&mut self, note: Note<'_>);
+    fn note(&mut self, note: IngestEvent<'_>);
     /// Receives the progress; called often.
     fn progress(&mut self, report: &ProgressReport<'_>);
 }
@@ -19,7 +19,7 @@ pub trait Observer {
 /// Event for users.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Note<'a> {
+pub enum IngestEvent<'a> {
     /// The store was created.
     Created {
         /// Path of the store.
@@ -157,7 +157,7 @@ pub enum Note<'a> {
     /// The links of pages are no longer kept, and those kept before are dropped. Sent once.
     RowsGivenUp {
         /// Reason for giving them up.
-        reason: GivenUp,
+        reason: GiveUpReason,
     },
     /// Less than a sixteenth of the page numbers for kept links is left. Sent once per run.
     NearPageLimit {
@@ -231,7 +231,7 @@ pub enum Note<'a> {
     /// Reading has ended, and importance is being settled.
     Settling {
         /// Progress of settling.
-        progress: &'a crate::rank::settle::Progress,
+        progress: &'a crate::rank::settle::SettlingProgress,
     },
     /// A snapshot was not settled for lack of memory.
     NotSettled {

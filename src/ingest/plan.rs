@@ -7,17 +7,17 @@
 //! input ended, the next one is a new stream. A spool reveals streams that no checkpoint covers yet.
 
 use super::known::plan_files;
-use super::{Job, Note, Observer, Stream};
+use super::{IngestEvent, IngestJob, Observer, Stream};
 use crate::model::InputSignature;
 use crate::pipeline::checked_format_of;
 use crate::source::{InputName, is_graph};
 use crate::store::rows::KeepRows;
-use crate::store::{Place, Progress, SpoolState};
+use crate::store::{InputPosition, InputProgress, SpoolState};
 use crate::{Error, Result};
 
 /// A plan of what is to be read.
 pub(super) struct Plan {
-    pub progress: Progress,
+    pub progress: InputProgress,
     /// One for each input of a pass; those before `first` are done and not opened again.
     pub inputs: Vec<InputName>,
     /// All was read before.
@@ -36,19 +36,19 @@ fn refused<T>(what: impl Into<String>) -> Result<T> {
 
 /// Matches a checked job with what the store has read and what its spool holds.
 pub(super) fn plan(
-    job: &Job,
-    progress: Progress,
+    job: &IngestJob,
+    progress: InputProgress,
     spool: Option<SpoolState>,
     observer: &mut dyn Observer,
 ) -> Result<Plan> {
     // Passes and end of empty streams are irrelevant.
     if progress.inputs.is_empty() {
         return Ok(Plan {
-            progress: Progress {
+            progress: InputProgress {
                 repeat: job.repeat,
                 complete: job.complete,
                 stream: progress.stream,
-                ..Progress::default()
+                ..InputProgress::default()
             },
             inputs: job.inputs.clone(),
             finished: false,
@@ -66,7 +66,7 @@ pub(super) fn plan(
 }
 
 /// Checks what can be checked without opening the store, so that none is created for a bad job.
-pub(super) fn check_job(job: &Job) -> Result<()> {
+pub(super) fn check_job(job: &IngestJob) -> Result<()> {
     job.limits.check()?;
     if job.inputs.is_empty() {
         return usage("no input: name files, or `-` for standard input");
@@ -122,7 +122,7 @@ pub(super) fn check_job(job: &Job) -> Result<()> {
 
 /// Checks that the first file is a crawl, so that no store is created otherwise. A pipe can be read only once, and so
 /// is checked when it is read.
-pub(super) fn check_first(job: &Job) -> Result<()> {
+pub(super) fn check_first(job: &IngestJob) -> Result<()> {
     let Some(input @ InputName::File(_)) = job.inputs.first() else {
         return Ok(());
     };
@@ -139,7 +139,7 @@ pub(super) fn check_first(job: &Job) -> Result<()> {
 }
 
 /// Plans `ingest -` on a store that has read something.
-fn stream(job: &Job, mut progress: Progress, spool: Option<SpoolState>) -> Result<Plan> {
+fn stream(job: &IngestJob, mut progress: InputProgress, spool: Option<SpoolState>) -> Result<Plan> {
     let begun = progress.inputs.len();
     let last_is_stream = progress.inputs[begun - 1].name == "-";
     if job.complete != progress.complete {
@@ -203,7 +203,7 @@ fn stream(job: &Job, mut progress: Progress, spool: Option<SpoolState>) -> Resul
     } else {
         // An abandoned stream counts as ended where it stopped.
         last.end.get_or_insert(progress.place);
-        progress.place = Place::start();
+        progress.place = InputPosition::start();
         progress.input = begun as u64;
     }
     progress.pass = 1;
@@ -221,7 +221,7 @@ fn stream(job: &Job, mut progress: Progress, spool: Option<SpoolState>) -> Resul
 
 /// Plans `ingest -` with `--repeat`, now or before, on a store that has read something: only the same plan may
 /// continue.
-fn repeated_stream(job: &Job, mut progress: Progress) -> Result<Plan> {
+fn repeated_stream(job: &IngestJob, mut progress: InputProgress) -> Result<Plan> {
     let of_stream = progress.inputs.len() == 1 && progress.inputs[0].name == "-";
     if job.stream == Stream::Again
         && progress.finished
@@ -270,7 +270,7 @@ fn repeated_stream(job: &Job, mut progress: Progress) -> Result<Plan> {
 }
 
 /// Returns a plan that is done if standard input is the stream that was read last, and is refused otherwise.
-fn unless_read_before(job: &Job, progress: Progress, what: &str) -> Result<Plan> {
+fn unless_read_before(job: &IngestJob, progress: InputProgress, what: &str) -> Result<Plan> {
     let last = progress.inputs.len() as u64 - 1;
     let known = progress.stream.as_ref();
     if job.stream != Stream::Auto || known.is_none_or(|stream| stream.input != last) {
@@ -285,7 +285,11 @@ fn unless_read_before(job: &Job, progress: Progress, what: &str) -> Result<Plan>
 }
 
 /// Plans files, perhaps with a stream among them, on a store that has read something.
-fn files(job: &Job, mut progress: Progress, observer: &mut dyn Observer) -> Result<Plan> {
+fn files(
+    job: &IngestJob,
+    mut progress: InputProgress,
+    observer: &mut dyn Observer,
+) -> Result<Plan> {
     let begun = progress.inputs.len();
     if job.inputs.len() < begun {
         return refused(format!(
@@ -310,7 +314,7 @@ fn files(job: &Job, mut progress: Progress, observer: &mut dyn Observer) -> Resu
             ));
         }
         if let (false, Some(end)) = (is_stream, progress.inputs[at].end) {
-            observer.note(Note::Checking { input });
+            observer.note(IngestEvent::Checking { input });
             check_read(job, input, end).map_err(|error| match error {
                 Error::InputChanged(what) => Error::InputChanged(format!(
                     "{what}. This store has read, in this order: {}. Name these first, or {}",
@@ -341,7 +345,7 @@ fn files(job: &Job, mut progress: Progress, observer: &mut dyn Observer) -> Resu
         }
         progress.pass = 1;
         progress.input = begun as u64;
-        progress.place = Place::start();
+        progress.place = InputPosition::start();
     } else if more && progress.pass > 1 {
         return refused("pass 1 is over, so no inputs can be added; use another store");
     }
@@ -366,7 +370,7 @@ fn files(job: &Job, mut progress: Progress, observer: &mut dyn Observer) -> Resu
 }
 
 /// Checks that a file still holds what was read from it, and nothing more.
-pub(super) fn check_read(job: &Job, input: &InputName, end: Place) -> Result<()> {
+pub(super) fn check_read(job: &IngestJob, input: &InputName, end: InputPosition) -> Result<()> {
     let mut source = job.open(input)?;
     source.skip_to(end.offset, end.prefix)?;
     if source.head()?.is_empty() {
@@ -378,7 +382,7 @@ pub(super) fn check_read(job: &Job, input: &InputName, end: Place) -> Result<()>
     )))
 }
 
-fn names(progress: &Progress) -> String {
+fn names(progress: &InputProgress) -> String {
     let names: Vec<&str> = progress.inputs.iter().map(|i| i.name.as_str()).collect();
     match names.len() {
         0..=4 => names.join(" "),

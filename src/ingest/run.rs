@@ -15,15 +15,15 @@ use std::sync::Arc;
 use super::input::is_unsound;
 use super::plan::{Plan, check_first, check_job, plan};
 use super::spooling::{self, Spooling};
-use super::{Job, Note, Observer, Outcome, ProgressReport, Stream};
+use super::{IngestEvent, IngestJob, IngestOutcome, Observer, ProgressReport, Stream};
 use crate::decode::{Names, Reason};
 use crate::engine::Counters;
 use crate::ingest::OldFault;
 use crate::session::{Opened, Session};
 use crate::snapshot;
 use crate::source::{DamageKind, InputName, Restart};
-use crate::store::rows::Reason as GivenUp;
-use crate::store::{Disk, Progress, Spooled, Unverified, settings_of, trust_index};
+use crate::store::rows::GiveUpReason;
+use crate::store::{Disk, InputProgress, Spooled, Unverified, settings_of, trust_index};
 use crate::{Error, Result};
 use cadence::{Cadence, Due};
 use cursor::{Cursor, Phase};
@@ -33,7 +33,11 @@ use stream::with_stream;
 
 /// Runs a job to its end, or until something stops it. In any case the store is left at its last checkpoint; after bad
 /// input or a stop from outside a new checkpoint is made.
-pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Result<Outcome> {
+pub fn ingest(
+    job: &IngestJob,
+    disk: Arc<dyn Disk>,
+    observer: &mut dyn Observer,
+) -> Result<IngestOutcome> {
     let job = &*with_stream(job)?;
     check_job(job)?;
     if settings_of(&*disk, &job.store)?.is_none() {
@@ -52,7 +56,7 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         job.stream == Stream::Again,
     )?;
     if new {
-        observer.note(Note::Created { store: &job.store });
+        observer.note(IngestEvent::Created { store: &job.store });
     }
     let home = session.home();
     run(job, disk, session, progress, observer).map_err(|error| home.blamed(error))
@@ -60,12 +64,12 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
 
 /// Runs a job in its open store.
 fn run(
-    job: &Job,
+    job: &IngestJob,
     disk: Arc<dyn Disk>,
     session: Session,
-    progress: Progress,
+    progress: InputProgress,
     observer: &mut dyn Observer,
-) -> Result<Outcome> {
+) -> Result<IngestOutcome> {
     let was_finished = progress.finished;
     let found = spooling::found(&*disk, job)?;
     let plan = plan(job, progress.clone(), found, observer)?;
@@ -83,11 +87,11 @@ fn run(
     let published_at = published.map(|info| info.counters);
     snapshot::check_not_newer(&*disk, &job.store, session.counters())?;
     if let Some(spooling) = &spooling {
-        observer.note(Note::Spooling {
+        observer.note(IngestEvent::Spooling {
             from: spooling.acked(),
         });
     }
-    let mut run = Run {
+    let mut run = IngestRun {
         before: (session.counters().clone(), session.pages()),
         cadence: Cadence::new(job, published_at, session.counters().records),
         cursor: Cursor::new(progress, inputs.len()),
@@ -101,7 +105,7 @@ fn run(
     run.report_memory();
     run.spoil()?;
     if let Some(damage) = &run.session.unused_index() {
-        run.observer.note(Note::IndexNotUsed { damage });
+        run.observer.note(IngestEvent::IndexNotUsed { damage });
     }
     run.session.release_rows()?;
     let dropped = run.report_rows();
@@ -139,8 +143,8 @@ fn kept(restart: Restart) -> Spooled {
 }
 
 /// Job in progress.
-struct Run<'a> {
-    job: &'a Job,
+struct IngestRun<'a> {
+    job: &'a IngestJob,
     observer: &'a mut dyn Observer,
     /// Dropped before the session, whose store holds the lock: waits for a snapshot in progress, however the run ends.
     cadence: Cadence<'a>,
@@ -161,8 +165,8 @@ enum InputEnd {
     ReadBefore,
 }
 
-impl Run<'_> {
-    fn read_passes(mut self) -> Result<Outcome> {
+impl IngestRun<'_> {
+    fn read_passes(mut self) -> Result<IngestOutcome> {
         while !self.cursor.is_finished() {
             if self.cursor.is_repeating()
                 && let Some(refusal) = self.cannot_repeat()
@@ -241,7 +245,8 @@ impl Run<'_> {
     fn rank_at_last(&mut self, due: Due) -> Result<()> {
         match self.final_snapshot(due) {
             Err(error) if self.session.makes_room(&error)? => {
-                self.observer.note(Note::IndexNotKept { error: &error });
+                self.observer
+                    .note(IngestEvent::IndexNotKept { error: &error });
                 self.final_snapshot(due)
             }
             done => done,
@@ -251,7 +256,7 @@ impl Run<'_> {
     /// Writes the index to disk, so that the next run starts faster.
     fn keep_index(&mut self) {
         if let Err(error) = &self.session.keep_index() {
-            self.observer.note(Note::IndexNotKept { error });
+            self.observer.note(IngestEvent::IndexNotKept { error });
         }
     }
 
@@ -277,7 +282,7 @@ impl Run<'_> {
         finished.err().unwrap_or(refusal)
     }
 
-    fn stop(mut self) -> Result<Outcome> {
+    fn stop(mut self) -> Result<IngestOutcome> {
         match &self.feed.spooling {
             _ if self.cursor.begun => self.checkpoint()?,
             Some(spooling) => spooling.before_checkpoint()?,
@@ -287,7 +292,7 @@ impl Run<'_> {
         // A crawler that has gone does not send again: what was read of a stream is ranked.
         let input = self.feed.inputs.get(self.cursor.progress.input as usize);
         if self.cursor.begun && !self.cursor.is_repeating() && input == Some(&InputName::Stdin) {
-            self.observer.note(Note::Stopping);
+            self.observer.note(IngestEvent::Stopping);
             self.rest()?;
             self.rank_at_last(Due::Partial)?;
         }
@@ -321,10 +326,10 @@ impl Run<'_> {
             .and_then(|()| self.final_snapshot(Due::Partial));
         self.end_spooling();
         if self.cursor.is_spooled() && is_final_damage(&error) {
-            self.observer.note(Note::SpooledDamage);
+            self.observer.note(IngestEvent::SpooledDamage);
         }
         if let Some(unverified) = &self.cursor.progress.unverified {
-            self.observer.note(Note::Withheld { unverified });
+            self.observer.note(IngestEvent::Withheld { unverified });
         }
         kept.err().unwrap_or(error)
     }
@@ -332,15 +337,15 @@ impl Run<'_> {
     /// Closes the spool, and returns how far the stream is durable.
     fn end_spooling(&mut self) -> Option<u64> {
         let to = self.feed.spooling.take()?.end();
-        self.observer.note(Note::Spooled { to });
+        self.observer.note(IngestEvent::Spooled { to });
         Some(to)
     }
 
-    fn outcome(mut self, nothing_to_do: bool, stopped: bool) -> Outcome {
+    fn outcome(mut self, nothing_to_do: bool, stopped: bool) -> IngestOutcome {
         let (need, fits) = self.memory();
         let mut counters = self.session.counters().clone();
         counters.skipped[Reason::CutShort as usize] += self.feed.torn;
-        Outcome {
+        IngestOutcome {
             need,
             fits,
             durable: self.end_spooling(),
@@ -360,16 +365,17 @@ impl Run<'_> {
     fn report_rows(&mut self) -> bool {
         if let Some(limit) = self.session.nears_page_limit() {
             let pages = self.session.pages();
-            self.observer.note(Note::NearPageLimit { pages, limit });
+            self.observer
+                .note(IngestEvent::NearPageLimit { pages, limit });
         }
         let reason = self.session.rows_given_up();
         self.report_rows_given_up(reason)
     }
 
     /// Reports why rows were given up, if they were.
-    fn report_rows_given_up(&mut self, reason: Option<GivenUp>) -> bool {
+    fn report_rows_given_up(&mut self, reason: Option<GiveUpReason>) -> bool {
         if let Some(reason) = reason {
-            self.observer.note(Note::RowsGivenUp { reason });
+            self.observer.note(IngestEvent::RowsGivenUp { reason });
             self.report_passes();
         }
         reason.is_some()

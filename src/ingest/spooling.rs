@@ -10,10 +10,10 @@ use std::thread::JoinHandle;
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 
 use super::plan::Plan;
-use super::{Job, Stream};
+use super::{IngestJob, Stream};
 use crate::source::{Compression, HEAD_BYTES, InputName, Restart};
 use crate::store::{
-    Disk, Progress, Spool, SpoolReader, SpoolState, Spooled, remove_spool, spool_state,
+    Disk, InputProgress, Spool, SpoolReader, SpoolState, Spooled, remove_spool, spool_state,
 };
 use crate::threads::spawn;
 use crate::{Error, Result};
@@ -23,7 +23,7 @@ fn refused<T>(what: impl Into<String>) -> Result<T> {
 }
 
 /// Returns the state of the store's spool. For a job that begins a new stream a damaged one counts as none.
-pub(super) fn found(disk: &dyn Disk, job: &Job) -> Result<Option<SpoolState>> {
+pub(super) fn found(disk: &dyn Disk, job: &IngestJob) -> Result<Option<SpoolState>> {
     match spool_state(disk, &job.store) {
         Err(Error::Damaged { .. }) if job.stream == Stream::New => Ok(None),
         found => found,
@@ -43,10 +43,10 @@ impl Spooling {
     /// Opens the spool that `plan` needs, if any, or returns why that is impossible. `committed` is the progress of the
     /// last checkpoint, `found` the state of the spool.
     pub fn open(
-        job: &Job,
+        job: &IngestJob,
         disk: &Arc<dyn Disk>,
         plan: &Plan,
-        committed: &Progress,
+        committed: &InputProgress,
         found: Option<SpoolState>,
     ) -> Result<Option<Spooling>> {
         let stream = plan.inputs.iter().rposition(|i| *i == InputName::Stdin);
@@ -99,10 +99,10 @@ impl Spooling {
 
     /// Handles a run without a spool: removes a spool that nothing can return to.
     fn without(
-        job: &Job,
+        job: &IngestJob,
         disk: &dyn Disk,
         stream: Option<u64>,
-        committed: &Progress,
+        committed: &InputProgress,
         found: Option<SpoolState>,
     ) -> Result<Option<Spooling>> {
         let begun = stream.and_then(|at| committed.inputs.get(at as usize));
@@ -148,7 +148,7 @@ impl Spooling {
     /// that begins. `begun` describes the stream if a checkpoint covers it.
     pub fn reader(
         &self,
-        job: &Job,
+        job: &IngestJob,
         begun: Option<Spooled>,
     ) -> Result<(Box<dyn Read + Send>, Option<Restart>)> {
         let from = begun.map(|spooled| spooled.restart);
@@ -183,7 +183,7 @@ impl Spooling {
 
     /// Must be called after a checkpoint with `progress`: removes what is covered, and everything if no stream is read
     /// any more (`over`).
-    pub fn after_checkpoint(&self, progress: &Progress, over: bool) -> Result<()> {
+    pub fn after_checkpoint(&self, progress: &InputProgress, over: bool) -> Result<()> {
         if over {
             return self.spool.clear();
         }
@@ -231,15 +231,15 @@ pub(super) fn plain(place: u64) -> Restart {
 }
 
 /// Returns true if the input with this index is still to be read.
-fn is_read(progress: &Progress, at: u64) -> bool {
+fn is_read(progress: &InputProgress, at: u64) -> bool {
     !progress.finished && progress.pass == 1 && at >= progress.input
 }
 
 /// Refuses a job that would not read acknowledged bytes.
 fn check_promise(
-    job: &Job,
+    job: &IngestJob,
     stream: Option<u64>,
-    committed: &Progress,
+    committed: &InputProgress,
     found: Option<SpoolState>,
 ) -> Result<()> {
     let Some(found) = found.filter(|found| found.acked > 0) else {

@@ -2,19 +2,19 @@
 
 use std::collections::HashSet;
 
-use super::report::Distinct;
+use super::report::DistinctCount;
 use crate::engine::Fingerprint;
 
 /// Names by their fingerprints, which are distinct except with a probability of 10^-26 or less.
-pub(super) struct Names {
+pub(super) struct DistinctNames {
     known: HashSet<Fingerprint>,
     limit: usize,
     full: bool,
 }
 
-impl Names {
-    pub fn new(limit: usize) -> Names {
-        Names {
+impl DistinctNames {
+    pub fn new(limit: usize) -> DistinctNames {
+        DistinctNames {
             known: HashSet::new(),
             limit,
             full: false,
@@ -39,8 +39,8 @@ impl Names {
         17 * if full { 3 * places } else { places }
     }
 
-    pub fn count(&self) -> Distinct {
-        Distinct {
+    pub fn count(&self) -> DistinctCount {
+        DistinctCount {
             count: self.known.len() as u64,
             at_least: self.full,
         }
@@ -55,9 +55,9 @@ mod tests {
     #[test]
     fn exact_up_to_the_limit() {
         let fingerprints = HashKey([1, 2]).fingerprints();
-        let mut names = Names::new(3);
+        let mut names = DistinctNames::new(3);
         let mut add = |name: &str| (names.add(fingerprints.of(name.as_bytes())), names.count());
-        let exactly = |count| Distinct {
+        let exactly = |count| DistinctCount {
             count,
             at_least: false,
         };
@@ -66,7 +66,7 @@ mod tests {
         assert_eq!(add("b"), (false, exactly(2)));
         assert_eq!(add("c"), (false, exactly(3)));
         assert_eq!(add("b"), (true, exactly(3)));
-        let more = Distinct {
+        let more = DistinctCount {
             count: 3,
             at_least: true,
         };

@@ -12,14 +12,16 @@ use crate::batch::{HashKey, Rules};
 use crate::engine::SelfLinks;
 use crate::formats::Format;
 use crate::model::Limits;
-use crate::pipeline::{InputReader, Next, Records, Start, format_of};
+use crate::pipeline::{InputReader, InputRecords, PipelineItem, ReadStart, format_of};
 use crate::rules::InputRules;
 use crate::source::{InputName, SourceOptions};
 use crate::{Error, Result};
 
-pub use report::{Damage, Distinct, First, Odd, RecordPosition, Report, Times};
+pub use report::{
+    DamageReport, DistinctCount, FetchTimeStats, InspectReport, Odd, RecordPosition, SampleRecord,
+};
 
-use reading::Reading;
+use reading::InspectionRun;
 
 /// Options of an inspection.
 #[derive(Debug, Clone)]
@@ -59,8 +61,8 @@ impl Default for Inspection {
 
 /// Inspects one input. Fails with [`Error::Unsupported`] if the format cannot be guessed or a limit is out of range,
 /// and with [`Error::TooLarge`] if distinct names exceed the memory limit. Damage is not an error here: see
-/// [`Report::damage`].
-pub fn inspect(input: &InputName, how: &Inspection) -> Result<Report> {
+/// [`InspectReport::damage`].
+pub fn inspect(input: &InputName, how: &Inspection) -> Result<InspectReport> {
     how.limits.check()?;
     let key = HashKey::random()?;
     let rules = Rules {
@@ -77,9 +79,9 @@ pub fn inspect(input: &InputName, how: &Inspection) -> Result<Report> {
         Err(error @ Error::Corrupt { .. }) => return Ok(unread(&error)),
         Err(error) => return Err(error),
     };
-    let mut report = Report {
+    let mut report = InspectReport {
         compression: Some(source.compression()),
-        ..Report::default()
+        ..InspectReport::default()
     };
     // An empty input may still be damaged, which shows in any format.
     let mut read_as = Format::Records;
@@ -87,23 +89,23 @@ pub fn inspect(input: &InputName, how: &Inspection) -> Result<Report> {
         read_as = format;
         (report.format, report.recognised_by) = (Some(format), why);
     }
-    let records = reader.read(source, read_as, Start::default())?;
-    read(records, Reading::new(report, read_as, how, key))
+    let records = reader.read(source, read_as, ReadStart::default())?;
+    read(records, InspectionRun::new(report, read_as, how, key))
 }
 
 /// Reads to the end, to damage, or as far as requested.
-fn read(mut records: Records, mut reading: Reading<'_>) -> Result<Report> {
+fn read(mut records: InputRecords, mut reading: InspectionRun<'_>) -> Result<InspectReport> {
     while !reading.is_done() {
         let next = records.next();
         reading.remarks(records.remarks());
         match next {
-            Ok(Next::Idle) => {}
-            Ok(Next::Piece(piece)) => {
+            Ok(PipelineItem::Idle) => {}
+            Ok(PipelineItem::Piece(piece)) => {
                 reading.piece(&piece);
                 reading.check_room()?;
                 records.recycle(piece);
             }
-            Ok(Next::End(summary)) => {
+            Ok(PipelineItem::End(summary)) => {
                 reading.end(&summary);
                 break;
             }
@@ -120,9 +122,9 @@ fn read(mut records: Records, mut reading: Reading<'_>) -> Result<Report> {
 }
 
 /// Returns the report of an input that was not read because of this damage.
-fn unread(error: &Error) -> Report {
-    Report {
-        damage: Some(Damage::of(error, 0)),
-        ..Report::default()
+fn unread(error: &Error) -> InspectReport {
+    InspectReport {
+        damage: Some(DamageReport::of(error, 0)),
+        ..InspectReport::default()
     }
 }

@@ -3,14 +3,14 @@
 use std::ops::{Range, RangeInclusive};
 
 use super::Inspection;
-use super::distinct::Names;
-use super::report::{Damage, First, RecordPosition, Report};
+use super::distinct::DistinctNames;
+use super::report::{DamageReport, InspectReport, RecordPosition, SampleRecord};
 use crate::batch::{Batch, Fingerprints, HashKey, What};
 use crate::decode::{Names as Naming, Reason, Time, is_redirect};
 use crate::formats::Format;
 use crate::memory::check_room;
 use crate::pipeline::{Piece, Remark};
-use crate::source::{Compression, Summary};
+use crate::source::{Compression, InputSummary};
 use crate::url;
 use crate::{Error, Result};
 
@@ -18,13 +18,13 @@ use crate::{Error, Result};
 const STATUSES: RangeInclusive<i32> = -999..=999;
 
 /// Input being read, with its counts so far.
-pub(super) struct Reading<'a> {
+pub(super) struct InspectionRun<'a> {
     how: &'a Inspection,
-    report: Report,
+    report: InspectReport,
     fingerprints: Fingerprints,
-    pages: Names,
-    fetched: Names,
-    hosts: Names,
+    pages: DistinctNames,
+    fetched: DistinctNames,
+    hosts: DistinctNames,
     /// True if names are URLs.
     urls: bool,
     /// Offset of the last record's end.
@@ -33,14 +33,19 @@ pub(super) struct Reading<'a> {
     done: bool,
 }
 
-impl<'a> Reading<'a> {
-    pub fn new(report: Report, format: Format, how: &'a Inspection, key: HashKey) -> Reading<'a> {
-        Reading {
+impl<'a> InspectionRun<'a> {
+    pub fn new(
+        report: InspectReport,
+        format: Format,
+        how: &'a Inspection,
+        key: HashKey,
+    ) -> InspectionRun<'a> {
+        InspectionRun {
             report,
             fingerprints: key.fingerprints(),
-            pages: Names::new(how.distinct),
-            fetched: Names::new(how.distinct),
-            hosts: Names::new(how.distinct),
+            pages: DistinctNames::new(how.distinct),
+            fetched: DistinctNames::new(how.distinct),
+            hosts: DistinctNames::new(how.distinct),
             urls: format.decoder().names() == Naming::Url,
             offset: 0,
             last_time: None,
@@ -174,7 +179,7 @@ impl<'a> Reading<'a> {
         let name = |number: u32| String::from_utf8_lossy(batch.name(number)).into_owned();
         let targets = batch.targets(entry);
         let is_redirect = status.is_some_and(is_redirect);
-        self.report.first.push(First {
+        self.report.first.push(SampleRecord {
             place: self.place(None),
             url: name(entry.source),
             what: match entry.what {
@@ -191,7 +196,7 @@ impl<'a> Reading<'a> {
             read: u64::from(entry.counts.read),
             links: targets
                 .iter()
-                .take(First::LINKS)
+                .take(SampleRecord::LINKS)
                 .map(|&target| name(target))
                 .collect(),
             followed: targets.len() as u64,
@@ -217,7 +222,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Notes the end of the source.
-    pub fn end(&mut self, summary: &Summary) {
+    pub fn end(&mut self, summary: &InputSummary) {
         let report = &mut self.report;
         report.bytes = summary.bytes;
         report.compressed = summary.compressed;
@@ -231,12 +236,12 @@ impl<'a> Reading<'a> {
         if !matches!(error, Error::Corrupt { .. }) {
             return Err(error);
         }
-        self.report.damage = Some(Damage::of(&error, self.report.records));
+        self.report.damage = Some(DamageReport::of(&error, self.report.records));
         self.report.whole = false;
         Ok(())
     }
 
-    pub fn finish(self) -> Report {
+    pub fn finish(self) -> InspectReport {
         let mut report = self.report;
         report.bytes = report.bytes.max(self.offset);
         report.pages = self.pages.count();

@@ -10,7 +10,7 @@ use crate::source::Compression;
 
 /// Report on an input, from its start to its end, to damage, or as far as requested.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct InspectReport {
     /// Compression; `None` if unknown: the input was damaged before it could be verified, or is a table without its
     /// end.
     pub compression: Option<Compression>,
@@ -29,7 +29,7 @@ pub struct Report {
     /// True if it was read to a sound end.
     pub whole: bool,
     /// Damage that ended the reading.
-    pub damage: Option<Damage>,
+    pub damage: Option<DamageReport>,
     /// Number of records of whatever kind: the sum of those below.
     pub records: u64,
     /// Counts of records and links as in an ingest, except the pages visited.
@@ -51,21 +51,21 @@ pub struct Report {
     /// Number of crawl records without a status.
     pub no_status: u64,
     /// Distinct pages: those fetched, and those linked to.
-    pub pages: Distinct,
+    pub pages: DistinctCount,
     /// Distinct pages that have a crawl record.
-    pub fetched: Distinct,
+    pub fetched: DistinctCount,
     /// Number of crawl records of a page that had one before, as far as distinct pages are counted.
     pub again: u64,
     /// Distinct hosts of pages; `None` if names are not URLs.
-    pub hosts: Option<Distinct>,
+    pub hosts: Option<DistinctCount>,
     /// Times of fetches in crawl records.
-    pub times: Times,
+    pub times: FetchTimeStats,
     /// Fields that the first records lack, if another field may hold them.
     pub missing: Option<Missing>,
     /// Caveat about every ranking made from the input.
     pub caveat: Option<&'static str>,
     /// First crawl records, as read.
-    pub first: Vec<First>,
+    pub first: Vec<SampleRecord>,
 }
 
 /// Position of a record.
@@ -102,7 +102,7 @@ impl Odd {
 
 /// Damage that ended the reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Damage {
+pub struct DamageReport {
     /// What is wrong and where, and how much of it was used.
     pub what: String,
     /// Number of records read before it.
@@ -113,16 +113,16 @@ pub struct Damage {
     pub verified: u64,
 }
 
-impl Damage {
-    pub(super) fn of(error: &Error, records: u64) -> Damage {
+impl DamageReport {
+    pub(super) fn of(error: &Error, records: u64) -> DamageReport {
         match error {
-            Error::Corrupt { damage, .. } => Damage {
+            Error::Corrupt { damage, .. } => DamageReport {
                 what: damage.to_string(),
                 records,
                 member: damage.member.map(|member| member.compressed),
                 verified: damage.unverified_from,
             },
-            error => Damage {
+            error => DamageReport {
                 what: error.to_string(),
                 records,
                 member: None,
@@ -134,7 +134,7 @@ impl Damage {
 
 /// Count of distinct names.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Distinct {
+pub struct DistinctCount {
     /// Number of distinct names counted.
     pub count: u64,
     /// True if the limit was reached, so that there are more.
@@ -142,7 +142,7 @@ pub struct Distinct {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Times {
+pub struct FetchTimeStats {
     pub earliest: Option<Time>,
     pub latest: Option<Time>,
     /// Number of crawl records without a time.
@@ -155,12 +155,12 @@ pub struct Times {
 
 /// One of the first crawl records.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct First {
+pub struct SampleRecord {
     /// Position of the record.
     pub place: RecordPosition,
     /// Page: its canonical URL, or opaque name.
     pub url: String,
-    /// Meaning of the record: `crawled`, `gone`, `unchanged`, `failed`, or `known` ([`Report::known_only`]).
+    /// Meaning of the record: `crawled`, `gone`, `unchanged`, `failed`, or `known` ([`InspectReport::known_only`]).
     pub what: &'static str,
     pub status: Option<i32>,
     pub time: Option<Time>,
@@ -170,18 +170,18 @@ pub struct First {
     pub base: Option<String>,
     /// Number of links as read.
     pub read: u64,
-    /// Distinct targets, in canonical form; the first [`First::LINKS`].
+    /// Distinct targets, in canonical form; the first [`SampleRecord::LINKS`].
     pub links: Vec<String>,
     /// Number of distinct targets.
     pub followed: u64,
 }
 
-impl First {
+impl SampleRecord {
     /// Maximum number of targets kept.
     pub const LINKS: usize = 5;
 }
 
-impl Report {
+impl InspectReport {
     /// Returns the number of pages fetched with their links.
     pub fn visits(&self) -> u64 {
         let counters = &self.counters;

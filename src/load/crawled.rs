@@ -1,6 +1,6 @@
 //! Crawl in memory as rows with names, read at once or as a crawler delivers it, with or without a store.
 
-use super::{Named, batches, open};
+use super::{NameTable, batches, open};
 use crate::Result;
 use crate::batch::{Batch, HashKey, Rules, What};
 use crate::decode::{Missing, Names};
@@ -18,7 +18,7 @@ use crate::source::{InputName, SourceOptions};
 
 /// Outcome of fetching a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fetch {
+pub enum FetchOutcome {
     /// Read; its links are its row.
     Read,
     /// Gone: it answered 404 or 410.
@@ -28,13 +28,14 @@ pub enum Fetch {
 }
 
 /// Callback for each delivered page, once it is in the crawl, and in the store if there is one. Returns false to stop.
-pub type Each<'a> = dyn FnMut(&Crawled, Option<&mut Writer>, u32, Fetch) -> Result<bool> + 'a;
+pub type Each<'a> =
+    dyn FnMut(&Crawled, Option<&mut Writer>, u32, FetchOutcome) -> Result<bool> + 'a;
 
 /// Pages by number, in order of first appearance, and the rows of those that were read here. The last visit of a page
 /// counts.
 pub struct Crawled {
     rules: Rules,
-    names: Named<String>,
+    names: NameTable<String>,
     /// Maps names of the current input to pages, if no store does.
     resolver: Resolver,
     rows: LatestRows,
@@ -67,7 +68,7 @@ impl Crawled {
     fn of(rules: Rules) -> Result<Crawled> {
         Ok(Crawled {
             rules,
-            names: Named::new()?,
+            names: NameTable::new()?,
             resolver: Resolver::default(),
             rows: LatestRows::default(),
             of_store: false,
@@ -245,7 +246,12 @@ impl Crawled {
         check_room(self.rules.limits.memory, self.bytes(), work, remedy)
     }
 
-    fn entry(&mut self, batch: &Batch, at: usize, store: Option<&Writer>) -> Option<(u32, Fetch)> {
+    fn entry(
+        &mut self,
+        batch: &Batch,
+        at: usize,
+        store: Option<&Writer>,
+    ) -> Option<(u32, FetchOutcome)> {
         let entry = &batch.entries[at];
         let told = batch.totals(at);
         if told.is_some_and(|totals| totals.visits == 0 && totals.failed == 0) {
@@ -264,13 +270,13 @@ impl Crawled {
                 if !batch.targets(entry).is_empty()
                     && !self.rows.has(resolver.node(entry.source)) =>
             {
-                Fetch::Read
+                FetchOutcome::Read
             }
             What::Failed | What::Unchanged => {
-                return Some((resolver.node(entry.source), Fetch::Failed));
+                return Some((resolver.node(entry.source), FetchOutcome::Failed));
             }
-            What::Gone => Fetch::Gone,
-            What::Visit => Fetch::Read,
+            What::Gone => FetchOutcome::Gone,
+            What::Visit => FetchOutcome::Read,
         };
         let page = resolver.node(entry.source);
         let targets = batch.targets(entry).iter();
@@ -281,7 +287,7 @@ impl Crawled {
             targets: &targets,
             weights: &weights,
         };
-        self.rows.set(page, fetch == Fetch::Gone, links);
+        self.rows.set(page, fetch == FetchOutcome::Gone, links);
         Some((page, fetch))
     }
 }

@@ -1,8 +1,8 @@
 //! Reads a whole crawl into a graph, by the link rules of the engine.
 
-use super::{Named, batches, open};
+use super::{NameTable, batches, open};
 use crate::Result;
-use crate::batch::{Batch, Entry, HashKey, Rules, What};
+use crate::batch::{Batch, BatchEntry, HashKey, Rules, What};
 use crate::decode::{Missing, Time};
 use crate::engine::{Config, Resolver};
 use crate::formats::Format;
@@ -18,7 +18,7 @@ pub struct LoadedGraph {
     /// Links of all nodes.
     pub graph: Graph,
     /// Facts about each node.
-    pub pages: Vec<Page>,
+    pub pages: Vec<NodeFacts>,
     /// Number of records that could not be used.
     pub skipped: u64,
     /// Number of records that were used without their times, which are invalid.
@@ -34,7 +34,7 @@ pub struct LoadedGraph {
 
 /// Facts about a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Page {
+pub struct NodeFacts {
     /// Canonical URL or opaque name.
     pub name: String,
     /// Number of visits read.
@@ -83,15 +83,15 @@ pub fn load(
     Ok(loading.finish())
 }
 
-/// Maximum bytes per node besides its name, its entry in the index, and links: a [`Page`] of 48, in an array that was
-/// just reallocated; its name's allocation; and 32 of PageRank and ranks.
+/// Maximum bytes per node besides its name, its entry in the index, and links: a [`NodeFacts`] of 48, in an array that
+/// was just reallocated; its name's allocation; and 32 of PageRank and ranks.
 const NODE_BYTES: u64 = 3 * 48 + ALLOCATION + 32;
 
 pub(super) struct GraphLoader {
     builder: GraphBuilder,
     /// Weights of a record's links.
     weights: Vec<u64>,
-    pages: Named<Page>,
+    pages: NameTable<NodeFacts>,
     /// Maps names of the current input to pages.
     resolver: Resolver,
     skipped: u64,
@@ -110,7 +110,7 @@ impl GraphLoader {
         Ok(GraphLoader {
             builder: GraphBuilder::new(config.self_links),
             weights: Vec::new(),
-            pages: Named::new()?,
+            pages: NameTable::new()?,
             resolver: Resolver::default(),
             skipped: 0,
             timeless: 0,
@@ -201,13 +201,13 @@ impl GraphLoader {
         }
     }
 
-    fn was_visited(&self, entry: &Entry) -> bool {
+    fn was_visited(&self, entry: &BatchEntry) -> bool {
         let source = self.resolver.node(entry.source);
         self.pages.all[source as usize].visits > 0
     }
 
     /// Notes the time of a fetch; returns the page.
-    fn fetched(&mut self, entry: &Entry) -> u32 {
+    fn fetched(&mut self, entry: &BatchEntry) -> u32 {
         let source = self.resolver.node(entry.source);
         let page = &mut self.pages.all[source as usize];
         page.last_fetch = page.last_fetch.max(entry.fetched_at);
@@ -215,11 +215,11 @@ impl GraphLoader {
     }
 }
 
-impl From<String> for Page {
-    fn from(name: String) -> Page {
-        Page {
+impl From<String> for NodeFacts {
+    fn from(name: String) -> NodeFacts {
+        NodeFacts {
             name,
-            ..Page::default()
+            ..NodeFacts::default()
         }
     }
 }

@@ -5,8 +5,8 @@ mod crawled;
 pub(crate) mod fuzz;
 mod graph;
 
-pub use crawled::{Crawled, Each, Fetch};
-pub use graph::{LoadedGraph, Page, load};
+pub use crawled::{Crawled, Each, FetchOutcome};
+pub use graph::{LoadedGraph, NodeFacts, load};
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ use crate::decode::Names;
 use crate::engine::{Admit, Index, PageId};
 use crate::formats::Format;
 use crate::graph::GraphBuilder;
-use crate::pipeline::{InputReader, Next, Remark, Start, checked_format_of};
+use crate::pipeline::{InputReader, PipelineItem, ReadStart, Remark, checked_format_of};
 use crate::source::{InputName, Source, SourceOptions};
 
 /// Opens an input, and guesses its format unless it is given; `None`: it is empty.
@@ -42,12 +42,12 @@ fn batches(
     take: &mut dyn FnMut(&Batch) -> Result<bool>,
 ) -> Result<Vec<Remark>> {
     let reader = InputReader::new(rules.clone(), &SourceOptions::default(), threads);
-    let mut records = reader.read(source, format, Start::default())?;
+    let mut records = reader.read(source, format, ReadStart::default())?;
     loop {
         match records.next()? {
-            Next::Idle => {}
-            Next::End(_) => return Ok(records.remarks()),
-            Next::Piece(piece) => {
+            PipelineItem::Idle => {}
+            PipelineItem::End(_) => return Ok(records.remarks()),
+            PipelineItem::Piece(piece) => {
                 if !take(&piece.batch)? {
                     return Ok(records.remarks());
                 }
@@ -58,16 +58,16 @@ fn batches(
 }
 
 /// Names in memory, and the facts about each, by number.
-struct Named<T> {
+struct NameTable<T> {
     index: Index,
     all: Vec<T>,
     /// Length of all names in bytes.
     text: u64,
 }
 
-impl<T> Named<T> {
-    fn new() -> Result<Named<T>> {
-        Ok(Named {
+impl<T> NameTable<T> {
+    fn new() -> Result<NameTable<T>> {
+        Ok(NameTable {
             index: Index::new()?,
             all: Vec::new(),
             text: 0,
@@ -80,14 +80,14 @@ impl<T> Named<T> {
     }
 }
 
-impl<T: From<String>> Admit for Named<T> {
+impl<T: From<String>> Admit for NameTable<T> {
     fn admit(
         &mut self,
         batch: &Batch,
         names: Range<usize>,
         mut put: impl FnMut(PageId),
     ) -> Result<()> {
-        let Named { index, all, text } = self;
+        let NameTable { index, all, text } = self;
         index.admit_all(&batch.fingerprints, names, |at, page, is_new| {
             GraphBuilder::node(page.0)?;
             if is_new {

@@ -37,11 +37,11 @@
 //! page. v is summed from below, so that the value of every step is valid.
 
 use super::impact::impacts;
-use super::{Impact, Known, Matrix, Power};
+use super::{Impact, LocalGraph, Matrix, PowerMethod};
 
 /// Method of estimating the domain's PageRank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Estimator {
+pub enum LocalEstimator {
     /// PageRank of F, normalised: the paper's estimate.
     Plain,
     /// Extrapolation to a leak of 0: our own estimate.
@@ -51,7 +51,7 @@ pub enum Estimator {
 
 /// Estimate for the domain's pages, in order of members.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Estimate {
+pub struct LocalEstimate {
     /// Estimated global PageRank of each page; they sum to 1.
     pub ranks: Vec<f64>,
     /// Part of each page's rank in F that links from outside the domain pass to it, 0 to 1.
@@ -71,16 +71,16 @@ pub struct Estimate {
 
 /// Estimates from everything known. `ranks` are those of all members, `matrix` their links.
 pub fn estimate(
-    known: &Known,
+    known: &LocalGraph,
     matrix: &Matrix,
     ranks: &[f64],
-    power: &Power,
-    estimator: Estimator,
-) -> Estimate {
+    power: &PowerMethod,
+    estimator: LocalEstimator,
+) -> LocalEstimate {
     let at_least = at_least(matrix, power);
     let members = matrix.len() as f64;
     let parts = at_least.iter().zip(ranks);
-    let mut estimate = Estimate {
+    let mut estimate = LocalEstimate {
         ranks: normalised(&ranks[..matrix.domain]),
         outside: outside(matrix, ranks, power.damping),
         certified: parts
@@ -92,7 +92,7 @@ pub fn estimate(
         impacts: impacts(matrix, ranks),
     };
     let beyond = matrix.len() - matrix.domain - matrix.failed;
-    if estimator == Estimator::Extrapolated && beyond >= 4 && estimate.leak > 0.0 {
+    if estimator == LocalEstimator::Extrapolated && beyond >= 4 && estimate.leak > 0.0 {
         let stage = |part: usize| {
             let matrix = known.matrix_of(matrix.domain + beyond / part);
             let ranks = power.rank_from(&matrix, ranks);
@@ -155,7 +155,7 @@ fn outside(matrix: &Matrix, ranks: &[f64], damping: f64) -> Vec<f64> {
 }
 
 /// Returns (1 - alpha) v for each page of the domain.
-fn at_least(matrix: &Matrix, power: &Power) -> Vec<f64> {
+fn at_least(matrix: &Matrix, power: &PowerMethod) -> Vec<f64> {
     let members = matrix.len();
     let mut visits = vec![1.0; members];
     let mut next = vec![0.0; members];

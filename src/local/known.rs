@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::graph::{Links, Table};
+use crate::graph::{LinkRows, Links};
 use crate::rows::{Row, Rows};
 use crate::{Error, Result};
 
@@ -11,10 +11,10 @@ const NONE: u32 = u32::MAX;
 /// Domain L, the pages fetched outside of it, and the frontier: F and Fout of the paper.
 ///
 /// Memory and time depend on the rows added: no table has an entry for each page of the web. A fetched page is a
-/// *member*; the first [`domain`](Known::domain) members are the domain. At the end of a [`Matrix`], pages that could
-/// not be fetched are members, too.
+/// *member*; the first [`domain`](LocalGraph::domain) members are the domain. At the end of a [`Matrix`], pages that
+/// could not be fetched are members, too.
 #[derive(Debug, Clone, Default)]
-pub struct Known {
+pub struct LocalGraph {
     domain: usize,
     /// Slots of pages, in the order in which they became known.
     slots: HashMap<u32, u32>,
@@ -31,15 +31,15 @@ pub struct Known {
     /// Number of members that are gone.
     gone: usize,
     /// Row of each member, as slots; a row's links weigh 1 on average.
-    rows: Table<f64>,
+    rows: LinkRows<f64>,
 }
 
-impl Known {
+impl LocalGraph {
     /// Returns the pages of `domain`, which is sorted, with their rows, followed if `outside` by all other pages that
     /// have a row, in the order of the rows. Pages of the domain that are gone are not ranked with it, see
-    /// [`Known::gone`]. Fails with [`Error::Missing`] if no page of the domain has a row.
-    pub fn of_rows(rows: &dyn Rows, domain: &[u32], outside: bool) -> Result<Known> {
-        let mut known = Known::default();
+    /// [`LocalGraph::gone`]. Fails with [`Error::Missing`] if no page of the domain has a row.
+    pub fn of_rows(rows: &dyn Rows, domain: &[u32], outside: bool) -> Result<LocalGraph> {
+        let mut known = LocalGraph::default();
         if outside {
             known.slots.reserve(rows.pages() as usize);
         }
@@ -248,10 +248,10 @@ impl Known {
         let mut matrix = Matrix {
             domain: self.domain,
             failed: failed.len(),
-            inside: Table::default(),
-            beyond: Table::default(),
+            inside: LinkRows::default(),
+            beyond: LinkRows::default(),
             out: Vec::with_capacity(members + failed.len()),
-            sources: Table::default(),
+            sources: LinkRows::default(),
             frontier: Vec::new(),
         };
         let is_weighted = self.rows.is_weighted();
@@ -286,13 +286,13 @@ pub struct Matrix {
     /// Number of members that could not be fetched, which come last and have no links.
     pub failed: usize,
     /// For each member: the members that it links to.
-    pub inside: Table<f64>,
+    pub inside: LinkRows<f64>,
     /// For each member: the positions in `frontier` that it links to.
-    pub beyond: Table<f64>,
+    pub beyond: LinkRows<f64>,
     /// For each member: the weight of all its links; without weights, their number.
     out: Vec<f64>,
     /// For each position in `frontier`: the members that link to it, ascending.
-    pub sources: Table<f64>,
+    pub sources: LinkRows<f64>,
     /// Pages that are known and not fetched, in the order in which they became known.
     pub frontier: Vec<u32>,
 }

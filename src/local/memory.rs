@@ -48,8 +48,8 @@ impl Size {
         Ok(size)
     }
 
-    /// Returns the maximum memory of a [`Search`](super::Search) with this policy over all of it, including its
-    /// estimate, in bytes.
+    /// Returns the maximum memory of a [`LocalSearch`](super::LocalSearch) with this policy over all of it, including
+    /// its estimate, in bytes.
     pub fn search_bytes(&self, policy: Policy) -> u64 {
         let of_frontier = match policy {
             Policy::Complement => FRONTIER + COMPLEMENT,

@@ -10,19 +10,19 @@
 //!     [ L_out G_within ]     L_out: from the domain to pages outside, which are not fetched: the frontier
 //! ```
 //!
-//! and p* = E_L g / ||E_L g||_1 is sought, the PageRank g of G on the domain (section 4). [`Search`] is FindGlobalPR
-//! (Algorithm 2): F begins as L; in each of T rounds a [`Policy`] chooses k pages of the frontier, they are fetched and
-//! join F, and the PageRank f of F is recomputed ([`Power`]); at the end `estimate` restricts it to the domain. With k
-//! T = n or 2n pages outside the distance to p* falls to a fraction. When no page is left to fetch, F is everything
-//! reachable, and if that is the web, f is g.
+//! and p* = E_L g / ||E_L g||_1 is sought, the PageRank g of G on the domain (section 4). [`LocalSearch`] is
+//! FindGlobalPR (Algorithm 2): F begins as L; in each of T rounds a [`Policy`] chooses k pages of the frontier, they
+//! are fetched and join F, and the PageRank f of F is recomputed ([`PowerMethod`]); at the end `estimate` restricts it
+//! to the domain. With k T = n or 2n pages outside the distance to p* falls to a fraction. When no page is left to
+//! fetch, F is everything reachable, and if that is the web, f is g.
 //!
-//! All is sparse: [`Known`] and [`Matrix`] hold the rows of fetched pages, and each round takes time and memory
+//! All is sparse: [`LocalGraph`] and [`Matrix`] hold the rows of fetched pages, and each round takes time and memory
 //! proportional to them, whatever the size of the web.
 //!
 //! **Departures.** Self-links and repeats are dropped (as in the paper, section 5.1). The policy, the estimate and the
 //! power method each document their additions; [`Policy::Share`], [`Policy::FrontierCash`] and
-//! [`Estimator::Extrapolated`] are ours. Links may have weights, and pages that are gone or cannot be fetched count as
-//! pages without links, as in all rankings of this library.
+//! [`LocalEstimator::Extrapolated`] are ours. Links may have weights, and pages that are gone or cannot be fetched
+//! count as pages without links, as in all rankings of this library.
 
 mod estimate;
 mod impact;
@@ -34,10 +34,10 @@ pub mod select;
 #[cfg(test)]
 mod tests;
 
-pub use estimate::{Estimate, Estimator, estimate};
+pub use estimate::{LocalEstimate, LocalEstimator, estimate};
 pub use impact::Impact;
-pub use known::{Known, Matrix};
+pub use known::{LocalGraph, Matrix};
 pub use memory::Size;
-pub use rank::Power;
-pub use search::{Asked, Options, Search};
+pub use rank::PowerMethod;
+pub use search::{LocalSearch, LocalSearchOptions, PageRequest};
 pub use select::{Policy, Select};

@@ -16,23 +16,23 @@ use crate::rank::pagerank::Walk;
 
 /// Settings of the power method.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Power {
+pub struct PowerMethod {
     /// Alpha, the random surfer's probability of following a link: at least 0, less than 1.
     pub damping: f64,
     /// Delta: stops when a step moves the vector by less than this in L1. Above 0.
     pub threshold: f64,
 }
 
-impl Default for Power {
-    fn default() -> Power {
-        Power {
+impl Default for PowerMethod {
+    fn default() -> PowerMethod {
+        PowerMethod {
             damping: 0.85,
             threshold: 1e-6,
         }
     }
 }
 
-impl Power {
+impl PowerMethod {
     /// Returns the PageRank of the members, which sums to 1, from a uniform start.
     pub fn rank(&self, matrix: &Matrix) -> Vec<f64> {
         self.rank_from(matrix, &[])

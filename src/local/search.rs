@@ -1,26 +1,29 @@
 //! FindGlobalPR (Algorithm 2): chooses the pages to fetch, round by round.
 
-use super::{Estimate, Estimator, Known, Matrix, Policy, Power, Select, estimate, select};
+use super::{
+    LocalEstimate, LocalEstimator, LocalGraph, Matrix, Policy, PowerMethod, Select, estimate,
+    select,
+};
 use crate::engine::checked_damping;
 use crate::{Error, Result};
 
 /// Options of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Options {
+pub struct LocalSearchOptions {
     /// Policy that chooses pages.
     pub policy: Policy,
     /// Estimator of the domain's PageRank.
-    pub estimator: Estimator,
+    pub estimator: LocalEstimator,
     /// Settings of the power method.
-    pub power: Power,
+    pub power: PowerMethod,
     /// Seed of random draws.
     pub seed: u64,
 }
 
-impl Options {
+impl LocalSearchOptions {
     /// Checks that all numbers are in range.
     pub fn check(&self) -> Result<()> {
-        let Power { damping, threshold } = self.power;
+        let PowerMethod { damping, threshold } = self.power;
         checked_damping(damping)?;
         if threshold > 0.0 && threshold < 2.0 {
             Ok(())
@@ -34,7 +37,7 @@ impl Options {
 
 /// Page to fetch, with its score.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Asked {
+pub struct PageRequest {
     /// Number of the page.
     pub page: u32,
     /// Score by the policy: higher is sooner.
@@ -47,15 +50,15 @@ pub struct Asked {
 /// the requested pages and provides their links, from a graph, a crawler or a store.
 ///
 /// ```
-/// use cashrank::local::{Known, Options, Search};
+/// use cashrank::local::{LocalGraph, LocalSearch, LocalSearchOptions};
 ///
 /// # fn main() -> cashrank::Result<()> {
 /// let web: [&[u32]; 4] = [&[1, 2], &[0], &[0, 3], &[1]];
-/// let mut known = Known::default();
+/// let mut known = LocalGraph::default();
 /// known.fetch(0, web[0].iter().copied())?;
 /// known.fetch(1, web[1].iter().copied())?;
 /// known.close_domain()?;
-/// let mut search = Search::new(known, Options::default())?;
+/// let mut search = LocalSearch::new(known, LocalSearchOptions::default())?;
 /// while let [asked, ..] = search.next(1)[..] {
 ///     search.fetched(asked.page, web[asked.page as usize].iter().copied())?;
 ///     search.update();
@@ -65,18 +68,18 @@ pub struct Asked {
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct Search {
-    known: Known,
-    options: Options,
+pub struct LocalSearch {
+    known: LocalGraph,
+    options: LocalSearchOptions,
     select: Box<dyn Select>,
     matrix: Matrix,
     ranks: Vec<f64>,
 }
 
-impl Search {
+impl LocalSearch {
     /// Begins with a known graph, whose domain is closed. Fails with [`Error::Usage`] if an option is out of range or
     /// the domain is empty.
-    pub fn new(known: Known, options: Options) -> Result<Search> {
+    pub fn new(known: LocalGraph, options: LocalSearchOptions) -> Result<LocalSearch> {
         options.check()?;
         if known.domain() == 0 {
             return Err(Error::Usage(
@@ -86,7 +89,7 @@ impl Search {
         let matrix = known.matrix();
         let select = options.policy.policy(options.seed);
         let ranks = coarse(&options.power, &*select).rank(&matrix);
-        Ok(Search {
+        Ok(LocalSearch {
             select,
             known,
             options,
@@ -96,19 +99,19 @@ impl Search {
     }
 
     /// Returns the `count` pages of the frontier to fetch next, best first; fewer if there are no more. Repeated calls
-    /// before an [`update`](Search::update) return the same pages, except with random policies.
-    pub fn next(&mut self, count: usize) -> Vec<Asked> {
+    /// before an [`update`](LocalSearch::update) return the same pages, except with random policies.
+    pub fn next(&mut self, count: usize) -> Vec<PageRequest> {
         self.next_by(count, |_| 0)
     }
 
-    /// Returns the pages to fetch next like [`Search::next`]; among equal scores, those with the smallest `tie` come
-    /// first, then those known first.
-    pub fn next_by(&mut self, count: usize, tie: impl Fn(u32) -> u64) -> Vec<Asked> {
+    /// Returns the pages to fetch next like [`LocalSearch::next`]; among equal scores, those with the smallest `tie`
+    /// come first, then those known first.
+    pub fn next_by(&mut self, count: usize, tie: impl Fn(u32) -> u64) -> Vec<PageRequest> {
         let damping = self.options.power.damping;
         let scores = self.select.scores(&self.matrix, &self.ranks, damping);
         let frontier = &self.matrix.frontier;
         let places = select::best_by(&scores, count, |place| tie(frontier[place as usize]));
-        let asked = places.into_iter().map(|place| Asked {
+        let asked = places.into_iter().map(|place| PageRequest {
             page: self.matrix.frontier[place as usize],
             score: scores[place as usize],
             flow: self.flow(place as usize),
@@ -124,12 +127,12 @@ impl Search {
         self.options.power.damping * flow
     }
 
-    /// Adds a fetched page with its links. It counts from the next [`update`](Search::update) on.
+    /// Adds a fetched page with its links. It counts from the next [`update`](LocalSearch::update) on.
     pub fn fetched(&mut self, page: u32, targets: impl IntoIterator<Item = u32>) -> Result<()> {
         self.known.fetch(page, targets)
     }
 
-    /// Adds a fetched page with weighted links; see [`Known::fetch_weighted`].
+    /// Adds a fetched page with weighted links; see [`LocalGraph::fetch_weighted`].
     pub fn fetched_weighted(
         &mut self,
         page: u32,
@@ -156,12 +159,12 @@ impl Search {
     }
 
     /// Ends the search and returns the known graph.
-    pub fn into_known(self) -> Known {
+    pub fn into_known(self) -> LocalGraph {
         self.known
     }
 
     /// Returns the known graph.
-    pub fn known(&self) -> &Known {
+    pub fn known(&self) -> &LocalGraph {
         &self.known
     }
 
@@ -176,12 +179,12 @@ impl Search {
     }
 
     /// Estimates the domain's global PageRank as of the last update.
-    pub fn estimate(&self) -> Estimate {
+    pub fn estimate(&self) -> LocalEstimate {
         self.estimate_by(self.options.estimator)
     }
 
     /// Estimates the domain's global PageRank by this estimator.
-    pub fn estimate_by(&self, estimator: Estimator) -> Estimate {
+    pub fn estimate_by(&self, estimator: LocalEstimator) -> LocalEstimate {
         let power = &self.options.power;
         let ranks = power.rank_from(&self.matrix, &self.ranks);
         estimate::estimate(&self.known, &self.matrix, &ranks, power, estimator)
@@ -189,8 +192,8 @@ impl Search {
 }
 
 /// Returns the settings of the power method between rounds.
-fn coarse(power: &Power, select: &dyn Select) -> Power {
-    Power {
+fn coarse(power: &PowerMethod, select: &dyn Select) -> PowerMethod {
+    PowerMethod {
         threshold: select.threshold(power.threshold),
         ..*power
     }

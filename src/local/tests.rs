@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::select::{
-    Complement, Exact, Flow, FrontierCash, Norms, OutlinkCount, Share, Table, best,
+    Complement, Exact, FlowPolicy, FrontierCash, NormTable, Norms, OutlinkCount, SharePolicy, best,
 };
 use super::*;
 use crate::Result;
@@ -15,8 +15,8 @@ use crate::rows::{Row, RowVisitor, Rows, Stop};
 /// 0.85 as exact PageRank uses it: in steps of 2^-32.
 const ALPHA: f64 = 3_650_722_201.0 / 4_294_967_296.0;
 
-fn power() -> Power {
-    Power {
+fn power() -> PowerMethod {
+    PowerMethod {
         damping: ALPHA,
         threshold: 1e-14,
     }
@@ -25,8 +25,8 @@ fn power() -> Power {
 /// Web as rows of targets.
 type Web = Vec<Vec<u32>>;
 
-fn known(web: &Web, domain: usize, outside: usize) -> Known {
-    let mut known = Known::default();
+fn known(web: &Web, domain: usize, outside: usize) -> LocalGraph {
+    let mut known = LocalGraph::default();
     for (page, row) in web.iter().enumerate().take(domain + outside) {
         if page == domain {
             known.close_domain().unwrap();
@@ -49,9 +49,9 @@ fn graph(web: &Web) -> Graph {
 }
 
 fn exact(web: &Web) -> Vec<f64> {
-    let options = pagerank::Options {
+    let options = pagerank::PowerOptions {
         residual: 1e-14,
-        ..pagerank::Options::default()
+        ..pagerank::PowerOptions::default()
     };
     pagerank(&graph(web), options).unwrap().scores
 }
@@ -84,8 +84,8 @@ fn weighted_webs() -> impl Strategy<Value = Weighted> {
     })
 }
 
-fn known_weighted(web: &Weighted, domain: usize, outside: usize) -> Known {
-    let mut known = Known::default();
+fn known_weighted(web: &Weighted, domain: usize, outside: usize) -> LocalGraph {
+    let mut known = LocalGraph::default();
     for (page, row) in web.iter().enumerate().take(domain + outside) {
         if page == domain {
             known.close_domain().unwrap();
@@ -106,9 +106,9 @@ fn exact_weighted(web: &Weighted) -> Vec<f64> {
     for (page, row) in (0..).zip(web) {
         builder.weighted_row(page, row.iter().copied());
     }
-    let options = pagerank::Options {
+    let options = pagerank::PowerOptions {
         residual: 1e-14,
-        ..pagerank::Options::default()
+        ..pagerank::PowerOptions::default()
     };
     pagerank(&builder.build(), options).unwrap().scores
 }
@@ -189,7 +189,7 @@ proptest! {
         let sum = |g: f64, y: f64| z.iter().map(|z| (g * z - y).abs()).sum::<f64>();
         prop_assert!((Exact::new(&z).norm(g, y) - sum(g, y)).abs() < 1e-12);
         // A table is exact at its own values, for any y.
-        let table = Table::new(&z, 0.01, (0.1, 0.9), 9);
+        let table = NormTable::new(&z, 0.01, (0.1, 0.9), 9);
         for value in 0..9 {
             let value = 0.1 + 0.1 * f64::from(value);
             prop_assert!((table.norm(value, 0.01) - sum(value, 0.01)).abs() < 1e-9);
@@ -205,7 +205,7 @@ proptest! {
     /// web.
     #[test]
     fn estimates_go_from_the_domains_own_rank_to_that_of_the_web(web in webs(), domain in 1usize..3) {
-        for estimator in [Estimator::Plain, Estimator::Extrapolated] {
+        for estimator in [LocalEstimator::Plain, LocalEstimator::Extrapolated] {
             let own: Web = web[..domain].iter().map(|row| row.iter().copied().filter(|&t| (t as usize) < domain).collect()).collect();
             for (outside, expected) in [(0, exact(&own)), (web.len() - domain, exact(&web))] {
                 let known = known(&web, domain, outside);
@@ -235,7 +235,7 @@ proptest! {
         let matrix = known.matrix();
         let ranks = power().rank(&matrix);
         let expected = normalised(&exact(&left)[..domain]);
-        for estimator in [Estimator::Plain, Estimator::Extrapolated] {
+        for estimator in [LocalEstimator::Plain, LocalEstimator::Extrapolated] {
             let estimate = estimate(&known, &matrix, &ranks, &power(), estimator);
             prop_assert!(l1(&estimate.ranks, &expected) < 1e-10, "{:?} {expected:?}", estimate.ranks);
             prop_assert_eq!(estimate.leak, 0.0);
@@ -248,7 +248,7 @@ proptest! {
         let all = known_weighted(&web, domain, web.len() - domain);
         let matrix = all.matrix();
         let ranks = power().rank(&matrix);
-        let estimate = estimate(&all, &matrix, &ranks, &power(), Estimator::Plain);
+        let estimate = estimate(&all, &matrix, &ranks, &power(), LocalEstimator::Plain);
         let expected = exact_weighted(&web);
         prop_assert!(l1(&estimate.ranks, &normalised(&expected[..domain])) < 1e-10);
     }
@@ -260,7 +260,7 @@ proptest! {
         let all = known_weighted(&web, domain, web.len() - domain);
         let matrix = all.matrix();
         let ranks = power().rank(&matrix);
-        let estimate = estimate(&all, &matrix, &ranks, &power(), Estimator::Plain);
+        let estimate = estimate(&all, &matrix, &ranks, &power(), LocalEstimator::Plain);
         let exact = exact_weighted(&web);
         let mut sum = 0.0;
         for of in &estimate.impacts {
@@ -298,7 +298,7 @@ proptest! {
         let known = known_weighted(&web, domain, fetched - domain);
         let matrix = known.matrix();
         let ranks = power().rank(&matrix);
-        let estimate = estimate(&known, &matrix, &ranks, &power(), Estimator::Plain);
+        let estimate = estimate(&known, &matrix, &ranks, &power(), LocalEstimator::Plain);
         let global = exact_weighted(&web);
         for (rank, least) in global.iter().zip(&estimate.at_least) {
             prop_assert!(*least >= 1.0 - ALPHA - 1e-9);
@@ -328,7 +328,7 @@ proptest! {
         let known = known(&web, domain, fetched - domain);
         let matrix = known.matrix();
         let ranks = power().rank(&matrix);
-        let estimate = estimate(&known, &matrix, &ranks, &power(), Estimator::Plain);
+        let estimate = estimate(&known, &matrix, &ranks, &power(), LocalEstimator::Plain);
         let global = exact(&web);
         for page in 0..domain {
             let certain = estimate.certified[page] * ranks[page] * fetched as f64;
@@ -371,8 +371,8 @@ proptest! {
             }
         }
         for policy in Policy::ALL {
-            let options = Options { policy, power: power(), ..Options::default() };
-            let mut search = Search::new(known(&web, 2, 0), options).unwrap();
+            let options = LocalSearchOptions { policy, power: power(), ..LocalSearchOptions::default() };
+            let mut search = LocalSearch::new(known(&web, 2, 0), options).unwrap();
             prop_assert!(l1(&search.estimate().ranks, &normalised(&own)) < 1e-9);
             loop {
                 let asked = search.next(count);
@@ -389,7 +389,7 @@ proptest! {
             prop_assert_eq!(search.known().fetched(), reached.iter().filter(|&&r| r).count());
             prop_assert_eq!(search.estimate().leak, 0.0);
             if reached.iter().all(|&reached| reached) {
-                for estimator in [Estimator::Plain, Estimator::Extrapolated] {
+                for estimator in [LocalEstimator::Plain, LocalEstimator::Extrapolated] {
                     let ranks = search.estimate_by(estimator).ranks;
                     prop_assert!(l1(&ranks, &normalised(&global[..2])) < 1e-9, "{policy} {ranks:?}");
                 }
@@ -405,7 +405,7 @@ fn the_rank_that_comes_from_outside() {
     let known = known(&vec![vec![1], vec![0]], 1, 1);
     let matrix = known.matrix();
     let ranks = power().rank(&matrix);
-    let estimate = estimate(&known, &matrix, &ranks, &power(), Estimator::Plain);
+    let estimate = estimate(&known, &matrix, &ranks, &power(), LocalEstimator::Plain);
     assert!((estimate.outside[0] - ALPHA).abs() < 1e-12);
     assert!((estimate.certified[0] - 1.0).abs() < 1e-9);
     assert_eq!((estimate.ranks[0], estimate.leak), (1.0, 0.0));
@@ -419,7 +419,7 @@ fn links_that_were_not_followed_leak() {
     let known = known(&vec![vec![1, 2], vec![0, 3], vec![], vec![]], 2, 0);
     let matrix = known.matrix();
     let ranks = power().rank(&matrix);
-    let estimate = estimate(&known, &matrix, &ranks, &power(), Estimator::Plain);
+    let estimate = estimate(&known, &matrix, &ranks, &power(), LocalEstimator::Plain);
     assert!((estimate.leak - 0.5).abs() < 1e-12);
     // v = 1 + alpha v/2; the estimate is 1/(1 - alpha).
     assert!((estimate.certified[0] - (1.0 - ALPHA) / (1.0 - ALPHA / 2.0)).abs() < 1e-9);
@@ -439,11 +439,11 @@ fn scores_by_hand() {
         assert!(l1(&scores, &expected) < 1e-12, "{scores:?} {expected:?}");
     };
     // o is 2, 1 and 0.
-    let flow = Flow.scores(&matrix, &ranks, ALPHA);
+    let flow = FlowPolicy.scores(&matrix, &ranks, ALPHA);
     near(flow, [0.5 / 3.0 + 0.3 / 2.0 + 0.2, 0.2]);
     near(OutlinkCount.scores(&matrix, &ranks, ALPHA), [2.0, 0.0]);
     // None of the links of 2 leads into the domain.
-    let share = Share.scores(&matrix, &ranks, ALPHA);
+    let share = SharePolicy.scores(&matrix, &ranks, ALPHA);
     near(share, [0.5 / 3.0 + 0.3 / 2.0, 0.0]);
 }
 
@@ -503,7 +503,7 @@ fn pages_beside_those_that_link_into_the_domain_come_first() {
     ];
     let matrix = known(&web, 1, 2).matrix();
     assert_eq!(matrix.frontier, [3, 4, 5]);
-    let share = Share.scores(&matrix, &[0.6, 0.2, 0.2], ALPHA);
+    let share = SharePolicy.scores(&matrix, &[0.6, 0.2, 0.2], ALPHA);
     // A third of the links of 1 lead into the domain, none of 2; 1 has one link among members.
     let each = 0.2 / 2.0 / 3.0;
     assert!(l1(&share, &[each, each, 0.0]) < 1e-12, "{share:?}");
@@ -548,7 +548,7 @@ fn discretised_scores_come_near_the_exact_ones() {
 
 #[test]
 fn repeats_links_to_itself_and_lost_pages_are_no_links() {
-    let mut known = Known::default();
+    let mut known = LocalGraph::default();
     known.fetch(7, [7, 9, 8, 9]).unwrap();
     known.close_domain().unwrap();
     known.fetch(7, [3]).unwrap(); // Fetched before.
@@ -585,10 +585,10 @@ fn repeats_links_to_itself_and_lost_pages_are_no_links() {
 #[test]
 fn rows_give_the_domain_and_what_was_fetched_beside_it() {
     let web: Web = vec![vec![1], vec![2, 0], vec![3], vec![0], vec![]];
-    let alone = Known::of_rows(&graph(&web), &[1, 2], false).unwrap();
+    let alone = LocalGraph::of_rows(&graph(&web), &[1, 2], false).unwrap();
     assert_eq!((alone.domain(), alone.fetched()), (2, 2));
     assert_eq!(alone.matrix().frontier, [0, 3]);
-    let all = Known::of_rows(&graph(&web), &[1, 2], true).unwrap();
+    let all = LocalGraph::of_rows(&graph(&web), &[1, 2], true).unwrap();
     assert_eq!((all.domain(), all.fetched()), (2, 5));
     let order: Vec<u32> = (0..5).map(|member| all.page(member)).collect();
     assert_eq!(order, [1, 2, 0, 3, 4]);
@@ -612,7 +612,7 @@ impl Rows for OneRow {
 
 #[test]
 fn what_cannot_be_is_refused() {
-    let refused = |result: Result<Known>, says: &str| match result {
+    let refused = |result: Result<LocalGraph>, says: &str| match result {
         Err(refused) if refused.is_refusal() => {
             let text = refused.to_string();
             assert!(text.contains(says), "{text}");
@@ -630,28 +630,28 @@ fn what_cannot_be_is_refused() {
     // No page of the domain has links, since none was fetched or all are gone.
     let links = row(&[2, 3], &[], false);
     refused(
-        Known::of_rows(&links, &[0, 5], true),
+        LocalGraph::of_rows(&links, &[0, 5], true),
         "no page that was fetched",
     );
     refused(
-        Known::of_rows(&links, &[], true),
+        LocalGraph::of_rows(&links, &[], true),
         "no page that was fetched",
     );
     let gone = row(&[], &[], true);
     refused(
-        Known::of_rows(&gone, &[1], true),
+        LocalGraph::of_rows(&gone, &[1], true),
         "no page that was fetched",
     );
     // A link of weight 0 is no link.
-    let alike = Known::of_rows(&row(&[2, 3, 4], &[5, 0, 5], false), &[1], true).unwrap();
+    let alike = LocalGraph::of_rows(&row(&[2, 3, 4], &[5, 0, 5], false), &[1], true).unwrap();
     assert_eq!(alike.matrix().frontier, [2, 4]);
 
-    let open = Known::default();
-    assert!(Search::new(open, Options::default()).is_err());
+    let open = LocalGraph::default();
+    assert!(LocalSearch::new(open, LocalSearchOptions::default()).is_err());
     for (damping, threshold) in [(1.0, 1e-6), (-0.1, 1e-6), (0.85, 0.0), (f64::NAN, 1e-6)] {
-        let options = Options {
-            power: Power { damping, threshold },
-            ..Options::default()
+        let options = LocalSearchOptions {
+            power: PowerMethod { damping, threshold },
+            ..LocalSearchOptions::default()
         };
         assert!(options.check().is_err());
     }
@@ -661,7 +661,7 @@ fn what_cannot_be_is_refused() {
 #[test]
 fn a_domain_without_links_out_has_nothing_to_fetch() {
     let web: Web = vec![vec![1], vec![0], vec![0]];
-    let mut search = Search::new(known(&web, 2, 0), Options::default()).unwrap();
+    let mut search = LocalSearch::new(known(&web, 2, 0), LocalSearchOptions::default()).unwrap();
     assert_eq!(search.next(10), []);
     assert!(l1(&search.estimate().ranks, &[0.5, 0.5]) < 1e-6);
     assert_eq!(search.estimate().extrapolated, 0.0);
@@ -677,12 +677,12 @@ fn estimates_are_exact_whatever_the_policy_asks_for() {
                 .collect()
         })
         .collect();
-    let options = Options {
+    let options = LocalSearchOptions {
         power: power(),
-        estimator: Estimator::Plain,
-        ..Options::default()
+        estimator: LocalEstimator::Plain,
+        ..LocalSearchOptions::default()
     };
-    let mut search = Search::new(known(&web, 30, 0), options).unwrap();
+    let mut search = LocalSearch::new(known(&web, 30, 0), options).unwrap();
     for _ in 0..6 {
         for asked in search.next(20) {
             let row = &web[asked.page as usize];
@@ -710,8 +710,14 @@ fn extrapolation_keeps_the_order() {
         let known = known(&web, 40, outside);
         let matrix = known.matrix();
         let ranks = power().rank(&matrix);
-        let plain = estimate(&known, &matrix, &ranks, &power(), Estimator::Plain);
-        let ahead = estimate(&known, &matrix, &ranks, &power(), Estimator::Extrapolated);
+        let plain = estimate(&known, &matrix, &ranks, &power(), LocalEstimator::Plain);
+        let ahead = estimate(
+            &known,
+            &matrix,
+            &ranks,
+            &power(),
+            LocalEstimator::Extrapolated,
+        );
         extrapolated += u32::from(ahead.extrapolated > 0.0);
         assert!((ahead.ranks.iter().sum::<f64>() - 1.0).abs() < 1e-12);
         for a in 0..40 {

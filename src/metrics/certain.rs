@@ -22,11 +22,11 @@ pub struct Positions {
     bound: f64,
     /// Greatest importance below the bound: no page from there on stands before a gap.
     low: Option<f64>,
-    stretches: BTreeMap<u64, Stretch>,
+    stretches: BTreeMap<u64, ImportanceBin>,
 }
 
 #[derive(Debug)]
-struct Stretch {
+struct ImportanceBin {
     pages: u64,
     least: f64,
     greatest: f64,
@@ -49,7 +49,7 @@ impl Positions {
             return;
         }
         let at = (importance / self.bound) as u64;
-        let stretch = self.stretches.entry(at).or_insert(Stretch {
+        let stretch = self.stretches.entry(at).or_insert(ImportanceBin {
             pages: 0,
             least: importance,
             greatest: importance,

@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::measure::{Measure, Pair};
-use super::scores::Row;
+use super::measure::{Measure, ScorePair};
+use super::scores::ScoreRow;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PageCounts {
@@ -22,7 +22,7 @@ pub struct PageCounts {
 impl Measure for PageCounts {
     type Found = PageCounts;
 
-    fn begin(left: &mut [Row], right: &mut [Row]) -> PageCounts {
+    fn begin(left: &mut [ScoreRow], right: &mut [ScoreRow]) -> PageCounts {
         PageCounts {
             left_pages: left.len() as u64,
             right_pages: right.len() as u64,
@@ -31,7 +31,7 @@ impl Measure for PageCounts {
         }
     }
 
-    fn page(&mut self, pair: &Pair<'_>) {
+    fn page(&mut self, pair: &ScorePair<'_>) {
         self.union_pages += 1;
         self.common_pages += u64::from(pair.left.is_some() && pair.right.is_some());
     }

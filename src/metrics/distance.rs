@@ -4,13 +4,13 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::measure::{Measure, Pair};
-use super::scores::Row;
-use super::sum::Sum;
+use super::measure::{Measure, ScorePair};
+use super::scores::ScoreRow;
+use super::sum::CompensatedSum;
 
 /// Distances over the union of the pages.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Distances {
+pub struct NormDistances {
     /// Sum of the absolute differences, 0 to 2.
     pub l1: f64,
     /// Root of the sum of the squared differences.
@@ -20,13 +20,13 @@ pub struct Distances {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Distance {
-    sum: Sum,
-    squares: Sum,
+pub(super) struct NormSums {
+    sum: CompensatedSum,
+    squares: CompensatedSum,
     largest: f64,
 }
 
-impl Distance {
+impl NormSums {
     pub(super) fn add(&mut self, left: f64, right: f64) {
         let difference = (left - right).abs();
         self.sum.add(difference);
@@ -47,19 +47,19 @@ impl Distance {
     }
 }
 
-impl Measure for Distance {
-    type Found = Distances;
+impl Measure for NormSums {
+    type Found = NormDistances;
 
-    fn begin(_: &mut [Row], _: &mut [Row]) -> Distance {
-        Distance::default()
+    fn begin(_: &mut [ScoreRow], _: &mut [ScoreRow]) -> NormSums {
+        NormSums::default()
     }
 
-    fn page(&mut self, pair: &Pair<'_>) {
+    fn page(&mut self, pair: &ScorePair<'_>) {
         self.add(pair.left_share, pair.right_share);
     }
 
-    fn end(self) -> Distances {
-        Distances {
+    fn end(self) -> NormDistances {
+        NormDistances {
             l1: self.l1(),
             l2: self.l2(),
             linf: self.linf(),
@@ -67,7 +67,7 @@ impl Measure for Distance {
     }
 }
 
-impl fmt::Display for Distances {
+impl fmt::Display for NormDistances {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "l1\t{:?}", self.l1)?;
         writeln!(f, "l2\t{:?}", self.l2)?;

@@ -11,8 +11,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::measure::{Measure, Pair};
-use super::scores::Row;
+use super::measure::{Measure, ScorePair};
+use super::scores::ScoreRow;
 
 /// Agreement of the two orders of the common pages.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -23,16 +23,16 @@ pub struct OrderOfPairs {
 }
 
 /// Both scores of each common page.
-pub(super) struct Pairs(Vec<(f64, f64)>);
+pub(super) struct KendallPairs(Vec<(f64, f64)>);
 
-impl Measure for Pairs {
+impl Measure for KendallPairs {
     type Found = OrderOfPairs;
 
-    fn begin(_: &mut [Row], _: &mut [Row]) -> Pairs {
-        Pairs(Vec::new())
+    fn begin(_: &mut [ScoreRow], _: &mut [ScoreRow]) -> KendallPairs {
+        KendallPairs(Vec::new())
     }
 
-    fn page(&mut self, pair: &Pair<'_>) {
+    fn page(&mut self, pair: &ScorePair<'_>) {
         if let (Some(left), Some(right)) = (pair.left, pair.right) {
             self.0.push((left.score, right.score));
         }

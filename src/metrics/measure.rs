@@ -4,12 +4,12 @@ use std::fmt::Display;
 
 use serde::Serialize;
 
-use super::scores::Row;
+use super::scores::ScoreRow;
 
 /// Page of either side, with its normalised scores: 0 if absent.
-pub(super) struct Pair<'a> {
-    pub left: Option<&'a Row>,
-    pub right: Option<&'a Row>,
+pub(super) struct ScorePair<'a> {
+    pub left: Option<&'a ScoreRow>,
+    pub right: Option<&'a ScoreRow>,
     pub left_share: f64,
     pub right_share: f64,
 }
@@ -20,10 +20,10 @@ pub(super) trait Measure: Sized {
     type Found: Serialize + Display;
 
     /// Called before pages are joined. May reorder the rows of either side.
-    fn begin(left: &mut [Row], right: &mut [Row]) -> Self;
+    fn begin(left: &mut [ScoreRow], right: &mut [ScoreRow]) -> Self;
 
     /// Takes a page. Each page of the union comes once.
-    fn page(&mut self, pair: &Pair<'_>);
+    fn page(&mut self, pair: &ScorePair<'_>);
 
     /// Called once all pages have come and the sides' memory is free.
     fn end(self) -> Self::Found;
@@ -39,20 +39,20 @@ macro_rules! measures {
             $($(#[$doc])* #[serde(flatten)] pub $name: $found,)*
         }
 
-        struct Measures {
+        struct MeasureSet {
             $($name: $measure,)*
         }
 
-        impl Measure for Measures {
+        impl Measure for MeasureSet {
             type Found = $comparison;
 
-            fn begin(left: &mut [Row], right: &mut [Row]) -> Measures {
-                Measures {
+            fn begin(left: &mut [ScoreRow], right: &mut [ScoreRow]) -> MeasureSet {
+                MeasureSet {
                     $($name: Measure::begin(left, right),)*
                 }
             }
 
-            fn page(&mut self, pair: &Pair<'_>) {
+            fn page(&mut self, pair: &ScorePair<'_>) {
                 $(self.$name.page(pair);)*
             }
 

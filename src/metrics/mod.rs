@@ -28,15 +28,15 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::{Error, Result};
-use distance::Distance;
-use measure::{Measure, Pair, measures};
+use distance::NormSums;
+use measure::{Measure, ScorePair, measures};
 use overlap::Overlap;
 use relative::Relative;
-use scores::Row;
+use scores::ScoreRow;
 
 pub use certain::Positions;
 pub use count::PageCounts;
-pub use distance::Distances;
+pub use distance::NormDistances;
 pub use kendall::OrderOfPairs;
 pub use overlap::{Overlaps, TopK};
 pub use rbo::RankBiased;
@@ -53,11 +53,11 @@ measures! {
     /// Numbers of pages on each side and on both.
     pages: PageCounts, by PageCounts;
     /// L1, L2 and L-infinity distances.
-    distance: Distances, by Distance;
+    distance: NormDistances, by NormSums;
     /// Errors in percent of the reference.
     relative: RelativeErrors, by Relative;
     /// Kendall's tau of the common pages.
-    order: OrderOfPairs, by kendall::Pairs;
+    order: OrderOfPairs, by kendall::KendallPairs;
     /// Overlap of the top k.
     overlap: Overlaps, by Overlap;
     /// Rank-biased overlap, in which the best ranks weigh most: see [`rbo`].
@@ -67,13 +67,13 @@ measures! {
 /// Compares two rankings; `right` is the reference. Fails with [`Error::Unsupported`] if a side is empty, has a name
 /// twice, or its scores sum to 0 or overflow `f64`.
 pub fn compare(left: Scores, right: Scores) -> Result<Comparison> {
-    let mut left = Side::new("left", left)?;
-    let mut right = Side::new("right", right)?;
-    let mut measures = Measures::begin(&mut left.rows, &mut right.rows);
+    let mut left = ComparedSide::new("left", left)?;
+    let mut right = ComparedSide::new("right", right)?;
+    let mut measures = MeasureSet::begin(&mut left.rows, &mut right.rows);
     left.sort()?;
     right.sort()?;
     join(&left.rows, &right.rows, |l, r| {
-        measures.page(&Pair {
+        measures.page(&ScorePair {
             left: l,
             right: r,
             left_share: left.share(l),
@@ -85,21 +85,21 @@ pub fn compare(left: Scores, right: Scores) -> Result<Comparison> {
 }
 
 /// One side of a comparison.
-struct Side {
+struct ComparedSide {
     name: &'static str,
-    rows: Vec<Row>,
+    rows: Vec<ScoreRow>,
     total: f64,
 }
 
-impl Side {
-    fn new(name: &'static str, scores: Scores) -> Result<Side> {
+impl ComparedSide {
+    fn new(name: &'static str, scores: Scores) -> Result<ComparedSide> {
         let rows = scores.rows;
         if rows.is_empty() {
             return Err(Error::Unsupported(format!(
                 "the {name} side holds no pages"
             )));
         }
-        Ok(Side {
+        Ok(ComparedSide {
             name,
             rows,
             total: 0.0,
@@ -117,7 +117,7 @@ impl Side {
             )));
         }
         let total = self.rows.iter().map(|row| row.score);
-        self.total = total.collect::<sum::Sum>().value();
+        self.total = total.collect::<sum::CompensatedSum>().value();
         if self.total == 0.0 || self.total.is_infinite() {
             return Err(Error::Unsupported(format!(
                 "the scores of the {name} side sum to {}: they cannot be normalised",
@@ -128,7 +128,7 @@ impl Side {
     }
 
     /// Returns the normalised score; 0 if absent.
-    fn share(&self, row: Option<&Row>) -> f64 {
+    fn share(&self, row: Option<&ScoreRow>) -> f64 {
         row.map_or(0.0, |row| self.share_of(row.score))
     }
 
@@ -138,7 +138,11 @@ impl Side {
 }
 
 /// Calls `each` for every name on either side. Both are sorted by name, without repeats.
-fn join(left: &[Row], right: &[Row], mut each: impl FnMut(Option<&Row>, Option<&Row>)) {
+fn join(
+    left: &[ScoreRow],
+    right: &[ScoreRow],
+    mut each: impl FnMut(Option<&ScoreRow>, Option<&ScoreRow>),
+) {
     let (mut left, mut right) = (left.iter().peekable(), right.iter().peekable());
     loop {
         let order = match (left.peek(), right.peek()) {

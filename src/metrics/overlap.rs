@@ -8,8 +8,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::measure::{Measure, Pair};
-use super::scores::Row;
+use super::measure::{Measure, ScorePair};
+use super::scores::ScoreRow;
 
 /// Overlaps of the two sides for several k.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -30,12 +30,12 @@ pub struct TopK {
 }
 
 /// Compares by rank: higher scores first, ties in the order of the names' hashes.
-pub(super) fn by_rank(a: &Row, b: &Row) -> Ordering {
+pub(super) fn by_rank(a: &ScoreRow, b: &ScoreRow) -> Ordering {
     b.score.total_cmp(&a.score).then(a.name.cmp(&b.name))
 }
 
 /// Returns the row at rank `k`, counted from 1; `None` if there is none. Moves the `k` best to the front.
-pub(super) fn cut(rows: &mut [Row], k: usize) -> Option<Row> {
+pub(super) fn cut(rows: &mut [ScoreRow], k: usize) -> Option<ScoreRow> {
     if k == 0 || k > rows.len() {
         return None;
     }
@@ -43,7 +43,7 @@ pub(super) fn cut(rows: &mut [Row], k: usize) -> Option<Row> {
 }
 
 /// Returns the names of the `k` best rows (or of all, if there are fewer), best first.
-pub(super) fn best(rows: &mut [Row], k: usize) -> Vec<[u64; 2]> {
+pub(super) fn best(rows: &mut [ScoreRow], k: usize) -> Vec<[u64; 2]> {
     let k = k.min(rows.len());
     cut(rows, k);
     rows[..k].sort_unstable_by(by_rank);
@@ -52,13 +52,13 @@ pub(super) fn best(rows: &mut [Row], k: usize) -> Vec<[u64; 2]> {
 
 /// Counts overlaps for k = 10, 100, ... up to the shorter side.
 #[derive(Debug)]
-pub(super) struct Overlap(Vec<Level>);
+pub(super) struct Overlap(Vec<OverlapLevel>);
 
 #[derive(Debug)]
-struct Level {
+struct OverlapLevel {
     k: u64,
-    last_left: Row,
-    last_right: Row,
+    last_left: ScoreRow,
+    last_right: ScoreRow,
     common: u64,
 }
 
@@ -66,7 +66,7 @@ impl Measure for Overlap {
     type Found = Overlaps;
 
     /// Finds the k-th rows.
-    fn begin(left: &mut [Row], right: &mut [Row]) -> Overlap {
+    fn begin(left: &mut [ScoreRow], right: &mut [ScoreRow]) -> Overlap {
         let powers = (1..).map_while(|exponent| 10usize.checked_pow(exponent));
         let shorter = left.len().min(right.len());
         let ks: Vec<usize> = powers.take_while(|&k| k <= shorter).collect();
@@ -75,7 +75,7 @@ impl Measure for Overlap {
         let mut levels = Vec::new();
         for &k in ks.iter().rev() {
             if let (Some(last_left), Some(last_right)) = (cut(left, k), cut(right, k)) {
-                levels.push(Level {
+                levels.push(OverlapLevel {
                     k: k as u64,
                     last_left,
                     last_right,
@@ -88,7 +88,7 @@ impl Measure for Overlap {
         Overlap(levels)
     }
 
-    fn page(&mut self, pair: &Pair<'_>) {
+    fn page(&mut self, pair: &ScorePair<'_>) {
         let (Some(left), Some(right)) = (pair.left, pair.right) else {
             return;
         };
@@ -103,7 +103,7 @@ impl Measure for Overlap {
     }
 
     fn end(self) -> Overlaps {
-        let top = |level: Level| TopK {
+        let top = |level: OverlapLevel| TopK {
             k: level.k,
             common: level.common,
             overlap: level.common as f64 / level.k as f64,

@@ -16,9 +16,9 @@ use std::hash::Hash;
 
 use serde::Serialize;
 
-use super::measure::{Measure, Pair};
+use super::measure::{Measure, ScorePair};
 use super::overlap::best;
-use super::scores::Row;
+use super::scores::ScoreRow;
 
 /// Persistence p: the ten best ranks carry 86 % of the weight (equation 21 of the paper).
 pub const P: f64 = 0.9;
@@ -38,14 +38,14 @@ pub struct RankBiased {
 impl Measure for RankBiased {
     type Found = RankBiased;
 
-    fn begin(left: &mut [Row], right: &mut [Row]) -> RankBiased {
+    fn begin(left: &mut [ScoreRow], right: &mut [ScoreRow]) -> RankBiased {
         RankBiased {
             rank_biased_overlap: extrapolated(&best(left, DEPTH), &best(right, DEPTH)),
             rank_biased_overlap_p: P,
         }
     }
 
-    fn page(&mut self, _: &Pair<'_>) {}
+    fn page(&mut self, _: &ScorePair<'_>) {}
 
     fn end(self) -> RankBiased {
         self

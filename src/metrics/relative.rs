@@ -9,10 +9,10 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::measure::{Measure, Pair};
+use super::measure::{Measure, ScorePair};
 use super::overlap::{by_rank, cut};
-use super::scores::Row;
-use super::sum::Sum;
+use super::scores::ScoreRow;
+use super::sum::CompensatedSum;
 
 /// Relative errors, over all pages and over the reference's top tenth.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -33,16 +33,16 @@ pub struct RelativeErrors {
 #[derive(Debug)]
 pub(super) struct Relative {
     /// Last row of the top tenth.
-    last: Option<Row>,
-    all: Mean,
-    top: Mean,
+    last: Option<ScoreRow>,
+    all: MeanError,
+    top: MeanError,
     /// Number of pages whose reference is 0.
     excluded: u64,
 }
 
 #[derive(Debug, Default)]
-struct Mean {
-    sum: Sum,
+struct MeanError {
+    sum: CompensatedSum,
     pages: u64,
 }
 
@@ -50,17 +50,17 @@ impl Measure for Relative {
     type Found = RelativeErrors;
 
     /// Finds the top tenth of the reference, rounded up.
-    fn begin(_: &mut [Row], reference: &mut [Row]) -> Relative {
+    fn begin(_: &mut [ScoreRow], reference: &mut [ScoreRow]) -> Relative {
         let positive = reference.iter().filter(|row| row.score > 0.0).count();
         Relative {
             last: cut(reference, positive.div_ceil(10)),
-            all: Mean::default(),
-            top: Mean::default(),
+            all: MeanError::default(),
+            top: MeanError::default(),
             excluded: 0,
         }
     }
 
-    fn page(&mut self, pair: &Pair<'_>) {
+    fn page(&mut self, pair: &ScorePair<'_>) {
         let (left, right) = (pair.left_share, pair.right_share);
         let Some(row) = pair.right.filter(|_| right > 0.0) else {
             self.excluded += 1;
@@ -87,7 +87,7 @@ impl Measure for Relative {
     }
 }
 
-impl Mean {
+impl MeanError {
     fn add(&mut self, error: f64) {
         self.sum.add(error);
         self.pages += 1;

@@ -11,7 +11,7 @@ use crate::{Error, Limits, Result};
 
 /// Page: the hash of its name, and its score: finite, not negative, not -0.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Row {
+pub(super) struct ScoreRow {
     pub(super) name: [u64; 2],
     pub(super) score: f64,
 }
@@ -32,7 +32,7 @@ impl NameHash {
 /// checks.
 #[derive(Debug, Clone, Default)]
 pub struct Scores {
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<ScoreRow>,
 }
 
 impl Scores {
@@ -49,7 +49,7 @@ impl Scores {
                 "{name:?}: the score {score} {what}"
             )));
         }
-        self.rows.push(Row {
+        self.rows.push(ScoreRow {
             name: NameHash::of(name).0,
             score: score + 0.0, // -0 becomes 0.
         });
@@ -102,7 +102,7 @@ pub fn read_each_score(
     limits: &Limits,
     mut each: impl FnMut(&[u8], f64) -> Result<()>,
 ) -> Result<()> {
-    let mut lines = Lines::new(input, label, limits.line_bytes);
+    let mut lines = NumberedLines::new(input, label, limits.line_bytes);
     let mut count = 0u64;
     let mut form = None;
     while lines.advance()? {
@@ -110,7 +110,7 @@ pub fn read_each_score(
         let form = match form {
             Some(form) => form,
             None if lines.number == 1 && is_header(line) => continue,
-            None => *form.insert(Form::of(line)),
+            None => *form.insert(LineForm::of(line)),
         };
         match form.split(line) {
             Ok((Some(name), score)) => each(name, score)?,
@@ -123,17 +123,17 @@ pub fn read_each_score(
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Form {
+enum LineForm {
     Named,
     Bare,
 }
 
-impl Form {
-    fn of(line: &[u8]) -> Form {
+impl LineForm {
+    fn of(line: &[u8]) -> LineForm {
         if line.contains(&b'\t') {
-            Form::Named
+            LineForm::Named
         } else {
-            Form::Bare
+            LineForm::Bare
         }
     }
 
@@ -142,11 +142,13 @@ impl Form {
         if line.is_empty() {
             return Err("the line is blank".into());
         }
-        match (self, Form::of(line)) {
-            (Form::Named, Form::Bare) => Err("no tab between name and score".into()),
-            (Form::Bare, Form::Named) => Err("a tab, where lines before are bare numbers".into()),
-            (Form::Bare, Form::Bare) => Ok((None, number(line)?)),
-            (Form::Named, Form::Named) => {
+        match (self, LineForm::of(line)) {
+            (LineForm::Named, LineForm::Bare) => Err("no tab between name and score".into()),
+            (LineForm::Bare, LineForm::Named) => {
+                Err("a tab, where lines before are bare numbers".into())
+            }
+            (LineForm::Bare, LineForm::Bare) => Ok((None, number(line)?)),
+            (LineForm::Named, LineForm::Named) => {
                 let mut columns = line.split(|&byte| byte == b'\t');
                 let name = columns.next().unwrap_or_default();
                 if name.is_empty() {
@@ -172,9 +174,9 @@ fn number(field: &[u8]) -> Result<f64, String> {
 
 /// Returns whether the first line's score can't have been meant as a number.
 fn is_header(line: &[u8]) -> bool {
-    let field = match Form::of(line) {
-        Form::Named => line.split(|&byte| byte == b'\t').nth(1).unwrap_or_default(),
-        Form::Bare => line,
+    let field = match LineForm::of(line) {
+        LineForm::Named => line.split(|&byte| byte == b'\t').nth(1).unwrap_or_default(),
+        LineForm::Bare => line,
     };
     let text = std::str::from_utf8(field.trim_ascii()).unwrap_or_default();
     match text.as_bytes().first() {
@@ -184,7 +186,7 @@ fn is_header(line: &[u8]) -> bool {
 }
 
 /// Lines with their number and offset.
-struct Lines<'a, R> {
+struct NumberedLines<'a, R> {
     input: R,
     label: &'a str,
     limit: u64,
@@ -196,9 +198,9 @@ struct Lines<'a, R> {
     end: u64,
 }
 
-impl<'a, R: BufRead> Lines<'a, R> {
-    fn new(input: R, label: &'a str, limit: u64) -> Lines<'a, R> {
-        Lines {
+impl<'a, R: BufRead> NumberedLines<'a, R> {
+    fn new(input: R, label: &'a str, limit: u64) -> NumberedLines<'a, R> {
+        NumberedLines {
             input,
             label,
             limit,

@@ -2,12 +2,12 @@
 //! The same terms in the same order give the same bits.
 
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Sum {
+pub struct CompensatedSum {
     sum: f64,
     lost: f64,
 }
 
-impl Sum {
+impl CompensatedSum {
     pub fn add(&mut self, term: f64) {
         let sum = self.sum + term;
         // The smaller of the two loses digits, which are kept here.
@@ -29,9 +29,9 @@ impl Sum {
     }
 }
 
-impl FromIterator<f64> for Sum {
-    fn from_iter<I: IntoIterator<Item = f64>>(terms: I) -> Sum {
-        let mut sum = Sum::default();
+impl FromIterator<f64> for CompensatedSum {
+    fn from_iter<I: IntoIterator<Item = f64>>(terms: I) -> CompensatedSum {
+        let mut sum = CompensatedSum::default();
         terms.into_iter().for_each(|term| sum.add(term));
         sum
     }
@@ -39,21 +39,21 @@ impl FromIterator<f64> for Sum {
 
 #[cfg(test)]
 mod tests {
-    use super::Sum;
+    use super::CompensatedSum;
 
     #[test]
     fn keeps_what_a_plain_sum_loses() {
         // Neumaier's example: exactly 2, where a plain sum gives 0.
-        let sum: Sum = [1.0, 1e100, 1.0, -1e100].into_iter().collect();
+        let sum: CompensatedSum = [1.0, 1e100, 1.0, -1e100].into_iter().collect();
         assert_eq!(sum.value(), 2.0);
         // 0.1 is 0.1000000000000000055...: ten million of them are 1e6 to within half a unit.
-        let sum: Sum = std::iter::repeat_n(0.1, 10_000_000).collect();
+        let sum: CompensatedSum = std::iter::repeat_n(0.1, 10_000_000).collect();
         assert_eq!(sum.value(), 1e6);
     }
 
     #[test]
     fn overflow_is_infinite() {
-        let sum: Sum = [f64::MAX, f64::MAX].into_iter().collect();
+        let sum: CompensatedSum = [f64::MAX, f64::MAX].into_iter().collect();
         assert_eq!(sum.value(), f64::INFINITY);
     }
 }

@@ -60,7 +60,7 @@ pub struct LinkCounts {
 
 /// Record of a batch.
 #[derive(Debug, Clone, Copy)]
-pub struct Entry {
+pub struct BatchEntry {
     /// Offset in the chunk at which the record ends.
     pub end: u64,
     /// How it is applied.
@@ -85,7 +85,7 @@ pub struct Entry {
 #[derive(Default)]
 pub struct Batch {
     /// Entries of the batch, in stream order.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<BatchEntry>,
     /// Targets of all entries, as names.
     pub links: Vec<u32>,
     /// Weights of `links`; links beyond its end weigh 1.
@@ -109,7 +109,7 @@ pub struct Batch {
     /// Records of pages as lines of JSON, if requested.
     pub lines: Vec<u8>,
     /// Redirects and bases of records as written, with the number of the entry, if requested.
-    pub written: Vec<(u32, Written)>,
+    pub written: Vec<(u32, RawRedirect)>,
 }
 
 impl Batch {
@@ -126,7 +126,7 @@ impl Batch {
 
 /// Redirect and base of a record as written, truncated if long.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct RawRedirect {
     /// Target of the redirect.
     pub redirect: Option<String>,
     /// Base of the record's links.
@@ -142,12 +142,12 @@ impl Batch {
     }
 
     /// Returns an entry's targets.
-    pub fn targets(&self, entry: &Entry) -> &[u32] {
+    pub fn targets(&self, entry: &BatchEntry) -> &[u32] {
         &self.links[entry.links_start as usize..entry.links_end as usize]
     }
 
     /// Stores the weights of an entry's targets in `weights`; empty if all are 1.
-    pub(crate) fn weigh(&self, entry: &Entry, weights: &mut Vec<u64>) {
+    pub(crate) fn weigh(&self, entry: &BatchEntry, weights: &mut Vec<u64>) {
         weights.clear();
         let (start, end) = (entry.links_start as usize, entry.links_end as usize);
         let own = self.weights.iter().take(end).skip(start);
@@ -185,14 +185,14 @@ impl Batch {
     }
 
     /// Returns redirect and base of this entry as written.
-    pub(crate) fn written(&self, entry: usize) -> Option<&Written> {
+    pub(crate) fn written(&self, entry: usize) -> Option<&RawRedirect> {
         of_entry(&self.written, entry)
     }
 
     /// Returns whether its memory is worth keeping: one huge record must not make all batches huge.
     pub(crate) fn is_ordinary(&self) -> bool {
         let bytes = self.text.capacity()
-            + size_of::<Entry>() * self.entries.capacity()
+            + size_of::<BatchEntry>() * self.entries.capacity()
             + size_of::<u32>() * (self.links.capacity() + self.text_ends.capacity())
             + size_of::<u64>() * self.weights.capacity()
             + self.lines.capacity()

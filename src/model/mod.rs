@@ -23,7 +23,7 @@ mod restart;
 mod setting;
 pub(crate) mod signature;
 
-pub use batch::{Batch, Entry, LinkCounts, What, Written};
+pub use batch::{Batch, BatchEntry, LinkCounts, RawRedirect, What};
 pub use class::SelfLinks;
 pub use damage::{Damage, DamageKind, Member};
 pub use digest::Digest;
@@ -39,7 +39,7 @@ pub use limits::{Limits, check_room};
 pub(crate) use page::rfc_3339;
 pub use page::{Change, Page, PageId, SiteFacts, SitePage};
 pub(crate) use parts::remedy;
-pub use parts::{PARTS, Part as StorePart, part_of};
+pub use parts::{PARTS, StoreFile, part_of};
 pub use record::{Link, Names, Parsed, Reason, Record, Time, utc};
 pub(crate) use record::{has_page, is_redirect, keep};
 pub(crate) use registry::registry;

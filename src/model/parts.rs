@@ -4,7 +4,7 @@
 use std::path::Path;
 
 /// Kind of file in a store.
-pub struct Part {
+pub struct StoreFile {
     /// Name in the store's directory; `*` stands for a number.
     pub name: &'static str,
     /// What works without it, and what does not.
@@ -16,95 +16,95 @@ pub struct Part {
 const RESTORE: &str = "restore the whole store from a copy, or ingest the inputs into a new store";
 
 /// All kinds of files that may be damaged.
-pub const PARTS: [Part; 17] = [
-    Part {
+pub const PARTS: [StoreFile; 17] = [
+    StoreFile {
         name: "identity.json",
         meaning: "nothing can be read",
         remedy: "put back a copy of this store's own identity.json (it never changes), or ingest the \
                  inputs into a new store",
     },
-    Part {
+    StoreFile {
         name: "store.redb",
         meaning: "ingesting stops; published snapshots stay readable",
         remedy: RESTORE,
     },
-    Part {
+    StoreFile {
         name: "cash",
         meaning: "ingesting stops; published snapshots stay readable",
         remedy: RESTORE,
     },
-    Part {
+    StoreFile {
         name: "marks/*",
         meaning: "no more snapshots are made from it; published ones stay readable",
         remedy: RESTORE,
     },
-    Part {
+    StoreFile {
         name: "rows/*",
         meaning: "commands that need links stop, and so does ingesting where it meets the damage; published snapshots \
                   stay readable",
         remedy: "continue ingesting with `keep_links` none, which drops them; or restore the whole store from a copy, \
                  or ingest the inputs into a new store",
     },
-    Part {
+    StoreFile {
         name: "rows/*.places",
         meaning: "nothing stops; looking up the links of one page takes longer",
         remedy: "remove it: an ingest rebuilds it",
     },
-    Part {
+    StoreFile {
         name: "warm",
         meaning: "nothing stops; the next ranking is computed from the start, which takes longer; it agrees with the one that \
                   would have been made within the bounds of both",
         remedy: "nothing needs to be done: the next ranking of an ingest or of `cashrank settle` writes another",
     },
-    Part {
+    StoreFile {
         name: "urls",
         meaning: "snapshots are not shown with names; ingesting continues unless the end is damaged",
         remedy: RESTORE,
     },
-    Part {
+    StoreFile {
         name: "urls.index",
         meaning: "single names cannot be looked up (top); exports and ingesting continue unless the end is damaged",
         remedy: RESTORE,
     },
-    Part {
+    StoreFile {
         name: "fingerprints",
         meaning: "ingesting stops, and pages are not found by name (rank); export and top work unless the end is \
                   damaged",
         remedy: RESTORE,
     },
-    Part {
+    StoreFile {
         name: "fingerprints.index",
         meaning: "nothing stops unless the end is damaged",
         remedy: RESTORE,
     },
-    Part {
+    StoreFile {
         name: "index",
         meaning: "nothing stops; an ingest takes longer to start, and pages are found by name more slowly",
         remedy: "nothing needs to be done: the next ingest that reads new records writes another",
     },
-    Part {
+    StoreFile {
         name: "remote",
         meaning: "nothing stops; of a shard only: the next ranking of all shards asks for the numbers of its remote pages \
                   again",
         remedy: "nothing needs to be done: the next `cashrank-cluster settle` writes another",
     },
-    Part {
+    StoreFile {
         name: "snapshots/*.snapshot",
         meaning: "this ranking is lost; others stay readable, and ingesting continues",
         remedy: "if it is the current one, run the same ingest again to publish it; otherwise delete it",
     },
-    Part {
+    StoreFile {
         name: "snapshots/*.ranking",
         meaning: "this ranking by a measure is lost; all else stays readable, and ingesting continues",
         remedy: "delete it; `cashrank compute` makes one of the current snapshot again",
     },
-    Part {
+    StoreFile {
         name: "spool/*",
         meaning: "the spooled stream cannot continue; everything else can, once it has ended",
         remedy: "restore this file alone, if the copy is of the same moment; or abandon the stream (`new_stream`) and \
                  send the part that was not counted as a new one",
     },
-    Part {
+    StoreFile {
         name: "snapshots/latest.json",
         meaning: "readers do not know which snapshot is current; the snapshots are whole",
         remedy: "run the same ingest again to publish the current snapshot",
@@ -112,7 +112,7 @@ pub const PARTS: [Part; 17] = [
 ];
 
 /// Returns the kind of the file at a path.
-pub fn part_of(path: &Path) -> Option<&'static Part> {
+pub fn part_of(path: &Path) -> Option<&'static StoreFile> {
     let name = path.file_name()?.to_str()?;
     let parent = path.parent().and_then(Path::file_name);
     let within = |dir: &str| parent.is_some_and(|parent| parent == dir);

@@ -5,18 +5,18 @@ use std::fs;
 use std::io::{Cursor, Write};
 use std::path::Path;
 
-use super::{Start, checked_format_of, format_again};
+use super::{ReadStart, checked_format_of, format_again};
 use crate::decode::Parsed;
 use crate::formats::Format;
 use crate::model::Limits;
 use crate::source::{InputName, Source, SourceOptions};
-use crate::store::Place;
+use crate::store::InputPosition;
 
 /// Records read from a stream, and how far.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Front {
     format: Option<Format>,
-    place: Place,
+    place: InputPosition,
     /// True if all that was read is certainly complete: nothing after it can belong to the last record.
     is_whole: bool,
     records: Vec<String>,
@@ -40,10 +40,10 @@ fn read_on(before: &Front, bytes: &[u8], trusted: bool) -> Front {
         return front;
     };
     front.format = Some(format);
-    let start = Start {
+    let start = ReadStart {
         place: front.place,
         trusted,
-        ..Start::default()
+        ..ReadStart::default()
     };
     // Damage before the position was found by the run before.
     let Ok(mut source) = start.skip(source, format) else {

@@ -1,4 +1,5 @@
-//! Delays at the hand-overs between threads, drawn from a seed ([`Job::delays`](crate::ingest::Job::delays)).
+//! Delays at the hand-overs between threads, drawn from a seed
+//! ([`IngestJob::delays`](crate::ingest::IngestJob::delays)).
 //!
 //! Results must not depend on which thread is faster. Delays expose races that a fast machine hides for years: every
 //! thread of a pipeline is fast or slow as a whole, and pauses before it hands something on. Without a seed nothing

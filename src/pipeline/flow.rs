@@ -10,14 +10,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 /// Counts pieces handed out and done. Clones share the state.
 #[derive(Clone)]
-pub(super) struct Flow {
+pub(super) struct FlowControl {
     /// Maximum number of bytes in flight from the reader to the caller.
     budget: u64,
-    state: Arc<(Mutex<State>, Condvar)>,
+    state: Arc<(Mutex<FlowState>, Condvar)>,
 }
 
 #[derive(Default)]
-struct State {
+struct FlowState {
     /// Bytes of each chunk in flight, in order.
     taken: VecDeque<u64>,
     /// Number of chunks done, and of pieces of the next one.
@@ -27,15 +27,15 @@ struct State {
     closed: bool,
 }
 
-impl Flow {
-    pub fn new(budget: u64) -> Flow {
-        Flow {
+impl FlowControl {
+    pub fn new(budget: u64) -> FlowControl {
+        FlowControl {
             budget,
             state: Arc::default(),
         }
     }
 
-    fn wait_until(&self, ready: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
+    fn wait_until(&self, ready: impl Fn(&FlowState) -> bool) -> MutexGuard<'_, FlowState> {
         let (state, changed) = &*self.state;
         let mut state = state.lock().unwrap_or_else(|held| held.into_inner());
         while !ready(&state) && !state.closed {
@@ -44,7 +44,7 @@ impl Flow {
         state
     }
 
-    fn change(&self, change: impl FnOnce(&mut State)) {
+    fn change(&self, change: impl FnOnce(&mut FlowState)) {
         let (state, changed) = &*self.state;
         change(&mut state.lock().unwrap_or_else(|held| held.into_inner()));
         changed.notify_all();
@@ -52,7 +52,7 @@ impl Flow {
 
     /// Waits until a chunk of `bytes` bytes may be in flight.
     pub fn admit(&self, bytes: u64) {
-        let fits = |state: &State| {
+        let fits = |state: &FlowState| {
             let all = state.taken.iter().copied().fold(bytes, u64::saturating_add);
             state.taken.is_empty() || all <= self.budget
         };
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_huge_chunk_goes_alone() {
-        let flow = Flow::new(10);
+        let flow = FlowControl::new(10);
         flow.admit(9);
         flow.admit(1);
         flow.done(false);
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_huge_record_waits_for_its_turn() {
-        let flow = Flow::new(10);
+        let flow = FlowControl::new(10);
         flow.await_turn(0, 0);
         let decoder = flow.clone();
         waits(

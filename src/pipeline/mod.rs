@@ -21,18 +21,20 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use crate::batch::Builder;
 use crate::decode::Decoder;
 use crate::formats::Format;
-use crate::source::{Chunk, Source, Summary};
+use crate::source::{Chunk, InputSummary, Source};
 use crate::threads::spawn;
 use crate::{Error, Result};
 use delays::Pauses;
-use flow::Flow;
+use flow::FlowControl;
 
 use delays::Delays;
 use pool::BufferPool;
 
 pub(crate) use look::Remark;
 pub(crate) use pool::Piece;
-pub(crate) use records::{InputReader, Records, Start, checked_format_of, format_again, format_of};
+pub(crate) use records::{
+    InputReader, InputRecords, ReadStart, checked_format_of, format_again, format_of,
+};
 
 /// Number of chunks that may wait between two threads.
 const CHUNKS_WAITING: usize = 3;
@@ -44,35 +46,40 @@ const CHUNKS_BYTES: u64 = 48 << 20;
 /// How long the caller waits for an idle input before it returns.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
 
-pub(crate) enum Next {
+pub(crate) enum PipelineItem {
     Piece(Box<Piece>),
     /// Nothing yet; the input is idle.
     Idle,
     /// End of the input.
-    End(Summary),
+    End(InputSummary),
 }
 
 type Decoded = Result<Piece>;
 
 /// Running pipeline. If it is dropped early, its threads end by themselves.
 struct Pipeline {
-    flow: Flow,
+    flow: FlowControl,
     /// Whether the last piece handed out was its chunk's last; it counts as done when the next one is requested.
     handed: Option<bool>,
     decoded: Vec<Receiver<Decoded>>,
     turn: usize,
     pool: BufferPool,
-    reader: Option<JoinHandle<Summary>>,
+    reader: Option<JoinHandle<InputSummary>>,
     decoders: Vec<JoinHandle<()>>,
     pauses: Pauses,
 }
 
 impl Pipeline {
-    fn start(by: &InputReader, source: Source, format: Format, start: Start) -> Result<Pipeline> {
+    fn start(
+        by: &InputReader,
+        source: Source,
+        format: Format,
+        start: ReadStart,
+    ) -> Result<Pipeline> {
         let InputReader { rules, pool, .. } = by;
         let delays = Delays::new(by.delays, start.turn);
         let decoder = format.decoder_by(&rules.input, &rules.limits);
-        let flow = Flow::new(CHUNKS_BYTES);
+        let flow = FlowControl::new(CHUNKS_BYTES);
         let (admitting, mut pauses) = (flow.clone(), delays.of_thread(1));
         let admit = move |chunk: &[u8]| {
             pauses.pause();
@@ -121,7 +128,7 @@ impl Pipeline {
     }
 
     /// Returns the next piece in order. The previous one then counts as done: best recycle it first.
-    fn next(&mut self) -> Result<Next> {
+    fn next(&mut self) -> Result<PipelineItem> {
         if let Some(last) = self.handed.take() {
             self.flow.done(last);
         }
@@ -132,10 +139,10 @@ impl Pipeline {
                 let piece = piece?;
                 self.handed = Some(piece.last);
                 self.turn += usize::from(piece.last);
-                Ok(Next::Piece(Box::new(piece)))
+                Ok(PipelineItem::Piece(Box::new(piece)))
             }
-            Err(RecvTimeoutError::Timeout) => Ok(Next::Idle),
-            Err(RecvTimeoutError::Disconnected) => self.end().map(Next::End),
+            Err(RecvTimeoutError::Timeout) => Ok(PipelineItem::Idle),
+            Err(RecvTimeoutError::Disconnected) => self.end().map(PipelineItem::End),
         }
     }
 
@@ -145,7 +152,7 @@ impl Pipeline {
     }
 
     /// Joins all threads and checks that they ended well: one that failed looks like the input's end.
-    fn end(&mut self) -> Result<Summary> {
+    fn end(&mut self) -> Result<InputSummary> {
         self.decoded.clear();
         // After a failure other threads may wait for something that never comes.
         self.flow.close();
@@ -176,7 +183,7 @@ fn read(
     decoders: &[Sender<Numbered>],
     pool: &BufferPool,
     mut admit: impl FnMut(&[u8]),
-) -> Summary {
+) -> InputSummary {
     let mut turn = 0;
     while let Some(chunk) = source.next_chunk(decoder, pool.buffer()).transpose() {
         if let Ok(chunk) = &chunk {
@@ -196,7 +203,7 @@ fn read(
 struct Worker {
     builder: Builder,
     decoder: Arc<dyn Decoder>,
-    flow: Flow,
+    flow: FlowControl,
     pool: BufferPool,
     pauses: Pauses,
 }

@@ -5,14 +5,15 @@ use std::io::Read;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::look::{Look, Remark};
-use super::{BufferPool, Next, Piece, Pipeline};
+use super::{BufferPool, Piece, Pipeline, PipelineItem};
 use crate::batch::Rules;
 use crate::decode::Names;
 use crate::formats::{Format, check_names, check_text, guess, is_decided};
 use crate::source::{
-    Chunk, Compression, HEAD_BYTES, InputName, KnownFormat, Restart, Source, SourceOptions, Summary,
+    Chunk, Compression, HEAD_BYTES, InputName, InputSummary, KnownFormat, Restart, Source,
+    SourceOptions,
 };
-use crate::store::Place;
+use crate::store::InputPosition;
 use crate::{Error, Result};
 
 /// Determines the format of an input, and how it was recognised, for messages. `None`: the input is empty. Fails with
@@ -106,19 +107,19 @@ pub(crate) fn checked_format_of(
 
 /// Where reading an input begins.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Start {
+pub(crate) struct ReadStart {
     /// Position where an earlier run stopped.
-    pub place: Place,
+    pub place: InputPosition,
     /// True if everything before the position is known to be unchanged.
     pub trusted: bool,
     /// Number of the pipeline, which selects its delays in tests.
     pub turn: u64,
 }
 
-impl Start {
+impl ReadStart {
     /// Passes over everything before the position, which may take long.
     pub fn skip(&self, mut source: Source, format: Format) -> Result<Source> {
-        let Place { offset, prefix, .. } = self.place;
+        let InputPosition { offset, prefix, .. } = self.place;
         let shows_lines = source.is_at_start() || source.compression() == Compression::Plain;
         if offset == 0 {
         } else if format.ends_lines() && shows_lines {
@@ -178,9 +179,9 @@ impl InputReader {
         Source::live(InputName::Stdin, stream, from, limits, &self.options)
     }
 
-    /// Starts to read and decode `source`, which has been skipped to the starting position ([`Start::skip`]).
-    pub fn read(&self, source: Source, format: Format, start: Start) -> Result<Records> {
-        Ok(Records {
+    /// Starts to read and decode `source`, which has been skipped to the starting position ([`ReadStart::skip`]).
+    pub fn read(&self, source: Source, format: Format, start: ReadStart) -> Result<InputRecords> {
+        Ok(InputRecords {
             input: source.name().clone(),
             format,
             compression: source.compression(),
@@ -195,7 +196,7 @@ impl InputReader {
 }
 
 /// Input being read, as its records.
-pub(crate) struct Records {
+pub(crate) struct InputRecords {
     pipeline: Pipeline,
     pub input: InputName,
     pub format: Format,
@@ -210,19 +211,19 @@ pub(crate) struct Records {
     hash: Option<(u64, Xxh3, usize)>,
 }
 
-impl Records {
+impl InputRecords {
     /// Returns the next piece in order. The previous one then counts as done: best recycle it first. After an error
-    /// nothing comes but [`Records::summary`].
-    pub fn next(&mut self) -> Result<Next> {
+    /// nothing comes but [`InputRecords::summary`].
+    pub fn next(&mut self) -> Result<PipelineItem> {
         let next = self.pipeline.next();
         let next = next.map_err(|error| error.after_record(self.read))?;
         match &next {
-            Next::Piece(piece) => {
+            PipelineItem::Piece(piece) => {
                 self.read += piece.batch.entries.len() as u64;
                 self.look.piece(piece);
             }
-            Next::End(_) => self.look.end(),
-            Next::Idle => {}
+            PipelineItem::End(_) => self.look.end(),
+            PipelineItem::Idle => {}
         }
         Ok(next)
     }
@@ -233,9 +234,9 @@ impl Records {
     }
 
     /// Returns how far the input was read, after an error, if known.
-    pub fn summary(&mut self) -> Option<Summary> {
+    pub fn summary(&mut self) -> Option<InputSummary> {
         match self.pipeline.next() {
-            Ok(Next::End(summary)) => Some(summary),
+            Ok(PipelineItem::End(summary)) => Some(summary),
             _ => None,
         }
     }

@@ -10,22 +10,22 @@ use std::collections::HashMap;
 use crate::rank::Teleport;
 use crate::rules::Scope;
 use crate::sites::Sites;
-use crate::url::{Form, canonical};
+use crate::url::{CanonicalForm, canonical};
 use crate::{Error, Result};
 
 /// Parsed list of chosen pages.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Chosen {
+pub struct ChosenList {
     /// Line number and weight by canonical URL or name.
     named: HashMap<Vec<u8>, (usize, u32)>,
     patterns: Vec<(Scope, usize, u32)>,
     lines: usize,
 }
 
-impl Chosen {
+impl ChosenList {
     /// Parses lines; empty ones and comments (`#`) are ignored. An error states the number of the invalid line.
-    pub fn of<'l>(lines: impl IntoIterator<Item = &'l str>) -> Result<Chosen> {
-        let mut chosen = Chosen::default();
+    pub fn of<'l>(lines: impl IntoIterator<Item = &'l str>) -> Result<ChosenList> {
+        let mut chosen = ChosenList::default();
         for (at, line) in lines.into_iter().enumerate() {
             let line = line.trim();
             if !line.is_empty() && !line.starts_with('#') {
@@ -62,7 +62,7 @@ impl Chosen {
         let mut rewritten = Vec::new();
         let form = canonical(pages.as_bytes(), None, usize::MAX, &mut rewritten);
         if let Ok(form) = form
-            && form != Form::AsIs
+            && form != CanonicalForm::AsIs
         {
             put(form.text(pages.as_bytes(), &rewritten));
         }
@@ -82,7 +82,7 @@ impl Chosen {
 /// Weights of the pages of a crawl, by a list.
 #[derive(Debug)]
 pub struct ChosenPages {
-    chosen: Chosen,
+    chosen: ChosenList,
     weights: Vec<u32>,
     /// Number of pages that some line matches.
     found: u64,
@@ -90,7 +90,7 @@ pub struct ChosenPages {
 
 impl ChosenPages {
     /// Creates an empty set of weights.
-    pub fn new(chosen: Chosen) -> ChosenPages {
+    pub fn new(chosen: ChosenList) -> ChosenPages {
         ChosenPages {
             chosen,
             weights: Vec::new(),
@@ -148,7 +148,7 @@ mod tests {
     ];
 
     fn pages(lines: &str) -> ChosenPages {
-        let mut pages = ChosenPages::new(Chosen::of(lines.lines()).unwrap());
+        let mut pages = ChosenPages::new(ChosenList::of(lines.lines()).unwrap());
         NAMES.iter().for_each(|name| pages.add(name.as_bytes()));
         pages
     }
@@ -183,7 +183,9 @@ mod tests {
     #[test]
     fn what_names_no_page_is_refused() {
         for wrong in ["host:a.org\tmany", "http://a/\t-1", "host:a b", "url:"] {
-            let why = Chosen::of(["http://ok/", wrong]).unwrap_err().to_string();
+            let why = ChosenList::of(["http://ok/", wrong])
+                .unwrap_err()
+                .to_string();
             assert!(why.starts_with("line 2: "), "{why}");
         }
         for (lines, says) in [

@@ -1,14 +1,14 @@
 //! Computation of a measure of pages or sites from the links and names of pages.
 //!
 //! 1. [`Computing::begin`] takes the names of all pages, and determines their sites and which of them were chosen.
-//! 2. [`Named::compute`] takes their links, derives the links between sites, and computes the measure.
+//! 2. [`NamedNodes::compute`] takes their links, derives the links between sites, and computes the measure.
 
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::chosen::{Chosen, ChosenPages};
+use super::chosen::{ChosenList, ChosenPages};
 use super::measures::{MeasureOptions, MeasureSpec, Measured, Uses, check_registers, measure};
 use super::settle::Watch;
 use crate::disk::Disk;
@@ -33,7 +33,7 @@ pub struct Computing {
     /// Memory in bytes for sorting pairs of linked sites.
     pub pair_bytes: u64,
     /// Pages that the virtual page pays, or that are trusted.
-    pub chosen: Option<Chosen>,
+    pub chosen: Option<ChosenList>,
 }
 
 /// Parses `LEVEL:MEASURE`, with defaults for everything else. Measures that need a list of pages are refused.
@@ -54,7 +54,7 @@ impl FromStr for Computing {
 
 /// Parameters of a computation, as far as its measure uses them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Parameters {
+pub struct MeasureParameters {
     /// Damping of the walk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damping: Option<f64>,
@@ -79,12 +79,12 @@ pub struct Parameters {
 
 /// Result of a computation.
 #[derive(Debug, Clone)]
-pub struct Computed {
+pub struct MeasureResult {
     /// Scores of the nodes, with their accuracy.
     pub measured: Measured,
     /// Number of links between the ranked nodes.
     pub links: u64,
-    pub parameters: Parameters,
+    pub parameters: MeasureParameters,
 }
 
 impl Computing {
@@ -135,10 +135,10 @@ impl Computing {
         self.level.is_page() && self.chosen.is_none()
     }
 
-    fn parameters(&self, chosen_pages: Option<u64>) -> Parameters {
+    fn parameters(&self, chosen_pages: Option<u64>) -> MeasureParameters {
         let used = |uses, value| self.measure.has(uses).then_some(value);
         let of_sites = !self.level.is_page();
-        Parameters {
+        MeasureParameters {
             damping: used(Uses::Damping, self.options.damping),
             until: used(Uses::Until, self.options.until),
             gamma: used(Uses::Gamma, self.options.gamma),
@@ -176,14 +176,14 @@ impl<'c> Naming<'c> {
     }
 
     /// Ends the names. Returns an error if there are no sites or no chosen pages.
-    pub fn finish(self) -> Result<Named<'c>> {
+    pub fn finish(self) -> Result<NamedNodes<'c>> {
         let sites = self.sites.map(SitesBuilder::build).transpose()?;
         let found = self.chosen.as_ref().map(ChosenPages::found);
         let mut options = self.of.options.clone();
         if let Some(chosen) = self.chosen {
             options.teleport = chosen.teleport(sites.as_ref())?;
         }
-        Ok(Named {
+        Ok(NamedNodes {
             parameters: self.of.parameters(found),
             of: self.of,
             options,
@@ -193,15 +193,15 @@ impl<'c> Naming<'c> {
 }
 
 /// Second step of a computation: sites and chosen pages are known.
-pub struct Named<'c> {
+pub struct NamedNodes<'c> {
     of: &'c Computing,
     options: MeasureOptions,
     /// Sites of the pages, if sites are ranked.
     pub sites: Option<Sites>,
-    parameters: Parameters,
+    parameters: MeasureParameters,
 }
 
-impl Named<'_> {
+impl NamedNodes<'_> {
     /// Computes the measure. Links between sites that exceed the memory are spilled to `aside`. Returns `None` if it
     /// was stopped before anything was known.
     pub fn compute(
@@ -209,7 +209,7 @@ impl Named<'_> {
         rows: &dyn Rows,
         aside: Option<(&dyn Disk, PathBuf)>,
         watch: &mut dyn Watch,
-    ) -> Result<Option<Computed>> {
+    ) -> Result<Option<MeasureResult>> {
         let Some(sites) = &self.sites else {
             return self.measure(rows, 0, watch);
         };
@@ -231,11 +231,11 @@ impl Named<'_> {
         rows: &dyn Rows,
         taken: u64,
         watch: &mut dyn Watch,
-    ) -> Result<Option<Computed>> {
+    ) -> Result<Option<MeasureResult>> {
         let mut options = self.options.clone();
         options.memory = options.memory.map(|memory| memory.saturating_sub(taken));
         let measured = self.of.measure.compute(rows, &options, watch)?;
-        Ok(measured.map(|measured| Computed {
+        Ok(measured.map(|measured| MeasureResult {
             measured,
             links: rows.links(),
             parameters: self.parameters.clone(),

@@ -42,7 +42,7 @@ const SWEEPS: u32 = 1000;
 
 /// Bounds on the importance of the fetched pages for readers who start at the seeds; see the module documentation.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Coverage {
+pub struct CoverageBounds {
     /// Lower bound on the share of what readers see that was fetched, from 0 to 1.
     pub at_least: f64,
     /// Upper bound on that share.
@@ -51,7 +51,7 @@ pub struct Coverage {
 
 /// Flow from the seeds over the known rows.
 #[derive(Debug, Default)]
-pub struct Flow {
+pub struct SeedFlow {
     /// Damping in 1/2^32.
     damping: u64,
     seeds: Vec<u32>,
@@ -68,14 +68,14 @@ pub struct Flow {
     links: u64,
 }
 
-impl Flow {
+impl SeedFlow {
     /// Creates a flow from these pages, which must be distinct.
-    pub fn from(damping: u64, seeds: &[u32]) -> Flow {
-        let mut flow = Flow {
+    pub fn from(damping: u64, seeds: &[u32]) -> SeedFlow {
+        let mut flow = SeedFlow {
             damping,
             seeds: seeds.into(),
             unit: SUPPLY / seeds.len().max(1) as u64,
-            ..Flow::default()
+            ..SeedFlow::default()
         };
         let start = flow.start();
         for &seed in seeds {
@@ -116,7 +116,7 @@ impl Flow {
     ///
     /// # Errors
     /// Fails if a row names a page that does not exist.
-    pub fn push(&mut self, rows: &dyn Rows) -> Result<Coverage> {
+    pub fn push(&mut self, rows: &dyn Rows) -> Result<CoverageBounds> {
         self.know(rows.pages());
         let mut least = 1;
         for _ in 0..SWEEPS {
@@ -135,14 +135,14 @@ impl Flow {
         Ok(self.coverage())
     }
 
-    pub fn coverage(&self) -> Coverage {
+    pub fn coverage(&self) -> CoverageBounds {
         let own: u128 = self.own.iter().map(|&own| u128::from(own)).sum();
         let pages = (0u32..).zip(&self.waiting);
         let left = pages.filter(|&(page, _)| !self.is_read(page));
         let left: u128 = left.map(|(_, &waiting)| u128::from(waiting)).sum();
         // Bounds the rounding of sums and quotients of few steps.
         let rounding = 1e-12;
-        Coverage {
+        CoverageBounds {
             at_least: (self.part(own) - rounding).max(0.0),
             at_most: (1.0 - self.part(left) + rounding).min(1.0),
         }
@@ -151,7 +151,7 @@ impl Flow {
     /// Estimates the lower bound after fetching pages at which `waiting` waits: what they pass on returns to fetched
     /// pages as often as what others have passed on so far.
     pub fn with(&self, waiting: f64) -> f64 {
-        let Coverage { at_least, at_most } = self.coverage();
+        let CoverageBounds { at_least, at_most } = self.coverage();
         let left = if at_least > 0.0 {
             ((1.0 - at_most) / (self.damping() * at_least)).clamp(0.0, 1.0)
         } else {
@@ -351,7 +351,7 @@ mod tests {
         ) {
             let (x, all) = exact(&web, &seeds);
             prop_assert_eq!(x.iter().sum::<i128>(), all);
-            let mut flow = Flow::from(DAMPING, &seeds);
+            let mut flow = SeedFlow::from(DAMPING, &seeds);
             let now = flow.push(&read(&web, &is_read)).unwrap();
             let covered: i128 = (0..PAGES).filter(|&page| is_read[page]).map(|page| x[page]).sum();
             let units = |bound: f64| (bound * 2f64.powi(52)) as i128;
@@ -424,11 +424,11 @@ mod tests {
             seeds in prop::sample::subsequence((0..PAGES as u32).collect::<Vec<_>>(), 1..=3),
         ) {
             let mut is_read = [false; PAGES];
-            let mut flow = Flow::from(DAMPING, &seeds);
+            let mut flow = SeedFlow::from(DAMPING, &seeds);
             for &page in &order {
                 is_read[page] = true;
                 let now = flow.push(&read(&web, &is_read)).unwrap();
-                let once = Flow::from(DAMPING, &seeds).push(&read(&web, &is_read)).unwrap();
+                let once = SeedFlow::from(DAMPING, &seeds).push(&read(&web, &is_read)).unwrap();
                 let apart = PART * (now.at_most - now.at_least) + EXACT + 1e-9;
                 prop_assert!((now.at_least - once.at_least).abs() <= 8.0 * apart, "{now:?} {once:?}");
                 prop_assert!((now.at_most - once.at_most).abs() <= apart, "{now:?} {once:?}");
@@ -440,9 +440,9 @@ mod tests {
     #[test]
     fn nothing_read_covers_nothing() {
         let rows = LatestRows::default();
-        let nothing = Flow::from(DAMPING, &[]).push(&rows).unwrap();
+        let nothing = SeedFlow::from(DAMPING, &[]).push(&rows).unwrap();
         assert_eq!((nothing.at_least, nothing.at_most), (0.0, 1.0));
-        let mut flow = Flow::from(DAMPING, &[0, 3]);
+        let mut flow = SeedFlow::from(DAMPING, &[0, 3]);
         let now = flow.push(&rows).unwrap();
         // Readers spend an eighth of their time at the seeds, and may be anywhere for the rest.
         assert!(now.at_least == 0.0 && (now.at_most - 7.0 / 8.0).abs() < 1e-9);

@@ -1,7 +1,7 @@
 //! Importance of pages by their links: *measures* define what is computed, *methods* how PageRank is computed.
 //!
 //! Measures (PageRank, harmonic centrality, HITS, ...) are in [`measures`], one file and one line in its table each.
-//! Methods are one file and one line in [`METHODS`] each: a method takes [`Options`] and a [`Teleport`] and gives
+//! Methods are one file and one line in [`METHODS`] each: a method takes [`RankOptions`] and a [`Teleport`] and gives
 //! [`Scores`], the numbers of all pages with their accuracy (a bound on the error, or a residual) and the effort. The
 //! command that ranks a file and the publishing of snapshots take any of them.
 
@@ -59,7 +59,7 @@ const SPARE: u64 = 16_000_000;
 
 /// Parameters of the computation.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Options {
+pub struct RankOptions {
     /// Damping in 1/2^32 ([`Config::damping_units`](crate::Config::damping_units)).
     pub damping: u64,
     /// Target bound on the L1 distance to PageRank.
@@ -72,10 +72,10 @@ pub struct Options {
     pub lazy: bool,
 }
 
-impl Options {
+impl RankOptions {
     /// Returns options with this target bound.
-    pub fn until(damping: u64, until: f64) -> Options {
-        Options {
+    pub fn until(damping: u64, until: f64) -> RankOptions {
+        RankOptions {
             damping,
             until,
             spare: 0,
@@ -85,14 +85,14 @@ impl Options {
     }
 
     /// Returns options that end once a step changes the scores by at most `residual`.
-    pub fn residual(damping: f64, residual: f64) -> Result<Options> {
+    pub fn residual(damping: f64, residual: f64) -> Result<RankOptions> {
         if !(residual > 0.0 && residual.is_finite()) {
             return Err(Error::Usage(format!(
                 "residual {residual} is not a positive number"
             )));
         }
         let damping = checked_damping(damping)?;
-        let mut options = Options::until(damping, 0.0);
+        let mut options = RankOptions::until(damping, 0.0);
         options.until = residual * options.damping() / (1.0 - options.damping());
         options.residual = Some(residual);
         Ok(options)
@@ -105,11 +105,11 @@ impl Options {
 }
 
 type Compute =
-    fn(&dyn Rows, &Options, &Teleport, &mut dyn Watch) -> Result<Option<Box<dyn Scores>>>;
+    fn(&dyn Rows, &RankOptions, &Teleport, &mut dyn Watch) -> Result<Option<Box<dyn Scores>>>;
 
 /// Method of computing PageRank.
 #[derive(Debug)]
-pub struct Method {
+pub struct RankMethod {
     /// Name on the command line.
     pub name: &'static str,
     /// Description in one line.
@@ -120,9 +120,9 @@ pub struct Method {
 }
 
 /// Table of all methods; the first is the default.
-pub static METHODS: &[Method] = &[settle::METHOD, pagerank::METHOD, power::METHOD];
+pub static METHODS: &[RankMethod] = &[settle::METHOD, pagerank::METHOD, power::METHOD];
 
-pub fn method(name: &str) -> Result<&'static Method> {
+pub fn method(name: &str) -> Result<&'static RankMethod> {
     let found = METHODS.iter().find(|method| method.name == name);
     found.ok_or_else(|| {
         let names: Vec<&str> = METHODS.iter().map(|method| method.name).collect();
@@ -133,7 +133,7 @@ pub fn method(name: &str) -> Result<&'static Method> {
     })
 }
 
-impl Method {
+impl RankMethod {
     /// Computes the PageRank of the pages of `rows`; `None` if there are none or it was stopped before anything was
     /// known.
     ///
@@ -142,7 +142,7 @@ impl Method {
     pub fn compute(
         &self,
         rows: &dyn Rows,
-        options: &Options,
+        options: &RankOptions,
         teleport: &Teleport,
         watch: &mut dyn Watch,
     ) -> Result<Option<Box<dyn Scores>>> {
@@ -155,27 +155,27 @@ impl Method {
 const RESOLUTION: f64 = 20.0 * f64::EPSILON / 2.0;
 
 /// Scores in memory.
-struct Computed {
+struct VecScores {
     scores: Vec<f64>,
     certificate: Certificate,
     effort: Effort,
 }
 
-impl Computed {
+impl VecScores {
     /// Returns scores after `sweeps` sweeps over all links, the last of which changed them by `residual`.
     fn new(
         scores: Vec<f64>,
         rows: &dyn Rows,
-        options: &Options,
+        options: &RankOptions,
         sweeps: u64,
         residual: f64,
-    ) -> Computed {
+    ) -> VecScores {
         let damping = options.damping();
         let asked = options
             .residual
             .unwrap_or(options.until * (1.0 - damping) / damping);
         let reached = residual <= asked && asked >= RESOLUTION;
-        Computed {
+        VecScores {
             scores,
             certificate: Certificate {
                 residual_l1: residual,
@@ -195,7 +195,7 @@ impl Computed {
     }
 }
 
-impl Scores for Computed {
+impl Scores for VecScores {
     fn certificate(&self) -> Option<Certificate> {
         Some(self.certificate)
     }

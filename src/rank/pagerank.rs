@@ -45,15 +45,15 @@
 //! Sums over all nodes are compensated and everything runs in node order on one thread: the same graph gives the same
 //! bits. Memory: the graph and two `f64` per node.
 
-use super::{Computed, Method, RESOLUTION, Teleport};
+use super::{RESOLUTION, RankMethod, Teleport, VecScores};
 use crate::Result;
 use crate::engine::damping_units;
-use crate::graph::{Graph, Table, Weight};
-use crate::metrics::sum::Sum;
+use crate::graph::{Graph, LinkRows, Weight};
+use crate::metrics::sum::CompensatedSum;
 
 /// Parameters of the computation.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Options {
+pub struct PowerOptions {
     /// Damping, 0 <= damping < 1, rounded as by [`damping_units`].
     pub damping: f64,
     /// Residual at which it stops: the change by a step in L1. Positive.
@@ -62,17 +62,17 @@ pub struct Options {
     pub lazy: bool,
 }
 
-impl Options {
+impl PowerOptions {
     /// Returns the multiple of 2^-32 that is used for the requested damping.
     pub fn damping_used(&self) -> f64 {
         damping_units(self.damping) as f64 / 2f64.powi(32)
     }
 }
 
-impl Default for Options {
+impl Default for PowerOptions {
     /// Damping 0.85, residual 1e-12, whole steps.
     fn default() -> Self {
-        Options {
+        PowerOptions {
             damping: 0.85,
             residual: 1e-12,
             lazy: false,
@@ -97,7 +97,7 @@ pub struct PageRank {
     pub converged: bool,
 }
 
-pub(super) const METHOD: Method = Method {
+pub(super) const METHOD: RankMethod = RankMethod {
     name: "exact",
     about: "by power iteration on a graph in memory, with a proven bound",
     bytes: |pages, links| pages * (8 + 16 + 8) + links * 12,
@@ -113,14 +113,14 @@ pub(super) const METHOD: Method = Method {
         let damping = options.damping();
         // The bound is d/(1 - d) times the residual, plus rounding.
         let residual = 0.99 * options.until * (1.0 - damping) / damping.max(0.5);
-        let steps = Options {
+        let steps = PowerOptions {
             damping,
             residual: options.residual.unwrap_or(residual),
             lazy: options.lazy,
         };
         let result = pagerank_for(graph, steps, teleport)?;
         let sweeps = result.iterations;
-        let mut computed = Computed::new(result.scores, rows, options, sweeps, result.residual);
+        let mut computed = VecScores::new(result.scores, rows, options, sweeps, result.residual);
         computed.certificate.received_l1 = (result.bound < 2.0).then_some(result.bound);
         computed.effort.reached &= options.residual.is_some() || result.bound <= options.until;
         Ok(Some(Box::new(computed)))
@@ -128,7 +128,7 @@ pub(super) const METHOD: Method = Method {
 };
 
 /// Computes PageRank from a uniform start. See the module documentation.
-pub fn pagerank(graph: &Graph, options: Options) -> Result<PageRank> {
+pub fn pagerank(graph: &Graph, options: PowerOptions) -> Result<PageRank> {
     pagerank_for(graph, options, &Teleport::default())
 }
 
@@ -137,7 +137,7 @@ pub fn pagerank(graph: &Graph, options: Options) -> Result<PageRank> {
 /// # Errors
 /// [`Error::Usage`](crate::Error::Usage) if `teleport` does not have a weight for each node, or an option is out of
 /// range.
-pub fn pagerank_for(graph: &Graph, options: Options, teleport: &Teleport) -> Result<PageRank> {
+pub fn pagerank_for(graph: &Graph, options: PowerOptions, teleport: &Teleport) -> Result<PageRank> {
     teleport.check(graph.nodes() as u64)?;
     let walk = Walk {
         links: graph,
@@ -164,9 +164,9 @@ pub fn iterate(
     iterations: u64,
     mut each: impl FnMut(&[f64]),
 ) -> Result<()> {
-    let damping = check(Options {
+    let damping = check(PowerOptions {
         damping,
-        ..Options::default()
+        ..PowerOptions::default()
     })?;
     let walk = Walk {
         links: graph,
@@ -186,8 +186,8 @@ pub fn iterate(
 }
 
 /// Returns the damping to use.
-fn check(options: Options) -> Result<f64> {
-    Ok(super::Options::residual(options.damping, options.residual)?.damping())
+fn check(options: PowerOptions) -> Result<f64> {
+    Ok(super::RankOptions::residual(options.damping, options.residual)?.damping())
 }
 
 /// Returns the number of iterations after which only rounding can keep the residual above `residual`: the first is at
@@ -202,7 +202,7 @@ fn iteration_limit(contraction: f64, residual: f64) -> u64 {
 
 /// Damped walk over links, with or without weights, of which the power method takes steps.
 pub(crate) struct Walk<'a, W> {
-    pub links: &'a Table<W>,
+    pub links: &'a LinkRows<W>,
     /// Damping d.
     pub damping: f64,
     /// Kept part k: 0 or 1/2.
@@ -251,10 +251,10 @@ impl<W: Weight> Walk<'_, W> {
             .rows()
             .zip(now)
             .filter(|(row, _)| !row.is_empty());
-        let linked: Sum = linked.map(|(_, &x)| x).collect();
+        let linked: CompensatedSum = linked.map(|(_, &x)| x).collect();
         let mut paid = 1.0 - handed * linked.value();
         if self.kept > 0.0 {
-            let all: Sum = now.iter().copied().collect();
+            let all: CompensatedSum = now.iter().copied().collect();
             paid = 1.0 - self.kept * all.value() - handed * linked.value();
         }
         if self.teleport.is_uniform() {
@@ -299,7 +299,7 @@ impl<W: Weight> Walk<'_, W> {
     /// Bounds one step's rounding in L1, for the last vector and the one before.
     fn rounding(&self, scores: &[f64], difference: f64) -> f64 {
         let by_links = self.links.targets().iter().map(|&t| scores[t as usize]);
-        let by_links = by_links.collect::<Sum>().value();
+        let by_links = by_links.collect::<CompensatedSum>().value();
         let unit = f64::EPSILON / 2.0;
         let terms = if self.teleport.is_uniform() {
             19.0
@@ -314,7 +314,7 @@ impl<W: Weight> Walk<'_, W> {
 /// Returns ||a - b||_1.
 fn distance(a: &[f64], b: &[f64]) -> f64 {
     let terms = a.iter().zip(b).map(|(a, b)| (a - b).abs());
-    terms.collect::<Sum>().value()
+    terms.collect::<CompensatedSum>().value()
 }
 
 #[cfg(test)]

@@ -7,12 +7,12 @@
 //! The virtual page receives what pages do not pass on, so the sum is 1. Summation is plain, and its rounding is not
 //! bounded.
 
-use super::{Computed, Method};
+use super::{RankMethod, VecScores};
 use crate::Result;
 use crate::engine::Scores;
 use crate::rows::Rows;
 
-pub(super) const METHOD: Method = Method {
+pub(super) const METHOD: RankMethod = RankMethod {
     name: "power",
     about: "by power iteration over the rows where they are, with a residual",
     bytes: |pages, _| 16 * pages,
@@ -41,7 +41,7 @@ pub(super) const METHOD: Method = Method {
             std::mem::swap(&mut now, &mut next);
             steps += 1;
         }
-        let computed = Computed::new(now, rows, options, steps, moved);
+        let computed = VecScores::new(now, rows, options, steps, moved);
         Ok((pages > 0).then(|| Box::new(computed) as Box<dyn Scores>))
     },
 };

@@ -8,9 +8,9 @@ use crate::model::SelfLinks;
 
 /// Returns the scores of all pages and their proven bound.
 fn computed(
-    method: &Method,
+    method: &RankMethod,
     rows: &dyn Rows,
-    options: &Options,
+    options: &RankOptions,
     teleport: &Teleport,
 ) -> (Vec<f64>, Option<f64>) {
     let scores = method.compute(rows, options, teleport, &mut ()).unwrap();
@@ -75,7 +75,7 @@ proptest! {
         let graph = graph.build();
         let weights = weights.filter(|weights| weights.iter().any(|&weight| weight > 0));
         let teleport = weights.clone().map_or(Ok(Teleport::default()), Teleport::of).unwrap();
-        let options = Options::until((damping * 2f64.powi(32)) as u64, 1e-9);
+        let options = RankOptions::until((damping * 2f64.powi(32)) as u64, 1e-9);
         let expected = expected(&rows, options.damping(), &weights.unwrap_or(vec![1; 10]));
         for method in METHODS {
             let (scores, bound) = computed(method, &graph, &options, &teleport);
@@ -94,7 +94,7 @@ fn a_chain_from_one_page() {
     (0..3).for_each(|page| graph.row(page, [page + 1]));
     graph.row(4, [0]);
     let graph = graph.build();
-    let options = Options::until(1 << 31, 1e-9);
+    let options = RankOptions::until(1 << 31, 1e-9);
     let teleport = Teleport::of(vec![7, 0, 0, 0, 0]).unwrap();
     let first = 1.0 / (1.0 + 0.5 + 0.25 + 0.125);
     for method in METHODS {

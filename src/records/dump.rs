@@ -19,7 +19,7 @@ use super::sort::time_key;
 use crate::codec::varint::number;
 use crate::decode::records::write::write;
 use crate::decode::{Link, Names, Record};
-use crate::disk::{Sorted, Sorter};
+use crate::disk::{ExternalSorter, Sorted};
 use crate::graph::gcd;
 use crate::model::{FetchTotals, Fetches};
 use crate::rows::{Rows, Stop};
@@ -73,17 +73,21 @@ pub fn dump(
     room: DumpRoom<'_>,
 ) -> Result<Dumped> {
     let memory = room.memory as usize / SORTERS;
-    let mut parts = Sorter::new(memory, room.folder);
-    let by_target = links_by_target(snapshot, &mut parts, Sorter::new(memory, room.folder))?;
+    let mut parts = ExternalSorter::new(memory, room.folder);
+    let by_target = links_by_target(
+        snapshot,
+        &mut parts,
+        ExternalSorter::new(memory, room.folder),
+    )?;
     name_links(snapshot, by_target, &mut parts)?;
     let mut parts = parts.sorted()?.peekable();
-    let mut by_time = Sorter::new(memory, room.folder);
+    let mut by_time = ExternalSorter::new(memory, room.folder);
     let mut dumped = Dumped::default();
     let mut line = Vec::new();
     for (page, name) in snapshot.pages().zip(snapshot.names()) {
         let (page, name) = (page?, name?);
         let number = page.page.0 as u32;
-        let row = PageRow::next(number, &mut parts)?;
+        let row = NamedRow::next(number, &mut parts)?;
         dumped.pages += 1;
         dumped.links += row.links.len() as u64;
         line.clear();
@@ -101,8 +105,8 @@ pub fn dump(
 /// Sorts the links of all rows by target. `parts` gets an entry for each page that has a row, with whether it is gone.
 fn links_by_target(
     snapshot: &Snapshot,
-    parts: &mut Sorter,
-    mut by_target: Sorter,
+    parts: &mut ExternalSorter,
+    mut by_target: ExternalSorter,
 ) -> Result<Sorted> {
     let mut value = Vec::new();
     snapshot.rows()?.sweep(&mut |row| {
@@ -124,7 +128,7 @@ fn links_by_target(
 }
 
 /// Adds the names of targets to links, and sorts them by page and position.
-fn name_links(snapshot: &Snapshot, by_target: Sorted, parts: &mut Sorter) -> Result<()> {
+fn name_links(snapshot: &Snapshot, by_target: Sorted, parts: &mut ExternalSorter) -> Result<()> {
     let mut names = (0u64..).zip(snapshot.names());
     let mut current: Option<(u64, String)> = None;
     let mut value = Vec::new();
@@ -160,15 +164,15 @@ fn be_number(bytes: &[u8]) -> u64 {
 
 /// Row of a page, if it has one, by the names of its targets.
 #[derive(Default)]
-struct PageRow {
+struct NamedRow {
     /// Whether it is gone; `None` without a row.
     row: Option<bool>,
     links: Vec<(Vec<u8>, u64)>,
 }
 
-impl PageRow {
-    fn next(page: u32, parts: &mut Peekable<Sorted>) -> Result<PageRow> {
-        let mut row = PageRow::default();
+impl NamedRow {
+    fn next(page: u32, parts: &mut Peekable<Sorted>) -> Result<NamedRow> {
+        let mut row = NamedRow::default();
         let is_of_page = |part: &Result<(Vec<u8>, Vec<u8>)>| {
             part.as_ref()
                 .map_or(true, |(key, _)| be_number(&key[..4]) == u64::from(page))
@@ -187,7 +191,7 @@ impl PageRow {
 }
 
 /// Returns the record of a page.
-fn record<'a>(name: &'a str, fetches: &Fetches, row: &'a PageRow) -> Result<Record<'a>> {
+fn record<'a>(name: &'a str, fetches: &Fetches, row: &'a NamedRow) -> Result<Record<'a>> {
     let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
     let scale = scale(row).ok_or_else(|| {
         Error::Unsupported(format!(
@@ -223,7 +227,7 @@ fn record<'a>(name: &'a str, fetches: &Fetches, row: &'a PageRow) -> Result<Reco
 
 /// Returns the divisor of weights: 1, or their greatest common divisor if one is too large for a record. `None`: they
 /// are still too large.
-fn scale(row: &PageRow) -> Option<u64> {
+fn scale(row: &NamedRow) -> Option<u64> {
     let weights = || row.links.iter().map(|(_, weight)| *weight);
     let most = weights().max().unwrap_or(1);
     let fits = |scale: u64| most / scale <= u32::MAX.into();
@@ -239,7 +243,7 @@ mod tests {
 
     #[test]
     fn weights_keep_their_ratios() {
-        let row = |weights: &[u64]| PageRow {
+        let row = |weights: &[u64]| NamedRow {
             row: Some(false),
             links: weights.iter().map(|weight| (Vec::new(), *weight)).collect(),
         };

@@ -82,15 +82,15 @@ impl RecordFormat {
 
 /// File of records being written.
 pub struct RecordFile<'w> {
-    kind: Kind<'w>,
+    kind: RecordSink<'w>,
     path: PathBuf,
 }
 
-enum Kind<'w> {
+enum RecordSink<'w> {
     Lines(Box<dyn Write + Send + 'w>),
-    Members(Members<'w>),
+    Members(MemberWriter<'w>),
     #[cfg(feature = "parquet")]
-    Table(Box<parquet::Table<'w>>),
+    Table(Box<parquet::ParquetWriter<'w>>),
 }
 
 impl<'w> RecordFile<'w> {
@@ -102,11 +102,13 @@ impl<'w> RecordFile<'w> {
         path: &Path,
     ) -> Result<RecordFile<'w>> {
         let kind = match format {
-            RecordFormat::Jsonl => Kind::Lines(out),
-            RecordFormat::JsonlGzip => Kind::Members(Members::new(out, Pack::Gzip)),
-            RecordFormat::JsonlZstd => Kind::Members(Members::new(out, Pack::Zstd)),
+            RecordFormat::Jsonl => RecordSink::Lines(out),
+            RecordFormat::JsonlGzip => RecordSink::Members(MemberWriter::new(out, Pack::Gzip)),
+            RecordFormat::JsonlZstd => RecordSink::Members(MemberWriter::new(out, Pack::Zstd)),
             #[cfg(feature = "parquet")]
-            RecordFormat::Parquet => Kind::Table(Box::new(parquet::Table::new(out, names, path)?)),
+            RecordFormat::Parquet => {
+                RecordSink::Table(Box::new(parquet::ParquetWriter::new(out, names, path)?))
+            }
             #[cfg(not(feature = "parquet"))]
             RecordFormat::Parquet => {
                 let file = format!("{}: a table of {names:?} records", path.display());
@@ -122,10 +124,10 @@ impl<'w> RecordFile<'w> {
     /// Writes a record, one line of JSON with its line end.
     pub fn line(&mut self, line: &[u8]) -> Result<()> {
         let written = match &mut self.kind {
-            Kind::Lines(out) => out.write_all(line),
-            Kind::Members(members) => members.line(line),
+            RecordSink::Lines(out) => out.write_all(line),
+            RecordSink::Members(members) => members.line(line),
             #[cfg(feature = "parquet")]
-            Kind::Table(table) => return table.line(line),
+            RecordSink::Table(table) => return table.line(line),
         };
         written.map_err(Error::io(&self.path, "write"))
     }
@@ -134,10 +136,10 @@ impl<'w> RecordFile<'w> {
     /// it has plain lines.
     pub fn finish(self) -> Result<()> {
         let ended = match self.kind {
-            Kind::Lines(mut out) => out.flush(),
-            Kind::Members(members) => members.finish(),
+            RecordSink::Lines(mut out) => out.flush(),
+            RecordSink::Members(members) => members.finish(),
             #[cfg(feature = "parquet")]
-            Kind::Table(table) => return table.finish(),
+            RecordSink::Table(table) => return table.finish(),
         };
         ended.map_err(Error::io(&self.path, "write"))
     }
@@ -150,16 +152,16 @@ enum Pack {
 }
 
 /// Lines in gzip members or zstd frames, each compressed once it is complete.
-struct Members<'w> {
+struct MemberWriter<'w> {
     out: Box<dyn Write + Send + 'w>,
     pack: Pack,
     lines: Vec<u8>,
     begun: bool,
 }
 
-impl<'w> Members<'w> {
-    fn new(out: Box<dyn Write + Send + 'w>, pack: Pack) -> Members<'w> {
-        Members {
+impl<'w> MemberWriter<'w> {
+    fn new(out: Box<dyn Write + Send + 'w>, pack: Pack) -> MemberWriter<'w> {
+        MemberWriter {
             out,
             pack,
             lines: Vec::new(),

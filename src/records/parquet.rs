@@ -72,15 +72,15 @@ fn schema(names: Names) -> String {
 }
 
 /// Values of a column, with their levels.
-struct Column<T> {
+struct ColumnBuilder<T> {
     values: Vec<T>,
     defined: Vec<i16>,
     repeated: Vec<i16>,
 }
 
-impl<T> Default for Column<T> {
-    fn default() -> Column<T> {
-        Column {
+impl<T> Default for ColumnBuilder<T> {
+    fn default() -> ColumnBuilder<T> {
+        ColumnBuilder {
             values: Vec::new(),
             defined: Vec::new(),
             repeated: Vec::new(),
@@ -88,7 +88,7 @@ impl<T> Default for Column<T> {
     }
 }
 
-impl<T> Column<T> {
+impl<T> ColumnBuilder<T> {
     /// Appends a value or a null.
     fn push(&mut self, value: Option<T>) {
         self.defined.push(value.is_some().into());
@@ -119,26 +119,26 @@ impl<T> Column<T> {
         let known = (!self.defined.is_empty()).then_some(&*self.defined);
         let repeated = (!self.repeated.is_empty()).then_some(&*self.repeated);
         group.write::<D>(&self.values, known, repeated)?;
-        *self = Column::default();
+        *self = ColumnBuilder::default();
         Ok(())
     }
 }
 
 /// Rows by column, not encoded yet.
 #[derive(Default)]
-struct Rows {
+struct RecordColumns {
     page: Vec<ByteArray>,
-    fetched_at: Column<i64>,
-    status: Column<i32>,
-    counts: [Column<i64>; 5],
-    last_failed: Column<i64>,
-    texts: [Column<ByteArray>; 4],
-    links: Column<ByteArray>,
-    rel: Column<ByteArray>,
-    weight: Column<i64>,
+    fetched_at: ColumnBuilder<i64>,
+    status: ColumnBuilder<i32>,
+    counts: [ColumnBuilder<i64>; 5],
+    last_failed: ColumnBuilder<i64>,
+    texts: [ColumnBuilder<ByteArray>; 4],
+    links: ColumnBuilder<ByteArray>,
+    rel: ColumnBuilder<ByteArray>,
+    weight: ColumnBuilder<i64>,
 }
 
-impl Rows {
+impl RecordColumns {
     fn push(&mut self, record: &Record<'_>) {
         self.page.push(text(&record.url));
         self.fetched_at.push(record.fetched_at.map(milliseconds));
@@ -212,11 +212,11 @@ fn text(text: &[u8]) -> ByteArray {
 }
 
 /// Parquet table of records being written.
-pub(super) struct Table<'w> {
+pub(super) struct ParquetWriter<'w> {
     writer: SerializedFileWriter<Box<dyn Write + Send + 'w>>,
     path: PathBuf,
     decoder: &'static dyn Decoder,
-    rows: Rows,
+    rows: RecordColumns,
     /// Bytes of the lines in `rows`, and bytes and links of the row group.
     batch_bytes: usize,
     group_bytes: usize,
@@ -224,8 +224,12 @@ pub(super) struct Table<'w> {
     group: Option<RowGroup>,
 }
 
-impl<'w> Table<'w> {
-    pub fn new(out: Box<dyn Write + Send + 'w>, names: Names, path: &Path) -> Result<Table<'w>> {
+impl<'w> ParquetWriter<'w> {
+    pub fn new(
+        out: Box<dyn Write + Send + 'w>,
+        names: Names,
+        path: &Path,
+    ) -> Result<ParquetWriter<'w>> {
         let start = || {
             let schema = Arc::new(parse_message_type(&schema(names))?);
             let properties = WriterProperties::builder()
@@ -239,11 +243,11 @@ impl<'w> Table<'w> {
             Names::Url => Format::Records,
             Names::Opaque => Format::NodeRecords,
         };
-        Ok(Table {
+        Ok(ParquetWriter {
             writer: start().map_err(|error| Error::io(path, "write")(into_io(error)))?,
             path: path.to_owned(),
             decoder: format.decoder(),
-            rows: Rows::default(),
+            rows: RecordColumns::default(),
             batch_bytes: 0,
             group_bytes: 0,
             group_links: 0,

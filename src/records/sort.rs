@@ -4,12 +4,12 @@ use std::path::Path;
 
 use crate::Result;
 use crate::decode::Time;
-use crate::disk::Sorter;
+use crate::disk::ExternalSorter;
 
 /// Sorts lines by the times of their records, stably. A record without a time gets the latest time of the records
 /// before it, as in an ingest; if none of them has a time, it comes first.
 pub struct TimeOrder {
-    sorter: Sorter,
+    sorter: ExternalSorter,
     latest: Option<Time>,
 }
 
@@ -17,7 +17,7 @@ impl TimeOrder {
     /// Sorts in `memory` bytes; the rest goes to an unnamed file in `folder`.
     pub fn new(memory: usize, folder: &Path) -> TimeOrder {
         TimeOrder {
-            sorter: Sorter::new(memory, folder),
+            sorter: ExternalSorter::new(memory, folder),
             latest: None,
         }
     }

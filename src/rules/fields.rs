@@ -153,12 +153,12 @@ impl FromStr for FieldChoice {
 /// Fields with chosen names; all others have the usual ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<FieldChoice>", into = "Vec<FieldChoice>")]
-pub struct Fields(Vec<FieldChoice>);
+pub struct FieldNames(Vec<FieldChoice>);
 
-impl Fields {
+impl FieldNames {
     /// Collects choices, in any order. Fails with [`Error::Usage`] if a field has two names, or two fields of one
     /// object have the same.
-    pub fn of(mut choices: Vec<FieldChoice>) -> Result<Fields> {
+    pub fn of(mut choices: Vec<FieldChoice>) -> Result<FieldNames> {
         choices.sort();
         for pair in choices.windows(2) {
             if pair[0].ours == pair[1].ours {
@@ -183,7 +183,7 @@ impl Fields {
                 )));
             }
         }
-        Ok(Fields(choices))
+        Ok(FieldNames(choices))
     }
 
     /// Returns the choices, in order of the fields.
@@ -193,7 +193,7 @@ impl Fields {
 }
 
 /// Formats the choices as an option: `url=response_url,links=urls`.
-impl fmt::Display for Fields {
+impl fmt::Display for FieldNames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, choice) in self.0.iter().enumerate() {
             let comma = if at > 0 { "," } else { "" };
@@ -203,16 +203,16 @@ impl fmt::Display for Fields {
     }
 }
 
-impl TryFrom<Vec<FieldChoice>> for Fields {
+impl TryFrom<Vec<FieldChoice>> for FieldNames {
     type Error = Error;
 
-    fn try_from(choices: Vec<FieldChoice>) -> Result<Fields> {
-        Fields::of(choices)
+    fn try_from(choices: Vec<FieldChoice>) -> Result<FieldNames> {
+        FieldNames::of(choices)
     }
 }
 
-impl From<Fields> for Vec<FieldChoice> {
-    fn from(fields: Fields) -> Vec<FieldChoice> {
+impl From<FieldNames> for Vec<FieldChoice> {
+    fn from(fields: FieldNames) -> Vec<FieldChoice> {
         fields.0
     }
 }
@@ -221,8 +221,8 @@ impl From<Fields> for Vec<FieldChoice> {
 mod tests {
     use super::*;
 
-    fn of(choices: &[&str]) -> Result<Fields> {
-        Fields::of(
+    fn of(choices: &[&str]) -> Result<FieldNames> {
+        FieldNames::of(
             choices
                 .iter()
                 .map(|text| text.parse())
@@ -244,7 +244,7 @@ mod tests {
             json,
             r#"[{"ours":"url","theirs":"response_url"},{"ours":"link.url","theirs":"href"}]"#
         );
-        assert_eq!(serde_json::from_str::<Fields>(&json).unwrap(), fields);
+        assert_eq!(serde_json::from_str::<FieldNames>(&json).unwrap(), fields);
     }
 
     #[test]
@@ -268,6 +268,6 @@ mod tests {
         // A record and a link are two objects.
         assert!(of(&["url=a", "link.url=a"]).is_ok());
         let json = r#"[{"ours":"url","theirs":"a"},{"ours":"url","theirs":"b"}]"#;
-        assert!(serde_json::from_str::<Fields>(json).is_err());
+        assert!(serde_json::from_str::<FieldNames>(json).is_err());
     }
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 pub use crate::model::Rel;
-pub use fields::{FieldChoice, FieldName, Fields};
+pub use fields::{FieldChoice, FieldName, FieldNames};
 pub use follow::{Follow, PageWeight, WEIGHT_MAX};
 pub use outlinks::Outlinks;
 pub use params::DropParams;
@@ -28,7 +28,7 @@ pub struct InputRules {
     pub outlinks: Outlinks,
     /// Fields with other names in the files: `--field`.
     #[serde(skip_serializing_if = "is_default")]
-    pub fields: Fields,
+    pub fields: FieldNames,
     /// Parameters that are removed from URLs: `--drop-params`.
     #[serde(skip_serializing_if = "is_default")]
     pub drop_params: DropParams,

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::scope_form::{pattern, rule};
-use crate::url::{Form, canonical, host, path_and_query, without_www};
+use crate::url::{CanonicalForm, canonical, host, path_and_query, without_www};
 use crate::{Error, Result};
 
 /// Rules that decide which pages count. Records of other pages are left out, and so are links to them. If any rules
@@ -19,11 +19,11 @@ pub struct Scope(Vec<Rule>);
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rule {
     pub(super) excludes: bool,
-    pub(super) pages: Pages,
+    pub(super) pages: PagePattern,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Pages {
+pub(super) enum PagePattern {
     /// Pages on this host.
     Host(String),
     /// Pages on this host, with or without a leading `www.`.
@@ -66,22 +66,22 @@ impl Scope {
     }
 }
 
-impl Pages {
+impl PagePattern {
     /// Returns a pattern, with its canonical form if it differs.
-    pub(super) fn url(typed: &str, canonical: String) -> Pages {
+    pub(super) fn url(typed: &str, canonical: String) -> PagePattern {
         let canonical = Some(canonical).filter(|canonical| canonical != typed);
-        Pages::Url(typed.into(), canonical)
+        PagePattern::Url(typed.into(), canonical)
     }
 
     fn has(&self, url: &[u8]) -> bool {
         match self {
-            Pages::Host(name) => host(url) == name.as_bytes(),
-            Pages::BareHost(name) => without_www(host(url)) == name.as_bytes(),
-            Pages::Domain(name) => {
+            PagePattern::Host(name) => host(url) == name.as_bytes(),
+            PagePattern::BareHost(name) => without_www(host(url)) == name.as_bytes(),
+            PagePattern::Domain(name) => {
                 let above = host(url).strip_suffix(name.as_bytes());
                 above.is_some_and(|above| above.is_empty() || above.ends_with(b"."))
             }
-            Pages::Prefix(name) => {
+            PagePattern::Prefix(name) => {
                 let (of, folders) = name.split_once('/').unwrap_or((name, ""));
                 let path = path_and_query(url).strip_prefix(b"/").unwrap_or_default();
                 let below = path.strip_prefix(folders.as_bytes());
@@ -89,7 +89,7 @@ impl Pages {
                 host(url) == of.as_bytes()
                     && below.is_some_and(|below| folders.is_empty() || below.starts_with(b"/"))
             }
-            Pages::Url(typed, canonical) => {
+            PagePattern::Url(typed, canonical) => {
                 let mut patterns = canonical.iter().chain([typed]);
                 patterns.any(|pattern| fits(pattern.as_bytes(), url))
             }
@@ -135,7 +135,7 @@ impl FromStr for Rule {
         let (kind, name) = rule.split_once(':').ok_or_else(wrong)?;
         let is_as_is = |url: &str| {
             let form = canonical(url.as_bytes(), None, url.len(), &mut Vec::new());
-            form == Ok(Form::AsIs)
+            form == Ok(CanonicalForm::AsIs)
         };
         let is_host_of = |of: &str| {
             let url = format!("http://{of}/");
@@ -148,15 +148,15 @@ impl FromStr for Rule {
             is_path && is_host_of(of) && is_as_is(&format!("http://{name}/"))
         };
         let pages = match kind {
-            "host" if is_host() => Pages::Host(name.into()),
+            "host" if is_host() => PagePattern::Host(name.into()),
             "barehost" if is_host() && without_www(name.as_bytes()) == name.as_bytes() => {
-                Pages::BareHost(name.into())
+                PagePattern::BareHost(name.into())
             }
-            "domain" if is_host() => Pages::Domain(name.into()),
-            "prefix" if is_prefix() => Pages::Prefix(name.into()),
+            "domain" if is_host() => PagePattern::Domain(name.into()),
+            "prefix" if is_prefix() => PagePattern::Prefix(name.into()),
             "url" if !name.is_empty() => match pattern(name) {
-                Ok(canonical) => Pages::url(name, canonical),
-                Err(_) => Pages::Url(name.into(), None),
+                Ok(canonical) => PagePattern::url(name, canonical),
+                Err(_) => PagePattern::Url(name.into(), None),
             },
             _ => return Err(wrong()),
         };
@@ -167,11 +167,11 @@ impl FromStr for Rule {
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, name) = match &self.pages {
-            Pages::Host(name) => ("host", name),
-            Pages::BareHost(name) => ("barehost", name),
-            Pages::Domain(name) => ("domain", name),
-            Pages::Prefix(name) => ("prefix", name),
-            Pages::Url(pattern, _) => ("url", pattern),
+            PagePattern::Host(name) => ("host", name),
+            PagePattern::BareHost(name) => ("barehost", name),
+            PagePattern::Domain(name) => ("domain", name),
+            PagePattern::Prefix(name) => ("prefix", name),
+            PagePattern::Url(pattern, _) => ("url", pattern),
         };
         let mark = if self.excludes { "!" } else { "" };
         write!(f, "{mark}{kind}:{name}")

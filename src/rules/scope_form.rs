@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use super::scope::{Pages, Rule, fits};
+use super::scope::{PagePattern, Rule, fits};
 use crate::url::{canonical, host, path_and_query, without_www};
 use crate::{Error, Result};
 
@@ -16,11 +16,11 @@ pub(super) fn rule(text: &str) -> Result<Rule> {
         Some(rule) => ("!", rule),
         None => ("", text),
     };
-    let read = || -> Read<Pages> {
+    let read = || -> Read<PagePattern> {
         let (kind, name) = rule.split_once(':').ok_or(None)?;
         let advise = |advice: String| Some(advice);
         Ok(match kind {
-            "host" => Pages::Host(host_name(mark, kind, name)?),
+            "host" => PagePattern::Host(host_name(mark, kind, name)?),
             "barehost" => {
                 let name = host_name(mark, kind, name)?;
                 let bare = without_www(name.as_bytes());
@@ -30,11 +30,11 @@ pub(super) fn rule(text: &str) -> Result<Rule> {
                         "with and without www. is {mark}barehost:{bare}"
                     )));
                 }
-                Pages::BareHost(name)
+                PagePattern::BareHost(name)
             }
-            "domain" => Pages::Domain(host_name(mark, kind, name)?),
-            "prefix" => Pages::Prefix(prefix(mark, name)?),
-            "url" if !name.is_empty() => Pages::url(name, pattern(name).map_err(advise)?),
+            "domain" => PagePattern::Domain(host_name(mark, kind, name)?),
+            "prefix" => PagePattern::Prefix(prefix(mark, name)?),
+            "url" if !name.is_empty() => PagePattern::url(name, pattern(name).map_err(advise)?),
             _ => return Err(None),
         })
     };

@@ -1,7 +1,7 @@
 //! Breadth-first: in the order in which pages became known. Pages that no link leads to, such as targets of weight 0,
 //! come last.
 
-use super::{Ask, Batching, Scored, Strategy, StrategySpec};
+use super::{Ask, Batching, ScoredPage, Strategy, StrategySpec};
 use crate::Result;
 
 pub(super) const SPEC: StrategySpec = StrategySpec {
@@ -23,7 +23,7 @@ struct BreadthFirst {
 }
 
 impl Strategy for BreadthFirst {
-    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
+    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<ScoredPage>> {
         let crawl = ask.crawl;
         while self.first < crawl.pages() && crawl.is_read(self.first) {
             self.first += 1;
@@ -35,7 +35,7 @@ impl Strategy for BreadthFirst {
         let scored = open(true)
             .map(|page| (page, f64::from(page)))
             .chain(open(false).map(|page| (page, f64::from(page) + f64::from(crawl.pages()))))
-            .map(|(page, place)| Scored {
+            .map(|(page, place)| ScoredPage {
                 page,
                 score: -place,
             });

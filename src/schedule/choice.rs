@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Crawl, STRATEGIES, Strategy, StrategySpec};
+use super::{CrawlState, STRATEGIES, Strategy, StrategySpec};
 
 /// Default of K: the known pages divided by this.
 const K_PARTS: u64 = 72;
@@ -53,15 +53,15 @@ impl fmt::Display for Learning {
 
 /// Parameters of strategies; each strategy uses its own.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Parameters {
+pub struct StrategyParameters {
     /// Number of pages after which FICA's clock advances, and rankings are recomputed; `None`: see
-    /// [`Parameters::k_of`].
+    /// [`StrategyParameters::k_of`].
     pub k: Option<u64>,
     /// Speed at which FICA's learning rate falls.
     pub beta: f64,
     /// Function by which FICA's learning rate falls.
     pub learning: Learning,
-    /// Share of a page's cash that its links pass on, if chosen: see [`Parameters::damping`].
+    /// Share of a page's cash that its links pass on, if chosen: see [`StrategyParameters::damping`].
     pub damping: Option<f64>,
     /// Damping of the store.
     pub store_damping: f64,
@@ -78,9 +78,9 @@ pub struct Parameters {
     pub seed: u64,
 }
 
-impl Default for Parameters {
-    fn default() -> Parameters {
-        Parameters {
+impl Default for StrategyParameters {
+    fn default() -> StrategyParameters {
+        StrategyParameters {
             k: None,
             beta: 0.1,
             learning: Learning::Exponential,
@@ -95,10 +95,10 @@ impl Default for Parameters {
     }
 }
 
-impl Parameters {
+impl StrategyParameters {
     /// Returns K for a crawl: the number chosen, or a 72nd of the known pages, at least 1, as the FICA paper has
     /// 250,000 for 18 M pages. It depends on the history alone, so a list is the same whenever it is asked for.
-    pub fn k_of(&self, crawl: &Crawl) -> u64 {
+    pub fn k_of(&self, crawl: &CrawlState) -> u64 {
         self.k.unwrap_or(u64::from(crawl.pages()) / K_PARTS).max(1)
     }
 
@@ -112,7 +112,7 @@ impl Parameters {
 #[derive(Clone)]
 pub struct Choice {
     strategy: &'static StrategySpec,
-    parameters: Parameters,
+    parameters: StrategyParameters,
     given: Vec<String>,
 }
 
@@ -122,7 +122,7 @@ impl Choice {
         self.strategy
     }
 
-    pub fn parameters(&self) -> &Parameters {
+    pub fn parameters(&self) -> &StrategyParameters {
         &self.parameters
     }
 
@@ -210,7 +210,7 @@ impl Default for Choice {
     fn default() -> Choice {
         Choice {
             strategy: &STRATEGIES[0],
-            parameters: Parameters::default(),
+            parameters: StrategyParameters::default(),
             given: Vec::new(),
         }
     }

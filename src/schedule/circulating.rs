@@ -10,9 +10,9 @@
 use std::collections::VecDeque;
 
 use super::queue::Queue;
-use super::{Ask, Batching, Crawl, Scored, State, Strategy, StrategySpec};
+use super::{Ask, Batching, CrawlPageState, CrawlState, ScoredPage, Strategy, StrategySpec};
 use crate::Result;
-use crate::graph::{Links, Table, Weight};
+use crate::graph::{LinkRows, Links, Weight};
 use crate::rows::Row;
 
 pub(super) const SPEC: StrategySpec = StrategySpec {
@@ -29,7 +29,7 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
         Box::new(Circulating {
             damping: parameters.damping.unwrap_or(DAMPING),
             queue: Queue::default(),
-            rows: Table::default(),
+            rows: LinkRows::default(),
             waiting: VecDeque::new(),
             gone_over: 0,
         })
@@ -47,7 +47,7 @@ struct Circulating {
     /// Queue with cash as scores.
     queue: Queue,
     /// Rows of pages read, in the order of reading.
-    rows: Table<Part>,
+    rows: LinkRows<CashPart>,
     /// Pages read whose cash must be passed on.
     waiting: VecDeque<u32>,
     gone_over: u64,
@@ -55,11 +55,11 @@ struct Circulating {
 
 /// Part of a row's cash that goes over a link.
 #[derive(Debug, Clone, Copy)]
-struct Part(f32);
+struct CashPart(f32);
 
-impl Weight for Part {
-    fn alike(links: usize) -> Part {
-        Part((1.0 / links as f64) as f32)
+impl Weight for CashPart {
+    fn alike(links: usize) -> CashPart {
+        CashPart((1.0 / links as f64) as f32)
     }
 
     fn value(self) -> f64 {
@@ -75,7 +75,7 @@ impl Circulating {
         if !row.weights.is_empty() {
             let parts = row
                 .parts()
-                .map(|(target, part)| (target, Part(part as f32)));
+                .map(|(target, part)| (target, CashPart(part as f32)));
             (links, weights) = parts.unzip();
             targets = &links;
         }
@@ -85,16 +85,16 @@ impl Circulating {
 }
 
 impl Strategy for Circulating {
-    fn found(&mut self, _crawl: &Crawl, page: u32, by: Option<u32>) {
+    fn found(&mut self, _crawl: &CrawlState, page: u32, by: Option<u32>) {
         self.queue.put(page, if by.is_none() { 1.0 } else { 0.0 });
     }
 
-    fn read(&mut self, crawl: &Crawl, row: Row<'_>) {
+    fn read(&mut self, crawl: &CrawlState, row: Row<'_>) {
         self.keep(row);
         let threshold = THRESHOLD * crawl.seeds().len() as f64 / f64::from(crawl.read());
         self.waiting.push_back(row.page);
         while let Some(page) = self.waiting.pop_front() {
-            let State::Read(at) = crawl.state(page) else {
+            let CrawlPageState::Read(at) = crawl.state(page) else {
                 continue;
             };
             let cash = self.damping * self.queue.score(page).unwrap_or(0.0);
@@ -116,7 +116,7 @@ impl Strategy for Circulating {
         }
     }
 
-    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
+    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<ScoredPage>> {
         Ok(self.queue.best(ask.crawl, ask.count))
     }
 

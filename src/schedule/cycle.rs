@@ -1,7 +1,7 @@
 //! Cycle (OPIC, section 3.1): pages in the order in which they became known, starting after the page read last and
 //! wrapping around.
 
-use super::{Ask, Batching, Crawl, Scored, Strategy, StrategySpec};
+use super::{Ask, Batching, CrawlState, ScoredPage, Strategy, StrategySpec};
 use crate::Result;
 use crate::rows::Row;
 
@@ -23,16 +23,16 @@ struct Cycle {
 }
 
 impl Strategy for Cycle {
-    fn read(&mut self, _crawl: &Crawl, row: Row<'_>) {
+    fn read(&mut self, _crawl: &CrawlState, row: Row<'_>) {
         self.next = row.page.saturating_add(1);
     }
 
-    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
+    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<ScoredPage>> {
         let crawl = ask.crawl;
         let from = self.next.min(crawl.pages());
         let all = (from..crawl.pages()).chain(0..from);
         let open = all.filter(|&page| crawl.is_open(page)).take(ask.count);
-        let scored = open.enumerate().map(|(at, page)| Scored {
+        let scored = open.enumerate().map(|(at, page)| ScoredPage {
             page,
             score: -(at as f64),
         });

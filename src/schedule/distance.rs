@@ -2,29 +2,29 @@
 //! first; seeds are at 0.
 
 use super::queue::Queue;
-use super::{Ask, Crawl, Scored, Strategy, StrategySpec};
+use super::{Ask, CrawlState, ScoredPage, Strategy, StrategySpec};
 use crate::Result;
 use crate::rows::Row;
 
 pub(super) const SPEC: StrategySpec = StrategySpec::queued(
     "distance",
     "least logarithmic distance from the seeds",
-    |_| Box::new(Distance::default()),
+    |_| Box::new(LogDistanceOrder::default()),
 );
 
 #[derive(Default)]
-struct Distance {
+struct LogDistanceOrder {
     queue: Queue,
 }
 
-impl Strategy for Distance {
-    fn found(&mut self, _crawl: &Crawl, page: u32, by: Option<u32>) {
+impl Strategy for LogDistanceOrder {
+    fn found(&mut self, _crawl: &CrawlState, page: u32, by: Option<u32>) {
         if by.is_none() {
             self.queue.put(page, 0.0);
         }
     }
 
-    fn read(&mut self, crawl: &Crawl, row: Row<'_>) {
+    fn read(&mut self, crawl: &CrawlState, row: Row<'_>) {
         let degree = row.degree();
         if degree == 0 {
             return;
@@ -34,7 +34,7 @@ impl Strategy for Distance {
         self.queue.raise(crawl, row.links(), score);
     }
 
-    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
+    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<ScoredPage>> {
         Ok(self.queue.best(ask.crawl, ask.count))
     }
 

@@ -7,11 +7,11 @@
 //!
 //! Nearest first; seeds are at 0. A page that was read keeps its distance; one in the queue whose distance decreases is
 //! moved, and read once. beta is 0.1 by default. The paper's K, 250,000, is a 72nd of its 18 M pages; the default
-//! follows the crawl likewise ([`Parameters::k_of`]). The other learning rates that the paper compares are available as
-//! parameters ([`super::Learning`]), and so is alpha = 1.
+//! follows the crawl likewise ([`StrategyParameters::k_of`]). The other learning rates that the paper compares are
+//! available as parameters ([`super::Learning`]), and so is alpha = 1.
 
 use super::queue::Queue;
-use super::{Ask, Batching, Crawl, Parameters, Scored, Strategy, StrategySpec};
+use super::{Ask, Batching, CrawlState, ScoredPage, Strategy, StrategyParameters, StrategySpec};
 use crate::Result;
 use crate::rows::Row;
 
@@ -34,24 +34,24 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
 };
 
 struct Fica {
-    parameters: Parameters,
+    parameters: StrategyParameters,
     /// Queue with negated distances as scores.
     queue: Queue,
 }
 
 impl Strategy for Fica {
-    fn found(&mut self, _crawl: &Crawl, page: u32, by: Option<u32>) {
+    fn found(&mut self, _crawl: &CrawlState, page: u32, by: Option<u32>) {
         if by.is_none() {
             self.queue.put(page, 0.0);
         }
     }
 
-    fn read(&mut self, crawl: &Crawl, row: Row<'_>) {
+    fn read(&mut self, crawl: &CrawlState, row: Row<'_>) {
         let degree = row.degree();
         if degree == 0 {
             return;
         }
-        let Parameters { beta, learning, .. } = self.parameters;
+        let StrategyParameters { beta, learning, .. } = self.parameters;
         let turns = u64::from(crawl.read()) / self.parameters.k_of(crawl);
         let alpha = match turns {
             0 => 1.0,
@@ -62,7 +62,7 @@ impl Strategy for Fica {
         self.queue.raise(crawl, row.links(), score);
     }
 
-    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
+    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<ScoredPage>> {
         Ok(self.queue.best(ask.crawl, ask.count))
     }
 

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::Crawl;
+use super::CrawlState;
 use crate::rules::Scope;
 
 /// Maximum number of rules: a page's rule is kept in a byte.
@@ -16,12 +16,12 @@ const RULES_MAX: usize = 255;
 /// Share of the virtual page's payments for some pages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FocusRule {
-    pages: Pages,
+    pages: FocusPages,
     share: f64,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Pages {
+enum FocusPages {
     /// Pages in this scope.
     Fit(Scope),
     /// All unread pages.
@@ -44,10 +44,10 @@ impl FromStr for FocusRule {
             .ok()
             .filter(|share| *share > 0.0 && *share <= 1.0);
         let pages = match pages {
-            "unread" => Pages::Unread,
+            "unread" => FocusPages::Unread,
             pages => {
                 let fit = pages.parse();
-                Pages::Fit(fit.map_err(|why: crate::Error| format!("{}: {why}", wrong()))?)
+                FocusPages::Fit(fit.map_err(|why: crate::Error| format!("{}: {why}", wrong()))?)
             }
         };
         Ok(FocusRule {
@@ -60,8 +60,8 @@ impl FromStr for FocusRule {
 impl fmt::Display for FocusRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.pages {
-            Pages::Fit(pages) => write!(f, "{pages}={}", self.share),
-            Pages::Unread => write!(f, "unread={}", self.share),
+            FocusPages::Fit(pages) => write!(f, "{pages}={}", self.share),
+            FocusPages::Unread => write!(f, "unread={}", self.share),
         }
     }
 }
@@ -103,8 +103,8 @@ impl Focus {
     /// Returns the rule that the page of this name belongs to, from 1; 0: none.
     pub fn rule_of(&self, name: &[u8]) -> u8 {
         let names = |rule: &FocusRule| match &rule.pages {
-            Pages::Fit(pages) => pages.has(name),
-            Pages::Unread => true,
+            FocusPages::Fit(pages) => pages.has(name),
+            FocusPages::Unread => true,
         };
         self.0.iter().position(names).map_or(0, |at| at as u8 + 1)
     }
@@ -117,7 +117,7 @@ impl Focus {
             unread: self
                 .0
                 .iter()
-                .map(|rule| rule.pages == Pages::Unread)
+                .map(|rule| rule.pages == FocusPages::Unread)
                 .collect(),
         }
     }
@@ -160,7 +160,7 @@ impl Focused {
     }
 
     /// Returns the number of pages that each rule pays.
-    pub(super) fn members(&self, crawl: &Crawl) -> Vec<u32> {
+    pub(super) fn members(&self, crawl: &CrawlState) -> Vec<u32> {
         let mut members = vec![0; self.shares.len()];
         if !members.is_empty() {
             (0..crawl.pages())

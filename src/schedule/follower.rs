@@ -23,9 +23,11 @@ use std::path::Path;
 
 use super::hosts::FetchedHosts;
 use super::names::Runs;
-use super::next::{Chosen, FOCUSED, Limits, Source, completed, interleave};
-use super::queue::Best;
-use super::{Candidate, Given, History, NameOrder, NextOptions, SettledRanking, Which, seeds};
+use super::next::{ChosenPage, FOCUSED, ListLimits, ListSource, completed, interleave};
+use super::queue::PageTopK;
+use super::{
+    Candidate, CrawlHistory, Given, NameOrder, NextOptions, PageSelection, SettledRanking, seeds,
+};
 use crate::rows::{PAGES_MAX, Row, RowVisitor, Rows, Stop};
 use crate::snapshot::Snapshot;
 use crate::store::Disk;
@@ -40,7 +42,7 @@ pub struct Follower {
     /// True if further queries will follow.
     stays: bool,
     threads: usize,
-    followed: Option<Followed>,
+    followed: Option<FollowedCrawl>,
 }
 
 /// Maximum number of threads that read names.
@@ -51,7 +53,7 @@ const THREADS: usize = 8;
 pub fn next(disk: &dyn Disk, store: &Path, options: &NextOptions) -> Result<Vec<Candidate>> {
     match Snapshot::latest(disk, store) {
         Err(Error::Missing(_)) if !options.seeds.is_empty() => {
-            Ok(seeds::all(options, &mut Limits::new(options, None)))
+            Ok(seeds::all(options, &mut ListLimits::new(options, None)))
         }
         snapshot => Follower::once(options.clone()).next(&snapshot?),
     }
@@ -96,7 +98,7 @@ impl Follower {
         let pages = snapshot.info().pages;
         let store = snapshot.store().display();
         if pages == 0 && !self.options.seeds.is_empty() {
-            let mut limits = Limits::new(&self.options, Some(snapshot));
+            let mut limits = ListLimits::new(&self.options, Some(snapshot));
             return Ok(seeds::all(&self.options, &mut limits));
         }
         if pages == 0 {
@@ -114,7 +116,7 @@ impl Follower {
             _ => None,
         };
         let mut asking = Asking {
-            source: Source {
+            source: ListSource {
                 snapshot,
                 rows: rows.as_ref(),
                 options: &self.options,
@@ -157,15 +159,15 @@ fn bytes(options: &NextOptions, pages: u64, links: u64) -> u64 {
 
 /// State of one query for a list.
 struct Asking<'a> {
-    source: Source<'a>,
+    source: ListSource<'a>,
     stays: bool,
     threads: usize,
-    followed: Option<Followed>,
+    followed: Option<FollowedCrawl>,
 }
 
 /// Position up to which a store's rows were read, in the order in which they were written.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Mark {
+pub(crate) struct RowPosition {
     /// Key of the store, and number of its row file.
     file: ([u64; 2], u64),
     /// Number of rows before the position, and their checksum.
@@ -173,11 +175,11 @@ pub(crate) struct Mark {
     sum: u64,
 }
 
-impl Mark {
+impl RowPosition {
     /// Returns the position after the last row of a snapshot.
-    pub fn of(snapshot: &Snapshot, rows: &KeptRows) -> Result<Mark> {
+    pub fn of(snapshot: &Snapshot, rows: &KeptRows) -> Result<RowPosition> {
         let kept = rows.kept();
-        Ok(Mark {
+        Ok(RowPosition {
             file: (snapshot.key(), kept.number),
             rows: kept.rows,
             sum: rows.sum_before(kept.rows)?,
@@ -199,10 +201,10 @@ impl Mark {
 }
 
 /// Crawl as far as it was followed.
-struct Followed {
-    history: History,
+struct FollowedCrawl {
+    history: CrawlHistory,
     /// Position in the rows; `None` before the first.
-    mark: Option<Mark>,
+    mark: Option<RowPosition>,
     links: u64,
     /// Number of pages whose names were read.
     names: u64,
@@ -214,7 +216,7 @@ impl Asking<'_> {
     fn next(&mut self) -> Result<Vec<Candidate>> {
         let options = self.source.options;
         let count = options.count;
-        let mut limits = Limits::new(options, Some(self.source.snapshot));
+        let mut limits = ListLimits::new(options, Some(self.source.snapshot));
         let mut first = seeds::unread(&self.source, &mut limits)?;
         if options.known_hosts {
             let mut known = FetchedHosts::default();
@@ -224,10 +226,10 @@ impl Asking<'_> {
         }
         let left = count - first.len();
         let chosen = match options.which {
-            Which::NotFetched => self.discover(left, &mut limits)?,
-            Which::Refetch => self.source.refetch(left, &mut limits)?,
-            Which::Either => self.either(left, &mut limits)?,
-            Which::Budget { discovery } => {
+            PageSelection::NotFetched => self.discover(left, &mut limits)?,
+            PageSelection::Refetch => self.source.refetch(left, &mut limits)?,
+            PageSelection::Either => self.either(left, &mut limits)?,
+            PageSelection::Budget { discovery } => {
                 let new = (count as f64 * discovery.clamp(0.0, 1.0)).round() as usize;
                 let new = new.saturating_sub(first.len()).min(left);
                 let mut chosen = self.discover(new, &mut limits)?;
@@ -250,7 +252,7 @@ impl Asking<'_> {
     }
 
     /// Chooses unread pages, by the strategy.
-    fn discover(&mut self, count: usize, limits: &mut Limits<'_>) -> Result<Vec<Chosen>> {
+    fn discover(&mut self, count: usize, limits: &mut ListLimits<'_>) -> Result<Vec<ChosenPage>> {
         if count == 0 {
             return Ok(Vec::new());
         }
@@ -258,14 +260,14 @@ impl Asking<'_> {
         let Asking {
             source, followed, ..
         } = self;
-        let Some(Followed { history, order, .. }) = followed else {
+        let Some(FollowedCrawl { history, order, .. }) = followed else {
             return Ok(Vec::new());
         };
         let none = NoRows(u64::from(history.crawl().pages()));
         let given = Given {
             rows: source.rows.map_or(&none as &dyn Rows, |rows| rows),
             names: source.options.strategy.spec().by_names.then_some(order),
-            settled: Some(&OfSnapshot(source.snapshot)),
+            settled: Some(&SnapshotRanking(source.snapshot)),
             cash: cash.as_deref(),
         };
         source.select(
@@ -280,7 +282,7 @@ impl Asking<'_> {
     }
 
     /// Chooses pages read and unread, by their claims.
-    fn either(&mut self, count: usize, limits: &mut Limits<'_>) -> Result<Vec<Chosen>> {
+    fn either(&mut self, count: usize, limits: &mut ListLimits<'_>) -> Result<Vec<ChosenPage>> {
         let Some(cash) = self.follow()? else {
             let name = self.source.options.strategy.spec().name;
             return Err(Error::Usage(format!(
@@ -288,14 +290,14 @@ impl Asking<'_> {
                  give a share from 0 to 1"
             )));
         };
-        let Some(Followed { history, .. }) = &self.followed else {
+        let Some(FollowedCrawl { history, .. }) = &self.followed else {
             return Ok(Vec::new());
         };
         let (source, crawl) = (&self.source, history.crawl());
         let before = source.refetch_before();
         let is_read = |page: u32| crawl.is_read(page);
         source.select(count, limits, is_read, |most| {
-            let mut best = Best::new(most);
+            let mut best = PageTopK::new(most);
             for page in source.snapshot.pages() {
                 let page = page?;
                 let number = page.page.0 as u32;
@@ -328,26 +330,26 @@ impl Asking<'_> {
         };
         let followed = self.followed.insert(match kept {
             Some(followed) => followed,
-            None => Followed::new(source),
+            None => FollowedCrawl::new(source),
         });
         followed.history.reopen();
         if !followed.catch_up(source, self.threads, self.stays)? {
-            *followed = Followed::new(source);
+            *followed = FollowedCrawl::new(source);
             followed.catch_up(source, self.threads, self.stays)?;
         }
         followed.hold(source)
     }
 }
 
-impl Followed {
+impl FollowedCrawl {
     /// Returns the state before any row.
-    fn new(source: &Source<'_>) -> Followed {
+    fn new(source: &ListSource<'_>) -> FollowedCrawl {
         let options = source.options;
         let damping = source.snapshot.info().settings.config.damping_asked();
         let choice = options.strategy.clone().of_store(damping);
-        let mut history = History::new(choice.strategy());
+        let mut history = CrawlHistory::new(choice.strategy());
         history.set_focus(options.focus.without_pages());
-        Followed {
+        FollowedCrawl {
             history,
             mark: None,
             links: 0,
@@ -358,7 +360,7 @@ impl Followed {
     }
 
     /// Returns whether the store's rows begin with those that were followed.
-    fn continues(&self, source: &Source<'_>) -> Result<bool> {
+    fn continues(&self, source: &ListSource<'_>) -> Result<bool> {
         let (Some(rows), Some(mark)) = (source.rows, self.mark) else {
             return Ok(false);
         };
@@ -367,7 +369,7 @@ impl Followed {
 
     /// Passes on the new rows and names; from nothing, the latest row of each page. Returns `false` if a page was read
     /// again: its position in the crawl changed, and the effect of its old row cannot be undone.
-    fn catch_up(&mut self, source: &Source<'_>, threads: usize, stays: bool) -> Result<bool> {
+    fn catch_up(&mut self, source: &ListSource<'_>, threads: usize, stays: bool) -> Result<bool> {
         let snapshot = source.snapshot;
         let new = self.names..snapshot.info().pages;
         let focus = &source.options.focus;
@@ -389,7 +391,7 @@ impl Followed {
             }
             Ok(Some(order))
         };
-        let from = self.mark.map_or(0, Mark::rows);
+        let from = self.mark.map_or(0, RowPosition::rows);
         let tell = || match source.rows {
             Some(rows) if from == 0 => rows.sweep(&mut |row| {
                 history.row(row);
@@ -412,15 +414,15 @@ impl Followed {
         }
         if let Some(rows) = source.rows {
             self.links = rows.kept().links;
-            self.mark = Some(Mark::of(snapshot, rows)?);
+            self.mark = Some(RowPosition::of(snapshot, rows)?);
         }
         Ok(continues)
     }
 
     /// Makes pages known, and holds back those that must not be listed. Without rows, pages that were visited count as
     /// read. Returns the claims of pages, if the strategy uses them.
-    fn hold(&mut self, source: &Source<'_>) -> Result<Option<Vec<f64>>> {
-        let Source {
+    fn hold(&mut self, source: &ListSource<'_>) -> Result<Option<Vec<f64>>> {
+        let ListSource {
             snapshot,
             rows,
             options,
@@ -464,9 +466,9 @@ impl Followed {
 }
 
 /// Ranking of a snapshot.
-struct OfSnapshot<'a>(&'a Snapshot);
+struct SnapshotRanking<'a>(&'a Snapshot);
 
-impl SettledRanking for OfSnapshot<'_> {
+impl SettledRanking for SnapshotRanking<'_> {
     fn damping(&self) -> f64 {
         self.0.info().settings.config.damping()
     }

@@ -16,9 +16,9 @@
 //! **Observations of the crawl.** Whether a page links back to the page that found it is seen when it is read. a is
 //! five times the share of pages that did, at most 1; b is the same among pages with links; c is five times the share
 //! of pages with links, at most 1. e is the mean number of pages that a page read is the first to lead to: below one,
-//! the crawl runs out of pages to find. In all of these, late reads count more than early ones ([`Mean`]). If links are
-//! drawn at random nothing returns, and if the unread pages have no links nothing will: then a is 0, and this is the
-//! importance of the known graph.
+//! the crawl runs out of pages to find. In all of these, late reads count more than early ones ([`RunningMean`]). If
+//! links are drawn at random nothing returns, and if the unread pages have no links nothing will: then a is 0, and
+//! this is the importance of the known graph.
 //!
 //! [`super::pushes`] has the equations and their solution. For a single query, rows are swept until no page qualifies
 //! for a push, in 28 bytes per page besides the crawl's own (36 with names), and 22 more for neighbours; starting from
@@ -31,8 +31,8 @@
 //! that may come in another order.
 
 use super::near::{Near, Powers};
-use super::pushes::{Pushes, Worth};
-use super::{Ask, Batching, Crawl, Scored, Strategy, StrategySpec, best_of};
+use super::pushes::{PushThresholds, Pushes};
+use super::{Ask, Batching, CrawlState, ScoredPage, Strategy, StrategySpec, best_of};
 use crate::Result;
 use crate::rows::{Bits, Row, Rows};
 
@@ -84,7 +84,7 @@ struct Forecast {
     found_by: Vec<u32>,
     /// Bitmap of the pages that were read and have links.
     with_links: Bits,
-    means: Means,
+    means: LinkBackStats,
     /// Pages found since the last one was read.
     found_now: u32,
     kept_up: Option<KeptUp>,
@@ -97,37 +97,37 @@ struct Forecast {
 
 /// Running mean of a share or count while the crawl grows: the plain mean at first, started as ten times 1; later a
 /// read has the weight 1/(30 + read/8).
-struct Mean {
+struct RunningMean {
     value: f64,
     count: f64,
 }
 
 /// Statistics of all pages read that were found by others.
-struct Means {
+struct LinkBackStats {
     /// Share that links back.
-    back: Mean,
+    back: RunningMean,
     /// Share of those with links that links back.
-    back_of_linking: Mean,
+    back_of_linking: RunningMean,
     /// Share that has links.
-    linking: Mean,
+    linking: RunningMean,
     /// Mean number of pages found.
-    finding: Mean,
+    finding: RunningMean,
 }
 
-impl Means {
-    fn new() -> Means {
-        Means {
-            back: Mean::new(),
-            back_of_linking: Mean::new(),
-            linking: Mean::new(),
-            finding: Mean::new(),
+impl LinkBackStats {
+    fn new() -> LinkBackStats {
+        LinkBackStats {
+            back: RunningMean::new(),
+            back_of_linking: RunningMean::new(),
+            linking: RunningMean::new(),
+            finding: RunningMean::new(),
         }
     }
 }
 
-impl Mean {
-    fn new() -> Mean {
-        Mean {
+impl RunningMean {
+    fn new() -> RunningMean {
+        RunningMean {
             value: 1.0,
             count: 10.0,
         }
@@ -167,7 +167,7 @@ impl Forecast {
             unseen,
             found_by: Vec::new(),
             with_links: Bits::default(),
-            means: Means::new(),
+            means: LinkBackStats::new(),
             found_now: 0,
             kept_up: keep_up.then(|| KeptUp {
                 pushes: Pushes::new(damping, RETURNED),
@@ -186,13 +186,13 @@ impl Forecast {
     }
 
     /// Returns the share that seeds are paid.
-    fn to_seeds(&self, crawl: &Crawl) -> f64 {
+    fn to_seeds(&self, crawl: &CrawlState) -> f64 {
         let seeds = crawl.seeds().len() as f64;
         self.means.back.likeness() * libm::pow(not_read(crawl), SEEDS) * seeds / (seeds + FEW_SEEDS)
     }
 
     /// Returns the exponents of the neighbours' adjustments.
-    fn powers(&self, crawl: &Crawl) -> Powers {
+    fn powers(&self, crawl: &CrawlState) -> Powers {
         let late = (2.0 * not_read(crawl)).min(1.0);
         let much =
             self.means.back_of_linking.likeness() * self.means.linking.likeness() * late * late;
@@ -203,7 +203,7 @@ impl Forecast {
     }
 
     /// Returns the weight of a unit of both payers: together they pay one unit per page read.
-    fn weights(&self, crawl: &Crawl) -> [f64; 2] {
+    fn weights(&self, crawl: &CrawlState) -> [f64; 2] {
         let seeds = self.to_seeds(crawl);
         let each = f64::from(crawl.read()) / crawl.seeds().len().max(1) as f64;
         [1.0 - seeds, seeds * each]
@@ -245,7 +245,7 @@ impl Forecast {
             }
             _ => pushes.renew(crawl, ask.rows, self.returned(), paid, |_, _| [0.0])?,
         }
-        let worth = Worth {
+        let worth = PushThresholds {
             weights: [1.0],
             least: ONCE,
             enough: ENOUGH * f64::from(crawl.read()),
@@ -259,7 +259,7 @@ impl Forecast {
 }
 
 /// Returns a predicate for seeds, backed by a bitmap.
-fn seeds_of(crawl: &Crawl) -> impl Fn(u32) -> bool + use<> {
+fn seeds_of(crawl: &CrawlState) -> impl Fn(u32) -> bool + use<> {
     let mut seeds = Bits::new(crawl.pages().into());
     for &seed in crawl.seeds() {
         seeds.set(seed.into());
@@ -267,12 +267,12 @@ fn seeds_of(crawl: &Crawl) -> impl Fn(u32) -> bool + use<> {
     move |page| seeds.get(page.into())
 }
 
-fn not_read(crawl: &Crawl) -> f64 {
+fn not_read(crawl: &CrawlState) -> f64 {
     1.0 - f64::from(crawl.read()) / f64::from(crawl.pages().max(1))
 }
 
 /// Returns what pages hold and passed on, as shares of the total.
-fn shares_of(crawl: &Crawl, of: impl Fn(u32) -> (f64, f64)) -> Vec<f64> {
+fn shares_of(crawl: &CrawlState, of: impl Fn(u32) -> (f64, f64)) -> Vec<f64> {
     let mut all: Vec<f64> = (0..crawl.pages())
         .map(|page| {
             let (held, handed) = of(page);
@@ -289,7 +289,7 @@ fn shares_of(crawl: &Crawl, of: impl Fn(u32) -> (f64, f64)) -> Vec<f64> {
 impl KeptUp {
     fn settle(
         &mut self,
-        crawl: &Crawl,
+        crawl: &CrawlState,
         rows: &dyn Rows,
         weights: [f64; 2],
         returned: f64,
@@ -305,7 +305,7 @@ impl KeptUp {
         }
         self.pushes.grow(crawl.pages());
         self.pushes.set_returned(returned);
-        let worth = Worth {
+        let worth = PushThresholds {
             weights,
             least: KEPT_UP,
             enough: ENOUGH_KEPT_UP * f64::from(crawl.read()),
@@ -315,7 +315,7 @@ impl KeptUp {
         Ok(())
     }
 
-    fn read(&mut self, crawl: &Crawl, row: Row<'_>, found_by: &[u32]) {
+    fn read(&mut self, crawl: &CrawlState, row: Row<'_>, found_by: &[u32]) {
         self.parts.resize(crawl.pages() as usize, 0.0);
         for (target, part) in row.parts() {
             if found_by[target as usize] == row.page {
@@ -339,7 +339,7 @@ impl KeptUp {
 }
 
 impl Strategy for Forecast {
-    fn found(&mut self, _crawl: &Crawl, page: u32, by: Option<u32>) {
+    fn found(&mut self, _crawl: &CrawlState, page: u32, by: Option<u32>) {
         if self.found_by.len() <= page as usize {
             self.found_by.resize(page as usize + 1, NONE);
         }
@@ -347,7 +347,7 @@ impl Strategy for Forecast {
         self.found_now += u32::from(by.is_some());
     }
 
-    fn read(&mut self, crawl: &Crawl, row: Row<'_>) {
+    fn read(&mut self, crawl: &CrawlState, row: Row<'_>) {
         self.found_by.resize(crawl.pages() as usize, NONE);
         let by = self.found_by[row.page as usize];
         let has_links = row.degree() > 0;
@@ -370,7 +370,7 @@ impl Strategy for Forecast {
         }
     }
 
-    fn keep_up(&mut self, crawl: &Crawl, rows: &dyn Rows) -> Result<()> {
+    fn keep_up(&mut self, crawl: &CrawlState, rows: &dyn Rows) -> Result<()> {
         let (weights, returned) = (self.weights(crawl), self.returned());
         match &mut self.kept_up {
             Some(kept_up) if crawl.read() >= kept_up.next => {
@@ -380,7 +380,7 @@ impl Strategy for Forecast {
         }
     }
 
-    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
+    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<ScoredPage>> {
         let crawl = ask.crawl;
         let now = (crawl.pages(), crawl.read());
         if self.settled != now {

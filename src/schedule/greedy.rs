@@ -10,8 +10,8 @@
 use std::convert::Infallible;
 
 use super::queue::Queue;
-use super::{Ask, Batching, Crawl, Scored, Strategy, StrategySpec, best_of};
-use crate::engine::{Config, ENDOWMENT, Ledger, Links, PageId, age, damping_units};
+use super::{Ask, Batching, CrawlState, ScoredPage, Strategy, StrategySpec, best_of};
+use crate::engine::{Config, ENDOWMENT, Ledger, PageId, TargetLinks, age, damping_units};
 use crate::rows::{PAGES_MAX, Row};
 use crate::{Error, Result};
 
@@ -60,7 +60,7 @@ impl Replay {
         }
     }
 
-    fn read(&mut self, crawl: &Crawl, row: Row<'_>) {
+    fn read(&mut self, crawl: &CrawlState, row: Row<'_>) {
         let begin = || Ledger::new(self.damping, Config::default().recycle_after, 1 << 10);
         let ledger = self.ledger.get_or_insert_with(begin);
         let Ok(to) = ledger else {
@@ -79,7 +79,7 @@ impl Replay {
         self.targets.clear();
         let pages_of = row.targets.iter().map(|&target| PageId(target.into()));
         self.targets.extend(pages_of);
-        let links = Links {
+        let links = TargetLinks {
             targets: &self.targets,
             weights: row.weights,
         };
@@ -109,7 +109,7 @@ impl Replay {
         }
     }
 
-    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
+    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<ScoredPage>> {
         let ledger = match &self.ledger {
             None => return Ok(Vec::new()),
             Some(Ok(ledger)) => ledger,
@@ -134,13 +134,13 @@ impl Replay {
 }
 
 impl Strategy for Greedy {
-    fn read(&mut self, crawl: &Crawl, row: Row<'_>) {
+    fn read(&mut self, crawl: &CrawlState, row: Row<'_>) {
         if let Some(replay) = &mut self.0 {
             replay.read(crawl, row);
         }
     }
 
-    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
+    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<ScoredPage>> {
         match (ask.cash, &mut self.0) {
             (Some(cash), _) => Ok(best_of(ask.crawl, ask.count, |page| cash[page as usize])),
             (None, Some(replay)) => replay.best(ask),

@@ -1,12 +1,12 @@
 //! History of a crawl, passed to strategies row by row.
 
-use super::{Ask, Focused, NameOrder, Scored, SettledRanking, Strategy};
+use super::{Ask, Focused, NameOrder, ScoredPage, SettledRanking, Strategy};
 use crate::Result;
 use crate::rows::{Bits, Row, Rows};
 
 /// State of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum CrawlPageState {
     /// Known, but not read yet.
     Open,
     /// Unread, but not to be listed: it was handed out already, or is unwanted.
@@ -21,7 +21,7 @@ const OPEN: u32 = u32::MAX;
 
 /// State of a crawl, in 4 bytes and a bit per page. Pages are numbered in the order in which they became known.
 #[derive(Debug, Default)]
-pub struct Crawl {
+pub struct CrawlState {
     /// Position at which each page was read; [`OPEN`] or [`HELD`] if it was not.
     read_at: Vec<u32>,
     /// Bitmap of the pages read: small enough for the processor's cache, so that sweeps over links do not wait for
@@ -37,7 +37,7 @@ pub struct Crawl {
     focus: Focused,
 }
 
-impl Crawl {
+impl CrawlState {
     /// Returns the number of known pages.
     pub fn pages(&self) -> u32 {
         self.read_at.len() as u32
@@ -54,11 +54,11 @@ impl Crawl {
     }
 
     /// Returns the state of a page.
-    pub fn state(&self, page: u32) -> State {
+    pub fn state(&self, page: u32) -> CrawlPageState {
         match self.read_at[page as usize] {
-            OPEN => State::Open,
-            HELD => State::Held,
-            at => State::Read(at),
+            OPEN => CrawlPageState::Open,
+            HELD => CrawlPageState::Held,
+            at => CrawlPageState::Read(at),
         }
     }
 
@@ -127,16 +127,16 @@ pub struct Given<'a> {
 }
 
 /// Crawl, and the strategy that follows it.
-pub struct History {
-    crawl: Crawl,
+pub struct CrawlHistory {
+    crawl: CrawlState,
     strategy: Box<dyn Strategy>,
 }
 
-impl History {
+impl CrawlHistory {
     /// Returns a history without any pages.
-    pub fn new(strategy: Box<dyn Strategy>) -> History {
-        History {
-            crawl: Crawl::default(),
+    pub fn new(strategy: Box<dyn Strategy>) -> CrawlHistory {
+        CrawlHistory {
+            crawl: CrawlState::default(),
             strategy,
         }
     }
@@ -152,7 +152,7 @@ impl History {
     }
 
     /// Returns the state of the crawl.
-    pub fn crawl(&self) -> &Crawl {
+    pub fn crawl(&self) -> &CrawlState {
         &self.crawl
     }
 
@@ -183,8 +183,8 @@ impl History {
         }
     }
 
-    /// Adds a row like [`History::row`] and keeps the strategy up to date ([`Strategy::keep_up`]). `rows` are those
-    /// added so far, including this one.
+    /// Adds a row like [`CrawlHistory::row`] and keeps the strategy up to date ([`Strategy::keep_up`]). `rows` are
+    /// those added so far, including this one.
     pub fn follow(&mut self, row: Row<'_>, rows: &dyn Rows) -> Result<()> {
         self.row(row);
         self.strategy.keep_up(&self.crawl, rows)
@@ -196,8 +196,8 @@ impl History {
         self.crawl.read_at.resize(pages as usize, OPEN);
     }
 
-    /// Forgets the pages that no row names, and releases held ones: [`History::known_below`] and [`History::hold`] must
-    /// be repeated after further rows.
+    /// Forgets the pages that no row names, and releases held ones: [`CrawlHistory::known_below`] and
+    /// [`CrawlHistory::hold`] must be repeated after further rows.
     pub fn reopen(&mut self) {
         let crawl = &mut self.crawl;
         crawl.read_at.truncate(crawl.named as usize);
@@ -224,7 +224,7 @@ impl History {
         rows: &dyn Rows,
         names: Option<&NameOrder>,
         count: usize,
-    ) -> Result<Vec<Scored>> {
+    ) -> Result<Vec<ScoredPage>> {
         self.best_with(
             Given {
                 rows,
@@ -236,8 +236,8 @@ impl History {
         )
     }
 
-    /// Returns the best pages like [`History::best`], using all given facts about the crawl.
-    pub fn best_with(&mut self, given: Given<'_>, count: usize) -> Result<Vec<Scored>> {
+    /// Returns the best pages like [`CrawlHistory::best`], using all given facts about the crawl.
+    pub fn best_with(&mut self, given: Given<'_>, count: usize) -> Result<Vec<ScoredPage>> {
         let Given {
             rows,
             names,

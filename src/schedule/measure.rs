@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Choice, History};
+use super::{Choice, CrawlHistory};
 use crate::Result;
 use crate::rows::Rows;
 
@@ -17,23 +17,23 @@ pub struct Measure(Choice);
 impl Measure {
     /// Computes the distance of every page that the rows lead to; `None` for a page that was neither linked to nor
     /// read.
-    pub fn of(&self, rows: &dyn Rows) -> Result<Distances> {
-        let mut history = History::new(self.0.strategy());
+    pub fn of(&self, rows: &dyn Rows) -> Result<PageDistances> {
+        let mut history = CrawlHistory::new(self.0.strategy());
         rows.sweep(&mut |row| {
             history.row(row);
             Ok(())
         })?;
-        Ok(Distances(Some(history)))
+        Ok(PageDistances(Some(history)))
     }
 }
 
 #[derive(Default)]
-pub struct Distances(Option<History>);
+pub struct PageDistances(Option<CrawlHistory>);
 
 /// Bytes per page: its distance, and when it was read.
 const PAGE_BYTES: u64 = 16;
 
-impl Distances {
+impl PageDistances {
     /// Returns the distance of a page; `None` if it was neither linked to nor read.
     pub fn get(&self, page: u64) -> Option<f64> {
         let history = self.0.as_ref()?;

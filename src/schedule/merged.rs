@@ -6,18 +6,18 @@
 
 use std::collections::HashMap;
 
-use super::next::{Candidate, Limits, NextOptions, Which};
+use super::next::{Candidate, ListLimits, NextOptions, PageSelection};
 use super::{Follower, Seed};
 use crate::snapshot::Snapshot;
 use crate::{Error, Result};
 
 /// Returns the pages to crawl next from all shards of a crawl, best first, as of these snapshots. The options of the
-/// shards differ in their seeds and in what is excluded. Fails with [`Error::Usage`] for [`Which::Budget`].
+/// shards differ in their seeds and in what is excluded. Fails with [`Error::Usage`] for [`PageSelection::Budget`].
 pub fn next_of_shards(shards: &[(&Snapshot, NextOptions)]) -> Result<Vec<Candidate>> {
     let Some((_, first)) = shards.first() else {
         return Ok(Vec::new());
     };
-    if let Which::Budget { .. } = first.which {
+    if let PageSelection::Budget { .. } = first.which {
         return Err(Error::Usage(
             "`budget`: a share is of one store's list; of several stores ask each, or for one kind of pages".into(),
         ));
@@ -53,7 +53,7 @@ fn merge(
     asked: usize,
 ) -> Option<Vec<Candidate>> {
     let options = *shards.first()?;
-    let mut limits = Limits::new(options, None);
+    let mut limits = ListLimits::new(options, None);
     let (mut seeds, mut rest) = (Vec::new(), Vec::new());
     for (options, list) in shards.iter().zip(lists) {
         let named = |seed: &'_ Seed| (seed.name.clone(), seed.line);

@@ -1,9 +1,9 @@
 //! Crawl orders: what to crawl next. `next`, the live service and the simulator share one trait, so that what is
 //! simulated is what runs.
 //!
-//! A [`Strategy`] follows a crawl row by row ([`History`]) and lists the best pages among the known unread ones. Its
-//! answer depends on that history alone: the same rows in the same order give the same answer, whether they come from a
-//! simulated crawl or from a store's kept rows. Pages found gone are never listed again.
+//! A [`Strategy`] follows a crawl row by row ([`CrawlHistory`]) and lists the best pages among the known unread ones.
+//! Its answer depends on that history alone: the same rows in the same order give the same answer, whether they come
+//! from a simulated crawl or from a store's kept rows. Pages found gone are never listed again.
 //!
 //! Each strategy has its own file, and a line in [`STRATEGIES`].
 
@@ -36,16 +36,18 @@ mod takers;
 mod tests;
 mod xyleme;
 
-pub use choice::{Choice, Learning, Parameters};
+pub use choice::{Choice, Learning, StrategyParameters};
 pub use focus::{Focus, FocusRule, Focused};
-pub(crate) use follower::Mark;
+pub(crate) use follower::RowPosition;
 pub use follower::{Follower, next};
-pub use history::{Crawl, Given, History, State};
+pub use history::{CrawlHistory, CrawlPageState, CrawlState, Given};
 pub use hosts::FetchedHosts;
-pub use measure::{Distances, Measure};
+pub use measure::{Measure, PageDistances};
 pub use merged::next_of_shards;
 pub use names::{NameOrder, NameOrderBuilder};
-pub use next::{Candidate, Failures, MAX_FAILURES, NextOptions, RETRY_AFTER, Seed, Which};
+pub use next::{
+    Candidate, MAX_FAILURES, NextOptions, PageSelection, RETRY_AFTER, RetryPolicy, Seed,
+};
 pub use queue::best_of;
 pub use refresh::{Looks, change_rate, gain};
 pub(crate) use seeds::SeedChoice;
@@ -57,7 +59,7 @@ use crate::rows::{Row, Rows};
 
 /// Page and its score: higher is earlier.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Scored {
+pub struct ScoredPage {
     /// Number of the page.
     pub page: u32,
     /// Score, in the strategy's own measure.
@@ -67,7 +69,7 @@ pub struct Scored {
 /// Query for a list of pages.
 pub struct Ask<'a> {
     /// State of the crawl.
-    pub crawl: &'a Crawl,
+    pub crawl: &'a CrawlState,
     /// Rows of the crawl, for further sweeps.
     pub rows: &'a dyn Rows,
     /// Name order of the pages; `None` if unknown.
@@ -96,25 +98,26 @@ pub trait SettledRanking {
 pub trait Strategy: Send {
     /// Notes that `page` was found, once per page: `by` is the page with the first link to it, or `None` for a seed, a
     /// page read before any link to it was seen. A target of weight 0 becomes known, but is not found by that.
-    fn found(&mut self, crawl: &Crawl, page: u32, by: Option<u32>) {
+    fn found(&mut self, crawl: &CrawlState, page: u32, by: Option<u32>) {
         let _ = (crawl, page, by);
     }
 
     /// Notes that a page was read; all its targets are known, and `crawl` counts it already.
-    fn read(&mut self, crawl: &Crawl, row: Row<'_>) {
+    fn read(&mut self, crawl: &CrawlState, row: Row<'_>) {
         let _ = (crawl, row);
     }
 
     /// Brings the strategy up to date after a page was read, sweeping over the rows if due, which depends on the
     /// history alone. Callers that add rows one by one and query repeatedly call it after each; those that add all rows
     /// and query once need not.
-    fn keep_up(&mut self, crawl: &Crawl, rows: &dyn Rows) -> Result<()> {
+    fn keep_up(&mut self, crawl: &CrawlState, rows: &dyn Rows) -> Result<()> {
         let _ = (crawl, rows);
         Ok(())
     }
 
-    /// Returns the best open pages ([`Crawl::is_open`]), best first; ties in the order in which pages became known.
-    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>>;
+    /// Returns the best open pages ([`CrawlState::is_open`]), best first; ties in the order in which pages became
+    /// known.
+    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<ScoredPage>>;
 
     /// Returns the number of links followed so far to pass something on.
     fn links(&self) -> u64 {
@@ -158,7 +161,7 @@ pub struct StrategySpec {
     pub incremental: bool,
     /// Bytes of memory per page and per link.
     pub bytes_per_page_and_link: (u64, u64),
-    make: fn(&Parameters) -> Box<dyn Strategy>,
+    make: fn(&StrategyParameters) -> Box<dyn Strategy>,
 }
 
 impl StrategySpec {
@@ -166,7 +169,7 @@ impl StrategySpec {
     const fn queued(
         name: &'static str,
         about: &'static str,
-        make: fn(&Parameters) -> Box<dyn Strategy>,
+        make: fn(&StrategyParameters) -> Box<dyn Strategy>,
     ) -> StrategySpec {
         StrategySpec {
             name,

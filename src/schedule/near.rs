@@ -23,7 +23,7 @@
 
 use std::ops::{AddAssign, SubAssign};
 
-use super::{Crawl, NameOrder};
+use super::{CrawlState, NameOrder};
 use crate::rows::Bits;
 
 /// Number of names on each side that count for the unseen share, and for what was found.
@@ -46,7 +46,7 @@ pub(super) struct Powers {
 /// Crawl data that neighbours are taken from.
 pub(super) struct Near<'a> {
     /// State of the crawl.
-    pub crawl: &'a Crawl,
+    pub crawl: &'a CrawlState,
     /// Name order; if absent, only pages of the same finder are neighbours.
     pub names: Option<&'a NameOrder>,
     /// The page that found each page; [`u32::MAX`] if none.
@@ -80,12 +80,12 @@ impl SubAssign for Tally {
 }
 
 /// Means over all pages read.
-struct Means {
+struct NeighbourMeans {
     with_links: f64,
     found: f64,
 }
 
-impl Means {
+impl NeighbourMeans {
     fn share_with_links(&self, of: &[Tally; 2]) -> f64 {
         let sum = |part: fn(&Tally) -> u32| of.iter().map(|of| f64::from(part(of))).sum::<f64>();
         (sum(|of| of.with_links) + OF_THE_MEAN * self.with_links)
@@ -120,7 +120,7 @@ impl Near<'_> {
                 siblings[by as usize] += of(page);
             }
         }
-        let means = Means {
+        let means = NeighbourMeans {
             with_links: f64::from(all.with_links) / read,
             found: all.found / read,
         };
@@ -222,19 +222,19 @@ mod tests {
     use super::*;
     use crate::Result;
     use crate::rows::Row;
-    use crate::schedule::{Ask, History, NameOrderBuilder, Scored, Strategy};
+    use crate::schedule::{Ask, CrawlHistory, NameOrderBuilder, ScoredPage, Strategy};
 
     struct Nothing;
 
     impl Strategy for Nothing {
-        fn best(&mut self, _ask: &Ask<'_>) -> Result<Vec<Scored>> {
+        fn best(&mut self, _ask: &Ask<'_>) -> Result<Vec<ScoredPage>> {
             Ok(Vec::new())
         }
     }
 
     /// Returns the scores, all 1 at first, after pages 0, 1, ... were read.
     fn lifted(rows: &[&[u32]], pages: u32, names: bool, powers: Powers) -> Vec<f64> {
-        let mut history = History::new(Box::new(Nothing));
+        let mut history = CrawlHistory::new(Box::new(Nothing));
         let mut with_links = Bits::new(pages.into());
         let mut found_by = Vec::new();
         for (page, row) in (0u32..).zip(rows) {

@@ -10,9 +10,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::hosts::FetchedHosts;
-use super::queue::Best;
+use super::queue::PageTopK;
 use super::refresh::{self, Looks};
-use super::{Choice, Crawl, Focus, Scored};
+use super::{Choice, CrawlState, Focus, ScoredPage};
 use crate::decode::Time;
 use crate::model::{Fetches, PageId};
 use crate::rows::Bits;
@@ -24,7 +24,7 @@ use crate::{Error, Result};
 
 /// Pages that are wanted.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Which {
+pub enum PageSelection {
     /// Unread pages, by the strategy.
     NotFetched,
     /// Pages that were read, by the gain of reading them again.
@@ -47,7 +47,7 @@ pub struct NextOptions {
     /// Maximum number of pages to list.
     pub count: usize,
     /// Pages that are wanted: unread, read, or both.
-    pub which: Which,
+    pub which: PageSelection,
     /// Maximum number of pages per host.
     pub per_host: Option<u64>,
     /// Maximum number of pages per registered domain, by the public suffix list.
@@ -59,7 +59,7 @@ pub struct NextOptions {
     /// Minimum age in seconds of a page's last fetch for it to be read again; pages without a known time qualify.
     pub older_than: Option<u64>,
     /// When pages whose fetches failed are left out.
-    pub failures: Failures,
+    pub failures: RetryPolicy,
     /// Current time, in seconds since 1970; `None`: the time of the snapshot.
     pub now: Option<Time>,
     /// Pages that the virtual page pays more, so that they come earlier.
@@ -72,16 +72,16 @@ pub struct NextOptions {
 
 /// When a page whose fetches failed since it was last reached is left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Failures {
+pub struct RetryPolicy {
     /// Seconds after the last failure during which it is left out, if times are known.
     pub retry_after: u64,
     /// Number of failures from which it is left out for good; 0: no limit.
     pub most: u64,
 }
 
-impl Default for Failures {
-    fn default() -> Failures {
-        Failures {
+impl Default for RetryPolicy {
+    fn default() -> RetryPolicy {
+        RetryPolicy {
             retry_after: RETRY_AFTER,
             most: MAX_FAILURES,
         }
@@ -105,9 +105,9 @@ const NAMED: usize = 1 << 17;
 /// Strategies with a virtual page, which can be focused.
 pub(super) const FOCUSED: [&str; 3] = ["forecast", "settled", "xyleme"];
 
-/// Default of [`Failures::retry_after`]: a day, in seconds.
+/// Default of [`RetryPolicy::retry_after`]: a day, in seconds.
 pub const RETRY_AFTER: u64 = 86_400;
-/// Default of [`Failures::most`]: failures in a row.
+/// Default of [`RetryPolicy::most`]: failures in a row.
 pub const MAX_FAILURES: u64 = 3;
 
 impl Default for NextOptions {
@@ -115,13 +115,13 @@ impl Default for NextOptions {
         NextOptions {
             strategy: Choice::default(),
             count: 100,
-            which: Which::NotFetched,
+            which: PageSelection::NotFetched,
             per_host: None,
             per_domain: None,
             scope: Scope::default(),
             known_hosts: false,
             older_than: None,
-            failures: Failures::default(),
+            failures: RetryPolicy::default(),
             now: None,
             focus: Focus::default(),
             exclude: Bits::default(),
@@ -148,13 +148,13 @@ pub struct Candidate {
 }
 
 /// Parameters of a list, and the snapshot it is made from.
-pub(super) struct Source<'a> {
+pub(super) struct ListSource<'a> {
     pub snapshot: &'a Snapshot,
     pub rows: Option<&'a KeptRows>,
     pub options: &'a NextOptions,
 }
 
-impl Source<'_> {
+impl ListSource<'_> {
     /// Returns the error for a strategy that needs rows where there are none.
     pub fn needs_rows(&self, name: &str) -> Error {
         let others: Vec<&str> = super::STRATEGIES
@@ -180,7 +180,7 @@ impl Source<'_> {
 
     /// Returns whether a page is left out because its fetches failed too recently or too often.
     pub fn is_failing(&self, page: &Fetches) -> bool {
-        let Failures { retry_after, most } = self.options.failures;
+        let RetryPolicy { retry_after, most } = self.options.failures;
         let lately = |(now, failed): (Time, Time)| {
             // A time far ahead is not trusted to be recent.
             failed.saturating_sub(now) <= YEAR
@@ -210,7 +210,7 @@ impl Source<'_> {
     }
 
     /// Chooses pages to read again: by cash if the strategy uses it, else by gain.
-    pub fn refetch(&self, count: usize, limits: &mut Limits<'_>) -> Result<Vec<Chosen>> {
+    pub fn refetch(&self, count: usize, limits: &mut ListLimits<'_>) -> Result<Vec<ChosenPage>> {
         if self.options.strategy.spec().by_cash {
             let before = self.refetch_before();
             return self.select(
@@ -218,7 +218,7 @@ impl Source<'_> {
                 limits,
                 |_| true,
                 |most| {
-                    let mut best = Best::new(most);
+                    let mut best = PageTopK::new(most);
                     for page in self.snapshot.pages() {
                         let page = page?;
                         if self.may_refetch(&page, before) {
@@ -254,10 +254,10 @@ impl Source<'_> {
     pub fn select(
         &self,
         count: usize,
-        limits: &mut Limits<'_>,
+        limits: &mut ListLimits<'_>,
         is_fetched: impl Fn(u32) -> bool,
-        mut order: impl FnMut(usize) -> Result<Vec<Scored>>,
-    ) -> Result<Vec<Chosen>> {
+        mut order: impl FnMut(usize) -> Result<Vec<ScoredPage>>,
+    ) -> Result<Vec<ChosenPage>> {
         let pages = self.snapshot.info().pages as usize;
         let mut most = if limits.any() {
             count.saturating_mul(4)
@@ -278,7 +278,7 @@ impl Source<'_> {
                 let names = self.snapshot.names_of(&numbers)?;
                 for (scored, url) in best.iter().zip(names) {
                     if chosen.len() < count && trial.takes(&url) {
-                        chosen.push(Chosen {
+                        chosen.push(ChosenPage {
                             scored: *scored,
                             url,
                             fetched: is_fetched(scored.page),
@@ -295,11 +295,11 @@ impl Source<'_> {
     }
 
     /// Adds the snapshot's facts to the chosen pages.
-    pub fn describe(&self, chosen: Vec<Chosen>) -> Result<Vec<Candidate>> {
+    pub fn describe(&self, chosen: Vec<ChosenPage>) -> Result<Vec<Candidate>> {
         let mut described = Vec::with_capacity(chosen.len());
         let mut chosen = chosen.into_iter().peekable();
         while chosen.peek().is_some() {
-            let chosen: Vec<Chosen> = chosen.by_ref().take(NAMED).collect();
+            let chosen: Vec<ChosenPage> = chosen.by_ref().take(NAMED).collect();
             let numbers = chosen.iter().map(|of| PageId(u64::from(of.scored.page)));
             let known = self.snapshot.pages_of(&numbers.collect::<Vec<_>>())?;
             let pages = chosen.into_iter().zip(known).map(|(of, page)| Candidate {
@@ -334,13 +334,13 @@ impl Candidate {
     }
 }
 
-pub(super) struct Chosen {
-    scored: Scored,
+pub(super) struct ChosenPage {
+    scored: ScoredPage,
     url: String,
     fetched: bool,
 }
 
-impl Chosen {
+impl ChosenPage {
     pub fn score(&self) -> f64 {
         self.scored.score
     }
@@ -348,7 +348,11 @@ impl Chosen {
 
 /// Appends to an order the open pages that it lacks, in the order in which they became known: those that no page links
 /// to any more, and seeds whose fetch failed.
-pub(super) fn completed(mut best: Vec<Scored>, crawl: &Crawl, most: usize) -> Vec<Scored> {
+pub(super) fn completed(
+    mut best: Vec<ScoredPage>,
+    crawl: &CrawlState,
+    most: usize,
+) -> Vec<ScoredPage> {
     if best.len() >= most {
         return best;
     }
@@ -356,13 +360,14 @@ pub(super) fn completed(mut best: Vec<Scored>, crawl: &Crawl, most: usize) -> Ve
     let score = best.last().map_or(0.0, |last| last.score.min(0.0));
     let rest = (0..crawl.pages()).filter(|page| crawl.is_open(*page) && !named.contains(page));
     let room = most - best.len();
-    best.extend(rest.take(room).map(|page| Scored { page, score }));
+    best.extend(rest.take(room).map(|page| ScoredPage { page, score }));
     best
 }
 
 /// Spreads new pages and pages to be read again evenly over the list, each kind in its order.
-pub(super) fn interleave(chosen: Vec<Chosen>) -> Vec<Chosen> {
-    let (again, new): (Vec<Chosen>, Vec<Chosen>) = chosen.into_iter().partition(|of| of.fetched);
+pub(super) fn interleave(chosen: Vec<ChosenPage>) -> Vec<ChosenPage> {
+    let (again, new): (Vec<ChosenPage>, Vec<ChosenPage>) =
+        chosen.into_iter().partition(|of| of.fetched);
     let all = again.len() + new.len();
     let (again_len, mut again, mut new) = (again.len(), again.into_iter(), new.into_iter());
     let mut mixed = Vec::with_capacity(all);
@@ -383,7 +388,7 @@ pub(super) fn interleave(chosen: Vec<Chosen>) -> Vec<Chosen> {
 
 /// Counts the listed pages per host and per domain.
 #[derive(Clone)]
-pub(super) struct Limits<'a> {
+pub(super) struct ListLimits<'a> {
     options: &'a NextOptions,
     /// Shard whose pages may be listed; `None`: all.
     shard: Option<Shard>,
@@ -393,10 +398,10 @@ pub(super) struct Limits<'a> {
     domains: HashMap<Vec<u8>, u64>,
 }
 
-impl<'a> Limits<'a> {
+impl<'a> ListLimits<'a> {
     /// Returns limits with nothing counted yet. For a store that is a shard only its own pages are listed.
-    pub fn new(options: &'a NextOptions, snapshot: Option<&Snapshot>) -> Limits<'a> {
-        Limits {
+    pub fn new(options: &'a NextOptions, snapshot: Option<&Snapshot>) -> ListLimits<'a> {
+        ListLimits {
             options,
             shard: snapshot.and_then(|snapshot| snapshot.info().settings.input.shard),
             known: None,

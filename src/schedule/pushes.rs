@@ -28,10 +28,10 @@
 //! d w_pi X_p. So after rows changed, one sweep recomputes D, with nothing stale ([`Pushes::renew`]); and X may start
 //! from anything, such as a previously settled ranking.
 
-use super::Crawl;
+use super::CrawlState;
 use crate::Result;
 use crate::engine::Cells;
-use crate::graph::Table;
+use crate::graph::LinkRows;
 use crate::rows::{Row, Rows};
 
 /// Approximate solutions for K payers.
@@ -55,7 +55,7 @@ pub(super) struct Pushes<const K: usize> {
 
 /// Thresholds from which a push is worth its cost.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Worth<const K: usize> {
+pub(super) struct PushThresholds<const K: usize> {
     /// Weight of a unit of each payer.
     pub weights: [f64; K],
     /// A page with m links is pushed if its residual exceeds this times the square root of m + 1.
@@ -77,7 +77,7 @@ const ACTIVE_LINKS: u64 = 1 << 24;
 struct ActiveRows {
     most: usize,
     pages: Vec<u32>,
-    rows: Table,
+    rows: LinkRows,
 }
 
 impl ActiveRows {
@@ -86,7 +86,7 @@ impl ActiveRows {
         ActiveRows {
             most: usize::try_from(links).unwrap_or(usize::MAX),
             pages: Vec::new(),
-            rows: Table::default(),
+            rows: LinkRows::default(),
         }
     }
 
@@ -105,7 +105,7 @@ impl ActiveRows {
     }
 }
 
-impl<const K: usize> Worth<K> {
+impl<const K: usize> PushThresholds<K> {
     fn of(&self, held: &[f64; K]) -> f64 {
         let of = |(held, weight): (&f64, &f64)| held.abs() * weight;
         held.iter().zip(&self.weights).map(of).sum()
@@ -213,7 +213,7 @@ impl<const K: usize> Pushes<K> {
     }
 
     /// Pushes a page that was read.
-    pub fn push(&mut self, crawl: &Crawl, row: Row<'_>) {
+    pub fn push(&mut self, crawl: &CrawlState, row: Row<'_>) {
         self.update_open(crawl, row);
         self.push_on(row);
     }
@@ -230,7 +230,7 @@ impl<const K: usize> Pushes<K> {
     }
 
     /// Updates the part of a page's links that leads to unread pages.
-    fn update_open(&mut self, crawl: &Crawl, row: Row<'_>) {
+    fn update_open(&mut self, crawl: &CrawlState, row: Row<'_>) {
         let page = row.page as usize;
         let open = open_part(crawl, row);
         let change = self.damping * (open - self.open[page]);
@@ -263,14 +263,14 @@ impl<const K: usize> Pushes<K> {
     /// `most` sweeps.
     pub fn settle(
         &mut self,
-        crawl: &Crawl,
+        crawl: &CrawlState,
         rows: &dyn Rows,
-        worth: Worth<K>,
+        worth: PushThresholds<K>,
         most: u32,
     ) -> Result<()> {
         // No page is read meanwhile: the links to unread pages are counted once per page.
         let mut seen = vec![0u64; self.pages / 64 + 1];
-        let near = Worth {
+        let near = PushThresholds {
             least: worth.least * NEAR,
             ..worth
         };
@@ -308,9 +308,9 @@ impl<const K: usize> Pushes<K> {
     /// Pushes a page if it qualifies, counting its links to unread pages the first time; returns its weighted residual.
     fn push_worthy(
         &mut self,
-        crawl: &Crawl,
+        crawl: &CrawlState,
         row: Row<'_>,
-        worth: &Worth<K>,
+        worth: &PushThresholds<K>,
         seen: &mut [u64],
     ) -> Option<f64> {
         let page = row.page as usize;
@@ -331,7 +331,7 @@ impl<const K: usize> Pushes<K> {
     /// it, by one sweep over the current rows; without a sweep if no page passed anything on.
     pub fn renew(
         &mut self,
-        crawl: &Crawl,
+        crawl: &CrawlState,
         rows: &dyn Rows,
         returned: f64,
         paid: impl Fn(u32) -> [f64; K],
@@ -372,7 +372,7 @@ impl<const K: usize> Pushes<K> {
 
     /// Scales what pages passed on, and their residuals, by the factor (out of 40 tried) for which the residual left,
     /// with what the virtual page `pays`, is smallest. Assumes that residuals come only from what was passed on.
-    pub fn scale(&mut self, crawl: &Crawl, pays: impl Fn(u32) -> [f64; K]) {
+    pub fn scale(&mut self, crawl: &CrawlState, pays: impl Fn(u32) -> [f64; K]) {
         let read = || (0..self.pages as u32).filter(|&page| crawl.is_read(page));
         let sum = |of: &dyn Fn(u32) -> [f64; K]| {
             read().map(|page| of(page).iter().sum::<f64>()).sum::<f64>()
@@ -419,7 +419,7 @@ impl<const K: usize> Pushes<K> {
 
     /// Returns the bound on the L1 error of the pages read, for each payer; that of the others is d times this.
     #[cfg(test)]
-    pub fn bound(&self, crawl: &Crawl) -> [f64; K] {
+    pub fn bound(&self, crawl: &CrawlState) -> [f64; K] {
         let mut sum = self.stale.map(|stale| self.returned * stale.abs());
         for page in (0..crawl.pages()).filter(|&page| crawl.is_read(page)) {
             add(&mut sum, self.held(page).map(f64::abs));
@@ -429,7 +429,7 @@ impl<const K: usize> Pushes<K> {
 }
 
 /// Returns the part of a page's links that leads to unread pages.
-fn open_part(crawl: &Crawl, row: Row<'_>) -> f64 {
+fn open_part(crawl: &CrawlState, row: Row<'_>) -> f64 {
     if row.weights.is_empty() {
         let open = row.targets.iter().filter(|&&target| !crawl.is_read(target));
         return open.count() as f64 / row.targets.len().max(1) as f64;

@@ -3,41 +3,41 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use super::{Crawl, Scored};
+use super::{CrawlState, ScoredPage};
 
 /// Page with its score. The greatest is read first: ordered by score, then by who was known first. Scores are never
 /// NaN.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct QueueEntry {
     score: f64,
     page: u32,
 }
 
-impl Ord for Entry {
-    fn cmp(&self, other: &Entry) -> Ordering {
+impl Ord for QueueEntry {
+    fn cmp(&self, other: &QueueEntry) -> Ordering {
         let by_score = self.score.total_cmp(&other.score);
         by_score.then(other.page.cmp(&self.page))
     }
 }
 
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
+impl PartialOrd for QueueEntry {
+    fn partial_cmp(&self, other: &QueueEntry) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Entry {
-    fn eq(&self, other: &Entry) -> bool {
+impl PartialEq for QueueEntry {
+    fn eq(&self, other: &QueueEntry) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Entry {}
+impl Eq for QueueEntry {}
 
 /// Returns the `count` open pages of greatest score, best first; ties in the order in which pages became known. Takes
 /// memory for `count` pages.
-pub fn best_of(crawl: &Crawl, count: usize, score: impl Fn(u32) -> f64) -> Vec<Scored> {
-    let mut best = Best::new(count);
+pub fn best_of(crawl: &CrawlState, count: usize, score: impl Fn(u32) -> f64) -> Vec<ScoredPage> {
+    let mut best = PageTopK::new(count);
     crawl
         .all_open()
         .for_each(|page| best.offer(page, score(page)));
@@ -45,14 +45,14 @@ pub fn best_of(crawl: &Crawl, count: usize, score: impl Fn(u32) -> f64) -> Vec<S
 }
 
 /// Top-k of the pages that were offered.
-pub(super) struct Best {
+pub(super) struct PageTopK {
     count: usize,
-    heap: BinaryHeap<Reverse<Entry>>,
+    heap: BinaryHeap<Reverse<QueueEntry>>,
 }
 
-impl Best {
-    pub fn new(count: usize) -> Best {
-        Best {
+impl PageTopK {
+    pub fn new(count: usize) -> PageTopK {
+        PageTopK {
             count,
             heap: BinaryHeap::new(),
         }
@@ -60,7 +60,7 @@ impl Best {
 
     /// Offers a page with its score.
     pub fn offer(&mut self, page: u32, score: f64) {
-        let entry = Entry {
+        let entry = QueueEntry {
             // 0 and -0 count as equal.
             score: score + 0.0,
             page,
@@ -74,10 +74,10 @@ impl Best {
     }
 
     /// Returns the pages, best first.
-    pub fn sorted(self) -> Vec<Scored> {
+    pub fn sorted(self) -> Vec<ScoredPage> {
         let sorted = self.heap.into_sorted_vec().into_iter();
         sorted
-            .map(|Reverse(Entry { score, page })| Scored { page, score })
+            .map(|Reverse(QueueEntry { score, page })| ScoredPage { page, score })
             .collect()
     }
 }
@@ -87,7 +87,7 @@ impl Best {
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     /// Heap of unread pages by score, with outdated entries; `None` before the first query.
-    heap: Option<BinaryHeap<Entry>>,
+    heap: Option<BinaryHeap<QueueEntry>>,
     /// Score of each page that was ever added; NaN: none.
     scores: Vec<f64>,
 }
@@ -109,7 +109,7 @@ impl Queue {
         let Some(heap) = &mut self.heap else {
             return;
         };
-        heap.push(Entry { score, page });
+        heap.push(QueueEntry { score, page });
         // Outdated entries are removed once the heap has more than two entries per page.
         if heap.len() > 1024 + 2 * self.scores.len() {
             let scores = &self.scores;
@@ -118,7 +118,7 @@ impl Queue {
     }
 
     /// Raises the scores of the unread ones of some pages to at least `score`.
-    pub fn raise(&mut self, crawl: &Crawl, pages: impl Iterator<Item = u32>, score: f64) {
+    pub fn raise(&mut self, crawl: &CrawlState, pages: impl Iterator<Item = u32>, score: f64) {
         for target in pages {
             let is_greater = self.score(target).is_none_or(|known| score > known);
             if is_greater && !crawl.is_read(target) {
@@ -136,23 +136,23 @@ impl Queue {
     }
 
     /// Returns the best open pages. They stay in the queue.
-    pub fn best(&mut self, crawl: &Crawl, count: usize) -> Vec<Scored> {
+    pub fn best(&mut self, crawl: &CrawlState, count: usize) -> Vec<ScoredPage> {
         let scores = &self.scores;
         let heap = self.heap.get_or_insert_with(|| in_order(crawl, scores));
-        let mut best: Vec<Scored> = Vec::new();
+        let mut best: Vec<ScoredPage> = Vec::new();
         let mut held = Vec::new();
         while best.len() < count {
             let Some(entry) = heap.pop() else {
                 break;
             };
-            let Entry { score, page } = entry;
+            let QueueEntry { score, page } = entry;
             let twice = best.last().is_some_and(|last| last.page == page);
             if crawl.is_read(page) || scores[page as usize] != score || twice {
                 continue;
             }
             held.push(entry);
             if crawl.is_open(page) {
-                best.push(Scored { page, score });
+                best.push(ScoredPage { page, score });
             }
         }
         heap.extend(held);
@@ -161,11 +161,11 @@ impl Queue {
 }
 
 /// Builds the heap of all unread pages that have a score.
-fn in_order(crawl: &Crawl, scores: &[f64]) -> BinaryHeap<Entry> {
+fn in_order(crawl: &CrawlState, scores: &[f64]) -> BinaryHeap<QueueEntry> {
     let pages = scores.iter().zip(0..crawl.pages());
     let entries = pages.filter(|&(score, page)| !score.is_nan() && !crawl.is_read(page));
     entries
-        .map(|(&score, page)| Entry { score, page })
+        .map(|(&score, page)| QueueEntry { score, page })
         .collect::<Vec<_>>()
         .into()
 }

@@ -3,7 +3,7 @@
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::{Ask, Batching, Scored, Strategy, StrategySpec, best_of};
+use super::{Ask, Batching, ScoredPage, Strategy, StrategySpec, best_of};
 use crate::Result;
 
 pub(super) const SPEC: StrategySpec = StrategySpec {
@@ -16,13 +16,13 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     by_names: false,
     incremental: true,
     bytes_per_page_and_link: (0, 0),
-    make: |parameters| Box::new(Random(parameters.seed)),
+    make: |parameters| Box::new(RandomOrder(parameters.seed)),
 };
 
-struct Random(u64);
+struct RandomOrder(u64);
 
-impl Strategy for Random {
-    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
+impl Strategy for RandomOrder {
+    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<ScoredPage>> {
         let draw = xxh3_64_with_seed(&ask.crawl.read().to_le_bytes(), self.0);
         let score = |page: u32| {
             let drawn = xxh3_64_with_seed(&page.to_le_bytes(), draw);

@@ -19,7 +19,7 @@
 
 use std::collections::BinaryHeap;
 
-use super::Scored;
+use super::ScoredPage;
 use crate::Result;
 use crate::model::{Fetches, Time};
 
@@ -125,8 +125,9 @@ pub(super) fn best(
     now: Option<Time>,
     usual: f64,
     count: usize,
-) -> Result<Vec<Scored>> {
-    let mut best: BinaryHeap<std::cmp::Reverse<(Key, std::cmp::Reverse<u32>)>> = BinaryHeap::new();
+) -> Result<Vec<ScoredPage>> {
+    let mut best: BinaryHeap<std::cmp::Reverse<(OrderedF64, std::cmp::Reverse<u32>)>> =
+        BinaryHeap::new();
     for page in pages {
         let (page, importance, fetches) = page?;
         let age = match (now, fetches.last) {
@@ -134,41 +135,48 @@ pub(super) fn best(
             _ => 30.0 / fetches.visits.max(1) as f64,
         };
         let rate = Looks::of(&fetches).rate(usual);
-        let entry = std::cmp::Reverse((Key(gain(importance, rate, age)), std::cmp::Reverse(page)));
+        let entry = std::cmp::Reverse((
+            OrderedF64(gain(importance, rate, age)),
+            std::cmp::Reverse(page),
+        ));
         best.push(entry);
         if best.len() > count {
             best.pop();
         }
     }
     let sorted = best.into_sorted_vec().into_iter();
-    let scored = sorted
-        .map(|std::cmp::Reverse((Key(score), std::cmp::Reverse(page)))| Scored { page, score });
+    let scored = sorted.map(
+        |std::cmp::Reverse((OrderedF64(score), std::cmp::Reverse(page)))| ScoredPage {
+            page,
+            score,
+        },
+    );
     Ok(scored.collect())
 }
 
 /// Total order of floats.
 #[derive(Clone, Copy)]
-struct Key(f64);
+struct OrderedF64(f64);
 
-impl Ord for Key {
-    fn cmp(&self, other: &Key) -> std::cmp::Ordering {
+impl Ord for OrderedF64 {
+    fn cmp(&self, other: &OrderedF64) -> std::cmp::Ordering {
         self.0.total_cmp(&other.0)
     }
 }
 
-impl PartialOrd for Key {
-    fn partial_cmp(&self, other: &Key) -> Option<std::cmp::Ordering> {
+impl PartialOrd for OrderedF64 {
+    fn partial_cmp(&self, other: &OrderedF64) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Key {
-    fn eq(&self, other: &Key) -> bool {
+impl PartialEq for OrderedF64 {
+    fn eq(&self, other: &OrderedF64) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Key {}
+impl Eq for OrderedF64 {}
 
 #[cfg(test)]
 mod tests {

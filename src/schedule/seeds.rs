@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use super::next::{Limits, Source};
+use super::next::{ListLimits, ListSource};
 use super::{Candidate, NextOptions, Seed};
 use crate::Result;
 use crate::model::PageId;
@@ -15,7 +15,7 @@ use crate::snapshot::{Snapshot, SnapshotPage};
 pub(crate) struct SeedChoice<'a> {
     options: &'a NextOptions,
     snapshot: Option<&'a Snapshot>,
-    limits: Limits<'a>,
+    limits: ListLimits<'a>,
     seeds: Vec<Seed>,
     names: HashSet<String>,
 }
@@ -26,7 +26,7 @@ impl<'a> SeedChoice<'a> {
         SeedChoice {
             options,
             snapshot,
-            limits: Limits::new(options, snapshot),
+            limits: ListLimits::new(options, snapshot),
             seeds: Vec::new(),
             names: HashSet::new(),
         }
@@ -65,7 +65,7 @@ fn opened(
     let Some(snapshot) = snapshot else {
         return Ok(seeds.into_iter().map(|seed| (seed, None)).collect());
     };
-    let source = Source {
+    let source = ListSource {
         snapshot,
         rows: None,
         options,
@@ -88,14 +88,17 @@ fn opened(
 }
 
 /// Returns the seeds as candidates, without facts from a store.
-pub(super) fn all(options: &NextOptions, limits: &mut Limits<'_>) -> Vec<Candidate> {
+pub(super) fn all(options: &NextOptions, limits: &mut ListLimits<'_>) -> Vec<Candidate> {
     let taken = options.seeds.iter().filter(|seed| limits.takes(&seed.name));
     let unknown = taken.map(|seed| Candidate::new(None, seed.name.clone(), 0.0, 0.0));
     unknown.take(options.count).collect()
 }
 
 /// Returns the seeds that were unread as of a snapshot.
-pub(super) fn unread(source: &Source<'_>, limits: &mut Limits<'_>) -> Result<Vec<Candidate>> {
+pub(super) fn unread(
+    source: &ListSource<'_>,
+    limits: &mut ListLimits<'_>,
+) -> Result<Vec<Candidate>> {
     let options = source.options;
     let open = opened(options, Some(source.snapshot), options.seeds.clone())?;
     let mut chosen = Vec::new();

@@ -5,13 +5,13 @@
 //! another damping, or rough ([`settle_near`]), else from nothing. With a focus, all pages are swept a fixed number of
 //! times.
 
-use super::queue::Best;
+use super::queue::PageTopK;
 use super::surfer;
-use super::{Ask, Batching, Scored, SettledRanking, Strategy, StrategySpec, best_of};
+use super::{Ask, Batching, ScoredPage, SettledRanking, Strategy, StrategySpec, best_of};
 use crate::Result;
 use crate::engine::checked_damping;
-use crate::rank::Options;
-use crate::rank::settle::{Progress, Watch, settle, settle_near};
+use crate::rank::RankOptions;
+use crate::rank::settle::{SettlingProgress, Watch, settle, settle_near};
 
 pub(super) const SPEC: StrategySpec = StrategySpec {
     name: "settled",
@@ -24,7 +24,7 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     incremental: true,
     bytes_per_page_and_link: (0, 0),
     make: |of| {
-        Box::new(Settled {
+        Box::new(SettledOrder {
             damping: of.damping(),
             links: 0,
         })
@@ -42,7 +42,7 @@ pub(super) fn sweeps(damping: f64) -> u32 {
     (needed.ceil() as u32).clamp(1, SWEEPS)
 }
 
-struct Settled {
+struct SettledOrder {
     damping: f64,
     links: u64,
 }
@@ -52,10 +52,10 @@ pub(super) fn is_settled(ranking: &dyn SettledRanking, damping: f64) -> bool {
     (ranking.damping() - damping).abs() < 1e-6 && ranking.bound_l1() <= 2.0 * LEFT
 }
 
-impl Settled {
+impl SettledOrder {
     /// Settles the importance of all pages.
     fn settle(&mut self, ask: &Ask<'_>) -> Result<Vec<f64>> {
-        let options = Options::until(checked_damping(self.damping)?, LEFT);
+        let options = RankOptions::until(checked_damping(self.damping)?, LEFT);
         let mut watch = AtMost {
             links: u64::from(SWEEPS) * ask.rows.links(),
             is_over: false,
@@ -83,7 +83,7 @@ struct AtMost {
 }
 
 impl Watch for AtMost {
-    fn swept(&mut self, progress: &Progress) {
+    fn swept(&mut self, progress: &SettlingProgress) {
         self.is_over = progress.links_touched > self.links;
     }
 
@@ -92,14 +92,14 @@ impl Watch for AtMost {
     }
 }
 
-impl Strategy for Settled {
-    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
+impl Strategy for SettledOrder {
+    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<ScoredPage>> {
         let crawl = ask.crawl;
         if let Some(ranking) = ask.settled
             && is_settled(ranking, self.damping)
             && crawl.focus().shares().is_empty()
         {
-            let mut best = Best::new(ask.count);
+            let mut best = PageTopK::new(ask.count);
             ranking.each(&mut |page, importance| {
                 if page < crawl.pages() && crawl.is_open(page) {
                     best.offer(page, importance);

@@ -8,14 +8,14 @@
 //! paying each rule of a focus its share. Each settling starts from the same state and takes the same number of sweeps:
 //! its result depends on the rows alone.
 
-use super::Crawl;
+use super::CrawlState;
 use crate::Result;
 use crate::rank::power::step;
 use crate::rows::Rows;
 
 /// Returns the importance of each known page after `sweeps` sweeps.
 pub(super) fn settle(
-    crawl: &Crawl,
+    crawl: &CrawlState,
     rows: &dyn Rows,
     damping: f64,
     sweeps: u32,
@@ -32,7 +32,7 @@ pub(super) fn settle(
 }
 
 /// Distributes what is missing from 1, as the virtual page's payment.
-fn pay(crawl: &Crawl, y: &mut [f64]) {
+fn pay(crawl: &CrawlState, y: &mut [f64]) {
     let units = 1.0 - y.iter().sum::<f64>();
     let rest = units * (1.0 - pay_focus(crawl, units, y));
     let each = rest / y.len().max(1) as f64;
@@ -40,7 +40,7 @@ fn pay(crawl: &Crawl, y: &mut [f64]) {
 }
 
 /// Pays the pages of each rule of the focus its share of `units`; returns the sum of the shares paid.
-fn pay_focus(crawl: &Crawl, units: f64, y: &mut [f64]) -> f64 {
+fn pay_focus(crawl: &CrawlState, units: f64, y: &mut [f64]) -> f64 {
     let focus = crawl.focus();
     let members = focus.members(crawl);
     let mut shares = 0.0;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::SelfLinks;
-use crate::rank::Options;
+use crate::rank::RankOptions;
 use crate::rank::settle::settle;
 use crate::rows::{Row, RowVisitor, Stop};
 
@@ -32,7 +32,7 @@ fn after(strategy: &str, rows: &[(u32, &[u32])]) -> Vec<(u32, f64)> {
         .map(|(page, row)| (*page, row.to_vec()))
         .collect();
     let choice: Choice = strategy.parse().unwrap();
-    let mut history = History::new(choice.strategy());
+    let mut history = CrawlHistory::new(choice.strategy());
     let mut told = Read(rows, 0);
     told.sweep(&mut |row| {
         history.row(row);
@@ -148,7 +148,7 @@ fn circulating_cash_goes_on() {
 #[test]
 fn circulating_cash_follows_weights() {
     let choice: Choice = "circulating:damping=1".parse().unwrap();
-    let mut history = History::new(choice.strategy());
+    let mut history = CrawlHistory::new(choice.strategy());
     history.row(Row::new(0, &[1, 2]));
     history.row(Row {
         weights: &[3, 1],
@@ -201,14 +201,14 @@ fn settled_begins_with_the_last_ranking() {
     let told = crawl_of(2000);
     let rows = Read(told, 2010);
     let ranking = |damping: f64, until| {
-        let options = Options::until((damping * 2f64.powi(32)) as u64, until);
+        let options = RankOptions::until((damping * 2f64.powi(32)) as u64, until);
         let settled = settle(&rows, &options, &mut ()).unwrap().unwrap();
         let bound = settled.certificate.received_l1.unwrap();
         Published(damping, bound, settled.importance())
     };
     let exact = ranking(0.85, 1e-11).2;
     let list = |settled: Option<&dyn SettledRanking>| {
-        let mut history = History::new("settled".parse::<Choice>().unwrap().strategy());
+        let mut history = CrawlHistory::new("settled".parse::<Choice>().unwrap().strategy());
         rows.sweep(&mut |row| {
             history.row(row);
             Ok(())
@@ -227,7 +227,7 @@ fn settled_begins_with_the_last_ranking() {
             )
             .unwrap();
         assert!(!best.is_empty());
-        let off = |of: &Scored| (of.score - exact[of.page as usize]).abs();
+        let off = |of: &ScoredPage| (of.score - exact[of.page as usize]).abs();
         let off: f64 = best.iter().map(off).sum();
         (
             best,
@@ -273,7 +273,7 @@ fn what_is_not_open_is_not_named() {
     let none = builder.build();
     for strategy in STRATEGIES {
         let choice: Choice = strategy.name.parse().unwrap();
-        let mut history = History::new(choice.strategy());
+        let mut history = CrawlHistory::new(choice.strategy());
         let told = Read(vec![(0, vec![1, 2, 3]), (1, vec![2, 4]), (0, vec![4])], 5);
         told.sweep(&mut |row| {
             history.row(row);
@@ -291,7 +291,7 @@ fn what_is_not_open_is_not_named() {
         assert_eq!((history.crawl().read(), history.crawl().open()), (2, 2));
         assert!(history.crawl().seeds() == [0]);
         // Asked before any page is known.
-        let mut empty = History::new(choice.strategy());
+        let mut empty = CrawlHistory::new(choice.strategy());
         let names = NameOrderBuilder::default().build();
         assert!(empty.best(&none, Some(&names), 10).unwrap().is_empty());
     }
@@ -306,7 +306,7 @@ fn a_focus_is_a_personalised_teleport() {
     let rows = Read(vec![(0, vec![1, 2])], 3);
     let score = |strategy: &str, focus: &str| -> Vec<(u32, f64)> {
         let choice: Choice = strategy.parse().unwrap();
-        let mut history = History::new(choice.strategy());
+        let mut history = CrawlHistory::new(choice.strategy());
         let names = ["a", "b", "http://c.example/"].map(|name| Ok::<_, ()>(name.to_owned()));
         let rules = Focus::of(vec![focus.parse().unwrap()]).unwrap();
         history.set_focus(rules.places(names.into_iter()).unwrap());
@@ -366,8 +366,8 @@ fn crawl_of(pages: u32) -> Vec<(u32, Vec<u32>)> {
     (0..pages).map(|page| (page, links(page))).collect()
 }
 
-fn follow(told: &[(u32, Vec<u32>)], asked_every: usize) -> Vec<Scored> {
-    let mut history = History::new(Choice::default().strategy());
+fn follow(told: &[(u32, Vec<u32>)], asked_every: usize) -> Vec<ScoredPage> {
+    let mut history = CrawlHistory::new(Choice::default().strategy());
     let mut rows = Read(Vec::new(), 0);
     for (at, (page, targets)) in told.iter().enumerate() {
         rows.0.push((*page, targets.clone()));
@@ -390,7 +390,7 @@ fn what_is_kept_up_is_what_is_settled() {
     assert!(kept_up.len() > 5, "{}", kept_up.len());
     assert_eq!(follow(&told, 1), kept_up);
     assert_eq!(follow(&told, 13), kept_up);
-    let mut history = History::new(Choice::default().once().strategy());
+    let mut history = CrawlHistory::new(Choice::default().once().strategy());
     let rows = Read(told, 200);
     rows.sweep(&mut |row| {
         history.row(row);

@@ -10,7 +10,7 @@
 //! read, sum exactly to what the seeds brought, after every page.
 
 use super::queue::Queue;
-use super::{Ask, Batching, Crawl, Scored, Strategy, StrategySpec};
+use super::{Ask, Batching, CrawlState, ScoredPage, Strategy, StrategySpec};
 use crate::Result;
 use crate::rows::Row;
 
@@ -52,7 +52,7 @@ fn part(units: u128, share: u128) -> u128 {
 
 /// Pages that are paid together: all unread ones, or those of a rule.
 #[derive(Default)]
-struct Paid {
+struct PaidGroup {
     /// Number of pages that are paid.
     members: u128,
     /// Units that each was paid since the start.
@@ -61,7 +61,7 @@ struct Paid {
     pot: u128,
 }
 
-impl Paid {
+impl PaidGroup {
     fn receive(&mut self, units: u128) {
         self.pot += units;
         if let Some(each) = self.pot.checked_div(self.members) {
@@ -75,8 +75,8 @@ impl Paid {
 struct Xyleme {
     damping: u128,
     discovery: u128,
-    all: Paid,
-    rules: Vec<Paid>,
+    all: PaidGroup,
+    rules: Vec<PaidGroup>,
     /// Cash of each unread page minus what it was paid since the start, wrapping; `None` for others.
     cells: Vec<Option<u128>>,
     /// Units that went to pages already read.
@@ -87,7 +87,7 @@ struct Xyleme {
 }
 
 impl Xyleme {
-    fn rule(crawl: &Crawl, page: u32) -> usize {
+    fn rule(crawl: &CrawlState, page: u32) -> usize {
         crawl.focus().rule(page).map_or(0, |rule| rule + 1)
     }
 
@@ -97,9 +97,9 @@ impl Xyleme {
         self.all.each + of_rule
     }
 
-    fn make_room(&mut self, crawl: &Crawl, page: u32) {
+    fn make_room(&mut self, crawl: &CrawlState, page: u32) {
         let rules = crawl.focus().shares().len();
-        self.rules.resize_with(rules, Paid::default);
+        self.rules.resize_with(rules, PaidGroup::default);
         self.queues.resize_with(rules + 1, Queue::default);
         if self.cells.len() <= page as usize {
             self.cells.resize(page as usize + 1, None);
@@ -107,7 +107,7 @@ impl Xyleme {
     }
 
     /// Adds to the cash of an unread page, which is paid from now on.
-    fn add(&mut self, crawl: &Crawl, page: u32, units: u128) {
+    fn add(&mut self, crawl: &CrawlState, page: u32, units: u128) {
         self.make_room(crawl, page);
         let rule = Xyleme::rule(crawl, page);
         let cell = match self.cells[page as usize] {
@@ -126,7 +126,7 @@ impl Xyleme {
     }
 
     /// Takes the cash of a page that was read, which is no longer paid.
-    fn take(&mut self, crawl: &Crawl, page: u32) -> u128 {
+    fn take(&mut self, crawl: &CrawlState, page: u32) -> u128 {
         self.make_room(crawl, page);
         let rule = Xyleme::rule(crawl, page);
         let Some(cell) = self.cells[page as usize].take() else {
@@ -141,11 +141,11 @@ impl Xyleme {
 }
 
 impl Strategy for Xyleme {
-    fn found(&mut self, crawl: &Crawl, page: u32, by: Option<u32>) {
+    fn found(&mut self, crawl: &CrawlState, page: u32, by: Option<u32>) {
         self.add(crawl, page, if by.is_none() { SEED } else { 0 });
     }
 
-    fn read(&mut self, crawl: &Crawl, row: Row<'_>) {
+    fn read(&mut self, crawl: &CrawlState, row: Row<'_>) {
         let cash = self.take(crawl, row.page);
         let damped = part(cash, self.damping);
         let weights = row.weights.iter().map(|&weight| u128::from(weight));
@@ -178,14 +178,14 @@ impl Strategy for Xyleme {
         self.spent += rest - discovery;
     }
 
-    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
+    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<ScoredPage>> {
         let mut best = Vec::new();
         for rule in 0..self.queues.len() {
             let paid = self.paid(rule);
             for of in self.queues[rule].best(ask.crawl, ask.count) {
                 let cell = self.cells[of.page as usize].unwrap_or_default();
                 let score = cell.wrapping_add(paid) as f64 / SEED as f64;
-                best.push(Scored { score, ..of });
+                best.push(ScoredPage { score, ..of });
             }
         }
         best.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.page.cmp(&b.page)));
@@ -199,7 +199,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::schedule::{Focus, History, Parameters, Strategy as _};
+    use crate::schedule::{CrawlHistory, Focus, Strategy as _, StrategyParameters};
 
     impl Xyleme {
         /// Returns the sum of all units.
@@ -221,7 +221,7 @@ mod tests {
                 discovery: fixed(0.3),
                 ..Xyleme::default()
             };
-            let mut crawl = History::new((SPEC.make)(&Parameters::default()));
+            let mut crawl = CrawlHistory::new((SPEC.make)(&StrategyParameters::default()));
             let names = (0..40).map(|page| Ok::<_, ()>(format!("http://h{}.example/{page}", page % 4)));
             let rules = ["host:h1.example=0.25", "url:*/7=0.1", "unread=0.2"];
             let rules = rules.iter().map(|rule| rule.parse().unwrap()).collect();

@@ -2,13 +2,13 @@
 
 use crate::engine::Engine;
 use crate::memory::{Need, enough, largest};
-use crate::store::Store;
+use crate::store::StoreWriter;
 use crate::{Error, Limits, Result};
 
 /// Number of pages from which each doubling is reported.
 const TOLD_FROM: u64 = 1 << 20;
 
-fn pages_of(engine: &Engine<Store>) -> u64 {
+fn pages_of(engine: &Engine<StoreWriter>) -> u64 {
     engine.ledger().totals().pages
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Budget {
 
 impl Budget {
     /// Creates the budget of an engine.
-    pub fn new(limits: &Limits, engine: &Engine<Store>) -> Budget {
+    pub fn new(limits: &Limits, engine: &Engine<StoreWriter>) -> Budget {
         let mut budget = Budget {
             bytes: limits.memory,
             fits: 0,
@@ -49,7 +49,7 @@ impl Budget {
     }
 
     /// Computes how many pages fit.
-    pub fn find(&mut self, engine: &Engine<Store>) {
+    pub fn find(&mut self, engine: &Engine<StoreWriter>) {
         let limit = engine.page_limit();
         let pages = pages_of(engine);
         self.again_at = pages + (pages / 8).max(TOLD_FROM);
@@ -66,18 +66,18 @@ impl Budget {
         };
     }
 
-    pub fn need(&self, engine: &Engine<Store>, pages: u64) -> Need {
+    pub fn need(&self, engine: &Engine<StoreWriter>, pages: u64) -> Need {
         Need::of(engine, pages.max(pages_of(engine)), self.bytes)
     }
 
     /// Returns the present need, and how many pages fit.
-    pub fn now(&self, engine: &Engine<Store>) -> (Need, u64) {
+    pub fn now(&self, engine: &Engine<StoreWriter>) -> (Need, u64) {
         self.rested
             .unwrap_or_else(|| (self.need(engine, pages_of(engine)), self.fits))
     }
 
     /// Releases memory that only further records would need, for settling.
-    pub fn rest(&mut self, engine: &mut Engine<Store>) -> Result<()> {
+    pub fn rest(&mut self, engine: &mut Engine<StoreWriter>) -> Result<()> {
         self.rested = Some(self.now(engine));
         engine.rest()
     }
@@ -88,7 +88,7 @@ impl Budget {
     }
 
     /// Returns the bytes that are left; `None` without a budget.
-    pub fn left(&self, engine: &Engine<Store>) -> Option<u64> {
+    pub fn left(&self, engine: &Engine<StoreWriter>) -> Option<u64> {
         let (mut need, _) = self.now(engine);
         if self.rested.is_some() {
             need = need.at_rest();
@@ -97,19 +97,19 @@ impl Budget {
     }
 
     /// Recomputes how many pages fit, if it is due.
-    pub fn look(&mut self, engine: &Engine<Store>) {
+    pub fn look(&mut self, engine: &Engine<StoreWriter>) {
         if self.bytes.is_some() && pages_of(engine) >= self.again_at {
             self.find(engine);
         }
     }
 
     /// Returns the largest number of pages within both the limit and the budget.
-    pub fn page_limit(&self, engine: &Engine<Store>) -> u64 {
+    pub fn page_limit(&self, engine: &Engine<StoreWriter>) -> u64 {
         engine.page_limit().min(self.fits)
     }
 
     /// Replaces the error of the next record by one about the budget, if that determined [`Budget::page_limit`].
-    pub fn blamed(&self, engine: &Engine<Store>, error: Error) -> Error {
+    pub fn blamed(&self, engine: &Engine<StoreWriter>, error: Error) -> Error {
         match error {
             Error::TooManyPages { limit, .. } if limit < self.limit.min(engine.page_limit()) => {
                 self.exceeded(engine)
@@ -119,7 +119,7 @@ impl Budget {
     }
 
     /// Returns the error that the next record does not fit.
-    pub fn exceeded(&self, engine: &Engine<Store>) -> Error {
+    pub fn exceeded(&self, engine: &Engine<StoreWriter>) -> Error {
         let pages = pages_of(engine);
         let budget = self.bytes.unwrap_or(u64::MAX);
         let next = pages.max(self.fits) + 1;

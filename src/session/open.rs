@@ -11,14 +11,16 @@ use crate::engine::{Counters, Engine, Resolving, Storage};
 use crate::memory::log_rows;
 use crate::model::Limits;
 use crate::rank::Goal;
-use crate::snapshot::{self, Settle, Watcher};
-use crate::store::rows::{KeepRows, Reason};
-use crate::store::{Home, OpenStore, Progress, Settings, Store, View, checkpoint, keep_index};
+use crate::snapshot::{self, SettleSettings, Watcher};
+use crate::store::rows::{GiveUpReason, KeepRows};
+use crate::store::{
+    Home, InputProgress, OpenStore, Settings, StoreWriter, View, checkpoint, keep_index,
+};
 use crate::{Error, Result};
 
 /// Store open for writing, with its memory budget.
 pub(crate) struct Session {
-    pub engine: Engine<Store>,
+    pub engine: Engine<StoreWriter>,
     pub budget: Budget,
     /// Rules for making batches for the store.
     pub rules: Rules,
@@ -27,7 +29,7 @@ pub(crate) struct Session {
 /// Result of opening a store.
 pub(crate) struct Opened {
     pub session: Session,
-    pub progress: Progress,
+    pub progress: InputProgress,
     /// True if the store was just created.
     pub new: bool,
 }
@@ -42,7 +44,7 @@ impl Session {
         keep_links: KeepRows,
         resumes: bool,
     ) -> Result<Opened> {
-        let opened = Store::open(disk, dir, settings, limits, keep_links, resumes)?;
+        let opened = StoreWriter::open(disk, dir, settings, limits, keep_links, resumes)?;
         let OpenStore {
             mut engine,
             progress,
@@ -136,7 +138,7 @@ impl Session {
     ///
     /// # Errors
     /// After an error the store accepts no more records.
-    pub fn checkpoint(&mut self, progress: &Progress) -> Result<Option<Reason>> {
+    pub fn checkpoint(&mut self, progress: &InputProgress) -> Result<Option<GiveUpReason>> {
         checkpoint(&mut self.engine, progress)?;
         Ok(self.rows_given_up())
     }
@@ -149,7 +151,7 @@ impl Session {
     }
 
     /// Returns why rows were given up, once.
-    pub fn rows_given_up(&mut self) -> Option<Reason> {
+    pub fn rows_given_up(&mut self) -> Option<GiveUpReason> {
         self.engine.storage_mut().rows_given_up()
     }
 
@@ -207,12 +209,12 @@ impl Session {
 
     /// Returns the settings for settling importance before a snapshot in the memory that is left; `None` if importance
     /// is read from a window.
-    pub fn settling(&self, goal: Option<Goal>, watcher: Watcher) -> Option<Settle> {
+    pub fn settling(&self, goal: Option<Goal>, watcher: Watcher) -> Option<SettleSettings> {
         let goal = goal.filter(|_| self.engine.config().is_settled())?;
-        Some(Settle {
+        Some(SettleSettings {
             memory: self.memory_left(),
             watcher: Arc::new(watcher),
-            ..Settle::until(goal)
+            ..SettleSettings::until(goal)
         })
     }
 }

@@ -18,7 +18,7 @@ use crate::snapshot::{
     self, KeepSnapshots, Latest, RANK_BYTES, Snapshot, SnapshotOptions, Watcher,
 };
 use crate::store::rows::{KeepRows, ROWS_BYTES, Retention};
-use crate::store::{Progress, Settings, View, settings_of};
+use crate::store::{InputProgress, Settings, View, settings_of};
 use crate::{Error, Result};
 
 /// Options of a [`Writer`]. The engine's settings, the rules and the limits on records must be the store's own: a store
@@ -120,7 +120,7 @@ pub struct Writer {
     /// Number of records in the builder that are not applied yet.
     waiting: usize,
     /// Progress of ingests of inputs into the store, which is preserved.
-    progress: Progress,
+    progress: InputProgress,
     resolver: Resolver,
     /// True if something was applied since the last checkpoint.
     changed: bool,

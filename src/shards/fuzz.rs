@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::remote_log::{Flaw, RemoteLog};
 use crate::Error;
-use crate::codec::frame::Head;
+use crate::codec::frame::BlockHead;
 use crate::fuzz::dice::Bytes;
 use crate::fuzz::memory::Memory;
 use crate::rules::Shard;
@@ -34,7 +34,7 @@ pub(crate) fn remote(data: &[u8]) {
         let [pages, len] = bytes.array();
         let end = first + u64::from(pages) + 1;
         let payload = bytes.take(len.into());
-        let head = Head::default().u64s([1, STORE, first, end]);
+        let head = BlockHead::default().u64s([1, STORE, first, end]);
         file.extend(head.u64s([payload.len() as u64, xxh3_64(payload)]).sealed());
         file.extend_from_slice(payload);
         first = end;

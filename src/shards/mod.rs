@@ -10,7 +10,7 @@ mod snapshots;
 mod together;
 
 pub use crate::rank::peers::{OneProcess, Peers, RemotePages};
-pub use names::{NamedShard, Names, exchange_names};
+pub use names::{ExchangedNames, NamedShard, exchange_names};
 pub use ranks::{ShardRanking, ShardScores, rank_together};
 pub(crate) use remote_log::verify_remote;
 pub use settle::{RankedShard, SettleOptions, Together, settle};

@@ -14,10 +14,10 @@ use std::sync::Arc;
 
 use messages::{put_name, put_numbers, read_numbers, take_name};
 
-use super::remote_log::{NamesState, Remote, RemoteLog, Stretch};
+use super::remote_log::{NamesState, Remote, RemoteLog, RemoteRange};
 use super::{LocalShard, Peers, RemotePages};
 use crate::batch::{Batch, Fingerprints};
-use crate::codec::frame::Fields;
+use crate::codec::frame::HeadReader;
 use crate::disk::Disk;
 use crate::engine::HistoryView;
 use crate::memory::check_room;
@@ -52,7 +52,7 @@ pub struct NamedShard {
 }
 
 /// Result of [`exchange_names`].
-pub struct Names {
+pub struct ExchangedNames {
     /// Shards of this process, by number.
     pub shards: Vec<NamedShard>,
     /// Number of pages that these stores admitted.
@@ -75,7 +75,7 @@ pub fn exchange_names(
     local: &[LocalShard],
     peers: &mut dyn Peers,
     memory: Option<u64>,
-) -> Result<Names> {
+) -> Result<ExchangedNames> {
     let is_named = |(store, number): (&LocalShard, &usize)| {
         let shard = store.shard;
         shard.number() as usize == *number && shard.count() as usize == peers.shards()
@@ -100,7 +100,7 @@ struct Asker {
     pages: u64,
     log: RemoteLog,
     /// Remote pages found after the log, one range per round.
-    found: Vec<Stretch>,
+    found: Vec<RemoteRange>,
     /// True if the last range is that of the current round.
     is_asking: bool,
     /// True if the last range ended because there were no more pages.
@@ -172,7 +172,7 @@ impl Asker {
         }
         self.has_ended = !is_full(asked, bytes);
         let end = page;
-        self.found.push(Stretch { first, end, remote });
+        self.found.push(RemoteRange { first, end, remote });
         Ok((messages, asked))
     }
 
@@ -190,11 +190,11 @@ impl Asker {
 
     /// Takes the ranges that the log lacks, up to the present `pages` of the store. Pages admitted for other shards are own
     /// pages of the store.
-    fn take_found(&mut self, pages: u64) -> Vec<Stretch> {
+    fn take_found(&mut self, pages: u64) -> Vec<RemoteRange> {
         let first = self.next_page();
         match self.found.last_mut() {
             Some(last) if self.has_ended => last.end = pages,
-            _ if first < pages => self.found.push(Stretch {
+            _ if first < pages => self.found.push(RemoteRange {
                 first,
                 end: pages,
                 remote: vec![Vec::new(); self.shard.count() as usize],
@@ -302,7 +302,7 @@ impl<'e> Exchange<'e> {
             let mut known = BTreeMap::new();
             let mut answers = Vec::new();
             for message in messages {
-                let state = NamesState::read(&mut Fields(&message));
+                let state = NamesState::read(&mut HeadReader(&message));
                 let begins = match known.get(&state) {
                     Some(begins) => *begins,
                     None => state.begins(&asker.names, asker.pages)?,
@@ -389,7 +389,7 @@ impl<'e> Exchange<'e> {
         )
     }
 
-    fn finish(mut self, peers: &mut dyn Peers) -> Result<Names> {
+    fn finish(mut self, peers: &mut dyn Peers) -> Result<ExchangedNames> {
         let (mut views, mut admitted) = (Vec::new(), 0);
         for (owner, asker) in self.owners.iter_mut().zip(&mut self.askers) {
             let view = match (owner.take(), asker.view.take()) {
@@ -420,7 +420,7 @@ impl<'e> Exchange<'e> {
                 remote: remote.into_iter().map(by_number).collect(),
             });
         }
-        Ok(Names {
+        Ok(ExchangedNames {
             shards,
             admitted,
             warnings: self.warnings,
@@ -435,7 +435,7 @@ fn gather_states(views: &[View], peers: &mut dyn Peers) -> Result<Vec<NamesState
         .map(|view| Ok(NamesState::of(view)?.to_bytes()));
     let all = peers.gather_by_shard(own.collect::<Result<_>>()?)?;
     let state = |said: &Vec<u8>| match said.len() {
-        NamesState::BYTES => Ok(NamesState::read(&mut Fields(said))),
+        NamesState::BYTES => Ok(NamesState::read(&mut HeadReader(said))),
         _ => Err(Error::internal("a shard did not say that it has committed")),
     };
     all.iter().map(state).collect()

@@ -39,7 +39,7 @@ use crate::snapshot::descending_key;
 use crate::threads::sort_by_key;
 use crate::{Error, Result};
 use messages::{
-    Values, answer, answered, asked, compress, decompress, pages_asked, put, take, unreadable,
+    ValueReader, answer, answered, asked, compress, decompress, pages_asked, put, take, unreadable,
 };
 
 /// Number of samples of a shard's values.
@@ -102,7 +102,9 @@ pub fn rank_together<'s>(
     (estimator, units): (Estimator, Option<ScoreUnits>),
     peers: &mut dyn Peers,
 ) -> Result<Vec<ShardRanking<'s>>> {
-    let local = shards.iter().map(|of| Local::of(of, estimator, peers));
+    let local = shards
+        .iter()
+        .map(|of| LocalRanking::of(of, estimator, peers));
     let mut local = local.collect::<Result<Vec<_>>>()?;
     let splits = choose_splits(&local, peers)?;
     let all_pages = rank_own(&mut local, &splits, units, peers)?;
@@ -123,7 +125,7 @@ pub fn rank_together<'s>(
 type Keyed = (u64, u32);
 
 /// Shard of this process.
-struct Local<'a, 's> {
+struct LocalRanking<'a, 's> {
     shard: &'a ShardScores<'s>,
     is_remote: Bits,
     /// Keys of its own pages, sorted; empty once they have ranks.
@@ -132,12 +134,12 @@ struct Local<'a, 's> {
     ranks: Vec<u64>,
 }
 
-impl<'a, 's> Local<'a, 's> {
+impl<'a, 's> LocalRanking<'a, 's> {
     fn of(
         shard: &'a ShardScores<'s>,
         estimator: Estimator,
         peers: &dyn Peers,
-    ) -> Result<Local<'a, 's>> {
+    ) -> Result<LocalRanking<'a, 's>> {
         let ShardScores { pages, remote, .. } = *shard;
         if remote.len() != peers.shards() || pages > 1 << u32::BITS {
             return Err(Error::internal("the remote pages are not of these shards"));
@@ -162,7 +164,7 @@ impl<'a, 's> Local<'a, 's> {
             Ok(())
         })?;
         sort_by_key(&mut sorted, |of| *of);
-        Ok(Local {
+        Ok(LocalRanking {
             shard,
             is_remote,
             sorted,
@@ -192,8 +194,8 @@ fn groups(sorted: &[Keyed]) -> impl Iterator<Item = &[Keyed]> {
 
 /// Chooses the first values of all ranges except the first, ascending. They divide the values of all shards about
 /// evenly.
-fn choose_splits(local: &[Local<'_, '_>], peers: &mut dyn Peers) -> Result<Vec<u64>> {
-    let sample = |of: &Local<'_, '_>| {
+fn choose_splits(local: &[LocalRanking<'_, '_>], peers: &mut dyn Peers) -> Result<Vec<u64>> {
+    let sample = |of: &LocalRanking<'_, '_>| {
         let len = of.sorted.len() as u64;
         let count = len.min(SAMPLES);
         let mut says = Vec::new();
@@ -234,7 +236,7 @@ fn choose_splits(local: &[Local<'_, '_>], peers: &mut dyn Peers) -> Result<Vec<u
 /// Merges the values of a range. Returns for each shard, by its distinct values, how many values of others come between
 /// it and the one before; and the number of values.
 fn merge(messages: &[Vec<u8>]) -> Result<(Vec<Vec<u8>>, u64)> {
-    let values = messages.iter().map(|of| Values::of(of));
+    let values = messages.iter().map(|of| ValueReader::of(of));
     let mut values = values.collect::<Result<Vec<_>>>()?;
     let mut heads = BinaryHeap::new();
     for (shard, values) in values.iter_mut().enumerate() {
@@ -263,20 +265,20 @@ fn merge(messages: &[Vec<u8>]) -> Result<(Vec<Vec<u8>>, u64)> {
 
 /// Assigns ranks to all own pages. Returns their number in all shards.
 fn rank_own(
-    local: &mut [Local<'_, '_>],
+    local: &mut [LocalRanking<'_, '_>],
     splits: &[u64],
     units: Option<ScoreUnits>,
     peers: &mut dyn Peers,
 ) -> Result<u64> {
     let ranges = peers.shards();
     let range_of = |value: u64| splits.partition_point(|split| *split <= value);
-    let in_range = |of: &'_ Local<'_, '_>, range: usize| {
+    let in_range = |of: &'_ LocalRanking<'_, '_>, range: usize| {
         let from = of.sorted.partition_point(|of| range_of(of.0) < range);
         let to = of.sorted.partition_point(|of| range_of(of.0) <= range);
         from..to
     };
-    let sends = |of: &Local<'_, '_>| {
-        let message = |range| Values::message(&of.sorted[in_range(of, range)], units);
+    let sends = |of: &LocalRanking<'_, '_>| {
+        let message = |range| ValueReader::message(&of.sorted[in_range(of, range)], units);
         (0..ranges).map(message).collect::<Vec<_>>()
     };
     let incoming = peers.exchange(local.iter().map(sends).collect())?;
@@ -316,11 +318,11 @@ fn rank_own(
 /// Gets importance and rank of each remote page from its owner. Returns each local shard's remote pages with their
 /// importance, ascending.
 fn ask_owners(
-    local: &mut [Local<'_, '_>],
+    local: &mut [LocalRanking<'_, '_>],
     by: (Estimator, Option<ScoreUnits>),
     peers: &mut dyn Peers,
 ) -> Result<Vec<Vec<(u32, f64)>>> {
-    let asks = |of: &Local<'_, '_>| {
+    let asks = |of: &LocalRanking<'_, '_>| {
         let asked = of.shard.remote.iter().map(|pages| asked(&pages.there));
         asked.collect::<Result<Vec<_>>>()
     };
@@ -350,7 +352,7 @@ fn ask_owners(
 
 /// Answers the requests of all shards to this one.
 fn answer_all(
-    of: &Local<'_, '_>,
+    of: &LocalRanking<'_, '_>,
     asked: &[Vec<u8>],
     (estimator, units): (Estimator, Option<ScoreUnits>),
 ) -> Result<Vec<Vec<u8>>> {

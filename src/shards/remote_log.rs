@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::codec::frame::{Fields, Head, is_sealed};
+use crate::codec::frame::{BlockHead, HeadReader, is_sealed};
 use crate::codec::varint::{put, take, unzigzag, zigzag};
 use crate::disk::{Disk, DiskFile, recreate};
 use crate::engine::HistoryView;
@@ -65,10 +65,10 @@ impl NamesState {
     }
 
     pub fn to_bytes(self) -> Vec<u8> {
-        Head::default().u64s([self.pages, self.sum]).bytes()
+        BlockHead::default().u64s([self.pages, self.sum]).bytes()
     }
 
-    pub fn read(fields: &mut Fields<'_>) -> NamesState {
+    pub fn read(fields: &mut HeadReader<'_>) -> NamesState {
         let [pages, sum] = fields.u64s();
         NamesState { pages, sum }
     }
@@ -83,7 +83,7 @@ pub(super) struct Remote {
 
 /// Range of a store's pages, and the remote pages in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Stretch {
+pub(super) struct RemoteRange {
     pub first: u64,
     pub end: u64,
     /// Remote pages by owner, in the order of their numbers here.
@@ -185,11 +185,11 @@ impl RemoteLog {
     }
 
     /// Decodes the head of the next block: its range, its length, and the checksum of its payload.
-    fn read_head(&self, head: &[u8; HEAD]) -> Result<(Stretch, u64, u64)> {
+    fn read_head(&self, head: &[u8; HEAD]) -> Result<(RemoteRange, u64, u64)> {
         if !is_sealed(head) {
             return Err(self.block_error("the checksum of its head does not match"));
         }
-        let [version, store, first, end, length, sum] = Fields(head).u64s();
+        let [version, store, first, end, length, sum] = HeadReader(head).u64s();
         if version != VERSION {
             return Err(self.block_error("it is of another version"));
         }
@@ -200,14 +200,14 @@ impl RemoteLog {
             return Err(self.block_error("its pages are not those that follow"));
         }
         let remote = Vec::new();
-        Ok((Stretch { first, end, remote }, length, sum))
+        Ok((RemoteRange { first, end, remote }, length, sum))
     }
 
     /// Adds the contents of a block; `None` if it is invalid.
-    fn read_payload(&mut self, stretch: Stretch, payload: &[u8], shard: Shard) -> Option<()> {
+    fn read_payload(&mut self, stretch: RemoteRange, payload: &[u8], shard: Shard) -> Option<()> {
         let shards = shard.count() as usize;
         let (states, mut rest) = payload.split_at_checked(shards * NamesState::BYTES)?;
-        let mut fields = Fields(states);
+        let mut fields = HeadReader(states);
         let states: Vec<NamesState> = (0..shards).map(|_| NamesState::read(&mut fields)).collect();
         let mut remote = Vec::with_capacity(shards);
         for (owner, state) in (0..).zip(&states) {
@@ -220,12 +220,12 @@ impl RemoteLog {
             return None;
         }
         self.states = states;
-        self.add(Stretch { remote, ..stretch });
+        self.add(RemoteRange { remote, ..stretch });
         Some(())
     }
 
     /// Adds the next range.
-    fn add(&mut self, stretch: Stretch) {
+    fn add(&mut self, stretch: RemoteRange) {
         self.covered = stretch.end;
         self.remote.resize_with(stretch.remote.len(), Vec::new);
         for (all, more) in self.remote.iter_mut().zip(stretch.remote) {
@@ -252,7 +252,7 @@ impl RemoteLog {
     pub fn append(
         &mut self,
         disk: &dyn Disk,
-        stretches: Vec<Stretch>,
+        stretches: Vec<RemoteRange>,
         states: &[NamesState],
     ) -> Result<()> {
         let written = self.write(disk, &stretches, states);
@@ -264,7 +264,7 @@ impl RemoteLog {
     fn write(
         &mut self,
         disk: &dyn Disk,
-        stretches: &[Stretch],
+        stretches: &[RemoteRange],
         states: &[NamesState],
     ) -> Result<()> {
         if stretches.is_empty() && !self.has_rest {
@@ -315,7 +315,7 @@ impl RemoteLog {
     }
 }
 
-fn block(store: u64, stretch: &Stretch, states: &[NamesState]) -> Vec<u8> {
+fn block(store: u64, stretch: &RemoteRange, states: &[NamesState]) -> Vec<u8> {
     let mut payload: Vec<u8> = states.iter().flat_map(|state| state.to_bytes()).collect();
     for pages in &stretch.remote {
         put(&mut payload, pages.len() as u128);
@@ -326,7 +326,7 @@ fn block(store: u64, stretch: &Stretch, states: &[NamesState]) -> Vec<u8> {
             (here, there) = (page.here.into(), page.there.into());
         }
     }
-    let head = Head::default().u64s([VERSION, store, stretch.first, stretch.end]);
+    let head = BlockHead::default().u64s([VERSION, store, stretch.first, stretch.end]);
     let mut bytes = head
         .u64s([payload.len() as u64, xxh3_64(&payload)])
         .sealed();
@@ -335,7 +335,7 @@ fn block(store: u64, stretch: &Stretch, states: &[NamesState]) -> Vec<u8> {
 }
 
 /// Decodes the remote pages of one owner, which has `pages` pages.
-fn read_pages(rest: &mut &[u8], stretch: &Stretch, pages: u64) -> Option<Vec<Remote>> {
+fn read_pages(rest: &mut &[u8], stretch: &RemoteRange, pages: u64) -> Option<Vec<Remote>> {
     let count = usize::try_from(take(rest)?).ok()?;
     // Each takes at least two bytes.
     if count > rest.len() / 2 {

@@ -22,8 +22,8 @@ use super::{LocalShard, Peers, check_together, local_shards};
 use crate::disk::Disk;
 use crate::engine::{HistoryView, Window};
 use crate::memory::{SETTLING, check_room};
-use crate::rank::Options;
-use crate::rank::settle::{Settled, SettledShard, ShardRows, settle_shards};
+use crate::rank::RankOptions;
+use crate::rank::settle::{SettledShard, SettlingResult, ShardRows, settle_shards};
 use crate::snapshot::{
     ClusterRanking, Info, KeepSnapshots, SharedScores, Snapshot, Watcher, Watching, prepare,
 };
@@ -231,7 +231,7 @@ fn settle_rows(
     rows: &[KeptRows],
     peers: &mut dyn Peers,
     options: &SettleOptions,
-) -> Result<Option<Settled>> {
+) -> Result<Option<SettlingResult>> {
     let each = ROWS / rows.len().max(1) as u64;
     let together = shards.iter().zip(rows).map(|(shard, rows)| {
         rows.stay_in(each);
@@ -246,7 +246,7 @@ fn settle_rows(
     // The published bound is against PageRank at the requested damping; requests below that difference are missed by
     // little.
     let until = (options.until - config.damping_bound()).max(options.until / 2.0);
-    let until = Options::until(config.damping_units(), until);
+    let until = RankOptions::until(config.damping_units(), until);
     let settled = settle_shards(&together, peers, &until, &mut watching)?;
     // If stopped in the last sweep, some processes may have a result.
     let goes_on = all_agree(!options.watcher.is_stopped(), peers)?;

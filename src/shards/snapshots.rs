@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::{LocalShard, OneProcess, check_together, local_shards};
 use crate::disk::Disk;
-use crate::snapshot::{Snapshot, Which};
+use crate::snapshot::{Snapshot, SnapshotSelector};
 use crate::{Error, Result};
 
 /// Opens the current snapshot of a store, or an older one; given several stores, the snapshots of all shards of a crawl
@@ -15,7 +15,7 @@ use crate::{Error, Result};
 pub fn open_shards(
     disk: &dyn Disk,
     stores: &[PathBuf],
-    which: Option<Which>,
+    which: Option<SnapshotSelector>,
 ) -> Result<Vec<Snapshot>> {
     if let [store] = stores {
         return Ok(vec![Snapshot::of(disk, store, which)?]);

@@ -6,10 +6,10 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::pairs::{Pair, PairFile, Sorted, Sorter};
+use super::pairs::{PairFile, PairSorter, SitePair, Sorted};
 use super::{NO_SITE, Sites};
 use crate::disk::Disk;
-use crate::graph::{Graph, Links, Table};
+use crate::graph::{Graph, LinkRows, Links};
 use crate::rows::{RowVisitor, Rows, Stop};
 use crate::{Error, Result};
 
@@ -98,7 +98,7 @@ impl<'d> SiteGraph<'d> {
     /// Derives the links between sites from those of pages. Pages without a site, or beyond the column, are left out
     /// with their links. Fails with [`Error::TooLarge`] if pairs exceed the memory and there are no temporary files.
     pub fn of_rows(rows: &dyn Rows, sites: &Sites, pairing: Pairing<'d>) -> Result<SiteGraph<'d>> {
-        let mut sorter = Sorter::new(pairing.bytes, pairing.aside);
+        let mut sorter = PairSorter::new(pairing.bytes, pairing.aside);
         let column = sites.column();
         let mut reached = Vec::new();
         rows.sweep(&mut |row| {
@@ -118,7 +118,7 @@ impl<'d> SiteGraph<'d> {
                     SiteLinks::Pages | SiteLinks::Once => 1,
                 };
                 let to = same[0];
-                sorter.add(Pair { from, to, weight })?;
+                sorter.add(SitePair { from, to, weight })?;
             }
             Ok(())
         })?;
@@ -142,8 +142,8 @@ impl<'d> SiteGraph<'d> {
     }
 }
 
-fn table(pairs: &[Pair], sites: usize, weighted: bool) -> Graph {
-    let mut table = Table::default();
+fn table(pairs: &[SitePair], sites: usize, weighted: bool) -> Graph {
+    let mut table = LinkRows::default();
     let mut pairs = pairs.iter().peekable();
     for site in 0..sites as u32 {
         while let Some(pair) = pairs.next_if(|pair| pair.from == site) {

@@ -18,4 +18,4 @@ mod roll;
 pub use graph::{PAIR_BYTES, Pairing, SiteGraph, SiteLinks, pair_bytes_within};
 pub use level::Level;
 pub use map::{NO_SITE, Sites, SitesBuilder};
-pub use roll::{PageFacts, RollUp, RollUpBy, SiteTotal};
+pub use roll::{RollUp, RollUpBy, RollUpPage, SiteTotal};

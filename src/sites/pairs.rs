@@ -25,19 +25,19 @@ const RUN_BUFFER: usize = 1 << 16;
 
 /// Weighted link between two sites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Pair {
+pub(super) struct SitePair {
     pub from: u32,
     pub to: u32,
     pub weight: u64,
 }
 
-impl Pair {
+impl SitePair {
     fn key(&self) -> (u32, u32) {
         (self.from, self.to)
     }
 
     /// Adds the weight of another pair of the same sites.
-    fn join(&mut self, other: &Pair) -> Result<()> {
+    fn join(&mut self, other: &SitePair) -> Result<()> {
         let sum = self.weight.checked_add(other.weight);
         // Rows require that weights sum to less than 2^63.
         self.weight = sum.filter(|&sum| sum < 1 << 63).ok_or_else(|| {
@@ -54,8 +54,8 @@ impl Pair {
         bytes
     }
 
-    fn of(bytes: &[u8]) -> Pair {
-        Pair {
+    fn of(bytes: &[u8]) -> SitePair {
+        SitePair {
             from: number(&bytes[..4]) as u32,
             to: number(&bytes[4..8]) as u32,
             weight: number(&bytes[8..BYTES]),
@@ -67,8 +67,8 @@ impl Pair {
 pub(super) type Aside<'d> = (&'d dyn Disk, PathBuf);
 
 /// Sorts and sums pairs.
-pub(super) struct Sorter<'d> {
-    held: Vec<Pair>,
+pub(super) struct PairSorter<'d> {
+    held: Vec<SitePair>,
     /// Maximum number of pairs in memory.
     room: usize,
     aside: Option<Aside<'d>>,
@@ -77,16 +77,16 @@ pub(super) struct Sorter<'d> {
 
 /// All pairs, summed and in order.
 pub(super) enum Sorted<'d> {
-    Memory(Vec<Pair>),
+    Memory(Vec<SitePair>),
     File(PairFile<'d>),
 }
 
-impl<'d> Sorter<'d> {
+impl<'d> PairSorter<'d> {
     /// Returns a sorter that holds at most `bytes` bytes of pairs in memory; if they do not fit they are spilled to
     /// temporary files, or refused without `aside`.
-    pub fn new(bytes: u64, aside: Option<Aside<'d>>) -> Sorter<'d> {
+    pub fn new(bytes: u64, aside: Option<Aside<'d>>) -> PairSorter<'d> {
         let room = usize::try_from(bytes / BYTES as u64).unwrap_or(usize::MAX);
-        Sorter {
+        PairSorter {
             held: Vec::new(),
             room: room.max(2),
             aside,
@@ -94,7 +94,7 @@ impl<'d> Sorter<'d> {
         }
     }
 
-    pub fn add(&mut self, pair: Pair) -> Result<()> {
+    pub fn add(&mut self, pair: SitePair) -> Result<()> {
         if self.held.len() == self.room {
             sum(&mut self.held)?;
             if self.held.len() > self.room / 2 {
@@ -143,7 +143,7 @@ impl<'d> Sorter<'d> {
             ));
         };
         let mut merged = PairFile::create(*disk, &numbered(path, self.runs.len()))?;
-        let mut last: Option<Pair> = None;
+        let mut last: Option<SitePair> = None;
         merge(&self.runs, &mut |pair| {
             match &mut last {
                 Some(last) if last.key() == pair.key() => last.join(&pair)?,
@@ -168,7 +168,7 @@ fn numbered(path: &Path, number: usize) -> PathBuf {
 }
 
 /// Sorts pairs, and adds up equal ones.
-fn sum(pairs: &mut Vec<Pair>) -> Result<()> {
+fn sum(pairs: &mut Vec<SitePair>) -> Result<()> {
     pairs.sort_unstable();
     let mut kept = 0;
     for at in 1..pairs.len() {
@@ -185,7 +185,7 @@ fn sum(pairs: &mut Vec<Pair>) -> Result<()> {
 }
 
 /// Calls `each` with the pairs of all runs in order.
-fn merge(runs: &[PairFile<'_>], each: &mut dyn FnMut(Pair) -> Result<()>) -> Result<()> {
+fn merge(runs: &[PairFile<'_>], each: &mut dyn FnMut(SitePair) -> Result<()>) -> Result<()> {
     let mut readers: Vec<_> = runs.iter().map(|run| run.reader(RUN_BUFFER)).collect();
     let mut heads = BinaryHeap::new();
     for (at, reader) in readers.iter_mut().enumerate() {
@@ -221,7 +221,7 @@ impl<'d> PairFile<'d> {
         })
     }
 
-    fn push(&mut self, pair: Pair) -> Result<()> {
+    fn push(&mut self, pair: SitePair) -> Result<()> {
         self.waiting.extend_from_slice(&pair.bytes());
         if self.waiting.len() >= BUFFER {
             self.flush()?;
@@ -274,7 +274,7 @@ pub(super) struct PairReader<'f> {
 }
 
 impl PairReader<'_> {
-    pub fn next(&mut self) -> Result<Option<Pair>> {
+    pub fn next(&mut self) -> Result<Option<SitePair>> {
         if self.at == self.filled {
             let left = self.of.len - self.read;
             let pairs = left.min((self.bytes.len() / BYTES) as u64);
@@ -287,7 +287,7 @@ impl PairReader<'_> {
                 return Ok(None);
             }
         }
-        let pair = Pair::of(&self.bytes[self.at..self.at + BYTES]);
+        let pair = SitePair::of(&self.bytes[self.at..self.at + BYTES]);
         self.at += BYTES;
         Ok(Some(pair))
     }
@@ -302,7 +302,7 @@ mod tests {
     use super::*;
     use crate::fuzz::memory::Memory;
 
-    fn all(sorted: Sorted<'_>) -> Vec<Pair> {
+    fn all(sorted: Sorted<'_>) -> Vec<SitePair> {
         match sorted {
             Sorted::Memory(pairs) => pairs,
             Sorted::File(file) => {
@@ -321,10 +321,10 @@ mod tests {
         ) {
             let mut expected = BTreeMap::new();
             let disk = Memory::default();
-            let mut sorter = Sorter::new(bytes, Some((&disk, "links".into())));
+            let mut sorter = PairSorter::new(bytes, Some((&disk, "links".into())));
             for &(from, to, weight) in &pairs {
                 *expected.entry((from, to)).or_insert(0) += weight;
-                sorter.add(Pair { from, to, weight }).unwrap();
+                sorter.add(SitePair { from, to, weight }).unwrap();
             }
             let found = all(sorter.finish().unwrap());
             let found = found.iter().map(|pair| (pair.key(), pair.weight));
@@ -335,9 +335,9 @@ mod tests {
 
     #[test]
     fn without_a_place_for_files_it_is_refused() {
-        let mut sorter = Sorter::new(64, None);
+        let mut sorter = PairSorter::new(64, None);
         let add = |to| {
-            sorter.add(Pair {
+            sorter.add(SitePair {
                 from: 0,
                 to,
                 weight: 1,
@@ -349,9 +349,9 @@ mod tests {
 
     #[test]
     fn weights_beyond_63_bits_are_refused() {
-        let mut sorter = Sorter::new(1000, None);
+        let mut sorter = PairSorter::new(1000, None);
         for _ in 0..2 {
-            let pair = Pair {
+            let pair = SitePair {
                 from: 0,
                 to: 1,
                 weight: 1 << 62,

@@ -11,7 +11,7 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use super::Sites;
-use crate::metrics::sum::Sum;
+use crate::metrics::sum::CompensatedSum;
 use crate::model::{Page, PageId, SiteFacts, Time};
 use crate::{Error, Result};
 
@@ -25,7 +25,7 @@ pub struct RollUp<'s> {
 /// Totals over the pages of a site.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SiteTotal {
-    sum: Sum,
+    sum: CompensatedSum,
     /// Number of known pages.
     pub pages: u64,
     /// Greatest importance of a page.
@@ -112,7 +112,7 @@ impl SiteTotal {
 
 /// Facts about a page that are added up.
 #[derive(Debug, Clone, Copy)]
-pub struct PageFacts {
+pub struct RollUpPage {
     pub page: PageId,
     pub importance: f64,
     pub visits: u64,
@@ -129,7 +129,7 @@ impl<'s> RollUp<'s> {
     }
 
     /// Adds a page; one without a site is left out.
-    pub fn add(&mut self, page: &PageFacts) {
+    pub fn add(&mut self, page: &RollUpPage) {
         let Some(site) = self.sites.site(page.page.index()) else {
             return;
         };
@@ -173,7 +173,7 @@ mod tests {
             (0.25, None),
         ];
         for (page, (importance, last_fetch)) in (0..).map(PageId).zip(pages) {
-            roll_up.add(&PageFacts {
+            roll_up.add(&RollUpPage {
                 page,
                 importance,
                 visits: page.0,

@@ -11,7 +11,7 @@ use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{ENTRY, TRAILER, column};
-use crate::codec::frame::{Fields, Head, is_sealed};
+use crate::codec::frame::{BlockHead, HeadReader, is_sealed};
 use crate::disk::recreate;
 use crate::engine::CHUNK_PAGES;
 use crate::store::{Disk, DiskFile};
@@ -20,7 +20,7 @@ use crate::{Error, Result};
 /// First and last bytes of a file: six letters, and the version in two digits.
 pub(super) type Magic = [u8; 8];
 
-pub(super) struct Kind {
+pub(super) struct FileKind {
     /// Name of this kind of file, for messages.
     pub name: &'static str,
     /// Magics of its versions, the newest first.
@@ -43,18 +43,18 @@ pub(super) struct BlockFile {
 
 /// What follows the directory of a file.
 pub(super) struct Described {
-    /// Version of the file, as an index into [`Kind::magics`].
+    /// Version of the file, as an index into [`FileKind::magics`].
     pub version: usize,
     pub info: Vec<u8>,
 }
 
 impl BlockFile {
     /// Opens a file of this kind. `columns` returns the number of columns for a version, given as an index into
-    /// [`Kind::magics`]; `None` for as many as the directory has entries.
+    /// [`FileKind::magics`]; `None` for as many as the directory has entries.
     pub fn open(
         disk: &dyn Disk,
         path: &Path,
-        kind: &Kind,
+        kind: &FileKind,
         columns: impl Fn(usize) -> Option<usize>,
     ) -> Result<(BlockFile, Described)> {
         let file = disk.read(path).map_err(Error::io(path, "open"))?;
@@ -69,7 +69,7 @@ impl BlockFile {
         let mut magic = Magic::default();
         file.read_at(&mut magic, 0).map_err(Error::reading(path))?;
         let version = version_of(&magic, &trailer[32..], kind, path)?;
-        let [directory, info, count] = Fields(&trailer).u64s();
+        let [directory, info, count] = HeadReader(&trailer).u64s();
         let blocks = count.div_ceil(CHUNK_PAGES);
         let damaged_trailer = || damaged("its trailer is damaged");
         let held = info.checked_sub(directory).ok_or_else(damaged_trailer)?;
@@ -132,7 +132,7 @@ impl BlockFile {
     pub fn packed(&self, block: u64, column: usize, name: &str) -> Result<Vec<u8>> {
         let at = (block as usize * self.columns + column) * ENTRY;
         let entry = &self.directory[at..at + ENTRY];
-        let mut entry = Fields(entry);
+        let mut entry = HeadReader(entry);
         let (offset, len, sum) = (entry.u64(), u64::from(entry.u32()), entry.u64());
         if offset.checked_add(len).is_none_or(|end| end > self.end) {
             return Err(self.damaged(format!(
@@ -151,7 +151,7 @@ impl BlockFile {
 }
 
 /// Checks the first and last bytes of a file. Returns the index of its magic.
-fn version_of(first: &Magic, last: &[u8], kind: &Kind, path: &Path) -> Result<usize> {
+fn version_of(first: &Magic, last: &[u8], kind: &FileKind, path: &Path) -> Result<usize> {
     let known = kind.magics.iter().position(|magic| first == magic);
     if let Some(known) = known
         && first == last
@@ -173,7 +173,7 @@ fn version_of(first: &Magic, last: &[u8], kind: &Kind, path: &Path) -> Result<us
 
 /// Location and checksum of a packed column.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Packed {
+pub(super) struct PackedColumnRef {
     pub offset: u64,
     pub len: u32,
     pub sum: u64,
@@ -209,10 +209,10 @@ impl BlockWriter {
         Ok(offset)
     }
 
-    pub fn column(&mut self, packed: std::io::Result<impl AsRef<[u8]>>) -> Result<Packed> {
+    pub fn column(&mut self, packed: std::io::Result<impl AsRef<[u8]>>) -> Result<PackedColumnRef> {
         let packed = packed.map_err(Error::io(&self.path, "compress"))?;
         let packed = packed.as_ref();
-        Ok(Packed {
+        Ok(PackedColumnRef {
             offset: self.write(packed)?,
             len: packed.len() as u32,
             sum: xxh3_64(packed),
@@ -222,19 +222,20 @@ impl BlockWriter {
     /// Writes what follows the columns, and makes the file durable. The directory is ordered by block and column.
     pub fn finish(
         mut self,
-        directory: impl Iterator<Item = Packed>,
+        directory: impl Iterator<Item = PackedColumnRef>,
         count: u64,
         info: &impl Serialize,
     ) -> Result<()> {
-        let put =
-            |head: Head, packed: Packed| head.u64(packed.offset).u32(packed.len).u64(packed.sum);
-        let mut tail = directory.fold(Head::default(), put).bytes();
+        let put = |head: BlockHead, packed: PackedColumnRef| {
+            head.u64(packed.offset).u32(packed.len).u64(packed.sum)
+        };
+        let mut tail = directory.fold(BlockHead::default(), put).bytes();
         let directory = self.at;
         let info_at = directory + tail.len() as u64;
         let text = serde_json::to_vec(info).map_err(|error| Error::internal(error.to_string()))?;
         tail.extend_from_slice(&text);
         let places = [directory, info_at, count];
-        let mut tail = Head::behind(tail).u64s(places).sealed();
+        let mut tail = BlockHead::behind(tail).u64s(places).sealed();
         tail.extend_from_slice(&self.magic);
         self.write(&tail)?;
         self.file.sync().map_err(Error::io(&self.path, "sync"))

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
-use crate::engine::{HistoryView, Row as HistoryRow, rows_of_run};
+use crate::engine::{HistoryRow, HistoryView, rows_of_run};
 use crate::model::Time;
 use crate::rows::{Bits, Rows, Without};
 use crate::store::View;

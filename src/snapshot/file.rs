@@ -2,39 +2,39 @@
 
 use std::path::{Path, PathBuf};
 
-use super::blocks::{BlockFile, Described, Kind};
-use super::{COLUMNS_OF, Column, Info, MAGIC, SnapshotPage};
+use super::blocks::{BlockFile, Described, FileKind};
+use super::{COLUMNS_OF, Info, MAGIC, SnapshotColumn, SnapshotPage};
 use crate::engine::{CHUNK_PAGES, PageId};
 use crate::model::Fetches;
 use crate::store::Disk;
 use crate::threads::join;
 use crate::{Error, Result};
 
-const KIND: Kind = Kind {
+const KIND: FileKind = FileKind {
     name: "snapshot",
     magics: &[*MAGIC, *b"CRSNAP02", *b"CRSNAP01"],
     other_version,
 };
 
 /// File of a snapshot, which has no names.
-pub(crate) struct Columns {
+pub(crate) struct SnapshotColumns {
     pub(super) file: BlockFile,
     pub(super) info: Info,
 }
 
 /// Columns of a block about the last fetch and the failures of its pages.
-pub(super) struct Failures {
+pub(super) struct FailureColumns {
     last: Vec<u64>,
     /// Number of failed fetches and time of the last one, if the version has these.
     failed: Option<(Vec<u64>, Vec<u64>)>,
 }
 
-impl Failures {
+impl FailureColumns {
     /// Reads the columns by `column`; all versions have the last fetch.
-    fn of(column: impl Fn(Column) -> Result<Option<Vec<u64>>>) -> Result<Failures> {
-        Ok(Failures {
-            last: column(Column::LastFetch)?.unwrap_or_default(),
-            failed: column(Column::Failed)?.zip(column(Column::LastFailed)?),
+    fn of(column: impl Fn(SnapshotColumn) -> Result<Option<Vec<u64>>>) -> Result<FailureColumns> {
+        Ok(FailureColumns {
+            last: column(SnapshotColumn::LastFetch)?.unwrap_or_default(),
+            failed: column(SnapshotColumn::Failed)?.zip(column(SnapshotColumn::LastFailed)?),
         })
     }
 
@@ -54,12 +54,12 @@ impl Failures {
     }
 }
 
-impl Columns {
-    pub fn open(disk: &dyn Disk, path: &Path) -> Result<Columns> {
+impl SnapshotColumns {
+    pub fn open(disk: &dyn Disk, path: &Path) -> Result<SnapshotColumns> {
         let columns = |version: usize| Some(COLUMNS_OF[version].1);
         let (file, described) = BlockFile::open(disk, path, &KIND, columns)?;
         let info = parse_info(&described, file.count, path)?;
-        Ok(Columns { file, info })
+        Ok(SnapshotColumns { file, info })
     }
 
     pub(super) fn path(&self) -> &PathBuf {
@@ -79,7 +79,7 @@ impl Columns {
         self.file.damaged(what)
     }
 
-    pub(super) fn column(&self, block: u64, which: Column) -> Result<Vec<u64>> {
+    pub(super) fn column(&self, block: u64, which: SnapshotColumn) -> Result<Vec<u64>> {
         self.file
             .numbers(block, which as usize, &format!("{which:?}"))
     }
@@ -87,7 +87,7 @@ impl Columns {
     /// Checks every column's checksum: that it is as written, not that it is consistent.
     pub fn check_sums(&self) -> Result<()> {
         for block in 0..self.blocks() {
-            for &which in &Column::ALL[..self.file.columns] {
+            for &which in &SnapshotColumn::ALL[..self.file.columns] {
                 self.file
                     .packed(block, which as usize, &format!("{which:?}"))?;
             }
@@ -112,14 +112,14 @@ impl Columns {
     pub(super) fn column_at(
         &self,
         block: u64,
-        which: Column,
+        which: SnapshotColumn,
         places: &[usize],
     ) -> Result<Vec<u64>> {
         Ok(pick(&self.column(block, which)?, places))
     }
 
     /// Reads a column, or returns `None` if the file's version does not have it.
-    fn column_if(&self, block: u64, which: Column) -> Result<Option<Vec<u64>>> {
+    fn column_if(&self, block: u64, which: SnapshotColumn) -> Result<Option<Vec<u64>>> {
         self.has(which)
             .then(|| self.column(block, which))
             .transpose()
@@ -127,14 +127,14 @@ impl Columns {
 
     /// Returns true if the file tells which pages are gone; files of older versions do only if none is.
     pub fn says_gone(&self) -> bool {
-        self.info.counters.gone == 0 || self.has(Column::Gone)
+        self.info.counters.gone == 0 || self.has(SnapshotColumn::Gone)
     }
 
     /// Reads which pages of a block are gone (not 0); `None` if the file does not tell.
     pub(super) fn gone_if(&self, block: u64) -> Result<Option<Vec<u64>>> {
         match self.info.counters.gone {
             0 => Ok(Some(vec![0; self.file.rows_of(block)])),
-            _ => self.column_if(block, Column::Gone),
+            _ => self.column_if(block, SnapshotColumn::Gone),
         }
     }
 
@@ -149,7 +149,7 @@ impl Columns {
     }
 
     /// Returns true if the file's version has this column.
-    pub(super) fn has(&self, which: Column) -> bool {
+    pub(super) fn has(&self, which: SnapshotColumn) -> bool {
         (which as usize) < self.file.columns
     }
 
@@ -162,17 +162,17 @@ impl Columns {
     ) -> Result<Vec<SnapshotPage>> {
         let column = |which| self.column(block, which).map(&pick);
         let column_if = |which| Ok(self.column_if(block, which)?.map(&pick));
-        let importance = column(Column::Importance)?;
-        let distributed = column(Column::Distributed)?;
-        let rank = column(Column::Rank)?;
-        let visits = column(Column::Visits)?;
-        let cash = column(Column::Cash)?;
-        let failures = Failures::of(column_if)?;
-        let compared = column_if(Column::Compared)?;
-        let changed = column_if(Column::Changed)?;
-        let watched = column_if(Column::Watched)?;
+        let importance = column(SnapshotColumn::Importance)?;
+        let distributed = column(SnapshotColumn::Distributed)?;
+        let rank = column(SnapshotColumn::Rank)?;
+        let visits = column(SnapshotColumn::Visits)?;
+        let cash = column(SnapshotColumn::Cash)?;
+        let failures = FailureColumns::of(column_if)?;
+        let compared = column_if(SnapshotColumn::Compared)?;
+        let changed = column_if(SnapshotColumn::Changed)?;
+        let watched = column_if(SnapshotColumn::Watched)?;
         let gone = self.gone_if(block)?.map(&pick);
-        let recycled = column_if(Column::Recycled)?;
+        let recycled = column_if(SnapshotColumn::Recycled)?;
         let value = |column: &Option<Vec<u64>>, at: usize| column.as_ref().map_or(0, |of| of[at]);
         let page = |(at, number): (usize, u64)| SnapshotPage {
             page: PageId(number),
@@ -194,8 +194,8 @@ impl Columns {
     }
 
     /// Reads the last fetch and the failures of the pages of a block.
-    pub(super) fn failures(&self, block: u64) -> Result<Failures> {
-        Failures::of(|which| self.column_if(block, which))
+    pub(super) fn failures(&self, block: u64) -> Result<FailureColumns> {
+        FailureColumns::of(|which| self.column_if(block, which))
     }
 
     /// Calls `visit` with the result of `read` for each block and the block's first page, in order; reads two blocks at
@@ -263,12 +263,12 @@ fn other_version(path: &Path, found: &str) -> Error {
 /// Parses the info, its version first: another version may have other fields.
 fn parse_info(described: &Described, pages: u64, path: &Path) -> Result<Info> {
     #[derive(serde::Deserialize)]
-    struct Version {
+    struct SnapshotVersion {
         version: u32,
     }
     let text = &described.info;
     let damaged = |error: serde_json::Error| Error::damaged(path, format!("its info: {error}"));
-    let Version { version } = serde_json::from_slice(text).map_err(damaged)?;
+    let SnapshotVersion { version } = serde_json::from_slice(text).map_err(damaged)?;
     if version != COLUMNS_OF[described.version].0 {
         return Err(other_version(path, &version.to_string()));
     }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::{Column, Snapshot, SnapshotPage};
+use super::{Snapshot, SnapshotColumn, SnapshotPage};
 use crate::Result;
 use crate::engine::{CHUNK_PAGES, Fingerprint, PageId};
 use crate::model::PageState;
@@ -33,8 +33,12 @@ impl Snapshot {
     /// other columns.
     pub fn ranks_of(&self, pages: &[PageId]) -> Result<Vec<(u64, f64)>> {
         self.of_blocks(pages, |block, places| {
-            let ranks = self.columns.column_at(block, Column::Rank, places)?;
-            let importances = self.columns.column_at(block, Column::Importance, places)?;
+            let ranks = self
+                .columns
+                .column_at(block, SnapshotColumn::Rank, places)?;
+            let importances = self
+                .columns
+                .column_at(block, SnapshotColumn::Importance, places)?;
             let importances = importances.into_iter().map(f64::from_bits);
             Ok(ranks.into_iter().zip(importances).collect())
         })

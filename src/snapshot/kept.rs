@@ -7,7 +7,9 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use super::{Columns, ComputedName, Info, KeepSnapshots, Latest, SNAPSHOTS, Snapshot, computed};
+use super::{
+    ComputedName, Info, KeepSnapshots, Latest, SNAPSHOTS, Snapshot, SnapshotColumns, computed,
+};
 use crate::decode::Time;
 use crate::disk::{Disk, DiskFile};
 use crate::store::{IDENTITY, identity_of, lock_soon};
@@ -37,20 +39,20 @@ pub struct SnapshotEntry {
 
 /// Selector of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which {
+pub enum SnapshotSelector {
     /// The snapshot of this number.
     Number(u64),
     /// The newest snapshot whose time is not later.
     Time(Time),
 }
 
-impl FromStr for Which {
+impl FromStr for SnapshotSelector {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Which, String> {
+    fn from_str(text: &str) -> Result<SnapshotSelector, String> {
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
             let number = text.parse().map_err(|_| format!("{text:?}: too large"))?;
-            return Ok(Which::Number(number));
+            return Ok(SnapshotSelector::Number(number));
         }
         let day = |text: &str| -> Option<i64> {
             let end = text.parse::<jiff::civil::Date>().ok()?.at(23, 59, 59, 0);
@@ -64,7 +66,7 @@ impl FromStr for Which {
         let second =
             |text: &str| -> Option<i64> { Some(text.parse::<jiff::Timestamp>().ok()?.as_second()) };
         let at = second(text).or_else(|| day(text));
-        at.map(Which::Time).ok_or_else(|| {
+        at.map(SnapshotSelector::Time).ok_or_else(|| {
             format!(
                 "{text:?}: a snapshot's number, as `cashrank snapshots` lists it, or a time like \
                  2026-11-24 or 2026-11-24T12:00:00Z"
@@ -108,7 +110,7 @@ pub fn snapshots(disk: &dyn Disk, store: &Path) -> Result<Vec<SnapshotEntry>> {
     for number in numbers {
         let path = path_of(store, number, SNAPSHOT);
         let is_current = current == Some(number);
-        let mut opened = Columns::open(disk, &path);
+        let mut opened = SnapshotColumns::open(disk, &path);
         if let Err(Error::Io { source, .. }) = &opened
             && source.kind() == std::io::ErrorKind::NotFound
         {
@@ -140,14 +142,14 @@ impl Snapshot {
     ///
     /// # Errors
     /// [`Error::Missing`] if there is no such snapshot.
-    pub fn of(disk: &dyn Disk, store: &Path, which: Option<Which>) -> Result<Snapshot> {
+    pub fn of(disk: &dyn Disk, store: &Path, which: Option<SnapshotSelector>) -> Result<Snapshot> {
         let Some(which) = which else {
             return Snapshot::latest(disk, store);
         };
         let kept = snapshots(disk, store)?;
         let is_meant = |kept: &&SnapshotEntry| match which {
-            Which::Number(number) => kept.number == number,
-            Which::Time(time) => {
+            SnapshotSelector::Number(number) => kept.number == number,
+            SnapshotSelector::Time(time) => {
                 let at = kept.info.as_ref().ok().and_then(|info| info.time);
                 at.is_some_and(|at| at <= time)
             }
@@ -159,7 +161,7 @@ impl Snapshot {
     }
 }
 
-fn none_of(store: &Path, which: Which, kept: &[SnapshotEntry]) -> String {
+fn none_of(store: &Path, which: SnapshotSelector, kept: &[SnapshotEntry]) -> String {
     let numbers = match kept {
         [] => "there are none".into(),
         [one] => format!("there is {}", one.number),
@@ -171,8 +173,10 @@ fn none_of(store: &Path, which: Which, kept: &[SnapshotEntry]) -> String {
         ),
     };
     let what = match which {
-        Which::Number(number) => format!("no snapshot {number}"),
-        Which::Time(_) => "no snapshot that early, or none whose records have times".into(),
+        SnapshotSelector::Number(number) => format!("no snapshot {number}"),
+        SnapshotSelector::Time(_) => {
+            "no snapshot that early, or none whose records have times".into()
+        }
     };
     format!(
         "{}: {what}: {numbers}; `cashrank snapshots` lists them",
@@ -201,7 +205,11 @@ pub fn pin(disk: &dyn Disk, store: &Path, number: u64, pinned: bool) -> Result<b
     let is_lost = !pinned && pins.contains(&number);
     if !numbers.contains(&number) && !is_lost {
         let kept = snapshots(disk, store)?;
-        return Err(Error::Missing(none_of(store, Which::Number(number), &kept)));
+        return Err(Error::Missing(none_of(
+            store,
+            SnapshotSelector::Number(number),
+            &kept,
+        )));
     }
     if pins.contains(&number) == pinned {
         return Ok(false);
@@ -244,15 +252,15 @@ pub(crate) fn thin(disk: &dyn Disk, store: &Path, keep: KeepSnapshots) -> Result
     let mut times = vec![None; unpinned.len()];
     if keep.needs_times() {
         times.clear();
-        unpinned.retain(
-            |number| match Columns::open(disk, &path_of(store, *number, SNAPSHOT)) {
+        unpinned.retain(|number| {
+            match SnapshotColumns::open(disk, &path_of(store, *number, SNAPSHOT)) {
                 Err(Error::Io { .. }) => false,
                 opened => {
                     times.push(opened.ok().and_then(|columns| columns.info().time));
                     true
                 }
-            },
-        );
+            }
+        });
     }
     let computed = computed(disk, store)?;
     let mut removed = 0;
@@ -276,13 +284,16 @@ mod tests {
 
     #[test]
     fn a_snapshot_is_meant_by_number_or_time() {
-        assert_eq!("60".parse(), Ok(Which::Number(60)));
-        assert_eq!("000000000060".parse(), Ok(Which::Number(60)));
-        assert_eq!("1970-01-02T00:00:00Z".parse(), Ok(Which::Time(86_400)));
+        assert_eq!("60".parse(), Ok(SnapshotSelector::Number(60)));
+        assert_eq!("000000000060".parse(), Ok(SnapshotSelector::Number(60)));
+        assert_eq!(
+            "1970-01-02T00:00:00Z".parse(),
+            Ok(SnapshotSelector::Time(86_400))
+        );
         // A day extends to its end.
-        assert_eq!("1970-01-01".parse(), Ok(Which::Time(86_399)));
+        assert_eq!("1970-01-01".parse(), Ok(SnapshotSelector::Time(86_399)));
         for wrong in ["", "yesterday", "-1", "99999999999999999999999"] {
-            assert!(wrong.parse::<Which>().is_err(), "{wrong}");
+            assert!(wrong.parse::<SnapshotSelector>().is_err(), "{wrong}");
         }
     }
 }

@@ -8,25 +8,25 @@ use std::fmt;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::Column;
+use super::SnapshotColumn;
 use super::expiry::FetchTimes;
 use super::planes::Planes;
-use crate::engine::{Blocks, HistoryView, NO_TIME, Row, RowFetches, Sweep, measure};
+use crate::engine::{Blocks, CellSweep, HistoryRow, HistoryView, NO_TIME, RowFetches, measure};
 use crate::model::{Digest, Fetches, Time};
 use crate::store::View;
 use crate::{Error, Result};
 
 /// Columns of these facts, in the order of the file.
-pub(super) const COLUMNS: [Column; 9] = [
-    Column::Failed,
-    Column::LastFailed,
-    Column::Compared,
-    Column::Changed,
-    Column::Watched,
-    Column::Visits,
-    Column::LastFetch,
-    Column::Gone,
-    Column::Recycled,
+pub(super) const COLUMNS: [SnapshotColumn; 9] = [
+    SnapshotColumn::Failed,
+    SnapshotColumn::LastFailed,
+    SnapshotColumn::Compared,
+    SnapshotColumn::Changed,
+    SnapshotColumn::Watched,
+    SnapshotColumn::Visits,
+    SnapshotColumn::LastFetch,
+    SnapshotColumn::Gone,
+    SnapshotColumn::Recycled,
 ];
 /// Positions among them of the columns from which a page's rows are continued.
 const FAILED: usize = 0;
@@ -111,17 +111,17 @@ impl KnownBlock {
     }
 
     /// Returns all rows of a page so far, joined; its distributed cash is reduced to 0 or 1.
-    fn row(&self, at: usize) -> Row {
+    fn row(&self, at: usize) -> HistoryRow {
         let flags = self.flags.get(at);
         if flags & SEEN == 0 {
-            return Row::default();
+            return HistoryRow::default();
         }
         let column = |column: usize| self.columns[column].0.get(at);
         let short = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
         let last_fetch = column(LAST_FETCH);
         let first = self.first.get(at);
         let digest = |bits: u64| Digest::from_bits(bits as u32);
-        Row {
+        HistoryRow {
             cash: u128::from(flags & PAID != 0),
             visits: column(VISITS),
             last_fetch: Some(last_fetch as Time).filter(|&time| time != NO_TIME),
@@ -136,12 +136,18 @@ impl KnownBlock {
                 changed: short(column(CHANGED)),
                 since: (last_fetch ^ self.since.get(at)) as Time,
             },
-            ..Row::default()
+            ..HistoryRow::default()
         }
     }
 
     /// Adds the next row of a page. Where rows of a page are joined they are one measure, or none.
-    fn add(&mut self, at: usize, next: &Row, joins: bool, is_measure: &impl Fn(&Row) -> bool) {
+    fn add(
+        &mut self,
+        at: usize,
+        next: &HistoryRow,
+        joins: bool,
+        is_measure: &impl Fn(&HistoryRow) -> bool,
+    ) {
         let mut row = self.row(at);
         let is_known = self.flags.get(at) & SEEN != 0;
         let counted = joins && is_known && is_measure(&row);
@@ -215,7 +221,7 @@ impl KnownBlock {
 
 /// Facts about a block, and the cash of its pages.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct FactsWithCash {
     pub block: KnownBlock,
     pub cash: Vec<u64>,
 }
@@ -226,14 +232,14 @@ pub(super) fn read(
     view: &View,
     mut rows: Blocks<'_>,
     before: Vec<KnownBlock>,
-    mut each: impl FnMut(&mut Known) -> Result<()>,
+    mut each: impl FnMut(&mut FactsWithCash) -> Result<()>,
 ) -> Result<u64> {
     let is_measure = measure(&view.settings().config);
     let joins = view.joined_runs().is_some();
     let paid = view.totals().paid;
-    let (mut before, mut sweep) = (before.into_iter(), Sweep::new(view));
+    let (mut before, mut sweep) = (before.into_iter(), CellSweep::new(view));
     let (mut taken, mut at) = (Vec::new(), 0);
-    let mut known = Known::default();
+    let mut known = FactsWithCash::default();
     let mut measures = 0;
     while let Some((first, cells, _)) = sweep.next()? {
         known.block = before.next().unwrap_or_default();
@@ -273,7 +279,7 @@ pub(super) fn read(
 
 /// Cache of facts that a snapshot leaves to the next one.
 #[derive(Default)]
-pub(crate) struct HeldKnown(Mutex<Held>);
+pub(crate) struct HeldKnown(Mutex<FactsCache>);
 
 impl fmt::Debug for HeldKnown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -283,22 +289,22 @@ impl fmt::Debug for HeldKnown {
 
 /// Cached blocks, and the runs of the history that they cover.
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct FactsCache {
     runs: Vec<u64>,
     blocks: Vec<KnownBlock>,
 }
 
 impl HeldKnown {
     /// Locks the cache; waits for the previous snapshot until it has written these columns.
-    pub(super) fn lock(&self) -> MutexGuard<'_, Held> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, FactsCache> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Held {
+impl FactsCache {
     /// Takes the blocks if the state continues where they end, and the number of its runs that they cover.
     pub fn take(&mut self, view: &View) -> (Vec<KnownBlock>, usize) {
-        let Held { runs, blocks } = std::mem::take(self);
+        let FactsCache { runs, blocks } = std::mem::take(self);
         match view.joined_runs() {
             Some(all) if all.starts_with(&runs) => (blocks, runs.len()),
             _ => (Vec::new(), 0),
@@ -308,7 +314,7 @@ impl Held {
     /// Stores the blocks of a state for the next one.
     pub fn give(&mut self, view: &View, blocks: Vec<KnownBlock>) {
         if let Some(runs) = view.joined_runs() {
-            *self = Held { runs, blocks };
+            *self = FactsCache { runs, blocks };
         }
     }
 }
@@ -353,7 +359,7 @@ mod tests {
     use crate::Config;
 
     /// Generates a row of the history of one of some pages.
-    fn row() -> impl Strategy<Value = Row> {
+    fn row() -> impl Strategy<Value = HistoryRow> {
         let time = || prop_oneof![Just(NO_TIME), 1_400_000_000i64..1_400_000_099];
         let digest = || (0u32..5).prop_map(Digest::from_bits);
         let fetches = (
@@ -375,14 +381,14 @@ mod tests {
             (0u64..3, fetches),
         );
         row.prop_map(
-            |(page, cash, visits, last_fetch, (recycled, fetches))| Row {
+            |(page, cash, visits, last_fetch, (recycled, fetches))| HistoryRow {
                 page,
                 cash,
                 visits,
                 last_fetch: Some(last_fetch).filter(|&time| time != NO_TIME),
                 recycled,
                 fetches,
-                ..Row::default()
+                ..HistoryRow::default()
             },
         )
     }
@@ -394,7 +400,7 @@ mod tests {
         fn a_block_is_what_its_rows_come_to(rows in proptest::collection::vec(row(), 0..40)) {
             let is_measure = measure(&Config::default());
             let mut block = KnownBlock::default();
-            let mut joined: [Option<Row>; 4] = [None; 4];
+            let mut joined: [Option<HistoryRow>; 4] = [None; 4];
             let mut len = 0;
             for row in &rows {
                 // Pages come as they are first seen.
@@ -429,9 +435,9 @@ mod tests {
         let block = || {
             let mut block = KnownBlock::default();
             block.grow(1000);
-            let row = Row {
+            let row = HistoryRow {
                 visits: 1,
-                ..Row::default()
+                ..HistoryRow::default()
             };
             block.add(0, &row, true, &|_| true);
             block

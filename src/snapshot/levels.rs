@@ -11,14 +11,14 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::computed::{ComputedInfo, ComputedName, ComputedRanking};
-use super::{Column, Selection, Snapshot};
+use super::{Selection, Snapshot, SnapshotColumn};
 use crate::disk::Disk;
 use crate::engine::{CHUNK_PAGES, Page, PageId, ranks};
 use crate::memory::to_read;
 use crate::metrics::Positions;
 use crate::model::SiteFacts;
 use crate::rows::Bits;
-use crate::sites::{Level, PageFacts, RollUp, RollUpBy, SiteTotal, Sites, SitesBuilder};
+use crate::sites::{Level, RollUp, RollUpBy, RollUpPage, SiteTotal, Sites, SitesBuilder};
 use crate::{Error, Result};
 
 /// Ranking of pages or sites.
@@ -106,7 +106,7 @@ impl Snapshot {
             if local.as_ref().is_some_and(|local| !local.get(page.page.0)) {
                 continue;
             }
-            roll_up.add(&PageFacts {
+            roll_up.add(&RollUpPage {
                 page: page.page,
                 importance: page.importance,
                 visits: page.fetches.visits,
@@ -254,7 +254,7 @@ impl LevelRanking {
             Of::Pages => {
                 let columns = &self.snapshot.columns;
                 let blocks = 0..columns.blocks();
-                scores(blocks.map(|block| columns.column(block, Column::Importance)))
+                scores(blocks.map(|block| columns.column(block, SnapshotColumn::Importance)))
             }
             Of::Sites(rolled) => {
                 let scores = rolled.totals.iter().map(|total| total.score(rolled.by));
@@ -296,7 +296,9 @@ impl LevelRanking {
         match &self.of {
             Of::Pages => {
                 let blocks = 0..self.snapshot.columns.blocks();
-                Box::new(blocks.map(|block| self.snapshot.columns.column(block, Column::Rank)))
+                Box::new(
+                    blocks.map(|block| self.snapshot.columns.column(block, SnapshotColumn::Rank)),
+                )
             }
             Of::Sites(rolled) => {
                 let ranks = rolled.ranks.chunks(CHUNK_PAGES as usize);

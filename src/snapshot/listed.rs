@@ -15,7 +15,7 @@ use crate::engine::{Page, PageId};
 pub const LISTED: usize = 1 << 14;
 
 /// List of rows.
-pub struct Listed<'r> {
+pub struct RankedList<'r> {
     /// Rows, best first.
     pub rows: Box<dyn Iterator<Item = Result<Page<'static>>> + 'r>,
     /// Upper bound on the ranks in the list.
@@ -33,9 +33,9 @@ impl LevelRanking {
         selection: &Selection,
         memory: u64,
         folder: &Path,
-    ) -> Result<Listed<'_>> {
+    ) -> Result<RankedList<'_>> {
         if n <= LISTED {
-            return Ok(Listed::of(self.top(n, selection)?));
+            return Ok(RankedList::of(self.top(n, selection)?));
         }
         let within = self.within(selection)?;
         // For all pages, those up to this rank suffice.
@@ -56,7 +56,7 @@ impl LevelRanking {
         });
         let sorted = ordered(rows, Order::Rank, memory, folder)?;
         let (last_rank, longest_name) = seen.get();
-        Ok(Listed {
+        Ok(RankedList {
             rows: Box::new(sorted.take(n)),
             last_rank,
             longest_name,
@@ -89,10 +89,10 @@ impl LevelRanking {
     }
 }
 
-impl Listed<'_> {
+impl RankedList<'_> {
     /// Creates a list of rows in memory, best first.
-    pub fn of(rows: Vec<Page<'static>>) -> Listed<'static> {
-        Listed {
+    pub fn of(rows: Vec<Page<'static>>) -> RankedList<'static> {
+        RankedList {
             last_rank: rows.last().map_or(0, |row| row.rank),
             longest_name: rows.iter().map(|row| row.url.len()).max().unwrap_or(0),
             rows: Box::new(rows.into_iter().map(Ok)),

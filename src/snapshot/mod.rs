@@ -55,24 +55,24 @@ pub use computed::{ComputedInfo, ComputedName, ComputedRanking, publish_computed
 pub(crate) use computed::{RANKING, computed};
 pub use expiry::Expired;
 pub(crate) use expiry::YEAR;
-pub(crate) use file::Columns;
+pub(crate) use file::SnapshotColumns;
 pub use keep::KeepSnapshots;
 pub(crate) use kept::{PINNED, thin};
-pub use kept::{SnapshotEntry, Which, pin, snapshots};
+pub use kept::{SnapshotEntry, SnapshotSelector, pin, snapshots};
 pub(crate) use known::HeldKnown;
 pub use levels::{LevelRanking, RankingName};
-pub use listed::{LISTED, Listed};
+pub use listed::{LISTED, RankedList};
 pub use lookup::Lookup;
 pub use moved::{Elapsed, elapsed, moved, same_numbers};
 pub use prepared::{ClusterRanking, Prepared, SharedScores, prepare};
 pub(crate) use ranks::{descending_key, importance_of};
 pub use read::{Selection, Snapshot, SnapshotPage};
-pub use search::{Failing, FailingHost, Found, FoundPage, SearchOptions, WITHIN};
+pub use search::{Failing, FailingHost, FoundPage, SearchOptions, SearchResult, WITHIN};
 pub(crate) use settling::Watching;
-pub use settling::{Settle, SnapshotOptions, Watcher, settling_needs};
+pub use settling::{SettleSettings, SnapshotOptions, Watcher, settling_needs};
 pub use since::ChangeRule;
 pub use warm::{Handover, StartFrom, WarmWarning};
-pub use write::{Made, Published, publish, publish_at_rest};
+pub use write::{Published, PublishedSnapshot, publish, publish_at_rest};
 pub(crate) use write::{publish_apart, publish_keeping};
 
 /// Default memory for the ranks of a snapshot, in bytes: enough for 11 M pages.
@@ -92,7 +92,7 @@ const ENTRY: usize = 20;
 /// Columns in the order of the directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
-pub(crate) enum Column {
+pub(crate) enum SnapshotColumn {
     /// Importance, by the window's estimator: f64.
     Importance,
     /// Distributed estimate: f64.
@@ -107,7 +107,7 @@ pub(crate) enum Column {
     Cash,
     /// Number of failed fetches since the page was last reached: u64.
     Failed,
-    /// Time of the last failed fetch, as [`Column::LastFetch`].
+    /// Time of the last failed fetch, as [`SnapshotColumn::LastFetch`].
     LastFailed,
     /// Number of comparisons between observations: u64.
     Compared,
@@ -123,21 +123,21 @@ pub(crate) enum Column {
 
 pub(crate) const COLUMNS: usize = 13;
 
-impl Column {
-    const ALL: [Column; COLUMNS] = [
-        Column::Importance,
-        Column::Distributed,
-        Column::Rank,
-        Column::Visits,
-        Column::LastFetch,
-        Column::Cash,
-        Column::Failed,
-        Column::LastFailed,
-        Column::Compared,
-        Column::Changed,
-        Column::Watched,
-        Column::Gone,
-        Column::Recycled,
+impl SnapshotColumn {
+    const ALL: [SnapshotColumn; COLUMNS] = [
+        SnapshotColumn::Importance,
+        SnapshotColumn::Distributed,
+        SnapshotColumn::Rank,
+        SnapshotColumn::Visits,
+        SnapshotColumn::LastFetch,
+        SnapshotColumn::Cash,
+        SnapshotColumn::Failed,
+        SnapshotColumn::LastFailed,
+        SnapshotColumn::Compared,
+        SnapshotColumn::Changed,
+        SnapshotColumn::Watched,
+        SnapshotColumn::Gone,
+        SnapshotColumn::Recycled,
     ];
 }
 
@@ -305,7 +305,7 @@ pub fn names(disk: &dyn Disk, dir: &Path) -> Result<Vec<String>> {
 
 /// Returns the info of the snapshot `name` of the store in `dir`.
 pub fn info_of(disk: &dyn Disk, dir: &Path, name: &str) -> Result<Info> {
-    let columns = Columns::open(disk, &dir.join(SNAPSHOTS).join(name))?;
+    let columns = SnapshotColumns::open(disk, &dir.join(SNAPSHOTS).join(name))?;
     Ok(columns.info().clone())
 }
 

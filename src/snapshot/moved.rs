@@ -2,9 +2,9 @@
 //! pages), only importances and ranks: first to find the pages to list, then the ranks that the bounds allow these,
 //! then the moves.
 
-use super::{Column, Info, Selection, Snapshot};
+use super::{Info, Selection, Snapshot, SnapshotColumn};
 use crate::engine::{CHUNK_PAGES, ENDOWMENT, PageId};
-use crate::metrics::moved::{MoveOptions, Movers, Moves, RankBounds, Standing};
+use crate::metrics::moved::{MoveCollector, MoveOptions, Moves, RankBounds, Standing};
 use crate::{Error, Result};
 
 /// Returns true if pages have the same numbers in both snapshots. They do in one store, as pages are only appended. In
@@ -34,7 +34,7 @@ pub fn moved(left: &Snapshot, right: &Snapshot, wanted: MoveOptions) -> Result<M
     let bounds = rank_bounds(left, right, wanted.top)?;
     let local = right.within(&Selection::default())?;
     let pages = [left, right].map(|side| side.info().ranked_pages());
-    let mut movers = Movers::new(wanted, pages);
+    let mut movers = MoveCollector::new(wanted, pages);
     side_by_side(left, right, &mut |page, l, r| {
         if local.as_ref().is_some_and(|local| !local.get(page.0)) {
             return;
@@ -58,7 +58,7 @@ fn rank_bounds(left: &Snapshot, right: &Snapshot, top: u64) -> Result<Option<[Ra
     let Some((left_bound, right_bound)) = left.bound_l1().zip(right.bound_l1()) else {
         return Ok(None);
     };
-    let mut importances = [Distinct::default(), Distinct::default()];
+    let mut importances = [DistinctValues::default(), DistinctValues::default()];
     side_by_side(left, right, &mut |_, l, r| {
         if let Some((l, r)) = l.zip(r).filter(|(l, r)| l.rank.min(r.rank) <= top) {
             importances[0].add(l.importance);
@@ -78,13 +78,13 @@ fn rank_bounds(left: &Snapshot, right: &Snapshot, top: u64) -> Result<Option<[Ra
 
 /// Values without most of their repetitions, as many pages tie.
 #[derive(Default)]
-struct Distinct {
+struct DistinctValues {
     values: Vec<f64>,
     /// Number of values at the last deduplication.
     distinct: usize,
 }
 
-impl Distinct {
+impl DistinctValues {
     fn add(&mut self, value: f64) {
         self.values.push(value);
         if self.values.len() > 2 * self.distinct + (1 << 14) {
@@ -118,8 +118,8 @@ impl Snapshot {
         if block >= self.columns.blocks() {
             return Ok(Vec::new());
         }
-        let importances = self.columns.column(block, Column::Importance)?;
-        let ranks = self.columns.column(block, Column::Rank)?;
+        let importances = self.columns.column(block, SnapshotColumn::Importance)?;
+        let ranks = self.columns.column(block, SnapshotColumn::Rank)?;
         let both = importances.into_iter().zip(ranks);
         both.map(|(bits, rank)| self.standing(f64::from_bits(bits), rank))
             .collect()

@@ -13,19 +13,19 @@ pub(super) struct PiecePosition {
     offset: u64,
 }
 
-struct Part {
+struct PieceFile {
     path: PathBuf,
     file: Box<dyn DiskFile>,
     /// Number of pieces that were not released.
     pieces: u64,
 }
 
-pub(super) struct Pieces<'d> {
+pub(super) struct PieceStore<'d> {
     pub disk: &'d dyn Disk,
     /// Prefix of the file names.
     path: PathBuf,
     /// Files in order; `None` for removed ones.
-    parts: Vec<Option<Part>>,
+    parts: Vec<Option<PieceFile>>,
     /// Position of the next piece in the last file.
     end: u64,
     /// Length in bytes from which a file gets no more pieces.
@@ -34,9 +34,9 @@ pub(super) struct Pieces<'d> {
     pub piece: usize,
 }
 
-impl<'d> Pieces<'d> {
-    pub fn new(disk: &'d dyn Disk, path: &Path, piece: usize, full: u64) -> Pieces<'d> {
-        Pieces {
+impl<'d> PieceStore<'d> {
+    pub fn new(disk: &'d dyn Disk, path: &Path, piece: usize, full: u64) -> PieceStore<'d> {
+        PieceStore {
             disk,
             path: path.into(),
             parts: Vec::new(),
@@ -63,7 +63,7 @@ impl<'d> Pieces<'d> {
             let path = self.named(&format!(".{}.tmp", self.parts.len()));
             let file = recreate(self.disk, &path).map_err(Error::io(&path, "create"))?;
             let pieces = 0;
-            self.parts.push(Some(Part { path, file, pieces }));
+            self.parts.push(Some(PieceFile { path, file, pieces }));
             self.end = 0;
         }
         let place = PiecePosition {
@@ -78,7 +78,7 @@ impl<'d> Pieces<'d> {
         Ok(place)
     }
 
-    fn part(&self, place: PiecePosition) -> Result<&Part> {
+    fn part(&self, place: PiecePosition) -> Result<&PieceFile> {
         let part = self.parts.get(place.file).and_then(Option::as_ref);
         part.ok_or_else(|| Error::internal("a piece was given up before it was read"))
     }
@@ -95,7 +95,7 @@ impl<'d> Pieces<'d> {
         for value in values {
             bytes.extend_from_slice(&(value - base).to_le_bytes()[..width]);
         }
-        let Part { path, file, .. } = self.part(place)?;
+        let PieceFile { path, file, .. } = self.part(place)?;
         let written = file.write_at(&bytes, place.offset);
         written.map_err(Error::io(path, "write"))
     }
@@ -108,7 +108,7 @@ impl<'d> Pieces<'d> {
         base: u64,
     ) -> Result<()> {
         let mut bytes = vec![0; values.len() * width];
-        let Part { path, file, .. } = self.part(place)?;
+        let PieceFile { path, file, .. } = self.part(place)?;
         let read = file.read_at(&mut bytes, place.offset);
         read.map_err(Error::io(path, "read"))?;
         for (value, bytes) in values.iter_mut().zip(bytes.chunks(width)) {
@@ -121,9 +121,9 @@ impl<'d> Pieces<'d> {
     pub fn give_up(&mut self, place: PiecePosition) -> Result<()> {
         let part = &mut self.parts[place.file];
         match part {
-            Some(Part { pieces, .. }) if *pieces > 1 => *pieces -= 1,
+            Some(PieceFile { pieces, .. }) if *pieces > 1 => *pieces -= 1,
             _ => {
-                if let Some(Part { path, file, .. }) = part.take() {
+                if let Some(PieceFile { path, file, .. }) = part.take() {
                     drop(file);
                     let removed = self.disk.remove(&path);
                     removed.map_err(Error::io(&path, "remove"))?;

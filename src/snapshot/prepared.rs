@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::kept::thin;
-use super::write::{Writer, check_lock};
+use super::write::{SnapshotWriter, check_lock};
 use super::{
     HeldKnown, Info, KeepSnapshots, Latest, Watcher, check_not_newer, computed, latest_info,
 };
@@ -187,7 +187,7 @@ fn write<'v>(
         return Err(Error::internal("a ranking is not of the pages of a commit"));
     }
     let file = begin(disk, view)?;
-    let mut writer = Writer::create(disk, &file.path, None)?;
+    let mut writer = SnapshotWriter::create(disk, &file.path, None)?;
     let measures = writer.facts(view, &HeldKnown::default(), 0, &Watcher::default())?;
     let measures = measures.ok_or_else(|| Error::internal("nobody stops it"))?;
     let window = Window::settled(&view.settings().config, ranking.scores);

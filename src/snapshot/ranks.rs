@@ -23,7 +23,7 @@ use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::pieces::{PiecePosition, Pieces};
+use super::pieces::{PiecePosition, PieceStore};
 use crate::engine::PageId;
 use crate::store::Disk;
 use crate::threads::sort_by_key;
@@ -99,18 +99,18 @@ fn fits(values: u64, bytes: u64) -> bool {
 }
 
 /// Values that the first pass keeps.
-pub(super) struct Seen {
+pub(super) struct RankSample {
     /// Number of values seen.
     count: u64,
     /// Number of pages per sampled page; 0 if all values are kept.
     stretch: u64,
     kept: Vec<u64>,
-    plan: Plan,
+    plan: RankingPlan,
 }
 
 /// Distribution of the memory.
 #[derive(Debug, Clone, Copy)]
-struct Plan {
+struct RankingPlan {
     bytes: u64,
     gaps: u64,
     /// Number of values in a piece.
@@ -119,13 +119,13 @@ struct Plan {
     depth: u64,
 }
 
-impl Seen {
+impl RankSample {
     /// Prepares for `pages` values, with about `bytes` of memory for ranking.
-    pub fn new(pages: u64, bytes: u64) -> Seen {
-        Seen::at_depth(0, pages, bytes)
+    pub fn new(pages: u64, bytes: u64) -> RankSample {
+        RankSample::at_depth(0, pages, bytes)
     }
 
-    fn at_depth(depth: u64, pages: u64, bytes: u64) -> Seen {
+    fn at_depth(depth: u64, pages: u64, bytes: u64) -> RankSample {
         // A quarter for the gap being sorted, so that one four times as large fits too; half for the pieces.
         let gaps = (pages * SORT_BYTES).div_ceil((bytes / 4).max(1)).max(2);
         let samples = (gaps * SAMPLES).min(bytes / 4 / 8).max(gaps);
@@ -134,11 +134,11 @@ impl Seen {
         } else {
             (pages.div_ceil(samples), samples)
         };
-        Seen {
+        RankSample {
             count: 0,
             stretch,
             kept: Vec::with_capacity(kept as usize),
-            plan: Plan {
+            plan: RankingPlan {
                 bytes,
                 gaps,
                 piece: (bytes / 2 / 8 / gaps).clamp(1, PIECE_MAX),
@@ -170,7 +170,7 @@ impl Seen {
     }
 
     /// Returns the ranks of all pages, if all values were kept.
-    pub fn ranks(self) -> std::result::Result<Vec<u64>, Seen> {
+    pub fn ranks(self) -> std::result::Result<Vec<u64>, RankSample> {
         if self.stretch > 0 {
             return Err(self);
         }
@@ -195,7 +195,7 @@ impl Seen {
             gaps: begins.zip(ends).map(Gap::between).collect(),
             at_splits: vec![0; splits.len()],
             splits,
-            files: Pieces::new(disk, path, self.plan.piece as usize, self.plan.bytes),
+            files: PieceStore::new(disk, path, self.plan.piece as usize, self.plan.bytes),
             plan: self.plan,
         }
     }
@@ -230,7 +230,7 @@ impl Gap {
         }
     }
 
-    fn close(&mut self, files: &mut Pieces<'_>) -> Result<()> {
+    fn close(&mut self, files: &mut PieceStore<'_>) -> Result<()> {
         if !self.held.is_empty() {
             let place = files.add(&self.held, self.width, self.base)?;
             self.pieces.push(place);
@@ -240,7 +240,7 @@ impl Gap {
     }
 
     /// Replaces its values by ranks.
-    fn sort(&mut self, files: &Pieces<'_>, plan: Plan, before: u64) -> Result<()> {
+    fn sort(&mut self, files: &PieceStore<'_>, plan: RankingPlan, before: u64) -> Result<()> {
         if !fits(self.count, plan.bytes) {
             self.divide(files, plan, before)?;
         } else {
@@ -259,8 +259,8 @@ impl Gap {
 
     /// Replaces its values by ranks where they do not fit in memory. At least one of them is a split, so fewer are left
     /// at each depth.
-    fn divide(&mut self, files: &Pieces<'_>, plan: Plan, before: u64) -> Result<()> {
-        let mut seen = Seen::at_depth(plan.depth + 1, self.count, plan.bytes);
+    fn divide(&mut self, files: &PieceStore<'_>, plan: RankingPlan, before: u64) -> Result<()> {
+        let mut seen = RankSample::at_depth(plan.depth + 1, self.count, plan.bytes);
         self.each(files, |values| {
             seen.add(values);
             Ok(false)
@@ -274,7 +274,7 @@ impl Gap {
     /// Calls `work` on each piece of values; if it returns true, they were replaced by ranks and are written back.
     fn each(
         &self,
-        files: &Pieces<'_>,
+        files: &PieceStore<'_>,
         mut work: impl FnMut(&mut [u64]) -> Result<bool>,
     ) -> Result<()> {
         let mut values = vec![0; files.piece];
@@ -291,7 +291,7 @@ impl Gap {
     }
 
     /// Returns the rank of its next page. Releases a piece after reading it.
-    fn next(&mut self, files: &mut Pieces<'_>) -> Result<u64> {
+    fn next(&mut self, files: &mut PieceStore<'_>) -> Result<u64> {
         if self.given_held == self.held.len() {
             let len = (self.count - self.given).min(files.piece as u64);
             let piece = self.given / files.piece as u64;
@@ -317,8 +317,8 @@ pub(super) struct Gaps<'d> {
     at_splits: Vec<u64>,
     /// Gaps: gap 0 is before split 0, and so on; one more than splits.
     gaps: Vec<Gap>,
-    files: Pieces<'d>,
-    plan: Plan,
+    files: PieceStore<'d>,
+    plan: RankingPlan,
 }
 
 impl Gaps<'_> {
@@ -387,7 +387,7 @@ mod tests {
     fn ranks(values: &[u64], bytes: u64, block: usize) -> (Vec<u64>, u64, u64) {
         let disk = Memory::default();
         let path = Path::new("1.ranks");
-        let mut seen = Seen::new(values.len() as u64, bytes);
+        let mut seen = RankSample::new(values.len() as u64, bytes);
         for block in values.chunks(block) {
             seen.add(block);
         }
@@ -473,7 +473,7 @@ mod tests {
         let value = |page: u64| xxh3_64_with_seed(&page.to_le_bytes(), 99);
         let values: Vec<u64> = (0..pages).map(value).collect();
         let disk = Memory::default();
-        let mut seen = Seen::new(pages, bytes);
+        let mut seen = RankSample::new(pages, bytes);
         seen.add(&values);
         let mut gaps = seen.divide(&disk, Path::new("1.ranks"));
         gaps.add(&values).unwrap();
@@ -494,7 +494,7 @@ mod tests {
     #[test]
     fn a_crawl_made_to_mislead_the_sample_is_ranked_too() {
         let (pages, bytes) = (5_000u64, 20_000);
-        let stretch = Seen::new(pages, bytes).stretch;
+        let stretch = RankSample::new(pages, bytes).stretch;
         assert!(stretch > 2, "all are sampled");
         let sampled = |page: u64| {
             let chance = xxh3_64_with_seed(&(page / stretch).to_le_bytes(), 0);

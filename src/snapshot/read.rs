@@ -6,9 +6,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::export::{self, Format, Setup, export};
-use super::file::Failures;
+use super::file::FailureColumns;
 use super::levels::best;
-use super::{Column, Columns, Info, Latest, MAGIC, SNAPSHOTS};
+use super::{Info, Latest, MAGIC, SNAPSHOTS, SnapshotColumn, SnapshotColumns};
 use crate::engine::{ENDOWMENT, Page, PageId};
 use crate::memory::Need;
 use crate::metrics::Positions;
@@ -21,7 +21,7 @@ use crate::{Error, Result};
 
 /// Published snapshot, with the names of its pages.
 pub struct Snapshot {
-    pub(super) columns: Columns,
+    pub(super) columns: SnapshotColumns,
     pub(super) names: NameReader,
     /// Index on disk, if it can be used.
     pub(super) index: Option<IndexFile>,
@@ -148,7 +148,7 @@ impl Snapshot {
     }
 
     fn open_with(disk: &dyn Disk, path: &Path, store: &Path, latest: &Latest) -> Result<Snapshot> {
-        let columns = Columns::open(disk, path)?;
+        let columns = SnapshotColumns::open(disk, path)?;
         let names = NameReader::open(disk, store, latest.names)?;
         let identity = store::identity_of(disk, store)?;
         names.check_end(&identity.key)?;
@@ -279,9 +279,9 @@ impl Snapshot {
     /// ```
     pub fn export(&self, format: Format, out: impl Write + Send) -> Result<u64> {
         let setup = Setup {
-            columns: export::Columns {
+            columns: export::OptionalColumns {
                 state: true,
-                ..export::Columns::default()
+                ..export::OptionalColumns::default()
             },
             pages: self.info().ranked_pages(),
             ..Setup::default()
@@ -323,16 +323,17 @@ impl Snapshot {
     /// facts about fetches are not set.
     pub(crate) fn failures(&self, visit: &mut dyn FnMut(u32, &Fetches)) -> Result<()> {
         let read = |block| self.columns.failures(block);
-        self.columns.in_twos(read, |first, failures: Failures| {
-            for at in 0..failures.len() {
-                visit(first as u32 + at as u32, &failures.at(at));
-            }
-        })
+        self.columns
+            .in_twos(read, |first, failures: FailureColumns| {
+                for at in 0..failures.len() {
+                    visit(first as u32 + at as u32, &failures.at(at));
+                }
+            })
     }
 
     /// Calls `visit` with the importance of each page, in number order. Reads no other columns.
     pub(crate) fn importances(&self, visit: &mut dyn FnMut(u32, f64)) -> Result<()> {
-        let read = |block| self.columns.column(block, Column::Importance);
+        let read = |block| self.columns.column(block, SnapshotColumn::Importance);
         self.columns.in_twos(read, |first, pages: Vec<u64>| {
             for (page, &bits) in (first as u32..).zip(&pages) {
                 visit(page, f64::from_bits(bits));
@@ -346,7 +347,7 @@ impl Snapshot {
     /// The column is damaged or cannot be read.
     pub(crate) fn visited(&self, times: u64) -> Result<Bits> {
         let mut visited = Bits::new(self.len());
-        let read = |block| self.columns.column(block, Column::Visits);
+        let read = |block| self.columns.column(block, SnapshotColumn::Visits);
         self.columns.in_twos(read, |first, pages: Vec<u64>| {
             for (page, &visits) in (first..).zip(&pages) {
                 if visits >= times {
@@ -443,7 +444,7 @@ impl Snapshot {
         let within = self.within(selection)?;
         let is_within = |page| within.as_ref().is_none_or(|within| within.get(page));
         let blocks = 0..self.columns.blocks();
-        let ranks = blocks.map(|block| self.columns.column(block, Column::Rank));
+        let ranks = blocks.map(|block| self.columns.column(block, SnapshotColumn::Rank));
         let wanted = best(n, ranks, is_within)?;
         self.pages_of(&wanted)
     }

@@ -4,7 +4,7 @@
 use std::io;
 
 use super::column;
-use super::ranks::{Seen, descending_key};
+use super::ranks::{RankSample, descending_key};
 use crate::Result;
 use crate::engine::{CHUNK_PAGES, Estimator, PageScores, Scores};
 use crate::threads::join;
@@ -12,28 +12,28 @@ use crate::threads::join;
 pub(super) type Column = io::Result<Vec<u8>>;
 
 /// Packed columns of all blocks.
-pub(super) struct Scored {
+pub(super) struct PackedScores {
     /// Importance and distributed estimate of each block.
     pub scores: Vec<(Column, Column)>,
     /// Ranks of each block.
     pub ranks: Vec<Column>,
 }
 
-impl Scored {
+impl PackedScores {
     /// Packs the scores of all pages, if the ranks fit in memory, as `seen` does.
     pub fn of(
         scores: &dyn Scores,
         estimator: Estimator,
         pages: u64,
-        mut seen: Seen,
-    ) -> Result<Option<Scored>> {
+        mut seen: RankSample,
+    ) -> Result<Option<PackedScores>> {
         let mut packed = Vec::new();
         each_block(scores, estimator, pages, |block| {
             packed.push(pack(block));
             see(block, &mut seen);
             Ok(())
         })?;
-        Ok(seen.ranks().ok().map(|ranks| Scored {
+        Ok(seen.ranks().ok().map(|ranks| PackedScores {
             scores: packed,
             ranks: pack_ranks(&ranks).collect(),
         }))
@@ -73,7 +73,7 @@ pub(super) fn pack(pages: &[PageScores]) -> (Column, Column) {
 }
 
 /// Adds a block's importances to those to be ranked.
-pub(super) fn see(pages: &[PageScores], seen: &mut Seen) {
+pub(super) fn see(pages: &[PageScores], seen: &mut RankSample) {
     let values: Vec<u64> = pages.iter().map(|page| descending_key(page.0)).collect();
     seen.add(&values);
 }

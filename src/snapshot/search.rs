@@ -10,7 +10,7 @@ use memchr::memmem::Finder;
 use serde::Serialize;
 
 use super::levels::{Best, is_better, keep};
-use super::{Column, Snapshot, SnapshotPage};
+use super::{Snapshot, SnapshotColumn, SnapshotPage};
 use crate::engine::{CHUNK_PAGES, PageId};
 use crate::model::{PageState, Time, rfc_3339};
 use crate::rows::Bits;
@@ -47,7 +47,7 @@ impl Default for SearchOptions {
 
 /// Result of a search: counts of all pages found, and the best of them, best rank first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Found {
+pub struct SearchResult {
     /// Number of pages known.
     pub pages: u64,
     /// Number of pages that were read, from the first.
@@ -133,14 +133,14 @@ pub struct FailingHost {
 }
 
 /// Names that are searched for.
-struct Wanted<'a> {
+struct NameFilter<'a> {
     text: Option<Finder<'a>>,
     scope: &'a Scope,
     shard: Option<Shard>,
     lower: Vec<u8>,
 }
 
-impl Wanted<'_> {
+impl NameFilter<'_> {
     fn has(&mut self, name: &[u8]) -> bool {
         if let Some(text) = &self.text {
             self.lower.clear();
@@ -154,15 +154,15 @@ impl Wanted<'_> {
 }
 
 /// Count of some pages, and the best of them.
-struct List {
+struct BestList {
     most: usize,
     count: u64,
     best: Best,
 }
 
-impl List {
-    fn new(most: usize) -> List {
-        List {
+impl BestList {
+    fn new(most: usize) -> BestList {
+        BestList {
             most,
             count: 0,
             best: Best::new(),
@@ -201,9 +201,9 @@ impl Snapshot {
     /// # }
     /// ```
     #[doc(hidden)]
-    pub fn search(&self, options: &SearchOptions) -> Result<Found> {
+    pub fn search(&self, options: &SearchOptions) -> Result<SearchResult> {
         let lower = options.text.as_ref().map(|text| text.to_ascii_lowercase());
-        let mut wanted = Wanted {
+        let mut wanted = NameFilter {
             text: lower.as_ref().map(Finder::new),
             scope: &options.scope,
             shard: self.info().settings.input.shard,
@@ -211,15 +211,15 @@ impl Snapshot {
         };
         let searched = self.len().min(options.within);
         let [mut all, mut frontier, mut failed, mut gone] =
-            [(); 4].map(|()| List::new(options.count));
+            [(); 4].map(|()| BestList::new(options.count));
         for block in 0..searched.div_ceil(CHUNK_PAGES) {
             let first = block * CHUNK_PAGES;
             let matching = self.matching(first..searched.min(first + CHUNK_PAGES), &mut wanted)?;
             if matching.is_empty() {
                 continue;
             }
-            let ranks = self.columns.column(block, Column::Rank)?;
-            let visits = self.columns.column(block, Column::Visits)?;
+            let ranks = self.columns.column(block, SnapshotColumn::Rank)?;
+            let visits = self.columns.column(block, SnapshotColumn::Visits)?;
             let failures = self.columns.failures(block)?;
             let is_gone = self.columns.gone_if(block)?;
             for page in matching {
@@ -237,7 +237,7 @@ impl Snapshot {
                 }
             }
         }
-        Ok(Found {
+        Ok(SearchResult {
             pages: self.len(),
             searched,
             found: all.count,
@@ -253,7 +253,7 @@ impl Snapshot {
     }
 
     /// Returns which of these pages are wanted. Reads no names if all are.
-    fn matching(&self, pages: Range<u64>, wanted: &mut Wanted<'_>) -> Result<Vec<u64>> {
+    fn matching(&self, pages: Range<u64>, wanted: &mut NameFilter<'_>) -> Result<Vec<u64>> {
         if wanted.text.is_none() && wanted.scope.is_all() && wanted.shard.is_none() {
             return Ok(pages.collect());
         }
@@ -296,7 +296,7 @@ impl Snapshot {
         if self.says_gone() {
             gone = self.gone()?;
         }
-        let mut lists = [List::new(count), List::new(count)];
+        let mut lists = [BestList::new(count), BestList::new(count)];
         let mut by_host: HashMap<String, [u64; 2]> = HashMap::new();
         let mut elsewhere = 0;
         for block in 0..self.columns.blocks() {
@@ -307,7 +307,7 @@ impl Snapshot {
             if pages.is_empty() {
                 continue;
             }
-            let ranks = self.columns.column(block, Column::Rank)?;
+            let ranks = self.columns.column(block, SnapshotColumn::Rank)?;
             for (page, name) in pages.iter().zip(self.names_of(&pages)?) {
                 let is = [failed.get(page.0), gone.get(page.0)];
                 for (list, _) in lists.iter_mut().zip(is).filter(|(_, is)| *is) {

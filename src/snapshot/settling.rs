@@ -12,8 +12,8 @@ use crate::disk::Disk;
 use crate::engine::{Config, Estimation, HistoryView, Scores, Window};
 use crate::memory::{KNOWN_PAGES, SETTLING, UNPACKED_ROWS, ranking};
 use crate::model::Time;
-use crate::rank::settle::{Progress, Settled, Watch};
-use crate::rank::{Goal, METHODS, Method, Options, Teleport};
+use crate::rank::settle::{SettlingProgress, SettlingResult, Watch};
+use crate::rank::{Goal, METHODS, RankMethod, RankOptions, Teleport};
 use crate::rows::{PAGES_MAX, Rows};
 use crate::store::View;
 
@@ -25,14 +25,14 @@ pub struct SnapshotOptions {
     /// Memory for the ranks in bytes; pages that do not fit are ranked through temporary files.
     pub rank_bytes: u64,
     /// Settings for computing importance from links; `None` to use the store's window, as where no links are kept.
-    pub settle: Option<Settle>,
+    pub settle: Option<SettleSettings>,
 }
 
 /// Settings of a PageRank computation over the kept links.
 #[derive(Debug, Clone)]
-pub struct Settle {
+pub struct SettleSettings {
     /// Method of computation; settling by default.
-    pub method: &'static Method,
+    pub method: &'static RankMethod,
     /// Teleport vector: pages that the virtual page pays.
     pub teleport: Teleport,
     /// Target bound on the L1 error.
@@ -57,10 +57,10 @@ pub struct Settle {
     pub watcher: Arc<Watcher>,
 }
 
-impl Settle {
+impl SettleSettings {
     /// Returns settings with this target bound, without an observer or limits.
-    pub fn until(goal: impl Into<Goal>) -> Settle {
-        Settle {
+    pub fn until(goal: impl Into<Goal>) -> SettleSettings {
+        SettleSettings {
             method: &METHODS[0],
             teleport: Teleport::default(),
             goal: goal.into(),
@@ -81,7 +81,7 @@ impl Settle {
 #[derive(Debug, Default)]
 pub struct Watcher {
     stop: Arc<AtomicBool>,
-    progress: Mutex<Progress>,
+    progress: Mutex<SettlingProgress>,
     /// Memory in bytes that settling would have taken, if that was too much.
     too_large: Mutex<Option<u64>>,
 }
@@ -101,7 +101,7 @@ impl Watcher {
     }
 
     /// Returns the progress so far.
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> SettlingProgress {
         *self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -114,44 +114,44 @@ impl Watcher {
     }
 }
 
-pub(super) enum Outcome {
+pub(super) enum SettlingOutcome {
     /// Stopped from outside.
     Stopped,
     /// Importance is the window's: there are no rows, or memory or time did not suffice.
     NotDone,
-    Done(Ranked),
+    Done(ComputedScores),
 }
 
 /// Computed ranking.
-pub(super) struct Ranked {
-    scores: Computed,
+pub(super) struct ComputedScores {
+    scores: RankedScores,
     pub expired: Option<Expired>,
 }
 
-enum Computed {
+enum RankedScores {
     /// Result of settling over all rows, which may become the next warm start.
-    Settled(Box<Settled>),
+    Settled(Box<SettlingResult>),
     Other(Box<dyn Scores>),
 }
 
-impl Ranked {
+impl ComputedScores {
     pub fn scores(&self) -> &dyn Scores {
         match &self.scores {
-            Computed::Settled(settled) => &**settled,
-            Computed::Other(scores) => &**scores,
+            RankedScores::Settled(settled) => &**settled,
+            RankedScores::Other(scores) => &**scores,
         }
     }
 
     /// Returns the settled state that may become the next warm start.
-    pub fn settled(&self) -> Option<&Settled> {
+    pub fn settled(&self) -> Option<&SettlingResult> {
         match &self.scores {
-            Computed::Settled(settled) => Some(settled),
-            Computed::Other(_) => None,
+            RankedScores::Settled(settled) => Some(settled),
+            RankedScores::Other(_) => None,
         }
     }
 }
 
-impl Settle {
+impl SettleSettings {
     /// Returns true if there are rows, and the memory to settle over them.
     pub(crate) fn is_possible(&self, view: &View) -> bool {
         let pages = HistoryView::totals(view).pages;
@@ -174,7 +174,7 @@ impl Settle {
         view: &View,
         failed: &AtomicBool,
         warnings: &mut Vec<WarmWarning>,
-    ) -> Result<Outcome> {
+    ) -> Result<SettlingOutcome> {
         let options = self.options_of(view)?;
         let mut watching = Watching {
             failed: Some(failed),
@@ -189,7 +189,7 @@ impl Settle {
             let (settled, warning) =
                 warm::settle_latest(disk, view, &rows, self.start, &options, &mut watching)?;
             warnings.extend(warning);
-            settled.map(|settled| Computed::Settled(Box::new(settled)))
+            settled.map(|settled| RankedScores::Settled(Box::new(settled)))
         } else {
             let mut compute = |rows: &dyn Rows| {
                 (self.method).compute(rows, &options, &self.teleport, &mut watching)
@@ -203,13 +203,13 @@ impl Settle {
                     compute(&rows)?
                 }
             };
-            scores.map(Computed::Other)
+            scores.map(RankedScores::Other)
         };
         held.inspect(|held| rows.give_held(held));
         Ok(match scores {
-            _ if self.watcher.is_stopped() => Outcome::Stopped,
-            None => Outcome::NotDone,
-            Some(scores) => Outcome::Done(Ranked { scores, expired }),
+            _ if self.watcher.is_stopped() => SettlingOutcome::Stopped,
+            None => SettlingOutcome::NotDone,
+            Some(scores) => SettlingOutcome::Done(ComputedScores { scores, expired }),
         })
     }
 
@@ -247,11 +247,11 @@ impl Settle {
 
     /// Returns the options for settling a commit: the requested bound or, if inputs were read in several passes, that
     /// of the window if it is lower, so that the effort of the passes is not wasted.
-    pub(super) fn options_of(&self, view: &View) -> Result<Options> {
+    pub(super) fn options_of(&self, view: &View) -> Result<RankOptions> {
         let settings = view.settings();
-        let mut options = Options {
+        let mut options = RankOptions {
             spare: self.goal.spare,
-            ..Options::until(settings.config.damping_units(), self.goal.until)
+            ..RankOptions::until(settings.config.damping_units(), self.goal.until)
         };
         if view.progress().is_past_first() {
             let estimation = Estimation::begin(view, &settings.config)?;
@@ -289,7 +289,7 @@ impl<'w> Watching<'w> {
 }
 
 impl Watch for Watching<'_> {
-    fn swept(&mut self, progress: &Progress) {
+    fn swept(&mut self, progress: &SettlingProgress) {
         let known = self.watcher.progress.lock();
         *known.unwrap_or_else(PoisonError::into_inner) = *progress;
     }
@@ -337,9 +337,9 @@ mod tests {
             .iter()
             .flat_map(|method| [(method, 1e-9), (method, 1e-8)])
         {
-            let settle = Settle {
+            let settle = SettleSettings {
                 method,
-                ..Settle::until(until)
+                ..SettleSettings::until(until)
             };
             let making = SnapshotOptions {
                 keep: KeepSnapshots::ALL,

@@ -6,7 +6,7 @@
 //!
 //! A page that was found gone (404, 410) stays in the ranking; the snapshot tells which are.
 
-use super::{Column, LevelRanking, Snapshot};
+use super::{LevelRanking, Snapshot, SnapshotColumn};
 use crate::engine::CHUNK_PAGES;
 use crate::metrics::moved::{is_dilution, is_moved, margin};
 use crate::model::{Change, Page};
@@ -125,11 +125,11 @@ impl Snapshot {
         let mut gone = Bits::new(self.len());
         for block in 0..self.columns.blocks() {
             let before = if block < older.columns.blocks() {
-                older.columns.column(block, Column::Visits)?
+                older.columns.column(block, SnapshotColumn::Visits)?
             } else {
                 Vec::new()
             };
-            let now = self.columns.column(block, Column::Visits)?;
+            let now = self.columns.column(block, SnapshotColumn::Visits)?;
             let is_gone = self.columns.gone(block)?;
             let first = block * CHUNK_PAGES;
             for (at, &visits) in now.iter().enumerate() {

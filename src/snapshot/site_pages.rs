@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::levels::{Best, is_better, keep};
-use super::{Column, LevelRanking};
+use super::{LevelRanking, SnapshotColumn};
 use crate::engine::PageId;
 use crate::model::SitePage;
 use crate::sites::Sites;
@@ -59,7 +59,7 @@ impl LevelRanking {
         let columns = &self.snapshot().columns;
         let mut page = 0;
         for block in 0..columns.blocks() {
-            for rank in columns.column(block, Column::Rank)? {
+            for rank in columns.column(block, SnapshotColumn::Rank)? {
                 let candidate = (rank, PageId(page));
                 let site = column.site(page as usize);
                 page += 1;

@@ -8,16 +8,16 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::file::Columns;
+use super::file::SnapshotColumns;
 use super::known::HeldKnown;
-use super::settling::{Settle, Watching};
-use super::{Column, Latest};
+use super::settling::{SettleSettings, Watching};
+use super::{Latest, SnapshotColumn};
 use crate::disk::Disk;
 use crate::engine::{Effort, SettledPagesMut, SettledTotals};
-use crate::rank::Options;
-use crate::rank::settle::{self, Changed, Importances, Settled, StartState, settle_near};
+use crate::rank::RankOptions;
+use crate::rank::settle::{self, Changed, Importances, SettlingResult, StartState, settle_near};
 use crate::rows::{RowVisitor, Stop};
-use crate::store::rows::{HeldRows, KeptRows, Since};
+use crate::store::rows::{HeldRows, KeptRows, RowsDiff};
 use crate::store::warm::{self, RowPlace, WarmFile, WarmHead, WarmStart};
 use crate::store::{SNAPSHOTS, View};
 use crate::{Error, Result};
@@ -75,16 +75,16 @@ impl fmt::Display for WarmWarning {
 }
 
 /// Warm start together with the latest rows.
-struct Start<'v> {
+struct WarmStartState<'v> {
     file: &'v WarmFile,
     rows: &'v KeptRows,
-    since: Since,
+    since: RowsDiff,
     records: u64,
 }
 
-impl<'v> Start<'v> {
-    fn new(warm: &'v WarmStart, rows: &'v KeptRows, records: u64) -> Result<Start<'v>> {
-        Ok(Start {
+impl<'v> WarmStartState<'v> {
+    fn new(warm: &'v WarmStart, rows: &'v KeptRows, records: u64) -> Result<WarmStartState<'v>> {
+        Ok(WarmStartState {
             file: &warm.file,
             since: warm.since(rows)?,
             rows,
@@ -93,7 +93,7 @@ impl<'v> Start<'v> {
     }
 }
 
-impl StartState for Start<'_> {
+impl StartState for WarmStartState<'_> {
     fn totals(&self) -> &SettledTotals {
         &self.file.head.totals
     }
@@ -124,7 +124,7 @@ impl StartState for Start<'_> {
 }
 
 /// Importances of a published ranking.
-struct Published(Columns);
+struct Published(SnapshotColumns);
 
 impl Importances for Published {
     fn pages(&self) -> u64 {
@@ -133,7 +133,7 @@ impl Importances for Published {
 
     fn each(&self, visit: &mut dyn FnMut(f64)) -> Result<()> {
         for block in 0..self.0.blocks() {
-            for bits in self.0.column(block, Column::Importance)? {
+            for bits in self.0.column(block, SnapshotColumn::Importance)? {
                 visit(f64::from_bits(bits));
             }
         }
@@ -147,9 +147,9 @@ pub(super) fn settle_latest(
     view: &View,
     rows: &KeptRows,
     start: StartFrom,
-    options: &Options,
+    options: &RankOptions,
     watch: &mut Watching<'_>,
-) -> Result<(Option<Settled>, Option<WarmWarning>)> {
+) -> Result<(Option<SettlingResult>, Option<WarmWarning>)> {
     let mut wrong = None;
     let warm = view.warm().filter(|_| start != StartFrom::Nothing);
     match warm.map(|warm| from_warm(warm?, view, rows, options, watch)) {
@@ -171,10 +171,10 @@ fn from_warm(
     warm: &WarmStart,
     view: &View,
     rows: &KeptRows,
-    options: &Options,
+    options: &RankOptions,
     watch: &mut Watching<'_>,
-) -> Result<Option<Settled>> {
-    let start = Start::new(warm, rows, view.counters().records)?;
+) -> Result<Option<SettlingResult>> {
+    let start = WarmStartState::new(warm, rows, view.counters().records)?;
     let settled = settle::settle_from(rows, options, &start, watch);
     settled.map_err(|error| match error {
         Error::Internal { what } => warm.file.damaged(what),
@@ -186,7 +186,7 @@ fn from_warm(
 fn published(disk: &dyn Disk, view: &View) -> Option<Published> {
     let latest = Latest::read(disk, view.dir()).ok()??;
     let path = view.dir().join(SNAPSHOTS).join(latest.snapshot);
-    Columns::open(disk, &path).ok().map(Published)
+    SnapshotColumns::open(disk, &path).ok().map(Published)
 }
 
 /// Writes the warm start that results from settling a commit, if there is one. Returns whether it did, and the error if
@@ -194,7 +194,7 @@ fn published(disk: &dyn Disk, view: &View) -> Option<Published> {
 pub(super) fn write(
     disk: &dyn Disk,
     view: &View,
-    settled: &Settled,
+    settled: &SettlingResult,
 ) -> Result<(bool, Option<WarmWarning>)> {
     let kept = view.rows_retention().kept();
     let Some((rows, totals)) = kept.zip(settled.state_totals()) else {
@@ -223,7 +223,7 @@ pub(super) fn write(
     })
 }
 
-impl Settle {
+impl SettleSettings {
     /// Returns true if the settled state can start from and become a warm start: it uses all links, and a uniform
     /// teleport.
     pub(crate) fn may_be_warm(&self) -> bool {

@@ -9,17 +9,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crossbeam_channel::bounded;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::blocks::{BlockWriter, Packed};
+use super::blocks::{BlockWriter, PackedColumnRef};
 use super::expiry::FetchTimes;
-use super::known::{self, COLUMNS as FETCHES, HeldKnown, Keeping, Known};
+use super::known::{self, COLUMNS as FETCHES, FactsWithCash, HeldKnown, Keeping};
 use super::prepared::{Prepared, begin};
-use super::ranks::{Seen, descending_key};
-use super::scored::{Column as PackedColumn, Scored, each_block, pack, pack_ranks, see};
-use super::settling::{Outcome, Settle, SnapshotOptions, Watcher};
+use super::ranks::{RankSample, descending_key};
+use super::scored::{Column as PackedColumn, PackedScores, each_block, pack, pack_ranks, see};
+use super::settling::{SettleSettings, SettlingOutcome, SnapshotOptions, Watcher};
 use super::warm::{self, WarmWarning};
-use super::{COLUMNS, Column, Info, MAGIC, column};
+use super::{COLUMNS, Info, MAGIC, SnapshotColumn, column};
 use crate::engine::{
-    CHUNK_PAGES, Estimation, Estimator, HistoryView, PageFacts, PageScores, Scores, Window,
+    CHUNK_PAGES, Estimation, Estimator, HistoryFacts, HistoryView, PageScores, Scores, Window,
 };
 use crate::store::{Disk, SNAPSHOTS, View};
 use crate::threads::{join, result_of, spawn_in};
@@ -30,7 +30,7 @@ pub type Published = Option<(PathBuf, Info)>;
 
 /// Snapshot that was published.
 #[derive(Debug)]
-pub struct Made {
+pub struct PublishedSnapshot {
     pub path: PathBuf,
     pub info: Info,
     /// Problems with reading the warm start and with writing the next one.
@@ -57,7 +57,7 @@ pub(crate) fn publish_keeping(
     disk: &dyn Disk,
     view: &View,
     making: &SnapshotOptions,
-) -> Result<Option<Made>> {
+) -> Result<Option<PublishedSnapshot>> {
     view.check_in_place(disk)?;
     check_lock(view)?;
     make(disk, view, making).map_err(|error| view.check_in_place(disk).err().unwrap_or(error))
@@ -78,18 +78,22 @@ pub fn publish_at_rest(
     disk: &dyn Disk,
     view: &View,
     mut making: SnapshotOptions,
-) -> Result<Option<Made>> {
+) -> Result<Option<PublishedSnapshot>> {
     if let Some(settle) = &mut making.settle {
         settle.writes_warm = true;
     }
     publish_keeping(disk, view, &making)
 }
 
-fn make(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Option<Made>> {
+fn make(
+    disk: &dyn Disk,
+    view: &View,
+    making: &SnapshotOptions,
+) -> Result<Option<PublishedSnapshot>> {
     let Some(written) = write(disk, view, making)? else {
         return Ok(None);
     };
-    let Written {
+    let UnpublishedSnapshot {
         prepared,
         outcome,
         mut warnings,
@@ -101,14 +105,14 @@ fn make(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Option
         .settle
         .as_ref()
         .is_some_and(|settle| settle.writes_warm)
-        && let Outcome::Done(ranked) = &outcome
+        && let SettlingOutcome::Done(ranked) = &outcome
         && let Some(settled) = ranked.settled()
     {
         let (wrote, warning) = warm::write(disk, view, settled)?;
         wrote_warm = wrote;
         warnings.extend(warning);
     }
-    Ok(Some(Made {
+    Ok(Some(PublishedSnapshot {
         path,
         info,
         warnings,
@@ -117,38 +121,38 @@ fn make(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Option
 }
 
 /// Snapshot before its publication, with its outcome.
-struct Written<'v> {
+struct UnpublishedSnapshot<'v> {
     prepared: Prepared<'v>,
-    outcome: Outcome,
+    outcome: SettlingOutcome,
     warnings: Vec<WarmWarning>,
 }
 
 /// What is computed while the other columns are written.
-struct Computed {
-    outcome: Outcome,
+struct ScoresInProgress {
+    outcome: SettlingOutcome,
     /// Packed scores, if there is memory for them.
-    scored: Option<Scored>,
+    scored: Option<PackedScores>,
 }
 
 /// Settles, and packs the scores if there is memory; then `seen` is given for the ranks.
 fn compute(
     disk: &dyn Disk,
     view: &View,
-    settle: &Settle,
+    settle: &SettleSettings,
     failed: &AtomicBool,
-    seen: Option<Seen>,
+    seen: Option<RankSample>,
     warnings: &mut Vec<WarmWarning>,
-) -> Result<Computed> {
+) -> Result<ScoresInProgress> {
     let config = &view.settings().config;
-    let mut computed = Computed {
+    let mut computed = ScoresInProgress {
         outcome: settle.run(disk, view, failed, warnings)?,
         scored: None,
     };
-    if let (Outcome::Done(ranked), Some(seen)) = (&computed.outcome, seen) {
+    if let (SettlingOutcome::Done(ranked), Some(seen)) = (&computed.outcome, seen) {
         let (scores, window) = (ranked.scores(), Window::settled(config, ranked.scores()));
         if !settle.is_not_below(config, &window) {
             let pages = view.totals().pages;
-            computed.scored = Scored::of(scores, window.estimator, pages, seen)?;
+            computed.scored = PackedScores::of(scores, window.estimator, pages, seen)?;
         }
     }
     Ok(computed)
@@ -160,19 +164,19 @@ fn write<'v>(
     disk: &'v dyn Disk,
     view: &'v View,
     making: &SnapshotOptions,
-) -> Result<Option<Written<'v>>> {
+) -> Result<Option<UnpublishedSnapshot<'v>>> {
     let file = begin(disk, view)?;
     let config = &view.settings().config;
     let settle = making.settle.as_ref();
     let pages = view.totals().pages;
     let create = || {
-        let seen = Seen::new(pages, making.rank_bytes);
-        Writer::create(disk, &file.path, Some(seen))
+        let seen = RankSample::new(pages, making.rank_bytes);
+        SnapshotWriter::create(disk, &file.path, Some(seen))
     };
     let mut writer = create()?;
     let mut warnings = Vec::new();
-    let mut computed = Computed {
-        outcome: Outcome::NotDone,
+    let mut computed = ScoresInProgress {
+        outcome: SettlingOutcome::NotDone,
         scored: None,
     };
     let mut measures = 0;
@@ -195,17 +199,19 @@ fn write<'v>(
         };
         (computed, measures) = (done?, read);
     }
-    let Computed { outcome, scored } = computed;
+    let ScoresInProgress { outcome, scored } = computed;
     let (window, expired) = match &outcome {
-        Outcome::Stopped => return Ok(None),
-        Outcome::NotDone if settle.is_some_and(|settle| settle.or_nothing) => return Ok(None),
-        Outcome::NotDone => {
+        SettlingOutcome::Stopped => return Ok(None),
+        SettlingOutcome::NotDone if settle.is_some_and(|settle| settle.or_nothing) => {
+            return Ok(None);
+        }
+        SettlingOutcome::NotDone => {
             writer = create()?;
             let estimation = Estimation::begin(view, config)?;
             measures = writer.estimates(&estimation)?;
             (estimation.window().clone(), None)
         }
-        Outcome::Done(ranked) => {
+        SettlingOutcome::Done(ranked) => {
             let scores = ranked.scores();
             (Window::settled(config, scores), ranked.expired)
         }
@@ -215,7 +221,9 @@ fn write<'v>(
     }
     match (scored, &outcome) {
         (Some(scored), _) => writer.scored(scored)?,
-        (None, Outcome::Done(ranked)) => writer.scores(ranked.scores(), window.estimator)?,
+        (None, SettlingOutcome::Done(ranked)) => {
+            writer.scores(ranked.scores(), window.estimator)?
+        }
         (None, _) => {}
     }
     writer.ranks(disk, &file.path.with_extension("ranks"))?;
@@ -227,7 +235,7 @@ fn write<'v>(
         expired,
         view.settings(),
     )?;
-    Ok(Some(Written {
+    Ok(Some(UnpublishedSnapshot {
         prepared: Prepared {
             disk,
             view,
@@ -246,7 +254,7 @@ pub(crate) fn publish_apart<T>(
     view: &mut View,
     making: &SnapshotOptions,
     apart: T,
-) -> Result<Option<Made>> {
+) -> Result<Option<PublishedSnapshot>> {
     let name = format!("{:012}.cash.tmp", view.counters().records);
     let path = view.dir().join(SNAPSHOTS).join(name);
     view.set_cash_aside(disk, &path)?;
@@ -260,22 +268,26 @@ pub(crate) fn publish_apart<T>(
 type Give<'a, B> = dyn FnMut(&mut B) -> Result<()> + 'a;
 
 /// Snapshot file that is being written.
-pub(super) struct Writer {
+pub(super) struct SnapshotWriter {
     file: BlockWriter,
-    directory: Vec<[Packed; COLUMNS]>,
+    directory: Vec<[PackedColumnRef; COLUMNS]>,
     pages: u64,
     /// Number of blocks that have their scores.
     scored: usize,
     /// Values to be ranked; `None` once ranks are written, or if they are given.
-    seen: Option<Seen>,
+    seen: Option<RankSample>,
     /// Times when pages were last reached.
     times: FetchTimes,
 }
 
-impl Writer {
+impl SnapshotWriter {
     /// Creates the file. `seen` collects the values to be ranked; `None` if ranks are given.
-    pub fn create(disk: &dyn Disk, path: &Path, seen: Option<Seen>) -> Result<Writer> {
-        Ok(Writer {
+    pub fn create(
+        disk: &dyn Disk,
+        path: &Path,
+        seen: Option<RankSample>,
+    ) -> Result<SnapshotWriter> {
+        Ok(SnapshotWriter {
             file: BlockWriter::create(disk, path, *MAGIC)?,
             directory: Vec::new(),
             pages: 0,
@@ -299,7 +311,7 @@ impl Writer {
         let rows = view.rows_behind(runs)?;
         let mut keeping = Keeping::new(room);
         let mut is_stopped = false;
-        let read = |give: &mut Give<'_, Known>| {
+        let read = |give: &mut Give<'_, FactsWithCash>| {
             known::read(view, rows, before, |known| {
                 is_stopped = watcher.is_stopped();
                 if is_stopped {
@@ -309,7 +321,7 @@ impl Writer {
             })
         };
         let measures = self.blocks(read, |writer, known| {
-            let Known { block, cash } = known;
+            let FactsWithCash { block, cash } = known;
             writer.times.add_all(block.times());
             let fetches = block.packed();
             writer.facts_of(fetches, column::pack(cash), cash.len())?;
@@ -349,7 +361,7 @@ impl Writer {
     }
 
     /// Writes the packed columns of scores and ranks.
-    fn scored(&mut self, scored: Scored) -> Result<()> {
+    fn scored(&mut self, scored: PackedScores) -> Result<()> {
         for columns in scored.scores {
             self.score(columns)?;
         }
@@ -358,7 +370,7 @@ impl Writer {
 
     /// Writes all columns except for the ranks. Returns the number of measures.
     fn estimates(&mut self, estimation: &Estimation<'_>) -> Result<u64> {
-        let read = |give: &mut Give<'_, Vec<(PageFacts, PageScores)>>| {
+        let read = |give: &mut Give<'_, Vec<(HistoryFacts, PageScores)>>| {
             estimation.blocks(|_, pages| give(pages))
         };
         self.blocks(read, |writer, pages| {
@@ -374,7 +386,7 @@ impl Writer {
     fn blocks<B: Default + Send, R>(
         &mut self,
         read: impl FnOnce(&mut Give<'_, B>) -> Result<R>,
-        mut write: impl FnMut(&mut Writer, &mut B) -> Result<()> + Send,
+        mut write: impl FnMut(&mut SnapshotWriter, &mut B) -> Result<()> + Send,
     ) -> Result<R> {
         let (give, take) = bounded::<B>(0);
         let (give_back, spent) = bounded(1);
@@ -401,7 +413,7 @@ impl Writer {
     /// Writes the next block's facts.
     fn fetches_and_cash<'a>(
         &mut self,
-        pages: impl ExactSizeIterator<Item = &'a PageFacts>,
+        pages: impl ExactSizeIterator<Item = &'a HistoryFacts>,
     ) -> Result<()> {
         let len = pages.len();
         let mut columns: [Vec<u64>; FETCHES.len()] = array::from_fn(|_| Vec::with_capacity(len));
@@ -423,11 +435,11 @@ impl Writer {
         cash: io::Result<Vec<u8>>,
         pages: usize,
     ) -> Result<()> {
-        let mut entry = [Packed::default(); COLUMNS];
+        let mut entry = [PackedColumnRef::default(); COLUMNS];
         for (column, packed) in FETCHES.into_iter().zip(fetches) {
             entry[column as usize] = self.file.column(packed)?;
         }
-        entry[Column::Cash as usize] = self.file.column(cash)?;
+        entry[SnapshotColumn::Cash as usize] = self.file.column(cash)?;
         self.directory.push(entry);
         self.pages += pages as u64;
         Ok(())
@@ -443,8 +455,8 @@ impl Writer {
 
     fn score(&mut self, (importance, distributed): (PackedColumn, PackedColumn)) -> Result<()> {
         let entry = &mut self.directory[self.scored];
-        entry[Column::Importance as usize] = self.file.column(importance)?;
-        entry[Column::Distributed as usize] = self.file.column(distributed)?;
+        entry[SnapshotColumn::Importance as usize] = self.file.column(importance)?;
+        entry[SnapshotColumn::Distributed as usize] = self.file.column(distributed)?;
         self.scored += 1;
         Ok(())
     }
@@ -452,7 +464,7 @@ impl Writer {
     /// Writes the rank columns, one block after the other.
     fn rank(&mut self, packed: impl Iterator<Item = PackedColumn>) -> Result<()> {
         for (entry, ranks) in self.directory.iter_mut().zip(packed) {
-            entry[Column::Rank as usize] = self.file.column(ranks)?;
+            entry[SnapshotColumn::Rank as usize] = self.file.column(ranks)?;
         }
         Ok(())
     }
@@ -460,7 +472,7 @@ impl Writer {
     /// Writes the rank columns once all importances are known, if they are not written. Reads back importances that are
     /// not in memory.
     fn ranks(&mut self, disk: &dyn Disk, temporary: &Path) -> Result<()> {
-        let seen = match self.seen.take().map(Seen::ranks) {
+        let seen = match self.seen.take().map(RankSample::ranks) {
             None => return Ok(()),
             Some(Ok(ranks)) => return self.rank(pack_ranks(&ranks)),
             Some(Err(seen)) => seen,
@@ -473,7 +485,7 @@ impl Writer {
         for block in 0..self.directory.len() {
             let mut ranks = self.importances(block)?;
             gaps.ranks(&mut ranks)?;
-            self.directory[block][Column::Rank as usize] =
+            self.directory[block][SnapshotColumn::Rank as usize] =
                 self.file.column(column::pack(&ranks))?;
         }
         Ok(())
@@ -481,7 +493,7 @@ impl Writer {
 
     /// Reads a block's importances as sort keys ([`descending_key`]).
     fn importances(&self, block: usize) -> Result<Vec<u64>> {
-        let packed = self.directory[block][Column::Importance as usize];
+        let packed = self.directory[block][SnapshotColumn::Importance as usize];
         let first = block as u64 * CHUNK_PAGES;
         let count = CHUNK_PAGES.min(self.pages - first) as usize;
         let mut bytes = vec![0; packed.len as usize];

@@ -8,9 +8,9 @@ mod zstd;
 
 use std::io;
 
-use super::input::Raw;
+use super::input::PeekReader;
 use super::sniff::sniff;
-use super::table::Text;
+use super::table::TableText;
 use crate::Error;
 use crate::model::Compression;
 use crate::model::DamageKind;
@@ -65,12 +65,12 @@ pub(super) enum Unpacker {
     Gzip(gzip::Gzip),
     Zstd(Box<zstd::Zstd>),
     /// Table, which reads its file itself.
-    Table(Box<Text>),
+    Table(Box<TableText>),
 }
 
 impl Unpacker {
     /// Chooses the decompressor by the first bytes of `raw`.
-    pub fn sniff(raw: &mut Raw, zstd_window_log: u32) -> io::Result<Unpacker> {
+    pub fn sniff(raw: &mut PeekReader, zstd_window_log: u32) -> io::Result<Unpacker> {
         Unpacker::new(sniff(raw.peek(4)?), zstd_window_log)
     }
 
@@ -102,7 +102,7 @@ impl Unpacker {
     }
 
     /// Appends decompressed bytes to `out`, within its capacity, of which some must be free.
-    pub fn step(&mut self, raw: &mut Raw, out: &mut Vec<u8>) -> Result<Step, Fault> {
+    pub fn step(&mut self, raw: &mut PeekReader, out: &mut Vec<u8>) -> Result<Step, Fault> {
         debug_assert!(out.len() < out.capacity());
         match self {
             Unpacker::Plain => Ok(match raw.read_into(out)? {

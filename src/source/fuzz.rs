@@ -6,7 +6,7 @@ use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::{Compression, DamageKind, InputName, Source, SourceOptions, Summary};
+use super::{Compression, DamageKind, InputName, InputSummary, Source, SourceOptions};
 use crate::Error;
 use crate::formats::Format;
 use crate::fuzz::dice::{Bytes, Dice};
@@ -20,7 +20,7 @@ const WINDOW_LOG: u32 = 17;
 struct Outcome {
     /// Offset and bytes of each chunk, and whether they were verified.
     chunks: Vec<(u64, Vec<u8>, bool)>,
-    summary: Summary,
+    summary: InputSummary,
     sound: bool,
 }
 
@@ -199,7 +199,7 @@ fn same_again(data: &[u8], how: How, outcome: &Outcome, dice: &mut Dice) {
         outcome.joined() == again.joined(),
         "other pieces, other bytes"
     );
-    let place = |summary: &Summary| {
+    let place = |summary: &InputSummary| {
         // The library's messages depend on how often it was called.
         let damage = summary.damage.as_ref();
         damage.map(|damage| {

@@ -1,7 +1,7 @@
 //! Source of compressed bytes: a file, standard input, or any reader.
 //!
-//! [`Raw`] is a reader with a look-ahead buffer. It retries interrupted reads, counts consumed bytes, and never reads
-//! again after the end.
+//! [`PeekReader`] is a reader with a look-ahead buffer. It retries interrupted reads, counts consumed bytes, and never
+//! reads again after the end.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -76,7 +76,7 @@ pub(super) fn open_file(path: &Path) -> Result<(File, Option<u64>)> {
 }
 
 /// Reader with a look-ahead buffer.
-pub(super) struct Raw {
+pub(super) struct PeekReader {
     reader: Box<dyn Read + Send>,
     buffer: Vec<u8>,
     start: usize,
@@ -89,9 +89,9 @@ pub(super) struct Raw {
     lull: bool,
 }
 
-impl Raw {
-    pub fn new(reader: Box<dyn Read + Send>) -> Raw {
-        Raw {
+impl PeekReader {
+    pub fn new(reader: Box<dyn Read + Send>) -> PeekReader {
+        PeekReader {
             reader,
             buffer: vec![0; LOOK_AHEAD],
             start: 0,
@@ -104,7 +104,7 @@ impl Raw {
     }
 
     /// Marks the reader as live, such as a pipe from a crawler.
-    pub fn live(mut self) -> Raw {
+    pub fn live(mut self) -> PeekReader {
         self.live = true;
         self
     }
@@ -115,17 +115,17 @@ impl Raw {
     }
 
     /// Sets the offset in the input of the reader's first byte.
-    pub fn from(mut self, offset: u64) -> Raw {
+    pub fn from(mut self, offset: u64) -> PeekReader {
         self.consumed = offset;
         self
     }
 
-    /// Returns whether a live reader had no more bytes at the last [`Raw::read_into`].
+    /// Returns whether a live reader had no more bytes at the last [`PeekReader::read_into`].
     pub fn is_lull(&self) -> bool {
         self.lull
     }
 
-    /// Returns [`Raw::is_lull`] and clears it.
+    /// Returns [`PeekReader::is_lull`] and clears it.
     pub fn take_lull(&mut self) -> bool {
         std::mem::take(&mut self.lull)
     }
@@ -155,7 +155,7 @@ impl Raw {
         Ok(&self.buffer[self.start..self.end])
     }
 
-    /// Drops `n` bytes that [`Raw::peek`] returned.
+    /// Drops `n` bytes that [`PeekReader::peek`] returned.
     pub fn consume(&mut self, n: usize) {
         assert!(n <= self.end - self.start, "consumed more than was shown");
         self.start += n;
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn interrupted_reads_are_retried_and_the_end_is_final() {
-        let mut raw = Raw::new(Box::new(Trickle(b"abcdef".to_vec(), false, false)));
+        let mut raw = PeekReader::new(Box::new(Trickle(b"abcdef".to_vec(), false, false)));
         assert_eq!(raw.peek(2).unwrap(), b"ab");
         raw.consume(1);
         let mut out = Vec::with_capacity(3);

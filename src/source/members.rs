@@ -11,9 +11,9 @@ use crate::model::Member;
 const GRAIN: u64 = 64 << 10;
 
 #[derive(Default)]
-pub(super) struct Members(VecDeque<Member>);
+pub(super) struct MemberIndex(VecDeque<Member>);
 
-impl Members {
+impl MemberIndex {
     /// Notes that a member begins.
     pub fn begin(&mut self, member: Member) {
         match self.0.back_mut() {
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn the_last_place_at_or_before() {
-        let mut members = Members::default();
+        let mut members = MemberIndex::default();
         assert_eq!(members.at(0), None);
         members.begin(member(0, 0));
         members.begin(member(7, GRAIN));
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn tiny_and_empty_members_take_no_memory() {
-        let mut members = Members::default();
+        let mut members = MemberIndex::default();
         for n in 0..=4 * GRAIN {
             members.begin(member(20 * n, n));
         }

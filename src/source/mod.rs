@@ -30,7 +30,7 @@ mod table;
 use xxhash_rust::xxh3::Xxh3;
 
 pub use crate::model::{Compression, Damage, DamageKind, Member, Restart};
-use crate::rules::{Fields, InputRules, Shard};
+use crate::rules::{FieldNames, InputRules, Shard};
 pub use input::InputName;
 pub(crate) use input::PIPE_BYTES;
 pub use plain::{Plain, open_plain};
@@ -73,7 +73,7 @@ pub struct SourceOptions {
     /// it. Clamped to little more than `line_bytes`.
     pub chunk_bytes: usize,
     /// Names of a table's columns that differ from the usual names of records.
-    pub fields: Fields,
+    pub fields: FieldNames,
     /// Shard whose rows of a table are read with their links; `None`: all.
     pub shard: Option<Shard>,
     /// Reads tables and graphs as text; otherwise they are files like any other.
@@ -96,7 +96,7 @@ impl Default for SourceOptions {
         SourceOptions {
             accept_unverified: false,
             chunk_bytes: 1 << 20,
-            fields: Fields::default(),
+            fields: FieldNames::default(),
             shard: None,
             tables: true,
         }
@@ -105,7 +105,7 @@ impl Default for SourceOptions {
 
 /// Summary of reading an input; see [`Source::end`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Summary {
+pub struct InputSummary {
     /// Decompressed bytes handed out, or dropped as records over the line limit.
     pub bytes: u64,
     /// Number of compressed bytes read.

@@ -7,10 +7,10 @@ use std::io::Read;
 use super::chunk::Cutter;
 use super::decompress::{Fault, Step, Unpacker};
 use super::hold::Hold;
-use super::input::{InputName, Raw, open_file};
-use super::members::Members;
-use super::table::{self, Table};
-use super::{Chunk, KnownFormat, Restart, SourceOptions, Summary};
+use super::input::{InputName, PeekReader, open_file};
+use super::members::MemberIndex;
+use super::table::{self, TableInput};
+use super::{Chunk, InputSummary, KnownFormat, Restart, SourceOptions};
 use crate::decode::Decoder;
 use crate::model::Compression;
 use crate::model::Limits;
@@ -27,12 +27,12 @@ pub(crate) const HEAD_BYTES: usize = 64 << 10;
 pub struct Source {
     name: InputName,
     length: Option<u64>,
-    raw: Raw,
+    raw: PeekReader,
     unpacker: Unpacker,
     hold: Hold,
-    members: Members,
+    members: MemberIndex,
     cutter: Cutter,
-    ending: Option<Ending>,
+    ending: Option<StreamEnd>,
     /// Format of a table's text.
     known: Option<KnownFormat>,
     /// Number of records that [`Source::shown_again`] returns.
@@ -40,7 +40,7 @@ pub struct Source {
 }
 
 /// How the input ended.
-enum Ending {
+enum StreamEnd {
     /// At a sound end; `cut` once the last records were cut.
     Sound { cut: bool },
     /// In damage of this kind; the whole records before it are not cut yet.
@@ -67,7 +67,12 @@ impl Source {
             return Ok(Source::of_table(name.clone(), table, limits, options));
         }
         let (file, length) = open_file(path)?;
-        let mut source = Source::new(name.clone(), Raw::new(Box::new(file)), limits, options)?;
+        let mut source = Source::new(
+            name.clone(),
+            PeekReader::new(Box::new(file)),
+            limits,
+            options,
+        )?;
         source.length = length;
         Ok(source)
     }
@@ -79,7 +84,7 @@ impl Source {
         limits: &Limits,
         options: &SourceOptions,
     ) -> Result<Source> {
-        Source::new(name, Raw::new(reader), limits, options)
+        Source::new(name, PeekReader::new(reader), limits, options)
     }
 
     /// Reads from a reader that may pause, such as a pipe from a crawler: records are handed out as they come. With
@@ -92,7 +97,7 @@ impl Source {
         limits: &Limits,
         options: &SourceOptions,
     ) -> Result<Source> {
-        let raw = Raw::new(reader).live();
+        let raw = PeekReader::new(reader).live();
         let Some(from) = from.filter(|from| from.raw > 0) else {
             return Source::new(name, raw, limits, options);
         };
@@ -107,7 +112,7 @@ impl Source {
 
     fn new(
         name: InputName,
-        mut raw: Raw,
+        mut raw: PeekReader,
         limits: &Limits,
         options: &SourceOptions,
     ) -> Result<Source> {
@@ -121,14 +126,14 @@ impl Source {
     /// Returns a source of a table's text.
     pub(super) fn of_table(
         name: InputName,
-        table: Table,
+        table: TableInput,
         limits: &Limits,
         options: &SourceOptions,
     ) -> Source {
         let mut text = Box::new(table.text);
         text.limit(limits.expansion_bytes);
         let unpacker = Unpacker::Table(text);
-        let raw = Raw::new(Box::new(std::io::empty()));
+        let raw = PeekReader::new(Box::new(std::io::empty()));
         let mut source = Source::unpacked_by(unpacker, name, raw, limits, options, true);
         source.known = Some(table.known);
         source
@@ -137,7 +142,7 @@ impl Source {
     fn unpacked_by(
         unpacker: Unpacker,
         name: InputName,
-        raw: Raw,
+        raw: PeekReader,
         limits: &Limits,
         options: &SourceOptions,
         trusted: bool,
@@ -155,7 +160,7 @@ impl Source {
                 trusted || plain,
             ),
             cutter: Cutter::new(options.chunk_bytes, limits.line_bytes, limits.held_bytes),
-            members: Members::default(),
+            members: MemberIndex::default(),
             ending: None,
             known: None,
             shown_again: 0,
@@ -259,32 +264,32 @@ impl Source {
                     self.cutter.cut(decoder, verified_to, compressed);
                 }
                 None => self.fill()?,
-                Some(Ending::Sound { cut: true }) => return Ok(None),
-                Some(Ending::Sound { cut }) => {
+                Some(StreamEnd::Sound { cut: true }) => return Ok(None),
+                Some(StreamEnd::Sound { cut }) => {
                     *cut = true;
                     self.cutter.finish(decoder, self.raw.is_live(), compressed);
                 }
-                Some(Ending::Damaged(kind, what)) => {
+                Some(StreamEnd::Damaged(kind, what)) => {
                     let (kind, what) = (*kind, std::mem::take(what));
                     self.cut_before_damage(decoder, kind, what);
                 }
-                Some(Ending::Reported(_) | Ending::Failed) => return Err(self.damaged()),
+                Some(StreamEnd::Reported(_) | StreamEnd::Failed) => return Err(self.damaged()),
             }
         }
     }
 
     /// Returns the summary so far; complete once [`Source::next_chunk`] returned `None` or an error.
-    pub fn end(&self) -> Summary {
+    pub fn end(&self) -> InputSummary {
         let position = self.cutter.position();
-        Summary {
+        InputSummary {
             bytes: position.offset,
             compressed: self.raw.consumed(),
             prefix: position.prefix.digest128(),
             members: self.hold.members,
             unchecked: self.hold.unchecked,
             damage: match &self.ending {
-                Some(Ending::Damaged(kind, what)) => Some(self.damage(*kind, what.clone())),
-                Some(Ending::Reported(damage)) => Some(damage.clone()),
+                Some(StreamEnd::Damaged(kind, what)) => Some(self.damage(*kind, what.clone())),
+                Some(StreamEnd::Reported(damage)) => Some(damage.clone()),
                 _ => None,
             },
         }
@@ -315,10 +320,10 @@ impl Source {
             }
             Ok(Step::Size(size)) => self.hold.declare(size),
             Ok(Step::End { checked }) => self.hold.end(checked),
-            Ok(Step::Finished) => self.ending = Some(Ending::Sound { cut: false }),
-            Err(Fault::Damage(kind, what)) => self.ending = Some(Ending::Damaged(kind, what)),
+            Ok(Step::Finished) => self.ending = Some(StreamEnd::Sound { cut: false }),
+            Err(Fault::Damage(kind, what)) => self.ending = Some(StreamEnd::Damaged(kind, what)),
             Err(Fault::Io(error)) => {
-                self.ending = Some(Ending::Failed);
+                self.ending = Some(StreamEnd::Failed);
                 return Err(Error::io(self.name.path(), "read")(error));
             }
         }
@@ -334,7 +339,7 @@ impl Source {
             .finish_damaged(decoder, limit, verified_to, self.raw.consumed());
         let mut damage = self.damage(kind, what);
         damage.handed_out_to = self.cutter.queued_to();
-        self.ending = Some(Ending::Reported(damage));
+        self.ending = Some(StreamEnd::Reported(damage));
     }
 
     fn damage(&self, kind: DamageKind, what: String) -> Damage {
@@ -347,7 +352,7 @@ impl Source {
         }
     }
 
-    fn too_large(&self) -> Ending {
+    fn too_large(&self) -> StreamEnd {
         let what = match self.hold.member() {
             Some(member) => format!(
                 "the {} data that starts at compressed byte {} expands beyond `limit_expansion`",
@@ -356,7 +361,7 @@ impl Source {
             ),
             None => "the input expands beyond `limit_expansion`".into(),
         };
-        Ending::Damaged(DamageKind::Expansion, what)
+        StreamEnd::Damaged(DamageKind::Expansion, what)
     }
 
     /// Returns the error for an input that ended in damage.

@@ -14,7 +14,7 @@
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 use crate::codec::varint::{put, take, unzigzag, zigzag};
-use crate::engine::{Admission, NO_TIME, Row, RowFetches};
+use crate::engine::{Admission, HistoryRow, NO_TIME, RowFetches};
 use crate::model::{Digest, Time};
 
 /// Maximum length of a block in bytes, seal included. A value of 4,096 bytes would take two pages.
@@ -144,8 +144,8 @@ fn take_u64(from: &mut &[u8]) -> Option<u64> {
     u64::try_from(take(from)?).ok()
 }
 
-impl Entry for Row {
-    fn put(&self, before: &Row, out: &mut Vec<u8>) {
+impl Entry for HistoryRow {
+    fn put(&self, before: &HistoryRow, out: &mut Vec<u8>) {
         let is_long = self.visits > 1 || self.clock != 0 || self.folded;
         let recorded = fetch_flags(self);
         let flags = flags(&[
@@ -178,7 +178,7 @@ impl Entry for Row {
     }
 
     #[inline]
-    fn take(&mut self, before: &Row, from: &mut &[u8]) -> Option<()> {
+    fn take(&mut self, before: &HistoryRow, from: &mut &[u8]) -> Option<()> {
         let head = take(from)?;
         self.page = before.page.checked_add(u64::try_from(head >> 3).ok()?)?;
         let flags = head as u8 & 7;
@@ -220,7 +220,7 @@ fn byte(from: &mut &[u8]) -> Option<u8> {
 }
 
 /// Returns the flags of the observations to be stored for a row; 0 if there are none.
-fn fetch_flags(row: &Row) -> u8 {
+fn fetch_flags(row: &HistoryRow) -> u8 {
     let recorded = &row.fetches;
     let looks = (
         recorded.first,
@@ -248,7 +248,7 @@ fn fetch_flags(row: &Row) -> u8 {
 
 /// Returns the recycled cash of a row that does not store it: a page that was not visited distributed its cash in no
 /// other way.
-fn usual_recycled(row: &Row) -> u64 {
+fn usual_recycled(row: &HistoryRow) -> u64 {
     match row.visits {
         0 if !row.folded => u64::try_from(row.cash).unwrap_or(u64::MAX),
         _ => 0,
@@ -256,17 +256,17 @@ fn usual_recycled(row: &Row) -> u64 {
 }
 
 /// Stores a time relative to the row's last fetch.
-fn put_time(row: &Row, time: Time, out: &mut Vec<u8>) {
+fn put_time(row: &HistoryRow, time: Time, out: &mut Vec<u8>) {
     let since = time.wrapping_sub(row.last_fetch.unwrap_or(0));
     put(out, u128::from(zigzag(since)));
 }
 
-fn take_time(row: &Row, from: &mut &[u8]) -> Option<Time> {
+fn take_time(row: &HistoryRow, from: &mut &[u8]) -> Option<Time> {
     let since = unzigzag(take_u64(from)?);
     Some(row.last_fetch.unwrap_or(0).wrapping_add(since))
 }
 
-fn put_fetches(row: &Row, recorded: u8, out: &mut Vec<u8>) {
+fn put_fetches(row: &HistoryRow, recorded: u8, out: &mut Vec<u8>) {
     let fetches = &row.fetches;
     if recorded & (T_LOOK | T_LOOKS) != 0 {
         out.extend_from_slice(&fetches.first.bits().to_le_bytes());
@@ -283,7 +283,7 @@ fn put_fetches(row: &Row, recorded: u8, out: &mut Vec<u8>) {
     }
 }
 
-fn take_fetches(row: &Row, recorded: u8, from: &mut &[u8]) -> Option<RowFetches> {
+fn take_fetches(row: &HistoryRow, recorded: u8, from: &mut &[u8]) -> Option<RowFetches> {
     let short = |from: &mut &[u8]| u32::try_from(take(from)?).ok();
     let digest = |from: &mut &[u8]| {
         let (bits, rest) = from.split_first_chunk()?;
@@ -334,7 +334,7 @@ mod tests {
 
     const HERE: Seal<2> = Seal("history", [7, 3]);
 
-    fn row() -> impl Strategy<Value = Row> {
+    fn row() -> impl Strategy<Value = HistoryRow> {
         (
             0u64..1 << 34,
             any::<u128>(),
@@ -348,7 +348,7 @@ mod tests {
                 |(page, cash, visits, last_fetch, at, folded, (recycled, fetches))| {
                     let at = at.filter(|(clock, ..)| *clock != 0);
                     let (clock, pages, span) = at.unwrap_or_default();
-                    Row {
+                    HistoryRow {
                         page,
                         cash,
                         visits,
@@ -404,7 +404,7 @@ mod tests {
             for block in &blocks {
                 prop_assert!(block.len() <= BLOCK_BYTES);
                 let block = seal(HERE, block.clone());
-                unpack::<Row>(unseal(HERE, &block).unwrap(), &mut back).unwrap();
+                unpack::<HistoryRow>(unseal(HERE, &block).unwrap(), &mut back).unwrap();
             }
             prop_assert_eq!(back, rows);
         }
@@ -415,7 +415,7 @@ mod tests {
             let mut before = 0;
             for row in rows {
                 before += row.page;
-                packer.add(Row { page: before, ..row });
+                packer.add(HistoryRow { page: before, ..row });
             }
             let mut block = seal(HERE, packer.finish().unwrap());
             prop_assert!(unseal(HERE, &block).is_some());

@@ -2,14 +2,14 @@
 
 use super::chunks::Slot;
 use super::folder::check_in_place;
-use super::packing::{Packed, Packing, pack};
-use super::progress::Progress;
+use super::packing::{PackedRun, Packing, pack};
+use super::progress::InputProgress;
 use super::rows::{self, RowWriter};
-use super::tables::Writing;
-use super::{Store, marks, warm};
+use super::tables::WriteTransaction;
+use super::{StoreWriter, marks, warm};
 use crate::engine::{
-    Admission, Engine, EngineState, Fingerprint, Links, Mark, Notes, PageId, Storage, fold, merge,
-    mergeable,
+    Admission, CashMark, Engine, EngineState, Fingerprint, Notes, PageId, Storage, TargetLinks,
+    fold, merge, mergeable,
 };
 use crate::{Error, Result};
 
@@ -17,7 +17,7 @@ use crate::{Error, Result};
 const PACKED_BESIDE: usize = 1 << 11;
 
 /// Makes the engine's state durable, together with the progress in the inputs.
-pub fn checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()> {
+pub fn checkpoint(engine: &mut Engine<StoreWriter>, progress: &InputProgress) -> Result<()> {
     engine.storage().check_writes()?;
     engine.check_times()?;
     let store = engine.storage();
@@ -27,7 +27,7 @@ pub fn checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()>
     result
 }
 
-fn try_checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()> {
+fn try_checkpoint(engine: &mut Engine<StoreWriter>, progress: &InputProgress) -> Result<()> {
     engine.flush_log()?;
     engine.ledger().check_law().map_err(Error::internal)?;
     let state = engine.state();
@@ -49,8 +49,8 @@ fn try_checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()>
     Ok(())
 }
 
-impl Store {
-    pub(super) fn writing(&mut self) -> Result<&Writing> {
+impl StoreWriter {
+    pub(super) fn writing(&mut self) -> Result<&WriteTransaction> {
         if self.db.writing.is_none() {
             self.db.writing = Some(self.db.tables.begin()?);
         }
@@ -168,8 +168,8 @@ impl Store {
         packed.map(|packed| self.write_run(packed)).transpose()
     }
 
-    fn write_run(&mut self, packed: Packed) -> Result<Notes> {
-        let Packed { run, blocks, notes } = packed;
+    fn write_run(&mut self, packed: PackedRun) -> Result<Notes> {
+        let PackedRun { run, blocks, notes } = packed;
         self.writing()?.put_run(&run, &blocks)?;
         self.manifest.runs.push(run);
         Ok(notes)
@@ -182,7 +182,7 @@ impl Store {
     }
 }
 
-impl Storage for Store {
+impl Storage for StoreWriter {
     fn page(&mut self, fingerprint: Fingerprint, name: &[u8]) -> Result<()> {
         let appended = self.names.logs.append(fingerprint, name);
         self.noting(appended)
@@ -206,7 +206,7 @@ impl Storage for Store {
             .map_or(u64::MAX, RowWriter::page_limit)
     }
 
-    fn row(&mut self, page: PageId, gone: bool, links: Links<'_>, again: bool) -> Result<()> {
+    fn row(&mut self, page: PageId, gone: bool, links: TargetLinks<'_>, again: bool) -> Result<()> {
         let Some(rows) = &mut self.rows.writer else {
             return Ok(());
         };
@@ -224,7 +224,7 @@ impl Storage for Store {
         self.noting(put)
     }
 
-    fn keep_mark(&mut self, mark: &Mark, cells: &[u64]) -> Result<()> {
+    fn keep_mark(&mut self, mark: &CashMark, cells: &[u64]) -> Result<()> {
         let written = marks::write(&*self.disk, &self.dir, self.identity.hash, mark, cells);
         let file = self.noting(written)?;
         self.marks.new.insert(mark.number, file);

@@ -15,7 +15,7 @@ use super::blocks::{Entry, Packer, unpack};
 use super::manifest::Manifest;
 use super::rows::{block, places};
 use crate::codec::varint::{put, take, unzigzag, zigzag};
-use crate::engine::{Admission, Row, RowFetches};
+use crate::engine::{Admission, HistoryRow, RowFetches};
 use crate::fuzz::dice::Bytes;
 use crate::model::Digest;
 
@@ -44,11 +44,11 @@ pub(crate) fn varint(data: &[u8]) {
 
 /// Fuzzes packed rows of the history.
 pub(crate) fn rows(data: &[u8]) {
-    block(data, |before: &Row, bytes: &mut Bytes<'_>| {
+    block(data, |before: &HistoryRow, bytes: &mut Bytes<'_>| {
         let flags = bytes.byte();
         let clock = u128::from(bytes.u64()) << (flags & 64);
         let timed = flags & 1 != 0 && clock != 0;
-        Row {
+        HistoryRow {
             page: before.page.saturating_add(bytes.u64() >> (flags & 63)),
             cash: u128::from(bytes.u64()) << (flags & 32),
             visits: bytes.u64(),
@@ -143,7 +143,7 @@ pub(crate) fn row_block(data: &[u8]) {
     let pages = bytes.u64() & u64::from(u32::MAX);
     let mut payload = bytes.0.to_vec();
     for _ in 0..2 {
-        let mut rows = block::Rows::default();
+        let mut rows = block::BlockRows::default();
         if block::unpack(&payload, count, pages, &mut rows).is_some() {
             let mut heads = Vec::new();
             assert!(block::unpack_heads(&payload, count, &mut heads).is_some());
@@ -152,7 +152,7 @@ pub(crate) fn row_block(data: &[u8]) {
             // Packed again it may be shorter; the rows are the same.
             let packed = block::pack(&mut rows.clone());
             assert!(packed.len() <= payload.len());
-            let mut again = block::Rows::default();
+            let mut again = block::BlockRows::default();
             assert!(block::unpack(&packed, count, pages, &mut again).is_some());
             assert_eq!(again, rows);
         }

@@ -22,13 +22,13 @@ use std::sync::OnceLock;
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use super::Store;
+use super::StoreWriter;
 use super::names::NameReader;
 use super::reindex::{Indexed, indexed};
-use crate::codec::frame::{self, Fields, Head};
+use crate::codec::frame::{self, BlockHead, HeadReader};
 use crate::disk::{Disk, DiskFile, recreate};
 use crate::engine::{
-    Engine, Fingerprint, Index, LEAST_SLOTS, PageId, Probe, SEGMENTS, Share, Slot,
+    Engine, Fingerprint, Index, IndexShare, LEAST_SLOTS, PageId, Probe, SEGMENTS, Slot,
 };
 use crate::{Error, Result};
 
@@ -105,13 +105,13 @@ fn write_file(disk: &dyn Disk, path: &Path, store: u64, index: &Index, sum: u64)
         offset += bytes.len() as u64;
         put.map_err(Error::io(path, "write"))
     })?;
-    let head = Head::default().u64s(begins);
+    let head = BlockHead::default().u64s(begins);
     let put = file.write_at(&head.u64s(slots).sealed(), 0);
     put.and_then(|()| file.sync())
         .map_err(Error::io(path, "write"))
 }
 
-impl Store {
+impl StoreWriter {
     /// Opens and checks the index on disk; `None` if there is none.
     pub(super) fn index_file(&self, pages: u64, names: &NameReader) -> Result<Option<IndexFile>> {
         let file = IndexFile::open(&*self.disk, &self.dir, self.identity.hash)?;
@@ -146,7 +146,7 @@ impl Store {
 
 /// Writes the index of the last commit, unless the present one covers nearly as many pages or the index in memory is
 /// incomplete. On an error the store is unaffected.
-pub(crate) fn keep_index(engine: &mut Engine<Store>) -> Result<()> {
+pub(crate) fn keep_index(engine: &mut Engine<StoreWriter>) -> Result<()> {
     let store = engine.storage();
     let pages = store.manifest.engine.totals.pages;
     if engine.index().pages() != pages || !is_due(pages, store.names.indexed) {
@@ -167,7 +167,7 @@ pub(crate) fn keep_index(engine: &mut Engine<Store>) -> Result<()> {
 }
 
 /// Accepts the index on disk as the store's without checking it: a fault that the campaign must detect.
-pub(crate) fn trust_index(engine: &mut Engine<Store>) -> Result<()> {
+pub(crate) fn trust_index(engine: &mut Engine<StoreWriter>) -> Result<()> {
     let store = engine.storage();
     let pages = store.manifest.engine.totals.pages;
     let names = NameReader::open(&*store.disk, &store.dir, store.manifest.names)?;
@@ -217,7 +217,7 @@ impl IndexFile {
         if !frame::is_sealed(&head) {
             return Err(damaged("the checksum of its head does not match"));
         }
-        let mut fields = Fields(&head);
+        let mut fields = HeadReader(&head);
         let begins = fields.u64s();
         let [version, of, pages, _] = begins;
         if version != VERSION {
@@ -318,7 +318,7 @@ impl IndexFile {
     }
 
     /// Fills a share of an index. Returns the number of its pages.
-    pub fn load(&self, share: &mut Share<'_>) -> Result<u64> {
+    pub fn load(&self, share: &mut IndexShare<'_>) -> Result<u64> {
         let found = share.fill(self.pages, &mut |segment, slots| {
             self.read(segment, 0..slots.len(), slots)
         })?;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::identity::Identity;
 use super::names::NameLengths;
-use super::progress::Progress;
+use super::progress::InputProgress;
 use super::rows::RowsState;
 use crate::engine::{EngineState, ShardCounts};
 use crate::{Error, Result};
@@ -36,14 +36,14 @@ pub(crate) struct Manifest {
     /// Committed lengths of the name logs.
     pub names: NameLengths,
     /// Runs of the history, oldest first.
-    pub runs: Vec<Run>,
+    pub runs: Vec<HistoryRun>,
     pub next_run: u64,
     pub admission_blocks: u64,
     /// Hash of the cash chunks' current slots ([`super::chunks::slots_sum`]).
     pub slots: u64,
     /// Unused: hash of the slots of a file that version 0.1 had with `--correction`.
     pub corrected_slots: u64,
-    pub progress: Progress,
+    pub progress: InputProgress,
     /// State of kept rows. Encoded last, and only if it is not the default: stores of version 1 have none. The counts
     /// of a shard follow, if there are any.
     #[serde(skip)]
@@ -55,7 +55,7 @@ pub(crate) type CorrectionTotals = (u32, u128, i128, i128, [u128; 3], u32, u64, 
 
 /// Run of the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Run {
+pub(crate) struct HistoryRun {
     /// First part of its blocks' keys.
     pub number: u64,
     /// Number of the mark after which its rows come.

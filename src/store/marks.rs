@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 use crate::disk::{Disk, DiskFile};
-use crate::engine::{CHUNK_PAGES, Mark, check_law};
+use crate::engine::{CHUNK_PAGES, CashMark, check_law};
 use crate::{Error, Result};
 
 const BLOCK_BYTES: u64 = CHUNK_PAGES * 8 + 8;
@@ -34,7 +34,7 @@ pub(crate) fn write(
     disk: &dyn Disk,
     dir: &Path,
     store: u64,
-    mark: &Mark,
+    mark: &CashMark,
     cells: &[u64],
 ) -> Result<Box<dyn DiskFile>> {
     let path = path_of(dir, mark.number);
@@ -61,7 +61,7 @@ pub(crate) fn remove(disk: &dyn Disk, dir: &Path, number: u64) -> Result<()> {
 }
 
 /// Removes the files in `marks/` that are not in `keep`.
-pub(crate) fn remove_others(disk: &dyn Disk, dir: &Path, keep: &[Mark]) -> Result<()> {
+pub(crate) fn remove_others(disk: &dyn Disk, dir: &Path, keep: &[CashMark]) -> Result<()> {
     let marks = dir.join("marks");
     for name in disk.list(&marks).map_err(Error::opening(&marks))? {
         if !keep.iter().any(|mark| mark.number.to_string() == name) {
@@ -76,12 +76,12 @@ pub(crate) fn remove_others(disk: &dyn Disk, dir: &Path, keep: &[Mark]) -> Resul
 pub(crate) struct MarkFiles {
     dir: PathBuf,
     store: u64,
-    files: HashMap<u64, (Mark, Box<dyn DiskFile>)>,
+    files: HashMap<u64, (CashMark, Box<dyn DiskFile>)>,
 }
 
 impl MarkFiles {
     /// Opens the marks of the store with this identity.
-    pub fn open(disk: &dyn Disk, dir: &Path, store: u64, marks: &[Mark]) -> Result<MarkFiles> {
+    pub fn open(disk: &dyn Disk, dir: &Path, store: u64, marks: &[CashMark]) -> Result<MarkFiles> {
         let mut files = HashMap::new();
         for mark in marks {
             let path = path_of(dir, mark.number);
@@ -135,7 +135,7 @@ impl MarkFiles {
     }
 
     /// Reads and checks every block of a mark, and its law.
-    pub fn verify(&self, mark: &Mark) -> Result<()> {
+    pub fn verify(&self, mark: &CashMark) -> Result<()> {
         let pages = mark.totals.pages;
         let mut cells = Vec::new();
         let mut cash = 0;

@@ -78,29 +78,29 @@ pub(crate) use index_file::{IndexFile, keep_index, trust_index};
 use manifest::Manifest;
 use names::NameLogs;
 use packing::Packing;
-use tables::{Access, Tables, Writing};
+use tables::{Access, Tables, WriteTransaction};
 
 pub(crate) use crate::codec::sealed::{from_text, to_text};
 pub(crate) use crate::codec::varint::number;
 pub use crate::disk::{Disk, DiskFile, RealDisk, temporary, unfinished};
 pub(crate) use crate::disk::{read_whole, write_whole};
-pub use crate::model::{PARTS, StorePart as Part, part_of};
+pub use crate::model::{PARTS, StoreFile, part_of};
 pub use cashrank_fence::{PanicFate, fenced};
 pub use checkpoint::checkpoint;
 pub(crate) use identity::NEXT as NEXT_IDENTITY;
 pub use identity::{Settings, VERSION};
 pub use names::NameLengths;
 pub(crate) use names::{NameReader, kept};
-pub use progress::{Input, Place, Progress, Spooled, Unverified};
+pub use progress::{Input, InputPosition, InputProgress, Spooled, Unverified};
 pub(crate) use readers::{identity_of, open_view_to};
 pub use readers::{open_view, open_view_to_publish, settings_of};
 use reindex::{Indexed, indexed};
-use rows::{KeepRows, Reason, RowWriter};
+use rows::{GiveUpReason, KeepRows, RowWriter};
 use settings::check_settings;
 pub(crate) use settings::differences;
 pub use spool::{OnDurable, SpoolOptions, SpoolState, spool_state, verify_spool};
 pub(crate) use spool::{Spool, SpoolReader, remove_spool};
-pub use verify::{Depth, Report};
+pub use verify::{Depth, VerifyReport};
 pub use view::View;
 use warm::{WarmRows, WarmStart};
 
@@ -108,7 +108,7 @@ use warm::{WarmRows, WarmStart};
 pub(crate) const SNAPSHOTS: &str = "snapshots";
 
 /// Store open for writing: the storage of a durable [`Engine`].
-pub struct Store {
+pub struct StoreWriter {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
     identity: Identity,
@@ -128,7 +128,7 @@ pub struct Store {
 /// Database, and the transaction of the next commit once something is written to it.
 struct OpenDatabase {
     tables: Arc<Tables>,
-    writing: Option<Writing>,
+    writing: Option<WriteTransaction>,
 }
 
 /// Names of pages, and the index on disk.
@@ -146,7 +146,7 @@ struct OpenRows {
     /// Writer of rows; `None` if none are kept.
     writer: Option<RowWriter>,
     /// Reason why rows were given up, until it is reported.
-    gave_up: Option<Reason>,
+    gave_up: Option<GiveUpReason>,
     /// Damage of the row directory if it was rebuilt, until it is reported.
     renewed_places: Option<Error>,
     /// Number of a row file that the next commit no longer names.
@@ -176,13 +176,13 @@ struct OpenMarks {
 /// Result of opening a store for writing.
 pub struct OpenStore {
     /// Engine at the last checkpoint, with the store as its storage.
-    pub engine: Engine<Store>,
-    pub progress: Progress,
+    pub engine: Engine<StoreWriter>,
+    pub progress: InputProgress,
     /// True if the store was just created.
     pub new: bool,
 }
 
-impl Store {
+impl StoreWriter {
     /// Opens the store in `dir` for writing; creates it if there is none. `settings` must agree with the store's, which
     /// [`settings_of`] reads. A store without pages accepts any settings and starts over, unless it holds acknowledged
     /// bytes of a stream that has not ended or that this run `resumes`.
@@ -226,7 +226,7 @@ impl Store {
         if manifest.corrected.take().is_none() && !identity.has_rows() {
             remove_corrected(&*disk, dir)?;
         }
-        let mut store = Store {
+        let mut store = StoreWriter {
             cash,
             names: OpenNames {
                 logs: NameLogs::open(&*disk, dir, manifest.names, pages)?,
@@ -270,7 +270,7 @@ impl Store {
         names.names().next().transpose()
     }
 
-    fn into_engine(self, limits: &Limits) -> Result<Engine<Store>> {
+    fn into_engine(self, limits: &Limits) -> Result<Engine<StoreWriter>> {
         let limit = limits.pages;
         let state = self.manifest.engine.clone();
         let pages = state.totals.pages;

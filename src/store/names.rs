@@ -10,7 +10,7 @@ use crate::batch::HashKey;
 use crate::codec::prefix;
 use crate::codec::varint;
 use crate::disk::Disk;
-use crate::disk::log::{Block, BlockLog, Held, LogLengths};
+use crate::disk::log::{BlockLog, Held, LogBlock, LogLengths};
 use crate::engine::Fingerprint;
 use crate::{Error, Result};
 
@@ -220,7 +220,7 @@ impl NameReader {
         page: u64,
         held: &mut Held<Fingerprint>,
     ) -> Result<Option<Fingerprint>> {
-        let read = |block: &Block| Ok(self.prints(block)?.fingerprints);
+        let read = |block: &LogBlock| Ok(self.prints(block)?.fingerprints);
         Ok(self.fingerprints.value_of(page, held, read)?.copied())
     }
 
@@ -292,7 +292,7 @@ impl NameReader {
         }))
     }
 
-    fn prints(&self, block: &Block) -> Result<Prints> {
+    fn prints(&self, block: &LogBlock) -> Result<Prints> {
         let (prints, _) = block.payload.as_chunks::<PRINT>();
         if block.payload.len() != block.pages as usize * PRINT {
             return Err(Error::damaged(
@@ -312,7 +312,7 @@ impl NameReader {
     pub fn check_end(&self, key: &HashKey) -> Result<()> {
         let expected = key.fingerprints();
         let ends = [self.urls.last()?, self.fingerprints.last()?];
-        let pages = |block: &Option<Block>| block.as_ref().map_or(0, |block| block.pages().end);
+        let pages = |block: &Option<LogBlock>| block.as_ref().map_or(0, |block| block.pages().end);
         let [urls, fingerprints] = ends.each_ref().map(pages);
         let prints = self.path.with_file_name("fingerprints");
         if urls != fingerprints {
@@ -362,13 +362,13 @@ impl NameReader {
         self.fingerprints.verify_index()
     }
 
-    fn unpack(&self, block: &Block) -> Result<Vec<String>> {
+    fn unpack(&self, block: &LogBlock) -> Result<Vec<String>> {
         let mut names = Vec::new();
         self.unpack_each(block, &mut |name| names.push(name.to_owned()))?;
         Ok(names)
     }
 
-    fn unpack_each(&self, block: &Block, visit: &mut dyn FnMut(&str)) -> Result<()> {
+    fn unpack_each(&self, block: &LogBlock, visit: &mut dyn FnMut(&str)) -> Result<()> {
         let damaged = |what: &str| {
             Error::damaged(&self.path, format!("block of page {}: {what}", block.first))
         };

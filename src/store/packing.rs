@@ -3,15 +3,15 @@
 use std::panic::resume_unwind;
 use std::thread::JoinHandle;
 
-use super::manifest::Run;
+use super::manifest::HistoryRun;
 use super::tables::pack_run;
 use crate::Result;
 use crate::engine::Notes;
 use crate::threads::spawn;
 
 /// Packed run of the history.
-pub(super) struct Packed {
-    pub run: Run,
+pub(super) struct PackedRun {
+    pub run: HistoryRun,
     /// Sealed blocks of the run.
     pub blocks: Vec<Vec<u8>>,
     /// Notes from which it was packed, for reuse.
@@ -19,7 +19,7 @@ pub(super) struct Packed {
 }
 
 /// Handle of a run that is being packed.
-pub(super) struct Packing(JoinHandle<Result<Packed>>);
+pub(super) struct Packing(JoinHandle<Result<PackedRun>>);
 
 impl Packing {
     /// Starts to pack run `number`.
@@ -28,16 +28,16 @@ impl Packing {
     }
 
     /// Waits for the packed run.
-    pub fn end(self) -> Result<Packed> {
+    pub fn end(self) -> Result<PackedRun> {
         self.0.join().unwrap_or_else(|panic| resume_unwind(panic))
     }
 }
 
-pub(super) fn pack(number: u64, interval: u64, mut notes: Notes) -> Result<Packed> {
+pub(super) fn pack(number: u64, interval: u64, mut notes: Notes) -> Result<PackedRun> {
     let mut blocks = Vec::new();
     let run = pack_run(number, interval, notes.run().map(Ok), |_, block| {
         blocks.push(block);
         Ok(())
     })?;
-    Ok(Packed { run, blocks, notes })
+    Ok(PackedRun { run, blocks, notes })
 }

@@ -9,7 +9,7 @@ use crate::{Error, Result};
 
 /// Inputs of a store, and the position reached in them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Progress {
+pub struct InputProgress {
     /// Inputs begun, in the order of the first pass. The last may be unfinished in pass 1.
     pub inputs: Vec<Input>,
     /// Number of passes requested by the last command.
@@ -19,7 +19,7 @@ pub struct Progress {
     /// Input being read in this pass, as an index into `inputs`; their number if none is begun.
     pub input: u64,
     /// Position in that input.
-    pub place: Place,
+    pub place: InputPosition,
     /// True if pages known as link targets only are visited at the end of each pass.
     pub complete: bool,
     /// Set while such pages are visited, after all inputs of the pass: those before this page are done.
@@ -40,7 +40,7 @@ pub struct Input {
     /// Name of its format.
     pub format: String,
     /// Position of its end, once reached.
-    pub end: Option<Place>,
+    pub end: Option<InputPosition>,
     /// Part that the spool must keep, if it is standard input and was spooled.
     pub spooled: Option<Spooled>,
 }
@@ -56,7 +56,7 @@ pub struct Spooled {
 
 /// Position in an input, at a record boundary.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct InputPosition {
     /// Number of decompressed bytes before it.
     pub offset: u64,
     /// XXH3-128 of those bytes; 0 in a spooled input, whose bytes are checked by the spool.
@@ -74,14 +74,14 @@ pub struct Unverified {
     pub from_record: u64,
 }
 
-impl Default for Progress {
+impl Default for InputProgress {
     fn default() -> Self {
-        Progress {
+        InputProgress {
             inputs: Vec::new(),
             repeat: 1,
             pass: 1,
             input: 0,
-            place: Place::start(),
+            place: InputPosition::start(),
             complete: false,
             completing: None,
             finished: false,
@@ -91,7 +91,7 @@ impl Default for Progress {
     }
 }
 
-impl Progress {
+impl InputProgress {
     /// Returns an error if records that were read could not be verified, so that no ranking may be published.
     pub(crate) fn check_verified(&self, store: &Path) -> Result<()> {
         match &self.unverified {
@@ -122,10 +122,10 @@ impl Progress {
     }
 }
 
-impl Place {
+impl InputPosition {
     /// Returns the position before the first record.
-    pub fn start() -> Place {
-        Place {
+    pub fn start() -> InputPosition {
+        InputPosition {
             offset: 0,
             prefix: xxhash_rust::xxh3::xxh3_128(&[]),
             records: 0,

@@ -8,7 +8,7 @@ use crossbeam_channel::{Receiver, bounded};
 
 use super::index_file::IndexFile;
 use super::names::{NameReader, Prints};
-use crate::engine::{Index, Share};
+use crate::engine::{Index, IndexShare};
 use crate::threads::spawn_in;
 use crate::{Error, Result};
 
@@ -117,7 +117,7 @@ fn hand_out(names: &NameReader, first: u64, give: impl Fn(&Block) -> bool) -> Re
 /// Fills a share from the file and from blocks. Returns the number of pages from the file; `None` if a fingerprint
 /// occurs twice.
 fn fill(
-    mut share: Share<'_>,
+    mut share: IndexShare<'_>,
     file: Option<&IndexFile>,
     blocks: &Receiver<Block>,
 ) -> Result<Option<u64>> {

@@ -92,7 +92,7 @@ mod tests {
     use crate::model::Limits;
     use crate::store::rows::KeepRows;
     use crate::store::tables::Access;
-    use crate::store::{Store, settings_of};
+    use crate::store::{StoreWriter, settings_of};
     use std::sync::Arc;
 
     /// Regression: a writer that takes other settings may stop after the commit and before renaming the identity.
@@ -104,7 +104,7 @@ mod tests {
         let limits = Limits::default();
         let old = Settings::new(Config::default(), &limits);
         let open = |settings: &Settings| {
-            Store::open(
+            StoreWriter::open(
                 Arc::new(RealDisk),
                 dir,
                 settings,

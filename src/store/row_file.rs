@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::Store;
+use super::StoreWriter;
 use super::rows::{
-    self, AppendError, KeepRows, KeptRows, Reason, Retention, RowFile, RowWriter, RowsOf,
+    self, AppendError, GiveUpReason, KeepRows, KeptRows, Retention, RowFile, RowWriter, RowsOf,
 };
 use super::warm::{self, RowPlace, WarmFile, WarmRows, WarmStart};
 use crate::{Error, Result};
 
-impl Store {
+impl StoreWriter {
     /// Opens or creates the row file, as requested and as the store allows.
     pub(super) fn begin_rows(&mut self, keep: KeepRows) -> Result<()> {
         let (disk, dir) = (&*self.disk, &*self.dir);
@@ -19,18 +19,18 @@ impl Store {
         let held = retention.kept().map_or(0, |kept| kept.lengths.data);
         let Some(most) = self.rows_most(keep, held) else {
             if retention.kept().is_some() {
-                self.give_up_rows(Reason::Asked)?;
+                self.give_up_rows(GiveUpReason::Asked)?;
             }
             return Ok(());
         };
         if let Some(kept) = retention.kept() {
             if kept.lengths.data > most {
-                return self.give_up_rows(Reason::TooLarge(most));
+                return self.give_up_rows(GiveUpReason::TooLarge(most));
             }
             self.rows.writer = Some(RowWriter::open(disk, dir, *kept, most)?);
         } else if empty {
             self.rows.writer = Some(RowWriter::create(disk, dir, 1, most)?);
-        } else if let (Retention::GivenUp(Reason::TooLarge(had)), KeepRows::AtMost(most)) =
+        } else if let (Retention::GivenUp(GiveUpReason::TooLarge(had)), KeepRows::AtMost(most)) =
             (retention, keep)
             && most <= *had
         {
@@ -145,7 +145,7 @@ impl Store {
     }
 
     /// Returns why rows were given up, once.
-    pub fn rows_given_up(&mut self) -> Option<Reason> {
+    pub fn rows_given_up(&mut self) -> Option<GiveUpReason> {
         self.rows.gave_up.take()
     }
 
@@ -211,7 +211,7 @@ impl Store {
     }
 
     /// Stops keeping rows. The next commit records this; then their file is removed.
-    fn give_up_rows(&mut self, reason: Reason) -> Result<()> {
+    fn give_up_rows(&mut self, reason: GiveUpReason) -> Result<()> {
         self.rows.gave_up = Some(reason);
         (self.rows.warm, self.rows.ranked) = (None, None);
         let committed = self.manifest.rows.retention.kept().copied();

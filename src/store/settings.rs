@@ -117,13 +117,13 @@ fn as_typed(settings: &Settings) -> String {
 mod tests {
     use super::*;
     use crate::Limits;
-    use crate::rules::{Fields, Scope};
+    use crate::rules::{FieldNames, Scope};
 
     #[test]
     fn whatever_differs_is_named_with_its_option() {
         let usual = Settings::new(Config::default(), &Limits::default());
         let mut other = usual.clone();
-        other.input.fields = Fields::of(vec!["url=response_url".parse().unwrap()]).unwrap();
+        other.input.fields = FieldNames::of(vec!["url=response_url".parse().unwrap()]).unwrap();
         other.input.scope = Scope::default();
         other.input.scope.add("host:a.example".parse().unwrap());
         other.config.marks = 3;

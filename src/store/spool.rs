@@ -30,11 +30,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::progress::Progress;
+use super::progress::InputProgress;
 use crate::codec::sealed;
 use crate::disk::{Disk, DiskFile, read_whole, write_whole};
 use crate::{Error, Result};
-use block::{BLOCK_BYTES, HEADER, Head, segment_path};
+use block::{BLOCK_BYTES, HEADER, SpoolBlockHeader, segment_path};
 pub(crate) use read::SpoolReader;
 use read::{missing, walk};
 
@@ -109,7 +109,7 @@ pub fn spool_state(disk: &dyn Disk, store: &Path) -> Result<Option<SpoolState>> 
 
 /// Checks all bytes that the spool must hold after the checkpoint with `progress`. Returns their number. Must not be
 /// called while the store is being written.
-pub fn verify_spool(disk: &dyn Disk, store: &Path, progress: &Progress) -> Result<u64> {
+pub fn verify_spool(disk: &dyn Disk, store: &Path, progress: &InputProgress) -> Result<u64> {
     if progress.is_past_first() {
         return Ok(0);
     }
@@ -370,7 +370,7 @@ impl Spool {
         if length == 0 {
             return Ok(());
         }
-        let head = Head {
+        let head = SpoolBlockHeader {
             offset: inner.end - length as u64,
             input: self.input,
             length: length as u32,

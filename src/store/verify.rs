@@ -20,7 +20,7 @@ use super::index_file::IndexFile;
 use super::reindex::reindex;
 use super::view::View;
 use crate::disk::Disk;
-use crate::engine::{HistoryView, Index, Sweep, check_law, rows_of_run};
+use crate::engine::{CellSweep, HistoryView, Index, check_law, rows_of_run};
 use crate::memory::DATABASE;
 use crate::rows::Rows;
 use crate::{Error, Result};
@@ -36,7 +36,7 @@ pub enum Depth {
 
 /// Counts of what was checked and is intact.
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize)]
-pub struct Report {
+pub struct VerifyReport {
     pub pages: u64,
     pub cash_chunks: u64,
     pub marks: u64,
@@ -67,7 +67,7 @@ pub(super) fn check_count(path: &Path, found: Option<u64>, pages: u64) -> Result
 
 impl View {
     /// Checks everything except redb's own structure; returns the first damage as an error.
-    pub fn verify(&self) -> Result<Report> {
+    pub fn verify(&self) -> Result<VerifyReport> {
         let mut damage = Vec::new();
         let report = self.inspect(Depth::Deep, &mut damage);
         match damage.into_iter().next() {
@@ -77,15 +77,15 @@ impl View {
     }
 
     /// Checks all parts and appends what is wrong to `damage`.
-    pub(crate) fn inspect(&self, depth: Depth, damage: &mut Vec<Error>) -> Report {
+    pub(crate) fn inspect(&self, depth: Depth, damage: &mut Vec<Error>) -> VerifyReport {
         let mut note = |checked: Result<()>| damage.extend(checked.err());
         let pages = self.totals().pages;
-        let mut report = Report {
+        let mut report = VerifyReport {
             pages,
             cash_chunks: self.cash.slots.len() as u64,
             marks: self.marks().len() as u64,
             expected_wrong_merges: crate::engine::expected_wrong_merges(pages),
-            ..Report::default()
+            ..VerifyReport::default()
         };
         note(self.inspect_cash());
         for mark in self.marks() {
@@ -121,7 +121,7 @@ impl View {
     fn inspect_cash(&self) -> Result<()> {
         let paid = self.totals().paid;
         let mut sum = 0;
-        let mut sweep = Sweep::new(self);
+        let mut sweep = CellSweep::new(self);
         while let Some((_, cells, _)) = sweep.next()? {
             let cash = cells.iter().map(|cell| u128::from(cell.wrapping_add(paid)));
             sum += cash.sum::<u128>();
@@ -130,7 +130,7 @@ impl View {
         law.map_err(|what| Error::damaged(self.dir.join("cash"), what))
     }
 
-    fn inspect_rows(&self, depth: Depth, report: &mut Report) -> Result<()> {
+    fn inspect_rows(&self, depth: Depth, report: &mut VerifyReport) -> Result<()> {
         if self.rows_retention().kept().is_none() {
             return Ok(());
         }
@@ -143,7 +143,7 @@ impl View {
         }
     }
 
-    fn inspect_fingerprints(&self, depth: Depth, report: &mut Report) -> Result<()> {
+    fn inspect_fingerprints(&self, depth: Depth, report: &mut VerifyReport) -> Result<()> {
         let pages = self.totals().pages;
         let found = match depth {
             Depth::Quick => {
@@ -157,7 +157,7 @@ impl View {
         check_count(&self.dir.join("fingerprints"), found, pages)
     }
 
-    fn inspect_names(&self, report: &mut Report) -> Result<()> {
+    fn inspect_names(&self, report: &mut VerifyReport) -> Result<()> {
         let shard = self.settings().input.shard;
         let mut remote = 0;
         let found = self.names.check_all(&self.key, &mut |name| {
@@ -173,7 +173,7 @@ impl View {
         Ok(())
     }
 
-    fn inspect_history(&self, report: &mut Report) -> Result<()> {
+    fn inspect_history(&self, report: &mut VerifyReport) -> Result<()> {
         let pages = self.totals().pages;
         let bad = |what: String| Error::damaged(self.dir.join("store.redb"), what);
         let (mut rows, mut visits) = (0, 0u64);

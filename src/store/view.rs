@@ -6,18 +6,18 @@ use std::sync::Arc;
 use super::chunks::{ChunkFile, Chunks};
 use super::folder::check_in_place;
 use super::identity::{Identity, Settings};
-use super::manifest::{Manifest, Run};
+use super::manifest::{HistoryRun, Manifest};
 use super::marks::MarkFiles;
 use super::names::{NameLengths, NameReader};
-use super::progress::Progress;
+use super::progress::InputProgress;
 use super::rows::{KeptRows, Retention, RowsOf};
-use super::tables::{Reading, Tables};
+use super::tables::{ReadTransaction, Tables};
 use super::warm::WarmStart;
 use crate::batch::HashKey;
 use crate::disk::{Disk, DiskFile};
 use crate::engine::{
-    Admissions, Blocks, CHUNK_PAGES, Counters, EngineState, HistoryView, Mark, Policy, Row,
-    TimeTable, Totals, fold_pages,
+    Admissions, Blocks, CHUNK_PAGES, CashMark, Counters, EngineState, HistoryRow, HistoryView,
+    Policy, TimeTable, Totals, fold_pages,
 };
 use crate::{Error, Result};
 
@@ -27,7 +27,7 @@ pub struct View {
     settings: Settings,
     policy: Arc<dyn Policy>,
     pub(super) key: HashKey,
-    pub(super) reading: Reading,
+    pub(super) reading: ReadTransaction,
     pub(super) manifest: Manifest,
     pub(super) cash: Chunks,
     pub(super) marks: MarkFiles,
@@ -111,7 +111,7 @@ impl View {
         &self.manifest.engine.counters
     }
 
-    pub fn progress(&self) -> &Progress {
+    pub fn progress(&self) -> &InputProgress {
         &self.manifest.progress
     }
 
@@ -170,7 +170,7 @@ impl View {
 
     fn rows_of_runs(&self, skipped: usize, since: u64, start: u128) -> Result<Blocks<'_>> {
         let runs = self.manifest.runs.iter().skip(skipped);
-        let run = |run: &Run| Ok(of_run(self.reading.rows(*run)?, run, since));
+        let run = |run: &HistoryRun| Ok(of_run(self.reading.rows(*run)?, run, since));
         let runs = runs.map(run).collect::<Result<_>>()?;
         let admissions = self.reading.admissions(self.manifest.admission_blocks)?;
         Ok(fold_pages(&self.policy, runs, admissions, start))
@@ -183,9 +183,9 @@ impl View {
 }
 
 /// Returns the rows of a run, with their cash only if the run is inside the window.
-fn of_run<'v>(mut blocks: Blocks<'v>, run: &Run, since: u64) -> Blocks<'v> {
+fn of_run<'v>(mut blocks: Blocks<'v>, run: &HistoryRun, since: u64) -> Blocks<'v> {
     let inside = run.interval >= since;
-    Box::new(move |rows: &mut Vec<Row>| {
+    Box::new(move |rows: &mut Vec<HistoryRow>| {
         blocks(rows)?;
         if !inside {
             rows.iter_mut().for_each(|row| row.cash = 0);
@@ -199,7 +199,7 @@ impl HistoryView for View {
         &self.manifest.engine.totals
     }
 
-    fn marks(&self) -> &[Mark] {
+    fn marks(&self) -> &[CashMark] {
         &self.manifest.engine.marks
     }
 

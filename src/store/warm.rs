@@ -23,8 +23,8 @@ use std::sync::atomic::AtomicU64;
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use super::rows::{CommittedRows, KeptRows, Retention, RowFile, Since};
-use crate::codec::frame::{self, Fields, Head};
+use super::rows::{CommittedRows, KeptRows, Retention, RowFile, RowsDiff};
+use crate::codec::frame::{self, BlockHead, HeadReader};
 use crate::disk::log::LogLengths;
 use crate::disk::{Disk, DiskFile, recreate};
 use crate::engine::{CHUNK_PAGES, Effort, SettledPages, SettledPagesMut, SettledTotals};
@@ -78,7 +78,7 @@ impl WarmHead {
         let effort = &totals.effort;
         let flag = |flag: u64, is_set: bool| if is_set { flag } else { 0 };
         let flags = flag(REACHED, effort.reached) | flag(RESUMED, effort.resumed);
-        Head::default()
+        BlockHead::default()
             .u64s([VERSION, self.store, self.records])
             .u64s([rows.number, rows.lengths.data, rows.lengths.index])
             .u64s([rows.rows, rows.links, rows.superseded, self.last_block])
@@ -97,7 +97,7 @@ impl WarmHead {
         if !frame::is_sealed(bytes) {
             return Err("the checksum of its head does not match");
         }
-        let mut fields = Fields(bytes);
+        let mut fields = HeadReader(bytes);
         if fields.u64() != VERSION {
             return Err("it is of another version");
         }
@@ -417,7 +417,7 @@ impl WarmStart {
     }
 
     /// Returns what changed in the rows since.
-    pub fn since(&self, rows: &KeptRows) -> Result<Since> {
+    pub fn since(&self, rows: &KeptRows) -> Result<RowsDiff> {
         let pages = self.file.head.totals.pages;
         rows.since(self.rows.file.clone(), pages, self.rows.place)
     }

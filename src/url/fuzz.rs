@@ -2,7 +2,7 @@
 
 use ::url::Url;
 
-use super::{Base, Form, Reject, canonical, host, is_canonical};
+use super::{CanonicalForm, LinkBase, Reject, canonical, host, is_canonical};
 use crate::fuzz::dice::Dice;
 
 /// Implements `formats/url.md` by the `url` crate alone. It distinguishes only two kinds of rejection: not a link to a
@@ -60,7 +60,7 @@ pub(crate) fn url(data: &[u8]) {
         Some(Some(judge)) => Some(Some(judge)),
         Some(None) => None,
     };
-    let base = page.map(|page| Base::new(page, href));
+    let base = page.map(|page| LinkBase::new(page, href));
     let found = check(link, base.as_ref(), limit);
     match judge {
         // The base's errors show only if it is used.
@@ -87,24 +87,27 @@ fn base(page: &[u8], href: Option<&[u8]>, limit: usize) -> Option<Url> {
 }
 
 /// Returns the canonical form after checking its invariants.
-fn check(raw: &[u8], base: Option<&Base<'_>>, limit: usize) -> Result<String, Reject> {
+fn check(raw: &[u8], base: Option<&LinkBase<'_>>, limit: usize) -> Result<String, Reject> {
     let mut out = b"kept".to_vec();
     let form = canonical(raw, base, limit, &mut out);
     assert_eq!(&out[..4], b"kept");
-    assert!(out.len() == 4 || form == Ok(Form::Rewritten), "{form:?}");
+    assert!(
+        out.len() == 4 || form == Ok(CanonicalForm::Rewritten),
+        "{form:?}"
+    );
     let text = form?.text(raw, &out[4..]);
     assert!(text.len() <= limit && text.is_ascii() && !text.contains(&b'#'));
     let mut again = Vec::new();
     assert_eq!(
         canonical(text, base, limit, &mut again),
-        Ok(Form::AsIs),
+        Ok(CanonicalForm::AsIs),
         "not its own canonical form"
     );
-    if form == Ok(Form::AsIs) {
+    if form == Ok(CanonicalForm::AsIs) {
         assert_eq!(text, raw);
     }
     if is_canonical(raw) {
-        assert_eq!(form, Ok(Form::AsIs));
+        assert_eq!(form, Ok(CanonicalForm::AsIs));
     }
     let text = String::from_utf8_lossy(text).into_owned();
     let parsed = Url::parse(&text);

@@ -7,20 +7,20 @@ use std::cell::OnceCell;
 
 use ::url::Url;
 
-use super::{Form, Reject, canonical, parse, scan};
+use super::{CanonicalForm, Reject, canonical, parse, scan};
 
 /// Base of relative links. Costs nothing until the first relative link.
 ///
 /// ```
-/// use cashrank::url::{Base, canonical};
+/// use cashrank::url::{LinkBase, canonical};
 ///
-/// let base = Base::new(b"https://example.org/a/b", Some(b"/c/"));
+/// let base = LinkBase::new(b"https://example.org/a/b", Some(b"/c/"));
 /// let mut out = Vec::new();
 /// canonical(b"d", Some(&base), 8192, &mut out).unwrap();
 /// assert_eq!(out, b"https://example.org/c/d");
 /// ```
 #[derive(Debug)]
-pub struct Base<'a> {
+pub struct LinkBase<'a> {
     page: &'a [u8],
     href: Option<&'a [u8]>,
     joint: OnceCell<Result<Joint, Reject>>,
@@ -40,14 +40,14 @@ struct Joint {
     url: OnceCell<Option<Url>>,
 }
 
-impl<'a> Base<'a> {
+impl<'a> LinkBase<'a> {
     /// Returns a base: `page` is the page's own URL, `href` its `<base href>`, itself relative to `page`. As in HTML,
     /// an `href` that is not a URL, or a `data:` or `javascript:` one, counts as absent. If the base is over the limit,
     /// of another scheme, or `page` not a URL, each relative link is rejected for that reason.
     ///
     /// The target of a redirect is relative to the page, whatever its `<base href>`.
-    pub fn new(page: &'a [u8], href: Option<&'a [u8]>) -> Base<'a> {
-        Base {
+    pub fn new(page: &'a [u8], href: Option<&'a [u8]>) -> LinkBase<'a> {
+        LinkBase {
             page,
             href,
             joint: OnceCell::new(),
@@ -96,7 +96,7 @@ impl<'a> Base<'a> {
 fn resolve(page: &[u8], href: Option<&[u8]>, limit: usize) -> Result<Vec<u8>, Reject> {
     let mut text = Vec::new();
     if let Some(href) = href {
-        let page = Base::new(page, None);
+        let page = LinkBase::new(page, None);
         match canonical(href, Some(&page), limit, &mut text) {
             Ok(form) => return Ok(finish(form, href, text)),
             Err(Reject::Invalid) => {}
@@ -108,9 +108,9 @@ fn resolve(page: &[u8], href: Option<&[u8]>, limit: usize) -> Result<Vec<u8>, Re
     Ok(finish(form, page, text))
 }
 
-fn finish(form: Form, raw: &[u8], appended: Vec<u8>) -> Vec<u8> {
+fn finish(form: CanonicalForm, raw: &[u8], appended: Vec<u8>) -> Vec<u8> {
     match form {
-        Form::Rewritten => appended,
+        CanonicalForm::Rewritten => appended,
         form => form.text(raw, &[]).to_vec(),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Specified in `formats/url.md`. In short: what the WHATWG URL standard makes of the text, without its fragment,
 //! `http` and `https` only. Most URLs of a crawl are canonical already, so [`canonical`] first tries to prove that by
-//! one scan of the bytes (`scan`) and parses only the others. Relative links are joined to a [`Base`], plain ones
+//! one scan of the bytes (`scan`) and parses only the others. Relative links are joined to a [`LinkBase`], plain ones
 //! without parsing. The fast paths give the same bytes as the parser, or fall back to it: they affect speed only.
 //!
 //! Nothing here panics, whatever the bytes.
@@ -20,7 +20,7 @@ mod tests;
 
 pub(crate) use host::without_www;
 pub use host::{domain, host, path_and_query};
-pub use join::Base;
+pub use join::LinkBase;
 pub use scan::is_canonical;
 
 use parse::{Scheme, scheme, trim};
@@ -31,7 +31,7 @@ pub const RULES: u32 = 1;
 
 /// Where the canonical form of a URL is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum CanonicalForm {
     /// All of the given bytes are the canonical form.
     AsIs,
     /// The first `n` of the given bytes are the canonical form; a fragment or blanks follow.
@@ -40,14 +40,14 @@ pub enum Form {
     Rewritten,
 }
 
-impl Form {
+impl CanonicalForm {
     /// Returns the canonical form: `raw` is what [`canonical`] was given, `appended` what it appended. Empty if the
     /// arguments do not fit.
     pub fn text<'t>(self, raw: &'t [u8], appended: &'t [u8]) -> &'t [u8] {
         match self {
-            Form::AsIs => raw,
-            Form::Prefix(len) => raw.get(..len).unwrap_or_default(),
-            Form::Rewritten => appended,
+            CanonicalForm::AsIs => raw,
+            CanonicalForm::Prefix(len) => raw.get(..len).unwrap_or_default(),
+            CanonicalForm::Rewritten => appended,
         }
     }
 }
@@ -77,19 +77,19 @@ pub enum Reject {
 /// `raw` is any bytes; `base` is what a relative URL is joined to; `limit` is the maximum length in bytes, without
 /// surrounding blanks, both as read and in canonical form.
 ///
-/// Only [`Form::Rewritten`] changes `out`, by appending. Canonical text is ASCII, and is [`Form::AsIs`] for this
-/// function.
+/// Only [`CanonicalForm::Rewritten`] changes `out`, by appending. Canonical text is ASCII, and is
+/// [`CanonicalForm::AsIs`] for this function.
 ///
 /// ```
-/// use cashrank::url::{Base, Form, Reject, canonical};
+/// use cashrank::url::{CanonicalForm, LinkBase, Reject, canonical};
 ///
 /// let mut out = Vec::new();
 /// let form = canonical(b"https://example.org/a?b#top", None, 8192, &mut out);
-/// assert_eq!(form, Ok(Form::Prefix(23)));
+/// assert_eq!(form, Ok(CanonicalForm::Prefix(23)));
 ///
-/// let base = Base::new(b"https://example.org/docs/index.html", None);
+/// let base = LinkBase::new(b"https://example.org/docs/index.html", None);
 /// let form = canonical(b"../about.html", Some(&base), 8192, &mut out);
-/// assert_eq!(form, Ok(Form::Rewritten));
+/// assert_eq!(form, Ok(CanonicalForm::Rewritten));
 /// assert_eq!(out, b"https://example.org/about.html");
 ///
 /// let form = canonical(b"mailto:me@example.org", Some(&base), 8192, &mut out);
@@ -97,17 +97,17 @@ pub enum Reject {
 /// ```
 pub fn canonical(
     raw: &[u8],
-    base: Option<&Base<'_>>,
+    base: Option<&LinkBase<'_>>,
     limit: usize,
     out: &mut Vec<u8>,
-) -> Result<Form, Reject> {
+) -> Result<CanonicalForm, Reject> {
     if let Some(len) = scan::front(raw) {
         return if raw.len() > limit && trim(raw).len() > limit {
             Err(Reject::TooLong)
         } else if len == raw.len() {
-            Ok(Form::AsIs)
+            Ok(CanonicalForm::AsIs)
         } else {
-            Ok(Form::Prefix(len))
+            Ok(CanonicalForm::Prefix(len))
         };
     }
     let link = trim(raw);
@@ -125,9 +125,9 @@ pub fn canonical(
         Err(reject) => Err(reject),
         Ok(()) if len > limit => Err(Reject::TooLong),
         // Some URLs that the scan cannot prove are canonical, for example with a host in punycode.
-        Ok(()) if raw == &out[start..] => Ok(Form::AsIs),
-        Ok(()) if raw.starts_with(&out[start..]) => Ok(Form::Prefix(len)),
-        Ok(()) => return Ok(Form::Rewritten),
+        Ok(()) if raw == &out[start..] => Ok(CanonicalForm::AsIs),
+        Ok(()) if raw.starts_with(&out[start..]) => Ok(CanonicalForm::Prefix(len)),
+        Ok(()) => return Ok(CanonicalForm::Rewritten),
     };
     out.truncate(start);
     found
@@ -137,7 +137,7 @@ pub fn canonical(
 fn append(
     scheme: Scheme,
     link: &[u8],
-    base: Option<&Base<'_>>,
+    base: Option<&LinkBase<'_>>,
     limit: usize,
     out: &mut Vec<u8>,
 ) -> Result<(), Reject> {

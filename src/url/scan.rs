@@ -9,7 +9,7 @@ use super::host::authority;
 use super::ordinary::is_ordinary;
 
 /// Returns whether `url` is certainly in canonical form: [`canonical`](super::canonical) would return
-/// [`Form::AsIs`](super::Form::AsIs), limits permitting. `false` means unknown.
+/// [`CanonicalForm::AsIs`](super::CanonicalForm::AsIs), limits permitting. `false` means unknown.
 pub fn is_canonical(url: &[u8]) -> bool {
     front(url) == Some(url.len())
 }

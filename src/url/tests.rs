@@ -9,11 +9,11 @@ use super::*;
 
 const LIMIT: usize = 8192;
 
-fn found(raw: &[u8], base: Option<&Base<'_>>) -> Result<String, Reject> {
+fn found(raw: &[u8], base: Option<&LinkBase<'_>>) -> Result<String, Reject> {
     let mut out = b"kept".to_vec();
     let form = canonical(raw, base, LIMIT, &mut out);
     assert_eq!(&out[..4], b"kept");
-    assert!(out.len() == 4 || form == Ok(Form::Rewritten));
+    assert!(out.len() == 4 || form == Ok(CanonicalForm::Rewritten));
     let text = form?.text(raw, &out[4..]);
     Ok(String::from_utf8(text.to_vec()).expect("canonical text is ASCII"))
 }
@@ -180,7 +180,7 @@ fn check(raw: &[u8]) -> Result<(), TestCaseError> {
         prop_assert!(text.is_ascii());
         let mut out = Vec::new();
         let again = canonical(text.as_bytes(), None, LIMIT, &mut out);
-        prop_assert_eq!(again, Ok(Form::AsIs), "{} again", &text);
+        prop_assert_eq!(again, Ok(CanonicalForm::AsIs), "{} again", &text);
         let url = Url::parse(&text).expect("canonical");
         prop_assert_eq!(
             Some(host(text.as_bytes())),
@@ -193,7 +193,7 @@ fn check(raw: &[u8]) -> Result<(), TestCaseError> {
 fn check_join(page: &[u8], href: Option<&[u8]>, link: &[u8]) -> Result<(), TestCaseError> {
     let Ok(page_url) = expected(page, None) else {
         // Without a page there is no record: checks only that nothing panics or is invented.
-        let base = Base::new(page, href);
+        let base = LinkBase::new(page, href);
         let _ = found(link, Some(&base));
         return Ok(());
     };
@@ -203,7 +203,7 @@ fn check_join(page: &[u8], href: Option<&[u8]>, link: &[u8]) -> Result<(), TestC
         Some(Ok(url)) => Url::parse(&url).expect("canonical"),
         Some(Err(_)) => return Ok(()), // Another scheme: `a_base_of_another_scheme`.
     };
-    let base = Base::new(page, href);
+    let base = LinkBase::new(page, href);
     let (found, expected) = (found(link, Some(&base)), expected(link, Some(&url)));
     prop_assert!(
         agree(&found, &expected),
@@ -242,7 +242,7 @@ proptest! {
 
     #[test]
     fn limits_hold(raw in absolute(), page in plain(), link in link(), limit in 0..60usize) {
-        let base = Base::new(&page, None);
+        let base = LinkBase::new(&page, None);
         for (raw, base) in [(&raw, None), (&link, Some(&base))] {
             let mut out = Vec::new();
             match canonical(raw, base, limit, &mut out) {
@@ -350,7 +350,7 @@ fn bare_hosts() {
 #[test]
 fn ordinary_links_are_joined_by_copying() {
     let page = b"https://example.org/docs/a/b.html?c";
-    let base = Base::new(page, None);
+    let base = LinkBase::new(page, None);
     for (link, expected) in [
         ("", "https://example.org/docs/a/b.html?c"),
         ("#top", "https://example.org/docs/a/b.html?c"),
@@ -391,11 +391,11 @@ fn a_base_of_another_scheme() {
         ("ftp://h/", Err(Reject::Scheme)),
         ("mailto:x", Err(Reject::Scheme)),
     ] {
-        let base = Base::new(page, Some(href.as_bytes()));
+        let base = LinkBase::new(page, Some(href.as_bytes()));
         let found = found(b"b", Some(&base));
         assert_eq!(found, expected.map(str::to_string), "{href}");
     }
-    let base = Base::new(page, Some(b"ftp://h/"));
+    let base = LinkBase::new(page, Some(b"ftp://h/"));
     for link in ["http:x", "http:/x", "http://x"] {
         assert_eq!(
             found(link.as_bytes(), Some(&base)).as_deref(),
@@ -409,7 +409,7 @@ fn a_base_of_another_scheme() {
 #[test]
 fn a_base_over_the_limit() {
     let href = format!("/{}", "a".repeat(LIMIT));
-    let base = Base::new(b"http://h/", Some(href.as_bytes()));
+    let base = LinkBase::new(b"http://h/", Some(href.as_bytes()));
     assert_eq!(found(b"b", Some(&base)), Err(Reject::TooLong));
     assert_eq!(found(b"/b", Some(&base)), Err(Reject::TooLong));
     assert_eq!(found(b"http:b", Some(&base)), Err(Reject::TooLong));

@@ -6,7 +6,7 @@ use std::io::BufRead;
 use cashrank::Result;
 use cashrank::engine::{Config, SelfLinks};
 use cashrank::graph::Graph;
-use cashrank::rank::Options;
+use cashrank::rank::RankOptions;
 use cashrank::rank::settle::settle;
 use cashrank::rows::{Row, RowVisitor, Rows, Stop};
 
@@ -73,7 +73,7 @@ fn settled_ranks_are_within_their_bounds_of_webgraphs() {
     for (seed, order) in [(0, archive)].into_iter().chain(crawls) {
         let rows = Ordered::new(&graph, &order);
         for (until, most) in COSTS {
-            let options = Options::until(Config::default().damping_units(), until);
+            let options = RankOptions::until(Config::default().damping_units(), until);
             let settled = settle(&rows, &options, &mut ()).unwrap().unwrap();
             let cost = settled.progress.links_touched as f64 / rows.links as f64;
             let importance = settled.importance();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cashrank::Limits;
 use cashrank::engine::Config;
-use cashrank::ingest::{Every, Job, Note, Observer, ProgressReport, ingest};
+use cashrank::ingest::{Every, IngestEvent, IngestJob, Observer, ProgressReport, ingest};
 use cashrank::source::{InputName, SourceOptions};
 use cashrank::store::{RealDisk, Settings};
 
@@ -47,7 +47,7 @@ fn key(lab: &Lab, store: &str) -> String {
 struct Quiet;
 
 impl Observer for Quiet {
-    fn note(&mut self, _: Note<'_>) {}
+    fn note(&mut self, _: IngestEvent<'_>) {}
     fn progress(&mut self, _: &ProgressReport<'_>) {}
 }
 
@@ -254,7 +254,7 @@ fn the_size_of_chunks_changes_nothing() {
             };
             at += 1;
             let input = if at % 2 == 0 { &plain } else { &packed };
-            let job = Job {
+            let job = IngestJob {
                 settings: Settings::new(Config::default(), &limits),
                 repeat: 2,
                 checkpoint_every: every,
@@ -264,7 +264,7 @@ fn the_size_of_chunks_changes_nothing() {
                     chunk_bytes,
                     ..SourceOptions::default()
                 },
-                ..Job::new(
+                ..IngestJob::new(
                     lab.path(&format!("s{at}")),
                     vec![InputName::File(input.clone())],
                 )

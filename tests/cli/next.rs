@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use cashrank::rows::{Row, RowVisitor, Rows, Stop};
-use cashrank::schedule::{Choice, History, NameOrderBuilder, STRATEGIES};
+use cashrank::schedule::{Choice, CrawlHistory, NameOrderBuilder, STRATEGIES};
 
 use crate::support::Lab;
 
@@ -50,7 +50,7 @@ impl Read {
 
     fn best(&self, strategy: &str, count: usize) -> Vec<String> {
         let choice: Choice = strategy.parse().unwrap();
-        let mut history = History::new(choice.once().strategy());
+        let mut history = CrawlHistory::new(choice.once().strategy());
         self.sweep(&mut |row| {
             history.row(row);
             Ok(())

@@ -58,7 +58,7 @@ fn pages_without_links_may_come_first() {
 /// the store's lock now, from before the state is read until its ranking is there.
 #[test]
 fn nobody_writes_to_a_store_that_is_settled() {
-    use cashrank::snapshot::{KeepSnapshots, Settle, SnapshotOptions, publish};
+    use cashrank::snapshot::{KeepSnapshots, SettleSettings, SnapshotOptions, publish};
     use cashrank::store::{RealDisk, open_view, open_view_to_publish};
     let lab = Lab::new();
     lab.file("a", sample(400).concat());
@@ -67,7 +67,7 @@ fn nobody_writes_to_a_store_that_is_settled() {
     let making = SnapshotOptions {
         keep: KeepSnapshots::ALL,
         rank_bytes: 1 << 20,
-        settle: Some(Settle::until(1e-9)),
+        settle: Some(SettleSettings::until(1e-9)),
     };
     let unlocked = open_view(&RealDisk, &lab.path("s")).unwrap();
     assert!(publish(&RealDisk, &unlocked, &making).is_err());

@@ -4,7 +4,7 @@
 //! Snapshots estimate as at a round's end, so the reference counts the cash that waits at
 //! recyclable pages as distributed to the virtual page: one more empty row each.
 
-use cashrank::engine::{Config, Engine, Fixed, Span, WindowPolicy};
+use cashrank::engine::{Config, Engine, FixedWindow, Span, WindowPolicy};
 use proptest::prelude::*;
 
 use super::common::l1;
@@ -86,7 +86,7 @@ fn nearest(run: &Run, reference: &Reference, chosen: u64) -> Result<(), TestCase
 
 /// No retained mark begins a window of smaller residual than the one chosen.
 fn least_residual(
-    marks: &[cashrank::engine::Mark],
+    marks: &[cashrank::engine::CashMark],
     reference: &Reference,
     chosen: f64,
 ) -> Result<(), TestCaseError> {
@@ -107,7 +107,7 @@ fn least_residual(
 fn configs() -> impl Strategy<Value = Config> {
     let spans = prop_oneof![Just(1.0), 0.01..6.0f64].prop_map(Span::Turnovers);
     let fixed = spans.prop_map(|span| {
-        WindowPolicy::Fixed(Fixed {
+        WindowPolicy::Fixed(FixedWindow {
             span,
             least: 0,
             groups: 0,

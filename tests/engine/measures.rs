@@ -1,6 +1,6 @@
 //! Windows of measures against section 3.3's definitions, every measure remembered.
 
-use cashrank::engine::{Config, Estimator, Fixed, Span, WindowPolicy};
+use cashrank::engine::{Config, Estimator, FixedWindow, Span, WindowPolicy};
 use proptest::prelude::*;
 
 use super::common::{l1, record};
@@ -55,7 +55,7 @@ fn now(reference: &Reference) -> u128 {
 /// G where a window begins: it never moves back. `records_at` is how many records there were at each
 /// mark, if the window is in fetch time.
 pub fn begins(reference: &Reference, policy: WindowPolicy, records_at: &[usize]) -> u128 {
-    let WindowPolicy::Fixed(Fixed { span, .. }) = policy else {
+    let WindowPolicy::Fixed(FixedWindow { span, .. }) = policy else {
         return 0;
     };
     let records_at = records_at.iter().copied().chain(std::iter::repeat(0));
@@ -70,7 +70,7 @@ pub fn begins(reference: &Reference, policy: WindowPolicy, records_at: &[usize])
 /// as groups and less than twice as many; their length is a power of two.
 fn expires(policy: WindowPolicy, clock: u128, pages: usize) -> u128 {
     match policy {
-        WindowPolicy::Fixed(Fixed {
+        WindowPolicy::Fixed(FixedWindow {
             span: Span::Turnovers(turnovers),
             groups,
             ..
@@ -93,7 +93,7 @@ fn expected(reference: &Reference, policy: WindowPolicy, records_at: &[usize]) -
     let supply = pages as u128 * ENDOWMENT;
     let begins = begins(reference, policy, records_at);
     let groups = match policy {
-        WindowPolicy::Fixed(Fixed { groups, .. }) => groups,
+        WindowPolicy::Fixed(FixedWindow { groups, .. }) => groups,
         _ => 0,
     };
     let value = |page: usize| -> Option<f64> {
@@ -114,7 +114,7 @@ fn expected(reference: &Reference, policy: WindowPolicy, records_at: &[usize]) -
         }
         let inside = measures.iter().filter(|(_, _, end)| *end > begins).count();
         let last = match policy {
-            WindowPolicy::Fixed(Fixed { least: 0, .. }) => {
+            WindowPolicy::Fixed(FixedWindow { least: 0, .. }) => {
                 let sum: u128 = measures[measures.len() - inside..]
                     .iter()
                     .map(|m| m.1)
@@ -123,7 +123,7 @@ fn expected(reference: &Reference, policy: WindowPolicy, records_at: &[usize]) -
                 return (length > 0)
                     .then(|| (sum + waiting(reference, page)) as f64 / length as f64);
             }
-            WindowPolicy::Fixed(Fixed { least, .. }) => inside.max(least as usize),
+            WindowPolicy::Fixed(FixedWindow { least, .. }) => inside.max(least as usize),
             WindowPolicy::Variable(last) => last as usize,
             _ => unreachable!("a window of measures"),
         };
@@ -137,7 +137,7 @@ fn expected(reference: &Reference, policy: WindowPolicy, records_at: &[usize]) -
     };
     let values: Vec<Option<f64>> = (0..pages).map(value).collect();
     let recent = match policy {
-        WindowPolicy::Fixed(Fixed { least: 0, .. }) => begins,
+        WindowPolicy::Fixed(FixedWindow { least: 0, .. }) => begins,
         _ => now.saturating_sub(supply),
     };
     let mean = |of: Vec<f64>| of.iter().sum::<f64>() / of.len() as f64;
@@ -177,7 +177,7 @@ fn fixed(
     groups: impl Strategy<Value = u32>,
 ) -> impl Strategy<Value = WindowPolicy> {
     (span, least, groups).prop_map(|(span, least, groups)| {
-        WindowPolicy::Fixed(Fixed {
+        WindowPolicy::Fixed(FixedWindow {
             span,
             least,
             groups,

@@ -3,7 +3,7 @@
 //! its sign.
 
 use cashrank::engine::{Config, Ranking, WindowPolicy};
-use cashrank::metrics::moved::{By, Move, MoveOptions, Movers, Standing, margin};
+use cashrank::metrics::moved::{By, Move, MoveCollector, MoveOptions, Standing, margin};
 use proptest::prelude::*;
 
 use super::reference::Reference;
@@ -49,7 +49,7 @@ fn check(left: &Look, right: &Look) -> Result<u64, TestCaseError> {
         certain_only: false,
     };
     let counts = [left, right].map(|look| look.pagerank.len() as u64);
-    let mut movers = Movers::new(wanted, counts);
+    let mut movers = MoveCollector::new(wanted, counts);
     let pages = left.pagerank.len().max(right.pagerank.len());
     for page in 0..pages {
         movers.add(page, left.standing(page), right.standing(page));

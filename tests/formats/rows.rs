@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cashrank::engine::Config;
 use cashrank::formats::Format;
-use cashrank::ingest::{Job, ingest};
+use cashrank::ingest::{IngestJob, ingest};
 use cashrank::rows::Rows;
 use cashrank::source::InputName;
 use cashrank::store::{RealDisk, open_view};
@@ -103,9 +103,9 @@ fn a_reader_made_from_the_row_tables_reads_rows() {
         let store = temp.path().join(format!("store{follow}"));
         let mut config = Config::default();
         config.follow = follow.parse().unwrap_or_default();
-        let mut job = Job {
+        let mut job = IngestJob {
             format: Some(Format::Records),
-            ..Job::new(&store, vec![InputName::File(input.clone())])
+            ..IngestJob::new(&store, vec![InputName::File(input.clone())])
         };
         job.settings.config = config;
         ingest(&job, Arc::new(RealDisk), &mut make::Quiet).unwrap();

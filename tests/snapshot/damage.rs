@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cashrank::store::{RealDisk, Report, open_view};
+use cashrank::store::{RealDisk, VerifyReport, open_view};
 use cashrank::{Error, Result};
 
 use super::make::{
@@ -128,7 +128,7 @@ fn an_index_that_leads_nowhere_is_damaged() {
 }
 
 /// A whole check of a store: `cashrank verify`.
-fn verify(store: &Path) -> Result<Report> {
+fn verify(store: &Path) -> Result<VerifyReport> {
     let view = open_view(&RealDisk, store)?;
     let report = view.verify()?;
     view.check_database()?;

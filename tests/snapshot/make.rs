@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use cashrank::Result;
 use cashrank::formats::Format;
-use cashrank::ingest::{Every, Job, Note, Observer, ProgressReport, ingest};
+use cashrank::ingest::{Every, IngestEvent, IngestJob, Observer, ProgressReport, ingest};
 use cashrank::rows::Rows;
 use cashrank::snapshot::{Snapshot, SnapshotPage};
 use cashrank::source::InputName;
@@ -39,7 +39,7 @@ pub const ROW_PARTS: [&str; 2] = ["rows/1", "rows/1.index"];
 pub struct Quiet;
 
 impl Observer for Quiet {
-    fn note(&mut self, _: Note<'_>) {}
+    fn note(&mut self, _: IngestEvent<'_>) {}
     fn progress(&mut self, _: &ProgressReport<'_>) {}
 }
 
@@ -50,21 +50,21 @@ pub fn make_store(store: &Path) {
 }
 
 /// The job of [`make_store`]: a window's ranking, as of the 60 passes.
-pub fn job(store: &Path) -> Job {
+pub fn job(store: &Path) -> IngestJob {
     let input = samples("good").join("records.jsonl");
-    Job {
+    IngestJob {
         format: Some(Format::Records),
         repeat: 60,
         settle: None,
         strict: true,
         checkpoint_every: Every::Records(50),
-        ..Job::new(store, vec![InputName::File(input)])
+        ..IngestJob::new(store, vec![InputName::File(input)])
     }
 }
 
 /// Reads the sample's five records once into a new store, and settles them.
 pub fn make_settled(store: &Path) {
-    let job = Job {
+    let job = IngestJob {
         repeat: 1,
         settle: Some(1e-9.into()),
         ..job(store)

@@ -3,7 +3,7 @@
 use std::io::{self, Cursor, Read, Write};
 
 use cashrank::decode::{Decoder, Names, Parsed, Record, Sink, Skipped, Skipper};
-use cashrank::source::{Chunk, Damage, InputName, Source, SourceOptions, Summary};
+use cashrank::source::{Chunk, Damage, InputName, InputSummary, Source, SourceOptions};
 use cashrank::{Error, Limits};
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -82,7 +82,7 @@ pub struct Outcome {
     /// (offset, length) of dropped records.
     pub dropped: Vec<(u64, u64)>,
     pub error: Option<Error>,
-    pub summary: Summary,
+    pub summary: InputSummary,
     /// Most bytes held at any return.
     pub memory: usize,
 }

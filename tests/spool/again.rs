@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cashrank::Error;
-use cashrank::ingest::{Job, StandardInput, Stream, ingest};
+use cashrank::ingest::{IngestJob, StandardInput, Stream, ingest};
 use cashrank::store::{DiskFile, RealDisk};
 
 use super::disk::{Meddled, Over};
@@ -31,9 +31,9 @@ impl Over for NoSnapshots {
 }
 
 /// `ingest -` of these bytes, without a spool.
-fn piped(lab: &Lab, store: &str, bytes: &[u8]) -> Job {
+fn piped(lab: &Lab, store: &str, bytes: &[u8]) -> IngestJob {
     let bytes = bytes.to_vec();
-    Job {
+    IngestJob {
         spool: None,
         format: None,
         stdin: StandardInput::new(move || Box::new(io::Cursor::new(bytes.clone()))),
@@ -44,7 +44,7 @@ fn piped(lab: &Lab, store: &str, bytes: &[u8]) -> Job {
 /// The snapshot of one stream after the other.
 fn after(lab: &Lab, store: &str, streams: &[&[u8]]) -> Vec<u8> {
     for bytes in streams {
-        let job = Job {
+        let job = IngestJob {
             stream: Stream::New,
             ..piped(lab, store, bytes)
         };
@@ -53,7 +53,7 @@ fn after(lab: &Lab, store: &str, streams: &[&[u8]]) -> Vec<u8> {
     lab.snapshot(store)
 }
 
-fn told(job: &Job) -> (cashrank::Result<cashrank::ingest::Outcome>, String) {
+fn told(job: &IngestJob) -> (cashrank::Result<cashrank::ingest::IngestOutcome>, String) {
     let mut watch = Watch::default();
     let done = ingest(job, Arc::new(RealDisk), &mut watch);
     (done, watch.notes.join("\n"))
@@ -168,7 +168,7 @@ fn other_streams_are_read() {
 fn what_follows_the_same_bytes_is_counted_once() {
     let lab = Lab::new();
     // Importance is settled from where the front's was, and so not to the bytes of what is settled at once.
-    let piped = |lab: &Lab, store: &str, bytes: &[u8]| Job {
+    let piped = |lab: &Lab, store: &str, bytes: &[u8]| IngestJob {
         settle: None,
         ..piped(lab, store, bytes)
     };
@@ -198,7 +198,7 @@ fn what_follows_the_same_bytes_is_counted_once() {
             assert!(notes.contains("GoesOn"), "{name}: {notes}");
             let resumed = format!("{name} resumed");
             run(&piped(&lab, &resumed, &front)).unwrap();
-            let job = Job {
+            let job = IngestJob {
                 stream: Stream::Again,
                 ..piped(&lab, &resumed, &all)
             };
@@ -229,7 +229,7 @@ fn a_shorter_one_is_refused_and_a_new_one_is_counted() {
         }
         assert!(lab.snapshot("s") == before);
     }
-    let job = Job {
+    let job = IngestJob {
         stream: Stream::New,
         ..piped(&lab, "s", &first)
     };
@@ -243,15 +243,15 @@ fn a_store_that_was_completed_or_replays_knows_its_stream() {
     let lab = Lab::new();
     let bytes = crawl(102, 100).concat().into_bytes();
     let other = crawl(103, 100).concat().into_bytes();
-    let complete = |bytes: &[u8]| Job {
+    let complete = |bytes: &[u8]| IngestJob {
         complete: true,
         ..piped(&lab, "complete", bytes)
     };
-    let replayed = |bytes: &[u8]| Job {
+    let replayed = |bytes: &[u8]| IngestJob {
         repeat: 3,
         ..lab.job("replayed", &Sender::new(bytes.to_vec()))
     };
-    type Making<'a> = &'a dyn Fn(&[u8]) -> Job;
+    type Making<'a> = &'a dyn Fn(&[u8]) -> IngestJob;
     for job in [&complete as Making, &replayed] {
         let killed = ingest(
             &job(&bytes),
@@ -288,7 +288,7 @@ fn stopped_before_a_new_stream_began() {
     run(&piped(&lab, "s", first.as_bytes())).unwrap();
     let job = piped(&lab, "s", b"");
     let stop = job.stop.clone();
-    let stopped = run(&Job {
+    let stopped = run(&IngestJob {
         stdin: StandardInput::new(move || Box::new(Silent(stop.clone()))),
         ..job
     });

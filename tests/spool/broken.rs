@@ -1,7 +1,7 @@
 //! Streams that break off.
 
 use cashrank::Error;
-use cashrank::ingest::{Every, Job, Stream, ingest};
+use cashrank::ingest::{Every, IngestJob, Stream, ingest};
 use cashrank::store::RealDisk;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ const PACKS: [Pack; 7] = [
 
 /// Without a word to the store, as if it had been killed: the error of a reader is followed by no
 /// checkpoint.
-fn break_off(job: &Job, sender: &Sender, at: u64) {
+fn break_off(job: &IngestJob, sender: &Sender, at: u64) {
     sender.break_at(at);
     match run(job) {
         Err(Error::Io { .. }) => {}
@@ -37,7 +37,7 @@ fn a_stream_that_breaks_off_anywhere() {
             let mut dice = Dice(100 * number as u64 + seed);
             let sender = Sender::new(whole.clone());
             let store = format!("s{seed}");
-            let job = Job {
+            let job = IngestJob {
                 checkpoint_every: [
                     Every::Records(5),
                     Every::Records(7),
@@ -123,7 +123,7 @@ fn passes_without_a_checkpoint_on_the_way() {
     let lab = Lab::new();
     let whole = crawl(64, 200).concat().into_bytes();
     let sender = Sender::new(whole.clone());
-    let mut job = Job {
+    let mut job = IngestJob {
         repeat: 3,
         checkpoint_every: Every::Never,
         ..lab.job("s", &sender)
@@ -141,12 +141,12 @@ fn passes_given_up_and_taken_up_again() {
     let lab = Lab::new();
     let whole = crawl(64, 200).concat().into_bytes();
     let sender = Sender::new(whole.clone());
-    let job = Job {
+    let job = IngestJob {
         repeat: 3,
         ..lab.job("s", &sender)
     };
     break_off(&job, &sender, whole.len() as u64 / 2);
-    let once = Job {
+    let once = IngestJob {
         repeat: 1,
         checkpoint_every: Every::Never,
         ..job.clone()
@@ -165,7 +165,7 @@ fn passes_need_no_spool() {
         let expected = lab.undisturbed(&whole, 3);
         let mut dice = Dice(seed);
         let sender = Sender::new(whole.clone());
-        let job = Job {
+        let job = IngestJob {
             repeat: 3,
             ..lab.job("s", &sender)
         };
@@ -174,7 +174,7 @@ fn passes_need_no_spool() {
         }
         sender.break_at(u64::MAX);
         for pass in [1, 2, 2, 3] {
-            let job = Job {
+            let job = IngestJob {
                 stop: Arc::default(),
                 ..job.clone()
             };
@@ -206,7 +206,7 @@ fn passes_need_no_spool() {
         assert!(lab.segments("s").is_empty(), "all is read");
         // The plan is finished: nothing is left of the stream, and no other may follow.
         assert!(run(&job).unwrap().nothing_to_do);
-        let other = Job {
+        let other = IngestJob {
             repeat: 3,
             ..lab.job("s", &Sender::new(b"another".to_vec()))
         };
@@ -248,7 +248,7 @@ fn an_ended_stream_is_taken_up_again() {
                 bytes: Arc::new(whole.clone()),
                 ..sender
             };
-            let job = Job {
+            let job = IngestJob {
                 stream: if cut_member {
                     Stream::Auto
                 } else {
@@ -290,7 +290,7 @@ fn what_was_acknowledged_after_an_end_is_not_dropped() {
         bytes: Arc::new(whole.clone()),
         ..sender
     };
-    let mut job = Job {
+    let mut job = IngestJob {
         stream: Stream::Again,
         checkpoint_every: Every::Never,
         ..lab.job("s", &sender)
@@ -301,14 +301,14 @@ fn what_was_acknowledged_after_an_end_is_not_dropped() {
     break_off(&job, &sender, whole.len() as u64 - 50);
     assert!(sender.acked() > first.len() as u64 + 500);
     // Without --spool, or with other inputs, it would be lost.
-    let refused = run(&Job {
+    let refused = run(&IngestJob {
         spool: None,
         stream: Stream::Auto,
         ..job.clone()
     });
     assert!(matches!(refused, Err(Error::Conflict(_))), "{refused:?}");
     sender.break_at(u64::MAX);
-    run(&Job {
+    run(&IngestJob {
         stream: Stream::Auto,
         ..job
     })
@@ -325,7 +325,7 @@ fn a_stream_without_a_checkpoint_is_not_dropped() {
     for part in &parts {
         // Begun anew after an unfinished one, or after an ended one: the same.
         let sender = Sender::new(part.clone().into_bytes());
-        let mut job = Job {
+        let mut job = IngestJob {
             checkpoint_every: Every::Never,
             ..lab.job("s", &sender)
         };
@@ -350,20 +350,20 @@ fn a_new_stream_that_no_checkpoint_knows_goes_on() {
     let records = crawl(68, 120);
     let (first, second) = (records[..60].concat(), records[60..].concat());
     let given_up = Sender::new(format!("{first}{{\"url\":").into_bytes());
-    let job = Job {
+    let job = IngestJob {
         checkpoint_every: Every::Records(60),
         ..lab.job("s", &given_up)
     };
     break_off(&job, &given_up, first.len() as u64 + 3);
     let sender = Sender::new(second.clone().into_bytes());
-    let mut job = Job {
+    let mut job = IngestJob {
         checkpoint_every: Every::Never,
         ..lab.job("s", &sender)
     };
     if let Some(spool) = &mut job.spool {
         spool.sync_bytes = 100;
     }
-    let new = Job {
+    let new = IngestJob {
         stream: Stream::New,
         ..job.clone()
     };
@@ -390,7 +390,7 @@ fn a_stream_among_files() {
     for repeat in [1, 3] {
         let store = format!("s{repeat}");
         let sender = Sender::new(middle.clone());
-        let job = Job {
+        let job = IngestJob {
             inputs: vec![
                 front.clone(),
                 cashrank::source::InputName::Stdin,
@@ -404,7 +404,7 @@ fn a_stream_among_files() {
         for pass in 1..=repeat {
             // In each of the three inputs, and in the last pass behind the stream.
             for records in [120, 10, 30] {
-                let job = Job {
+                let job = IngestJob {
                     stop: Arc::default(),
                     ..job.clone()
                 };

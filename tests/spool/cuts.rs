@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use cashrank::ingest::{Job, StandardInput, Stream};
+use cashrank::ingest::{IngestJob, StandardInput, Stream};
 
 use super::support::{Lab, Pack, Sender, pack, run};
 
@@ -19,17 +19,17 @@ fn again(sender: &Sender, bytes: &[u8]) -> Sender {
     }
 }
 
-fn resent(lab: &Lab, store: &str, bytes: &[u8]) -> Job {
+fn resent(lab: &Lab, store: &str, bytes: &[u8]) -> IngestJob {
     let bytes = bytes.to_vec();
-    Job {
+    IngestJob {
         spool: None,
         stdin: StandardInput::new(move || Box::new(std::io::Cursor::new(bytes.clone()))),
         ..spooled(lab, store, &Sender::default())
     }
 }
 
-fn spooled(lab: &Lab, store: &str, sender: &Sender) -> Job {
-    Job {
+fn spooled(lab: &Lab, store: &str, sender: &Sender) -> IngestJob {
+    IngestJob {
         format: None,
         settle: None,
         ..lab.job(store, sender)
@@ -68,7 +68,7 @@ fn samples_cut_and_sent_again() {
                 let store = format!("spooled {cut}");
                 let sender = Sender::new(whole[..cut].to_vec());
                 let _ = run(&spooled(&lab, &store, &sender));
-                let resumed = Job {
+                let resumed = IngestJob {
                     stream: Stream::Again,
                     ..spooled(&lab, &store, &again(&sender, &whole))
                 };

@@ -7,17 +7,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use cashrank::Error;
-use cashrank::ingest::{Every, Job, StandardInput, Stream};
+use cashrank::ingest::{Every, IngestJob, StandardInput, Stream};
 use cashrank::store::{DiskFile, OnDurable, RealDisk, spool_state};
 
 use super::disk::{Files, Meddled, MeddledFile, Over};
 use super::support::{Lab, Sender, crawl, run, run_on, verify};
 
 /// A stream that broke off, with much of it in several segments.
-fn broken(lab: &Lab) -> (Sender, Job) {
+fn broken(lab: &Lab) -> (Sender, IngestJob) {
     let whole = crawl(71, 300).concat().into_bytes();
     let sender = Sender::new(whole.clone());
-    let job = Job {
+    let job = IngestJob {
         checkpoint_every: Every::Never,
         ..lab.job("s", &sender)
     };
@@ -83,7 +83,7 @@ fn a_spool_that_a_checkpoint_needs_is_missed() {
     assert!(matches!(run(&job), Err(Error::Damaged { .. })));
     assert!(matches!(verify(&lab.path("s")), Err(Error::Damaged { .. })));
     let new = Sender::new(crawl(73, 10).concat().into_bytes());
-    let job = Job {
+    let job = IngestJob {
         stream: Stream::New,
         ..lab.job("s", &new)
     };

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use cashrank::Result;
 use cashrank::formats::Format;
 use cashrank::ingest::{
-    Every, Job, Note, Observer, Outcome, ProgressReport, StandardInput, ingest,
+    Every, IngestEvent, IngestJob, IngestOutcome, Observer, ProgressReport, StandardInput, ingest,
 };
 use cashrank::source::{InputName, SourceOptions};
 use cashrank::store::{Disk, OnDurable, RealDisk, SpoolOptions};
@@ -124,8 +124,8 @@ impl Lab {
     }
 
     /// `ingest - --spool`, with small segments and no clock.
-    pub fn job(&self, store: &str, sender: &Sender) -> Job {
-        Job {
+    pub fn job(&self, store: &str, sender: &Sender) -> IngestJob {
+        IngestJob {
             format: Some(Format::Records),
             spool: Some(SpoolOptions {
                 sync_every: None,
@@ -139,7 +139,7 @@ impl Lab {
                 chunk_bytes: 600,
                 ..SourceOptions::default()
             },
-            ..Job::new(self.path(store), vec![InputName::Stdin])
+            ..IngestJob::new(self.path(store), vec![InputName::Stdin])
         }
     }
 
@@ -148,7 +148,7 @@ impl Lab {
         let file = self.path("whole.file");
         fs::write(&file, bytes).unwrap();
         let store = format!("whole{repeat}");
-        let job = Job {
+        let job = IngestJob {
             inputs: vec![InputName::File(file)],
             spool: None,
             repeat,
@@ -185,7 +185,7 @@ pub struct Watch {
 }
 
 impl Observer for Watch {
-    fn note(&mut self, note: Note<'_>) {
+    fn note(&mut self, note: IngestEvent<'_>) {
         self.notes.push(format!("{note:?}"));
     }
 
@@ -201,11 +201,11 @@ impl Observer for Watch {
     }
 }
 
-pub fn run(job: &Job) -> Result<Outcome> {
+pub fn run(job: &IngestJob) -> Result<IngestOutcome> {
     run_on(job, Arc::new(RealDisk))
 }
 
-pub fn run_on(job: &Job, disk: Arc<dyn Disk>) -> Result<Outcome> {
+pub fn run_on(job: &IngestJob, disk: Arc<dyn Disk>) -> Result<IngestOutcome> {
     ingest(job, disk, &mut Watch::default())
 }
 

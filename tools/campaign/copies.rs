@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cashrank::engine::Config;
-use cashrank::ingest::{Note, Observer, OldFault, ProgressReport, ingest};
+use cashrank::ingest::{IngestEvent, Observer, OldFault, ProgressReport, ingest};
 
 use crate::crawl::Dice;
 use crate::disk::{SimDisk, Survival};
@@ -92,8 +92,8 @@ fn ranking(disk: &SimDisk) -> Result<Vec<u8>, String> {
 struct Told(Option<String>);
 
 impl Observer for Told {
-    fn note(&mut self, note: Note<'_>) {
-        if let Note::IndexNotUsed { damage } = note {
+    fn note(&mut self, note: IngestEvent<'_>) {
+        if let IngestEvent::IndexNotUsed { damage } = note {
             self.0 = Some(damage.to_string());
         }
     }

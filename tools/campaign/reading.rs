@@ -7,11 +7,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use cashrank::Error;
-use cashrank::answers::Movers;
+use cashrank::answers::SnapshotMovers;
 use cashrank::check::{Depth, check};
 use cashrank::metrics::moved::MoveOptions;
 use cashrank::schedule::{NextOptions, next};
-use cashrank::snapshot::{SearchOptions, Snapshot, Which, snapshots};
+use cashrank::snapshot::{SearchOptions, Snapshot, SnapshotSelector, snapshots};
 use cashrank::store::{Disk, open_view, settings_of, spool_state};
 
 use crate::disk::{Fault, Operation, Plan, SimDisk, Survival};
@@ -46,8 +46,10 @@ const READERS: [(&str, Reader); 11] = [
     }),
     ("compare", |disk| {
         let kept = snapshots(disk, store())?;
-        let oldest = kept.first().map(|kept| Which::Number(kept.number));
-        let moved = Movers::between(
+        let oldest = kept
+            .first()
+            .map(|kept| SnapshotSelector::Number(kept.number));
+        let moved = SnapshotMovers::between(
             &Snapshot::of(disk, store(), oldest)?,
             &latest(disk)?,
             MoveOptions {

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use cashrank::check::{Depth, check};
 use cashrank::engine::{Config, WindowPolicy};
 use cashrank::ingest::{
-    Every, Job, Note, Observer, OldFault, Outcome, ProgressReport as Progress, Stream, ingest,
+    Every, IngestEvent, IngestJob, IngestOutcome, Observer, OldFault, ProgressReport as Progress,
+    Stream, ingest,
 };
 use cashrank::rows::Rows;
 use cashrank::snapshot::Snapshot;
@@ -31,7 +32,7 @@ pub const STORE: &str = "/store";
 
 /// A job, and what a run of it leaves that nothing happens to.
 pub struct Scenario {
-    job: Job,
+    job: IngestJob,
     /// What is piped into it, if it reads standard input.
     stream: Option<Arc<[u8]>>,
     /// The stream is spooled; else it is sent again from its start.
@@ -92,7 +93,7 @@ pub enum Kind {
 
 /// How a run ended.
 pub struct Ran {
-    pub result: cashrank::Result<Outcome>,
+    pub result: cashrank::Result<IngestOutcome>,
     pub promise: Promise,
     /// Number of the commit it began with; known once it made a checkpoint.
     pub began_with: Option<u64>,
@@ -114,24 +115,24 @@ struct Witness {
 }
 
 impl Observer for Witness {
-    fn note(&mut self, note: Note<'_>) {
+    fn note(&mut self, note: IngestEvent<'_>) {
         match note {
-            Note::Checkpoint { generation, .. } => {
+            IngestEvent::Checkpoint { generation, .. } => {
                 self.began_with.get_or_insert(generation - 1);
                 self.promise.generation = generation;
             }
-            Note::Published { path, .. } => {
+            IngestEvent::Published { path, .. } => {
                 let name = path.file_name().unwrap_or_default();
                 self.promise.snapshot = Some(name.to_string_lossy().into_owned());
             }
-            Note::Spooling { from } if !self.producer.is_asked_from(from) => {
+            IngestEvent::Spooling { from } if !self.producer.is_asked_from(from) => {
                 self.asked_for_more = Some(from);
             }
-            Note::Resuming { .. } | Note::GoingOver { .. } => {
+            IngestEvent::Resuming { .. } | IngestEvent::GoingOver { .. } => {
                 self.recovery.get_or_insert(self.started.elapsed());
             }
-            Note::Warm { warning } => self.warned = Some(warning.to_string()),
-            Note::IndexNotUsed { damage } => self.warned = Some(damage.to_string()),
+            IngestEvent::Warm { warning } => self.warned = Some(warning.to_string()),
+            IngestEvent::IndexNotUsed { damage } => self.warned = Some(damage.to_string()),
             _ => {}
         }
     }
@@ -238,7 +239,7 @@ impl Scenario {
         let mut job = job(files, Config::default());
         job.checkpoint_every = Every::Records([7, 20, 45][dice.roll(3) as usize]);
         job.snapshot_every = Every::Records(20 + dice.roll(40));
-        let often = Job {
+        let often = IngestJob {
             checkpoint_every: Every::Records(3),
             ..job.clone()
         };
@@ -336,12 +337,12 @@ impl Scenario {
     }
 
     /// The scenario of a job, run once without faults.
-    fn new(job: Job, spooled: Option<Arc<[u8]>>) -> Result<Scenario, String> {
+    fn new(job: IngestJob, spooled: Option<Arc<[u8]>>) -> Result<Scenario, String> {
         let is_spooled = spooled.is_some();
         Scenario::of(job, spooled, is_spooled)
     }
 
-    fn of(job: Job, stream: Option<Arc<[u8]>>, spooled: bool) -> Result<Scenario, String> {
+    fn of(job: IngestJob, stream: Option<Arc<[u8]>>, spooled: bool) -> Result<Scenario, String> {
         let mut scenario = Scenario {
             job,
             stream,
@@ -544,9 +545,9 @@ fn limits() -> Limits {
     }
 }
 
-pub fn job(files: Vec<PathBuf>, config: Config) -> Job {
+pub fn job(files: Vec<PathBuf>, config: Config) -> IngestJob {
     let limits = limits();
-    Job {
+    IngestJob {
         settings: Settings::new(config, &limits),
         format: Some(cashrank::formats::Format::Records),
         checkpoint_every: Every::Never,
@@ -555,14 +556,14 @@ pub fn job(files: Vec<PathBuf>, config: Config) -> Job {
             chunk_bytes: 4 << 10,
             ..SourceOptions::default()
         },
-        ..Job::new(STORE, files.into_iter().map(InputName::File).collect())
+        ..IngestJob::new(STORE, files.into_iter().map(InputName::File).collect())
     }
 }
 
 pub struct Silent;
 
 impl Observer for Silent {
-    fn note(&mut self, _: Note<'_>) {}
+    fn note(&mut self, _: IngestEvent<'_>) {}
     fn progress(&mut self, _: &Progress<'_>) {}
 }
 

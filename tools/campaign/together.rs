@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use cashrank::Error;
 use cashrank::check::{Depth, check};
-use cashrank::ingest::{Every, Job, ingest};
+use cashrank::ingest::{Every, IngestJob, ingest};
 use cashrank::rank::computing::Computing;
 use cashrank::rank::measures::MEASURES;
 use cashrank::sites::Level;
 use cashrank::snapshot::{
-    RANK_BYTES, Settle, Snapshot, SnapshotOptions, Watcher, publish, publish_computed,
+    RANK_BYTES, SettleSettings, Snapshot, SnapshotOptions, Watcher, publish, publish_computed,
 };
 use cashrank::store::open_view_to_publish;
 
@@ -50,7 +50,7 @@ impl Command {
     ];
 
     /// Runs it until the store is not in use.
-    fn run(self, disk: &SimDisk, job: &Job) -> Result<(), String> {
+    fn run(self, disk: &SimDisk, job: &IngestJob) -> Result<(), String> {
         for _ in 0..TRIES {
             let once = || self.once(disk, job);
             let done = catch_unwind(AssertUnwindSafe(once)).map_err(|_| "it panicked")?;
@@ -65,7 +65,7 @@ impl Command {
         Err("the store is in use for ever".into())
     }
 
-    fn once(self, disk: &SimDisk, job: &Job) -> cashrank::Result<()> {
+    fn once(self, disk: &SimDisk, job: &IngestJob) -> cashrank::Result<()> {
         let dir = Path::new(STORE);
         match self {
             Command::Ingest => ingest(job, Arc::new(disk.clone()), &mut Silent).map(drop),
@@ -73,7 +73,7 @@ impl Command {
                 let making = SnapshotOptions {
                     keep: job.keep_snapshots,
                     rank_bytes: RANK_BYTES,
-                    settle: Some(Settle::until(UNTIL)),
+                    settle: Some(SettleSettings::until(UNTIL)),
                 };
                 publish(disk, &open_view_to_publish(disk, dir)?, &making).map(drop)
             }
@@ -96,7 +96,7 @@ impl Command {
 /// A crawl, the store that commands begin with, and what they must end with.
 struct Crawl {
     begins: SimDisk,
-    job: Job,
+    job: IngestJob,
     newest: String,
     ingested: Vec<u8>,
     settled: Vec<u8>,
@@ -108,7 +108,7 @@ impl Crawl {
             .map(|records| write_crawl(dir, dice.roll(1 << 40), records));
         let [first, second] = files.map(|file| file.map_err(|what| format!("an input: {what}")));
         let (first, second) = (first?, second?);
-        let with = |files| Job {
+        let with = |files| IngestJob {
             checkpoint_every: Every::Records(7),
             snapshot_every: Every::Records(20),
             ..job(files, cashrank::Config::default())

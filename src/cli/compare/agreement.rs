@@ -3,7 +3,7 @@
 use cashrank::sites::RollUpBy;
 use cashrank::snapshot::LevelRanking;
 
-use super::side::Side;
+use super::side::CompareSide;
 use crate::cli::common::rounded_up;
 
 /// Distance of two rankings beside the one that their bounds allow. A file of scores counts as exact beside a ranking with a bound.
@@ -20,14 +20,14 @@ pub struct Agreement {
 
 impl Agreement {
     /// Judges two rankings by their L1 distance.
-    pub fn of(sides: [&Side; 2], l1: f64) -> Agreement {
-        let bound = |side: &Side| match side.ranking().and_then(LevelRanking::roll_up) {
+    pub fn of(sides: [&CompareSide; 2], l1: f64) -> Agreement {
+        let bound = |side: &CompareSide| match side.ranking().and_then(LevelRanking::roll_up) {
             // The greatest of some importances are no shares of a whole.
             Some(RollUpBy::Largest) => None,
             _ => side.bound_l1(),
         };
         let unbounded = sides.into_iter().filter(|side| bound(side).is_none());
-        let unbounded: Vec<&Side> = unbounded.collect();
+        let unbounded: Vec<&CompareSide> = unbounded.collect();
         let is_known = unbounded.len() < 2 && unbounded.iter().all(|side| side.ranking().is_none());
         let allowed = is_known.then(|| sides.into_iter().filter_map(bound).sum());
         let names: Vec<String> = unbounded.iter().map(|side| side.to_string()).collect();

@@ -15,7 +15,7 @@ use super::common::{Exit, MemoryArg, STORE, one_of, parsed, positive, print, pri
 use super::levels::LevelArgs;
 use super::snapshots::SnapshotArg;
 use agreement::Agreement;
-use side::{Side, is_scores, scores};
+use side::{CompareSide, is_scores, scores};
 
 /// Compare two rankings; the second is the reference, or the later one.
 #[derive(clap::Args)]
@@ -57,7 +57,7 @@ more important, as in `cashrank rank`: they differ by more than that side's erro
 
 Two snapshots of one store are read side by side, and only the lists take memory. Anything else is joined by name, \
 which takes about 64 bytes per page, and files are read twice.")]
-pub struct Args {
+pub struct CompareArgs {
     /// A store (its current snapshot), a snapshot, or `name<TAB>score` lines (plain, gzip or zstd). With one bare
     /// number a line, names are line numbers from 0 [default: the environment variable CASHRANK_STORE].
     left: Option<PathBuf>,
@@ -97,14 +97,14 @@ pub struct Args {
 
 /// Comparison of two whole rankings, as JSON shows it.
 #[derive(serde::Serialize)]
-struct Report {
+struct CompareReport {
     #[serde(flatten)]
     agreement: Agreement,
     #[serde(flatten)]
     comparison: Comparison,
 }
 
-impl Args {
+impl CompareArgs {
     /// Returns the paths of both sides; without the second, the first is compared with the ranking before.
     fn paths(&self) -> Result<(&Path, Option<&Path>), Error> {
         let store = self.store.as_deref();
@@ -123,13 +123,13 @@ impl Args {
     }
 
     /// Opens both sides.
-    fn sides(&self) -> Result<(Side, Side), Error> {
+    fn sides(&self) -> Result<(CompareSide, CompareSide), Error> {
         let (which, memory) = (&self.level, &self.memory);
         let (path, reference) = self.paths()?;
-        let right = Side::open(reference.unwrap_or(path), which, memory)?;
+        let right = CompareSide::open(reference.unwrap_or(path), which, memory)?;
         let left = match (self.snapshot.snapshot, reference) {
-            (Some(_), _) => Side::of(self.snapshot.open(path)?, which, memory)?,
-            (None, Some(_)) => Side::open(path, which, memory)?,
+            (Some(_), _) => CompareSide::of(self.snapshot.open(path)?, which, memory)?,
+            (None, Some(_)) => CompareSide::open(path, which, memory)?,
             (None, None) => right.before(which, memory)?,
         };
         if self.right.is_none() {
@@ -171,7 +171,7 @@ impl Args {
         let comparison = compare(left_scores, right_scores)?;
         let agreement = Agreement::of([&left, &right], comparison.distance.l1);
         if self.json {
-            return print_json(&Report {
+            return print_json(&CompareReport {
                 agreement,
                 comparison,
             });

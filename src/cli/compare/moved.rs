@@ -6,20 +6,20 @@ use std::io::Write;
 use cashrank::engine::{Estimator, PageId};
 use cashrank::metrics::NameHash;
 use cashrank::metrics::moved::{
-    By, Move, MoveOptions, Moves, Standing, Summary, margin, moved_by_name,
+    By, Move, MoveOptions, MoveSummary, Moves, Standing, margin, moved_by_name,
 };
 use cashrank::sites::Level;
 use cashrank::snapshot::{Elapsed, LevelRanking, Snapshot, elapsed, moved, same_numbers};
 use cashrank::{Error, PageState};
 
 use super::agreement::Agreement;
-use super::side::{Side, scores};
+use super::side::{CompareSide, scores};
 use crate::cli::common::{self, Basis, MemoryArg, say, shown, time};
 use crate::cli::levels::{counted_of, note_parameters, sureness_of};
 
 /// All that is shown.
 #[derive(serde::Serialize)]
-pub struct Report {
+pub struct MovesReport {
     #[serde(flatten)]
     agreement: Agreement,
     left: About,
@@ -29,7 +29,7 @@ pub struct Report {
     /// Turnovers from left to right.
     turnovers: Option<f64>,
     #[serde(flatten)]
-    summary: Summary,
+    summary: MoveSummary,
     rose: Vec<MoveRow>,
     fell: Vec<MoveRow>,
     new: Vec<Single>,
@@ -93,11 +93,11 @@ struct Single {
 
 /// Compares, by page numbers where both sides have the same, else by names. The margin is found here.
 pub fn report(
-    left: &Side,
-    right: &Side,
+    left: &CompareSide,
+    right: &CompareSide,
     wanted: MoveOptions,
     memory: &MemoryArg,
-) -> anyhow::Result<Report> {
+) -> anyhow::Result<MovesReport> {
     let wanted = MoveOptions {
         margin: margin(left.bound_l1(), right.bound_l1()),
         ..wanted
@@ -132,7 +132,7 @@ pub fn report(
 }
 
 /// Says what makes importances differ though no link does.
-pub(super) fn note_settings(left: &Side, right: &Side) {
+pub(super) fn note_settings(left: &CompareSide, right: &CompareSide) {
     let Some((left, right)) = left.ranking().zip(right.ranking()) else {
         return;
     };
@@ -152,13 +152,13 @@ fn one_store(left: &Snapshot, right: &Snapshot) -> Result<bool, Error> {
 }
 
 /// Names of the pages that are shown, and where both sides number pages alike their states.
-struct Names<P>(HashMap<P, (String, Option<PageState>)>);
+struct MovedNames<P>(HashMap<P, (String, Option<PageState>)>);
 
 fn by_number(
     found: &Moves<PageId>,
     left: &Snapshot,
     right: &Snapshot,
-) -> Result<Names<PageId>, Error> {
+) -> Result<MovedNames<PageId>, Error> {
     // Of two stores of one numbering either names a common page.
     let on_left: Vec<PageId> = found.missing.iter().map(|(page, _)| *page).collect();
     let moves = found.rose.iter().chain(&found.fell).map(|page| page.page);
@@ -171,22 +171,26 @@ fn by_number(
         let known = known.zip(side.states_of(&pages)?);
         names.extend(pages.into_iter().zip(known));
     }
-    Ok(Names(names))
+    Ok(MovedNames(names))
 }
 
-fn by_name(found: &Moves<NameHash>, left: &Side, right: &Side) -> Result<Names<NameHash>, Error> {
+fn by_name(
+    found: &Moves<NameHash>,
+    left: &CompareSide,
+    right: &CompareSide,
+) -> Result<MovedNames<NameHash>, Error> {
     let moves = found.rose.iter().chain(&found.fell).map(|page| page.page);
     let on_right = moves.chain(found.new.iter().map(|(page, _)| *page));
     let mut names = HashMap::new();
     look_up(right, on_right.collect(), &mut names)?;
     let on_left = found.missing.iter().map(|(page, _)| *page);
     look_up(left, on_left.collect(), &mut names)?;
-    Ok(Names(names))
+    Ok(MovedNames(names))
 }
 
 /// Goes through a side again, for the names behind the hashes.
 fn look_up(
-    side: &Side,
+    side: &CompareSide,
     mut wanted: HashSet<NameHash>,
     names: &mut HashMap<NameHash, (String, Option<PageState>)>,
 ) -> Result<(), Error> {
@@ -209,14 +213,14 @@ fn look_up(
     )))
 }
 
-impl<P: Copy + Eq + std::hash::Hash> Names<P> {
+impl<P: Copy + Eq + std::hash::Hash> MovedNames<P> {
     fn report(
         mut self,
-        [left, right]: [&Side; 2],
+        [left, right]: [&CompareSide; 2],
         elapsed: Elapsed,
         found: &Moves<P>,
         by: By,
-    ) -> Report {
+    ) -> MovesReport {
         let margin = found.summary.margin;
         let mut moving = |pages: &[Move<P>]| -> Vec<MoveRow> {
             let row = |page: &Move<P>| {
@@ -256,7 +260,7 @@ impl<P: Copy + Eq + std::hash::Hash> Names<P> {
             pages.iter().map(row).collect()
         };
         let (new, missing) = (single(&found.new), single(&found.missing));
-        Report {
+        MovesReport {
             agreement: Agreement::of([left, right], found.summary.l1),
             left: About::of(left),
             right: About::of(right),
@@ -278,7 +282,7 @@ impl<P: Copy + Eq + std::hash::Hash> Names<P> {
 }
 
 impl About {
-    pub(super) fn of(side: &Side) -> About {
+    pub(super) fn of(side: &CompareSide) -> About {
         let ranking = side.ranking();
         let info = side.info();
         let measure = ranking.and_then(LevelRanking::computed);
@@ -328,7 +332,7 @@ impl About {
     }
 }
 
-impl Report {
+impl MovesReport {
     /// Sums as `key<TAB>value` lines, then a table a list.
     pub fn write(&self, out: &mut dyn Write) -> anyhow::Result<()> {
         let sums = &self.summary;

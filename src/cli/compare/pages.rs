@@ -9,26 +9,26 @@ use cashrank::snapshot::Snapshot;
 use cashrank::{Error, PageState};
 
 use super::moved::{About, gone, note_settings, sure};
-use super::side::Side;
+use super::side::CompareSide;
 use crate::cli::certain::{Asked, certainly_above, write_certain};
 use crate::cli::common::{shown, thousands};
 use crate::cli::rank;
 
 /// All that is shown.
 #[derive(serde::Serialize)]
-pub struct Report<'a> {
+pub struct PagesReport<'a> {
     left: About,
     right: About,
     /// How much of a change may be error; without it nothing is certain.
     margin: Option<f64>,
-    pages: Vec<Page<'a>>,
+    pages: Vec<ComparedPage<'a>>,
     #[serde(skip)]
     counts: [u64; 2],
 }
 
 /// A page that was asked for.
 #[derive(serde::Serialize)]
-struct Page<'a> {
+struct ComparedPage<'a> {
     url: &'a str,
     left: Option<PageSide<'a>>,
     right: Option<PageSide<'a>>,
@@ -48,7 +48,11 @@ struct PageSide<'a> {
 }
 
 /// Looks the pages up on both sides.
-pub fn report<'a>(left: &Side, right: &Side, urls: &'a [String]) -> anyhow::Result<Report<'a>> {
+pub fn report<'a>(
+    left: &CompareSide,
+    right: &CompareSide,
+    urls: &'a [String],
+) -> anyhow::Result<PagesReport<'a>> {
     note_settings(left, right);
     for side in [left, right] {
         side.check_lasts("--page")?;
@@ -70,7 +74,7 @@ pub fn report<'a>(left: &Side, right: &Side, urls: &'a [String]) -> anyhow::Resu
             left: standing(left),
             right: standing(right),
         });
-        Page {
+        ComparedPage {
             url,
             change: moved.map(|moved| moved.change()),
             certain: moved.and_then(|moved| moved.is_certain(margin)),
@@ -78,7 +82,7 @@ pub fn report<'a>(left: &Side, right: &Side, urls: &'a [String]) -> anyhow::Resu
             right,
         }
     });
-    Ok(Report {
+    Ok(PagesReport {
         left: About::of(left),
         right: About::of(right),
         margin,
@@ -96,7 +100,7 @@ struct Standings {
 }
 
 impl Standings {
-    fn of(side: &Side, urls: &[String]) -> anyhow::Result<Standings> {
+    fn of(side: &CompareSide, urls: &[String]) -> anyhow::Result<Standings> {
         Ok(match side.snapshot() {
             Some(snapshot) => Standings::of_snapshot(snapshot, urls)?,
             None => Standings::of_scores(side, urls)?,
@@ -126,7 +130,7 @@ impl Standings {
     }
 
     /// Reads scores twice: for the scores and their sum, then for the ranks; three times where names are no URLs.
-    fn of_scores(side: &Side, urls: &[String]) -> Result<Standings, Error> {
+    fn of_scores(side: &CompareSide, urls: &[String]) -> Result<Standings, Error> {
         let (mut sum, mut pages) = (0.0, 0);
         let scores = pages_of(urls, |names| -> Result<Vec<Option<f64>>, Error> {
             let mut found: HashMap<&[u8], Option<f64>> =
@@ -184,10 +188,10 @@ impl Standings {
     }
 }
 
-impl Report<'_> {
+impl PagesReport<'_> {
     /// Returns whether each page is known on a side at least.
     pub fn is_all_known(&self) -> bool {
-        let known = |page: &Page<'_>| page.left.is_some() || page.right.is_some();
+        let known = |page: &ComparedPage<'_>| page.left.is_some() || page.right.is_some();
         self.pages.iter().all(known)
     }
 

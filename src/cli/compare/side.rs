@@ -14,38 +14,42 @@ use cashrank::{Error, Limits};
 use crate::cli::common::MemoryArg;
 use crate::cli::levels::LevelArgs;
 
-pub enum Side {
+pub enum CompareSide {
     Ranking(Box<LevelRanking>),
     File(PathBuf),
 }
 
-impl Side {
+impl CompareSide {
     /// A directory is a store, and stands for its current snapshot; a file is a snapshot by its first bytes
     /// or by its name, for the first bytes may be damaged. `which` is the ranking of the snapshot.
-    pub fn open(path: &Path, which: &LevelArgs, memory: &MemoryArg) -> Result<Side, Error> {
+    pub fn open(path: &Path, which: &LevelArgs, memory: &MemoryArg) -> Result<CompareSide, Error> {
         let snapshot = if path.is_dir() {
             Snapshot::latest(&RealDisk, path)?
         } else if !is_scores(path) {
             Snapshot::open(&RealDisk, path)?
         } else {
             if which.is_usual() {
-                return Ok(Side::File(path.to_owned()));
+                return Ok(CompareSide::File(path.to_owned()));
             }
             return Err(Error::Usage(format!(
                 "{}: a file of scores has one ranking: leave `measure` and `level` out, or name a store or a snapshot",
                 path.display()
             )));
         };
-        Side::of(snapshot, which, memory)
+        CompareSide::of(snapshot, which, memory)
     }
 
     /// Of a snapshot that is open.
-    pub fn of(snapshot: Snapshot, which: &LevelArgs, memory: &MemoryArg) -> Result<Side, Error> {
-        Ok(Side::Ranking(which.open(snapshot, memory)?.into()))
+    pub fn of(
+        snapshot: Snapshot,
+        which: &LevelArgs,
+        memory: &MemoryArg,
+    ) -> Result<CompareSide, Error> {
+        Ok(CompareSide::Ranking(which.open(snapshot, memory)?.into()))
     }
 
     /// Opens the ranking before this one in its store; by a measure, the last for which it was computed.
-    pub fn before(&self, which: &LevelArgs, memory: &MemoryArg) -> Result<Side, Error> {
+    pub fn before(&self, which: &LevelArgs, memory: &MemoryArg) -> Result<CompareSide, Error> {
         let Some(snapshot) = self.ranking().map(LevelRanking::snapshot) else {
             return Err(Error::Usage(format!(
                 "{self}: of a file of scores no ranking before it is known: name another one"
@@ -69,14 +73,14 @@ impl Side {
                 snapshot.store().display()
             ))
         })?;
-        Side::of(Snapshot::open(&RealDisk, &before.path)?, which, memory)
+        CompareSide::of(Snapshot::open(&RealDisk, &before.path)?, which, memory)
     }
 
     /// The ranking; `None`: a file.
     pub fn ranking(&self) -> Option<&LevelRanking> {
         match self {
-            Side::Ranking(ranking) => Some(ranking),
-            Side::File(_) => None,
+            CompareSide::Ranking(ranking) => Some(ranking),
+            CompareSide::File(_) => None,
         }
     }
 
@@ -99,9 +103,9 @@ impl Side {
     /// Refused, for `option`, if it cannot be read twice: a pipe cannot.
     pub fn check_lasts(&self, option: &str) -> Result<(), Error> {
         let lasts = match self {
-            Side::Ranking(_) => true,
+            CompareSide::Ranking(_) => true,
             // What cannot be looked at is an error when it is read.
-            Side::File(path) => path.metadata().map_or(true, |found| found.is_file()),
+            CompareSide::File(path) => path.metadata().map_or(true, |found| found.is_file()),
         };
         if lasts {
             Ok(())
@@ -133,8 +137,8 @@ impl Side {
     /// Name and score of every page.
     pub fn each(&self, mut each: impl FnMut(&[u8], f64) -> Result<(), Error>) -> Result<(), Error> {
         let path = match self {
-            Side::File(path) => path,
-            Side::Ranking(ranking) => {
+            CompareSide::File(path) => path,
+            CompareSide::Ranking(ranking) => {
                 for row in ranking.rows() {
                     let row = row?;
                     each(row.url.as_bytes(), row.importance)?;
@@ -157,7 +161,11 @@ impl Side {
 }
 
 /// The scores of both sides, which must find room in memory with what joins them.
-pub fn scores(left: &Side, right: &Side, memory: &MemoryArg) -> Result<(Scores, Scores), Error> {
+pub fn scores(
+    left: &CompareSide,
+    right: &CompareSide,
+    memory: &MemoryArg,
+) -> Result<(Scores, Scores), Error> {
     let budget = memory.budget(3)?;
     let check = |pages: u64| {
         let work = || format!("a comparison of {pages} pages or more, both sides together,");
@@ -171,11 +179,11 @@ pub fn scores(left: &Side, right: &Side, memory: &MemoryArg) -> Result<(Scores, 
     Ok((left, right))
 }
 
-impl fmt::Display for Side {
+impl fmt::Display for CompareSide {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Side::Ranking(ranking) => ranking.path().display().fmt(f),
-            Side::File(path) => path.display().fmt(f),
+            CompareSide::Ranking(ranking) => ranking.path().display().fmt(f),
+            CompareSide::File(path) => path.display().fmt(f),
         }
     }
 }

@@ -3,12 +3,12 @@
 use anyhow::Context;
 use cashrank::Error;
 use cashrank::rank::measures::{MeasureOptions, measure};
-use cashrank::schedule::Distances;
-use cashrank::snapshot::export::{Kind, NumberColumn, Page};
+use cashrank::schedule::PageDistances;
+use cashrank::snapshot::export::{NumberColumn, Page, ValueKind};
 use cashrank::snapshot::{LevelRanking, Snapshot};
 use cashrank::store::RealDisk;
 
-use super::{Args, distances};
+use super::{ExportArgs, distances};
 use crate::cli::common::threads;
 
 /// Further columns of a table, with their numbers.
@@ -24,7 +24,7 @@ pub(super) struct Further {
 enum Numbers {
     Ranking(Box<LevelRanking>),
     Scores(Vec<f64>),
-    Distances(Distances),
+    Distances(PageDistances),
 }
 
 /// Reads the number of a page or site; page numbers must increase from call to call.
@@ -68,7 +68,7 @@ impl Numbers {
     }
 }
 
-impl Args {
+impl ExportArgs {
     /// Opens the further columns that were requested beside a ranking.
     pub(super) fn further(&self, ranking: &LevelRanking) -> anyhow::Result<Further> {
         let mut further = Further::default();
@@ -82,9 +82,9 @@ impl Args {
             }
         }
         if let Some(distance) = &self.distance {
-            let column = NumberColumn::new("distance", Kind::Real);
+            let column = NumberColumn::new("distance", ValueKind::Real);
             let found = distances(ranking.snapshot(), Some(distance), &self.memory)?;
-            let bytes = Distances::bytes(ranking.len());
+            let bytes = PageDistances::bytes(ranking.len());
             further.add(column, Numbers::Distances(found), bytes);
         }
         Ok(further)

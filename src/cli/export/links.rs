@@ -6,8 +6,8 @@ use cashrank::snapshot::LevelRanking;
 use cashrank::snapshot::links::{LinkGraph, Room, write_common_crawl, write_tsv};
 
 use super::super::common::{Exit, counted, print_json};
-use super::super::output::Output;
-use super::{Args, scratch};
+use super::super::output::OutputTarget;
+use super::{ExportArgs, scratch};
 use crate::cli::common::say;
 
 /// What `--to` may be.
@@ -35,9 +35,9 @@ impl LinkFormat {
 /// The format that holds links only.
 pub(super) const COMMON_CRAWL: &str = "common-crawl";
 
-impl Args {
+impl ExportArgs {
     /// Writes the links of the current snapshot.
-    pub(super) fn export_links(&self, output: &Output) -> anyhow::Result<Exit> {
+    pub(super) fn export_links(&self, output: &OutputTarget) -> anyhow::Result<Exit> {
         let to = self.to.as_deref().unwrap_or_default();
         let format = LinkFormat::of(to)?;
         anyhow::ensure!(
@@ -57,7 +57,7 @@ impl Args {
                     !self.numbers,
                     "--numbers: {to} has numbers anyway, and a file of names"
                 );
-                let Output::File(..) = output else {
+                let OutputTarget::File(..) = output else {
                     anyhow::bail!("{to} is two files: name a directory for them with -o");
                 };
                 let folder = self.output.file.name();
@@ -72,13 +72,13 @@ impl Args {
                 &serde_json::json!({"links": count, "level": level, "snapshot": snapshot}),
             );
         }
-        if *output != Output::Standard {
+        if *output != OutputTarget::Standard {
             say!("{path}: {}", counted(count, "link", "links"));
         }
         Ok(Exit::Done)
     }
 
-    fn links_as_lines(&self, ranking: &LevelRanking, output: &Output) -> anyhow::Result<u64> {
+    fn links_as_lines(&self, ranking: &LevelRanking, output: &OutputTarget) -> anyhow::Result<u64> {
         let folder = scratch(output);
         let pairs = folder.join(format!(".cashrank-{}-links", std::process::id()));
         let memory = self.memory.budget(2)?;
@@ -101,7 +101,7 @@ impl Args {
         format: LinkFormat,
         folder: &Path,
     ) -> anyhow::Result<u64> {
-        Output::put_folder(folder, |aside| {
+        OutputTarget::put_folder(folder, |aside| {
             let memory = self.memory.budget(2)?;
             let pairing = self.sites.pairing(memory, aside.join("pairs"));
             let graph = LinkGraph::of(ranking, pairing)?;

@@ -11,21 +11,21 @@ use std::path::{Path, PathBuf};
 use cashrank::Feature;
 use cashrank::answers::Rankings;
 use cashrank::memory::{check_room, to_read};
-use cashrank::schedule::{Distances, Measure};
+use cashrank::schedule::{Measure, PageDistances};
 use cashrank::snapshot::export::{
-    Columns, Content, Format, MOST_SORTING, NumberColumn, Order, Page, Score, Scoring, Setup,
-    Written, export, ordered,
+    Content, ExportCounts, Format, MOST_SORTING, NumberColumn, OptionalColumns, Order, Page, Score,
+    Scoring, Setup, export, ordered,
 };
 use cashrank::snapshot::{Snapshot, snapshots};
 use cashrank::store::RealDisk;
 
 use self::links::COMMON_CRAWL;
-use self::since::{Since, SinceArgs};
+use self::since::{ChangeFilter, SinceArgs};
 use super::common::{
     Exit, MemoryArg, built, counted, one_of, pages as common_pages, parsed, print_json, word,
 };
 use super::levels::{GoneArg, LevelArgs, ScopeArg, SiteGraphArgs, counted_of};
-use super::output::{Output, SummedOutputArgs};
+use super::output::{OutputTarget, SummedOutputArgs};
 use super::snapshots::SnapshotArg;
 use super::stores::StoresArg;
 use crate::cli::common::say;
@@ -51,7 +51,7 @@ Examples:
 
 Of sites, url is the name of the site.")]
 #[command(mut_arg("measure", |arg| arg.value_delimiter(',').help(MEASURES)))]
-pub struct Args {
+pub struct ExportArgs {
     #[command(flatten)]
     stores: StoresArg,
     #[command(flatten)]
@@ -185,15 +185,15 @@ pub(super) fn distances(
     snapshot: &Snapshot,
     measure: Option<&Measure>,
     memory: &MemoryArg,
-) -> cashrank::Result<Distances> {
+) -> cashrank::Result<PageDistances> {
     let Some(measure) = measure else {
-        return Ok(Distances::default());
+        return Ok(PageDistances::default());
     };
     let pages = snapshot.info().pages;
     let work = || format!("{measure} of {pages} pages");
     check_room(
         memory.budget(2)?,
-        Distances::bytes(pages),
+        PageDistances::bytes(pages),
         work,
         "leave --distance out",
     )?;
@@ -238,7 +238,7 @@ fn scores() -> impl clap::builder::TypedValueParser<Value = Score> {
     )
 }
 
-impl Args {
+impl ExportArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         self.stores.check_one(&self.level.given())?;
         self.stores.check_one(&[
@@ -271,7 +271,7 @@ impl Args {
         self.export(to.parse()?, &output)
     }
 
-    fn export(&self, format: Format, output: &Output) -> anyhow::Result<Exit> {
+    fn export(&self, format: Format, output: &OutputTarget) -> anyhow::Result<Exit> {
         output.must_show(format.name(), format.is_text())?;
         self.check(format)?;
         let snapshots = self.stores.open(&self.snapshot)?;
@@ -300,7 +300,7 @@ impl Args {
             .since
             .open(self.stores.first(), &self.level, &self.memory)?;
         let further = self.further(ranking)?;
-        let held = since.as_ref().map_or(0, Since::held_bytes)
+        let held = since.as_ref().map_or(0, ChangeFilter::held_bytes)
             + rankings.held_bytes()
             + format.buffer_bytes(rankings.len())
             + further.held_bytes;
@@ -314,14 +314,14 @@ impl Args {
         }
         let folder = scratch(output);
         let setup = Setup {
-            columns: Columns {
+            columns: OptionalColumns {
                 level,
                 score: NumberColumn::of_measure(self.level.measure()),
                 state: level.is_page(),
                 cash: self.cash,
                 more: further.columns.clone(),
                 change: since.is_some(),
-                ..Columns::default()
+                ..OptionalColumns::default()
             },
             scoring: self.scoring.scoring(),
             without_gone: self.gone.without_gone,
@@ -350,12 +350,12 @@ impl Args {
             }
         });
         let rows = ordered(further.fill(rows), order, room, &folder)?;
-        let mut written = Written::default();
+        let mut written = ExportCounts::default();
         output.put(|out| {
             written = export(format, &setup, out, path, rows)?;
             Ok(())
         })?;
-        let Written {
+        let ExportCounts {
             pages,
             left_out,
             gone,
@@ -384,7 +384,7 @@ impl Args {
             }
             return print_json(&summary);
         }
-        if *output != Output::Standard {
+        if *output != OutputTarget::Standard {
             let changes = since.map_or(String::new(), |since| format!(", {}", since.said()));
             say!("{}: {}{changes}", path.display(), counted_of(level, pages));
         }
@@ -446,9 +446,9 @@ impl Args {
 }
 
 /// Where temporary files go: beside the output, or else where the system has them.
-pub(super) fn scratch(output: &Output) -> PathBuf {
+pub(super) fn scratch(output: &OutputTarget) -> PathBuf {
     match output {
-        Output::File(path, _) => {
+        OutputTarget::File(path, _) => {
             let folder = path
                 .parent()
                 .filter(|folder| !folder.as_os_str().is_empty());

@@ -4,13 +4,13 @@ use cashrank::snapshot::write_ranks;
 
 use super::super::common::{Exit, print_json};
 use super::super::levels::counted_of;
-use super::super::output::Output;
-use super::Args;
+use super::super::output::OutputTarget;
+use super::ExportArgs;
 use crate::cli::common::say;
 
-impl Args {
+impl ExportArgs {
     /// Writes the ranks of hosts or domains, which were computed.
-    pub(super) fn export_ranks(&self, output: &Output) -> anyhow::Result<Exit> {
+    pub(super) fn export_ranks(&self, output: &OutputTarget) -> anyhow::Result<Exit> {
         anyhow::ensure!(
             self.level.is_roll_up() && self.sort.is_none() && self.scope.rules().is_all(),
             "common-crawl has both measures and an order of its own: leave --measure, --roll-up, --sort and --scope out"
@@ -46,7 +46,7 @@ impl Args {
                 &serde_json::json!({"count": count, "level": level, "snapshot": snapshot}),
             );
         }
-        if *output != Output::Standard {
+        if *output != OutputTarget::Standard {
             say!(
                 "{}: {}",
                 path.display(),

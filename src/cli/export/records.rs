@@ -3,13 +3,13 @@
 use cashrank::records::{DumpRoom, Dumped, RecordFile, RecordFormat, dump, names_of};
 
 use super::super::common::{Exit, counted, pages as counted_pages, print_json};
-use super::super::output::{Keep, Output};
-use super::{Args, scratch};
+use super::super::output::{Keep, OutputTarget};
+use super::{ExportArgs, scratch};
 use crate::cli::common::say;
 
-impl Args {
+impl ExportArgs {
     /// Writes the current snapshot as crawl records.
-    pub(super) fn export_records(&self, output: &Output) -> anyhow::Result<Exit> {
+    pub(super) fn export_records(&self, output: &OutputTarget) -> anyhow::Result<Exit> {
         let path = self.output.file.name();
         let format = RecordFormat::of_name(path)?;
         output.must_show("a packed file", format.is_text())?;
@@ -36,7 +36,7 @@ impl Args {
                 &serde_json::json!({"pages": pages, "links": links, "snapshot": snapshot}),
             );
         }
-        if *output != Output::Standard {
+        if *output != OutputTarget::Standard {
             let links = counted(links, "link", "links");
             say!("{}: {}, {links}", path.display(), counted_pages(pages));
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use cashrank::memory::to_read;
 use cashrank::snapshot::export::{Format, Page, Score};
-use cashrank::snapshot::{ChangeRule, LevelRanking, Snapshot, Which};
+use cashrank::snapshot::{ChangeRule, LevelRanking, Snapshot, SnapshotSelector};
 use cashrank::store::RealDisk;
 use cashrank::{Change, Result};
 
@@ -19,8 +19,8 @@ pub(super) struct SinceArgs {
     ///
     /// Those are scores that moved by more than the errors of both rankings may be, and pages found gone (404, 410) since. Tables
     /// have a column `change`: new, changed, diluted (as the mean page: it only gave way to new pages) or gone.
-    #[arg(long, value_name = "N|TIME", value_parser = parsed::<Which>)]
-    pub since: Option<Which>,
+    #[arg(long, value_name = "N|TIME", value_parser = parsed::<SnapshotSelector>)]
+    pub since: Option<SnapshotSelector>,
     /// Count a score as changed if it moved by at least this share of what it was, like 0.1.
     #[arg(long, value_name = "RATIO", value_parser = ratio, requires = "since")]
     least: Option<f64>,
@@ -37,7 +37,7 @@ fn ratio(text: &str) -> std::result::Result<f64, String> {
 }
 
 /// An older ranking, and what counts as changed since.
-pub(super) struct Since {
+pub(super) struct ChangeFilter {
     older: LevelRanking,
     least: Option<f64>,
     certain_only: bool,
@@ -62,12 +62,12 @@ impl SinceArgs {
         store: &Path,
         level: &LevelArgs,
         memory: &MemoryArg,
-    ) -> Result<Option<Since>> {
+    ) -> Result<Option<ChangeFilter>> {
         if self.since.is_none() {
             return Ok(None);
         }
         let snapshot = Snapshot::of(&RealDisk, store, self.since)?;
-        Ok(Some(Since {
+        Ok(Some(ChangeFilter {
             older: level.open(snapshot, memory)?,
             least: self.least,
             certain_only: self.certain_only,
@@ -76,7 +76,7 @@ impl SinceArgs {
     }
 }
 
-impl Since {
+impl ChangeFilter {
     /// Bytes that reading the older ranking takes, beside the newer one.
     pub fn held_bytes(&self) -> u64 {
         to_read(self.older.len()) + self.older.held_bytes()

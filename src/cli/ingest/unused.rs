@@ -1,15 +1,15 @@
 //! Options of `ingest` that would have no effect.
 
-use cashrank::ingest::Job;
+use cashrank::ingest::IngestJob;
 use cashrank::source::InputName;
 use cashrank::store::rows::KeepRows;
 
-use super::Args;
+use super::IngestArgs;
 use crate::cli::values::Bound;
 
-impl Args {
+impl IngestArgs {
     /// Refuses options that have no effect on this run.
-    pub(super) fn refuse_unused(&self, job: &Job) -> anyhow::Result<()> {
+    pub(super) fn refuse_unused(&self, job: &IngestJob) -> anyhow::Result<()> {
         let settles = job.settle.is_some()
             && job.settings.config.is_settled()
             && job.keep_links != KeepRows::None;

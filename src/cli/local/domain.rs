@@ -7,7 +7,7 @@ use cashrank::Error;
 use cashrank::answers::{NameSet, names_of};
 use cashrank::engine::PageId;
 use cashrank::load::Crawled;
-use cashrank::local::{Known, Policy, Size};
+use cashrank::local::{LocalGraph, Policy, Size};
 use cashrank::memory::check_room;
 use cashrank::rows::Rows;
 use cashrank::rules::Scope;
@@ -64,13 +64,13 @@ const LISTED_BYTES: u64 = 400;
 
 /// The pages of a domain.
 #[derive(Default)]
-pub struct Members {
+pub struct DomainPages {
     /// Their numbers, ascending.
     pub pages: Vec<u32>,
     name_bytes: u64,
 }
 
-impl Members {
+impl DomainPages {
     fn add(&mut self, page: u32, name: &str) {
         self.pages.push(page);
         self.name_bytes += name.len() as u64;
@@ -82,17 +82,17 @@ impl Members {
 }
 
 /// Where the rows and names come from.
-pub enum Crawl {
+pub enum CrawlSource {
     Store(Box<Snapshot>),
     Files(Box<Crawled>),
 }
 
-impl Crawl {
+impl CrawlSource {
     /// The numbers of the domain's pages, ascending, and the bytes of their names.
-    pub fn members(&self, domain: &Domain) -> anyhow::Result<Members> {
-        let mut members = Members::default();
+    pub fn members(&self, domain: &Domain) -> anyhow::Result<DomainPages> {
+        let mut members = DomainPages::default();
         match self {
-            Crawl::Store(snapshot) => {
+            CrawlSource::Store(snapshot) => {
                 for (page, name) in (0u32..).zip(snapshot.names()) {
                     let name = name?;
                     if domain.has(name.as_bytes()) {
@@ -100,7 +100,7 @@ impl Crawl {
                     }
                 }
             }
-            Crawl::Files(crawled) => {
+            CrawlSource::Files(crawled) => {
                 let named = (0u32..).zip(crawled.names());
                 let local = named.filter(|(_, name)| domain.has(name.as_bytes()));
                 local.for_each(|(page, name)| members.add(page, name));
@@ -113,13 +113,13 @@ impl Crawl {
     /// take more than `budget`.
     pub fn room(
         &self,
-        members: &Members,
+        members: &DomainPages,
         (policy, listed): (Policy, u64),
         budget: Option<u64>,
     ) -> anyhow::Result<u64> {
         let (size, held) = match self {
-            Crawl::Store(snapshot) => (Size::of_rows(&snapshot.rows()?)?, 0),
-            Crawl::Files(crawled) => (Size::of_rows(&**crawled)?, crawled.bytes()),
+            CrawlSource::Store(snapshot) => (Size::of_rows(&snapshot.rows()?)?, 0),
+            CrawlSource::Files(crawled) => (Size::of_rows(&**crawled)?, crawled.bytes()),
         };
         let frontier = size.pages.saturating_sub(size.fetched);
         let need =
@@ -137,7 +137,7 @@ impl Crawl {
 
     /// The domain with these pages, and the pages outside; and the pages that failed, and are to be
     /// tried again.
-    pub fn known(&self, members: &[u32]) -> anyhow::Result<(Known, Vec<u32>)> {
+    pub fn known(&self, members: &[u32]) -> anyhow::Result<(LocalGraph, Vec<u32>)> {
         if members.is_empty() {
             bail!(
                 "the domain has no page: no name known fits --domain; see some names with `cashrank top` or \
@@ -145,9 +145,9 @@ impl Crawl {
             );
         }
         match self {
-            Crawl::Store(snapshot) => {
+            CrawlSource::Store(snapshot) => {
                 let rows = snapshot.rows()?;
-                let mut known = Known::of_rows(&rows as &dyn Rows, members, true)?;
+                let mut known = LocalGraph::of_rows(&rows as &dyn Rows, members, true)?;
                 let mut failing = Vec::new();
                 for page in snapshot.pages() {
                     let page = page?;
@@ -164,33 +164,35 @@ impl Crawl {
                 }
                 Ok((known, failing))
             }
-            Crawl::Files(crawled) => Ok((Known::of_rows(&**crawled, members, true)?, Vec::new())),
+            CrawlSource::Files(crawled) => {
+                Ok((LocalGraph::of_rows(&**crawled, members, true)?, Vec::new()))
+            }
         }
     }
 
     /// Pages known.
     pub fn pages(&self) -> u64 {
         match self {
-            Crawl::Store(snapshot) => snapshot.info().pages,
-            Crawl::Files(crawled) => crawled.names().len() as u64,
+            CrawlSource::Store(snapshot) => snapshot.info().pages,
+            CrawlSource::Files(crawled) => crawled.names().len() as u64,
         }
     }
 
     /// Returns whether links to pages outside may have been left out, by `--scope`.
     pub fn is_scoped(&self) -> bool {
         match self {
-            Crawl::Store(snapshot) => !snapshot.info().settings.input.scope.is_all(),
-            Crawl::Files(crawled) => crawled.is_scoped(),
+            CrawlSource::Store(snapshot) => !snapshot.info().settings.input.scope.is_all(),
+            CrawlSource::Files(crawled) => crawled.is_scoped(),
         }
     }
 
     pub fn names(&self, pages: &[u32]) -> Result<Vec<String>, Error> {
         match self {
-            Crawl::Store(snapshot) => {
+            CrawlSource::Store(snapshot) => {
                 let pages: Vec<PageId> = pages.iter().map(|&p| PageId(u64::from(p))).collect();
                 snapshot.names_of(&pages)
             }
-            Crawl::Files(crawled) => {
+            CrawlSource::Files(crawled) => {
                 Ok(pages.iter().map(|&p| crawled.name(p).to_owned()).collect())
             }
         }

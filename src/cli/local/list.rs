@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use cashrank::schedule::{Candidate, Taker};
 
-use crate::cli::output::Output;
+use crate::cli::output::OutputTarget;
 use crate::cli::values::takers;
 
 /// How a list of pages is written.
@@ -29,29 +29,29 @@ impl ListArgs {
     }
 
     /// Where the list goes; refused if it would replace something unasked, or cannot be shown there.
-    pub fn open(&self) -> anyhow::Result<Output> {
-        let output = Output::open(self.output.as_deref(), self.force)?;
+    pub fn open(&self) -> anyhow::Result<OutputTarget> {
+        let output = OutputTarget::open(self.output.as_deref(), self.force)?;
         output.must_show(self.to().name(), self.to().is_text())?;
         Ok(output)
     }
 
     /// Returns whether it goes to standard output.
     pub fn is_standard(&self) -> anyhow::Result<bool> {
-        Ok(Output::of(self.output.as_deref())? == Output::Standard)
+        Ok(OutputTarget::of(self.output.as_deref())? == OutputTarget::Standard)
     }
 
     /// Refused if the list of one of so many rounds would replace something unasked.
     pub fn check_rounds(&self, rounds: u64) -> anyhow::Result<()> {
         (1..=rounds).try_for_each(|round| {
             let name = self.name(round);
-            Output::open(name.as_deref(), self.force).map(drop)
+            OutputTarget::open(name.as_deref(), self.force).map(drop)
         })
     }
 
     /// Writes the list of a round. On standard output an empty line ends it. Without pages, no file is written.
     pub fn write_round(&self, pages: &[Candidate], round: u64) -> anyhow::Result<()> {
-        let output = Output::of(self.name(round).as_deref())?;
-        if output != Output::Standard {
+        let output = OutputTarget::of(self.name(round).as_deref())?;
+        if output != OutputTarget::Standard {
             return if pages.is_empty() {
                 Ok(())
             } else {

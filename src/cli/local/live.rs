@@ -4,23 +4,23 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use anyhow::bail;
-use cashrank::load::{Crawled, Fetch};
-use cashrank::local::Search;
+use cashrank::load::{Crawled, FetchOutcome};
+use cashrank::local::LocalSearch;
 use cashrank::snapshot::Snapshot;
 use cashrank::source::InputName;
 use cashrank::store::{RealDisk, settings_of};
 use cashrank::{Error, Options, Writer};
 
-use super::domain::{Crawl, Domain};
+use super::domain::{CrawlSource, Domain};
 use super::list::is_unread;
-use super::ranks::{Found, lifts, locals, report, write_impact, write_ranks};
-use super::{Args, Outputs, candidates, report_few};
+use super::ranks::{DomainCounts, lifts, locals, report, write_impact, write_ranks};
+use super::{LocalArgs, Outputs, candidates, report_few};
 use crate::cli::common::{Exit, counted, say, thousands, threads};
 
 /// A search that a crawler feeds.
-struct Live<'a> {
-    args: &'a Args,
-    search: Search,
+struct LiveSearch<'a> {
+    args: &'a LocalArgs,
+    search: LocalSearch,
     /// Pages listed that did not come yet.
     waiting: HashSet<u32>,
     rounds: u64,
@@ -28,7 +28,7 @@ struct Live<'a> {
     late: usize,
 }
 
-impl Args {
+impl LocalArgs {
     /// Refuses options that contradict --live.
     pub fn check_live(&self) -> anyhow::Result<()> {
         if self
@@ -67,7 +67,7 @@ impl Args {
         let (mut crawled, search, mut writer) = match &self.crawl.store {
             Some(store) => self.begin_in_store(store, domain)?,
             None => {
-                let crawl = Crawl::Files(Box::new(self.crawled()?));
+                let crawl = CrawlSource::Files(Box::new(self.crawled()?));
                 let members = crawl.members(domain)?;
                 let budget = self.memory.budget(1)?;
                 let need = crawl.room(
@@ -76,15 +76,15 @@ impl Args {
                     budget,
                 )?;
                 let (known, _) = crawl.known(&members.pages)?;
-                let search = Search::new(known, self.search())?;
-                let Crawl::Files(mut crawled) = crawl else {
+                let search = LocalSearch::new(known, self.search())?;
+                let CrawlSource::Files(mut crawled) = crawl else {
                     bail!("--live has no crawl to start from");
                 };
                 crawled.limit_memory(budget.map(|budget| budget.saturating_sub(need)));
                 (*crawled, search, None)
             }
         };
-        let mut live = Live {
+        let mut live = LiveSearch {
             args: self,
             search,
             waiting: HashSet::new(),
@@ -102,7 +102,7 @@ impl Args {
         &self,
         store: &Path,
         domain: &Domain,
-    ) -> anyhow::Result<(Crawled, Search, Option<Writer>)> {
+    ) -> anyhow::Result<(Crawled, LocalSearch, Option<Writer>)> {
         let Some(settings) = settings_of(&RealDisk, store)? else {
             bail!(Error::Missing(format!(
                 "{}: not a cashrank store; `cashrank ingest` creates one",
@@ -127,12 +127,12 @@ impl Args {
         let snapshot = Snapshot::latest(&RealDisk, store)?;
         let ingest = snapshot.memory_to_resume().total();
         let left = budget.map(|budget| budget.saturating_sub(ingest));
-        let crawl = Crawl::Store(Box::new(snapshot));
+        let crawl = CrawlSource::Store(Box::new(snapshot));
         let members = crawl.members(domain)?;
         let need = crawl.room(&members, (self.search().policy, self.n.unwrap_or(0)), left)?;
         let (known, _) = crawl.known(&members.pages)?;
-        let search = Search::new(known, self.search())?;
-        let Crawl::Store(snapshot) = crawl else {
+        let search = LocalSearch::new(known, self.search())?;
+        let CrawlSource::Store(snapshot) = crawl else {
             bail!("--live has no store to start from");
         };
         let left = left.map(|left| left.saturating_sub(need));
@@ -141,7 +141,7 @@ impl Args {
     }
 }
 
-impl Live<'_> {
+impl LiveSearch<'_> {
     /// Lists the next round; `false`: there is none, or nobody reads it.
     fn ask(&mut self, crawled: &Crawled) -> anyhow::Result<bool> {
         if self.rounds == self.args.live.rounds {
@@ -187,14 +187,14 @@ impl Live<'_> {
             store,
             &mut |crawled, store, page, fetch| {
                 match fetch {
-                    Fetch::Read => {
+                    FetchOutcome::Read => {
                         let is_new = !self.search.known().is_fetched(page);
                         let is_local = is_new && domain.has(crawled.name(page).as_bytes());
                         self.late += usize::from(is_local);
                         self.search.fetched_weighted(page, crawled.targets(page))?;
                     }
-                    Fetch::Gone => self.search.gone(page)?,
-                    Fetch::Failed => self.search.lost(page)?,
+                    FetchOutcome::Gone => self.search.gone(page)?,
+                    FetchOutcome::Failed => self.search.lost(page)?,
                 }
                 if !self.waiting.remove(&page) || !self.waiting.is_empty() {
                     return Ok(true);
@@ -229,10 +229,16 @@ impl Live<'_> {
         if let Some(mut store) = store {
             store.publish()?;
         }
-        let crawl = Crawl::Files(Box::new(crawled));
+        let crawl = CrawlSource::Files(Box::new(crawled));
         let estimate = self.search.estimate();
         let lifts = lifts(&crawl, &self.search, &estimate)?;
-        report(&crawl, &self.search, &estimate, &Found::default(), &lifts);
+        report(
+            &crawl,
+            &self.search,
+            &estimate,
+            &DomainCounts::default(),
+            &lifts,
+        );
         if self.late > 0 {
             say!(
                 "{} of the domain fetched only now, and treated as outside: run `cashrank local` over the whole crawl \

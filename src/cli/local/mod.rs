@@ -13,7 +13,9 @@ use cashrank::Limits;
 use cashrank::engine::PageId;
 use cashrank::formats::Format;
 use cashrank::load::Crawled;
-use cashrank::local::{Asked, Estimator, Options, Policy, Power, Search};
+use cashrank::local::{
+    LocalEstimator, LocalSearch, LocalSearchOptions, PageRequest, Policy, PowerMethod,
+};
 use cashrank::rules::Follow;
 use cashrank::schedule::Candidate;
 use cashrank::snapshot::Snapshot;
@@ -24,12 +26,12 @@ use super::common::{
     self, Exit, MemoryArg, one_of, parsed, positive, print_json, say, store_unless, threads,
 };
 use super::loaded::report_remarks;
-use super::output::Output;
+use super::output::OutputTarget;
 use super::rules::RulesArgs;
 use super::values::{FormatArg, formats};
-use domain::{Crawl, Domain};
+use domain::{CrawlSource, Domain};
 use list::ListArgs;
-use ranks::{Found, Lift, Local, lifts, locals, report, write_impact, write_ranks};
+use ranks::{DomainCounts, Lift, LocalPageRank, lifts, locals, report, write_impact, write_ranks};
 
 /// Estimate how one site's pages rank in the whole web, and what to fetch for that.
 #[derive(clap::Args)]
@@ -57,7 +59,7 @@ With --impact the outside pages that lift the domain most are listed:
   share        its part of the impact of all outside pages
   importance   its PageRank among all pages fetched
   into_domain  the part of its links that lead into the domain, by weight")]
-pub struct Args {
+pub struct LocalArgs {
     #[command(flatten)]
     crawl: CrawlArgs,
     /// The domain: host:NAME, or another rule as of `ingest --scope`, or file:PATH, a list of URLs. May be repeated.
@@ -124,7 +126,7 @@ struct MethodArgs {
     /// extrapolated: to where all pages outside would be fetched; sc (also plain): as in the paper, whose method is
     /// `--select sc --estimate sc`, Stochastic Complementation.
     #[arg(long, value_name = "HOW", default_value = "extrapolated", value_parser = one_of(["extrapolated", "sc", "plain"], estimator))]
-    estimate: Estimator,
+    estimate: LocalEstimator,
 }
 
 #[derive(clap::Args)]
@@ -141,15 +143,15 @@ struct LiveArgs {
     rounds: u64,
 }
 
-fn estimator(text: &str) -> Result<Estimator, String> {
+fn estimator(text: &str) -> Result<LocalEstimator, String> {
     match text {
-        "extrapolated" => Ok(Estimator::Extrapolated),
-        "sc" | "plain" => Ok(Estimator::Plain),
+        "extrapolated" => Ok(LocalEstimator::Extrapolated),
+        "sc" | "plain" => Ok(LocalEstimator::Plain),
         _ => Err(format!("{text:?}: extrapolated, sc or plain")),
     }
 }
 
-impl Args {
+impl LocalArgs {
     pub fn run(mut self) -> anyhow::Result<Exit> {
         self.crawl.store = store_unless(&self.crawl.inputs, self.crawl.store.as_deref())?;
         let domain = Domain::new(&self.domain)?;
@@ -162,8 +164,8 @@ impl Args {
         let list = self.list.open()?;
         list.must_spare(&self.crawl.inputs)?;
         let crawl = match &self.crawl.store {
-            Some(store) => Crawl::Store(Box::new(Snapshot::latest(&RealDisk, store)?)),
-            None => Crawl::Files(Box::new(self.crawled()?)),
+            Some(store) => CrawlSource::Store(Box::new(Snapshot::latest(&RealDisk, store)?)),
+            None => CrawlSource::Files(Box::new(self.crawled()?)),
         };
         let members = crawl.members(&domain)?;
         let search = (self.search().policy, self.n.unwrap_or(0));
@@ -171,11 +173,11 @@ impl Args {
         let members = members.pages;
         let (known, failing) = crawl.known(&members)?;
         let rest = members.iter().filter(|&&page| !known.is_fetched(page));
-        let found = Found {
+        let found = DomainCounts {
             unfetched: rest.count(),
             is_all: members.len() as u64 == crawl.pages(),
         };
-        let mut search = Search::new(known, self.search())?;
+        let mut search = LocalSearch::new(known, self.search())?;
         let asked = match self.n {
             Some(n) => search.next(usize::try_from(n).unwrap_or(usize::MAX)),
             None => Vec::new(),
@@ -184,14 +186,14 @@ impl Args {
         if !failing.is_empty() {
             let mut known = search.into_known();
             failing.into_iter().try_for_each(|page| known.lost(page))?;
-            search = Search::new(known, self.search())?;
+            search = LocalSearch::new(known, self.search())?;
         }
         let estimate = search.estimate();
         let pages = locals(&crawl, &search, &estimate)?;
         let lifts = lifts(&crawl, &search, &estimate)?;
         if self.json {
             let known = search.known();
-            print_json(&Report {
+            print_json(&LocalReport {
                 domain_pages: known.domain(),
                 domain_pages_not_fetched: found.unfetched,
                 outside_pages: known.fetched() - known.domain() - known.found_gone(),
@@ -215,7 +217,7 @@ impl Args {
         }
         match self.n {
             None if outputs.ranks.is_none() && outputs.impact.is_none() => {
-                write_ranks(&Output::Standard, &pages)?
+                write_ranks(&OutputTarget::Standard, &pages)?
             }
             None => {}
             Some(n) => {
@@ -231,9 +233,9 @@ impl Args {
 
     /// Where the ranks and the impact go.
     fn outputs(&self) -> anyhow::Result<Outputs> {
-        let open = |path: &Option<PathBuf>| -> anyhow::Result<Option<Output>> {
+        let open = |path: &Option<PathBuf>| -> anyhow::Result<Option<OutputTarget>> {
             let Some(path) = path else { return Ok(None) };
-            let output = Output::open(Some(path), self.list.force)?;
+            let output = OutputTarget::open(Some(path), self.list.force)?;
             output.must_spare(&self.crawl.inputs)?;
             Ok(Some(output))
         };
@@ -248,13 +250,13 @@ impl Args {
         self.crawl.format.and_then(|format| format.0)
     }
 
-    fn search(&self) -> Options {
-        Options {
+    fn search(&self) -> LocalSearchOptions {
+        LocalSearchOptions {
             policy: self.method.select.unwrap_or(Policy::Share),
             estimator: self.method.estimate,
-            power: Power {
+            power: PowerMethod {
                 damping: self.damping,
-                ..Power::default()
+                ..PowerMethod::default()
             },
             seed: 1,
         }
@@ -286,7 +288,7 @@ impl Args {
         let lists = self.n.is_some() && !self.json;
         let to_standard = |path: &Option<PathBuf>| -> anyhow::Result<bool> {
             Ok(match path {
-                Some(path) => Output::of(Some(path))? == Output::Standard,
+                Some(path) => OutputTarget::of(Some(path))? == OutputTarget::Standard,
                 None => false,
             })
         };
@@ -317,9 +319,9 @@ impl Args {
         Ok(crawled)
     }
 
-    fn exit(&self, crawl: &Crawl) -> anyhow::Result<Exit> {
+    fn exit(&self, crawl: &CrawlSource) -> anyhow::Result<Exit> {
         match crawl {
-            Crawl::Files(crawled) if crawled.skipped() > 0 => {
+            CrawlSource::Files(crawled) if crawled.skipped() > 0 => {
                 let count = common::counted(crawled.skipped(), "record was", "records were");
                 say!("{count} skipped");
                 Ok(Exit::Skipped)
@@ -331,13 +333,13 @@ impl Args {
 
 /// Where results beside the list go.
 pub struct Outputs {
-    ranks: Option<Output>,
-    impact: Option<Output>,
+    ranks: Option<OutputTarget>,
+    impact: Option<OutputTarget>,
 }
 
 /// The object of --json.
 #[derive(serde::Serialize)]
-struct Report {
+struct LocalReport {
     domain_pages: usize,
     domain_pages_not_fetched: usize,
     outside_pages: usize,
@@ -348,7 +350,7 @@ struct Report {
     extrapolated: f64,
     next: Vec<ToFetch>,
     impact: Vec<Lift>,
-    pages: Vec<Local>,
+    pages: Vec<LocalPageRank>,
 }
 
 /// A page to fetch, in the object of --json.
@@ -359,7 +361,7 @@ struct ToFetch {
     importance: f64,
 }
 
-fn to_fetch(crawl: &Crawl, asked: &[Asked]) -> anyhow::Result<Vec<ToFetch>> {
+fn to_fetch(crawl: &CrawlSource, asked: &[PageRequest]) -> anyhow::Result<Vec<ToFetch>> {
     let numbers: Vec<u32> = asked.iter().map(|asked| asked.page).collect();
     let named = crawl.names(&numbers)?.into_iter().zip(asked);
     let pages = named.map(|(url, asked)| ToFetch {
@@ -371,7 +373,7 @@ fn to_fetch(crawl: &Crawl, asked: &[Asked]) -> anyhow::Result<Vec<ToFetch>> {
 }
 
 /// The pages asked for, as lists have them. Their importance is what links seen hand to them.
-fn candidates(asked: &[Asked], names: impl IntoIterator<Item = String>) -> Vec<Candidate> {
+fn candidates(asked: &[PageRequest], names: impl IntoIterator<Item = String>) -> Vec<Candidate> {
     let named = asked.iter().zip(names);
     let pages = named.map(|(asked, url)| {
         let page = PageId(u64::from(asked.page));

@@ -1,14 +1,14 @@
 //! The domain's pages with their estimated ranks, and what is said of them.
 
-use cashrank::local::{Estimate, Impact, Search};
+use cashrank::local::{Impact, LocalEstimate, LocalSearch};
 
-use super::domain::Crawl;
+use super::domain::CrawlSource;
 use crate::cli::common::{counted, say, shown, thousands};
-use crate::cli::output::Output;
+use crate::cli::output::OutputTarget;
 
 /// A page of the domain, with its estimate.
 #[derive(serde::Serialize)]
-pub struct Local {
+pub struct LocalPageRank {
     url: String,
     importance: f64,
     rank: u64,
@@ -28,7 +28,11 @@ pub struct Lift {
 }
 
 /// The pages outside that link into the domain, the one that lifts it most first.
-pub fn lifts(crawl: &Crawl, search: &Search, estimate: &Estimate) -> anyhow::Result<Vec<Lift>> {
+pub fn lifts(
+    crawl: &CrawlSource,
+    search: &LocalSearch,
+    estimate: &LocalEstimate,
+) -> anyhow::Result<Vec<Lift>> {
     let known = search.known();
     let impacts = &estimate.impacts;
     let all: f64 = impacts.iter().map(Impact::value).sum();
@@ -44,7 +48,7 @@ pub fn lifts(crawl: &Crawl, search: &Search, estimate: &Estimate) -> anyhow::Res
     Ok(lifts.collect())
 }
 
-pub fn write_impact(impact: &Output, lifts: &[Lift]) -> anyhow::Result<()> {
+pub fn write_impact(impact: &OutputTarget, lifts: &[Lift]) -> anyhow::Result<()> {
     impact.put(|out| {
         writeln!(out, "url\timpact\tshare\timportance\tinto_domain")?;
         for of in lifts {
@@ -59,21 +63,28 @@ pub fn write_impact(impact: &Output, lifts: &[Lift]) -> anyhow::Result<()> {
 }
 
 /// The domain's pages, best first.
-pub fn locals(crawl: &Crawl, search: &Search, estimate: &Estimate) -> anyhow::Result<Vec<Local>> {
+pub fn locals(
+    crawl: &CrawlSource,
+    search: &LocalSearch,
+    estimate: &LocalEstimate,
+) -> anyhow::Result<Vec<LocalPageRank>> {
     let known = search.known();
     let numbers: Vec<u32> = (0..known.domain())
         .map(|member| known.page(member))
         .collect();
     let names = crawl.names(&numbers)?;
-    let pages = names.into_iter().enumerate().map(|(member, url)| Local {
-        url,
-        importance: estimate.ranks[member],
-        rank: 0,
-        outside: estimate.outside[member],
-        certified: estimate.certified[member],
-        at_least: estimate.at_least[member],
-    });
-    let mut pages: Vec<Local> = pages.collect();
+    let pages = names
+        .into_iter()
+        .enumerate()
+        .map(|(member, url)| LocalPageRank {
+            url,
+            importance: estimate.ranks[member],
+            rank: 0,
+            outside: estimate.outside[member],
+            certified: estimate.certified[member],
+            at_least: estimate.at_least[member],
+        });
+    let mut pages: Vec<LocalPageRank> = pages.collect();
     pages.sort_by(|a, b| {
         let order = b.importance.total_cmp(&a.importance);
         order.then_with(|| a.url.cmp(&b.url))
@@ -95,7 +106,7 @@ fn down(value: f64) -> f64 {
     (value * 1e4).floor() / 1e4
 }
 
-pub fn write_ranks(ranks: &Output, pages: &[Local]) -> anyhow::Result<()> {
+pub fn write_ranks(ranks: &OutputTarget, pages: &[LocalPageRank]) -> anyhow::Result<()> {
     ranks.put(|out| {
         writeln!(out, "url\timportance\trank\toutside\tcertified\tat_least")?;
         for page in pages {
@@ -116,7 +127,7 @@ pub fn write_ranks(ranks: &Output, pages: &[Local]) -> anyhow::Result<()> {
 
 /// Counts of the domain that a search does not have.
 #[derive(Default)]
-pub struct Found {
+pub struct DomainCounts {
     /// Pages of the domain that were not fetched.
     pub unfetched: usize,
     /// No page is known that is not of the domain.
@@ -127,7 +138,13 @@ pub struct Found {
 const LIFTS_SHOWN: usize = 5;
 
 /// Says what the estimate stands on.
-pub fn report(crawl: &Crawl, search: &Search, estimate: &Estimate, found: &Found, lifts: &[Lift]) {
+pub fn report(
+    crawl: &CrawlSource,
+    search: &LocalSearch,
+    estimate: &LocalEstimate,
+    found: &DomainCounts,
+    lifts: &[Lift],
+) {
     let known = search.known();
     let count = |count: usize| thousands(count as u64);
     let gone = known.found_gone();

@@ -6,22 +6,25 @@ use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use cashrank::answers::{
-    self, FetchState, History, HistoryOptions, Host, Links, Moment, Movers, Question, Rank,
-    RankedEnd, Target, Top,
+    self, FetchState, History, HistoryOptions, Host, LinkList, LinkTarget, Moment, Question, Rank,
+    RankedEnd, SnapshotMovers, Top,
 };
 use cashrank::decode::Reason;
 use cashrank::engine::Counters;
 use cashrank::engine::PageId;
-use cashrank::snapshot::{self, Failing, Found, Info, RankingName, SearchOptions, Selection};
+use cashrank::snapshot::{
+    self, Failing, Info, RankingName, SearchOptions, SearchResult, Selection,
+};
 use cashrank::store::{RealDisk, is_busy};
 use cashrank_serve::{
-    Backend, Counts, CoverageSummary, NextList, NextQuery, Problem, Result, SnapshotSummary, Status,
+    Backend, Counts, CoverageSummary, NextList, NextQuery, Problem, Result, ServiceStatus,
+    SnapshotSummary,
 };
 use serde_json::{Value, json};
 
 use super::cache::AnswerCache;
-use super::current::{Current, OpenSnapshot, Part};
-use super::live::Live;
+use super::current::{Current, OpenSnapshot, SnapshotPart};
+use super::live::LiveIngest;
 use super::once::lock;
 use super::problem::problem;
 use super::rankings::written;
@@ -34,7 +37,7 @@ const HISTORY: usize = 200;
 /// A store, as the service sees it.
 pub struct StoreBackend {
     store: PathBuf,
-    live: Option<Arc<Live>>,
+    live: Option<Arc<LiveIngest>>,
     current: Arc<Current>,
     /// Summaries of snapshots.
     infos: Mutex<HashMap<String, SnapshotSummary>>,
@@ -42,7 +45,7 @@ pub struct StoreBackend {
 }
 
 impl StoreBackend {
-    pub fn new(store: PathBuf, live: Option<Arc<Live>>) -> StoreBackend {
+    pub fn new(store: PathBuf, live: Option<Arc<LiveIngest>>) -> StoreBackend {
         let current = Arc::new(Current::new(store.clone()));
         StoreBackend {
             cache: AnswerCache::new(current.clone()),
@@ -108,15 +111,15 @@ fn value(of: impl serde::Serialize) -> Result<Value> {
 
 /// An answer, and the name of the snapshot that it is of.
 #[derive(serde::Serialize)]
-struct OfSnapshot<T> {
+struct SnapshotAnswer<T> {
     snapshot: String,
     #[serde(flatten)]
     answer: T,
 }
 
-impl<T> OfSnapshot<T> {
-    fn new(held: &OpenSnapshot, answer: T) -> OfSnapshot<T> {
-        OfSnapshot {
+impl<T> SnapshotAnswer<T> {
+    fn new(held: &OpenSnapshot, answer: T) -> SnapshotAnswer<T> {
+        SnapshotAnswer {
             snapshot: held.name().into(),
             answer,
         }
@@ -136,7 +139,7 @@ impl StoreBackend {
     fn top(&self, n: usize, of: (&RankingName, &Selection, Option<usize>)) -> Result<Top> {
         let (ranking, selection, _) = of;
         if ranking.is_usual() && selection.is_all() {
-            let held = self.cache.with(Part::Best)?;
+            let held = self.cache.with(SnapshotPart::Best)?;
             return Ok(held.best()?.first(n));
         }
         self.current()?.top(n, of)
@@ -164,7 +167,7 @@ impl StoreBackend {
     }
 
     fn ranks(&self, urls: &[String]) -> Result<Vec<Rank>> {
-        let held = self.cache.with(Part::Places)?;
+        let held = self.cache.with(SnapshotPart::Places)?;
         let mut answers = Vec::new();
         for (url, page) in urls.iter().zip(held.pages(urls)?) {
             let page = match page {
@@ -191,8 +194,8 @@ impl StoreBackend {
     }
 
     /// The links of a page, or with `within` those to it among so many, best rank first.
-    fn links(&self, url: &str, n: usize, within: Option<u64>) -> Result<Links> {
-        let places = self.cache.with(Part::Places)?;
+    fn links(&self, url: &str, n: usize, within: Option<u64>) -> Result<LinkList> {
+        let places = self.cache.with(SnapshotPart::Places)?;
         let found = places.pages(&[url.to_owned()])?.pop().flatten();
         let page = found.ok_or_else(|| Problem::Unknown(format!("{url}: not known")))?;
         // Only the current snapshot has rows; pages keep their numbers.
@@ -200,12 +203,12 @@ impl StoreBackend {
         let (found, count, named) = held.links(page, n, within)?;
         let pages: Vec<PageId> = named.iter().map(|(end, _)| end.page).collect();
         let states = held.snapshot().states_of(&pages).map_err(problem)?;
-        let target = |((end, url), state): ((RankedEnd, String), _)| Target {
+        let target = |((end, url), state): ((RankedEnd, String), _)| LinkTarget {
             url,
             rank: end.rank,
             state,
         };
-        Ok(Links {
+        Ok(LinkList {
             url: url.into(),
             visited: found.fetched != FetchState::Never,
             gone: found.fetched == FetchState::Gone,
@@ -215,25 +218,25 @@ impl StoreBackend {
         })
     }
 
-    fn movers(&self, n: usize, certain_only: bool) -> Result<Movers> {
-        let held = self.cache.with(Part::Movers { certain_only })?;
+    fn movers(&self, n: usize, certain_only: bool) -> Result<SnapshotMovers> {
+        let held = self.cache.with(SnapshotPart::Movers { certain_only })?;
         Ok(held.movers(certain_only)?.first(n))
     }
 
-    fn search(&self, wanted: &SearchOptions) -> Result<OfSnapshot<Found>> {
+    fn search(&self, wanted: &SearchOptions) -> Result<SnapshotAnswer<SearchResult>> {
         let held = self.current()?;
         let found = held.snapshot().search(wanted).map_err(problem)?;
-        Ok(OfSnapshot::new(&held, found))
+        Ok(SnapshotAnswer::new(&held, found))
     }
 
-    fn failures(&self, n: usize) -> Result<OfSnapshot<Failing>> {
-        let held = self.cache.with(Part::Failing)?;
-        Ok(OfSnapshot::new(&held, held.failing()?.first(n)))
+    fn failures(&self, n: usize) -> Result<SnapshotAnswer<Failing>> {
+        let held = self.cache.with(SnapshotPart::Failing)?;
+        Ok(SnapshotAnswer::new(&held, held.failing()?.first(n)))
     }
 
     /// With the hosts where most was not read, and what earlier snapshots were asked of.
     fn coverage(&self, n: usize) -> Result<Value> {
-        let held = self.cache.with(Part::Coverage)?;
+        let held = self.cache.with(SnapshotPart::Coverage)?;
         let (covered, hosts) = held.coverage()?;
         let mut answer = value(covered)?;
         answer["snapshot"] = held.name().into();
@@ -243,13 +246,13 @@ impl StoreBackend {
     }
 
     fn hosts(&self, n: usize) -> Result<Vec<Host>> {
-        let held = self.cache.with(Part::Hosts)?;
+        let held = self.cache.with(SnapshotPart::Hosts)?;
         Ok(held.hosts()?.iter().take(n).cloned().collect())
     }
 }
 
 impl Backend for StoreBackend {
-    fn status(&self) -> Result<Status> {
+    fn status(&self) -> Result<ServiceStatus> {
         let now = self.live.as_ref().and_then(|live| live.now());
         let held = match self.current() {
             Ok(held) => Some(held),
@@ -266,7 +269,7 @@ impl Backend for StoreBackend {
         let written = held.as_ref().and_then(|held| held.written());
         let pages = now.as_ref().map(|now| now.pages);
         let pages = pages.or(info.map(|info| info.pages)).unwrap_or(0);
-        Ok(Status {
+        Ok(ServiceStatus {
             version: env!("CARGO_PKG_VERSION").into(),
             store: self.store.display().to_string(),
             snapshot: held.as_ref().map(|held| held.name().to_owned()),

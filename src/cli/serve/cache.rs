@@ -14,11 +14,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use cashrank::schedule::{Candidate, Follower, NextOptions, Which};
+use cashrank::schedule::{Candidate, Follower, NextOptions, PageSelection};
 use cashrank_serve::{NextList, NextPage, NextQuery, Problem, Result, cpu_time};
 
 use super::super::common::check_list;
-use super::current::{Current, OpenSnapshot, Part};
+use super::current::{Current, OpenSnapshot, SnapshotPart};
 use super::once::lock;
 use super::problem::problem;
 
@@ -35,20 +35,20 @@ const BESIDE: usize = 2;
 
 /// What a thread makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Job {
+enum WorkerKind {
     /// Lists of which there is none yet.
     First,
     /// Answers that are older than the current snapshot.
     Refresh,
 }
 
-impl Job {
-    const ALL: [Job; 2] = [Job::First, Job::Refresh];
+impl WorkerKind {
+    const ALL: [WorkerKind; 2] = [WorkerKind::First, WorkerKind::Refresh];
 
     fn thread(self) -> &'static str {
         match self {
-            Job::First => "next-first",
-            Job::Refresh => "next-refresh",
+            WorkerKind::First => "next-first",
+            WorkerKind::Refresh => "next-refresh",
         }
     }
 }
@@ -65,16 +65,16 @@ const BUSY: f64 = 0.5;
 const NICE: i32 = 10;
 
 /// A rest, and what this process had spent and wanted when it began.
-struct Rest {
+struct Pause {
     from: Instant,
     took: Duration,
     spent: Option<Duration>,
     wanted: Option<Duration>,
 }
 
-impl Rest {
-    fn after(took: Duration) -> Rest {
-        Rest {
+impl Pause {
+    fn after(took: Duration) -> Pause {
+        Pause {
             from: Instant::now(),
             took,
             spent: cpu_time::by_process(),
@@ -90,14 +90,14 @@ impl Rest {
         })
     }
 
-    fn is_over(&self, job: Job) -> bool {
+    fn is_over(&self, job: WorkerKind) -> bool {
         let rested = self.from.elapsed();
         if rested < self.took * REST {
             return false;
         }
         let spent = self.spent.zip(cpu_time::by_process());
         let spent = spent.map_or(Duration::ZERO, |(before, now)| now.saturating_sub(before));
-        job == Job::First
+        job == WorkerKind::First
             || spent >= self.took * BUSY_REST.0
             || rested >= self.took * BUSY_REST.1
             || !self.is_busy()
@@ -106,10 +106,10 @@ impl Rest {
 
 /// Answers, and the threads that compute them. The threads end when this is dropped, after their current work.
 pub struct AnswerCache {
-    shared: Arc<Shared>,
+    shared: Arc<CacheShared>,
 }
 
-struct Shared {
+struct CacheShared {
     current: Arc<Current>,
     kept: Mutex<Kept>,
     changed: Condvar,
@@ -117,15 +117,15 @@ struct Shared {
 
 #[derive(Default)]
 struct Kept {
-    lists: Vec<List>,
-    parts: Vec<Read>,
+    lists: Vec<CachedList>,
+    parts: Vec<CachedPart>,
     stop: bool,
     /// Threads that were started.
     started: usize,
 }
 
 /// A question, and the last answer.
-struct List {
+struct CachedList {
     query: NextQuery,
     options: NextOptions,
     /// The follower that made it last, unless it is in use, or there is no room for it.
@@ -136,21 +136,21 @@ struct List {
 }
 
 /// A part, and the snapshot that it was read of last.
-struct Read {
-    part: Part,
+struct CachedPart {
+    part: SnapshotPart,
     asked: Instant,
     held: Arc<OpenSnapshot>,
 }
 
 /// Work to do for a snapshot.
-struct Task {
+struct RefreshTask {
     held: Arc<OpenSnapshot>,
     work: Work,
 }
 
 enum Work {
     List(NextQuery, Box<Follower>),
-    Part(Part),
+    Part(SnapshotPart),
 }
 
 /// Makes this thread yield to others. Where that is not possible for one thread, or not allowed, nothing changes.
@@ -162,7 +162,7 @@ fn lower_priority() {
 impl AnswerCache {
     pub fn new(current: Arc<Current>) -> AnswerCache {
         AnswerCache {
-            shared: Arc::new(Shared {
+            shared: Arc::new(CacheShared {
                 current,
                 kept: Mutex::default(),
                 changed: Condvar::new(),
@@ -171,7 +171,7 @@ impl AnswerCache {
     }
 
     /// The newest snapshot of which a part was read, or is to be by whoever asks for it now.
-    pub fn with(&self, part: Part) -> Result<Arc<OpenSnapshot>> {
+    pub fn with(&self, part: SnapshotPart) -> Result<Arc<OpenSnapshot>> {
         let newest = self.shared.current.get()?;
         let mut kept = lock(&self.shared.kept);
         let now = Instant::now();
@@ -185,7 +185,7 @@ impl AnswerCache {
                 read.held.clone()
             }
             None => {
-                kept.parts.push(Read {
+                kept.parts.push(CachedPart {
                     part,
                     asked: now,
                     held: newest.clone(),
@@ -219,7 +219,7 @@ impl AnswerCache {
         let mut options = NextOptions::of(&query.options).map_err(problem)?;
         options.count = query.n;
         kept.make_room()?;
-        kept.lists.push(List {
+        kept.lists.push(CachedList {
             query: query.clone(),
             options,
             follower: None,
@@ -242,7 +242,7 @@ fn is_lively(asked: Instant) -> bool {
     asked.elapsed() < LIVELY
 }
 
-impl List {
+impl CachedList {
     /// The making of it: by what made it last, if that is there.
     fn work(&mut self, followed: u64, held: &OpenSnapshot) -> Work {
         let new = || {
@@ -261,13 +261,13 @@ impl List {
     fn answers(&self, query: &NextQuery) -> bool {
         self.query.options == query.options
             && (self.query.n == query.n
-                || self.options.which == Which::NotFetched && self.query.n > query.n)
+                || self.options.which == PageSelection::NotFetched && self.query.n > query.n)
     }
 }
 
 impl Kept {
     /// The longest list that has what is asked for, of those that are there.
-    fn list_for(&mut self, query: &NextQuery) -> Option<&mut List> {
+    fn list_for(&mut self, query: &NextQuery) -> Option<&mut CachedList> {
         let lists = self.lists.iter_mut();
         let answering = lists.filter(|list| list.answers(query));
         answering.max_by_key(|list| (list.made.is_some(), list.query.n))
@@ -347,10 +347,10 @@ fn no_thread(error: &std::io::Error) -> Problem {
     ))
 }
 
-impl Shared {
+impl CacheShared {
     /// Tells the threads that something was asked for; starts them, if this is the first time.
-    fn start(self: &Arc<Shared>, kept: &mut Kept) -> Result<()> {
-        for job in Job::ALL.into_iter().skip(kept.started) {
+    fn start(self: &Arc<CacheShared>, kept: &mut Kept) -> Result<()> {
+        for job in WorkerKind::ALL.into_iter().skip(kept.started) {
             let shared = self.clone();
             let thread = std::thread::Builder::new().name(job.thread().into());
             thread
@@ -362,13 +362,13 @@ impl Shared {
         Ok(())
     }
 
-    fn make_all(&self, job: Job) {
-        let mut rest = Rest::after(Duration::ZERO);
+    fn make_all(&self, job: WorkerKind) {
+        let mut rest = Pause::after(Duration::ZERO);
         while let Some(mut task) = self.next_task(job, &rest) {
-            let yields = job == Job::Refresh && rest.is_busy();
+            let yields = job == WorkerKind::Refresh && rest.is_busy();
             let (made, took) = self.make_apart(&mut task, yields);
             self.keep(task, made);
-            rest = Rest::after(took);
+            rest = Pause::after(took);
         }
     }
 
@@ -376,7 +376,7 @@ impl Shared {
     /// can be started it is made on this one, which never yields.
     fn make_apart(
         &self,
-        task: &mut Task,
+        task: &mut RefreshTask,
         yields: bool,
     ) -> (Result<Option<Arc<NextList>>>, Duration) {
         let started = Instant::now();
@@ -386,7 +386,7 @@ impl Shared {
                 lower_priority();
             }
             let spent = cpu_time::by_thread();
-            let made = Shared::make(task);
+            let made = CacheShared::make(task);
             (made, cpu_time::since(spent, started.elapsed()))
         };
         let apart = std::thread::scope(|scope| {
@@ -401,15 +401,15 @@ impl Shared {
     }
 
     /// Waits for something to do; `None`: it ends.
-    fn next_task(&self, job: Job, rest: &Rest) -> Option<Task> {
+    fn next_task(&self, job: WorkerKind, rest: &Pause) -> Option<RefreshTask> {
         let mut kept = lock(&self.kept);
         loop {
             if kept.stop {
                 return None;
             }
             let waits = match job {
-                Job::First => kept.has_new_list(),
-                Job::Refresh => kept.is_lively(),
+                WorkerKind::First => kept.has_new_list(),
+                WorkerKind::Refresh => kept.is_lively(),
             };
             if waits && rest.is_over(job) {
                 drop(kept);
@@ -418,11 +418,11 @@ impl Shared {
                 kept = lock(&self.kept);
                 if let Some(held) = held {
                     let work = match job {
-                        Job::First => kept.new_list(&held),
-                        Job::Refresh => kept.oldest(&held),
+                        WorkerKind::First => kept.new_list(&held),
+                        WorkerKind::Refresh => kept.oldest(&held),
                     };
                     if let Some(work) = work {
-                        return Some(Task { held, work });
+                        return Some(RefreshTask { held, work });
                     }
                 }
             }
@@ -437,7 +437,7 @@ impl Shared {
     }
 
     /// A list; or a part is read, which is then kept with its snapshot.
-    fn make(task: &mut Task) -> Result<Option<Arc<NextList>>> {
+    fn make(task: &mut RefreshTask) -> Result<Option<Arc<NextList>>> {
         check_list(task.held.info().pages, BESIDE).map_err(problem)?;
         match &mut task.work {
             Work::List(_, follower) => list_of(follower, &task.held).map(Some),
@@ -445,7 +445,7 @@ impl Shared {
         }
     }
 
-    fn keep(&self, task: Task, made: Result<Option<Arc<NextList>>>) {
+    fn keep(&self, task: RefreshTask, made: Result<Option<Arc<NextList>>>) {
         let mut kept = lock(&self.kept);
         match task.work {
             Work::List(query, follower) => {

@@ -1,15 +1,16 @@
 //! The current snapshot of a store, and what is read of it for answers.
 //!
-//! Each [`Part`] is read once, when it is first asked for, and kept with its snapshot: the best pages and hosts, what moved, and,
-//! of up to [`LOOKUP_PAGES`] pages, where each name is. Beyond that, a page is found by a sweep over the store's fingerprints.
-//! So are a few rankings of sites or by measures, and the best of them (`rankings.rs`).
+//! Each [`SnapshotPart`] is read once, when it is first asked for, and kept with its snapshot: the best pages and
+//! hosts, what moved, and, of up to [`LOOKUP_PAGES`] pages, where each name is. Beyond that, a page is found by a
+//! sweep over the store's fingerprints. So are a few rankings of sites or by measures, and the best of them
+//! (`rankings.rs`).
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use cashrank::answers::{
-    Coverage, Covered, CoveredHost, Ends, Host, Movers, Rank, RankedEnd, Top, pages_of,
+    Covered, CoveredHost, Ends, Host, Rank, RankedEnd, SeedCoverage, SnapshotMovers, Top, pages_of,
 };
 use cashrank::engine::PageId;
 use cashrank::metrics::moved::MoveOptions;
@@ -21,7 +22,7 @@ use cashrank_serve::{Problem, Result};
 
 use super::once::{Once, lock};
 use super::problem::problem;
-use super::rankings::{BEST, Rankings, written};
+use super::rankings::{BEST, RankingCache, written};
 
 /// Maximum number of pages of a snapshot whose name positions are kept in memory, 12 bytes a page.
 const LOOKUP_PAGES: u64 = 8_000_000;
@@ -34,7 +35,7 @@ const LISTED: usize = 1_000;
 
 /// The parts of a snapshot that are read once and kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum SnapshotPart {
     /// Its best pages.
     Best,
     /// Its best hosts.
@@ -56,13 +57,13 @@ type NamedEnds = Vec<(RankedEnd, String)>;
 pub struct Current {
     store: PathBuf,
     held: Mutex<Option<Arc<OpenSnapshot>>>,
-    coverage: Arc<Followed>,
+    coverage: Arc<FollowedCoverage>,
 }
 
 /// How much was covered as snapshots came. The history is locked apart: it is read while the next one is computed.
 #[derive(Default)]
-struct Followed {
-    coverage: Mutex<Coverage>,
+struct FollowedCoverage {
+    coverage: Mutex<SeedCoverage>,
     history: Mutex<Vec<Covered>>,
 }
 
@@ -73,13 +74,13 @@ pub struct OpenSnapshot {
     snapshot: Snapshot,
     best: Once<Top>,
     hosts: Once<Vec<Host>>,
-    rankings: Rankings,
+    rankings: RankingCache,
     /// All, and those that are certain.
-    movers: [Once<Movers>; 2],
+    movers: [Once<SnapshotMovers>; 2],
     failing: Once<Failing>,
     lookup: Once<Lookup>,
     covered: Once<(Covered, Vec<CoveredHost>)>,
-    coverage: Arc<Followed>,
+    coverage: Arc<FollowedCoverage>,
 }
 
 impl Current {
@@ -119,7 +120,7 @@ impl Current {
             snapshot,
             best: Once::default(),
             hosts: Once::default(),
-            rankings: Rankings::default(),
+            rankings: RankingCache::default(),
             movers: Default::default(),
             failing: Once::default(),
             lookup: Once::default(),
@@ -188,15 +189,15 @@ impl OpenSnapshot {
     }
 
     /// Reads a part, if that was not done yet.
-    pub fn read(&self, part: Part) -> Result<()> {
+    pub fn read(&self, part: SnapshotPart) -> Result<()> {
         match part {
-            Part::Best => self.best().map(drop),
-            Part::Hosts => self.hosts().map(drop),
-            Part::Movers { certain_only } => self.movers(certain_only).map(drop),
-            Part::Failing => self.failing().map(drop),
-            Part::Places if self.has_places() => self.places().map(drop),
-            Part::Places => Ok(()),
-            Part::Coverage => self.coverage().map(drop),
+            SnapshotPart::Best => self.best().map(drop),
+            SnapshotPart::Hosts => self.hosts().map(drop),
+            SnapshotPart::Movers { certain_only } => self.movers(certain_only).map(drop),
+            SnapshotPart::Failing => self.failing().map(drop),
+            SnapshotPart::Places if self.has_places() => self.places().map(drop),
+            SnapshotPart::Places => Ok(()),
+            SnapshotPart::Coverage => self.coverage().map(drop),
         }
     }
 
@@ -204,12 +205,12 @@ impl OpenSnapshot {
     pub fn best(&self) -> Result<&Top> {
         let usual = RankingName::default();
         self.best
-            .get(|| Rankings::first(&self.snapshot, &usual, &Selection::default()))
+            .get(|| RankingCache::first(&self.snapshot, &usual, &Selection::default()))
     }
 
     /// The hosts of most importance, best first, of all.
     pub fn hosts(&self) -> Result<&[Host]> {
-        Ok(self.hosts.get(|| Rankings::hosts(&self.snapshot))?)
+        Ok(self.hosts.get(|| RankingCache::hosts(&self.snapshot))?)
     }
 
     /// Returns the best of a ranking that are in a scope, with `pages` of each site.
@@ -302,7 +303,7 @@ impl OpenSnapshot {
     }
 
     /// The largest moves since the previous snapshot, or those of them that are certain.
-    pub fn movers(&self, certain_only: bool) -> Result<&Movers> {
+    pub fn movers(&self, certain_only: bool) -> Result<&SnapshotMovers> {
         self.movers[usize::from(certain_only)].get(|| {
             let names = snapshot::names(&RealDisk, self.snapshot.store()).map_err(problem)?;
             let before = names.into_iter().rfind(|name| *name < self.name);
@@ -312,9 +313,9 @@ impl OpenSnapshot {
             });
             // One that went in the meantime is as if there were none.
             let Some(Ok(older)) = older else {
-                return Ok(Movers {
+                return Ok(SnapshotMovers {
                     to: self.name.clone(),
-                    ..Movers::default()
+                    ..SnapshotMovers::default()
                 });
             };
             let wanted = MoveOptions {
@@ -322,7 +323,7 @@ impl OpenSnapshot {
                 certain_only,
                 ..MoveOptions::default()
             };
-            Movers::between(&older, &self.snapshot, wanted).map_err(problem)
+            SnapshotMovers::between(&older, &self.snapshot, wanted).map_err(problem)
         })
     }
 }

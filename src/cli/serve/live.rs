@@ -5,8 +5,8 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use cashrank::engine::Counters;
-use cashrank::ingest::{Note, Observer, ProgressReport};
-use cashrank_serve::Reading;
+use cashrank::ingest::{IngestEvent, Observer, ProgressReport};
+use cashrank_serve::IngestStatus;
 
 use super::once::lock;
 use super::rates::Rates;
@@ -16,22 +16,22 @@ const OVER_LINKS: &str = "kept links";
 
 /// The newest counters of an ingest.
 #[derive(Default)]
-pub struct Live {
-    now: Mutex<Option<Now>>,
+pub struct LiveIngest {
+    now: Mutex<Option<IngestState>>,
     rates: Mutex<Rates>,
 }
 
 /// An ingest as it stood.
 #[derive(Clone, Default)]
-pub struct Now {
-    pub reading: Reading,
+pub struct IngestState {
+    pub reading: IngestStatus,
     pub counters: Counters,
     pub pages: u64,
 }
 
-impl Live {
+impl LiveIngest {
     /// As it stood last, with the rates until then; `None`: nothing was read yet.
-    pub fn now(&self) -> Option<Now> {
+    pub fn now(&self) -> Option<IngestState> {
         let mut now = lock(&self.now).clone()?;
         now.reading.rates = lock(&self.rates).rates();
         Some(now)
@@ -41,13 +41,13 @@ impl Live {
 /// An observer that also puts down counters for the service.
 pub struct WatchedObserver<'a, O> {
     observer: &'a mut O,
-    live: Arc<Live>,
+    live: Arc<LiveIngest>,
     started: Instant,
     first: Option<(u64, u64)>,
 }
 
 impl<'a, O: Observer> WatchedObserver<'a, O> {
-    pub fn new(observer: &'a mut O, live: Arc<Live>) -> WatchedObserver<'a, O> {
+    pub fn new(observer: &'a mut O, live: Arc<LiveIngest>) -> WatchedObserver<'a, O> {
         WatchedObserver {
             observer,
             live,
@@ -59,8 +59,8 @@ impl<'a, O: Observer> WatchedObserver<'a, O> {
     fn put(&mut self, report: &ProgressReport<'_>) {
         let counters = report.counters;
         let (records, links) = *self.first.get_or_insert((counters.records, counters.links));
-        let now = Now {
-            reading: Reading {
+        let now = IngestState {
+            reading: IngestStatus {
                 input: report
                     .input
                     .map_or_else(|| OVER_LINKS.into(), ToString::to_string),
@@ -84,7 +84,7 @@ impl<'a, O: Observer> WatchedObserver<'a, O> {
 }
 
 impl<O: Observer> Observer for WatchedObserver<'_, O> {
-    fn note(&mut self, note: Note<'_>) {
+    fn note(&mut self, note: IngestEvent<'_>) {
         self.observer.note(note);
     }
 

@@ -22,13 +22,13 @@ use cashrank::store::{RealDisk, settings_of};
 use cashrank::{Error, Feature, NextOptions};
 #[cfg(feature = "frontier")]
 use cashrank_frontier::{FrontierLimits, FrontierOptions};
-use cashrank_serve::{Calls, Options, Service, Token};
+use cashrank_serve::{Calls, Service, ServiceOptions, Token};
 use clap::builder::{PathBufValueParser, TypedValueParser};
 
 use super::common::{Exit, StoreArg, check_list, stop_on_signal};
 use crate::cli::common::say;
 use backend::StoreBackend;
-pub use live::{Live, WatchedObserver};
+pub use live::{LiveIngest, WatchedObserver};
 use problem::as_parameters;
 
 /// Threads of a service, about: those that answer, and those that make lists.
@@ -54,7 +54,7 @@ Requests change nothing. The guide (formats/guide/service.md) lists paths, param
 /// Answer questions about a store over HTTP, for programs and for people.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct ServeArgs {
     #[command(flatten)]
     store: StoreArg,
     /// The address and port to listen on; port 0: any free port.
@@ -148,7 +148,7 @@ impl ServiceArgs {
     }
 }
 
-impl Args {
+impl ServeArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         let store = self.store.store;
         if settings_of(&RealDisk, &store)?.is_none() {
@@ -177,7 +177,7 @@ pub fn start(
     store: &Path,
     listen: SocketAddr,
     args: &ServiceArgs,
-    live: Option<Arc<Live>>,
+    live: Option<Arc<LiveIngest>>,
 ) -> anyhow::Result<Service> {
     let token = args.token()?;
     if token.is_none() && !cashrank_serve::is_loopback(&listen) {
@@ -190,10 +190,10 @@ pub fn start(
         NextOptions::of(&args.frontier_next)
             .map_err(|why| Error::Usage(format!("--frontier-next: {}", as_parameters(&why))))?;
     }
-    let options = Options {
+    let options = ServiceOptions {
         token,
         calls: args.frontier(),
-        ..Options::new(listen)
+        ..ServiceOptions::new(listen)
     };
     let backend = Arc::new(StoreBackend::new(store.into(), live));
     let service = Service::start(options, backend).map_err(|error| match error.kind() {

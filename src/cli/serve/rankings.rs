@@ -32,13 +32,13 @@ type Named = (RankingName, Option<SystemTime>);
 
 /// Rankings that were asked for.
 #[derive(Default)]
-pub struct Rankings {
+pub struct RankingCache {
     opened: Few<Named, LevelRanking, OPENED>,
     /// With so many pages of each site.
     tops: Few<(Named, Selection, Option<usize>), Top, TOPS>,
 }
 
-impl Rankings {
+impl RankingCache {
     /// The best of a ranking that are in a scope, with `pages` of each site.
     pub fn top(
         &self,

@@ -15,7 +15,7 @@ const _: () = assert!(LINE_MAX < HELD_MAX);
 
 /// Fields of a record's first line.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Header<'a> {
+pub(super) struct ArcHeader<'a> {
     pub url: &'a [u8],
     /// Date: digits, or another notation that looks like a date.
     pub date: &'a [u8],
@@ -25,7 +25,7 @@ pub(super) struct Header<'a> {
 
 /// Returns the first record of `buf`. `None`: it is incomplete, or there is none; at the end of the input, always the
 /// latter.
-pub(super) fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_, Header<'_>>> {
+pub(super) fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_, ArcHeader<'_>>> {
     let start = line_ends(buf);
     let record = &buf[start..];
     if record.is_empty() {
@@ -78,7 +78,7 @@ fn next_header(record: &[u8], mut at: usize, at_end: bool) -> Option<usize> {
 ///
 /// Version 1 has five fields, version 2 ten; in both, the date follows the host's address, and the length comes last.
 /// URLs and types may hold spaces.
-fn header(line: &[u8]) -> Option<Header<'_>> {
+fn header(line: &[u8]) -> Option<ArcHeader<'_>> {
     let line = without_cr(line.strip_suffix(b"\n").unwrap_or(line));
     if line.len() > LINE_MAX || !has_scheme(line) {
         return None;
@@ -92,7 +92,7 @@ fn header(line: &[u8]) -> Option<Header<'_>> {
             debug_assert!(!address.is_empty());
             let length = std::str::from_utf8(length).ok();
             let digits = length.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
-            return Some(Header {
+            return Some(ArcHeader {
                 url,
                 date: field,
                 length: digits.and_then(|digits| digits.parse().ok()),

@@ -6,11 +6,11 @@
 
 /// Open SVG and MathML elements, and the HTML embedded in them.
 #[derive(Debug, Default)]
-pub(super) struct Foreign(Vec<Level>);
+pub(super) struct Foreign(Vec<ForeignLevel>);
 
 /// Open element that changes the parsing rules of its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Level {
+enum ForeignLevel {
     Svg,
     Math,
     /// Element of SVG or MathML that holds HTML; an index into [`HOLDERS`].
@@ -82,15 +82,15 @@ impl Foreign {
     /// Returns whether what follows is SVG or MathML, not HTML embedded in them.
     #[inline]
     pub(super) fn is_inside(&self) -> bool {
-        matches!(self.0.last(), Some(Level::Svg | Level::Math))
+        matches!(self.0.last(), Some(ForeignLevel::Svg | ForeignLevel::Math))
     }
 
     /// Takes a start tag; returns whether the element belongs to SVG or MathML.
     #[inline]
     pub(super) fn start(&mut self, name: &[u8], self_closing: bool) -> bool {
         let level = match name {
-            b"svg" => Some(Level::Svg),
-            b"math" => Some(Level::Math),
+            b"svg" => Some(ForeignLevel::Svg),
+            b"math" => Some(ForeignLevel::Math),
             _ => None,
         };
         if !self.is_inside() {
@@ -102,7 +102,7 @@ impl Foreign {
             return false;
         }
         if !self_closing {
-            let level = level.or_else(|| self.holder(name).map(Level::Html));
+            let level = level.or_else(|| self.holder(name).map(ForeignLevel::Html));
             self.0.extend(level);
         }
         true
@@ -113,10 +113,10 @@ impl Foreign {
         if self.0.is_empty() {
             return;
         }
-        let ended = |level: &Level| match level {
-            Level::Svg => name == b"svg",
-            Level::Math => name == b"math",
-            Level::Html(holder) => HOLDERS.get(usize::from(*holder)) == Some(&name),
+        let ended = |level: &ForeignLevel| match level {
+            ForeignLevel::Svg => name == b"svg",
+            ForeignLevel::Math => name == b"math",
+            ForeignLevel::Html(holder) => HOLDERS.get(usize::from(*holder)) == Some(&name),
         };
         if let Some(at) = self.0.iter().rposition(ended) {
             self.0.truncate(at);
@@ -133,7 +133,7 @@ impl Foreign {
     }
 
     fn holder(&self, name: &[u8]) -> Option<u8> {
-        let of_svg = self.0.last() == Some(&Level::Svg);
+        let of_svg = self.0.last() == Some(&ForeignLevel::Svg);
         let holders = (0..).zip(HOLDERS);
         let found = holders.filter(|(at, _)| (*at < OF_SVG) == of_svg);
         found

@@ -23,7 +23,7 @@ pub(super) fn prescan(body: &[u8], is_xml: bool) -> Option<&'static Encoding> {
 
 /// Returns the encoding declared by a `<meta>`; `None` also if the bytes end first.
 fn by_meta(front: &[u8]) -> Option<&'static Encoding> {
-    let mut scan = Scan { front, at: 0 };
+    let mut scan = PrescanCursor { front, at: 0 };
     loop {
         scan.at += memchr::memchr(b'<', scan.rest())?;
         let rest = scan.rest();
@@ -69,12 +69,12 @@ fn is_blank(byte: u8) -> bool {
 type Pair = (Vec<u8>, Vec<u8>);
 
 /// Scanner over the first bytes. Its methods return `None` where the bytes end.
-struct Scan<'f> {
+struct PrescanCursor<'f> {
     front: &'f [u8],
     at: usize,
 }
 
-impl Scan<'_> {
+impl PrescanCursor<'_> {
     fn rest(&self) -> &[u8] {
         self.front.get(self.at..).unwrap_or_default()
     }

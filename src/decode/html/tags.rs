@@ -18,7 +18,7 @@ use htmlize::{Context, unescape_bytes_in};
 use memchr::{memchr, memchr2, memmem};
 
 use super::foreign::Foreign;
-use super::xml::{Kind, Namespaces};
+use super::xml::{ElementKind, Namespaces};
 
 /// Tag that may carry a link or change the meaning of links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +95,7 @@ pub(in crate::decode) fn decoded(raw: &[u8]) -> Cow<'_, [u8]> {
 
 /// Calls `seen` for each relevant tag, in order. `text` is UTF-8.
 pub(super) fn each<'t>(text: &'t [u8], seen: impl FnMut(Tag, &Attributes<'t>)) {
-    let mut page = Page {
+    let mut page = Tokenizer {
         text,
         at: 0,
         foreign: Foreign::default(),
@@ -112,7 +112,7 @@ pub(super) fn each_xml<'t>(
     namespaces: Namespaces<'t>,
     seen: impl FnMut(Tag, &Attributes<'t>),
 ) {
-    let mut page = Page {
+    let mut page = Tokenizer {
         text,
         at: 0,
         foreign: Foreign::default(),
@@ -123,7 +123,7 @@ pub(super) fn each_xml<'t>(
 }
 
 /// State of the tokenizer. Its methods return `None` once the text has ended.
-struct Page<'t, F> {
+struct Tokenizer<'t, F> {
     text: &'t [u8],
     at: usize,
     foreign: Foreign,
@@ -132,7 +132,7 @@ struct Page<'t, F> {
     seen: F,
 }
 
-impl<'t, F: FnMut(Tag, &Attributes<'t>)> Page<'t, F> {
+impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
     fn run(&mut self) -> Option<()> {
         loop {
             self.at += memchr(b'<', self.rest())? + 1;
@@ -212,10 +212,10 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Page<'t, F> {
         })?;
         let (kind, name) = self.xml.as_mut()?.start(name, &declared, is_empty)?;
         let tag = match (kind, name) {
-            (Kind::Html | Kind::Foreign, b"a") => Tag::A,
-            (Kind::Html, b"area") => Tag::Area,
-            (Kind::Html, b"base") => Tag::Base,
-            (Kind::Html, b"meta") => Tag::Meta,
+            (ElementKind::Html | ElementKind::Foreign, b"a") => Tag::A,
+            (ElementKind::Html, b"area") => Tag::Area,
+            (ElementKind::Html, b"base") => Tag::Base,
+            (ElementKind::Html, b"meta") => Tag::Meta,
             _ => return Some(()),
         };
         (self.seen)(tag, &attributes);

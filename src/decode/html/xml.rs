@@ -3,19 +3,21 @@
 
 /// Kind of an element, by its namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ElementKind {
     Html,
     /// SVG or MathML.
     Foreign,
     Other,
 }
 
-impl Kind {
-    fn of(namespace: &[u8]) -> Kind {
+impl ElementKind {
+    fn of(namespace: &[u8]) -> ElementKind {
         match namespace {
-            b"http://www.w3.org/1999/xhtml" => Kind::Html,
-            b"http://www.w3.org/2000/svg" | b"http://www.w3.org/1998/Math/MathML" => Kind::Foreign,
-            _ => Kind::Other,
+            b"http://www.w3.org/1999/xhtml" => ElementKind::Html,
+            b"http://www.w3.org/2000/svg" | b"http://www.w3.org/1998/Math/MathML" => {
+                ElementKind::Foreign
+            }
+            _ => ElementKind::Other,
         }
     }
 }
@@ -24,7 +26,7 @@ impl Kind {
 #[derive(Debug)]
 pub(super) struct Namespaces<'t> {
     /// Kind of elements without a prefix.
-    without: Kind,
+    without: ElementKind,
     /// True until the root element, which must be `html`, has been checked.
     at_root: bool,
     /// Number of open elements.
@@ -37,7 +39,7 @@ pub(super) struct Namespaces<'t> {
 struct Declared<'t> {
     depth: usize,
     prefix: &'t [u8],
-    kind: Kind,
+    kind: ElementKind,
 }
 
 impl<'t> Namespaces<'t> {
@@ -46,9 +48,9 @@ impl<'t> Namespaces<'t> {
     pub fn new(served_as_xhtml: bool) -> Namespaces<'t> {
         Namespaces {
             without: if served_as_xhtml {
-                Kind::Html
+                ElementKind::Html
             } else {
-                Kind::Other
+                ElementKind::Other
             },
             at_root: !served_as_xhtml,
             depth: 0,
@@ -63,13 +65,13 @@ impl<'t> Namespaces<'t> {
         name: &'t [u8],
         declared: &[(&'t [u8], &'t [u8])],
         is_empty: bool,
-    ) -> Option<(Kind, &'t [u8])> {
+    ) -> Option<(ElementKind, &'t [u8])> {
         let depth = self.depth + 1;
         self.declared
             .extend(declared.iter().map(|&(prefix, namespace)| Declared {
                 depth,
                 prefix,
-                kind: Kind::of(namespace),
+                kind: ElementKind::of(namespace),
             }));
         let colon = name.iter().position(|&byte| byte == b':');
         let (prefix, name) = colon.map_or((&name[..0], name), |at| (&name[..at], &name[at + 1..]));
@@ -77,9 +79,9 @@ impl<'t> Namespaces<'t> {
         let kind = match self.declared.iter().rev().find(of_prefix) {
             Some(declared) => declared.kind,
             None if prefix.is_empty() => self.without,
-            None => Kind::Other,
+            None => ElementKind::Other,
         };
-        if std::mem::take(&mut self.at_root) && (kind, name) != (Kind::Html, b"html") {
+        if std::mem::take(&mut self.at_root) && (kind, name) != (ElementKind::Html, b"html") {
             return None;
         }
         self.depth = depth;

@@ -6,7 +6,7 @@
 
 use memchr::memchr3;
 
-use crate::decode::lines::Line;
+use crate::decode::lines::TextLine;
 use crate::decode::{Skipped, Skipper};
 
 /// Deepest indentation that is distinguished, in blanks.
@@ -14,7 +14,7 @@ const INDENT_MAX: usize = 1000;
 
 /// Layout of a file of JSON objects.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Layout {
+pub(crate) enum JsonLayout {
     /// One object per line.
     Lines,
     /// Any other layout; holds the evidence for it.
@@ -22,17 +22,17 @@ pub(crate) enum Layout {
 }
 
 /// Returns the layout of a text that begins with an object, and whether more bytes cannot change it.
-pub(crate) fn layout(start: &[u8]) -> (Layout, bool) {
+pub(crate) fn layout(start: &[u8]) -> (JsonLayout, bool) {
     let mut cut = Cut::default();
     let end = cut.run(start);
     if cut.broken {
         // Lines: the first record was cut short.
-        return (Layout::Lines, true);
+        return (JsonLayout::Lines, true);
     }
     let (object, rest) = start.split_at(end.unwrap_or(start.len()));
     if object.contains(&b'\n') {
         let why = "it begins with a JSON object over several lines";
-        return (Layout::Documents(why), end.is_some());
+        return (JsonLayout::Documents(why), end.is_some());
     }
     let next = rest
         .iter()
@@ -40,15 +40,15 @@ pub(crate) fn layout(start: &[u8]) -> (Layout, bool) {
     match next {
         Some(b'{' | b',') => {
             let why = "it begins with a JSON object that others follow on its line";
-            (Layout::Documents(why), true)
+            (JsonLayout::Documents(why), true)
         }
-        next => (Layout::Lines, next.is_some()),
+        next => (JsonLayout::Lines, next.is_some()),
     }
 }
 
 /// Finds the end of a record. Sees every byte once, in pieces of any size.
 pub(super) struct Cut {
-    place: Place,
+    place: ScanState,
     /// Number of open brackets.
     depth: usize,
     /// True if a value has just ended: another may follow only after a comma.
@@ -66,7 +66,7 @@ pub(super) struct Cut {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum ScanState {
     /// No part of the object was seen yet.
     Before,
     Inside,
@@ -80,7 +80,7 @@ enum Place {
 impl Default for Cut {
     fn default() -> Cut {
         Cut {
-            place: Place::Before,
+            place: ScanState::Before,
             depth: 0,
             after_value: false,
             broken: false,
@@ -100,21 +100,23 @@ impl Cut {
         while at < buf.len() {
             let byte = buf[at];
             match (self.place, byte) {
-                (Place::Text, b'\\') => self.place = Place::Escaped,
-                (Place::Text, b'"') => (self.place, self.after_value) = (Place::Inside, true),
-                (Place::Text | Place::Escaped, b'\n') => {
+                (ScanState::Text, b'\\') => self.place = ScanState::Escaped,
+                (ScanState::Text, b'"') => {
+                    (self.place, self.after_value) = (ScanState::Inside, true)
+                }
+                (ScanState::Text | ScanState::Escaped, b'\n') => {
                     self.break_off();
                     continue;
                 }
-                (Place::Text, _) => {
+                (ScanState::Text, _) => {
                     at += memchr3(b'"', b'\\', b'\n', &buf[at..]).unwrap_or(buf.len() - at);
                     continue;
                 }
-                (Place::Escaped, _) => self.place = Place::Text,
+                (ScanState::Escaped, _) => self.place = ScanState::Text,
                 (_, b'\n') => (self.blanks, self.line) = (Some(0), at + 1),
                 (_, b' ' | b'\t' | b'\r') => self.blank(),
-                (Place::Before, _) => self.before(byte),
-                (Place::Inside, _) => {
+                (ScanState::Before, _) => self.before(byte),
+                (ScanState::Inside, _) => {
                     if self.inside(byte) {
                         return Some(at + 1);
                     }
@@ -123,8 +125,8 @@ impl Cut {
                     }
                     self.blanks = None;
                 }
-                (Place::Behind, b'{') if self.blanks.is_some() => return Some(self.line),
-                (Place::Behind, _) => self.blanks = None,
+                (ScanState::Behind, b'{') if self.blanks.is_some() => return Some(self.line),
+                (ScanState::Behind, _) => self.blanks = None,
             }
             at += 1;
         }
@@ -133,7 +135,7 @@ impl Cut {
 
     fn blank(&mut self) {
         let most = match self.place {
-            Place::Before => INDENT_MAX,
+            ScanState::Before => INDENT_MAX,
             _ => self.indent,
         };
         self.blanks = self
@@ -147,7 +149,7 @@ impl Cut {
         match byte {
             // Skips a byte order mark, too.
             b'[' | b']' | b',' | 0xEF | 0xBB | 0xBF => {}
-            b'{' => (self.place, self.depth) = (Place::Inside, 1),
+            b'{' => (self.place, self.depth) = (ScanState::Inside, 1),
             _ => self.break_off(),
         }
         self.blanks = None;
@@ -160,7 +162,7 @@ impl Cut {
                 self.by_next = byte == b'{' && self.blanks.is_some();
                 self.break_off();
             }
-            b'"' => self.place = Place::Text,
+            b'"' => self.place = ScanState::Text,
             b'{' | b'[' => self.depth += 1,
             b'}' | b']' => (self.depth, self.after_value) = (self.depth - 1, true),
             b',' | b':' => self.after_value = false,
@@ -170,12 +172,12 @@ impl Cut {
     }
 
     fn break_off(&mut self) {
-        (self.place, self.broken) = (Place::Behind, true);
+        (self.place, self.broken) = (ScanState::Behind, true);
     }
 
     /// Returns whether no part of a record was seen.
     pub fn is_before(&self) -> bool {
-        self.place == Place::Before
+        self.place == ScanState::Before
     }
 }
 
@@ -207,7 +209,7 @@ pub(super) fn whole(buf: &[u8], at_end: bool) -> usize {
 }
 
 /// Yields the texts of a chunk's records.
-pub(super) fn documents(chunk: &[u8]) -> impl Iterator<Item = Line<'_>> {
+pub(super) fn documents(chunk: &[u8]) -> impl Iterator<Item = TextLine<'_>> {
     let mut start = 0;
     std::iter::from_fn(move || {
         let rest = &chunk[start..];
@@ -218,7 +220,7 @@ pub(super) fn documents(chunk: &[u8]) -> impl Iterator<Item = Line<'_>> {
         }
         let text = &rest[..end.unwrap_or(rest.len())];
         start += text.len();
-        Some(Line {
+        Some(TextLine {
             text: opened(text),
             end: start,
             terminated: (end.is_some() || cut.broken) && !cut.by_next,

@@ -9,20 +9,20 @@ use serde::de::{
 };
 use serde_json::Value;
 
-use super::names::{Known, LinkField, Names, Seen};
-use super::{First, Key, Link, Text, keep, listed};
+use super::names::{FieldNameMap, LinkField, NameBits, NamedField};
+use super::{FieldKey, FirstNamed, JsonText, Link, keep, listed};
 use crate::model::LINKS_MAX;
 use crate::rules::Rel;
 
 /// Reads links, replacing the contents of `links`. The value is `false`, with `links` untouched, for `null`.
-pub(super) struct Links<'r, 'n, 'a> {
-    pub names: &'n Names,
+pub(super) struct LinksSeed<'r, 'n, 'a> {
+    pub names: &'n FieldNameMap,
     pub links: &'r mut Vec<Link<'a>>,
     /// Positions in the list of values that are not links, because they are null or empty.
     pub nulls: &'r mut Vec<usize>,
 }
 
-impl<'a> Links<'_, '_, 'a> {
+impl<'a> LinksSeed<'_, '_, 'a> {
     fn clear(&mut self) {
         self.links.clear();
         self.nulls.clear();
@@ -41,7 +41,7 @@ impl<'a> Links<'_, '_, 'a> {
             return Ok(false);
         };
         let mut links = Vec::new();
-        let list = Links {
+        let list = LinksSeed {
             names: self.names,
             links: &mut links,
             nulls: self.nulls,
@@ -58,7 +58,7 @@ impl<'a> Links<'_, '_, 'a> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Links<'_, '_, 'de> {
+impl<'de> DeserializeSeed<'de> for LinksSeed<'_, '_, 'de> {
     type Value = bool;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
@@ -66,7 +66,7 @@ impl<'de> DeserializeSeed<'de> for Links<'_, '_, 'de> {
     }
 }
 
-impl<'de> Visitor<'de> for Links<'_, '_, 'de> {
+impl<'de> Visitor<'de> for LinksSeed<'_, '_, 'de> {
     type Value = bool;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -189,12 +189,12 @@ impl Marks {
 }
 
 /// Weights of a record's links, given in a separate list.
-pub(super) struct Weights(pub Vec<u32>);
+pub(super) struct LinkWeights(pub Vec<u32>);
 
-impl<'de> Deserialize<'de> for Weights {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Weights, D::Error> {
+impl<'de> Deserialize<'de> for LinkWeights {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<LinkWeights, D::Error> {
         let weights = Vec::<Weight>::deserialize(deserializer)?;
-        Ok(Weights(
+        Ok(LinkWeights(
             weights.into_iter().map(|Weight(weight)| weight).collect(),
         ))
     }
@@ -225,7 +225,7 @@ pub(super) fn put_each<'a, T>(
 }
 
 /// Reads one link: a URL or an object; null yields none.
-struct One<'n>(&'n Names);
+struct One<'n>(&'n FieldNameMap);
 
 impl<'de> DeserializeSeed<'de> for One<'_> {
     type Value = Option<Link<'de>>;
@@ -260,13 +260,13 @@ impl<'de> Visitor<'de> for One<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<Link<'de>>, A::Error> {
         let One(names) = self;
-        let mut url = First::default();
+        let mut url = FirstNamed::default();
         let mut is_named = false;
         let mut rel = Rel::default();
         let mut weight = 1;
-        let mut seen = Seen::default();
-        while let Some(known) = map.next_key_seed(Key(names, Names::link_field))? {
-            let Some(Known { field, order }) = known else {
+        let mut seen = NameBits::default();
+        while let Some(known) = map.next_key_seed(FieldKey(names, FieldNameMap::link_field))? {
+            let Some(NamedField { field, order }) = known else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
@@ -291,7 +291,7 @@ impl<'de> Visitor<'de> for One<'_> {
             let name = names.link_name(LinkField::Url);
             return Err(A::Error::custom(format_args!("missing field `{name}`")));
         }
-        Ok(url.get().map(|Text(url)| Link { url, rel, weight }))
+        Ok(url.get().map(|JsonText(url)| Link { url, rel, weight }))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Maps names in the file to fields: the usual names, or those chosen (`--field`).
 
 use crate::model::Names as Naming;
-use crate::rules::{FieldName, Fields};
+use crate::rules::{FieldName, FieldNames};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Field {
@@ -45,7 +45,7 @@ pub(super) enum LinkField {
 
 /// Field found under a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Known<F> {
+pub(super) struct NamedField<F> {
     pub field: F,
     /// Position among all names. If several names of a field occur, the lowest counts.
     pub order: u8,
@@ -118,10 +118,10 @@ const USUAL_OF_LINKS: [(&str, LinkField); 5] = [
 
 /// Bitmap of the names seen in the current object, by their order.
 #[derive(Default)]
-pub(super) struct Seen(u64);
+pub(super) struct NameBits(u64);
 const _: () = assert!(USUAL.len() <= 64);
 
-impl Seen {
+impl NameBits {
     /// Marks a name as seen; returns whether it had been seen before.
     #[inline]
     pub fn again(&mut self, order: u8) -> bool {
@@ -133,26 +133,26 @@ impl Seen {
 
 /// Names that are read.
 #[derive(Clone)]
-pub(super) enum Names {
+pub(super) enum FieldNameMap {
     /// The usual names, searched directly.
     Usual,
     /// The usual names for pages with opaque names.
     UsualOfNodes,
-    Chosen(Box<Chosen>),
+    Chosen(Box<CustomNames>),
 }
 
 #[derive(Clone)]
-pub(super) struct Chosen {
+pub(super) struct CustomNames {
     of_record: Vec<(String, Field)>,
     of_link: Vec<(String, LinkField)>,
 }
 
-impl Names {
+impl FieldNameMap {
     /// Returns the usual names for this naming, changed by the user's choices.
-    pub fn by(fields: &Fields, naming: Naming) -> Names {
+    pub fn by(fields: &FieldNames, naming: Naming) -> FieldNameMap {
         let (usual, names) = match naming {
-            Naming::Url => (USUAL, Names::Usual),
-            Naming::Opaque => (USUAL_OF_NODES, Names::UsualOfNodes),
+            Naming::Url => (USUAL, FieldNameMap::Usual),
+            Naming::Opaque => (USUAL_OF_NODES, FieldNameMap::UsualOfNodes),
         };
         if fields.choices().is_empty() {
             return names;
@@ -187,24 +187,24 @@ impl Names {
                 FieldName::LinkWeight => choose(&mut of_link, name, &[LinkField::Weight]),
             }
         }
-        Names::Chosen(Box::new(Chosen { of_record, of_link }))
+        FieldNameMap::Chosen(Box::new(CustomNames { of_record, of_link }))
     }
 
     /// Returns the field of a record that has this name.
     #[inline]
-    pub fn field(&self, name: &str) -> Option<Known<Field>> {
+    pub fn field(&self, name: &str) -> Option<NamedField<Field>> {
         match self {
-            Names::Usual => find(&USUAL, name),
-            Names::UsualOfNodes => find(&USUAL_OF_NODES, name),
-            Names::Chosen(chosen) => find(&chosen.of_record, name),
+            FieldNameMap::Usual => find(&USUAL, name),
+            FieldNameMap::UsualOfNodes => find(&USUAL_OF_NODES, name),
+            FieldNameMap::Chosen(chosen) => find(&chosen.of_record, name),
         }
     }
 
     /// Returns the field of a link that has this name.
     #[inline]
-    pub fn link_field(&self, name: &str) -> Option<Known<LinkField>> {
+    pub fn link_field(&self, name: &str) -> Option<NamedField<LinkField>> {
         match self {
-            Names::Chosen(chosen) => find(&chosen.of_link, name),
+            FieldNameMap::Chosen(chosen) => find(&chosen.of_link, name),
             _ => find(&USUAL_OF_LINKS, name),
         }
     }
@@ -212,25 +212,25 @@ impl Names {
     /// Returns the name of a record's field.
     pub fn name(&self, field: Field) -> &str {
         match self {
-            Names::Usual => name_of(&USUAL, field),
-            Names::UsualOfNodes => name_of(&USUAL_OF_NODES, field),
-            Names::Chosen(chosen) => name_of(&chosen.of_record, field),
+            FieldNameMap::Usual => name_of(&USUAL, field),
+            FieldNameMap::UsualOfNodes => name_of(&USUAL_OF_NODES, field),
+            FieldNameMap::Chosen(chosen) => name_of(&chosen.of_record, field),
         }
     }
 
     /// Returns the name of a link's field.
     pub fn link_name(&self, field: LinkField) -> &str {
         match self {
-            Names::Chosen(chosen) => name_of(&chosen.of_link, field),
+            FieldNameMap::Chosen(chosen) => name_of(&chosen.of_link, field),
             _ => name_of(&USUAL_OF_LINKS, field),
         }
     }
 }
 
-fn find<N: AsRef<str>, F: Copy>(names: &[(N, F)], name: &str) -> Option<Known<F>> {
+fn find<N: AsRef<str>, F: Copy>(names: &[(N, F)], name: &str) -> Option<NamedField<F>> {
     let order = names.iter().position(|(known, _)| known.as_ref() == name)?;
     let (field, order) = (names[order].1, order as u8);
-    Some(Known { field, order })
+    Some(NamedField { field, order })
 }
 
 /// Returns the name of a field; empty if it has none.
@@ -250,9 +250,9 @@ fn choose<F: Copy + PartialEq>(names: &mut Vec<(String, F)>, name: String, field
 mod tests {
     use super::*;
 
-    fn names(choices: &[&str]) -> Names {
+    fn names(choices: &[&str]) -> FieldNameMap {
         let choices = choices.iter().map(|text| text.parse().unwrap());
-        Names::by(&Fields::of(choices.collect()).unwrap(), Naming::Url)
+        FieldNameMap::by(&FieldNames::of(choices.collect()).unwrap(), Naming::Url)
     }
 
     #[test]

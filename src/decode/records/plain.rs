@@ -8,23 +8,26 @@ use std::borrow::Cow;
 
 use wide::u8x16;
 
-use super::names::{Field, Known, Seen};
-use super::{Asked, ContentDigest, Count, Link, Method, Raw, RawTime, Reader, Status, Text, keep};
+use super::names::{Field, NameBits, NamedField};
+use super::{
+    ContentDigest, Count, JsonText, Link, MethodField, RawRecord, RawTime, RecordReader,
+    RequestedUrls, StatusField, keep,
+};
 
 /// Reads one object and appends its links to `links`. The text must be valid UTF-8.
 pub(super) fn read<'a>(
     text: &'a str,
-    reader: Reader<'_>,
+    reader: RecordReader<'_>,
     links: &mut Vec<Link<'a>>,
-) -> Option<Raw<'a>> {
-    let mut scan = Scan {
+) -> Option<RawRecord<'a>> {
+    let mut scan = PlainScan {
         text,
         at: 0,
         block: 0,
         quotes: quotes(text.as_bytes())?,
     };
-    let mut raw = Raw::default();
-    let mut seen = Seen::default();
+    let mut raw = RawRecord::default();
+    let mut seen = NameBits::default();
     let mut has_links = false;
     scan.token(b'{')?;
     loop {
@@ -57,9 +60,9 @@ pub(super) fn read<'a>(
 }
 
 fn field<'a>(
-    scan: &mut Scan<'a>,
-    Known { field, order }: Known<Field>,
-    raw: &mut Raw<'a>,
+    scan: &mut PlainScan<'a>,
+    NamedField { field, order }: NamedField<Field>,
+    raw: &mut RawRecord<'a>,
     links: &mut Vec<Link<'a>>,
 ) -> Option<()> {
     match field {
@@ -69,17 +72,17 @@ fn field<'a>(
         Field::FetchedAtUtc => raw.time.put(order, Some(scan.time()?.in_utc())),
         Field::Digest => raw.digest = ContentDigest::of(scan.string()?),
         Field::Status => {
-            let status = Status(scan.whole()?.try_into().ok()?);
+            let status = StatusField(scan.whole()?.try_into().ok()?);
             raw.status.put(order, Some(status));
         }
         Field::Links => scan.links(|link| keep(links, Cow::Borrowed(link)))?,
         Field::RequestedUrl => {
-            let asked = Asked::of(scan.owned_text()?.0);
+            let asked = RequestedUrls::of(scan.owned_text()?.0);
             raw.asked.put(order, Some(asked));
         }
         Field::FinalUrl => raw.found.put(order, Some(scan.owned_text()?)),
         Field::Base => raw.base = Some(scan.owned_text()?),
-        Field::Method => raw.method.put(order, Some(Method::of(scan.string()?))),
+        Field::Method => raw.method.put(order, Some(MethodField::of(scan.string()?))),
         Field::Revisit => raw.revisit = Some(scan.owned_text()?),
         Field::Visits => raw.totals.visits = Some(scan.count()?),
         Field::Failed => raw.totals.failed = Some(scan.count()?),
@@ -87,7 +90,9 @@ fn field<'a>(
         Field::Compared => raw.totals.compared = Some(scan.count()?),
         Field::Changed => raw.totals.changed = Some(scan.count()?),
         Field::Watched => raw.totals.watched_s = Some(scan.count()?),
-        Field::LinksNofollow | Field::LinksRel | Field::LinksWeight => return None,
+        Field::LinksNofollow | Field::LinksRel | Field::LinksWeight => {
+            return None;
+        }
     }
     Some(())
 }
@@ -95,7 +100,7 @@ fn field<'a>(
 /// Number of bytes that are scanned for quotes at once.
 const BLOCK: usize = 64;
 
-struct Scan<'a> {
+struct PlainScan<'a> {
     text: &'a str,
     at: usize,
     /// Offset of the block scanned last.
@@ -104,7 +109,7 @@ struct Scan<'a> {
     quotes: u64,
 }
 
-impl<'a> Scan<'a> {
+impl<'a> PlainScan<'a> {
     /// Returns the offset of the next quote. Callers must consume every quote.
     #[inline]
     fn quote(&mut self) -> Option<usize> {
@@ -160,8 +165,8 @@ impl<'a> Scan<'a> {
         Some((from, to))
     }
 
-    fn owned_text(&mut self) -> Option<Text<'a>> {
-        Some(Text(Cow::Borrowed(self.string()?.as_bytes())))
+    fn owned_text(&mut self) -> Option<JsonText<'a>> {
+        Some(JsonText(Cow::Borrowed(self.string()?.as_bytes())))
     }
 
     fn time(&mut self) -> Option<RawTime<'a>> {
@@ -251,11 +256,11 @@ fn quotes_of(block: &[u8; BLOCK]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Names, Reader, Record};
+    use super::super::{FieldNameMap, Record, RecordReader};
     use proptest::prelude::*;
 
-    const USUAL: Reader<'static> = Reader {
-        names: &Names::Usual,
+    const USUAL: RecordReader<'static> = RecordReader {
+        names: &FieldNameMap::Usual,
         naming: crate::decode::Names::Url,
         shard: None,
     };

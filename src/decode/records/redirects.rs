@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use crate::model::Record;
-use crate::url::{self, Base, Reject};
+use crate::url::{self, LinkBase, Reject};
 
 /// Maximum number of redirects in one record. Browsers follow 20.
 pub(super) const MOST: usize = 100;
@@ -42,7 +42,7 @@ pub(super) fn absolute<'a>(found: Cow<'a, [u8]>, asked: &[u8]) -> Cow<'a, [u8]> 
     if url::canonical(&found, None, usize::MAX, &mut out) != Err(Reject::Relative) {
         return found;
     }
-    let asked = Base::new(asked, None);
+    let asked = LinkBase::new(asked, None);
     match url::canonical(&found, Some(&asked), usize::MAX, &mut out) {
         Ok(form) => Cow::Owned(form.text(&found, &out).to_vec()),
         Err(_) => found,

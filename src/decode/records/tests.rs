@@ -1,10 +1,10 @@
 use super::*;
-use crate::rules::Fields;
+use crate::rules::FieldNames;
 
 /// Decodes one line into a record, or the reason and detail of its rejection.
 fn one(line: &str) -> Result<Record<'static>, (Reason, String)> {
     let mut found = Vec::new();
-    Records::USUAL.decode(line.as_bytes(), &mut |_, parsed| {
+    JsonRecords::USUAL.decode(line.as_bytes(), &mut |_, parsed| {
         found.push(match parsed {
             Parsed::Record(record) => Ok(record.clone().into_owned()),
             Parsed::Bad { reason, detail } => Err((reason, detail)),
@@ -24,7 +24,7 @@ fn links(record: &Record<'_>) -> Vec<String> {
 #[test]
 fn plain_strings_are_borrowed() {
     let line = br#"{"url":"http://a/","links":["x",{"rel":"r","url":"y"},"z\/"]}"#;
-    Records::USUAL.decode(line, &mut |_, parsed| {
+    JsonRecords::USUAL.decode(line, &mut |_, parsed| {
         let Parsed::Record(record) = parsed else {
             panic!("{parsed:?}")
         };
@@ -66,10 +66,10 @@ fn names_can_be_chosen() {
     ];
     let choices = choices.iter().map(|text| text.parse().unwrap()).collect();
     let rules = InputRules {
-        fields: Fields::of(choices).unwrap(),
+        fields: FieldNames::of(choices).unwrap(),
         ..InputRules::default()
     };
-    let chosen = Records::by(&rules, crate::decode::Names::Url);
+    let chosen = JsonRecords::by(&rules, crate::decode::Names::Url);
     for line in [
         r#"{"u":"http://a/","to":["b"],"when":5,"code":404,"url":"x","links":"y","time":"z"}"#,
         r#"{"u":"http://a\/","to":[{"href":"b","url":3}],"when":5,"code":404,"links":[1],"time":[]}"#,
@@ -165,7 +165,7 @@ fn every_cut_of_a_record_is_cut_short() {
     assert!(one(line).is_ok());
     for len in 1..line.len() {
         let mut reasons = Vec::new();
-        Records::USUAL.decode(&line.as_bytes()[..len], &mut |_, parsed| {
+        JsonRecords::USUAL.decode(&line.as_bytes()[..len], &mut |_, parsed| {
             reasons.push(match parsed {
                 Parsed::Bad { reason, .. } => Some(reason),
                 _ => None,
@@ -240,7 +240,7 @@ fn answers_to_other_methods_are_no_visits() {
     let kind = |method: &str| {
         let line = format!("{{\"url\":\"http://a.example/\",\"method\":\"{method}\"}}\n");
         let mut found = None;
-        Records::USUAL.decode(line.as_bytes(), &mut |_, parsed| {
+        JsonRecords::USUAL.decode(line.as_bytes(), &mut |_, parsed| {
             found = match parsed {
                 Parsed::Other { kind } => Some(kind),
                 _ => None,
@@ -270,7 +270,7 @@ fn an_object_that_is_whole_was_not_cut() {
         ("{\"links\":[\"\\u00", true),
         (" \t", true),
     ] {
-        assert_eq!(Records::USUAL.is_cut(rest.as_bytes()), is_cut, "{rest}");
+        assert_eq!(JsonRecords::USUAL.is_cut(rest.as_bytes()), is_cut, "{rest}");
     }
 }
 
@@ -280,7 +280,7 @@ fn where_redirects_ended_is_relative_to_where_they_began() {
         let line =
             format!("{{\"url\":\"http://a.example/x/y\",\"final_url\":\"{to}\",\"status\":200}}\n");
         let mut urls = Vec::new();
-        Records::USUAL.decode(line.as_bytes(), &mut |_, parsed| {
+        JsonRecords::USUAL.decode(line.as_bytes(), &mut |_, parsed| {
             if let Parsed::Record(record) = parsed {
                 let redirect = record.redirect.as_deref().map(String::from_utf8_lossy);
                 let redirect = redirect.map(|to| to.into_owned());
@@ -311,7 +311,7 @@ fn records_are_written_as_they_are_read() {
     let mut count = 0;
     for name in ["records.jsonl", "records-lists.jsonl", "records-dump.jsonl"] {
         let text = std::fs::read(samples.join(name)).unwrap();
-        Records::USUAL.decode(&text, &mut |_, parsed| {
+        JsonRecords::USUAL.decode(&text, &mut |_, parsed| {
             let Parsed::Record(record) = parsed else {
                 return true;
             };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::names::{Field, Names};
+use super::names::{Field, FieldNameMap};
 use crate::decode::time;
 use crate::rules::FieldName;
 
@@ -18,7 +18,7 @@ const RECORD_BYTES: usize = 1 << 20;
 
 /// Fields seen so far.
 pub struct Unread {
-    names: Names,
+    names: FieldNameMap,
     records: u64,
     /// For each of [`SOUGHT`]: whether any page had it.
     has: [bool; SOUGHT.len()],
@@ -53,7 +53,7 @@ pub struct Missing {
 }
 
 impl Unread {
-    pub(super) fn by(names: Names) -> Unread {
+    pub(super) fn by(names: FieldNameMap) -> Unread {
         Unread {
             names,
             records: 0,

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::link::urls;
-use crate::decode::json::Text;
+use crate::decode::json::JsonText;
 use crate::decode::{Bad, RecordTime, http, time};
 use crate::model::{Digest, FetchTotals};
 
@@ -123,10 +123,10 @@ impl<'de> Deserialize<'de> for ContentDigest {
 
 /// Requested URLs, each of which redirected to the next and the last to the record's URL: one text, several in one
 /// text, or a list.
-pub(super) struct Asked<'a>(pub Vec<Cow<'a, [u8]>>);
+pub(super) struct RequestedUrls<'a>(pub Vec<Cow<'a, [u8]>>);
 
-impl<'a> Asked<'a> {
-    pub fn of(text: Cow<'a, [u8]>) -> Asked<'a> {
+impl<'a> RequestedUrls<'a> {
+    pub fn of(text: Cow<'a, [u8]>) -> RequestedUrls<'a> {
         let urls = match text {
             Cow::Borrowed(text) => str::from_utf8(text).map_or(vec![], |text| {
                 let of_text = |url| match url {
@@ -144,34 +144,34 @@ impl<'a> Asked<'a> {
         };
         let mut urls: Vec<Cow<'a, [u8]>> = urls;
         urls.retain(|url| !url.is_empty());
-        Asked(urls)
+        RequestedUrls(urls)
     }
 }
 
-impl<'de> Deserialize<'de> for Asked<'de> {
+impl<'de> Deserialize<'de> for RequestedUrls<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct AskedVisitor;
         impl<'de> Visitor<'de> for AskedVisitor {
-            type Value = Asked<'de>;
+            type Value = RequestedUrls<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a URL that was asked for, or a list of them")
             }
 
             fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Asked::of(Cow::Borrowed(text.as_bytes())))
+                Ok(RequestedUrls::of(Cow::Borrowed(text.as_bytes())))
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Asked::of(Cow::Owned(text.as_bytes().to_vec())))
+                Ok(RequestedUrls::of(Cow::Owned(text.as_bytes().to_vec())))
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
                 let mut urls = Vec::new();
-                while let Some(url) = seq.next_element::<Option<Text<'_>>>()? {
-                    urls.extend(url.map(|Text(url)| url).filter(|url| !url.is_empty()));
+                while let Some(url) = seq.next_element::<Option<JsonText<'_>>>()? {
+                    urls.extend(url.map(|JsonText(url)| url).filter(|url| !url.is_empty()));
                 }
-                Ok(Asked(urls))
+                Ok(RequestedUrls(urls))
             }
         }
         deserializer.deserialize_any(AskedVisitor)
@@ -179,18 +179,18 @@ impl<'de> Deserialize<'de> for Asked<'de> {
 }
 
 /// HTTP method if it is not GET; `None` also for anything that is not an HTTP method.
-pub(super) struct Method(pub Option<&'static str>);
+pub(super) struct MethodField(pub Option<&'static str>);
 
-impl Method {
-    pub fn of(text: &str) -> Method {
-        Method(http::not_get(text.as_bytes()))
+impl MethodField {
+    pub fn of(text: &str) -> MethodField {
+        MethodField(http::not_get(text.as_bytes()))
     }
 }
 
-impl<'de> Deserialize<'de> for Method {
+impl<'de> Deserialize<'de> for MethodField {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = serde_json::Value::deserialize(deserializer)?;
-        Ok(Method::of(value.as_str().unwrap_or_default()))
+        Ok(MethodField::of(value.as_str().unwrap_or_default()))
     }
 }
 
@@ -254,29 +254,29 @@ impl RawTotals<'_> {
 }
 
 /// Status: a whole number, also written as `200.0` or `"200"`.
-pub(super) struct Status(pub i32);
+pub(super) struct StatusField(pub i32);
 
-impl<'de> Deserialize<'de> for Status {
+impl<'de> Deserialize<'de> for StatusField {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct StatusVisitor;
         impl Visitor<'_> for StatusVisitor {
-            type Value = Status;
+            type Value = StatusField;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a status: a whole number of at most 32 bits, or its digits")
             }
 
-            fn visit_i64<E: Error>(self, status: i64) -> Result<Status, E> {
+            fn visit_i64<E: Error>(self, status: i64) -> Result<StatusField, E> {
                 let invalid = |_| E::invalid_value(serde::de::Unexpected::Signed(status), &self);
-                i32::try_from(status).map(Status).map_err(invalid)
+                i32::try_from(status).map(StatusField).map_err(invalid)
             }
 
-            fn visit_u64<E: Error>(self, status: u64) -> Result<Status, E> {
+            fn visit_u64<E: Error>(self, status: u64) -> Result<StatusField, E> {
                 let invalid = |_| E::invalid_value(serde::de::Unexpected::Unsigned(status), &self);
-                i32::try_from(status).map(Status).map_err(invalid)
+                i32::try_from(status).map(StatusField).map_err(invalid)
             }
 
-            fn visit_f64<E: Error>(self, status: f64) -> Result<Status, E> {
+            fn visit_f64<E: Error>(self, status: f64) -> Result<StatusField, E> {
                 let whole = status as i32;
                 if f64::from(whole) != status {
                     return Err(E::invalid_value(
@@ -284,10 +284,10 @@ impl<'de> Deserialize<'de> for Status {
                         &self,
                     ));
                 }
-                Ok(Status(whole))
+                Ok(StatusField(whole))
             }
 
-            fn visit_str<E: Error>(self, text: &str) -> Result<Status, E> {
+            fn visit_str<E: Error>(self, text: &str) -> Result<StatusField, E> {
                 let digits = text.strip_prefix('-').unwrap_or(text);
                 let status = if digits.bytes().all(|byte| byte.is_ascii_digit()) {
                     text.parse().ok()
@@ -295,7 +295,7 @@ impl<'de> Deserialize<'de> for Status {
                     None
                 };
                 let invalid = || E::invalid_value(serde::de::Unexpected::Str(text), &self);
-                status.map(Status).ok_or_else(invalid)
+                status.map(StatusField).ok_or_else(invalid)
             }
         }
         deserializer.deserialize_any(StatusVisitor)

@@ -4,7 +4,7 @@
 //! target. If records name each other (`WARC-Concurrent-To`), that decides; otherwise being adjacent is enough.
 
 use super::{Capture, is_web};
-use crate::decode::frame::{self, Frame, FrameSkipper, Header};
+use crate::decode::frame::{self, Frame, FrameSkipper, WarcHeader};
 use crate::decode::{HELD_MAX, Skipped, Skipper};
 use crate::rules::Outlinks;
 
@@ -34,7 +34,7 @@ impl<'a> Group<'a> {
         let mut frame = frame::first(buf, at_end)?;
         let mut tail = frame.end;
         let mut request = None;
-        let before = header_of(&frame).and_then(Beside::of_request);
+        let before = header_of(&frame).and_then(GroupIds::of_request);
         if let Some(before) = &before
             && before.is_before(&buf[tail..], at_end)?
         {
@@ -60,7 +60,7 @@ impl<'a> Group<'a> {
     }
 }
 
-fn header_of<'f, 'a>(frame: &'f Frame<'a>) -> Option<&'f Header<'a>> {
+fn header_of<'f, 'a>(frame: &'f Frame<'a>) -> Option<&'f WarcHeader<'a>> {
     frame.parts.as_ref().ok().map(|(header, _)| header)
 }
 
@@ -70,7 +70,7 @@ fn header_of<'f, 'a>(frame: &'f Frame<'a>) -> Option<&'f Header<'a>> {
     clippy::option_option,
     reason = "not known yet, or known not to be there"
 )]
-fn header_behind(behind: &[u8], at_end: bool) -> Option<Option<(usize, Header<'_>)>> {
+fn header_behind(behind: &[u8], at_end: bool) -> Option<Option<(usize, WarcHeader<'_>)>> {
     let start = frame::line_ends(behind);
     if start > GAP_MAX {
         return Some(None);
@@ -82,21 +82,21 @@ fn header_behind(behind: &[u8], at_end: bool) -> Option<Option<(usize, Header<'_
     }
 }
 
-fn is(header: &Header<'_>, kind: &[u8]) -> bool {
+fn is(header: &WarcHeader<'_>, kind: &[u8]) -> bool {
     header.kind.eq_ignore_ascii_case(kind)
 }
 
 /// Identifies the records of a group: their target, their own ids, and the ids that they name.
-struct Beside {
+struct GroupIds {
     target: Vec<u8>,
     ids: Vec<Vec<u8>>,
     named: Vec<Vec<u8>>,
 }
 
-impl Beside {
+impl GroupIds {
     /// Returns `None` if nothing can belong to a record of this target.
-    fn of(header: &Header<'_>) -> Option<Beside> {
-        let mut beside = Beside {
+    fn of(header: &WarcHeader<'_>) -> Option<GroupIds> {
+        let mut beside = GroupIds {
             target: header.target.filter(|target| is_web(target))?.to_vec(),
             ids: Vec::new(),
             named: Vec::new(),
@@ -105,12 +105,12 @@ impl Beside {
         Some(beside)
     }
 
-    fn of_request(header: &Header<'_>) -> Option<Beside> {
+    fn of_request(header: &WarcHeader<'_>) -> Option<GroupIds> {
         let fits = header.length <= (RECORD_MAX - header.len.min(RECORD_MAX)) as u64;
-        Beside::of(header).filter(|_| is(header, b"request") && fits)
+        GroupIds::of(header).filter(|_| is(header, b"request") && fits)
     }
 
-    fn add(&mut self, header: &Header<'_>) {
+    fn add(&mut self, header: &WarcHeader<'_>) {
         let id = Some(header.id).filter(|id| !id.is_empty());
         self.ids.extend(id.map(<[u8]>::to_vec));
         self.named
@@ -127,7 +127,7 @@ impl Beside {
     }
 
     /// Returns whether the group and this record name each other, or neither names any record.
-    fn is_linked(&self, header: &Header<'_>) -> bool {
+    fn is_linked(&self, header: &WarcHeader<'_>) -> bool {
         let has = |all: &[Vec<u8>], id: &[u8]| all.iter().any(|known| known == id);
         let mut named = header.concurrent.iter();
         (self.named.is_empty() && header.concurrent.is_empty())
@@ -138,7 +138,7 @@ impl Beside {
 
 /// Records that may still follow a capture.
 struct Tail {
-    beside: Beside,
+    beside: GroupIds,
     /// True if a request may still follow.
     request: bool,
     /// True if the tail's outlinks count, so that it is read to its end.
@@ -149,9 +149,9 @@ struct Tail {
 impl Tail {
     /// Returns the tail of a capture with the request before it. `None`: the record is not a capture, or nothing can
     /// follow it.
-    fn of(header: &Header<'_>, request: Option<Beside>, outlinks: Outlinks) -> Option<Tail> {
+    fn of(header: &WarcHeader<'_>, request: Option<GroupIds>, outlinks: Outlinks) -> Option<Tail> {
         let listed = are_listed(Capture::of(header)?, outlinks);
-        let mut beside = Beside::of(header)?;
+        let mut beside = GroupIds::of(header)?;
         let has_request = request.is_some();
         if let Some(request) = request {
             beside.ids.extend(request.ids);
@@ -205,19 +205,19 @@ pub(super) fn are_listed(capture: Capture, outlinks: Outlinks) -> bool {
 }
 
 /// Skips a group of any length.
-pub(super) struct GroupSkipper {
+pub(super) struct CaptureGroupSkipper {
     outlinks: Outlinks,
     /// Record being skipped; `None` once it has ended.
     frame: Option<FrameSkipper>,
     /// The request being skipped; its capture may follow.
-    request: Option<Beside>,
+    request: Option<GroupIds>,
     /// Tail of the capture being skipped.
     tail: Option<Tail>,
 }
 
-impl GroupSkipper {
-    pub fn new(outlinks: Outlinks) -> GroupSkipper {
-        GroupSkipper {
+impl CaptureGroupSkipper {
+    pub fn new(outlinks: Outlinks) -> CaptureGroupSkipper {
+        CaptureGroupSkipper {
             outlinks,
             frame: Some(FrameSkipper::Header),
             request: None,
@@ -229,12 +229,12 @@ impl GroupSkipper {
     fn look(&mut self, rest: &[u8]) {
         if let Ok(Some(header)) = frame::header(&rest[frame::line_ends(rest)..]) {
             self.tail = Tail::of(&header, self.request.take(), self.outlinks);
-            self.request = Beside::of_request(&header);
+            self.request = GroupIds::of_request(&header);
         }
     }
 }
 
-impl Skipper for GroupSkipper {
+impl Skipper for CaptureGroupSkipper {
     fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped {
         let mut at = 0;
         loop {

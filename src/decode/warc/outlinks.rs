@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use memchr::{memchr, memmem};
 
 use crate::decode::Link;
-use crate::decode::frame::{Header, without_cr};
+use crate::decode::frame::{WarcHeader, without_cr};
 use crate::model::keep;
 
 const NAME: &[u8] = b"outlink:";
@@ -17,7 +17,11 @@ pub(super) fn are_in(block: &[u8]) -> bool {
 
 /// Adds the links of a record in a capture's tail. `listed` stays `None` until a record lists outlinks; otherwise
 /// nothing was looked for.
-pub(super) fn add<'a>(header: &Header<'a>, block: &'a [u8], listed: &mut Option<Vec<Link<'a>>>) {
+pub(super) fn add<'a>(
+    header: &WarcHeader<'a>,
+    block: &'a [u8],
+    listed: &mut Option<Vec<Link<'a>>>,
+) {
     if !header.kind.eq_ignore_ascii_case(b"metadata") {
         return;
     }
@@ -71,9 +75,9 @@ mod tests {
             outlink: http://d/ E img/@src\noutlink: http://e/ X =JS_MISC\noutlink: http://f/ I =INFERRED_MISC\n\
             outlink: http://g/ R meta\noutlink: http://h/ L =NAVLINK_MISC\noutlink: http://i/ L\n\
             x outlink: http://j/ L a/@href\noutlink:  L a/@href\noutlink: http://k/\noutlink: http://l/ L a/@href";
-        let header = Header {
+        let header = WarcHeader {
             kind: b"metadata",
-            ..Header::default()
+            ..WarcHeader::default()
         };
         let mut listed = None;
         add(&header, block, &mut listed);
@@ -91,9 +95,9 @@ mod tests {
 
     #[test]
     fn none_listed_is_not_an_empty_list() {
-        let header = Header {
+        let header = WarcHeader {
             kind: b"metadata",
-            ..Header::default()
+            ..WarcHeader::default()
         };
         for (block, lists) in [
             (&b"via: http://v/\r\nfetchTimeMs: 3\r\n"[..], false),

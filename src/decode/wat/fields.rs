@@ -11,9 +11,9 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 
 /// Reads a JSON object only: serde's derived structs would also accept an array.
 #[derive(Default)]
-pub(super) struct Object<T>(pub T);
+pub(super) struct ObjectOnly<T>(pub T);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for ObjectOnly<T> {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
         json.deserialize_map(ObjectVisitor(PhantomData))
     }
@@ -22,14 +22,14 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
 struct ObjectVisitor<T>(PhantomData<T>);
 
 impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
-    type Value = Object<T>;
+    type Value = ObjectOnly<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+        T::deserialize(MapAccessDeserializer::new(map)).map(ObjectOnly)
     }
 }
 
@@ -72,7 +72,7 @@ impl<'de, const N: usize> Visitor<'de> for Pick<N> {
         while let Some(known) = map.next_key_seed(Name(&self.0))? {
             match known {
                 Some(at) if values[at].is_none() => {
-                    let First(value) = map.next_value()?;
+                    let FirstValue(value) = map.next_value()?;
                     values[at] = value;
                 }
                 _ => drop(map.next_value::<IgnoredAny>()?),
@@ -109,9 +109,9 @@ impl Visitor<'_> for Name<'_> {
 }
 
 /// Value written as a text, a number, or, for a repeated header, a list whose first element counts.
-pub(super) struct First<'a>(pub Option<Cow<'a, str>>);
+pub(super) struct FirstValue<'a>(pub Option<Cow<'a, str>>);
 
-impl<'de> Deserialize<'de> for First<'de> {
+impl<'de> Deserialize<'de> for FirstValue<'de> {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
         json.deserialize_any(FirstVisitor)
     }
@@ -120,48 +120,48 @@ impl<'de> Deserialize<'de> for First<'de> {
 struct FirstVisitor;
 
 impl<'de> Visitor<'de> for FirstVisitor {
-    type Value = First<'de>;
+    type Value = FirstValue<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a text, a number, or a list of them")
     }
 
     fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(First(Some(Cow::Borrowed(text))))
+        Ok(FirstValue(Some(Cow::Borrowed(text))))
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(First(Some(Cow::Owned(text.to_owned()))))
+        Ok(FirstValue(Some(Cow::Owned(text.to_owned()))))
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
-        Ok(First(Some(Cow::Owned(number.to_string()))))
+        Ok(FirstValue(Some(Cow::Owned(number.to_string()))))
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
-        Ok(First(Some(Cow::Owned(number.to_string()))))
+        Ok(FirstValue(Some(Cow::Owned(number.to_string()))))
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
-        Ok(First(Some(Cow::Owned(number.to_string()))))
+        Ok(FirstValue(Some(Cow::Owned(number.to_string()))))
     }
 
     fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-        Ok(First(None))
+        Ok(FirstValue(None))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        let First(first) = seq.next_element()?.unwrap_or(First(None));
+        let FirstValue(first) = seq.next_element()?.unwrap_or(FirstValue(None));
         while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(First(first))
+        Ok(FirstValue(first))
     }
 }
 
 /// Reads the fields of an object that have these names, in any case, and passes on each value with its name's index:
 /// all elements of a list, and all occurrences of a repeated name.
-pub(super) struct Named<const N: usize, F>(pub [&'static str; N], pub F);
+pub(super) struct NamedFields<const N: usize, F>(pub [&'static str; N], pub F);
 
-impl<'de, const N: usize, F: FnMut(usize, Cow<'de, str>)> Visitor<'de> for Named<N, F> {
+impl<'de, const N: usize, F: FnMut(usize, Cow<'de, str>)> Visitor<'de> for NamedFields<N, F> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -198,8 +198,8 @@ impl<'de> Deserialize<'de> for Texts<'de> {
 struct TextsVisitor;
 
 impl TextsVisitor {
-    fn one<'a, E>(first: Result<First<'a>, E>) -> Result<Texts<'a>, E> {
-        first.map(|First(text)| Texts(text.into_iter().collect()))
+    fn one<'a, E>(first: Result<FirstValue<'a>, E>) -> Result<Texts<'a>, E> {
+        first.map(|FirstValue(text)| Texts(text.into_iter().collect()))
     }
 }
 
@@ -236,7 +236,7 @@ impl<'de> Visitor<'de> for TextsVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
         let mut texts = Vec::new();
-        while let Some(First(text)) = seq.next_element()? {
+        while let Some(FirstValue(text)) = seq.next_element()? {
             texts.extend(text);
         }
         Ok(Texts(texts))

@@ -3,7 +3,7 @@
 use memchr::memmem;
 
 use super::is_wat;
-use crate::decode::frame::{self, Frame, FrameSkipper, Header};
+use crate::decode::frame::{self, Frame, FrameSkipper, WarcHeader};
 use crate::decode::{HELD_MAX, Skipped, Skipper};
 
 /// Maximum length of a paired record, without line ends before it: both must be examined before the first counts as
@@ -13,16 +13,16 @@ const RECORD_MAX: u64 = HELD_MAX as u64 / 2;
 const GAP_MAX: usize = 8;
 
 /// Record, and the request before or after it.
-pub(super) struct Pair<'a> {
+pub(super) struct ExchangePair<'a> {
     pub request: Option<Frame<'a>>,
     pub frame: Frame<'a>,
     pub end: usize,
 }
 
-impl<'a> Pair<'a> {
+impl<'a> ExchangePair<'a> {
     /// Returns the first pair of `buf`. `None`: it is incomplete, or there is none; at the end of the input, always the
     /// latter.
-    pub fn first(buf: &'a [u8], at_end: bool) -> Option<Pair<'a>> {
+    pub fn first(buf: &'a [u8], at_end: bool) -> Option<ExchangePair<'a>> {
         let frame = frame::first(buf, at_end)?;
         let end = frame.end;
         let next = match half(&frame) {
@@ -30,17 +30,17 @@ impl<'a> Pair<'a> {
             None => None,
         };
         Some(match next {
-            None => Pair {
+            None => ExchangePair {
                 request: None,
                 frame,
                 end,
             },
-            Some((next, Half::Request)) => Pair {
+            Some((next, ExchangeHalf::Request)) => ExchangePair {
                 end: end + next.end,
                 request: Some(next),
                 frame,
             },
-            Some((next, Half::Answer)) => Pair {
+            Some((next, ExchangeHalf::Answer)) => ExchangePair {
                 end: end + next.end,
                 request: Some(frame),
                 frame: next,
@@ -51,13 +51,13 @@ impl<'a> Pair<'a> {
 
 /// Role of a record in an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Half {
+enum ExchangeHalf {
     Request,
     Answer,
 }
 
 /// Returns the target and role of an archived request or response; `None` if it is neither, has no target, or is long.
-fn half<'a>(frame: &Frame<'a>) -> Option<(&'a [u8], Half)> {
+fn half<'a>(frame: &Frame<'a>) -> Option<(&'a [u8], ExchangeHalf)> {
     let (header, block) = frame.parts.as_ref().ok()?;
     let target = header
         .target
@@ -65,12 +65,12 @@ fn half<'a>(frame: &Frame<'a>) -> Option<(&'a [u8], Half)> {
     // Quotes within a text are escaped: both can only be names of fields.
     let has = |name: &[u8]| memmem::find(block, name).is_some();
     if has(b"\"HTTP-Request-Metadata\"") {
-        return Some((target, Half::Request));
+        return Some((target, ExchangeHalf::Request));
     }
-    has(b"\"HTTP-Response-Metadata\"").then_some((target, Half::Answer))
+    has(b"\"HTTP-Response-Metadata\"").then_some((target, ExchangeHalf::Answer))
 }
 
-fn is_long(header: &Header<'_>) -> bool {
+fn is_long(header: &WarcHeader<'_>) -> bool {
     header.length.saturating_add(header.len as u64) > RECORD_MAX
 }
 
@@ -82,9 +82,9 @@ fn is_long(header: &Header<'_>) -> bool {
 fn second<'a>(
     behind: &'a [u8],
     target: &[u8],
-    first: Half,
+    first: ExchangeHalf,
     at_end: bool,
-) -> Option<Option<(Frame<'a>, Half)>> {
+) -> Option<Option<(Frame<'a>, ExchangeHalf)>> {
     let start = frame::line_ends(behind);
     if start > GAP_MAX {
         return Some(None);
@@ -113,7 +113,7 @@ pub(super) struct PairSkipper {
 impl Skipper for PairSkipper {
     fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped {
         if self.frame.is_none() {
-            if let Some(pair) = Pair::first(buf, at_end) {
+            if let Some(pair) = ExchangePair::first(buf, at_end) {
                 return Skipped::Ended(pair.end);
             }
             let start = frame::line_ends(buf);

@@ -2,12 +2,12 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Block, BlockLog, HEADER, Head};
+use super::{BlockLog, HEADER, LogBlock, LogBlockHeader};
 use crate::{Error, Result};
 
 impl BlockLog {
     /// Reads the block at `offset` like [`BlockLog::block_at`], from the read-ahead buffer.
-    fn block_ahead(&self, offset: u64, ahead: &mut Ahead) -> Result<(Block, u64)> {
+    fn block_ahead(&self, offset: u64, ahead: &mut ReadAheadBuffer) -> Result<(LogBlock, u64)> {
         match ahead.framed(self, offset)? {
             Some((head, payload)) if head.fits(xxh3_64(payload)) => {
                 let end = offset + (HEADER + payload.len()) as u64;
@@ -18,12 +18,12 @@ impl BlockLog {
     }
 
     /// Iterates over all blocks in order. Checks that pages follow without a gap.
-    pub fn blocks(&self) -> impl Iterator<Item = Result<Block>> + '_ {
+    pub fn blocks(&self) -> impl Iterator<Item = Result<LogBlock>> + '_ {
         self.blocks_at((0, 0))
     }
 
     /// Iterates from the block that holds `page`, or from the last one if none does.
-    pub fn blocks_from(&self, page: u64) -> Result<impl Iterator<Item = Result<Block>> + '_> {
+    pub fn blocks_from(&self, page: u64) -> Result<impl Iterator<Item = Result<LogBlock>> + '_> {
         let begin = match page {
             0 => (0, 0),
             page => self.place_of(page)?,
@@ -35,8 +35,8 @@ impl BlockLog {
     fn blocks_at(
         &self,
         (mut page, mut offset): (u64, u64),
-    ) -> impl Iterator<Item = Result<Block>> + '_ {
-        let mut ahead = Ahead::default();
+    ) -> impl Iterator<Item = Result<LogBlock>> + '_ {
+        let mut ahead = ReadAheadBuffer::default();
         let mut failed = false;
         std::iter::from_fn(move || {
             if failed || offset >= self.lengths.data {
@@ -69,18 +69,18 @@ const AHEAD: u64 = 4 << 20;
 
 /// Read-ahead buffer of a log's data.
 #[derive(Default)]
-struct Ahead {
+struct ReadAheadBuffer {
     offset: u64,
     bytes: Vec<u8>,
 }
 
-impl Ahead {
+impl ReadAheadBuffer {
     /// Returns header and payload of the block at `offset`; `None` if it is too large or its length is wrong.
-    fn framed(&mut self, log: &BlockLog, offset: u64) -> Result<Option<(Head, &[u8])>> {
+    fn framed(&mut self, log: &BlockLog, offset: u64) -> Result<Option<(LogBlockHeader, &[u8])>> {
         if !self.read(log, offset, HEADER as u64)? {
             return Ok(None);
         }
-        let head = Head::of(self.from(offset));
+        let head = LogBlockHeader::of(self.from(offset));
         if !self.read(log, offset, HEADER as u64 + head.length)? {
             return Ok(None);
         }

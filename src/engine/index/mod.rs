@@ -14,7 +14,9 @@ use std::ops::Range;
 
 use crate::Result;
 use crate::model::{Fingerprint, PageId};
-use segment::{FULL, LEAST_HOMES, Layout, REACH, Search, Segment, bytes_of, grown, touch};
+use segment::{
+    FULL, IndexSegment, LEAST_HOMES, REACH, SegmentLayout, SlotSearch, bytes_of, grown, touch,
+};
 
 pub(crate) use segment::Slot;
 
@@ -34,15 +36,15 @@ pub(crate) const TOUCHED: usize = 64;
 
 /// Map from fingerprint to [`PageId`], in memory.
 pub(crate) struct Index {
-    segments: Vec<Segment>,
+    segments: Vec<IndexSegment>,
     pages: u64,
 }
 
 /// Part of an index's segments that one thread fills.
-pub(crate) struct Share<'i> {
+pub(crate) struct IndexShare<'i> {
     /// Number of the first segment.
     first: usize,
-    segments: &'i mut [Segment],
+    segments: &'i mut [IndexSegment],
     /// Segment, tag and page of the entries to be inserted next.
     own: Vec<(usize, u64, PageId)>,
 }
@@ -52,7 +54,7 @@ pub(crate) struct Probe {
     pub segment: usize,
     /// Slots of the segment that may hold the fingerprint.
     pub slots: Range<usize>,
-    layout: Layout,
+    layout: SegmentLayout,
     wanted: (usize, u64),
 }
 
@@ -60,7 +62,7 @@ impl Probe {
     /// Locates a fingerprint in an index with these numbers of slots per segment, as given by [`Index::segments`].
     pub fn of(fingerprint: Fingerprint, slots: &[u64; SEGMENTS]) -> Probe {
         let (segment, tag) = Index::split(fingerprint);
-        let layout = Layout::new(slots[segment] as usize - REACH);
+        let layout = SegmentLayout::new(slots[segment] as usize - REACH);
         let wanted = layout.locate(tag);
         Probe {
             segment,
@@ -73,13 +75,13 @@ impl Probe {
     /// Returns the page of the fingerprint, given the slots at its location.
     pub fn find(&self, slots: &[Slot]) -> Option<PageId> {
         match self.layout.search(self.wanted, slots) {
-            Search::Found(page) => Some(page),
-            Search::Free(_) | Search::Crowded => None,
+            SlotSearch::Found(page) => Some(page),
+            SlotSearch::Free(_) | SlotSearch::Crowded => None,
         }
     }
 }
 
-impl Share<'_> {
+impl IndexShare<'_> {
     /// Calls `fill` with the number and the slots of each segment; `fill` sets all of them to entries of the first
     /// `pages` pages. Returns the number of entries, or `None` if one is of another page.
     pub fn fill(
@@ -141,7 +143,7 @@ impl Index {
         let homes = homes_for(pages);
         Ok(Index {
             segments: (0..segments)
-                .map(|_| Segment::with_homes(homes))
+                .map(|_| IndexSegment::with_homes(homes))
                 .collect::<Result<_>>()?,
             pages: 0,
         })
@@ -172,8 +174,8 @@ impl Index {
     pub fn get(&self, fingerprint: Fingerprint) -> Option<PageId> {
         let (segment, tag) = Self::split(fingerprint);
         match self.segments[segment].find(tag) {
-            Search::Found(page) => Some(page),
-            Search::Free(_) | Search::Crowded => None,
+            SlotSearch::Found(page) => Some(page),
+            SlotSearch::Free(_) | SlotSearch::Crowded => None,
         }
     }
 
@@ -211,8 +213,8 @@ impl Index {
         }
     }
 
-    /// Creates an index of `pages` pages that [`Share::put`] inserts afterwards, each share on a thread of its own if
-    /// wanted.
+    /// Creates an index of `pages` pages that [`IndexShare::put`] inserts afterwards, each share on a thread of its
+    /// own if wanted.
     pub fn to_fill(pages: u64) -> Result<Index> {
         let mut index = Index::with_room(pages)?;
         index.pages = pages;
@@ -220,10 +222,10 @@ impl Index {
     }
 
     /// Creates an index of `pages` pages whose segments have the given numbers of slots, each at least [`LEAST_SLOTS`];
-    /// [`Share::fill`] must fill it first.
+    /// [`IndexShare::fill`] must fill it first.
     pub fn to_load(pages: u64, slots: &[u64; SEGMENTS]) -> Result<Index> {
         let segments = slots.iter();
-        let segments = segments.map(|&slots| Segment::with_homes(slots as usize - REACH));
+        let segments = segments.map(|&slots| IndexSegment::with_homes(slots as usize - REACH));
         Ok(Index {
             segments: segments.collect::<Result<_>>()?,
             pages,
@@ -239,10 +241,10 @@ impl Index {
     }
 
     /// Splits the segments into at most `shares` shares.
-    pub fn shares(&mut self, shares: usize) -> impl Iterator<Item = Share<'_>> {
+    pub fn shares(&mut self, shares: usize) -> impl Iterator<Item = IndexShare<'_>> {
         let len = self.segments.len().div_ceil(shares.max(1));
         let parts = self.segments.chunks_mut(len).enumerate();
-        parts.map(move |(at, segments)| Share {
+        parts.map(move |(at, segments)| IndexShare {
             first: at * len,
             segments,
             own: Vec::with_capacity(TOUCHED),
@@ -278,7 +280,9 @@ impl Index {
         for segment in &self.segments {
             let mut homes = segment.homes();
             let used = segment.used + more as usize;
-            while more > 0 && (used * FULL.1 > homes * FULL.0 || !Layout::new(homes).fits(pages)) {
+            while more > 0
+                && (used * FULL.1 > homes * FULL.0 || !SegmentLayout::new(homes).fits(pages))
+            {
                 homes = grown(homes);
             }
             sum += bytes_of(homes);

@@ -61,7 +61,7 @@ fn low_of(slot: Slot) -> u16 {
 
 /// Mapping from tags to homes and slot contents, for a given number of homes.
 #[derive(Clone, Copy)]
-pub(super) struct Layout {
+pub(super) struct SegmentLayout {
     /// Number of homes, at least [`LEAST_HOMES`].
     homes: u64,
     /// L, see the module documentation.
@@ -87,11 +87,11 @@ fn is_at_end_of_reach(at: usize, slot: Slot) -> bool {
     word_of(slot).wrapping_sub(turn(at)) >> (64 - HOME_BITS) == 0
 }
 
-impl Layout {
-    pub(super) fn new(homes: usize) -> Layout {
+impl SegmentLayout {
+    pub(super) fn new(homes: usize) -> SegmentLayout {
         let homes = homes as u64;
         let log = homes.ilog2();
-        Layout {
+        SegmentLayout {
             homes,
             log,
             page_mask: (1 << (log - LEAST_HOMES.ilog2())) - 1,
@@ -106,7 +106,7 @@ impl Layout {
         (home as usize, word & !self.page_mask)
     }
 
-    /// Returns the tag of the entry in slot `at`. `inverse` is [`Layout::inverse`].
+    /// Returns the tag of the entry in slot `at`. `inverse` is [`SegmentLayout::inverse`].
     pub(super) fn tag_at(&self, at: usize, slot: Slot, inverse: u64) -> u64 {
         let word = word_of(slot);
         let home = (at - steps_right(at, word)) as u64;
@@ -147,28 +147,28 @@ impl Layout {
         Some([a, b, c, d, e, f, g, h, i, j])
     }
 
-    /// Searches for a tag, given its [location](Layout::locate) and the [`REACH`] slots from its home on.
-    pub(super) fn search(&self, (home, wanted): (usize, u64), slots: &[Slot]) -> Search {
+    /// Searches for a tag, given its [location](SegmentLayout::locate) and the [`REACH`] slots from its home on.
+    pub(super) fn search(&self, (home, wanted): (usize, u64), slots: &[Slot]) -> SlotSearch {
         for (at, &slot) in (home..).zip(slots) {
             let word = word_of(slot);
             if slot == GAP {
-                return Search::Free(at);
+                return SlotSearch::Free(at);
             }
             if word & !self.page_mask == wanted {
                 return match self.page_of(slot) {
-                    Some(page) => Search::Found(page),
-                    None => Search::Free(at),
+                    Some(page) => SlotSearch::Found(page),
+                    None => SlotSearch::Free(at),
                 };
             }
             if word.wrapping_sub(turn(at)) > wanted.wrapping_sub(turn(at)) {
-                return Search::Free(at);
+                return SlotSearch::Free(at);
             }
         }
-        Search::Crowded
+        SlotSearch::Crowded
     }
 
     /// Lays out the entries of `from` in `slots`. Returns false if they do not fit.
-    pub(super) fn fill(&self, slots: &mut [Slot], from: &Segment) -> bool {
+    pub(super) fn fill(&self, slots: &mut [Slot], from: &IndexSegment) -> bool {
         let mut free = 0;
         let inverse = from.layout.inverse();
         for (at, &slot) in from.slots.iter().enumerate() {
@@ -188,13 +188,13 @@ impl Layout {
 }
 
 /// Array of slots sorted by tag.
-pub(super) struct Segment {
-    layout: Layout,
+pub(super) struct IndexSegment {
+    layout: SegmentLayout,
     slots: Cells<Slot>,
     pub(super) used: usize,
 }
 
-pub(super) enum Search {
+pub(super) enum SlotSearch {
     Found(PageId),
     /// The tag is absent and belongs at this slot, in front of its present entry.
     Free(usize),
@@ -202,14 +202,14 @@ pub(super) enum Search {
     Crowded,
 }
 
-impl Segment {
-    pub(super) fn with_homes(homes: usize) -> Result<Segment> {
+impl IndexSegment {
+    pub(super) fn with_homes(homes: usize) -> Result<IndexSegment> {
         let slots = Cells::reserve(homes + REACH)?;
         if homes >= HUGE {
             slots.advise_huge();
         }
-        Ok(Segment {
-            layout: Layout::new(homes),
+        Ok(IndexSegment {
+            layout: SegmentLayout::new(homes),
             slots,
             used: 0,
         })
@@ -219,7 +219,7 @@ impl Segment {
         self.slots.len() - REACH
     }
 
-    pub(super) fn find(&self, tag: u64) -> Search {
+    pub(super) fn find(&self, tag: u64) -> SlotSearch {
         let (home, wanted) = self.layout.locate(tag);
         let reached = &self.slots[home..home + REACH];
         self.layout.search((home, wanted), reached)
@@ -251,11 +251,11 @@ impl Segment {
     pub(super) fn admit(&mut self, tag: u64, page: PageId) -> Result<Option<PageId>> {
         loop {
             match self.find(tag) {
-                Search::Found(page) => return Ok(Some(page)),
-                Search::Free(at) if !self.is_full() && self.insert(at, tag, page) => {
+                SlotSearch::Found(page) => return Ok(Some(page)),
+                SlotSearch::Free(at) if !self.is_full() && self.insert(at, tag, page) => {
                     return Ok(None);
                 }
-                Search::Free(_) | Search::Crowded => self.grow()?,
+                SlotSearch::Free(_) | SlotSearch::Crowded => self.grow()?,
             }
         }
     }
@@ -272,7 +272,7 @@ impl Segment {
 
     /// Returns a segment with the same entries over `homes` homes, or more if needed. Entries are in tag order, so one
     /// sweep suffices.
-    pub(super) fn laid_out(&self, mut homes: usize) -> Result<Segment> {
+    pub(super) fn laid_out(&self, mut homes: usize) -> Result<IndexSegment> {
         loop {
             // Hashes never crowd where most slots are gaps.
             if homes > CROWDED * (self.used + REACH) {
@@ -281,7 +281,7 @@ impl Segment {
                     "too many are nearly equal for hashes",
                 ));
             }
-            let mut next = Segment::with_homes(homes)?;
+            let mut next = IndexSegment::with_homes(homes)?;
             next.used = self.used;
             if !next.is_full() && next.layout.fill(&mut next.slots, self) {
                 return Ok(next);
@@ -319,7 +319,7 @@ impl Segment {
 }
 
 /// Prefetches the homes of some tags, all together.
-pub(super) fn touch<'i>(homes: impl Iterator<Item = (&'i Segment, u64)>) {
+pub(super) fn touch<'i>(homes: impl Iterator<Item = (&'i IndexSegment, u64)>) {
     for (segment, tag) in homes {
         let (home, _) = segment.layout.locate(tag);
         prefetch_index(&*segment.slots, home);

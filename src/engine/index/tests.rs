@@ -61,7 +61,7 @@ proptest! {
         tag in prop_oneof![0..1u64 << TAG_BITS, 0..9u64, (1u64 << TAG_BITS) - 9..1 << TAG_BITS],
         right in 0..REACH,
     ) {
-        let layout = Layout::new(homes);
+        let layout = SegmentLayout::new(homes);
         let (home, word) = layout.locate(tag);
         prop_assert_eq!(home as u128, (u128::from(tag) * homes as u128) >> TAG_BITS);
         let page = PageId((1 << (11 + homes.ilog2())) - 2);
@@ -77,7 +77,7 @@ fn every_page_number_fits_a_segment_of_the_size_that_its_pages_need() {
     for pages in [1 << 20, 1 << 30, PageId::LIMIT] {
         // As full as a segment may be if all have the same share.
         let homes = (pages >> SEGMENT_BITS) * 8 / 7;
-        let layout = Layout::new(homes as usize);
+        let layout = SegmentLayout::new(homes as usize);
         assert!(layout.slot_of(0, PageId(pages - 1)).is_some());
     }
 }
@@ -115,7 +115,7 @@ fn shares_filled_apart_make_the_index_that_one_makes() {
         for (page, &print) in (0..).zip(&prints) {
             assert_eq!(index.get(print), Some(PageId(page)));
         }
-        let twice = |mut share: Share<'_>| share.put(100_000, &prints[9..10]).unwrap();
+        let twice = |mut share: IndexShare<'_>| share.put(100_000, &prints[9..10]).unwrap();
         assert_eq!(
             index.shares(shares).map(twice).filter(|new| !new).count(),
             1

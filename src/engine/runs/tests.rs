@@ -6,7 +6,7 @@ use super::*;
 use crate::engine::Config;
 
 /// Returns a run that is read `at_a_time` rows at a time.
-fn blocks(rows: &[Row], at_a_time: usize) -> Blocks<'_> {
+fn blocks(rows: &[HistoryRow], at_a_time: usize) -> Blocks<'_> {
     let mut blocks = rows.chunks(at_a_time);
     Box::new(move |out| {
         out.extend(blocks.next().unwrap_or_default());
@@ -15,7 +15,7 @@ fn blocks(rows: &[Row], at_a_time: usize) -> Blocks<'_> {
 }
 
 /// Generates a run with rows near to and far from each other.
-fn run() -> impl Strategy<Value = Vec<Row>> {
+fn run() -> impl Strategy<Value = Vec<HistoryRow>> {
     let further = prop_oneof![1u64..4, 60..70u64, 1_000..1_100u64, Just(1 << 20)];
     let row = (further, 0u128..1 << 90, 0u64..3, any::<Option<i64>>());
     proptest::collection::vec(row, 0..160).prop_map(|rows| {
@@ -23,12 +23,12 @@ fn run() -> impl Strategy<Value = Vec<Row>> {
         let rows = rows.into_iter();
         let row = rows.map(|(further, cash, visits, last_fetch)| {
             page += further;
-            Row {
+            HistoryRow {
                 page,
                 cash,
                 visits,
                 last_fetch,
-                ..Row::default()
+                ..HistoryRow::default()
             }
         });
         row.collect()
@@ -56,9 +56,9 @@ proptest! {
 /// A run whose pages descend, as no store's does, is refused, and nothing follows.
 #[test]
 fn a_run_that_goes_back_is_refused() {
-    let at = |page| Row {
+    let at = |page| HistoryRow {
         page,
-        ..Row::default()
+        ..HistoryRow::default()
     };
     let rows = [at(2_000), at(u64::MAX), at(5), at(9_000)];
     for at_a_time in 1..4 {
@@ -70,10 +70,10 @@ fn a_run_that_goes_back_is_refused() {
     }
 }
 
-fn marks(numbers: &[u64]) -> Vec<Mark> {
-    let mark = |&number: &u64| Mark {
+fn marks(numbers: &[u64]) -> Vec<CashMark> {
+    let mark = |&number: &u64| CashMark {
         number,
-        ..Mark::default()
+        ..CashMark::default()
     };
     numbers.iter().map(mark).collect()
 }

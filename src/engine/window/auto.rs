@@ -3,7 +3,7 @@
 use super::WindowPolicy;
 use super::shape::{Shape, WindowSpec};
 use crate::engine::estimator::Estimator;
-use crate::engine::mark::Mark;
+use crate::engine::mark::CashMark;
 
 pub(super) const WINDOW: WindowSpec = WindowSpec {
     name: "auto",
@@ -24,11 +24,11 @@ impl Shape for Auto {
 
     fn candidates<'m>(
         &self,
-        marks: &[&'m Mark],
+        marks: &[&'m CashMark],
         _: Estimator,
         _: u128,
         oldest: u128,
-    ) -> Vec<&'m Mark> {
+    ) -> Vec<&'m CashMark> {
         // If all marks are too old, the newest is the best available.
         let old = marks.partition_point(|mark| mark.totals.clock < oldest);
         marks[old.min(marks.len().saturating_sub(1))..].to_vec()

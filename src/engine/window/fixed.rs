@@ -1,11 +1,11 @@
 //! `fixed:T`: the last T, by measures or since the mark nearest to its start. With `min=M`, at least M measures of
 //! every page are kept (the paper's improved policy, section 3.3); with `groups=N`, consecutive measures are grouped.
 
-use super::measures::{Measures, stretch};
+use super::measures::{KeptMeasures, stretch};
 use super::shape::{Length, Shape, WindowSpec};
 use super::{RowContent, Span, WindowPolicy, measures};
 use crate::engine::estimator::Estimator;
-use crate::engine::mark::{self, Mark};
+use crate::engine::mark::{self, CashMark};
 
 pub(super) const WINDOW: WindowSpec = WindowSpec {
     name: "fixed",
@@ -26,7 +26,7 @@ pub(super) const WINDOW: WindowSpec = WindowSpec {
 fn read(length: &str) -> Result<WindowPolicy, String> {
     let (length, groups) = option(length, ",groups=")?;
     let (length, least) = option(length, ",min=")?;
-    Ok(WindowPolicy::Fixed(Fixed {
+    Ok(WindowPolicy::Fixed(FixedWindow {
         span: length.parse()?,
         least,
         groups,
@@ -43,7 +43,7 @@ fn option<'t>(text: &'t str, name: &str) -> Result<(&'t str, u32), String> {
 
 /// Window of the last `span`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Fixed {
+pub struct FixedWindow {
     /// Length of the window.
     pub span: Span,
     /// Minimum number of measures kept of every page (the paper's improved policy); 0 for none.
@@ -53,11 +53,11 @@ pub struct Fixed {
     pub groups: u32,
 }
 
-impl Shape for Fixed {
+impl Shape for FixedWindow {
     fn kept(&self, estimator: Estimator) -> RowContent {
         let least = self.least;
         match estimator {
-            Estimator::Distributed => RowContent::Measures(Measures::Since { least }),
+            Estimator::Distributed => RowContent::Measures(KeptMeasures::Since { least }),
             Estimator::Received => RowContent::Sums,
         }
     }
@@ -87,19 +87,19 @@ impl Shape for Fixed {
 
     fn candidates<'m>(
         &self,
-        marks: &[&'m Mark],
+        marks: &[&'m CashMark],
         estimator: Estimator,
         start: u128,
         _: u128,
-    ) -> Vec<&'m Mark> {
-        let off = |mark: &&&Mark| mark.totals.clock.abs_diff(start);
+    ) -> Vec<&'m CashMark> {
+        let off = |mark: &&&CashMark| mark.totals.clock.abs_diff(start);
         match estimator {
             Estimator::Received => marks.iter().min_by_key(off).copied().into_iter().collect(),
             Estimator::Distributed => Vec::new(),
         }
     }
 
-    fn superfluous(&self, marks: &[Mark], limit: usize, start: u128) -> Option<usize> {
+    fn superfluous(&self, marks: &[CashMark], limit: usize, start: u128) -> Option<usize> {
         mark::superfluous_since(marks, limit, start)
     }
 

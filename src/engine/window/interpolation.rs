@@ -5,8 +5,8 @@ use super::shape::{Length, Shape, WindowSpec};
 use super::{RowContent, Span, WindowPolicy};
 use crate::engine::estimator::Estimator;
 use crate::engine::ledger::ENDOWMENT;
-use crate::engine::mark::Mark;
-use crate::engine::row::Row;
+use crate::engine::mark::CashMark;
+use crate::engine::row::HistoryRow;
 use crate::model::PageId;
 
 pub(super) const WINDOW: WindowSpec = WindowSpec {
@@ -38,7 +38,13 @@ impl Shape for Interpolation {
         (pages, length(self.0))
     }
 
-    fn candidates<'m>(&self, _: &[&'m Mark], _: Estimator, _: u128, _: u128) -> Vec<&'m Mark> {
+    fn candidates<'m>(
+        &self,
+        _: &[&'m CashMark],
+        _: Estimator,
+        _: u128,
+        _: u128,
+    ) -> Vec<&'m CashMark> {
         Vec::new()
     }
 
@@ -62,7 +68,7 @@ impl Policy for Folding {
         true
     }
 
-    fn join(&self, row: &mut Row, next: &Row) -> bool {
+    fn join(&self, row: &mut HistoryRow, next: &HistoryRow) -> bool {
         // Measures stay separate until they are folded into a state.
         if !row.folded {
             return false;
@@ -71,13 +77,13 @@ impl Policy for Folding {
         true
     }
 
-    fn open(&self, measure: &Row, (clock, pages): (u128, u64)) -> Row {
-        let mut state = Row {
+    fn open(&self, measure: &HistoryRow, (clock, pages): (u128, u64)) -> HistoryRow {
+        let mut state = HistoryRow {
             page: measure.page,
             clock,
             pages,
             folded: true,
-            ..Row::default()
+            ..HistoryRow::default()
         };
         interpolate(&mut state, measure);
         state
@@ -90,7 +96,7 @@ impl Policy for Folding {
 /// default with a weight w ([`default_weight`]), to which the formula applies as well: 1 at the admission, then w (T -
 /// (G - G_i)) / T, or 0. Between its admission and its first measure a page received C less the endowment. A row
 /// without a measure (an unchanged page) changes the last fetch only.
-fn interpolate(state: &mut Row, next: &Row) {
+fn interpolate(state: &mut HistoryRow, next: &HistoryRow) {
     state.take_visits(next);
     if next.clock == 0 {
         return;
@@ -127,7 +133,7 @@ const _: () = assert!(WEIGHTED > PageId::LIMIT);
 const WEIGHT_ONE: f64 = (1u64 << 32) as f64;
 
 /// Returns the weight of the default history in a page's state; 1 before the first measure.
-pub(in crate::engine) fn default_weight(state: &Row) -> f64 {
+pub(in crate::engine) fn default_weight(state: &HistoryRow) -> f64 {
     match state.span {
         0 => 1.0,
         _ if state.pages & WEIGHTED == 0 => 0.0,

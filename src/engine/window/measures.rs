@@ -9,11 +9,11 @@
 //! window begins up to one interval earlier.
 
 use super::policy::Policy;
-use crate::engine::row::Row;
+use crate::engine::row::HistoryRow;
 
 /// Measures of a page that are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Measures {
+pub(crate) enum KeptMeasures {
     /// Measures since the window's start, and always the last `least`.
     Since {
         /// m of the paper: minimum number of measures.
@@ -23,12 +23,12 @@ pub(crate) enum Measures {
     Last(u32),
 }
 
-impl Measures {
+impl KeptMeasures {
     /// Returns how many of the newest measures are kept.
-    fn kept(self, measures: &[Row], start: u128) -> usize {
+    fn kept(self, measures: &[HistoryRow], start: u128) -> usize {
         let kept = match self {
-            Measures::Last(last) => last as usize,
-            Measures::Since { least } => {
+            KeptMeasures::Last(last) => last as usize,
+            KeptMeasures::Since { least } => {
                 let wanted = measures.iter().position(|measure| end(measure) > start);
                 let since = wanted.unwrap_or(measures.len());
                 (measures.len() - since).max(least as usize)
@@ -46,20 +46,20 @@ pub(crate) fn stretch(units: u128, groups: u32) -> u128 {
 }
 
 /// Returns the G from which no window needs a measure: its own or, in a group, the end of its interval.
-fn end(measure: &Row) -> u128 {
+fn end(measure: &HistoryRow) -> u128 {
     match measure.span {
         0 => measure.clock,
         stretch => measure.clock.div_ceil(stretch) * stretch,
     }
 }
 
-impl Policy for Measures {
+impl Policy for KeptMeasures {
     fn is_timed(&self) -> bool {
         true
     }
 
     /// A page found unchanged leaves no measure, only its last fetch, which any row may carry.
-    fn join(&self, row: &mut Row, next: &Row) -> bool {
+    fn join(&self, row: &mut HistoryRow, next: &HistoryRow) -> bool {
         if next.clock == 0 && !next.folded {
             row.take_visits(next);
             return true;
@@ -79,7 +79,7 @@ impl Policy for Measures {
         false
     }
 
-    fn forget(&self, rows: &mut Vec<Row>, start: u128) {
+    fn forget(&self, rows: &mut Vec<HistoryRow>, start: u128) {
         // Rows before a base were dropped with it.
         let base = rows.iter().rposition(|row| row.folded);
         let first = base.map_or(0, |base| base + 1);
@@ -87,9 +87,9 @@ impl Policy for Measures {
         if forgotten < 2 && base == forgotten.checked_sub(1) {
             return;
         }
-        let mut base = Row {
+        let mut base = HistoryRow {
             folded: true,
-            ..Row::default()
+            ..HistoryRow::default()
         };
         for row in rows.drain(..forgotten) {
             base.page = row.page;

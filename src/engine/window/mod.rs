@@ -24,11 +24,11 @@ use serde::{Deserialize, Serialize};
 use super::estimator::Estimator;
 use interpolation::Folding;
 use shape::WindowSpec;
-use sums::Sums;
+use sums::SumsPolicy;
 
-pub use fixed::Fixed;
+pub use fixed::FixedWindow;
 pub(super) use interpolation::default_weight;
-pub(crate) use measures::Measures;
+pub(crate) use measures::KeptMeasures;
 pub(crate) use policy::Policy;
 pub(crate) use shape::Shape;
 pub use span::{Span, TimeTable};
@@ -39,7 +39,7 @@ pub(crate) enum RowContent {
     /// Sums between marks.
     Sums,
     /// Separate measures.
-    Measures(Measures),
+    Measures(KeptMeasures),
     /// One number, folded for a window of this length.
     Folded(Span),
 }
@@ -72,9 +72,9 @@ windows! {
     /// Window since the retained mark that gives the least certified residual.
     Auto => auto::Auto, auto::WINDOW;
     /// Everything since the start of the stream.
-    Whole => whole::Whole, whole::WINDOW;
+    Whole => whole::WholeWindow, whole::WINDOW;
     /// Window of the last N turnovers or seconds.
-    Fixed(window: Fixed) => window, fixed::WINDOW;
+    Fixed(window: FixedWindow) => window, fixed::WINDOW;
     /// Last N measures of every page, 1 to [`MEASURES_MAX`].
     Variable(last: u32) => variable::Variable(last), variable::WINDOW;
     /// One interpolated measure per page, for a window of this length.
@@ -93,14 +93,14 @@ impl WindowPolicy {
     /// Returns the policy by which rows are kept, if importance is read by `estimator`.
     pub(crate) fn policy(self, estimator: Estimator) -> Arc<dyn Policy> {
         match self.shape().kept(estimator) {
-            RowContent::Sums => Arc::new(Sums),
+            RowContent::Sums => Arc::new(SumsPolicy),
             RowContent::Measures(measures) => Arc::new(measures),
             RowContent::Folded(_) => Arc::new(Folding),
         }
     }
 
     /// Returns the measures that are kept, if any.
-    pub(crate) fn measures(self, estimator: Estimator) -> Option<Measures> {
+    pub(crate) fn measures(self, estimator: Estimator) -> Option<KeptMeasures> {
         match self.shape().kept(estimator) {
             RowContent::Measures(measures) => Some(measures),
             RowContent::Sums | RowContent::Folded(_) => None,

@@ -1,7 +1,7 @@
 //! Kinds of windows: one trait, implemented in the other files of this folder.
 
 use crate::engine::estimator::Estimator;
-use crate::engine::mark::{self, Mark};
+use crate::engine::mark::{self, CashMark};
 
 use super::{RowContent, Span, WindowPolicy};
 
@@ -50,14 +50,14 @@ pub(crate) trait Shape: Send + Sync {
     /// window does not begin at marks.
     fn candidates<'m>(
         &self,
-        marks: &[&'m Mark],
+        marks: &[&'m CashMark],
         estimator: Estimator,
         start: u128,
         oldest: u128,
-    ) -> Vec<&'m Mark>;
+    ) -> Vec<&'m CashMark>;
 
     /// Returns the index of the mark to drop when there are more than `limit`; `start` is G at the start of the window.
-    fn superfluous(&self, marks: &[Mark], limit: usize, _start: u128) -> Option<usize> {
+    fn superfluous(&self, marks: &[CashMark], limit: usize, _start: u128) -> Option<usize> {
         mark::superfluous(marks, limit)
     }
 

@@ -1,10 +1,10 @@
 //! `variable:K`: the last K measures of every page (the paper, section 3.3).
 
-use super::measures::Measures;
+use super::measures::KeptMeasures;
 use super::shape::{Shape, WindowSpec};
 use super::{RowContent, WindowPolicy, measures};
 use crate::engine::estimator::Estimator;
-use crate::engine::mark::Mark;
+use crate::engine::mark::CashMark;
 
 pub(super) const WINDOW: WindowSpec = WindowSpec {
     name: "variable",
@@ -16,14 +16,20 @@ pub(super) struct Variable(pub u32);
 
 impl Shape for Variable {
     fn kept(&self, _: Estimator) -> RowContent {
-        RowContent::Measures(Measures::Last(self.0))
+        RowContent::Measures(KeptMeasures::Last(self.0))
     }
 
     fn allows_received(&self) -> bool {
         false
     }
 
-    fn candidates<'m>(&self, _: &[&'m Mark], _: Estimator, _: u128, _: u128) -> Vec<&'m Mark> {
+    fn candidates<'m>(
+        &self,
+        _: &[&'m CashMark],
+        _: Estimator,
+        _: u128,
+        _: u128,
+    ) -> Vec<&'m CashMark> {
         Vec::new()
     }
 

@@ -3,7 +3,7 @@
 use super::WindowPolicy;
 use super::shape::{Shape, WindowSpec};
 use crate::engine::estimator::Estimator;
-use crate::engine::mark::Mark;
+use crate::engine::mark::CashMark;
 
 pub(super) const WINDOW: WindowSpec = WindowSpec {
     name: "whole",
@@ -11,10 +11,16 @@ pub(super) const WINDOW: WindowSpec = WindowSpec {
     read: |rest| rest.is_none().then_some(Ok(WindowPolicy::Whole)),
 };
 
-pub(super) struct Whole;
+pub(super) struct WholeWindow;
 
-impl Shape for Whole {
-    fn candidates<'m>(&self, marks: &[&'m Mark], _: Estimator, _: u128, _: u128) -> Vec<&'m Mark> {
+impl Shape for WholeWindow {
+    fn candidates<'m>(
+        &self,
+        marks: &[&'m CashMark],
+        _: Estimator,
+        _: u128,
+        _: u128,
+    ) -> Vec<&'m CashMark> {
         marks[..1].to_vec()
     }
 

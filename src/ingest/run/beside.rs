@@ -6,21 +6,21 @@
 use std::path::PathBuf;
 
 use crate::Result;
-use crate::ingest::{Job, Note};
+use crate::ingest::{IngestEvent, IngestJob};
 use crate::rank::computing::Computing;
 use crate::session::Session;
 use crate::snapshot::{self, ComputedInfo, ComputedName, Watcher, publish_computed};
 use crate::store::{Disk, View};
 
 /// Rankings to be computed beside a snapshot.
-pub(super) struct Beside {
+pub(super) struct ExtraRankings {
     also: Vec<Computing>,
     watcher: Watcher,
 }
 
 /// Snapshot, unless it was stopped, and the rankings beside it.
-pub(super) struct Made {
-    pub published: Option<snapshot::Made>,
+pub(super) struct SnapshotWithRankings {
+    pub published: Option<snapshot::PublishedSnapshot>,
     pub beside: Vec<RankingBeside>,
 }
 
@@ -30,9 +30,9 @@ pub(super) struct RankingBeside {
     done: Result<Option<(PathBuf, ComputedInfo)>>,
 }
 
-impl Beside {
+impl ExtraRankings {
     /// Prepares computations in the memory that is left.
-    pub fn new(job: &Job, session: &Session, watcher: Watcher) -> Beside {
+    pub fn new(job: &IngestJob, session: &Session, watcher: Watcher) -> ExtraRankings {
         let mut also = job.also.clone();
         for computing in &mut also {
             let options = &mut computing.options;
@@ -40,17 +40,22 @@ impl Beside {
             options.threads = job.threads;
             options.memory = session.memory_left();
         }
-        Beside { also, watcher }
+        ExtraRankings { also, watcher }
     }
 
     /// Computes the rankings, if there is a snapshot.
-    pub fn make(&self, disk: &dyn Disk, view: &View, published: Option<snapshot::Made>) -> Made {
+    pub fn make(
+        &self,
+        disk: &dyn Disk,
+        view: &View,
+        published: Option<snapshot::PublishedSnapshot>,
+    ) -> SnapshotWithRankings {
         let also = self.also.iter().filter(|_| published.is_some());
         let beside = also.map(|computing| RankingBeside {
             name: ComputedName::of(computing),
             done: publish_computed(disk, view, computing, &self.watcher),
         });
-        Made {
+        SnapshotWithRankings {
             beside: beside.collect(),
             published,
         }
@@ -59,11 +64,11 @@ impl Beside {
 
 impl RankingBeside {
     /// Returns the event that reports the result.
-    pub fn note(&self) -> Note<'_> {
+    pub fn note(&self) -> IngestEvent<'_> {
         let name = &self.name;
         match &self.done {
-            Ok(Some((path, info))) => Note::Computed { path, info },
-            other => Note::NotComputed {
+            Ok(Some((path, info))) => IngestEvent::Computed { path, info },
+            other => IngestEvent::NotComputed {
                 name,
                 error: other.as_ref().err(),
             },

@@ -1,12 +1,12 @@
 //! Memory budget of a run: the number of pages that fit, reported at the start and as they grow, and the stop before it
 //! would be exceeded.
 
-use super::Run;
+use super::IngestRun;
 use crate::Result;
-use crate::ingest::Note;
+use crate::ingest::IngestEvent;
 use crate::memory::Need;
 
-impl Run<'_> {
+impl IngestRun<'_> {
     /// Returns the present need, and how many pages fit the budget.
     pub(super) fn memory(&self) -> (Need, u64) {
         self.session.budget.now(&self.session.engine)
@@ -16,7 +16,7 @@ impl Run<'_> {
     pub(super) fn report_memory(&mut self) {
         let (need, fits) = self.memory();
         if let Some(budget) = self.session.budget.bytes {
-            self.observer.note(Note::Memory {
+            self.observer.note(IngestEvent::Memory {
                 pages: self.session.pages(),
                 need,
                 budget,

@@ -8,15 +8,15 @@ use std::time::Instant;
 
 use crossbeam_channel::bounded;
 
-use super::Run;
-use super::beside::{Beside, Made};
+use super::IngestRun;
+use super::beside::{ExtraRankings, SnapshotWithRankings};
 use super::cursor::RunPosition;
 use super::making::{SnapshotJob, note_unsettled};
 use crate::engine::Counters;
-use crate::ingest::{Checkpoints, Every, Job, Note, Observer};
+use crate::ingest::{Checkpoints, Every, IngestEvent, IngestJob, Observer};
 use crate::rank::Goal;
 use crate::snapshot::{
-    self, HeldKnown, Info, KeepSnapshots, Settle, SnapshotOptions, StartFrom, Watcher,
+    self, HeldKnown, Info, KeepSnapshots, SettleSettings, SnapshotOptions, StartFrom, Watcher,
 };
 use crate::store::rows::HeldRows;
 use crate::store::{Disk, View};
@@ -44,7 +44,7 @@ pub(super) enum Due {
 
 /// Times of the last checkpoints and snapshots, and what was published.
 pub(super) struct Cadence<'a> {
-    job: &'a Job,
+    job: &'a IngestJob,
     /// Number of checkpoints, and the time they took.
     pub checkpoints: Checkpoints,
     checkpointed: Instant,
@@ -68,7 +68,7 @@ pub(super) struct Cadence<'a> {
 }
 
 impl<'a> Cadence<'a> {
-    pub fn new(job: &'a Job, published_at: Option<Counters>, records: u64) -> Cadence<'a> {
+    pub fn new(job: &'a IngestJob, published_at: Option<Counters>, records: u64) -> Cadence<'a> {
         Cadence {
             job,
             checkpoints: Checkpoints::default(),
@@ -143,7 +143,7 @@ impl<'a> Cadence<'a> {
         disk: Arc<dyn Disk>,
         mut view: View,
         counters: Counters,
-        (mut making, beside): (SnapshotOptions, Beside),
+        (mut making, beside): (SnapshotOptions, ExtraRankings),
         is_last: bool,
         started: Instant,
     ) -> Result<()> {
@@ -181,7 +181,7 @@ impl<'a> Cadence<'a> {
     }
 
     /// Passes on the memory that the previous ranking left, and prepares what this one leaves.
-    fn hand_over(&mut self, settle: &mut Settle, is_last: bool) {
+    fn hand_over(&mut self, settle: &mut SettleSettings, is_last: bool) {
         let handover = &mut settle.handover;
         handover.known = self.known.clone();
         // Rankings beside a snapshot use all the memory that is left.
@@ -207,7 +207,7 @@ impl<'a> Cadence<'a> {
             return Ok(None);
         };
         let done = done.map_err(|_| Error::internal("the snapshot thread failed"));
-        let Made { published, beside } = match done? {
+        let SnapshotWithRankings { published, beside } = match done? {
             Ok(made) => made,
             Err(error) => {
                 // The snapshot is still due.
@@ -223,9 +223,9 @@ impl<'a> Cadence<'a> {
             return Ok(Some(false));
         };
         for warning in &made.warnings {
-            observer.note(Note::Warm { warning });
+            observer.note(IngestEvent::Warm { warning });
         }
-        observer.note(Note::Published {
+        observer.note(IngestEvent::Published {
             path: &made.path,
             info: &made.info,
         });
@@ -250,7 +250,7 @@ fn is_over(every: Every, since: Instant) -> bool {
     matches!(every, Every::Time(time) if since.elapsed() >= time)
 }
 
-impl Run<'_> {
+impl IngestRun<'_> {
     /// Returns true if the number of records makes a checkpoint or a snapshot due.
     pub(super) fn is_due(&self) -> bool {
         self.cadence.is_due(self.session.counters().records)
@@ -313,9 +313,10 @@ impl Run<'_> {
             self.session.release_rows()?;
         }
         if let Some(damage) = self.session.renewed_places() {
-            self.observer.note(Note::PlacesRenewed { damage: &damage });
+            self.observer
+                .note(IngestEvent::PlacesRenewed { damage: &damage });
         }
-        self.observer.note(Note::Checkpoint {
+        self.observer.note(IngestEvent::Checkpoint {
             generation: self.session.generation(),
             records: self.session.counters().records,
         });
@@ -343,7 +344,7 @@ impl Run<'_> {
         let mut settle = self.settling(stop.clone());
         let writes_warm = due == Due::Stream
             && self.session.keeps_rows()
-            && settle.as_ref().is_some_and(Settle::may_be_warm);
+            && settle.as_ref().is_some_and(SettleSettings::may_be_warm);
         // A snapshot by the clock does not replace one that the stream determines.
         let is_owed = self.owes_snapshot()
             || writes_warm && self.cadence.is_after_ranking(self.session.counters());
@@ -367,7 +368,7 @@ impl Run<'_> {
             rank_bytes: self.job.rank_bytes,
             settle,
         };
-        let beside = Beside::new(self.job, &self.session, Watcher::new(stop));
+        let beside = ExtraRankings::new(self.job, &self.session, Watcher::new(stop));
         let disk = self.session.disk().clone();
         let counters = self.session.counters().clone();
         self.cadence
@@ -375,7 +376,7 @@ impl Run<'_> {
     }
 
     /// Returns the settings for settling before a snapshot in the memory that is left, if it is settled.
-    pub(super) fn settling(&self, stop: Arc<AtomicBool>) -> Option<Settle> {
+    pub(super) fn settling(&self, stop: Arc<AtomicBool>) -> Option<SettleSettings> {
         // A lower bound that is requested takes precedence.
         let goal = self.job.settle.map(|goal| Goal {
             until: self
@@ -385,7 +386,7 @@ impl Run<'_> {
             ..goal
         });
         let settle = self.session.settling(goal, Watcher::new(stop))?;
-        Some(Settle {
+        Some(SettleSettings {
             time: self.job.settle_time,
             expire: self.job.expire,
             ..settle
@@ -407,7 +408,7 @@ impl Run<'_> {
         let keep = self.job.keep_snapshots;
         let removed = snapshot::thin(&**self.session.disk(), &self.job.store, keep)?;
         if removed > 0 {
-            self.observer.note(Note::Removed {
+            self.observer.note(IngestEvent::Removed {
                 snapshots: (removed, keep),
             });
         }

@@ -2,7 +2,7 @@
 
 use crate::formats::Format;
 use crate::source::{InputName, Restart};
-use crate::store::{Input, Place, Progress};
+use crate::store::{Input, InputPosition, InputProgress};
 use crate::{Error, Result};
 
 /// Next step of a pass.
@@ -15,12 +15,12 @@ pub(super) enum Phase {
 }
 
 /// Position of a run: pass, input, position in it, and the page that a completion has reached.
-pub(super) type RunPosition = (u32, u64, Place, Option<u64>);
+pub(super) type RunPosition = (u32, u64, InputPosition, Option<u64>);
 
 /// Position that a run has reached.
 pub(super) struct Cursor {
     /// Part that a checkpoint stores.
-    pub progress: Progress,
+    pub progress: InputProgress,
     /// Number of inputs in a pass.
     inputs: u64,
     /// True if an input was begun, so that more is known than the last checkpoint has.
@@ -28,7 +28,7 @@ pub(super) struct Cursor {
 }
 
 impl Cursor {
-    pub fn new(progress: Progress, inputs: usize) -> Cursor {
+    pub fn new(progress: InputProgress, inputs: usize) -> Cursor {
         Cursor {
             progress,
             inputs: inputs as u64,
@@ -64,7 +64,7 @@ impl Cursor {
     /// Returns true if a pass other than the first is about to begin.
     pub fn is_between_passes(&self) -> bool {
         let progress = &self.progress;
-        let begun = progress.input > 0 || progress.place != Place::start();
+        let begun = progress.input > 0 || progress.place != InputPosition::start();
         self.is_repeating()
             && progress.pass <= progress.repeat
             && !begun
@@ -121,7 +121,7 @@ impl Cursor {
     ///
     /// # Errors
     /// [`Error::InputChanged`] if it ended elsewhere in the first pass.
-    pub fn end_input(&mut self, name: &InputName, end: Place) -> Result<()> {
+    pub fn end_input(&mut self, name: &InputName, end: InputPosition) -> Result<()> {
         let Some(input) = self.input_mut() else {
             return Err(Error::internal("an input ended that was not begun"));
         };
@@ -166,6 +166,6 @@ impl Cursor {
 
     fn go_to(&mut self, input: u64) {
         self.progress.input = input;
-        self.progress.place = Place::start();
+        self.progress.place = InputPosition::start();
     }
 }

@@ -13,16 +13,16 @@ use crate::decode::Names;
 use crate::formats::{Format, is_decided};
 use crate::ingest::input::report_format;
 use crate::ingest::spooling::Spooling;
-use crate::ingest::{Job, Note, Observer};
-use crate::pipeline::{InputReader, PATIENCE, Records, Start, format_again};
+use crate::ingest::{IngestEvent, IngestJob, Observer};
+use crate::pipeline::{InputReader, InputRecords, PATIENCE, ReadStart, format_again};
 use crate::source::{HEAD_BYTES, InputName, Restart, Source};
-use crate::store::{Input, Place};
+use crate::store::{Input, InputPosition};
 use crate::threads::spawn;
 use crate::{Error, Result};
 
 /// Start of an input.
 pub(super) enum InputStart {
-    Ready(Box<Records>),
+    Ready(Box<InputRecords>),
     /// Stopped from outside.
     Stopped,
     /// All of it was read before.
@@ -40,7 +40,7 @@ pub(super) enum InputSource {
 
 /// Inputs of a run and what reading them needs.
 pub(super) struct Feed<'a> {
-    pub job: &'a Job,
+    pub job: &'a IngestJob,
     pub inputs: Vec<InputName>,
     pub reader: InputReader,
     /// Number of records at the ends of streams that were cut short; the store does not count them.
@@ -54,7 +54,7 @@ pub(super) struct Feed<'a> {
 
 impl<'a> Feed<'a> {
     pub fn new(
-        job: &'a Job,
+        job: &'a IngestJob,
         inputs: Vec<InputName>,
         spooling: Option<Spooling>,
         rules: Rules,
@@ -158,14 +158,14 @@ impl Feed<'_> {
         };
         let place = cursor.progress.place;
         if place.offset > 0 {
-            observer.note(Note::Resuming {
+            observer.note(IngestEvent::Resuming {
                 input: name,
                 pass: cursor.progress.pass,
                 records: place.records,
                 offset: place.offset,
             });
         }
-        let start = Start {
+        let start = ReadStart {
             place,
             // What was compared with the stream before is known to be the same, and a spool holds what was read.
             trusted: longer || cursor.is_spooled(),
@@ -197,7 +197,7 @@ impl Feed<'_> {
 
     /// The kind of names that the store has, if it has any. All inputs have the same, unless their formats were named.
     fn names_before(&self, cursor: &Cursor) -> Option<Names> {
-        let holds_some = |end: Option<Place>| end.is_none_or(|end| end.records > 0);
+        let holds_some = |end: Option<InputPosition>| end.is_none_or(|end| end.records > 0);
         let inputs = cursor.progress.inputs.iter();
         // A crawl archive, which older versions read, held names of either kind.
         let format = inputs

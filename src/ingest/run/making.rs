@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 
-use super::beside::Made;
+use super::beside::SnapshotWithRankings;
 use crate::Result;
 use crate::engine::Counters;
-use crate::ingest::{Note, Observer};
-use crate::rank::settle::Progress;
-use crate::snapshot::Settle;
+use crate::ingest::{IngestEvent, Observer};
+use crate::rank::settle::SettlingProgress;
+use crate::snapshot::SettleSettings;
 
 /// Interval at which the progress of an awaited snapshot is shown.
 const WATCH: Duration = Duration::from_millis(100);
@@ -19,13 +19,13 @@ const WATCH: Duration = Duration::from_millis(100);
 pub(super) struct SnapshotJob {
     pub generation: u64,
     /// Thread of the ranking; `None` once it was joined.
-    pub thread: Option<JoinHandle<Result<Made>>>,
+    pub thread: Option<JoinHandle<Result<SnapshotWithRankings>>>,
     /// Channel that is disconnected when the thread ends.
     pub ended: Receiver<()>,
     /// Channel that is disconnected when checkpoints no longer disturb the ranking.
     pub apart: Receiver<()>,
     /// Settings of settling, with its watcher.
-    pub settle: Option<Settle>,
+    pub settle: Option<SettleSettings>,
     /// Counters at the previous snapshot.
     pub before: Option<Counters>,
 }
@@ -44,14 +44,14 @@ impl SnapshotJob {
 
     /// Reports the progress until it ends.
     pub fn watch(&self, observer: &mut dyn Observer) {
-        let mut reported = Progress::default();
+        let mut reported = SettlingProgress::default();
         while let Some(settle) = &self.settle
             && !self.is_finished()
         {
             let progress = settle.watcher.progress();
             if progress != reported {
                 reported = progress;
-                observer.note(Note::Settling {
+                observer.note(IngestEvent::Settling {
                     progress: &progress,
                 });
             }
@@ -61,7 +61,7 @@ impl SnapshotJob {
         }
     }
 
-    pub fn wait(&mut self) -> Option<std::thread::Result<Result<Made>>> {
+    pub fn wait(&mut self) -> Option<std::thread::Result<Result<SnapshotWithRankings>>> {
         self.thread.take().map(JoinHandle::join)
     }
 }
@@ -73,9 +73,9 @@ impl Drop for SnapshotJob {
 }
 
 /// Reports why a snapshot was not settled, if it was not.
-pub(super) fn note_unsettled(settle: &Settle, observer: &mut dyn Observer) {
+pub(super) fn note_unsettled(settle: &SettleSettings, observer: &mut dyn Observer) {
     if let Some(need) = settle.watcher.too_large() {
-        observer.note(Note::NotSettled {
+        observer.note(IngestEvent::NotSettled {
             need,
             room: settle.memory.unwrap_or(u64::MAX),
         });

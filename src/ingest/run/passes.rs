@@ -13,14 +13,14 @@
 //!
 //! A pass with `complete` ends with a visit of each node that is known as a target only.
 
-use super::{InputEnd, Run};
-use crate::engine::{Estimation, Links, PageId};
+use super::{IngestRun, InputEnd};
+use crate::engine::{Estimation, PageId, TargetLinks};
 use crate::ingest::plan::Plan;
-use crate::ingest::{Note, OldFault};
+use crate::ingest::{IngestEvent, OldFault};
 use crate::rows::{Row, Stop};
 use crate::session::Session;
 use crate::source::InputName;
-use crate::store::Progress;
+use crate::store::InputProgress;
 use crate::{Error, Result};
 
 /// Number of rows whose pages are prefetched together.
@@ -48,7 +48,11 @@ pub(super) fn check_passes(plan: &Plan, session: &Session) -> Result<()> {
 }
 
 /// Returns why passes after the first cannot be made, if so.
-fn cannot_repeat(progress: &Progress, inputs: &[InputName], session: &Session) -> Option<Error> {
+fn cannot_repeat(
+    progress: &InputProgress,
+    inputs: &[InputName],
+    session: &Session,
+) -> Option<Error> {
     let once = progress.repeat == 1 || !inputs.contains(&InputName::Stdin) || session.keeps_rows();
     (!once).then(|| {
         Error::Conflict(format!(
@@ -59,7 +63,7 @@ fn cannot_repeat(progress: &Progress, inputs: &[InputName], session: &Session) -
     })
 }
 
-impl Run<'_> {
+impl IngestRun<'_> {
     /// Returns why passes after the first cannot be made, if so.
     pub(super) fn cannot_repeat(&self) -> Option<Error> {
         cannot_repeat(&self.cursor.progress, &self.feed.inputs, &self.session)
@@ -73,7 +77,7 @@ impl Run<'_> {
     /// Reports what passes after the first go over, once it is known.
     pub(super) fn report_passes(&mut self) {
         if self.cursor.progress.repeat > 1 && !self.cursor.progress.finished {
-            self.observer.note(Note::Repeating {
+            self.observer.note(IngestEvent::Repeating {
                 repeat: self.cursor.progress.repeat,
                 kept: self.session.keeps_rows(),
             });
@@ -87,7 +91,7 @@ impl Run<'_> {
             _ => self.cursor.progress.place.records,
         };
         if from > 0 {
-            self.observer.note(Note::GoingOver {
+            self.observer.note(IngestEvent::GoingOver {
                 pass: self.cursor.progress.pass,
                 visited: from,
             });
@@ -124,7 +128,7 @@ impl Run<'_> {
             .prefetch(rows.iter().map(|row| page(row.page)), targets);
         let mut rest = &targets[..];
         for row in rows {
-            let links = Links {
+            let links = TargetLinks {
                 targets: rest.split_off(..row.targets.len()).unwrap_or_default(),
                 weights: row.weights,
             };
@@ -172,7 +176,7 @@ impl Run<'_> {
     /// Visits the nodes known as targets only, from page `from` on, where a checkpoint left off.
     pub(super) fn complete(&mut self, mut from: u64) -> Result<InputEnd> {
         if from > 0 {
-            self.observer.note(Note::Completing {
+            self.observer.note(IngestEvent::Completing {
                 pass: self.cursor.progress.pass,
             });
         }
@@ -209,7 +213,7 @@ impl Run<'_> {
             let rounding = self.session.engine.config().damping_bound();
             Ok(estimation.window().bound_l1().map(|bound| bound + rounding))
         })?;
-        self.observer.note(Note::Bound {
+        self.observer.note(IngestEvent::Bound {
             pass: self.cursor.progress.pass - 1,
             bound,
         });

@@ -1,22 +1,22 @@
 //! Reading of one input: its pieces are applied entry by entry, and the position is tracked after each.
 
 use super::feed::InputStart;
-use super::{InputEnd, Run, kept};
-use crate::batch::{Batch, Entry, What};
+use super::{IngestRun, InputEnd, kept};
+use crate::batch::{Batch, BatchEntry, What};
 use crate::decode::Reason;
 use crate::engine::{Resolver, Resolving, age};
-use crate::ingest::Note;
-use crate::ingest::input::{InputRecord, remark, report_unchecked, warn};
+use crate::ingest::IngestEvent;
+use crate::ingest::input::{RecordAt, remark, report_unchecked, warn};
 use crate::ingest::spooling::{self, Spooling};
-use crate::pipeline::{Next, Piece, Records};
-use crate::source::{Compression, InputName, Restart, Summary};
-use crate::store::{Place, Spooled};
+use crate::pipeline::{InputRecords, Piece, PipelineItem};
+use crate::source::{Compression, InputName, InputSummary, Restart};
+use crate::store::{InputPosition, Spooled};
 use crate::{Error, Result};
 
 /// Input that is being read.
-pub(super) struct Reading<'a> {
+pub(super) struct InputInProgress<'a> {
     input: &'a InputName,
-    records: Records,
+    records: InputRecords,
     /// True if it is being spooled, in the first pass: what is kept of it moves with the position.
     spooled: bool,
     /// Offset at which reading resumed. A record that ended there is read again, to see whether it has grown.
@@ -36,10 +36,10 @@ pub(super) struct Reading<'a> {
     ungrouped: u64,
 }
 
-impl Reading<'_> {
+impl InputInProgress<'_> {
     /// Returns the offset from which a plain stream is needed to continue at `place`. In text formats without end marks
     /// the last record may have more lines then.
-    fn restart_at(&self, place: Place) -> u64 {
+    fn restart_at(&self, place: InputPosition) -> u64 {
         if self.records.format.ends_lines() {
             self.start.min(place.offset)
         } else {
@@ -48,7 +48,7 @@ impl Reading<'_> {
     }
 }
 
-impl Run<'_> {
+impl IngestRun<'_> {
     /// Reads one input from the current position on.
     pub(super) fn read_input(&mut self, input: &InputName) -> Result<InputEnd> {
         let counted = self.session.pages() > 0;
@@ -64,7 +64,7 @@ impl Run<'_> {
         warn(input, records.format, self.observer);
         let at = self.cursor.progress.input;
         let mut resolver = Resolver::default();
-        let mut reading = Reading {
+        let mut reading = InputInProgress {
             input,
             records,
             spooled: !self.cursor.is_repeating() && self.feed.is_spooling(at),
@@ -82,16 +82,16 @@ impl Run<'_> {
                 remark(&mut reading.records, self.observer);
             }
             match next {
-                Next::Piece(piece) => {
+                PipelineItem::Piece(piece) => {
                     self.apply_piece(&mut reading, &mut resolver, &piece)?;
                     if self.feed.stop_asked() {
                         return Ok(InputEnd::Stopped);
                     }
                     reading.records.recycle(piece);
                 }
-                Next::Idle if self.feed.stop_asked() => return Ok(InputEnd::Stopped),
-                Next::Idle => {}
-                Next::End(summary) => return self.end_input(&reading, &summary),
+                PipelineItem::Idle if self.feed.stop_asked() => return Ok(InputEnd::Stopped),
+                PipelineItem::Idle => {}
+                PipelineItem::End(summary) => return self.end_input(&reading, &summary),
             }
             self.on_time()?;
         }
@@ -100,7 +100,7 @@ impl Run<'_> {
     /// Applies a batch.
     fn apply_piece(
         &mut self,
-        reading: &mut Reading<'_>,
+        reading: &mut InputInProgress<'_>,
         resolver: &mut Resolver,
         piece: &Piece,
     ) -> Result<()> {
@@ -122,7 +122,7 @@ impl Run<'_> {
     /// Applies the entries of a batch.
     fn apply_entries(
         &mut self,
-        reading: &mut Reading<'_>,
+        reading: &mut InputInProgress<'_>,
         names: &mut Resolving<'_>,
         piece: &Piece,
     ) -> Result<()> {
@@ -157,7 +157,7 @@ impl Run<'_> {
     }
 
     /// Hashes the chunk up to the current position; for a spooled stream records from where it is needed again.
-    fn note_place(&mut self, reading: &mut Reading<'_>, piece: &Piece) {
+    fn note_place(&mut self, reading: &mut InputInProgress<'_>, piece: &Piece) {
         let chunk = &*piece.chunk;
         if reading.spooled {
             let restart = chunk.member.map_or(
@@ -185,13 +185,13 @@ impl Run<'_> {
     /// made.
     fn check_next(
         &mut self,
-        reading: &Reading<'_>,
+        reading: &InputInProgress<'_>,
         names: &Resolving<'_>,
         piece: &Piece,
         at: usize,
     ) -> Result<()> {
         let mut next = piece.batch.entries[at..].iter();
-        let begins = |entry: &&Entry| piece.chunk.offset + entry.end > reading.end;
+        let begins = |entry: &&BatchEntry| piece.chunk.offset + entry.end > reading.end;
         let record = next.find(begins);
         match record {
             Some(record) => self.session.check_room(names, record.names_end),
@@ -201,7 +201,7 @@ impl Run<'_> {
 
     fn apply_entry(
         &mut self,
-        reading: &mut Reading<'_>,
+        reading: &mut InputInProgress<'_>,
         names: &mut Resolving<'_>,
         piece: &Piece,
         at: usize,
@@ -221,11 +221,11 @@ impl Run<'_> {
     /// Reports what is wrong with the next record, if anything is.
     fn report_record<'r>(
         &mut self,
-        reading: &Reading<'r>,
+        reading: &InputInProgress<'r>,
         piece: &'r Piece,
         at: usize,
-    ) -> Result<InputRecord<'r>> {
-        let record = InputRecord {
+    ) -> Result<RecordAt<'r>> {
+        let record = RecordAt {
             input: reading.input,
             place: self.cursor.progress.place,
             batch: &piece.batch,
@@ -237,7 +237,7 @@ impl Run<'_> {
     }
 
     /// Reports that the stream was cut inside its last record.
-    fn report_torn(&mut self, reading: &mut Reading<'_>) -> Result<()> {
+    fn report_torn(&mut self, reading: &mut InputInProgress<'_>) -> Result<()> {
         if std::mem::replace(&mut reading.torn, true) {
             return Ok(());
         }
@@ -253,7 +253,7 @@ impl Run<'_> {
                 detail: detail.into(),
             });
         }
-        self.observer.note(Note::Skipped {
+        self.observer.note(IngestEvent::Skipped {
             input: reading.input,
             record: place.records + 1,
             offset: place.offset,
@@ -265,7 +265,7 @@ impl Run<'_> {
 
     /// Returns true if an edge list's source was visited before, in the first pass over the list. Pages known from
     /// other inputs cannot be judged.
-    fn comes_back(&self, reading: &Reading<'_>, batch: &Batch, entry: &Entry) -> bool {
+    fn comes_back(&self, reading: &InputInProgress<'_>, batch: &Batch, entry: &BatchEntry) -> bool {
         if entry.what != What::Visit || self.cursor.is_repeating() {
             return false;
         }
@@ -278,10 +278,14 @@ impl Run<'_> {
         })
     }
 
-    fn end_input(&mut self, reading: &Reading<'_>, summary: &Summary) -> Result<InputEnd> {
+    fn end_input(
+        &mut self,
+        reading: &InputInProgress<'_>,
+        summary: &InputSummary,
+    ) -> Result<InputEnd> {
         report_unchecked(reading.input, summary, self.observer);
         if reading.ungrouped > 0 {
-            self.observer.note(Note::Ungrouped {
+            self.observer.note(IngestEvent::Ungrouped {
                 input: reading.input,
                 sources: reading.ungrouped,
             });
@@ -315,7 +319,7 @@ impl Run<'_> {
         }
         self.cursor.end_input(reading.input, end)?;
         if summary.bytes == 0 && !self.cursor.is_repeating() {
-            self.observer.note(Note::Empty {
+            self.observer.note(IngestEvent::Empty {
                 input: reading.input,
             });
             // An empty stream is dropped if no later run counts inputs: the one before it is still the last.

@@ -7,21 +7,23 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
 
-use super::Run;
+use super::IngestRun;
 use super::cursor::Cursor;
 use super::feed::{Feed, InputSource};
 use crate::ingest::stream_match::{SharedSigner, SignedStream, StreamMatch, look};
-use crate::ingest::{Job, Note, Observer, OldFault, Outcome, StandardInput, Stream};
+use crate::ingest::{
+    IngestEvent, IngestJob, IngestOutcome, Observer, OldFault, StandardInput, Stream,
+};
 use crate::model::{InputSignature, Signature};
 use crate::source::InputName;
-use crate::store::{Progress, remove_spool};
+use crate::store::{InputProgress, remove_spool};
 use crate::{Error, Result};
 
 /// The job with its stream, if it has one, as standard input.
 ///
 /// # Errors
 /// [`Error::Usage`] if there are several.
-pub(super) fn with_stream(job: &Job) -> Result<Cow<'_, Job>> {
+pub(super) fn with_stream(job: &IngestJob) -> Result<Cow<'_, IngestJob>> {
     let mut streams = job.inputs.iter().enumerate().filter(|(_, i)| i.is_stream());
     let Some((at, first)) = streams.next() else {
         return Ok(Cow::Borrowed(job));
@@ -109,8 +111,8 @@ impl Feed<'_> {
         });
         let note = match found {
             StreamMatch::Different => None,
-            StreamMatch::Same => Some(Note::ReadBefore { bytes }),
-            StreamMatch::Extends => Some(Note::GoesOn),
+            StreamMatch::Same => Some(IngestEvent::ReadBefore { bytes }),
+            StreamMatch::Extends => Some(IngestEvent::GoesOn),
         };
         if let Some(note) = note.filter(|_| is_known) {
             observer.note(note);
@@ -140,7 +142,7 @@ impl Feed<'_> {
 
     /// Records what is known of the current stream. An empty one does not count: the one before it may still be sent
     /// again.
-    pub(super) fn note_signature(&self, progress: &mut Progress) {
+    pub(super) fn note_signature(&self, progress: &mut InputProgress) {
         if let Some(InputSigner { input, signer }) = &self.signer
             && *input < progress.inputs.len() as u64
         {
@@ -154,7 +156,7 @@ impl Feed<'_> {
 
     /// Records the end of a stream of which `taken` bytes were read in total. If another run read its start, only that
     /// number is known.
-    pub(super) fn end_signature(&self, progress: &mut Progress, taken: Option<u64>) {
+    pub(super) fn end_signature(&self, progress: &mut InputProgress, taken: Option<u64>) {
         if self.signer.is_none()
             && let Some(stream) = &mut progress.stream
             && stream.signature.whole.map(|(len, _)| len) != taken
@@ -164,9 +166,9 @@ impl Feed<'_> {
     }
 }
 
-impl Run<'_> {
+impl IngestRun<'_> {
     /// Ends the run for a stream that was read before: nothing is counted.
-    pub(super) fn read_before(mut self) -> Result<Outcome> {
+    pub(super) fn read_before(mut self) -> Result<IngestOutcome> {
         if let Some(spooling) = self.feed.spooling.take() {
             spooling.end();
             remove_spool(&**self.session.disk(), &self.job.store)?;
@@ -189,7 +191,7 @@ impl Run<'_> {
         match look(&signer).signature().whole {
             Some((0, _)) => {}
             Some((bytes, _)) if found == StreamMatch::Same => {
-                self.observer.note(Note::ReadBefore { bytes });
+                self.observer.note(IngestEvent::ReadBefore { bytes });
             }
             _ => return Err(Error::Conflict(refusal)),
         }

@@ -12,10 +12,10 @@ use super::{Matrix, Select};
 /// score(j) = sum over k -> j of  h[k] / (o[k] + 1)  *  c[k]
 /// ```
 ///
-/// with the denominator of PF-Select and the c\[k\] of [`Share`](super::Share): what an unfetched page receives counts
-/// in proportion to the links into the domain of the pages that link to it. In contrast to `Share`, which takes the
-/// PageRank of F for h, cash begins only in the domain, and what flows to unfetched pages is gone: no ranks of F are
-/// needed, and pages that only the outside links to come late.
+/// with the denominator of PF-Select and the c\[k\] of [`SharePolicy`](super::SharePolicy): what an unfetched page
+/// receives counts in proportion to the links into the domain of the pages that link to it. In contrast to
+/// `SharePolicy`, which takes the PageRank of F for h, cash begins only in the domain, and what flows to unfetched
+/// pages is gone: no ranks of F are needed, and pages that only the outside links to come late.
 ///
 /// Cash moves until all but a hundredth of what was handed out has reached the frontier or was given up. That takes at
 /// most log(1/100)/log(alpha) steps: the scores are sums of cash that certainly arrived.

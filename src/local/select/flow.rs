@@ -11,9 +11,9 @@ use super::{Matrix, Select};
 /// with o\[k\] the links of k among members; for a link of weight w, f\[k\] w/(o\[k\] + w) with the weight o\[k\]. This
 /// is the paper's denominator; that of Cho and others is o\[k\].
 #[derive(Debug, Clone, Copy)]
-pub struct Flow;
+pub struct FlowPolicy;
 
-impl Select for Flow {
+impl Select for FlowPolicy {
     fn scores(&mut self, matrix: &Matrix, ranks: &[f64], _: f64) -> Vec<f64> {
         flows(matrix, ranks)
     }

@@ -3,11 +3,11 @@
 //! | name | chooses the pages of the frontier |
 //! |---|---|
 //! | [`sc`](Complement) | that would move the domain's ranks most, by stochastic complementation (SC-Select) |
-//! | [`pf`](Flow) | that most PageRank flows into (PF-Select) |
+//! | [`pf`](FlowPolicy) | that most PageRank flows into (PF-Select) |
 //! | [`outlink`](OutlinkCount) | that most pages of the domain link to |
-//! | [`random`](Random) | at random |
+//! | [`random`](RandomPolicy) | at random |
 //! | [`frontier-cash`](FrontierCash) | that most cash of the domain's pages reaches, as far as it may return: our own |
-//! | [`share`](Share) | that most PageRank flows into from pages that link into the domain: our own |
+//! | [`share`](SharePolicy) | that most PageRank flows into from pages that link into the domain: our own |
 
 mod cash;
 mod flow;
@@ -23,12 +23,12 @@ use std::str::FromStr;
 use super::Matrix;
 
 pub use cash::FrontierCash;
-pub use flow::Flow;
-pub use norms::{Exact, Norms, Table};
+pub use flow::FlowPolicy;
+pub use norms::{Exact, NormTable, Norms};
 pub use outlink::OutlinkCount;
-pub use random::Random;
+pub use random::RandomPolicy;
 pub use sc::{Complement, Difference};
-pub use share::Share;
+pub use share::SharePolicy;
 
 /// Policy that scores pages of the frontier.
 pub trait Select: fmt::Debug + Send {
@@ -70,15 +70,15 @@ pub fn best_by(scores: &[f64], count: usize, tie: impl Fn(u32) -> u64) -> Vec<u3
 pub enum Policy {
     /// [`Complement`], with exact norms.
     Complement,
-    /// PageRank that flows into a page: [`Flow`].
+    /// PageRank that flows into a page: [`FlowPolicy`].
     Flow,
     /// Links from the domain: [`OutlinkCount`].
     OutlinkCount,
-    /// Pages drawn at random: [`Random`].
+    /// Pages drawn at random: [`RandomPolicy`].
     Random,
     /// Cash of the domain: [`FrontierCash`].
     FrontierCash,
-    /// Flow from pages that link into the domain: [`Share`].
+    /// Flow from pages that link into the domain: [`SharePolicy`].
     #[default]
     Share,
 }
@@ -98,11 +98,11 @@ impl Policy {
     pub fn policy(self, seed: u64) -> Box<dyn Select> {
         match self {
             Policy::Complement => Box::new(Complement::default()),
-            Policy::Flow => Box::new(Flow),
+            Policy::Flow => Box::new(FlowPolicy),
             Policy::OutlinkCount => Box::new(OutlinkCount),
-            Policy::Random => Box::new(Random::new(seed)),
+            Policy::Random => Box::new(RandomPolicy::new(seed)),
             Policy::FrontierCash => Box::new(FrontierCash),
-            Policy::Share => Box::new(Share),
+            Policy::Share => Box::new(SharePolicy),
         }
     }
 }

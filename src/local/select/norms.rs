@@ -9,9 +9,9 @@
 //! **[`Exact`]**: z is sorted once, with prefix sums, and N(t) is one binary search: O(n log n + m log n) for m pages.
 //! That is the algorithm "in O(l log l) that is not described" (section 5.2.1).
 //!
-//! **[`Table`]**, the paper's: the range of g is divided evenly into c values, the norm is computed for each of them
-//! and for one y, and a page gets that of the nearest value: O(c n + m). If y differs between pages (a member that was
-//! dangling no longer is, see [`Complement`](super::Complement)), ||g z - y e|| is (y/y0)
+//! **[`NormTable`]**, the paper's: the range of g is divided evenly into c values, the norm is computed for each of
+//! them and for one y, and a page gets that of the nearest value: O(c n + m). If y differs between pages (a member
+//! that was dangling no longer is, see [`Complement`](super::Complement)), ||g z - y e|| is (y/y0)
 //! ||(g y0/y) z - y0 e||, and the table is looked up at g y0/y.
 
 /// Method for computing the norms.
@@ -58,23 +58,23 @@ impl Norms for Exact {
 
 /// Norms at evenly spaced values of g.
 #[derive(Debug, Clone)]
-pub struct Table {
+pub struct NormTable {
     y: f64,
     from: f64,
     step: f64,
     norms: Vec<f64>,
 }
 
-impl Table {
+impl NormTable {
     /// Returns a table for one z and the most common `y`, with `values` values of g over `range`.
-    pub fn new(z: &[f64], y: f64, range: (f64, f64), values: usize) -> Table {
+    pub fn new(z: &[f64], y: f64, range: (f64, f64), values: usize) -> NormTable {
         let values = values.max(2);
         let step = (range.1 - range.0) / (values - 1) as f64;
         let norm = |at: usize| {
             let g = range.0 + step * at as f64;
             z.iter().map(|z| (g * z - y).abs()).sum()
         };
-        Table {
+        NormTable {
             y,
             from: range.0,
             step,
@@ -83,7 +83,7 @@ impl Table {
     }
 }
 
-impl Norms for Table {
+impl Norms for NormTable {
     fn norm(&self, g: f64, y: f64) -> f64 {
         let g = g * self.y / y;
         let at = if self.step > 0.0 {

@@ -40,7 +40,7 @@
 
 use std::collections::HashMap;
 
-use super::norms::{Exact, Norms, Table};
+use super::norms::{Exact, NormTable, Norms};
 use super::{Matrix, Select};
 
 /// Scores pages by influence.
@@ -116,7 +116,7 @@ impl Complement {
         let range = scaled.fold((f64::INFINITY, 0.0f64), |(low, high), g| {
             (low.min(g), high.max(g))
         });
-        Box::new(Table::new(z, usual, range, values))
+        Box::new(NormTable::new(z, usual, range, values))
     }
 }
 

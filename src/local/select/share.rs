@@ -17,9 +17,9 @@ use super::{Matrix, Select};
 /// siblings. Pages of score 0 come in the order in which they became known, breadth-first: measured, that is better
 /// than by flow, which runs away along chains.
 #[derive(Debug, Clone, Copy)]
-pub struct Share;
+pub struct SharePolicy;
 
-impl Select for Share {
+impl Select for SharePolicy {
     fn scores(&mut self, matrix: &Matrix, ranks: &[f64], _: f64) -> Vec<f64> {
         let members = ranks.iter().enumerate();
         let held = members.map(|(k, rank)| rank * returning(matrix, k));

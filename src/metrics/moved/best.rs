@@ -3,15 +3,15 @@
 use std::cmp::Ordering;
 
 #[derive(Debug)]
-pub(super) struct Best<T> {
+pub(super) struct BestItems<T> {
     count: usize,
     kept: Vec<T>,
 }
 
-impl<T> Best<T> {
+impl<T> BestItems<T> {
     /// Returns an empty collection that keeps `count` items.
-    pub(super) fn new(count: usize) -> Best<T> {
-        Best {
+    pub(super) fn new(count: usize) -> BestItems<T> {
+        BestItems {
             count,
             kept: Vec::new(),
         }

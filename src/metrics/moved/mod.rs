@@ -2,7 +2,7 @@
 //! importance (Abiteboul, Preda, Cobena, WWW 2003, section 5 names it and leaves it open).
 //!
 //! A page on both sides has changed by `right - left` of its importance. Pages are added one at a time
-//! ([`Movers::add`]); memory holds sums, and for each list twice as many pages as are wanted.
+//! ([`MoveCollector::add`]); memory holds sums, and for each list twice as many pages as are wanted.
 //!
 //! **Certainty.** Let x be a published vector and pi the PageRank it estimates, both of sum 1, with `||x - pi||_1 <=
 //! b`. The differences x_i - pi_i sum to 0, so their positive and negative parts have equal sums, of at most b/2. Hence
@@ -52,8 +52,8 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use super::sum::Sum;
-use best::Best;
+use super::sum::CompensatedSum;
+use best::BestItems;
 use stay::Stays;
 
 pub use named::moved_by_name;
@@ -230,7 +230,7 @@ pub fn is_dilution(change: f64, dilution: f64, margin: Option<f64>) -> bool {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Moves<P> {
     /// Counts and sums over all pages.
-    pub summary: Summary,
+    pub summary: MoveSummary,
     /// Pages that rose, largest move first.
     pub rose: Vec<Move<P>>,
     /// Pages that fell, largest move first.
@@ -243,7 +243,7 @@ pub struct Moves<P> {
 
 /// Counts and sums over all pages.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub struct Summary {
+pub struct MoveSummary {
     /// Number of pages on the left side.
     pub left_pages: u64,
     /// Number of pages on the right side.
@@ -280,38 +280,38 @@ pub struct Summary {
 
 /// Collects pages one at a time. `P` identifies a page.
 #[derive(Debug)]
-pub struct Movers<P> {
+pub struct MoveCollector<P> {
     wanted: MoveOptions,
     /// Number of pages on the left side divided by that on the right.
     growth: f64,
-    summary: Summary,
-    sum: Sum,
-    squares: Sum,
-    dilution: Sum,
+    summary: MoveSummary,
+    sum: CompensatedSum,
+    squares: CompensatedSum,
+    dilution: CompensatedSum,
     stays: Stays,
-    rose: Best<Move<P>>,
-    fell: Best<Move<P>>,
-    new: Best<(P, Standing)>,
-    missing: Best<(P, Standing)>,
+    rose: BestItems<Move<P>>,
+    fell: BestItems<Move<P>>,
+    new: BestItems<(P, Standing)>,
+    missing: BestItems<(P, Standing)>,
 }
 
-impl<P: Copy + Ord> Movers<P> {
+impl<P: Copy + Ord> MoveCollector<P> {
     /// Returns a collector without pages. `left` and `right`: number of pages that each side will have.
-    pub fn new(wanted: MoveOptions, [left, right]: [u64; 2]) -> Movers<P> {
+    pub fn new(wanted: MoveOptions, [left, right]: [u64; 2]) -> MoveCollector<P> {
         let growth = left as f64 / right as f64;
-        Movers {
+        MoveCollector {
             wanted,
             // If a side has no pages, none is on both.
             growth: if growth.is_finite() { growth } else { 1.0 },
-            summary: Summary::default(),
-            sum: Sum::default(),
-            squares: Sum::default(),
-            dilution: Sum::default(),
+            summary: MoveSummary::default(),
+            sum: CompensatedSum::default(),
+            squares: CompensatedSum::default(),
+            dilution: CompensatedSum::default(),
             stays: Stays::default(),
-            rose: Best::new(wanted.count),
-            fell: Best::new(wanted.count),
-            new: Best::new(wanted.count),
-            missing: Best::new(wanted.count),
+            rose: BestItems::new(wanted.count),
+            fell: BestItems::new(wanted.count),
+            new: BestItems::new(wanted.count),
+            missing: BestItems::new(wanted.count),
         }
     }
 
@@ -386,7 +386,7 @@ impl<P: Copy + Ord> Movers<P> {
             found.common_pages + found.new_pages,
         );
         Moves {
-            summary: Summary {
+            summary: MoveSummary {
                 left_pages,
                 right_pages,
                 margin,

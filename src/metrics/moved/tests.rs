@@ -29,7 +29,7 @@ type Sides = (Vec<Option<Standing>>, Vec<Option<Standing>>);
 
 fn run((left, right): &Sides, wanted: MoveOptions) -> Moves<usize> {
     let pages = [left, right].map(|side| side.iter().flatten().count() as u64);
-    let mut movers = Movers::new(wanted, pages);
+    let mut movers = MoveCollector::new(wanted, pages);
     for (page, (left, right)) in left.iter().zip(right).enumerate() {
         movers.add(page, *left, *right);
     }
@@ -81,7 +81,7 @@ fn what_moved_by_hand() {
     assert_eq!(two.is_certain(Some(0.124)), Some(true));
     assert_eq!(two.is_certain(Some(0.125)), Some(false));
 
-    let expected = Summary {
+    let expected = MoveSummary {
         left_pages: 5,
         right_pages: 5,
         common_pages: 4,
@@ -233,7 +233,7 @@ fn what_new_pages_take_is_dilution() {
 /// A thousand pages, ranked 1 to 1000; on the right the first five are last.
 #[test]
 fn what_stays_of_the_first() {
-    let mut movers = Movers::new(wanted(3, By::Rank), [1000; 2]);
+    let mut movers = MoveCollector::new(wanted(3, By::Rank), [1000; 2]);
     for page in 0..1000u64 {
         let standing = |rank: u64| Standing {
             importance: (1001 - rank) as f64 / 500_500.0,

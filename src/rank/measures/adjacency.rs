@@ -15,10 +15,10 @@
 //! ||(A x + 1/r)/r - x||_1      r = (a + sqrt(a^2 + 4n))/2,  a = sum of A x, so that the step sums to 1
 //! ```
 
-use super::eigenvector::{Power, Step, eigenvector, normalise, uniform};
+use super::eigenvector::{PowerIteration, Step, eigenvector, normalise, uniform};
 use super::{Accuracy, MeasureOptions, MeasureSpec, Measured, Uses, no_links};
 use crate::Result;
-use crate::metrics::sum::Sum;
+use crate::metrics::sum::CompensatedSum;
 use crate::rank::settle::Watch;
 use crate::rows::Rows;
 
@@ -51,10 +51,14 @@ pub(super) fn with_virtual_page(
     let nodes = rows.pages() as usize;
     let mut apply = |x: &[f64], next: &mut [f64]| {
         next[..nodes].fill(x[nodes]);
-        next[nodes] = x[..nodes].iter().copied().collect::<Sum>().value();
+        next[nodes] = x[..nodes]
+            .iter()
+            .copied()
+            .collect::<CompensatedSum>()
+            .value();
         add(&x[..nodes], &mut next[..nodes])
     };
-    let power = Power {
+    let power = PowerIteration {
         start: uniform(nodes + 1),
         shifted: true,
         until: options.until,
@@ -81,9 +85,9 @@ fn residual(x: &[f64], step: &[f64]) -> f64 {
     };
     // The virtual page pays all nodes alike and receives the sum of the nodes.
     let linked = || step.iter().map(|step| (step - paid) / all);
-    let sum = linked().collect::<Sum>().value();
+    let sum = linked().collect::<CompensatedSum>().value();
     let r = (sum + (sum * sum + 4.0 * x.len() as f64).sqrt()) / 2.0;
     let apart = x.iter().zip(linked());
     let apart = apart.map(|(x, linked)| ((linked + 1.0 / r) / r - x / all).abs());
-    apart.collect::<Sum>().value()
+    apart.collect::<CompensatedSum>().value()
 }

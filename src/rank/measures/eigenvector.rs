@@ -11,11 +11,11 @@
 //!
 //! If the largest eigenvalue is multiple, the iteration converges to the projection of the start onto its eigenvectors.
 //! The residual is that of the returned vector, ||L x/||L x|| - x|| in L1, without s, or the one that a measure defines
-//! ([`Power::residual`]).
+//! ([`PowerIteration::residual`]).
 
 use super::swept;
 use crate::Result;
-use crate::metrics::sum::Sum;
+use crate::metrics::sum::CompensatedSum;
 use crate::rank::settle::Watch;
 use crate::rows::Rows;
 
@@ -36,7 +36,7 @@ pub(super) struct Eigenvector {
 }
 
 /// Parameters of a power iteration.
-pub(super) struct Power {
+pub(super) struct PowerIteration {
     pub start: Vec<f64>,
     /// True to add half of ||L x||_1 times the identity to L.
     pub shifted: bool,
@@ -55,12 +55,12 @@ pub(super) fn uniform(len: usize) -> Vec<f64> {
 pub(super) fn step_residual(x: &[f64], step: &[f64]) -> f64 {
     let norm = sum(step);
     let apart = x.iter().zip(step).map(|(x, step)| (step / norm - x).abs());
-    apart.collect::<Sum>().value()
+    apart.collect::<CompensatedSum>().value()
 }
 
 /// Runs the iteration. Returns `None` if L is 0. `apply` writes L x for a vector x.
 pub(super) fn eigenvector(
-    power: Power,
+    power: PowerIteration,
     rows: &dyn Rows,
     watch: &mut dyn Watch,
     apply: &mut Step<'_>,
@@ -102,7 +102,7 @@ pub(super) fn eigenvector(
 }
 
 fn sum(x: &[f64]) -> f64 {
-    x.iter().copied().collect::<Sum>().value()
+    x.iter().copied().collect::<CompensatedSum>().value()
 }
 
 /// Scales a vector to sum 1, unless it is 0.

@@ -75,7 +75,7 @@ fn exact(
     let threads = options.threads.clamp(1, GROUPS as usize);
     let parts = each_of(threads, |thread| {
         let groups = (thread..GROUPS as usize).step_by(threads);
-        let mut search = Search::new(nodes);
+        let mut search = BfsBatch::new(nodes);
         let group = |group: usize| (group, search.group(&graph, group));
         groups.map(group).collect::<Vec<_>>()
     });
@@ -98,7 +98,7 @@ fn exact(
 }
 
 /// Breadth-first search from 64 nodes at a time: by node, one bit for each source.
-struct Search {
+struct BfsBatch {
     /// Sources that have reached the node.
     seen: Vec<u64>,
     /// Sources that reached the node in the last level.
@@ -106,9 +106,9 @@ struct Search {
     next: Vec<u64>,
 }
 
-impl Search {
-    fn new(nodes: usize) -> Search {
-        Search {
+impl BfsBatch {
+    fn new(nodes: usize) -> BfsBatch {
+        BfsBatch {
             seen: vec![0; nodes],
             level: vec![0; nodes],
             next: vec![0; nodes],

@@ -11,7 +11,7 @@
 //! authorities. The matrix has no negative eigenvalues, so power iteration needs no shift. In a graph with several
 //! components, only the most densely linked one has scores above 0: "topic drift".
 
-use super::eigenvector::{Power, eigenvector, normalise, step_residual, uniform};
+use super::eigenvector::{PowerIteration, eigenvector, normalise, step_residual, uniform};
 use super::{Accuracy, MeasureOptions, MeasureSpec, Measured, Uses, no_links};
 use crate::Result;
 use crate::rank::settle::Watch;
@@ -57,7 +57,7 @@ fn hits(
         normalise(&mut other);
         scatter(rows, &other, next)
     };
-    let power = Power {
+    let power = PowerIteration {
         start,
         shifted: false,
         until: options.until,

@@ -24,7 +24,7 @@ pub(super) use harmonic::check as check_registers;
 use serde::{Deserialize, Serialize};
 
 use super::Teleport;
-use super::settle::{Progress, Watch};
+use super::settle::{SettlingProgress, Watch};
 use crate::engine::Config;
 use crate::graph::{Graph, Growing, Links};
 use crate::model::check_room;
@@ -231,7 +231,7 @@ impl MeasureSpec {
 
 /// Reports a complete sweep over all rows.
 fn swept(watch: &mut dyn Watch, rows: &dyn Rows, sweeps: u64) {
-    watch.swept(&Progress {
+    watch.swept(&SettlingProgress {
         sweeps,
         links_touched: sweeps * rows.links(),
         links: rows.links(),

@@ -12,7 +12,7 @@
 use super::{Accuracy, MeasureOptions, MeasureSpec, Measured, Uses};
 use crate::Result;
 use crate::rank::settle::{BYTES, Watch, settle_for};
-use crate::rank::{Options, Teleport};
+use crate::rank::{RankOptions, Teleport};
 use crate::rows::Rows;
 
 pub(super) const PAGERANK: MeasureSpec = MeasureSpec {
@@ -41,7 +41,7 @@ pub(super) fn settled(
     // The bound includes the rounding of the damping.
     let left = options.until - config.damping_bound();
     let can_be = left > 0.0;
-    let settling = Options::until(
+    let settling = RankOptions::until(
         config.damping_units(),
         if can_be { left } else { options.until },
     );

@@ -19,7 +19,7 @@
 
 use super::personalised::settled;
 use super::{Accuracy, MeasureOptions, MeasureSpec, Measured, Uses};
-use crate::metrics::sum::Sum;
+use crate::metrics::sum::CompensatedSum;
 use crate::rank::Teleport;
 use crate::rank::settle::{BYTES, Watch};
 use crate::rows::Rows;
@@ -88,7 +88,7 @@ fn linear(
         return Ok(None);
     };
     let on_linked = measured.scores.iter().zip(linked);
-    let on_linked: Sum = on_linked
+    let on_linked: CompensatedSum = on_linked
         .filter(|(_, linked)| **linked)
         .map(|(x, _)| *x)
         .collect();

@@ -474,7 +474,7 @@ fn certificates_hold(graphs: u64) {
                 ..options()
             };
             let found = measured(name, &graph, &asked);
-            let exact = crate::rank::pagerank::Options {
+            let exact = crate::rank::pagerank::PowerOptions {
                 damping,
                 residual: 1e-14,
                 lazy: false,

@@ -24,10 +24,10 @@ fn check_scores(graph: &Graph, expected: &[f64]) {
 }
 
 fn check_steps(graph: &Graph, expected: &[f64], lazy: bool) {
-    let options = Options {
+    let options = PowerOptions {
         residual: 1e-14,
         lazy,
-        ..Options::default()
+        ..PowerOptions::default()
     };
     let result = pagerank(graph, options).unwrap();
     assert!(result.converged && result.bound < 1e-12, "{result:?}");
@@ -113,7 +113,7 @@ fn self_links_kept_and_dropped() {
 fn edges_of_the_options() {
     let cycle = graph(3, &[(0, 1), (1, 0)], SelfLinks::Drop);
     let run = |damping, residual| {
-        let options = |lazy| Options {
+        let options = |lazy| PowerOptions {
             damping,
             residual,
             lazy,
@@ -140,16 +140,16 @@ fn edges_of_the_options() {
         &[(1, 0), (2, 0), (3, 0), (0, 1), (0, 2)],
         SelfLinks::Drop,
     );
-    let options = Options {
+    let options = PowerOptions {
         residual: 1e-300,
-        ..Options::default()
+        ..PowerOptions::default()
     };
     for lazy in [false, true] {
-        let result = pagerank(&star, Options { lazy, ..options }).unwrap();
+        let result = pagerank(&star, PowerOptions { lazy, ..options }).unwrap();
         assert!(!result.converged);
         assert!(result.residual < 1e-14);
     }
-    let nothing = pagerank(&graph(0, &[], SelfLinks::Drop), Options::default()).unwrap();
+    let nothing = pagerank(&graph(0, &[], SelfLinks::Drop), PowerOptions::default()).unwrap();
     assert!(nothing.scores.is_empty() && nothing.converged);
 }
 
@@ -175,10 +175,10 @@ fn lazy_steps_do_not_go_round_in_rings() {
         let d = (0.9999f64 * 2f64.powi(32)).round() / 2f64.powi(32);
         let (ring, expected) = ring_with_a_feeder(n, d);
         let run = |lazy| {
-            let options = Options {
+            let options = PowerOptions {
                 damping: 0.9999,
                 lazy,
-                ..Options::default()
+                ..PowerOptions::default()
             };
             let result = pagerank(&ring, options).unwrap();
             let error = distance(&result.scores, &expected);
@@ -200,10 +200,10 @@ fn lazy_steps_at_the_largest_damping() {
     let d = 1.0 - 2f64.powi(-32);
     for n in [2, 6] {
         let (ring, expected) = ring_with_a_feeder(n, d);
-        let options = Options {
+        let options = PowerOptions {
             damping: 1.0 - f64::EPSILON / 2.0,
             lazy: true,
-            ..Options::default()
+            ..PowerOptions::default()
         };
         let result = pagerank(&ring, options).unwrap();
         assert!(result.converged && result.iterations < 300, "{result:?}");
@@ -261,7 +261,7 @@ proptest! {
     ) {
         let rule = if keep { SelfLinks::Keep } else { SelfLinks::Drop };
         let graph = graph(12, &links, rule);
-        let result = pagerank(&graph, Options { damping, residual, lazy }).unwrap();
+        let result = pagerank(&graph, PowerOptions { damping, residual, lazy }).unwrap();
         let d = (damping * 4_294_967_296.0).round() / 4_294_967_296.0;
         let exact = by_elimination(&graph, d);
         let error = distance(&result.scores, &exact);

@@ -5,7 +5,7 @@ use std::ops::Range;
 use prefetch_index::prefetch_index;
 
 use super::shards::{self, Message};
-use super::worth::{Cost, NO_LINKS, NO_ROW, REMOTE, Worth, cost, least, level};
+use super::worth::{Cost, LevelHistogram, NO_LINKS, NO_ROW, REMOTE, cost, least, level};
 use crate::engine::{Cells, SettledPages, SettledPagesMut, Shares};
 use crate::rank::Teleport;
 use crate::rank::peers::RemotePages;
@@ -30,9 +30,9 @@ const LINE: usize = 16;
 /// Number of pages from which work on each page alone is split into two halves in parallel.
 const HALVES_FROM: usize = 1 << 16;
 
-/// Sums that visits depend on, constant until the next [`Block::tell`].
+/// Sums that visits depend on, constant until the next [`LedgerBlock::tell`].
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Whole {
+pub(super) struct GlobalSums {
     /// T: units received by the virtual page.
     pub virtual_page: i128,
     /// W: sum of all weights; n for a uniform teleport.
@@ -62,7 +62,7 @@ pub(super) struct Dangling {
 
 /// Sums over all pages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Sums {
+pub(super) struct BlockSums {
     /// Sum of X, and the largest |X|.
     pub own: i128,
     pub own_max: u64,
@@ -70,7 +70,7 @@ pub(super) struct Sums {
     pub accounts: i128,
 }
 
-pub(super) struct Block {
+pub(super) struct LedgerBlock {
     /// X of each page.
     own: Cells<i64>,
     /// D of each page.
@@ -80,7 +80,7 @@ pub(super) struct Block {
     streaks: Cells<i8>,
     damping: u64,
     teleport: Teleport,
-    whole: Whole,
+    whole: GlobalSums,
     /// Changes that are not part of `whole` yet.
     moved: Moved,
     visits: u32,
@@ -88,18 +88,18 @@ pub(super) struct Block {
     advance: u64,
 }
 
-impl Block {
+impl LedgerBlock {
     /// Creates a block of pages that have nothing.
-    pub fn new(pages: u64, damping: u64, teleport: Teleport) -> Result<Block> {
+    pub fn new(pages: u64, damping: u64, teleport: Teleport) -> Result<LedgerBlock> {
         let len = pages as usize;
-        let mut block = Block {
+        let mut block = LedgerBlock {
             own: Cells::reserve(len)?,
             accounts: Cells::reserve(len)?,
             costs: Cells::reserve(len)?,
             streaks: Cells::reserve(len)?,
             damping,
             teleport,
-            whole: Whole::default(),
+            whole: GlobalSums::default(),
             moved: Moved::default(),
             visits: 0,
             advance: 0,
@@ -183,7 +183,7 @@ impl Block {
     }
 
     /// Sets the current sums.
-    pub fn tell(&mut self, whole: Whole) {
+    pub fn tell(&mut self, whole: GlobalSums) {
         self.whole = whole;
         self.visits = 0;
     }
@@ -460,9 +460,9 @@ impl Block {
     }
 
     /// Returns the distribution of what waits at all pages.
-    pub fn weigh(&self) -> Worth {
+    pub fn weigh(&self) -> LevelHistogram {
         let of = |pages: Range<usize>| {
-            let mut worth = Worth::default();
+            let mut worth = LevelHistogram::default();
             let cells = self.accounts[pages.clone()].iter();
             for ((account, cost), page) in cells.zip(&self.costs[pages.clone()]).zip(pages) {
                 let paid = match *cost {
@@ -473,16 +473,16 @@ impl Block {
             }
             worth
         };
-        self.over_all(of, Worth::and)
+        self.over_all(of, LevelHistogram::and)
     }
 
     /// Returns the sums over all pages.
-    pub fn sums(&self) -> Sums {
+    pub fn sums(&self) -> BlockSums {
         let of = |pages: Range<usize>| {
             let accounts = self.accounts[pages.clone()].iter();
-            let mut sums = Sums {
+            let mut sums = BlockSums {
                 accounts: accounts.map(|&units| i128::from(units)).sum(),
-                ..Sums::default()
+                ..BlockSums::default()
             };
             for own in &self.own[pages] {
                 sums.own += i128::from(*own);
@@ -490,7 +490,7 @@ impl Block {
             }
             sums
         };
-        self.over_all(of, |one, other| Sums {
+        self.over_all(of, |one, other| BlockSums {
             own: one.own + other.own,
             own_max: one.own_max.max(other.own_max),
             accounts: one.accounts + other.accounts,
@@ -525,7 +525,7 @@ impl Block {
 
     /// Resets D to its value before anything is passed on, for the X of `other`.
     #[cfg(test)]
-    pub fn own_as(&mut self, other: &Block) {
+    pub fn own_as(&mut self, other: &LedgerBlock) {
         for (account, own) in self.accounts.iter_mut().zip(other.own.iter()) {
             *account = own.wrapping_neg();
         }
@@ -533,7 +533,7 @@ impl Block {
 
     /// Passes on over these rows what the pages of `other` own.
     #[cfg(test)]
-    pub fn hand_on_all(&mut self, other: &Block, rows: &dyn Rows) -> Result<()> {
+    pub fn hand_on_all(&mut self, other: &LedgerBlock, rows: &dyn Rows) -> Result<()> {
         let all = rows.sweep(&mut |row| {
             let own = other.own.get(row.page as usize);
             let own = *own.ok_or_else(|| unknown(row.page, other.len()))?;
@@ -548,7 +548,7 @@ impl Block {
 
     /// Returns the L1 distance of all accounts from those of `other`.
     #[cfg(test)]
-    pub fn differs(&self, other: &Block) -> u128 {
+    pub fn differs(&self, other: &LedgerBlock) -> u128 {
         let accounts = self.accounts.iter().zip(other.accounts.iter());
         accounts
             .map(|(one, other)| u128::from(one.abs_diff(*other)))

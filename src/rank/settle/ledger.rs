@@ -1,9 +1,9 @@
-//! Ledger of a settling: a [`Block`] for each shard of this process, and the sums over all shards. See [`super`] for
-//! their meaning.
+//! Ledger of a settling: a [`LedgerBlock`] for each shard of this process, and the sums over all shards. See [`super`]
+//! for their meaning.
 
-use super::block::{self, Block, Dangling, OWN_MAX, SUPPLY, Sums, Whole};
+use super::block::{self, BlockSums, Dangling, GlobalSums, LedgerBlock, OWN_MAX, SUPPLY};
 use super::shards::ShardRows;
-use super::worth::Worth;
+use super::worth::LevelHistogram;
 use crate::engine::SettledTotals;
 use crate::rank::Teleport;
 use crate::rank::peers::{OneProcess, Peers};
@@ -12,9 +12,9 @@ use crate::rows::Rows;
 use crate::threads::par_map;
 use crate::{Error, Result};
 
-pub(super) struct Ledger {
+pub(super) struct SettlingLedger {
     /// Blocks of one store, or of each shard of this process in their order.
-    blocks: Vec<Block>,
+    blocks: Vec<LedgerBlock>,
     /// Number of pages of all blocks of all processes; a page that several shards know counts once.
     pages: u64,
     damping: u64,
@@ -25,14 +25,14 @@ pub(super) struct Ledger {
     /// T: units received by the virtual page.
     virtual_page: i128,
     is_first_sweep: bool,
-    /// F: addition to [`Ledger::rounding`] by larger units.
+    /// F: addition to [`SettlingLedger::rounding`] by larger units.
     strayed: u128,
 }
 
-/// Result of [`Ledger::weigh`]: what waits.
+/// Result of [`SettlingLedger::weigh`]: what waits.
 pub(super) struct Waiting {
     /// Distribution over all pages.
-    pub all: Worth,
+    pub all: LevelHistogram,
     /// ||K||_1 of each block of this process; the virtual page's rest counts for the first shard.
     pub norms: Vec<u128>,
 }
@@ -42,28 +42,33 @@ pub(super) fn alone() -> OneProcess {
     OneProcess::new(1)
 }
 
-impl Ledger {
-    pub fn new(pages: u64, damping: u64, teleport: &Teleport) -> Result<Ledger> {
+impl SettlingLedger {
+    pub fn new(pages: u64, damping: u64, teleport: &Teleport) -> Result<SettlingLedger> {
         teleport.check(pages)?;
-        let block = Block::new(pages, damping, teleport.clone())?;
-        Ok(Ledger::of(vec![block], pages, damping, teleport.sum(pages)))
+        let block = LedgerBlock::new(pages, damping, teleport.clone())?;
+        Ok(SettlingLedger::of(
+            vec![block],
+            pages,
+            damping,
+            teleport.sum(pages),
+        ))
     }
 
     /// Creates a ledger of the shards of this process; all shards together have `pages`.
-    pub fn of_shards(shards: &[ShardRows<'_>], pages: u64, damping: u64) -> Result<Ledger> {
+    pub fn of_shards(shards: &[ShardRows<'_>], pages: u64, damping: u64) -> Result<SettlingLedger> {
         let block = |shard: &ShardRows<'_>| {
-            let mut block = Block::new(shard.rows.pages(), damping, Teleport::default())?;
+            let mut block = LedgerBlock::new(shard.rows.pages(), damping, Teleport::default())?;
             for remote in shard.remote {
                 block.set_remote(&remote.here)?;
             }
             Ok(block)
         };
         let blocks = shards.iter().map(block).collect::<Result<_>>()?;
-        Ok(Ledger::of(blocks, pages, damping, pages))
+        Ok(SettlingLedger::of(blocks, pages, damping, pages))
     }
 
-    fn of(blocks: Vec<Block>, pages: u64, damping: u64, weights: u64) -> Ledger {
-        Ledger {
+    fn of(blocks: Vec<LedgerBlock>, pages: u64, damping: u64, weights: u64) -> SettlingLedger {
+        SettlingLedger {
             blocks,
             pages,
             damping,
@@ -76,9 +81,9 @@ impl Ledger {
     }
 
     /// Creates a ledger with these totals and `pages` pages, with uniform teleport; the caller fills in the numbers of
-    /// old pages ([`Block::first_pages`]). New pages have nothing.
-    pub fn resume(totals: &SettledTotals, pages: u64) -> Result<Ledger> {
-        let mut ledger = Ledger::new(pages, totals.damping, &Teleport::default())?;
+    /// old pages ([`LedgerBlock::first_pages`]). New pages have nothing.
+    pub fn resume(totals: &SettledTotals, pages: u64) -> Result<SettlingLedger> {
+        let mut ledger = SettlingLedger::new(pages, totals.damping, &Teleport::default())?;
         ledger.sum = totals.sum;
         ledger.virtual_page = totals.virtual_page;
         ledger.strayed = totals.strayed;
@@ -87,17 +92,17 @@ impl Ledger {
     }
 
     /// Returns the blocks of the shards of this process.
-    pub fn blocks(&self) -> &[Block] {
+    pub fn blocks(&self) -> &[LedgerBlock] {
         &self.blocks
     }
 
     /// Returns the block of the only store.
-    pub fn block(&self) -> &Block {
+    pub fn block(&self) -> &LedgerBlock {
         &self.blocks[0]
     }
 
     /// Returns the block of the only store, for filling.
-    pub fn block_mut(&mut self) -> &mut Block {
+    pub fn block_mut(&mut self) -> &mut LedgerBlock {
         &mut self.blocks[0]
     }
 
@@ -138,7 +143,7 @@ impl Ledger {
     pub fn hand_on<T: Send>(
         &mut self,
         peers: &mut dyn Peers,
-        work: impl Fn(usize, &mut Block) -> Result<T> + Sync,
+        work: impl Fn(usize, &mut LedgerBlock) -> Result<T> + Sync,
     ) -> Result<Vec<T>> {
         let whole = self.whole();
         let done = par_map(&mut self.blocks, |at, block| {
@@ -159,7 +164,7 @@ impl Ledger {
     }
 
     /// Sends what waits at remote pages to their owners: all of it, or most while sweeps continue
-    /// ([`Block::take_remote`]).
+    /// ([`LedgerBlock::take_remote`]).
     pub fn cross(
         &mut self,
         peers: &mut dyn Peers,
@@ -182,8 +187,8 @@ impl Ledger {
     }
 
     /// Returns the sums that visits depend on.
-    fn whole(&self) -> Whole {
-        Whole {
+    fn whole(&self) -> GlobalSums {
+        GlobalSums {
             virtual_page: self.virtual_page,
             weights: self.weights,
             each: if self.is_first_sweep {
@@ -238,15 +243,17 @@ impl Ledger {
         })?;
         let weights = i128::from(self.weights.max(1));
         let rest = self.virtual_page.rem_euclid(weights) as u64;
-        let mut norms: Vec<u128> = worths.iter().map(Worth::norm).collect();
+        let mut norms: Vec<u128> = worths.iter().map(LevelHistogram::norm).collect();
         if peers.local().first() == Some(&0) {
             norms[0] += u128::from(rest);
         }
-        let own = worths.into_iter().fold(Worth::default(), Worth::and);
+        let own = worths
+            .into_iter()
+            .fold(LevelHistogram::default(), LevelHistogram::and);
         let mut units = own.units();
         peers.sum(&mut units)?;
         Ok(Waiting {
-            all: Worth::of(&units).with_rest(rest),
+            all: LevelHistogram::of(&units).with_rest(rest),
             norms,
         })
     }
@@ -255,7 +262,7 @@ impl Ledger {
     pub fn check_law(&self, peers: &mut dyn Peers) -> Result<bool> {
         let mut all = [0; 3];
         for block in &self.blocks {
-            let Sums {
+            let BlockSums {
                 own,
                 own_max,
                 accounts,
@@ -314,7 +321,7 @@ impl Ledger {
     /// if units were doubled.
     #[cfg(test)]
     pub fn is_function_of_own(&self, rows: &dyn Rows) -> Result<bool> {
-        let mut other = Ledger::new(rows.pages(), self.damping, &Teleport::default())?;
+        let mut other = SettlingLedger::new(rows.pages(), self.damping, &Teleport::default())?;
         other.hand_on(&mut alone(), |_, block| {
             block.own_as(self.block());
             block.hand_on_all(self.block(), rows)

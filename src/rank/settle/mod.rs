@@ -104,26 +104,26 @@ pub(crate) mod tests;
 mod worth;
 
 use super::peers::Peers;
-use super::{Method, Options, Teleport};
+use super::{RankMethod, RankOptions, Teleport};
 use crate::engine::{
     Certificate, Effort, Engine, Estimator, InMemory, Ranking, ScoreUnits, Scores,
 };
 use crate::rows::Rows;
 use crate::{Error, Result};
-use block::Block;
-use ledger::{Ledger, alone};
+use block::LedgerBlock;
+use ledger::{SettlingLedger, alone};
 pub(crate) use near::{Importances, settle_near};
 pub(crate) use resume::{Changed, StartState, settle_from};
 pub use shards::{ShardRows, settle_shards};
-use sweeps::{Next, Settling};
-use worth::Level;
+use sweeps::{NextSweep, Settling};
+use worth::VisitLevel;
 
 /// Memory per page, in bytes.
 pub const BYTES: u64 = crate::memory::SETTLING;
 
 /// Progress of a settling.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Progress {
+pub struct SettlingProgress {
     /// Number of sweeps over the rows so far.
     pub sweeps: u64,
     /// Number of links over which something was passed on.
@@ -137,7 +137,7 @@ pub struct Progress {
 /// Observer of a settling, which can stop it.
 pub trait Watch: Send {
     /// Called after each complete sweep.
-    fn swept(&mut self, progress: &Progress);
+    fn swept(&mut self, progress: &SettlingProgress);
 
     /// Returns true to stop with the current state. Called often, also within sweeps.
     fn is_over(&mut self) -> bool;
@@ -145,14 +145,14 @@ pub trait Watch: Send {
 
 /// Observer that never stops a settling.
 impl Watch for () {
-    fn swept(&mut self, _: &Progress) {}
+    fn swept(&mut self, _: &SettlingProgress) {}
 
     fn is_over(&mut self) -> bool {
         false
     }
 }
 
-pub(super) const METHOD: Method = Method {
+pub(super) const METHOD: RankMethod = RankMethod {
     name: "settled",
     about: "signed cash handed on over the rows where they are, with a proven bound",
     bytes: |pages, _| pages * BYTES,
@@ -163,10 +163,10 @@ pub(super) const METHOD: Method = Method {
 };
 
 /// Settled ranking.
-pub struct Settled {
-    ledger: Ledger,
-    scale: Scale,
-    pub progress: Progress,
+pub struct SettlingResult {
+    ledger: SettlingLedger,
+    scale: UnitScale,
+    pub progress: SettlingProgress,
     /// Certified bounds on the error.
     pub certificate: Certificate,
     /// Requested bound.
@@ -180,25 +180,25 @@ pub struct Settled {
 }
 
 /// Conversion from units to shares of 1.
-struct Scale {
+struct UnitScale {
     /// Sums of y and of x, including the corrections for pages below 0: see the module documentation.
     sums: (f64, f64),
     /// Payment of the virtual page per unit of weight.
     paid: f64,
 }
 
-impl Scale {
-    fn of(ledger: &mut Ledger, peers: &mut dyn Peers) -> Result<Scale> {
+impl UnitScale {
+    fn of(ledger: &mut SettlingLedger, peers: &mut dyn Peers) -> Result<UnitScale> {
         let below = ledger.below(peers)?;
         let sum = ledger.sum() as f64;
-        Ok(Scale {
+        Ok(UnitScale {
             sums: (sum + below.0 as f64, sum + below.1 as f64),
             paid: ledger.paid(),
         })
     }
 }
 
-impl Scores for Settled {
+impl Scores for SettlingResult {
     fn certificate(&self) -> Option<Certificate> {
         Some(self.certificate)
     }
@@ -221,8 +221,8 @@ impl Scores for Settled {
 
 /// Scores of one of the settled shards: of its own pages. Scores of remote pages are in their owners' shards.
 pub struct SettledShard<'s> {
-    settled: &'s Settled,
-    block: &'s Block,
+    settled: &'s SettlingResult,
+    block: &'s LedgerBlock,
 }
 
 impl Scores for SettledShard<'_> {
@@ -253,7 +253,7 @@ impl SettledShard<'_> {
     }
 }
 
-impl Settled {
+impl SettlingResult {
     /// Returns the number of pages of all shards together.
     pub fn pages(&self) -> u64 {
         self.ledger.pages()
@@ -308,9 +308,9 @@ impl Settled {
 /// Fails if rows differ between sweeps or name pages that do not exist, or if memory does not suffice.
 pub fn settle(
     rows: &dyn Rows,
-    options: &Options,
+    options: &RankOptions,
     watch: &mut dyn Watch,
-) -> Result<Option<Settled>> {
+) -> Result<Option<SettlingResult>> {
     settle_for(rows, options, &Teleport::default(), watch)
 }
 
@@ -320,23 +320,23 @@ pub fn settle(
 /// [`Error::Usage`] if `teleport` does not have a weight for each page.
 pub fn settle_for(
     rows: &dyn Rows,
-    options: &Options,
+    options: &RankOptions,
     teleport: &Teleport,
     watch: &mut dyn Watch,
-) -> Result<Option<Settled>> {
+) -> Result<Option<SettlingResult>> {
     if rows.pages() == 0 {
         return Ok(None);
     }
-    let ledger = Ledger::new(rows.pages(), options.damping, teleport)?;
+    let ledger = SettlingLedger::new(rows.pages(), options.damping, teleport)?;
     let level = if teleport.is_uniform() {
-        Level::Beginning
+        VisitLevel::Beginning
     } else {
         // Few pages may have anything at first, so all are visited.
-        Level::From(i32::MIN)
+        VisitLevel::From(i32::MIN)
     };
     let mut peers = alone();
     let settling = Settling::new(ledger, one_store(rows), &mut peers)?;
-    settling.run(options, Next::Sweep(level), watch)
+    settling.run(options, NextSweep::Sweep(level), watch)
 }
 
 fn one_store(rows: &dyn Rows) -> Vec<ShardRows<'_>> {
@@ -356,7 +356,7 @@ impl Engine<InMemory> {
             )
         })?;
         let damping = self.config().damping_units();
-        let settled = settle(rows, &Options::until(damping, until), &mut ())?;
+        let settled = settle(rows, &RankOptions::until(damping, until), &mut ())?;
         self.ranking_by(settled.as_ref().map(|settled| settled as &dyn Scores))
     }
 }

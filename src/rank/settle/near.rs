@@ -4,10 +4,10 @@
 //! earlier state ([`super::resume`]) of pages without rows, to which all rows were added since. It may be wrong, or of
 //! other rows or another damping: the result is certified independently of it.
 
-use super::{Changed, Settled, StartState, Watch, settle_from};
+use super::{Changed, SettlingResult, StartState, Watch, settle_from};
 use crate::Result;
 use crate::engine::{Effort, SettledPagesMut, SettledTotals};
-use crate::rank::Options;
+use crate::rank::RankOptions;
 use crate::rank::settle::worth::NO_ROW;
 use crate::rows::{RowVisitor, Rows, Stop};
 
@@ -35,7 +35,7 @@ impl Importances for Vec<f64> {
 }
 
 /// Estimate, as a state without rows to which all rows are new.
-struct Estimate<'r> {
+struct EstimateStart<'r> {
     rows: &'r dyn Rows,
     near: &'r dyn Importances,
     totals: SettledTotals,
@@ -50,9 +50,9 @@ fn units(share: f64) -> i64 {
 pub(crate) fn settle_near(
     rows: &dyn Rows,
     near: &dyn Importances,
-    options: &Options,
+    options: &RankOptions,
     watch: &mut dyn Watch,
-) -> Result<Option<Settled>> {
+) -> Result<Option<SettlingResult>> {
     let pages = near.pages().min(rows.pages());
     let (mut sum, mut left) = (0, pages);
     near.each(&mut |share| {
@@ -61,7 +61,7 @@ pub(crate) fn settle_near(
             sum += i128::from(units(share));
         }
     })?;
-    let estimate = Estimate {
+    let estimate = EstimateStart {
         totals: SettledTotals {
             pages,
             damping: options.damping,
@@ -84,7 +84,7 @@ pub(crate) fn settle_near(
     settle_from(rows, options, &estimate, watch)
 }
 
-impl StartState for Estimate<'_> {
+impl StartState for EstimateStart<'_> {
     fn totals(&self) -> &SettledTotals {
         &self.totals
     }
@@ -148,8 +148,8 @@ mod tests {
         kept
     }
 
-    fn options(damping: f64, until: f64) -> Options {
-        Options::until((damping * 2f64.powi(32)) as u64, until)
+    fn options(damping: f64, until: f64) -> RankOptions {
+        RankOptions::until((damping * 2f64.powi(32)) as u64, until)
     }
 
     /// From PageRank itself one sweep suffices, over the links of pages that have any.
@@ -174,7 +174,7 @@ mod tests {
         let rows = rows(7);
         let options = options(0.85, 1e-6);
         let exact = dense(&rows, options.damping());
-        let until = |until| Options { until, ..options };
+        let until = |until| RankOptions { until, ..options };
         let rough = settle(&rows, &until(0.01), &mut ()).unwrap().unwrap();
         let rough = rough.importance();
         let whole = settle(&rows, &options, &mut ()).unwrap().unwrap();

@@ -5,10 +5,10 @@
 //! same bytes. A state is not used if it has less than half of the pages, if more links changed than there are, or if
 //! more than [`WAITING_MAX`] of all importance waits after the update: settling from nothing is then as quick.
 
-use super::{Next, Settled, Settling, Watch};
+use super::{NextSweep, Settling, SettlingResult, Watch};
 use crate::engine::{Effort, Scores, SettledPages, SettledPagesMut, SettledTotals, ratio_up};
-use crate::rank::Options;
-use crate::rank::settle::ledger::{Ledger, alone};
+use crate::rank::RankOptions;
+use crate::rank::settle::ledger::{SettlingLedger, alone};
 use crate::rank::settle::one_store;
 use crate::rows::{RowVisitor, Rows, Stop};
 use crate::{Error, Result};
@@ -51,7 +51,7 @@ pub(crate) struct Changed {
     pub links: u64,
 }
 
-impl Settled {
+impl SettlingResult {
     /// Returns the numbers of all pages; `None` if the teleport is not uniform.
     pub(crate) fn settled_pages(&self) -> Option<SettledPages<'_>> {
         self.ledger.block().settled_pages()
@@ -72,9 +72,9 @@ impl Settled {
 }
 
 /// Loads the ledger of an earlier state; the rows may have more pages by now.
-fn load(rows: &dyn Rows, start: &dyn StartState) -> Result<Ledger> {
+fn load(rows: &dyn Rows, start: &dyn StartState) -> Result<SettlingLedger> {
     let totals = start.totals();
-    let mut ledger = Ledger::resume(totals, rows.pages())?;
+    let mut ledger = SettlingLedger::resume(totals, rows.pages())?;
     if totals.pages > rows.pages() {
         return Err(Error::internal(
             "an earlier state has pages that there are not",
@@ -86,7 +86,7 @@ fn load(rows: &dyn Rows, start: &dyn StartState) -> Result<Ledger> {
 
 /// Takes back what pages passed on over superseded rows, and passes it on over the new ones. Returns the number of
 /// links visited.
-fn change(ledger: &mut Ledger, start: &dyn StartState) -> Result<u64> {
+fn change(ledger: &mut SettlingLedger, start: &dyn StartState) -> Result<u64> {
     let touched = ledger.hand_on(&mut alone(), |_, block| {
         let mut touched = 0;
         Stop::is_whole(start.old_rows(&mut |row| {
@@ -103,7 +103,7 @@ fn change(ledger: &mut Ledger, start: &dyn StartState) -> Result<u64> {
 }
 
 /// Returns true if a state is too far from the present rows, or from what is requested.
-fn is_too_far(rows: &dyn Rows, options: &Options, start: &dyn StartState) -> bool {
+fn is_too_far(rows: &dyn Rows, options: &RankOptions, start: &dyn StartState) -> bool {
     let (totals, pages) = (start.totals(), rows.pages());
     totals.damping != options.damping
         || totals.pages == 0
@@ -116,10 +116,10 @@ fn is_too_far(rows: &dyn Rows, options: &Options, start: &dyn StartState) -> boo
 /// Settles from an earlier state. Returns `None` if it is useless, or if it was stopped before anything was known.
 pub(crate) fn settle_from(
     rows: &dyn Rows,
-    options: &Options,
+    options: &RankOptions,
     start: &dyn StartState,
     watch: &mut dyn Watch,
-) -> Result<Option<Settled>> {
+) -> Result<Option<SettlingResult>> {
     if is_too_far(rows, options, start) {
         return Ok(None);
     }
@@ -150,9 +150,9 @@ pub(crate) fn settle_from(
     }
     // If nothing changed, nothing moves, however cheap it is.
     let spare = if is_same { 0 } else { options.spare };
-    let options = &Options { spare, ..*options };
+    let options = &RankOptions { spare, ..*options };
     let next = settling.look(options, &waiting, true, watch)?;
-    let is_unmoved = changed.rows == 0 && matches!(next, Next::End { .. });
+    let is_unmoved = changed.rows == 0 && matches!(next, NextSweep::End { .. });
     let Some(mut settled) = settling.run(options, next, watch)? else {
         return Ok(None);
     };

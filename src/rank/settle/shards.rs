@@ -17,12 +17,12 @@
 //!
 //! The result depends on the shards, but not on which process or thread has which.
 
-use super::ledger::Ledger;
-use super::sweeps::{Next, Settling};
-use super::worth::Level;
-use super::{Settled, Watch};
+use super::ledger::SettlingLedger;
+use super::sweeps::{NextSweep, Settling};
+use super::worth::VisitLevel;
+use super::{SettlingResult, Watch};
 use crate::codec::varint;
-use crate::rank::Options;
+use crate::rank::RankOptions;
 use crate::rank::peers::{Peers, RemotePages};
 use crate::rows::Rows;
 use crate::{Error, Result};
@@ -58,9 +58,9 @@ impl ShardRows<'_> {
 pub fn settle_shards(
     shards: &[ShardRows<'_>],
     peers: &mut dyn Peers,
-    options: &Options,
+    options: &RankOptions,
     watch: &mut dyn Watch,
-) -> Result<Option<Settled>> {
+) -> Result<Option<SettlingResult>> {
     let mut pages = [shards
         .iter()
         .map(|shard| i128::from(shard.own_pages()))
@@ -70,9 +70,9 @@ pub fn settle_shards(
     if pages == 0 {
         return Ok(None);
     }
-    let ledger = Ledger::of_shards(shards, pages as u64, options.damping)?;
+    let ledger = SettlingLedger::of_shards(shards, pages as u64, options.damping)?;
     let settling = Settling::new(ledger, shards.to_vec(), peers)?;
-    settling.run(options, Next::Sweep(Level::Beginning), watch)
+    settling.run(options, NextSweep::Sweep(VisitLevel::Beginning), watch)
 }
 
 /// Returns the smallest of these numbers that is sent, if any is.
@@ -273,7 +273,7 @@ mod tests {
         }
 
         /// Collects the scores of all pages of these shards.
-        fn scores(&self, settled: &Settled, local: &[usize], out: &mut [(f64, f64)]) {
+        fn scores(&self, settled: &SettlingResult, local: &[usize], out: &mut [(f64, f64)]) {
             for (at, &shard) in local.iter().enumerate() {
                 let mut scores = Vec::new();
                 let shard_scores = settled.shard(at);
@@ -288,7 +288,7 @@ mod tests {
             }
         }
 
-        fn settle(&self, options: &Options) -> (Vec<(f64, f64)>, Settled) {
+        fn settle(&self, options: &RankOptions) -> (Vec<(f64, f64)>, SettlingResult) {
             let mut peers = OneProcess::new(self.rows.len());
             let local = peers.local().to_vec();
             let settled = settle_shards(&self.shards(&local), &mut peers, options, &mut ());
@@ -324,8 +324,8 @@ mod tests {
         kept
     }
 
-    fn options(damping: f64, until: f64) -> Options {
-        Options::until((damping * 2f64.powi(32)) as u64, until)
+    fn options(damping: f64, until: f64) -> RankOptions {
+        RankOptions::until((damping * 2f64.powi(32)) as u64, until)
     }
 
     /// Any graph, distributed in any way, is settled to its PageRank within the bound, and all scores sum to 1.

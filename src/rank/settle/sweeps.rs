@@ -2,14 +2,14 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::block::Block;
-use super::ledger::{Ledger, Waiting};
+use super::block::LedgerBlock;
+use super::ledger::{SettlingLedger, Waiting};
 use super::shards::ShardRows;
-use super::worth::Level;
-use super::{Progress, Scale, Settled, Watch};
+use super::worth::VisitLevel;
+use super::{SettlingProgress, SettlingResult, UnitScale, Watch};
 use crate::engine::{Certificate, certify, ratio_up};
 use crate::rank::peers::Peers;
-use crate::rank::{FINEST, Options};
+use crate::rank::{FINEST, RankOptions};
 use crate::rows::{Bits, Row, Rows, Stop};
 use crate::{Error, Result};
 
@@ -21,14 +21,14 @@ const PATIENCE: u32 = 64;
 /// no more than 1 - d.
 const PATIENCE_UNDAMPED: f64 = 4.0;
 
-fn is_reached(options: &Options, certificate: &Certificate) -> bool {
+fn is_reached(options: &RankOptions, certificate: &Certificate) -> bool {
     certificate.received_l1.unwrap_or(2.0) <= options.until
 }
 
 /// Next step of a settling.
-pub(super) enum Next {
+pub(super) enum NextSweep {
     /// A sweep over pages of this level.
-    Sweep(Level),
+    Sweep(VisitLevel),
     /// The end: the goal is reached or no sweep would help (`by_itself`), or it was stopped.
     End {
         certificate: Certificate,
@@ -37,11 +37,11 @@ pub(super) enum Next {
 }
 
 pub(super) struct Settling<'r> {
-    pub ledger: Ledger,
+    pub ledger: SettlingLedger,
     /// Shards of this process; a store without shards is one.
     shards: Vec<ShardRows<'r>>,
     peers: &'r mut dyn Peers,
-    pub progress: Progress,
+    pub progress: SettlingProgress,
     /// True if it started from a state, which has the costs of all rows.
     pub is_resumed: bool,
     /// Smallest residual so far, and number of sweeps since it improved by a thousandth.
@@ -53,8 +53,8 @@ pub(super) struct Settling<'r> {
     advance: Vec<u128>,
 }
 
-struct Sweep {
-    level: Level,
+struct VisitSweep {
+    level: VisitLevel,
     /// Initial value of a page, on average.
     at_first: i64,
     /// True if the rows are not known yet and all pages are considered; later sweeps consider those that reached the
@@ -64,7 +64,7 @@ struct Sweep {
 
 /// Result of a sweep over all rows.
 #[derive(Default)]
-struct Swept {
+struct SweepResult {
     /// Number of rows considered, and of their links.
     rows: u64,
     links: u64,
@@ -86,20 +86,20 @@ const NEAR_ACCOUNTS: usize = 4;
 /// Number of rows between two checks whether to stop.
 const ASK_EVERY: u64 = 1 << 16;
 
-impl Sweep {
+impl VisitSweep {
     /// Visits the pages that reach the level.
     fn over(
         &self,
-        block: &mut Block,
+        block: &mut LedgerBlock,
         rows: &dyn Rows,
         is_over: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Swept> {
+    ) -> Result<SweepResult> {
         let marked: Option<Bits> = match self.level {
-            Level::From(level) if !self.is_first => Some(block.all_worth(level)),
+            VisitLevel::From(level) if !self.is_first => Some(block.all_worth(level)),
             _ => None,
         };
-        let mut swept = Swept::default();
-        let mut visit = |block: &mut Block, row: Row<'_>| {
+        let mut swept = SweepResult::default();
+        let mut visit = |block: &mut LedgerBlock, row: Row<'_>| {
             if swept.rows.is_multiple_of(ASK_EVERY) && is_over() {
                 return Err(Stop::Enough);
             }
@@ -123,13 +123,13 @@ impl Sweep {
             }
             Ok(())
         };
-        let mut visit_all = |block: &mut Block, rows: &[Row<'_>]| {
+        let mut visit_all = |block: &mut LedgerBlock, rows: &[Row<'_>]| {
             for (at, row) in rows.iter().enumerate() {
                 if let Some(later) = rows.get(at + NEAR) {
                     block.touch(later.page);
                 }
                 if let Some(later) = rows.get(at + NEAR_TARGETS) {
-                    Block::touch_targets(later);
+                    LedgerBlock::touch_targets(later);
                 }
                 if let Some(later) = rows.get(at + NEAR_ACCOUNTS) {
                     block.touch_accounts(later);
@@ -157,7 +157,7 @@ impl Sweep {
 impl<'r> Settling<'r> {
     /// Begins settling with a ledger of these rows. All processes call it.
     pub fn new(
-        ledger: Ledger,
+        ledger: SettlingLedger,
         shards: Vec<ShardRows<'r>>,
         peers: &'r mut dyn Peers,
     ) -> Result<Settling<'r>> {
@@ -167,9 +167,9 @@ impl<'r> Settling<'r> {
         let links = links[0] as u64;
         Ok(Settling {
             ledger,
-            progress: Progress {
+            progress: SettlingProgress {
                 links,
-                ..Progress::default()
+                ..SettlingProgress::default()
             },
             links,
             advance: vec![0; shards.len()],
@@ -185,14 +185,14 @@ impl<'r> Settling<'r> {
     /// useless.
     pub fn run(
         mut self,
-        options: &Options,
-        mut next: Next,
+        options: &RankOptions,
+        mut next: NextSweep,
         watch: &mut dyn Watch,
-    ) -> Result<Option<Settled>> {
+    ) -> Result<Option<SettlingResult>> {
         loop {
             let level = match next {
-                Next::Sweep(level) => level,
-                Next::End {
+                NextSweep::Sweep(level) => level,
+                NextSweep::End {
                     certificate,
                     by_itself,
                 } => return self.end(options, certificate, by_itself).map(Some),
@@ -212,11 +212,11 @@ impl<'r> Settling<'r> {
     /// Decides the next step after this state was reached; `whole` is false if the last sweep was stopped.
     pub fn look(
         &mut self,
-        options: &Options,
+        options: &RankOptions,
         waiting: &Waiting,
         whole: bool,
         watch: &mut dyn Watch,
-    ) -> Result<Next> {
+    ) -> Result<NextSweep> {
         let certificate = self.certificate(options, waiting);
         self.progress.bound = certificate.received_l1;
         watch.swept(&self.progress);
@@ -227,24 +227,24 @@ impl<'r> Settling<'r> {
         let mut over = [i128::from(watch.is_over())];
         self.peers.sum(&mut over)?;
         if by_itself || !whole || over[0] > 0 {
-            return Ok(Next::End {
+            return Ok(NextSweep::End {
                 certificate,
                 by_itself,
             });
         }
-        Ok(Next::Sweep(self.level(options, waiting, &certificate)))
+        Ok(NextSweep::Sweep(self.level(options, waiting, &certificate)))
     }
 
     fn end(
         mut self,
-        options: &Options,
+        options: &RankOptions,
         certificate: Certificate,
         by_itself: bool,
-    ) -> Result<Settled> {
+    ) -> Result<SettlingResult> {
         // In the certificate what waits at remote pages counts as not passed on, and it can only be less at its owner.
         self.ledger.cross(self.peers, &self.shards, true)?;
-        Ok(Settled {
-            scale: Scale::of(&mut self.ledger, self.peers)?,
+        Ok(SettlingResult {
+            scale: UnitScale::of(&mut self.ledger, self.peers)?,
             ledger: self.ledger,
             progress: self.progress,
             reached: is_reached(options, &certificate),
@@ -261,9 +261,9 @@ impl<'r> Settling<'r> {
     }
 
     /// Visits the pages that reach the level. Returns false if it was stopped.
-    fn sweep(&mut self, level: Level, watch: &mut dyn Watch) -> Result<bool> {
+    fn sweep(&mut self, level: VisitLevel, watch: &mut dyn Watch) -> Result<bool> {
         let is_first = !self.has_rows();
-        let sweep = Sweep {
+        let sweep = VisitSweep {
             level,
             at_first: self.ledger.at_first(),
             is_first,
@@ -314,7 +314,7 @@ impl<'r> Settling<'r> {
         self.ledger.weigh(self.peers, links)
     }
 
-    fn certificate(&self, options: &Options, waiting: &Waiting) -> Certificate {
+    fn certificate(&self, options: &RankOptions, waiting: &Waiting) -> Certificate {
         let of_all = |units: u128| ratio_up(units, self.ledger.sum().unsigned_abs());
         let rounding = self.ledger.rounding(self.links);
         certify(
@@ -325,7 +325,7 @@ impl<'r> Settling<'r> {
     }
 
     /// Returns true if it is as accurate as requested, and more would not be cheap.
-    fn is_enough(&self, options: &Options, certificate: &Certificate) -> bool {
+    fn is_enough(&self, options: &RankOptions, certificate: &Certificate) -> bool {
         let is_fine = || certificate.received_l1.is_some_and(|bound| bound <= FINEST);
         let next = self.progress.links_touched + self.links;
         is_reached(options, certificate) && (next >= options.spare || is_fine())
@@ -334,7 +334,7 @@ impl<'r> Settling<'r> {
     /// Returns true if further sweeps would be useless.
     fn is_stuck(
         &mut self,
-        options: &Options,
+        options: &RankOptions,
         waiting: &Waiting,
         certificate: &Certificate,
     ) -> bool {
@@ -352,7 +352,12 @@ impl<'r> Settling<'r> {
     }
 
     /// Chooses the level of the next sweep, assuming that it gains as much per visit as the last one.
-    fn level(&mut self, options: &Options, waiting: &Waiting, certificate: &Certificate) -> Level {
+    fn level(
+        &mut self,
+        options: &RankOptions,
+        waiting: &Waiting,
+        certificate: &Certificate,
+    ) -> VisitLevel {
         let residual = certificate.residual_l1;
         let gain = self
             .planned

@@ -57,7 +57,7 @@ pub(super) struct Held<'r> {
 }
 
 impl Held<'_> {
-    fn of<'r>(settled: &Settled, before: &Kept, latest: &'r Kept) -> Option<Held<'r>> {
+    fn of<'r>(settled: &SettlingResult, before: &Kept, latest: &'r Kept) -> Option<Held<'r>> {
         let (totals, pages) = settled.state_totals().zip(settled.settled_pages())?;
         Some(Held {
             totals,
@@ -223,7 +223,7 @@ fn stream_from_states(seed: u64) -> (u32, u32) {
     let weighted = pick(3) == 0;
     let damping = DAMPINGS[pick(5) as usize];
     let changes = 1 + pick(6);
-    let mut earlier: Option<(Settled, Kept)> = None;
+    let mut earlier: Option<(SettlingResult, Kept)> = None;
     let (mut used, mut halved) = (0, 0);
     for step in 0..20 + pick(60) {
         kept.pages += u64::from(pick(3) == 0);
@@ -242,7 +242,7 @@ fn stream_from_states(seed: u64) -> (u32, u32) {
             continue;
         }
         let until = 10f64.powi(-(pick(12) as i32));
-        let options = Options::until((damping * 2f64.powi(32)) as u64, until);
+        let options = RankOptions::until((damping * 2f64.powi(32)) as u64, until);
         let held = earlier.as_ref();
         let held = held.and_then(|(settled, before)| Held::of(settled, before, &kept));
         let resumed = held.and_then(|held| settle_from(&kept, &options, &held, &mut ()).unwrap());
@@ -286,13 +286,13 @@ fn where_nothing_changed_nothing_moves() {
             let targets: Vec<u32> = (0..40u32).filter(|_| pick(8) == 0).collect();
             kept.visit(page, &targets, &[]);
         }
-        let options = Options::until((0.85 * 2f64.powi(32)) as u64, 0.01);
+        let options = RankOptions::until((0.85 * 2f64.powi(32)) as u64, 0.01);
         let first = settle(&kept, &options, &mut ()).unwrap().unwrap();
         let held = Held::of(&first, &kept, &kept).unwrap();
         let again = settle_from(&kept, &options, &held, &mut ()).unwrap();
         let again = again.unwrap();
         assert_eq!(again.progress.links_touched, 0);
-        let bits = |settled: &Settled| {
+        let bits = |settled: &SettlingResult| {
             let shard = settled.shard(0);
             let pages = shard.estimates(0, 40);
             let bits: Vec<(u64, u64)> = pages.map(|(y, x)| (y.to_bits(), x.to_bits())).collect();
@@ -303,14 +303,14 @@ fn where_nothing_changed_nothing_moves() {
 }
 
 fn hold_to_dense(kept: &Kept, damping: f64, until: f64, seed: u64) {
-    let options = Options::until((damping * 2f64.powi(32)) as u64, until);
+    let options = RankOptions::until((damping * 2f64.powi(32)) as u64, until);
     let settled = settle(kept, &options, &mut ()).unwrap().unwrap();
     hold_settled_to_dense(&settled, kept, damping, until, seed);
 }
 
 /// Checks that the result is within its bound, that the law holds, and that D is the function of X that it should be.
 fn hold_to(
-    settled: &Settled,
+    settled: &SettlingResult,
     rows: &dyn Rows,
     estimates: Vec<(f64, f64)>,
     exact: &[f64],
@@ -335,8 +335,14 @@ fn hold_to(
     }
 }
 
-fn hold_settled_to_dense(settled: &Settled, kept: &Kept, damping: f64, until: f64, seed: u64) {
-    let options = Options::until((damping * 2f64.powi(32)) as u64, until);
+fn hold_settled_to_dense(
+    settled: &SettlingResult,
+    kept: &Kept,
+    damping: f64,
+    until: f64,
+    seed: u64,
+) {
+    let options = RankOptions::until((damping * 2f64.powi(32)) as u64, until);
     let exact = dense(kept, options.damping());
     let what = format!("seed {seed}, damping {damping}, until {until}");
     let estimates = settled.shard(0).estimates(0, kept.pages as usize).collect();
@@ -415,7 +421,7 @@ fn closed_forms() {
     for page in 0..1000 {
         ring.row(page, [(page + 1) % 1000]);
     }
-    let options = Options::until(1 << 31, 1e-10);
+    let options = RankOptions::until(1 << 31, 1e-10);
     let ring = settle(&ring.build(), &options, &mut ()).unwrap().unwrap();
     assert!(ring.reached);
     assert!(distance(&ring.importance(), &[0.001; 1000]) <= 1e-10);
@@ -437,7 +443,7 @@ fn pages_without_links_are_all_alike() {
         pages: 7,
         rows: vec![(3, Vec::new(), Vec::new())],
     };
-    let options = Options::until(3_650_722_201, 0.0);
+    let options = RankOptions::until(3_650_722_201, 0.0);
     let settled = settle(&kept, &options, &mut ()).unwrap().unwrap();
     assert!(distance(&settled.importance(), &[1.0 / 7.0; 7]) < 1e-14);
     assert_eq!(settled.progress.links_touched, 0);
@@ -451,11 +457,11 @@ fn pages_without_links_are_all_alike() {
 /// Observer that stops after a number of questions, and records progress.
 struct Until {
     questions: u32,
-    seen: Vec<Progress>,
+    seen: Vec<SettlingProgress>,
 }
 
 impl Watch for Until {
-    fn swept(&mut self, progress: &Progress) {
+    fn swept(&mut self, progress: &SettlingProgress) {
         self.seen.push(*progress);
     }
 
@@ -482,8 +488,8 @@ fn a_web() -> Graph {
 #[test]
 fn it_can_be_ended_at_any_time() {
     let graph = a_web();
-    let exact = pagerank(&graph, pagerank::Options::default()).unwrap();
-    let options = Options::until((0.85 * 2f64.powi(32)) as u64, 1e-9);
+    let exact = pagerank(&graph, pagerank::PowerOptions::default()).unwrap();
+    let options = RankOptions::until((0.85 * 2f64.powi(32)) as u64, 1e-9);
     let run = |questions| {
         let mut watch = Until {
             questions,
@@ -510,7 +516,7 @@ fn it_can_be_ended_at_any_time() {
 #[test]
 fn the_same_rows_give_the_same_bytes() {
     let graph = a_web();
-    let options = Options::until((0.85 * 2f64.powi(32)) as u64, 1e-6);
+    let options = RankOptions::until((0.85 * 2f64.powi(32)) as u64, 1e-6);
     let bits = || -> Vec<u64> {
         let settled = settle(&graph, &options, &mut ()).unwrap().unwrap();
         settled.importance().iter().map(|x| x.to_bits()).collect()
@@ -521,7 +527,7 @@ fn the_same_rows_give_the_same_bytes() {
 /// Inconsistent rows give an error, not a ranking.
 #[test]
 fn foreign_rows_are_refused() {
-    let options = Options::until(1 << 31, 1e-3);
+    let options = RankOptions::until(1 << 31, 1e-3);
     let refused = |rows: Vec<(u32, Vec<u32>, Vec<u64>)>, what: &str| {
         let kept = Kept { pages: 3, rows };
         let error = settle(&kept, &options, &mut ()).err().unwrap().to_string();

@@ -73,7 +73,7 @@ fn with_logarithm(least: i32) -> u64 {
 
 /// Level from which pages are visited.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Level {
+pub(super) enum VisitLevel {
     /// Level of the first sweep: a page with less than three tenths of the initial value, given the mean number of
     /// links of the rows with links so far, waits until it has received more. The first such row is always visited, as
     /// it is the mean itself: a sweep without visits would leave X at 0.
@@ -82,19 +82,21 @@ pub(super) enum Level {
     From(i32),
 }
 
-impl Level {
+impl VisitLevel {
     /// Returns the level after `linked` rows with links and `links` links in total, in a sweep in which every page had
     /// `each` at first.
     pub fn of(self, linked: u64, links: u64, each: i64) -> i32 {
         match self {
-            Level::From(level) => level,
-            Level::Beginning => level(each.unsigned_abs() / 10 * 3, cost(links / linked.max(1))),
+            VisitLevel::From(level) => level,
+            VisitLevel::Beginning => {
+                level(each.unsigned_abs() / 10 * 3, cost(links / linked.max(1)))
+            }
         }
     }
 }
 
 /// ||K||_1, and its distribution over levels.
-pub(super) struct Worth {
+pub(super) struct LevelHistogram {
     /// Maximum loss by rounding T/n.
     rest: u64,
     dangling: u128,
@@ -102,9 +104,9 @@ pub(super) struct Worth {
 }
 
 /// Empty distribution.
-impl Default for Worth {
-    fn default() -> Worth {
-        Worth {
+impl Default for LevelHistogram {
+    fn default() -> LevelHistogram {
+        LevelHistogram {
             rest: 0,
             dangling: 0,
             levels: vec![0; LEVELS],
@@ -112,10 +114,10 @@ impl Default for Worth {
     }
 }
 
-impl Worth {
+impl LevelHistogram {
     /// Sets the virtual page's rest.
-    pub fn with_rest(self, rest: u64) -> Worth {
-        Worth { rest, ..self }
+    pub fn with_rest(self, rest: u64) -> LevelHistogram {
+        LevelHistogram { rest, ..self }
     }
 
     /// Adds a page with |K| of `units`.
@@ -136,10 +138,10 @@ impl Worth {
             .collect()
     }
 
-    /// Restores a distribution from [`Worth::units`].
-    pub fn of(units: &[i128]) -> Worth {
+    /// Restores a distribution from [`LevelHistogram::units`].
+    pub fn of(units: &[i128]) -> LevelHistogram {
         let mut units = units.iter().map(|&units| units as u128);
-        Worth {
+        LevelHistogram {
             rest: 0,
             dangling: units.next().unwrap_or_default(),
             levels: units.collect(),
@@ -147,7 +149,7 @@ impl Worth {
     }
 
     /// Adds another distribution.
-    pub fn and(mut self, other: Worth) -> Worth {
+    pub fn and(mut self, other: LevelHistogram) -> LevelHistogram {
         self.dangling += other.dangling;
         for (sum, units) in self.levels.iter_mut().zip(&other.levels) {
             *sum += units;
@@ -171,7 +173,7 @@ impl Worth {
 
     /// Returns the level from which pages hold the share of the norm that a sweep should visit, and that share. The
     /// sweep should leave `enough` of the norm; `gain` is the reduction by the last sweep per unit visited.
-    pub fn level(&self, enough: f64, gain: Option<f64>) -> (Level, f64) {
+    pub fn level(&self, enough: f64, gain: Option<f64>) -> (VisitLevel, f64) {
         let share = match gain {
             // A little more than needed: a sweep that just fails is followed by another.
             Some(gain) => ((1.0 - enough) / gain.clamp(0.02, 1.0) * 1.03).clamp(0.1, SHARE),
@@ -190,7 +192,7 @@ impl Worth {
                 break;
             }
         }
-        (Level::From(from), ratio_up(above, self.norm()))
+        (VisitLevel::From(from), ratio_up(above, self.norm()))
     }
 }
 
@@ -250,12 +252,12 @@ mod tests {
 
     #[test]
     fn pages_above_the_level_hold_the_share() {
-        let mut worth = Worth::default();
+        let mut worth = LevelHistogram::default();
         for units in 1..=1000 {
             worth.add(units, cost(3));
         }
         worth.add(100_000, NO_LINKS);
-        let (Level::From(from), _) = worth.level(0.0, None) else {
+        let (VisitLevel::From(from), _) = worth.level(0.0, None) else {
             panic!("no level");
         };
         let above: u64 = (1..=1000u64)

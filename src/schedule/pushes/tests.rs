@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::rows::{RowVisitor, Stop};
-use crate::schedule::{Ask, History, Scored};
+use crate::schedule::{Ask, CrawlHistory, ScoredPage};
 
 /// Rows of pages read, in that order; the last row of a page counts.
 #[derive(Clone)]
@@ -28,7 +28,7 @@ impl Rows for RowsRead {
 struct Nothing;
 
 impl crate::schedule::Strategy for Nothing {
-    fn best(&mut self, _ask: &Ask<'_>) -> Result<Vec<Scored>> {
+    fn best(&mut self, _ask: &Ask<'_>) -> Result<Vec<ScoredPage>> {
         Ok(Vec::new())
     }
 }
@@ -37,7 +37,7 @@ const PAGES: u32 = 12;
 
 /// Solves the equations by fixed-point iteration, for two payers: each page read pays a unit to itself, and page 0, if
 /// read, a unit.
-fn solved(crawl: &Crawl, kept: &RowsRead, damping: f64, returned: f64) -> Vec<[f64; 2]> {
+fn solved(crawl: &CrawlState, kept: &RowsRead, damping: f64, returned: f64) -> Vec<[f64; 2]> {
     let mut now = vec![[0.0; 2]; PAGES as usize];
     for _ in 0..400 {
         let mut then = vec![[0.0; 2]; PAGES as usize];
@@ -77,7 +77,7 @@ fn rows() -> impl Strategy<Value = Vec<(u32, Vec<u32>)>> {
 }
 
 /// Returns the sum of all residuals that the law predicts.
-fn held_by_law(pushes: &Pushes<2>, crawl: &Crawl, kept: &RowsRead) -> [f64; 2] {
+fn held_by_law(pushes: &Pushes<2>, crawl: &CrawlState, kept: &RowsRead) -> [f64; 2] {
     let mut sum = [0.0; 2];
     for (page, targets) in &kept.0 {
         let open = pushes.open[*page as usize];
@@ -96,7 +96,7 @@ fn held_by_law(pushes: &Pushes<2>, crawl: &Crawl, kept: &RowsRead) -> [f64; 2] {
 
 fn check(
     pushes: &Pushes<2>,
-    crawl: &Crawl,
+    crawl: &CrawlState,
     kept: &RowsRead,
 ) -> std::result::Result<(), TestCaseError> {
     let law = held_by_law(pushes, crawl, kept);
@@ -129,8 +129,8 @@ proptest! {
     /// way; then with another returned part.
     #[test]
     fn pushes_solve_the_equations(rows in rows(), settled in vec(any::<bool>(), 14), damping in 0.0..0.9, returned in 0.0..1.0) {
-        let worth = Worth { weights: [1.0, 1.0], least: 1e-13, enough: 0.0 };
-        let mut history = History::new(Box::new(Nothing));
+        let worth = PushThresholds { weights: [1.0, 1.0], least: 1e-13, enough: 0.0 };
+        let mut history = CrawlHistory::new(Box::new(Nothing));
         let mut pushes = Pushes::<2>::new(damping, returned);
         pushes.grow(PAGES);
         let mut kept = RowsRead(Vec::new());

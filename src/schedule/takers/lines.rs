@@ -68,12 +68,12 @@ pub(super) const SCRAPY: TakerSpec = TakerSpec {
 };
 
 /// Position of a page in a list, from 0, and the list's length.
-struct Place {
+struct ListPosition {
     at: usize,
     of: usize,
 }
 
-impl Place {
+impl ListPosition {
     /// Returns how many pages are left, including this one.
     fn left(&self) -> usize {
         self.of - self.at
@@ -83,11 +83,11 @@ impl Place {
 fn lines(
     pages: &[Candidate],
     out: &mut (dyn Write + Send),
-    line: impl Fn(&Candidate, Place, &mut (dyn Write + Send)) -> io::Result<()>,
+    line: impl Fn(&Candidate, ListPosition, &mut (dyn Write + Send)) -> io::Result<()>,
 ) -> Result<()> {
     let of = pages.len();
     let mut places = pages.iter().enumerate();
-    places.try_for_each(|(at, page)| line(page, Place { at, of }, out).map_err(failed))
+    places.try_for_each(|(at, page)| line(page, ListPosition { at, of }, out).map_err(failed))
 }
 
 /// Returns a page as an item of the frontier's protocol in JSON. Its queues are hosts.

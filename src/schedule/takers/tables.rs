@@ -7,7 +7,9 @@ use super::TakerSpec;
 use crate::Result;
 use crate::model::Page;
 use crate::schedule::Candidate;
-use crate::snapshot::export::{Columns, Format, Kind, NumberColumn, Setup, TableOf, export};
+use crate::snapshot::export::{
+    Format, NumberColumn, OptionalColumns, Setup, TableOf, ValueKind, export,
+};
 
 pub(super) const TSV: TakerSpec = TakerSpec {
     name: "tsv",
@@ -37,19 +39,19 @@ pub(super) const PARQUET: TakerSpec = TakerSpec {
 /// Writes a list by the export of rankings.
 fn write(format: Format, pages: &[Candidate], out: &mut (dyn Write + Send)) -> Result<()> {
     let more = [
-        ("score", Kind::Real),
-        ("fetched", Kind::Bool),
-        ("failed", Kind::Integer),
-        ("compared", Kind::Integer),
-        ("changed", Kind::Integer),
+        ("score", ValueKind::Real),
+        ("fetched", ValueKind::Bool),
+        ("failed", ValueKind::Integer),
+        ("compared", ValueKind::Integer),
+        ("changed", ValueKind::Integer),
     ];
     let setup = Setup {
-        columns: Columns {
+        columns: OptionalColumns {
             of: TableOf::Candidates,
             more: more
                 .map(|(name, kind)| NumberColumn::new(name, kind))
                 .into(),
-            ..Columns::default()
+            ..OptionalColumns::default()
         },
         ..Setup::default()
     };

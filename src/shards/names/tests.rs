@@ -16,7 +16,7 @@ use crate::rules::InputRules;
 use crate::session::Options;
 use crate::shards::{OneProcess, local_shards};
 use crate::store::rows::KeepRows;
-use crate::store::{Input, Progress, Store, checkpoint, open_view, settings_of};
+use crate::store::{Input, InputProgress, StoreWriter, checkpoint, open_view, settings_of};
 
 /// One process, which is lost at a given call.
 struct Lost {
@@ -258,7 +258,7 @@ fn a_log_that_does_not_fit_the_names_is_damage() {
     remote[0].pop();
     log.clear();
     let first = 0;
-    let fewer = vec![Stretch { first, end, remote }];
+    let fewer = vec![RemoteRange { first, end, remote }];
     log.append(&RealDisk, fewer, &states).unwrap();
     drop(view);
     let damage = |depth| check(&RealDisk, &one, depth, None).unwrap().damage;
@@ -410,15 +410,15 @@ fn stores_that_cannot_be_asked_are_refused() {
     let settings = settings_of(&RealDisk, &lab.dir(1)).unwrap().unwrap();
     let limits = Limits::default();
     let keep = KeepRows::usual(&lab.dir(1));
-    let opened = Store::open(disk, &lab.dir(1), &settings, &limits, keep, false);
-    let unfinished = Progress {
+    let opened = StoreWriter::open(disk, &lab.dir(1), &settings, &limits, keep, false);
+    let unfinished = InputProgress {
         inputs: vec![Input {
             name: "crawl.jsonl".into(),
             format: "records".into(),
             end: None,
             spooled: None,
         }],
-        ..Progress::default()
+        ..InputProgress::default()
     };
     let mut engine = opened.unwrap().engine;
     checkpoint(&mut engine, &unfinished).unwrap();

@@ -135,17 +135,17 @@ impl Notation {
 }
 
 /// Reader of the values of one shard in a range, each with its number of repetitions.
-pub(super) struct Values<'m> {
+pub(super) struct ValueReader<'m> {
     notation: Notation,
     rest: &'m [u8],
     ascending: Ascending,
     last: Option<u64>,
 }
 
-impl<'m> Values<'m> {
+impl<'m> ValueReader<'m> {
     /// Begins to read a message.
-    pub fn of(mut message: &'m [u8]) -> Result<Values<'m>> {
-        Ok(Values {
+    pub fn of(mut message: &'m [u8]) -> Result<ValueReader<'m>> {
+        Ok(ValueReader {
             notation: Notation::take(&mut message)?,
             rest: message,
             ascending: Ascending::default(),

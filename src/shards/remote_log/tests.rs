@@ -19,12 +19,12 @@ fn blocks_follow_each_other_and_come_back() {
     let disk = Memory::default();
     let (mut written, flaw) = log(&disk);
     assert!(flaw.is_none() && written.covered == 0);
-    let first = Stretch {
+    let first = RemoteRange {
         first: 0,
         end: 5,
         remote: vec![remote(&[(0, u32::MAX), (4, 0)]), vec![], remote(&[(1, 7)])],
     };
-    let second = Stretch {
+    let second = RemoteRange {
         first: 5,
         end: 1 << 32,
         remote: vec![remote(&[(5, 1)]), vec![], remote(&[(u32::MAX, u32::MAX)])],
@@ -65,7 +65,7 @@ fn blocks_follow_each_other_and_come_back() {
 fn no_damage_is_taken_for_pages() {
     let disk = Memory::default();
     let (mut written, _) = log(&disk);
-    let stretch = |first, here| Stretch {
+    let stretch = |first, here| RemoteRange {
         first,
         end: first + 5,
         remote: vec![remote(&[(here, 3)]), vec![], remote(&[(here + 1, 2)])],

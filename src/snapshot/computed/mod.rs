@@ -19,9 +19,9 @@ pub use read::ComputedRanking;
 pub use write::publish_computed;
 
 use super::SNAPSHOTS;
-use super::blocks::{Kind, Magic};
+use super::blocks::{FileKind, Magic};
 use crate::disk::Disk;
-use crate::rank::computing::{Computing, Parameters};
+use crate::rank::computing::{Computing, MeasureParameters};
 use crate::rank::measures::Accuracy;
 use crate::sites::Level;
 use crate::store::Settings;
@@ -34,7 +34,7 @@ const MAGIC: Magic = *b"CRRANK01";
 /// Extension of the files.
 pub(crate) const RANKING: &str = ".ranking";
 
-const KIND: Kind = Kind {
+const KIND: FileKind = FileKind {
     name: "ranking",
     magics: &[MAGIC],
     other_version,
@@ -43,7 +43,7 @@ const KIND: Kind = Kind {
 /// Columns in the order of the directory. Rankings of pages have the first [`PAGE_COLUMNS`].
 #[derive(Debug, Clone, Copy)]
 #[repr(usize)]
-enum Column {
+enum RankingColumn {
     /// Score: f64.
     Score,
     /// Rank, 1 + the number of strictly greater scores: u64.
@@ -78,7 +78,7 @@ pub struct ComputedInfo {
     pub without_site: u64,
     /// Number of records read until the snapshot.
     pub records: u64,
-    pub parameters: Parameters,
+    pub parameters: MeasureParameters,
     /// Accuracy and effort of the computation.
     #[serde(flatten)]
     pub attained: Attained,

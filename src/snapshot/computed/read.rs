@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use super::{
-    Column, ComputedInfo, ComputedName, KIND, PAGE_COLUMNS, RANKING_VERSION, SITE_COLUMNS,
+    ComputedInfo, ComputedName, KIND, PAGE_COLUMNS, RANKING_VERSION, RankingColumn, SITE_COLUMNS,
 };
 use crate::codec::varint;
 use crate::disk::Disk;
@@ -55,11 +55,12 @@ impl ComputedRanking {
     pub(crate) fn open(disk: &dyn Disk, path: &Path) -> Result<ComputedRanking> {
         let (file, described) = BlockFile::open(disk, path, &KIND, |_| None)?;
         #[derive(serde::Deserialize)]
-        struct Version {
+        struct RankingVersion {
             version: u32,
         }
         let damaged = |error: serde_json::Error| file.damaged(format!("its info: {error}"));
-        let Version { version } = serde_json::from_slice(&described.info).map_err(damaged)?;
+        let RankingVersion { version } =
+            serde_json::from_slice(&described.info).map_err(damaged)?;
         if version != RANKING_VERSION {
             return Err(super::other_version(path, &version.to_string()));
         }
@@ -84,25 +85,25 @@ impl ComputedRanking {
         &self.file.path
     }
 
-    fn numbers(&self, block: u64, column: Column) -> Result<Vec<u64>> {
+    fn numbers(&self, block: u64, column: RankingColumn) -> Result<Vec<u64>> {
         self.file
             .numbers(block, column as usize, &format!("{column:?}"))
     }
 
     /// Iterates over the rank columns of all blocks.
     pub(in crate::snapshot) fn rank_blocks(&self) -> impl Iterator<Item = Result<Vec<u64>>> + '_ {
-        (0..self.file.blocks()).map(|block| self.numbers(block, Column::Rank))
+        (0..self.file.blocks()).map(|block| self.numbers(block, RankingColumn::Rank))
     }
 
     /// Iterates over the score columns of all blocks, as bits.
     pub(in crate::snapshot) fn score_blocks(&self) -> impl Iterator<Item = Result<Vec<u64>>> + '_ {
-        (0..self.file.blocks()).map(|block| self.numbers(block, Column::Score))
+        (0..self.file.blocks()).map(|block| self.numbers(block, RankingColumn::Score))
     }
 
     /// Returns the nodes of a block in number order, sites with their names.
     pub(in crate::snapshot) fn block(&self, block: u64) -> Result<Vec<Page<'static>>> {
-        let scores = self.numbers(block, Column::Score)?;
-        let ranks = self.numbers(block, Column::Rank)?;
+        let scores = self.numbers(block, RankingColumn::Score)?;
+        let ranks = self.numbers(block, RankingColumn::Rank)?;
         let first = block * CHUNK_PAGES;
         let both = (first..).zip(scores.into_iter().zip(ranks));
         let mut rows = Vec::with_capacity(self.file.rows_of(block));
@@ -128,9 +129,9 @@ impl ComputedRanking {
     }
 
     fn add_sites(&self, block: u64, rows: &mut [Page<'static>]) -> Result<()> {
-        let pages = self.numbers(block, Column::Pages)?;
-        let visits = self.numbers(block, Column::Visits)?;
-        let last_fetch = self.numbers(block, Column::LastFetch)?;
+        let pages = self.numbers(block, RankingColumn::Pages)?;
+        let visits = self.numbers(block, RankingColumn::Visits)?;
+        let last_fetch = self.numbers(block, RankingColumn::LastFetch)?;
         let names = self.names(block)?;
         for (at, (row, name)) in rows.iter_mut().zip(names).enumerate() {
             row.url = Cow::Owned(name);
@@ -147,7 +148,9 @@ impl ComputedRanking {
     /// Reads the names of a block's sites.
     fn names(&self, block: u64) -> Result<Vec<String>> {
         let bad = || self.file.bad(block, "Name");
-        let packed = self.file.packed(block, Column::Name as usize, "Name")?;
+        let packed = self
+            .file
+            .packed(block, RankingColumn::Name as usize, "Name")?;
         let count = self.file.rows_of(block);
         // Names are parts of URLs, whose length is limited; and a length takes 5 bytes at most.
         let most = (count as u64).saturating_mul(self.info.settings.url_bytes.saturating_add(5));

@@ -3,16 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    Attained, Column, ComputedInfo, ComputedName, MAGIC, PAGE_COLUMNS, RANKING_VERSION,
+    Attained, ComputedInfo, ComputedName, MAGIC, PAGE_COLUMNS, RANKING_VERSION, RankingColumn,
     SITE_COLUMNS,
 };
 use crate::codec::varint;
 use crate::disk::Disk;
 use crate::engine::{CHUNK_PAGES, ranks};
 use crate::memory::to_read;
-use crate::rank::computing::{Computed, Computing, Naming};
+use crate::rank::computing::{Computing, MeasureResult, Naming};
 use crate::sites::{SiteTotal, Sites};
-use crate::snapshot::blocks::{BlockWriter, Packed};
+use crate::snapshot::blocks::{BlockWriter, PackedColumnRef};
 use crate::snapshot::prepared::TempFile;
 use crate::snapshot::settling::Watching;
 use crate::snapshot::write::check_lock;
@@ -85,7 +85,7 @@ fn add_names(snapshot: &Snapshot, naming: &mut Naming<'_>) -> Result<()> {
 fn info(
     snapshot: &Snapshot,
     name: &ComputedName,
-    computed: &Computed,
+    computed: &MeasureResult,
     sites: Option<&Sites>,
 ) -> ComputedInfo {
     let of = snapshot.info();
@@ -127,23 +127,23 @@ fn write(
     let blocks = blocks.zip(ranks.chunks(CHUNK_PAGES as usize));
     for (block, (scores, ranks)) in blocks.enumerate() {
         let first = block * CHUNK_PAGES as usize;
-        let mut packed = [Packed::default(); SITE_COLUMNS];
+        let mut packed = [PackedColumnRef::default(); SITE_COLUMNS];
         let scores: Vec<u64> = scores.iter().map(|score| score.to_bits()).collect();
-        packed[Column::Score as usize] = file.column(column::pack(&scores))?;
-        packed[Column::Rank as usize] = file.column(column::pack(ranks))?;
+        packed[RankingColumn::Score as usize] = file.column(column::pack(&scores))?;
+        packed[RankingColumn::Rank as usize] = file.column(column::pack(ranks))?;
         let Some((sites, totals)) = &sites else {
             directory.extend_from_slice(&packed[..PAGE_COLUMNS]);
             continue;
         };
         let totals = &totals[first..first + ranks.len()];
-        let mut put = |which: Column, value: &dyn Fn(&SiteTotal) -> u64| {
+        let mut put = |which: RankingColumn, value: &dyn Fn(&SiteTotal) -> u64| {
             let values: Vec<u64> = totals.iter().map(value).collect();
             packed[which as usize] = file.column(column::pack(&values))?;
             Ok::<(), Error>(())
         };
-        put(Column::Pages, &|total| total.pages)?;
-        put(Column::Visits, &|total| total.visits)?;
-        put(Column::LastFetch, &|total| {
+        put(RankingColumn::Pages, &|total| total.pages)?;
+        put(RankingColumn::Visits, &|total| total.visits)?;
+        put(RankingColumn::LastFetch, &|total| {
             total.last_fetch.unwrap_or(i64::MIN) as u64
         })?;
         let mut names = Vec::new();
@@ -153,7 +153,7 @@ fn write(
             names.extend_from_slice(name.as_bytes());
         }
         let names = zstd::bulk::compress(&names, NAMES_LEVEL);
-        packed[Column::Name as usize] = file.column(names)?;
+        packed[RankingColumn::Name as usize] = file.column(names)?;
         directory.extend_from_slice(&packed);
     }
     file.finish(directory.into_iter(), info.count, info)

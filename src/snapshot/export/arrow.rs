@@ -11,11 +11,11 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_ipc::writer::FileWriter;
 use arrow_schema::{ArrowError, DataType, Field, Schema, TimeUnit};
 
-use super::columns::{Column, Kind, Value};
-use super::{Content, ExportSpec, Exporter, Output, Page, signed};
+use super::columns::{ColumnValue, ExportColumn, ValueKind};
+use super::{Content, ExportFormatSpec, ExportOutput, Exporter, Page, signed};
 use crate::{Error, Result};
 
-pub(super) const FORMAT: ExportSpec = ExportSpec {
+pub(super) const FORMAT: ExportFormatSpec = ExportFormatSpec {
     name: "arrow",
     about: "Apache Arrow's file format (IPC, Feather 2)",
     is_text: false,
@@ -28,7 +28,7 @@ const BATCH_ROWS: usize = 1 << 16;
 const BATCH_URL_BYTES: usize = 64 << 20;
 
 /// Values of a column.
-enum Values {
+enum ArrowValues {
     Text(StringBuilder),
     Real(Float64Builder),
     Integer(Int64Builder),
@@ -36,69 +36,71 @@ enum Values {
     Time(TimestampMillisecondBuilder),
 }
 
-impl Values {
-    fn new(column: &Column) -> Values {
+impl ArrowValues {
+    fn new(column: &ExportColumn) -> ArrowValues {
         match column.kind {
-            Kind::Text => Values::Text(StringBuilder::new()),
-            Kind::Real => Values::Real(Float64Builder::new()),
-            Kind::Integer => Values::Integer(Int64Builder::new()),
-            Kind::Bool => Values::Bool(BooleanBuilder::new()),
-            Kind::Time => {
+            ValueKind::Text => ArrowValues::Text(StringBuilder::new()),
+            ValueKind::Real => ArrowValues::Real(Float64Builder::new()),
+            ValueKind::Integer => ArrowValues::Integer(Int64Builder::new()),
+            ValueKind::Bool => ArrowValues::Bool(BooleanBuilder::new()),
+            ValueKind::Time => {
                 let times = TimestampMillisecondBuilder::new();
-                Values::Time(times.with_timezone("UTC"))
+                ArrowValues::Time(times.with_timezone("UTC"))
             }
         }
     }
 
-    fn push(&mut self, value: Option<Value<'_>>, page: &Page<'_>) -> Result<()> {
+    fn push(&mut self, value: Option<ColumnValue<'_>>, page: &Page<'_>) -> Result<()> {
         match (self, value) {
-            (Values::Text(to), Some(Value::Text(text))) => to.append_value(text),
-            (Values::Real(to), Some(Value::Real(number))) => to.append_value(number),
-            (Values::Integer(to), Some(Value::Integer(number))) => {
+            (ArrowValues::Text(to), Some(ColumnValue::Text(text))) => to.append_value(text),
+            (ArrowValues::Real(to), Some(ColumnValue::Real(number))) => to.append_value(number),
+            (ArrowValues::Integer(to), Some(ColumnValue::Integer(number))) => {
                 to.append_value(signed(page, number)?);
             }
-            (Values::Time(to), Some(Value::Time(seconds))) => to.append_value(seconds * 1000),
-            (Values::Bool(to), Some(Value::Bool(is))) => to.append_value(is),
-            (Values::Text(to), _) => to.append_null(),
-            (Values::Real(to), _) => to.append_null(),
-            (Values::Integer(to), _) => to.append_null(),
-            (Values::Bool(to), _) => to.append_null(),
-            (Values::Time(to), _) => to.append_null(),
+            (ArrowValues::Time(to), Some(ColumnValue::Time(seconds))) => {
+                to.append_value(seconds * 1000)
+            }
+            (ArrowValues::Bool(to), Some(ColumnValue::Bool(is))) => to.append_value(is),
+            (ArrowValues::Text(to), _) => to.append_null(),
+            (ArrowValues::Real(to), _) => to.append_null(),
+            (ArrowValues::Integer(to), _) => to.append_null(),
+            (ArrowValues::Bool(to), _) => to.append_null(),
+            (ArrowValues::Time(to), _) => to.append_null(),
         }
         Ok(())
     }
 
     fn builder(&mut self) -> &mut dyn ArrayBuilder {
         match self {
-            Values::Text(values) => values,
-            Values::Real(values) => values,
-            Values::Integer(values) => values,
-            Values::Bool(values) => values,
-            Values::Time(values) => values,
+            ArrowValues::Text(values) => values,
+            ArrowValues::Real(values) => values,
+            ArrowValues::Integer(values) => values,
+            ArrowValues::Bool(values) => values,
+            ArrowValues::Time(values) => values,
         }
     }
 }
 
 struct Arrow<'w> {
-    writer: FileWriter<Output<'w>>,
+    writer: FileWriter<ExportOutput<'w>>,
     schema: Arc<Schema>,
-    columns: Vec<Column>,
+    columns: Vec<ExportColumn>,
     /// Values of the rows of a batch, by column.
-    batch: Vec<Values>,
+    batch: Vec<ArrowValues>,
     rows: usize,
     url_bytes: usize,
 }
 
 impl<'w> Arrow<'w> {
-    fn new(out: Output<'w>, columns: Vec<Column>) -> Result<Arrow<'w>> {
+    fn new(out: ExportOutput<'w>, columns: Vec<ExportColumn>) -> Result<Arrow<'w>> {
         let path = out.path.clone();
         let fields = columns.iter().map(|column| {
             let kind = match column.kind {
-                Kind::Text => DataType::Utf8,
-                Kind::Real => DataType::Float64,
-                Kind::Integer => DataType::Int64,
-                Kind::Bool => DataType::Boolean,
-                Kind::Time => DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into())),
+                ValueKind::Text => DataType::Utf8,
+                ValueKind::Real => DataType::Float64,
+                ValueKind::Integer => DataType::Int64,
+                ValueKind::Bool => DataType::Boolean,
+                ValueKind::Time => DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into())),
             };
             Field::new(&column.name, kind, !column.is_required)
         });
@@ -107,7 +109,7 @@ impl<'w> Arrow<'w> {
         Ok(Arrow {
             writer: writer.map_err(|e| Error::io(path, "write")(into_io(e)))?,
             schema,
-            batch: columns.iter().map(Values::new).collect(),
+            batch: columns.iter().map(ArrowValues::new).collect(),
             columns,
             rows: 0,
             url_bytes: 0,

@@ -10,7 +10,7 @@ use crate::{Error, Result};
 
 /// Choice of the columns of a table.
 #[derive(Debug, Clone, Default)]
-pub struct Columns {
+pub struct OptionalColumns {
     /// Kind of the rows; of what follows, only `score` and `more` are for other tables than rankings.
     pub of: TableOf,
     /// Level of the ranking; rows of sites have [`Page::site`].
@@ -45,12 +45,12 @@ pub struct NumberColumn {
     /// Name of the column.
     pub name: String,
     /// Type of the values: real, integer or bool.
-    pub kind: Kind,
+    pub kind: ValueKind,
 }
 
 impl NumberColumn {
     /// Makes a column of this name and type.
-    pub fn new(name: &str, kind: Kind) -> NumberColumn {
+    pub fn new(name: &str, kind: ValueKind) -> NumberColumn {
         let name = name.to_owned();
         NumberColumn { name, kind }
     }
@@ -58,19 +58,22 @@ impl NumberColumn {
     /// Makes the column of a measure, by its name with `_` for `-`; `None`: importance.
     pub fn of_measure(measure: Option<&str>) -> NumberColumn {
         let kind = match measure {
-            Some(name) if is_count(name) => Kind::Integer,
-            _ => Kind::Real,
+            Some(name) if is_count(name) => ValueKind::Integer,
+            _ => ValueKind::Real,
         };
         NumberColumn::new(&measure.unwrap_or("importance").replace('-', "_"), kind)
     }
 
-    fn column(&self, number: impl Fn(&Page<'_>) -> Option<f64> + Send + Sync + 'static) -> Column {
+    fn column(
+        &self,
+        number: impl Fn(&Page<'_>) -> Option<f64> + Send + Sync + 'static,
+    ) -> ExportColumn {
         let kind = self.kind;
-        Column::new(&self.name, kind, move |page| {
+        ExportColumn::new(&self.name, kind, move |page| {
             Some(match kind {
-                Kind::Integer => Value::Integer(number(page)? as u64),
-                Kind::Bool => Value::Bool(number(page)? != 0.0),
-                _ => Value::Real(number(page)?),
+                ValueKind::Integer => ColumnValue::Integer(number(page)? as u64),
+                ValueKind::Bool => ColumnValue::Bool(number(page)? != 0.0),
+                _ => ColumnValue::Real(number(page)?),
             })
         })
     }
@@ -83,23 +86,23 @@ impl Default for NumberColumn {
 }
 
 /// Column of a table.
-pub(super) struct Column {
+pub(super) struct ExportColumn {
     pub name: String,
     #[cfg_attr(
         not(any(feature = "arrow", feature = "parquet", feature = "sqlite")),
         expect(dead_code)
     )]
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// True if each row must have a value.
     pub is_required: bool,
     value: Box<ValueOf>,
 }
 
-type ValueOf = dyn for<'p> Fn(&'p Page<'_>) -> Option<Value<'p>> + Send + Sync;
+type ValueOf = dyn for<'p> Fn(&'p Page<'_>) -> Option<ColumnValue<'p>> + Send + Sync;
 
 /// Type of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// UTF-8 text.
     Text,
     /// Real numbers.
@@ -113,7 +116,7 @@ pub enum Kind {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Value<'p> {
+pub(super) enum ColumnValue<'p> {
     Text(&'p str),
     Real(f64),
     Integer(u64),
@@ -123,15 +126,15 @@ pub(super) enum Value<'p> {
 
 impl Setup {
     /// Returns all columns of a table in their order.
-    pub(super) fn all_columns(&self) -> Vec<Column> {
+    pub(super) fn all_columns(&self) -> Vec<ExportColumn> {
         let asked = &self.columns;
         let mut all = vec![text("url", |page| Some(&page.url)).required()];
         let rank = integer("rank", |page| Some(page.rank).filter(|rank| *rank > 0));
         let score = |page: &Page<'_>| (page.rank > 0).then_some(page.importance);
         let score = asked.score.column(score);
         let visits = integer("visits", |page| Some(page.visits)).required();
-        let last_fetch = Column::new("last_fetch", Kind::Time, |page| {
-            page.last_fetch.map(Value::Time)
+        let last_fetch = ExportColumn::new("last_fetch", ValueKind::Time, |page| {
+            page.last_fetch.map(ColumnValue::Time)
         });
         let more = asked.more.iter().enumerate();
         let mut more =
@@ -161,12 +164,12 @@ impl Setup {
         all.push(text("domain", domain_of));
         all.push(integer("page", |page| Some(page.page.0)).required());
         if asked.cash {
-            all.push(NumberColumn::new("cash", Kind::Real).column(|page| page.cash));
-            let distributed = NumberColumn::new("distributed", Kind::Real);
+            all.push(NumberColumn::new("cash", ValueKind::Real).column(|page| page.cash));
+            let distributed = NumberColumn::new("distributed", ValueKind::Real);
             all.push(distributed.column(|page| page.distributed));
         }
         if self.scoring.score != Score::Importance {
-            let column = NumberColumn::new(self.scoring.score.name(), Kind::Real);
+            let column = NumberColumn::new(self.scoring.score.name(), ValueKind::Real);
             let scorer = Scorer::new(self);
             all.push(column.column(move |page| scorer.of(page).ok()));
         }
@@ -193,23 +196,25 @@ fn state_or_unknown<'p>(page: &'p Page<'_>) -> Option<&'p str> {
     }
 }
 
-fn text(name: &str, value: for<'p> fn(&'p Page<'_>) -> Option<&'p str>) -> Column {
-    Column::new(name, Kind::Text, move |page| value(page).map(Value::Text))
-}
-
-fn integer(name: &str, value: fn(&Page<'_>) -> Option<u64>) -> Column {
-    Column::new(name, Kind::Integer, move |page| {
-        value(page).map(Value::Integer)
+fn text(name: &str, value: for<'p> fn(&'p Page<'_>) -> Option<&'p str>) -> ExportColumn {
+    ExportColumn::new(name, ValueKind::Text, move |page| {
+        value(page).map(ColumnValue::Text)
     })
 }
 
-impl Column {
+fn integer(name: &str, value: fn(&Page<'_>) -> Option<u64>) -> ExportColumn {
+    ExportColumn::new(name, ValueKind::Integer, move |page| {
+        value(page).map(ColumnValue::Integer)
+    })
+}
+
+impl ExportColumn {
     fn new(
         name: &str,
-        kind: Kind,
-        value: impl for<'p> Fn(&'p Page<'_>) -> Option<Value<'p>> + Send + Sync + 'static,
-    ) -> Column {
-        Column {
+        kind: ValueKind,
+        value: impl for<'p> Fn(&'p Page<'_>) -> Option<ColumnValue<'p>> + Send + Sync + 'static,
+    ) -> ExportColumn {
+        ExportColumn {
             name: name.to_owned(),
             kind,
             is_required: false,
@@ -217,7 +222,7 @@ impl Column {
         }
     }
 
-    fn required(mut self) -> Column {
+    fn required(mut self) -> ExportColumn {
         self.is_required = true;
         self
     }
@@ -227,11 +232,11 @@ impl Column {
     /// # Errors
     /// [`Error::Unsupported`] if a required value is absent, a number is not finite, or a time is outside the years -9999
     /// to 9999.
-    pub fn of<'p>(&self, page: &'p Page<'_>) -> Result<Option<Value<'p>>> {
+    pub fn of<'p>(&self, page: &'p Page<'_>) -> Result<Option<ColumnValue<'p>>> {
         let (value, name) = ((self.value)(page), &self.name);
         let why = match value {
-            Some(Value::Real(number)) => return finite(page, name, number).map(|_| value),
-            Some(Value::Time(seconds)) if utc(seconds).is_none() => {
+            Some(ColumnValue::Real(number)) => return finite(page, name, number).map(|_| value),
+            Some(ColumnValue::Time(seconds)) if utc(seconds).is_none() => {
                 format!("its {name}, {seconds} s from 1970, is outside the years -9999 to 9999")
             }
             None if self.is_required => format!("it has no {name}"),
@@ -245,7 +250,7 @@ impl Column {
 pub(super) fn put_values(
     line: &mut Vec<u8>,
     separator: u8,
-    columns: &[Column],
+    columns: &[ExportColumn],
     page: &Page<'_>,
     put: impl Fn(&mut Vec<u8>, &str),
 ) -> Result<()> {
@@ -255,18 +260,20 @@ pub(super) fn put_values(
         }
         match column.of(page)? {
             None => (),
-            Some(Value::Text(text)) => put(line, text),
-            Some(Value::Real(number)) => line.extend(format!("{number:?}").bytes()),
-            Some(Value::Integer(number)) => line.extend(number.to_string().bytes()),
-            Some(Value::Bool(is)) => line.extend(is.to_string().bytes()),
-            Some(Value::Time(seconds)) => line.extend(utc(seconds).unwrap_or_default().bytes()),
+            Some(ColumnValue::Text(text)) => put(line, text),
+            Some(ColumnValue::Real(number)) => line.extend(format!("{number:?}").bytes()),
+            Some(ColumnValue::Integer(number)) => line.extend(number.to_string().bytes()),
+            Some(ColumnValue::Bool(is)) => line.extend(is.to_string().bytes()),
+            Some(ColumnValue::Time(seconds)) => {
+                line.extend(utc(seconds).unwrap_or_default().bytes())
+            }
         }
     }
     Ok(())
 }
 
 /// Appends the names of the columns to a line, between separators.
-pub(super) fn put_names(line: &mut Vec<u8>, separator: &str, columns: &[Column]) {
+pub(super) fn put_names(line: &mut Vec<u8>, separator: &str, columns: &[ExportColumn]) {
     let names: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
     line.extend_from_slice(names.join(separator).as_bytes());
 }

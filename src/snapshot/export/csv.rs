@@ -1,11 +1,11 @@
 //! Comma-separated values by RFC 4180: a header line, lines end with CR LF, and a field that holds a comma, a quote or
 //! a line end is quoted, with its quotes doubled. Any name can be written. Numbers are as in TSV.
 
-use super::columns::{Column, put_names, put_values};
-use super::{Content, ExportSpec, Exporter, Lines, Output, Page};
+use super::columns::{ExportColumn, put_names, put_values};
+use super::{Content, ExportFormatSpec, ExportOutput, Exporter, LineWriter, Page};
 use crate::Result;
 
-pub(super) const FORMAT: ExportSpec = ExportSpec {
+pub(super) const FORMAT: ExportFormatSpec = ExportFormatSpec {
     name: "csv",
     about: "comma-separated values with a header line (RFC 4180)",
     is_text: true,
@@ -13,11 +13,11 @@ pub(super) const FORMAT: ExportSpec = ExportSpec {
     start: |out, setup| Ok(Box::new(Csv::new(out, setup.all_columns()))),
 };
 
-struct Csv<'w>(Lines<'w>, Vec<Column>);
+struct Csv<'w>(LineWriter<'w>, Vec<ExportColumn>);
 
 impl<'w> Csv<'w> {
-    fn new(out: Output<'w>, columns: Vec<Column>) -> Csv<'w> {
-        let mut lines = Lines::new(out);
+    fn new(out: ExportOutput<'w>, columns: Vec<ExportColumn>) -> Csv<'w> {
+        let mut lines = LineWriter::new(out);
         put_names(&mut lines.buffer, ",", &columns);
         lines.buffer.extend_from_slice(b"\r\n");
         Csv(lines, columns)

@@ -1,6 +1,7 @@
 //! Export of rankings for other programs: tables of columns, and scores for search engines.
 //!
-//! Tables (TSV, CSV, JSON lines, Parquet, Arrow, SQLite) all hold the same columns, in this order ([`Columns`]):
+//! Tables (TSV, CSV, JSON lines, Parquet, Arrow, SQLite) all hold the same columns, in this order
+//! ([`OptionalColumns`]):
 //!
 //! | column | content |
 //! |---|---|
@@ -57,7 +58,7 @@ use absent::parquet;
 #[cfg(not(feature = "sqlite"))]
 use absent::sqlite;
 
-pub use self::columns::{Columns, Kind, NumberColumn, TableOf};
+pub use self::columns::{NumberColumn, OptionalColumns, TableOf, ValueKind};
 pub(super) use self::host::reversed;
 pub use self::order::{LEAST_SORTING, MOST_SORTING, Order, ordered};
 pub use self::score::{Score, Scoring};
@@ -65,7 +66,7 @@ pub use crate::engine::Page;
 
 registry! {
     /// File format of an export.
-    Format of ExportSpec, called "export format";
+    Format of ExportFormatSpec, called "export format";
     /// Tab-separated values with a header line.
     Tsv is tsv::FORMAT;
     /// Comma-separated values by RFC 4180.
@@ -132,7 +133,7 @@ impl Format {
 /// Content of a row, which determines the options that a format uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
-    /// Columns of a table: [`Columns`].
+    /// Columns of a table: [`OptionalColumns`].
     Table,
     /// Name and score: uses [`Scoring::score`].
     Score,
@@ -141,19 +142,19 @@ pub enum Content {
 }
 
 /// Name, help and writer of a format.
-pub(crate) struct ExportSpec {
+pub(crate) struct ExportFormatSpec {
     pub name: &'static str,
     pub about: &'static str,
     pub is_text: bool,
     content: Content,
-    start: for<'w> fn(Output<'w>, &Setup) -> Result<Box<dyn Exporter + 'w>>,
+    start: for<'w> fn(ExportOutput<'w>, &Setup) -> Result<Box<dyn Exporter + 'w>>,
 }
 
 /// Options of an export besides its format; [`Content`] tells which of them a format uses.
 #[derive(Debug, Clone, Default)]
 pub struct Setup {
     /// Columns of a table.
-    pub columns: Columns,
+    pub columns: OptionalColumns,
     /// Scores, and the field for them.
     pub scoring: Scoring,
     /// Leaves out pages that are gone, as formats for search engines always do ([`Format::is_of_documents`]).
@@ -183,7 +184,7 @@ pub trait Exporter {
 
 /// Counts of an export.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct ExportCounts {
     /// Number of rows in the file.
     pub pages: u64,
     /// Number of rows left out because the consumer of the file would reject them.
@@ -202,7 +203,7 @@ pub fn exporter<'w>(
     out: impl Write + Send + 'w,
     path: &Path,
 ) -> Result<Box<dyn Exporter + 'w>> {
-    let out = Output {
+    let out = ExportOutput {
         out: Box::new(out),
         path: path.to_owned(),
         failed: false,
@@ -217,7 +218,7 @@ pub fn export<'a>(
     out: impl Write + Send,
     path: &Path,
     rows: impl IntoIterator<Item = Result<Page<'a>>>,
-) -> Result<Written> {
+) -> Result<ExportCounts> {
     let mut exporter = exporter(format, setup, out, path)?;
     let (mut count, mut gone) = (0, 0);
     for row in rows {
@@ -230,7 +231,7 @@ pub fn export<'a>(
         count += 1;
     }
     let left_out = exporter.finish()?;
-    Ok(Written {
+    Ok(ExportCounts {
         pages: count - left_out,
         left_out,
         gone,
@@ -246,13 +247,13 @@ fn leaves_out(format: Format, setup: &Setup, page: &Page<'_>) -> bool {
 
 /// Destination of a file. After a failed write it refuses all further ones, so that buffers that are dropped do not
 /// write after the failure.
-struct Output<'w> {
+struct ExportOutput<'w> {
     out: Box<dyn Write + Send + 'w>,
     path: PathBuf,
     failed: bool,
 }
 
-impl<'w> Output<'w> {
+impl<'w> ExportOutput<'w> {
     fn guarded<T>(
         &mut self,
         io: impl FnOnce(&mut (dyn Write + Send + 'w)) -> io::Result<T>,
@@ -267,7 +268,7 @@ impl<'w> Output<'w> {
     }
 }
 
-impl Write for Output<'_> {
+impl Write for ExportOutput<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.guarded(|out| out.write(bytes))
     }
@@ -280,15 +281,15 @@ impl Write for Output<'_> {
 /// Size in bytes at which text formats write their buffer.
 const PIECE: usize = 1 << 16;
 
-/// Buffered lines of an [`Output`].
-struct Lines<'w> {
-    out: Output<'w>,
+/// Buffered lines of an [`ExportOutput`].
+struct LineWriter<'w> {
+    out: ExportOutput<'w>,
     buffer: Vec<u8>,
 }
 
-impl<'w> Lines<'w> {
-    fn new(out: Output<'w>) -> Lines<'w> {
-        Lines {
+impl<'w> LineWriter<'w> {
+    fn new(out: ExportOutput<'w>) -> LineWriter<'w> {
+        LineWriter {
             out,
             buffer: Vec::with_capacity(2 * PIECE),
         }

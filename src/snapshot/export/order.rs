@@ -6,14 +6,14 @@ use std::path::Path;
 use super::Page;
 use super::host::{host_of, reversed};
 use crate::codec::varint::number;
-use crate::disk::Sorter;
+use crate::disk::ExternalSorter;
 use crate::engine::PageId;
 use crate::model::{Change, PageState, SiteFacts, registry};
 use crate::{Error, Result};
 
 registry! {
     /// Order of rows.
-    Order of ExportSpec, called "order";
+    Order of OrderSpec, called "order";
     /// Order in which pages first appeared.
     Id is ID;
     /// Most important first; equal ranks by number.
@@ -24,20 +24,20 @@ registry! {
     Url is URL;
 }
 
-struct ExportSpec {
+struct OrderSpec {
     name: &'static str,
     about: &'static str,
     /// Function that appends the sort key, before name and number.
     key: fn(&Page<'_>, &mut Vec<u8>),
 }
 
-const ID: ExportSpec = ExportSpec {
+const ID: OrderSpec = OrderSpec {
     name: "id",
     about: "that of the pages' first appearance",
     key: |page, key| key.extend_from_slice(&page.page.0.to_be_bytes()),
 };
 
-const RANK: ExportSpec = ExportSpec {
+const RANK: OrderSpec = OrderSpec {
     name: "rank",
     about: "the most important first",
     key: |page, key| {
@@ -46,7 +46,7 @@ const RANK: ExportSpec = ExportSpec {
     },
 };
 
-const HOST: ExportSpec = ExportSpec {
+const HOST: OrderSpec = OrderSpec {
     name: "host",
     about: "by reversed host (org.example.www), then by URL",
     key: |page, key| {
@@ -57,7 +57,7 @@ const HOST: ExportSpec = ExportSpec {
     },
 };
 
-const URL: ExportSpec = ExportSpec {
+const URL: OrderSpec = OrderSpec {
     name: "url",
     about: "by URL, byte by byte",
     key: |_, _| {},
@@ -82,7 +82,7 @@ where
         return Ok(Box::new(rows));
     }
     let memory = memory.clamp(LEAST_SORTING, MOST_SORTING);
-    let mut sorter = Sorter::new(memory as usize, folder);
+    let mut sorter = ExternalSorter::new(memory as usize, folder);
     let (mut key, mut value) = (Vec::new(), Vec::new());
     for row in rows {
         let row = row?;

@@ -23,12 +23,12 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 
-use super::columns::{Column, Kind, Value};
+use super::columns::{ColumnValue, ExportColumn, ValueKind};
 use super::row_group::{BATCH_ROWS, RowGroup};
-use super::{Content, ExportSpec, Exporter, Output, Page, signed};
+use super::{Content, ExportFormatSpec, ExportOutput, Exporter, Page, signed};
 use crate::{Error, Result};
 
-pub(super) const FORMAT: ExportSpec = ExportSpec {
+pub(super) const FORMAT: ExportFormatSpec = ExportFormatSpec {
     name: "parquet",
     about: "Apache Parquet",
     is_text: false,
@@ -36,7 +36,7 @@ pub(super) const FORMAT: ExportSpec = ExportSpec {
     start: |out, setup| Ok(Box::new(Parquet::new(out, setup.all_columns())?)),
 };
 
-fn schema(columns: &[Column]) -> String {
+fn schema(columns: &[ExportColumn]) -> String {
     let fields = columns.iter().map(|column| {
         let required = if column.is_required {
             "REQUIRED"
@@ -45,11 +45,11 @@ fn schema(columns: &[Column]) -> String {
         };
         let name = &column.name;
         match column.kind {
-            Kind::Text => format!("{required} BYTE_ARRAY {name} (STRING);"),
-            Kind::Real => format!("{required} DOUBLE {name};"),
-            Kind::Integer => format!("{required} INT64 {name};"),
-            Kind::Bool => format!("{required} BOOLEAN {name};"),
-            Kind::Time => format!("{required} INT64 {name} (TIMESTAMP(MILLIS, true));"),
+            ValueKind::Text => format!("{required} BYTE_ARRAY {name} (STRING);"),
+            ValueKind::Real => format!("{required} DOUBLE {name};"),
+            ValueKind::Integer => format!("{required} INT64 {name};"),
+            ValueKind::Bool => format!("{required} BOOLEAN {name};"),
+            ValueKind::Time => format!("{required} INT64 {name} (TIMESTAMP(MILLIS, true));"),
         }
     });
     let fields: String = fields.collect();
@@ -61,36 +61,40 @@ pub(super) const GROUP_ROWS: usize = 1 << 17;
 pub(super) const GROUP_URL_BYTES: usize = 64 << 20;
 
 /// Values of a column, to be encoded.
-enum Values {
+enum ParquetValues {
     Text(Optional<ByteArray>),
     Real(Optional<f64>),
     Integer(Optional<i64>),
     Bool(Optional<bool>),
 }
 
-impl Values {
-    fn new(column: &Column) -> Values {
+impl ParquetValues {
+    fn new(column: &ExportColumn) -> ParquetValues {
         match column.kind {
-            Kind::Text => Values::Text(Optional::default()),
-            Kind::Real => Values::Real(Optional::default()),
-            Kind::Integer | Kind::Time => Values::Integer(Optional::default()),
-            Kind::Bool => Values::Bool(Optional::default()),
+            ValueKind::Text => ParquetValues::Text(Optional::default()),
+            ValueKind::Real => ParquetValues::Real(Optional::default()),
+            ValueKind::Integer | ValueKind::Time => ParquetValues::Integer(Optional::default()),
+            ValueKind::Bool => ParquetValues::Bool(Optional::default()),
         }
     }
 
-    fn push(&mut self, value: Option<Value<'_>>, page: &Page<'_>) -> Result<()> {
+    fn push(&mut self, value: Option<ColumnValue<'_>>, page: &Page<'_>) -> Result<()> {
         match (self, value) {
-            (Values::Text(to), Some(Value::Text(text))) => to.push(Some(ByteArray::from(text))),
-            (Values::Real(to), Some(Value::Real(number))) => to.push(Some(number)),
-            (Values::Integer(to), Some(Value::Integer(number))) => {
+            (ParquetValues::Text(to), Some(ColumnValue::Text(text))) => {
+                to.push(Some(ByteArray::from(text)))
+            }
+            (ParquetValues::Real(to), Some(ColumnValue::Real(number))) => to.push(Some(number)),
+            (ParquetValues::Integer(to), Some(ColumnValue::Integer(number))) => {
                 to.push(Some(signed(page, number)?));
             }
-            (Values::Integer(to), Some(Value::Time(seconds))) => to.push(Some(seconds * 1000)),
-            (Values::Bool(to), Some(Value::Bool(is))) => to.push(Some(is)),
-            (Values::Text(to), _) => to.push(None),
-            (Values::Real(to), _) => to.push(None),
-            (Values::Integer(to), _) => to.push(None),
-            (Values::Bool(to), _) => to.push(None),
+            (ParquetValues::Integer(to), Some(ColumnValue::Time(seconds))) => {
+                to.push(Some(seconds * 1000))
+            }
+            (ParquetValues::Bool(to), Some(ColumnValue::Bool(is))) => to.push(Some(is)),
+            (ParquetValues::Text(to), _) => to.push(None),
+            (ParquetValues::Real(to), _) => to.push(None),
+            (ParquetValues::Integer(to), _) => to.push(None),
+            (ParquetValues::Bool(to), _) => to.push(None),
         }
         Ok(())
     }
@@ -111,19 +115,19 @@ impl<T> Optional<T> {
 }
 
 struct Parquet<'w> {
-    writer: SerializedFileWriter<Output<'w>>,
+    writer: SerializedFileWriter<ExportOutput<'w>>,
     /// Current row group, with its numbers of rows and bytes of URLs, including the batch.
     group: Option<RowGroup>,
     rows: usize,
     url_bytes: usize,
     /// The values of so many rows, by column.
-    batch: Vec<Values>,
+    batch: Vec<ParquetValues>,
     batch_rows: usize,
-    columns: Vec<Column>,
+    columns: Vec<ExportColumn>,
 }
 
 impl<'w> Parquet<'w> {
-    fn new(out: Output<'w>, columns: Vec<Column>) -> Result<Parquet<'w>> {
+    fn new(out: ExportOutput<'w>, columns: Vec<ExportColumn>) -> Result<Parquet<'w>> {
         let path = out.path.clone();
         let start = || {
             let schema = Arc::new(parse_message_type(&schema(&columns))?);
@@ -141,14 +145,14 @@ impl<'w> Parquet<'w> {
             group: None,
             rows: 0,
             url_bytes: 0,
-            batch: columns.iter().map(Values::new).collect(),
+            batch: columns.iter().map(ParquetValues::new).collect(),
             batch_rows: 0,
             columns,
         })
     }
 
     fn write_batch(&mut self) -> Result<()> {
-        let empty = self.columns.iter().map(Values::new).collect();
+        let empty = self.columns.iter().map(ParquetValues::new).collect();
         let batch = std::mem::replace(&mut self.batch, empty);
         self.batch_rows = 0;
         let group = (self.group).get_or_insert_with(|| RowGroup::new(&self.writer));
@@ -198,15 +202,15 @@ impl Exporter for Parquet<'_> {
 
 fn write_batch(
     group: &mut RowGroup,
-    batch: &[Values],
-    columns: &[Column],
+    batch: &[ParquetValues],
+    columns: &[ExportColumn],
 ) -> Result<(), ParquetError> {
     for (column, values) in columns.iter().zip(batch) {
         match values {
-            Values::Text(values) => write_values::<ByteArrayType>(group, column, values)?,
-            Values::Real(values) => write_values::<DoubleType>(group, column, values)?,
-            Values::Integer(values) => write_values::<Int64Type>(group, column, values)?,
-            Values::Bool(values) => write_values::<BoolType>(group, column, values)?,
+            ParquetValues::Text(values) => write_values::<ByteArrayType>(group, column, values)?,
+            ParquetValues::Real(values) => write_values::<DoubleType>(group, column, values)?,
+            ParquetValues::Integer(values) => write_values::<Int64Type>(group, column, values)?,
+            ParquetValues::Bool(values) => write_values::<BoolType>(group, column, values)?,
         }
     }
     Ok(())
@@ -214,7 +218,7 @@ fn write_batch(
 
 fn write_values<T: DataType>(
     group: &mut RowGroup,
-    column: &Column,
+    column: &ExportColumn,
     values: &Optional<T::T>,
 ) -> Result<(), ParquetError> {
     let known = (!column.is_required).then_some(&*values.known);

@@ -15,24 +15,24 @@ use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedW
 pub(crate) const BATCH_ROWS: usize = DEFAULT_WRITE_BATCH_SIZE;
 
 pub(crate) struct RowGroup {
-    columns: Vec<Column>,
+    columns: Vec<RowGroupColumn>,
     /// Index of the column to be written next.
     next: usize,
 }
 
-struct Column {
+struct RowGroupColumn {
     writer: ColumnWriter<'static>,
-    pages: Pages,
+    pages: EncodedPages,
 }
 
 impl RowGroup {
     /// Creates an empty row group of a file.
     pub fn new<W: Write + Send>(file: &SerializedFileWriter<W>) -> RowGroup {
         let columns = file.schema_descr().columns().iter().map(|column| {
-            let pages = Pages::default();
+            let pages = EncodedPages::default();
             let into = Box::new(pages.clone());
             let writer = get_column_writer(column.clone(), file.properties().clone(), into);
-            Column { writer, pages }
+            RowGroupColumn { writer, pages }
         });
         RowGroup {
             columns: columns.collect(),
@@ -73,15 +73,15 @@ impl RowGroup {
 
 /// Encoded pages of a column, concatenated.
 #[derive(Clone, Default)]
-struct Pages(Arc<Mutex<Vec<u8>>>);
+struct EncodedPages(Arc<Mutex<Vec<u8>>>);
 
-impl Pages {
+impl EncodedPages {
     fn bytes(&self) -> MutexGuard<'_, Vec<u8>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl PageWriter for Pages {
+impl PageWriter for EncodedPages {
     fn write_page(&mut self, page: CompressedPage) -> Result<PageWriteSpec, ParquetError> {
         let mut bytes = self.bytes();
         let start = bytes.len() as u64;

@@ -19,7 +19,7 @@ use crate::model::registry;
 
 registry! {
     /// Kind of score.
-    Score of ExportSpec, called "score";
+    Score of ScoreSpec, called "score";
     /// Importance itself.
     Importance is IMPORTANCE;
     /// Importance in units of the mean.
@@ -28,26 +28,26 @@ registry! {
     Log is LOG;
 }
 
-struct ExportSpec {
+struct ScoreSpec {
     name: &'static str,
     about: &'static str,
     /// Function of the importance and the number of pages.
     of: fn(f64, f64) -> f64,
 }
 
-const IMPORTANCE: ExportSpec = ExportSpec {
+const IMPORTANCE: ScoreSpec = ScoreSpec {
     name: "importance",
     about: "the importance; all pages sum to 1",
     of: |importance, _| importance,
 };
 
-const RATIO: ExportSpec = ExportSpec {
+const RATIO: ScoreSpec = ScoreSpec {
     name: "ratio",
     about: "importance in units of the mean page's",
     of: |importance, pages| importance * pages,
 };
 
-const LOG: ExportSpec = ExportSpec {
+const LOG: ScoreSpec = ScoreSpec {
     name: "log",
     about: "log2(1 + ratio): 1 for a page of mean importance",
     of: |importance, pages| libm::log1p(importance * pages) / LN_2,

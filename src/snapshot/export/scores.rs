@@ -10,56 +10,56 @@
 use std::io::Write;
 
 use super::score::Scorer;
-use super::{Content, ExportSpec, Exporter, Lines, Output, Page, Setup, without};
+use super::{Content, ExportFormatSpec, ExportOutput, Exporter, LineWriter, Page, Setup, without};
 use crate::{Error, Result};
 
-pub(super) const SCORES: ExportSpec = ExportSpec {
+pub(super) const SCORES: ExportFormatSpec = ExportFormatSpec {
     name: "scores",
     about: "a URL, a tab and a score per line",
     is_text: true,
     content: Content::Score,
-    start: |out, setup| Ok(Pairs::boxed(out, setup, Kind::Plain)),
+    start: |out, setup| Ok(ScoreLines::boxed(out, setup, ScoreLineKind::Plain)),
 };
 
-pub(super) const SOLR: ExportSpec = ExportSpec {
+pub(super) const SOLR: ExportFormatSpec = ExportFormatSpec {
     name: "solr",
     about: "url=score, for Solr's ExternalFileField",
     is_text: true,
     content: Content::Score,
-    start: |out, setup| Ok(Pairs::boxed(out, setup, Kind::Solr)),
+    start: |out, setup| Ok(ScoreLines::boxed(out, setup, ScoreLineKind::Solr)),
 };
 
-enum Kind {
+enum ScoreLineKind {
     Plain,
     Solr,
 }
 
-struct Pairs<'w> {
-    lines: Lines<'w>,
+struct ScoreLines<'w> {
+    lines: LineWriter<'w>,
     scorer: Scorer,
-    kind: Kind,
+    kind: ScoreLineKind,
 }
 
-impl<'w> Pairs<'w> {
-    fn boxed(out: Output<'w>, setup: &Setup, kind: Kind) -> Box<dyn Exporter + 'w> {
-        Box::new(Pairs {
-            lines: Lines::new(out),
+impl<'w> ScoreLines<'w> {
+    fn boxed(out: ExportOutput<'w>, setup: &Setup, kind: ScoreLineKind) -> Box<dyn Exporter + 'w> {
+        Box::new(ScoreLines {
+            lines: LineWriter::new(out),
             scorer: Scorer::new(setup),
             kind,
         })
     }
 }
 
-impl Exporter for Pairs<'_> {
+impl Exporter for ScoreLines<'_> {
     fn row(&mut self, page: &Page<'_>) -> Result<()> {
         let (line, url) = (&mut self.lines.buffer, &page.url);
         let score = self.scorer.of(page)?;
         let written = match self.kind {
-            Kind::Plain => {
+            ScoreLineKind::Plain => {
                 without(page, b"\t\r\n", "a file of scores")?;
                 writeln!(line, "{url}\t{score:?}")
             }
-            Kind::Solr => {
+            ScoreLineKind::Solr => {
                 without(page, b"\r\n", "a file for Solr")?;
                 writeln!(line, "{url}={:?}", score as f32)
             }

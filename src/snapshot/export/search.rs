@@ -17,33 +17,35 @@ use serde::{Serialize, Serializer};
 
 use super::host::{domain_of, host_of};
 use super::score::Scorer;
-use super::{Content, ExportSpec, Exporter, Lines, Output, Page, Scoring, Setup, put_json};
+use super::{
+    Content, ExportFormatSpec, ExportOutput, Exporter, LineWriter, Page, Scoring, Setup, put_json,
+};
 use crate::model::Change;
 use crate::sites::Level;
 use crate::{Error, Result};
 
-pub(super) const ELASTICSEARCH: ExportSpec = ExportSpec {
+pub(super) const ELASTICSEARCH: ExportFormatSpec = ExportFormatSpec {
     name: "elasticsearch",
     about: "bulk updates of one field, for Elasticsearch and OpenSearch",
     is_text: true,
     content: Content::Field,
-    start: |out, setup| Documents::boxed(out, setup, Kind::Update),
+    start: |out, setup| Documents::boxed(out, setup, DocumentKind::Update),
 };
 
-pub(super) const ELASTICSEARCH_INDEX: ExportSpec = ExportSpec {
+pub(super) const ELASTICSEARCH_INDEX: ExportFormatSpec = ExportFormatSpec {
     name: "elasticsearch-index",
     about: "bulk documents of their own: url, host, domain, score, rank",
     is_text: true,
     content: Content::Field,
-    start: |out, setup| Documents::boxed(out, setup, Kind::Index),
+    start: |out, setup| Documents::boxed(out, setup, DocumentKind::Index),
 };
 
-pub(super) const VESPA: ExportSpec = ExportSpec {
+pub(super) const VESPA: ExportFormatSpec = ExportFormatSpec {
     name: "vespa",
     about: "partial updates of one field, for Vespa",
     is_text: true,
     content: Content::Field,
-    start: |out, setup| Documents::boxed(out, setup, Kind::Vespa),
+    start: |out, setup| Documents::boxed(out, setup, DocumentKind::Vespa),
 };
 
 /// Maximum length of Elasticsearch's `_id`, in bytes.
@@ -53,16 +55,16 @@ const ID_BYTES: usize = 512;
 const OTHER_FIELDS: [&str; 4] = ["url", "host", "domain", "rank"];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum DocumentKind {
     Update,
     Index,
     Vespa,
 }
 
 struct Documents<'w> {
-    lines: Lines<'w>,
+    lines: LineWriter<'w>,
     scorer: Scorer,
-    kind: Kind,
+    kind: DocumentKind,
     field: String,
     into: Option<String>,
     /// Rows are of no domain, which has several.
@@ -71,18 +73,22 @@ struct Documents<'w> {
 }
 
 impl<'w> Documents<'w> {
-    fn boxed(out: Output<'w>, setup: &Setup, kind: Kind) -> Result<Box<dyn Exporter + 'w>> {
+    fn boxed(
+        out: ExportOutput<'w>,
+        setup: &Setup,
+        kind: DocumentKind,
+    ) -> Result<Box<dyn Exporter + 'w>> {
         let Scoring { field, into, .. } = setup.scoring.clone();
-        if kind == Kind::Index && OTHER_FIELDS.contains(&field.as_str()) {
+        if kind == DocumentKind::Index && OTHER_FIELDS.contains(&field.as_str()) {
             return Err(Error::Usage(format!(
                 "field {field:?}: it holds something else; choose another for the score"
             )));
         }
-        if kind == Kind::Vespa {
+        if kind == DocumentKind::Vespa {
             document_type(into.as_deref())?;
         }
         Ok(Box::new(Documents {
-            lines: Lines::new(out),
+            lines: LineWriter::new(out),
             scorer: Scorer::new(setup),
             kind,
             field,
@@ -100,9 +106,9 @@ impl<'w> Documents<'w> {
 }
 
 /// JSON object with one member.
-struct Member<'a, T>(&'a str, T);
+struct JsonMember<'a, T>(&'a str, T);
 
-impl<T: Serialize> Serialize for Member<'_, T> {
+impl<T: Serialize> Serialize for JsonMember<'_, T> {
     fn serialize<S: Serializer>(&self, into: S) -> std::result::Result<S::Ok, S::Error> {
         let mut map = into.serialize_map(Some(1))?;
         map.serialize_entry(self.0, &self.1)?;
@@ -111,7 +117,7 @@ impl<T: Serialize> Serialize for Member<'_, T> {
 }
 
 #[derive(Serialize)]
-struct Target<'a> {
+struct DocumentId<'a> {
     #[serde(rename = "_index", skip_serializing_if = "Option::is_none")]
     index: Option<&'a str>,
     #[serde(rename = "_id")]
@@ -125,13 +131,13 @@ struct Document<'a> {
     domain: Option<&'a str>,
     rank: u64,
     #[serde(flatten)]
-    score: Member<'a, f32>,
+    score: JsonMember<'a, f32>,
 }
 
 #[derive(Serialize)]
 struct Update<'a> {
     update: &'a str,
-    fields: Member<'a, Member<'a, f32>>,
+    fields: JsonMember<'a, JsonMember<'a, f32>>,
 }
 
 /// Checks Vespa's `NAMESPACE:TYPE`, which has no default.
@@ -151,10 +157,10 @@ impl Exporter for Documents<'_> {
     fn row(&mut self, page: &Page<'_>) -> Result<()> {
         let score = self.scorer.positive(page)?;
         let (url, field, into) = (&*page.url, self.field.clone(), self.into.clone());
-        let (score, index) = (Member(&field, score), into.as_deref());
-        if self.kind == Kind::Vespa {
+        let (score, index) = (JsonMember(&field, score), into.as_deref());
+        if self.kind == DocumentKind::Vespa {
             let update = format!("id:{}::{url}", index.unwrap_or_default());
-            let fields = Member(score.0, Member("assign", score.1));
+            let fields = JsonMember(score.0, JsonMember("assign", score.1));
             self.line(&Update {
                 update: &update,
                 fields,
@@ -165,14 +171,14 @@ impl Exporter for Documents<'_> {
             self.left_out += 1;
             return Ok(());
         }
-        let target = Target { index, id: url };
-        if self.kind == Kind::Update {
-            self.line(&Member("update", target))?;
-            self.line(&Member("doc", score))?;
+        let target = DocumentId { index, id: url };
+        if self.kind == DocumentKind::Update {
+            self.line(&JsonMember("update", target))?;
+            self.line(&JsonMember("doc", score))?;
         } else if page.change == Some(Change::Gone) {
-            self.line(&Member("delete", target))?;
+            self.line(&JsonMember("delete", target))?;
         } else {
-            self.line(&Member("index", target))?;
+            self.line(&JsonMember("index", target))?;
             self.line(&Document {
                 url,
                 host: host_of(page).filter(|_| self.has_host),

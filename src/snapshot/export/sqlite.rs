@@ -21,14 +21,14 @@ use std::path::{Path, PathBuf};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, params_from_iter};
 
-use super::columns::{Column, Kind, Value};
-use super::{Content, ExportSpec, Exporter, Output, Page, Setup, signed};
+use super::columns::{ColumnValue, ExportColumn, ValueKind};
+use super::{Content, ExportFormatSpec, ExportOutput, Exporter, Page, Setup, signed};
 use crate::disk::{RealDisk, temporary, unfinished};
 use crate::model::utc;
 use crate::snapshot::{Selection, Snapshot};
 use crate::{Error, Result};
 
-pub(super) const FORMAT: ExportSpec = ExportSpec {
+pub(super) const FORMAT: ExportFormatSpec = ExportFormatSpec {
     name: "sqlite",
     about: "a SQLite database of one table, ranking, with indexes",
     is_text: false,
@@ -68,8 +68,8 @@ const END: &str = "
     COMMIT;";
 
 struct Sqlite<'w> {
-    out: Output<'w>,
-    columns: Vec<Column>,
+    out: ExportOutput<'w>,
+    columns: Vec<ExportColumn>,
     /// SQL statement that inserts a row.
     insert: String,
     database: Connection,
@@ -88,7 +88,7 @@ impl Drop for Scratch {
 }
 
 impl<'w> Sqlite<'w> {
-    fn new(out: Output<'w>, setup: &Setup) -> Result<Sqlite<'w>> {
+    fn new(out: ExportOutput<'w>, setup: &Setup) -> Result<Sqlite<'w>> {
         let folder = setup.folder.clone().unwrap_or_else(std::env::temp_dir);
         let made = unfinished(&folder.join("cashrank-sqlite"), |path| {
             File::create_new(path)
@@ -99,9 +99,9 @@ impl<'w> Sqlite<'w> {
         let places = vec!["?"; columns.len()].join(", ");
         let fields = columns.iter().map(|column| {
             let kind = match column.kind {
-                Kind::Text | Kind::Time => "TEXT",
-                Kind::Real => "REAL",
-                Kind::Integer | Kind::Bool => "INTEGER",
+                ValueKind::Text | ValueKind::Time => "TEXT",
+                ValueKind::Real => "REAL",
+                ValueKind::Integer | ValueKind::Bool => "INTEGER",
             };
             let required = if column.is_required { " NOT NULL" } else { "" };
             format!("{} {kind}{required}", column.name)
@@ -178,14 +178,14 @@ fn failed(path: &Path) -> impl FnOnce(rusqlite::Error) -> Error {
     move |error| Error::io(path, "write")(io::Error::other(error))
 }
 
-fn sql<'p>(column: &Column, page: &'p Page<'_>) -> Result<ToSqlOutput<'p>> {
+fn sql<'p>(column: &ExportColumn, page: &'p Page<'_>) -> Result<ToSqlOutput<'p>> {
     Ok(match column.of(page)? {
         None => ToSqlOutput::Borrowed(ValueRef::Null),
-        Some(Value::Text(text)) => text.into(),
-        Some(Value::Real(number)) => number.into(),
-        Some(Value::Integer(number)) => signed(page, number)?.into(),
-        Some(Value::Bool(is)) => is.into(),
-        Some(Value::Time(seconds)) => utc(seconds).unwrap_or_default().into(),
+        Some(ColumnValue::Text(text)) => text.into(),
+        Some(ColumnValue::Real(number)) => number.into(),
+        Some(ColumnValue::Integer(number)) => signed(page, number)?.into(),
+        Some(ColumnValue::Bool(is)) => is.into(),
+        Some(ColumnValue::Time(seconds)) => utc(seconds).unwrap_or_default().into(),
     })
 }
 

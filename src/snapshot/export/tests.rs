@@ -85,7 +85,7 @@ fn further_numbers_are_columns_of_their_own() {
     let mut setup = setup();
     setup.columns.score = NumberColumn::of_measure(Some("hits-hubs"));
     setup.columns.more = vec![
-        NumberColumn::new("distance", Kind::Real),
+        NumberColumn::new("distance", ValueKind::Real),
         NumberColumn::of_measure(Some("in-degree")),
     ];
     setup.scoring.score = Score::Ratio;
@@ -164,25 +164,25 @@ fn all_tables_have_the_same_columns() {
             }
         }
     };
-    let asked = Columns {
+    let asked = OptionalColumns {
         state: true,
         cash: true,
         more: vec![NumberColumn::of_measure(Some("harmonic"))],
         change: true,
-        ..Columns::default()
+        ..OptionalColumns::default()
     };
-    let of = |of: TableOf| Columns {
+    let of = |of: TableOf| OptionalColumns {
         of,
-        ..Columns::default()
+        ..OptionalColumns::default()
     };
-    let more = |name: &str| NumberColumn::new(name, Kind::Bool);
-    let candidates = Columns {
+    let more = |name: &str| NumberColumn::new(name, ValueKind::Bool);
+    let candidates = OptionalColumns {
         more: vec![more("score"), more("fetched"), more("failed")],
         ..of(TableOf::Candidates)
     };
-    let sites = Columns {
+    let sites = OptionalColumns {
         level: Level::Host,
-        ..Columns::default()
+        ..OptionalColumns::default()
     };
     for (columns, expected) in [
         (
@@ -510,7 +510,7 @@ fn sqlite_reads_its_table() {
     let mut pages = samples();
     pages[0].more = vec![Some(0.5)];
     let mut setup = setup();
-    setup.columns.more = vec![NumberColumn::new("distance", Kind::Real)];
+    setup.columns.more = vec![NumberColumn::new("distance", ValueKind::Real)];
     let (bytes, _) = written_as(Format::Sqlite, &setup, &pages).unwrap();
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(&bytes).unwrap();

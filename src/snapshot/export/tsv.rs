@@ -4,11 +4,11 @@
 //! A name with a tab, a line feed or a carriage return is refused, as there is no common convention for quoting it;
 //! canonical URLs never contain any.
 
-use super::columns::{Column, put_names, put_values};
-use super::{Content, ExportSpec, Exporter, Lines, Output, Page, without};
+use super::columns::{ExportColumn, put_names, put_values};
+use super::{Content, ExportFormatSpec, ExportOutput, Exporter, LineWriter, Page, without};
 use crate::Result;
 
-pub(super) const FORMAT: ExportSpec = ExportSpec {
+pub(super) const FORMAT: ExportFormatSpec = ExportFormatSpec {
     name: "tsv",
     about: "tab-separated values with a header line",
     is_text: true,
@@ -16,11 +16,11 @@ pub(super) const FORMAT: ExportSpec = ExportSpec {
     start: |out, setup| Ok(Box::new(Tsv::new(out, setup.all_columns()))),
 };
 
-struct Tsv<'w>(Lines<'w>, Vec<Column>);
+struct Tsv<'w>(LineWriter<'w>, Vec<ExportColumn>);
 
 impl<'w> Tsv<'w> {
-    fn new(out: Output<'w>, columns: Vec<Column>) -> Tsv<'w> {
-        let mut lines = Lines::new(out);
+    fn new(out: ExportOutput<'w>, columns: Vec<ExportColumn>) -> Tsv<'w> {
+        let mut lines = LineWriter::new(out);
         put_names(&mut lines.buffer, "\t", &columns);
         lines.buffer.push(b'\n');
         Tsv(lines, columns)

@@ -25,7 +25,7 @@ use std::path::Path;
 
 use super::LevelRanking;
 use crate::codec::varint::number;
-use crate::disk::Sorter;
+use crate::disk::ExternalSorter;
 use crate::rows::{Row, Rows, Stop};
 use crate::sites::{Level, Pairing, SiteGraph, SiteLinks};
 use crate::{Error, Result};
@@ -126,7 +126,7 @@ impl<'g> LinkGraph<'g> {
 
     fn each_of_pages(&self, room: Room<'_>, visit: &mut PageLinks<'_>) -> Result<u64> {
         let memory = super::export::MOST_SORTING.min(room.memory.unwrap_or(u64::MAX));
-        let mut sorter = Sorter::new(memory as usize, room.folder);
+        let mut sorter = ExternalSorter::new(memory as usize, room.folder);
         let mut value = Vec::new();
         self.ranking.snapshot().rows()?.sweep(&mut |row| {
             value.clear();

@@ -22,7 +22,7 @@ use parquet::schema::parser::parse_message_type;
 use super::{LinkGraph, Room, write_file};
 use crate::snapshot::export::parquet::into_io;
 use crate::snapshot::export::row_group::{BATCH_ROWS, RowGroup};
-use crate::snapshot::export::{Columns, Format, Setup, export};
+use crate::snapshot::export::{Format, OptionalColumns, Setup, export};
 use crate::{Error, Result};
 
 const GROUP_LINKS: usize = 1 << 20;
@@ -30,10 +30,10 @@ const GROUP_LINKS: usize = 1 << 20;
 /// Writes both tables into `folder`. Returns the number of links. Names stay on disk.
 pub fn write_parquet(graph: &LinkGraph<'_>, room: Room<'_>, folder: &Path) -> Result<u64> {
     let setup = Setup {
-        columns: Columns {
+        columns: OptionalColumns {
             level: graph.ranking.level(),
             state: graph.sites.is_none(),
-            ..Columns::default()
+            ..OptionalColumns::default()
         },
         ..Setup::default()
     };
@@ -43,7 +43,7 @@ pub fn write_parquet(graph: &LinkGraph<'_>, room: Room<'_>, folder: &Path) -> Re
     })?;
     write_file(folder, "links.parquet", |out, path| {
         let failed = |error| Error::io(path, "write")(into_io(error));
-        let mut table = Table::new(out, graph.is_weighted()).map_err(failed)?;
+        let mut table = LinkParquetTable::new(out, graph.is_weighted()).map_err(failed)?;
         let count = graph.each_links(room, &mut |source, links| {
             let mut links = links.iter();
             links
@@ -55,7 +55,7 @@ pub fn write_parquet(graph: &LinkGraph<'_>, room: Room<'_>, folder: &Path) -> Re
     })
 }
 
-struct Table<W: Write + Send> {
+struct LinkParquetTable<W: Write + Send> {
     writer: SerializedFileWriter<W>,
     /// Current row group, with its number of links including those to be encoded.
     group: Option<RowGroup>,
@@ -64,8 +64,8 @@ struct Table<W: Write + Send> {
     columns: Vec<Vec<i64>>,
 }
 
-impl<W: Write + Send> Table<W> {
-    fn new(out: W, weighted: bool) -> std::result::Result<Table<W>, ParquetError> {
+impl<W: Write + Send> LinkParquetTable<W> {
+    fn new(out: W, weighted: bool) -> std::result::Result<LinkParquetTable<W>, ParquetError> {
         let weight = if weighted {
             "REQUIRED INT64 weight;"
         } else {
@@ -80,7 +80,7 @@ impl<W: Write + Send> Table<W> {
             .set_created_by(concat!("cashrank ", env!("CARGO_PKG_VERSION")).to_owned())
             .build();
         let schema = Arc::new(parse_message_type(&schema)?);
-        Ok(Table {
+        Ok(LinkParquetTable {
             writer: SerializedFileWriter::new(out, schema, Arc::new(properties))?,
             group: None,
             links: 0,

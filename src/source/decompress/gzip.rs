@@ -7,7 +7,7 @@ use flate2::{Crc, Decompress, FlushDecompress, Status};
 
 use super::{Fault, Step, damage};
 use crate::model::DamageKind::{ChecksumFailed, InvalidData, Trailing, Truncated};
-use crate::source::input::Raw;
+use crate::source::input::PeekReader;
 use crate::source::sniff::GZIP_MAGIC;
 
 /// Maximum compressed bytes per call, so that their expansion is still in the cache when its checksum is computed.
@@ -21,7 +21,7 @@ const FCOMMENT: u8 = 1 << 4;
 const RESERVED: u8 = 0b1110_0000;
 
 #[derive(Clone, Copy)]
-enum State {
+enum GzipState {
     Between,
     Header,
     Body,
@@ -32,7 +32,7 @@ enum State {
 pub(in crate::source) struct Gzip {
     inflate: Decompress,
     crc: Crc,
-    state: State,
+    state: GzipState,
     /// Offset of the current member in the compressed input.
     start: u64,
 }
@@ -42,45 +42,45 @@ impl Gzip {
         Gzip {
             inflate: Decompress::new(false),
             crc: Crc::new(),
-            state: State::Between,
+            state: GzipState::Between,
             start: 0,
         }
     }
 
-    pub fn step(&mut self, raw: &mut Raw, out: &mut Vec<u8>) -> Result<Step, Fault> {
+    pub fn step(&mut self, raw: &mut PeekReader, out: &mut Vec<u8>) -> Result<Step, Fault> {
         match self.state {
-            State::Between => self.between(raw),
-            State::Header => {
+            GzipState::Between => self.between(raw),
+            GzipState::Header => {
                 self.header(raw)?;
                 self.inflate.reset(false);
                 self.crc.reset();
-                self.state = State::Body;
+                self.state = GzipState::Body;
                 Ok(Step::Data)
             }
-            State::Body => self.body(raw, out),
-            State::Trailer => self.trailer(raw),
-            State::Ended => Ok(Step::Finished),
+            GzipState::Body => self.body(raw, out),
+            GzipState::Trailer => self.trailer(raw),
+            GzipState::Ended => Ok(Step::Finished),
         }
     }
 
     /// Begins another member, or skips zero padding up to the end of the input.
-    fn between(&mut self, raw: &mut Raw) -> Result<Step, Fault> {
+    fn between(&mut self, raw: &mut PeekReader) -> Result<Step, Fault> {
         self.start = raw.consumed();
         let head = raw.peek(GZIP_MAGIC.len())?;
         if head.is_empty() || head[0] == 0 {
             skip_zeros(raw)?;
-            self.state = State::Ended;
+            self.state = GzipState::Ended;
             Ok(Step::Finished)
         } else if head.starts_with(&GZIP_MAGIC) || GZIP_MAGIC.starts_with(head) {
-            self.state = State::Header;
+            self.state = GzipState::Header;
             Ok(Step::Begin(self.start))
         } else {
             trailing(self.start)
         }
     }
 
-    fn header(&self, raw: &mut Raw) -> Result<(), Fault> {
-        let mut header = Header {
+    fn header(&self, raw: &mut PeekReader) -> Result<(), Fault> {
+        let mut header = GzipHeader {
             raw,
             crc: Crc::new(),
             start: self.start,
@@ -118,7 +118,7 @@ impl Gzip {
         Ok(())
     }
 
-    fn body(&mut self, raw: &mut Raw, out: &mut Vec<u8>) -> Result<Step, Fault> {
+    fn body(&mut self, raw: &mut PeekReader, out: &mut Vec<u8>) -> Result<Step, Fault> {
         let input = raw.peek(1)?;
         let input = &input[..input.len().min(PIECE)];
         let (from, at_end) = (out.len(), input.is_empty());
@@ -130,7 +130,7 @@ impl Gzip {
         raw.consume(consumed);
         self.crc.update(&out[from..]);
         match status {
-            Ok(Status::StreamEnd) => self.state = State::Trailer,
+            Ok(Status::StreamEnd) => self.state = GzipState::Trailer,
             Err(error) => {
                 let what = format!(
                     "the gzip member at compressed byte {} holds invalid data near byte {}: {error}",
@@ -147,7 +147,7 @@ impl Gzip {
         Ok(Step::Data)
     }
 
-    fn trailer(&mut self, raw: &mut Raw) -> Result<Step, Fault> {
+    fn trailer(&mut self, raw: &mut PeekReader) -> Result<Step, Fault> {
         let Some((trailer, _)) = raw.peek(8)?.split_first_chunk::<8>() else {
             return truncated(self.start);
         };
@@ -165,19 +165,19 @@ impl Gzip {
             return damage(ChecksumFailed, what);
         }
         raw.consume(8);
-        self.state = State::Between;
+        self.state = GzipState::Between;
         Ok(Step::End { checked: true })
     }
 }
 
 /// Bytes of a member's header, with their running CRC.
-struct Header<'r> {
-    raw: &'r mut Raw,
+struct GzipHeader<'r> {
+    raw: &'r mut PeekReader,
     crc: Crc,
     start: u64,
 }
 
-impl Header<'_> {
+impl GzipHeader<'_> {
     fn take<const N: usize>(&mut self) -> Result<[u8; N], Fault> {
         let Some((bytes, _)) = self.raw.peek(N)?.split_first_chunk::<N>() else {
             return truncated(self.start);
@@ -216,7 +216,7 @@ impl Header<'_> {
     }
 }
 
-fn skip_zeros(raw: &mut Raw) -> Result<(), Fault> {
+fn skip_zeros(raw: &mut PeekReader) -> Result<(), Fault> {
     loop {
         let bytes = raw.peek(1)?;
         if bytes.is_empty() {

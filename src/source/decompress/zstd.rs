@@ -15,7 +15,7 @@ use zstd::zstd_safe::{
 
 use super::{Fault, Step, damage};
 use crate::model::DamageKind::{ChecksumFailed, InvalidData, Trailing, Truncated, Unsupported};
-use crate::source::input::Raw;
+use crate::source::input::PeekReader;
 use crate::source::sniff::{ZSTD_MAGIC, is_skippable};
 
 /// Maximum compressed bytes per call: the largest block.
@@ -26,7 +26,7 @@ const BLOCK_HEADER: usize = 3;
 const WINDOW_LOGS: std::ops::RangeInclusive<u32> = 10..=31;
 
 #[derive(Clone, Copy)]
-enum State {
+enum ZstdState {
     Between,
     Header,
     Body {
@@ -40,7 +40,7 @@ enum State {
 pub(in crate::source) struct Zstd {
     context: DCtx<'static>,
     window_max: u64,
-    state: State,
+    state: ZstdState,
     /// Offset of the current frame in the compressed input.
     start: u64,
     /// True if the current frame has a checksum.
@@ -60,7 +60,7 @@ impl Zstd {
         Ok(Zstd {
             context,
             window_max: 1 << window_log,
-            state: State::Between,
+            state: ZstdState::Between,
             start: 0,
             checked: false,
             dictionary: None,
@@ -72,16 +72,16 @@ impl Zstd {
         self.dictionary.is_some()
     }
 
-    pub fn step(&mut self, raw: &mut Raw, out: &mut Vec<u8>) -> Result<Step, Fault> {
+    pub fn step(&mut self, raw: &mut PeekReader, out: &mut Vec<u8>) -> Result<Step, Fault> {
         match self.state {
-            State::Between => self.between(raw),
-            State::Header => self.header(raw),
-            State::Body { wanted, held_back } => self.body(raw, out, wanted, held_back),
+            ZstdState::Between => self.between(raw),
+            ZstdState::Header => self.header(raw),
+            ZstdState::Body { wanted, held_back } => self.body(raw, out, wanted, held_back),
         }
     }
 
     /// Skips skippable frames up to the next frame or the end of the input.
-    fn between(&mut self, raw: &mut Raw) -> Result<Step, Fault> {
+    fn between(&mut self, raw: &mut PeekReader) -> Result<Step, Fault> {
         loop {
             self.start = raw.consumed();
             let head = raw.peek(4)?;
@@ -92,7 +92,7 @@ impl Zstd {
             } else if is_skippable(head) {
                 self.skip_frame(raw)?;
             } else if head.starts_with(&ZSTD_MAGIC) || ZSTD_MAGIC.starts_with(head) {
-                self.state = State::Header;
+                self.state = ZstdState::Header;
                 return Ok(Step::Begin(self.start));
             } else {
                 let what = format!(
@@ -104,7 +104,7 @@ impl Zstd {
         }
     }
 
-    fn take_dictionary(&mut self, raw: &mut Raw) -> Result<(), Fault> {
+    fn take_dictionary(&mut self, raw: &mut PeekReader) -> Result<(), Fault> {
         let content = dictionary::read(raw, self.window_max.ilog2())?;
         if content.is_empty() {
             return Ok(());
@@ -117,7 +117,7 @@ impl Zstd {
         Ok(())
     }
 
-    fn skip_frame(&self, raw: &mut Raw) -> Result<(), Fault> {
+    fn skip_frame(&self, raw: &mut PeekReader) -> Result<(), Fault> {
         let Some(&[_, _, _, _, a, b, c, d]) = raw.peek(8)?.first_chunk::<8>() else {
             return self.truncated();
         };
@@ -135,11 +135,11 @@ impl Zstd {
     }
 
     /// Checks the header; the library then reads it again.
-    fn header(&mut self, raw: &mut Raw) -> Result<Step, Fault> {
-        let Some(length) = Header::length(raw.peek(ZSTD_MAGIC.len() + 1)?) else {
+    fn header(&mut self, raw: &mut PeekReader) -> Result<Step, Fault> {
+        let Some(length) = FrameHeader::length(raw.peek(ZSTD_MAGIC.len() + 1)?) else {
             return self.truncated();
         };
-        let Some(header) = Header::parse(raw.peek(length)?) else {
+        let Some(header) = FrameHeader::parse(raw.peek(length)?) else {
             return self.truncated();
         };
         if header.dictionary != 0 && self.dictionary != Some(header.dictionary) {
@@ -174,7 +174,7 @@ impl Zstd {
         self.context
             .reset(ResetDirective::SessionOnly)
             .map_err(|code| self.fault(code))?;
-        self.state = State::Body {
+        self.state = ZstdState::Body {
             wanted: ZSTD_MAGIC.len(),
             held_back: false,
         };
@@ -183,7 +183,7 @@ impl Zstd {
 
     fn body(
         &mut self,
-        raw: &mut Raw,
+        raw: &mut PeekReader,
         out: &mut Vec<u8>,
         wanted: usize,
         held_back: bool,
@@ -205,12 +205,12 @@ impl Zstd {
         let hint = result.map_err(|code| self.fault(code))?;
         raw.consume(consumed);
         if hint == 0 {
-            self.state = State::Between;
+            self.state = ZstdState::Between;
             return Ok(Step::End {
                 checked: self.checked,
             });
         }
-        self.state = State::Body {
+        self.state = ZstdState::Body {
             wanted: piece_of(hint),
             held_back: out.len() == out.capacity(),
         };
@@ -253,7 +253,7 @@ fn piece_of(hint: usize) -> usize {
 
 /// Fields of a frame header (RFC 8878 section 3.1.1.1).
 #[derive(Debug, PartialEq, Eq)]
-struct Header {
+struct FrameHeader {
     checked: bool,
     /// Dictionary ID; 0 if there is none.
     dictionary: u32,
@@ -263,7 +263,7 @@ struct Header {
     size: Option<u64>,
 }
 
-impl Header {
+impl FrameHeader {
     /// Returns the length of the header that begins with the magic and descriptor in `bytes`, including both.
     fn length(bytes: &[u8]) -> Option<usize> {
         let &descriptor = bytes.get(ZSTD_MAGIC.len())?;
@@ -273,7 +273,7 @@ impl Header {
     }
 
     /// Parses a header; `None` if `bytes` ends inside it.
-    fn parse(bytes: &[u8]) -> Option<Header> {
+    fn parse(bytes: &[u8]) -> Option<FrameHeader> {
         let (&descriptor, rest) = bytes.get(ZSTD_MAGIC.len()..)?.split_first()?;
         let single_segment = single_segment(descriptor);
         let (window, rest) = if single_segment {
@@ -288,7 +288,7 @@ impl Header {
         let size = little_endian(rest.get(..size_bytes)?);
         // Sizes of two bytes count from 256.
         let size = if size_bytes == 2 { size + 256 } else { size };
-        Some(Header {
+        Some(FrameHeader {
             checked: descriptor & 4 != 0,
             dictionary: little_endian(dictionary) as u32,
             window: if single_segment { size } else { window },
@@ -333,7 +333,7 @@ mod tests {
         let (start, bad) = ([0x20, 17, 6 << 3, 0, 0], [0x29, 0x22, 0x11]);
         let frame = [&ZSTD_MAGIC[..], &start, text, &bad].concat();
         for room in [1, 5, 6, 7, 4096] {
-            let mut raw = Raw::new(Box::new(io::Cursor::new(frame.clone())));
+            let mut raw = PeekReader::new(Box::new(io::Cursor::new(frame.clone())));
             let mut zstd = Zstd::new(17).unwrap();
             let mut found = Vec::new();
             let fault = loop {
@@ -352,9 +352,9 @@ mod tests {
     #[test]
     fn frame_headers() {
         // Built by hand from RFC 8878, section 3.1.1.1.
-        let parse = |tail: &[u8]| Header::parse(&[&ZSTD_MAGIC[..], tail].concat());
+        let parse = |tail: &[u8]| FrameHeader::parse(&[&ZSTD_MAGIC[..], tail].concat());
         let header = |checked, dictionary, window| {
-            Some(Header {
+            Some(FrameHeader {
                 checked,
                 dictionary,
                 window,
@@ -362,7 +362,7 @@ mod tests {
             })
         };
         let single = |checked, dictionary, size| {
-            Some(Header {
+            Some(FrameHeader {
                 checked,
                 dictionary,
                 window: size,

@@ -1,6 +1,6 @@
 //! Passes over the part of an input that an earlier run has read.
 
-use super::{Ending, HEAD_BYTES, Source};
+use super::{HEAD_BYTES, Source, StreamEnd};
 use crate::decode::Decoder;
 use crate::{Error, Result};
 
@@ -43,7 +43,7 @@ impl Source {
             }
             match &self.ending {
                 None => self.fill()?,
-                Some(Ending::Sound { .. }) => return Err(self.too_short(offset)),
+                Some(StreamEnd::Sound { .. }) => return Err(self.too_short(offset)),
                 Some(_) => return Err(self.damaged()),
             }
         }

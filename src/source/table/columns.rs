@@ -39,7 +39,7 @@ pub(super) enum Cell {
 
 /// Type of a column's values, as far as it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ValueType {
     Text,
     Int,
     Unsigned,
@@ -56,20 +56,20 @@ pub(super) enum Kind {
 
 /// Column of the file.
 #[derive(Debug, Clone)]
-pub(super) struct Field {
+pub(super) struct ColumnField {
     pub name: String,
     /// Index among the leaf columns. `None`: it has parts, or is nested deeper than a list.
     pub leaf: Option<usize>,
     /// Type of its values; `None`: one that is not read.
-    pub kind: Option<Kind>,
+    pub kind: Option<ValueType>,
     pub is_list: bool,
 }
 
 /// Column that is read, with its rows read last.
-struct Column {
+struct ColumnCursor {
     name: String,
     leaf: usize,
-    kind: Kind,
+    kind: ValueType,
     levels: [i16; 2],
     /// Definition level of a null in a list.
     null: Option<i16>,
@@ -86,11 +86,11 @@ struct Column {
 }
 
 /// Parquet file, of which some columns are read.
-pub(super) struct Table {
+pub(super) struct ParquetTable {
     file: Box<dyn FileReader>,
     /// Text at the beginning of messages.
     prefix: String,
-    columns: Vec<Column>,
+    columns: Vec<ColumnCursor>,
     /// Row group being read, and the number of its rows not read yet.
     group: usize,
     left: u64,
@@ -100,16 +100,16 @@ pub(super) struct Table {
     broken: bool,
 }
 
-impl Table {
+impl ParquetTable {
     /// Reads the file's footer. `prefix` begins messages about damage.
-    pub fn open(file: impl ChunkReader + 'static, prefix: String) -> Result<Table, Fault> {
+    pub fn open(file: impl ChunkReader + 'static, prefix: String) -> Result<ParquetTable, Fault> {
         let opened = contained(|| SerializedFileReader::new(file));
         let file: Box<dyn FileReader> = match opened {
             Some(Ok(file)) => Box::new(file),
             Some(Err(error)) => return Err(fault(error, &prefix)),
             None => return Err(unusable(&prefix)),
         };
-        Ok(Table {
+        Ok(ParquetTable {
             file,
             prefix,
             columns: Vec::new(),
@@ -122,9 +122,9 @@ impl Table {
     }
 
     /// Returns all columns of the file except those of type null, which have no values.
-    pub fn fields(&self) -> Vec<Field> {
+    pub fn fields(&self) -> Vec<ColumnField> {
         let schema = self.file.metadata().file_metadata().schema_descr();
-        let mut fields: Vec<Field> = Vec::new();
+        let mut fields: Vec<ColumnField> = Vec::new();
         let mut roots: Vec<usize> = Vec::new();
         for (leaf, column) in schema.columns().iter().enumerate() {
             let root = schema.get_column_root_idx(leaf);
@@ -137,26 +137,26 @@ impl Table {
             }
             roots.push(root);
             let whole = schema.get_column_root(leaf);
-            fields.push(Field {
+            fields.push(ColumnField {
                 name: whole.name().to_owned(),
                 leaf: is_plain(whole).then_some(leaf),
                 kind: kind_of(column),
                 is_list: column.max_rep_level() > 0,
             });
         }
-        fields.retain(|field| field.is_list || field.kind != Some(Kind::Null));
+        fields.retain(|field| field.is_list || field.kind != Some(ValueType::Null));
         fields
     }
 
     /// Reads this column from now on; columns are numbered in the order of the choices. Returns `false` if its type is
     /// not read; fails with [`Error::Unsupported`] if another column has its name or its compression is not supported.
-    pub fn choose(&mut self, field: &Field) -> Result<bool, Error> {
+    pub fn choose(&mut self, field: &ColumnField) -> Result<bool, Error> {
         let (Some(leaf), Some(kind)) = (field.leaf, field.kind) else {
             return Ok(false);
         };
         self.check(&field.name, leaf).map_err(Error::Unsupported)?;
         let column = self.descriptor(leaf);
-        self.columns.push(Column {
+        self.columns.push(ColumnCursor {
             name: field.name.clone(),
             leaf,
             kind,
@@ -271,7 +271,7 @@ impl Table {
             if column.leaf >= group.num_columns() {
                 return Err(general("a row group has fewer columns than the file"));
             }
-            let pages = Pages {
+            let pages = CountedPages {
                 pages: group.get_column_page_reader(column.leaf)?,
                 values: self.values.clone(),
             };
@@ -288,14 +288,14 @@ impl Table {
         &column.cells[column.row.clone()]
     }
 
-    /// Returns the values that [`Table::next`] returned last.
+    /// Returns the values that [`ParquetTable::next`] returned last.
     pub fn row(&self, column: usize) -> &[Cell] {
         let column = &self.columns[column];
         column.cells.get(column.row.clone()).unwrap_or_default()
     }
 }
 
-impl Column {
+impl ColumnCursor {
     fn fill(&mut self, rows: usize) -> Result<usize, ParquetError> {
         self.defined.clear();
         self.repeated.clear();
@@ -306,13 +306,13 @@ impl Column {
         };
         let kind = self.kind;
         let int = |value: i64| match kind {
-            Kind::Time(per) => Cell::Int(value.div_euclid(per)),
-            Kind::Days => Cell::Int(value.saturating_mul(86_400)),
-            Kind::Unsigned => Cell::Unsigned(value as u64),
+            ValueType::Time(per) => Cell::Int(value.div_euclid(per)),
+            ValueType::Days => Cell::Int(value.saturating_mul(86_400)),
+            ValueType::Unsigned => Cell::Unsigned(value as u64),
             _ => Cell::Int(value),
         };
         let int32 = |value: i32| match kind {
-            Kind::Unsigned => Cell::Unsigned(u64::from(value as u32)),
+            ValueType::Unsigned => Cell::Unsigned(u64::from(value as u32)),
             _ => int(i64::from(value)),
         };
         use ColumnReader as Of;
@@ -383,12 +383,12 @@ impl Column {
 }
 
 /// Pages of a column; fails once they hold more values than may be read together.
-struct Pages {
+struct CountedPages {
     pages: Box<dyn PageReader>,
     values: Arc<AtomicU64>,
 }
 
-impl Iterator for Pages {
+impl Iterator for CountedPages {
     type Item = Result<Page, ParquetError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -396,7 +396,7 @@ impl Iterator for Pages {
     }
 }
 
-impl PageReader for Pages {
+impl PageReader for CountedPages {
     fn get_next_page(&mut self) -> Result<Option<Page>, ParquetError> {
         let page = self.pages.get_next_page()?;
         if let Some(page) = &page {
@@ -461,7 +461,7 @@ fn is_read(codec: Compression) -> bool {
 }
 
 /// Returns the type of a column's values.
-fn kind_of(column: &ColumnDescriptor) -> Option<Kind> {
+fn kind_of(column: &ColumnDescriptor) -> Option<ValueType> {
     let logical = column.logical_type_ref();
     let converted = column.converted_type();
     let per_second = |unit: &TimeUnit| match unit {
@@ -470,36 +470,36 @@ fn kind_of(column: &ColumnDescriptor) -> Option<Kind> {
         TimeUnit::NANOS => 1_000_000_000,
     };
     match (column.physical_type(), logical, converted) {
-        (_, Some(LogicalType::Unknown), _) => Some(Kind::Null),
+        (_, Some(LogicalType::Unknown), _) => Some(ValueType::Null),
         (Type::BYTE_ARRAY, Some(LogicalType::Decimal(_)), _) => None,
         (Type::BYTE_ARRAY, None, ConvertedType::DECIMAL) => None,
-        (Type::BYTE_ARRAY, ..) => Some(Kind::Text),
-        (_, Some(LogicalType::Timestamp(time)), _) => Some(Kind::Time(per_second(&time.unit))),
-        (_, None, ConvertedType::TIMESTAMP_MILLIS) => Some(Kind::Time(1_000)),
-        (_, None, ConvertedType::TIMESTAMP_MICROS) => Some(Kind::Time(1_000_000)),
-        (Type::INT32, Some(LogicalType::Date), _) => Some(Kind::Days),
-        (Type::INT32, None, ConvertedType::DATE) => Some(Kind::Days),
+        (Type::BYTE_ARRAY, ..) => Some(ValueType::Text),
+        (_, Some(LogicalType::Timestamp(time)), _) => Some(ValueType::Time(per_second(&time.unit))),
+        (_, None, ConvertedType::TIMESTAMP_MILLIS) => Some(ValueType::Time(1_000)),
+        (_, None, ConvertedType::TIMESTAMP_MICROS) => Some(ValueType::Time(1_000_000)),
+        (Type::INT32, Some(LogicalType::Date), _) => Some(ValueType::Days),
+        (Type::INT32, None, ConvertedType::DATE) => Some(ValueType::Days),
         (Type::INT32 | Type::INT64, Some(LogicalType::Integer(integer)), _) => {
             Some(if integer.is_signed {
-                Kind::Int
+                ValueType::Int
             } else {
-                Kind::Unsigned
+                ValueType::Unsigned
             })
         }
         (Type::INT32 | Type::INT64, None, converted) => match converted {
             ConvertedType::UINT_8
             | ConvertedType::UINT_16
             | ConvertedType::UINT_32
-            | ConvertedType::UINT_64 => Some(Kind::Unsigned),
+            | ConvertedType::UINT_64 => Some(ValueType::Unsigned),
             ConvertedType::DECIMAL
             | ConvertedType::TIME_MILLIS
             | ConvertedType::TIME_MICROS
             | ConvertedType::INTERVAL => None,
-            _ => Some(Kind::Int),
+            _ => Some(ValueType::Int),
         },
-        (Type::INT96, ..) => Some(Kind::Int96),
-        (Type::FLOAT | Type::DOUBLE, ..) => Some(Kind::Float),
-        (Type::BOOLEAN, ..) => Some(Kind::Bool),
+        (Type::INT96, ..) => Some(ValueType::Int96),
+        (Type::FLOAT | Type::DOUBLE, ..) => Some(ValueType::Float),
+        (Type::BOOLEAN, ..) => Some(ValueType::Bool),
         _ => None,
     }
 }

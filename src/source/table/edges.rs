@@ -6,11 +6,11 @@
 
 use std::fs::File;
 
-use super::columns::{Cell, Field, Kind, Table};
-use super::text::{Layout, PIECE, Rows, TELLING};
+use super::columns::{Cell, ColumnField, ParquetTable, ValueType};
+use super::text::{PIECE, Rows, TELLING, TextLayout};
 use super::{Fault, columns_of};
 use crate::Result;
-use crate::disk::{Sorted, Sorter};
+use crate::disk::{ExternalSorter, Sorted};
 use crate::model::{Error, Limits};
 
 /// Number of rows read at once.
@@ -27,9 +27,9 @@ const PAIRS: [[&str; 2]; 6] = [
 ];
 
 /// Reader of a table of links.
-pub(super) struct Edges {
-    table: Table,
-    layout: Layout,
+pub(super) struct EdgeTable {
+    table: ParquetTable,
+    layout: TextLayout,
     /// Rows that the table has read and whose names were not taken.
     left: usize,
     /// Number of rows written, of those whose names were taken.
@@ -39,7 +39,7 @@ pub(super) struct Edges {
     /// Number of rows of that page that cannot be used.
     unusable: u64,
     /// The file opened again, and its source column, until the order of rows is known.
-    unknown_order: Option<(File, Field)>,
+    unknown_order: Option<(File, ColumnField)>,
     /// Memory for sorting, in bytes.
     memory: usize,
     /// Rows in sorted order, if the table's order is another.
@@ -47,14 +47,14 @@ pub(super) struct Edges {
     /// Error of reading the first rows.
     failed: Option<Fault>,
     /// Names of some rows: only of about one piece, since rows may share long names.
-    names: Vec<Link>,
+    names: Vec<TableLink>,
     has_weights: bool,
     canon: Canon,
 }
 
 /// Canonicalises sources that are URLs: rows of one page form one record, however they spell it.
 struct Canon {
-    layout: Layout,
+    layout: TextLayout,
     /// Maximum length of a URL, in bytes.
     longest: usize,
     /// Last name and its canonical form: the next row mostly has the same name.
@@ -62,7 +62,7 @@ struct Canon {
 }
 
 impl Canon {
-    fn of(layout: Layout, longest: usize) -> Canon {
+    fn of(layout: TextLayout, longest: usize) -> Canon {
         Canon {
             layout,
             longest,
@@ -72,7 +72,7 @@ impl Canon {
 
     /// Returns a source as the store names it; a name that is not a URL stays unchanged.
     fn form(&mut self, name: Vec<u8>) -> Vec<u8> {
-        if self.layout != Layout::Records || name.is_empty() {
+        if self.layout != TextLayout::Records || name.is_empty() {
             return name;
         }
         let [last, form] = &mut self.last;
@@ -88,7 +88,7 @@ impl Canon {
 
 /// Row of the table. The target is empty if absent or if the weight cannot be used.
 #[derive(Default)]
-struct Link {
+struct TableLink {
     from: Vec<u8>,
     to: Vec<u8>,
     weight: u32,
@@ -98,7 +98,7 @@ struct Link {
 pub(super) const WEIGHT: usize = 2;
 
 /// Returns the source and target columns, if the table has them.
-pub(super) fn pair(found: &[Field]) -> Option<[&Field; 2]> {
+pub(super) fn pair(found: &[ColumnField]) -> Option<[&ColumnField; 2]> {
     let named = |name: &&str| found.iter().find(|field| field.name == *name);
     let usual = PAIRS
         .iter()
@@ -111,9 +111,13 @@ pub(super) fn pair(found: &[Field]) -> Option<[&Field; 2]> {
 
 /// Chooses the columns of links (names or numbers) and of weights. Returns whether there are weights; fails with
 /// [`Error::Unsupported`] if a column has another type.
-pub(super) fn choose(table: &mut Table, found: &[Field], [from, to]: [&Field; 2]) -> Result<bool> {
-    let is_name = |field: &Field| {
-        let kinds = [Kind::Text, Kind::Int, Kind::Unsigned];
+pub(super) fn choose(
+    table: &mut ParquetTable,
+    found: &[ColumnField],
+    [from, to]: [&ColumnField; 2],
+) -> Result<bool> {
+    let is_name = |field: &ColumnField| {
+        let kinds = [ValueType::Text, ValueType::Int, ValueType::Unsigned];
         !field.is_list && field.kind.is_some_and(|kind| kinds.contains(&kind))
     };
     for field in [from, to] {
@@ -125,7 +129,7 @@ pub(super) fn choose(table: &mut Table, found: &[Field], [from, to]: [&Field; 2]
             )));
         }
     }
-    let is_text = |field: &Field| field.kind == Some(Kind::Text);
+    let is_text = |field: &ColumnField| field.kind == Some(ValueType::Text);
     if is_text(from) != is_text(to) {
         return Err(Error::Unsupported(format!(
             "of the columns `{}` and `{}` one holds strings and one numbers",
@@ -135,7 +139,10 @@ pub(super) fn choose(table: &mut Table, found: &[Field], [from, to]: [&Field; 2]
     let Some(weights) = found.iter().find(|field| field.name == "weight") else {
         return Ok(false);
     };
-    let is_number = matches!(weights.kind, Some(Kind::Int | Kind::Unsigned | Kind::Float));
+    let is_number = matches!(
+        weights.kind,
+        Some(ValueType::Int | ValueType::Unsigned | ValueType::Float)
+    );
     if weights.is_list || !is_number || !table.choose(weights)? {
         return Err(Error::Unsupported(
             "column `weight` holds something else than whole numbers".into(),
@@ -155,20 +162,20 @@ pub(super) fn weight(cells: &[Cell]) -> Option<u32> {
     }
 }
 
-impl Edges {
+impl EdgeTable {
     /// Returns a reader of a table whose columns were chosen. `again` is the file opened a second time, with its source
     /// column. Sorting takes `limits.held_bytes` of memory.
     pub fn of(
-        table: Table,
-        again: Option<(File, Field)>,
+        table: ParquetTable,
+        again: Option<(File, ColumnField)>,
         limits: &Limits,
         has_weights: bool,
-    ) -> Edges {
-        let mut edges = Edges {
+    ) -> EdgeTable {
+        let mut edges = EdgeTable {
             table,
             has_weights,
-            canon: Canon::of(Layout::Adjacency, 0),
-            layout: Layout::Adjacency,
+            canon: Canon::of(TextLayout::Adjacency, 0),
+            layout: TextLayout::Adjacency,
             left: 0,
             done: 0,
             open: None,
@@ -189,13 +196,13 @@ impl Edges {
             .take(TELLING)
             .cloned()
             .collect();
-        edges.layout = Layout::of(&first, has_weights);
+        edges.layout = TextLayout::of(&first, has_weights);
         edges.canon = Canon::of(edges.layout, limits.url_bytes as usize);
         edges
     }
 
     /// Returns the layout of the text.
-    pub fn layout(&self) -> Layout {
+    pub fn layout(&self) -> TextLayout {
         self.layout
     }
 
@@ -217,7 +224,7 @@ impl Edges {
                 to.clear();
             }
             bytes += from.len() + to.len();
-            self.names.push(Link {
+            self.names.push(TableLink {
                 from,
                 to,
                 weight: weight.unwrap_or_default(),
@@ -254,7 +261,7 @@ impl Edges {
     }
 
     /// Returns the next row in the table's order; `None` after the last.
-    fn next_row(&mut self) -> Result<Option<Link>, Fault> {
+    fn next_row(&mut self) -> Result<Option<TableLink>, Fault> {
         if self.done == self.names.len() {
             self.fill()?;
             if self.names.is_empty() {
@@ -270,7 +277,7 @@ impl Edges {
     /// Sorts all rows: by source, to find the first row of each, and then by first row.
     fn sort(&mut self) -> Result<Sorted, Fault> {
         let folder = std::env::temp_dir();
-        let mut by_source = Sorter::new(self.memory, &folder);
+        let mut by_source = ExternalSorter::new(self.memory, &folder);
         let mut row = 0u64;
         let mut value = Vec::new();
         while let Some(link) = self.next_row()? {
@@ -281,7 +288,7 @@ impl Edges {
             by_source.push(&link.from, &value)?;
             row += 1;
         }
-        let mut by_first_row = Sorter::new(self.memory, &folder);
+        let mut by_first_row = ExternalSorter::new(self.memory, &folder);
         let mut source: Option<(Vec<u8>, [u8; ROW])> = None;
         for record in by_source.sorted()? {
             let (from, rest) = record?;
@@ -337,7 +344,7 @@ impl Edges {
     }
 }
 
-impl Rows for Edges {
+impl Rows for EdgeTable {
     fn more(&mut self, out: &mut Vec<u8>) -> Result<bool, Fault> {
         if let Some(fault) = self.failed.take() {
             return Err(fault);
@@ -363,8 +370,8 @@ fn lost() -> Error {
 
 /// Returns whether rows are ordered by source, so that those of each source are together: by bytes, or by length and
 /// then bytes (as numbers are), ascending or descending. Rows without a source are ignored.
-fn is_ordered(file: File, from: &Field, mut canon: Canon) -> Result<bool, Fault> {
-    let mut table = Table::open(file, String::new())?;
+fn is_ordered(file: File, from: &ColumnField, mut canon: Canon) -> Result<bool, Fault> {
+    let mut table = ParquetTable::open(file, String::new())?;
     if !table.choose(from)? {
         return Ok(true);
     }

@@ -9,8 +9,8 @@ use std::path::Path;
 
 #[cfg(feature = "parquet")]
 use super::pair;
-use super::text::Text;
-use super::{KnownFormat, Table, failed, graph, lines};
+use super::text::TableText;
+use super::{KnownFormat, TableInput, failed, graph, lines};
 use crate::disk::{Disk, RealDisk};
 use crate::model::Limits;
 use crate::{Error, Result};
@@ -19,11 +19,11 @@ use crate::{Error, Result};
 pub(crate) fn is_graph(folder: &Path) -> bool {
     RealDisk
         .list(folder)
-        .is_ok_and(|names| Found::of(&names).is_any())
+        .is_ok_and(|names| GraphFolder::of(&names).is_any())
 }
 
 /// Files of a graph in a folder.
-struct Found<'n> {
+struct GraphFolder<'n> {
     /// Tables of pages or sites, and of links.
     tables: [Option<&'n str>; 2],
     /// Files in Common Crawl's layout.
@@ -31,8 +31,8 @@ struct Found<'n> {
     edges: Vec<&'n str>,
 }
 
-impl<'n> Found<'n> {
-    fn of(names: &'n [String]) -> Found<'n> {
+impl<'n> GraphFolder<'n> {
+    fn of(names: &'n [String]) -> GraphFolder<'n> {
         let one = |wanted: &[&str]| {
             let mut names = names.iter().map(String::as_str);
             names.find(|name| wanted.contains(name))
@@ -44,7 +44,7 @@ impl<'n> Found<'n> {
             };
             names.iter().map(String::as_str).filter(is_text).collect()
         };
-        Found {
+        GraphFolder {
             tables: [
                 one(&["pages.parquet", "sites.parquet"]),
                 one(&["links.parquet"]),
@@ -61,9 +61,9 @@ impl<'n> Found<'n> {
 }
 
 /// Opens the graph in a folder, if there is one.
-pub(super) fn graph_in(folder: &Path, limits: &Limits) -> Result<Option<Table>> {
+pub(super) fn graph_in(folder: &Path, limits: &Limits) -> Result<Option<TableInput>> {
     let names = RealDisk.list(folder).map_err(Error::io(folder, "read"))?;
-    let found = Found::of(&names);
+    let found = GraphFolder::of(&names);
     let wrong = match (&found.tables, found.vertices.is_empty()) {
         ([_, Some(_)], false) => Some("links.parquet and files of vertices: leave one graph"),
         ([None, Some(_)], _) => Some("links.parquet and no pages.parquet"),
@@ -95,25 +95,25 @@ fn graph_of(
     files: impl graph::Files + 'static,
     why: String,
     limits: &Limits,
-) -> Result<Table> {
+) -> Result<TableInput> {
     let graph = graph::Graph::of(files, limits).map_err(|fault| failed(folder, fault))?;
-    Ok(Table {
+    Ok(TableInput {
         known: KnownFormat {
             format: graph.layout().format(),
             why,
         },
-        text: Text::of(graph),
+        text: TableText::of(graph),
     })
 }
 
 #[cfg(feature = "parquet")]
-fn parquet_graph(folder: &Path, pages: &str, links: &str, limits: &Limits) -> Result<Table> {
+fn parquet_graph(folder: &Path, pages: &str, links: &str, limits: &Limits) -> Result<TableInput> {
     let files = pair::ParquetFiles::of(folder.join(pages), folder.join(links))?;
     let why = format!("it is a folder with {pages} and {links}");
     graph_of(folder, files, why, limits)
 }
 
 #[cfg(not(feature = "parquet"))]
-fn parquet_graph(folder: &Path, _: &str, links: &str, _: &Limits) -> Result<Table> {
+fn parquet_graph(folder: &Path, _: &str, links: &str, _: &Limits) -> Result<TableInput> {
     Err(super::without_parquet(&folder.join(links)))
 }

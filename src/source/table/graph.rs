@@ -12,22 +12,22 @@ use std::collections::BTreeMap;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::super::decompress::Fault;
-use super::text::{Layout, PIECE, Rows, TELLING};
+use super::text::{PIECE, Rows, TELLING, TextLayout};
 use super::twins::Twins;
 use crate::Result;
 use crate::memory::{LOOK_EVERY, check_room};
 use crate::model::{DamageKind, Limits};
 
 /// Row of the table of pages.
-pub(super) struct PageRow {
+pub(super) struct GraphPage {
     pub name: Vec<u8>,
-    pub fetch: Fetch,
+    pub fetch: LastFetch,
 }
 
 /// Outcome of a page's last fetch. Times are in seconds since 1970.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(not(feature = "parquet"), allow(dead_code))] // Only Parquet tables have it.
-pub(super) enum Fetch {
+pub(super) enum LastFetch {
     /// Its links are known, or nothing is known about fetches.
     Read(Option<i64>),
     /// It was found unchanged, and its links are unknown.
@@ -35,29 +35,31 @@ pub(super) enum Fetch {
     Never,
 }
 
-impl Fetch {
+impl LastFetch {
     /// Combines the fetches of two twins.
-    pub fn or(self, other: Fetch) -> Fetch {
+    pub fn or(self, other: LastFetch) -> LastFetch {
         match (self, other) {
-            (Fetch::Read(one), Fetch::Read(other)) => Fetch::Read(one.max(other)),
-            (Fetch::Unchanged(one), Fetch::Unchanged(other)) => Fetch::Unchanged(one.max(other)),
-            (read @ Fetch::Read(_), _) | (_, read @ Fetch::Read(_)) => read,
-            (Fetch::Never, other) | (other, Fetch::Never) => other,
+            (LastFetch::Read(one), LastFetch::Read(other)) => LastFetch::Read(one.max(other)),
+            (LastFetch::Unchanged(one), LastFetch::Unchanged(other)) => {
+                LastFetch::Unchanged(one.max(other))
+            }
+            (read @ LastFetch::Read(_), _) | (_, read @ LastFetch::Read(_)) => read,
+            (LastFetch::Never, other) | (other, LastFetch::Never) => other,
         }
     }
 
     fn time(self) -> Option<i64> {
         match self {
-            Fetch::Read(at) => at,
-            Fetch::Unchanged(at) => Some(at),
-            Fetch::Never => None,
+            LastFetch::Read(at) => at,
+            LastFetch::Unchanged(at) => Some(at),
+            LastFetch::Never => None,
         }
     }
 }
 
 /// Pages in order, from number 0 on.
-pub(super) trait Pages: Send {
-    fn next(&mut self) -> Result<Option<PageRow>, Fault>;
+pub(super) trait GraphPages: Send {
+    fn next(&mut self) -> Result<Option<GraphPage>, Fault>;
 }
 
 /// Link between pages, by their numbers.
@@ -79,7 +81,7 @@ pub(super) trait Links: Send {
 /// Files of a graph.
 pub(super) trait Files: Send {
     /// Opens the table of pages at its start.
-    fn pages(&self) -> Result<Box<dyn Pages>, Fault>;
+    fn pages(&self) -> Result<Box<dyn GraphPages>, Fault>;
 
     /// Opens the links at their start.
     fn links(&self) -> Result<Box<dyn Links>, Fault>;
@@ -91,12 +93,12 @@ pub(super) trait Files: Send {
 /// Reader of a graph.
 pub(super) struct Graph {
     files: Box<dyn Files>,
-    layout: Layout,
+    layout: TextLayout,
     memory: Option<u64>,
     /// Maximum length of a name, in bytes.
     longest: usize,
     /// State of reading; `None` before it begins.
-    reading: Option<Reading>,
+    reading: Option<GraphReading>,
 }
 
 impl Graph {
@@ -110,7 +112,7 @@ impl Graph {
             names.push(page.name);
         }
         Ok(Graph {
-            layout: Layout::of(&names, files.has_weights()),
+            layout: TextLayout::of(&names, files.has_weights()),
             files: Box::new(files),
             memory: limits.memory,
             longest: limits.url_bytes as usize,
@@ -119,7 +121,7 @@ impl Graph {
     }
 
     /// Returns the layout of the text.
-    pub fn layout(&self) -> Layout {
+    pub fn layout(&self) -> TextLayout {
         self.layout
     }
 }
@@ -129,10 +131,10 @@ impl Rows for Graph {
         let reading = match &mut self.reading {
             Some(reading) => reading,
             none => {
-                let names = Names::read(&mut *self.files.pages()?, self.layout, self.memory)?;
+                let names = GraphNames::read(&mut *self.files.pages()?, self.layout, self.memory)?;
                 let mut twins = names.twins(self.layout, self.longest)?;
                 twins.read(&*self.files, names.len(), self.memory)?;
-                none.insert(Reading::begin(names, twins, &*self.files)?)
+                none.insert(GraphReading::begin(names, twins, &*self.files)?)
             }
         };
         reading.more(self.layout, out)
@@ -140,11 +142,11 @@ impl Rows for Graph {
 }
 
 /// State of reading a graph.
-struct Reading {
-    names: Names,
+struct GraphReading {
+    names: GraphNames,
     twins: Twins,
-    pages: Box<dyn Pages>,
-    links: Ahead,
+    pages: Box<dyn GraphPages>,
+    links: PeekedLinks,
     /// Page whose links are being written.
     open: Option<u64>,
     has_links: bool,
@@ -153,19 +155,23 @@ struct Reading {
     alone: u64,
 }
 
-impl Reading {
-    fn begin(mut names: Names, twins: Twins, files: &dyn Files) -> Result<Reading, Fault> {
+impl GraphReading {
+    fn begin(
+        mut names: GraphNames,
+        twins: Twins,
+        files: &dyn Files,
+    ) -> Result<GraphReading, Fault> {
         if names.has_alone {
-            let mut links = Ahead::of(files.links()?, names.len())?;
+            let mut links = PeekedLinks::of(files.links()?, names.len())?;
             while let Some(link) = links.next {
                 names.not_alone(link.source);
                 names.not_alone(link.target);
                 links.advance()?;
             }
         }
-        Ok(Reading {
+        Ok(GraphReading {
             pages: files.pages()?,
-            links: Ahead::of(files.links()?, names.len())?,
+            links: PeekedLinks::of(files.links()?, names.len())?,
             open: None,
             has_links: false,
             page: 0,
@@ -175,7 +181,7 @@ impl Reading {
         })
     }
 
-    fn more(&mut self, layout: Layout, out: &mut Vec<u8>) -> Result<bool, Fault> {
+    fn more(&mut self, layout: TextLayout, out: &mut Vec<u8>) -> Result<bool, Fault> {
         while out.len() < PIECE {
             if self.names.has_alone && self.alone < self.names.len() {
                 if self.names.is_alone(self.alone) {
@@ -203,14 +209,14 @@ impl Reading {
         Ok(true)
     }
 
-    fn write(&mut self, layout: Layout, page: u64, link: NumberedLink, out: &mut Vec<u8>) {
+    fn write(&mut self, layout: TextLayout, page: u64, link: NumberedLink, out: &mut Vec<u8>) {
         let (from, to) = (self.names.get(page), self.names.get(link.target));
         layout.link(from, to, link.weight, !self.has_links, out);
         self.has_links = true;
     }
 
     /// Writes the next page, without its links, if it was fetched.
-    fn next_page(&mut self, layout: Layout, out: &mut Vec<u8>) -> Result<(), Fault> {
+    fn next_page(&mut self, layout: TextLayout, out: &mut Vec<u8>) -> Result<(), Fault> {
         let Some(row) = self.pages.next()? else {
             let what = "the table of pages was changed while it was read";
             return Err(Fault::Damage(DamageKind::InvalidData, what.into()));
@@ -227,8 +233,8 @@ impl Reading {
         let has_links = is_own(self.links.next) || !self.twins.links(page).is_empty();
         let name = self.names.get(page);
         match self.twins.fetch(page, row.fetch) {
-            Fetch::Unchanged(at) if !has_links => layout.known(name, Some(at), out),
-            Fetch::Never if !has_links => {}
+            LastFetch::Unchanged(at) if !has_links => layout.known(name, Some(at), out),
+            LastFetch::Never if !has_links => {}
             fetch => {
                 layout.begin(name, fetch.time(), out);
                 (self.open, self.has_links) = (Some(page), false);
@@ -239,15 +245,15 @@ impl Reading {
 }
 
 /// Links with a look-ahead of one.
-pub(super) struct Ahead {
+pub(super) struct PeekedLinks {
     links: Box<dyn Links>,
     pub next: Option<NumberedLink>,
     pages: u64,
 }
 
-impl Ahead {
-    pub fn of(links: Box<dyn Links>, pages: u64) -> Result<Ahead, Fault> {
-        let mut links = Ahead {
+impl PeekedLinks {
+    pub fn of(links: Box<dyn Links>, pages: u64) -> Result<PeekedLinks, Fault> {
+        let mut links = PeekedLinks {
             links,
             next: None,
             pages,
@@ -277,7 +283,7 @@ impl Ahead {
 }
 
 /// Names of all pages, in memory.
-struct Names {
+struct GraphNames {
     text: Vec<u8>,
     ends: Vec<u64>,
     /// Bitmap of the isolated pages: never fetched, and without a link seen so far.
@@ -285,9 +291,13 @@ struct Names {
     has_alone: bool,
 }
 
-impl Names {
-    fn read(pages: &mut dyn Pages, layout: Layout, memory: Option<u64>) -> Result<Names, Fault> {
-        let mut names = Names {
+impl GraphNames {
+    fn read(
+        pages: &mut dyn GraphPages,
+        layout: TextLayout,
+        memory: Option<u64>,
+    ) -> Result<GraphNames, Fault> {
+        let mut names = GraphNames {
             text: Vec::new(),
             ends: Vec::new(),
             alone: Vec::new(),
@@ -302,7 +312,7 @@ impl Names {
             if number.is_multiple_of(64) {
                 names.alone.push(0);
             }
-            if matches!(page.fetch, Fetch::Never) {
+            if matches!(page.fetch, LastFetch::Never) {
                 names.alone[(number / 64) as usize] |= 1 << (number % 64);
                 names.has_alone = true;
             }
@@ -320,7 +330,7 @@ impl Names {
 
     /// Finds the pages that share one URL; two of the same name are an error. The hashes reuse the memory freed since
     /// growing.
-    fn twins(&self, layout: Layout, longest: usize) -> Result<Twins, Fault> {
+    fn twins(&self, layout: TextLayout, longest: usize) -> Result<Twins, Fault> {
         let mut scratch = Vec::new();
         let mut hash = |page| xxh3_64(layout.page_name(self.get(page), longest, &mut scratch));
         let mut hashes: Vec<(u64, u64)> = (0..self.len()).map(|page| (hash(page), page)).collect();

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::super::decompress::Fault;
 use super::super::plain::{Plain, open_plain};
-use super::graph::{Fetch, Files, Links, NumberedLink, PageRow, Pages};
+use super::graph::{Files, GraphPage, GraphPages, LastFetch, Links, NumberedLink};
 use crate::model::{DamageKind, Limits};
 use crate::{Error, Result};
 
@@ -18,15 +18,15 @@ pub(super) struct LineFiles {
 }
 
 impl Files for LineFiles {
-    fn pages(&self) -> Result<Box<dyn Pages>, Fault> {
+    fn pages(&self) -> Result<Box<dyn GraphPages>, Fault> {
         Ok(Box::new(Vertices {
-            lines: Lines::of(&self.vertices, &self.limits),
+            lines: GraphFileLines::of(&self.vertices, &self.limits),
             next: 0,
         }))
     }
 
     fn links(&self) -> Result<Box<dyn Links>, Fault> {
-        Ok(Box::new(Lines::of(&self.edges, &self.limits)))
+        Ok(Box::new(GraphFileLines::of(&self.edges, &self.limits)))
     }
 
     fn has_weights(&self) -> bool {
@@ -35,21 +35,21 @@ impl Files for LineFiles {
 }
 
 struct Vertices {
-    lines: Lines,
+    lines: GraphFileLines,
     next: u64,
 }
 
-impl Pages for Vertices {
-    fn next(&mut self) -> Result<Option<PageRow>, Fault> {
+impl GraphPages for Vertices {
+    fn next(&mut self) -> Result<Option<GraphPage>, Fault> {
         if !self.lines.next_line()? {
             return Ok(None);
         }
         let mut fields = self.lines.line.split(|&byte| byte == b'\t');
         let (number, name) = (fields.next().and_then(number), fields.next());
         let row = match (number, name) {
-            (Some(number), Some(name)) if number == self.next => PageRow {
+            (Some(number), Some(name)) if number == self.next => GraphPage {
                 name: name.to_vec(),
-                fetch: Fetch::Read(None),
+                fetch: LastFetch::Read(None),
             },
             (Some(number), Some(_)) => {
                 let expected = self.next;
@@ -64,7 +64,7 @@ impl Pages for Vertices {
     }
 }
 
-impl Links for Lines {
+impl Links for GraphFileLines {
     fn next(&mut self) -> Result<Option<NumberedLink>, Fault> {
         if !self.next_line()? {
             return Ok(None);
@@ -96,7 +96,7 @@ fn number(text: &[u8]) -> Option<u64> {
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Lines of several files.
-struct Lines {
+struct GraphFileLines {
     files: Vec<PathBuf>,
     /// Number of files opened so far; the last of them is `open`.
     begun: usize,
@@ -107,9 +107,9 @@ struct Lines {
     number: u64,
 }
 
-impl Lines {
-    fn of(files: &[PathBuf], limits: &Limits) -> Lines {
-        Lines {
+impl GraphFileLines {
+    fn of(files: &[PathBuf], limits: &Limits) -> GraphFileLines {
+        GraphFileLines {
             files: files.to_vec(),
             begun: 0,
             open: None,

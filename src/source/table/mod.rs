@@ -35,14 +35,14 @@ use crate::model::{Damage, Limits};
 use crate::{Error, Result};
 
 pub(crate) use folder::is_graph;
-pub(super) use text::Text;
+pub(super) use text::TableText;
 
 /// First bytes of a Parquet file.
 pub(crate) const PARQUET: &[u8; 4] = b"PAR1";
 
 /// Input that is converted to text.
-pub(super) struct Table {
-    pub text: Text,
+pub(super) struct TableInput {
+    pub text: TableText,
     pub known: KnownFormat,
 }
 
@@ -56,7 +56,11 @@ pub struct KnownFormat {
 }
 
 /// Opens a table, or a folder with a graph; `None` if it is neither.
-pub(super) fn open(path: &Path, options: &SourceOptions, limits: &Limits) -> Result<Option<Table>> {
+pub(super) fn open(
+    path: &Path,
+    options: &SourceOptions,
+    limits: &Limits,
+) -> Result<Option<TableInput>> {
     if path.is_dir() {
         return folder::graph_in(path, limits);
     }
@@ -78,10 +82,10 @@ pub(super) fn parquet(
     path: &Path,
     options: &SourceOptions,
     limits: &Limits,
-) -> Result<Table> {
+) -> Result<TableInput> {
     let broken = |fault| failed(path, fault);
     let again = file.try_clone().map_err(Error::io(path, "open"))?;
-    let table = columns::Table::open(file, String::new()).map_err(broken)?;
+    let table = columns::ParquetTable::open(file, String::new()).map_err(broken)?;
     of_columns(table, options, again, limits).map_err(|error| match error {
         Error::Unsupported(what) => Error::Unsupported(format!("{}: {what}", path.display())),
         other => other,
@@ -89,7 +93,7 @@ pub(super) fn parquet(
 }
 
 #[cfg(not(feature = "parquet"))]
-pub(super) fn parquet(_: File, path: &Path, _: &SourceOptions, _: &Limits) -> Result<Table> {
+pub(super) fn parquet(_: File, path: &Path, _: &SourceOptions, _: &Limits) -> Result<TableInput> {
     Err(without_parquet(path))
 }
 
@@ -101,20 +105,20 @@ fn without_parquet(path: &Path) -> Error {
 
 #[cfg(feature = "parquet")]
 fn of_columns(
-    mut table: columns::Table,
+    mut table: columns::ParquetTable,
     options: &SourceOptions,
     again: File,
     limits: &Limits,
-) -> Result<Table> {
+) -> Result<TableInput> {
     use crate::decode::{FieldKind, Names, field_kind};
     let found = table.fields();
     for (names, format) in [(Names::Url, "records"), (Names::Opaque, "node-records")] {
-        let is_page = |field: &columns::Field| {
+        let is_page = |field: &columns::ColumnField| {
             field_kind(&options.fields, names, &field.name) == Some(FieldKind::Page)
         };
         if found.iter().any(is_page) {
-            return Ok(Table {
-                text: Text::of(records::Records::of(table, &found, (options, names))?),
+            return Ok(TableInput {
+                text: TableText::of(records::RecordTable::of(table, &found, (options, names))?),
                 known: KnownFormat {
                     format,
                     why: format!("it is a Parquet table with {}", columns_of(&found)),
@@ -135,19 +139,19 @@ fn of_columns(
     );
     let has_weights = edges::choose(&mut table, &found, pair)?;
     let again = Some((again, pair[0].clone()));
-    let edges = edges::Edges::of(table, again, limits, has_weights);
-    Ok(Table {
+    let edges = edges::EdgeTable::of(table, again, limits, has_weights);
+    Ok(TableInput {
         known: KnownFormat {
             format: edges.layout().format(),
             why,
         },
-        text: Text::of(edges),
+        text: TableText::of(edges),
     })
 }
 
 /// Lists the names of columns for a message, on one line.
 #[cfg(feature = "parquet")]
-fn columns_of(found: &[columns::Field]) -> String {
+fn columns_of(found: &[columns::ColumnField]) -> String {
     const SHOWN: usize = 20;
     let names = found.iter().take(SHOWN).map(|field| {
         let name: String = field

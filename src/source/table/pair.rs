@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use super::columns::{Cell, Field, Kind, Table};
-use super::graph::{Fetch, Files, Links, NumberedLink, PageRow, Pages};
+use super::columns::{Cell, ColumnField, ParquetTable, ValueType};
+use super::graph::{Files, GraphPage, GraphPages, LastFetch, Links, NumberedLink};
 use super::{Fault, columns_of, edges};
 use crate::model::DamageKind;
 use crate::{Error, Result};
@@ -35,7 +35,7 @@ impl ParquetFiles {
 
     fn open_pages(&self) -> Result<PageTable> {
         let (mut table, found) = open(&self.pages)?;
-        let column = |name: &str, kinds: &[Kind]| -> Result<Option<Field>> {
+        let column = |name: &str, kinds: &[ValueType]| -> Result<Option<ColumnField>> {
             let Some(field) = found.iter().find(|field| field.name == name) else {
                 return Ok(None);
             };
@@ -47,10 +47,10 @@ impl ParquetFiles {
             }
             Ok(Some(field.clone()))
         };
-        let numbers = [Kind::Int, Kind::Unsigned];
-        let times = [1_000, 1_000_000, 1_000_000_000].map(Kind::Time);
+        let numbers = [ValueType::Int, ValueType::Unsigned];
+        let times = [1_000, 1_000_000, 1_000_000_000].map(ValueType::Time);
         let columns = [
-            column("url", &[Kind::Text])?,
+            column("url", &[ValueType::Text])?,
             column("page", &numbers)?,
             column("visits", &numbers)?,
             column("last_fetch", &times)?,
@@ -82,7 +82,8 @@ impl ParquetFiles {
     fn open_links(&self) -> Result<LinkTable> {
         let (mut table, found) = open(&self.links)?;
         let pair = edges::pair(&found);
-        let is_number = |field: &&Field| matches!(field.kind, Some(Kind::Int | Kind::Unsigned));
+        let is_number =
+            |field: &&ColumnField| matches!(field.kind, Some(ValueType::Int | ValueType::Unsigned));
         let Some(pair) = pair.filter(|pair| pair.iter().all(is_number)) else {
             let what = format!(
                 "two columns of numbers, `source` and `target`, are expected; it has {}",
@@ -98,10 +99,10 @@ impl ParquetFiles {
     }
 }
 
-fn open(path: &Path) -> Result<(Table, Vec<Field>)> {
+fn open(path: &Path) -> Result<(ParquetTable, Vec<ColumnField>)> {
     let file = File::open(path).map_err(Error::io(path, "open"))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let table = Table::open(file, format!("{name}: "));
+    let table = ParquetTable::open(file, format!("{name}: "));
     let table = table.map_err(|fault| super::failed(path, fault))?;
     let found = table.fields();
     Ok((table, found))
@@ -120,7 +121,7 @@ fn unsupported(path: &Path, what: String) -> Error {
 }
 
 impl Files for ParquetFiles {
-    fn pages(&self) -> Result<Box<dyn Pages>, Fault> {
+    fn pages(&self) -> Result<Box<dyn GraphPages>, Fault> {
         Ok(Box::new(self.open_pages()?))
     }
 
@@ -135,13 +136,13 @@ impl Files for ParquetFiles {
 
 /// Table with rows that were read but not used.
 struct Filled {
-    table: Table,
+    table: ParquetTable,
     filled: usize,
     used: usize,
 }
 
 impl Filled {
-    fn of(table: Table) -> Filled {
+    fn of(table: ParquetTable) -> Filled {
         Filled {
             table,
             filled: 0,
@@ -150,7 +151,7 @@ impl Filled {
     }
 
     /// Moves to the next row; `None` after the last.
-    fn next(&mut self) -> Result<Option<&mut Table>, Fault> {
+    fn next(&mut self) -> Result<Option<&mut ParquetTable>, Fault> {
         if self.used == self.filled {
             self.filled = self.table.fill(ROWS)?;
             self.used = 0;
@@ -180,8 +181,8 @@ struct PageTable {
     next: u64,
 }
 
-impl Pages for PageTable {
-    fn next(&mut self) -> Result<Option<PageRow>, Fault> {
+impl GraphPages for PageTable {
+    fn next(&mut self) -> Result<Option<GraphPage>, Fault> {
         let Some(table) = self.rows.next()? else {
             return Ok(None);
         };
@@ -200,12 +201,12 @@ impl Pages for PageTable {
             )));
         }
         self.next += 1;
-        Ok(Some(PageRow {
+        Ok(Some(GraphPage {
             name,
             fetch: match fetched_at {
-                _ if self.columns[2].is_none() || visits > Some(0) => Fetch::Read(fetched_at),
-                Some(at) => Fetch::Unchanged(at),
-                None => Fetch::Never,
+                _ if self.columns[2].is_none() || visits > Some(0) => LastFetch::Read(fetched_at),
+                Some(at) => LastFetch::Unchanged(at),
+                None => LastFetch::Never,
             },
         }))
     }

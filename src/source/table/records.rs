@@ -1,6 +1,6 @@
 //! A Parquet table of crawl records: each row becomes a line of JSON with its columns, for the decoder of records.
 
-use super::columns::{Cell, Field, Kind, Table};
+use super::columns::{Cell, ColumnField, ParquetTable, ValueType};
 use super::text::{PIECE, Rows};
 use super::{Fault, columns_of};
 use crate::Result;
@@ -13,7 +13,7 @@ use crate::source::SourceOptions;
 const ROWS: usize = 64;
 
 /// Column that is read.
-struct Column {
+struct RecordColumn {
     /// Name as JSON, with a colon.
     name: Vec<u8>,
     is_list: bool,
@@ -22,9 +22,9 @@ struct Column {
 }
 
 /// Reader of a table of crawl records.
-pub(super) struct Records {
-    table: Table,
-    columns: Vec<Column>,
+pub(super) struct RecordTable {
+    table: ParquetTable,
+    columns: Vec<RecordColumn>,
     /// Rows that the table has read and that were not begun.
     left: usize,
     /// List being written in the current row: its column, and the number of values written. Values of a row may share
@@ -38,15 +38,15 @@ pub(super) struct Records {
     skips_links: bool,
 }
 
-impl Records {
+impl RecordTable {
     /// Returns a reader of a table that has, by the usual names of records, one column of URLs and one of links. Fails
     /// with [`Error::Unsupported`] if such a column has another type; the message begins with what is wrong.
     pub fn of(
-        mut table: Table,
-        found: &[Field],
+        mut table: ParquetTable,
+        found: &[ColumnField],
         (options, names): (&SourceOptions, Names),
-    ) -> Result<Records> {
-        let mut columns: Vec<Column> = Vec::new();
+    ) -> Result<RecordTable> {
+        let mut columns: Vec<RecordColumn> = Vec::new();
         let (mut has_links, mut has_final_urls, mut page) = (false, false, None);
         for field in found {
             let Some(kind) = field_kind(&options.fields, names, &field.name) else {
@@ -61,7 +61,8 @@ impl Records {
                 FieldKind::Marks => "a value for each link",
                 FieldKind::FinalUrl | FieldKind::Other => "a string, a number or a time",
             };
-            let is_text = field.kind == Some(Kind::Text) || field.kind == Some(Kind::Null);
+            let is_text =
+                field.kind == Some(ValueType::Text) || field.kind == Some(ValueType::Null);
             let fits = match kind {
                 FieldKind::Links | FieldKind::RequestedUrl => is_text,
                 FieldKind::Page => is_text && !field.is_list,
@@ -77,7 +78,7 @@ impl Records {
             let mut name = Vec::new();
             put_string(field.name.as_bytes(), &mut name);
             name.push(b':');
-            columns.push(Column {
+            columns.push(RecordColumn {
                 name,
                 is_list: field.is_list,
                 is_of_links: matches!(kind, FieldKind::Links | FieldKind::Marks),
@@ -90,7 +91,7 @@ impl Records {
                 columns_of(found)
             )));
         }
-        Ok(Records {
+        Ok(RecordTable {
             table,
             columns,
             shard: page.zip(options.shard).filter(|_| !has_final_urls),
@@ -102,7 +103,7 @@ impl Records {
     }
 }
 
-impl Rows for Records {
+impl Rows for RecordTable {
     fn more(&mut self, out: &mut Vec<u8>) -> Result<bool, Fault> {
         while out.len() < PIECE {
             if let Some((column, written)) = self.open {
@@ -124,7 +125,7 @@ impl Rows for Records {
     }
 }
 
-impl Records {
+impl RecordTable {
     /// Moves to the next row.
     fn next_row(&mut self) {
         for column in 0..self.columns.len() {

@@ -19,7 +19,7 @@ pub(in crate::source) trait Rows: Send {
 }
 
 /// Text of all rows, yielded like the output of a decompressor.
-pub(in crate::source) struct Text {
+pub(in crate::source) struct TableText {
     rows: Box<dyn Rows>,
     made: Vec<u8>,
     given: usize,
@@ -30,9 +30,9 @@ pub(in crate::source) struct Text {
     then: Option<Result<(), Fault>>,
 }
 
-impl Text {
-    pub fn of(rows: impl Rows + 'static) -> Text {
-        Text {
+impl TableText {
+    pub fn of(rows: impl Rows + 'static) -> TableText {
+        TableText {
             rows: Box::new(rows),
             made: Vec::new(),
             given: 0,
@@ -79,7 +79,7 @@ impl Text {
 
 /// Text format of pages and their links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Layout {
+pub(super) enum TextLayout {
     /// JSON lines: `{"url":...,"links":[...]}`.
     Records,
     /// Adjacency list: `name TAB target ...`.
@@ -88,27 +88,27 @@ pub(super) enum Layout {
     Edges,
 }
 
-impl Layout {
+impl TextLayout {
     /// Chooses the layout of a graph that begins with these names: records if most are URLs.
-    pub fn of(names: &[Vec<u8>], has_weights: bool) -> Layout {
+    pub fn of(names: &[Vec<u8>], has_weights: bool) -> TextLayout {
         let is_url =
             |name: &&Vec<u8>| name.starts_with(b"http://") || name.starts_with(b"https://");
         let urls = names.iter().filter(is_url).count();
         if 2 * urls > names.len() {
-            Layout::Records
+            TextLayout::Records
         } else if has_weights {
-            Layout::Edges
+            TextLayout::Edges
         } else {
-            Layout::Adjacency
+            TextLayout::Adjacency
         }
     }
 
     /// Returns the name of the format.
     pub fn format(self) -> &'static str {
         match self {
-            Layout::Records => "records",
-            Layout::Adjacency => "adjacency",
-            Layout::Edges => "edges",
+            TextLayout::Records => "records",
+            TextLayout::Adjacency => "adjacency",
+            TextLayout::Edges => "edges",
         }
     }
 
@@ -121,22 +121,22 @@ impl Layout {
     ) -> &'n [u8] {
         scratch.clear();
         match self {
-            Layout::Records => match url::canonical(name, None, longest, scratch) {
+            TextLayout::Records => match url::canonical(name, None, longest, scratch) {
                 Ok(form) => form.text(name, scratch),
                 Err(_) => name,
             },
-            Layout::Adjacency | Layout::Edges => name,
+            TextLayout::Adjacency | TextLayout::Edges => name,
         }
     }
 
     /// Returns whether the text can represent this name.
     pub fn holds(self, name: &[u8]) -> bool {
         match self {
-            Layout::Records => !name.is_empty(),
-            Layout::Adjacency => {
+            TextLayout::Records => !name.is_empty(),
+            TextLayout::Adjacency => {
                 !name.is_empty() && !name.contains(&b'\t') && lines::control(name).is_none()
             }
-            Layout::Edges => {
+            TextLayout::Edges => {
                 let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
                 !name.is_empty()
                     && name[0] != b'#'
@@ -149,21 +149,21 @@ impl Layout {
     /// Begins a page and its list of links. `fetched_at` is in seconds since 1970.
     pub fn begin(self, name: &[u8], fetched_at: Option<i64>, out: &mut Vec<u8>) {
         match self {
-            Layout::Records => {
+            TextLayout::Records => {
                 out.extend_from_slice(br#"{"url":"#);
                 put_string(name, out);
                 put_time(fetched_at, out);
                 out.extend_from_slice(br#","links":["#);
             }
-            Layout::Adjacency => out.extend_from_slice(name),
-            Layout::Edges => {}
+            TextLayout::Adjacency => out.extend_from_slice(name),
+            TextLayout::Edges => {}
         }
     }
 
     /// Appends a link of the page `from`; `first` if it is the page's first. An adjacency list has no weights.
     pub fn link(self, from: &[u8], to: &[u8], weight: u32, first: bool, out: &mut Vec<u8>) {
         match self {
-            Layout::Records => {
+            TextLayout::Records => {
                 if !first {
                     out.push(b',');
                 }
@@ -174,11 +174,11 @@ impl Layout {
                 put_string(to, out);
                 out.extend_from_slice(format!(r#","weight":{weight}}}"#).as_bytes());
             }
-            Layout::Adjacency => {
+            TextLayout::Adjacency => {
                 out.push(b'\t');
                 out.extend_from_slice(to);
             }
-            Layout::Edges => {
+            TextLayout::Edges => {
                 for name in [from, to] {
                     out.extend_from_slice(name);
                     out.push(b'\t');
@@ -191,10 +191,10 @@ impl Layout {
     /// Ends a page. In an edge list, a page without links gets a link to itself of weight 0.
     pub fn end(self, name: &[u8], has_links: bool, out: &mut Vec<u8>) {
         match self {
-            Layout::Records => out.extend_from_slice(b"]}\n"),
-            Layout::Adjacency => out.push(b'\n'),
-            Layout::Edges if has_links => {}
-            Layout::Edges => self.link(name, name, 0, true, out),
+            TextLayout::Records => out.extend_from_slice(b"]}\n"),
+            TextLayout::Adjacency => out.push(b'\n'),
+            TextLayout::Edges if has_links => {}
+            TextLayout::Edges => self.link(name, name, 0, true, out),
         }
     }
 
@@ -202,13 +202,13 @@ impl Layout {
     /// lists cannot express this: there it is a page without links.
     pub fn known(self, name: &[u8], fetched_at: Option<i64>, out: &mut Vec<u8>) {
         match self {
-            Layout::Records => {
+            TextLayout::Records => {
                 out.extend_from_slice(br#"{"status":304,"url":"#);
                 put_string(name, out);
                 put_time(fetched_at, out);
                 out.extend_from_slice(b"}\n");
             }
-            Layout::Adjacency | Layout::Edges => {
+            TextLayout::Adjacency | TextLayout::Edges => {
                 self.begin(name, None, out);
                 self.end(name, false, out);
             }
@@ -219,9 +219,9 @@ impl Layout {
     #[cfg(feature = "parquet")]
     pub fn unusable(self, out: &mut Vec<u8>) {
         out.extend_from_slice(match self {
-            Layout::Records => b"{\"url\":null}\n",
-            Layout::Adjacency => b"\t\n",
-            Layout::Edges => b"?\n",
+            TextLayout::Records => b"{\"url\":null}\n",
+            TextLayout::Adjacency => b"\t\n",
+            TextLayout::Edges => b"?\n",
         });
     }
 }

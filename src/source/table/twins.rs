@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::super::decompress::Fault;
-use super::graph::{Ahead, Fetch, Files, NumberedLink};
+use super::graph::{Files, LastFetch, NumberedLink, PeekedLinks};
 use crate::memory::{LOOK_EVERY, check_room};
 
 /// Memory per twin and per link of one, in bytes.
@@ -21,7 +21,7 @@ pub(super) struct Twins {
 }
 
 struct Others {
-    fetch: Fetch,
+    fetch: LastFetch,
     links: Vec<NumberedLink>,
 }
 
@@ -30,7 +30,7 @@ impl Twins {
     pub fn add(&mut self, first: u64, later: u64) {
         self.firsts.insert(later, first);
         let none = || Others {
-            fetch: Fetch::Never,
+            fetch: LastFetch::Never,
             links: Vec::new(),
         };
         self.others.entry(first).or_insert_with(none);
@@ -53,7 +53,7 @@ impl Twins {
                 others.fetch = others.fetch.or(row.fetch);
             }
         }
-        let mut links = Ahead::of(files.links()?, pages)?;
+        let mut links = PeekedLinks::of(files.links()?, pages)?;
         let mut count = 0u64;
         while let Some(link) = links.next {
             if let Some(others) = self.others_of(link.source) {
@@ -104,7 +104,7 @@ impl Twins {
     }
 
     /// Combines the page's own fetch with those of its later twins.
-    pub fn fetch(&self, page: u64, own: Fetch) -> Fetch {
+    pub fn fetch(&self, page: u64, own: LastFetch) -> LastFetch {
         self.others
             .get(&page)
             .map_or(own, |others| own.or(others.fetch))

@@ -11,12 +11,12 @@ use super::super::marks::{self, MarkFiles};
 use super::super::names::{NameLengths, NameLogs, NameReader, kept};
 use super::super::reindex::indexed;
 use super::super::warm::{self, FIXED as WARM_HEAD, RowPlace, WARM, WarmFile, WarmHead};
-use crate::codec::frame::Head;
+use crate::codec::frame::BlockHead;
 use crate::codec::sealed;
-use crate::disk::log::{Block, BlockLog, LogLengths};
+use crate::disk::log::{BlockLog, LogBlock, LogLengths};
 use crate::engine::{
-    Effort, Fingerprint, LEAST_SLOTS, Mark, SEGMENTS, SettledPages, SettledPagesMut, SettledTotals,
-    Totals,
+    CashMark, Effort, Fingerprint, LEAST_SLOTS, SEGMENTS, SettledPages, SettledPagesMut,
+    SettledTotals, Totals,
 };
 use crate::fuzz::dice::{Bytes, Dice};
 use crate::fuzz::memory::Memory;
@@ -79,13 +79,13 @@ fn open_log(disk: &Memory, data: &[u8], index: &[u8]) -> BlockLog {
 }
 
 /// Reads a log in all ways that readers do. `page` is a page to look up.
-fn read_log(log: &BlockLog, page: u64) -> Option<Vec<Block>> {
+fn read_log(log: &BlockLog, page: u64) -> Option<Vec<LogBlock>> {
     if let Some(block) = judge(log.find(page)) {
         let at = page.checked_sub(block.first);
         assert!(at.is_some_and(|at| at < u64::from(block.pages)));
     }
     let sound = judge(log.verify_index());
-    let blocks: Option<Vec<Block>> = log.blocks().map(judge).collect();
+    let blocks: Option<Vec<LogBlock>> = log.blocks().map(judge).collect();
     assert!(
         sound.is_none()
             || log
@@ -143,7 +143,7 @@ pub(crate) fn log_written(data: &[u8]) {
         if len & 0x80 != 0 {
             lengths = expect(log.sync());
         }
-        written.push(Block {
+        written.push(LogBlock {
             first,
             pages,
             payload,
@@ -153,7 +153,7 @@ pub(crate) fn log_written(data: &[u8]) {
     let whole = expect(log.sync());
     let log = expect(BlockLog::read(&disk, &path, whole));
     expect(log.verify_index());
-    let found: Vec<Block> = log.blocks().map(expect).collect();
+    let found: Vec<LogBlock> = log.blocks().map(expect).collect();
     assert_eq!(found, written);
     for block in &written {
         let last = block.first + u64::from(block.pages) - 1;
@@ -275,7 +275,7 @@ pub(crate) fn marks(data: &[u8]) {
     let place = usize::from(u16::from_le_bytes([low, high]));
     let (cells, _) = bytes.0.as_chunks::<8>();
     let cells: Vec<u64> = cells.iter().map(|cell| u64::from_le_bytes(*cell)).collect();
-    let mark = Mark {
+    let mark = CashMark {
         number: 3,
         totals: Totals {
             pages: cells.len() as u64,
@@ -428,7 +428,7 @@ pub(crate) fn index(data: &[u8]) {
         *slots += u64::from(bytes.byte());
     }
     let mut content = bytes.0.iter().copied().chain(std::iter::repeat(0));
-    let head = Head::default().u64s(begins).u64s(slots);
+    let head = BlockHead::default().u64s(begins).u64s(slots);
     let mut file = head.sealed();
     for slots in slots {
         let at = file.len();

@@ -11,11 +11,13 @@ use crate::fuzz::memory::Memory;
 use crate::model::Limits;
 use crate::session::{Opened, Session};
 use crate::snapshot::{
-    KeepSnapshots, RANK_BYTES, Settle, Snapshot, SnapshotOptions, SnapshotPage, publish,
+    KeepSnapshots, RANK_BYTES, SettleSettings, Snapshot, SnapshotOptions, SnapshotPage, publish,
 };
 use crate::store::folder::fill;
 use crate::store::rows::KeepRows;
-use crate::store::{Disk, Progress, Report, Settings, Store, checkpoint, open_view, settings_of};
+use crate::store::{
+    Disk, InputProgress, Settings, StoreWriter, VerifyReport, checkpoint, open_view, settings_of,
+};
 use crate::{Error, Result};
 
 const DIR: &str = "store";
@@ -31,8 +33,8 @@ struct Sample {
 #[derive(Debug, Default)]
 struct Found {
     settings: Option<Settings>,
-    report: Option<Report>,
-    state: Option<(EngineState, u64, Progress)>,
+    report: Option<VerifyReport>,
+    state: Option<(EngineState, u64, InputProgress)>,
     /// The published ranking, and the one that the history gives.
     snapshot: Option<Ranking>,
     window: Option<Ranking>,
@@ -68,7 +70,7 @@ fn sample() -> Result<Sample> {
     let settings = Settings::new(Config::default(), &limits());
     disk.create_dir(dir).map_err(Error::io(dir, "create"))?;
     fill(&*disk, dir, &settings, KEY)?;
-    let mut engine = Store::open(
+    let mut engine = StoreWriter::open(
         disk.clone(),
         dir,
         &settings,
@@ -97,13 +99,13 @@ fn sample() -> Result<Sample> {
             resolver.apply(&mut engine, batch)?;
         }
         if pass % 3 == 2 {
-            checkpoint(&mut engine, &Progress::default())?;
+            checkpoint(&mut engine, &InputProgress::default())?;
         }
     }
     let making = SnapshotOptions {
         keep: KeepSnapshots::ALL,
         rank_bytes: RANK_BYTES,
-        settle: Some(Settle::until(1e-3)),
+        settle: Some(SettleSettings::until(1e-3)),
     };
     publish(&*disk, &engine.storage().view()?, &making)?;
     drop(engine);
@@ -192,7 +194,7 @@ fn read_snapshot(disk: &dyn Disk) -> Result<Ranking> {
 }
 
 /// Verifies the store; sets `is_rotten` if redb's pages are damaged.
-fn verify(disk: &dyn Disk, is_rotten: &mut bool) -> Result<Report> {
+fn verify(disk: &dyn Disk, is_rotten: &mut bool) -> Result<VerifyReport> {
     let view = open_view(disk, Path::new(DIR))?;
     let report = view.verify();
     let pages = view.check_database();

@@ -31,7 +31,7 @@ const AHEAD: usize = 20;
 
 /// Head of a row: everything except its links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Head {
+pub(crate) struct RowHead {
     pub page: u32,
     pub links: u32,
     pub gone: bool,
@@ -40,15 +40,15 @@ pub(crate) struct Head {
 
 /// Rows of a block in the order of their visits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Rows {
-    pub heads: Vec<Head>,
+pub(crate) struct BlockRows {
+    pub heads: Vec<RowHead>,
     /// Targets of all rows, concatenated.
     pub targets: Vec<u32>,
     /// Weights of the targets of those rows that have weights, concatenated.
     pub weights: Vec<u64>,
 }
 
-impl Rows {
+impl BlockRows {
     pub fn clear(&mut self) {
         self.heads.clear();
         self.targets.clear();
@@ -63,7 +63,7 @@ impl Rows {
     /// Calls `visit` with each row: its number, head, targets and weights.
     pub fn each<'a, E>(
         &'a self,
-        mut visit: impl FnMut(usize, &'a Head, &'a [u32], &'a [u64]) -> Result<(), E>,
+        mut visit: impl FnMut(usize, &'a RowHead, &'a [u32], &'a [u64]) -> Result<(), E>,
     ) -> Result<(), E> {
         let (mut targets, mut weights) = (&self.targets[..], &self.weights[..]);
         for (at, head) in self.heads.iter().enumerate() {
@@ -80,7 +80,7 @@ impl Rows {
 }
 
 /// Packs rows into a block; sorts their targets in place.
-pub(crate) fn pack(rows: &mut Rows) -> Vec<u8> {
+pub(crate) fn pack(rows: &mut BlockRows) -> Vec<u8> {
     sort(rows);
     let mut heads = Vec::with_capacity(rows.heads.len() * 4);
     let mut gaps = Vec::with_capacity(rows.targets.len() + 3);
@@ -110,7 +110,7 @@ pub(crate) fn pack(rows: &mut Rows) -> Vec<u8> {
     for field in [heads.len(), links, bytes.len(), code] {
         out.extend_from_slice(&(field as u32).to_le_bytes());
     }
-    let mut out = frame::Head::behind(out).summed(xxh3_64(&heads));
+    let mut out = frame::BlockHead::behind(out).summed(xxh3_64(&heads));
     out.extend_from_slice(&heads);
     out.extend_from_slice(&controls);
     out.extend_from_slice(&bytes);
@@ -121,7 +121,7 @@ pub(crate) fn pack(rows: &mut Rows) -> Vec<u8> {
 }
 
 /// Sorts the targets of each row together with their weights.
-fn sort(rows: &mut Rows) {
+fn sort(rows: &mut BlockRows) {
     let (mut targets, mut weights) = (&mut rows.targets[..], &mut rows.weights[..]);
     let mut pairs: Vec<(u32, u64)> = Vec::new();
     for head in &rows.heads {
@@ -207,14 +207,14 @@ fn pack_gaps(code: [u8; 4], gaps: &[u32]) -> (Vec<u8>, Vec<u8>) {
 }
 
 /// Decoding table of a code: start of each of four gaps and their total length, by control.
-struct Table {
+struct GapTable {
     starts: [[u8; 4]; 256],
     lengths: [u8; 256],
     masks: [u32; 4],
 }
 
-const fn table(code: [u8; 4]) -> Table {
-    let mut table = Table {
+const fn table(code: [u8; 4]) -> GapTable {
+    let mut table = GapTable {
         starts: [[0; 4]; 256],
         lengths: [0; 256],
         masks: [0; 4],
@@ -242,7 +242,7 @@ const fn table(code: [u8; 4]) -> Table {
     table
 }
 
-static TABLES: [Table; 4] = [
+static TABLES: [GapTable; 4] = [
     table(CODES[0]),
     table(CODES[1]),
     table(CODES[2]),
@@ -275,7 +275,7 @@ fn unpack_gaps(code: usize, controls: &[u8], mut bytes: &[u8], gaps: &mut Vec<u3
 }
 
 /// Fixed fields of a payload.
-struct Fields {
+struct RowBlockHeader {
     heads: usize,
     links: usize,
     gaps: usize,
@@ -283,10 +283,10 @@ struct Fields {
     sum: u64,
 }
 
-impl Fields {
-    fn of(bytes: &[u8]) -> Option<Fields> {
-        let mut fields = frame::Fields(bytes.first_chunk::<FIXED>()?);
-        Some(Fields {
+impl RowBlockHeader {
+    fn of(bytes: &[u8]) -> Option<RowBlockHeader> {
+        let mut fields = frame::HeadReader(bytes.first_chunk::<FIXED>()?);
+        Some(RowBlockHeader {
             heads: fields.u32() as usize,
             links: fields.u32() as usize,
             gaps: fields.u32() as usize,
@@ -298,12 +298,12 @@ impl Fields {
 
 /// Returns the number of bytes that [`unpack_heads`] needs, given the first [`FIXED`] bytes of a payload.
 pub(crate) fn heads_end(bytes: &[u8]) -> Option<usize> {
-    Fields::of(bytes).map(|fields| FIXED + fields.heads)
+    RowBlockHeader::of(bytes).map(|fields| FIXED + fields.heads)
 }
 
 /// Unpacks the heads alone into `heads`; `None` if these bytes are not the beginning of a block of `rows` rows.
-pub(crate) fn unpack_heads(bytes: &[u8], rows: usize, heads: &mut Vec<Head>) -> Option<()> {
-    let fields = Fields::of(bytes)?;
+pub(crate) fn unpack_heads(bytes: &[u8], rows: usize, heads: &mut Vec<RowHead>) -> Option<()> {
+    let fields = RowBlockHeader::of(bytes)?;
     let mut packed = bytes.get(FIXED..FIXED.checked_add(fields.heads)?)?;
     if heads_sum(bytes, packed) != fields.sum {
         return None;
@@ -319,7 +319,7 @@ pub(crate) fn unpack_heads(bytes: &[u8], rows: usize, heads: &mut Vec<Head>) -> 
         let page = before.checked_add(step)?;
         before = page;
         let rest = u64::try_from(take(&mut packed)?).ok()?;
-        let head = Head {
+        let head = RowHead {
             page: u32::try_from(page).ok()?,
             links: u32::try_from(rest >> 2).ok()?,
             gone: rest & 1 == 1,
@@ -335,10 +335,10 @@ pub(crate) fn unpack_heads(bytes: &[u8], rows: usize, heads: &mut Vec<Head>) -> 
 }
 
 /// Unpacks a block of `count` rows into `rows`; `None` if it is damaged or names a page that is not below `pages`.
-pub(crate) fn unpack(bytes: &[u8], count: usize, pages: u64, rows: &mut Rows) -> Option<()> {
+pub(crate) fn unpack(bytes: &[u8], count: usize, pages: u64, rows: &mut BlockRows) -> Option<()> {
     rows.clear();
     unpack_heads(bytes, count, &mut rows.heads)?;
-    let fields = Fields::of(bytes)?;
+    let fields = RowBlockHeader::of(bytes)?;
     let mut rest = bytes.get(FIXED + fields.heads..)?;
     let controls = rest.split_off(..fields.links.div_ceil(4))?;
     let gaps = rest.split_off(..fields.gaps)?;
@@ -409,8 +409,8 @@ mod tests {
         (page(), 0..3u8, btree_map(page(), weight, 0..40))
     }
 
-    fn rows_of(made: &[Made], backwards: bool) -> Rows {
-        let mut rows = Rows::default();
+    fn rows_of(made: &[Made], backwards: bool) -> BlockRows {
+        let mut rows = BlockRows::default();
         for (page, kind, links) in made {
             let mut links: Vec<(u32, u64)> = links.iter().map(|(t, w)| (*t, *w)).collect();
             if backwards {
@@ -420,7 +420,7 @@ mod tests {
                 links.clear();
             }
             let weighted = *kind == 2 && !links.is_empty();
-            rows.heads.push(Head {
+            rows.heads.push(RowHead {
                 page: *page,
                 links: links.len() as u32,
                 gone: *kind == 1,
@@ -439,7 +439,7 @@ mod tests {
         fn rows_come_back_sorted(made in vec(made(), 0..30), backwards in any::<bool>()) {
             let expected = rows_of(&made, false);
             let payload = pack(&mut rows_of(&made, backwards));
-            let mut found = Rows::default();
+            let mut found = BlockRows::default();
             prop_assert_eq!(unpack(&payload, made.len(), PAGES_MAX, &mut found), Some(()));
             prop_assert_eq!(&found, &expected);
             let mut heads = Vec::new();
@@ -459,7 +459,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_survived(mut bytes in vec(any::<u8>(), 0..200), heads in 0..40u32, links in 0..60u32, count in 0..20usize) {
-            let mut rows = Rows::default();
+            let mut rows = BlockRows::default();
             let _ = unpack(&bytes, count, PAGES_MAX, &mut rows);
             if bytes.len() < FIXED + heads as usize {
                 return Ok(());

@@ -7,7 +7,7 @@ use super::places::{
     CHUNK, CHUNK_BYTES, ENTRY, Entries, FIXED, Places, VERSION, pack, parts, path_of,
 };
 use super::read::{KeptRows, RowFile};
-use crate::codec::frame::Head;
+use crate::codec::frame::BlockHead;
 use crate::disk::{Disk, recreate};
 use crate::{Error, Result};
 
@@ -94,7 +94,7 @@ fn write(
             .map_err(Error::io(aside, "write"))
     };
     let fields = [VERSION, rows.kept.number, end, pages, rows.sum_before(1)?];
-    let head = Head::default().u64s(fields).u64(rows.sum_before(end)?);
+    let head = BlockHead::default().u64s(fields).u64(rows.sum_before(end)?);
     put(&head.sealed(), 0)?;
     let mut offset = FIXED as u64;
     for chunks in parts(pages) {
@@ -116,7 +116,7 @@ fn write(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{Links, PageId};
+    use crate::engine::{PageId, TargetLinks};
     use crate::fuzz::memory::Memory;
     use crate::store::rows::places::pack;
     use crate::store::rows::write::RowWriter;
@@ -128,7 +128,7 @@ mod tests {
     fn append(disk: &Memory, writer: &mut RowWriter, pages: &[u64]) -> CommittedRows {
         for &page in pages {
             let links = [PageId(page + 1)];
-            let appended = writer.append(PageId(page), false, Links::from(&links[..]), false);
+            let appended = writer.append(PageId(page), false, TargetLinks::from(&links[..]), false);
             assert!(appended.is_ok());
         }
         let synced = writer.sync(disk, Path::new(DIR));

@@ -35,7 +35,7 @@ use crate::{Error, Result};
 pub(super) use compact::compact;
 pub use read::KeptRows;
 pub(crate) use read::{RowFile, RowsOf};
-pub(crate) use since::Since;
+pub(crate) use since::RowsDiff;
 pub(crate) use unpacked::HeldRows;
 pub(super) use write::{AppendError, RowWriter};
 
@@ -100,7 +100,7 @@ pub struct CommittedRows {
 /// Reason why rows were given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reason {
+pub enum GiveUpReason {
     /// A command requested that no rows are kept.
     Asked,
     /// Rows would have exceeded this limit in bytes.
@@ -119,7 +119,7 @@ pub enum Retention {
     /// All rows are kept.
     Kept(CommittedRows),
     /// Rows were kept until they were given up.
-    GivenUp(Reason),
+    GivenUp(GiveUpReason),
 }
 
 impl Retention {
@@ -147,18 +147,18 @@ impl Retention {
     }
 }
 
-impl std::fmt::Display for Reason {
+impl std::fmt::Display for GiveUpReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Reason::Asked => f.write_str("`keep_links` none"),
-            Reason::TooLarge(most) => {
+            GiveUpReason::Asked => f.write_str("`keep_links` none"),
+            GiveUpReason::TooLarge(most) => {
                 write!(
                     f,
                     "they would have taken more than {} of disk",
                     human(*most)
                 )
             }
-            Reason::TooManyPages => f.write_str("page numbers in rows have 32 bits"),
+            GiveUpReason::TooManyPages => f.write_str("page numbers in rows have 32 bits"),
         }
     }
 }

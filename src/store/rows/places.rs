@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use crate::codec::frame::{self, Fields, Head};
+use crate::codec::frame::{self, BlockHead, HeadReader};
 use crate::disk::{Disk, DiskFile};
 use crate::rows::Bits;
 use crate::{Error, Result};
@@ -77,7 +77,7 @@ impl Places {
         if !frame::is_sealed(&head) {
             return Err(damaged("the checksum of its head does not match"));
         }
-        let [version, number, covered, pages, first, last] = Fields(&head).u64s();
+        let [version, number, covered, pages, first, last] = HeadReader(&head).u64s();
         let length = pages.div_ceil(CHUNK as u64).checked_mul(CHUNK_BYTES as u64);
         let size = file.size().map_err(Error::reading(&path))?;
         if version != VERSION || length.and_then(|len| len.checked_add(FIXED as u64)) != Some(size)
@@ -195,7 +195,7 @@ pub(crate) fn pack(at: u64, entries: &[u64]) -> Vec<u8> {
         bytes.extend_from_slice(&entry.to_le_bytes()[..ENTRY]);
     }
     let sum = frame::checksum(&bytes, at);
-    Head::behind(bytes).u64(sum).bytes()
+    BlockHead::behind(bytes).u64(sum).bytes()
 }
 
 /// Splits the chunks of `pages` pages into parts that fit in memory.

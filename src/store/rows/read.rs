@@ -8,12 +8,12 @@ use std::sync::Arc;
 use crossbeam_channel::{Receiver, bounded};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::block::{FIXED, Head, Rows as Block, heads_end, unpack, unpack_heads};
+use super::block::{BlockRows, FIXED, RowHead, heads_end, unpack, unpack_heads};
 use super::places::Places;
 use super::unpacked::{HeldRows, Unpacked};
 use super::{CommittedRows, Retention, none, path_of};
 use crate::disk::Disk;
-use crate::disk::log::{Block as Stored, BlockLog};
+use crate::disk::log::{BlockLog, LogBlock};
 use crate::rows::{Bits, Row, RowVisitor, Rows, RowsVisitor, Stop};
 use crate::threads::spawn_in;
 use crate::{Error, Result};
@@ -103,7 +103,7 @@ impl RowFile {
     pub(super) fn back_over(
         &self,
         rows: Range<u64>,
-        mut visit: impl FnMut(u64, &Head) -> Result<(), Stop>,
+        mut visit: impl FnMut(u64, &RowHead) -> Result<(), Stop>,
     ) -> Result<bool> {
         let mut end = self.kept.rows;
         let mut heads = Vec::new();
@@ -178,8 +178,8 @@ impl RowFile {
     }
 
     /// Returns the block that holds a row, and the number of its first row.
-    fn block_of(&self, row: u64, pages: u64) -> Result<(u64, Block)> {
-        self.unpacked_block(&self.log.find(row)?, pages, Block::default())
+    fn block_of(&self, row: u64, pages: u64) -> Result<(u64, BlockRows)> {
+        self.unpacked_block(&self.log.find(row)?, pages, BlockRows::default())
     }
 
     /// Returns a checksum that identifies the rows before `row`: that of the block that holds the last of them.
@@ -242,7 +242,7 @@ impl RowFile {
     }
 
     /// Reads the heads of the block whose last row is the one before `end`. Returns its first row.
-    fn heads(&self, at: u64, end: u64, heads: &mut Vec<Head>) -> Result<u64> {
+    fn heads(&self, at: u64, end: u64, heads: &mut Vec<RowHead>) -> Result<u64> {
         let (front, first, rows) = self.log.front(at, FIXED, heads_end)?;
         let what = || format!("block {at} has no rows up to row {end}");
         let damaged = || self.log.damaged_at(at, what());
@@ -258,8 +258,8 @@ impl RowFile {
         &self,
         from: u64,
         pages: u64,
-        free: &Receiver<Block>,
-        mut give: impl FnMut(Result<(u64, Block)>) -> bool,
+        free: &Receiver<BlockRows>,
+        mut give: impl FnMut(Result<(u64, BlockRows)>) -> bool,
     ) {
         let blocks = match self.log.blocks_from(from) {
             Ok(blocks) => blocks,
@@ -280,7 +280,12 @@ impl RowFile {
     }
 
     /// Unpacks a block of the log into `rows`. Returns its first row and the rows.
-    fn unpacked_block(&self, block: &Stored, pages: u64, mut rows: Block) -> Result<(u64, Block)> {
+    fn unpacked_block(
+        &self,
+        block: &LogBlock,
+        pages: u64,
+        mut rows: BlockRows,
+    ) -> Result<(u64, BlockRows)> {
         match unpack(&block.payload, block.pages as usize, pages, &mut rows) {
             Some(()) => Ok((block.first, rows)),
             None => Err(self.holds_nonsense(block.first)),
@@ -445,7 +450,7 @@ impl KeptRows {
     fn each_block<E: From<Error>>(
         &self,
         from: u64,
-        visit: &mut dyn FnMut(u64, &Block) -> Result<(), E>,
+        visit: &mut dyn FnMut(u64, &BlockRows) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut end = 0;
         for (first, rows) in self.file.unpacked.blocks() {
@@ -459,7 +464,7 @@ impl KeptRows {
             return Ok(());
         }
         let (back, free) = bounded(AHEAD + 2);
-        let mut take = |block: Result<(u64, Block)>| {
+        let mut take = |block: Result<(u64, BlockRows)>| {
             let (first, rows) = block?;
             visit(first, &rows)?;
             end = first + rows.heads.len() as u64;
@@ -488,7 +493,7 @@ impl KeptRows {
     pub(super) fn each_from<E: From<Error>>(
         &self,
         from: u64,
-        mut visit: impl FnMut(Head, &[u32], &[u64]) -> Result<(), E>,
+        mut visit: impl FnMut(RowHead, &[u32], &[u64]) -> Result<(), E>,
     ) -> Result<(), E> {
         self.each_block(from, &mut |first, rows| {
             rows.each(|at, head, targets, weights| {
@@ -589,7 +594,7 @@ impl Rows for KeptRows {
 }
 
 /// Returns the wanted rows of a block; `wanted` gets their numbers in it and their heads.
-fn rows_of<'b>(block: &'b Block, wanted: impl Fn(usize, &Head) -> bool) -> Vec<Row<'b>> {
+fn rows_of<'b>(block: &'b BlockRows, wanted: impl Fn(usize, &RowHead) -> bool) -> Vec<Row<'b>> {
     let mut rows = Vec::with_capacity(block.heads.len());
     let all = block.each(|at, head, targets, weights| {
         if wanted(at, head) {
@@ -601,7 +606,7 @@ fn rows_of<'b>(block: &'b Block, wanted: impl Fn(usize, &Head) -> bool) -> Vec<R
     rows
 }
 
-pub(super) fn row_of<'a>(head: Head, targets: &'a [u32], weights: &'a [u64]) -> Row<'a> {
+pub(super) fn row_of<'a>(head: RowHead, targets: &'a [u32], weights: &'a [u64]) -> Row<'a> {
     Row {
         page: head.page,
         gone: head.gone,

@@ -9,7 +9,7 @@ use crate::engine::Cells;
 use crate::rows::{Bits, Row, RowVisitor, Stop};
 
 /// Rows that changed since an earlier commit.
-pub(crate) struct Since {
+pub(crate) struct RowsDiff {
     /// Rows of the earlier commit, and number of pages then.
     old: RowFile,
     pages: u64,
@@ -31,7 +31,7 @@ impl KeptRows {
     ///
     /// # Errors
     /// Fails if the current file does not have that position.
-    pub(crate) fn since(&self, old: RowFile, pages: u64, place: (u64, u64)) -> Result<Since> {
+    pub(crate) fn since(&self, old: RowFile, pages: u64, place: (u64, u64)) -> Result<RowsDiff> {
         let now = &self.file.kept;
         let (number, place) = place;
         if number != now.number || place > now.rows {
@@ -50,7 +50,7 @@ impl KeptRows {
             }
             Ok(())
         })?;
-        let mut since = Since {
+        let mut since = RowsDiff {
             gone: Bits::new(old.kept.rows),
             same: Bits::new(pages),
             old,
@@ -70,7 +70,7 @@ impl KeptRows {
     }
 
     /// Leaves out rows equal to those that they superseded, which are `superseded` in number.
-    fn leave_out_same(&self, since: &mut Since, superseded: usize) -> Result<()> {
+    fn leave_out_same(&self, since: &mut RowsDiff, superseded: usize) -> Result<()> {
         let mut before: Cells<[u32; 4]> = Cells::reserve(superseded)?;
         let mut places = before.iter_mut();
         Stop::is_whole(since.old_rows(&mut |row| {
@@ -94,14 +94,18 @@ impl KeptRows {
         Ok(())
     }
 
-    pub(crate) fn new_rows(&self, since: &Since, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+    pub(crate) fn new_rows(
+        &self,
+        since: &RowsDiff,
+        visit: &mut RowVisitor<'_>,
+    ) -> Result<(), Stop> {
         self.each_from(since.place, |head, targets, weights| {
             since.unless_same(row_of(head, targets, weights), visit)
         })
     }
 }
 
-impl Since {
+impl RowsDiff {
     /// Calls `visit` with each old row that was superseded.
     pub(crate) fn old_rows(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
         self.old.each_marked(&self.gone, self.pages, &mut |rows| {

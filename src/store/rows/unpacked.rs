@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::block::{Head, Rows as Block};
+use super::block::{BlockRows, RowHead};
 
 /// Unpacked blocks from the first one on.
 #[derive(Default)]
@@ -12,7 +12,7 @@ pub(super) struct Unpacked(Mutex<Prefix>);
 
 #[derive(Default)]
 struct Prefix {
-    blocks: Vec<(u64, Arc<Block>)>,
+    blocks: Vec<(u64, Arc<BlockRows>)>,
     /// Number of rows in the blocks.
     end: u64,
     /// Memory of the blocks in bytes, and its limit.
@@ -37,8 +37,8 @@ impl fmt::Debug for HeldRows {
 }
 
 /// Returns the memory of a block in bytes.
-fn bytes_of(block: &Block) -> u64 {
-    let bytes = block.heads.capacity() * size_of::<Head>()
+fn bytes_of(block: &BlockRows) -> u64 {
+    let bytes = block.heads.capacity() * size_of::<RowHead>()
         + block.targets.capacity() * size_of::<u32>()
         + block.weights.capacity() * size_of::<u64>();
     bytes as u64
@@ -76,12 +76,12 @@ impl Unpacked {
     }
 
     /// Returns the cached blocks, each with its first row.
-    pub fn blocks(&self) -> Vec<(u64, Arc<Block>)> {
+    pub fn blocks(&self) -> Vec<(u64, Arc<BlockRows>)> {
         self.with(|prefix| prefix.blocks.clone())
     }
 
     /// Returns the block that holds a row.
-    pub fn find(&self, row: u64) -> Option<(u64, Arc<Block>)> {
+    pub fn find(&self, row: u64) -> Option<(u64, Arc<BlockRows>)> {
         self.with(|prefix| {
             if row >= prefix.end {
                 return None;
@@ -92,7 +92,7 @@ impl Unpacked {
     }
 
     /// Caches the next block if there is room for it; otherwise returns it.
-    pub fn keep(&self, first: u64, block: Block) -> Option<Block> {
+    pub fn keep(&self, first: u64, block: BlockRows) -> Option<BlockRows> {
         let bytes = bytes_of(&block);
         self.with(|prefix| {
             if first != prefix.end || prefix.bytes + bytes > prefix.room {
@@ -116,7 +116,7 @@ mod tests {
 
     use super::super::read::{KeptRows, RowFile};
     use super::super::write::RowWriter;
-    use crate::engine::{Links, PageId};
+    use crate::engine::{PageId, TargetLinks};
     use crate::fuzz::memory::Memory;
     use crate::rows::{Bits, Row, Rows, Stop};
 
@@ -148,7 +148,7 @@ mod tests {
                 let links: Vec<PageId> = (1..=row % 7)
                     .map(|to| PageId((page + to) % PAGES))
                     .collect();
-                let links = Links::from(&links[..]);
+                let links = TargetLinks::from(&links[..]);
                 let again = commit >= PAGES / 50;
                 assert!(writer.append(PageId(page), false, links, again).is_ok());
             }

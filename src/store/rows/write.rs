@@ -4,11 +4,11 @@ use std::panic::resume_unwind;
 use std::path::Path;
 use std::thread::JoinHandle;
 
-use super::block::{Head, Rows, pack};
-use super::{CommittedRows, ROWS, Reason, path_of};
+use super::block::{BlockRows, RowHead, pack};
+use super::{CommittedRows, GiveUpReason, ROWS, path_of};
 use crate::disk::Disk;
 use crate::disk::log::{BlockLog, LogLengths};
-use crate::engine::{Links, PageId};
+use crate::engine::{PageId, TargetLinks};
 use crate::rows::PAGES_MAX;
 use crate::threads::spawn;
 use crate::{Error, Result};
@@ -19,7 +19,7 @@ const WAITING: usize = 1 << 20;
 /// Reason why appending ended.
 pub(crate) enum AppendError {
     /// Rows have to be given up; everything else continues.
-    GiveUp(Reason),
+    GiveUp(GiveUpReason),
     Full(Error),
     /// Another error, which is fatal.
     Failed(Error),
@@ -35,7 +35,7 @@ impl From<Error> for AppendError {
     }
 }
 
-type Packed = (Rows, Vec<u8>);
+type Packed = (BlockRows, Vec<u8>);
 
 /// Row file open for appending.
 pub(crate) struct RowWriter {
@@ -43,11 +43,11 @@ pub(crate) struct RowWriter {
     kept: CommittedRows,
     /// Number of rows in blocks that were written to the log.
     closed: u64,
-    filling: Rows,
+    filling: BlockRows,
     /// Previous block, while it is packed.
     packing: Option<JoinHandle<Packed>>,
     /// Block for reuse.
-    spare: Rows,
+    spare: BlockRows,
     /// Maximum length of the file in bytes.
     most: u64,
     /// True until the directory entries of a new file are durable.
@@ -84,9 +84,9 @@ impl RowWriter {
             log,
             kept,
             closed: kept.rows,
-            filling: Rows::default(),
+            filling: BlockRows::default(),
             packing: None,
-            spare: Rows::default(),
+            spare: BlockRows::default(),
             most,
             new,
             pages: PAGES_MAX,
@@ -98,17 +98,17 @@ impl RowWriter {
         &mut self,
         page: PageId,
         gone: bool,
-        links: Links<'_>,
+        links: TargetLinks<'_>,
         again: bool,
     ) -> Result<(), AppendError> {
         let largest = links.targets.iter().fold(page.0, |max, to| max.max(to.0));
         if largest >= self.pages {
-            return Err(AppendError::GiveUp(Reason::TooManyPages));
+            return Err(AppendError::GiveUp(GiveUpReason::TooManyPages));
         }
         let targets = links.targets.iter().map(|target| target.0 as u32);
         self.filling.targets.extend(targets);
         self.filling.weights.extend_from_slice(links.weights);
-        self.add(Head {
+        self.add(RowHead {
             page: page.0 as u32,
             links: links.targets.len() as u32,
             gone,
@@ -121,7 +121,7 @@ impl RowWriter {
     /// Appends a row of another log.
     pub fn copy(
         &mut self,
-        head: Head,
+        head: RowHead,
         targets: &[u32],
         weights: &[u64],
     ) -> Result<(), AppendError> {
@@ -131,7 +131,7 @@ impl RowWriter {
     }
 
     /// Appends the head of a row whose links were added.
-    fn add(&mut self, head: Head) -> Result<(), AppendError> {
+    fn add(&mut self, head: RowHead) -> Result<(), AppendError> {
         self.filling.heads.push(head);
         self.kept.rows += 1;
         self.kept.links += u64::from(head.links);
@@ -169,7 +169,7 @@ impl RowWriter {
         self.log.append(self.closed, rows as u32, payload);
         self.closed += rows as u64;
         if self.log.bytes() > self.most {
-            return Err(AppendError::GiveUp(Reason::TooLarge(self.most)));
+            return Err(AppendError::GiveUp(GiveUpReason::TooLarge(self.most)));
         }
         if self.log.waiting() >= WAITING {
             self.log.flush()?;
@@ -187,7 +187,7 @@ impl RowWriter {
         }
         self.kept.lengths = self.log.sync()?;
         if self.kept.lengths.data > self.most {
-            return Err(AppendError::GiveUp(Reason::TooLarge(self.most)));
+            return Err(AppendError::GiveUp(GiveUpReason::TooLarge(self.most)));
         }
         if std::mem::take(&mut self.new) {
             let folder = dir.join(ROWS);
@@ -246,8 +246,11 @@ mod tests {
             (PAGES_MAX, links(&[]), false),
             (1 << 32, links(&[3]), false),
         ] {
-            let appended = rows.append(PageId(page), false, Links::from(&targets[..]), false);
-            let many = matches!(appended, Err(AppendError::GiveUp(Reason::TooManyPages)));
+            let appended = rows.append(PageId(page), false, TargetLinks::from(&targets[..]), false);
+            let many = matches!(
+                appended,
+                Err(AppendError::GiveUp(GiveUpReason::TooManyPages))
+            );
             assert_eq!((appended.is_ok(), many), (fits, !fits), "page {page}");
         }
     }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::codec::frame::{self, Fields, is_sealed};
+use crate::codec::frame::{self, HeadReader, is_sealed};
 use crate::disk::{Disk, DiskFile};
 use crate::{Error, Result};
 
@@ -20,7 +20,7 @@ pub(super) const HEADER: usize = 36;
 pub(super) const BLOCK_BYTES: usize = 256 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct SpoolBlockHeader {
     /// Offset of its first byte in the stream.
     pub offset: u64,
     /// Number of the stream among the store's inputs.
@@ -30,16 +30,16 @@ pub(super) struct Head {
     pub payload: u64,
 }
 
-impl Head {
+impl SpoolBlockHeader {
     pub fn to_bytes(self) -> Vec<u8> {
-        let head = frame::Head::default().u64(self.offset).u64(self.input);
+        let head = frame::BlockHead::default().u64(self.offset).u64(self.input);
         head.u32(self.length).u64(self.payload).sealed()
     }
 
     /// Decodes a header; `None` if its checksum does not match or the length is impossible.
-    fn from_bytes(head: &[u8; HEADER]) -> Option<Head> {
-        let mut fields = Fields(head);
-        let found = Head {
+    fn from_bytes(head: &[u8; HEADER]) -> Option<SpoolBlockHeader> {
+        let mut fields = HeadReader(head);
+        let found = SpoolBlockHeader {
             offset: fields.u64(),
             input: fields.u64(),
             length: fields.u32(),
@@ -61,7 +61,7 @@ pub(super) fn segment_path(dir: &Path, first: u64) -> PathBuf {
 
 /// Reader of a segment, block by block.
 #[derive(Debug)]
-pub(super) struct Segment {
+pub(super) struct SegmentReader {
     path: PathBuf,
     file: Box<dyn DiskFile>,
     size: u64,
@@ -72,16 +72,16 @@ pub(super) struct Segment {
     pub offset: u64,
 }
 
-impl Segment {
+impl SegmentReader {
     /// Opens the segment that begins with byte `first` of the stream.
-    pub fn open(disk: &dyn Disk, dir: &Path, first: u64, input: u64) -> Result<Segment> {
+    pub fn open(disk: &dyn Disk, dir: &Path, first: u64, input: u64) -> Result<SegmentReader> {
         let path = segment_path(dir, first);
         let file = disk.read(&path).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => Error::damaged(&path, "it is missing"),
             _ => Error::io(&path, "open")(error),
         })?;
         let size = file.size().map_err(Error::io(&path, "measure"))?;
-        Ok(Segment {
+        Ok(SegmentReader {
             path,
             file,
             size,
@@ -100,12 +100,12 @@ impl Segment {
     }
 
     /// Reads and checks the header of the next block.
-    pub fn head(&self) -> Result<Head> {
+    pub fn head(&self) -> Result<SpoolBlockHeader> {
         let mut bytes = [0; HEADER];
         self.file
             .read_at(&mut bytes, self.at)
             .map_err(Error::reading(&self.path))?;
-        let Some(head) = Head::from_bytes(&bytes) else {
+        let Some(head) = SpoolBlockHeader::from_bytes(&bytes) else {
             return Err(self.damaged("its header does not match its checksum"));
         };
         if head.input != self.input {
@@ -124,7 +124,7 @@ impl Segment {
     }
 
     /// Reads and checks the payload of the next block.
-    pub fn payload(&self, head: &Head, payload: &mut Vec<u8>) -> Result<()> {
+    pub fn payload(&self, head: &SpoolBlockHeader, payload: &mut Vec<u8>) -> Result<()> {
         payload.resize(head.length as usize, 0);
         self.file
             .read_at(payload, self.at + HEADER as u64)
@@ -136,7 +136,7 @@ impl Segment {
     }
 
     /// Advances past the next block.
-    pub fn pass(&mut self, head: &Head) {
+    pub fn pass(&mut self, head: &SpoolBlockHeader) {
         self.at += HEADER as u64 + u64::from(head.length);
         self.offset = head.end();
     }

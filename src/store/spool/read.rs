@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::block::Segment;
+use super::block::SegmentReader;
 use crate::disk::Disk;
 use crate::source::PIPE_BYTES;
 use crate::{Error, Result};
@@ -18,7 +18,7 @@ pub(crate) struct SpoolReader {
     input: u64,
     /// First bytes of the segments not opened yet, ascending.
     segments: VecDeque<u64>,
-    segment: Option<Segment>,
+    segment: Option<SegmentReader>,
     at: u64,
     to: u64,
     block: Vec<u8>,
@@ -61,7 +61,7 @@ impl SpoolReader {
                 _ => {
                     let first = self.segments.pop_front().filter(|&first| first <= self.at);
                     let first = first.ok_or_else(|| missing(&self.dir, self.at))?;
-                    let segment = Segment::open(&*self.disk, &self.dir, first, self.input)?;
+                    let segment = SegmentReader::open(&*self.disk, &self.dir, first, self.input)?;
                     self.segment.insert(segment)
                 }
             };
@@ -127,7 +127,7 @@ pub(super) fn walk(
         if first > reached.unwrap_or(from) {
             return Err(missing(dir, reached.unwrap_or(from)));
         }
-        let mut segment = Segment::open(disk, dir, first, input)?;
+        let mut segment = SegmentReader::open(disk, dir, first, input)?;
         if reached.is_some_and(|reached| reached != first) {
             return Err(segment.damaged("the segment before it holds its first bytes too"));
         }

@@ -29,7 +29,7 @@ use serde::de::DeserializeOwned;
 
 use super::blocks::{Seal, seal, unseal};
 use super::chunks::{CASH, Slot, slots_sum};
-use super::manifest::{self, Manifest, Run};
+use super::manifest::{self, HistoryRun, Manifest};
 use crate::disk::Disk;
 use crate::engine::{Admissions, Blocks, Rows};
 use crate::memory::DATABASE;
@@ -106,7 +106,7 @@ impl Tables {
     }
 
     /// Begins the transaction of the next commit.
-    pub fn begin(&self) -> Result<Writing> {
+    pub fn begin(&self) -> Result<WriteTransaction> {
         let path = self.fence.path();
         let txn = self.db.hold(|db| {
             let mut txn = db.begin_write().map_err(failed(path, "begin"))?;
@@ -115,26 +115,26 @@ impl Tables {
             txn.set_two_phase_commit(true);
             Ok(txn)
         })?;
-        Ok(Writing {
+        Ok(WriteTransaction {
             fence: self.fence.clone(),
             txn,
         })
     }
 
     /// Returns the last committed state, which later commits do not change.
-    pub fn read(&self) -> Result<Reading> {
+    pub fn read(&self) -> Result<ReadTransaction> {
         let path = self.fence.path();
         let txn = self
             .db
             .hold(|db| db.begin_read().map_err(failed(path, "read")))?;
-        Ok(Reading {
+        Ok(ReadTransaction {
             fence: self.fence.clone(),
             txn,
         })
     }
 
-    /// Checks redb's own structure: every page against its checksum. Only possible while no [`Reading`] or [`Writing`]
-    /// lives.
+    /// Checks redb's own structure: every page against its checksum. Only possible while no [`ReadTransaction`] or
+    /// [`WriteTransaction`] lives.
     pub fn check(&mut self) -> Result<()> {
         let path = self.fence.path();
         let sound = self
@@ -151,19 +151,19 @@ impl Tables {
 type Table<'t, K> = Fenced<redb::Table<'t, K, &'static [u8]>>;
 
 /// Open write transaction.
-pub(crate) struct Writing {
+pub(crate) struct WriteTransaction {
     fence: Arc<Fence>,
     txn: Fenced<redb::WriteTransaction>,
 }
 
-impl Writing {
+impl WriteTransaction {
     fn table<K: Key>(&self, which: TableDefinition<'_, K, &'static [u8]>) -> Result<Table<'_, K>> {
         let path = self.fence.path();
         self.txn
             .hold(|txn| txn.open_table(which).map_err(failed(path, "open")))
     }
 
-    pub fn put_run(&self, run: &Run, blocks: &[Vec<u8>]) -> Result<()> {
+    pub fn put_run(&self, run: &HistoryRun, blocks: &[Vec<u8>]) -> Result<()> {
         let mut table = self.table(HISTORY)?;
         for (block, at) in blocks.iter().zip(0..) {
             insert(&self.fence, &mut table, (run.number, at), block)?;
@@ -192,11 +192,11 @@ impl Writing {
     /// `admissions` blocks of admissions. Returns the new run.
     pub fn merge_runs(
         &self,
-        runs: &[Run],
+        runs: &[HistoryRun],
         number: u64,
         admissions: u64,
         merge: impl for<'a> FnOnce(Vec<Blocks<'a>>, Admissions<'a>) -> Rows<'a>,
-    ) -> Result<Run> {
+    ) -> Result<HistoryRun> {
         let fence = &*self.fence;
         let table = RefCell::new(self.table(HISTORY)?);
         let admitted = self.table(ADMISSIONS)?;
@@ -278,14 +278,14 @@ fn get<'k, K: Key + 'static>(
 }
 
 /// Committed state of the database.
-pub(crate) struct Reading {
+pub(crate) struct ReadTransaction {
     fence: Arc<Fence>,
     txn: Fenced<redb::ReadTransaction>,
 }
 
 type ReadTable<K> = Fenced<redb::ReadOnlyTable<K, &'static [u8]>>;
 
-impl Reading {
+impl ReadTransaction {
     fn damaged(&self, what: impl Into<String>) -> Error {
         Error::damaged(self.fence.path(), what)
     }
@@ -353,7 +353,7 @@ impl Reading {
         }
     }
 
-    pub fn rows(&self, run: Run) -> Result<Blocks<'_>> {
+    pub fn rows(&self, run: HistoryRun) -> Result<Blocks<'_>> {
         let table = self.table(HISTORY)?;
         Ok(rows_of(self.fence.path(), run, move |key| {
             table.with(|table| get(&self.fence, table, key))

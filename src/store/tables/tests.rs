@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::disk::{DiskFile, RealDisk};
-use crate::engine::{Admission, Config, Row, merge, rows_of_run};
+use crate::engine::{Admission, Config, HistoryRow, merge, rows_of_run};
 use crate::store::blocks::Packer;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -16,11 +16,11 @@ fn make(dir: &Path) -> Manifest {
     let mut manifest = Manifest::default();
     for number in 0..6 {
         let writing = tables.begin().unwrap();
-        let row = |page| Row {
+        let row = |page| HistoryRow {
             page,
             visits: 1,
             cash: u128::from(random(number, page, u64::MAX)),
-            ..Row::default()
+            ..HistoryRow::default()
         };
         let rows = (0..4000).map(|page| Ok(row(page)));
         let mut blocks = Vec::new();
@@ -46,7 +46,7 @@ fn make(dir: &Path) -> Manifest {
     manifest
 }
 
-type All = (Manifest, Vec<Slot>, Vec<Row>, usize);
+type All = (Manifest, Vec<Slot>, Vec<HistoryRow>, usize);
 
 fn read(tables: &Tables) -> Result<All> {
     let reading = tables.read()?;

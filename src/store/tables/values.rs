@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::engine::{Admissions, Blocks, Row};
+use crate::engine::{Admissions, Blocks, HistoryRow};
 use crate::store::blocks::{Packer, SEAL, Seal, seal, unpack, unpack_some, unseal};
-use crate::store::manifest::Run;
+use crate::store::manifest::HistoryRun;
 use crate::{Error, Result};
 
 /// Seals of the values.
@@ -27,9 +27,9 @@ pub(super) fn admissions_seal(block: u64) -> Seal<1> {
 pub(in crate::store) fn pack_run(
     number: u64,
     interval: u64,
-    rows: impl Iterator<Item = Result<Row>>,
+    rows: impl Iterator<Item = Result<HistoryRow>>,
     mut put: impl FnMut((u64, u64), Vec<u8>) -> Result<()>,
-) -> Result<Run> {
+) -> Result<HistoryRun> {
     let mut packer = RunPacker::new(number, interval);
     for row in rows {
         if let Some((key, value)) = packer.add(row?) {
@@ -43,8 +43,8 @@ pub(in crate::store) fn pack_run(
 
 /// Packs a run, row by row.
 pub(in crate::store) struct RunPacker {
-    run: Run,
-    packer: Packer<Row>,
+    run: HistoryRun,
+    packer: Packer<HistoryRow>,
 }
 
 /// Sealed block of a run, with its key.
@@ -53,7 +53,7 @@ type RunBlock = ((u64, u64), Vec<u8>);
 impl RunPacker {
     pub fn new(number: u64, interval: u64) -> RunPacker {
         RunPacker {
-            run: Run {
+            run: HistoryRun {
                 number,
                 interval,
                 rows: 0,
@@ -65,14 +65,14 @@ impl RunPacker {
     }
 
     /// Adds the next row, of a later page than the last one. Returns a block if one is full.
-    pub fn add(&mut self, row: Row) -> Option<RunBlock> {
+    pub fn add(&mut self, row: HistoryRow) -> Option<RunBlock> {
         self.run.rows += 1;
         let value = self.packer.add(row)?;
         Some(self.sealed(value))
     }
 
     /// Returns the run, and its last block if that is not empty.
-    pub fn end(mut self) -> (Run, Option<RunBlock>) {
+    pub fn end(mut self) -> (HistoryRun, Option<RunBlock>) {
         let last = self.packer.finish().map(|value| self.sealed(value));
         (self.run, last)
     }
@@ -89,19 +89,19 @@ pub(super) type Value = Result<Option<Vec<u8>>>;
 
 pub(in crate::store) fn rows_of<'a>(
     path: &'a Path,
-    run: Run,
+    run: HistoryRun,
     get: impl Fn((u64, u64)) -> Value + 'a,
 ) -> Blocks<'a> {
     let mut blocks = 0..run.blocks;
-    let (mut held, mut before) = (Held::default(), Row::default());
+    let (mut held, mut before) = (OpenBlock::default(), HistoryRow::default());
     Box::new(move |rows| {
         while held.is_over() {
             let Some(block) = blocks.next() else {
                 return Ok(());
             };
             let key = (run.number, block);
-            held = Held::of(rows_seal(key), get(key)?).ok_or_else(|| damaged(path, key))?;
-            before = Row::default();
+            held = OpenBlock::of(rows_seal(key), get(key)?).ok_or_else(|| damaged(path, key))?;
+            before = HistoryRow::default();
         }
         let taken = held.take(SLICE, before, rows);
         taken.ok_or_else(|| damaged(path, (run.number, blocks.start - 1)))?;
@@ -120,16 +120,16 @@ const SLICE: usize = 64;
 
 /// Block of a run, and how much of it was unpacked.
 #[derive(Default)]
-struct Held {
+struct OpenBlock {
     value: Vec<u8>,
     at: usize,
 }
 
-impl Held {
+impl OpenBlock {
     /// Returns the block if it has this seal.
-    fn of<const N: usize>(seal: Seal<N>, value: Option<Vec<u8>>) -> Option<Held> {
+    fn of<const N: usize>(seal: Seal<N>, value: Option<Vec<u8>>) -> Option<OpenBlock> {
         let value = value.filter(|value| unseal(seal, value).is_some())?;
-        Some(Held { value, at: SEAL })
+        Some(OpenBlock { value, at: SEAL })
     }
 
     fn is_over(&self) -> bool {
@@ -137,7 +137,7 @@ impl Held {
     }
 
     /// Appends at most `most` of its remaining rows, which follow on `before`; `None` if they are invalid.
-    fn take(&mut self, most: usize, before: Row, rows: &mut Vec<Row>) -> Option<()> {
+    fn take(&mut self, most: usize, before: HistoryRow, rows: &mut Vec<HistoryRow>) -> Option<()> {
         let mut rest = &self.value[self.at..];
         unpack_some(&mut rest, most, before, rows)?;
         self.at = self.value.len() - rest.len();

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::{Error, PROCESSES_MAX};
+use crate::{ClusterError, PROCESSES_MAX};
 
 /// Address at which a process listens while others connect.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,9 +27,10 @@ impl fmt::Display for Address {
 /// Empty lines, and lines that begin with `#`, are ignored.
 ///
 /// # Errors
-/// [`Error::Usage`] if a line is not an address, one occurs twice, there are none, or more than [`PROCESSES_MAX`].
-pub fn addresses(text: &str, file: &Path) -> Result<Vec<Address>, Error> {
-    let refused = |what: String| Err(Error::Usage(format!("{}: {what}", file.display())));
+/// [`ClusterError::Usage`] if a line is not an address, one occurs twice, there are none, or more than
+/// [`PROCESSES_MAX`].
+pub fn addresses(text: &str, file: &Path) -> Result<Vec<Address>, ClusterError> {
+    let refused = |what: String| Err(ClusterError::Usage(format!("{}: {what}", file.display())));
     let mut all: Vec<Address> = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();

@@ -27,9 +27,9 @@ use timely::dataflow::{InputHandle, ProbeHandle};
 use timely::execute::execute_from;
 use timely::worker::Worker;
 
-use crate::line::Line;
-use crate::meeting::Lines;
-use crate::{Error, Joining};
+use crate::line::PeerLink;
+use crate::meeting::PeerLinks;
+use crate::{ClusterError, Joining};
 
 /// Length in bytes of the pieces in which a message is sent.
 const PIECE: usize = 1 << 15;
@@ -39,7 +39,7 @@ pub(crate) enum Event {
     /// The round is complete: the message of each process.
     Round(Vec<Vec<u8>>),
     /// The line of this number is lost, and no further round will complete.
-    Failed(u64, Error),
+    Failed(u64, ClusterError),
     /// Timely's threads have ended after all messages were sent and received.
     Ended(Result<(), String>),
 }
@@ -78,7 +78,7 @@ impl<'de> Deserialize<'de> for Bytes {
 
 /// Piece of a message. Pieces from one process to another keep their order.
 #[derive(Clone, Serialize, Deserialize)]
-struct Piece {
+struct MessagePiece {
     to: u64,
     from: u32,
     round: u64,
@@ -90,7 +90,7 @@ type Inbox = Rc<RefCell<BTreeMap<u64, Vec<Vec<u8>>>>>;
 
 /// Part of a worker in the dataflow.
 struct Rounds {
-    input: InputHandle<u64, CapacityContainerBuilder<Vec<Piece>>>,
+    input: InputHandle<u64, CapacityContainerBuilder<Vec<MessagePiece>>>,
     probe: ProbeHandle<u64>,
     inbox: Inbox,
     round: u64,
@@ -102,24 +102,28 @@ impl Rounds {
         let (into, peers) = (inbox.clone(), worker.peers());
         let probe = ProbeHandle::new();
         let input = worker.dataflow::<u64, _, _>(|scope| {
-            let (input, pieces) = scope.new_input::<Piece>();
-            let to = Exchange::new(|piece: &Piece| piece.to);
+            let (input, pieces) = scope.new_input::<MessagePiece>();
+            let to = Exchange::new(|piece: &MessagePiece| piece.to);
             pieces
-                .unary_frontier::<NoopBuilder<Vec<Piece>>, _, _, _>(to, "receive", move |_, _| {
-                    move |(input, _), _| {
-                        input.for_each(|_, pieces| {
-                            for piece in pieces.drain(..) {
-                                let mut inbox = into.borrow_mut();
-                                let round = inbox
-                                    .entry(piece.round)
-                                    .or_insert_with(|| vec![Vec::new(); peers]);
-                                if let Some(message) = round.get_mut(piece.from as usize) {
-                                    message.extend_from_slice(&piece.bytes.0);
+                .unary_frontier::<NoopBuilder<Vec<MessagePiece>>, _, _, _>(
+                    to,
+                    "receive",
+                    move |_, _| {
+                        move |(input, _), _| {
+                            input.for_each(|_, pieces| {
+                                for piece in pieces.drain(..) {
+                                    let mut inbox = into.borrow_mut();
+                                    let round = inbox
+                                        .entry(piece.round)
+                                        .or_insert_with(|| vec![Vec::new(); peers]);
+                                    if let Some(message) = round.get_mut(piece.from as usize) {
+                                        message.extend_from_slice(&piece.bytes.0);
+                                    }
                                 }
-                            }
-                        });
-                    }
-                })
+                            });
+                        }
+                    },
+                )
                 .probe_with(&probe);
             input
         });
@@ -136,7 +140,7 @@ impl Rounds {
         let own = messages.get_mut(index).map(mem::take);
         for (to, message) in messages.into_iter().enumerate() {
             for piece in message.chunks(PIECE) {
-                self.input.send(Piece {
+                self.input.send(MessagePiece {
                     to: to as u64,
                     from: index as u32,
                     round,
@@ -164,7 +168,7 @@ type Ends = (Receiver<Vec<Vec<u8>>>, Sender<Event>);
 /// This process, connected with all others.
 pub struct Cluster {
     process: usize,
-    lines: Vec<Option<Line>>,
+    lines: Vec<Option<PeerLink>>,
     /// Channel of messages for the worker; `None` when there are no more.
     messages: Option<Sender<Vec<Vec<u8>>>>,
     events: (Sender<Event>, Receiver<Event>),
@@ -180,9 +184,9 @@ impl fmt::Debug for Cluster {
 }
 
 impl Cluster {
-    pub(crate) fn start(joining: &Joining, met: Lines) -> Result<Cluster, Error> {
+    pub(crate) fn start(joining: &Joining, met: PeerLinks) -> Result<Cluster, ClusterError> {
         let failed = |what: String| {
-            Error::Io(
+            ClusterError::Io(
                 "cannot start the exchange".into(),
                 std::io::Error::other(what),
             )
@@ -228,10 +232,10 @@ impl Cluster {
     /// The message to itself is returned.
     ///
     /// # Errors
-    /// [`Error::Lost`] if a process ended or is silent, now or before.
-    pub fn exchange(&mut self, messages: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, Error> {
+    /// [`ClusterError::Lost`] if a process ended or is silent, now or before.
+    pub fn exchange(&mut self, messages: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, ClusterError> {
         let Some(sender) = &self.messages else {
-            return Err(Error::Lost("a process was lost before".into()));
+            return Err(ClusterError::Lost("a process was lost before".into()));
         };
         if self.lines.len() == 1 {
             return Ok(messages);
@@ -245,20 +249,20 @@ impl Cluster {
             Some(Event::Round(got)) => Ok(got),
             Some(Event::Failed(_, error)) => Err(self.lost(error)),
             Some(Event::Ended(_)) | None => {
-                Err(self.lost(Error::Lost("the exchange ended".into())))
+                Err(self.lost(ClusterError::Lost("the exchange ended".into())))
             }
         }
     }
 
     /// Checks between two rounds, without waiting, that all processes are there.
-    pub fn check(&mut self) -> Result<(), Error> {
+    pub fn check(&mut self) -> Result<(), ClusterError> {
         match self.events.1.try_recv() {
             Ok(Event::Failed(_, error)) => Err(self.lost(error)),
             _ => Ok(()),
         }
     }
 
-    fn lost(&mut self, error: Error) -> Error {
+    fn lost(&mut self, error: ClusterError) -> ClusterError {
         self.abandon(&error.to_string());
         error
     }
@@ -277,8 +281,8 @@ impl Cluster {
     /// Ends the joint work: all call it after the same round.
     ///
     /// # Errors
-    /// [`Error::Lost`] if a process ended before.
-    pub fn finish(mut self) -> Result<(), Error> {
+    /// [`ClusterError::Lost`] if a process ended before.
+    pub fn finish(mut self) -> Result<(), ClusterError> {
         // After this round no process needs another.
         self.exchange(vec![Vec::new(); self.lines.len()])?;
         self.messages = None;
@@ -293,12 +297,12 @@ impl Cluster {
                 let ended: Result<Vec<()>, String> = guards.join().into_iter().collect();
                 let _ = events.send(Event::Ended(ended.map(drop)));
             })
-            .map_err(Error::no_thread)?;
+            .map_err(ClusterError::no_thread)?;
         match self.events.1.recv_timeout(self.silence) {
             Ok(Event::Ended(Ok(()))) => Ok(()),
-            Ok(Event::Ended(Err(what))) => Err(Error::Lost(what)),
+            Ok(Event::Ended(Err(what))) => Err(ClusterError::Lost(what)),
             Ok(Event::Failed(_, error)) => Err(error),
-            Ok(Event::Round(_)) | Err(_) => Err(Error::Lost("a process did not end".into())),
+            Ok(Event::Round(_)) | Err(_) => Err(ClusterError::Lost("a process did not end".into())),
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// What must be equal in all processes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct JointPlan {
     /// Version of the program, at most 255 bytes.
     pub program: String,
     /// Number of shards of the crawl.
@@ -24,7 +24,7 @@ const FORMAT: u8 = 2;
 /// Greeting of one process to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Greeting {
-    pub plan: Plan,
+    pub plan: JointPlan,
     /// Silence after which it considers another process lost. Processes may differ in it.
     pub silence: Duration,
     pub processes: u16,
@@ -58,7 +58,7 @@ impl Greeting {
             return None;
         };
         (format == FORMAT).then(|| Greeting {
-            plan: Plan {
+            plan: JointPlan {
                 program: String::from_utf8_lossy(program).into_owned(),
                 shards: u64::from_le_bytes(*shards),
                 digest: u128::from_le_bytes(*digest),
@@ -108,7 +108,7 @@ mod tests {
 
     fn greeting() -> Greeting {
         Greeting {
-            plan: Plan {
+            plan: JointPlan {
                 program: "0.1.0".into(),
                 shards: 64,
                 digest: 1 << 100,

@@ -5,13 +5,13 @@
 //! secret; they then exchange bytes, in rounds ([`Cluster::exchange`]), on timely dataflow.
 //!
 //! ```
-//! use cashrank_cluster::{Address, Joining, Plan, Secret, join};
+//! use cashrank_cluster::{Address, Joining, JointPlan, Secret, join};
 //!
-//! # fn main() -> Result<(), cashrank_cluster::Error> {
+//! # fn main() -> Result<(), cashrank_cluster::ClusterError> {
 //! # let home = tempfile::tempdir().unwrap();
 //! let secret = Secret::of(b"sixteen bytes or more")?;
 //! let of = |process| Joining {
-//!     plan: Plan { program: "0.2.0".into(), shards: 4, digest: 7 },
+//!     plan: JointPlan { program: "0.2.0".into(), shards: 4, digest: 7 },
 //!     ..Joining::new(
 //!         vec![Address::Path(home.path().join("0")), Address::Path(home.path().join("1"))],
 //!         process,
@@ -24,7 +24,7 @@
 //!     let mut other = join(other, &|| None)?;
 //!     let heard = other.exchange(vec![b"to 0".to_vec(), b"to 1".to_vec()])?;
 //!     other.finish()?;
-//!     Ok::<_, cashrank_cluster::Error>(heard)
+//!     Ok::<_, cashrank_cluster::ClusterError>(heard)
 //! });
 //! let mut one = join(one, &|| None)?;
 //! let heard = one.exchange(vec![b"own".to_vec(), b"from 0".to_vec()])?;
@@ -62,7 +62,7 @@ use std::time::Duration;
 
 pub use address::{Address, addresses};
 pub use exchange::Cluster;
-pub use greeting::Plan;
+pub use greeting::JointPlan;
 pub use secret::Secret;
 
 /// Maximum number of processes.
@@ -78,7 +78,7 @@ pub struct Joining {
     /// Secret that all of them know, and nobody else.
     pub secret: Secret,
     /// What must be equal in all processes.
-    pub plan: Plan,
+    pub plan: JointPlan,
     /// Time to wait for the others at the start.
     pub wait: Duration,
     /// Silence after which a process is considered lost. The others send a sign of life six times as often.
@@ -94,7 +94,7 @@ impl Joining {
             addresses,
             process,
             secret,
-            plan: Plan::default(),
+            plan: JointPlan::default(),
             wait: Duration::from_secs(60),
             silence: Duration::from_secs(30),
             tell: Arc::new(|_| {}),
@@ -113,9 +113,12 @@ impl Joining {
 /// Connects the processes. Calls `hopeless` often meanwhile, and stops waiting once that returns a reason.
 ///
 /// # Errors
-/// [`Error::Usage`] for invalid processes; [`Error::Io`] if this one's address is not available; [`Error::Missing`] if
-/// some did not come; [`Error::Differs`] if one has another plan.
-pub fn join(joining: Joining, hopeless: &dyn Fn() -> Option<String>) -> Result<Cluster, Error> {
+/// [`ClusterError::Usage`] for invalid processes; [`ClusterError::Io`] if this one's address is not available;
+/// [`ClusterError::Missing`] if some did not come; [`ClusterError::Differs`] if one has another plan.
+pub fn join(
+    joining: Joining,
+    hopeless: &dyn Fn() -> Option<String>,
+) -> Result<Cluster, ClusterError> {
     let lines = meeting::meet(&joining, hopeless)?;
     Cluster::start(&joining, lines)
 }
@@ -123,7 +126,7 @@ pub fn join(joining: Joining, hopeless: &dyn Fn() -> Option<String>) -> Result<C
 /// Error between processes, which names the process.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Error {
+pub enum ClusterError {
     /// The request is invalid.
     Usage(String),
     /// A file cannot be read, or a socket or thread is not available: description and cause.
@@ -136,30 +139,30 @@ pub enum Error {
     Lost(String),
 }
 
-impl Error {
+impl ClusterError {
     /// Error for a thread that cannot be started, with advice.
-    fn no_thread(error: io::Error) -> Error {
+    fn no_thread(error: io::Error) -> ClusterError {
         let what = format!(
             "{error}; each process takes some beside those that compute, and two for each of the others: raise the limit of \
              processes (`ulimit -u`, `TasksMax=` of systemd, that of a container)"
         );
-        Error::Io(
+        ClusterError::Io(
             "cannot start a thread".into(),
             io::Error::new(error.kind(), what),
         )
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for ClusterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Usage(what)
-            | Error::Missing(what)
-            | Error::Differs(what)
-            | Error::Lost(what) => f.write_str(what),
-            Error::Io(what, error) => write!(f, "{what}: {error}"),
+            ClusterError::Usage(what)
+            | ClusterError::Missing(what)
+            | ClusterError::Differs(what)
+            | ClusterError::Lost(what) => f.write_str(what),
+            ClusterError::Io(what, error) => write!(f, "{what}: {error}"),
         }
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for ClusterError {}

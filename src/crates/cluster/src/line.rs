@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::thread;
 use std::time::Duration;
 
-use crate::Error;
+use crate::ClusterError;
 use crate::exchange::Event;
 use crate::noise::{FRAME_MAX, Keys};
 use crate::socket::Socket;
@@ -31,21 +31,21 @@ const TIMES: u32 = 6;
 /// Maximum length of the reason for which a process ends, in bytes.
 const WHY_MAX: usize = 1000;
 
-struct Shared {
+struct LinkState {
     /// Name of the process at the other end, and the number of this line among all that ever existed.
     name: String,
     number: u64,
     socket: Socket,
     keys: Keys,
-    writing: Mutex<Writing>,
-    reading: Mutex<Reading>,
+    writing: Mutex<WriteHalf>,
+    reading: Mutex<ReadHalf>,
     events: Sender<Event>,
     silence: Duration,
     /// True if this end hung up: failures are no longer reported.
     is_abandoned: AtomicBool,
 }
 
-struct Writing {
+struct WriteHalf {
     nonce: u64,
     /// True if the end was sent.
     is_done: bool,
@@ -53,7 +53,7 @@ struct Writing {
     frame: Vec<u8>,
 }
 
-struct Reading {
+struct ReadHalf {
     nonce: u64,
     frame: Vec<u8>,
     /// Received data, of which the part before `at` was consumed.
@@ -64,13 +64,13 @@ struct Reading {
 
 /// Handle of a line.
 #[derive(Clone)]
-pub(crate) struct Line(Arc<Shared>);
+pub(crate) struct PeerLink(Arc<LinkState>);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Line {
+impl PeerLink {
     /// Creates a line over a socket whose ends have greeted each other, with frame number 0 sent both ways. From now on
     /// this end sends signs of life as often as the other requires. `silences` are the times after which this end
     /// considers the other lost, and vice versa.
@@ -80,21 +80,21 @@ impl Line {
         keys: Keys,
         silences: (Duration, Duration),
         events: Sender<Event>,
-    ) -> io::Result<Line> {
+    ) -> io::Result<PeerLink> {
         let (silence, others) = silences;
         socket.set_silence(silence)?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(LinkState {
             name,
             number,
             socket,
             keys,
-            writing: Mutex::new(Writing {
+            writing: Mutex::new(WriteHalf {
                 nonce: 1,
                 is_done: false,
                 plain: Vec::new(),
                 frame: Vec::new(),
             }),
-            reading: Mutex::new(Reading {
+            reading: Mutex::new(ReadHalf {
                 nonce: 1,
                 frame: Vec::new(),
                 plain: Vec::new(),
@@ -110,7 +110,7 @@ impl Line {
         thread::Builder::new()
             .name("there".into())
             .spawn(move || while say_there(&line, every) {})?;
-        Ok(Line(shared))
+        Ok(PeerLink(shared))
     }
 
     /// Returns its number among all that ever existed.
@@ -136,7 +136,7 @@ impl Line {
 }
 
 /// Sends a sign of life. Returns false if no more are needed.
-fn say_there(line: &Weak<Shared>, every: Duration) -> bool {
+fn say_there(line: &Weak<LinkState>, every: Duration) -> bool {
     thread::sleep(every);
     let Some(line) = line.upgrade() else {
         return false;
@@ -157,9 +157,9 @@ fn say_there(line: &Weak<Shared>, every: Duration) -> bool {
     }
 }
 
-impl Shared {
-    fn write(&self, writing: &mut Writing, kind: u8, bytes: &[u8]) -> io::Result<()> {
-        let Writing {
+impl LinkState {
+    fn write(&self, writing: &mut WriteHalf, kind: u8, bytes: &[u8]) -> io::Result<()> {
+        let WriteHalf {
             nonce,
             plain,
             frame,
@@ -221,7 +221,7 @@ impl Shared {
             | io::ErrorKind::BrokenPipe => "it ended, or the connection to it".into(),
             _ => error.to_string(),
         };
-        let lost = Error::Lost(format!("{} is lost: {why}", self.name));
+        let lost = ClusterError::Lost(format!("{} is lost: {why}", self.name));
         // Without a receiver the failure is known already.
         let _ = self.events.send(Event::Failed(self.number, lost));
     }
@@ -235,7 +235,7 @@ impl Shared {
     }
 }
 
-impl Read for Line {
+impl Read for PeerLink {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         match self.0.read(out) {
             Ok(read) => Ok(read),
@@ -244,7 +244,7 @@ impl Read for Line {
     }
 }
 
-impl Write for Line {
+impl Write for PeerLink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let len = bytes.len().min(FRAME_MAX - 1);
         let written = self
@@ -261,8 +261,8 @@ impl Write for Line {
     }
 }
 
-impl timely::communication::allocator::zero_copy::stream::Stream for Line {
-    fn try_clone(&self) -> io::Result<Line> {
+impl timely::communication::allocator::zero_copy::stream::Stream for PeerLink {
+    fn try_clone(&self) -> io::Result<PeerLink> {
         Ok(self.clone())
     }
 

@@ -14,7 +14,7 @@ use cashrank::shards::{OneProcess, SettleOptions, Together, local_shards, settle
 use cashrank::snapshot::{KeepSnapshots, Watcher};
 use cashrank::store::{Disk, RealDisk};
 use cashrank::{Error, Exit, Info, Result, name_settings};
-use cashrank_cluster::{Joining, Plan, Secret, addresses, join};
+use cashrank_cluster::{Joining, JointPlan, Secret, addresses, join};
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use processes::{Processes, lost};
@@ -33,14 +33,14 @@ lost, 8 too little memory, 9 a bug, 130 stopped by a signal.";
 /// Rank the shards of one crawl together.
 #[derive(Parser)]
 #[command(name = "cashrank-cluster", version, after_help = HELP, max_term_width = 100)]
-struct Cli {
+struct ClusterCli {
     #[command(subcommand)]
-    command: Command,
+    command: ClusterCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
-    Settle(Settle),
+enum ClusterCommand {
+    Settle(JointSettleArgs),
     /// Print the completion script for a shell.
     Completions {
         shell: Shell,
@@ -60,7 +60,7 @@ Examples:
 
 With --hosts, run the command on each machine, with the stores that it has. The file has an address a line, HOST:PORT; a \
 process listens at the address of its own line while the others come. Lines that begin with # do not count.")]
-struct Settle {
+struct JointSettleArgs {
     /// The stores of shards.
     #[arg(value_name = "STORE", required = true)]
     stores: Vec<PathBuf>,
@@ -120,11 +120,16 @@ fn print(bytes: &[u8]) -> Result<Exit> {
 }
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().command {
-        Command::Settle(settle) => settle.run(),
-        Command::Completions { shell } => {
+    let done = match ClusterCli::parse().command {
+        ClusterCommand::Settle(settle) => settle.run(),
+        ClusterCommand::Completions { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "cashrank-cluster", &mut script);
+            clap_complete::generate(
+                shell,
+                &mut ClusterCli::command(),
+                "cashrank-cluster",
+                &mut script,
+            );
             print(&script)
         }
     };
@@ -135,7 +140,7 @@ fn main() -> ExitCode {
     exit.into()
 }
 
-impl Settle {
+impl JointSettleArgs {
     fn run(&self) -> Result<Exit> {
         let stop = Arc::new(AtomicBool::new(false));
         stop_on_signal(&stop).map_err(|source| Error::Io {
@@ -224,7 +229,7 @@ impl Settle {
         let secret = self.secret.as_deref().unwrap_or(Path::new(""));
         let secret = Secret::read(secret).map_err(lost)?;
         Ok(Joining {
-            plan: Plan {
+            plan: JointPlan {
                 program: env!("CARGO_PKG_VERSION").into(),
                 shards: shards.into(),
                 digest: self.until.to_bits().into(),

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use crate::exchange::Event;
 use crate::greeting::Greeting;
-use crate::line::Line;
+use crate::line::PeerLink;
 use crate::noise::{Keys, Refused, answer, greet};
 use crate::reserved::Reserved;
 use crate::socket::{Listener, Socket};
-use crate::{Error, Joining, PROCESSES_MAX};
+use crate::{ClusterError, Joining, PROCESSES_MAX};
 
 /// Time limit of a greeting.
 const GREETING: Duration = Duration::from_secs(5);
@@ -24,8 +24,8 @@ const ANSWERS_MAX: usize = 64;
 const NAMED_MAX: usize = 100;
 
 /// Lines to all other processes, by number; `None` for this one.
-pub(crate) struct Lines {
-    pub lines: Vec<Option<Line>>,
+pub(crate) struct PeerLinks {
+    pub lines: Vec<Option<PeerLink>>,
     pub events: (Sender<Event>, Receiver<Event>),
 }
 
@@ -36,7 +36,7 @@ enum Arrival {
     /// A process could not be reached so far, and why.
     NotYet(usize, String),
     /// Waiting is pointless.
-    Failed(Error),
+    Failed(ClusterError),
 }
 
 /// Shared state of the threads of a meeting.
@@ -53,10 +53,10 @@ struct Meeting {
 pub(crate) fn meet(
     joining: &Joining,
     hopeless: &dyn Fn() -> Option<String>,
-) -> Result<Lines, Error> {
+) -> Result<PeerLinks, ClusterError> {
     let processes = joining.addresses.len();
     if joining.process >= processes || processes > PROCESSES_MAX {
-        return Err(Error::Usage(format!(
+        return Err(ClusterError::Usage(format!(
             "there is no process {} of {processes}: they count from 0, and there can be {PROCESSES_MAX}",
             joining.process
         )));
@@ -80,7 +80,7 @@ pub(crate) fn meet(
     if joining.process + 1 < processes {
         let address = &joining.addresses[joining.process];
         let listener = Listener::open(address).map_err(|error| {
-            Error::Io(format!("{address}: cannot wait for others there"), error)
+            ClusterError::Io(format!("{address}: cannot wait for others there"), error)
         })?;
         threads.push(begin(&meeting, move |meeting| listen(meeting, listener))?);
     }
@@ -99,12 +99,12 @@ pub(crate) fn meet(
 fn begin(
     meeting: &Arc<Meeting>,
     work: impl FnOnce(&Arc<Meeting>) + Send + 'static,
-) -> Result<thread::JoinHandle<()>, Error> {
+) -> Result<thread::JoinHandle<()>, ClusterError> {
     let meeting = meeting.clone();
     thread::Builder::new()
         .name("meeting".into())
         .spawn(move || work(&meeting))
-        .map_err(Error::no_thread)
+        .map_err(ClusterError::no_thread)
 }
 
 /// Waits until all are connected. `threads` are those that look for them.
@@ -113,9 +113,9 @@ fn gather(
     arrived: &Receiver<Arrival>,
     threads: &mut Vec<thread::JoinHandle<()>>,
     hopeless: &dyn Fn() -> Option<String>,
-) -> Result<Lines, Error> {
+) -> Result<PeerLinks, ClusterError> {
     let joining = &meeting.joining;
-    let mut met = Lines {
+    let mut met = PeerLinks {
         lines: vec![None; joining.addresses.len()],
         events: channel(),
     };
@@ -126,7 +126,8 @@ fn gather(
         let left = meeting.end.saturating_duration_since(Instant::now());
         // A process that was connected is lost, and may come again.
         while let Ok(Event::Failed(number, error)) = met.events.1.try_recv() {
-            let is_it = |line: &Option<Line>| line.as_ref().is_some_and(|it| it.number() == number);
+            let is_it =
+                |line: &Option<PeerLink>| line.as_ref().is_some_and(|it| it.number() == number);
             if let Some(process) = met.lines.iter().position(is_it) {
                 (joining.tell)(&error.to_string());
                 met.lines[process] = None;
@@ -140,7 +141,7 @@ fn gather(
             }
         }
         if let Some(why) = hopeless() {
-            return Err(abandoned(&met, Error::Missing(why)));
+            return Err(abandoned(&met, ClusterError::Missing(why)));
         }
         match arrived.recv_timeout(left.min(AGAIN)) {
             Err(_) if Instant::now() < meeting.end => {}
@@ -152,8 +153,8 @@ fn gather(
                 count += 1;
                 let of = (name.clone(), number);
                 let silences = (joining.silence, other.silence);
-                let line = Line::new(of, socket, keys, silences, events);
-                let line = line.map_err(|error| Error::Io(name.clone(), error))?;
+                let line = PeerLink::new(of, socket, keys, silences, events);
+                let line = line.map_err(|error| ClusterError::Io(name.clone(), error))?;
                 // The process was restarted.
                 if let Some(before) = met.lines[process].replace(line) {
                     (joining.tell)(&format!(
@@ -174,7 +175,7 @@ fn gather(
                 let waited = format!("after {:?} not all processes are there: ", joining.wait);
                 return Err(abandoned(
                     &met,
-                    Error::Missing(waited + &missing.join("; ")),
+                    ClusterError::Missing(waited + &missing.join("; ")),
                 ));
             }
         }
@@ -183,7 +184,7 @@ fn gather(
 }
 
 /// Announces the error to the connected processes.
-fn abandoned(met: &Lines, error: Error) -> Error {
+fn abandoned(met: &PeerLinks, error: ClusterError) -> ClusterError {
     met.lines
         .iter()
         .flatten()
@@ -248,7 +249,8 @@ fn listen(meeting: &Arc<Meeting>, listener: Listener) {
             }
             Err(error) => {
                 let address = &meeting.joining.addresses[meeting.joining.process];
-                let error = Error::Io(format!("{address}: cannot wait for others there"), error);
+                let error =
+                    ClusterError::Io(format!("{address}: cannot wait for others there"), error);
                 return meeting.say(Arrival::Failed(error));
             }
         }
@@ -312,7 +314,7 @@ fn connect(meeting: &Meeting, process: usize) {
                 return meeting.say(Arrival::Met(other, socket, keys));
             }
             Err(Refused::Differs(what)) => {
-                let error = Error::Differs(format!("{} {what}", joining.name(process)));
+                let error = ClusterError::Differs(format!("{} {what}", joining.name(process)));
                 return meeting.say(Arrival::Failed(error));
             }
             Err(Refused::Stranger(what)) => {

@@ -18,7 +18,7 @@ use snow::{Builder, HandshakeState, StatelessTransportState};
 
 use crate::greeting::Greeting;
 use crate::socket::Socket;
-use crate::{Error, Secret};
+use crate::{ClusterError, Secret};
 
 const NOISE: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 const PROLOGUE: &[u8] = b"cashrank-cluster 1";
@@ -76,25 +76,25 @@ fn state(secret: &Secret) -> Result<Builder<'_>, snow::Error> {
 }
 
 /// Returns 32 random bytes.
-pub(crate) fn random() -> Result<[u8; 32], Error> {
+pub(crate) fn random() -> Result<[u8; 32], ClusterError> {
     let pair = NOISE
         .parse()
         .and_then(|params| Builder::new(params).generate_keypair());
     let bytes = pair.ok().and_then(|pair| pair.private.try_into().ok());
     bytes.ok_or_else(|| {
         let why = io::Error::other("the system gives none");
-        Error::Io("random numbers".into(), why)
+        ClusterError::Io("random numbers".into(), why)
     })
 }
 
 /// One side of a greeting.
-struct Side<'s> {
+struct HandshakeSide<'s> {
     socket: &'s Socket,
     state: HandshakeState,
     end: Instant,
 }
 
-impl<'s> Side<'s> {
+impl<'s> HandshakeSide<'s> {
     fn say(&mut self, greeting: &Greeting) -> io::Result<()> {
         let mut message = [0; 2 + GREETING_MAX];
         let bytes = greeting.to_bytes();
@@ -175,7 +175,7 @@ pub(crate) fn greet(
     let broken = |error: io::Error| Refused::Stranger(error.to_string());
     let state = state(secret).and_then(Builder::build_initiator);
     let state = state.map_err(|error| Refused::Stranger(error.to_string()))?;
-    let mut side = Side { socket, state, end };
+    let mut side = HandshakeSide { socket, state, end };
     side.say(own).map_err(broken)?;
     let other = side.hear()?;
     if let Some(what) = own.differs(&other) {
@@ -197,7 +197,7 @@ pub(crate) fn answer(
     let nobody = |refused| (None, refused);
     let state = state(secret).and_then(Builder::build_responder);
     let state = state.map_err(|error| nobody(Refused::Stranger(error.to_string())))?;
-    let mut side = Side { socket, state, end };
+    let mut side = HandshakeSide { socket, state, end };
     let other = side.hear().map_err(nobody)?;
     let from = other.from;
     let of = |refused| (Some(from), refused);

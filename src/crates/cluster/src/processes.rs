@@ -15,10 +15,10 @@ pub struct Processes {
 }
 
 /// Converts an error between processes to one of the library.
-pub fn lost(error: cashrank_cluster::Error) -> Error {
-    use cashrank_cluster::Error as Of;
+pub fn lost(error: cashrank_cluster::ClusterError) -> Error {
+    use cashrank_cluster::ClusterError;
     match error {
-        Of::Usage(what) | Of::Differs(what) => Error::Usage(what),
+        ClusterError::Usage(what) | ClusterError::Differs(what) => Error::Usage(what),
         other => failed(other.to_string()),
     }
 }

@@ -5,7 +5,7 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
-use crate::Error;
+use crate::ClusterError;
 
 /// Threads that wait until this is dropped.
 pub(crate) struct Reserved(Vec<(Sender<()>, JoinHandle<()>)>);
@@ -15,14 +15,16 @@ impl Reserved {
     ///
     /// # Errors
     /// Fails if one cannot be started.
-    pub(crate) fn threads(count: usize) -> Result<Reserved, Error> {
+    pub(crate) fn threads(count: usize) -> Result<Reserved, ClusterError> {
         let mut reserved = Reserved(Vec::new());
         for _ in 0..count {
             let (held, end): (Sender<()>, Receiver<()>) = channel();
             let started = Builder::new().name("reserved".into()).spawn(move || {
                 let _ = end.recv();
             });
-            reserved.0.push((held, started.map_err(Error::no_thread)?));
+            reserved
+                .0
+                .push((held, started.map_err(ClusterError::no_thread)?));
         }
         Ok(reserved)
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use blake2::{Blake2s256, Digest};
 
-use crate::Error;
+use crate::ClusterError;
 
 /// Minimum length of a secret in bytes.
 const LEN_MIN: usize = 16;
@@ -22,10 +22,10 @@ impl Secret {
     /// Creates a secret from bytes that cannot be guessed.
     ///
     /// # Errors
-    /// [`Error::Usage`] if there are fewer than 16.
-    pub fn of(bytes: &[u8]) -> Result<Secret, Error> {
+    /// [`ClusterError::Usage`] if there are fewer than 16.
+    pub fn of(bytes: &[u8]) -> Result<Secret, ClusterError> {
         if bytes.len() < LEN_MIN {
-            return Err(Error::Usage(format!(
+            return Err(ClusterError::Usage(format!(
                 "a secret has {LEN_MIN} bytes at least, and this one {}",
                 bytes.len()
             )));
@@ -39,10 +39,10 @@ impl Secret {
     /// Reads a secret from a file, without surrounding white space.
     ///
     /// # Errors
-    /// [`Error::Usage`] if everybody may read the file, or it is too short or too long.
-    pub fn read(path: &Path) -> Result<Secret, Error> {
-        let refused = |what: String| Error::Usage(format!("{}: {what}", path.display()));
-        let read = |error| Error::Io(format!("{}: cannot read", path.display()), error);
+    /// [`ClusterError::Usage`] if everybody may read the file, or it is too short or too long.
+    pub fn read(path: &Path) -> Result<Secret, ClusterError> {
+        let refused = |what: String| ClusterError::Usage(format!("{}: {what}", path.display()));
+        let read = |error| ClusterError::Io(format!("{}: cannot read", path.display()), error);
         let about = fs::metadata(path).map_err(read)?;
         if about.len() > LEN_MAX {
             return Err(refused(format!("a secret has {LEN_MAX} bytes at most")));
@@ -58,16 +58,16 @@ impl Secret {
     /// Creates a random secret.
     ///
     /// # Errors
-    /// [`Error::Io`] if the system has no random numbers.
-    pub fn random() -> Result<Secret, Error> {
+    /// [`ClusterError::Io`] if the system has no random numbers.
+    pub fn random() -> Result<Secret, ClusterError> {
         Ok(Secret(crate::noise::random()?))
     }
 
     /// Writes the secret to a new file that only its owner may read. [`Secret::read`] derives another secret from it,
     /// always the same one.
-    pub fn write(&self, path: &Path) -> Result<(), Error> {
+    pub fn write(&self, path: &Path) -> Result<(), ClusterError> {
         let hex: String = self.0.iter().map(|byte| format!("{byte:02x}")).collect();
-        let write = |error| Error::Io(format!("{}: cannot write", path.display()), error);
+        let write = |error| ClusterError::Io(format!("{}: cannot write", path.display()), error);
         fs::OpenOptions::new()
             .write(true)
             .create_new(true)

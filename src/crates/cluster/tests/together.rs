@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use cashrank_cluster::{Address, Cluster, Error, Joining, Plan, Secret, join};
+use cashrank_cluster::{Address, Cluster, ClusterError, Joining, JointPlan, Secret, join};
 
 #[path = "../../../../tests/common/address.rs"]
 mod address;
@@ -25,7 +25,7 @@ fn port(address: &Address) -> String {
 
 fn process(addresses: &[Address], process: usize) -> Joining {
     Joining {
-        plan: Plan {
+        plan: JointPlan {
             program: "1".into(),
             shards: 4,
             digest: 5,
@@ -44,7 +44,7 @@ fn heard(joining: &mut Joining) -> Arc<Mutex<Vec<String>>> {
     all
 }
 
-fn begin(joining: Joining) -> JoinHandle<Result<Cluster, Error>> {
+fn begin(joining: Joining) -> JoinHandle<Result<Cluster, ClusterError>> {
     thread::spawn(move || join(joining, &|| None))
 }
 
@@ -175,7 +175,7 @@ fn strangers_are_refused_and_named() {
         ..process(&addresses, 1)
     };
     let error = join(wrong, &|| None).unwrap_err();
-    assert!(matches!(error, Error::Missing(_)), "{error}");
+    assert!(matches!(error, ClusterError::Missing(_)), "{error}");
     assert!(
         error.to_string().contains("does it have the same secret?"),
         "{error}"
@@ -230,7 +230,7 @@ fn another_plan_is_refused_on_both_sides() {
         let mut second = process(&addresses, 1);
         change(&mut second);
         let error = join(second, &|| None).unwrap_err();
-        assert!(matches!(error, Error::Differs(_)), "{error}");
+        assert!(matches!(error, ClusterError::Differs(_)), "{error}");
         assert!(
             error.to_string().starts_with("process 0 (127.0.0.1:"),
             "{error}"
@@ -252,7 +252,7 @@ fn a_process_that_ends_is_named() {
     drop(all.remove(1));
     for mut cluster in all {
         let error = cluster.exchange(vec![Vec::new(); 3]).unwrap_err();
-        assert!(matches!(error, Error::Lost(_)));
+        assert!(matches!(error, ClusterError::Lost(_)));
         let error = error.to_string();
         assert!(error.contains("process 1 (127.0.0.1:"), "{error}");
         assert!(cluster.exchange(vec![Vec::new(); 3]).is_err());
@@ -275,7 +275,7 @@ fn why_a_process_ends_is_said() {
 }
 
 /// Exchanges with one other until that fails.
-fn until_lost(mut cluster: Cluster) -> Error {
+fn until_lost(mut cluster: Cluster) -> ClusterError {
     loop {
         match cluster.exchange(vec![Vec::new(); 2]) {
             Ok(_) => thread::sleep(Duration::from_millis(10)),

@@ -18,11 +18,11 @@ const BLOCK: u64 = 4096;
 pub struct Overlay<F> {
     file: F,
     over: Arc<AtomicBool>,
-    state: Mutex<State>,
+    state: Mutex<OverlayState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct OverlayState {
     len: u64,
     /// Length up to which the file's own bytes count, where no block is written.
     own: u64,
@@ -36,7 +36,7 @@ impl<F: StorageBackend> Overlay<F> {
     /// Fails if its length cannot be read.
     pub fn new(file: F) -> io::Result<Overlay<F>> {
         let len = file.len()?;
-        let state = Mutex::new(State {
+        let state = Mutex::new(OverlayState {
             len,
             own: len,
             blocks: BTreeMap::new(),
@@ -58,7 +58,7 @@ impl<F: StorageBackend> Overlay<F> {
         Ok(())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, OverlayState> {
         self.state
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())

@@ -32,8 +32,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use cashrank_serve::{
-    Backend, Body, BodyError, Calls, Limits, NextList, NextPage, NextQuery, Problem, Result,
-    RunningCalls, Workers, cpu_time, start_thread,
+    Backend, Body, BodyError, Calls, NextList, NextPage, NextQuery, Problem, Result, RunningCalls,
+    ServiceLimits, Workers, cpu_time, start_thread,
 };
 use http_body_util::BodyExt as _;
 use tonic::codegen::Service as _;
@@ -54,7 +54,7 @@ impl Calls for FrontierOptions {
     fn start(
         self: Box<Self>,
         backend: &Arc<dyn Backend>,
-        limits: &Limits,
+        limits: &ServiceLimits,
         address: String,
     ) -> io::Result<RunningCalls> {
         let opened = Frontier::open(&self).map_err(|why| match why {
@@ -64,7 +64,7 @@ impl Calls for FrontierOptions {
         let opened = Arc::new(opened?);
         let keeper = Keeper::start(opened.clone(), backend.clone(), self.next)?;
         // Each request of each connection may wait for its turn.
-        let workers = Workers::new(&Limits {
+        let workers = Workers::new(&ServiceLimits {
             waiting: limits.connections * limits.streams as usize,
             ..limits.clone()
         })?;

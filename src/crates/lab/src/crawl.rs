@@ -15,7 +15,7 @@
 use cashrank::batch::{Batch, Fingerprints, HashKey, LinkCounts, What};
 use cashrank::decode::Time;
 use cashrank::engine::{
-    Config, Engine, InMemory, Ledger, Links, PageEntry, PageId, ROUND_MIN, age,
+    Config, Engine, InMemory, Ledger, PageEntry, PageId, ROUND_MIN, TargetLinks, age,
 };
 use cashrank::internal::{self, Digest};
 use cashrank::{Error, Result};
@@ -221,7 +221,7 @@ impl Crawl {
         let entry = PageEntry {
             what,
             page: page(source),
-            links: Links::from(&targets[..]),
+            links: TargetLinks::from(&targets[..]),
             fetched_at: Some(seconds as Time),
             digest: Digest::NONE,
             counts: LinkCounts {

@@ -6,9 +6,9 @@
 
 use cashrank::Result;
 use cashrank::graph::Graph;
-use cashrank::internal::Sum;
+use cashrank::internal::CompensatedSum;
 use cashrank::metrics::kendall::tau_b;
-use cashrank::rank::pagerank::{Options, pagerank};
+use cashrank::rank::pagerank::{PowerOptions, pagerank};
 use serde::{Deserialize, Serialize};
 
 use crate::web::Web;
@@ -50,10 +50,10 @@ impl Reference {
     /// the teleports, which normalising over the live pages gives back.
     pub fn of(web: &Web, damping: f64) -> Result<Reference> {
         let graph: Graph = web.graph();
-        let options = Options {
+        let options = PowerOptions {
             damping,
             residual: 1e-6 / graph.nodes() as f64,
-            ..Options::default()
+            ..PowerOptions::default()
         };
         Ok(Reference::new(web, pagerank(&graph, options)?.scores))
     }
@@ -65,7 +65,11 @@ impl Reference {
                 *value = 0.0;
             }
         }
-        let sum = importance.iter().copied().collect::<Sum>().value();
+        let sum = importance
+            .iter()
+            .copied()
+            .collect::<CompensatedSum>()
+            .value();
         importance.iter_mut().for_each(|value| *value /= sum);
         let mut best = web.live().to_vec();
         let by_rank = |&a: &u32, &b: &u32| {
@@ -92,10 +96,18 @@ impl Reference {
     pub fn errors(&self, estimate: &[f64]) -> Errors {
         let pairs = estimate.iter().zip(&self.importance).zip(&self.top);
         let live = pairs.filter(|((_, exact), _)| **exact > 0.0);
-        let sum = live.clone().map(|((x, _), _)| *x).collect::<Sum>().value();
+        let sum = live
+            .clone()
+            .map(|((x, _), _)| *x)
+            .collect::<CompensatedSum>()
+            .value();
         // Nothing known of any live page: all estimates are 0.
         let scale = if sum > 0.0 { 1.0 / sum } else { 0.0 };
-        let (mut all, mut top, mut l1) = (Sum::default(), Sum::default(), Sum::default());
+        let (mut all, mut top, mut l1) = (
+            CompensatedSum::default(),
+            CompensatedSum::default(),
+            CompensatedSum::default(),
+        );
         let mut errors = Vec::with_capacity(self.live as usize);
         let mut both = Vec::with_capacity(self.live as usize);
         for ((x, &exact), &is_top) in live {

@@ -5,11 +5,11 @@ use std::collections::BinaryHeap;
 use std::fmt;
 
 use cashrank::engine::damping_units;
-use cashrank::rank::Options;
-use cashrank::rank::coverage::Flow;
+use cashrank::rank::RankOptions;
+use cashrank::rank::coverage::SeedFlow;
 use cashrank::rank::settle::settle;
 use cashrank::rows::Row;
-use cashrank::schedule::{Ask, Batching, Crawl, NameOrder, Scored, Strategy, best_of};
+use cashrank::schedule::{Ask, Batching, CrawlState, NameOrder, ScoredPage, Strategy, best_of};
 use cashrank::{Error, Result};
 
 /// An order by name.
@@ -96,14 +96,14 @@ struct Backlink {
 }
 
 impl Strategy for Backlink {
-    fn read(&mut self, crawl: &Crawl, row: Row<'_>) {
+    fn read(&mut self, crawl: &CrawlState, row: Row<'_>) {
         self.links.resize(crawl.pages() as usize, 0);
         for target in row.links() {
             self.links[target as usize] += 1;
         }
     }
 
-    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
+    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<ScoredPage>> {
         let links = |page: u32| self.links.get(page as usize).copied().unwrap_or(0);
         Ok(best_of(ask.crawl, ask.count, |page| f64::from(links(page))))
     }
@@ -117,12 +117,12 @@ struct PartialPageRank {
 }
 
 impl Strategy for PartialPageRank {
-    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
+    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<ScoredPage>> {
         let crawl = ask.crawl;
         let k = self.k.unwrap_or(crawl.pages() / 72).max(1);
         if crawl.read() - self.ranked >= k {
             self.ranked = crawl.read();
-            let options = Options::until(damping_units(DAMPING), LEFT);
+            let options = RankOptions::until(damping_units(DAMPING), LEFT);
             let settled = settle(ask.rows, &options, &mut ())?;
             self.scores = settled.map_or_else(Vec::new, |settled| settled.importance());
         }
@@ -136,14 +136,14 @@ impl Strategy for PartialPageRank {
 /// asked.
 #[derive(Default)]
 struct RankMass {
-    flow: Flow,
+    flow: SeedFlow,
 }
 
 impl Strategy for RankMass {
-    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
+    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<ScoredPage>> {
         let seeds = ask.crawl.seeds();
         if self.flow.seeds() != seeds {
-            self.flow = Flow::from(damping_units(DAMPING), seeds);
+            self.flow = SeedFlow::from(damping_units(DAMPING), seeds);
         }
         self.flow.push(ask.rows)?;
         Ok(best_of(ask.crawl, ask.count, |page| {
@@ -159,7 +159,7 @@ impl Strategy for RankMass {
 struct LargerSites;
 
 impl Strategy for LargerSites {
-    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
+    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<ScoredPage>> {
         let names = ask.names.ok_or_else(|| {
             Error::Usage("larger-sites-first needs the names of pages: their hosts".into())
         })?;
@@ -176,7 +176,7 @@ impl Strategy for LargerSites {
 
 /// The largest site gives one page, the one known first, and is smaller then. Sites of one size take turns, the one known
 /// first before.
-fn take_turns(mut waiting: Vec<Vec<u32>>, names: &NameOrder, count: usize) -> Vec<Scored> {
+fn take_turns(mut waiting: Vec<Vec<u32>>, names: &NameOrder, count: usize) -> Vec<ScoredPage> {
     let sizes = (0..names.hosts()).map(|host| (waiting[host as usize].len(), Reverse(host)));
     let mut sites: BinaryHeap<(usize, Reverse<u32>)> = sizes.filter(|site| site.0 > 0).collect();
     let mut best = Vec::new();
@@ -184,7 +184,7 @@ fn take_turns(mut waiting: Vec<Vec<u32>>, names: &NameOrder, count: usize) -> Ve
         && let Some((size, Reverse(host))) = sites.pop()
         && let Some(page) = waiting[host as usize].pop()
     {
-        best.push(Scored {
+        best.push(ScoredPage {
             page,
             score: size as f64,
         });
@@ -198,7 +198,7 @@ fn take_turns(mut waiting: Vec<Vec<u32>>, names: &NameOrder, count: usize) -> Ve
 #[cfg(test)]
 mod tests {
     use cashrank::rows::{RowVisitor, Rows, Stop};
-    use cashrank::schedule::{History, NameOrderBuilder};
+    use cashrank::schedule::{CrawlHistory, NameOrderBuilder};
 
     use super::*;
 
@@ -224,7 +224,7 @@ mod tests {
     }
 
     fn after(order: &str) -> Vec<(u32, f64)> {
-        let mut history = History::new(PaperOrder::named(order).unwrap().strategy());
+        let mut history = CrawlHistory::new(PaperOrder::named(order).unwrap().strategy());
         for &(page, targets) in SMALL {
             history.row(Row::new(page, targets));
         }

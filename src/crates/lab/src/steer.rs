@@ -22,9 +22,9 @@ use std::collections::{BinaryHeap, HashMap};
 use cashrank::engine::damping_units;
 use cashrank::graph::Graph;
 use cashrank::metrics::kendall::tau_b;
-use cashrank::rank::coverage::{Coverage, Flow};
+use cashrank::rank::coverage::{CoverageBounds, SeedFlow};
 use cashrank::rows::{Row, RowVisitor, Rows, Stop};
-use cashrank::schedule::{Batching, Choice, History, NameOrder};
+use cashrank::schedule::{Batching, Choice, CrawlHistory, NameOrder};
 use cashrank::{Error, Result};
 
 use crate::orders::PaperOrder;
@@ -93,7 +93,7 @@ pub struct Point {
     /// Kendall's tau; `None`: undefined.
     pub tau: Option<f64>,
     /// Bounds on what readers from the seeds see of it; `None`: not all seeds were read yet.
-    pub coverage: Option<Coverage>,
+    pub coverage: Option<CoverageBounds>,
     /// Links that the order went over, for each page read ([`cashrank::schedule::Strategy::links`]).
     pub links: f64,
 }
@@ -197,13 +197,13 @@ struct Readers {
     /// The nodes where they, and the crawl, start.
     seeds: Vec<u32>,
     /// Their flow over the rows of pages read.
-    flow: Flow,
+    flow: SeedFlow,
 }
 
 struct Crawl<'a> {
     web: &'a Web<'a>,
     setting: &'a Setting,
-    history: History,
+    history: CrawlHistory,
     rows_read: RowsRead,
     /// Where each node's row begins in the graph.
     starts: Vec<usize>,
@@ -251,7 +251,7 @@ impl<'a> Crawl<'a> {
         Crawl {
             web,
             setting,
-            history: History::new(strategy),
+            history: CrawlHistory::new(strategy),
             rows_read: RowsRead::default(),
             starts,
             numbers: Numbers {
@@ -264,7 +264,7 @@ impl<'a> Crawl<'a> {
             random,
             readers: Readers {
                 seeds: all.clone(),
-                flow: Flow::default(),
+                flow: SeedFlow::default(),
             },
             waiting: all,
         }
@@ -389,7 +389,7 @@ impl<'a> Crawl<'a> {
             .collect())
     }
 
-    fn coverage(&mut self) -> Result<Option<Coverage>> {
+    fn coverage(&mut self) -> Result<Option<CoverageBounds>> {
         let pages: Vec<u32> = self
             .readers
             .seeds
@@ -400,7 +400,7 @@ impl<'a> Crawl<'a> {
             return Ok(None);
         }
         if self.readers.flow.seeds().is_empty() {
-            self.readers.flow = Flow::from(damping_units(self.setting.damping), &pages);
+            self.readers.flow = SeedFlow::from(damping_units(self.setting.damping), &pages);
         }
         self.readers.flow.push(&self.rows_read).map(Some)
     }
@@ -448,13 +448,13 @@ pub fn mean(crawls: &[Vec<Point>]) -> Vec<Point> {
         let taus: Option<Vec<f64>> = crawls.iter().map(|crawl| crawl[at].tau).collect();
         let covered = crawls.iter().all(|crawl| crawl[at].coverage.is_some());
         let bound =
-            |of: fn(&Coverage) -> f64| each(&|point| point.coverage.as_ref().map_or(0.0, of));
+            |of: fn(&CoverageBounds) -> f64| each(&|point| point.coverage.as_ref().map_or(0.0, of));
         Point {
             share: crawls[0][at].share,
             hot: each(&|point| point.hot),
             importance: each(&|point| point.importance),
             tau: taus.map(|taus| taus.iter().sum::<f64>() / count),
-            coverage: covered.then(|| Coverage {
+            coverage: covered.then(|| CoverageBounds {
                 at_least: bound(|coverage| coverage.at_least),
                 at_most: bound(|coverage| coverage.at_most),
             }),

@@ -2,7 +2,7 @@
 
 use cashrank::engine::SelfLinks;
 use cashrank::graph::{Graph, GraphBuilder};
-use cashrank::rank::{Options, Teleport, method};
+use cashrank::rank::{RankOptions, Teleport, method};
 use cashrank::rows::{Rows, Stop as Ended};
 use cashrank::sites::{Level, Pairing, SiteGraph, SiteLinks};
 use cashrank::snapshot::Snapshot;
@@ -252,7 +252,7 @@ pub fn pagerank<'py>(
     }
     let mut config = Config::default();
     config.set_damping(damping).raise()?;
-    let options = Options::until(config.damping_units(), until);
+    let options = RankOptions::until(config.damping_units(), until);
     let scores = run(py, OnSignal::Leave, move |stop| {
         let (graph, teleport) = arrays.graph()?;
         ranked(&graph, &options, &teleport, stop)
@@ -262,7 +262,7 @@ pub fn pagerank<'py>(
 
 /// Whole numbers settle in far fewer sweeps, as far as they resolve (`rank::settle`: each link is rounded by a few units of
 /// 2^-58, and what is less than a unit for each unit of teleport weight is not paid); power iteration gets farther.
-fn way(graph: &Graph, options: &Options, teleport: &Teleport) -> &'static str {
+fn way(graph: &Graph, options: &RankOptions, teleport: &Teleport) -> &'static str {
     let units = graph.links() as f64 + teleport.sum(graph.nodes() as u64) as f64;
     if options.until >= units * 2f64.powi(-54) / (1.0 - options.damping()) {
         "settled"
@@ -273,7 +273,7 @@ fn way(graph: &Graph, options: &Options, teleport: &Teleport) -> &'static str {
 
 fn ranked(
     graph: &Graph,
-    options: &Options,
+    options: &RankOptions,
     teleport: &Teleport,
     stop: &Stop,
 ) -> cashrank::Result<Vec<f64>> {

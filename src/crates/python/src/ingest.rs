@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cashrank::formats::Format;
-use cashrank::ingest::{Job, Note, Observer, Outcome, ProgressReport, ingest};
+use cashrank::ingest::{IngestEvent, IngestJob, IngestOutcome, Observer, ProgressReport, ingest};
 use cashrank::rank::Goal;
 use cashrank::source::InputName;
 use cashrank::store::RealDisk;
@@ -52,11 +52,11 @@ pub fn ingest_files(py: Python<'_>, writer: &Arc<Shared>, files: Files) -> PyRes
     Ok(outcome.counters.records - outcome.before.records)
 }
 
-fn job(path: &Path, options: &Options, files: Files, stop: &Stop) -> cashrank::Result<Job> {
+fn job(path: &Path, options: &Options, files: Files, stop: &Stop) -> cashrank::Result<IngestJob> {
     let inputs = files.inputs.into_iter().map(InputName::File).collect();
-    let mut job = Job::of(path, inputs)?;
+    let mut job = IngestJob::of(path, inputs)?;
     job.limits.memory = options.limits.memory;
-    Ok(Job {
+    Ok(IngestJob {
         format: files.format,
         keep_links: options.keep_links,
         keep_snapshots: options.keep_snapshots,
@@ -73,7 +73,7 @@ fn job(path: &Path, options: &Options, files: Files, stop: &Stop) -> cashrank::R
 struct Warnings(Vec<String>);
 
 impl Warnings {
-    fn skipped(&mut self, outcome: &Outcome) {
+    fn skipped(&mut self, outcome: &IngestOutcome) {
         let counts = outcome.counters.skipped.iter().zip(outcome.before.skipped);
         let counts = Reason::ALL.iter().zip(counts);
         let counts = counts.map(|(reason, (now, before))| (reason.name(), now - before));
@@ -87,19 +87,19 @@ impl Warnings {
 }
 
 impl Observer for Warnings {
-    fn note(&mut self, note: Note<'_>) {
+    fn note(&mut self, note: IngestEvent<'_>) {
         self.0.push(match note {
-            Note::Empty { input } => format!("{input}: is empty"),
-            Note::Missing { input, missing } => {
+            IngestEvent::Empty { input } => format!("{input}: is empty"),
+            IngestEvent::Missing { input, missing } => {
                 let fields = missing.fields.iter().map(|(field, _)| field.name());
                 let fields: Vec<&str> = fields.collect();
                 format!("{input}: its first pages have no {}", fields.join(", "))
             }
-            Note::RowsGivenUp { reason } => format!("links are no longer kept: {reason}"),
-            Note::Unchecked { input, members } => {
+            IngestEvent::RowsGivenUp { reason } => format!("links are no longer kept: {reason}"),
+            IngestEvent::Unchecked { input, members } => {
                 format!("{input}: {members} frames without a checksum")
             }
-            Note::Withheld { unverified } => format!(
+            IngestEvent::Withheld { unverified } => format!(
                 "no ranking was published: {} could not be verified from record {} on",
                 unverified.input, unverified.from_record
             ),

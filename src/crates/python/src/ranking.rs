@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cashrank::PageId;
 use cashrank::answers::pages_of;
-use cashrank::rank::chosen::Chosen;
+use cashrank::rank::chosen::ChosenList;
 use cashrank::rank::measures::measure;
 use cashrank::rules::Scope;
 use cashrank::snapshot::{LevelRanking, RankingName, Selection};
@@ -60,7 +60,7 @@ pub fn scope_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<Scope> {
 }
 
 /// Pages that somebody chose: lines as of the command's `--teleport`, or a dictionary of pages and their weights.
-pub fn chosen_of(given: &Bound<'_, PyAny>) -> PyResult<Chosen> {
+pub fn chosen_of(given: &Bound<'_, PyAny>) -> PyResult<ChosenList> {
     let lines = match given.cast::<PyDict>() {
         Ok(weights) => weights
             .iter()
@@ -68,7 +68,7 @@ pub fn chosen_of(given: &Bound<'_, PyAny>) -> PyResult<Chosen> {
             .collect(),
         Err(_) => texts(Some(given))?,
     };
-    Chosen::of(lines.iter().map(String::as_str)).raise()
+    ChosenList::of(lines.iter().map(String::as_str)).raise()
 }
 
 /// A text, or several.

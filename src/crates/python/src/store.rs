@@ -12,7 +12,8 @@ use cashrank::rank::computing::Computing;
 use cashrank::rank::measures::{Uses, measure};
 use cashrank::sites::Level;
 use cashrank::snapshot::{
-    LevelRanking, RankingName, Snapshot, Watcher, Which, current_name, moved, publish_computed,
+    LevelRanking, RankingName, Snapshot, SnapshotSelector, Watcher, current_name, moved,
+    publish_computed,
 };
 use cashrank::store::{RealDisk, open_view_to_publish};
 use cashrank::{Digest, Error, Options, PageId, What};
@@ -118,7 +119,7 @@ impl Store {
         self.check_open()?;
         let store = self.store.clone();
         if let Some(which) = which {
-            let which: Which = snapshot_name(which)?
+            let which: SnapshotSelector = snapshot_name(which)?
                 .parse()
                 .map_err(|why: String| invalid(why))?;
             let opened = run(py, OnSignal::Leave, move |_| {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use cashrank::rank::settle::{Progress, Watch};
+use cashrank::rank::settle::{SettlingProgress, Watch};
 use pyo3::prelude::*;
 
 use crate::errors::{Raise, internal};
@@ -25,7 +25,7 @@ impl Stop {
 
 /// Ends a ranking that is computed.
 impl Watch for Stop {
-    fn swept(&mut self, _: &Progress) {}
+    fn swept(&mut self, _: &SettlingProgress) {}
 
     fn is_over(&mut self) -> bool {
         self.is_set()

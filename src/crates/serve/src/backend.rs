@@ -41,7 +41,7 @@ impl std::error::Error for Problem {}
 /// Where answers come from.
 pub trait Backend: Send + Sync + 'static {
     /// Counts, the bound, the snapshots so far.
-    fn status(&self) -> Result<Status>;
+    fn status(&self) -> Result<ServiceStatus>;
     /// The names of the questions that [`Backend::answer`] answers: each is asked at the path of its name.
     fn questions(&self) -> &'static [&'static str];
     /// The answer to a question, with these parameters, as JSON.
@@ -57,7 +57,7 @@ pub trait Backend: Send + Sync + 'static {
 
 /// How things stand.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Status {
+pub struct ServiceStatus {
     /// Version of the program.
     pub version: String,
     /// The store's directory.
@@ -88,7 +88,7 @@ pub struct Status {
     /// How much of what readers see was read, as it was known when that was asked for last.
     pub coverage: Option<CoverageSummary>,
     /// The running ingest, if it is in this process.
-    pub reading: Option<Reading>,
+    pub reading: Option<IngestStatus>,
     /// Returns the newest `n` snapshots, oldest first.
     pub history: Vec<SnapshotSummary>,
 }
@@ -118,7 +118,7 @@ pub struct Counts {
 
 /// A running ingest.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Reading {
+pub struct IngestStatus {
     /// What is being read.
     pub input: String,
     /// Its number, from 1.

@@ -11,8 +11,8 @@ use hyper::body::{Bytes, Incoming};
 use hyper::{Request, Response};
 
 use crate::backend::Backend;
-use crate::limits::Limits;
-use crate::pool::Ending;
+use crate::limits::ServiceLimits;
+use crate::pool::PoolEnd;
 
 /// The error of a body.
 pub type BodyError = Box<dyn Error + Send + Sync>;
@@ -35,7 +35,7 @@ pub trait Calls: fmt::Debug + Send {
     fn start(
         self: Box<Self>,
         backend: &Arc<dyn Backend>,
-        limits: &Limits,
+        limits: &ServiceLimits,
         address: String,
     ) -> io::Result<RunningCalls>;
 }
@@ -47,7 +47,7 @@ pub struct RunningCalls {
     /// Answers each.
     pub call: CallHandler,
     /// The end of all calls.
-    pub ending: Ending,
+    pub ending: PoolEnd,
     /// What keeps running beside them, and ends when it is dropped: after the thread that serves clients.
     pub keeper: Box<dyn Any + Send + Sync>,
 }

@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use crate::backend::{Backend, NextList, NextPage, NextQuery, Problem, Result, Status};
+use crate::backend::{Backend, NextList, NextPage, NextQuery, Problem, Result, ServiceStatus};
 
 /// Answers from what it holds.
 #[derive(Debug, Clone, Default)]
-pub struct Fixed {
+pub struct FixedBackend {
     /// The status.
-    pub status: Status,
+    pub status: ServiceStatus,
     /// The most important pages, as JSON.
     pub top: String,
     /// Pages to crawl, best first.
     pub next: Vec<NextPage>,
 }
 
-impl Backend for Fixed {
-    fn status(&self) -> Result<Status> {
+impl Backend for FixedBackend {
+    fn status(&self) -> Result<ServiceStatus> {
         Ok(self.status.clone())
     }
 

@@ -100,9 +100,9 @@ impl<B> Drop for HeldBody<B> {
 }
 
 /// Bytes, as a body of pieces.
-pub(crate) struct Pieces(pub(crate) Bytes);
+pub(crate) struct ChunkedBody(pub(crate) Bytes);
 
-impl Body for Pieces {
+impl Body for ChunkedBody {
     type Data = Bytes;
     type Error = BodyError;
 

@@ -11,20 +11,20 @@ use serde::Serialize;
 use tokio::sync::{Semaphore, watch};
 
 use crate::access::{self, Token};
-use crate::backend::{Backend, NextList, NextPage, NextQuery, Problem, Result, Status};
+use crate::backend::{Backend, NextList, NextPage, NextQuery, Problem, Result, ServiceStatus};
 use crate::calls::{Body, CallHandler};
-use crate::held::{PendingAnswers, Pieces};
-use crate::limits::Limits;
+use crate::held::{ChunkedBody, PendingAnswers};
+use crate::limits::ServiceLimits;
 use crate::metrics;
 use crate::query::Query;
 use crate::strangers::Stranger;
 use crate::workers::{Pace, Workers};
 
 /// What all requests share.
-pub(crate) struct Shared {
+pub(crate) struct ServiceContext {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) token: Option<Token>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: ServiceLimits,
     pub(crate) pace: Pace,
     pub(crate) workers: Workers,
     /// For answers that wait to be taken, each of [`PLACE`] bytes.
@@ -62,7 +62,7 @@ const LIST_EVERY: Duration = Duration::from_millis(25);
 const END_WAIT: Duration = Duration::from_secs(25);
 
 /// An answer's kind and bytes.
-struct Found {
+struct ResponseContent {
     kind: &'static str,
     bytes: Vec<u8>,
     /// Of a list: which it is, and how old.
@@ -71,9 +71,9 @@ struct Found {
     unchanged: bool,
 }
 
-impl Found {
-    fn new(kind: &'static str, bytes: Vec<u8>) -> Found {
-        Found {
+impl ResponseContent {
+    fn new(kind: &'static str, bytes: Vec<u8>) -> ResponseContent {
+        ResponseContent {
             kind,
             bytes,
             list: None,
@@ -83,7 +83,7 @@ impl Found {
 }
 
 /// What is asked of the backend, checked.
-enum Wanted {
+enum ServiceRequest {
     Page,
     Status,
     Metrics,
@@ -101,7 +101,7 @@ enum NextFormat {
 
 /// The answer to a request, or to a call.
 pub(crate) async fn answer(
-    shared: Arc<Shared>,
+    shared: Arc<ServiceContext>,
     held: PendingAnswers,
     stranger: Arc<Stranger>,
     request: Request<Incoming>,
@@ -114,7 +114,7 @@ pub(crate) async fn answer(
         return Ok(refusal);
     }
     stranger.is_known();
-    let waiting = |answer: Response<Pieces>, place| {
+    let waiting = |answer: Response<ChunkedBody>, place| {
         Ok(answer.map(|body| Box::new(held.body(body, place)) as Body))
     };
     if !shared.pace.take(Instant::now()) {
@@ -141,7 +141,10 @@ pub(crate) async fn answer(
 }
 
 /// The answer to a question.
-async fn answered(shared: Arc<Shared>, request: &Request<Incoming>) -> Response<Pieces> {
+async fn answered(
+    shared: Arc<ServiceContext>,
+    request: &Request<Incoming>,
+) -> Response<ChunkedBody> {
     if ![Method::GET, Method::HEAD].contains(request.method()) {
         let text = "the service only answers questions: GET or HEAD";
         return refusal(StatusCode::METHOD_NOT_ALLOWED, text);
@@ -151,9 +154,9 @@ async fn answered(shared: Arc<Shared>, request: &Request<Incoming>) -> Response<
         Err(problem) => return refusal_of(&problem),
     };
     let found = match wanted {
-        Wanted::Page => Ok(Found::new(HTML, PAGE.as_bytes().into())),
-        Wanted::End => end(shared).await,
-        Wanted::Next(query, format) => {
+        ServiceRequest::Page => Ok(ResponseContent::new(HTML, PAGE.as_bytes().into())),
+        ServiceRequest::End => end(shared).await,
+        ServiceRequest::Next(query, format) => {
             let known = request.headers().get(header::IF_NONE_MATCH).cloned();
             next(&shared, Arc::new((query, format, known))).await
         }
@@ -169,13 +172,13 @@ async fn answered(shared: Arc<Shared>, request: &Request<Incoming>) -> Response<
 }
 
 /// Reads a path and its query.
-fn wanted(shared: &Shared, path: &str, query: Option<&str>) -> Result<Wanted> {
+fn wanted(shared: &ServiceContext, path: &str, query: Option<&str>) -> Result<ServiceRequest> {
     let mut query = Query::parse(query);
     let wanted = match path {
-        "/" => Wanted::Page,
-        "/status" => Wanted::Status,
-        "/metrics" => Wanted::Metrics,
-        "/end" => Wanted::End,
+        "/" => ServiceRequest::Page,
+        "/status" => ServiceRequest::Status,
+        "/metrics" => ServiceRequest::Metrics,
+        "/end" => ServiceRequest::End,
         "/next" => {
             let n = query.count("n", 100, shared.limits.next_pages)?;
             let format = match query.one("to")?.as_deref() {
@@ -186,13 +189,13 @@ fn wanted(shared: &Shared, path: &str, query: Option<&str>) -> Result<Wanted> {
                 }
             };
             let options = query.rest();
-            return Ok(Wanted::Next(NextQuery { n, options }, format));
+            return Ok(ServiceRequest::Next(NextQuery { n, options }, format));
         }
         path => {
             let questions = shared.backend.questions();
             let asked = path.strip_prefix('/').unwrap_or(path);
             return match questions.iter().find(|question| **question == asked) {
-                Some(question) => Ok(Wanted::Question(question, query.rest())),
+                Some(question) => Ok(ServiceRequest::Question(question, query.rest())),
                 None => Err(Problem::Unknown(format!(
                     "no such path; there are /, /status, /{}, /next, /metrics and /end",
                     questions.join(", /")
@@ -209,11 +212,11 @@ fn wanted(shared: &Shared, path: &str, query: Option<&str>) -> Result<Wanted> {
 struct End {
     ended: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<Status>,
+    status: Option<ServiceStatus>,
 }
 
 /// Whether the service ends: the answer comes when it does, or after a while.
-async fn end(shared: Arc<Shared>) -> Result<Found> {
+async fn end(shared: Arc<ServiceContext>) -> Result<ResponseContent> {
     let mut waiting = shared.ended.clone();
     let wait = tokio::time::timeout(END_WAIT, waiting.wait_for(|ended| *ended));
     let ended = wait.await.is_ok();
@@ -229,19 +232,19 @@ async fn end(shared: Arc<Shared>) -> Result<Found> {
 }
 
 /// Asks the backend.
-fn found(shared: &Shared, wanted: Wanted) -> Result<Found> {
+fn found(shared: &ServiceContext, wanted: ServiceRequest) -> Result<ResponseContent> {
     let backend = &*shared.backend;
     let most = shared.limits.answer_bytes;
     match wanted {
-        Wanted::Page | Wanted::Next(..) | Wanted::End => {
+        ServiceRequest::Page | ServiceRequest::Next(..) | ServiceRequest::End => {
             Err(Problem::Failed("this is not asked for here".into()))
         }
-        Wanted::Status => json(&backend.status()?, most),
-        Wanted::Metrics => {
+        ServiceRequest::Status => json(&backend.status()?, most),
+        ServiceRequest::Metrics => {
             let text = metrics::text(&backend.status()?);
-            Ok(Found::new(metrics::KIND, text.into()))
+            Ok(ResponseContent::new(metrics::KIND, text.into()))
         }
-        Wanted::Question(question, parameters) => {
+        ServiceRequest::Question(question, parameters) => {
             line(backend.answer(question, &parameters)?, most)
         }
     }
@@ -249,9 +252,9 @@ fn found(shared: &Shared, wanted: Wanted) -> Result<Found> {
 
 /// A list, once it is there: while it is being made, it is looked for now and then, and takes no place meanwhile.
 async fn next(
-    shared: &Arc<Shared>,
+    shared: &Arc<ServiceContext>,
     asked: Arc<(NextQuery, NextFormat, Option<HeaderValue>)>,
-) -> Result<Found> {
+) -> Result<ResponseContent> {
     let until = tokio::time::Instant::now() + shared.limits.times.answer;
     loop {
         let (job, question) = (shared.clone(), asked.clone());
@@ -275,7 +278,7 @@ async fn next(
 
 /// A list as JSON.
 #[derive(Serialize)]
-struct Listed<'a> {
+struct NextListJson<'a> {
     snapshot: &'a str,
     records: u64,
     age_seconds: Option<f64>,
@@ -288,8 +291,8 @@ fn listed(
     n: usize,
     format: NextFormat,
     known: Option<&HeaderValue>,
-    limits: &Limits,
-) -> Result<Found> {
+    limits: &ServiceLimits,
+) -> Result<ResponseContent> {
     let (pages, most) = (&list.pages[..n.min(list.pages.len())], limits.answer_bytes);
     let mark = HeaderValue::from_str(&format!("\"{}\"", list.version))
         .map_err(|error| Problem::Failed(error.to_string()))?;
@@ -297,12 +300,12 @@ fn listed(
         .made
         .and_then(|made| SystemTime::now().duration_since(made).ok());
     let mut found = match format {
-        _ if known.is_some_and(|known| names(known, &mark)) => Found {
+        _ if known.is_some_and(|known| names(known, &mark)) => ResponseContent {
             unchanged: true,
-            ..Found::new(JSON, Vec::new())
+            ..ResponseContent::new(JSON, Vec::new())
         },
         NextFormat::Json => json(
-            &Listed {
+            &NextListJson {
                 snapshot: &list.snapshot,
                 records: list.records,
                 age_seconds: since.map(|since| since.as_millis() as f64 / 1e3),
@@ -329,35 +332,35 @@ fn names(known: &HeaderValue, mark: &HeaderValue) -> bool {
     })
 }
 
-fn json(value: &impl Serialize, most: usize) -> Result<Found> {
+fn json(value: &impl Serialize, most: usize) -> Result<ResponseContent> {
     let bytes = serde_json::to_vec(value).map_err(|error| Problem::Failed(error.to_string()))?;
     line(bytes, most)
 }
 
 /// JSON as a line.
-fn line(mut json: Vec<u8>, most: usize) -> Result<Found> {
+fn line(mut json: Vec<u8>, most: usize) -> Result<ResponseContent> {
     json.push(b'\n');
     bounded(JSON, json, most)
 }
 
-fn bounded(kind: &'static str, bytes: Vec<u8>, most: usize) -> Result<Found> {
+fn bounded(kind: &'static str, bytes: Vec<u8>, most: usize) -> Result<ResponseContent> {
     if bytes.len() > most {
         return Err(Problem::Asked(format!(
             "the answer would take {} bytes, more than {most}: ask for fewer pages",
             bytes.len()
         )));
     }
-    Ok(Found::new(kind, bytes))
+    Ok(ResponseContent::new(kind, bytes))
 }
 
-fn response(status: StatusCode, found: Found) -> Response<Pieces> {
+fn response(status: StatusCode, found: ResponseContent) -> Response<ChunkedBody> {
     let page = found.kind == HTML;
     let status = if found.unchanged {
         StatusCode::NOT_MODIFIED
     } else {
         status
     };
-    let mut response = Response::new(Pieces(found.bytes.into()));
+    let mut response = Response::new(ChunkedBody(found.bytes.into()));
     *response.status_mut() = status;
     let mut set = |name: HeaderName, value: &'static str| {
         let headers = response.headers_mut();
@@ -392,13 +395,13 @@ fn response(status: StatusCode, found: Found) -> Response<Pieces> {
     response
 }
 
-fn refusal(status: StatusCode, text: &str) -> Response<Pieces> {
+fn refusal(status: StatusCode, text: &str) -> Response<ChunkedBody> {
     let mut bytes = serde_json::json!({ "error": text }).to_string();
     bytes.push('\n');
-    response(status, Found::new(JSON, bytes.into()))
+    response(status, ResponseContent::new(JSON, bytes.into()))
 }
 
-fn refusal_of(problem: &Problem) -> Response<Pieces> {
+fn refusal_of(problem: &Problem) -> Response<ChunkedBody> {
     let status = match problem {
         Problem::Asked(_) => StatusCode::BAD_REQUEST,
         Problem::Unknown(_) => StatusCode::NOT_FOUND,

@@ -2,16 +2,16 @@
 //!
 //! It knows nothing of stores: whoever starts it gives a [`Backend`], from whose answers everything is made.
 //! One thread serves all clients; what takes time runs on a few threads of their own, so many at once and so many
-//! waiting as [`Limits`] says. A client that is slow, or that asks too much, is cut off or gets an error: it takes no
-//! memory beyond the limits, and keeps nobody else waiting.
+//! waiting as [`ServiceLimits`] says. A client that is slow, or that asks too much, is cut off or gets an error: it
+//! takes no memory beyond the limits, and keeps nobody else waiting.
 //!
 //! ```
 //! # use std::sync::Arc;
-//! use cashrank_serve::{Options, Service, fixed::Fixed};
+//! use cashrank_serve::{Service, ServiceOptions, fixed::FixedBackend};
 //!
 //! # fn main() -> std::io::Result<()> {
 //! let listen = ([127, 0, 0, 1], 0).into();
-//! let service = Service::start(Options::new(listen), Arc::new(Fixed::default()))?;
+//! let service = Service::start(ServiceOptions::new(listen), Arc::new(FixedBackend::default()))?;
 //! println!("http://{}/", service.address());
 //! service.stop();
 //! # Ok(())
@@ -49,11 +49,11 @@ mod workers;
 
 pub use access::{Token, is_loopback};
 pub use backend::{
-    Backend, Counts, CoverageSummary, NextList, NextPage, NextQuery, Problem, Rate, Reading,
-    Result, SnapshotSummary, Status,
+    Backend, Counts, CoverageSummary, IngestStatus, NextList, NextPage, NextQuery, Problem, Rate,
+    Result, ServiceStatus, SnapshotSummary,
 };
 pub use calls::{Answer, Body, BodyError, CallHandler, Calls, RunningCalls};
-pub use limits::{Limits, Times};
-pub use pool::{Ending, start as start_thread};
-pub use server::{Options, Service};
+pub use limits::{ServiceLimits, Timeouts};
+pub use pool::{PoolEnd, start as start_thread};
+pub use server::{Service, ServiceOptions};
 pub use workers::Workers;

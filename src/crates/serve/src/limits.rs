@@ -4,11 +4,11 @@ use std::time::Duration;
 
 /// The limits of a service. The defaults are documented in the guide's chapter on the service.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Limits {
+pub struct ServiceLimits {
     /// Connections at once; further ones wait to be taken.
     pub connections: usize,
     /// How long things may take.
-    pub times: Times,
+    pub times: Timeouts,
     /// Bytes of a request's header, all lines together.
     pub header_bytes: usize,
     /// Bytes of an answer.
@@ -29,7 +29,7 @@ pub struct Limits {
 
 /// How long a client, or an answer, may take.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Times {
+pub struct Timeouts {
     /// From the opening of a connection until its first request has begun, and for each request's header to arrive.
     pub header: Duration,
     /// A connection may be without a byte from the client for this long. A client of HTTP/2 answers the pings that it
@@ -41,9 +41,9 @@ pub struct Times {
     pub answer: Duration,
 }
 
-impl Default for Times {
-    fn default() -> Times {
-        Times {
+impl Default for Timeouts {
+    fn default() -> Timeouts {
+        Timeouts {
             header: Duration::from_secs(10),
             idle: Duration::from_secs(60),
             write: Duration::from_secs(20),
@@ -52,11 +52,11 @@ impl Default for Times {
     }
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for ServiceLimits {
+    fn default() -> ServiceLimits {
+        ServiceLimits {
             connections: 256,
-            times: Times::default(),
+            times: Timeouts::default(),
             header_bytes: 64 << 10,
             answer_bytes: 16 << 20,
             held_bytes: 128 << 20,

@@ -3,11 +3,11 @@
 use std::fmt::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::backend::Status;
+use crate::backend::ServiceStatus;
 
 pub(crate) const KIND: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-pub(crate) fn text(status: &Status) -> String {
+pub(crate) fn text(status: &ServiceStatus) -> String {
     let mut out = String::new();
     let counts = &status.counts;
     let counters = [

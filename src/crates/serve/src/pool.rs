@@ -30,18 +30,18 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// Threads, which end when this is dropped, after all jobs.
 pub(crate) struct Pool {
-    shared: Arc<Shared>,
+    shared: Arc<PoolShared>,
     most: usize,
 }
 
 #[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
+struct PoolShared {
+    state: Mutex<PoolState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct PoolState {
     jobs: VecDeque<Job>,
     threads: usize,
     /// Threads that wait for a job.
@@ -55,7 +55,7 @@ impl Pool {
     /// # Errors
     /// As of [`start`]: there is not even one.
     pub(crate) fn new(most: usize) -> io::Result<Pool> {
-        let shared = Arc::<Shared>::default();
+        let shared = Arc::<PoolShared>::default();
         shared.add(&mut shared.state())?;
         Ok(Pool { shared, most })
     }
@@ -73,8 +73,8 @@ impl Pool {
     }
 
     /// To wait for its end.
-    pub(crate) fn ending(&self) -> Ending {
-        Ending(self.shared.clone())
+    pub(crate) fn ending(&self) -> PoolEnd {
+        PoolEnd(self.shared.clone())
     }
 }
 
@@ -85,13 +85,13 @@ impl Drop for Pool {
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl PoolShared {
+    fn state(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Starts one more.
-    fn add(self: &Arc<Shared>, state: &mut State) -> io::Result<()> {
+    fn add(self: &Arc<PoolShared>, state: &mut PoolState) -> io::Result<()> {
         let shared = self.clone();
         start("answer", move || shared.work())?;
         state.threads += 1;
@@ -130,14 +130,14 @@ impl Shared {
 }
 
 /// The end of a pool's threads.
-pub struct Ending(Arc<Shared>);
+pub struct PoolEnd(Arc<PoolShared>);
 
-impl Ending {
+impl PoolEnd {
     /// Waits for it, but not beyond that time.
     pub(crate) fn wait_until(&self, latest: Instant) {
         let left = latest.saturating_duration_since(Instant::now());
         let state = self.0.state();
-        let still = |state: &mut State| state.threads > 0;
+        let still = |state: &mut PoolState| state.threads > 0;
         drop(self.0.changed.wait_timeout_while(state, left, still));
     }
 }

@@ -23,8 +23,8 @@ use crate::access::{Token, is_loopback};
 use crate::backend::Backend;
 use crate::calls::Calls;
 use crate::held::PendingAnswers;
-use crate::http::{self, Shared};
-use crate::limits::Limits;
+use crate::http::{self, ServiceContext};
+use crate::limits::ServiceLimits;
 use crate::pool;
 use crate::strangers::{Stranger, Strangers};
 use crate::stream::Timed;
@@ -51,24 +51,24 @@ const CONNECTION_WINDOW: u32 = 32;
 
 /// How to serve.
 #[derive(Debug)]
-pub struct Options {
+pub struct ServiceOptions {
     /// Where to listen; port 0: any that is free.
     pub listen: SocketAddr,
     /// What clients must know. Needed where others than this machine can reach the address.
     pub token: Option<Token>,
     /// What clients may take.
-    pub limits: Limits,
+    pub limits: ServiceLimits,
     /// Calls that are answered beside, over HTTP/2: only with the feature `frontier`.
     pub calls: Option<Box<dyn Calls>>,
 }
 
-impl Options {
+impl ServiceOptions {
     /// At this address, without a token, with the usual limits.
-    pub fn new(listen: SocketAddr) -> Options {
-        Options {
+    pub fn new(listen: SocketAddr) -> ServiceOptions {
+        ServiceOptions {
             listen,
             token: None,
-            limits: Limits::default(),
+            limits: ServiceLimits::default(),
             calls: None,
         }
     }
@@ -91,7 +91,7 @@ impl Service {
     ///
     /// The address cannot be listened at, or others than this machine can reach it and there is no token; the system allows too
     /// few threads (`WouldBlock`); those of [`Calls::start`].
-    pub fn start(options: Options, backend: Arc<dyn Backend>) -> io::Result<Service> {
+    pub fn start(options: ServiceOptions, backend: Arc<dyn Backend>) -> io::Result<Service> {
         if options.token.is_none() && !is_loopback(&options.listen) {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
@@ -118,7 +118,7 @@ impl Service {
             endings.push(running.ending);
         }
         let (ending, ended) = watch::channel(false);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ServiceContext {
             backend,
             ended,
             token: options.token,
@@ -193,7 +193,7 @@ impl Drop for Service {
 }
 
 /// Takes connections, for ever.
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+async fn accept(listener: TcpListener, shared: Arc<ServiceContext>) {
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else {
         return;
     };
@@ -221,7 +221,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-async fn connection(stream: TcpStream, shared: Arc<Shared>, stranger: Stranger) {
+async fn connection(stream: TcpStream, shared: Arc<ServiceContext>, stranger: Stranger) {
     let limits = shared.limits.clone();
     // Answers are written whole: waiting for more to send would only delay them.
     let _ = stream.set_nodelay(true);
@@ -251,7 +251,7 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>, stranger: Stranger) 
 
 /// Speaks HTTP/1 alone.
 #[cfg(not(feature = "frontier"))]
-fn builder(limits: &Limits) -> http1::Builder {
+fn builder(limits: &ServiceLimits) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
@@ -263,7 +263,7 @@ fn builder(limits: &Limits) -> http1::Builder {
 
 /// Speaks HTTP/1, and HTTP/2, which calls need.
 #[cfg(feature = "frontier")]
-fn builder(limits: &Limits) -> auto::Builder<TokioExecutor> {
+fn builder(limits: &ServiceLimits) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()

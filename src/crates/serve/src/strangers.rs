@@ -9,17 +9,17 @@ use tokio::task::AbortHandle;
 
 /// The strangers among the connections.
 #[derive(Clone, Default)]
-pub(crate) struct Strangers(Arc<Mutex<List>>);
+pub(crate) struct Strangers(Arc<Mutex<WaitingConnections>>);
 
 #[derive(Default)]
-struct List {
+struct WaitingConnections {
     next: u64,
     /// When each came, and how to end it.
     waiting: BTreeMap<u64, (Instant, Option<AbortHandle>)>,
 }
 
 impl Strangers {
-    fn list(&self) -> MutexGuard<'_, List> {
+    fn list(&self) -> MutexGuard<'_, WaitingConnections> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 
 use crate::explained::Explained;
-use crate::limits::Limits;
+use crate::limits::ServiceLimits;
 
 /// Bytes by which HTTP/2 is known: its preface.
 const OPENING: usize = 24;
@@ -36,7 +36,7 @@ pub(crate) struct Timed {
 }
 
 impl Timed {
-    pub(crate) fn new(stream: TcpStream, limits: &Limits) -> Timed {
+    pub(crate) fn new(stream: TcpStream, limits: &ServiceLimits) -> Timed {
         Timed {
             stream,
             read_so_far: 0,

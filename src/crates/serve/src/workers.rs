@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::backend::{Problem, Result};
-use crate::limits::Limits;
-use crate::pool::{Ending, Pool};
+use crate::limits::ServiceLimits;
+use crate::pool::{Pool, PoolEnd};
 
 /// A bounded number of jobs, each on a thread that may wait.
 #[derive(Clone)]
@@ -27,7 +27,7 @@ impl Workers {
     ///
     /// # Errors
     /// There is no thread for any.
-    pub fn new(limits: &Limits) -> io::Result<Workers> {
+    pub fn new(limits: &ServiceLimits) -> io::Result<Workers> {
         Ok(Workers {
             admitted: Arc::new(Semaphore::new(limits.workers + limits.waiting)),
             running: Arc::new(Semaphore::new(limits.workers)),
@@ -37,7 +37,7 @@ impl Workers {
     }
 
     /// To wait for the end of all jobs.
-    pub fn ending(&self) -> Ending {
+    pub fn ending(&self) -> PoolEnd {
         self.pool.ending()
     }
 

@@ -6,18 +6,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use cashrank_serve::fixed::Fixed;
+use cashrank_serve::fixed::FixedBackend;
 use cashrank_serve::{
-    Backend, Counts, Limits, NextList, NextPage, NextQuery, Options, Problem, Result, Service,
-    Status, Times, Token,
+    Backend, Counts, NextList, NextPage, NextQuery, Problem, Result, Service, ServiceLimits,
+    ServiceOptions, ServiceStatus, Timeouts, Token,
 };
 
 /// Waiting for longer than this means that the service stands still.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-fn fixed() -> Fixed {
-    Fixed {
-        status: Status {
+fn fixed() -> FixedBackend {
+    FixedBackend {
+        status: ServiceStatus {
             version: "1".into(),
             snapshot: Some("s".into()),
             counts: Counts {
@@ -34,7 +34,7 @@ fn fixed() -> Fixed {
             last_fetch_seconds: Some(86_400),
             disk_bytes: Some(4_096),
             ingesting: true,
-            ..Status::default()
+            ..ServiceStatus::default()
         },
         // As long as 30 pages are.
         top: format!(r#"{{"top":["{}"]}}"#, "x".repeat(3_000)),
@@ -45,10 +45,10 @@ fn fixed() -> Fixed {
     }
 }
 
-fn start(limits: Limits) -> Service {
-    let options = Options {
+fn start(limits: ServiceLimits) -> Service {
+    let options = ServiceOptions {
         limits,
-        ..Options::new(([127, 0, 0, 1], 0).into())
+        ..ServiceOptions::new(([127, 0, 0, 1], 0).into())
     };
     Service::start(options, Arc::new(fixed())).unwrap()
 }
@@ -87,7 +87,7 @@ fn json(service: &Service, path: &str) -> serde_json::Value {
 
 #[test]
 fn answers_are_those_of_the_backend() {
-    let service = start(Limits::default());
+    let service = start(ServiceLimits::default());
     let status = json(&service, "/status");
     assert_eq!(
         (&status["records"], &status["frontier"]),
@@ -105,7 +105,7 @@ fn answers_are_those_of_the_backend() {
 
 #[test]
 fn what_makes_no_sense_is_refused_with_a_reason() {
-    let service = start(Limits::default());
+    let service = start(ServiceLimits::default());
     for (path, status, reason) in [
         ("/nothing", 404, "/status"),
         ("/top?m=1", 400, "m=1: not known here"),
@@ -135,7 +135,7 @@ fn what_makes_no_sense_is_refused_with_a_reason() {
 /// What is no request was refused without a word.
 #[test]
 fn what_is_no_http_is_told_so() {
-    let service = start(Limits::default());
+    let service = start(ServiceLimits::default());
     for (request, status, reason) in [
         ("HELLO\r\n\r\n", "400", "not an HTTP request"),
         ("GET / HTTP/7.3\r\n\r\n", "400", "not an HTTP request"),
@@ -162,7 +162,7 @@ fn what_is_no_http_is_told_so() {
 /// A list tells which it is and how old; who has it already is told so in a few bytes.
 #[test]
 fn a_list_is_sent_once_to_whoever_says_what_it_has() {
-    let service = start(Limits::default());
+    let service = start(ServiceLimits::default());
     let asked = |header: &str| {
         exchange(
             &service,
@@ -187,17 +187,17 @@ fn a_list_is_sent_once_to_whoever_says_what_it_has() {
 /// However many wait for lists that are being made, all else is answered; and they are told when it takes too long.
 #[test]
 fn who_waits_for_a_list_keeps_nobody_waiting() {
-    let options = Options {
-        limits: Limits {
+    let options = ServiceOptions {
+        limits: ServiceLimits {
             workers: 1,
             waiting: 1,
-            times: Times {
+            times: Timeouts {
                 answer: Duration::from_secs(2),
-                ..Times::default()
+                ..Timeouts::default()
             },
-            ..Limits::default()
+            ..ServiceLimits::default()
         },
-        ..Options::new(([127, 0, 0, 1], 0).into())
+        ..ServiceOptions::new(([127, 0, 0, 1], 0).into())
     };
     let service = Service::start(options, Arc::new(Slow::default())).unwrap();
     let mut waiting: Vec<TcpStream> = Vec::new();
@@ -223,7 +223,7 @@ fn who_waits_for_a_list_keeps_nobody_waiting() {
 /// The text format: names, then one value a line; labels with what would end them escaped.
 #[test]
 fn prometheus_reads_the_metrics() {
-    let service = start(Limits::default());
+    let service = start(ServiceLimits::default());
     let (status, body) = get(&service, "/metrics");
     assert_eq!(status, 200);
     for line in [
@@ -259,16 +259,16 @@ fn prometheus_reads_the_metrics() {
 
 #[test]
 fn other_addresses_need_a_token() {
-    let open = Options::new(([0, 0, 0, 0], 0).into());
+    let open = ServiceOptions::new(([0, 0, 0, 0], 0).into());
     let refused = Service::start(open, Arc::new(fixed()));
     assert_eq!(
         refused.unwrap_err().kind(),
         std::io::ErrorKind::PermissionDenied
     );
 
-    let options = Options {
+    let options = ServiceOptions {
         token: Some(Token::new("0123456789abcdef").unwrap()),
-        ..Options::new(([127, 0, 0, 1], 0).into())
+        ..ServiceOptions::new(([127, 0, 0, 1], 0).into())
     };
     let service = Service::start(options, Arc::new(fixed())).unwrap();
     let with = |header: &str| {
@@ -289,7 +289,7 @@ fn other_addresses_need_a_token() {
 /// A site whose name points to this machine has a browser send its own name.
 #[test]
 fn names_of_others_are_refused() {
-    let service = start(Limits::default());
+    let service = start(ServiceLimits::default());
     let named = |host: &str| {
         exchange(
             &service,
@@ -301,15 +301,15 @@ fn names_of_others_are_refused() {
 }
 
 /// Short deadlines, for tests of what happens after them.
-fn hurried() -> Limits {
-    Limits {
-        times: Times {
+fn hurried() -> ServiceLimits {
+    ServiceLimits {
+        times: Timeouts {
             header: Duration::from_millis(300),
             idle: Duration::from_millis(600),
             write: Duration::from_millis(300),
-            ..Times::default()
+            ..Timeouts::default()
         },
-        ..Limits::default()
+        ..ServiceLimits::default()
     }
 }
 
@@ -345,7 +345,7 @@ fn slow_requests_are_cut_off() {
 
 #[test]
 fn huge_requests_are_cut_off() {
-    let service = start(Limits::default());
+    let service = start(ServiceLimits::default());
     // Headers without an end.
     let mut stream = connect(&service);
     let _ = stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n");
@@ -371,7 +371,7 @@ fn huge_requests_are_cut_off() {
 /// However many connect and say nothing, the next one gets its answer, once their time is up.
 #[test]
 fn a_thousand_silent_connections_keep_nobody_out() {
-    let service = start(Limits {
+    let service = start(ServiceLimits {
         connections: 64,
         ..hurried()
     });
@@ -393,13 +393,13 @@ fn a_thousand_silent_connections_keep_nobody_out() {
 /// the token. Now a refused connection ends, and one that sent nothing that may be answered makes room for others.
 #[test]
 fn who_has_no_token_keeps_nobody_out_who_has() {
-    let options = Options {
+    let options = ServiceOptions {
         token: Some(Token::new("0123456789abcdef").unwrap()),
-        limits: Limits {
+        limits: ServiceLimits {
             connections: 8,
-            ..Limits::default()
+            ..ServiceLimits::default()
         },
-        ..Options::new(([127, 0, 0, 1], 0).into())
+        ..ServiceOptions::new(([127, 0, 0, 1], 0).into())
     };
     let service = Service::start(options, Arc::new(fixed())).unwrap();
     let head = "GET /status HTTP/1.1\r\nHost: x\r\n";
@@ -419,7 +419,7 @@ fn who_has_no_token_keeps_nobody_out_who_has() {
     let started = Instant::now();
     let second = known();
     let waited = started.elapsed();
-    assert!(waited < Times::default().header / 2, "{waited:?}");
+    assert!(waited < Timeouts::default().header / 2, "{waited:?}");
     // Who is known stays.
     for mut stream in [first, second] {
         stream.write_all(format!("{head}\r\n").as_bytes()).unwrap();
@@ -465,7 +465,7 @@ impl Slow {
 }
 
 impl Backend for Slow {
-    fn status(&self) -> Result<Status> {
+    fn status(&self) -> Result<ServiceStatus> {
         self.slowly()
     }
     fn questions(&self) -> &'static [&'static str] {
@@ -491,13 +491,13 @@ impl Backend for Slow {
 #[test]
 fn work_is_bounded_and_the_rest_is_told_to_come_later() {
     let backend = Arc::new(Slow::default());
-    let options = Options {
-        limits: Limits {
+    let options = ServiceOptions {
+        limits: ServiceLimits {
             workers: 2,
             waiting: 4,
-            ..Limits::default()
+            ..ServiceLimits::default()
         },
-        ..Options::new(([127, 0, 0, 1], 0).into())
+        ..ServiceOptions::new(([127, 0, 0, 1], 0).into())
     };
     let service = Service::start(options, backend.clone()).unwrap();
     let statuses: Vec<u16> = std::thread::scope(|scope| {
@@ -528,9 +528,9 @@ fn work_is_bounded_and_the_rest_is_told_to_come_later() {
 
 #[test]
 fn requests_have_a_pace() {
-    let service = start(Limits {
+    let service = start(ServiceLimits {
         requests_per_second: 5,
-        ..Limits::default()
+        ..ServiceLimits::default()
     });
     let statuses: Vec<u16> = (0..50).map(|_| get(&service, "/status").0).collect();
     assert!(
@@ -566,7 +566,7 @@ fn what_is_no_http_is_dropped() {
 
 #[test]
 fn a_service_that_is_stopped_frees_its_address() {
-    let service = start(Limits::default());
+    let service = start(ServiceLimits::default());
     let address = service.address();
     let _open = connect(&service);
     service.stop();

@@ -5,7 +5,7 @@ use std::io::Read;
 
 use crate::model::DamageKind::{InvalidData, Truncated, Unsupported};
 use crate::source::decompress::{Fault, damage};
-use crate::source::input::Raw;
+use crate::source::input::PeekReader;
 use crate::source::sniff::ZSTD_MAGIC;
 
 /// First bytes of the frame: 0x184D2A5D, little-endian.
@@ -13,7 +13,7 @@ pub(super) const MAGIC: [u8; 4] = [0x5d, 0x2a, 0x4d, 0x18];
 
 /// Reads the frame at the input's start, whose magic was checked, and returns the dictionary, which may be empty.
 /// Compressed or not, it may be no larger than a window: frames cannot refer further back.
-pub(super) fn read(raw: &mut Raw, window_log: u32) -> Result<Vec<u8>, Fault> {
+pub(super) fn read(raw: &mut PeekReader, window_log: u32) -> Result<Vec<u8>, Fault> {
     let truncated = || {
         damage(
             Truncated,
@@ -46,7 +46,7 @@ pub(super) fn read(raw: &mut Raw, window_log: u32) -> Result<Vec<u8>, Fault> {
 
 fn unpack(packed: &[u8], window_log: u32) -> Result<Vec<u8>, Fault> {
     // The window, or the size if that is smaller.
-    if super::Header::parse(packed).is_some_and(|header| header.window > 1 << window_log) {
+    if super::FrameHeader::parse(packed).is_some_and(|header| header.window > 1 << window_log) {
         return too_large(window_log);
     }
     let mut content = Vec::new();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use cashrank::graph::Graph;
-use cashrank::rank::pagerank::{Options, pagerank};
+use cashrank::rank::pagerank::{PowerOptions, pagerank};
 use cashrank::schedule::{NameOrder, NameOrderBuilder};
 use cashrank_lab::figures::Base;
 use cashrank_lab::folder::Folder;
@@ -118,9 +118,9 @@ struct Crawls {
 impl Crawls {
     /// Prints a line for each order and share, and draws them if there is a folder for it.
     fn run(&self, names: &[String]) -> anyhow::Result<()> {
-        let options = Options {
+        let options = PowerOptions {
             damping: self.args.damping,
-            ..Options::default()
+            ..PowerOptions::default()
         };
         let exact = pagerank(&self.graph, options)?;
         let names = (!names.is_empty()).then(|| {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use cashrank::graph::Graph;
-use cashrank::local::{Policy, Power};
-use cashrank::rank::pagerank::{Options, pagerank};
+use cashrank::local::{Policy, PowerMethod};
+use cashrank::rank::pagerank::{PowerOptions, pagerank};
 use cashrank::rules::Scope;
 use cashrank_lab::local::{self, Method, Row, Study, Ties, World};
 
@@ -113,9 +113,9 @@ impl Args {
         }
         let exact = pagerank(
             &graph,
-            Options {
+            PowerOptions {
                 damping: self.damping,
-                ..Options::default()
+                ..PowerOptions::default()
             },
         )?;
         let study = Study {
@@ -125,9 +125,9 @@ impl Args {
             rounds: self.budget.rounds as usize,
             outside: self.budget.outside,
             ties: self.ties,
-            power: Power {
+            power: PowerMethod {
                 damping: self.damping,
-                ..Power::default()
+                ..PowerMethod::default()
             },
             seed: self.seed,
             threads: threads(self.threads),

@@ -17,7 +17,7 @@ use std::io;
 use cashrank::Error;
 use cashrank::engine::SelfLinks;
 use cashrank::graph::GraphBuilder;
-use cashrank::rank::pagerank::{Options, pagerank};
+use cashrank::rank::pagerank::{PowerOptions, pagerank};
 
 use super::{bfs_order, print};
 
@@ -61,10 +61,10 @@ impl Args {
             targets.retain(|&target| target != page);
             graph.row(page, targets.iter().copied());
         }
-        let exact = Options {
+        let exact = PowerOptions {
             damping: self.damping,
             residual: 1e-12,
-            ..Options::default()
+            ..PowerOptions::default()
         };
         let exact = pagerank(&graph.build(), exact)?.scores;
         print(|out| {

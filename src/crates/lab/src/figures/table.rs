@@ -1,6 +1,6 @@
 //! The table of crawls.
 
-use cashrank::engine::{Config, Estimator, Fixed, Span, WindowPolicy};
+use cashrank::engine::{Config, Estimator, FixedWindow, Span, WindowPolicy};
 
 use crate::crawl::MONTH;
 use crate::experiment::{Changes, Reading, Setting};
@@ -29,7 +29,7 @@ fn months(months: i64) -> Span {
 pub(super) fn fixed(length: i64, least: u32) -> Reading {
     let span = months(length);
     (
-        WindowPolicy::Fixed(Fixed {
+        WindowPolicy::Fixed(FixedWindow {
             span,
             least,
             groups: 0,
@@ -40,7 +40,7 @@ pub(super) fn fixed(length: i64, least: u32) -> Reading {
 
 fn received(length: i64) -> Reading {
     let span = months(length);
-    let window = WindowPolicy::Fixed(Fixed {
+    let window = WindowPolicy::Fixed(FixedWindow {
         span,
         least: 0,
         groups: 0,
@@ -55,7 +55,7 @@ pub(super) fn interpolation(length: i64) -> Reading {
 /// What plots call a window.
 pub(super) fn name((window, estimator): Reading) -> String {
     let text = match window {
-        WindowPolicy::Fixed(Fixed { span, least, .. }) => match least {
+        WindowPolicy::Fixed(FixedWindow { span, least, .. }) => match least {
             0 => format!("fixed, {}", in_months(span)),
             least => format!("fixed, {}, at least {least}", in_months(span)),
         },

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use cashrank::Result;
-use cashrank::local::{Estimator, Options, Policy, Power, Search};
+use cashrank::local::{LocalEstimator, LocalSearch, LocalSearchOptions, Policy, PowerMethod};
 use serde::Serialize;
 
 use super::{Course, Distance, Method, Outcome, Ties, World, hosts};
@@ -30,7 +30,7 @@ pub struct Study<'a> {
     /// What decides between equal scores.
     pub ties: Ties,
     /// The power method's settings.
-    pub power: Power,
+    pub power: PowerMethod,
     /// Seed of what is drawn.
     pub seed: u64,
     /// Domains at a time; distances don't depend on it.
@@ -102,12 +102,12 @@ impl Study<'_> {
             rounds: self.rounds,
             outside: self.outside,
             ties: self.ties,
-            options: Options {
+            options: LocalSearchOptions {
                 policy: method.policy,
                 estimator: if method.extrapolated {
-                    Estimator::Extrapolated
+                    LocalEstimator::Extrapolated
                 } else {
-                    Estimator::Plain
+                    LocalEstimator::Plain
                 },
                 power: self.power,
                 seed: self.seed,
@@ -188,9 +188,9 @@ pub fn figures(
     files.write("local-domains.csv", &domains(&rows))?;
     files.write("local-figure2.csv", &curves(study, &rows))?;
     files.write("local-figure2.svg", &figure2(study, &rows).svg())?;
-    let options = Options {
+    let options = LocalSearchOptions {
         power: study.power,
-        ..Options::default()
+        ..LocalSearchOptions::default()
     };
     if let Some(domain) = study.domains.first() {
         let points = study.world.influences(domain, &options, CANDIDATES)?;
@@ -341,8 +341,13 @@ pub struct Times {
 /// Times one round on domains of synthetic webs of hosts three times as large.
 ///
 /// # Errors
-/// Those of [`Search`].
-pub fn times(sizes: &[usize], power: Power, seed: u64, tell: &dyn Fn(&str)) -> Result<Vec<Times>> {
+/// Those of [`LocalSearch`].
+pub fn times(
+    sizes: &[usize],
+    power: PowerMethod,
+    seed: u64,
+    tell: &dyn Fn(&str),
+) -> Result<Vec<Times>> {
     let mut all = Vec::new();
     for &pages in sizes {
         let graph = hosts(3 * pages, 6, seed);
@@ -350,11 +355,11 @@ pub fn times(sizes: &[usize], power: Power, seed: u64, tell: &dyn Fn(&str)) -> R
         let domain: Vec<u32> = (pages as u32..2 * pages as u32).collect();
         let known = world.domain(&domain)?;
         let links = known.links();
-        let search = Search::new(
+        let search = LocalSearch::new(
             known,
-            Options {
+            LocalSearchOptions {
                 power,
-                ..Options::default()
+                ..LocalSearchOptions::default()
             },
         )?;
         let matrix = search.matrix();

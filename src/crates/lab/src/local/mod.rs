@@ -1,5 +1,5 @@
 //! The experiments of Davis and Dhillon (section 6): the graph is the web, domains are parts of it, and
-//! [`local::Search`](cashrank::local::Search) may fetch pages of the rest.
+//! [`local::LocalSearch`](cashrank::local::LocalSearch) may fetch pages of the rest.
 //!
 //! Estimates are held to the exact PageRank of the whole graph on the domain, normalised: L1, L2, Linf, and Kendall's tau-b,
 //! for which ranks that agree in nine digits are ties (they come of the same links, added in another order).
@@ -13,7 +13,9 @@ mod hosts;
 use std::time::Instant;
 
 use cashrank::graph::Graph;
-use cashrank::local::{Estimator, Known, Options, Policy, Search, Select, select};
+use cashrank::local::{
+    LocalEstimator, LocalGraph, LocalSearch, LocalSearchOptions, Policy, Select, select,
+};
 use cashrank::metrics::kendall::tau_b;
 use cashrank::{Error, Result};
 use serde::Serialize;
@@ -137,7 +139,7 @@ pub struct Course {
     /// What decides between equal scores.
     pub ties: Ties,
     /// The rest.
-    pub options: Options,
+    pub options: LocalSearchOptions,
 }
 
 /// What came of it.
@@ -207,8 +209,8 @@ impl<'a> World<'a> {
     ///
     /// # Errors
     /// [`Error::Usage`]: no pages.
-    pub fn domain(&self, domain: &[u32]) -> Result<Known> {
-        let mut known = Known::default();
+    pub fn domain(&self, domain: &[u32]) -> Result<LocalGraph> {
+        let mut known = LocalGraph::default();
         for &page in domain {
             known.fetch(page, self.row(page))?;
         }
@@ -246,7 +248,7 @@ impl<'a> World<'a> {
     /// unless `curve`; times don't count them.
     ///
     /// # Errors
-    /// Those of [`Search`].
+    /// Those of [`LocalSearch`].
     pub fn run(&self, domain: &[u32], course: &Course, curve: bool) -> Result<Outcome> {
         let truth = self.truth(domain);
         let impacts = self.impacts(domain);
@@ -259,10 +261,11 @@ impl<'a> World<'a> {
             ranking_s: 0.0,
         };
         let began = Instant::now();
-        let mut search = Search::new(self.domain(domain)?, course.options)?;
+        let mut search = LocalSearch::new(self.domain(domain)?, course.options)?;
         outcome.ranking_s += began.elapsed().as_secs_f64();
-        let estimate = |search: &Search, by| Distance::new(&search.estimate_by(by).ranks, &truth);
-        outcome.curve.push(estimate(&search, Estimator::Plain));
+        let estimate =
+            |search: &LocalSearch, by| Distance::new(&search.estimate_by(by).ranks, &truth);
+        outcome.curve.push(estimate(&search, LocalEstimator::Plain));
         let total = (course.outside * domain.len() as f64).round() as usize;
         for round in 0..course.rounds {
             let share = |round: usize| total * round / course.rounds;
@@ -303,11 +306,11 @@ impl<'a> World<'a> {
     /// was fetched, with the links that it really has.
     ///
     /// # Errors
-    /// Those of [`Search`].
+    /// Those of [`LocalSearch`].
     pub fn influences(
         &self,
         domain: &[u32],
-        options: &Options,
+        options: &LocalSearchOptions,
         count: usize,
     ) -> Result<Vec<Influence>> {
         let truth = self.truth(domain);
