@@ -36,7 +36,7 @@ fn pages(lab: &Lab, store: &str) -> BTreeMap<String, String> {
     let export = lab.export(store);
     let row = |line: &str| {
         let fields: Vec<&str> = line.split('\t').collect();
-        (fields[0].to_owned(), fields[3..].join("\t"))
+        (fields[0].to_owned(), fields[3..6].join("\t"))
     };
     export.lines().skip(1).map(row).collect()
 }
