@@ -1,13 +1,13 @@
 //! Stand-ins for formats that this build lacks.
 
-use super::{Content, ExportSpec};
+use super::{Content, ExportFormatSpec};
 use crate::model::Feature;
 
 /// Defines a stand-in for the module of a format, which has the name of its feature.
 macro_rules! absent {
     ($name:ident, $about:literal) => {
         pub(super) mod $name {
-            pub(in super::super) const FORMAT: super::ExportSpec = super::ExportSpec {
+            pub(in super::super) const FORMAT: super::ExportFormatSpec = super::ExportFormatSpec {
                 name: stringify!($name),
                 about: concat!(
                     $about,
