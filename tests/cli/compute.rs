@@ -617,6 +617,9 @@ fn measures_are_columns_of_one_table() {
         .exits(2)
         .says(&["no ranking of pages by harmonic"]);
     lab.run("compute --measure harmonic --store s").exits(0);
+    export("harmonic --score ratio")
+        .exits(2)
+        .says(&["--score", "sum to 1"]);
     let out = export("harmonic,importance --sort rank").exits(0).out;
     let head = "url\tharmonic\trank\tvisits\tlast_fetch\tstate\thost\tdomain\tpage\timportance\n";
     assert!(out.starts_with(head), "{out}");

@@ -15,7 +15,7 @@ use crate::tally::{Tally, as_text, spread};
 const LINES: [&str; 4] = [
     "export --store ../store --to tsv -o result --force",
     "convert ../crawl -o result --force",
-    "pagerank ../crawl -o result --force",
+    "compute ../crawl -o result --force",
     "ingest ../crawl --store result",
 ];
 /// Names that are the program's own, or were once.

@@ -405,6 +405,19 @@ impl ExportArgs {
     fn check(&self, format: Format) -> anyhow::Result<()> {
         self.scoring.check(format)?;
         self.since.check(format)?;
+        let of_share = self
+            .scoring
+            .score
+            .is_none_or(|score| score == Score::Importance)
+            || matches!(
+                self.level.measure(),
+                None | Some("pagerank" | "personalised")
+            );
+        anyhow::ensure!(
+            of_share,
+            "--score: ratio and log are those of importances, which sum to 1; scores of this measure do not: leave out --score, or \
+             name `importance` first in --measure"
+        );
         anyhow::ensure!(
             !self.history || format == Format::Sqlite,
             "--history: {} is one table; choose --to sqlite",
