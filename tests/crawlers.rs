@@ -60,7 +60,10 @@ fn must(output: &Output) -> String {
 #[track_caller]
 fn is_ranked(folder: &Path, site: &Site, with_nofollow: bool) {
     fs::write(folder.join("known.jsonl"), site.known_links(with_nofollow)).unwrap();
-    must(&cashrank(folder, "compute known.jsonl --until 1e-9 -o exact.tsv"));
+    must(&cashrank(
+        folder,
+        "compute known.jsonl --until 1e-9 -o exact.tsv",
+    ));
     let found = must(&cashrank(folder, "compare s exact.tsv --json"));
     let found: Value = serde_json::from_str(&found).unwrap();
     let pages = site.pages_known() as u64;
