@@ -120,9 +120,15 @@ impl TimeTable {
         }
         match self.entries[..] {
             // Records before the first time count as of that time.
-            [] => self.entries.push((time, 0)),
+            [] => {
+                self.entries.push((time, 0));
+                self.now = time;
+            }
             // The first time was the wrong one.
-            [(first, 0)] if leaps(time, first) => self.entries[0].0 = time,
+            [(first, 0)] if leaps(time, first) => {
+                self.entries[0].0 = time;
+                self.now = time;
+            }
             [.., last] if is_new(&last) => {
                 self.entries.push((time, clock));
                 if leaps(self.now, time) {
@@ -131,10 +137,7 @@ impl TimeTable {
             }
             _ => {}
         }
-        self.now = match self.entries.len() {
-            1 => time,
-            _ => self.now.max(time),
-        };
+        self.now = self.now.max(time);
         // One entry older than the window is needed.
         let old = self.now.saturating_sub(seconds);
         let older = self.entries.partition_point(|&(time, _)| time <= old);
@@ -182,6 +185,17 @@ mod tests {
         let after_years = noted(&[&usual[..], &[2_000, 2_001]].concat());
         assert_eq!(after_years.now, 2_001 * DAY);
         assert!((197..=199).contains(&after_years.clock_before(90 * DAY)));
+    }
+
+    /// Regression: a time before the first one made the first entry look unconfirmed, and the window began at the second.
+    #[test]
+    fn a_time_before_the_first_moves_no_window() {
+        let mut table = TimeTable::default();
+        for (clock, time) in (0..).zip([101, 100, 102, 101, 103]) {
+            table.note(time, clock, 1);
+        }
+        // The last second begins with the record of time 102, the third.
+        assert_eq!((table.now, table.clock_before(1)), (103, 2));
     }
 
     proptest! {
