@@ -25,7 +25,7 @@ const PIECE: usize = 1 << 16;
 const LOOKED_UP: usize = 1 << 18;
 /// Bytes that such a line takes, about.
 const LOOKED_UP_BYTES: u64 = 1 << 10;
-/// Bytes of a line with which so many are read together; of longer ones fewer are.
+/// Mean bytes of a line up to which this number of lines is read together; of longer lines fewer are.
 const LINE_BYTES: usize = 1 << 7;
 /// Bytes that a name takes that is kept as a hash, in a set that grows.
 const HASH_BYTES: u64 = 36;
@@ -193,7 +193,7 @@ pub(crate) fn each_listed(
 
 /// Looks up the pages or sites that lines name, and calls `each` with a row for each line that names something, in their order:
 /// its name and what the ranking has of it. One that is not known has rank 0. Of shards a page's own answers. Lines are read
-/// in pieces that take about so many bytes of memory at most; `None`: as much as makes it quicker.
+/// in pieces that take about `memory` bytes at most; `None`: as many as make it quicker.
 ///
 /// # Errors
 /// Those of the lines, of `each`, and of reading the rankings.
@@ -251,7 +251,7 @@ pub struct LookedUp {
     pub skipped: SkippedLines,
 }
 
-/// Calls `each` with what lines name, as `find` finds it, in pieces of at most so many lines. Returns the number of comments.
+/// Calls `each` with what lines name, as `find` finds it, in pieces of at most `most` lines. Returns the number of comments.
 fn each_line<P: Copy>(
     lines: impl IntoIterator<Item = Result<Vec<u8>>>,
     most: usize,

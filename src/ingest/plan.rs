@@ -15,14 +15,14 @@ use crate::store::rows::KeepRows;
 use crate::store::{InputPosition, InputProgress, SpoolState};
 use crate::{Error, Result};
 
-/// A plan of what is to be read.
+/// Plan of what a run reads.
 pub(super) struct Plan {
     pub progress: InputProgress,
     /// One for each input of a pass; those before `first` are done and not opened again.
     pub inputs: Vec<InputName>,
     /// All was read before.
     pub finished: bool,
-    /// Nothing more is read, and standard input must be what was read, or be empty; else this is to be said.
+    /// Nothing more is read, and standard input must be what was read, or be empty; otherwise this is the error.
     pub unless_read_before: Option<String>,
 }
 

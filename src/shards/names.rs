@@ -282,7 +282,7 @@ impl<'e> Exchange<'e> {
         })
     }
 
-    /// Clears logs that refer to pages that stores do not have, because these were created anew or restored from a
+    /// Clears logs that refer to pages that stores do not have, because these were created again or restored from a
     /// copy.
     fn check_logs(&mut self, peers: &mut dyn Peers) -> Result<()> {
         let mut outgoing = Vec::new();

@@ -120,7 +120,7 @@ struct Parquet<'w> {
     group: Option<RowGroup>,
     rows: usize,
     url_bytes: usize,
-    /// The values of so many rows, by column.
+    /// Values of the rows of a group, by column.
     batch: Vec<ParquetValues>,
     batch_rows: usize,
     columns: Vec<ExportColumn>,

@@ -559,7 +559,7 @@ impl Store {
     /// The pages that a page links to, as its last visit found them, best rank first: a list of Page. None are known of a page
     /// that was not crawled.
     ///
-    /// n: only the first so many. incoming: the pages that link to it instead, which reads all kept links once.
+    /// n: maximum number, from the first on. incoming: the pages that link to it instead, which reads all kept links once.
     /// Raises NotFound if the page is not known, or the store keeps no links.
     #[pyo3(signature = (url, n=None, *, incoming=false))]
     fn links(
