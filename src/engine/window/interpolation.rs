@@ -5,7 +5,6 @@ use super::shape::{Length, Shape, WindowSpec};
 use super::{RowContent, Span, WindowPolicy};
 use crate::engine::estimator::Estimator;
 use crate::engine::ledger::ENDOWMENT;
-use crate::engine::mark::CashMark;
 use crate::engine::row::HistoryRow;
 use crate::model::PageId;
 
@@ -36,16 +35,6 @@ impl Shape for Interpolation {
 
     fn noted(&self, pages: u64, length: Length<'_>) -> (u64, u128) {
         (pages, length(self.0))
-    }
-
-    fn candidates<'m>(
-        &self,
-        _: &[&'m CashMark],
-        _: Estimator,
-        _: u128,
-        _: u128,
-    ) -> Vec<&'m CashMark> {
-        Vec::new()
     }
 
     fn turnovers(&self, _: u128, supply: f64, length: Length<'_>) -> Option<f64> {

@@ -4,7 +4,6 @@ use super::measures::KeptMeasures;
 use super::shape::{Shape, WindowSpec};
 use super::{RowContent, WindowPolicy, measures};
 use crate::engine::estimator::Estimator;
-use crate::engine::mark::CashMark;
 
 pub(super) const WINDOW: WindowSpec = WindowSpec {
     name: "variable",
@@ -21,16 +20,6 @@ impl Shape for Variable {
 
     fn allows_received(&self) -> bool {
         false
-    }
-
-    fn candidates<'m>(
-        &self,
-        _: &[&'m CashMark],
-        _: Estimator,
-        _: u128,
-        _: u128,
-    ) -> Vec<&'m CashMark> {
-        Vec::new()
     }
 
     fn form(&self) -> String {
