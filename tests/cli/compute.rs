@@ -620,6 +620,15 @@ fn measures_are_columns_of_one_table() {
     export("harmonic --score ratio")
         .exits(2)
         .says(&["--score", "sum to 1"]);
+    lab.run("compute --measure hits-authorities --store s")
+        .exits(0);
+    let ratios = export("hits-authorities --score ratio").exits(0).out;
+    let ratios = ratios.lines().skip(1);
+    let ratios: Vec<f64> = ratios
+        .map(|line| line.rsplit_once('\t').unwrap().1.parse().unwrap())
+        .collect();
+    let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
+    assert!((mean - 1.0).abs() < 1e-9, "{mean}");
     let out = export("harmonic,importance --sort rank").exits(0).out;
     let head = "url\tharmonic\trank\tvisits\tlast_fetch\tstate\thost\tdomain\tpage\timportance\n";
     assert!(out.starts_with(head), "{out}");

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use cashrank::Feature;
 use cashrank::answers::Rankings;
 use cashrank::memory::{check_room, to_read};
+use cashrank::rank::measures::{ScoreKind, measure};
 use cashrank::schedule::{Measure, PageDistances};
 use cashrank::snapshot::export::{
     Content, ExportCounts, Format, MOST_SORTING, NumberColumn, OptionalColumns, Order, Page, Score,
@@ -405,16 +406,11 @@ impl ExportArgs {
     fn check(&self, format: Format) -> anyhow::Result<()> {
         self.scoring.check(format)?;
         self.since.check(format)?;
-        let of_share = self
-            .scoring
-            .score
-            .is_none_or(|score| score == Score::Importance)
-            || matches!(
-                self.level.measure(),
-                None | Some("pagerank" | "personalised")
-            );
+        let by = self.level.measure().map(measure).transpose()?;
+        let are_shares = by.is_none_or(|measure| measure.scores == ScoreKind::Share);
+        let is_scaled = (self.scoring.score).is_some_and(|score| score != Score::Importance);
         anyhow::ensure!(
-            of_share,
+            are_shares || !is_scaled,
             "--score: ratio and log are those of importances, which sum to 1; scores of this measure do not: leave out --score, or \
              name `importance` first in --measure"
         );

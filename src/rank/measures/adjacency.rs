@@ -16,7 +16,7 @@
 //! ```
 
 use super::eigenvector::{PowerIteration, Step, eigenvector, normalise, uniform};
-use super::{Accuracy, MeasureOptions, MeasureSpec, Measured, Uses, no_links};
+use super::{Accuracy, MeasureOptions, MeasureSpec, Measured, ScoreKind, Uses, no_links};
 use crate::Result;
 use crate::metrics::sum::CompensatedSum;
 use crate::rank::settle::Watch;
@@ -25,6 +25,7 @@ use crate::rows::Rows;
 pub(super) const MEASURE: MeasureSpec = MeasureSpec {
     name: "adjacency",
     about: "linked by important pages, which hand all they have to each; with a residual",
+    scores: ScoreKind::Share,
     uses: &[Uses::Until],
     bytes: |nodes, _, _| 16 * nodes,
     compute: |rows, options, watch| {

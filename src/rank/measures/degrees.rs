@@ -4,13 +4,14 @@
 //! In-degree is the first estimate of importance (J. Cho, H. Garcia-Molina, L. Page, WWW 1998: "back-link count"), and
 //! easy to forge: links of unknown pages count as much as links of important ones.
 
-use super::{Accuracy, MeasureSpec, Measured};
+use super::{Accuracy, MeasureSpec, Measured, ScoreKind};
 use crate::Result;
 use crate::rows::{Row, Rows};
 
 pub(super) const IN_DEGREE: MeasureSpec = MeasureSpec {
     name: "in-degree",
     about: "how many others link to it",
+    scores: ScoreKind::Count,
     uses: &[],
     bytes: |nodes, _, _| 8 * nodes,
     compute: |rows, _, _| {
@@ -25,6 +26,7 @@ pub(super) const IN_DEGREE: MeasureSpec = MeasureSpec {
 pub(super) const OUT_DEGREE: MeasureSpec = MeasureSpec {
     name: "out-degree",
     about: "to how many others it links",
+    scores: ScoreKind::Count,
     uses: &[],
     bytes: |nodes, _, _| 8 * nodes,
     compute: |rows, _, _| {

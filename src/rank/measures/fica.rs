@@ -24,7 +24,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::{Accuracy, MeasureOptions, MeasureSpec, Measured, Uses, swept};
+use super::{Accuracy, MeasureOptions, MeasureSpec, Measured, ScoreKind, Uses, swept};
 use crate::Result;
 use crate::graph::{Graph, Growing, Links};
 use crate::rank::settle::Watch;
@@ -33,6 +33,7 @@ use crate::rows::{Bits, Rows};
 pub(super) const MEASURE: MeasureSpec = MeasureSpec {
     name: "fica",
     about: "FICA: near to where the crawl began, by logarithmic distance; exact",
+    scores: ScoreKind::Other,
     uses: &[Uses::Roots],
     // Memory: links with their weights, and as many entries in the queue.
     bytes: |nodes, links, _| nodes * (16 + 8 + 8 + 16) + links * (2 * (4 + 8) + 16),

@@ -12,7 +12,9 @@
 //! Common Crawl publishes it for hosts and domains. It is harder to forge from a few pages than PageRank, and reflects
 //! the quality of the linking pages less.
 
-use super::{Accuracy, MeasureOptions, MeasureSpec, Measured, Uses, hyperball, links, swept};
+use super::{
+    Accuracy, MeasureOptions, MeasureSpec, Measured, ScoreKind, Uses, hyperball, links, swept,
+};
 use crate::graph::Graph;
 use crate::rank::settle::Watch;
 use crate::rows::Rows;
@@ -22,6 +24,7 @@ use crate::{Error, Result};
 pub(super) const MEASURE: MeasureSpec = MeasureSpec {
     name: "harmonic",
     about: "harmonic centrality: near to many; exact for small graphs, else with a standard error",
+    scores: ScoreKind::Other,
     uses: &[Uses::Registers],
     bytes: |nodes, links, options| match registers(nodes, links, options) {
         None => nodes * (8 * (GROUPS + 1) + 24 * options.threads as u64 + 24) + 8 * links,

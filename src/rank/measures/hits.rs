@@ -12,7 +12,7 @@
 //! components, only the most densely linked one has scores above 0: "topic drift".
 
 use super::eigenvector::{PowerIteration, eigenvector, normalise, step_residual, uniform};
-use super::{Accuracy, MeasureOptions, MeasureSpec, Measured, Uses, no_links};
+use super::{Accuracy, MeasureOptions, MeasureSpec, Measured, ScoreKind, Uses, no_links};
 use crate::Result;
 use crate::rank::settle::Watch;
 use crate::rows::Rows;
@@ -20,6 +20,7 @@ use crate::rows::Rows;
 pub(super) const AUTHORITIES: MeasureSpec = MeasureSpec {
     name: "hits-authorities",
     about: "HITS: linked by good hubs; with a residual",
+    scores: ScoreKind::Share,
     uses: &[Uses::Until],
     bytes: |nodes, _, _| 24 * nodes,
     compute: |rows, options, watch| hits(rows, options, watch, false),
@@ -28,6 +29,7 @@ pub(super) const AUTHORITIES: MeasureSpec = MeasureSpec {
 pub(super) const HUBS: MeasureSpec = MeasureSpec {
     name: "hits-hubs",
     about: "HITS: links to good authorities, as lists of links do; with a residual",
+    scores: ScoreKind::Share,
     uses: &[Uses::Until],
     bytes: |nodes, _, _| 24 * nodes,
     compute: |rows, options, watch| hits(rows, options, watch, true),

@@ -119,6 +119,17 @@ pub struct Measured {
     pub sweeps: u64,
 }
 
+/// Kind of a measure's scores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScoreKind {
+    /// Shares of a whole: they sum to 1, so their mean is known.
+    Share,
+    /// Whole numbers.
+    Count,
+    /// Other numbers.
+    Other,
+}
+
 /// Parameter that a measure may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Uses {
@@ -145,6 +156,7 @@ pub struct MeasureSpec {
     pub name: &'static str,
     /// Description in one line.
     pub about: &'static str,
+    pub scores: ScoreKind,
     pub uses: &'static [Uses],
     /// Function that returns the memory for nodes and links in bytes, including the scores.
     bytes: fn(u64, u64, &MeasureOptions) -> u64,
@@ -176,11 +188,6 @@ pub fn measure(name: &str) -> Result<&'static MeasureSpec> {
             names.join(", ")
         ))
     })
-}
-
-/// Returns whether the scores of the measure of this name are counts.
-pub fn is_count(name: &str) -> bool {
-    [degrees::IN_DEGREE.name, degrees::OUT_DEGREE.name].contains(&name)
 }
 
 impl MeasureSpec {

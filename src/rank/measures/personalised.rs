@@ -9,7 +9,7 @@
 //! Haveliwala, WWW 2002) has the pages of a topic in t, TrustRank (Z. Gyongyi, H. Garcia-Molina, J. Pedersen,
 //! VLDB 2004) pages that are trusted. Both are settled, with the bound proven in [`settle`](crate::rank::settle).
 
-use super::{Accuracy, MeasureOptions, MeasureSpec, Measured, Uses};
+use super::{Accuracy, MeasureOptions, MeasureSpec, Measured, ScoreKind, Uses};
 use crate::Result;
 use crate::rank::settle::{BYTES, Watch, settle_for};
 use crate::rank::{RankOptions, Teleport};
@@ -18,6 +18,7 @@ use crate::rows::Rows;
 pub(super) const PAGERANK: MeasureSpec = MeasureSpec {
     name: "pagerank",
     about: "PageRank: where a surfer is who follows links, with a proven bound",
+    scores: ScoreKind::Share,
     uses: &[Uses::Damping, Uses::Until],
     bytes: |nodes, _, _| nodes * (BYTES + 8),
     compute: |rows, options, watch| settled(rows, options, &Teleport::default(), watch),
@@ -26,6 +27,7 @@ pub(super) const PAGERANK: MeasureSpec = MeasureSpec {
 pub(super) const PERSONALISED: MeasureSpec = MeasureSpec {
     name: "personalised",
     about: "PageRank of surfers who begin at chosen pages: topics, trust; with a proven bound",
+    scores: ScoreKind::Share,
     uses: &[Uses::Damping, Uses::Until, Uses::Teleport],
     bytes: |nodes, _, _| nodes * (BYTES + 8 + 8),
     compute: |rows, options, watch| settled(rows, options, &options.teleport, watch),

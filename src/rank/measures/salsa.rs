@@ -14,7 +14,7 @@
 //! for a surfer who starts at a uniformly random authority. So one sweep that joins sets of nodes gives the exact
 //! result. In a graph with one component it is the weighted in-degree; it does not have the drift of HITS.
 
-use super::{Accuracy, MeasureSpec, Measured, no_links};
+use super::{Accuracy, MeasureSpec, Measured, ScoreKind, no_links};
 use crate::Result;
 use crate::graph::Links;
 use crate::rows::Rows;
@@ -22,6 +22,7 @@ use crate::rows::Rows;
 pub(super) const MEASURE: MeasureSpec = MeasureSpec {
     name: "salsa",
     about: "SALSA: reached by going links back and forth; exact",
+    scores: ScoreKind::Share,
     uses: &[],
     bytes: |nodes, _, _| nodes * (8 + 4 + 4 + 8),
     compute: |rows, _, _| salsa(rows).map(Some),

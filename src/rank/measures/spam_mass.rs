@@ -18,7 +18,7 @@
 //! uniform.
 
 use super::personalised::settled;
-use super::{Accuracy, MeasureOptions, MeasureSpec, Measured, Uses};
+use super::{Accuracy, MeasureOptions, MeasureSpec, Measured, ScoreKind, Uses};
 use crate::metrics::sum::CompensatedSum;
 use crate::rank::Teleport;
 use crate::rank::settle::{BYTES, Watch};
@@ -28,6 +28,7 @@ use crate::{Error, Result};
 pub(super) const MEASURE: MeasureSpec = MeasureSpec {
     name: "spam-mass",
     about: "the share of its PageRank that does not come from trusted pages",
+    scores: ScoreKind::Other,
     uses: &[Uses::Damping, Uses::Until, Uses::Teleport, Uses::Gamma],
     bytes: |nodes, _, _| nodes * (BYTES + 8 + 8 + 8 + 1),
     compute: mass,

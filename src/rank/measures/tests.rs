@@ -409,6 +409,29 @@ fn random(nodes: u32, links: usize, seed: u64) -> Graph {
     graph(&rows)
 }
 
+/// Scores are of the kind that their measure says.
+#[test]
+fn kinds_of_scores_are_true() {
+    let graph = random(60, 240, 3);
+    let teleport = (0..60).map(|page| u32::from(page % 7 == 0)).collect();
+    let options = MeasureOptions {
+        teleport: Teleport::of(teleport).unwrap(),
+        ..options()
+    };
+    for measure in MEASURES {
+        let scores = measured(measure.name, &graph, &options).scores;
+        let sum: f64 = scores.iter().sum();
+        let is_share = (sum - 1.0).abs() < 1e-9;
+        let is_count = scores.iter().all(|score| score.fract() == 0.0);
+        let expected = match measure.scores {
+            ScoreKind::Share => (true, false),
+            ScoreKind::Count => (false, true),
+            ScoreKind::Other => (false, false),
+        };
+        assert_eq!((is_share, is_count), expected, "{}", measure.name);
+    }
+}
+
 /// HyperBall compared with exact centralities: errors are as stated, and do not depend on threads.
 #[test]
 fn hyperball_is_within_its_standard_error() {

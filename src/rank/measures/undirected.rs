@@ -12,7 +12,7 @@
 //! addition during construction.
 
 use super::adjacency::with_virtual_page;
-use super::{MeasureSpec, Uses, links};
+use super::{MeasureSpec, ScoreKind, Uses, links};
 use crate::Result;
 use crate::graph::{Graph, Links};
 use crate::rows::Rows;
@@ -20,6 +20,7 @@ use crate::rows::Rows;
 pub(super) const MEASURE: MeasureSpec = MeasureSpec {
     name: "undirected",
     about: "linked with important pages, in either direction; with a residual",
+    scores: ScoreKind::Share,
     uses: &[Uses::Until],
     bytes: |nodes, links, _| nodes * (16 + 40) + links * 16,
     compute: |rows, options, watch| {

@@ -4,7 +4,7 @@ use super::host::{domain_of, host_of};
 use super::score::{Score, Scorer};
 use super::{Page, Setup, finite};
 use crate::model::{Change, PageState, utc};
-use crate::rank::measures::is_count;
+use crate::rank::measures::{ScoreKind, measure};
 use crate::sites::Level;
 use crate::{Error, Result};
 
@@ -56,12 +56,13 @@ impl NumberColumn {
     }
 
     /// Makes the column of a measure, by its name with `_` for `-`; `None`: importance.
-    pub fn of_measure(measure: Option<&str>) -> NumberColumn {
-        let kind = match measure {
-            Some(name) if is_count(name) => ValueKind::Integer,
+    pub fn of_measure(by: Option<&str>) -> NumberColumn {
+        let scores = by.and_then(|name| measure(name).ok()).map(|of| of.scores);
+        let kind = match scores {
+            Some(ScoreKind::Count) => ValueKind::Integer,
             _ => ValueKind::Real,
         };
-        NumberColumn::new(&measure.unwrap_or("importance").replace('-', "_"), kind)
+        NumberColumn::new(&by.unwrap_or("importance").replace('-', "_"), kind)
     }
 
     fn column(
