@@ -7,8 +7,8 @@ use std::hint::black_box;
 use std::io::Read;
 use std::path::Path;
 
-use cashrank::decode::Parsed;
-use cashrank::formats::Format;
+use cashrank_crawl::decode::Parsed;
+use cashrank_crawl::formats::Format;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 /// At most this much of an input is decoded in one turn.

@@ -6,10 +6,12 @@ use std::hint::black_box;
 use std::path::Path;
 
 use cashrank::Limits;
-use cashrank::batch::{Batch, Builder, HashKey, Rules};
-use cashrank::decode::Decoder;
-use cashrank::engine::{Config, Engine, Ledger, PageId, Resolver, SelfLinks, age, damping_units};
-use cashrank::formats::Format;
+use cashrank_crawl::batch::{Batch, Builder, HashKey, Rules};
+use cashrank_crawl::decode::Decoder;
+use cashrank_crawl::formats::Format;
+use cashrank_graph::engine::{
+    Config, Engine, Ledger, PageId, Resolver, SelfLinks, age, damping_units,
+};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 
 fn sample() -> Vec<u8> {

@@ -3,10 +3,10 @@
 
 use std::hint::black_box;
 
-use cashrank::engine::SelfLinks;
-use cashrank::graph::{Graph, GraphBuilder};
-use cashrank::metrics::{Scores, compare, kendall};
-use cashrank::rank::pagerank::{PowerOptions, pagerank};
+use cashrank_graph::engine::SelfLinks;
+use cashrank_graph::graph::{Graph, GraphBuilder};
+use cashrank_graph::metrics::{Scores, compare, kendall};
+use cashrank_graph::rank::pagerank::{PowerOptions, pagerank};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 
 /// SplitMix64: a fixed sequence of numbers.

@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use cashrank::Limits;
-use cashrank::decode::{Decoder, Names, Sink, Skipped, Skipper};
-use cashrank::source::{InputName, InputSummary, Source, SourceOptions};
+use cashrank_crawl::decode::{Decoder, Names, Sink, Skipped, Skipper};
+use cashrank_crawl::source::{InputName, InputSummary, Source, SourceOptions};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 /// Finds line ends and decodes nothing.

@@ -9,11 +9,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cashrank::Limits;
-use cashrank::ingest::{IngestEvent, IngestJob, Observer, ProgressReport, ingest};
-use cashrank::snapshot::{KeepSnapshots, RANK_BYTES, SnapshotOptions, publish};
-use cashrank::source::InputName;
-use cashrank::store::rows::KeepRows;
-use cashrank::store::{OpenStore, RealDisk, Settings, StoreWriter, checkpoint, open_view};
+use cashrank_crawl::source::InputName;
+use cashrank_ingest::ingest::{IngestEvent, IngestJob, Observer, ProgressReport, ingest};
+use cashrank_store::snapshot::{KeepSnapshots, RANK_BYTES, SnapshotOptions, publish};
+use cashrank_store::store::rows::KeepRows;
+use cashrank_store::store::{OpenStore, RealDisk, Settings, StoreWriter, checkpoint, open_view};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const PAGES: u64 = 1 << 20;

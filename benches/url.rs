@@ -3,7 +3,7 @@
 
 use std::hint::black_box;
 
-use cashrank::url::{LinkBase, canonical, is_canonical};
+use cashrank_base::url::{LinkBase, canonical, is_canonical};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const LIMIT: usize = 8192;

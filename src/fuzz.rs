@@ -9,13 +9,12 @@
 
 #[cfg(test)]
 mod corpus;
-pub(crate) mod dice;
-pub(crate) mod memory;
+use cashrank_base::fuzz::dice;
 
 use std::panic::{set_hook, take_hook};
 use std::sync::Once;
 
-use crate::store::{PanicFate, fenced};
+use cashrank_store::store::{PanicFate, fenced};
 
 pub struct Target {
     /// Name of the target, and of its file in `tools/fuzz/corpus`.
@@ -37,48 +36,48 @@ pub fn pass_over_fenced() {
 }
 
 pub const TARGETS: &[Target] = &[
-    target("adjacency", crate::decode::fuzz::adjacency),
-    target("edges", crate::decode::fuzz::edges),
-    target("crawl_log", crate::decode::fuzz::crawl_log),
-    target("nutch", crate::decode::fuzz::nutch),
-    target("csv_links", crate::decode::fuzz::csv_links),
-    target("records", crate::decode::fuzz::records),
-    target("json", crate::decode::fuzz::json),
-    target("wat", crate::decode::fuzz::wat),
-    target("warc", crate::decode::fuzz::warc),
-    target("arc", crate::decode::fuzz::arc),
-    target("guess", crate::decode::fuzz::guess),
-    target("html", crate::decode::html::fuzz::html),
-    target("time", crate::decode::fuzz::time),
-    target("url", crate::url::fuzz::url),
-    target("scores", crate::metrics::fuzz::scores),
-    target("plain", crate::source::fuzz::input),
-    target("gzip", crate::source::fuzz::input),
-    target("zstd", crate::source::fuzz::input),
-    target("torn", crate::source::fuzz::torn),
-    target("parquet", crate::source::fuzz::table),
-    target("graph", crate::load::fuzz::graph),
-    target("varint", crate::store::fuzz::varint),
-    target("rows", crate::store::fuzz::rows),
-    target("admissions", crate::store::fuzz::admissions),
-    target("manifest", crate::store::fuzz::manifest),
-    target("identity", crate::store::fuzz::identity),
-    target("row_block", crate::store::fuzz::row_block),
-    target("places", crate::store::fuzz::places),
-    target("index", crate::store::fuzz::index),
-    target("log", crate::store::fuzz::log),
-    target("log_written", crate::store::fuzz::log_written),
-    target("name_block", crate::store::fuzz::name_block),
-    target("names_written", crate::store::fuzz::names_written),
-    target("cash", crate::store::fuzz::cash),
-    target("marks", crate::store::fuzz::marks),
-    target("warm", crate::store::fuzz::warm),
-    target("store", crate::store::fuzz::store),
-    target("remote", crate::shards::fuzz::remote),
-    target("column", crate::snapshot::fuzz::column),
-    target("latest", crate::snapshot::fuzz::latest),
-    target("snapshot", crate::snapshot::fuzz::snapshot),
-    target("ranking", crate::snapshot::ranking_fuzz),
+    target("adjacency", cashrank_crawl::decode::fuzz::adjacency),
+    target("edges", cashrank_crawl::decode::fuzz::edges),
+    target("crawl_log", cashrank_crawl::decode::fuzz::crawl_log),
+    target("nutch", cashrank_crawl::decode::fuzz::nutch),
+    target("csv_links", cashrank_crawl::decode::fuzz::csv_links),
+    target("records", cashrank_crawl::decode::fuzz::records),
+    target("json", cashrank_crawl::decode::fuzz::json),
+    target("wat", cashrank_crawl::decode::fuzz::wat),
+    target("warc", cashrank_crawl::decode::fuzz::warc),
+    target("arc", cashrank_crawl::decode::fuzz::arc),
+    target("guess", cashrank_crawl::decode::fuzz::guess),
+    target("html", cashrank_crawl::decode::html::fuzz::html),
+    target("time", cashrank_crawl::decode::fuzz::time),
+    target("url", cashrank_base::url::fuzz::url),
+    target("scores", cashrank_graph::metrics::fuzz::scores),
+    target("plain", cashrank_crawl::source::fuzz::input),
+    target("gzip", cashrank_crawl::source::fuzz::input),
+    target("zstd", cashrank_crawl::source::fuzz::input),
+    target("torn", cashrank_crawl::source::fuzz::torn),
+    target("parquet", cashrank_crawl::source::fuzz::table),
+    target("graph", cashrank_ingest::load::fuzz::graph),
+    target("varint", cashrank_store::store::fuzz::varint),
+    target("rows", cashrank_store::store::fuzz::rows),
+    target("admissions", cashrank_store::store::fuzz::admissions),
+    target("manifest", cashrank_store::store::fuzz::manifest),
+    target("identity", cashrank_store::store::fuzz::identity),
+    target("row_block", cashrank_store::store::fuzz::row_block),
+    target("places", cashrank_store::store::fuzz::places),
+    target("index", cashrank_store::store::fuzz::index),
+    target("log", cashrank_store::store::fuzz::log),
+    target("log_written", cashrank_store::store::fuzz::log_written),
+    target("name_block", cashrank_store::store::fuzz::name_block),
+    target("names_written", cashrank_store::store::fuzz::names_written),
+    target("cash", cashrank_store::store::fuzz::cash),
+    target("marks", cashrank_store::store::fuzz::marks),
+    target("warm", cashrank_store::store::fuzz::warm),
+    target("store", cashrank_store::store::fuzz::store),
+    target("remote", cashrank_store::shards::fuzz::remote),
+    target("column", cashrank_store::snapshot::fuzz::column),
+    target("latest", cashrank_store::snapshot::fuzz::latest),
+    target("snapshot", cashrank_store::snapshot::fuzz::snapshot),
+    target("ranking", cashrank_store::snapshot::ranking_fuzz),
 ];
 
 /// Returns the target of this name. Can be called at compile time: a program of one target then holds nothing of the

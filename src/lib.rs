@@ -32,11 +32,11 @@
 //! An [`Engine`] keeps everything in memory and needs no directory:
 //!
 //! ```
-//! use cashrank::{Config, Engine, Names, Record};
+//! use cashrank::{Config, Engine, Names, Reader, Record};
 //!
 //! # fn main() -> cashrank::Result<()> {
 //! let mut engine = Engine::new(Config::default())?;
-//! let mut reader = engine.reader(Names::Url)?;
+//! let mut reader = Reader::new(&engine, Names::Url)?;
 //! let crawl = [
 //!     ("http://a.example/", ["http://b.example/", "http://c.example/"]),
 //!     ("http://b.example/", ["http://c.example/", "http://c.example/#part"]),
@@ -65,90 +65,37 @@
 //! | [`Rank`], [`Mover`], [`movers`] | facts about a page by its URL, and changes between two rankings |
 //! | [`Engine`], [`Reader`], [`Ranking`] | a crawl in memory |
 //!
-//! Other items that can be reached are for the program, the tests and the benches of this repository. They are not
-//! documented, and may change with every version.
+//! The crates below this one (`cashrank-store`, ...) are the program's, and may change with every version.
 
 #![warn(missing_docs)]
 
-mod codec;
-mod disk;
-#[cfg(test)]
-mod ladder;
-mod model;
-mod pipeline;
-mod session;
-mod threads;
-
-// For this repository only: see the module documentation.
-#[doc(hidden)]
-pub mod answers;
-#[doc(hidden)]
-pub mod batch;
-#[doc(hidden)]
-pub mod check;
-#[doc(hidden)]
-pub mod decode;
-#[doc(hidden)]
-pub mod engine;
-#[doc(hidden)]
-pub mod formats;
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub mod fuzz;
-#[doc(hidden)]
-pub mod graph;
-#[doc(hidden)]
-pub mod ingest;
-#[doc(hidden)]
-pub mod inspect;
-#[doc(hidden)]
-pub mod internal;
-#[doc(hidden)]
-pub mod load;
-#[doc(hidden)]
-pub mod local;
-#[doc(hidden)]
-pub mod memory;
-#[doc(hidden)]
-pub mod metrics;
-#[doc(hidden)]
-pub mod rank;
-#[doc(hidden)]
-pub mod records;
-#[doc(hidden)]
-pub mod rows;
-#[doc(hidden)]
-pub mod rules;
-#[doc(hidden)]
-pub mod schedule;
-#[doc(hidden)]
-pub mod shards;
-#[doc(hidden)]
-pub mod sites;
-#[doc(hidden)]
-pub mod snapshot;
-#[doc(hidden)]
-pub mod source;
-#[doc(hidden)]
-pub mod store;
-#[doc(hidden)]
-pub mod url;
 
-pub use answers::{History, Moment, Mover, Rank, Store, movers};
-pub use decode::{Link, Names, Reason, Record, Time};
-pub use engine::{
-    Certificate, Config, Counters, Effort, Engine, Estimator, InMemory, Page, PageId, Ranking,
-    SelfLinks, ShardCounts, Span, Window, WindowPolicy,
+#[doc(inline)]
+pub use cashrank_base::model::{
+    Change, Digest, Error, FetchTotals, Fetches, Limits, Link, Names, Page, PageId, PageState,
+    Reason, Record, Rel, Result, SelfLinks, Time, What,
 };
-pub use model::{
-    Change, Digest, Error, FetchTotals, Fetches, Limits, PageState, Rel, Result, What,
+#[doc(inline)]
+pub use cashrank_base::rules::{Follow, InputRules, Scope, Shard};
+#[doc(inline)]
+pub use cashrank_graph::engine::{
+    Certificate, Config, Counters, Effort, Engine, Estimator, InMemory, Ranking, ShardCounts, Span,
+    Window, WindowPolicy,
 };
-pub use rules::{Follow, InputRules, Scope, Shard};
-pub use schedule::{Candidate, NextOptions};
-pub use session::{Options, Reader, Writer};
-pub use snapshot::export::Format as ExportFormat;
-pub use snapshot::{Info, KeepSnapshots, Snapshot, SnapshotEntry, SnapshotPage};
-pub use store::rows::KeepRows;
-
-#[doc(hidden)]
-pub use model::{Exit, FEATURES, Feature, SETTINGS, name_settings};
+#[doc(inline)]
+pub use cashrank_steer::answers::{History, Moment, Mover, Store, movers};
+#[doc(inline)]
+pub use cashrank_steer::schedule::{Candidate, NextOptions};
+#[doc(inline)]
+pub use cashrank_store::session::{Options, Reader, Writer};
+#[doc(inline)]
+pub use cashrank_store::snapshot::export::Format as ExportFormat;
+#[doc(inline)]
+pub use cashrank_store::snapshot::{
+    Info, KeepSnapshots, Rank, Snapshot, SnapshotEntry, SnapshotPage,
+};
+#[doc(inline)]
+pub use cashrank_store::store::rows::KeepRows;

@@ -2,9 +2,9 @@
 //! others. The limits are those of a second implementation, in exact integers.
 
 use cashrank::Reader;
-use cashrank::decode::Names;
-use cashrank::engine::{Config, Engine, InMemory, SelfLinks};
-use cashrank::rank::pagerank::{PowerOptions, iterate, pagerank};
+use cashrank_crawl::decode::Names;
+use cashrank_graph::engine::{Config, Engine, InMemory, SelfLinks};
+use cashrank_graph::rank::pagerank::{PowerOptions, iterate, pagerank};
 
 use crate::{cnr, common};
 #[path = "../src/crates/lab/src/commands/bfs_order/order.rs"]
@@ -103,7 +103,7 @@ fn windows_beat_power_iteration() {
     let order: Vec<usize> = (0..lines.len()).collect();
     let limits = [(1, 0.41), (2, 0.28), (5, 0.058), (10, 0.0082), (20, 0.0003)];
     let mut engine = Engine::new(Config::default()).unwrap();
-    let mut reader = engine.reader(Names::Opaque).unwrap();
+    let mut reader = cashrank::Reader::new(&engine, Names::Opaque).unwrap();
     assert_eq!(graph.offline.len(), 20);
     for (pass, offline) in (1..).zip(&graph.offline) {
         visit(&mut engine, &mut reader, &lines, &order);
@@ -130,7 +130,7 @@ fn windows_come_near_in_any_order() {
         config.window = window.parse().unwrap();
         Engine::new(config).unwrap()
     });
-    let mut reader = engines[0].reader(Names::Opaque).unwrap();
+    let mut reader = cashrank::Reader::new(&engines[0], Names::Opaque).unwrap();
     let mut order: Vec<usize> = (0..lines.len()).collect();
     let mut shuffle = Shuffle(0x9e37_79b9_7f4a_7c15);
     for pass in 1..=20 {

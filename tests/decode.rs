@@ -9,9 +9,9 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use cashrank::decode::{Decoder, HELD_MAX, Link, Parsed, Reason, Record, Skipped};
-use cashrank::formats::Format;
-use cashrank::rules::{FieldNames, InputRules, Rel, Shard};
+use cashrank_base::rules::{FieldNames, InputRules, Rel, Shard};
+use cashrank_crawl::decode::{Decoder, HELD_MAX, Link, Parsed, Reason, Record, Skipped};
+use cashrank_crawl::formats::Format;
 use proptest::prelude::*;
 
 /// Formats that differ in more than the kind of names.
@@ -253,7 +253,7 @@ fn good_samples_have_nothing_bad_and_are_told_apart() {
     }
     for (format, path, bytes, expected) in samples {
         assert!(!expected.contains("bad:"), "{}", path.display());
-        let (guessed, _) = cashrank::formats::guess(&bytes).unwrap();
+        let (guessed, _) = cashrank_crawl::formats::guess(&bytes).unwrap();
         assert_eq!(guessed, format, "{}", path.display());
     }
 }
@@ -536,7 +536,7 @@ proptest! {
         for format in TEXT {
             check_promises(format, &data, [1, 3, 50].into_iter());
         }
-        let _ = cashrank::formats::guess(&data);
+        let _ = cashrank_crawl::formats::guess(&data);
     }
 
     #[test]
@@ -544,7 +544,7 @@ proptest! {
         for format in TEXT {
             check_promises(format, &data, 1..=data.len().max(1));
         }
-        let _ = cashrank::formats::guess(&data);
+        let _ = cashrank_crawl::formats::guess(&data);
     }
 
     #[test]
@@ -554,7 +554,7 @@ proptest! {
         piece in 1..2000usize,
     ) {
         check_promises(format, &data, [piece, piece.min(17)].into_iter());
-        let _ = cashrank::formats::guess(&data);
+        let _ = cashrank_crawl::formats::guess(&data);
     }
 }
 
@@ -616,7 +616,7 @@ struct Counts {
 
 fn count(format: Format, path: &str) -> Option<(Counts, Vec<u8>)> {
     let data = real(path)?;
-    let (guessed, _) = cashrank::formats::guess(&data[..65_536]).unwrap();
+    let (guessed, _) = cashrank_crawl::formats::guess(&data[..65_536]).unwrap();
     assert_eq!(guessed, format, "{path}");
     let mut counts = Counts::default();
     format.decoder().decode(&data, &mut |_, parsed| {

@@ -12,13 +12,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use cashrank::formats::Format;
-use cashrank::ingest::{
+use cashrank_crawl::formats::Format;
+use cashrank_crawl::source::{InputName, SourceOptions};
+use cashrank_ingest::ingest::{
     Every, IngestEvent, IngestJob, Observer, ProgressReport, StandardInput, ingest,
 };
-use cashrank::source::{InputName, SourceOptions};
-use cashrank::store::rows::KeepRows;
-use cashrank::store::{OnDurable, RealDisk, SpoolOptions};
+use cashrank_store::store::rows::KeepRows;
+use cashrank_store::store::{OnDurable, RealDisk, SpoolOptions};
 use crawl::{Dice, crawl};
 use tempfile::TempDir;
 

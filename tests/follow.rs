@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
 
-use cashrank::decode::{Link, Names, Record};
-use cashrank::engine::SelfLinks;
-use cashrank::schedule::{Candidate, Focus, Follower, NextOptions, STRATEGIES, next};
-use cashrank::snapshot::Snapshot;
-use cashrank::store::RealDisk;
 use cashrank::{Options, Writer};
+use cashrank_crawl::decode::{Link, Names, Record};
+use cashrank_graph::engine::SelfLinks;
+use cashrank_steer::schedule::{Candidate, Focus, Follower, NextOptions, STRATEGIES, next};
+use cashrank_store::snapshot::Snapshot;
+use cashrank_store::store::RealDisk;
 use tempfile::TempDir;
 
 use crate::cnr;

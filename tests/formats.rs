@@ -9,10 +9,10 @@ use std::io::{Cursor, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use cashrank::engine::{CHUNK_PAGES, ENDOWMENT};
-use cashrank::ingest::{Every, IngestJob, StandardInput, ingest};
-use cashrank::source::InputName;
-use cashrank::store::{RealDisk, SpoolOptions};
+use cashrank_crawl::source::InputName;
+use cashrank_graph::engine::{CHUNK_PAGES, ENDOWMENT};
+use cashrank_ingest::ingest::{Every, IngestJob, StandardInput, ingest};
+use cashrank_store::store::{RealDisk, SpoolOptions};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 #[path = "snapshot/make.rs"]

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use cashrank::decode::{Record, html};
+use cashrank_crawl::decode::{Record, html};
 use flate2::read::MultiGzDecoder;
 
 /// An archive, and the links that lxml 6.1.3 (libxml2 2.14.6) finds in the HTML responses that warcio 1.8.1 finds in it: how

@@ -12,15 +12,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use cashrank::check::{Depth, check};
-use cashrank::formats::Format;
-use cashrank::ingest::{
+use cashrank::{Error, KeepSnapshots};
+use cashrank_crawl::formats::Format;
+use cashrank_crawl::source::InputName;
+use cashrank_ingest::ingest::{
     Every, IngestEvent, IngestJob, IngestOutcome, Observer, ProgressReport, ingest,
 };
-use cashrank::snapshot::Snapshot;
-use cashrank::source::InputName;
-use cashrank::store::{DiskFile, RealDisk};
-use cashrank::{Error, KeepSnapshots};
+use cashrank_store::check::{Depth, check};
+use cashrank_store::snapshot::Snapshot;
+use cashrank_store::store::{DiskFile, RealDisk};
 
 /// Which rankings were published, in that order.
 #[derive(Default)]

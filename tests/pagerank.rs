@@ -1,9 +1,9 @@
 //! Exact PageRank and the metrics on a real graph, against the ranks that WebGraph computed.
 
 use cashrank::Limits;
-use cashrank::engine::SelfLinks;
-use cashrank::metrics::{Scores, compare, read_scores};
-use cashrank::rank::pagerank::{PowerOptions, pagerank};
+use cashrank_graph::engine::SelfLinks;
+use cashrank_graph::metrics::{Scores, compare, read_scores};
+use cashrank_graph::rank::pagerank::{PowerOptions, pagerank};
 
 use crate::cnr;
 

@@ -12,16 +12,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use cashrank::decode::{Link, Names, Record};
-use cashrank::ingest::{
+use cashrank::{Config, Engine, Error, Limits};
+use cashrank_crawl::decode::{Link, Names, Record};
+use cashrank_crawl::source::{InputName, SourceOptions};
+use cashrank_graph::rows::Rows;
+use cashrank_ingest::ingest::{
     Every, IngestEvent, IngestJob, IngestOutcome, Observer, ProgressReport, StandardInput, ingest,
 };
-use cashrank::rows::Rows;
-use cashrank::snapshot::Snapshot;
-use cashrank::source::{InputName, SourceOptions};
-use cashrank::store::rows::{GiveUpReason, KeepRows};
-use cashrank::store::{Disk, DiskFile, RealDisk, Settings, open_view};
-use cashrank::{Config, Engine, Error, Limits};
+use cashrank_store::snapshot::Snapshot;
+use cashrank_store::store::rows::{GiveUpReason, KeepRows};
+use cashrank_store::store::{Disk, DiskFile, RealDisk, Settings, open_view};
 use common::snapshots;
 use crawl::crawl;
 use disk::{Files, Meddled, MeddledFile, Over};
@@ -181,7 +181,7 @@ fn record_of<'a>(url: &'a str, links: impl Iterator<Item = &'a str>) -> Record<'
 fn later_passes_visit_what_the_records_left() {
     let lab = Lab::new();
     let mut engine = Engine::new(Config::default()).unwrap();
-    let mut reader = engine.reader(Names::Url).unwrap();
+    let mut reader = cashrank::Reader::new(&engine, Names::Url).unwrap();
     for record in &lab.records {
         let read: Value = serde_json::from_str(record).unwrap();
         let links: Vec<&str> = read["links"]
@@ -504,7 +504,7 @@ fn a_stream_is_gone_over_like_a_file() {
     run(&less).0.unwrap();
     let more = IngestJob {
         repeat: PASSES,
-        stream: cashrank::ingest::Stream::Again,
+        stream: cashrank_ingest::ingest::Stream::Again,
         ..piped(less, Vec::new())
     };
     run(&more).0.unwrap();

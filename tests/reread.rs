@@ -8,19 +8,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cashrank::Error;
-use cashrank::ingest::{
+use cashrank_crawl::source::InputName;
+use cashrank_ingest::ingest::{
     Every, IngestEvent, IngestJob, IngestOutcome, Observer, ProgressReport, ingest,
 };
-use cashrank::source::InputName;
-use cashrank::store::rows::KeepRows;
-use cashrank::store::{RealDisk, open_view};
+use cashrank_store::store::rows::KeepRows;
+use cashrank_store::store::{RealDisk, open_view};
 use crawl::crawl;
 
 const RECORDS: u64 = 300;
 
 fn job(input: &Path, store: PathBuf) -> IngestJob {
     IngestJob {
-        format: Some(cashrank::formats::Format::Records),
+        format: Some(cashrank_crawl::formats::Format::Records),
         repeat: 3,
         keep_links: KeepRows::None,
         checkpoint_every: Every::Records(20),

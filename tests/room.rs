@@ -5,10 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cashrank::ingest::{IngestEvent, IngestJob, Observer, ProgressReport, ingest};
-use cashrank::source::InputName;
-use cashrank::store::{Disk, DiskFile, RealDisk};
 use cashrank::{Options, Record, Writer};
+use cashrank_crawl::source::InputName;
+use cashrank_ingest::ingest::{IngestEvent, IngestJob, Observer, ProgressReport, ingest};
+use cashrank_store::store::{Disk, DiskFile, RealDisk};
 
 use crate::crawl::crawl;
 use crate::disk::{Files, Meddled, MeddledFile, NoRoomIn, Over};

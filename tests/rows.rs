@@ -12,19 +12,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cashrank::check::{Depth, check};
-use cashrank::engine::Config;
-use cashrank::formats::Format;
-use cashrank::ingest::{
+use cashrank::{Error, Result};
+use cashrank_crawl::formats::Format;
+use cashrank_crawl::source::InputName;
+use cashrank_graph::engine::Config;
+use cashrank_graph::rows::Rows;
+use cashrank_ingest::ingest::{
     Every, IngestEvent, IngestJob, IngestOutcome, Observer, ProgressReport, ingest,
 };
-use cashrank::load::load;
-use cashrank::rows::Rows;
-use cashrank::snapshot::Snapshot;
-use cashrank::source::InputName;
-use cashrank::store::rows::{CommittedRows, GiveUpReason, KeepRows, Retention};
-use cashrank::store::{Disk, DiskFile, RealDisk, open_view};
-use cashrank::{Error, Result};
+use cashrank_ingest::load::load;
+use cashrank_store::check::{Depth, check};
+use cashrank_store::snapshot::Snapshot;
+use cashrank_store::store::rows::{CommittedRows, GiveUpReason, KeepRows, Retention};
+use cashrank_store::store::{Disk, DiskFile, RealDisk, open_view};
 use crawl::crawl;
 use disk::{Files, Meddled, MeddledFile, Over};
 use proptest::prelude::*;

@@ -6,14 +6,14 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cashrank::check::{Depth, check};
-use cashrank::formats::Format;
-use cashrank::ingest::{Every, IngestEvent, IngestJob, Observer, ProgressReport, ingest};
-use cashrank::rank::Goal;
-use cashrank::snapshot::Snapshot;
-use cashrank::source::InputName;
-use cashrank::store::RealDisk;
-use cashrank::store::rows::KeepRows;
+use cashrank_crawl::formats::Format;
+use cashrank_crawl::source::InputName;
+use cashrank_graph::rank::Goal;
+use cashrank_ingest::ingest::{Every, IngestEvent, IngestJob, Observer, ProgressReport, ingest};
+use cashrank_store::check::{Depth, check};
+use cashrank_store::snapshot::Snapshot;
+use cashrank_store::store::RealDisk;
+use cashrank_store::store::rows::KeepRows;
 
 use crate::crawl::{Dice, crawl};
 use crate::disk::Meddled;

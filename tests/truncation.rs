@@ -9,14 +9,14 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cashrank::engine::Config;
-use cashrank::formats::Format;
-use cashrank::ingest::{
+use cashrank::{Error, Limits};
+use cashrank_crawl::formats::Format;
+use cashrank_crawl::source::InputName;
+use cashrank_graph::engine::Config;
+use cashrank_ingest::ingest::{
     Every, IngestEvent, IngestJob, IngestOutcome, Observer, ProgressReport, ingest,
 };
-use cashrank::source::InputName;
-use cashrank::store::{RealDisk, Settings, open_view};
-use cashrank::{Error, Limits};
+use cashrank_store::store::{RealDisk, Settings, open_view};
 use crawl::crawl;
 use pack::{gzip, zstandard};
 

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use cashrank::url::{CanonicalForm, LinkBase, RULES, Reject, canonical, host, is_canonical};
+use cashrank_base::url::{CanonicalForm, LinkBase, RULES, Reject, canonical, host, is_canonical};
 
 const LIMIT: usize = 8192;
 

@@ -10,9 +10,9 @@ use std::io::Read;
 use std::path::Path;
 
 use cashrank::Limits;
-use cashrank::decode::{Decoder, Parsed, Record};
-use cashrank::formats::Format;
-use cashrank::rules::{InputRules, Outlinks};
+use cashrank_base::rules::{InputRules, Outlinks};
+use cashrank_crawl::decode::{Decoder, Parsed, Record};
+use cashrank_crawl::formats::Format;
 
 /// A file of the data, decompressed up to its end or to what is no gzip; `None`, loudly, where it
 /// is absent.
@@ -74,7 +74,7 @@ fn check(format: Format, file: &str, expected: &str) {
     let Some(data) = data(file) else {
         return;
     };
-    let (guessed, _) = cashrank::formats::guess(&data[..data.len().min(1 << 16)]).unwrap();
+    let (guessed, _) = cashrank_crawl::formats::guess(&data[..data.len().min(1 << 16)]).unwrap();
     assert_eq!(guessed, format, "{file}");
     let expected: BTreeMap<_, _> = expected
         .split(", ")

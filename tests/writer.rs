@@ -9,14 +9,14 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use cashrank::batch::What;
-use cashrank::decode::{Link, Record};
-use cashrank::formats::Format;
-use cashrank::ingest::{IngestEvent, IngestJob, Observer, ProgressReport, ingest};
-use cashrank::snapshot::Snapshot;
-use cashrank::source::InputName;
-use cashrank::store::RealDisk;
 use cashrank::{Error, Options, Writer};
+use cashrank_crawl::batch::What;
+use cashrank_crawl::decode::{Link, Record};
+use cashrank_crawl::formats::Format;
+use cashrank_crawl::source::InputName;
+use cashrank_ingest::ingest::{IngestEvent, IngestJob, Observer, ProgressReport, ingest};
+use cashrank_store::snapshot::Snapshot;
+use cashrank_store::store::RealDisk;
 use serde_json::json;
 
 struct Quiet;

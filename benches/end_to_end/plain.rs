@@ -1,7 +1,7 @@
 //! The plain engine: the simplest program that makes the same ranking. A map from URLs to numbers,
 //! a few vectors, one thread.
 //!
-//! It is written from the definitions, which stand in the heads of `src/engine/ledger.rs`, `mark.rs`
+//! It is written from the definitions, which stand in the heads of `src/crates/graph/src/engine/ledger.rs`, `mark.rs`
 //! and `estimate.rs`, not from the code below these. It takes records of fetched pages only (status
 //! 200 or none) and URLs as they are, canonical or not, which saves it work.
 

@@ -2,7 +2,8 @@
 
 use std::ffi::OsString;
 
-use cashrank::{Error, Feature};
+use cashrank::Error;
+use cashrank_base::model::Feature;
 
 use super::common::Exit;
 

@@ -10,7 +10,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use cashrank::Error;
-use cashrank::store::OnDurable;
+use cashrank_store::store::OnDurable;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use cashrank::snapshot::Watcher;
+use cashrank_store::snapshot::Watcher;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::summary::settling;

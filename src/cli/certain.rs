@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use cashrank::metrics::moved::is_certainly_above;
+use cashrank_graph::metrics::moved::is_certainly_above;
 
 use super::common::{Basis, shown};
 

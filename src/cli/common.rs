@@ -11,15 +11,16 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-pub use cashrank::Exit;
-use cashrank::answers::SkippedLines;
-use cashrank::decode::{Time, utc};
-use cashrank::engine::SelfLinks;
-pub use cashrank::memory::bytes;
-use cashrank::memory::{AddressSpace, available, check_address_space, check_room, human};
-use cashrank::snapshot::export::{LEAST_SORTING, MOST_SORTING};
-use cashrank::source::{InputName, SourceOptions, open_plain};
-use cashrank::{Error, Feature, Limits, name_settings};
+use cashrank::{Error, Limits};
+pub use cashrank_base::model::Exit;
+use cashrank_base::model::{Feature, name_settings};
+use cashrank_crawl::decode::{Time, utc};
+use cashrank_crawl::source::{InputName, SourceOptions, open_plain};
+use cashrank_graph::engine::SelfLinks;
+use cashrank_steer::answers::SkippedLines;
+pub use cashrank_store::memory::bytes;
+use cashrank_store::memory::{AddressSpace, available, check_address_space, check_room, human};
+use cashrank_store::snapshot::export::{LEAST_SORTING, MOST_SORTING};
 use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 use clap::{Arg, Command};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
@@ -303,7 +304,7 @@ pub fn about(n: u64) -> String {
 
 /// Refuses a file that is no list, by its first bytes.
 fn check_is_list(file: &Path, head: &[u8]) -> Result<(), Error> {
-    cashrank::formats::check_list(head)
+    cashrank_crawl::formats::check_list(head)
         .map_err(|error| Error::Unsupported(format!("{}: {error}", file.display())))
 }
 

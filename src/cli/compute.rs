@@ -9,17 +9,17 @@ use std::time::Instant;
 
 use anyhow::Context;
 use cashrank::Error;
-use cashrank::engine::{Page, PageId, ranks};
-use cashrank::load::LoadedGraph;
-use cashrank::rank::chosen::ChosenList;
-use cashrank::rank::computing::{Computing, MeasureParameters, MeasureResult};
-use cashrank::rank::measures::{Uses, measure};
-use cashrank::sites::{Level, RollUp, RollUpPage, SiteTotal, Sites};
-use cashrank::snapshot::export::{Format, NumberColumn, OptionalColumns, Setup, export};
-use cashrank::snapshot::{
+use cashrank_graph::engine::{Page, PageId, ranks};
+use cashrank_graph::rank::chosen::ChosenList;
+use cashrank_graph::rank::computing::{Computing, MeasureParameters, MeasureResult};
+use cashrank_graph::rank::measures::{Uses, measure};
+use cashrank_graph::sites::{Level, RollUp, RollUpPage, SiteTotal, Sites};
+use cashrank_ingest::load::LoadedGraph;
+use cashrank_store::snapshot::export::{Format, NumberColumn, OptionalColumns, Setup, export};
+use cashrank_store::snapshot::{
     ComputedInfo, ComputedName, ComputedRanking, Snapshot, Watcher, publish_computed,
 };
-use cashrank::store::{RealDisk, View, open_view_to_publish};
+use cashrank_store::store::{RealDisk, View, open_view_to_publish};
 
 use super::bar::beside_a_bar;
 use super::common::{

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use cashrank::Limits;
-use cashrank::engine::Counters;
-use cashrank::ingest::{Conversion, ConversionReport, TimeSort, convert};
-use cashrank::memory::check_address_space;
-use cashrank::records::RecordFormat;
-use cashrank::source::InputName;
+use cashrank_crawl::source::InputName;
+use cashrank_graph::engine::Counters;
+use cashrank_ingest::ingest::{Conversion, ConversionReport, TimeSort, convert};
+use cashrank_ingest::records::RecordFormat;
+use cashrank_store::memory::check_address_space;
 
 use super::common::{
     ChecksumArgs, Exit, MemoryArg, counted, note_keyboard, one_of, positive, print_json,

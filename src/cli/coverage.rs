@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use cashrank::Error;
-use cashrank::answers::{CoveredHost, SeedCoverage, Seeds, seeds_of};
-use cashrank::memory::check_room;
-use cashrank::snapshot::Snapshot;
-use cashrank::store::RealDisk;
+use cashrank_steer::answers::{CoveredHost, SeedCoverage, Seeds, seeds_of};
+use cashrank_store::memory::check_room;
+use cashrank_store::snapshot::Snapshot;
+use cashrank_store::store::RealDisk;
 
 use super::common::{
     Exit, MemoryArg, StoreArg, lines, print, print_json, report_lines, shown, thousands,

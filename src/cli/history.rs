@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use cashrank::answers::{History, HistoryOptions, Moment, history};
-use cashrank::store::RealDisk;
+use cashrank_steer::answers::{History, HistoryOptions, Moment, history};
+use cashrank_store::store::RealDisk;
 
 use super::common::{
     Exit, MemoryArg, StoreArg, positive, print, rounded_up, shown, thousands, time,

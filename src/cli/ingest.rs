@@ -8,18 +8,19 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use cashrank::engine::{Estimator, SelfLinks, Span, WindowPolicy};
-use cashrank::formats::Format;
-use cashrank::ingest::{Every, IngestJob, IngestOutcome, Stream, ingest};
-use cashrank::memory::available;
-use cashrank::rank::Goal;
-use cashrank::rank::computing::Computing;
-use cashrank::rules::{Follow, Shard};
-use cashrank::snapshot::Snapshot;
-use cashrank::source::InputName;
-use cashrank::store::rows::KeepRows;
-use cashrank::store::{RealDisk, Settings, SpoolOptions};
-use cashrank::{Feature, Limits};
+use cashrank::Limits;
+use cashrank_base::model::Feature;
+use cashrank_base::rules::{Follow, Shard};
+use cashrank_crawl::formats::Format;
+use cashrank_crawl::source::InputName;
+use cashrank_graph::engine::{Estimator, SelfLinks, Span, WindowPolicy};
+use cashrank_graph::rank::Goal;
+use cashrank_graph::rank::computing::Computing;
+use cashrank_ingest::ingest::{Every, IngestJob, IngestOutcome, Stream, ingest};
+use cashrank_store::memory::available;
+use cashrank_store::snapshot::Snapshot;
+use cashrank_store::store::rows::KeepRows;
+use cashrank_store::store::{RealDisk, Settings, SpoolOptions};
 
 use super::common::{
     ChecksumArgs, Exit, STORE, certain_pages, not_believed, note_keyboard, one_of, parsed,

@@ -4,13 +4,13 @@ use std::ffi::OsString;
 use std::io::Write;
 
 use cashrank::Limits;
-use cashrank::decode::Reason;
-use cashrank::engine::Counters;
-use cashrank::inspect::{
+use cashrank_crawl::decode::Reason;
+use cashrank_crawl::source::{Compression, InputName};
+use cashrank_graph::engine::Counters;
+use cashrank_ingest::inspect::{
     DistinctCount, FetchTimeStats, InspectReport, Inspection, Odd, RecordPosition, SampleRecord,
     inspect,
 };
-use cashrank::source::{Compression, InputName};
 use serde_json::{Value, json};
 
 use super::common::{

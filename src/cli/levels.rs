@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use cashrank::rank::measures::{Accuracy, MEASURES};
-use cashrank::rules::Scope;
-use cashrank::sites::{Level, PAIR_BYTES, Pairing, RollUpBy, SiteLinks, pair_bytes_within};
-use cashrank::snapshot::{ComputedInfo, LevelRanking, RankingName, Snapshot};
-use cashrank::store::RealDisk;
+use cashrank_base::rules::Scope;
+use cashrank_graph::rank::measures::{Accuracy, MEASURES};
+use cashrank_graph::sites::{Level, PAIR_BYTES, Pairing, RollUpBy, SiteLinks, pair_bytes_within};
+use cashrank_store::snapshot::{ComputedInfo, LevelRanking, RankingName, Snapshot};
+use cashrank_store::store::RealDisk;
 use clap::ArgAction;
 use clap::builder::PossibleValue;
 

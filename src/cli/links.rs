@@ -1,11 +1,11 @@
 //! `cashrank links`: the links of a page, and who links to it.
 
 use cashrank::PageState;
-use cashrank::answers::{Ends, FetchState};
-use cashrank::engine::PageId;
-use cashrank::memory::check_room;
-use cashrank::snapshot::Snapshot;
-use cashrank::store::RealDisk;
+use cashrank_graph::engine::PageId;
+use cashrank_steer::answers::{Ends, FetchState};
+use cashrank_store::memory::check_room;
+use cashrank_store::snapshot::Snapshot;
+use cashrank_store::store::RealDisk;
 
 use super::common::{Exit, MemoryArg, StoreArg, print, shown, thousands};
 use super::rank::find;

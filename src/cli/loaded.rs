@@ -3,11 +3,11 @@
 use std::ffi::OsString;
 
 use cashrank::Limits;
-use cashrank::decode::Missing;
-use cashrank::engine::{Config, SelfLinks};
-use cashrank::load::{LoadedGraph, load};
-use cashrank::rules::Follow;
-use cashrank::source::InputName;
+use cashrank_base::rules::Follow;
+use cashrank_crawl::decode::Missing;
+use cashrank_crawl::source::InputName;
+use cashrank_graph::engine::{Config, SelfLinks};
+use cashrank_ingest::load::{LoadedGraph, load};
 
 use super::common::{
     Exit, MemoryArg, as_options, counted, note_keyboard, parsed, report_skipped, self_links,

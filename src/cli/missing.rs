@@ -1,7 +1,7 @@
 //! Fields that no record has, and what to do if they have other names.
 
-use cashrank::decode::Missing;
-use cashrank::rules::FieldName;
+use cashrank_base::rules::FieldName;
+use cashrank_crawl::decode::Missing;
 use serde_json::{Value, json};
 
 use super::common::{counted, thousands};

@@ -47,7 +47,7 @@ mod verify;
 
 use std::process::ExitCode;
 
-use cashrank::memory::check_address_space;
+use cashrank_store::memory::check_address_space;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::cli::common::say;

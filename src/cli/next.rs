@@ -4,15 +4,15 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use cashrank::Error;
-use cashrank::answers::{NEXT, Parameter, SeedCoverage, Seeds, SkippedOf, Takes, seeds_of};
-use cashrank::memory::{check_room, to_read};
-use cashrank::schedule::{
+use cashrank_base::url::host;
+use cashrank_steer::answers::{NEXT, Parameter, SeedCoverage, Seeds, SkippedOf, Takes, seeds_of};
+use cashrank_steer::schedule::{
     Candidate, FetchedHosts, NextOptions, STRATEGIES, Taker, next, next_of_shards,
 };
-use cashrank::shards::open_shards;
-use cashrank::snapshot::Snapshot;
-use cashrank::store::RealDisk;
-use cashrank::url::host;
+use cashrank_store::memory::{check_room, to_read};
+use cashrank_store::shards::open_shards;
+use cashrank_store::snapshot::Snapshot;
+use cashrank_store::store::RealDisk;
 use clap::builder::{StringValueParser, TypedValueParser as _};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};

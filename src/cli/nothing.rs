@@ -1,8 +1,8 @@
 //! The message for a run that read nothing: where it failed first, and what would help.
 
-use cashrank::decode::Reason;
-use cashrank::ingest::IngestOutcome;
-use cashrank::rules::InputRules;
+use cashrank_base::rules::InputRules;
+use cashrank_crawl::decode::Reason;
+use cashrank_ingest::ingest::IngestOutcome;
 
 use super::common::{counted, thousands};
 

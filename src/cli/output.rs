@@ -17,7 +17,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use cashrank::Error;
-use cashrank::store::{part_of, unfinished};
+use cashrank_store::store::{part_of, unfinished};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 /// Links followed from one to the next: as many as the system follows.

@@ -2,7 +2,7 @@
 
 use std::panic::{set_hook, take_hook};
 
-use cashrank::store::{PanicFate, fenced};
+use cashrank_store::store::{PanicFate, fenced};
 
 use super::common::Exit;
 use crate::cli::common::say;

@@ -3,16 +3,16 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use cashrank::answers::{LookedUp, Rank, Rankings, look_up, pages_of};
-use cashrank::engine::PageId;
-use cashrank::memory::to_read;
-use cashrank::schedule::Measure;
-use cashrank::sites::RollUpBy;
-use cashrank::snapshot::export::{
+use cashrank::{Error, PageState};
+use cashrank_graph::engine::PageId;
+use cashrank_graph::sites::RollUpBy;
+use cashrank_steer::answers::{LookedUp, Rank, Rankings, look_up, pages_of};
+use cashrank_steer::schedule::Measure;
+use cashrank_store::memory::to_read;
+use cashrank_store::snapshot::export::{
     Format, NumberColumn, OptionalColumns, Page, Setup, TableOf, exporter,
 };
-use cashrank::snapshot::{LevelRanking, Snapshot};
-use cashrank::{Error, PageState};
+use cashrank_store::snapshot::{LevelRanking, Snapshot};
 
 use super::certain::{Asked, certainly_above, write_certain};
 use super::common::{

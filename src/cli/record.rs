@@ -5,10 +5,11 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::Context;
-use cashrank::rank::Goal;
-use cashrank::snapshot::{Info, Snapshot};
-use cashrank::store::{Input, InputPosition, InputProgress, RealDisk, open_view};
 use cashrank::{Config, WindowPolicy};
+use cashrank_base::model::InputPosition;
+use cashrank_graph::rank::Goal;
+use cashrank_store::snapshot::{Info, Snapshot};
+use cashrank_store::store::{Input, InputProgress, RealDisk, open_view};
 use xxhash_rust::xxh3::Xxh3;
 
 /// A ranking's origin.

@@ -1,7 +1,7 @@
 //! Records that were used although something in them cannot be read: counted by reason, each with its first place.
 
-use cashrank::decode::{Missing, Reason};
-use cashrank::source::InputName;
+use cashrank_crawl::decode::{Missing, Reason};
+use cashrank_crawl::source::InputName;
 
 use super::common::{counted, thousands};
 use super::missing;

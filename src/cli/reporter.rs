@@ -4,12 +4,12 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use cashrank::Error;
-use cashrank::decode::Reason;
-use cashrank::formats::Format;
-use cashrank::ingest::{IngestEvent, Observer, ProgressReport};
-use cashrank::memory::human;
-use cashrank::snapshot::ComputedName;
-use cashrank::source::InputName;
+use cashrank_crawl::decode::Reason;
+use cashrank_crawl::formats::Format;
+use cashrank_crawl::source::InputName;
+use cashrank_ingest::ingest::{IngestEvent, Observer, ProgressReport};
+use cashrank_store::memory::human;
+use cashrank_store::snapshot::ComputedName;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::common::{Basis, about, accuracy, accuracy_of, counted, thousands};

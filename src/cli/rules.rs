@@ -1,6 +1,6 @@
 //! The options that say what is taken from inputs, for every command that reads crawl records.
 
-use cashrank::rules::{DropParams, FieldChoice, FieldNames, InputRules, Outlinks, Scope};
+use cashrank_base::rules::{DropParams, FieldChoice, FieldNames, InputRules, Outlinks, Scope};
 
 use super::common::{one_of, parsed};
 

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use cashrank::answers::Resettling;
-use cashrank::memory::check_room;
-use cashrank::rank::computing::Computing;
-use cashrank::snapshot::{
+use cashrank_graph::rank::computing::Computing;
+use cashrank_steer::answers::Resettling;
+use cashrank_store::memory::check_room;
+use cashrank_store::snapshot::{
     Info, PublishedSnapshot, RANK_BYTES, SettleSettings, SnapshotOptions, StartFrom, Watcher,
     publish_at_rest, settling_needs,
 };
-use cashrank::store::{RealDisk, View, open_view_to_publish};
+use cashrank_store::store::{RealDisk, View, open_view_to_publish};
 
 use super::bar::beside_a_bar;
 use super::common::{

@@ -4,11 +4,11 @@ use std::io::Write;
 use std::time::SystemTime;
 
 use cashrank::Error;
-use cashrank::memory::human;
-use cashrank::snapshot::{
+use cashrank_store::memory::human;
+use cashrank_store::snapshot::{
     Info, KeepSnapshots, Snapshot, SnapshotEntry, SnapshotSelector, pin, snapshots,
 };
-use cashrank::store::RealDisk;
+use cashrank_store::store::RealDisk;
 
 use super::common::{Exit, StoreArg, parsed, print, print_json, rounded_up, thousands, time};
 use super::log::Paint;

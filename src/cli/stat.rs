@@ -7,17 +7,17 @@ use std::io::Write;
 use std::path::Path;
 
 use cashrank::Error;
-use cashrank::engine::{Effort, Estimator, ShardCounts};
-use cashrank::memory::human;
-use cashrank::rank::measures::Accuracy;
-use cashrank::rows::Rows;
-use cashrank::shards::open_shards;
-use cashrank::sites::Level;
-use cashrank::snapshot::{
+use cashrank_graph::engine::{Effort, Estimator, ShardCounts};
+use cashrank_graph::rank::measures::Accuracy;
+use cashrank_graph::rows::Rows;
+use cashrank_graph::sites::Level;
+use cashrank_store::memory::human;
+use cashrank_store::shards::open_shards;
+use cashrank_store::snapshot::{
     ClusterRanking, ComputedName, Expired, LevelRanking, RankingName, Snapshot, snapshots,
 };
-use cashrank::store::rows::Retention;
-use cashrank::store::{RealDisk, SpoolState, settings_of, spool_state};
+use cashrank_store::store::rows::Retention;
+use cashrank_store::store::{RealDisk, SpoolState, settings_of, spool_state};
 
 use super::common::{
     Basis, Exit, accuracy, as_options, certain_pages, counted, left_out, pages, print, print_json,

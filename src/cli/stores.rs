@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use cashrank::shards::open_shards;
-use cashrank::snapshot::Snapshot;
-use cashrank::store::RealDisk;
+use cashrank_store::shards::open_shards;
+use cashrank_store::snapshot::Snapshot;
+use cashrank_store::store::RealDisk;
 
 use super::common::STORE;
 use super::snapshots::SnapshotArg;

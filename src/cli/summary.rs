@@ -1,12 +1,12 @@
 //! The summary at the end of a run, for people and as JSON.
 
-use cashrank::decode::Reason;
-use cashrank::engine::{Counters, ShardCounts};
-use cashrank::formats::Format;
-use cashrank::ingest::IngestOutcome;
-use cashrank::memory::Need;
-use cashrank::rank::settle::SettlingProgress;
-use cashrank::store::Unverified;
+use cashrank_crawl::decode::Reason;
+use cashrank_crawl::formats::Format;
+use cashrank_graph::engine::{Counters, ShardCounts};
+use cashrank_graph::rank::settle::SettlingProgress;
+use cashrank_ingest::ingest::IngestOutcome;
+use cashrank_store::memory::Need;
+use cashrank_store::store::Unverified;
 
 use super::common::{Basis, accuracy, counted, thousands};
 use super::log::Verbosity;

@@ -3,13 +3,13 @@
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 
-use cashrank::answers::{Rankings, Top};
-use cashrank::memory::{check_room, to_read};
-use cashrank::sites::RollUpBy;
-use cashrank::snapshot::export::Page;
-use cashrank::snapshot::{LISTED, LevelRanking, RankedList, Selection, Snapshot};
-use cashrank::store::RealDisk;
 use cashrank::{Error, PageState};
+use cashrank_graph::sites::RollUpBy;
+use cashrank_steer::answers::{Rankings, Top};
+use cashrank_store::memory::{check_room, to_read};
+use cashrank_store::snapshot::export::Page;
+use cashrank_store::snapshot::{LISTED, LevelRanking, RankedList, Selection, Snapshot};
+use cashrank_store::store::RealDisk;
 use serde::ser::{Error as _, SerializeSeq};
 use serde::{Serialize, Serializer};
 

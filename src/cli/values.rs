@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use cashrank::decode::Time;
-use cashrank::engine::{Span, WindowPolicy};
-use cashrank::formats::Format;
-use cashrank::ingest::Every;
-use cashrank::schedule::Taker;
+use cashrank_crawl::decode::Time;
+use cashrank_crawl::formats::Format;
+use cashrank_graph::engine::{Span, WindowPolicy};
+use cashrank_ingest::ingest::Every;
+use cashrank_steer::schedule::Taker;
 
 use super::common::{Forms, built, one_of, parsed, some_bytes, word};
 

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::path::Path;
 
 use cashrank::Error;
-use cashrank::check::{CheckReport, Depth, VerifyReport, check};
-use cashrank::store::{RealDisk, part_of};
+use cashrank_store::check::{CheckReport, Depth, VerifyReport, check};
+use cashrank_store::store::{RealDisk, part_of};
 
 use super::common::{
     self, Exit, MemoryArg, StoreArg, as_options, counted, pages, print, print_json, say, thousands,

@@ -4,11 +4,11 @@
 use std::io::BufRead;
 
 use cashrank::Result;
-use cashrank::engine::{Config, SelfLinks};
-use cashrank::graph::Graph;
-use cashrank::rank::RankOptions;
-use cashrank::rank::settle::settle;
-use cashrank::rows::{Row, RowVisitor, Rows, Stop};
+use cashrank_graph::engine::{Config, SelfLinks};
+use cashrank_graph::graph::Graph;
+use cashrank_graph::rank::RankOptions;
+use cashrank_graph::rank::settle::settle;
+use cashrank_graph::rows::{Row, RowVisitor, Rows, Stop};
 
 use super::order::{Random, breadth_first};
 use crate::cnr;

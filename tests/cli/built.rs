@@ -1,7 +1,7 @@
 //! Builds that lack a part: what needs it is refused at once, and the message says how to get it. `full` lacks nothing, so
 //! `cargo test --test cli built` is worth more than this as a part of all tests.
 
-use cashrank::Feature;
+use cashrank_base::model::Feature;
 
 use crate::support::Lab;
 

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use cashrank::Limits;
-use cashrank::engine::Config;
-use cashrank::ingest::{Every, IngestEvent, IngestJob, Observer, ProgressReport, ingest};
-use cashrank::source::{InputName, SourceOptions};
-use cashrank::store::{RealDisk, Settings};
+use cashrank_crawl::source::{InputName, SourceOptions};
+use cashrank_graph::engine::Config;
+use cashrank_ingest::ingest::{Every, IngestEvent, IngestJob, Observer, ProgressReport, ingest};
+use cashrank_store::store::{RealDisk, Settings};
 
 use crate::support::{Lab, crawl, gzip, in_pieces, sample, zstandard};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use cashrank::Snapshot;
-use cashrank::store::RealDisk;
+use cashrank_store::store::RealDisk;
 use serde_json::{Value, json};
 
 use crate::support::{Lab, crawl, data};

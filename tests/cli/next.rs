@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use cashrank::rows::{Row, RowVisitor, Rows, Stop};
-use cashrank::schedule::{Choice, CrawlHistory, NameOrderBuilder, STRATEGIES};
+use cashrank_graph::rows::{Row, RowVisitor, Rows, Stop};
+use cashrank_steer::schedule::{Choice, CrawlHistory, NameOrderBuilder, STRATEGIES};
 
 use crate::support::Lab;
 
@@ -437,7 +437,7 @@ fn every_page_not_read_is_named() {
         "https://b.example/v",
         "https://c.example/",
     ];
-    for strategy in cashrank::schedule::STRATEGIES {
+    for strategy in cashrank_steer::schedule::STRATEGIES {
         let line = format!("next --store s --strategy {}", strategy.name);
         let told = lab.run(&line).exits(0).out;
         let mut named: Vec<&str> = told.lines().collect();

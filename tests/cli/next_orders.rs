@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use cashrank::schedule::STRATEGIES;
+use cashrank_steer::schedule::STRATEGIES;
 
 use crate::support::{Dice, Lab};
 

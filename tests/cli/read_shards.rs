@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cashrank::shards::{OneProcess, SettleOptions, settle};
-use cashrank::snapshot::{KeepSnapshots, Watcher};
-use cashrank::store::{Disk, RealDisk};
+use cashrank_store::shards::{OneProcess, SettleOptions, settle};
+use cashrank_store::snapshot::{KeepSnapshots, Watcher};
+use cashrank_store::store::{Disk, RealDisk};
 use serde_json::{Value, json};
 
 use crate::crawl::crawl;

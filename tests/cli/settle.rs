@@ -58,8 +58,8 @@ fn pages_without_links_may_come_first() {
 /// the store's lock now, from before the state is read until its ranking is there.
 #[test]
 fn nobody_writes_to_a_store_that_is_settled() {
-    use cashrank::snapshot::{KeepSnapshots, SettleSettings, SnapshotOptions, publish};
-    use cashrank::store::{RealDisk, open_view, open_view_to_publish};
+    use cashrank_store::snapshot::{KeepSnapshots, SettleSettings, SnapshotOptions, publish};
+    use cashrank_store::store::{RealDisk, open_view, open_view_to_publish};
     let lab = Lab::new();
     lab.file("a", sample(400).concat());
     lab.file("b", "{\"url\":\"http://new.example/\"}\n");

@@ -271,10 +271,11 @@ fn a_check_holds_up_no_writer_and_needs_no_right_to_write() {
     let lab = Lab::new();
     lab.file("a", crawl(17, 200).concat());
     lab.run("ingest a --store s").exits(0);
-    let view = cashrank::store::open_view(&cashrank::store::RealDisk, &lab.path("s")).unwrap();
+    let view =
+        cashrank_store::store::open_view(&cashrank_store::store::RealDisk, &lab.path("s")).unwrap();
     lab.file("b", crawl(18, 200).concat());
     lab.run("ingest a b --store s").exits(0);
-    assert!(view.is_overtaken(&cashrank::store::RealDisk));
+    assert!(view.is_overtaken(&cashrank_store::store::RealDisk));
     let read_only = std::fs::Permissions::from_mode(0o444);
     std::fs::set_permissions(lab.path("s/lock"), read_only).unwrap();
     let done = lab.run("verify --deep --store s --json").exits(0);

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use cashrank::engine::SelfLinks;
-use cashrank::graph::{Graph, GraphBuilder};
+use cashrank_graph::engine::SelfLinks;
+use cashrank_graph::graph::{Graph, GraphBuilder};
 
 /// Where it is; `None`, with a line that says so: it is absent.
 pub fn folder() -> Option<PathBuf> {

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use cashrank::store::{Disk, DiskFile, RealDisk};
+use cashrank_store::store::{Disk, DiskFile, RealDisk};
 
 /// What is put over.
 pub trait Over: Send + Sync {

@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use std::fs;
 use std::path::Path;
 
-use cashrank::decode::{Link, Record};
+use cashrank_crawl::decode::{Link, Record};
 
 /// The graph's pages and links, in the order in which the pages become known.
 pub const CLIQUE_WITH_TAIL: [(&str, &[&str]); 5] = [

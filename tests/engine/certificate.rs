@@ -4,7 +4,7 @@
 //! Snapshots estimate as at a round's end, so the reference counts the cash that waits at
 //! recyclable pages as distributed to the virtual page: one more empty row each.
 
-use cashrank::engine::{Config, Engine, FixedWindow, Span, WindowPolicy};
+use cashrank_graph::engine::{Config, Engine, FixedWindow, Span, WindowPolicy};
 use proptest::prelude::*;
 
 use super::common::l1;
@@ -86,7 +86,7 @@ fn nearest(run: &Run, reference: &Reference, chosen: u64) -> Result<(), TestCase
 
 /// No retained mark begins a window of smaller residual than the one chosen.
 fn least_residual(
-    marks: &[cashrank::engine::CashMark],
+    marks: &[cashrank_graph::engine::CashMark],
     reference: &Reference,
     chosen: f64,
 ) -> Result<(), TestCaseError> {

@@ -1,7 +1,7 @@
 //! Ranks of small graphs whose PageRank can be written down. After enough passes the importance
 //! is within its own certified bound, and within 1e-6.
 
-use cashrank::engine::Config;
+use cashrank_graph::engine::Config;
 
 use super::common::{self, CLIQUE_WITH_TAIL, clique_with_tail, l1, record};
 use super::stream::Run;

@@ -1,6 +1,6 @@
 //! `interpolation:T` against section 3.3's formula in floating point, measure by measure.
 
-use cashrank::engine::{Config, Span, WindowPolicy};
+use cashrank_graph::engine::{Config, Span, WindowPolicy};
 use proptest::prelude::*;
 
 use super::common::{l1, record};

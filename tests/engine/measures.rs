@@ -1,6 +1,6 @@
 //! Windows of measures against section 3.3's definitions, every measure remembered.
 
-use cashrank::engine::{Config, Estimator, FixedWindow, Span, WindowPolicy};
+use cashrank_graph::engine::{Config, Estimator, FixedWindow, Span, WindowPolicy};
 use proptest::prelude::*;
 
 use super::common::{l1, record};
@@ -378,7 +378,7 @@ fn a_window_in_fetch_time_needs_times() {
     config.window = "interpolation:7d".parse().unwrap();
     let run = Run::new(&config);
     let mut engine = run.engine;
-    let mut reader = engine.reader(cashrank::decode::Names::Opaque).unwrap();
+    let mut reader = cashrank::Reader::new(&engine, cashrank_crawl::decode::Names::Opaque).unwrap();
     reader.apply(&mut engine, &record("a", ["b"])).unwrap();
     let error = engine.ranking().unwrap_err();
     assert!(error.to_string().contains("have no times"), "{error}");

@@ -2,8 +2,8 @@
 //! change of its PageRank (each of its own window's graph) than the margin, and a certain one has
 //! its sign.
 
-use cashrank::engine::{Config, Ranking, WindowPolicy};
-use cashrank::metrics::moved::{By, Move, MoveCollector, MoveOptions, Standing, margin};
+use cashrank_graph::engine::{Config, Ranking, WindowPolicy};
+use cashrank_graph::metrics::moved::{By, Move, MoveCollector, MoveOptions, Standing, margin};
 use proptest::prelude::*;
 
 use super::reference::Reference;

@@ -4,8 +4,8 @@
 
 use std::borrow::Cow;
 
-use cashrank::decode::{Link, Record};
-use cashrank::engine::{Config, Estimator, PageId, WindowPolicy};
+use cashrank_crawl::decode::{Link, Record};
+use cashrank_graph::engine::{Config, Estimator, PageId, WindowPolicy};
 
 use super::stream::Run;
 

@@ -1,6 +1,6 @@
 //! The engine agrees with the reference on every number after every event, and the law holds.
 
-use cashrank::engine::{PageId, WindowPolicy, age};
+use cashrank_graph::engine::{PageId, WindowPolicy, age};
 use proptest::prelude::*;
 
 use super::reference::{Last, Reference};
@@ -42,7 +42,7 @@ fn agree(run: &Run, reference: &Reference) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-fn follow(config: &cashrank::engine::Config, events: &[Event]) -> Result<(), TestCaseError> {
+fn follow(config: &cashrank_graph::engine::Config, events: &[Event]) -> Result<(), TestCaseError> {
     let mut run = Run::new(config);
     let mut reference = Run::reference(config);
     for event in events {

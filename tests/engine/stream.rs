@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use cashrank::Reader;
-use cashrank::decode::{Link, Names, Record};
-use cashrank::engine::{Config, Engine, InMemory, SelfLinks, WindowPolicy};
+use cashrank_crawl::decode::{Link, Names, Record};
+use cashrank_graph::engine::{Config, Engine, InMemory, SelfLinks, WindowPolicy};
 use proptest::prelude::*;
 
 use super::reference::Reference;
@@ -116,7 +116,7 @@ pub struct Run {
 impl Run {
     pub fn new(config: &Config) -> Run {
         let engine = Engine::new(config.clone()).unwrap();
-        let reader = engine.reader(Names::Opaque).unwrap();
+        let reader = cashrank::Reader::new(&engine, Names::Opaque).unwrap();
         Run { engine, reader }
     }
 

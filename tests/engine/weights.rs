@@ -6,9 +6,9 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use cashrank::Engine;
-use cashrank::decode::{Link, Names, Record};
-use cashrank::engine::Config;
-use cashrank::rules::{Follow, Rel};
+use cashrank_base::rules::{Follow, Rel};
+use cashrank_crawl::decode::{Link, Names, Record};
+use cashrank_graph::engine::Config;
 use proptest::prelude::*;
 
 use super::common::l1;
@@ -80,7 +80,7 @@ fn exact(web: &Web, pages: &[usize], follow: &Follow, damping: f64) -> Vec<f64> 
 /// The engine's importance after so many passes, and its bound.
 fn crawled(web: &Web, config: &Config, passes: usize) -> (Vec<f64>, f64) {
     let mut engine = Engine::new(config.clone()).unwrap();
-    let mut reader = engine.reader(Names::Url).unwrap();
+    let mut reader = cashrank::Reader::new(&engine, Names::Url).unwrap();
     for _ in 0..passes {
         engine.begin_pass().unwrap();
         for (page, links) in web {

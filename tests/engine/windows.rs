@@ -1,11 +1,11 @@
 //! Marks, and ranks.
 
-use cashrank::engine::Config;
+use cashrank_graph::engine::Config;
 use proptest::prelude::*;
 
 use super::common::record;
 use super::stream::{Run, config, events};
-use cashrank::engine::{Span, WindowPolicy};
+use cashrank_graph::engine::{Span, WindowPolicy};
 
 /// However long the stream, a handful of marks covers it: newest and last but one are always
 /// there, and neighbours' ages stay in proportion. Six marks over R rounds with even ratios would

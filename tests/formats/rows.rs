@@ -3,12 +3,12 @@
 use std::fs;
 use std::sync::Arc;
 
-use cashrank::engine::Config;
-use cashrank::formats::Format;
-use cashrank::ingest::{IngestJob, ingest};
-use cashrank::rows::Rows;
-use cashrank::source::InputName;
-use cashrank::store::{RealDisk, open_view};
+use cashrank_crawl::formats::Format;
+use cashrank_crawl::source::InputName;
+use cashrank_graph::engine::Config;
+use cashrank_graph::rows::Rows;
+use cashrank_ingest::ingest::{IngestJob, ingest};
+use cashrank_store::store::{RealDisk, open_view};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{Fields, make, table};

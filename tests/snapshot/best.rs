@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cashrank::engine::PageId;
-use cashrank::sites::Level;
-use cashrank::snapshot::{LevelRanking, RankingName, Snapshot};
-use cashrank::store::DiskFile;
 use cashrank::{Link, Options, Record, Writer};
+use cashrank_graph::engine::PageId;
+use cashrank_graph::sites::Level;
+use cashrank_store::snapshot::{LevelRanking, RankingName, Snapshot};
+use cashrank_store::store::DiskFile;
 
 use crate::disk::{Files, Meddled, MeddledFile, Over};
 

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cashrank::store::{RealDisk, VerifyReport, open_view};
 use cashrank::{Error, Result};
+use cashrank_store::store::{RealDisk, VerifyReport, open_view};
 
 use super::make::{
     READ_PARTS, ROW_PARTS, SNAPSHOT, copy_parts, make_store, read_all, read_rows, samples,

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use cashrank::snapshot::{LevelRanking, Selection, Snapshot, SnapshotPage};
-use cashrank::store::RealDisk;
 use cashrank::{Error, Fetches, PageState};
+use cashrank_store::snapshot::{LevelRanking, Selection, Snapshot, SnapshotPage};
+use cashrank_store::store::RealDisk;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::make::{

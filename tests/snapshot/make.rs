@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cashrank::Result;
-use cashrank::formats::Format;
-use cashrank::ingest::{Every, IngestEvent, IngestJob, Observer, ProgressReport, ingest};
-use cashrank::rows::Rows;
-use cashrank::snapshot::{Snapshot, SnapshotPage};
-use cashrank::source::InputName;
-use cashrank::store::RealDisk;
+use cashrank_crawl::formats::Format;
+use cashrank_crawl::source::InputName;
+use cashrank_graph::rows::Rows;
+use cashrank_ingest::ingest::{Every, IngestEvent, IngestJob, Observer, ProgressReport, ingest};
+use cashrank_store::snapshot::{Snapshot, SnapshotPage};
+use cashrank_store::store::RealDisk;
 
 pub fn samples(kind: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -2,9 +2,9 @@
 
 use std::io::{self, Cursor, Read, Write};
 
-use cashrank::decode::{Decoder, Names, Parsed, Record, Sink, Skipped, Skipper};
-use cashrank::source::{Chunk, Damage, InputName, InputSummary, Source, SourceOptions};
 use cashrank::{Error, Limits};
+use cashrank_crawl::decode::{Decoder, Names, Parsed, Record, Sink, Skipped, Skipper};
+use cashrank_crawl::source::{Chunk, Damage, InputName, InputSummary, Source, SourceOptions};
 use xxhash_rust::xxh3::xxh3_128;
 
 /// One record a line.

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use super::common::*;
-use cashrank::source::{DamageKind, Member};
+use cashrank_crawl::source::{DamageKind, Member};
 use xxhash_rust::xxh3::xxh3_128;
 
 const LENGTHS: [usize; 5] = [150, 0, 97, 203, 1];

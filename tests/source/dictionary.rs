@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use super::common::*;
 use cashrank::Limits;
-use cashrank::source::{DamageKind, InputName, Source, SourceOptions};
+use cashrank_crawl::source::{DamageKind, InputName, Source, SourceOptions};
 
 fn lines() -> Vec<Vec<u8>> {
     (0..2000)

@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::common::*;
-use cashrank::decode::{Decoder, Names, Sink, Skipper};
-use cashrank::source::{DamageKind, InputName, Source, SourceOptions};
+use cashrank_crawl::decode::{Decoder, Names, Sink, Skipper};
+use cashrank_crawl::source::{DamageKind, InputName, Source, SourceOptions};
 use xxhash_rust::xxh3::xxh3_128;
 
 /// The lines over `limit`, and the others: what any reader must find.

@@ -4,8 +4,8 @@ use std::fs;
 use std::io::{self, Cursor, Read};
 
 use super::common::*;
-use cashrank::source::{Compression, InputName, Source, SourceOptions};
 use cashrank::{Error, Limits};
+use cashrank_crawl::source::{Compression, InputName, Source, SourceOptions};
 
 fn open(path: &std::path::Path, options: &SourceOptions) -> Result<Source, Error> {
     Source::open(&InputName::File(path.into()), &Limits::default(), options)

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::common::*;
 use cashrank::Limits;
-use cashrank::source::{DamageKind, InputName, Source, SourceOptions};
+use cashrank_crawl::source::{DamageKind, InputName, Source, SourceOptions};
 
 fn data() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data");

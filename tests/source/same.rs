@@ -1,7 +1,7 @@
 //! The same bytes and hash from every wrapping, chunk size and read size.
 
 use super::common::*;
-use cashrank::source::Compression;
+use cashrank_crawl::source::Compression;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Every way to wrap `text`, with the compression, members and unchecked members to be found.

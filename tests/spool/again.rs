@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cashrank::Error;
-use cashrank::ingest::{IngestJob, StandardInput, Stream, ingest};
-use cashrank::store::{DiskFile, RealDisk};
+use cashrank_ingest::ingest::{IngestJob, StandardInput, Stream, ingest};
+use cashrank_store::store::{DiskFile, RealDisk};
 
 use super::disk::{Meddled, Over};
 use super::support::{Lab, Pack, Sender, Watch, crawl, gzip, pack, run};
@@ -53,7 +53,12 @@ fn after(lab: &Lab, store: &str, streams: &[&[u8]]) -> Vec<u8> {
     lab.snapshot(store)
 }
 
-fn told(job: &IngestJob) -> (cashrank::Result<cashrank::ingest::IngestOutcome>, String) {
+fn told(
+    job: &IngestJob,
+) -> (
+    cashrank::Result<cashrank_ingest::ingest::IngestOutcome>,
+    String,
+) {
     let mut watch = Watch::default();
     let done = ingest(job, Arc::new(RealDisk), &mut watch);
     (done, watch.notes.join("\n"))

@@ -1,8 +1,8 @@
 //! Streams that break off.
 
 use cashrank::Error;
-use cashrank::ingest::{Every, IngestJob, Stream, ingest};
-use cashrank::store::RealDisk;
+use cashrank_ingest::ingest::{Every, IngestJob, Stream, ingest};
+use cashrank_store::store::RealDisk;
 use std::sync::Arc;
 
 use super::support::{Dice, Lab, Pack, Sender, Watch, crawl, pack, run, verify};
@@ -263,7 +263,8 @@ fn an_ended_stream_is_taken_up_again() {
                 // follows it.
                 assert!(verify(&lab.path(&store)).is_ok());
                 let records = |store: &str| {
-                    let view = cashrank::store::open_view(&RealDisk, &lab.path(store)).unwrap();
+                    let view =
+                        cashrank_store::store::open_view(&RealDisk, &lab.path(store)).unwrap();
                     let counters = view.counters();
                     (counters.records, counters.visited, counters.links)
                 };
@@ -383,7 +384,7 @@ fn a_stream_among_files() {
     let file = |name: &str, from: usize, to: usize| {
         let path = lab.path(name);
         std::fs::write(&path, records[from..to].concat()).unwrap();
-        cashrank::source::InputName::File(path)
+        cashrank_crawl::source::InputName::File(path)
     };
     let (front, back) = (file("a", 0, 50), file("b", 100, 150));
     let middle = records[50..100].concat().into_bytes();
@@ -393,7 +394,7 @@ fn a_stream_among_files() {
         let job = IngestJob {
             inputs: vec![
                 front.clone(),
-                cashrank::source::InputName::Stdin,
+                cashrank_crawl::source::InputName::Stdin,
                 back.clone(),
             ],
             repeat,

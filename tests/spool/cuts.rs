@@ -1,13 +1,13 @@
 //! Golden samples that a stream's end cuts, and that are then sent again whole, or resumed from the acknowledged byte: the
 //! snapshot is that of a stream that was never cut. (Where the library cuts at each byte, decoders and reader alone are
-//! tried: `src/pipeline/cuts.rs`.)
+//! tried: `src/crates/crawl/src/pipeline/cuts.rs`.)
 
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use cashrank::ingest::{IngestJob, StandardInput, Stream};
+use cashrank_ingest::ingest::{IngestJob, StandardInput, Stream};
 
 use super::support::{Lab, Pack, Sender, pack, run};
 

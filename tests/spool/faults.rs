@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use cashrank::Error;
-use cashrank::ingest::{Every, IngestJob, StandardInput, Stream};
-use cashrank::store::{DiskFile, OnDurable, RealDisk, spool_state};
+use cashrank_ingest::ingest::{Every, IngestJob, StandardInput, Stream};
+use cashrank_store::store::{DiskFile, OnDurable, RealDisk, spool_state};
 
 use super::disk::{Files, Meddled, MeddledFile, Over};
 use super::support::{Lab, Sender, crawl, run, run_on, verify};

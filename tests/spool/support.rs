@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use cashrank::Result;
-use cashrank::formats::Format;
-use cashrank::ingest::{
+use cashrank_crawl::formats::Format;
+use cashrank_crawl::source::{InputName, SourceOptions};
+use cashrank_ingest::ingest::{
     Every, IngestEvent, IngestJob, IngestOutcome, Observer, ProgressReport, StandardInput, ingest,
 };
-use cashrank::source::{InputName, SourceOptions};
-use cashrank::store::{Disk, OnDurable, RealDisk, SpoolOptions};
+use cashrank_store::store::{Disk, OnDurable, RealDisk, SpoolOptions};
 use tempfile::TempDir;
 
 use crate::folder::in_memory;
@@ -211,7 +211,7 @@ pub fn run_on(job: &IngestJob, disk: Arc<dyn Disk>) -> Result<IngestOutcome> {
 
 /// What `verify` checks of a store's spool.
 pub fn verify(store: &Path) -> Result<u64> {
-    let view = cashrank::store::open_view(&RealDisk, store)?;
+    let view = cashrank_store::store::open_view(&RealDisk, store)?;
     view.verify()?;
-    cashrank::store::verify_spool(&RealDisk, store, view.progress())
+    cashrank_store::store::verify_spool(&RealDisk, store, view.progress())
 }

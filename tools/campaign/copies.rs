@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cashrank::engine::Config;
-use cashrank::ingest::{IngestEvent, Observer, OldFault, ProgressReport, ingest};
+use cashrank_graph::engine::Config;
+use cashrank_ingest::ingest::{IngestEvent, Observer, OldFault, ProgressReport, ingest};
 
 use crate::crawl::Dice;
 use crate::disk::{SimDisk, Survival};

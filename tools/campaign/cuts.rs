@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use cashrank::ingest::OldFault;
+use cashrank_ingest::ingest::OldFault;
 
 use crate::crawl::Dice;
 use crate::disk::{Fault, Mutant, Plan, SimDisk, Survival};

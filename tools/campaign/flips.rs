@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use cashrank::check::{CheckReport, Depth, check};
+use cashrank_store::check::{CheckReport, Depth, check};
 
 use crate::crawl::Dice;
 use crate::cuts::cut_at;

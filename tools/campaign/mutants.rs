@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use cashrank::ingest::OldFault;
+use cashrank_ingest::ingest::OldFault;
 
 use crate::binary::Binary;
 use crate::cuts::{self, Broken};

@@ -4,8 +4,8 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cashrank::ingest::StandardInput;
-use cashrank::store::{OnDurable, SpoolOptions};
+use cashrank_ingest::ingest::StandardInput;
+use cashrank_store::store::{OnDurable, SpoolOptions};
 
 /// What a producer knows, for one run: it may be asked for nothing that it has forgotten.
 pub struct Producer {

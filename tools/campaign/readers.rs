@@ -4,9 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use cashrank::Error;
-use cashrank::engine::PageId;
-use cashrank::snapshot::{Snapshot, SnapshotPage};
-use cashrank::store::RealDisk;
+use cashrank_graph::engine::PageId;
+use cashrank_store::snapshot::{Snapshot, SnapshotPage};
+use cashrank_store::store::RealDisk;
 
 use crate::binary::snapshot;
 use crate::disk::SimDisk;

@@ -7,12 +7,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use cashrank::Error;
-use cashrank::answers::SnapshotMovers;
-use cashrank::check::{Depth, check};
-use cashrank::metrics::moved::MoveOptions;
-use cashrank::schedule::{NextOptions, next};
-use cashrank::snapshot::{SearchOptions, Snapshot, SnapshotSelector, snapshots};
-use cashrank::store::{Disk, open_view, settings_of, spool_state};
+use cashrank_graph::metrics::moved::MoveOptions;
+use cashrank_steer::answers::SnapshotMovers;
+use cashrank_steer::schedule::{NextOptions, next};
+use cashrank_store::check::{Depth, check};
+use cashrank_store::snapshot::{SearchOptions, Snapshot, SnapshotSelector, snapshots};
+use cashrank_store::store::{Disk, open_view, settings_of, spool_state};
 
 use crate::disk::{Fault, Operation, Plan, SimDisk, Survival};
 use crate::readers;

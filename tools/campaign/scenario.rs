@@ -8,18 +8,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use cashrank::check::{Depth, check};
-use cashrank::engine::{Config, WindowPolicy};
-use cashrank::ingest::{
+use cashrank::{Error, KeepSnapshots, Limits};
+use cashrank_crawl::source::{InputName, SourceOptions};
+use cashrank_graph::engine::{Config, WindowPolicy};
+use cashrank_graph::rows::Rows;
+use cashrank_ingest::ingest::{
     Every, IngestEvent, IngestJob, IngestOutcome, Observer, OldFault, ProgressReport as Progress,
     Stream, ingest,
 };
-use cashrank::rows::Rows;
-use cashrank::snapshot::Snapshot;
-use cashrank::source::{InputName, SourceOptions};
-use cashrank::store::rows::KeepRows;
-use cashrank::store::{Disk, Settings};
-use cashrank::{Error, KeepSnapshots, Limits};
+use cashrank_store::check::{Depth, check};
+use cashrank_store::snapshot::Snapshot;
+use cashrank_store::store::rows::KeepRows;
+use cashrank_store::store::{Disk, Settings};
 
 use crate::crawl::{Dice, crawl};
 use crate::disk::SimDisk;
@@ -549,7 +549,7 @@ pub fn job(files: Vec<PathBuf>, config: Config) -> IngestJob {
     let limits = limits();
     IngestJob {
         settings: Settings::new(config, &limits),
-        format: Some(cashrank::formats::Format::Records),
+        format: Some(cashrank_crawl::formats::Format::Records),
         checkpoint_every: Every::Never,
         limits,
         source: SourceOptions {

@@ -9,15 +9,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cashrank::Error;
-use cashrank::check::{Depth, check};
-use cashrank::ingest::{Every, IngestJob, ingest};
-use cashrank::rank::computing::Computing;
-use cashrank::rank::measures::MEASURES;
-use cashrank::sites::Level;
-use cashrank::snapshot::{
+use cashrank_graph::rank::computing::Computing;
+use cashrank_graph::rank::measures::MEASURES;
+use cashrank_graph::sites::Level;
+use cashrank_ingest::ingest::{Every, IngestJob, ingest};
+use cashrank_store::check::{Depth, check};
+use cashrank_store::snapshot::{
     RANK_BYTES, SettleSettings, Snapshot, SnapshotOptions, Watcher, publish, publish_computed,
 };
-use cashrank::store::open_view_to_publish;
+use cashrank_store::store::open_view_to_publish;
 
 use crate::crawl::Dice;
 use crate::disk::{SimDisk, Survival};

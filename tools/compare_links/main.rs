@@ -5,7 +5,7 @@ use std::path::Path;
 use std::{env, fs, io, io::Write};
 
 use anyhow::{Context, Result};
-use cashrank::decode::{Record, html};
+use cashrank_crawl::decode::{Record, html};
 use serde_json::json;
 
 fn main() -> Result<()> {

@@ -1,7 +1,7 @@
 //! How far a ranking may be from PageRank, as people read it.
 
-use cashrank::sites::Level;
-use cashrank::snapshot::{Expired, Info};
+use cashrank_graph::sites::Level;
+use cashrank_store::snapshot::{Expired, Info};
 
 use super::{pages, thousands, time};
 

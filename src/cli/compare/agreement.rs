@@ -1,7 +1,7 @@
 //! Agreement of two rankings within their bounds.
 
-use cashrank::sites::RollUpBy;
-use cashrank::snapshot::LevelRanking;
+use cashrank_graph::sites::RollUpBy;
+use cashrank_store::snapshot::LevelRanking;
 
 use super::side::CompareSide;
 use crate::cli::common::rounded_up;

@@ -8,8 +8,8 @@ mod side;
 use std::path::{Path, PathBuf};
 
 use cashrank::Error;
-use cashrank::metrics::moved::{By, MoveOptions};
-use cashrank::metrics::{Comparison, compare};
+use cashrank_graph::metrics::moved::{By, MoveOptions};
+use cashrank_graph::metrics::{Comparison, compare};
 
 use super::common::{Exit, MemoryArg, STORE, one_of, parsed, positive, print, print_json, say};
 use super::levels::LevelArgs;

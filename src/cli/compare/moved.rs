@@ -3,14 +3,14 @@
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
 
-use cashrank::engine::{Estimator, PageId};
-use cashrank::metrics::NameHash;
-use cashrank::metrics::moved::{
+use cashrank::{Error, PageState};
+use cashrank_graph::engine::{Estimator, PageId};
+use cashrank_graph::metrics::NameHash;
+use cashrank_graph::metrics::moved::{
     By, Move, MoveOptions, MoveSummary, Moves, Standing, margin, moved_by_name,
 };
-use cashrank::sites::Level;
-use cashrank::snapshot::{Elapsed, LevelRanking, Snapshot, elapsed, moved, same_numbers};
-use cashrank::{Error, PageState};
+use cashrank_graph::sites::Level;
+use cashrank_store::snapshot::{Elapsed, LevelRanking, Snapshot, elapsed, moved, same_numbers};
 
 use super::agreement::Agreement;
 use super::side::{CompareSide, scores};

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::io::Write;
 
-use cashrank::answers::pages_of;
-use cashrank::metrics::moved::{Move, Standing, margin};
-use cashrank::snapshot::Snapshot;
 use cashrank::{Error, PageState};
+use cashrank_graph::metrics::moved::{Move, Standing, margin};
+use cashrank_steer::answers::pages_of;
+use cashrank_store::snapshot::Snapshot;
 
 use super::moved::{About, gone, note_settings, sure};
 use super::side::CompareSide;

@@ -4,12 +4,12 @@ use std::fmt;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use cashrank::memory::{LOOK_EVERY, check_room};
-use cashrank::metrics::{JOINED_BYTES, Scores, read_each_score};
-use cashrank::snapshot::{Info, LevelRanking, Snapshot, SnapshotEntry, snapshots};
-use cashrank::source::open_plain;
-use cashrank::store::RealDisk;
 use cashrank::{Error, Limits};
+use cashrank_crawl::source::open_plain;
+use cashrank_graph::metrics::{JOINED_BYTES, Scores, read_each_score};
+use cashrank_store::memory::{LOOK_EVERY, check_room};
+use cashrank_store::snapshot::{Info, LevelRanking, Snapshot, SnapshotEntry, snapshots};
+use cashrank_store::store::RealDisk;
 
 use crate::cli::common::MemoryArg;
 use crate::cli::levels::LevelArgs;

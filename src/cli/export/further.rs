@@ -2,11 +2,11 @@
 
 use anyhow::Context;
 use cashrank::Error;
-use cashrank::rank::measures::{MeasureOptions, measure};
-use cashrank::schedule::PageDistances;
-use cashrank::snapshot::export::{NumberColumn, Page, ValueKind};
-use cashrank::snapshot::{LevelRanking, Snapshot};
-use cashrank::store::RealDisk;
+use cashrank_graph::rank::measures::{MeasureOptions, measure};
+use cashrank_steer::schedule::PageDistances;
+use cashrank_store::snapshot::export::{NumberColumn, Page, ValueKind};
+use cashrank_store::snapshot::{LevelRanking, Snapshot};
+use cashrank_store::store::RealDisk;
 
 use super::{ExportArgs, distances};
 use crate::cli::common::threads;

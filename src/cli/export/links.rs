@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use cashrank::snapshot::LevelRanking;
-use cashrank::snapshot::links::{LinkGraph, Room, write_common_crawl, write_tsv};
+use cashrank_store::snapshot::LevelRanking;
+use cashrank_store::snapshot::links::{LinkGraph, Room, write_common_crawl, write_tsv};
 
 use super::super::common::{Exit, counted, print_json};
 use super::super::output::OutputTarget;
@@ -118,10 +118,10 @@ impl ExportArgs {
 }
 
 #[cfg(feature = "parquet")]
-use cashrank::snapshot::links::write_parquet;
+use cashrank_store::snapshot::links::write_parquet;
 
 #[cfg(not(feature = "parquet"))]
-use cashrank::Feature;
+use cashrank_base::model::Feature;
 
 #[cfg(not(feature = "parquet"))]
 fn write_parquet(_: &LinkGraph<'_>, _: Room<'_>, _: &Path) -> anyhow::Result<u64> {

@@ -8,17 +8,17 @@ mod since;
 
 use std::path::{Path, PathBuf};
 
-use cashrank::Feature;
-use cashrank::answers::Rankings;
-use cashrank::memory::{check_room, to_read};
-use cashrank::rank::measures::{ScoreKind, measure};
-use cashrank::schedule::{Measure, PageDistances};
-use cashrank::snapshot::export::{
+use cashrank_base::model::Feature;
+use cashrank_graph::rank::measures::{ScoreKind, measure};
+use cashrank_steer::answers::Rankings;
+use cashrank_steer::schedule::{Measure, PageDistances};
+use cashrank_store::memory::{check_room, to_read};
+use cashrank_store::snapshot::export::{
     Content, ExportCounts, Format, MOST_SORTING, NumberColumn, OptionalColumns, Order, Page, Score,
     Scoring, Setup, export, ordered,
 };
-use cashrank::snapshot::{Snapshot, snapshots};
-use cashrank::store::RealDisk;
+use cashrank_store::snapshot::{Snapshot, snapshots};
+use cashrank_store::store::RealDisk;
 
 use self::links::COMMON_CRAWL;
 use self::since::{ChangeFilter, SinceArgs};

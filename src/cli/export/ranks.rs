@@ -1,6 +1,6 @@
 //! `cashrank export --to common-crawl` of a level: ranks of hosts or domains by two measures in one file.
 
-use cashrank::snapshot::write_ranks;
+use cashrank_store::snapshot::write_ranks;
 
 use super::super::common::{Exit, print_json};
 use super::super::levels::counted_of;

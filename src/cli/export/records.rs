@@ -1,6 +1,6 @@
 //! `cashrank export --records`: what a store knows, as crawl records.
 
-use cashrank::records::{DumpRoom, Dumped, RecordFile, RecordFormat, dump, names_of};
+use cashrank_ingest::records::{DumpRoom, Dumped, RecordFile, RecordFormat, dump, names_of};
 
 use super::super::common::{Exit, counted, pages as counted_pages, print_json};
 use super::super::output::{Keep, OutputTarget};

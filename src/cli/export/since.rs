@@ -3,11 +3,11 @@
 use std::cell::Cell;
 use std::path::Path;
 
-use cashrank::memory::to_read;
-use cashrank::snapshot::export::{Format, Page, Score};
-use cashrank::snapshot::{ChangeRule, LevelRanking, Snapshot, SnapshotSelector};
-use cashrank::store::RealDisk;
 use cashrank::{Change, Result};
+use cashrank_store::memory::to_read;
+use cashrank_store::snapshot::export::{Format, Page, Score};
+use cashrank_store::snapshot::{ChangeRule, LevelRanking, Snapshot, SnapshotSelector};
+use cashrank_store::store::RealDisk;
 
 use crate::cli::common::{MemoryArg, parsed, say};
 use crate::cli::levels::{LevelArgs, note_parameters};

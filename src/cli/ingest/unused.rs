@@ -1,8 +1,8 @@
 //! Options of `ingest` that would have no effect.
 
-use cashrank::ingest::IngestJob;
-use cashrank::source::InputName;
-use cashrank::store::rows::KeepRows;
+use cashrank_crawl::source::InputName;
+use cashrank_ingest::ingest::IngestJob;
+use cashrank_store::store::rows::KeepRows;
 
 use super::IngestArgs;
 use crate::cli::values::Bound;

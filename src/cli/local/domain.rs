@@ -4,15 +4,15 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use cashrank::Error;
-use cashrank::answers::{NameSet, names_of};
-use cashrank::engine::PageId;
-use cashrank::load::Crawled;
-use cashrank::local::{LocalGraph, Policy, Size};
-use cashrank::memory::check_room;
-use cashrank::rows::Rows;
-use cashrank::rules::Scope;
-use cashrank::schedule::MAX_FAILURES;
-use cashrank::snapshot::Snapshot;
+use cashrank_base::rules::Scope;
+use cashrank_graph::engine::PageId;
+use cashrank_graph::rows::Rows;
+use cashrank_ingest::load::Crawled;
+use cashrank_steer::answers::{NameSet, names_of};
+use cashrank_steer::local::{LocalGraph, Policy, Size};
+use cashrank_steer::schedule::MAX_FAILURES;
+use cashrank_store::memory::check_room;
+use cashrank_store::snapshot::Snapshot;
 
 use crate::cli::common::{lines, report_lines, say};
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use cashrank::schedule::{Candidate, Taker};
+use cashrank_steer::schedule::{Candidate, Taker};
 
 use crate::cli::output::OutputTarget;
 use crate::cli::values::takers;

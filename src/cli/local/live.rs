@@ -4,12 +4,12 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use anyhow::bail;
-use cashrank::load::{Crawled, FetchOutcome};
-use cashrank::local::LocalSearch;
-use cashrank::snapshot::Snapshot;
-use cashrank::source::InputName;
-use cashrank::store::{RealDisk, settings_of};
 use cashrank::{Error, Options, Writer};
+use cashrank_crawl::source::InputName;
+use cashrank_ingest::load::{Crawled, FetchOutcome};
+use cashrank_steer::local::LocalSearch;
+use cashrank_store::snapshot::Snapshot;
+use cashrank_store::store::{RealDisk, settings_of};
 
 use super::domain::{CrawlSource, Domain};
 use super::list::is_unread;

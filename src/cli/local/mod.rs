@@ -10,17 +10,17 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use cashrank::Limits;
-use cashrank::engine::PageId;
-use cashrank::formats::Format;
-use cashrank::load::Crawled;
-use cashrank::local::{
+use cashrank_base::rules::Follow;
+use cashrank_crawl::formats::Format;
+use cashrank_crawl::source::InputName;
+use cashrank_graph::engine::PageId;
+use cashrank_ingest::load::Crawled;
+use cashrank_steer::local::{
     LocalEstimator, LocalSearch, LocalSearchOptions, PageRequest, Policy, PowerMethod,
 };
-use cashrank::rules::Follow;
-use cashrank::schedule::Candidate;
-use cashrank::snapshot::Snapshot;
-use cashrank::source::InputName;
-use cashrank::store::RealDisk;
+use cashrank_steer::schedule::Candidate;
+use cashrank_store::snapshot::Snapshot;
+use cashrank_store::store::RealDisk;
 
 use super::common::{
     self, Exit, MemoryArg, one_of, parsed, positive, print_json, say, store_unless, threads,

@@ -1,6 +1,6 @@
 //! The domain's pages with their estimated ranks, and what is said of them.
 
-use cashrank::local::{Impact, LocalEstimate, LocalSearch};
+use cashrank_steer::local::{Impact, LocalEstimate, LocalSearch};
 
 use super::domain::CrawlSource;
 use crate::cli::common::{counted, say, shown, thousands};

@@ -5,21 +5,21 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use cashrank::answers::{
-    self, FetchState, History, HistoryOptions, Host, LinkList, LinkTarget, Moment, Question, Rank,
-    RankedEnd, SnapshotMovers, Top,
-};
-use cashrank::decode::Reason;
-use cashrank::engine::Counters;
-use cashrank::engine::PageId;
-use cashrank::snapshot::{
-    self, Failing, Info, RankingName, SearchOptions, SearchResult, Selection,
-};
-use cashrank::store::{RealDisk, is_busy};
+use cashrank_crawl::decode::Reason;
+use cashrank_graph::engine::Counters;
+use cashrank_graph::engine::PageId;
 use cashrank_serve::{
     Backend, Counts, CoverageSummary, NextList, NextQuery, Problem, Result, ServiceStatus,
     SnapshotSummary,
 };
+use cashrank_steer::answers::{
+    self, FetchState, History, HistoryOptions, Host, LinkList, LinkTarget, Moment, Question, Rank,
+    RankedEnd, SnapshotMovers, Top,
+};
+use cashrank_store::snapshot::{
+    self, Failing, Info, RankingName, SearchOptions, SearchResult, Selection,
+};
+use cashrank_store::store::{RealDisk, is_busy};
 use serde_json::{Value, json};
 
 use super::cache::AnswerCache;

@@ -14,8 +14,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use cashrank::schedule::{Candidate, Follower, NextOptions, PageSelection};
 use cashrank_serve::{NextList, NextPage, NextQuery, Problem, Result, cpu_time};
+use cashrank_steer::schedule::{Candidate, Follower, NextOptions, PageSelection};
 
 use super::super::common::check_list;
 use super::current::{Current, OpenSnapshot, SnapshotPart};

@@ -9,16 +9,16 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use cashrank::answers::{
+use cashrank_graph::engine::PageId;
+use cashrank_graph::metrics::moved::MoveOptions;
+use cashrank_serve::{Problem, Result};
+use cashrank_steer::answers::{
     Covered, CoveredHost, Ends, Host, Rank, RankedEnd, SeedCoverage, SnapshotMovers, Top, pages_of,
 };
-use cashrank::engine::PageId;
-use cashrank::metrics::moved::MoveOptions;
-use cashrank::snapshot::{
+use cashrank_store::snapshot::{
     self, Failing, Info, Lookup, RankingName, Selection, Snapshot, SnapshotPage,
 };
-use cashrank::store::RealDisk;
-use cashrank_serve::{Problem, Result};
+use cashrank_store::store::RealDisk;
 
 use super::once::{Once, lock};
 use super::problem::problem;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use cashrank::engine::Counters;
-use cashrank::ingest::{IngestEvent, Observer, ProgressReport};
+use cashrank_graph::engine::Counters;
+use cashrank_ingest::ingest::{IngestEvent, Observer, ProgressReport};
 use cashrank_serve::IngestStatus;
 
 use super::once::lock;

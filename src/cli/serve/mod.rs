@@ -17,12 +17,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use cashrank::snapshot::Snapshot;
-use cashrank::store::{RealDisk, settings_of};
-use cashrank::{Error, Feature, NextOptions};
+use cashrank::{Error, NextOptions};
+use cashrank_base::model::Feature;
 #[cfg(feature = "frontier")]
 use cashrank_frontier::{FrontierLimits, FrontierOptions};
 use cashrank_serve::{Calls, Service, ServiceOptions, Token};
+use cashrank_store::snapshot::Snapshot;
+use cashrank_store::store::{RealDisk, settings_of};
 use clap::builder::{PathBufValueParser, TypedValueParser};
 
 use super::common::{Exit, StoreArg, check_list, stop_on_signal};

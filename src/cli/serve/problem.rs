@@ -1,6 +1,7 @@
 //! Errors of the library as the service answers them.
 
-use cashrank::{Error, name_settings};
+use cashrank::Error;
+use cashrank_base::model::name_settings;
 use cashrank_serve::Problem;
 
 /// An error of the library, with settings named as parameters.

@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use cashrank::Error;
-use cashrank::answers::{Host, Rank, Top, ranks_of};
-use cashrank::sites::Level;
-use cashrank::snapshot::{LevelRanking, RankingName, Selection, Snapshot};
-use cashrank::store::RealDisk;
+use cashrank_graph::sites::Level;
 use cashrank_serve::{Problem, Result};
+use cashrank_steer::answers::{Host, Rank, Top, ranks_of};
+use cashrank_store::snapshot::{LevelRanking, RankingName, Selection, Snapshot};
+use cashrank_store::store::RealDisk;
 
 use super::once::{Once, lock};
 use super::problem::{as_parameters, problem};

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use cashrank::Error;
-use cashrank::memory::{Need, human};
-use cashrank::store::{RealDisk, open_view};
+use cashrank_store::memory::{Need, human};
+use cashrank_store::store::{RealDisk, open_view};
 
 use super::{Disk, disk, memory_text, pages_text};
 use crate::cli::common::{Exit, print, print_json, thousands, time};

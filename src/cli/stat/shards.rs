@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use cashrank::answers::Rankings;
-use cashrank::memory::human;
-use cashrank::snapshot::{ClusterRanking, LevelRanking, Snapshot};
+use cashrank_steer::answers::Rankings;
+use cashrank_store::memory::human;
+use cashrank_store::snapshot::{ClusterRanking, LevelRanking, Snapshot};
 
 use super::{Stat, how_accurate};
 use crate::cli::common::{Basis, certain_pages, pages, thousands, time};

@@ -16,7 +16,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use cashrank::store::{Disk, DiskFile};
+use cashrank_store::store::{Disk, DiskFile};
 
 use crate::crawl::Dice;
 use content::{Change, File};

@@ -9,7 +9,7 @@ use std::time::Instant;
 use std::{env, fs};
 
 use anyhow::{Context, Result, anyhow};
-use cashrank::decode::{Record, html};
+use cashrank_crawl::decode::{Record, html};
 use lol_html::{HtmlRewriter, Settings, element};
 
 type Links = Result<usize>;

@@ -9,12 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use cashrank::memory::{available, bytes};
-use cashrank::shards::{OneProcess, SettleOptions, Together, local_shards, settle};
-use cashrank::snapshot::{KeepSnapshots, Watcher};
-use cashrank::store::{Disk, RealDisk};
-use cashrank::{Error, Exit, Info, Result, name_settings};
+use cashrank::{Error, Info, Result};
+use cashrank_base::model::{Exit, name_settings};
 use cashrank_cluster::{Joining, JointPlan, Secret, addresses, join};
+use cashrank_store::memory::{available, bytes};
+use cashrank_store::shards::{OneProcess, SettleOptions, Together, local_shards, settle};
+use cashrank_store::snapshot::{KeepSnapshots, Watcher};
+use cashrank_store::store::{Disk, RealDisk};
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use processes::{Processes, lost};

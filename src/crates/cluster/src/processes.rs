@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use cashrank::shards::{LocalShard, Peers, check_together};
 use cashrank::{Error, Result};
 use cashrank_cluster::Cluster;
+use cashrank_store::shards::{LocalShard, Peers, check_together};
 
 /// Distribution of shards over processes, with the connection to them.
 pub struct Processes {

@@ -12,13 +12,13 @@
 //! **Time.** As many crawls as the web had pages at first take 30 days (the paper's Figure 5: "N pages
 //! per month"), so that windows can be given in fetch time.
 
-use cashrank::batch::{Batch, Fingerprints, HashKey, LinkCounts, What};
-use cashrank::decode::Time;
-use cashrank::engine::{
-    Config, Engine, InMemory, Ledger, PageEntry, PageId, ROUND_MIN, TargetLinks, age,
-};
-use cashrank::internal::{self, Digest};
+use cashrank::Digest;
 use cashrank::{Error, Result};
+use cashrank_crawl::batch::{Batch, Fingerprints, HashKey, LinkCounts, What};
+use cashrank_crawl::decode::Time;
+use cashrank_graph::engine::{
+    Admit as _, Config, Engine, InMemory, Ledger, PageEntry, PageId, ROUND_MIN, TargetLinks, age,
+};
 
 use crate::random::{Purpose, Random};
 use crate::strategy::{Scheduler, Strategy};
@@ -116,7 +116,7 @@ impl Crawl {
                 }
                 Ok(())
             };
-            internal::restore(engine, state, load)?;
+            engine.restore(state, load)?;
         }
         self.make_known(0);
         Ok(())
@@ -232,7 +232,7 @@ impl Crawl {
         };
         for engine in &mut self.engines {
             let known = engine.ledger().totals().pages as usize;
-            internal::admit(engine, &self.batch, known..self.nodes.len())?;
+            engine.admit(&self.batch, known..self.nodes.len(), |_| ())?;
             engine.apply(&entry)?;
         }
         Ok(())

@@ -5,10 +5,10 @@
 //! importance (which sums to 1) its mean is the sum of |X_j - Imp_j|: the L1 distance.
 
 use cashrank::Result;
-use cashrank::graph::Graph;
-use cashrank::internal::CompensatedSum;
-use cashrank::metrics::kendall::tau_b;
-use cashrank::rank::pagerank::{PowerOptions, pagerank};
+use cashrank_graph::graph::Graph;
+use cashrank_graph::metrics::kendall::tau_b;
+use cashrank_graph::metrics::sum::CompensatedSum;
+use cashrank_graph::rank::pagerank::{PowerOptions, pagerank};
 use serde::{Deserialize, Serialize};
 
 use crate::web::Web;

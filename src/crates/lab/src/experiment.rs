@@ -1,9 +1,10 @@
 //! One simulated crawl, measured: a setting makes rows of errors over time.
 
-use cashrank::engine::{Config, ENDOWMENT, Engine, Estimation, Estimator, InMemory, WindowPolicy};
-use cashrank::internal::keeps_measures;
-use cashrank::rank::pagerank;
 use cashrank::{Error, Result};
+use cashrank_graph::engine::{
+    Config, ENDOWMENT, Engine, Estimation, Estimator, InMemory, WindowPolicy,
+};
+use cashrank_graph::rank::pagerank;
 use serde::{Deserialize, Serialize};
 
 use crate::crawl::Crawl;
@@ -336,13 +337,13 @@ fn read(
     engine: &mut Engine<InMemory>,
     nodes: &[u32],
     estimate: &mut [f64],
-) -> Result<(cashrank::engine::Window, f64)> {
+) -> Result<(cashrank_graph::engine::Window, f64)> {
     let ranking = engine.ranking()?;
     for (page, &node) in ranking.pages.iter().zip(nodes) {
         estimate[node as usize] = page.importance;
     }
     let window = &ranking.window;
-    let measures = if keeps_measures(window.policy, window.estimator) {
+    let measures = if window.policy.measures(window.estimator).is_some() {
         Estimation::begin(engine, engine.config())?.blocks(|_, _| Ok(()))?
     } else {
         ranking.pages.len() as u64

@@ -4,13 +4,15 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt;
 
-use cashrank::engine::damping_units;
-use cashrank::rank::RankOptions;
-use cashrank::rank::coverage::SeedFlow;
-use cashrank::rank::settle::settle;
-use cashrank::rows::Row;
-use cashrank::schedule::{Ask, Batching, CrawlState, NameOrder, ScoredPage, Strategy, best_of};
 use cashrank::{Error, Result};
+use cashrank_graph::engine::damping_units;
+use cashrank_graph::rank::RankOptions;
+use cashrank_graph::rank::coverage::SeedFlow;
+use cashrank_graph::rank::settle::settle;
+use cashrank_graph::rows::Row;
+use cashrank_steer::schedule::{
+    Ask, Batching, CrawlState, NameOrder, ScoredPage, Strategy, best_of,
+};
 
 /// An order by name.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -197,8 +199,8 @@ fn take_turns(mut waiting: Vec<Vec<u32>>, names: &NameOrder, count: usize) -> Ve
 
 #[cfg(test)]
 mod tests {
-    use cashrank::rows::{RowVisitor, Rows, Stop};
-    use cashrank::schedule::{CrawlHistory, NameOrderBuilder};
+    use cashrank_graph::rows::{RowVisitor, Rows, Stop};
+    use cashrank_steer::schedule::{CrawlHistory, NameOrderBuilder};
 
     use super::*;
 

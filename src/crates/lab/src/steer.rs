@@ -11,21 +11,21 @@
 //!
 //! **Hot pages** (FICA, section 4): of the first k pages read, the share that is among the k pages of
 //! greatest PageRank of the whole graph. **tau** (its Table 1): Kendall's, of the PageRank of the pages read
-//! and what the order itself says of their importance ([`cashrank::schedule::Strategy::importance`]); for
+//! and what the order itself says of their importance ([`cashrank_steer::schedule::Strategy::importance`]); for
 //! orders that say nothing, how early they were read.
 //!
 //! **Coverage**: the bounds on what readers who start at the seeds see of the web, over the pages read
-//! ([`cashrank::rank::coverage`]).
+//! ([`cashrank_graph::rank::coverage`]).
 
 use std::collections::{BinaryHeap, HashMap};
 
-use cashrank::engine::damping_units;
-use cashrank::graph::Graph;
-use cashrank::metrics::kendall::tau_b;
-use cashrank::rank::coverage::{CoverageBounds, SeedFlow};
-use cashrank::rows::{Row, RowVisitor, Rows, Stop};
-use cashrank::schedule::{Batching, Choice, CrawlHistory, NameOrder};
 use cashrank::{Error, Result};
+use cashrank_graph::engine::damping_units;
+use cashrank_graph::graph::Graph;
+use cashrank_graph::metrics::kendall::tau_b;
+use cashrank_graph::rank::coverage::{CoverageBounds, SeedFlow};
+use cashrank_graph::rows::{Row, RowVisitor, Rows, Stop};
+use cashrank_steer::schedule::{Batching, Choice, CrawlHistory, NameOrder};
 
 use crate::orders::PaperOrder;
 use crate::random::{Purpose, Random};
@@ -94,7 +94,7 @@ pub struct Point {
     pub tau: Option<f64>,
     /// Bounds on what readers from the seeds see of it; `None`: not all seeds were read yet.
     pub coverage: Option<CoverageBounds>,
-    /// Links that the order went over, for each page read ([`cashrank::schedule::Strategy::links`]).
+    /// Links that the order went over, for each page read ([`cashrank_steer::schedule::Strategy::links`]).
     pub links: f64,
 }
 

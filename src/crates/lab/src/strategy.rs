@@ -5,7 +5,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use cashrank::engine::Ledger;
+use cashrank_graph::engine::Ledger;
 
 use crate::random::Random;
 
@@ -238,7 +238,7 @@ impl Scheduler for Greedy {
 mod tests {
     use super::*;
     use crate::random::Purpose;
-    use cashrank::engine::{PageId, damping_units};
+    use cashrank_graph::engine::{PageId, damping_units};
 
     /// Greedy's choice is the page of most cash and recycled cash, the first of several, whatever happened
     /// before.

@@ -9,9 +9,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use cashrank::engine::SelfLinks;
-use cashrank::graph::{Graph, GraphBuilder};
 use cashrank::{Error, Result};
+use cashrank_graph::engine::SelfLinks;
+use cashrank_graph::graph::{Graph, GraphBuilder};
 
 use crate::random::{Distribution, Purpose, Random};
 

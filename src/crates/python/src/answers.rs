@@ -3,9 +3,9 @@
 use cashrank::Moment;
 use cashrank::PageId;
 use cashrank::PageState;
-use cashrank::metrics::moved::{Move, Moves, Standing};
-use cashrank::schedule::Candidate;
-use cashrank::snapshot::{LevelRanking, Snapshot, SnapshotEntry};
+use cashrank_graph::metrics::moved::{Move, Moves, Standing};
+use cashrank_steer::schedule::Candidate;
+use cashrank_store::snapshot::{LevelRanking, Snapshot, SnapshotEntry};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

@@ -10,7 +10,7 @@ use arrow_array::{
 };
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
-use cashrank::snapshot::LevelRanking;
+use cashrank_store::snapshot::LevelRanking;
 use cashrank::{Page, PageState};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;

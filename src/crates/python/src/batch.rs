@@ -17,7 +17,7 @@ use arrow_array::{
 };
 use arrow_pyarrow::FromPyArrow;
 use arrow_schema::{ArrowError, DataType, TimeUnit};
-use cashrank::internal::{time_of, time_of_seconds};
+use cashrank_crawl::decode::{time_of, time_of_seconds};
 use cashrank::{Digest, Error, Link, Record, Rel, Result, Time};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;

@@ -1,11 +1,11 @@
 //! Links as arrays of NumPy, and PageRank of them.
 
-use cashrank::engine::SelfLinks;
-use cashrank::graph::{Graph, GraphBuilder};
-use cashrank::rank::{RankOptions, Teleport, method};
-use cashrank::rows::{Rows, Stop as Ended};
-use cashrank::sites::{Level, Pairing, SiteGraph, SiteLinks};
-use cashrank::snapshot::Snapshot;
+use cashrank_graph::engine::SelfLinks;
+use cashrank_graph::graph::{Graph, GraphBuilder};
+use cashrank_graph::rank::{RankOptions, Teleport, method};
+use cashrank_graph::rows::{Rows, Stop as Ended};
+use cashrank_graph::sites::{Level, Pairing, SiteGraph, SiteLinks};
+use cashrank_store::snapshot::Snapshot;
 use cashrank::{Config, Error};
 use numpy::{Element, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyImportError, PyTypeError};

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cashrank::formats::Format;
-use cashrank::ingest::{IngestEvent, IngestJob, IngestOutcome, Observer, ProgressReport, ingest};
-use cashrank::rank::Goal;
-use cashrank::source::InputName;
-use cashrank::store::RealDisk;
+use cashrank_crawl::formats::Format;
+use cashrank_ingest::ingest::{IngestEvent, IngestJob, IngestOutcome, Observer, ProgressReport, ingest};
+use cashrank_graph::rank::Goal;
+use cashrank_crawl::source::InputName;
+use cashrank_store::store::RealDisk;
 use cashrank::{Options, Reason};
 use pyo3::prelude::*;
 

@@ -3,7 +3,7 @@
 use std::ffi::CString;
 
 use cashrank::NextOptions;
-use cashrank::answers::SkippedLines;
+use cashrank_steer::answers::SkippedLines;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::intern;
 use pyo3::prelude::*;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use cashrank::KeepSnapshots;
-use cashrank::store::rows::KeepRows;
+use cashrank_store::store::rows::KeepRows;
 use cashrank::{Names, Options};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use cashrank::PageId;
-use cashrank::answers::pages_of;
-use cashrank::rank::chosen::ChosenList;
-use cashrank::rank::measures::measure;
-use cashrank::rules::Scope;
-use cashrank::snapshot::{LevelRanking, RankingName, Selection};
+use cashrank_steer::answers::pages_of;
+use cashrank_graph::rank::chosen::ChosenList;
+use cashrank_graph::rank::measures::measure;
+use cashrank_base::rules::Scope;
+use cashrank_store::snapshot::{LevelRanking, RankingName, Selection};
 use numpy::PyArray1;
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;

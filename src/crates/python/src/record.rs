@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use cashrank::internal::{time_of, time_of_seconds};
+use cashrank_crawl::decode::{time_of, time_of_seconds};
 use cashrank::{Digest, Link, Record, Rel, Time};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;

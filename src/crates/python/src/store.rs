@@ -4,18 +4,18 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cashrank::answers::{Ends, HistoryOptions, history, pages_of};
-use cashrank::engine::ShardCounts;
-use cashrank::metrics::moved::{MoveOptions, margin};
-use cashrank::rank::Goal;
-use cashrank::rank::computing::Computing;
-use cashrank::rank::measures::{Uses, measure};
-use cashrank::sites::Level;
-use cashrank::snapshot::{
+use cashrank_steer::answers::{Ends, HistoryOptions, history, pages_of};
+use cashrank_graph::engine::ShardCounts;
+use cashrank_graph::metrics::moved::{MoveOptions, margin};
+use cashrank_graph::rank::Goal;
+use cashrank_graph::rank::computing::Computing;
+use cashrank_graph::rank::measures::{Uses, measure};
+use cashrank_graph::sites::Level;
+use cashrank_store::snapshot::{
     LevelRanking, RankingName, Snapshot, SnapshotSelector, Watcher, current_name, moved,
     publish_computed,
 };
-use cashrank::store::{RealDisk, open_view_to_publish};
+use cashrank_store::store::{RealDisk, open_view_to_publish};
 use cashrank::{Digest, Error, Options, PageId, What};
 use numpy::PyArray1;
 use pyo3::intern;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use cashrank::rank::settle::{SettlingProgress, Watch};
+use cashrank_graph::rank::settle::{SettlingProgress, Watch};
 use pyo3::prelude::*;
 
 use crate::errors::{Raise, internal};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use cashrank::store::{RealDisk, open_view};
+use cashrank_store::store::{RealDisk, open_view};
 use cashrank::{Error, Options, Result, Writer};
 use pyo3::prelude::*;
 

@@ -18,7 +18,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-use cashrank::memory::check_room;
+use cashrank_store::memory::check_room;
 use cashrank::{Error, Result};
 use dsi_bitstream::codes::ToInt;
 use dsi_bitstream::traits::{BE, BitRead};

@@ -4,10 +4,10 @@ use std::fs::{self, File};
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use cashrank::sites::{Level, PAIR_BYTES, Pairing, SiteLinks};
-use cashrank::snapshot::links::{LinkGraph, Room};
-use cashrank::snapshot::{LevelRanking, RankingName};
-use cashrank::store::{RealDisk, unfinished};
+use cashrank_graph::sites::{Level, PAIR_BYTES, Pairing, SiteLinks};
+use cashrank_store::snapshot::links::{LinkGraph, Room};
+use cashrank_store::snapshot::{LevelRanking, RankingName};
+use cashrank_store::store::{RealDisk, unfinished};
 use cashrank::{Error, Result, Store};
 use dsi_bitstream::impls::buf_bit_writer;
 use dsi_bitstream::traits::BE;

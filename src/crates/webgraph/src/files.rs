@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use cashrank::source::{Damage, DamageKind};
+use cashrank_crawl::source::{Damage, DamageKind};
 use cashrank::{Error, Result};
 use dsi_bitstream::traits::BE;
 use webgraph::prelude::CompFlags;

@@ -4,9 +4,9 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use cashrank::snapshot::links::{PageLinks, write_folder};
-use cashrank::source::open_plain;
-use cashrank::store::unfinished;
+use cashrank_store::snapshot::links::{PageLinks, write_folder};
+use cashrank_crawl::source::open_plain;
+use cashrank_store::store::unfinished;
 use cashrank::{Error, Limits, Result};
 use dsi_bitstream::traits::BE;
 use webgraph::graphs::bvgraph::DynCodesDecoder;

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use cashrank::graph::Graph;
-use cashrank::rank::pagerank::{PowerOptions, pagerank};
-use cashrank::schedule::{NameOrder, NameOrderBuilder};
+use cashrank_graph::graph::Graph;
+use cashrank_graph::rank::pagerank::{PowerOptions, pagerank};
 use cashrank_lab::figures::Base;
 use cashrank_lab::folder::Folder;
 use cashrank_lab::plot::{Axis, Line, Plot, Scale};
 use cashrank_lab::steer::{Order, Point, Setting, Web, mean};
+use cashrank_steer::schedule::{NameOrder, NameOrderBuilder};
 
 use super::web::WebArgs;
 use super::{print, progress};

@@ -4,11 +4,11 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use cashrank::graph::Graph;
-use cashrank::local::{Policy, PowerMethod};
-use cashrank::rank::pagerank::{PowerOptions, pagerank};
-use cashrank::rules::Scope;
+use cashrank_base::rules::Scope;
+use cashrank_graph::graph::Graph;
+use cashrank_graph::rank::pagerank::{PowerOptions, pagerank};
 use cashrank_lab::local::{self, Method, Row, Study, Ties, World};
+use cashrank_steer::local::{Policy, PowerMethod};
 
 use super::web::GraphArgs;
 use super::{print, progress, threads};

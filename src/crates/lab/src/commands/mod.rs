@@ -15,7 +15,8 @@ use std::num::NonZero;
 use std::process::ExitCode;
 use std::thread::available_parallelism;
 
-use cashrank::{Error, name_settings};
+use cashrank::Error;
+use cashrank_base::model::name_settings;
 use clap::{Parser, Subcommand};
 
 /// Experiments with cashrank: simulated crawls, the papers' figures, synthetic webs and crawls.

@@ -1,7 +1,7 @@
 //! `cashrank-lab simulate`: one crawl of a web that may change, measured against exact PageRank.
 
 use cashrank::Error;
-use cashrank::engine::{Estimator, WindowPolicy};
+use cashrank_graph::engine::{Estimator, WindowPolicy};
 use cashrank_lab::experiment::{Changes, Sample, Setting};
 use cashrank_lab::strategy::Strategy;
 

@@ -15,9 +15,9 @@
 use std::io;
 
 use cashrank::Error;
-use cashrank::engine::SelfLinks;
-use cashrank::graph::GraphBuilder;
-use cashrank::rank::pagerank::{PowerOptions, pagerank};
+use cashrank_graph::engine::SelfLinks;
+use cashrank_graph::graph::GraphBuilder;
+use cashrank_graph::rank::pagerank::{PowerOptions, pagerank};
 
 use super::{bfs_order, print};
 

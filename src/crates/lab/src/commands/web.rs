@@ -3,11 +3,11 @@
 use std::ffi::OsString;
 
 use cashrank::Limits;
-use cashrank::engine::Config;
-use cashrank::formats::Format;
-use cashrank::load::{LoadedGraph, load};
-use cashrank::rules::InputRules;
-use cashrank::source::InputName;
+use cashrank_base::rules::InputRules;
+use cashrank_crawl::formats::Format;
+use cashrank_crawl::source::InputName;
+use cashrank_graph::engine::Config;
+use cashrank_ingest::load::{LoadedGraph, load};
 use cashrank_lab::figures::Base;
 use cashrank_lab::web::{InDegree, OutDegree};
 

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use cashrank::Result;
-use cashrank::graph::Graph;
+use cashrank_graph::graph::Graph;
 
 use crate::experiment::{Sample, Setting};
 use crate::folder::Folder;

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use cashrank::Result;
-use cashrank::metrics::kendall::tau_b;
+use cashrank_graph::metrics::kendall::tau_b;
 
 use super::table::{VARIABLE_8, WEBS, fixed, interpolation, name, percent};
 use crate::errors::Errors;

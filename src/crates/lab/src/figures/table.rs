@@ -1,6 +1,6 @@
 //! The table of crawls.
 
-use cashrank::engine::{Config, Estimator, FixedWindow, Span, WindowPolicy};
+use cashrank_graph::engine::{Config, Estimator, FixedWindow, Span, WindowPolicy};
 
 use crate::crawl::MONTH;
 use crate::experiment::{Changes, Reading, Setting};

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use cashrank::Result;
-use cashrank::local::{LocalEstimator, LocalSearch, LocalSearchOptions, Policy, PowerMethod};
+use cashrank_steer::local::{LocalEstimator, LocalSearch, LocalSearchOptions, Policy, PowerMethod};
 use serde::Serialize;
 
 use super::{Course, Distance, Method, Outcome, Ties, World, hosts};
@@ -365,13 +365,13 @@ pub fn times(
         let matrix = search.matrix();
         let ranks = power.rank(matrix);
         let rank_s = least(&mut || power.rank(matrix).len());
-        let time = |select: &mut dyn cashrank::local::Select| {
+        let time = |select: &mut dyn cashrank_steer::local::Select| {
             least(&mut || {
                 let scores = select.scores(matrix, &ranks, power.damping);
-                cashrank::local::select::best(&scores, pages / 12).len()
+                cashrank_steer::local::select::best(&scores, pages / 12).len()
             })
         };
-        let mut table = cashrank::local::select::Complement {
+        let mut table = cashrank_steer::local::select::Complement {
             values: Some(1000),
             ..Default::default()
         };

@@ -1,7 +1,7 @@
 //! A synthetic web of hosts.
 
-use cashrank::engine::SelfLinks;
-use cashrank::graph::{Graph, GraphBuilder};
+use cashrank_graph::engine::SelfLinks;
+use cashrank_graph::graph::{Graph, GraphBuilder};
 
 use crate::random::{Distribution, Purpose, Random};
 

@@ -1,5 +1,5 @@
 //! The experiments of Davis and Dhillon (section 6): the graph is the web, domains are parts of it, and
-//! [`local::LocalSearch`](cashrank::local::LocalSearch) may fetch pages of the rest.
+//! [`local::LocalSearch`](cashrank_steer::local::LocalSearch) may fetch pages of the rest.
 //!
 //! Estimates are held to the exact PageRank of the whole graph on the domain, normalised: L1, L2, Linf, and Kendall's tau-b,
 //! for which ranks that agree in nine digits are ties (they come of the same links, added in another order).
@@ -12,12 +12,12 @@ mod hosts;
 
 use std::time::Instant;
 
-use cashrank::graph::Graph;
-use cashrank::local::{
+use cashrank::{Error, Result};
+use cashrank_graph::graph::Graph;
+use cashrank_graph::metrics::kendall::tau_b;
+use cashrank_steer::local::{
     LocalEstimator, LocalGraph, LocalSearch, LocalSearchOptions, Policy, Select, select,
 };
-use cashrank::metrics::kendall::tau_b;
-use cashrank::{Error, Result};
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 

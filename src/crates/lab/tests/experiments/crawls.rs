@@ -1,7 +1,7 @@
 //! Crawls: the books balance, closed forms, the same from the same seed, and errors of parameters.
 
-use cashrank::engine::{Config, Estimator, SelfLinks, WindowPolicy};
-use cashrank::graph::GraphBuilder;
+use cashrank_graph::engine::{Config, Estimator, SelfLinks, WindowPolicy};
+use cashrank_graph::graph::GraphBuilder;
 use cashrank_lab::crawl::Crawl;
 use cashrank_lab::experiment::{Changes, Reading, Setting};
 use cashrank_lab::strategy::Strategy;

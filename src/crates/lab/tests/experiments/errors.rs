@@ -1,8 +1,8 @@
 //! The paper's measures of error against `metrics`, which computes them another way, and closed forms.
 
-use cashrank::engine::SelfLinks;
-use cashrank::graph::GraphBuilder;
-use cashrank::metrics::{Scores, compare};
+use cashrank_graph::engine::SelfLinks;
+use cashrank_graph::graph::GraphBuilder;
+use cashrank_graph::metrics::{Scores, compare};
 use cashrank_lab::errors::Reference;
 use cashrank_lab::web::Web;
 

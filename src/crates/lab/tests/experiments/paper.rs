@@ -1,6 +1,6 @@
 //! What the paper says, held to.
 
-use cashrank::engine::{Estimator, WindowPolicy};
+use cashrank_graph::engine::{Estimator, WindowPolicy};
 use cashrank_lab::experiment::{Changes, Reading, Sample, Setting};
 use cashrank_lab::strategy::Strategy;
 use cashrank_lab::web::{InDegree, OutDegree, Web};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use cashrank::Limits;
-use cashrank::source::open_plain;
+use cashrank_crawl::source::open_plain;
 use webgraph::graphs::bvgraph::BvGraphSeq;
 use webgraph::prelude::*;
 

@@ -1,6 +1,0 @@
-//! Encodings of numbers and short texts, which all file formats consist of.
-
-pub(crate) mod frame;
-pub(crate) mod prefix;
-pub(crate) mod sealed;
-pub(crate) mod varint;

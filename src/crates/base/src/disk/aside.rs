@@ -1,0 +1,66 @@
+//! Temporary files, renamed once they are complete.
+//!
+//! Outside of stores, among users' files, names are tried until one is free ([`unfinished`]). The leftover of a killed
+//! command there cannot be distinguished from a user's file; it stays, and the next command takes the next name. Inside
+//! a store names belong to the writer, who has the lock, so leftovers are removed ([`recreate`]). In both cases the
+//! file is created exclusively, so that no link is followed and no existing file is overwritten.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{Disk, DiskFile};
+use crate::{Error, Result};
+
+/// Creates a file or directory beside `path`: `NAME.unfinished`, or `NAME.2.unfinished` and so on. `make` creates it,
+/// and returns [`io::ErrorKind::AlreadyExists`] if the name is taken.
+pub fn unfinished<T>(
+    path: &Path,
+    mut make: impl FnMut(&Path) -> io::Result<T>,
+) -> Result<(PathBuf, T)> {
+    let mut number = 1u64;
+    loop {
+        let mut aside = path.as_os_str().to_owned();
+        if number > 1 {
+            aside.push(format!(".{number}"));
+        }
+        aside.push(".unfinished");
+        let aside = PathBuf::from(aside);
+        match make(&aside) {
+            Ok(made) => return Ok((aside, made)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            Err(error) => return Err(Error::io(aside, "create")(error)),
+        }
+    }
+}
+
+/// Completes an error of creating a temporary file or folder: if the system's folder for these is the cause, adds this
+/// and a remedy.
+pub fn temporary(error: Error) -> Error {
+    let folder = std::env::temp_dir();
+    let absolute = |path: &Path| std::path::absolute(path).ok();
+    match error {
+        Error::Io {
+            path,
+            action,
+            source,
+        } if path.parent().and_then(absolute) == absolute(&folder) => {
+            let what = format!(
+                "{source}; temporary files go into {}: make this folder, or set TMPDIR to one that may be written into",
+                folder.display()
+            );
+            Error::io(path, action)(io::Error::new(source.kind(), what))
+        }
+        error => error,
+    }
+}
+
+/// Creates a file of the store's writer; a leftover or link of that name is removed.
+pub fn recreate(disk: &dyn Disk, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+    match disk.create_new(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            disk.remove(path)?;
+            disk.create_new(path)
+        }
+        created => created,
+    }
+}

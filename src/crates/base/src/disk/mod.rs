@@ -1,0 +1,243 @@
+//! All disk access of the store behind one small trait.
+//!
+//! The store holds no other file handles and calls no other file functions, so that faults can be injected under the
+//! code that users run.
+
+mod aside;
+pub mod log;
+mod sorter;
+
+use std::fmt::Debug;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+pub use aside::recreate;
+pub use aside::{temporary, unfinished};
+pub use sorter::{ExternalSorter, Sorted};
+
+/// Directory tree with files.
+pub trait Disk: Send + Sync {
+    /// Opens a file for reading and writing; creates it if `create`.
+    fn open(&self, path: &Path, create: bool) -> io::Result<Box<dyn DiskFile>>;
+    /// Creates a file for reading and writing; `AlreadyExists` if anything has its name, even a dangling link.
+    fn create_new(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
+    /// Opens a file for reading only.
+    fn read(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
+    /// Creates one directory.
+    fn create_dir(&self, path: &Path) -> io::Result<()>;
+    /// Renames a file or directory, replacing what is there (a directory only if empty).
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Removes a file.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Removes an empty directory; callers must not depend on it.
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        let _ = path;
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    /// Makes a directory's entries durable.
+    fn sync_dir(&self, path: &Path) -> io::Result<()>;
+    /// Resolves symbolic links; returns the path itself if it is none.
+    fn target(&self, path: &Path) -> io::Result<PathBuf> {
+        Ok(path.into())
+    }
+    /// Lists the names in a directory, sorted.
+    fn list(&self, path: &Path) -> io::Result<Vec<String>>;
+}
+
+/// Open file. Reads and writes give their offset; there is no position.
+pub trait DiskFile: Send + Sync + Debug {
+    /// Fills `buf` from `offset`; `UnexpectedEof` if the file is too short.
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;
+    /// Writes all of `data` at `offset`, extending the file if necessary.
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()>;
+    /// Returns the length in bytes.
+    fn size(&self) -> io::Result<u64>;
+    /// Truncates the file, or extends it with zeros.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+    /// Makes all written data, and the length, durable.
+    fn sync(&self) -> io::Result<()>;
+    /// Takes the exclusive lock; false if another process has it.
+    fn try_lock(&self) -> io::Result<bool>;
+}
+
+/// Maximum number of symbolic links in a chain.
+const LINKS: usize = 40;
+
+/// The file system of the operating system.
+pub struct RealDisk;
+
+impl Disk for RealDisk {
+    fn open(&self, path: &Path, create: bool) -> io::Result<Box<dyn DiskFile>> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(create)
+            .truncate(false)
+            .open(path)?;
+        Ok(Box::new(RealFile::from(file)))
+    }
+
+    fn create_new(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create_new(true).open(path)?;
+        Ok(Box::new(RealFile::from(file)))
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        // Opening a pipe would wait for a writer.
+        if std::fs::metadata(path)?.file_type().is_fifo() {
+            return Err(io::Error::other("it is a pipe, not a file"));
+        }
+        Ok(Box::new(RealFile::from(File::open(path)?)))
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        std::fs::create_dir(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        std::fs::remove_file(path)
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        std::fs::remove_dir(path)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        File::open(path)?.sync_all()
+    }
+
+    fn target(&self, path: &Path) -> io::Result<PathBuf> {
+        let mut path = path.to_path_buf();
+        for _ in 0..LINKS {
+            match std::fs::read_link(&path) {
+                Ok(to) => path = path.parent().unwrap_or(Path::new("")).join(to),
+                Err(_) => return Ok(path),
+            }
+        }
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        let mut names = std::fs::read_dir(path)?
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect::<io::Result<Vec<_>>>()?;
+        names.sort();
+        Ok(names)
+    }
+}
+
+#[derive(Debug)]
+struct RealFile {
+    file: File,
+    locked: AtomicBool,
+}
+
+impl From<File> for RealFile {
+    fn from(file: File) -> RealFile {
+        RealFile {
+            file,
+            locked: AtomicBool::new(false),
+        }
+    }
+}
+
+/// Unlocks explicitly: a child process that is being spawned briefly shares all open files, so closing alone may not
+/// release the lock.
+impl Drop for RealFile {
+    fn drop(&mut self) {
+        if *self.locked.get_mut() {
+            let _ = self.file.unlock();
+        }
+    }
+}
+
+impl DiskFile for RealFile {
+    #[cfg(unix)]
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        std::os::unix::fs::FileExt::read_exact_at(&self.file, buf, offset)
+    }
+
+    #[cfg(unix)]
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        std::os::unix::fs::FileExt::write_all_at(&self.file, data, offset)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        match self.file.try_lock() {
+            Ok(()) => {
+                self.locked.store(true, Ordering::Relaxed);
+                Ok(true)
+            }
+            Err(std::fs::TryLockError::WouldBlock) => Ok(false),
+            Err(std::fs::TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+/// Writes a small file atomically: to a temporary file, synced, renamed over `path`, directory synced.
+pub fn write_whole(disk: &dyn Disk, path: &Path, data: &[u8]) -> io::Result<()> {
+    let aside = path.with_extension("tmp");
+    let file = recreate(disk, &aside)?;
+    file.write_at(data, 0)?;
+    file.sync()?;
+    drop(file);
+    disk.rename(&aside, path)?;
+    match path.parent() {
+        Some(parent) => disk.sync_dir(parent),
+        None => Ok(()),
+    }
+}
+
+/// Maximum length of a small file in bytes.
+const WHOLE_MAX: u64 = 1 << 20;
+
+/// Reads a small file; `FileTooLarge` if it exceeds a megabyte.
+pub fn read_whole(disk: &dyn Disk, path: &Path) -> io::Result<Vec<u8>> {
+    let file = disk.read(path)?;
+    let len = file.size()?;
+    if len > WHOLE_MAX {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    let mut data = vec![0; len as usize];
+    file.read_at(&mut data, 0)?;
+    Ok(data)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The file is shared, as with a process that is being spawned.
+    #[test]
+    fn a_lock_is_given_up_whoever_else_has_the_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let holder = RealFile::from(File::open(file.path()).unwrap());
+        let other = RealDisk.read(file.path()).unwrap();
+        assert!(holder.try_lock().unwrap());
+        let copy = holder.file.try_clone().unwrap();
+        assert!(!other.try_lock().unwrap());
+        drop(holder);
+        assert!(other.try_lock().unwrap());
+        drop(copy);
+    }
+}

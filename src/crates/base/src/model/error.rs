@@ -1,0 +1,311 @@
+//! Errors of the library. Each names where (file, record, byte), what was expected and found, and what to do. Settings
+//! are written as [`super::name_settings`] describes.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use cashrank_fence::Unusable;
+
+use super::{Damage, human, remedy};
+
+/// All errors. The binary maps each kind to an exit code (see `formats/guide/reliability.md`).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file operation of the system failed.
+    #[error("{path}: cannot {action}: {source}", path = path.display())]
+    Io {
+        /// Path of the file or directory.
+        path: PathBuf,
+        /// Action that failed, as a verb.
+        action: &'static str,
+        /// Error of the system.
+        source: std::io::Error,
+    },
+    /// A compressed input is truncated, fails its checksum, or is not what its first bytes promise.
+    #[error("{input}: {damage}{}", after(*.record))]
+    Corrupt {
+        /// Name of the input.
+        input: String,
+        /// Number of records handed out before the damage; `None`: not counted.
+        record: Option<u64>,
+        /// What is wrong, where, and what was done about it.
+        damage: Box<Damage>,
+    },
+    /// With `--strict`: a record that would have been skipped.
+    #[error("{input}: record {record} at byte {offset}: {reason}: {detail}")]
+    BadRecord {
+        /// Name of the input.
+        input: String,
+        /// Number of the record in the input, from 1.
+        record: u64,
+        /// Offset of its first byte in the decompressed input.
+        offset: u64,
+        /// Name of the reason.
+        reason: &'static str,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// A file of the store is damaged. The text ends with what to do.
+    #[error("{path}: damaged: {what}; {}", remedy(path), path = path.display())]
+    Damaged {
+        /// Path of the file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// Another process has the store open for writing.
+    #[error("{path}: in use by another process; wait for it to end, or name another store", path = path.display())]
+    Busy {
+        /// Directory of the store.
+        path: PathBuf,
+    },
+    /// The next record would make more pages known than `--limit-pages` permits, or than kept rows have numbers for.
+    /// Nothing of it was applied.
+    #[error("more than {limit} pages: {}", too_many(*keeps_links))]
+    TooManyPages {
+        /// Maximum number of pages.
+        limit: u64,
+        /// True if the limit is that of a store that keeps the links of pages.
+        keeps_links: bool,
+    },
+    /// The next record, or opening the store, would need more memory than the budget. Nothing of it was applied.
+    #[error(
+        "memory: with {pages} pages known, continuing needs {}, and the budget is {}: raise `memory` if the machine \
+         has more, or continue on one that has; `limit_pages` ends a run earlier",
+        human(*.need),
+        human(*.budget)
+    )]
+    OverBudget {
+        /// Number of known pages.
+        pages: u64,
+        /// Bytes needed to continue.
+        need: u64,
+        /// Budget for memory, in bytes.
+        budget: u64,
+    },
+    /// A command that holds something for each page would need more memory than it may take. Nothing of its result was
+    /// written.
+    #[error(
+        "memory: {work} needs {}, and the budget is {}: raise `memory` if the machine has more, or {instead}",
+        human(*.need),
+        human(*.budget)
+    )]
+    TooLarge {
+        /// What needs the memory.
+        work: String,
+        /// Bytes needed to continue.
+        need: u64,
+        /// Budget for memory, in bytes.
+        budget: u64,
+        /// What to do if the machine has no more.
+        instead: &'static str,
+    },
+    /// The system refused address space, or leaves too little of it to begin.
+    #[error("memory: {} of address space cannot be had: {remedy}", human(*.need))]
+    AddressSpace {
+        /// Bytes that were requested.
+        need: u64,
+        /// What to do about it.
+        remedy: &'static str,
+    },
+    /// An invariant of this program does not hold. Nothing was written of what went before it.
+    #[error(
+        "{what}: this is a bug in cashrank, not in the input; nothing of it was written. The same command continues \
+         from the last checkpoint. Please report it, with this line, the command and the version of cashrank, and keep \
+         the inputs and a copy of the store as it is now"
+    )]
+    Internal {
+        /// Invariant that does not hold.
+        what: String,
+    },
+    /// The request is inconsistent or out of range. The text says what to do, as in the kinds below.
+    #[error("{0}")]
+    Usage(String),
+    /// The request conflicts with what the store holds: its settings, its inputs, or their progress.
+    #[error("{0}")]
+    Conflict(String),
+    /// Something that is needed does not exist: a store, a snapshot, kept links.
+    #[error("{0}")]
+    Missing(String),
+    /// Something that this version does not read, or that a format or a method cannot represent.
+    #[error("{0}")]
+    Unsupported(String),
+    /// An input differs from what was read of it before.
+    #[error("{0}")]
+    InputChanged(String),
+}
+
+/// `Result` with this crate's [`enum@Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+fn after(record: Option<u64>) -> String {
+    record.map_or(String::new(), |record| format!(" (after record {record})"))
+}
+
+impl Unusable for Error {
+    fn unusable(path: &Path, what: &'static str) -> Error {
+        Error::damaged(path, what)
+    }
+}
+
+impl Error {
+    /// Returns whether the request was refused as such: in another form, or for another object, it may succeed. Nothing
+    /// is broken.
+    pub fn is_refusal(&self) -> bool {
+        use Error::{Conflict, InputChanged, Missing, TooManyPages, Unsupported, Usage};
+        matches!(
+            self,
+            Usage(_)
+                | Conflict(_)
+                | Missing(_)
+                | Unsupported(_)
+                | InputChanged(_)
+                | TooManyPages { .. }
+        )
+    }
+
+    /// Returns whether a disk is full.
+    pub fn is_full(&self) -> bool {
+        let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded];
+        matches!(self, Error::Io { source, .. } if full.contains(&source.kind()))
+    }
+
+    /// Clones the error for several receivers; of a system error only the kind and the message.
+    pub fn again(&self) -> Error {
+        match self {
+            Error::Io {
+                path,
+                action,
+                source,
+            } => Error::io(path, action)(std::io::Error::new(source.kind(), source.to_string())),
+            Error::Corrupt {
+                input,
+                record,
+                damage,
+            } => Error::Corrupt {
+                input: input.clone(),
+                record: *record,
+                damage: damage.clone(),
+            },
+            Error::BadRecord {
+                input,
+                record,
+                offset,
+                reason,
+                detail,
+            } => Error::BadRecord {
+                input: input.clone(),
+                record: *record,
+                offset: *offset,
+                reason,
+                detail: detail.clone(),
+            },
+            Error::Damaged { path, what } => Error::damaged(path, what),
+            Error::Busy { path } => Error::Busy { path: path.clone() },
+            &Error::TooManyPages { limit, keeps_links } => {
+                Error::TooManyPages { limit, keeps_links }
+            }
+            &Error::OverBudget {
+                pages,
+                need,
+                budget,
+            } => Error::OverBudget {
+                pages,
+                need,
+                budget,
+            },
+            Error::TooLarge {
+                work,
+                need,
+                budget,
+                instead,
+            } => Error::TooLarge {
+                work: work.clone(),
+                need: *need,
+                budget: *budget,
+                instead,
+            },
+            &Error::AddressSpace { need, remedy } => Error::AddressSpace { need, remedy },
+            Error::Internal { what } => Error::internal(what),
+            Error::Usage(text) => Error::Usage(text.clone()),
+            Error::Conflict(text) => Error::Conflict(text.clone()),
+            Error::Missing(text) => Error::Missing(text.clone()),
+            Error::Unsupported(text) => Error::Unsupported(text.clone()),
+            Error::InputChanged(text) => Error::InputChanged(text.clone()),
+        }
+    }
+
+    /// Adds to [`Error::Corrupt`] the number of records read before the damage: the source that reports the damage does
+    /// not count them.
+    pub fn after_record(self, records: u64) -> Error {
+        match self {
+            Error::Corrupt { input, damage, .. } => Error::Corrupt {
+                input,
+                record: Some(records),
+                damage,
+            },
+            other => other,
+        }
+    }
+
+    /// Returns a closure for `map_err` on file operations. An error of this crate that a reader passed on is unwrapped.
+    #[doc(hidden)]
+    pub fn io(
+        path: impl Into<PathBuf>,
+        action: &'static str,
+    ) -> impl FnOnce(std::io::Error) -> Error {
+        let path = path.into();
+        move |source| match source.downcast::<Error>() {
+            Ok(own) => own,
+            Err(source) => Error::Io {
+                path,
+                action,
+                source,
+            },
+        }
+    }
+
+    /// Returns a closure for `map_err` on reads of store files: a premature end is damage.
+    pub fn reading(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {
+        let path = path.into();
+        move |source| match source.kind() {
+            ErrorKind::UnexpectedEof => Error::damaged(path, "it ends too early"),
+            ErrorKind::FileTooLarge => Error::damaged(path, "it is far too long"),
+            _ => Error::io(path, "read")(source),
+        }
+    }
+
+    /// Returns a closure for `map_err` on opening files that a store must have: a missing one is damage.
+    pub fn opening(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {
+        let path = path.into();
+        move |source| match source.kind() {
+            ErrorKind::NotFound => Error::damaged(path, "it is missing"),
+            ErrorKind::IsADirectory => Error::damaged(path, "it is a directory"),
+            _ => Error::io(path, "open")(source),
+        }
+    }
+
+    /// Returns the error for a broken invariant.
+    pub fn internal(what: impl Into<String>) -> Error {
+        Error::Internal { what: what.into() }
+    }
+
+    /// Returns the error for a damaged store file.
+    pub fn damaged(path: impl Into<PathBuf>, what: impl Into<String>) -> Error {
+        Error::Damaged {
+            path: path.into(),
+            what: what.into(),
+        }
+    }
+}
+/// Returns the advice for too many pages.
+fn too_many(keeps_links: bool) -> String {
+    if keeps_links {
+        "kept links have page numbers of 32 bits; `keep_links` none drops the links and goes on, or ingest the other inputs \
+         into another store"
+            .to_owned()
+    } else {
+        format!("raise `limit_pages` (at most {})", super::PageId::LIMIT)
+    }
+}

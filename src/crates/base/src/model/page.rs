@@ -1,0 +1,120 @@
+//! Pages: their numbers, and the facts about a ranked one.
+
+use std::borrow::Cow;
+
+use serde::{Serialize, Serializer};
+
+use super::{PageState, Time, utc};
+
+/// Number of a page: 0 for the first page that appears in the stream, and so on without gaps.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PageId(pub u64);
+
+impl PageId {
+    /// Maximum number of pages in a ledger: with 2^30 units each, no cell overflows 64 bits.
+    pub const LIMIT: u64 = (1 << 34) - 1;
+
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Page of a ranking, with its name.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Page<'a> {
+    /// Number of the page, in order of first appearance.
+    #[serde(skip)]
+    pub page: PageId,
+    /// 1 + number of pages of strictly greater importance.
+    pub rank: u64,
+    /// Importance; that of all pages sums to 1.
+    pub importance: f64,
+    /// Number of visits to the page.
+    pub visits: u64,
+    /// Time of the last fetch, in seconds since 1970.
+    #[serde(serialize_with = "rfc_3339")]
+    pub last_fetch: Option<Time>,
+    /// State by its fetches; `None` for a site, or if an older snapshot does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<PageState>,
+    /// URL in canonical form, or opaque name.
+    pub url: Cow<'a, str>,
+    /// Cash, as a share of all: C of the OPIC paper. `None` for a site.
+    #[serde(skip)]
+    pub cash: Option<f64>,
+    /// Distributed cash in the ranking's window, as a share of all: H of the paper; in a settled ranking what it would
+    /// distribute in the long run. `None` for a site.
+    #[serde(skip)]
+    pub distributed: Option<f64>,
+    /// Further numbers of a table, such as scores by other measures, if requested.
+    #[serde(skip)]
+    pub more: Vec<Option<f64>>,
+    /// Difference from an older ranking, if requested.
+    #[serde(skip)]
+    pub change: Option<Change>,
+    /// Facts about the pages of a site, if sites are ranked.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub site: Option<SiteFacts>,
+}
+
+/// How a page or site differs from an older ranking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// It was not in the older ranking.
+    New,
+    /// Its score changed otherwise than by dilution.
+    Changed,
+    /// Its score changed as that of the mean page did: it only gave way to new pages.
+    Diluted,
+    /// It has been found gone (404, 410) since. It stays in the ranking.
+    Gone,
+}
+
+impl Change {
+    pub const ALL: [Change; 4] = [Change::New, Change::Changed, Change::Diluted, Change::Gone];
+
+    /// Returns the change in a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Change::New => "new",
+            Change::Changed => "changed",
+            Change::Diluted => "diluted",
+            Change::Gone => "gone",
+        }
+    }
+}
+
+/// Facts about the pages of a site.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct SiteFacts {
+    /// Number of pages of the site.
+    pub pages: u64,
+    /// Greatest importance of a page, if importance of pages is added up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub largest: Option<f64>,
+    /// Name of the page with the greatest importance, if requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub best: Option<String>,
+    /// Most important pages, best first, if requested.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub best_pages: Vec<SitePage>,
+}
+
+/// Page of a site.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct SitePage {
+    /// Rank among all pages: 1 + number of pages of strictly greater importance.
+    pub rank: u64,
+    /// Importance; that of all pages sums to 1.
+    pub importance: f64,
+    /// URL in canonical form, or opaque name.
+    pub url: String,
+    /// State by its fetches; absent if the snapshot does not say which pages are gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<PageState>,
+}
+
+/// Serializes a time as RFC 3339, in UTC.
+pub fn rfc_3339<S: Serializer>(time: &Option<Time>, to: S) -> Result<S::Ok, S::Error> {
+    time.and_then(utc).serialize(to)
+}

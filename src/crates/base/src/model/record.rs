@@ -1,0 +1,235 @@
+//! Output of decoders: one crawl record, borrowed from the chunk it was read from.
+
+use std::borrow::Cow;
+
+use super::{Digest, FetchTotals, LINKS_MAX, Rel};
+
+/// Time as seconds since 1970-01-01T00:00:00Z.
+pub type Time = i64;
+
+/// Formats a time as RFC 3339 in UTC, in whole seconds; `None` outside the years -9999 to 9999. (A `jiff::Timestamp`
+/// ends a day before the year 9999 does.)
+pub fn utc(time: Time) -> Option<String> {
+    let epoch = jiff::civil::date(1970, 1, 1).at(0, 0, 0, 0);
+    let at = epoch.checked_add(jiff::SignedDuration::from_secs(time));
+    Some(format!("{}Z", at.ok()?))
+}
+
+/// Fetch of a page, as read: URLs are raw, links may be relative and may repeat.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// URL of the page (or, for graphs, its opaque name), as written.
+    pub url: Cow<'a, [u8]>,
+    /// Base of relative links, itself relative to `url`; `None`: `url`.
+    pub base: Option<Cow<'a, [u8]>>,
+    /// Time of the fetch, if the record has it.
+    pub fetched_at: Option<Time>,
+    /// Message about an invalid time; the record is used without it.
+    pub bad_time: Option<String>,
+    /// HTTP status, if the record has it. Negative: the crawler's own code for a failure.
+    pub status: Option<i32>,
+    /// Digest of the page's content, if the record has one: two visits with digests show whether the page changed.
+    pub digest: Digest,
+    /// Target of a 3xx response. It is then the page's only link.
+    pub redirect: Option<Cow<'a, [u8]>>,
+    /// Links in document order; of more than 3 x 2^20, the first 3 x 2^20 + 1.
+    pub links: Vec<Link<'a>>,
+    /// True if the page was found unchanged (`revisit`, or status 304): its links are unknown, not none.
+    pub revisit: bool,
+    /// For a page that was found unchanged: another URL with the same content. It is the page's only link until a
+    /// record has the page's own links.
+    pub same_as: Option<Cow<'a, [u8]>>,
+    /// Totals over the page's fetches so far, which the record describes instead of one.
+    pub totals: Option<FetchTotals>,
+}
+
+/// How names are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Names {
+    /// URLs: brought to canonical form, with relative links joined.
+    Url,
+    /// Opaque node names, taken byte for byte.
+    Opaque,
+}
+
+/// Number of links for which a cleared record keeps memory.
+const LINKS_KEPT: usize = 1 << 15;
+
+impl<'a> Record<'a> {
+    /// Returns a record of a page with links and no other facts.
+    ///
+    /// ```
+    /// use cashrank_base::model::{Link, Record, Rel};
+    ///
+    /// let page = Record::new("http://a.example/", ["/b", "http://c.example/"]);
+    /// assert_eq!(page.links[0], Link::to(&b"/b"[..]));
+    /// // What else is known has a field.
+    /// let mut page = Record {
+    ///     fetched_at: Some(1_700_000_000),
+    ///     status: Some(200),
+    ///     ..page
+    /// };
+    /// page.links[1].rel = Rel::NOFOLLOW;
+    /// ```
+    pub fn new(url: &'a str, links: impl IntoIterator<Item = &'a str>) -> Record<'a> {
+        let links = links.into_iter().map(|link| Link::to(link.as_bytes()));
+        Record {
+            url: Cow::Borrowed(url.as_bytes()),
+            links: links.collect(),
+            ..Record::default()
+        }
+    }
+
+    /// Clears the record, keeping the memory for links unless it is large.
+    pub fn clear(&mut self) {
+        let mut links = std::mem::take(&mut self.links);
+        links.clear();
+        links.shrink_to(LINKS_KEPT);
+        *self = Record {
+            links,
+            ..Record::default()
+        };
+    }
+
+    /// Returns the record with all data owned.
+    pub fn into_owned(self) -> Record<'static> {
+        let owned = |text: Cow<'a, [u8]>| Cow::Owned(text.into_owned());
+        let link = |link: Link<'a>| Link {
+            url: Cow::Owned(link.url.into_owned()),
+            rel: link.rel,
+            weight: link.weight,
+        };
+        Record {
+            url: owned(self.url),
+            base: self.base.map(owned),
+            fetched_at: self.fetched_at,
+            bad_time: self.bad_time,
+            status: self.status,
+            digest: self.digest,
+            redirect: self.redirect.map(owned),
+            links: self.links.into_iter().map(link).collect(),
+            revisit: self.revisit,
+            same_as: self.same_as.map(owned),
+            totals: self.totals,
+        }
+    }
+}
+
+/// Appends a link, unless there are more than any limit permits already.
+pub fn keep<'a>(links: &mut Vec<Link<'a>>, link: impl Into<Link<'a>>) {
+    if links.len() <= LINKS_MAX {
+        links.push(link.into());
+    }
+}
+
+/// Returns whether a `Location` with this status is the target of a redirect. 304 means "unchanged".
+pub fn is_redirect(status: i32) -> bool {
+    (300..400).contains(&status) && status != 304
+}
+
+/// Returns whether a response of this status holds the page, or redirects: 204 and 205 have no content, 206 only a part
+/// of it.
+pub fn has_page(status: i32) -> bool {
+    matches!(status, 200..=203 | 207..=303 | 305..=399)
+}
+
+/// Link of a page, as read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link<'a> {
+    /// Target as written: absolute or relative, perhaps with a fragment.
+    pub url: Cow<'a, [u8]>,
+    /// Values of `rel` on the link.
+    pub rel: Rel,
+    /// Weight among the links of its page, 1 by default; 0: the target is a page, but not linked.
+    pub weight: u32,
+}
+
+impl<'a> Link<'a> {
+    /// Returns a link without attributes.
+    pub fn to(url: impl Into<Cow<'a, [u8]>>) -> Link<'a> {
+        Link {
+            url: url.into(),
+            rel: Rel::default(),
+            weight: 1,
+        }
+    }
+}
+
+impl<'a> From<Cow<'a, [u8]>> for Link<'a> {
+    fn from(url: Cow<'a, [u8]>) -> Link<'a> {
+        Link::to(url)
+    }
+}
+
+/// Reason why a record was not applied. The summary counts and names each separately.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Reason {
+    /// Not what the format requires: broken JSON, a missing field, a wrong type.
+    Malformed,
+    /// The bytes are not UTF-8 where the format requires it.
+    InvalidUtf8,
+    /// The record has no usable URL of its own.
+    BadUrl,
+    /// The time is invalid. Such records are used without a time, and reported; only archives made by earlier versions
+    /// have them as skipped.
+    BadTime,
+    /// The record is longer than `--limit-line`.
+    TooLong,
+    /// Its own URL is longer than `--limit-url`.
+    UrlTooLong,
+    /// It has more links than `--limit-links`.
+    TooManyLinks,
+    /// The input ended inside the record.
+    CutShort,
+}
+
+impl Reason {
+    /// All reasons, in the order in which they are reported.
+    pub const ALL: [Reason; 8] = [
+        Reason::Malformed,
+        Reason::InvalidUtf8,
+        Reason::BadUrl,
+        Reason::BadTime,
+        Reason::TooLong,
+        Reason::UrlTooLong,
+        Reason::TooManyLinks,
+        Reason::CutShort,
+    ];
+
+    /// Returns the name used in `--json` output and in the summary.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::Malformed => "malformed",
+            Reason::InvalidUtf8 => "invalid-utf8",
+            Reason::BadUrl => "bad-url",
+            Reason::BadTime => "bad-time",
+            Reason::TooLong => "too-long",
+            Reason::UrlTooLong => "url-too-long",
+            Reason::TooManyLinks => "too-many-links",
+            Reason::CutShort => "cut-short",
+        }
+    }
+}
+
+/// Result of decoding one record's bytes.
+#[derive(Debug)]
+pub enum Parsed<'r, 'a> {
+    /// Crawl record that can be applied.
+    Record(&'r Record<'a>),
+    /// Record that cannot be used.
+    Bad {
+        /// Reason by which it is counted.
+        reason: Reason,
+        /// One-line message about what is wrong, without position.
+        detail: String,
+    },
+    /// Valid bytes that are not a crawl record: a comment, a blank line, a WARC `request`.
+    Other {
+        /// Name of what it is.
+        kind: &'static str,
+    },
+    /// Not a record, and not the end of one: reading the next one takes far more memory than its bytes. A decoder that
+    /// is one of many threads should wait here until the records before are processed.
+    Large,
+}

@@ -1,0 +1,50 @@
+//! Tables of things that users choose by name: formats of inputs, of rankings, of lists.
+
+/// Defines an enum of the entries of a table, from which names, help, completions and messages come. Each entry has a
+/// `name` and a description, `about`.
+#[macro_export]
+macro_rules! registry {
+    ($(#[$attribute:meta])* $name:ident of $spec:ty, called $what:literal;
+     $($(#[$doc:meta])* $item:ident is $entry:path;)*) => {
+        $(#[$attribute])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum $name {
+            $($(#[$doc])* $item,)*
+        }
+
+        impl $name {
+            /// All entries, in the order of the table.
+            pub const ALL: [$name; [$(stringify!($item)),*].len()] = [$($name::$item),*];
+
+            fn spec(self) -> &'static $spec {
+                match self {
+                    $($name::$item => &$entry,)*
+                }
+            }
+
+            /// Returns the name used on the command line.
+            pub fn name(self) -> &'static str {
+                self.spec().name
+            }
+
+            /// Returns a description in a few words.
+            pub fn about(self) -> &'static str {
+                self.spec().about
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = $crate::model::Error;
+
+            fn from_str(name: &str) -> Result<$name, $crate::model::Error> {
+                let known = $name::ALL.into_iter().find(|known| known.name() == name);
+                known.ok_or_else(|| {
+                    let names = $name::ALL.map($name::name).join(", ");
+                    let what = $what;
+                    $crate::model::Error::Usage(format!("no {what} {name:?}; there are: {names}"))
+                })
+            }
+        }
+    };
+}

@@ -1,0 +1,81 @@
+//! Rules for what is read from inputs. They change results, so a store keeps them.
+
+mod fields;
+mod follow;
+mod outlinks;
+mod params;
+mod scope;
+mod scope_form;
+mod shard;
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+pub use crate::model::Rel;
+pub use fields::{FieldChoice, FieldName, FieldNames};
+pub use follow::{Follow, PageWeight, WEIGHT_MAX};
+pub use outlinks::Outlinks;
+pub use params::DropParams;
+pub use scope::Scope;
+pub use shard::Shard;
+
+/// All rules for inputs; the defaults suit most inputs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct InputRules {
+    /// Source of a page's links in a WARC: `--outlinks`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub outlinks: Outlinks,
+    /// Fields with other names in the files: `--field`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub fields: FieldNames,
+    /// Parameters that are removed from URLs: `--drop-params`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub drop_params: DropParams,
+    /// Pages that count: `--scope`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub scope: Scope,
+    /// Shard whose records are taken; `None`: all. `--shard`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub shard: Option<Shard>,
+}
+
+impl InputRules {
+    /// Returns a checksum of the rules that determine names, `--drop-params` and `--scope`: XXH3-64 of their text, one
+    /// per line; 0 without such rules.
+    pub fn names_sum(&self) -> u64 {
+        if self.takes_all() {
+            return 0;
+        }
+        let scope = Vec::<String>::from(self.scope.clone()).join("\n");
+        xxh3_64(format!("{}\n{scope}", self.drop_params).as_bytes())
+    }
+
+    /// Returns whether every URL in canonical form names a page, with nothing removed from it.
+    pub fn takes_all(&self) -> bool {
+        self.drop_params.is_empty() && self.scope.is_all()
+    }
+
+    /// Returns every rule as text: the setting, and its value (empty if not given).
+    pub fn given(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("outlinks", self.outlinks.to_string()),
+            ("field", self.fields.to_string()),
+            ("drop_params", self.drop_params.to_string()),
+            ("scope", self.scope.to_string()),
+            (
+                "shard",
+                self.shard.map_or(String::new(), |shard| shard.to_string()),
+            ),
+        ]
+    }
+
+    /// Returns whether all rules are the defaults.
+    pub fn is_default(&self) -> bool {
+        is_default(self)
+    }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

@@ -1,0 +1,146 @@
+//! Threads: pieces of a computation in parallel, and work beside other work. Where the system refuses a thread, what is computed
+//! with it is computed without; for a thread that waits (for an input, a disk, or other work) it is an error, which says how many
+//! a command takes, and the store is at its last checkpoint then.
+
+use std::io;
+use std::num::NonZero;
+use std::panic::resume_unwind;
+use std::sync::{Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
+
+use rustix::process::{Resource, getrlimit};
+
+use crate::{Error, Result};
+
+/// Returns the number of processors.
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+/// Most threads of an ingest at a time besides one for each processor and those that decode: the caller's, those that read, spool, pack
+/// rows and history, and four for each of two snapshots.
+const BESIDE: usize = 13;
+
+/// Address space of a thread in bytes: its stack, and the heap that the allocator reserves for it.
+pub const ADDRESS_SPACE: u64 = 66 << 20;
+
+/// Returns the error for a refused thread; a limit on address space is the likelier cause where there is one.
+fn refused(source: io::Error) -> Error {
+    if getrlimit(Resource::As).current.is_some() {
+        return Error::AddressSpace {
+            need: ADDRESS_SPACE,
+            remedy: "raise the limit on address space (ulimit -v), or else that on processes (ulimit -u)",
+        };
+    }
+    let what = format!(
+        "{source}; a command takes up to {} threads, and one that reads inputs as many more as `threads` says: raise the limit of \
+         processes (`ulimit -u`, `TasksMax=` of systemd, that of a container), or lower `threads`",
+        processors() + BESIDE
+    );
+    Error::io("thread", "start")(io::Error::new(source.kind(), what))
+}
+
+/// Starts work on a thread of that name.
+///
+/// # Errors
+/// The system refuses the thread.
+pub fn spawn<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>> {
+    let started = Builder::new().name(name.into()).spawn(work);
+    started.map_err(refused)
+}
+
+/// Starts work on a thread of that name inside a scope.
+///
+/// # Errors
+/// The system refuses the thread.
+pub fn spawn_in<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> Result<ScopedJoinHandle<'scope, T>> {
+    let started = Builder::new().name(name.into()).spawn_scoped(scope, work);
+    started.map_err(refused)
+}
+
+/// Waits for the result of a thread, and panics as it did.
+pub fn result_of<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+/// Returns the results of both, of which the first has a thread of its own if `parallel`, and if the system grants it.
+pub fn join<A: Send, B>(
+    parallel: bool,
+    first: impl FnOnce() -> A + Send,
+    second: impl FnOnce() -> B,
+) -> (A, B) {
+    if !parallel {
+        return (first(), second());
+    }
+    let first = Mutex::new(Some(first));
+    let run = || {
+        let work = first.lock().unwrap_or_else(PoisonError::into_inner).take();
+        work.unwrap_or_else(|| unreachable!("it runs once"))()
+    };
+    std::thread::scope(|scope| {
+        let started = spawn_in(scope, "work", run);
+        let second = second();
+        (started.map_or_else(|_| run(), result_of), second)
+    })
+}
+
+/// Number of items from which on halves are sorted by two threads.
+const PARALLEL_SORT_MIN: usize = 1 << 15;
+
+/// Sorts items by their keys, unstably; large slices by two threads.
+pub fn sort_by_key<T: Send, K: Ord>(items: &mut [T], key: impl Fn(&T) -> K + Copy + Send + Sync) {
+    if items.len() < PARALLEL_SORT_MIN {
+        return items.sort_unstable_by_key(key);
+    }
+    let (left, _, right) = items.select_nth_unstable_by_key(items.len() / 2, key);
+    join(
+        true,
+        || left.sort_unstable_by_key(key),
+        || right.sort_unstable_by_key(key),
+    );
+}
+
+/// Returns the results of `work` for the parts 0, 1, ..., in their order, each part on a thread of its own where the system grants
+/// it.
+pub fn each_of<T: Send>(parts: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    if parts <= 1 {
+        return (0..parts).map(work).collect();
+    }
+    let work = &work;
+    std::thread::scope(|scope| {
+        let start = |part| (part, spawn_in(scope, "work", move || work(part)));
+        let threads: Vec<_> = (0..parts).map(start).collect();
+        let done = threads
+            .into_iter()
+            .map(|(part, thread)| thread.map_or_else(|_| work(part), result_of));
+        done.collect()
+    })
+}
+
+/// Returns the results of `work` for each item, in the order of the items, on a thread for each processor. Where it fails for one
+/// item, it is done for the others all the same.
+///
+/// # Errors
+/// That of the first item that has one.
+pub fn par_map<T: Send, R: Send>(
+    items: &mut [T],
+    work: impl Fn(usize, &mut T) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    let threads = processors().min(items.len());
+    let left = Mutex::new(items.iter_mut().enumerate());
+    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let take = |_| {
+        let done = std::iter::from_fn(|| next().map(|(at, item)| (at, work(at, item))));
+        done.collect::<Vec<_>>()
+    };
+    let mut done: Vec<_> = each_of(threads, take).into_iter().flatten().collect();
+    done.sort_unstable_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
+}

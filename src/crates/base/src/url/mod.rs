@@ -1,0 +1,169 @@
+//! Canonical form of URLs: the name under which a page is known.
+//!
+//! Specified in `formats/url.md`. In short: what the WHATWG URL standard makes of the text, without its fragment,
+//! `http` and `https` only. Most URLs of a crawl are canonical already, so [`canonical`] first tries to prove that by
+//! one scan of the bytes (`scan`) and parses only the others. Relative links are joined to a [`LinkBase`], plain ones
+//! without parsing. The fast paths give the same bytes as the parser, or fall back to it: they affect speed only.
+//!
+//! Nothing here panics, whatever the bytes.
+
+mod class;
+#[cfg(any(test, feature = "testing"))]
+pub mod fuzz;
+mod host;
+mod join;
+mod ordinary;
+mod parse;
+mod scan;
+#[cfg(test)]
+mod tests;
+
+pub use host::without_www;
+pub use host::{domain, host, path_and_query};
+pub use join::LinkBase;
+pub use scan::is_canonical;
+
+use parse::{Scheme, scheme, trim};
+
+/// Version of the rules in `formats/url.md`. It changes whenever some URL's canonical form does; names made under
+/// different versions must not be mixed.
+pub const RULES: u32 = 1;
+
+/// Where the canonical form of a URL is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CanonicalForm {
+    /// All of the given bytes are the canonical form.
+    AsIs,
+    /// The first `n` of the given bytes are the canonical form; a fragment or blanks follow.
+    Prefix(usize),
+    /// The canonical form was appended to `out`.
+    Rewritten,
+}
+
+impl CanonicalForm {
+    /// Returns the canonical form: `raw` is what [`canonical`] was given, `appended` what it appended. Empty if the
+    /// arguments do not fit.
+    pub fn text<'t>(self, raw: &'t [u8], appended: &'t [u8]) -> &'t [u8] {
+        match self {
+            CanonicalForm::AsIs => raw,
+            CanonicalForm::Prefix(len) => raw.get(..len).unwrap_or_default(),
+            CanonicalForm::Rewritten => appended,
+        }
+    }
+}
+
+/// Reason why a URL has no canonical form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
+pub enum Reject {
+    /// Not a link to a page: `mailto:`, `javascript:`, `data:`, `ftp:` and the like.
+    #[error("neither http nor https")]
+    Scheme,
+    /// Only blanks, and no base.
+    #[error("empty")]
+    Empty,
+    /// Relative, and no base to join it to.
+    #[error("relative, without a base")]
+    Relative,
+    /// Longer than the limit: as read, in canonical form, or the base it is joined to.
+    #[error("longer than the limit")]
+    TooLong,
+    /// The parser finds no URL in it: an invalid host or port, for example.
+    #[error("not a URL")]
+    Invalid,
+}
+
+/// Brings `raw` to canonical form.
+///
+/// `raw` is any bytes; `base` is what a relative URL is joined to; `limit` is the maximum length in bytes, without
+/// surrounding blanks, both as read and in canonical form.
+///
+/// Only [`CanonicalForm::Rewritten`] changes `out`, by appending. Canonical text is ASCII, and is
+/// [`CanonicalForm::AsIs`] for this function.
+///
+/// ```
+/// use cashrank_base::url::{CanonicalForm, LinkBase, Reject, canonical};
+///
+/// let mut out = Vec::new();
+/// let form = canonical(b"https://example.org/a?b#top", None, 8192, &mut out);
+/// assert_eq!(form, Ok(CanonicalForm::Prefix(23)));
+///
+/// let base = LinkBase::new(b"https://example.org/docs/index.html", None);
+/// let form = canonical(b"../about.html", Some(&base), 8192, &mut out);
+/// assert_eq!(form, Ok(CanonicalForm::Rewritten));
+/// assert_eq!(out, b"https://example.org/about.html");
+///
+/// let form = canonical(b"mailto:me@example.org", Some(&base), 8192, &mut out);
+/// assert_eq!(form, Err(Reject::Scheme));
+/// ```
+pub fn canonical(
+    raw: &[u8],
+    base: Option<&LinkBase<'_>>,
+    limit: usize,
+    out: &mut Vec<u8>,
+) -> Result<CanonicalForm, Reject> {
+    if let Some(len) = scan::front(raw) {
+        return if raw.len() > limit && trim(raw).len() > limit {
+            Err(Reject::TooLong)
+        } else if len == raw.len() {
+            Ok(CanonicalForm::AsIs)
+        } else {
+            Ok(CanonicalForm::Prefix(len))
+        };
+    }
+    let link = trim(raw);
+    let scheme = scheme(link);
+    if scheme == Scheme::Other {
+        return Err(Reject::Scheme);
+    }
+    if link.len() > limit {
+        return Err(Reject::TooLong);
+    }
+    let start = out.len();
+    let written = append(scheme, link, base, limit, out);
+    let len = out.len() - start;
+    let found = match written {
+        Err(reject) => Err(reject),
+        Ok(()) if len > limit => Err(Reject::TooLong),
+        // Some URLs that the scan cannot prove are canonical, for example with a host in punycode.
+        Ok(()) if raw == &out[start..] => Ok(CanonicalForm::AsIs),
+        Ok(()) if raw.starts_with(&out[start..]) => Ok(CanonicalForm::Prefix(len)),
+        Ok(()) => return Ok(CanonicalForm::Rewritten),
+    };
+    out.truncate(start);
+    found
+}
+
+/// Appends the canonical form of the trimmed `link` to `out`. On error `out` is unchanged.
+fn append(
+    scheme: Scheme,
+    link: &[u8],
+    base: Option<&LinkBase<'_>>,
+    limit: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), Reject> {
+    match (scheme, base) {
+        (Scheme::None, None) if link.is_empty() => Err(Reject::Empty),
+        (Scheme::None, None) => Err(Reject::Relative),
+        (Scheme::None, Some(base)) => base.join(link, limit, out),
+        (Scheme::Bare, Some(base)) => base.join_bare(link, limit, out),
+        (Scheme::Web, _) if append_plain(link, out) => Ok(()),
+        _ => parse::append(link, None, out),
+    }
+}
+
+/// Appends `link`, or `link` and a `/`, up to the fragment, if that is canonical; otherwise `out` is unchanged. The `/`
+/// makes a bare host canonical, and the parser adds it too.
+fn append_plain(link: &[u8], out: &mut Vec<u8>) -> bool {
+    if let Some(len) = scan::front(link) {
+        out.extend_from_slice(&link[..len]); // Blanks stood before it.
+        return true;
+    }
+    let start = out.len();
+    out.extend_from_slice(link);
+    out.push(b'/');
+    let canonical = is_canonical(&out[start..]);
+    if !canonical {
+        out.truncate(start);
+    }
+    canonical
+}

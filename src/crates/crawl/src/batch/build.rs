@@ -1,0 +1,637 @@
+//! Builds batches from what decoders yield.
+
+use super::names::SpellingTable;
+use crate::decode::Decoder;
+use crate::decode::records::write::write;
+use crate::model::batch::TEXT_BYTES;
+use crate::model::{
+    Batch, BatchEntry, Digest, FetchTotals, Fingerprint, HashKey, Limits, Link, LinkCounts,
+    Names as Naming, Parsed, RawRedirect, Reason, Record, SelfLinks, What, has_page,
+};
+use crate::rules::{Follow, InputRules};
+use crate::url::{self, CanonicalForm, LinkBase, Reject};
+
+/// Maximum number of entries per batch: an entry takes far more memory than an empty line.
+const ENTRIES: usize = 1 << 16;
+/// Number of a record's links that are looked up together.
+const AHEAD: usize = 32;
+/// Maximum number of messages kept per batch and reason; further ones are only counted.
+const COMPLAINTS: usize = 16;
+/// Maximum length in bytes of a text in messages.
+const SHOWN: usize = 200;
+
+/// Limits and rules for records.
+#[derive(Clone)]
+pub struct Rules {
+    /// Limits on names, links and a record's text.
+    pub limits: Limits,
+    /// Treatment of links from a page to itself.
+    pub self_links: SelfLinks,
+    /// Key of the fingerprints.
+    pub key: HashKey,
+    /// Rules for what is read from inputs.
+    pub input: InputRules,
+    /// Weights of kinds of links and of target pages.
+    pub follow: Follow,
+}
+
+/// Converts chunks to batches. Reuses its tables from one batch to the next, never their content.
+pub struct Builder {
+    rules: Rules,
+    naming: Naming,
+    batch: Batch,
+    names: SpellingTable,
+    linked: Linked,
+    weighing: Weighing,
+    /// True if a URL that is canonical as spelled needs no further check.
+    takes_all: bool,
+    scratch: Vec<u8>,
+    stripped: Vec<u8>,
+    /// Number of messages in the batch, by reason.
+    complained: [usize; Reason::ALL.len()],
+    /// Keeps redirects and bases as they are written.
+    keeps_written: bool,
+    /// Keeps records as lines of JSON.
+    keeps_lines: bool,
+    /// Fingerprint of each of the next links as spelled; `None` if the spelling alone does not name a page.
+    spelled: Vec<Option<Fingerprint>>,
+    /// Called before a record becomes large, and before its links take more than [`TEXT_BYTES`].
+    leave: Box<dyn FnMut() + Send>,
+}
+
+/// Last link to each name.
+#[derive(Default)]
+struct Linked {
+    /// Number of its entry, plus 1.
+    by: Vec<u32>,
+    /// Index among the batch's links; only if weights are kept.
+    at: Vec<u32>,
+}
+
+/// Reason and message for a record that cannot be used.
+struct Unusable(Reason, String);
+
+/// Reason why a name is not used.
+enum Refusal {
+    Rejected(Reject),
+    OutOfScope,
+}
+
+impl From<Reject> for Refusal {
+    fn from(reject: Reject) -> Refusal {
+        Refusal::Rejected(reject)
+    }
+}
+
+impl Builder {
+    /// Returns a builder for one format's names.
+    pub fn new(rules: Rules, naming: Naming) -> Builder {
+        Builder {
+            names: SpellingTable::new(rules.key),
+            takes_all: naming == Naming::Url && rules.input.takes_all(),
+            weighing: Weighing::new(&rules.follow),
+            rules,
+            naming,
+            batch: Batch::default(),
+            linked: Linked::default(),
+            scratch: Vec::new(),
+            stripped: Vec::new(),
+            complained: Default::default(),
+            keeps_written: false,
+            keeps_lines: false,
+            spelled: Vec::new(),
+            leave: Box::new(|| ()),
+        }
+    }
+
+    /// Sets a callback that is called before a record, or its links, take more than the usual memory: it may wait until
+    /// there is room. Their growth is limited (`--limit-line`).
+    pub fn ask_leave(&mut self, leave: impl FnMut() + Send + 'static) {
+        self.leave = Box::new(leave);
+    }
+
+    /// Decodes `chunk` and emits its batches in order, at least one. `emit` takes a batch and whether it is the chunk's
+    /// last, and returns an empty one for the next; `None` stops.
+    pub fn run(
+        &mut self,
+        decoder: &dyn Decoder,
+        chunk: &[u8],
+        mut emit: impl FnMut(Batch, bool) -> Option<Batch>,
+    ) {
+        let mut start = 0;
+        loop {
+            let mut end = start;
+            let mut cut = false;
+            decoder.decode(&chunk[start..], &mut |at, parsed| {
+                // Decoding may resume only at an offset that grew.
+                let grew = start + at > end;
+                end = start + at;
+                self.push(end as u64, parsed);
+                cut = grew && self.is_full() && end < chunk.len();
+                !cut
+            });
+            start = end;
+            match emit(self.take(), !cut) {
+                Some(mut next) => {
+                    next.clear();
+                    self.batch = next;
+                }
+                None => return,
+            }
+            if !cut {
+                return;
+            }
+        }
+    }
+
+    /// Keeps redirects and bases as they are written ([`Batch::written`]).
+    pub fn keep_written(&mut self) {
+        self.keeps_written = true;
+    }
+
+    /// Keeps records as lines of JSON ([`Batch::lines`]).
+    pub fn keep_lines(&mut self) {
+        self.keeps_lines = true;
+    }
+
+    /// Returns a batch for a record of `bytes` bytes that was dropped unread.
+    pub fn over_limit(&mut self, bytes: u64) -> Batch {
+        let limit = self.rules.limits.line_bytes;
+        let bad = Parsed::Bad {
+            reason: Reason::TooLong,
+            detail: format!("a record of {bytes} bytes, more than `limit_line` {limit}"),
+        };
+        self.push(bytes, bad);
+        self.take()
+    }
+
+    /// Returns a batch of one record.
+    pub fn single(&mut self, parsed: Parsed<'_, '_>) -> Batch {
+        self.push(0, parsed);
+        self.take()
+    }
+
+    /// Adds a record to the current batch, and returns what it means.
+    pub fn add(&mut self, parsed: Parsed<'_, '_>) -> What {
+        self.push(0, parsed);
+        self.batch
+            .entries
+            .last()
+            .map_or(What::Other, |entry| entry.what)
+    }
+
+    /// Takes back a used batch's memory for the next one.
+    pub fn recycle(&mut self, mut batch: Batch) {
+        if self.batch.entries.is_empty() && batch.is_ordinary() {
+            batch.clear();
+            self.batch = batch;
+        }
+    }
+
+    /// Returns the current batch and begins another.
+    pub fn take(&mut self) -> Batch {
+        self.names.clear();
+        self.linked.by.clear();
+        self.weighing.of_names.clear();
+        self.complained = Default::default();
+        std::mem::take(&mut self.batch)
+    }
+
+    /// Returns whether the batch should be taken before more is added.
+    pub fn is_full(&self) -> bool {
+        self.batch.text.len().max(self.batch.lines.len()) > TEXT_BYTES
+            || self.batch.entries.len() >= ENTRIES
+    }
+
+    fn push(&mut self, end: u64, parsed: Parsed<'_, '_>) {
+        let names = self.batch.fingerprints.len() as u32;
+        let links = self.batch.links.len() as u32;
+        let at = self.batch.entries.len() as u32;
+        let entry = match parsed {
+            Parsed::Other { kind } => {
+                self.batch.others.push((at, kind));
+                Ok(self.entry(What::Other, links))
+            }
+            Parsed::Large => return (self.leave)(),
+            Parsed::Bad { reason, detail } => Err(Unusable(reason, detail)),
+            Parsed::Record(record) => self.record_with_line(record, links).inspect(|entry| {
+                let status = record.status.map(|status| (at, status));
+                self.batch.statuses.extend(status);
+                let totals = record.totals.filter(|_| entry.what.is_of_page());
+                self.batch.totals.extend(totals.map(|totals| (at, totals)));
+                if self.keeps_written && (record.redirect.is_some() || record.base.is_some()) {
+                    let [redirect, base] =
+                        [&record.redirect, &record.base].map(|text| text.as_deref().map(shown));
+                    self.batch
+                        .written
+                        .push((at, RawRedirect { redirect, base }));
+                }
+                if let (Some(detail), true) = (&record.bad_time, entry.what.is_of_page()) {
+                    self.batch.timeless.push(at);
+                    complain(
+                        &mut self.batch,
+                        &mut self.complained,
+                        Reason::BadTime,
+                        at,
+                        || detail.clone(),
+                    );
+                }
+            }),
+        };
+        let entry = entry.unwrap_or_else(|Unusable(reason, detail)| {
+            if self.batch.fingerprints.len() as u32 > names {
+                self.names.cut(&mut self.batch, names);
+                self.linked.by.truncate(names as usize);
+                self.weighing.of_names.truncate(names as usize);
+            }
+            self.batch.links.truncate(links as usize);
+            self.batch.weights.truncate(links as usize);
+            complain(&mut self.batch, &mut self.complained, reason, at, || detail);
+            self.entry(What::Skipped(reason), links)
+        });
+        self.batch.entries.push(BatchEntry { end, ..entry });
+    }
+
+    /// Adds a record like [`Builder::record`], and keeps a page's record as a line if requested.
+    fn record_with_line(
+        &mut self,
+        record: &Record<'_>,
+        links: u32,
+    ) -> Result<BatchEntry, Unusable> {
+        let entry = self.record(record, links)?;
+        if !self.keeps_lines || !entry.what.is_of_page() {
+            return Ok(entry);
+        }
+        let start = self.batch.lines.len();
+        write(record, self.naming, &mut self.batch.lines);
+        let (bytes, limit) = (self.batch.lines.len() - start, self.rules.limits.line_bytes);
+        if bytes as u64 <= limit {
+            return Ok(entry);
+        }
+        self.batch.lines.truncate(start);
+        Err(Unusable(
+            Reason::TooLong,
+            format!("as a line of JSON it has {bytes} bytes, more than `limit_line` {limit}"),
+        ))
+    }
+
+    fn entry(&self, what: What, links_start: u32) -> BatchEntry {
+        BatchEntry {
+            end: 0,
+            what,
+            source: 0,
+            names_end: self.batch.fingerprints.len() as u32,
+            links_start,
+            links_end: self.batch.links.len() as u32,
+            fetched_at: None,
+            digest: Digest::NONE,
+            counts: LinkCounts::default(),
+        }
+    }
+
+    fn record(&mut self, record: &Record<'_>, links_start: u32) -> Result<BatchEntry, Unusable> {
+        // First of all: decoders skip the rest of such a record.
+        if (self.rules.input.shard).is_some_and(|shard| shard.passes_over(&record.url, self.naming))
+        {
+            return Ok(self.entry(What::OtherShard, links_start));
+        }
+        let what = meaning(record);
+        let only;
+        let links: &[Link<'_>] = match (&record.redirect, &record.same_as, record.status) {
+            (Some(target), _, Some(300..=399)) if what == What::Visit => {
+                only = [Link::to(&**target)];
+                &only
+            }
+            _ if what == What::Visit => &record.links,
+            (_, Some(other), status) if what == What::Unchanged && status != Some(304) => {
+                only = [Link::to(&**other)];
+                &only
+            }
+            _ => &[],
+        };
+        if links.len() as u64 > self.rules.limits.links {
+            return Err(Unusable(
+                Reason::TooManyLinks,
+                format!(
+                    "{} links, more than `limit_links` {}",
+                    links.len(),
+                    self.rules.limits.links
+                ),
+            ));
+        }
+        let Some(source) = self.source(&record.url)? else {
+            return Ok(self.entry(What::OutOfScope, links_start));
+        };
+        let mut counts = self.links(source, record, links)?;
+        if what == What::Unchanged {
+            // The engine compares it with the page's link; no link was read.
+            counts = LinkCounts::default();
+            if self.batch.links[links_start as usize..] == [source] {
+                self.batch.links.truncate(links_start as usize);
+            }
+        }
+        Ok(BatchEntry {
+            source,
+            fetched_at: record.fetched_at,
+            digest: record.digest,
+            counts,
+            ..self.entry(what, links_start)
+        })
+    }
+
+    /// Returns the name of a record's page; `None` if it is out of scope.
+    fn source(&mut self, raw: &[u8]) -> Result<Option<u32>, Unusable> {
+        let shown = || String::from_utf8_lossy(&raw[..raw.len().min(200)]).into_owned();
+        match self.name(raw, self.spelled(raw), None) {
+            Ok(name) => Ok(Some(name)),
+            Err(Refusal::OutOfScope) => Ok(None),
+            Err(Refusal::Rejected(reject)) => Err(match reject {
+                Reject::TooLong => Unusable(
+                    Reason::UrlTooLong,
+                    format!(
+                        "a URL of {} bytes, more than `limit_url` {}",
+                        raw.len(),
+                        self.rules.limits.url_bytes
+                    ),
+                ),
+                reject => Unusable(Reason::BadUrl, format!("{:?}: {reject}", shown())),
+            }),
+        }
+    }
+
+    fn links(
+        &mut self,
+        source: u32,
+        record: &Record<'_>,
+        links: &[Link<'_>],
+    ) -> Result<LinkCounts, Unusable> {
+        let mut counts = LinkCounts {
+            read: links.len() as u32,
+            ..LinkCounts::default()
+        };
+        // The target of a redirect is relative to the page, whatever base its text names.
+        let base = record.base.as_deref().filter(|_| record.redirect.is_none());
+        let base = LinkBase::new(&record.url, base);
+        let stamp = self.batch.entries.len() as u32 + 1;
+        // Counts only the record's own links, even if other records named them before: the rest of the batch must not
+        // matter.
+        let mut text = 0;
+        let text_before = self.batch.text.len();
+        let mut huge = false;
+        let weighs = self.weighing.is_chosen || links.iter().any(|link| link.weight != 1);
+        let host = weighs.then(|| url::host(self.batch.name(source)).to_vec());
+        let links_start = self.batch.links.len();
+        if weighs {
+            self.batch.weights.resize(links_start, 1);
+        }
+        for (at, link) in links.iter().enumerate() {
+            if at.is_multiple_of(AHEAD) {
+                self.look_ahead(&links[at..links.len().min(at + AHEAD)]);
+            }
+            let spelled = self.spelled[at % AHEAD];
+            let target = match self.name(&link.url, spelled, Some(&base)) {
+                Ok(target) => target,
+                Err(dropped) => {
+                    match dropped {
+                        Refusal::OutOfScope => counts.out_of_scope += 1,
+                        Refusal::Rejected(Reject::Scheme) => counts.scheme += 1,
+                        Refusal::Rejected(Reject::TooLong) => counts.too_long += 1,
+                        Refusal::Rejected(_) => counts.invalid += 1,
+                    }
+                    continue;
+                }
+            };
+            let weight = host.as_ref().map(|host| {
+                self.weighing
+                    .weight(&self.rules.follow, &self.batch, (host, target), link)
+            });
+            if target == source && self.rules.self_links == SelfLinks::Drop {
+                counts.own += 1;
+                continue;
+            }
+            if self.linked.by.len() <= target as usize {
+                self.linked.by.resize(target as usize + 1, 0);
+            }
+            if self.linked.by[target as usize] == stamp {
+                counts.repeated += 1;
+                if let Some(weight) = weight {
+                    let known = &mut self.batch.weights[self.linked.at[target as usize] as usize];
+                    *known = weight.max(*known);
+                }
+                continue;
+            }
+            self.linked.by[target as usize] = stamp;
+            if let Some(weight) = weight {
+                self.linked.at.resize(self.linked.by.len(), 0);
+                self.linked.at[target as usize] = self.batch.links.len() as u32;
+                self.batch.weights.push(weight);
+            }
+            self.batch.links.push(target);
+            text += self.batch.name(target).len() as u64;
+            if self.batch.text.len() - text_before > TEXT_BYTES && !huge {
+                huge = true;
+                (self.leave)();
+            }
+            if text > self.rules.limits.line_bytes {
+                return Err(Unusable(
+                    Reason::TooLong,
+                    format!(
+                        "its links, made absolute, take more than `limit_line` {} bytes",
+                        self.rules.limits.line_bytes
+                    ),
+                ));
+            }
+        }
+        if weighs {
+            check_sum(&self.batch.weights[links_start..])?;
+        }
+        Ok(counts)
+    }
+
+    /// Computes the fingerprints of some links, and prefetches their table slots.
+    fn look_ahead(&mut self, links: &[Link<'_>]) {
+        let mut spelled = std::mem::take(&mut self.spelled);
+        spelled.clear();
+        spelled.extend(links.iter().map(|link| self.spelled(&link.url)));
+        self.names.touch(spelled.iter().flatten().copied());
+        self.spelled = spelled;
+    }
+
+    /// Returns the fingerprint of a name as spelled, if the spelling means the same on every page, unlike a relative
+    /// URL.
+    #[inline]
+    fn spelled(&self, raw: &[u8]) -> Option<Fingerprint> {
+        let all = self.naming == Naming::Opaque || raw.starts_with(b"http");
+        let short = raw.len() as u64 <= self.rules.limits.url_bytes;
+        (all && short).then(|| self.names.fingerprint(raw))
+    }
+
+    /// Returns the number of the name that `raw` spells.
+    fn name(
+        &mut self,
+        raw: &[u8],
+        spelled: Option<Fingerprint>,
+        base: Option<&LinkBase<'_>>,
+    ) -> Result<u32, Refusal> {
+        if let Some(spelled) = spelled {
+            if let Some(name) = self.names.get(&self.batch, spelled) {
+                return Ok(name);
+            }
+            if self.takes_all && url::is_canonical(raw) {
+                return Ok(self.names.add(&mut self.batch, raw, spelled));
+            }
+        }
+        let limit = self.rules.limits.url_bytes as usize;
+        if self.naming == Naming::Opaque {
+            return match spelled {
+                _ if raw.is_empty() => Err(Reject::Empty.into()),
+                _ if !self.rules.input.scope.has(raw) => Err(Refusal::OutOfScope),
+                Some(spelled) => Ok(self.names.add(&mut self.batch, raw, spelled)),
+                None => Err(Reject::TooLong.into()),
+            };
+        }
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        let form = url::canonical(raw, base, limit, &mut scratch);
+        let name = form.map_err(Refusal::from).and_then(|form| {
+            let text = form.text(raw, &scratch);
+            let mut stripped = std::mem::take(&mut self.stripped);
+            stripped.clear();
+            let changed = self.rules.input.drop_params.strip(text, &mut stripped);
+            let text = if changed { &stripped } else { text };
+            let name = match (form, spelled) {
+                _ if !self.rules.input.scope.has(text) => Err(Refusal::OutOfScope),
+                (CanonicalForm::AsIs, Some(spelled)) if !changed => {
+                    Ok(self.names.add(&mut self.batch, raw, spelled))
+                }
+                (_, spelled) => {
+                    let name = self.known_or_new(text);
+                    if let Some(spelled) = spelled.filter(|_| is_absolute(raw)) {
+                        self.names.alias(&self.batch, spelled, name);
+                    }
+                    Ok(name)
+                }
+            };
+            self.stripped = stripped;
+            name
+        });
+        self.scratch = scratch;
+        name
+    }
+
+    fn known_or_new(&mut self, text: &[u8]) -> u32 {
+        let fingerprint = self.names.fingerprint(text);
+        match self.names.get(&self.batch, fingerprint) {
+            Some(name) => name,
+            None => self.names.add(&mut self.batch, text, fingerprint),
+        }
+    }
+}
+
+/// Computes the weights of links.
+struct Weighing {
+    /// Weights of the batch's names as link targets; [`UNASKED`] if not computed yet.
+    of_names: Vec<u64>,
+    /// True if weights depend on the kind of link or on its target.
+    is_chosen: bool,
+}
+
+/// Marks a weight that is not computed yet; larger than any product in an accepted record.
+const UNASKED: u64 = u64::MAX;
+
+impl Weighing {
+    fn new(follow: &Follow) -> Weighing {
+        Weighing {
+            of_names: Vec::new(),
+            is_chosen: !follow.is_default(),
+        }
+    }
+
+    /// Returns the weight of a link from a page of `host` to a name of the batch; at most [`u64::MAX`]. Names that are
+    /// not URLs have no host.
+    fn weight(
+        &mut self,
+        follow: &Follow,
+        batch: &Batch,
+        (host, target): (&[u8], u32),
+        link: &Link<'_>,
+    ) -> u64 {
+        let is_internal = !host.is_empty() && url::host(batch.name(target)) == host;
+        let weight = u64::from(link.weight).saturating_mul(follow.weight(link.rel, is_internal));
+        if !follow.has_pages() {
+            return weight;
+        }
+        let at = target as usize;
+        if self.of_names.len() <= at {
+            self.of_names.resize(at + 1, UNASKED);
+        }
+        if self.of_names[at] == UNASKED {
+            self.of_names[at] = follow.weight_of_page(batch.name(target));
+        }
+        weight.saturating_mul(self.of_names[at])
+    }
+}
+
+/// Rejects links whose total weight is too large to divide cash by.
+fn check_sum(weights: &[u64]) -> Result<(), Unusable> {
+    let sum: u128 = weights.iter().map(|&weight| u128::from(weight)).sum();
+    if sum < 1 << 63 {
+        return Ok(());
+    }
+    Err(Unusable(
+        Reason::Malformed,
+        "its links weigh 2^63 or more together: give them smaller weights".to_owned(),
+    ))
+}
+
+/// Returns the front of an input's text for a message.
+fn shown(text: &[u8]) -> String {
+    let front = String::from_utf8_lossy(&text[..text.len().min(SHOWN)]).into_owned();
+    if text.len() > SHOWN {
+        front + "..."
+    } else {
+        front
+    }
+}
+
+/// Returns whether `raw` means the same with any base: `http:page` does not.
+fn is_absolute(raw: &[u8]) -> bool {
+    raw.starts_with(b"http://") || raw.starts_with(b"https://")
+}
+
+/// Returns what a status means. None, or that of a response with the page: a visit, or unchanged if it is a `revisit`.
+/// 404 and 410: gone. 304: unchanged. Any other says nothing about the page: failed. A page whose totals have no visits
+/// is only known, or failed.
+fn meaning(record: &Record<'_>) -> What {
+    match record.status {
+        None if let Some(FetchTotals {
+            visits: 0, failed, ..
+        }) = record.totals =>
+        {
+            match failed {
+                0 => What::Unchanged,
+                _ => What::Failed,
+            }
+        }
+        Some(404 | 410) => What::Gone,
+        Some(304) => What::Unchanged,
+        Some(status) if !has_page(status) => What::Failed,
+        _ if record.revisit => What::Unchanged,
+        _ => What::Visit,
+    }
+}
+
+/// Keeps the message about an entry, if it is among the first for its reason.
+fn complain(
+    batch: &mut Batch,
+    complained: &mut [usize; Reason::ALL.len()],
+    reason: Reason,
+    at: u32,
+    detail: impl FnOnce() -> String,
+) {
+    let complained = &mut complained[reason as usize];
+    if *complained < COMPLAINTS {
+        *complained += 1;
+        batch.complaints.push((at, detail()));
+    }
+}

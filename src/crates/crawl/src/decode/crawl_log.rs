@@ -1,0 +1,215 @@
+//! Heritrix `crawl.log`: one fetch per line, with the page on which the URL was found. Specified in
+//! `formats/crawl-log.md`.
+//!
+//! A line states two facts: its URL was fetched (with unknown links), and the page on which it was found links to it.
+//! These links are grouped by that page: see [`groups`](super::groups).
+
+use std::borrow::Cow;
+
+use super::groups::{Edge, GroupFormat, GroupLine, Groups, NonLink, line_feed, whole_from_the_end};
+use super::{Bad, FormatSpec, Names, Record, RecordTime, parted, time, utf8};
+
+pub const FORMAT: FormatSpec = FormatSpec {
+    name: "crawl-log",
+    about: "Heritrix `crawl.log`: the tree of discovery only",
+    is_grouped: true,
+    caveat: Some(
+        "a crawl log names one page for each URL, that on which it was found: this ranks the tree of \
+                 discovery, not the links, which are in the crawl's WARC files. Sort it by its sixth field first (sort \
+                 -s -k6,6)",
+    ),
+    usual: &Groups::<CrawlLog>::new(Names::Url),
+    by: |rules, _| std::sync::Arc::new(Groups::<CrawlLog>::by(rules, Names::Url)),
+};
+
+/// Line format of crawl logs.
+pub struct CrawlLog;
+
+/// Last letter of the path of a submitted form, which is not a fetch of its page.
+const SUBMIT: char = 'S';
+/// Number of fields in the oldest layout that is read; newer ones add a source tag.
+const FIELDS_MIN: usize = 11;
+
+impl GroupFormat for CrawlLog {
+    const TELLS: bool = true;
+    type CsvScan = ();
+
+    fn line_end((): &mut (), buf: &[u8]) -> Option<usize> {
+        line_feed(buf)
+    }
+
+    fn whole(buf: &[u8]) -> usize {
+        whole_from_the_end::<CrawlLog>(buf)
+    }
+
+    fn read(line: &[u8]) -> GroupLine<'_> {
+        match LogEntry::of(line) {
+            Ok(Some(entry)) if entry.hop == Some(SUBMIT) => {
+                GroupLine::Apart(NonLink::Other("answer to POST"))
+            }
+            Ok(Some(entry)) => match entry.edge() {
+                Some(edge) => GroupLine::Edge(edge),
+                None => GroupLine::Apart(NonLink::Fetch),
+            },
+            Ok(None) => GroupLine::Apart(NonLink::Other(kind(line))),
+            Err(bad) => GroupLine::Apart(NonLink::Bad(bad)),
+        }
+    }
+
+    fn fetch(line: &[u8]) -> Option<Record<'_>> {
+        let entry = LogEntry::of(line).ok()??;
+        Some(Record {
+            url: Cow::Borrowed(entry.url.as_bytes()),
+            fetched_at: entry.fetched_at,
+            bad_time: entry.bad_time,
+            status: entry.status,
+            // Links of a page that was there are unknown; those of others don't matter.
+            revisit: matches!(entry.status, None | Some(200..=399)),
+            ..Record::default()
+        })
+    }
+}
+
+/// Names the kind of a line that is not a fetch of a web page.
+fn kind(line: &[u8]) -> &'static str {
+    let url = line
+        .split(u8::is_ascii_whitespace)
+        .filter(|field| !field.is_empty())
+        .nth(3);
+    match url {
+        None => "blank line",
+        Some(url) if url.starts_with(b"dns:") => "dns look-up",
+        Some(_) => "no web page",
+    }
+}
+
+/// Returns whether a line looks like one of a crawl log, for format detection.
+pub fn is_entry(line: &[u8]) -> bool {
+    match LogEntry::of(line) {
+        Ok(Some(_)) => true,
+        Ok(None) => {
+            let first = line
+                .split(u8::is_ascii_whitespace)
+                .find(|field| !field.is_empty());
+            let first = first.and_then(|field| std::str::from_utf8(field).ok());
+            first.is_some_and(|text| log_time(text).is_ok())
+        }
+        Err(_) => false,
+    }
+}
+
+/// Fields of a line that are read.
+struct LogEntry<'a> {
+    fetched_at: Option<super::Time>,
+    bad_time: Option<String>,
+    status: Option<i32>,
+    url: &'a str,
+    /// Last letter of the discovery path: how the URL was found.
+    hop: Option<char>,
+    via: &'a str,
+}
+
+impl<'a> LogEntry<'a> {
+    /// Parses a line. `None`: it is blank, or fetches something other than a web page.
+    fn of(line: &'a [u8]) -> Result<Option<LogEntry<'a>>, Bad> {
+        let text = utf8(line).map_err(Bad::utf8)?;
+        let mut fields = [""; FIELDS_MIN];
+        let mut count = 0;
+        for field in text.split_ascii_whitespace().take(FIELDS_MIN) {
+            fields[count] = field;
+            count += 1;
+        }
+        if count == 0 {
+            return Ok(None);
+        }
+        let [logged, status, _, url, path, via, _, _, began, ..] = fields;
+        // Other lines, a stack trace for example, do not begin with a time.
+        if !is_like_a_time(logged) {
+            return Err(Bad::malformed("no time at the line's start"));
+        }
+        if count < FIELDS_MIN {
+            let message = format!("{count} fields, expected {FIELDS_MIN} at least");
+            return Err(Bad::malformed(message));
+        }
+        let status = match status {
+            "-" => None,
+            digits => Some(
+                digits
+                    .parse()
+                    .map_err(|_| Bad::malformed(format!("{:?} is not a status", shown(digits))))?,
+            ),
+        };
+        if !is_web(url) {
+            return Ok(None);
+        }
+        let (began, wrong) = parted(began_at(began));
+        let (logged, wrong_too) = match began {
+            Some(_) => (None, None),
+            None => parted(log_time(logged)),
+        };
+        Ok(Some(LogEntry {
+            fetched_at: began.or(logged),
+            bad_time: wrong.or(wrong_too),
+            status,
+            url,
+            hop: path.chars().next_back(),
+            via,
+        }))
+    }
+
+    fn edge(&self) -> Option<Edge<'a>> {
+        let is_link = matches!(self.hop, Some('L' | 'R')) && is_web(self.via);
+        is_link.then_some(Edge {
+            key: self.via.as_bytes(),
+            from: Cow::Borrowed(self.via.as_bytes()),
+            weight: 1,
+            to: Cow::Borrowed(self.url.as_bytes()),
+            fetched_at: None,
+            bad_time: None,
+        })
+    }
+}
+
+fn is_web(url: &str) -> bool {
+    let scheme = |name: &str| {
+        url.get(..name.len())
+            .is_some_and(|front| front.eq_ignore_ascii_case(name))
+    };
+    scheme("http://") || scheme("https://")
+}
+
+/// Returns whether a line's first field looks like a time, so that the crawler wrote the line.
+fn is_like_a_time(text: &str) -> bool {
+    let digits = text.bytes().filter(u8::is_ascii_digit).count();
+    let is_part = |byte: u8| byte.is_ascii_digit() || b"-:.,+TtZz".contains(&byte);
+    digits >= 8
+        && text.starts_with(|first: char| first.is_ascii_digit())
+        && text.bytes().all(is_part)
+}
+
+/// Parses `2015-05-22T15:01:09.465Z`, or 17 digits.
+fn log_time(text: &str) -> RecordTime {
+    let found = time::from_archive(text);
+    found.map(Some).ok_or_else(|| {
+        format!(
+            "{:?} is not a time, like 2015-05-22T15:01:09.465Z",
+            shown(text)
+        )
+    })
+}
+
+fn shown(text: &str) -> String {
+    text.chars().take(40).collect()
+}
+
+/// Parses the start time of `20150522150108890+70` (start, then duration in ms). `-`: nothing was fetched.
+fn began_at(text: &str) -> RecordTime {
+    if text == "-" {
+        return Ok(None);
+    }
+    let (began, _) = text.split_once('+').unwrap_or((text, ""));
+    time::from_digits(began).map(Some).ok_or_else(|| {
+        let shown = shown(text);
+        format!("{shown:?} is not the time of a fetch, like 20150522150108890+70")
+    })
+}

@@ -1,0 +1,220 @@
+//! Link tables of archive toolkits: `date,src,dest,anchor` as CSV, optionally with `,weight`. Specified in
+//! `formats/csv-links.md`.
+//!
+//! A record is the run of links with one date and source: see [`groups`](super::groups).
+
+use std::borrow::Cow;
+
+use memchr::memchr2;
+
+use super::groups::{Edge, GroupFormat, GroupLine, Groups, NonLink, lines_of, weight};
+use super::{Bad, FormatSpec, Names, Reason, RecordTime, parted, time, utf8};
+
+pub const FORMAT: FormatSpec = FormatSpec {
+    name: "csv-links",
+    about: "`date,src,dest,anchor` as CSV, grouped by date and source",
+    is_grouped: true,
+    caveat: None,
+    usual: &Groups::<CsvLinks>::new(Names::Url),
+    by: |rules, _| std::sync::Arc::new(Groups::<CsvLinks>::by(rules, Names::Url)),
+};
+
+/// Line format of link tables.
+pub struct CsvLinks;
+
+/// State of a scan for a line's end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CsvScan {
+    /// At a field's start.
+    #[default]
+    Start,
+    /// In a field without quotes, or after the closing quote.
+    Plain,
+    /// In a quoted field.
+    Quoted,
+    /// In a quoted field, after a backslash.
+    Escaped,
+    /// Behind a quote in a quoted field: the field's end, or the first of two quotes.
+    Quote,
+}
+
+impl CsvScan {
+    /// Continues to the line's end; returns the offset after it.
+    fn run(&mut self, buf: &[u8]) -> Option<usize> {
+        let mut at = 0;
+        while at < buf.len() {
+            let byte = buf[at];
+            *self = match (*self, byte) {
+                (CsvScan::Start | CsvScan::Plain | CsvScan::Quote, b'\n') => return Some(at + 1),
+                (CsvScan::Start, b'"') => CsvScan::Quoted,
+                (CsvScan::Start | CsvScan::Plain | CsvScan::Quote, b',') => CsvScan::Start,
+                (CsvScan::Quote, b'"') => CsvScan::Quoted,
+                (CsvScan::Start | CsvScan::Plain | CsvScan::Quote, _) => {
+                    at += memchr2(b',', b'\n', &buf[at..]).unwrap_or(buf.len() - at);
+                    *self = CsvScan::Plain;
+                    continue;
+                }
+                (CsvScan::Quoted, b'\\') => CsvScan::Escaped,
+                (CsvScan::Quoted, b'"') => CsvScan::Quote,
+                (CsvScan::Quoted, _) => {
+                    at += memchr2(b'"', b'\\', &buf[at..]).unwrap_or(buf.len() - at);
+                    continue;
+                }
+                (CsvScan::Escaped, _) => CsvScan::Quoted,
+            };
+            at += 1;
+        }
+        None
+    }
+}
+
+impl GroupFormat for CsvLinks {
+    type CsvScan = CsvScan;
+
+    fn line_end(scan: &mut CsvScan, buf: &[u8]) -> Option<usize> {
+        scan.run(buf)
+    }
+
+    /// Scans from the start: a line feed may be inside quotes.
+    fn whole(buf: &[u8]) -> usize {
+        let (mut group, mut lines_end) = (None, 0);
+        let mut scan = CsvScan::default();
+        let mut at = 0;
+        while let Some(len) = scan.run(&buf[at..]) {
+            (at, scan) = (at + len, CsvScan::default());
+        }
+        let whole = &buf[..at];
+        for (text, line) in lines_of::<CsvLinks>(whole) {
+            if let GroupLine::Edge(edge) = CsvLinks::read(text) {
+                match group {
+                    Some((key, _)) if key == edge.key => {}
+                    _ => group = Some((edge.key, line.start)),
+                }
+            }
+            lines_end = line.end;
+        }
+        group.map_or(lines_end, |(_, start)| start)
+    }
+
+    fn read(line: &[u8]) -> GroupLine<'_> {
+        match read(line) {
+            Ok(line) => line,
+            Err(bad) => GroupLine::Apart(NonLink::Bad(bad)),
+        }
+    }
+}
+
+fn read(line: &[u8]) -> Result<GroupLine<'_>, Bad> {
+    if line.trim_ascii().is_empty() {
+        return Ok(GroupLine::Apart(NonLink::Other("blank line")));
+    }
+    utf8(line).map_err(Bad::utf8)?;
+    let (date, rest) = field(line)?;
+    let (from, rest) = field(rest.ok_or_else(too_few)?)?;
+    let key = &line[..line.len() - rest.map_or(0, |rest| rest.len() + 1)];
+    let (to, rest) = field(rest.ok_or_else(too_few)?)?;
+    if is_header(&date, &from) {
+        return Ok(GroupLine::Apart(NonLink::Other("header")));
+    }
+    // The anchor's text and perhaps a weight are left; a sixth field would mean another kind of table.
+    let rest = rest.map_or(Ok(None), |rest| field(rest).map(|(_, rest)| rest))?;
+    let weight = match rest.map(field).transpose()? {
+        None => 1,
+        Some((_, Some(_))) => {
+            return Err(Bad::malformed(
+                "more than five fields, expected date,src,dest,anchor,weight",
+            ));
+        }
+        Some((text, None)) if text.is_empty() => 1,
+        Some((text, None)) => weight(&text)?,
+    };
+    let (fetched_at, bad_time) = parted(read_date(&date));
+    for (name, url) in [("src", &from), ("dest", &to)] {
+        if url.is_empty() {
+            return Err(Bad::new(Reason::BadUrl, format!("`{name}` is empty")));
+        }
+    }
+    Ok(GroupLine::Edge(Edge {
+        key,
+        from,
+        to,
+        weight,
+        fetched_at,
+        bad_time,
+    }))
+}
+
+fn too_few() -> Bad {
+    Bad::malformed("fewer than three fields, expected date,src,dest,anchor")
+}
+
+/// Returns whether these are the names of the first columns.
+pub fn is_header(first: &[u8], second: &[u8]) -> bool {
+    (first == b"crawl_date" || first == b"date") && second == b"src"
+}
+
+/// Returns whether a line looks like one of such a table, for format detection.
+pub fn is_link(line: &[u8]) -> bool {
+    let web = |url: &[u8]| url.starts_with(b"http://") || url.starts_with(b"https://");
+    match read(line) {
+        Ok(GroupLine::Apart(NonLink::Other(kind))) => kind == "header",
+        Ok(GroupLine::Edge(edge)) => web(&edge.from),
+        _ => false,
+    }
+}
+
+/// Parses the time of the fetch; `Ok(None)` if it is empty.
+fn read_date(date: &[u8]) -> RecordTime {
+    if date.is_empty() {
+        return Ok(None);
+    }
+    let found = std::str::from_utf8(date).ok().and_then(time::from_archive);
+    found.map(Some).ok_or_else(|| {
+        let shown: String = String::from_utf8_lossy(date).chars().take(40).collect();
+        format!("{shown:?} is not a date: 8 or 14 digits, or RFC 3339")
+    })
+}
+
+/// Field, and what follows its comma.
+type Split<'a> = (Cow<'a, [u8]>, Option<&'a [u8]>);
+
+fn field(line: &[u8]) -> Result<Split<'_>, Bad> {
+    let Some(quoted) = line.strip_prefix(b"\"") else {
+        let end = memchr::memchr(b',', line);
+        let text = &line[..end.unwrap_or(line.len())];
+        return Ok((Cow::Borrowed(text), end.map(|end| &line[end + 1..])));
+    };
+    let mut text = Cow::Borrowed(&quoted[..0]);
+    let mut start = 0;
+    loop {
+        let Some(found) = memchr2(b'"', b'\\', &quoted[start..]) else {
+            return Err(Bad::malformed("a quote that does not end"));
+        };
+        let at = start + found;
+        append(&mut text, &quoted[start..at]);
+        match (quoted[at], quoted.get(at + 1)) {
+            (b'"', None) => return Ok((text, None)),
+            (b'"', Some(b',')) => return Ok((text, Some(&quoted[at + 2..]))),
+            (b'"', Some(b'"')) | (b'\\', Some(b'"' | b'\\')) => {
+                append(&mut text, &quoted[at + 1..at + 2]);
+                start = at + 2;
+            }
+            (b'"', Some(_)) => {
+                return Err(Bad::malformed("text after a field's closing quote"));
+            }
+            _ => {
+                append(&mut text, b"\\");
+                start = at + 1;
+            }
+        }
+    }
+}
+
+/// Appends a part; the first one stays borrowed.
+fn append<'a>(text: &mut Cow<'a, [u8]>, part: &'a [u8]) {
+    if text.is_empty() {
+        *text = Cow::Borrowed(part);
+    } else if !part.is_empty() {
+        text.to_mut().extend_from_slice(part);
+    }
+}

@@ -1,0 +1,384 @@
+//! WARC framing: a version line, header lines, a blank line, then `Content-Length` bytes.
+//!
+//! A record begins with any line ends left over from the one before, and ends with its block. Lines end with LF, and
+//! any CRs before it are dropped. If no record begins where one should, or its header is invalid, everything up to the
+//! next line that begins with `WARC/` is one bad record.
+
+use memchr::{memchr, memmem};
+
+use super::{Bad, HELD_MAX, Parsed, Reason, Record, Sink, Skipped, Skipper, parsed};
+
+/// Maximum length of a header: 64 KiB. A longer one is bad, so that it need not be held while its end is searched.
+const HEADER_MAX: usize = 64 << 10;
+const _: () = assert!(HEADER_MAX < HELD_MAX);
+
+const VERSION: &[u8] = b"WARC/";
+const NEXT_RECORD: &[u8] = b"\nWARC/";
+/// Error for a header that is cut by the end of the input, and for one that is cut by the next record: a chunk may end
+/// before that record, so the error must be the same.
+const HEADER_CUT: &str = "the WARC header is cut short";
+
+/// Header of a record.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct WarcHeader<'a> {
+    /// `WARC-Type`; empty if absent.
+    pub kind: &'a [u8],
+    /// `Content-Type`; empty if absent.
+    pub content_type: &'a [u8],
+    /// `WARC-Target-URI` without the angle brackets that some writers put around it; `None` if absent.
+    pub target: Option<&'a [u8]>,
+    /// `WARC-Date`; empty if absent.
+    pub date: &'a [u8],
+    /// `WARC-Payload-Digest`; empty if absent.
+    pub digest: &'a [u8],
+    /// `WARC-Record-ID`; empty if absent.
+    pub id: &'a [u8],
+    /// `WARC-Concurrent-To`: ids of the records of the same fetch.
+    pub concurrent: Vec<&'a [u8]>,
+    /// `WARC-Refers-To-Target-URI`, without angle brackets; empty if absent.
+    pub refers_to: &'a [u8],
+    /// True if there is a `WARC-Segment-Number`: the block is only a part.
+    pub segmented: bool,
+    /// Length of the block: `Content-Length`.
+    pub length: u64,
+    /// Length of the header itself, including its blank line.
+    pub len: usize,
+}
+
+/// Record of a buffer.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Frame<'a, H = WarcHeader<'a>> {
+    /// Offset in the buffer just after the record.
+    pub end: usize,
+    /// Header and block, or what is wrong with the record.
+    pub parts: Result<(H, &'a [u8]), Bad>,
+}
+
+impl<'a, H> Frame<'a, H> {
+    /// Returns a frame of all of `buf`, which ends too early.
+    pub fn cut_short(buf: &[u8], message: &str) -> Frame<'a, H> {
+        Frame {
+            end: buf.len(),
+            parts: Err(Bad::new(Reason::CutShort, message)),
+        }
+    }
+
+    /// Returns a frame with its header and a block of `length` bytes from offset `block` on. `None`: it is incomplete.
+    pub fn with_block(
+        buf: &'a [u8],
+        block: usize,
+        length: u64,
+        header: H,
+        at_end: bool,
+        cut: &str,
+    ) -> Option<Frame<'a, H>> {
+        let length = usize::try_from(length).ok();
+        let end = length.and_then(|length| block.checked_add(length));
+        match end.and_then(|end| Some((end, buf.get(block..end)?))) {
+            Some((end, block)) => Some(Frame {
+                end,
+                parts: Ok((header, block)),
+            }),
+            None => at_end.then(|| Frame::cut_short(buf, cut)),
+        }
+    }
+}
+
+/// Implements [`Decoder::whole`](super::Decoder::whole); `first` finds the first record.
+pub fn whole<'a, H>(
+    buf: &'a [u8],
+    at_end: bool,
+    first: impl Fn(&'a [u8], bool) -> Option<Frame<'a, H>>,
+) -> usize {
+    if at_end {
+        return buf.len();
+    }
+    let mut end = 0;
+    while let Some(frame) = first(&buf[end..], false) {
+        end += frame.end;
+    }
+    end + line_ends(&buf[end..])
+}
+
+/// Implements [`Decoder::decode`](super::Decoder::decode); `first` finds the first record, and `read` parses one and
+/// may report that it is [`Parsed::Large`].
+pub fn decode<'a, H>(
+    chunk: &'a [u8],
+    sink: &mut Sink<'_>,
+    first: impl Fn(&'a [u8], bool) -> Option<Frame<'a, H>>,
+    read: impl Fn(Frame<'a, H>, &mut Record<'a>, &mut dyn FnMut()) -> Result<Option<&'static str>, Bad>,
+) {
+    let mut record = Record::default();
+    let mut end = 0;
+    while let Some(frame) = first(&chunk[end..], true) {
+        let start = end;
+        end += frame.end;
+        let done = read(frame, &mut record, &mut || {
+            sink(start, Parsed::Large);
+        });
+        if !sink(end, parsed(done, &record)) {
+            return;
+        }
+    }
+}
+
+/// Returns the length of the line ends that `buf` begins with.
+pub fn line_ends(buf: &[u8]) -> usize {
+    let line_end = |byte: &&u8| matches!(byte, b'\r' | b'\n');
+    buf.iter().take_while(line_end).count()
+}
+
+/// Returns the first record of `buf`. `None`: it is incomplete, or there is none; at the end of the input, always the
+/// latter.
+pub fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_>> {
+    let start = line_ends(buf);
+    let record = &buf[start..];
+    if record.is_empty() {
+        return None;
+    }
+    let header = match header(record) {
+        Ok(Some(header)) => header,
+        Ok(None) => return at_end.then(|| Frame::cut_short(buf, HEADER_CUT)),
+        Err(bad) => {
+            let next = memmem::find(record, NEXT_RECORD).map(|lf| start + lf + 1);
+            let end = next.or(at_end.then_some(buf.len()))?;
+            return Some(Frame {
+                end,
+                parts: Err(bad),
+            });
+        }
+    };
+    let (block, length) = (start + header.len, header.length);
+    let cut = "the input ends inside a WARC block";
+    Frame::with_block(buf, block, length, header, at_end, cut)
+}
+
+/// Parses the header at the start of `record`; `Ok(None)`: it is incomplete.
+pub fn header(record: &[u8]) -> Result<Option<WarcHeader<'_>>, Bad> {
+    let known = record.len().min(VERSION.len());
+    if record[..known] != VERSION[..known] {
+        return Err(Bad::malformed(
+            "no WARC record begins here: garbage, or a wrong length before it",
+        ));
+    }
+    let mut lines = HeaderLines { record, at: 0 };
+    let mut header = WarcHeader::default();
+    let mut length = None;
+    let mut first = true;
+    while let Some(line) = lines.next()? {
+        if line.is_empty() && !first {
+            header.length = length.ok_or_else(|| Bad::malformed("no Content-Length"))?;
+            header.len = lines.at;
+            return Ok(Some(header));
+        }
+        if !first && line.starts_with(VERSION) {
+            return Err(Bad::new(Reason::CutShort, HEADER_CUT));
+        }
+        // An indented line continues the one before; no field read here is continued.
+        if !std::mem::take(&mut first) && !line.starts_with(b" ") && !line.starts_with(b"\t") {
+            field(line, &mut header, &mut length)?;
+        }
+    }
+    Ok(None)
+}
+
+fn field<'a>(
+    line: &'a [u8],
+    header: &mut WarcHeader<'a>,
+    length: &mut Option<u64>,
+) -> Result<(), Bad> {
+    let colon = memchr(b':', line).filter(|&colon| colon > 0);
+    let colon = colon.ok_or_else(|| Bad::malformed("a WARC header line without a name"))?;
+    let (name, value) = (line[..colon].trim_ascii(), line[colon + 1..].trim_ascii());
+    if name.eq_ignore_ascii_case(b"WARC-Type") {
+        header.kind = value;
+    } else if name.eq_ignore_ascii_case(b"Content-Type") {
+        header.content_type = value;
+    } else if name.eq_ignore_ascii_case(b"WARC-Target-URI") {
+        header.target = Some(bare(value));
+    } else if name.eq_ignore_ascii_case(b"WARC-Record-ID") {
+        header.id = value;
+    } else if name.eq_ignore_ascii_case(b"WARC-Concurrent-To") {
+        header.concurrent.push(value);
+    } else if name.eq_ignore_ascii_case(b"WARC-Refers-To-Target-URI") {
+        header.refers_to = bare(value);
+    } else if name.eq_ignore_ascii_case(b"WARC-Date") {
+        header.date = value;
+    } else if name.eq_ignore_ascii_case(b"WARC-Payload-Digest") {
+        header.digest = value;
+    } else if name.eq_ignore_ascii_case(b"WARC-Segment-Number") {
+        header.segmented = true;
+    } else if name.eq_ignore_ascii_case(b"Content-Length") {
+        let digits = std::str::from_utf8(value).ok();
+        let digits = digits.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+        let number = digits.and_then(|text| text.parse().ok());
+        let number = number.ok_or_else(|| Bad::malformed("Content-Length is not a length"))?;
+        if length.replace(number).is_some() {
+            return Err(Bad::malformed("two Content-Lengths"));
+        }
+    }
+    Ok(())
+}
+
+/// Returns a URI without the angle brackets that some writers put around it.
+fn bare(uri: &[u8]) -> &[u8] {
+    let inside = uri
+        .strip_prefix(b"<")
+        .and_then(|uri| uri.strip_suffix(b">"));
+    inside.unwrap_or(uri)
+}
+
+/// Returns a line without the CRs at its end: some archives have two.
+pub fn without_cr(line: &[u8]) -> &[u8] {
+    let cr = line.iter().rev().take_while(|&&byte| byte == b'\r').count();
+    &line[..line.len() - cr]
+}
+
+/// Header lines, without their ends.
+struct HeaderLines<'a> {
+    record: &'a [u8],
+    at: usize,
+}
+
+impl<'a> HeaderLines<'a> {
+    /// Returns the next line; `Ok(None)` if it is incomplete.
+    fn next(&mut self) -> Result<Option<&'a [u8]>, Bad> {
+        let rest = &self.record[self.at..];
+        let lf = memchr(b'\n', rest);
+        if self.at + lf.unwrap_or(rest.len()) >= HEADER_MAX {
+            return Err(Bad::malformed("the WARC header is longer than 64 KiB"));
+        }
+        let Some(lf) = lf else {
+            return Ok(None);
+        };
+        self.at += lf + 1;
+        Ok(Some(without_cr(&rest[..lf])))
+    }
+}
+
+/// Skips a record of any length.
+pub enum FrameSkipper {
+    Header,
+    /// In the block, with this many bytes left.
+    Block(u64),
+    /// Looking for the next record.
+    Junk,
+}
+
+impl Skipper for FrameSkipper {
+    fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped {
+        let mut at = 0;
+        if matches!(self, FrameSkipper::Header) {
+            at = line_ends(buf);
+            match header(&buf[at..]) {
+                Ok(Some(header)) => {
+                    at += header.len;
+                    *self = FrameSkipper::Block(header.length);
+                }
+                Err(_) => *self = FrameSkipper::Junk,
+                Ok(None) if at_end => return Skipped::Ended(buf.len()),
+                Ok(None) => return Skipped::Inside(at),
+            }
+        }
+        let rest = &buf[at..];
+        let end = match self {
+            FrameSkipper::Block(left) => usize::try_from(*left)
+                .ok()
+                .filter(|&left| left <= rest.len()),
+            _ => memmem::find(rest, NEXT_RECORD).map(|lf| lf + 1),
+        };
+        match (end, self) {
+            (Some(end), _) => Skipped::Ended(at + end),
+            (None, _) if at_end => Skipped::Ended(buf.len()),
+            (None, FrameSkipper::Block(left)) => {
+                *left -= rest.len() as u64;
+                Skipped::Inside(buf.len())
+            }
+            // The next record's first bytes may be the last of `buf`.
+            (None, _) => Skipped::Inside(at + rest.len().saturating_sub(NEXT_RECORD.len() - 1)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_any_case_and_either_line_end() {
+        for text in [
+            "WARC/1.0\r\nWARC-Type: metadata\r\nContent-Type: a/b\r\nContent-Length: 2\r\n\r\n{}",
+            "WARC/0.18\nwarc-TYPE:metadata\ncontent-type : a/b \n x: y\nCONTENT-LENGTH:2\n\n{}",
+        ] {
+            let (header, block) = first(text.as_bytes(), false).unwrap().parts.unwrap();
+            assert_eq!(
+                (header.kind, header.content_type),
+                (&b"metadata"[..], &b"a/b"[..])
+            );
+            assert_eq!(block, b"{}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_header() {
+        let long = format!("WARC/1.0\nX: {}", "y".repeat(HEADER_MAX));
+        for (text, message) in [
+            (
+                "WORC/1.0\n",
+                "no WARC record begins here: garbage, or a wrong length before it",
+            ),
+            (
+                "WARC/1.0\nContent-Length: 1\nContent-Length: 1\n\n",
+                "two Content-Lengths",
+            ),
+            (
+                "WARC/1.0\nContent-Length: -1\n\n",
+                "Content-Length is not a length",
+            ),
+            (
+                "WARC/1.0\nContent-Length:\n\n",
+                "Content-Length is not a length",
+            ),
+            (
+                "WARC/1.0\nContent-Length: 99999999999999999999\n\n",
+                "Content-Length is not a length",
+            ),
+            ("WARC/1.0\nWARC-Type: x\n\n", "no Content-Length"),
+            ("WARC/1.0\nWARC\n", "a WARC header line without a name"),
+            (&long, "the WARC header is longer than 64 KiB"),
+        ] {
+            assert_eq!(
+                header(text.as_bytes()).unwrap_err(),
+                Bad::malformed(message),
+                "{message}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_length_beyond_memory_is_cut_short_not_a_panic() {
+        let text = b"WARC/1.0\nContent-Length: 18446744073709551615\n\n{}";
+        assert_eq!(first(text, false), None);
+        let bad = first(text, true).unwrap().parts.unwrap_err();
+        assert_eq!(bad.reason, Reason::CutShort);
+        assert_eq!(
+            FrameSkipper::Header.skip(text, false),
+            Skipped::Inside(text.len())
+        );
+    }
+
+    /// Regression: a header cut by the next record was malformed, because that record's first line was taken for a
+    /// header line; but it was cut short if a chunk ended there. So a store's counts depended on read sizes.
+    #[test]
+    fn a_header_cut_by_the_next_record_is_the_same_at_a_chunks_end() {
+        let text = b"WARC/1.0\r\nWARC-Type: metadata\r\nWARC/1.0\r\n";
+        let within = first(text, false).unwrap();
+        assert_eq!(within.end, 31);
+        let bad = within.parts.unwrap_err();
+        assert_eq!(bad, Bad::new(Reason::CutShort, HEADER_CUT));
+        let at_end = first(&text[..31], true).unwrap();
+        assert_eq!((at_end.end, at_end.parts), (31, Err(bad)));
+        let mut skipper = FrameSkipper::Header;
+        assert_eq!(skipper.skip(text, false), Skipped::Ended(31));
+    }
+}

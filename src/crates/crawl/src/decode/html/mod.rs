@@ -1,0 +1,161 @@
+//! Links of an HTML page, by the HTML standard, as a crawler without scripting sees them. Specified in
+//! `formats/html.md`.
+//!
+//! Tags are found where the standard's tokenizer finds them (`tags`); no tree is built. Text is decoded first
+//! (`charset`), so links are UTF-8 whatever the page's encoding.
+
+mod charset;
+mod foreign;
+#[cfg(any(test, feature = "testing"))]
+pub mod fuzz;
+#[cfg(test)]
+mod oracle;
+mod prescan;
+mod query;
+mod refresh;
+mod tags;
+#[cfg(test)]
+mod tests;
+mod xml;
+
+use std::borrow::Cow;
+
+use encoding_rs::Encoding;
+
+use super::Record;
+use crate::model::{Link, keep};
+use crate::rules::Rel;
+use tags::{Attribute, Attributes, Tag};
+use xml::Namespaces;
+
+/// Returns the URL of a refresh, from the content of its `<meta>` or the value of the HTTP field.
+pub(super) use refresh::url as refresh;
+
+/// Reads a page: appends its links to `record.links` in document order, and stores its `<base href>` in `record.base`.
+/// Both are UTF-8 and own their bytes. Never fails, whatever the bytes.
+///
+/// `body` is the page's uncompressed text; `charset` is the one named by the HTTP header `Content-Type`, if any. Takes
+/// time proportional to the body and, for pages not in UTF-8, memory of at most three times the body.
+///
+/// ```
+/// use cashrank_crawl::decode::{Record, html};
+///
+/// let mut record = Record::default();
+/// html::read(b"<base href=/docs/><a rel=nofollow href='a?b=1&amp;c'>", None, &mut record);
+/// assert_eq!(record.base.as_deref(), Some(&b"/docs/"[..]));
+/// assert_eq!(*record.links[0].url, *b"a?b=1&c");
+/// ```
+pub fn read(body: &[u8], charset: Option<&[u8]>, record: &mut Record<'_>) {
+    read_as(Markup::Html, body, charset, record);
+}
+
+/// Syntax of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Markup {
+    Html,
+    /// XML of type `application/xhtml+xml`: elements without a namespace are XHTML.
+    Xhtml,
+    /// XML of another type: a page if its root is `html` in the XHTML namespace.
+    Xml,
+}
+
+/// Reads a page in the given syntax, as [`read`] does.
+pub(super) fn read_as(
+    markup: Markup,
+    body: &[u8],
+    charset: Option<&[u8]>,
+    record: &mut Record<'_>,
+) {
+    let (encoding, text) = charset::decode(body, charset, markup != Markup::Html);
+    let first = record.links.len();
+    record.base = None;
+    let mut nofollow = false;
+    let seen = |tag: Tag, attributes: &Attributes<'_>| match tag {
+        Tag::A | Tag::Area => record_link(attributes, encoding, record),
+        Tag::Base => {
+            let href = || {
+                attributes
+                    .get(Attribute::Href)
+                    .map(|href| Cow::Owned(href.into_owned()))
+            };
+            record.base = record.base.take().or_else(href);
+        }
+        Tag::Meta => {
+            let meta = Meta {
+                http_equiv: attributes.get(Attribute::HttpEquiv),
+                name: attributes.get(Attribute::Name),
+                content: attributes.get(Attribute::Content),
+            };
+            if let Some(url) = meta.refresh() {
+                let url = query::encoded(url.to_vec(), encoding);
+                keep(&mut record.links, Link::to(url));
+            }
+            nofollow |= meta.is_nofollow();
+        }
+    };
+    match markup {
+        Markup::Html => tags::each(&text, seen),
+        markup => tags::each_xml(&text, Namespaces::new(markup == Markup::Xhtml), seen),
+    }
+    if nofollow {
+        forbid(&mut record.links[first..]);
+    }
+}
+
+/// Decodes an attribute's value: replaces its character references.
+pub(super) use tags::decoded;
+
+/// Marks all links `nofollow`, as `<meta name=robots content=nofollow>` asks.
+pub(super) fn forbid(links: &mut [Link<'_>]) {
+    for link in links {
+        link.rel = link.rel.with(Rel::NOFOLLOW);
+    }
+}
+
+/// Returns whether a list of robots rules contains `nofollow` or `none`.
+pub(super) fn forbids(rules: &[u8]) -> bool {
+    let mut words = rules.split(|byte| *byte == b',' || byte.is_ascii_whitespace());
+    words.any(|word| word.eq_ignore_ascii_case(b"nofollow") || word.eq_ignore_ascii_case(b"none"))
+}
+
+/// Attributes of a `<meta>`, decoded.
+#[derive(Default)]
+pub(super) struct Meta<'t> {
+    pub http_equiv: Option<Cow<'t, [u8]>>,
+    pub name: Option<Cow<'t, [u8]>>,
+    pub content: Option<Cow<'t, [u8]>>,
+}
+
+impl Meta<'_> {
+    /// Returns the target of a refresh.
+    pub(super) fn refresh(&self) -> Option<&[u8]> {
+        refresh::url(self.content_if(&self.http_equiv, b"refresh")?)
+    }
+
+    /// Returns whether the `<meta>` makes all links of the page `nofollow`.
+    pub(super) fn is_nofollow(&self) -> bool {
+        forbids(self.content_if(&self.name, b"robots").unwrap_or_default())
+    }
+
+    /// Returns the content if `attribute` has this value, ignoring case.
+    fn content_if(&self, attribute: &Option<Cow<'_, [u8]>>, value: &[u8]) -> Option<&[u8]> {
+        let found = attribute.as_ref()?;
+        let content = self.content.as_deref();
+        content.filter(|_| found.eq_ignore_ascii_case(value))
+    }
+}
+
+fn record_link(attributes: &Attributes<'_>, encoding: &'static Encoding, record: &mut Record<'_>) {
+    if let Some(href) = attributes.get(Attribute::Href) {
+        let rel = attributes.get(Attribute::Rel);
+        let url = Cow::Owned(query::encoded(href.into_owned(), encoding));
+        let rel = rel.map(|rel| Rel::of(&rel)).unwrap_or_default();
+        keep(
+            &mut record.links,
+            Link {
+                rel,
+                ..Link::to(url)
+            },
+        );
+    }
+}

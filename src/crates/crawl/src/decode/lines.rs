@@ -1,0 +1,82 @@
+//! Lines, as all line formats define them: a line ends with LF; one CR before it, or before the end of the input, is
+//! dropped, and so is a byte order mark (U+FEFF) at the line's start.
+
+use memchr::{memchr, memrchr};
+
+use super::{Skipped, Skipper};
+
+pub struct TextLine<'a> {
+    /// Line without its end and without a byte order mark.
+    pub text: &'a [u8],
+    /// Offset in the chunk just after the line's LF.
+    pub end: usize,
+    /// True if the line ends with LF. Only the last line of an input may lack it.
+    pub terminated: bool,
+}
+
+/// Yields the lines of a chunk, in order.
+pub fn lines(chunk: &[u8]) -> impl Iterator<Item = TextLine<'_>> {
+    let mut start = 0;
+    std::iter::from_fn(move || {
+        let rest = chunk.get(start..).filter(|rest| !rest.is_empty())?;
+        let lf = memchr(b'\n', rest);
+        let text = &rest[..lf.unwrap_or(rest.len())];
+        start += lf.map_or(rest.len(), |lf| lf + 1);
+        Some(TextLine {
+            text: trim(text),
+            end: start,
+            terminated: lf.is_some(),
+        })
+    })
+}
+
+/// Strips a CR from a line's end and a byte order mark from its start.
+pub fn trim(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line)
+}
+
+/// Returns the position of a control byte other than tab and CR, if the line has one. A file with such bytes is not the
+/// text that its name or an option claims.
+pub fn control(line: &[u8]) -> Option<usize> {
+    let is_control = |byte: u8| (byte < b' ' && byte != b'\t' && byte != b'\r') || byte == 0x7F;
+    // Nearly all lines have none: without an early exit the loop can be vectorised.
+    if line
+        .iter()
+        .fold(false, |found, &byte| found | is_control(byte))
+    {
+        line.iter().position(|&byte| is_control(byte))
+    } else {
+        None
+    }
+}
+
+/// Returns the error for a control byte.
+pub(super) fn control_byte(line: &[u8], at: usize) -> super::Bad {
+    super::Bad::malformed(format!(
+        "a control byte (0x{:02x}) at byte {} of the line: this is not text, so not a graph",
+        line[at],
+        at + 1
+    ))
+}
+
+/// Implements [`super::Decoder::whole`] for formats with one record per line.
+pub fn whole(buf: &[u8], at_end: bool) -> usize {
+    if at_end {
+        return buf.len();
+    }
+    memrchr(b'\n', buf).map_or(0, |lf| lf + 1)
+}
+
+/// Skipper for formats with one record per line.
+pub struct LineSkipper;
+
+impl Skipper for LineSkipper {
+    fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped {
+        match memchr(b'\n', buf) {
+            Some(lf) => Skipped::Ended(lf + 1),
+            None if at_end => Skipped::Ended(buf.len()),
+            None => Skipped::Inside(buf.len()),
+        }
+    }
+}

@@ -1,0 +1,411 @@
+//! Text written by Nutch's `readseg -dump`: several lines per URL, in sections. Specified in `formats/nutch.md`.
+//!
+//! A record begins where a line `Recno:: N` is followed by a line `URL:: U`. Nothing else separates records: texts of
+//! pages may hold anything.
+
+use std::borrow::Cow;
+
+use memchr::memmem;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::{
+    Bad, Decoder, FormatSpec, Names, Parsed, Reason, Record, RecordTime, Sink, Skipped, Skipper,
+    put_time, skips_links, time, utf8,
+};
+use crate::model::{Digest, is_redirect, keep};
+use crate::rules::Shard;
+
+pub const FORMAT: FormatSpec = FormatSpec {
+    name: "nutch",
+    about: "the text of Nutch's `readseg -dump`",
+    is_grouped: false,
+    caveat: None,
+    usual: &Nutch { shard: None },
+    by: |rules, _| std::sync::Arc::new(Nutch { shard: rules.shard }),
+};
+
+/// Decoder of Nutch dumps.
+pub struct Nutch {
+    shard: Option<Shard>,
+}
+
+const RECNO: &[u8] = b"Recno:: ";
+const URL: &[u8] = b"URL:: ";
+/// More digits than a record number has, so that the length of a record's start is bounded.
+const DIGITS_MAX: usize = 20;
+/// Longest text that identifies a record's start, with the line feed before it.
+const START_MAX: usize = 1 + RECNO.len() + DIGITS_MAX + 2 + URL.len();
+
+/// Returns whether a record starts here.
+pub fn starts(buf: &[u8]) -> bool {
+    let Some(rest) = buf.strip_prefix(RECNO) else {
+        return false;
+    };
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let rest = &rest[digits..];
+    let rest = rest.strip_prefix(b"\r").unwrap_or(rest);
+    (1..=DIGITS_MAX).contains(&digits)
+        && rest
+            .strip_prefix(b"\n")
+            .is_some_and(|rest| rest.starts_with(URL))
+}
+
+/// Yields the offsets where records start after the first byte, in order.
+fn next_starts(buf: &[u8]) -> impl Iterator<Item = usize> {
+    let found = memmem::find_iter(buf, b"\nRecno:: ").map(|lf| lf + 1);
+    found.filter(|&start| starts(&buf[start..]))
+}
+
+impl Decoder for Nutch {
+    fn names(&self) -> Names {
+        Names::Url
+    }
+
+    /// Stops at the last record's start: that record may continue.
+    fn whole(&self, buf: &[u8], at_end: bool) -> usize {
+        if at_end {
+            return buf.len();
+        }
+        let mut found = memmem::rfind_iter(buf, b"\nRecno:: ").map(|lf| lf + 1);
+        found.find(|&start| starts(&buf[start..])).unwrap_or(0)
+    }
+
+    fn is_cut(&self, rest: &[u8]) -> bool {
+        !rest.ends_with(b"\n")
+    }
+
+    fn skipper(&self) -> Box<dyn Skipper> {
+        Box::new(NutchSkipper)
+    }
+
+    fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
+        let mut record = Record::default();
+        let mut start = 0;
+        let mut ends = next_starts(chunk).chain([chunk.len()]);
+        while start < chunk.len() {
+            let end = ends.next().unwrap_or(chunk.len());
+            let parsed = match self.read(&chunk[start..end], &mut record) {
+                Ok(None) => Parsed::Record(&record),
+                Ok(Some(kind)) => Parsed::Other { kind },
+                Err(bad) => bad.into(),
+            };
+            if !sink(end, parsed) {
+                return;
+            }
+            start = end;
+        }
+    }
+}
+
+struct NutchSkipper;
+
+impl Skipper for NutchSkipper {
+    fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped {
+        match next_starts(buf).next() {
+            Some(start) => Skipped::Ended(start),
+            None if at_end => Skipped::Ended(buf.len()),
+            None => Skipped::Inside(buf.len().saturating_sub(START_MAX)),
+        }
+    }
+}
+
+impl Nutch {
+    /// Reads one record; `Some(kind)`: it is valid, but not about a fetch.
+    fn read<'a>(
+        &self,
+        text: &'a [u8],
+        record: &mut Record<'a>,
+    ) -> Result<Option<&'static str>, Bad> {
+        if text.trim_ascii().is_empty() {
+            return Ok(Some("blank line"));
+        }
+        if !starts(text) {
+            return Err(Bad::malformed("no `Recno:: N` and `URL:: U` at the start"));
+        }
+        let text = utf8(text).map_err(Bad::utf8)?;
+        let mut lines = DumpLines(text);
+        let url = lines.nth(1).and_then(|line| line.strip_prefix("URL:: "));
+        record.clear();
+        record.url = match url.map(str::trim_end) {
+            Some("") | None => return Err(Bad::new(Reason::BadUrl, "`URL::` is empty")),
+            Some(url) => Cow::Borrowed(url.as_bytes()),
+        };
+        if skips_links(self.shard, &record.url, Names::Url) {
+            return Ok(None);
+        }
+        let (mut fetch, mut parse) = (None, None);
+        while let Some(line) = lines.next() {
+            match line {
+                "CrawlDatum::" if fetch.is_none() => fetch = CrawlDatum::read(&mut lines)?,
+                "ParseData::" if parse.is_none() => parse = read_parse(&mut lines, record)?,
+                _ => {}
+            }
+        }
+        match fetch {
+            None if parse.is_none() => return Ok(Some("not fetched")),
+            None => {}
+            Some(fetch) => {
+                put_time(record, fetch.at);
+                record.status = Some(fetch.status);
+                if is_redirect(fetch.status) {
+                    record.redirect = fetch.redirect.map(|url| Cow::Borrowed(url.as_bytes()));
+                }
+            }
+        }
+        // A page that could not be parsed, or whose parse was not dumped, may have links.
+        let there = record.status.is_none_or(|status| status == 200);
+        record.revisit = there && parse != Some(Parse::Success);
+        Ok(None)
+    }
+}
+
+/// Lines of a record, without their ends.
+struct DumpLines<'a>(&'a str);
+
+impl<'a> Iterator for DumpLines<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let (line, rest) = self.0.split_once('\n').unwrap_or((self.0, ""));
+        self.0 = rest;
+        Some(line.strip_suffix('\r').unwrap_or(line))
+    }
+}
+
+impl<'a> DumpLines<'a> {
+    /// Takes the next line if it begins with `front`, and returns the rest of it.
+    fn after(&mut self, front: &str) -> Option<&'a str> {
+        let mut ahead = DumpLines(self.0);
+        let rest = ahead.next()?.strip_prefix(front)?;
+        self.0 = ahead.0;
+        Some(rest)
+    }
+}
+
+/// `CrawlDatum` of the fetcher.
+struct CrawlDatum<'a> {
+    at: RecordTime,
+    status: i32,
+    redirect: Option<&'a str>,
+}
+
+impl<'a> CrawlDatum<'a> {
+    /// Reads the section's lines; `None` if it is not a fetch, but a planned one, or a link to the page.
+    fn read(lines: &mut DumpLines<'a>) -> Result<Option<CrawlDatum<'a>>, Bad> {
+        let Some(status) = lines
+            .after("Version: ")
+            .and_then(|_| lines.after("Status: "))
+        else {
+            return Ok(None);
+        };
+        let name = status
+            .split_once('(')
+            .map(|(_, name)| name.trim_end_matches(')'));
+        let Some(mut status) = name.and_then(fetch_status) else {
+            return Ok(None);
+        };
+        let text = lines.after("Fetch time: ");
+        let text = text.ok_or_else(|| Bad::malformed("no `Fetch time:` after a fetch's status"))?;
+        let at = time::from_java(text)
+            .map(Some)
+            .ok_or_else(|| bad_time(text));
+        let mut redirect = None;
+        // The section ends with its metadata, in lines that begin with blanks.
+        while let Some(line) = DumpLines(lines.0).next() {
+            if !is_of_datum(line) {
+                break;
+            }
+            lines.next();
+            if let Some(message) = protocol_status(line) {
+                status = message.0.unwrap_or(status);
+                redirect = message.1;
+            }
+        }
+        Ok(Some(CrawlDatum {
+            at,
+            status,
+            redirect,
+        }))
+    }
+}
+
+/// Maps Nutch's outcome of a fetch to an HTTP status.
+fn fetch_status(name: &str) -> Option<i32> {
+    Some(match name {
+        "fetch_success" => 200,
+        "fetch_redir_perm" => 301,
+        "fetch_redir_temp" => 302,
+        "fetch_notmodified" => 304,
+        "fetch_gone" => 410,
+        "fetch_retry" => -1,
+        _ => return None,
+    })
+}
+
+/// Returns whether a line belongs to a `CrawlDatum`, after the time of the fetch.
+fn is_of_datum(line: &str) -> bool {
+    const FRONTS: [&str; 6] = [
+        "Modified time: ",
+        "Retries since fetch: ",
+        "Retry interval: ",
+        "Score: ",
+        "Signature: ",
+        "Metadata: ",
+    ];
+    line.starts_with(['\t', ' ']) || FRONTS.iter().any(|front| line.starts_with(front))
+}
+
+/// Parses `_pst_=moved(12), lastModified=0: URL`: more exact than the datum's status, and with the target of a
+/// redirect. Old versions write `Metadata: _pst_: moved(12), ...` on one line.
+fn protocol_status(line: &str) -> Option<(Option<i32>, Option<&str>)> {
+    let (_, message) = line
+        .split_once("_pst_=")
+        .or_else(|| line.split_once("_pst_: "))?;
+    let (name, message) = message.split_once('(')?;
+    let status = match name {
+        "gone" => Some(410),
+        "notfound" => Some(404),
+        "access_denied" => Some(403),
+        // No request was sent.
+        "robots_denied" => Some(-18),
+        _ => None,
+    };
+    let moved = matches!(name, "moved" | "temp_moved");
+    let target = message
+        .split_once(", lastModified=")
+        .and_then(|(_, message)| message.split_once(": "));
+    let target = target
+        .map(|(_, url)| url.trim_end())
+        .filter(|url| moved && !url.is_empty());
+    Some((status, target))
+}
+
+fn bad_time(text: &str) -> String {
+    let shown: String = text.chars().take(40).collect();
+    let names = time::ZONES.map(|(name, _)| name).join(", ");
+    format!("{shown:?} is not a time in a known zone (GMT+hh:mm, {names}); dump it with TZ=UTC")
+}
+
+/// Returns Nutch's digest of the page from the content's metadata after the links, if present. Versions up to 1.16
+/// write the metadata on one line, `key=value` separated by blanks; later ones a line each, `key = value`.
+fn content_digest(lines: &mut DumpLines<'_>) -> Digest {
+    const KEY: &str = "nutch.content.digest";
+    let value = |text: &str| match text.split_ascii_whitespace().next() {
+        Some(digest) => Digest::of_content(xxh3_64(digest.as_bytes())),
+        None => Digest::NONE,
+    };
+    let Some(first) = lines.after("Content Metadata:") else {
+        return Digest::NONE;
+    };
+    let mut old = first.split(' ').filter_map(|word| word.strip_prefix(KEY));
+    if let Some(digest) = old.find_map(|rest| rest.strip_prefix('=')) {
+        return value(digest);
+    }
+    while let Some(line) = lines.after("  ") {
+        let rest = line.strip_prefix(KEY);
+        if let Some(digest) = rest.and_then(|rest| rest.strip_prefix(" = ")) {
+            return value(digest);
+        }
+    }
+    Digest::NONE
+}
+
+/// Outcome of parsing a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Parse {
+    Success,
+    /// Not parsed: its links are unknown.
+    Failed,
+}
+
+/// Reads the lines of a `ParseData`; `None` if they are the text of a page.
+fn read_parse<'a>(
+    lines: &mut DumpLines<'a>,
+    record: &mut Record<'a>,
+) -> Result<Option<Parse>, Bad> {
+    let Some(status) = lines
+        .after("Version: ")
+        .and_then(|_| lines.after("Status: "))
+    else {
+        return Ok(None);
+    };
+    // Titles and anchors may hold line feeds.
+    let count = lines
+        .by_ref()
+        .find_map(|line| line.strip_prefix("Outlinks: "));
+    let count = count.and_then(|count| count.parse::<usize>().ok());
+    let count =
+        count.ok_or_else(|| Bad::malformed("no `Outlinks:` with a number in `ParseData::`"))?;
+    let mut found = 0;
+    while found < count {
+        let Some(line) = lines
+            .next()
+            .filter(|line| !line.starts_with("Content Metadata:"))
+        else {
+            let message = format!("{found} outlinks, {count} were announced");
+            return Err(Bad::malformed(message));
+        };
+        if let Some(url) = line.strip_prefix("  outlink: toUrl: ") {
+            // Split at the first one: Nutch's URLs hold no blanks, anchors may hold anything.
+            let (url, _) = url.split_once(" anchor: ").unwrap_or((url, ""));
+            keep(&mut record.links, Cow::Borrowed(url.as_bytes()));
+            found += 1;
+        }
+    }
+    record.digest = content_digest(lines);
+    let success = status.starts_with("success(");
+    Ok(Some(if success {
+        Parse::Success
+    } else {
+        Parse::Failed
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the digest of a record whose content has this metadata.
+    fn digest(metadata: &str) -> Digest {
+        let text = format!(
+            "Recno:: 0\nURL:: http://a.example/\n\nParseData::\nVersion: 5\nStatus: success(1,0)\nTitle: \n\
+             Outlinks: 1\n  outlink: toUrl: http://b.example/ anchor: \n{metadata}"
+        );
+        let mut found = None;
+        Nutch { shard: None }.decode(text.as_bytes(), &mut |_, parsed| {
+            let Parsed::Record(record) = parsed else {
+                panic!("{parsed:?}");
+            };
+            assert_eq!(record.links.len(), 1);
+            found = Some(record.digest);
+            true
+        });
+        found.unwrap()
+    }
+
+    #[test]
+    fn digests_of_both_layouts_are_read() {
+        let of = Digest::of_content(xxh3_64(b"d29ee470e34a742fcd18b9b0431b528b"));
+        let new = "Content Metadata:\n  Content-Type = text/html\n  nutch.content.digest = d29ee470e34a742fcd18b9b0431b528b\n";
+        let old = "Content Metadata: Server=Apache 2 nutch.content.digest=d29ee470e34a742fcd18b9b0431b528b Date=x\n";
+        for metadata in [new, old] {
+            assert_eq!(digest(metadata), of, "{metadata}");
+            assert_eq!(digest(&metadata.replace('\n', "\r\n")), of, "{metadata}");
+        }
+        for metadata in [
+            "",
+            "Content Metadata:\n  nutch.content.digest = \n",
+            "Content Metadata: nutch.content.digest=\n",
+            "Content Metadata: xnutch.content.digest=00\n",
+            "Content Metadata:\n  nutch.content.digests = 00\n",
+            // In the metadata of the parse, or in a page's text.
+            "Content Metadata:\nParse Metadata:\n  nutch.content.digest = 00\n",
+            "\nParseText::\n  nutch.content.digest = 00\n",
+        ] {
+            assert_eq!(digest(metadata), Digest::NONE, "{metadata}");
+        }
+    }
+}

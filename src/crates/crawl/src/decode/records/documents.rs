@@ -1,0 +1,237 @@
+//! Finds record boundaries in JSON that is not one object per line: objects over several lines, in arrays, or one
+//! after the other.
+//!
+//! What stands between two objects (white space, commas, brackets of arrays) belongs to the second. A broken object
+//! ends before the next line that begins with `{` and is indented no more than the object.
+
+use memchr::memchr3;
+
+use crate::decode::lines::TextLine;
+use crate::decode::{Skipped, Skipper};
+
+/// Deepest indentation that is distinguished, in blanks.
+const INDENT_MAX: usize = 1000;
+
+/// Layout of a file of JSON objects.
+#[derive(Debug, PartialEq, Eq)]
+pub enum JsonLayout {
+    /// One object per line.
+    Lines,
+    /// Any other layout; holds the evidence for it.
+    Documents(&'static str),
+}
+
+/// Returns the layout of a text that begins with an object, and whether more bytes cannot change it.
+pub fn layout(start: &[u8]) -> (JsonLayout, bool) {
+    let mut cut = Cut::default();
+    let end = cut.run(start);
+    if cut.broken {
+        // Lines: the first record was cut short.
+        return (JsonLayout::Lines, true);
+    }
+    let (object, rest) = start.split_at(end.unwrap_or(start.len()));
+    if object.contains(&b'\n') {
+        let why = "it begins with a JSON object over several lines";
+        return (JsonLayout::Documents(why), end.is_some());
+    }
+    let next = rest
+        .iter()
+        .find(|byte| !matches!(byte, b' ' | b'\t' | b'\r'));
+    match next {
+        Some(b'{' | b',') => {
+            let why = "it begins with a JSON object that others follow on its line";
+            (JsonLayout::Documents(why), true)
+        }
+        next => (JsonLayout::Lines, next.is_some()),
+    }
+}
+
+/// Finds the end of a record. Sees every byte once, in pieces of any size.
+pub(super) struct Cut {
+    place: ScanState,
+    /// Number of open brackets.
+    depth: usize,
+    /// True if a value has just ended: another may follow only after a comma.
+    after_value: bool,
+    /// True if it is not a JSON object.
+    broken: bool,
+    /// True if only the next record's start shows that the object is broken: a chunk may end before it.
+    by_next: bool,
+    /// Indentation of the record, in blanks.
+    indent: usize,
+    /// Blanks so far on this line; `None` once it has anything else.
+    blanks: Option<usize>,
+    /// Offset of the line's start in the bytes last seen; 0 if it began before them.
+    line: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ScanState {
+    /// No part of the object was seen yet.
+    Before,
+    Inside,
+    Text,
+    /// In a string, after a backslash.
+    Escaped,
+    /// Behind an error that breaks the object.
+    Behind,
+}
+
+impl Default for Cut {
+    fn default() -> Cut {
+        Cut {
+            place: ScanState::Before,
+            depth: 0,
+            after_value: false,
+            broken: false,
+            by_next: false,
+            indent: 0,
+            blanks: Some(0),
+            line: 0,
+        }
+    }
+}
+
+impl Cut {
+    /// Continues to the record's end; returns the offset after it.
+    pub fn run(&mut self, buf: &[u8]) -> Option<usize> {
+        self.line = 0;
+        let mut at = 0;
+        while at < buf.len() {
+            let byte = buf[at];
+            match (self.place, byte) {
+                (ScanState::Text, b'\\') => self.place = ScanState::Escaped,
+                (ScanState::Text, b'"') => {
+                    (self.place, self.after_value) = (ScanState::Inside, true)
+                }
+                (ScanState::Text | ScanState::Escaped, b'\n') => {
+                    self.break_off();
+                    continue;
+                }
+                (ScanState::Text, _) => {
+                    at += memchr3(b'"', b'\\', b'\n', &buf[at..]).unwrap_or(buf.len() - at);
+                    continue;
+                }
+                (ScanState::Escaped, _) => self.place = ScanState::Text,
+                (_, b'\n') => (self.blanks, self.line) = (Some(0), at + 1),
+                (_, b' ' | b'\t' | b'\r') => self.blank(),
+                (ScanState::Before, _) => self.before(byte),
+                (ScanState::Inside, _) => {
+                    if self.inside(byte) {
+                        return Some(at + 1);
+                    }
+                    if self.broken {
+                        continue;
+                    }
+                    self.blanks = None;
+                }
+                (ScanState::Behind, b'{') if self.blanks.is_some() => return Some(self.line),
+                (ScanState::Behind, _) => self.blanks = None,
+            }
+            at += 1;
+        }
+        None
+    }
+
+    fn blank(&mut self) {
+        let most = match self.place {
+            ScanState::Before => INDENT_MAX,
+            _ => self.indent,
+        };
+        self.blanks = self
+            .blanks
+            .map(|blanks| blanks + 1)
+            .filter(|blanks| *blanks <= most);
+    }
+
+    fn before(&mut self, byte: u8) {
+        self.indent = self.blanks.unwrap_or_default();
+        match byte {
+            // Skips a byte order mark, too.
+            b'[' | b']' | b',' | 0xEF | 0xBB | 0xBF => {}
+            b'{' => (self.place, self.depth) = (ScanState::Inside, 1),
+            _ => self.break_off(),
+        }
+        self.blanks = None;
+    }
+
+    /// Takes a byte inside the object; returns whether the object ends.
+    fn inside(&mut self, byte: u8) -> bool {
+        match byte {
+            b'"' | b'{' | b'[' if self.after_value => {
+                self.by_next = byte == b'{' && self.blanks.is_some();
+                self.break_off();
+            }
+            b'"' => self.place = ScanState::Text,
+            b'{' | b'[' => self.depth += 1,
+            b'}' | b']' => (self.depth, self.after_value) = (self.depth - 1, true),
+            b',' | b':' => self.after_value = false,
+            _ => self.after_value = true,
+        }
+        self.depth == 0
+    }
+
+    fn break_off(&mut self) {
+        (self.place, self.broken) = (ScanState::Behind, true);
+    }
+
+    /// Returns whether no part of a record was seen.
+    pub fn is_before(&self) -> bool {
+        self.place == ScanState::Before
+    }
+}
+
+impl Skipper for Cut {
+    fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped {
+        match self.run(buf) {
+            Some(end) => Skipped::Ended(end),
+            None if at_end => Skipped::Ended(buf.len()),
+            None if self.is_before() || self.blanks.is_none() => Skipped::Inside(buf.len()),
+            // The next record may begin with this line.
+            None => {
+                self.blanks = Some(0);
+                Skipped::Inside(self.line)
+            }
+        }
+    }
+}
+
+/// Returns the length of the complete records at the front of `buf`.
+pub(super) fn whole(buf: &[u8], at_end: bool) -> usize {
+    if at_end {
+        return buf.len();
+    }
+    let mut end = 0;
+    while let Some(len) = Cut::default().run(&buf[end..]) {
+        end += len;
+    }
+    end
+}
+
+/// Yields the texts of a chunk's records.
+pub(super) fn documents(chunk: &[u8]) -> impl Iterator<Item = TextLine<'_>> {
+    let mut start = 0;
+    std::iter::from_fn(move || {
+        let rest = &chunk[start..];
+        let mut cut = Cut::default();
+        let end = cut.run(rest);
+        if cut.is_before() {
+            return None;
+        }
+        let text = &rest[..end.unwrap_or(rest.len())];
+        start += text.len();
+        Some(TextLine {
+            text: opened(text),
+            end: start,
+            terminated: (end.is_some() || cut.broken) && !cut.by_next,
+        })
+    })
+}
+
+/// Strips what stands before the object.
+fn opened(text: &[u8]) -> &[u8] {
+    let before = text.iter().take_while(|byte| {
+        byte.is_ascii_whitespace() || matches!(byte, b'[' | b']' | b',' | 0xEF | 0xBB | 0xBF)
+    });
+    text[before.count()..].trim_ascii_end()
+}

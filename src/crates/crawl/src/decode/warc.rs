@@ -1,0 +1,268 @@
+//! WARC: archived HTTP traffic of crawlers. Specified in `formats/warc.md`.
+//!
+//! A `response` or `revisit` is a *capture*, and becomes a crawl record together with its group: the `request` before
+//! or after it, which has the method, and the `metadata` records after it whose outlinks count (for every `revisit`;
+//! for a `response` by choice). These are emitted just before the capture without moving the offset, so the capture
+//! counts as read only together with them.
+
+mod group;
+mod outlinks;
+
+use std::borrow::Cow;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::frame::{self, Frame, WarcHeader};
+use super::http::{self, HttpResponse, NO_BODY};
+use super::{
+    Bad, Decoder, FormatSpec, Link, Names, Parsed, Reason, Record, RecordTime, Sink, Skipper,
+    parsed, put_time, skips_links, time,
+};
+use crate::model::{Digest, LINE_BYTES};
+use crate::rules::{Outlinks, Shard};
+use group::{CaptureGroupSkipper, Group};
+
+pub const FORMAT: FormatSpec = FormatSpec {
+    name: "warc",
+    about: "WARC files of crawlers",
+    is_grouped: false,
+    caveat: None,
+    usual: &Warc {
+        outlinks: Outlinks::Html,
+        body_bytes: LINE_BYTES,
+        shard: None,
+    },
+    by: |rules, limits| {
+        std::sync::Arc::new(Warc {
+            outlinks: rules.outlinks,
+            body_bytes: limits.line_bytes,
+            shard: rules.shard,
+        })
+    },
+};
+
+/// Decoder of WARC files.
+pub struct Warc {
+    /// Source of the links of a `response`.
+    pub outlinks: Outlinks,
+    /// Maximum size of a decoded body, in bytes.
+    pub body_bytes: u64,
+    /// Shard whose captures are decoded beyond their headers; `None`: all.
+    pub shard: Option<Shard>,
+}
+
+impl Decoder for Warc {
+    fn names(&self) -> Names {
+        Names::Url
+    }
+
+    /// Stops before the last group, which may continue.
+    fn whole(&self, buf: &[u8], at_end: bool) -> usize {
+        if at_end {
+            return buf.len();
+        }
+        let mut end = 0;
+        while let Some(group) = Group::first(&buf[end..], self.outlinks, false) {
+            end += group.end;
+        }
+        // The line ends after it precede the next record's tail: see `decode`.
+        end
+    }
+
+    /// Returns whether `rest` ends in a request without its response, or in a capture that still lacks the `metadata`
+    /// that may hold its links. A response is complete: where no requests are kept, the last one of each stream would
+    /// count as cut.
+    fn is_cut(&self, rest: &[u8]) -> bool {
+        let (mut at, mut waits) = (0, false);
+        while let Some(frame) = frame::first(&rest[at..], true) {
+            let Ok((header, _)) = &frame.parts else {
+                return true;
+            };
+            let is = |kind: &[u8]| header.kind.eq_ignore_ascii_case(kind);
+            waits = match Capture::of(header) {
+                Some(capture) => group::are_listed(capture, self.outlinks),
+                None if at == 0 => is(b"request"),
+                None => waits && !is(b"metadata"),
+            };
+            at += frame.end;
+        }
+        waits
+    }
+
+    fn skipper(&self) -> Box<dyn Skipper> {
+        Box::new(CaptureGroupSkipper::new(self.outlinks))
+    }
+
+    fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
+        let mut record = Record::default();
+        let mut done = 0;
+        while let Some(group) = Group::first(&chunk[done..], self.outlinks, true) {
+            let (mut rest, end) = (
+                &chunk[done + group.tail..done + group.end],
+                done + group.end,
+            );
+            let mut beside = CaptureFacts::default();
+            let behind = std::iter::from_fn(|| {
+                let frame = frame::first(rest, true)?;
+                rest = &rest[frame.end..];
+                Some(frame)
+            });
+            for frame in group.request.into_iter().chain(behind) {
+                if let Ok((header, block)) = &frame.parts {
+                    beside.see(header, block);
+                }
+                if !sink(done, other(frame)) {
+                    return;
+                }
+            }
+            let read = self.read(group.frame, beside, &mut record, &mut || {
+                sink(done, Parsed::Large);
+            });
+            done = end;
+            if !sink(done, parsed(read, &record)) {
+                return;
+            }
+        }
+    }
+}
+
+/// Facts about a capture found in its accompanying records.
+#[derive(Default)]
+struct CaptureFacts<'a> {
+    /// Kind of the capture, if it is not a response to GET.
+    not_get: Option<&'static str>,
+    /// Outlinks that the crawler listed; `None` if it listed none.
+    listed: Option<Vec<Link<'a>>>,
+}
+
+impl<'a> CaptureFacts<'a> {
+    fn see(&mut self, header: &WarcHeader<'a>, block: &'a [u8]) {
+        if header.kind.eq_ignore_ascii_case(b"request") {
+            self.not_get = http::not_get(http::method(block));
+        }
+        outlinks::add(header, block, &mut self.listed);
+    }
+}
+
+impl Warc {
+    /// Reads a WARC record and the facts `beside` it into `record`. `Some(kind)`: it is valid, but not a crawl record.
+    fn read<'a>(
+        &self,
+        frame: Frame<'a>,
+        beside: CaptureFacts<'a>,
+        record: &mut Record<'a>,
+        large: &mut dyn FnMut(),
+    ) -> Result<Option<&'static str>, Bad> {
+        let (header, block) = frame.parts?;
+        let Some(capture) = Capture::of(&header) else {
+            return Ok(Some(kind(&header, block)));
+        };
+        record.clear();
+        let url = header.target.filter(|url| !url.is_empty());
+        let url = url.ok_or_else(|| Bad::new(Reason::BadUrl, "no target URI"))?;
+        if !is_web(url) || (capture == Capture::Response && block.trim_ascii().is_empty()) {
+            return Ok(Some("no HTTP response"));
+        }
+        if header.segmented {
+            let message = "the record is split into segments, which are not put together";
+            return Err(Bad::malformed(message));
+        }
+        if let Some(kind) = beside.not_get {
+            return Ok(Some(kind));
+        }
+        record.url = Cow::Borrowed(url);
+        if skips_links(self.shard, url, Names::Url) {
+            return Ok(None);
+        }
+        let answer = HttpResponse::read(block);
+        if capture == Capture::Response && answer.lacks_body() {
+            return Ok(Some(NO_BODY));
+        }
+        put_time(record, read_time(header.date));
+        if !header.digest.is_empty() {
+            record.digest = Digest::of_content(xxh3_64(header.digest));
+        }
+        record.status = answer.status;
+        record.redirect = answer.redirect();
+        let listed = beside
+            .listed
+            .filter(|_| group::are_listed(capture, self.outlinks));
+        match (capture, listed) {
+            _ if record.redirect.is_some() => {}
+            (_, Some(links)) => record.links = links,
+            (Capture::Revisit, None) => {
+                record.revisit = true;
+                let other = Some(header.refers_to).filter(|other| is_web(other) && *other != url);
+                record.same_as = other.map(Cow::Borrowed);
+            }
+            (Capture::Response, None) => answer.links(record, self.body_bytes, large)?,
+        }
+        Ok(None)
+    }
+}
+
+/// Type of record that describes a fetch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Capture {
+    Response,
+    Revisit,
+}
+
+impl Capture {
+    fn of(header: &WarcHeader<'_>) -> Option<Capture> {
+        let is = |name: &[u8]| header.kind.eq_ignore_ascii_case(name);
+        match () {
+            () if is(b"response") => Some(Capture::Response),
+            () if is(b"revisit") => Some(Capture::Revisit),
+            () => None,
+        }
+    }
+}
+
+/// Returns whether a target was fetched by HTTP.
+pub fn is_web(url: &[u8]) -> bool {
+    [&b"http://"[..], b"https://"].iter().any(|scheme| {
+        let front = url.get(..scheme.len());
+        front.is_some_and(|front| front.eq_ignore_ascii_case(scheme))
+    })
+}
+
+/// Returns the result for an accompanying record.
+fn other(frame: Frame<'_>) -> Parsed<'_, '_> {
+    match frame.parts {
+        Ok((header, block)) => Parsed::Other {
+            kind: kind(&header, block),
+        },
+        Err(bad) => bad.into(),
+    }
+}
+
+/// Names the kind of a record that is not a capture.
+fn kind(header: &WarcHeader<'_>, block: &[u8]) -> &'static str {
+    let known = [
+        "warcinfo",
+        "request",
+        "metadata",
+        "resource",
+        "conversion",
+        "continuation",
+    ];
+    let is = |known: &&&str| header.kind.eq_ignore_ascii_case(known.as_bytes());
+    match known.iter().find(is) {
+        Some(&"metadata") if outlinks::are_in(block) => "metadata with outlinks",
+        Some(known) => known,
+        None => "unknown WARC-Type",
+    }
+}
+
+/// Parses the time of a fetch; `Ok(None)` if it is empty.
+pub fn read_time(text: &[u8]) -> RecordTime {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let time = std::str::from_utf8(text).ok().and_then(time::from_archive);
+    time.map(Some).ok_or_else(|| {
+        let message: String = String::from_utf8_lossy(text).chars().take(40).collect();
+        format!("{message:?} is not a time")
+    })
+}

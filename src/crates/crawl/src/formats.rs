@@ -1,0 +1,380 @@
+//! Formats by name, and format detection from an input's first bytes.
+//!
+//! A format is a decoder and its description in one file of `decode`, and one line of the table below, from which
+//! names, help, completions and messages come.
+
+mod foreign;
+mod graph;
+
+use std::sync::Arc;
+
+use memchr::memrchr;
+
+use crate::decode::csv_links::CsvLinks;
+use crate::decode::groups::lines_of;
+use crate::decode::records::JsonLayout;
+use crate::decode::{
+    Decoder, FormatSpec, Names, adjacency, arc, crawl_log, csv_links, edges, frame, lines, nutch,
+    records, warc, wat,
+};
+use crate::model::{Error, Limits, Result, registry};
+use crate::rules::InputRules;
+use crate::source::PARQUET;
+
+/// Checks that a file may be a list (of URLs, say), not a packed or otherwise binary file, a pointer, or an error
+/// message. The error says what it is, and what to do.
+#[doc(hidden)]
+pub fn check_list(head: &[u8]) -> Result<()> {
+    let found = foreign::binary(head)
+        .map(str::to_owned)
+        .or_else(|| foreign::text(head));
+    found.map_or(Ok(()), |what| {
+        Err(Error::Unsupported(format!("no list: {what}")))
+    })
+}
+
+/// First bytes of WARC and ARC files.
+const WARC: &[u8] = b"WARC/";
+const ARC: &[u8] = b"filedesc://";
+
+registry! {
+    /// Format of crawl records; each has its specification in `formats/`.
+    Format of FormatSpec, called "format";
+    /// JSON lines, one object per crawl record.
+    Records is records::FORMAT;
+    /// JSON objects over several lines, or in arrays.
+    Json is records::DOCUMENTS;
+    /// JSON lines of a graph, one object per node.
+    NodeRecords is records::OF_NODES;
+    /// WARC files of crawlers.
+    Warc is warc::FORMAT;
+    /// ARC files, the predecessor of WARC.
+    Arc is arc::FORMAT;
+    /// Common Crawl WAT: metadata of pages, with their links.
+    Wat is wat::FORMAT;
+    /// Adjacency list with opaque names: `node TAB successor TAB ...`.
+    Adjacency is adjacency::FORMAT;
+    /// Edge list with opaque names: `from TAB to`, grouped by source.
+    Edges is edges::FORMAT;
+    /// Adjacency list of URLs: `node TAB successor TAB ...`.
+    UrlAdjacency is adjacency::OF_URLS;
+    /// Edge list of URLs: `from TAB to`, grouped by source.
+    UrlEdges is edges::OF_URLS;
+    /// Heritrix `crawl.log`: the tree of discovery only.
+    CrawlLog is crawl_log::FORMAT;
+    /// Text written by Nutch's `readseg -dump`.
+    Nutch is nutch::FORMAT;
+    /// Link table: `date,src,dest,anchor` as CSV, grouped by date and source.
+    CsvLinks is csv_links::FORMAT;
+}
+
+impl Format {
+    /// Returns the format's decoder by these rules. Of the limits, `line_bytes` bounds what a record may expand to.
+    pub fn decoder_by(self, rules: &InputRules, limits: &Limits) -> Arc<dyn Decoder> {
+        (self.spec().by)(rules, limits)
+    }
+
+    /// Returns the format's decoder by the default rules.
+    pub fn decoder(self) -> &'static dyn Decoder {
+        self.spec().usual
+    }
+
+    /// Returns whether a record is a run of lines with one link each.
+    pub fn is_grouped(self) -> bool {
+        self.spec().is_grouped
+    }
+
+    /// Returns whether only a line end shows that the last line is complete.
+    pub fn ends_lines(self) -> bool {
+        use Format::{Adjacency, CrawlLog, CsvLinks, Edges, Nutch, UrlAdjacency, UrlEdges};
+        matches!(
+            self,
+            Adjacency | CrawlLog | CsvLinks | Edges | Nutch | UrlAdjacency | UrlEdges
+        )
+    }
+
+    /// Returns a one-line warning for a graph whose names are compared byte for byte, in case they look like URLs.
+    pub fn with_urls(self) -> Option<&'static str> {
+        match self {
+            Format::Edges => Some(
+                "its names look like URLs, and are compared byte for byte: http://A.example and http://a.example/ \
+                 are two pages. To read them as URLs: `format` url-edges",
+            ),
+            Format::Adjacency => Some(
+                "its names look like URLs, and are compared byte for byte: http://A.example and http://a.example/ \
+                 are two pages. To read them as URLs: `format` url-adjacency",
+            ),
+            _ => None,
+        }
+    }
+
+    /// Returns a one-line caveat about every ranking made from the format.
+    pub fn caveat(self) -> Option<&'static str> {
+        self.spec().caveat
+    }
+}
+
+/// Guesses the format from the first bytes of the decompressed input (64 KiB are plenty). Returns the format and, for
+/// messages, the evidence. Fails with [`Error::Unsupported`] if the bytes match no format, or more than one; the text
+/// says what they look like and what to do.
+pub fn guess(head: &[u8]) -> Result<(Format, String)> {
+    let start = lines::trim(head).trim_ascii_start();
+    let foreign = || foreign::binary(head).map(str::to_owned);
+    let foreign = foreign().or_else(|| foreign::text(start));
+    let guessed = match start {
+        _ if head.starts_with(PARQUET) => Err(
+            "it is a Parquet file, which is read from its end: name it as a file, not compressed and not through a pipe"
+                .to_owned(),
+        ),
+        _ if foreign.is_some() => Err(foreign.unwrap_or_default()),
+        // See `is_decided`.
+        [b'{', ..] => Ok(match records::layout(start).0 {
+            JsonLayout::Documents(why) => (Format::Json, why.to_owned()),
+            JsonLayout::Lines if records::is_of_node(start) => {
+                (Format::NodeRecords, "it begins with a JSON object of a `node`".to_owned())
+            }
+            JsonLayout::Lines => (Format::Records, "it begins with a JSON object".to_owned()),
+        }),
+        [] => Err("it is empty or blank".to_owned()),
+        [b'[', rest @ ..] => match rest.trim_ascii_start() {
+            [] | [b'{' | b']', ..] => Ok((Format::Json, "it begins with a JSON array".to_owned())),
+            _ => Err("it is a JSON array of something other than objects".to_owned()),
+        },
+        _ if start.starts_with(WARC) => guess_by_record(start)
+            .unwrap_or_else(|| Ok((Format::Warc, "it begins as a WARC file does".to_owned()))),
+        _ if start.starts_with(ARC) => {
+            Ok((Format::Arc, "it begins as an ARC file does".to_owned()))
+        }
+        _ if is_index(start) => Err(
+            "it is an index of archives (CDX), which has no links: read the archives themselves; `cashrank convert` sorts \
+             their records by time"
+                .to_owned(),
+        ),
+        _ if nutch::starts(start) => Ok((Format::Nutch, "it begins with `Recno::`".to_owned())),
+        _ => match (guess_lines(head), no_text(head)) {
+            (Some(found), _) => Ok(found),
+            (None, Some(message)) => Err(message),
+            (None, None) => graph::guess_graph(head),
+        },
+    };
+    guessed.map_err(|message| {
+        Error::Unsupported(format!(
+            "no known format: {message}; if it is one of {} after all, name it with `format`",
+            Format::ALL.map(Format::name).join(", ")
+        ))
+    })
+}
+
+/// Checks that an input may be of `format`, with which it is read. A graph as text must not have a control byte in its
+/// first line or a NUL anywhere, nor begin like another format: each of its lines would become a page's name. `head` is
+/// the beginning of the input. (Other lines with such bytes are skipped individually.)
+pub fn check_text(format: Format, head: &[u8]) -> Result<()> {
+    if head.starts_with(PARQUET) || foreign::binary(head).is_some() {
+        return guess(head).map(drop);
+    }
+    if matches!(format, Format::Records | Format::NodeRecords) {
+        return check_records(head);
+    }
+    let graphs = [
+        Format::Adjacency,
+        Format::Edges,
+        Format::UrlAdjacency,
+        Format::UrlEdges,
+    ];
+    if !graphs.contains(&format) {
+        return Ok(());
+    }
+    let mut start = 0;
+    for (number, line) in head.split(|&byte| byte == b'\n').enumerate() {
+        let control = match number {
+            0 => lines::control(line),
+            _ => line.iter().position(|&byte| byte == 0),
+        };
+        if let Some(at) = control {
+            return Err(Error::Unsupported(format!(
+                "line {}, byte {} of the input, is a control byte (0x{:02x}): this is not text, so not a graph \
+                in the format {}; `cashrank inspect` shows what it may be",
+                number + 1,
+                start + at,
+                line[at],
+                format.name()
+            )));
+        }
+        start += line.len() + 1;
+    }
+    let begins_so = [
+        Format::Records,
+        Format::NodeRecords,
+        Format::Json,
+        Format::Warc,
+        Format::Wat,
+        Format::Arc,
+        Format::Nutch,
+    ];
+    match guess(head) {
+        Ok((found, why)) if begins_so.contains(&found) => Err(Error::Unsupported(format!(
+            "{why}: this is not a graph in the format {}; leave `format` out, or use `format` {}",
+            format.name(),
+            found.name()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Checks that records begin as lines of JSON.
+fn check_records(head: &[u8]) -> Result<()> {
+    match guess(head) {
+        Ok((Format::Json, why)) => Err(Error::Unsupported(format!(
+            "{why}, and `format` records has one object a line; leave `format` out, use `format` json, or make lines \
+             of it with `jq -c .` (of an array: `jq -c '.[]'`)"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Returns whether the first bytes alone determine the result of [`guess`]: more bytes change nothing.
+pub fn is_decided(head: &[u8]) -> bool {
+    let start = lines::trim(head).trim_ascii_start();
+    let json = start.first() == Some(&b'{') && records::layout(start).1;
+    json || start.starts_with(ARC) || (start.starts_with(WARC) && guess_by_record(start).is_some())
+}
+
+/// Returns whether the first line is that of a CDX or CDXJ: a key, a time of 14 digits, and more; or a header that
+/// names such fields.
+fn is_index(start: &[u8]) -> bool {
+    let line = memchr::memchr(b'\n', start).map_or(start, |lf| &start[..lf]);
+    let mut fields = line.split(|&byte| byte == b' ');
+    let (key, time, more) = (fields.next(), fields.next(), fields.next());
+    let is_time = |time: &[u8]| time.len() == 14 && time.iter().all(u8::is_ascii_digit);
+    more.is_some() && (key == Some(b"CDX") || time.is_some_and(is_time))
+}
+
+/// Guesses the format of a WARC file by its first record other than `warcinfo`; `None`: that is not there yet.
+fn guess_by_record(head: &[u8]) -> Option<Result<(Format, String), String>> {
+    let warc = |message: String| Some(Ok((Format::Warc, message)));
+    let mut at = 0;
+    loop {
+        at += frame::line_ends(&head[at..]);
+        let header = match frame::header(&head[at..]) {
+            Ok(header) => header?,
+            Err(_) => return warc("it begins as a WARC file does".to_owned()),
+        };
+        if wat::is_wat(&header) {
+            let message = "it is a WARC file with metadata records in JSON".to_owned();
+            return Some(Ok((Format::Wat, message)));
+        }
+        let kind = String::from_utf8_lossy(header.kind);
+        let kind: String = kind.chars().filter(|c| !c.is_control()).take(40).collect();
+        if kind.eq_ignore_ascii_case("conversion") {
+            let message = "it is a WET, the text of pages without their links".to_owned();
+            return Some(Err(message));
+        }
+        if !kind.eq_ignore_ascii_case("warcinfo") {
+            return warc(format!("it is a WARC file with a `{kind}` record"));
+        }
+        let block = usize::try_from(header.length).unwrap_or(usize::MAX);
+        at = at
+            .saturating_add(header.len)
+            .saturating_add(block)
+            .min(head.len());
+    }
+}
+
+/// Returns the first sign that it is not text, or text of another kind, with its position.
+fn no_text(head: &[u8]) -> Option<String> {
+    let is_control = |byte: &u8| byte.is_ascii_control() && !b"\t\n\r\x0c".contains(byte);
+    if let Some(at) = head.iter().position(is_control) {
+        let byte = head[at];
+        return Some(format!(
+            "it has the control byte 0x{byte:02x} at byte {at}, so it is no text"
+        ));
+    }
+    if let Err(error) = std::str::from_utf8(head)
+        // The last character may be cut.
+        && error.error_len().is_some()
+    {
+        let at = error.valid_up_to();
+        return Some(format!("it is not UTF-8 at byte {at}"));
+    }
+    let lower = head[..head.len().min(LOOKED_AT)].to_ascii_lowercase();
+    let has = |tag: &[u8]| memchr::memmem::find(&lower, tag).is_some();
+    if has(b"<html") || has(b"<!doctype") || has(b"<head") || has(b"<body") {
+        return Some("it looks like HTML or XML".to_owned());
+    }
+    if head.starts_with(b"HTTP/") {
+        return Some("it looks like an HTTP answer without an archive around it".to_owned());
+    }
+    is_headless_arc(head).then(|| {
+        "it looks like a record of an ARC file whose head (`filedesc://`) is missing".to_owned()
+    })
+}
+
+/// Number of first bytes that are searched for signs of another kind of text.
+const LOOKED_AT: usize = 4096;
+
+/// Returns whether the first line is that of an ARC record: URL, address, time of 14 digits, type, length.
+fn is_headless_arc(head: &[u8]) -> bool {
+    let start = head.trim_ascii_start();
+    let line = memchr::memchr(b'\n', start).map_or(start, |lf| &start[..lf]);
+    let fields: Vec<&[u8]> = line.trim_ascii().split(|&byte| byte == b' ').collect();
+    let digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    let (Some(time), Some(length)) = (fields.get(2), fields.last()) else {
+        return false;
+    };
+    fields.len() >= 5
+        && memchr::memmem::find(fields[0], b"://").is_some()
+        && time.len() == 14
+        && digits(time)
+        && digits(length)
+}
+
+/// Number of lines that decide whether a file has entries of one kind, so that a foreign line before them does not.
+const TELLING: usize = 16;
+
+/// Guesses from the first lines that are not blank.
+fn guess_lines(head: &[u8]) -> Option<(Format, String)> {
+    // The last line may be cut, if it is not the only one.
+    let whole = memrchr(b'\n', head).map_or(head, |lf| &head[..=lf]);
+    let lines = lines_of::<CsvLinks>(whole).map(|(text, _)| text);
+    let lines = lines.filter(|line| !line.trim_ascii().is_empty());
+    let lines: Vec<&[u8]> = lines.take(TELLING).collect();
+    let first = lines.first()?;
+    if csv_links::is_link(first) {
+        let message = "its first line has the fields date,src,dest";
+        return Some((Format::CsvLinks, message.to_owned()));
+    }
+    let entries = lines
+        .iter()
+        .filter(|line| crawl_log::is_entry(line))
+        .count();
+    let message = if crawl_log::is_entry(first) {
+        "its first line has the fields of a crawl log"
+    } else {
+        "most of its first lines have the fields of a crawl log"
+    };
+    (entries > 0 && 2 * entries >= lines.len()).then(|| (Format::CrawlLog, message.to_owned()))
+}
+
+/// Checks that an input whose format was `guessed` has names of the same kind as what was read `before`: opaque names
+/// among URLs would be pages that no crawler can fetch. The error lists the formats to choose from.
+pub fn check_names(guessed: Format, why: &str, before: Option<Names>) -> Result<()> {
+    let names = guessed.decoder().names();
+    if before.is_none_or(|before| before == names) {
+        return Ok(());
+    }
+    let name = guessed.name();
+    Err(Error::Unsupported(match names {
+        Names::Opaque => format!(
+            "it is no crawl: {why}, as in the format {name}, whose names are no URLs, and what was read before has URLs; if \
+             its names are URLs, name it with `format` url-{name}, and if they are to be pages beside the URLs, with \
+             `format` {name}"
+        ),
+        Names::Url => format!(
+            "{why}, as in the format {name}, whose names are URLs, and what was read before has other names; give it a \
+             store of its own, or, if both are to be in one, name it with `format` {name}"
+        ),
+    }))
+}
+
+#[cfg(test)]
+mod tests;

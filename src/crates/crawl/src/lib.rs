@@ -1,0 +1,27 @@
+//! Bytes of crawls to batches of records.
+//!
+//! ```
+//! use cashrank_crawl::decode::{Record, html};
+//!
+//! let mut record = Record::default();
+//! html::read(b"<a href='/about'>About</a>", None, &mut record);
+//! assert_eq!(*record.links[0].url, *b"/about");
+//! ```
+//!
+//! | | |
+//! |---|---|
+//! | [`source`] | inputs as chunks of bytes: files, streams, compression, tables, folders |
+//! | [`formats`], [`decode`] | formats and how they are guessed; bytes to records |
+//! | [`batch`] | records as the engine takes them, with names and links checked |
+//! | [`pipeline`] | the threads that read and decode, and records in their order |
+
+#[cfg(any(test, feature = "testing"))]
+use cashrank_base::fuzz;
+pub use cashrank_base::{Error, Limits, Result};
+use cashrank_base::{disk, model, rules, threads, url};
+
+pub mod batch;
+pub mod decode;
+pub mod formats;
+pub mod pipeline;
+pub mod source;

@@ -1,0 +1,90 @@
+//! Remarks about an input from its first records, even if each of these is sound.
+
+use super::Piece;
+use crate::batch::{Batch, Rules};
+use crate::decode::{Missing, Unread};
+use crate::formats::Format;
+
+/// Number of a graph's names that are examined.
+const NAMES: usize = 16;
+
+/// Remark about an input for its user.
+pub enum Remark {
+    /// Records lack fields that ranking needs.
+    Missing(Missing),
+    /// One line about all rankings made from the input.
+    Caveat(&'static str),
+}
+
+/// Examines the pieces of one input until enough is seen.
+pub(super) struct Look {
+    format: Format,
+    /// Detector of unread fields.
+    unread: Option<Box<Unread>>,
+    /// True until the first piece was seen.
+    first: bool,
+    /// Offset of the next record in its chunk.
+    at: usize,
+    found: Vec<Remark>,
+}
+
+impl Look {
+    pub fn new(format: Format, rules: &Rules) -> Look {
+        let decoder = format.decoder_by(&rules.input, &rules.limits);
+        Look {
+            format,
+            unread: decoder.unread(),
+            first: true,
+            at: 0,
+            found: Vec::new(),
+        }
+    }
+
+    pub fn piece(&mut self, piece: &Piece) {
+        if std::mem::take(&mut self.first)
+            && let Some(instead) = self.format.with_urls()
+            && are_urls(&piece.batch)
+        {
+            self.found.push(Remark::Caveat(instead));
+        }
+        let Some(unread) = &mut self.unread else {
+            return;
+        };
+        let mut enough = false;
+        for entry in &piece.batch.entries {
+            let end = entry.end as usize;
+            if let Some(text @ [_, ..]) = piece.chunk.bytes.get(self.at..end) {
+                enough = unread.look(text);
+            }
+            self.at = end;
+            if enough {
+                return self.end();
+            }
+        }
+        if piece.last {
+            self.at = 0;
+        }
+    }
+
+    /// Ends the input: reports fields that no record had.
+    pub fn end(&mut self) {
+        let unread = self.unread.take();
+        let missing = unread.and_then(|unread| unread.missing());
+        self.found.extend(missing.map(Remark::Missing));
+    }
+
+    /// Returns the remarks since the last call.
+    pub fn take(&mut self) -> Vec<Remark> {
+        std::mem::take(&mut self.found)
+    }
+}
+
+/// Returns whether most names look like URLs.
+fn are_urls(batch: &Batch) -> bool {
+    let looked = batch.text_ends.len().min(NAMES) as u32;
+    let is_url = |name: &u32| {
+        let name = batch.name(*name);
+        name.starts_with(b"http://") || name.starts_with(b"https://")
+    };
+    2 * (0..looked).filter(is_url).count() as u32 > looked
+}

@@ -1,0 +1,121 @@
+//! Inputs: opens, recognises and decompresses them, and cuts the bytes into chunks of whole records.
+//!
+//! ```text
+//! input (Raw) -> decompress (Unpacker) -> cut (Cutter) -> hold (Hold) -> Chunk
+//! table (Text) ------^
+//! ```
+//!
+//! Promises:
+//! - The records handed out, their offsets and the prefix hashes depend only on the decompressed bytes: not on the
+//!   compression, the sizes of reads, or the size of chunks.
+//! - No record is ever torn: one that the input cuts short is not handed out. Only at the sound end of an input may the
+//!   last record lack its line end.
+//! - Nothing is handed out as verified before its checksum was (see [`SourceOptions`]).
+//! - Memory stays within [`Limits`](crate::Limits): `held_bytes` and `line_bytes` (each perhaps twice, while a buffer
+//!   grows or is half used), the zstd window and dictionary, and a few chunks.
+
+mod chunk;
+mod decompress;
+#[cfg(any(test, feature = "testing"))]
+pub mod fuzz;
+mod hold;
+mod input;
+mod members;
+mod plain;
+mod position;
+mod sniff;
+mod stream;
+mod table;
+
+use xxhash_rust::xxh3::Xxh3;
+
+pub use crate::model::{Compression, Damage, DamageKind, Member, Restart};
+use crate::rules::{FieldNames, InputRules, Shard};
+pub use input::InputName;
+pub use input::PIPE_BYTES;
+pub use plain::{Plain, open_plain};
+pub use stream::HEAD_BYTES;
+pub use stream::Source;
+pub use table::KnownFormat;
+pub use table::{PARQUET, is_graph};
+
+/// Run of whole records, in stream order.
+#[derive(Clone)]
+pub struct Chunk {
+    /// Whole records, decompressed, none of them over the line limit. Empty only if `oversize` is not 0.
+    pub bytes: Vec<u8>,
+    /// Offset of `bytes` in the decompressed input.
+    pub offset: u64,
+    /// Hash (XXH3-128, seed 0) of the decompressed input before `bytes`.
+    pub prefix: Xxh3,
+    /// Hash of the decompressed input up to the end of `bytes`, or of the record that was dropped.
+    pub prefix_after: u128,
+    /// Length of a dropped record over the line limit, which has this chunk to itself (`bytes` is empty); 0 if none.
+    pub oversize: u64,
+    /// True if a stream ended inside the record that the chunk holds: it may be complete when the stream is sent again.
+    pub cut: bool,
+    /// Compressed bytes read so far: an upper bound of what `bytes` needed.
+    pub compressed: u64,
+    /// True if the checksum of the gzip member or zstd frame was verified before this chunk was handed out. Plain
+    /// inputs and frames without a checksum count as verified, the latter at their end.
+    pub verified: bool,
+    /// The gzip member or zstd frame that holds the first of `bytes`, or one slightly before it: the input can be read
+    /// again from there. For an input with a zstd dictionary, its start. `None`: a plain input.
+    pub member: Option<Member>,
+}
+
+/// Options for reading an input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceOptions {
+    /// Hands out the whole records before damage even of a member that would be held back.
+    pub accept_unverified: bool,
+    /// Usual size of a chunk in bytes, 1 MiB by default. A longer one holds one long record, and perhaps some before
+    /// it. Clamped to little more than `line_bytes`.
+    pub chunk_bytes: usize,
+    /// Names of a table's columns that differ from the usual names of records.
+    pub fields: FieldNames,
+    /// Shard whose rows of a table are read with their links; `None`: all.
+    pub shard: Option<Shard>,
+    /// Reads tables and graphs as text; otherwise they are files like any other.
+    pub tables: bool,
+}
+
+impl SourceOptions {
+    /// Returns these options with the names and shard of the rules for inputs.
+    pub fn with_rules(&self, rules: &InputRules) -> SourceOptions {
+        SourceOptions {
+            fields: rules.fields.clone(),
+            shard: rules.shard,
+            ..self.clone()
+        }
+    }
+}
+
+impl Default for SourceOptions {
+    fn default() -> Self {
+        SourceOptions {
+            accept_unverified: false,
+            chunk_bytes: 1 << 20,
+            fields: FieldNames::default(),
+            shard: None,
+            tables: true,
+        }
+    }
+}
+
+/// Summary of reading an input; see [`Source::end`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputSummary {
+    /// Decompressed bytes handed out, or dropped as records over the line limit.
+    pub bytes: u64,
+    /// Number of compressed bytes read.
+    pub compressed: u64,
+    /// Hash (XXH3-128, seed 0) of the first `bytes` of the decompressed input.
+    pub prefix: u128,
+    /// Number of gzip members and zstd frames that ended well.
+    pub members: u64,
+    /// Number of those without a checksum: nothing in them could be verified.
+    pub unchecked: u64,
+    /// Damage that ended the input.
+    pub damage: Option<Damage>,
+}

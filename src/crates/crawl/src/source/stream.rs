@@ -1,0 +1,401 @@
+//! Opened input, read as chunks of whole records.
+
+mod passing;
+
+use std::io::Read;
+
+use super::chunk::Cutter;
+use super::decompress::{Fault, Step, Unpacker};
+use super::hold::Hold;
+use super::input::{InputName, PeekReader, open_file};
+use super::members::MemberIndex;
+use super::table::{self, TableInput};
+use super::{Chunk, InputSummary, KnownFormat, Restart, SourceOptions};
+use crate::decode::Decoder;
+use crate::model::Compression;
+use crate::model::Limits;
+use crate::model::{Damage, DamageKind, Member};
+use crate::{Error, Result};
+
+/// Maximum number of bytes returned by [`Source::head`], by which a format is guessed.
+pub const HEAD_BYTES: usize = 64 << 10;
+
+/// Opened input.
+///
+/// Call [`head`](Source::head) to guess the format, [`skip_to`](Source::skip_to) to resume after an earlier run, and
+/// then [`next_chunk`](Source::next_chunk) until the end.
+pub struct Source {
+    name: InputName,
+    length: Option<u64>,
+    raw: PeekReader,
+    unpacker: Unpacker,
+    hold: Hold,
+    members: MemberIndex,
+    cutter: Cutter,
+    ending: Option<StreamEnd>,
+    /// Format of a table's text.
+    known: Option<KnownFormat>,
+    /// Number of records that [`Source::shown_again`] returns.
+    shown_again: u64,
+}
+
+/// How the input ended.
+enum StreamEnd {
+    /// At a sound end; `cut` once the last records were cut.
+    Sound { cut: bool },
+    /// In damage of this kind; the whole records before it are not cut yet.
+    Damaged(DamageKind, String),
+    /// In damage; everything that may be handed out is queued.
+    Reported(Damage),
+    /// In an I/O error: what follows is unknown.
+    Failed,
+}
+
+impl Source {
+    /// Opens an input and recognises its compression. A directory is an error.
+    pub fn open(name: &InputName, limits: &Limits, options: &SourceOptions) -> Result<Source> {
+        let path = match name {
+            InputName::File(path) => path,
+            InputName::Stdin => {
+                let reader = Box::new(std::io::stdin());
+                return Source::live(name.clone(), reader, None, limits, options);
+            }
+        };
+        if options.tables
+            && let Some(table) = table::open(path, options, limits)?
+        {
+            return Ok(Source::of_table(name.clone(), table, limits, options));
+        }
+        let (file, length) = open_file(path)?;
+        let mut source = Source::new(
+            name.clone(),
+            PeekReader::new(Box::new(file)),
+            limits,
+            options,
+        )?;
+        source.length = length;
+        Ok(source)
+    }
+
+    /// Reads from any reader. `name` is used only in messages. Interrupted reads are retried.
+    pub fn from_reader(
+        name: InputName,
+        reader: Box<dyn Read + Send>,
+        limits: &Limits,
+        options: &SourceOptions,
+    ) -> Result<Source> {
+        Source::new(name, PeekReader::new(reader), limits, options)
+    }
+
+    /// Reads from a reader that may pause, such as a pipe from a crawler: records are handed out as they come. With
+    /// `from`, the reader's first byte is the one at `from.raw` of the input; offsets still count from the start of the
+    /// input, but hashes are meaningless.
+    pub fn live(
+        name: InputName,
+        reader: Box<dyn Read + Send>,
+        from: Option<Restart>,
+        limits: &Limits,
+        options: &SourceOptions,
+    ) -> Result<Source> {
+        let raw = PeekReader::new(reader).live();
+        let Some(from) = from.filter(|from| from.raw > 0) else {
+            return Source::new(name, raw, limits, options);
+        };
+        let unpacker = Unpacker::new(from.compression, limits.zstd_window_log)
+            .map_err(Error::io(name.path(), "read"))?;
+        let raw = raw.from(from.raw);
+        let mut source = Source::unpacked_by(unpacker, name, raw, limits, options, false);
+        source.hold.begin_at(from.offset);
+        source.cutter.begin_at(from.offset);
+        Ok(source)
+    }
+
+    fn new(
+        name: InputName,
+        mut raw: PeekReader,
+        limits: &Limits,
+        options: &SourceOptions,
+    ) -> Result<Source> {
+        let unpacker = Unpacker::sniff(&mut raw, limits.zstd_window_log)
+            .map_err(Error::io(name.path(), "read"))?;
+        Ok(Source::unpacked_by(
+            unpacker, name, raw, limits, options, false,
+        ))
+    }
+
+    /// Returns a source of a table's text.
+    pub(super) fn of_table(
+        name: InputName,
+        table: TableInput,
+        limits: &Limits,
+        options: &SourceOptions,
+    ) -> Source {
+        let mut text = Box::new(table.text);
+        text.limit(limits.expansion_bytes);
+        let unpacker = Unpacker::Table(text);
+        let raw = PeekReader::new(Box::new(std::io::empty()));
+        let mut source = Source::unpacked_by(unpacker, name, raw, limits, options, true);
+        source.known = Some(table.known);
+        source
+    }
+
+    fn unpacked_by(
+        unpacker: Unpacker,
+        name: InputName,
+        raw: PeekReader,
+        limits: &Limits,
+        options: &SourceOptions,
+        trusted: bool,
+    ) -> Source {
+        let plain = unpacker.compression() == Compression::Plain;
+        Source {
+            name,
+            length: None,
+            raw,
+            unpacker,
+            hold: Hold::new(
+                limits.held_bytes,
+                limits.expansion_bytes,
+                options.accept_unverified,
+                trusted || plain,
+            ),
+            cutter: Cutter::new(options.chunk_bytes, limits.line_bytes, limits.held_bytes),
+            members: MemberIndex::default(),
+            ending: None,
+            known: None,
+            shown_again: 0,
+        }
+    }
+
+    /// Returns the input's name.
+    pub fn name(&self) -> &InputName {
+        &self.name
+    }
+
+    /// Returns the input's compression.
+    pub fn compression(&self) -> Compression {
+        self.unpacker.compression()
+    }
+
+    /// Returns the format of a table's text; `None` if the input is not a table, so that its format must be guessed.
+    pub fn known_format(&self) -> Option<&KnownFormat> {
+        self.known.as_ref()
+    }
+
+    /// Returns the length of the file on disk in bytes; `None` if unknown.
+    pub fn compressed_len(&self) -> Option<u64> {
+        self.length
+    }
+
+    /// Returns the number of compressed bytes read so far.
+    pub fn compressed(&self) -> u64 {
+        self.raw.consumed()
+    }
+
+    /// Returns the memory held for the input in bytes, without the decompressor's own (zstd: its window).
+    pub fn memory(&self) -> usize {
+        self.raw.memory() + self.cutter.memory()
+    }
+
+    /// Returns the next decompressed bytes without consuming them: 64 KiB, or fewer if the input or its sound part
+    /// ends. For guessing formats: nothing is verified, and the last record may be incomplete. Damage is reported only
+    /// by [`Source::next_chunk`].
+    pub fn head(&mut self) -> Result<&[u8]> {
+        self.head_until(|_| false)
+    }
+
+    /// Returns the head like [`Source::head`], but does not wait for a stream that pauses after bytes that are
+    /// `enough`.
+    pub fn head_until(&mut self, enough: impl Fn(&[u8]) -> bool) -> Result<&[u8]> {
+        self.cutter.want(HEAD_BYTES);
+        while self.cutter.open().len() < HEAD_BYTES
+            && self.ending.is_none()
+            && !(self.raw.is_lull() && enough(self.cutter.open()))
+        {
+            self.fill()?;
+        }
+        let open = self.cutter.open();
+        Ok(&open[..open.len().min(HEAD_BYTES)])
+    }
+
+    /// Returns how many of the next records were read before, up to the offset that was passed to.
+    pub fn shown_again(&self) -> u64 {
+        self.shown_again
+    }
+
+    /// Returns whether the input may end early: a pipe, whose sender may be cut off.
+    pub fn is_live(&self) -> bool {
+        self.raw.is_live()
+    }
+
+    /// Returns whether nothing was passed over or taken: [`Source::head`] returns the input's beginning.
+    pub fn is_at_start(&self) -> bool {
+        self.cutter.position().offset == 0
+    }
+
+    /// Returns the XXH3-128 of the decompressed bytes passed over so far.
+    pub fn prefix(&self) -> u128 {
+        self.cutter.position().prefix.digest128()
+    }
+
+    /// Returns whether the input is known, without reading on, to be shorter than `offset` bytes.
+    pub fn is_shorter_than(&self, offset: u64) -> bool {
+        let len = self
+            .compressed_len()
+            .filter(|_| self.compression() == Compression::Plain);
+        len.is_some_and(|len| len < offset)
+    }
+
+    /// Returns the next chunk of whole records; `None` after the last. `buffer` is an unused buffer, best that of an
+    /// earlier chunk, whose memory is reused. All calls must pass the same decoder. [`Error::Corrupt`] comes after all
+    /// whole records before the damage that may be handed out; further calls return an error again.
+    pub fn next_chunk(&mut self, decoder: &dyn Decoder, buffer: Vec<u8>) -> Result<Option<Chunk>> {
+        self.cutter.recycle(buffer);
+        loop {
+            if let Some(mut chunk) = self.cutter.pop(&self.hold) {
+                chunk.member = self.members.at(chunk.offset);
+                return Ok(Some(chunk));
+            }
+            let compressed = self.raw.consumed();
+            match &mut self.ending {
+                // Records of a slow stream do not wait for those after them.
+                None if self.cutter.is_full() || self.raw.take_lull() => {
+                    let verified_to = self.hold.verified_to();
+                    self.cutter.cut(decoder, verified_to, compressed);
+                }
+                None => self.fill()?,
+                Some(StreamEnd::Sound { cut: true }) => return Ok(None),
+                Some(StreamEnd::Sound { cut }) => {
+                    *cut = true;
+                    self.cutter.finish(decoder, self.raw.is_live(), compressed);
+                }
+                Some(StreamEnd::Damaged(kind, what)) => {
+                    let (kind, what) = (*kind, std::mem::take(what));
+                    self.cut_before_damage(decoder, kind, what);
+                }
+                Some(StreamEnd::Reported(_) | StreamEnd::Failed) => return Err(self.damaged()),
+            }
+        }
+    }
+
+    /// Returns the summary so far; complete once [`Source::next_chunk`] returned `None` or an error.
+    pub fn end(&self) -> InputSummary {
+        let position = self.cutter.position();
+        InputSummary {
+            bytes: position.offset,
+            compressed: self.raw.consumed(),
+            prefix: position.prefix.digest128(),
+            members: self.hold.members,
+            unchecked: self.hold.unchecked,
+            damage: match &self.ending {
+                Some(StreamEnd::Damaged(kind, what)) => Some(self.damage(*kind, what.clone())),
+                Some(StreamEnd::Reported(damage)) => Some(damage.clone()),
+                _ => None,
+            },
+        }
+    }
+
+    /// Decompresses one step into the open buffer, which is not full, and notes the result.
+    fn fill(&mut self) -> Result<()> {
+        let step = self.unpacker.step(&mut self.raw, self.cutter.room());
+        let over = self.hold.reach(self.cutter.produced());
+        if over > 0 {
+            self.cutter.retract(over);
+            self.ending = Some(self.too_large());
+            return Ok(());
+        }
+        match step {
+            Ok(Step::Data) => {}
+            Ok(Step::Begin(compressed)) => {
+                self.hold.begin(compressed);
+                if let Some(member) = self.hold.member() {
+                    // Frames after a dictionary need the input's start.
+                    let start = Member {
+                        compressed: 0,
+                        decompressed: 0,
+                    };
+                    let from_start = self.unpacker.needs_start();
+                    self.members.begin(if from_start { start } else { member });
+                }
+            }
+            Ok(Step::Size(size)) => self.hold.declare(size),
+            Ok(Step::End { checked }) => self.hold.end(checked),
+            Ok(Step::Finished) => self.ending = Some(StreamEnd::Sound { cut: false }),
+            Err(Fault::Damage(kind, what)) => self.ending = Some(StreamEnd::Damaged(kind, what)),
+            Err(Fault::Io(error)) => {
+                self.ending = Some(StreamEnd::Failed);
+                return Err(Error::io(self.name.path(), "read")(error));
+            }
+        }
+        Ok(())
+    }
+
+    /// Queues the whole records before damage, as far as the [`Hold`] permits.
+    fn cut_before_damage(&mut self, decoder: &dyn Decoder, kind: DamageKind, what: String) {
+        let verified_to = self.hold.verified_to();
+        let released = self.hold.damaged(kind);
+        let limit = (!released).then_some(verified_to);
+        self.cutter
+            .finish_damaged(decoder, limit, verified_to, self.raw.consumed());
+        let mut damage = self.damage(kind, what);
+        damage.handed_out_to = self.cutter.queued_to();
+        self.ending = Some(StreamEnd::Reported(damage));
+    }
+
+    fn damage(&self, kind: DamageKind, what: String) -> Damage {
+        Damage {
+            kind,
+            what,
+            member: self.hold.member(),
+            unverified_from: self.hold.verified_to(),
+            handed_out_to: self.cutter.position().offset,
+        }
+    }
+
+    fn too_large(&self) -> StreamEnd {
+        let what = match self.hold.member() {
+            Some(member) => format!(
+                "the {} data that starts at compressed byte {} expands beyond `limit_expansion`",
+                self.compression(),
+                member.compressed
+            ),
+            None => "the input expands beyond `limit_expansion`".into(),
+        };
+        StreamEnd::Damaged(DamageKind::Expansion, what)
+    }
+
+    /// Returns the error for an input that ended in damage.
+    fn damaged(&self) -> Error {
+        match self.end().damage {
+            Some(damage) => Error::Corrupt {
+                input: self.name.to_string(),
+                record: None,
+                damage: Box::new(damage),
+            },
+            None => {
+                let source = std::io::Error::other("an earlier read failed");
+                Error::io(self.name.path(), "read")(source)
+            }
+        }
+    }
+
+    fn too_short(&self, offset: u64) -> Error {
+        Error::InputChanged(format!(
+            "{}: ends at byte {} of the decompressed data, but {offset} bytes of it were read before; \
+             {}",
+            self.name,
+            self.cutter.produced(),
+            self.what_to_do()
+        ))
+    }
+
+    /// Returns advice about an input that is not the one read before.
+    fn what_to_do(&self) -> &'static str {
+        match self.name {
+            InputName::Stdin => {
+                "send the same stream again from its start, or use `new_stream` if it is another"
+            }
+            InputName::File(_) => "give the same input again",
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Tables as inputs: they are read row by row and converted to the text of a format.
+//!
+//! So positions, hashes, checkpoints, limits and damage work as for a file of that text.
+//!
+//! | input | read as |
+//! |---|---|
+//! | a Parquet file of records | a line of JSON per row |
+//! | a Parquet file of links, between URLs | a line of JSON for each run of rows with one source |
+//! | a Parquet file of links, between other names or numbers | a line of an adjacency list for each such run |
+//! | a Parquet file of links with weights, between other names or numbers | a line of an edge list for each row |
+//! | a folder with a table of pages and one of links between their numbers | a line of JSON or of an adjacency list per page, or of an edge list per link |
+
+#[cfg(feature = "parquet")]
+mod columns;
+#[cfg(feature = "parquet")]
+mod edges;
+mod folder;
+mod graph;
+mod lines;
+#[cfg(feature = "parquet")]
+mod pair;
+#[cfg(feature = "parquet")]
+mod records;
+mod text;
+mod twins;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use super::SourceOptions;
+use super::decompress::Fault;
+use super::input::open_file;
+use crate::model::{Damage, Limits};
+use crate::{Error, Result};
+
+pub use folder::is_graph;
+pub(super) use text::TableText;
+
+/// First bytes of a Parquet file.
+pub const PARQUET: &[u8; 4] = b"PAR1";
+
+/// Input that is converted to text.
+pub(super) struct TableInput {
+    pub text: TableText,
+    pub known: KnownFormat,
+}
+
+/// Format of an input, where it is known without looking at the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownFormat {
+    /// Name of the format.
+    pub format: &'static str,
+    /// How it was recognised, for messages.
+    pub why: String,
+}
+
+/// Opens a table, or a folder with a graph; `None` if it is neither.
+pub(super) fn open(
+    path: &Path,
+    options: &SourceOptions,
+    limits: &Limits,
+) -> Result<Option<TableInput>> {
+    if path.is_dir() {
+        return folder::graph_in(path, limits);
+    }
+    // A named pipe is not a table, and must be opened only once: its writer would not wait for another reader.
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let (file, _) = open_file(path)?;
+    let mut head = [0; PARQUET.len()];
+    if (&file).read_exact(&mut head).is_err() || head != *PARQUET {
+        return Ok(None);
+    }
+    parquet(file, path, options, limits).map(Some)
+}
+
+#[cfg(feature = "parquet")]
+pub(super) fn parquet(
+    file: File,
+    path: &Path,
+    options: &SourceOptions,
+    limits: &Limits,
+) -> Result<TableInput> {
+    let broken = |fault| failed(path, fault);
+    let again = file.try_clone().map_err(Error::io(path, "open"))?;
+    let table = columns::ParquetTable::open(file, String::new()).map_err(broken)?;
+    of_columns(table, options, again, limits).map_err(|error| match error {
+        Error::Unsupported(what) => Error::Unsupported(format!("{}: {what}", path.display())),
+        other => other,
+    })
+}
+
+#[cfg(not(feature = "parquet"))]
+pub(super) fn parquet(_: File, path: &Path, _: &SourceOptions, _: &Limits) -> Result<TableInput> {
+    Err(without_parquet(path))
+}
+
+#[cfg(not(feature = "parquet"))]
+fn without_parquet(path: &Path) -> Error {
+    let file = format!("{}: a Parquet file", path.display());
+    crate::model::Feature::refusal(file, "parquet")
+}
+
+#[cfg(feature = "parquet")]
+fn of_columns(
+    mut table: columns::ParquetTable,
+    options: &SourceOptions,
+    again: File,
+    limits: &Limits,
+) -> Result<TableInput> {
+    use crate::decode::{FieldKind, Names, field_kind};
+    let found = table.fields();
+    for (names, format) in [(Names::Url, "records"), (Names::Opaque, "node-records")] {
+        let is_page = |field: &columns::ColumnField| {
+            field_kind(&options.fields, names, &field.name) == Some(FieldKind::Page)
+        };
+        if found.iter().any(is_page) {
+            return Ok(TableInput {
+                text: TableText::of(records::RecordTable::of(table, &found, (options, names))?),
+                known: KnownFormat {
+                    format,
+                    why: format!("it is a Parquet table with {}", columns_of(&found)),
+                },
+            });
+        }
+    }
+    let Some(pair) = edges::pair(&found) else {
+        return Err(Error::Unsupported(format!(
+            "a Parquet table with {}: a table of records has `url` and `links` (or name them with `field`), one of \
+             links has `source` and `target`, or two columns",
+            columns_of(&found)
+        )));
+    };
+    let why = format!(
+        "it is a Parquet table of links from `{}` to `{}`",
+        pair[0].name, pair[1].name
+    );
+    let has_weights = edges::choose(&mut table, &found, pair)?;
+    let again = Some((again, pair[0].clone()));
+    let edges = edges::EdgeTable::of(table, again, limits, has_weights);
+    Ok(TableInput {
+        known: KnownFormat {
+            format: edges.layout().format(),
+            why,
+        },
+        text: TableText::of(edges),
+    })
+}
+
+/// Lists the names of columns for a message, on one line.
+#[cfg(feature = "parquet")]
+fn columns_of(found: &[columns::ColumnField]) -> String {
+    const SHOWN: usize = 20;
+    let names = found.iter().take(SHOWN).map(|field| {
+        let name: String = field
+            .name
+            .chars()
+            .filter(|c| !c.is_control())
+            .take(40)
+            .collect();
+        format!("`{name}`")
+    });
+    let names = names.collect::<Vec<_>>().join(", ");
+    match found.len().saturating_sub(SHOWN) {
+        0 if found.is_empty() => "no columns".into(),
+        0 => format!("the columns {names}"),
+        more => format!("the columns {names} and {more} more"),
+    }
+}
+
+/// Returns the error for a table that cannot be opened.
+fn failed(path: &Path, fault: Fault) -> Error {
+    match fault {
+        Fault::Io(error) => Error::io(path, "read")(error),
+        Fault::Damage(kind, what) => Error::Corrupt {
+            input: path.display().to_string(),
+            record: None,
+            damage: Box::new(Damage {
+                kind,
+                what,
+                member: None,
+                unverified_from: 0,
+                handed_out_to: 0,
+            }),
+        },
+    }
+}

@@ -1,0 +1,233 @@
+//! Text that rows are converted to: JSON lines if names are URLs, else an adjacency list, or an edge list if links have
+//! weights.
+
+use super::super::decompress::{Fault, Step};
+use crate::decode::{lines, put_string};
+use crate::model::DamageKind;
+use crate::url;
+
+/// Approximate number of bytes of text that are produced at a time.
+pub(super) const PIECE: usize = 64 << 10;
+
+/// Number of first names that decide whether names are URLs.
+pub(super) const TELLING: usize = 16;
+
+/// Source of rows that are written as text.
+pub trait Rows: Send {
+    /// Appends the text of the next rows, about [`PIECE`] bytes; returns `false` after the last.
+    fn more(&mut self, out: &mut Vec<u8>) -> Result<bool, Fault>;
+}
+
+/// Text of all rows, yielded like the output of a decompressor.
+pub struct TableText {
+    rows: Box<dyn Rows>,
+    made: Vec<u8>,
+    given: usize,
+    /// Bytes produced so far, and their limit.
+    total: u64,
+    limit: u64,
+    /// What follows `made`: the end or an error.
+    then: Option<Result<(), Fault>>,
+}
+
+impl TableText {
+    pub fn of(rows: impl Rows + 'static) -> TableText {
+        TableText {
+            rows: Box::new(rows),
+            made: Vec::new(),
+            given: 0,
+            total: 0,
+            limit: u64::MAX,
+            then: None,
+        }
+    }
+
+    /// Limits the text to this many bytes: a few bytes of a table may expand to very many rows.
+    pub fn limit(&mut self, bytes: u64) {
+        self.limit = bytes;
+    }
+
+    /// Appends text to `out`, within its capacity, of which some must be free.
+    pub fn step(&mut self, out: &mut Vec<u8>) -> Result<Step, Fault> {
+        if self.given == self.made.len() {
+            if let Some(end) = self.then.take() {
+                return end.map(|()| Step::Finished);
+            }
+            self.made.clear();
+            self.made.shrink_to(2 * PIECE);
+            self.given = 0;
+            self.then = match self.rows.more(&mut self.made) {
+                Ok(true) => None,
+                Ok(false) => Some(Ok(())),
+                Err(fault) => Some(Err(fault)),
+            };
+            self.total += self.made.len() as u64;
+            if self.total > self.limit {
+                self.made.clear();
+                let what = "the rows of the table are more text than `limit_expansion`";
+                self.then = Some(Err(Fault::Damage(DamageKind::Expansion, what.into())));
+            }
+        }
+        let room = out.capacity() - out.len();
+        let rest = &self.made[self.given..];
+        let next = &rest[..rest.len().min(room)];
+        out.extend_from_slice(next);
+        self.given += next.len();
+        Ok(Step::Data)
+    }
+}
+
+/// Text format of pages and their links.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TextLayout {
+    /// JSON lines: `{"url":...,"links":[...]}`.
+    Records,
+    /// Adjacency list: `name TAB target ...`.
+    Adjacency,
+    /// Edge list: `name TAB target TAB weight`, one line per link.
+    Edges,
+}
+
+impl TextLayout {
+    /// Chooses the layout of a graph that begins with these names: records if most are URLs.
+    pub fn of(names: &[Vec<u8>], has_weights: bool) -> TextLayout {
+        let is_url =
+            |name: &&Vec<u8>| name.starts_with(b"http://") || name.starts_with(b"https://");
+        let urls = names.iter().filter(is_url).count();
+        if 2 * urls > names.len() {
+            TextLayout::Records
+        } else if has_weights {
+            TextLayout::Edges
+        } else {
+            TextLayout::Adjacency
+        }
+    }
+
+    /// Returns the name of the format.
+    pub fn format(self) -> &'static str {
+        match self {
+            TextLayout::Records => "records",
+            TextLayout::Adjacency => "adjacency",
+            TextLayout::Edges => "edges",
+        }
+    }
+
+    /// Returns a page's name as the store has it: the canonical form of a URL.
+    pub fn page_name<'n>(
+        self,
+        name: &'n [u8],
+        longest: usize,
+        scratch: &'n mut Vec<u8>,
+    ) -> &'n [u8] {
+        scratch.clear();
+        match self {
+            TextLayout::Records => match url::canonical(name, None, longest, scratch) {
+                Ok(form) => form.text(name, scratch),
+                Err(_) => name,
+            },
+            TextLayout::Adjacency | TextLayout::Edges => name,
+        }
+    }
+
+    /// Returns whether the text can represent this name.
+    pub fn holds(self, name: &[u8]) -> bool {
+        match self {
+            TextLayout::Records => !name.is_empty(),
+            TextLayout::Adjacency => {
+                !name.is_empty() && !name.contains(&b'\t') && lines::control(name).is_none()
+            }
+            TextLayout::Edges => {
+                let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+                !name.is_empty()
+                    && name[0] != b'#'
+                    && !name.iter().any(is_blank)
+                    && lines::control(name).is_none()
+            }
+        }
+    }
+
+    /// Begins a page and its list of links. `fetched_at` is in seconds since 1970.
+    pub fn begin(self, name: &[u8], fetched_at: Option<i64>, out: &mut Vec<u8>) {
+        match self {
+            TextLayout::Records => {
+                out.extend_from_slice(br#"{"url":"#);
+                put_string(name, out);
+                put_time(fetched_at, out);
+                out.extend_from_slice(br#","links":["#);
+            }
+            TextLayout::Adjacency => out.extend_from_slice(name),
+            TextLayout::Edges => {}
+        }
+    }
+
+    /// Appends a link of the page `from`; `first` if it is the page's first. An adjacency list has no weights.
+    pub fn link(self, from: &[u8], to: &[u8], weight: u32, first: bool, out: &mut Vec<u8>) {
+        match self {
+            TextLayout::Records => {
+                if !first {
+                    out.push(b',');
+                }
+                if weight == 1 {
+                    return put_string(to, out);
+                }
+                out.extend_from_slice(br#"{"url":"#);
+                put_string(to, out);
+                out.extend_from_slice(format!(r#","weight":{weight}}}"#).as_bytes());
+            }
+            TextLayout::Adjacency => {
+                out.push(b'\t');
+                out.extend_from_slice(to);
+            }
+            TextLayout::Edges => {
+                for name in [from, to] {
+                    out.extend_from_slice(name);
+                    out.push(b'\t');
+                }
+                out.extend_from_slice(format!("{weight}\n").as_bytes());
+            }
+        }
+    }
+
+    /// Ends a page. In an edge list, a page without links gets a link to itself of weight 0.
+    pub fn end(self, name: &[u8], has_links: bool, out: &mut Vec<u8>) {
+        match self {
+            TextLayout::Records => out.extend_from_slice(b"]}\n"),
+            TextLayout::Adjacency => out.push(b'\n'),
+            TextLayout::Edges if has_links => {}
+            TextLayout::Edges => self.link(name, name, 0, true, out),
+        }
+    }
+
+    /// Writes a page whose links are unknown: it was found unchanged, or is only to be admitted. Adjacency and edge
+    /// lists cannot express this: there it is a page without links.
+    pub fn known(self, name: &[u8], fetched_at: Option<i64>, out: &mut Vec<u8>) {
+        match self {
+            TextLayout::Records => {
+                out.extend_from_slice(br#"{"status":304,"url":"#);
+                put_string(name, out);
+                put_time(fetched_at, out);
+                out.extend_from_slice(b"}\n");
+            }
+            TextLayout::Adjacency | TextLayout::Edges => {
+                self.begin(name, None, out);
+                self.end(name, false, out);
+            }
+        }
+    }
+
+    /// Writes a record that is skipped and counted, for a link whose names the text cannot represent.
+    #[cfg(feature = "parquet")]
+    pub fn unusable(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(match self {
+            TextLayout::Records => b"{\"url\":null}\n",
+            TextLayout::Adjacency => b"\t\n",
+            TextLayout::Edges => b"?\n",
+        });
+    }
+}
+
+fn put_time(fetched_at: Option<i64>, out: &mut Vec<u8>) {
+    if let Some(at) = fetched_at {
+        out.extend_from_slice(format!(r#","fetched_at":{at}"#).as_bytes());
+    }
+}

@@ -1,0 +1,129 @@
+//! Large arrays in anonymous memory.
+//!
+//! A shared file mapping as the working copy was measured at 0.3 M random updates per second, because the kernel keeps
+//! writing dirty pages back; anonymous memory reaches 12 M, and 26 M with huge pages. So cash lives in anonymous memory
+//! that is reserved once, is backed by real memory only where it is touched, and never moves.
+
+use std::ops::{Deref, DerefMut};
+
+use bytemuck::Pod;
+use memmap2::{MmapMut, MmapOptions};
+
+use crate::{Error, Result};
+
+/// Array of `len` zeroed values in anonymous memory.
+pub struct Cells<T> {
+    memory: Memory<T>,
+    len: usize,
+}
+
+enum Memory<T> {
+    Heap(Vec<T>),
+    Map(MmapMut),
+}
+
+/// Smallest size in bytes that is mapped; smaller arrays use the heap. Otherwise an index of few pages would need 512
+/// mappings.
+const MAP_BYTES: usize = 64 << 10;
+
+/// Smallest size in bytes for which huge pages are requested; smaller arrays would only waste memory.
+const HUGE_BYTES: usize = 2 << 20;
+
+impl<T: Pod> Cells<T> {
+    /// Reserves room for `len` values.
+    pub fn reserve(len: usize) -> Result<Cells<T>> {
+        let bytes = len * size_of::<T>();
+        if bytes < MAP_BYTES {
+            let memory = Memory::Heap(vec![T::zeroed(); len]);
+            return Ok(Cells { memory, len });
+        }
+        let map = MmapOptions::new()
+            .len(bytes)
+            .no_reserve_swap()
+            .map_anon()
+            .map_err(|_| Error::AddressSpace {
+                need: bytes as u64,
+                remedy: "lower `limit_pages`, or raise the limit on address space (ulimit -v)",
+            })?;
+        let memory = Memory::Map(map);
+        Ok(Cells { memory, len })
+    }
+
+    /// Makes room for at least `len` values and keeps the present ones. Grows by at least a half, so that repeated
+    /// growth is cheap. Falls back to the heap if no mapping can be made.
+    pub fn grow(&mut self, len: usize) {
+        if len <= self.len {
+            return;
+        }
+        let len = len.max(self.len + self.len / 2);
+        let on_heap = |_| Cells {
+            memory: Memory::Heap(vec![T::zeroed(); len]),
+            len,
+        };
+        self.move_to(Cells::reserve(len).unwrap_or_else(on_heap));
+    }
+
+    /// Makes room for exactly `len` values, no fewer than at present, and keeps these. If the reservation fails,
+    /// nothing changes.
+    pub fn resize(&mut self, len: usize) -> Result<()> {
+        self.move_to(Cells::reserve(len)?);
+        Ok(())
+    }
+
+    fn move_to(&mut self, mut new: Cells<T>) {
+        if new.len * size_of::<T>() >= HUGE_BYTES {
+            new.advise_huge();
+        }
+        new[..self.len].copy_from_slice(self);
+        *self = new;
+    }
+
+    /// Declares that the first `len` values are in use, and requests huge pages for them.
+    pub fn in_use(&self, len: usize) {
+        let bytes = len * size_of::<T>();
+        if bytes >= HUGE_BYTES && bytes.is_power_of_two() {
+            self.advise_huge();
+        }
+    }
+
+    /// Requests huge pages. A refusal is ignored: they affect speed only.
+    #[cfg(target_os = "linux")]
+    pub fn advise_huge(&self) {
+        if let Memory::Map(map) = &self.memory {
+            let _ = map.advise(memmap2::Advice::HugePage);
+        }
+    }
+
+    /// Does nothing: this system has no huge pages to request.
+    #[cfg(not(target_os = "linux"))]
+    pub fn advise_huge(&self) {}
+}
+
+impl<T> Default for Cells<T> {
+    fn default() -> Cells<T> {
+        Cells {
+            memory: Memory::Heap(Vec::new()),
+            len: 0,
+        }
+    }
+}
+
+impl<T: Pod> Deref for Cells<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        match &self.memory {
+            Memory::Heap(values) => values,
+            Memory::Map(map) => &bytemuck::cast_slice(&map[..])[..self.len],
+        }
+    }
+}
+
+impl<T: Pod> DerefMut for Cells<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        match &mut self.memory {
+            Memory::Heap(values) => values,
+            Memory::Map(map) => &mut bytemuck::cast_slice_mut(&mut map[..])[..self.len],
+        }
+    }
+}

@@ -1,0 +1,392 @@
+//! The history of visits.
+//!
+//! A visit reads nothing: it only appends a row to the log. The log is cut into *runs*, sorted by page, each inside one
+//! *interval* (the time between two marks). Runs are merged by the window's policy ([`super::runs`]), older rows first,
+//! so a page's measures are always joined in stream order. Therefore results do not depend on where the log was cut.
+
+use std::sync::Arc;
+
+use super::fetches::RowFetches;
+use super::row::HistoryRow;
+use super::window::Policy;
+use crate::Result;
+use crate::model::{Digest, FetchTotals, PageId, Time};
+
+/// Admission time of a range of pages: from `first` up to the `first` of the next admission.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Admission {
+    /// First page of the range.
+    pub first: u64,
+    /// Value of A at the admission.
+    pub paid: u64,
+    /// Value of G at the admission; 0 if the policy does not need it.
+    pub clock: u128,
+}
+
+/// Maximum number of rows in the log before it is cut into a run.
+pub const LOG_ROWS: usize = 1 << 21;
+
+/// Returns the maximum memory of a log per row, in bytes: its notes and their times if the policy needs them, also
+/// those of the run that is being packed, and the sort keys of that run.
+pub fn log_bytes(is_timed: bool) -> u64 {
+    let moment = if is_timed {
+        size_of::<MeasureTime>()
+    } else {
+        0
+    };
+    (2 * (size_of::<HistoryNote>() + moment) + size_of::<u64>()) as u64
+}
+
+/// Returns the number of rows of a log that takes at most `bytes`, bounded below so that runs are not tiny.
+pub fn log_rows(bytes: u64, is_timed: bool) -> usize {
+    (bytes / log_bytes(is_timed)).clamp(1 << 14, LOG_ROWS as u64) as usize
+}
+
+/// Facts of a visit that the log stores.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Visit {
+    /// Time of the fetch, if known.
+    pub fetched: Option<Time>,
+    /// True if the page was fetched by this record; false in passes that replay records and at the end of a pass.
+    pub reached: bool,
+    /// Digest of the page's state.
+    pub digest: Digest,
+    /// Totals of the page's fetches so far, if the record gave these instead of one fetch.
+    pub totals: Option<FetchTotals>,
+}
+
+impl Visit {
+    fn bits(self) -> u64 {
+        VISITED | if self.reached { REACHED } else { 0 }
+    }
+}
+
+/// Rows that are not yet in a run, in stream order.
+pub struct VisitLog {
+    notes: Notes,
+    /// Number of notes at which the log is cut.
+    full: usize,
+}
+
+/// Notes of the log that become one run.
+pub struct Notes {
+    policy: Arc<dyn Policy>,
+    notes: Vec<HistoryNote>,
+    /// Time of each note, if the policy needs it.
+    moments: Vec<MeasureTime>,
+    /// Totals that notes of the kind `TOTALS` refer to.
+    totals: Vec<(Option<Time>, FetchTotals)>,
+    /// Sort keys: page and position of its note ([`AT_BITS`]).
+    order: Vec<u64>,
+}
+
+/// Compact form of a row, as one visit appends it.
+#[derive(Clone, Copy)]
+struct HistoryNote {
+    /// Page x 16, plus the flag bits below.
+    page: u64,
+    cash: u64,
+    /// Time of the fetch, 0 without [`FETCHED`]; with [`TOTALS`], an index into the totals.
+    fetched: Time,
+    digest: Digest,
+}
+
+/// Time of a measure, as far as the policy needs it.
+#[derive(Clone, Copy, Default)]
+pub(super) struct MeasureTime {
+    pub clock: u128,
+    pub pages: u64,
+    pub span: u128,
+}
+
+/// Number of low bits of a sort key that hold a note's position; the page takes the high bits.
+const AT_BITS: u32 = LOG_ROWS.ilog2();
+const _: () = assert!(
+    LOG_ROWS.is_power_of_two()
+        && PageId::LIMIT >> (64 - AT_BITS) == 0
+        && PageId::LIMIT >> (64 - NOTE_BITS) == 0
+);
+
+/// Flag: the note has the time of a fetch.
+const FETCHED: u64 = 1;
+/// Flag: the note is a visit.
+const VISITED: u64 = 2;
+/// Flag: the page was reached.
+const REACHED: u64 = 4;
+/// Flag: the note is a failed fetch.
+const FAILED: u64 = 8;
+/// Flags of a note that holds the totals of all fetches of its page so far.
+const TOTALS: u64 = VISITED | FAILED;
+const NOTE_BITS: u32 = 4;
+
+impl VisitLog {
+    pub fn new(policy: Arc<dyn Policy>) -> VisitLog {
+        VisitLog {
+            notes: Notes::new(policy),
+            full: LOG_ROWS,
+        }
+    }
+
+    /// Returns the policy by which rows are kept.
+    pub fn policy(&self) -> &Arc<dyn Policy> {
+        &self.notes.policy
+    }
+
+    /// Returns true if measures are kept with their clock.
+    pub fn is_timed(&self) -> bool {
+        self.notes.policy.is_timed()
+    }
+
+    /// Sets the number of rows at which the log is cut; results do not depend on it.
+    pub fn set_full(&mut self, rows: usize) {
+        self.full = rows;
+    }
+
+    /// Returns true if the log has to be cut into a run now.
+    pub fn is_full(&self) -> bool {
+        // Totals are three times as large as a note.
+        self.notes.len() + 2 * self.notes.totals.len() >= self.full
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.notes.is_empty()
+    }
+
+    /// Logs that a page distributed cash, in a visit or a recycling.
+    pub fn measure(&mut self, page: PageId, cash: u64, visit: Option<Visit>, moment: MeasureTime) {
+        self.note(
+            page,
+            cash,
+            visit.map_or(0, Visit::bits),
+            visit.unwrap_or_default(),
+        );
+        if self.is_timed() {
+            self.notes.moments.push(moment);
+        }
+    }
+
+    /// Logs that a page was found unchanged: only its last fetch changes.
+    pub fn seen(&mut self, page: PageId, look: Visit) {
+        self.note(page, 0, look.bits() & !VISITED, look);
+        if self.is_timed() {
+            self.notes.moments.push(MeasureTime::default());
+        }
+    }
+
+    /// Logs a failed fetch, which is neither a visit nor a fetch of the page.
+    pub fn failed(&mut self, page: PageId, at: Option<Time>) {
+        let fetched = at;
+        self.note(
+            page,
+            0,
+            FAILED,
+            Visit {
+                fetched,
+                ..Visit::default()
+            },
+        );
+        if self.is_timed() {
+            self.notes.moments.push(MeasureTime::default());
+        }
+    }
+
+    fn note(&mut self, page: PageId, cash: u64, bits: u64, visit: Visit) {
+        let timed = if visit.fetched.is_some() { FETCHED } else { 0 };
+        let (bits, fetched) = match visit.totals {
+            None => (bits | timed, visit.fetched.unwrap_or(0)),
+            Some(totals) => {
+                self.notes.totals.push((visit.fetched, totals));
+                let at = self.notes.totals.len() - 1;
+                (TOTALS | bits & REACHED, at as Time)
+            }
+        };
+        self.notes.notes.push(HistoryNote {
+            page: page.0 << NOTE_BITS | bits,
+            cash,
+            fetched,
+            digest: visit.digest,
+        });
+    }
+
+    /// Passes all notes to `run`, which returns notes for reuse, these or others.
+    pub fn cut(&mut self, run: impl FnOnce(Notes) -> Result<Notes>) -> Result<()> {
+        let empty = self.notes.another();
+        self.notes = run(std::mem::replace(&mut self.notes, empty))?;
+        self.notes.clear();
+        Ok(())
+    }
+}
+
+impl Notes {
+    fn new(policy: Arc<dyn Policy>) -> Notes {
+        Notes {
+            policy,
+            notes: Vec::new(),
+            moments: Vec::new(),
+            totals: Vec::new(),
+            order: Vec::new(),
+        }
+    }
+
+    /// Returns an empty set of notes with the same policy.
+    pub fn another(&self) -> Notes {
+        Notes::new(self.policy.clone())
+    }
+
+    pub fn len(&self) -> usize {
+        self.notes.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.notes.is_empty()
+    }
+
+    fn clear(&mut self) {
+        self.notes.clear();
+        self.moments.clear();
+        self.totals.clear();
+    }
+
+    fn row(&self, at: usize) -> HistoryRow {
+        let note = self.notes[at];
+        let MeasureTime { clock, pages, span } = self.moments.get(at).copied().unwrap_or_default();
+        if note.page & TOTALS == TOTALS {
+            let (fetched, totals) = self.totals[note.fetched as usize];
+            let is_kept = note.page & REACHED != 0;
+            return HistoryRow {
+                page: note.page >> NOTE_BITS,
+                cash: note.cash.into(),
+                visits: totals.visits.into(),
+                last_fetch: fetched,
+                fetches: if is_kept {
+                    RowFetches::of(&totals, note.digest, fetched)
+                } else {
+                    RowFetches::default()
+                },
+                clock,
+                pages,
+                span,
+                folded: false,
+                recycled: 0,
+            };
+        }
+        let time = (note.page & FETCHED != 0).then_some(note.fetched);
+        let failed = note.page & FAILED != 0;
+        HistoryRow {
+            page: note.page >> NOTE_BITS,
+            cash: note.cash.into(),
+            visits: u64::from(note.page & VISITED != 0),
+            last_fetch: time.filter(|_| !failed),
+            fetches: match note.page & REACHED {
+                _ if failed => RowFetches::failure(time),
+                0 => RowFetches::default(),
+                _ => RowFetches::look(note.digest, time),
+            },
+            clock,
+            pages,
+            span,
+            folded: false,
+            recycled: if note.page & (VISITED | FAILED) == 0 {
+                note.cash
+            } else {
+                0
+            },
+        }
+    }
+
+    /// Returns the rows sorted by page, joined where the policy allows.
+    pub fn run(&mut self) -> impl Iterator<Item = HistoryRow> + '_ {
+        // Positions are part of the sort key, which keeps the order of a page's rows.
+        let notes = self.notes.iter().zip(0u64..);
+        self.order.clear();
+        self.order
+            .extend(notes.map(|(note, at)| (note.page >> NOTE_BITS) << AT_BITS | at));
+        self.order.sort_unstable();
+        NoteRun {
+            notes: self,
+            taken: 0,
+            ahead: Vec::with_capacity(ROWS_AHEAD),
+            at: 0,
+        }
+    }
+}
+
+/// Number of rows that are gathered at a time in page order: they lie anywhere in memory, so their loads overlap.
+const ROWS_AHEAD: usize = 64;
+
+/// Iterator over the rows of [`Notes`] in page order.
+struct NoteRun<'n> {
+    notes: &'n Notes,
+    /// Number of rows gathered into `ahead` so far.
+    taken: usize,
+    ahead: Vec<HistoryRow>,
+    /// Position in `ahead`.
+    at: usize,
+}
+
+impl NoteRun<'_> {
+    /// Returns the next row without consuming it.
+    fn peek(&mut self) -> Option<&HistoryRow> {
+        if self.at == self.ahead.len() {
+            let end = self.notes.order.len().min(self.taken + ROWS_AHEAD);
+            let next = &self.notes.order[self.taken..end];
+            let places = next.iter().map(|next| next & ((1 << AT_BITS) - 1));
+            self.ahead.clear();
+            self.ahead
+                .extend(places.map(|at| self.notes.row(at as usize)));
+            (self.taken, self.at) = (end, 0);
+        }
+        self.ahead.get(self.at)
+    }
+}
+
+impl Iterator for NoteRun<'_> {
+    type Item = HistoryRow;
+
+    fn next(&mut self) -> Option<HistoryRow> {
+        let mut row = *self.peek()?;
+        self.at += 1;
+        while let Some(&later) = self.peek().filter(|later| later.page == row.page) {
+            if !self.notes.policy.join(&mut row, &later) {
+                break;
+            }
+            self.at += 1;
+        }
+        Some(row)
+    }
+}
+
+/// Iterator over admissions in page order.
+pub type Admissions<'a> = Box<dyn Iterator<Item = Result<Admission>> + 'a>;
+
+/// Finds the admission of pages that are asked for in ascending order.
+pub struct AdmissionCursor<'a> {
+    from: Admissions<'a>,
+    current: Admission,
+    next: Option<Admission>,
+}
+
+impl<'a> AdmissionCursor<'a> {
+    pub fn new(from: Admissions<'a>) -> AdmissionCursor<'a> {
+        AdmissionCursor {
+            from,
+            current: Admission::default(),
+            next: None,
+        }
+    }
+
+    pub fn at(&mut self, page: u64) -> Result<Admission> {
+        loop {
+            if self.next.is_none() {
+                self.next = self.from.next().transpose()?;
+            }
+            match self.next {
+                Some(next) if next.first <= page => {
+                    self.current = next;
+                    self.next = None;
+                }
+                _ => return Ok(self.current),
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Data that estimates are computed from, read one chunk of pages at a time.
+
+use super::accounts::CHUNK_PAGES;
+use super::history::{Admission, AdmissionCursor, Admissions};
+use super::ledger::{ENDOWMENT, Totals};
+use super::mark::CashMark;
+use super::runs::Blocks;
+use super::window::TimeTable;
+use crate::Result;
+
+/// Input of an estimate: an engine's memory, or a store's checkpoint.
+pub trait HistoryView {
+    /// Returns the current totals of the ledger.
+    fn totals(&self) -> &Totals;
+    /// Returns the retained marks, oldest first.
+    fn marks(&self) -> &[CashMark];
+    /// Reads the chunk that begins with page `first`: cells, and ages packed two per byte. The slices have the length
+    /// of the chunk.
+    fn chunk(&self, first: u64, cells: &mut [u64], ages: &mut [u8]) -> Result<()>;
+    /// Reads a mark's cells in the chunk that begins with page `first`.
+    fn mark_cells(&self, mark: u64, first: u64, out: &mut [u64]) -> Result<()>;
+    /// Returns all admissions, in page order.
+    fn admissions(&self) -> Result<Admissions<'_>>;
+    /// Returns rows in page order: one per page unless the window keeps measures, and all rows of a page in one block.
+    /// Leaves out cash distributed before mark `since` and measures that a window since G = `start` does not need, but
+    /// keeps visits and last fetches.
+    fn rows(&self, since: u64, start: u128) -> Result<Blocks<'_>>;
+    /// Returns the table that maps times to G.
+    fn times(&self) -> &TimeTable;
+    /// Returns G at the start of a window of measures, as of the last end of a round.
+    fn window_start(&self) -> u128;
+}
+
+/// First page of a chunk, its cells, and its ages packed two per byte.
+pub type LedgerChunk<'s> = (u64, &'s [u64], &'s [u8]);
+
+/// Iterates over cells and ages, one chunk at a time.
+pub struct CellSweep<'p> {
+    pub(super) view: &'p dyn HistoryView,
+    pub(super) at: u64,
+    pub(super) cells: Vec<u64>,
+    pub(super) ages: Vec<u8>,
+}
+
+impl<'p> CellSweep<'p> {
+    pub fn new(view: &'p dyn HistoryView) -> CellSweep<'p> {
+        CellSweep {
+            view,
+            at: 0,
+            cells: Vec::new(),
+            ages: Vec::new(),
+        }
+    }
+
+    #[allow(clippy::should_implement_trait)] // Lends its buffers.
+    pub fn next(&mut self) -> Result<Option<LedgerChunk<'_>>> {
+        let first = self.at;
+        let len = CHUNK_PAGES.min(self.view.totals().pages - first) as usize;
+        if len == 0 {
+            return Ok(None);
+        }
+        self.cells.resize(len, 0);
+        self.ages.resize(len.div_ceil(2), 0);
+        self.view.chunk(first, &mut self.cells, &mut self.ages)?;
+        self.at += len as u64;
+        Ok(Some((first, &self.cells, &self.ages)))
+    }
+}
+
+/// Cash of a page at the start of the window, and A at that time.
+#[derive(Clone, Copy, Default)]
+pub(super) struct WindowBase {
+    pub(super) cash: u64,
+    pub(super) paid: u64,
+    /// G at the page's admission, if that was after the mark and the window keeps measures; else 0.
+    pub(super) admitted: u128,
+}
+
+impl WindowBase {
+    /// Returns D(now) - D(base), unwrapped: the change of cash less what the virtual page has paid since.
+    pub(super) fn change(self, cash_now: u64, totals: &Totals) -> i128 {
+        let paid_since = totals.paid.wrapping_sub(self.paid);
+        i128::from(cash_now) - i128::from(self.cash) - i128::from(paid_since)
+    }
+}
+
+/// Bases of the pages of a chunk, for windows that begin at given marks: a page's cell at the mark or, if it was
+/// admitted later, its endowment.
+pub(super) struct Bases<'p> {
+    pub(super) view: &'p dyn HistoryView,
+    /// Marks, each with the cells of the leading pages of the chunk that existed at the mark.
+    pub(super) marks: Vec<(CashMark, Vec<u64>)>,
+    pub(super) admissions: AdmissionCursor<'p>,
+    /// Number of pages of the chunk that existed at all marks.
+    pub(super) known: usize,
+    /// Admissions of the remaining pages of the chunk.
+    pub(super) admitted: Vec<Admission>,
+}
+
+impl<'p> Bases<'p> {
+    pub(super) fn new(view: &'p dyn HistoryView, marks: &[&CashMark]) -> Result<Bases<'p>> {
+        Ok(Bases {
+            view,
+            marks: marks.iter().map(|&&mark| (mark, Vec::new())).collect(),
+            admissions: AdmissionCursor::new(view.admissions()?),
+            known: 0,
+            admitted: Vec::new(),
+        })
+    }
+
+    /// Reads the chunk of `len` pages that begins with page `first`.
+    pub(super) fn read(&mut self, first: u64, len: usize) -> Result<()> {
+        self.known = len;
+        for (mark, cells) in &mut self.marks {
+            let known = mark.totals.pages.saturating_sub(first).min(len as u64);
+            cells.resize(known as usize, 0);
+            if known > 0 {
+                self.view.mark_cells(mark.number, first, cells)?;
+            }
+            self.known = self.known.min(cells.len());
+        }
+        self.admitted.clear();
+        for page in first + self.known as u64..first + len as u64 {
+            self.admitted.push(self.admissions.at(page)?);
+        }
+        Ok(())
+    }
+
+    /// Iterates over the bases of the chunk's pages, for the window that begins at the mark numbered `which`.
+    pub(super) fn since(&self, which: usize) -> impl Iterator<Item = WindowBase> {
+        let (mark, cells) = &self.marks[which];
+        let paid = mark.totals.paid;
+        let known = cells.iter().map(move |&cell| WindowBase {
+            cash: cell.wrapping_add(paid),
+            paid,
+            admitted: 0,
+        });
+        let later = self.admitted.iter().skip(cells.len() - self.known);
+        known.chain(later.map(|admission| WindowBase {
+            cash: ENDOWMENT,
+            paid: admission.paid,
+            admitted: admission.clock,
+        }))
+    }
+}

@@ -1,0 +1,380 @@
+//! The ledger: every page's cash, in integers, so that the sum is exact to the unit.
+//!
+//! After S. Abiteboul, M. Preda, G. Cobena, "Adaptive On-Line Page Importance Computation" (WWW 2003), section 2. A
+//! visited page passes its cash to the pages it links to; the virtual page (section 1) takes the teleport part, all
+//! rounding and all that dangling pages cannot pass on, and pays it out to all pages alike.
+//!
+//! Departures from the paper: money is whole units, not fractions of 1; a page brings [`ENDOWMENT`] units with it when
+//! it is admitted, so that the supply grows with the graph; and pages that nobody fetches are emptied at the end of
+//! every *round* ([`Ledger::end_round`]), because the cash they hoard would stop the clock G. With `recycle_after` 0
+//! none is emptied, as in the paper, whose proof (Lemma 6.2) assumes that every page is visited infinitely often.
+//!
+//! One cell per page: `cash(i) = cells[i] + paid`, wrapping, where `paid` is what every page has received from the
+//! virtual page since the start. Paying all pages is one addition.
+//!
+//! **Law** (Lemma 2.2): after every record, the sum of all cash + `virtual_cash` = pages x [`ENDOWMENT`], exactly.
+
+use prefetch_index::prefetch_index;
+use serde::{Deserialize, Serialize};
+
+use super::accounts::{Accounts, Shares, TargetLinks};
+use super::cells::Cells;
+use crate::Result;
+use crate::model::PageId;
+
+/// Units minted when a page is admitted.
+pub const ENDOWMENT: u64 = 1 << 30;
+
+/// Length of the shortest round, in records.
+pub const ROUND_MIN: u64 = 1024;
+
+/// Number of rounds since a page was visited, encoded in four bits.
+pub mod age {
+    /// Age of a page that was never visited.
+    pub const NEVER: u8 = 0;
+    /// Age of a page visited in the current round; 2 is the round before, and so on up to [`OLDEST`].
+    pub const NOW: u8 = 1;
+    /// Age of a page visited this many rounds ago or more.
+    pub const OLDEST: u8 = 13;
+    /// Age of a page that is known as a link target only and was visited as dangling at the end of a pass.
+    pub const COMPLETED: u8 = 14;
+    /// Age of a page that was gone at its last visit (404, 410).
+    pub const GONE: u8 = 15;
+}
+
+/// Totals of the ledger. Plain values: the manifest stores them, and marks keep copies.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// Number of pages admitted.
+    pub pages: u64,
+    /// A: units that every page has received from the virtual page, wrapping.
+    pub paid: u64,
+    /// V: units that the virtual page holds.
+    pub virtual_cash: u64,
+    /// W: units that the virtual page has ever received.
+    pub virtual_received: u128,
+    /// G: units ever distributed, which serve as the clock.
+    pub clock: u128,
+    /// Number of links followed: distinct targets, over all visits.
+    pub followed: u128,
+    /// Number of visits, without recyclings.
+    pub visits: u64,
+    /// Number of completed rounds.
+    pub rounds: u64,
+    /// Number of records in the current round so far.
+    pub round_records: u64,
+    /// Number of records after which the current round ends.
+    pub round_length: u64,
+}
+
+impl Totals {
+    /// Returns the totals before the first record.
+    pub fn start() -> Totals {
+        Totals {
+            round_length: ROUND_MIN,
+            ..Totals::default()
+        }
+    }
+
+    /// Returns the supply of cash: pages x [`ENDOWMENT`].
+    pub fn supply(&self) -> u128 {
+        u128::from(self.pages) * u128::from(ENDOWMENT)
+    }
+}
+
+/// Record of a visit for the history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VisitPayment {
+    /// C: units distributed by the visit.
+    pub cash: u64,
+    /// G directly after the visit.
+    pub clock: u128,
+}
+
+/// Cash of all pages; see the module documentation.
+pub struct Ledger {
+    cells: Accounts,
+    /// Ages packed two per byte, the even page in the low half.
+    ages: Cells<u8>,
+    totals: Totals,
+    /// Damping x 2^32.
+    damping: u64,
+    /// Number of rounds without a visit after which a page's cash is recycled; 0 disables recycling.
+    recycle_after: u8,
+}
+
+/// Default damping, 0.85, as all versions have rounded it: the multiple of 2^-32 below.
+pub(super) const USUAL_DAMPING: u64 = 3_650_722_201;
+
+/// Converts damping to 1/2^32: the nearest multiple below 1, except for `USUAL_DAMPING`.
+pub fn damping_units(damping: f64) -> u64 {
+    match damping {
+        0.85 => USUAL_DAMPING,
+        _ => ((damping * 2f64.powi(32)).round() as u64).min((1 << 32) - 1),
+    }
+}
+
+/// Converts damping to 1/2^32 like [`damping_units`], and refuses values out of range.
+pub fn checked_damping(damping: f64) -> Result<u64> {
+    if !(0.0..1.0).contains(&damping) {
+        return Err(crate::Error::Usage(format!(
+            "damping {damping} is outside 0 <= damping < 1 (at 1 there may be many solutions, and none has a bound; \
+             0.9999999997 is about the largest)"
+        )));
+    }
+    Ok(damping_units(damping))
+}
+
+/// Returns true if the system grants the address space for a ledger of this many pages.
+pub fn has_room(pages: u64) -> bool {
+    Ledger::new(0, 0, pages).is_ok()
+}
+
+impl Ledger {
+    /// Creates an empty ledger with room for `limit` pages (address space only). `damping` is in 1/2^32
+    /// ([`Config::damping_units`](super::Config::damping_units)); `recycle_after` is at most 12.
+    pub fn new(damping: u64, recycle_after: u8, limit: u64) -> Result<Ledger> {
+        let limit = limit.min(PageId::LIMIT) as usize;
+        Ok(Ledger {
+            cells: Accounts::new(limit)?,
+            ages: Cells::reserve(limit.div_ceil(2))?,
+            totals: Totals::start(),
+            damping,
+            recycle_after,
+        })
+    }
+
+    /// Restores the state of a checkpoint: `load` fills cells and ages of `totals.pages` pages, at most the limit.
+    pub fn restore(
+        &mut self,
+        totals: Totals,
+        load: impl FnOnce(&mut [u64], &mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        let pages = totals.pages as usize;
+        self.totals = totals;
+        self.cells.restore(pages);
+        self.ages.in_use(pages.next_power_of_two() / 2);
+        load(self.cells.all_mut(), &mut self.ages[..pages.div_ceil(2)])
+    }
+
+    /// Releases cells and ages.
+    pub(super) fn rest(&mut self) -> Result<()> {
+        self.cells = Accounts::new(0)?;
+        self.ages = Cells::reserve(0)?;
+        Ok(())
+    }
+
+    /// Returns the totals of the ledger.
+    pub fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// Returns the largest number of pages that fit.
+    pub fn page_limit(&self) -> u64 {
+        self.cells.limit() as u64
+    }
+
+    /// Makes room for `pages` pages; grows by at least a half, up to `limit`, so that repeated growth is cheap.
+    pub fn make_room(&mut self, pages: u64, limit: u64) -> Result<()> {
+        let room = self.page_limit();
+        if pages <= room {
+            return Ok(());
+        }
+        let room = pages.max(room + room / 2).min(limit).max(room) as usize;
+        self.cells.make_room(room)?;
+        self.ages.resize(room.div_ceil(2))
+    }
+
+    /// Returns the cells of all pages; see the module documentation for their meaning.
+    pub fn cells(&self) -> &[u64] {
+        self.cells.all()
+    }
+
+    /// Returns the ages of all pages, packed two per byte ([`age`]).
+    pub fn ages(&self) -> &[u8] {
+        &self.ages[..(self.totals.pages as usize).div_ceil(2)]
+    }
+
+    /// Returns cells and ages as bytes.
+    pub fn arrays(&self) -> [&[u8]; 2] {
+        [bytemuck::cast_slice(self.cells()), self.ages()]
+    }
+
+    /// Returns the cash of a page.
+    pub fn cash(&self, page: PageId) -> u64 {
+        self.cells.get(page).wrapping_add(self.totals.paid)
+    }
+
+    /// Returns the [`age`] of a page.
+    pub fn age(&self, page: PageId) -> u8 {
+        age_at(&self.ages, page.0)
+    }
+
+    /// Prefetches what a visit of `page` needs.
+    pub fn prefetch(&self, page: PageId) {
+        self.cells.prefetch(page);
+        prefetch_index(&*self.ages, page.index() / 2);
+    }
+
+    /// Prefetches what a link to `page` needs.
+    pub fn prefetch_target(&self, page: PageId) {
+        self.cells.prefetch(page);
+    }
+
+    fn set_age(&mut self, page: PageId, value: u8) {
+        let byte = &mut self.ages[page.index() / 2];
+        let shift = (page.0 & 1) * 4;
+        *byte = (*byte & !(15 << shift)) | (value << shift);
+    }
+
+    /// Admits the next page with its endowment.
+    pub fn admit(&mut self) -> Result<PageId> {
+        let page = self.cells.open(ENDOWMENT.wrapping_sub(self.totals.paid))?;
+        self.totals.pages += 1;
+        if self.totals.pages.is_power_of_two() {
+            self.ages.in_use(self.totals.pages as usize / 2);
+        }
+        Ok(page)
+    }
+
+    /// Visits `page` with these links: distributes its cash, then lets the virtual page pay. `age` is the page's age
+    /// after the visit: now, completed or gone.
+    ///
+    /// This is the inner loop of section 2; a link's share is `floor(cash x d x weight / all weights)`, and the rest
+    /// goes to the virtual page.
+    pub fn visit<'a>(
+        &mut self,
+        page: PageId,
+        links: impl Into<TargetLinks<'a>>,
+        age: u8,
+    ) -> VisitPayment {
+        let links = links.into();
+        let cash = self.empty(page);
+        let shares = Shares::of(cash, self.damping, links);
+        let kept = cash - self.cells.hand_out(links, |weight| shares.at(weight));
+        self.totals.followed += links.len() as u128;
+        self.totals.visits += 1;
+        self.set_age(page, age);
+        self.receive(kept);
+        self.pay();
+        VisitPayment {
+            cash,
+            clock: self.totals.clock,
+        }
+    }
+
+    /// Adds visits that were counted elsewhere and are in the history.
+    pub(super) fn count_visits(&mut self, visits: u64) {
+        self.totals.visits += visits;
+    }
+
+    /// Takes a page's cash and counts it as distributed.
+    fn empty(&mut self, page: PageId) -> u64 {
+        let cash = self.cash(page);
+        self.cells.set(page, 0u64.wrapping_sub(self.totals.paid));
+        self.totals.clock += u128::from(cash);
+        cash
+    }
+
+    fn receive(&mut self, units: u64) {
+        self.totals.virtual_cash += units;
+        self.totals.virtual_received += u128::from(units);
+    }
+
+    /// Pays out the virtual page's cash to all pages alike, in whole units.
+    fn pay(&mut self) {
+        let each = self.totals.virtual_cash / self.totals.pages;
+        self.totals.paid = self.totals.paid.wrapping_add(each);
+        self.totals.virtual_cash -= each * self.totals.pages;
+    }
+
+    /// Counts one applied record. Returns true if it completes the round.
+    pub fn count_record(&mut self) -> bool {
+        self.totals.round_records += 1;
+        self.totals.round_records >= self.totals.round_length
+    }
+
+    /// Ends the round: every page that was never visited, is gone, or was not visited in the last `recycle_after`
+    /// rounds is visited as a dangling page, in bulk, followed by one payment. With `recycle_after` 0 no page is. Calls
+    /// `log` with each such page and its cash (never 0), in page order; an error ends the round half-way.
+    pub fn end_round<E>(
+        &mut self,
+        mut log: impl FnMut(PageId, VisitPayment) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for page in 0..self.totals.pages {
+            let id = PageId(page);
+            let was = self.age(id);
+            if is_recycled(was, self.recycle_after) && self.cash(id) != 0 {
+                let cash = self.empty(id);
+                self.receive(cash);
+                log(
+                    id,
+                    VisitPayment {
+                        cash,
+                        clock: self.totals.clock,
+                    },
+                )?;
+            }
+            if (age::NOW..age::OLDEST).contains(&was) {
+                self.set_age(id, was + 1);
+                self.cells.touch(id);
+            }
+        }
+        if self.totals.pages > 0 {
+            self.pay();
+        }
+        self.totals.rounds += 1;
+        self.totals.round_records = 0;
+        self.totals.round_length = self.totals.pages.max(ROUND_MIN);
+        Ok(())
+    }
+
+    /// Iterates over the chunks changed since the last [`Ledger::clean`], in order.
+    pub fn dirty_chunks(&self) -> impl Iterator<Item = u64> + '_ {
+        self.cells.dirty_chunks()
+    }
+
+    /// Marks all chunks as unchanged, after they were written to disk.
+    pub fn clean(&mut self) {
+        self.cells.clean();
+    }
+
+    /// Checks the law over all pages; the error states the difference.
+    pub fn check_law(&self) -> Result<(), String> {
+        let paid = self.totals.paid;
+        let cash: u128 = self
+            .cells()
+            .iter()
+            .map(|&cell| u128::from(cell.wrapping_add(paid)))
+            .sum();
+        check_law(cash, &self.totals)
+    }
+}
+
+/// Checks the law, given the sum of all cash.
+pub fn check_law(cash: u128, totals: &Totals) -> Result<(), String> {
+    let found = cash + u128::from(totals.virtual_cash);
+    let expected = totals.supply();
+    if found == expected {
+        return Ok(());
+    }
+    Err(format!(
+        "the books do not balance: all cash is {found} units, but {} pages were endowed with {expected}",
+        totals.pages
+    ))
+}
+
+/// Returns true if a page of this age is recycled at the end of a round; never with `recycle_after` 0.
+pub fn is_recycled(age: u8, recycle_after: u8) -> bool {
+    match age {
+        _ if recycle_after == 0 => false,
+        age::NEVER | age::GONE => true,
+        age::COMPLETED => false,
+        rounds => rounds > recycle_after,
+    }
+}
+
+/// Returns the age of a page, from ages packed two per byte.
+pub fn age_at(ages: &[u8], page: u64) -> u8 {
+    ages[page as usize / 2] >> ((page & 1) * 4) & 15
+}

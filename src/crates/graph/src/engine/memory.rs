@@ -1,0 +1,287 @@
+//! Storage in memory, for use as a library and for tests.
+
+use std::borrow::Cow;
+
+use super::estimate::{Estimation, HistoryFacts, PageScores, Window, facts};
+use super::history::{Admission, Admissions, Notes};
+use super::history_view::HistoryView;
+use super::ledger::Totals;
+use super::mark::CashMark;
+use super::row::HistoryRow;
+use super::runs::{Blocks, fold, fold_pages, merge, mergeable};
+use super::{Config, Engine, Fingerprint, PageId, Scores, Storage, TargetLinks, TimeTable};
+use crate::graph::{self, GraphBuilder, LatestRows};
+use crate::model::{Limits, Page};
+use crate::{Error, Result};
+
+/// Names, history and marks held in memory.
+#[derive(Default)]
+pub struct InMemory {
+    names: Vec<u8>,
+    name_ends: Vec<usize>,
+    admissions: Vec<Admission>,
+    runs: Vec<(u64, Vec<HistoryRow>)>,
+    marks: Vec<(u64, Vec<u64>)>,
+    /// Links of all pages, if importance may be settled over them.
+    rows: Option<LatestRows>,
+}
+
+impl Storage for InMemory {
+    fn page(&mut self, _fingerprint: Fingerprint, name: &[u8]) -> Result<()> {
+        self.names.extend_from_slice(name);
+        self.name_ends.push(self.names.len());
+        Ok(())
+    }
+
+    fn row(
+        &mut self,
+        page: PageId,
+        gone: bool,
+        links: TargetLinks<'_>,
+        _again: bool,
+    ) -> Result<()> {
+        let Some(rows) = &mut self.rows else {
+            return Ok(());
+        };
+        let targets: Result<Vec<u32>> = links
+            .targets
+            .iter()
+            .map(|to| GraphBuilder::node(to.0))
+            .collect();
+        rows.grow(self.name_ends.len() as u64);
+        rows.set(
+            GraphBuilder::node(page.0)?,
+            gone,
+            graph::Links {
+                targets: &targets?,
+                weights: links.weights,
+            },
+        );
+        Ok(())
+    }
+
+    fn admission(&mut self, admission: Admission) -> Result<()> {
+        self.admissions.push(admission);
+        Ok(())
+    }
+
+    fn run(&mut self, interval: u64, mut notes: Notes) -> Result<Notes> {
+        self.runs.push((interval, notes.run().collect()));
+        Ok(notes)
+    }
+
+    fn keep_mark(&mut self, mark: &CashMark, cells: &[u64]) -> Result<()> {
+        self.marks.push((mark.number, cells.to_vec()));
+        Ok(())
+    }
+
+    fn drop_mark(&mut self, number: u64) -> Result<()> {
+        self.marks.retain(|(kept, _)| *kept != number);
+        Ok(())
+    }
+}
+
+/// Ranking of all pages, with the window it was read from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ranking {
+    /// Window of the ranking, with its certificate.
+    pub window: Window,
+    /// Ranked pages, in number order.
+    pub pages: Vec<Page<'static>>,
+}
+
+impl Ranking {
+    /// Returns the `n` pages of best rank; ties in order of first appearance.
+    pub fn top(&self, n: usize) -> Vec<&Page<'static>> {
+        let mut pages: Vec<&Page<'static>> = self.pages.iter().collect();
+        pages.sort_by_key(|page| (page.rank, page.page));
+        pages.truncate(n);
+        pages
+    }
+}
+
+impl Engine<InMemory> {
+    /// Creates an empty engine that keeps everything in memory.
+    pub fn new(config: Config) -> Result<Engine<InMemory>> {
+        let storage = InMemory {
+            rows: config.is_settled().then(LatestRows::default),
+            ..InMemory::default()
+        };
+        Engine::with_storage(config, Limits::default().pages, storage)
+    }
+
+    /// Returns the number of rows of the history as last merged.
+    pub fn history_rows(&self) -> u64 {
+        let runs = self.storage().runs.iter();
+        runs.map(|(_, rows)| rows.len() as u64).sum()
+    }
+
+    /// Returns the links of all pages as of their last visits; `None` if the settings ask for importance over a period,
+    /// which links alone do not give.
+    pub fn rows(&self) -> Option<&dyn crate::rows::Rows> {
+        let rows = self.storage().rows.as_ref()?;
+        Some(rows)
+    }
+
+    /// Estimates the current importance of all pages.
+    pub fn ranking(&mut self) -> Result<Ranking> {
+        self.ranking_by(None)
+    }
+
+    /// Returns a ranking by `scores`, if given, else by the window's estimate.
+    pub fn ranking_by(&mut self, scores: Option<&dyn Scores>) -> Result<Ranking> {
+        self.flush_log()?;
+        self.merge_runs()?;
+        let mut pages = Vec::new();
+        let engine = &*self;
+        let mut add = |page: u64, facts: &HistoryFacts, (importance, _): PageScores| {
+            pages.push(Page {
+                page: PageId(page),
+                url: Cow::Owned(engine.storage().name(page)),
+                importance,
+                rank: 0,
+                visits: facts.fetches.visits,
+                last_fetch: facts.fetches.last,
+                state: facts.fetches.state(),
+                ..Page::default()
+            });
+        };
+        let config = engine.config();
+        let window = match scores {
+            Some(scores) => {
+                let window = Window::settled(config, scores);
+                let mut read = Vec::new();
+                facts(engine, config, |first, facts| {
+                    scores.read(first, facts.len(), &mut read)?;
+                    for ((page, facts), scores) in (first..).zip(facts).zip(&read) {
+                        add(page, facts, window.estimator.read(*scores));
+                    }
+                    Ok(())
+                })?;
+                window
+            }
+            None => {
+                engine.check_times()?;
+                let estimation = Estimation::begin(engine, config)?;
+                estimation.blocks(|first, pages| {
+                    for (page, (facts, scores)) in (first..).zip(pages) {
+                        add(page, facts, *scores);
+                    }
+                    Ok(())
+                })?;
+                estimation.window().clone()
+            }
+        };
+        let importance: Vec<f64> = pages.iter().map(|page| page.importance).collect();
+        for (page, rank) in pages.iter_mut().zip(ranks(&importance)) {
+            page.rank = rank;
+        }
+        Ok(Ranking { window, pages })
+    }
+}
+
+impl Engine<InMemory> {
+    fn merge_runs(&mut self) -> Result<()> {
+        let policy = self.config().policy();
+        loop {
+            let runs = &self.storage().runs;
+            let sizes: Vec<(u64, u64)> = runs
+                .iter()
+                .map(|(interval, rows)| (*interval, rows.len() as u64))
+                .collect();
+            let pages = self.ledger().totals().pages;
+            let Some(range) = mergeable(&sizes, Engine::marks(self), pages) else {
+                return Ok(());
+            };
+            let parts = runs[range.clone()].iter();
+            let parts = parts.map(|(_, rows)| blocks(rows, true)).collect();
+            let merged = if range.start == 0 {
+                fold(&policy, parts, self.admissions()?, self.window_start)
+            } else {
+                merge(&policy, parts, self.window_start)
+            };
+            let merged = merged.collect::<Result<Vec<HistoryRow>>>()?;
+            let interval = runs[range.start].0;
+            let runs = &mut self.storage_mut().runs;
+            runs.splice(range, [(interval, merged)]);
+        }
+    }
+}
+
+/// Returns rows as a run; without `counted`, their cash is 0.
+fn blocks(rows: &[HistoryRow], counted: bool) -> Blocks<'_> {
+    let mut blocks = rows.chunks(BLOCK_ROWS);
+    Box::new(move |out| {
+        let block = blocks.next().unwrap_or_default().iter();
+        out.extend(block.map(|row| row.counted(counted)));
+        Ok(())
+    })
+}
+
+/// Number of rows read at a time.
+const BLOCK_ROWS: usize = 512;
+
+/// Returns the rank of each value: 1 + the number of strictly greater values.
+pub fn ranks(values: &[f64]) -> Vec<u64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(|a, b| b.total_cmp(a));
+    values
+        .iter()
+        .map(|value| sorted.partition_point(|other| other > value) as u64 + 1)
+        .collect()
+}
+
+impl InMemory {
+    fn name(&self, page: u64) -> String {
+        let at = page as usize;
+        let start = at.checked_sub(1).map_or(0, |before| self.name_ends[before]);
+        String::from_utf8_lossy(&self.names[start..self.name_ends[at]]).into_owned()
+    }
+}
+
+impl HistoryView for Engine<InMemory> {
+    fn totals(&self) -> &Totals {
+        self.ledger().totals()
+    }
+
+    fn marks(&self) -> &[CashMark] {
+        Engine::marks(self)
+    }
+
+    fn chunk(&self, first: u64, cells: &mut [u64], ages: &mut [u8]) -> Result<()> {
+        let ledger = self.ledger();
+        cells.copy_from_slice(&ledger.cells()[first as usize..][..cells.len()]);
+        ages.copy_from_slice(&ledger.ages()[first as usize / 2..][..ages.len()]);
+        Ok(())
+    }
+
+    fn mark_cells(&self, mark: u64, first: u64, out: &mut [u64]) -> Result<()> {
+        let kept = self.storage().marks.iter().find(|(kept, _)| *kept == mark);
+        let (_, cells) = kept.ok_or_else(|| Error::internal(format!("mark {mark} is not kept")))?;
+        out.copy_from_slice(&cells[first as usize..][..out.len()]);
+        Ok(())
+    }
+
+    fn admissions(&self) -> Result<Admissions<'_>> {
+        Ok(Box::new(self.storage().admissions.iter().copied().map(Ok)))
+    }
+
+    fn rows(&self, since: u64, start: u128) -> Result<Blocks<'_>> {
+        let runs = self.storage().runs.iter();
+        let runs = runs.map(|(interval, rows)| blocks(rows, *interval >= since));
+        Ok(fold_pages(
+            self.log.policy(),
+            runs.collect(),
+            self.admissions()?,
+            start,
+        ))
+    }
+
+    fn times(&self) -> &TimeTable {
+        &self.times
+    }
+
+    fn window_start(&self) -> u128 {
+        self.window_start
+    }
+}

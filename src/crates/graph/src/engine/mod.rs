@@ -1,0 +1,540 @@
+//! The engine: Adaptive OPIC over a stream of records. No clock, no files, no threads.
+//!
+//! [`Engine::apply`] takes records in stream order, in page numbers: a [`Resolver`] admits the names of batches to the
+//! index. It moves cash in the [`Ledger`] and appends rows to the history. What is kept outside the engine's own arrays
+//! (names, history runs, marks) goes to a [`Storage`]: [`InMemory`] for library use and tests, the store for real runs.
+
+mod accounts;
+mod cells;
+mod certificate;
+mod config;
+mod counters;
+mod estimate;
+mod estimator;
+mod fetches;
+mod history;
+mod history_view;
+mod index;
+mod ledger;
+mod mark;
+mod memory;
+mod pages;
+mod resolve;
+mod row;
+mod runs;
+mod scale;
+mod scores;
+mod settled;
+mod state;
+mod window;
+
+use crate::model::{BatchEntry, Digest, FetchTotals, LinkCounts, Time, What};
+use crate::rules::Shard;
+use crate::{Error, Result};
+use history::{MeasureTime, Visit, VisitLog};
+pub use index::{Index, IndexShare, LEAST_SLOTS, Probe, SEGMENTS, Slot};
+
+pub use crate::model::{Fingerprint, Page, PageId, SelfLinks};
+pub use accounts::Shares;
+pub use accounts::{CHUNK_PAGES, TargetLinks};
+pub use cells::Cells;
+pub use certificate::Certificate;
+pub use certificate::{certify, ratio_up};
+pub use config::Config;
+pub use counters::with_shard;
+pub use counters::{Counters, ShardCounts};
+pub use estimate::measure;
+pub use estimate::{Estimation, HistoryFacts, PageScores, Window};
+pub use estimator::Estimator;
+pub use fetches::RowFetches;
+pub use fetches::{NO_TIME, digest_of};
+pub use history::{Admission, Admissions, Notes};
+pub use history::{log_bytes, log_rows};
+pub use history_view::CellSweep;
+pub use history_view::HistoryView;
+pub use ledger::has_room;
+pub use ledger::{
+    ENDOWMENT, Ledger, ROUND_MIN, Totals, age, check_law, checked_damping, damping_units,
+};
+pub use mark::CashMark;
+pub use memory::{InMemory, Ranking, ranks};
+pub use resolve::Admit;
+pub use resolve::{Resolver, Resolving};
+pub use row::HistoryRow;
+pub use runs::Blocks;
+pub use runs::{Rows, fold, fold_pages, merge, mergeable, rows_of_run};
+pub use scores::{Effort, ScoreUnits, Scores};
+pub use settled::{SettledPages, SettledPagesMut, SettledTotals};
+pub use state::EngineState;
+pub use window::Policy;
+use window::Shape;
+pub use window::{FixedWindow, MEASURES_MAX, Span, TimeTable, WindowPolicy};
+
+/// Returns the expected number of pairs of distinct URLs among `pages` that the index merges.
+pub fn expected_wrong_merges(pages: u64) -> f64 {
+    Index::expected_wrong_merges(pages)
+}
+
+/// Receiver of the data that the engine does not keep. Calls come in stream order.
+pub trait Storage {
+    /// Stores an admitted page; its number is the number of earlier calls.
+    fn page(&mut self, fingerprint: Fingerprint, name: &[u8]) -> Result<()>;
+    /// Stores that a record admitted pages from `admission.first` on.
+    fn admission(&mut self, admission: Admission) -> Result<()>;
+    /// Stores the row of a visit: the links of a page, or that it is gone. `again` is true if the page had a row
+    /// before.
+    fn row(&mut self, page: PageId, gone: bool, links: TargetLinks<'_>, again: bool) -> Result<()> {
+        let _ = (page, gone, links, again);
+        Ok(())
+    }
+    /// Returns the largest number of pages that fit.
+    fn page_limit(&self) -> u64 {
+        u64::MAX
+    }
+    /// Stores a run of the history, all of it between mark `interval` and the next. Returns notes for reuse, these or
+    /// others.
+    fn run(&mut self, interval: u64, notes: Notes) -> Result<Notes>;
+    /// Stores a copy of `cells` under the number of a new mark.
+    fn keep_mark(&mut self, mark: &CashMark, cells: &[u64]) -> Result<()>;
+    /// Drops a mark that is no longer needed. Runs after it then belong to the mark before.
+    fn drop_mark(&mut self, number: u64) -> Result<()>;
+}
+
+/// Entry whose names are resolved to pages: the contents of a record, or of a kept row.
+#[derive(Debug, Clone, Copy)]
+pub struct PageEntry<'a> {
+    /// Kind of the record; it concerns a page.
+    pub what: What,
+    pub page: PageId,
+    /// Distinct targets of a visit; for an unchanged page, the page with the same content.
+    pub links: TargetLinks<'a>,
+    /// Time of the fetch, if given.
+    pub fetched_at: Option<Time>,
+    /// Digest of the page's content, if its record had one.
+    pub digest: Digest,
+    /// Counts of the record's links.
+    pub counts: LinkCounts,
+    /// Totals of the page's fetches so far, if the record gives these instead of one fetch.
+    pub totals: Option<FetchTotals>,
+}
+
+/// Adaptive OPIC over a stream of records; see the module documentation.
+pub struct Engine<S = InMemory> {
+    config: Config,
+    index: Index,
+    ledger: Ledger,
+    log: VisitLog,
+    marks: Vec<CashMark>,
+    marks_made: u64,
+    counters: Counters,
+    time: Option<Time>,
+    times: TimeTable,
+    window_start: u128,
+    storage: S,
+    window: Box<dyn Shape>,
+    /// True if failures and changes observed in fetches are kept.
+    track_fetches: bool,
+    /// True if the records were applied before, in an earlier pass.
+    is_replay: bool,
+    /// Shard of the store, whose remote pages are counted.
+    shard: Option<Shard>,
+}
+
+impl<S: Storage> Engine<S> {
+    /// Creates an empty engine that accepts at most `page_limit` pages.
+    pub fn with_storage(config: Config, page_limit: u64, storage: S) -> Result<Engine<S>> {
+        config.check()?;
+        let damping = config.damping_units();
+        let ledger = Ledger::new(damping, config.recycle_after, page_limit)?;
+        Ok(Engine {
+            index: Index::new()?,
+            ledger,
+            log: VisitLog::new(config.policy()),
+            marks: Vec::new(),
+            marks_made: 0,
+            counters: Counters::default(),
+            time: None,
+            times: TimeTable::default(),
+            window_start: 0,
+            storage,
+            window: config.window.shape(),
+            track_fetches: true,
+            is_replay: false,
+            shard: None,
+            config,
+        })
+    }
+
+    /// Restores the state of a checkpoint. `load` fills cells and ages. The caller checks the law, and restores the
+    /// index by [`Engine::restore_index`].
+    pub fn restore(
+        &mut self,
+        state: EngineState,
+        load: impl FnOnce(&mut [u64], &mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        self.ledger.restore(state.totals, load)?;
+        self.marks = state.marks;
+        self.marks_made = state.marks_made;
+        self.counters = state.counters;
+        self.time = state.time;
+        self.times = state.times;
+        self.window_start = state.window_start;
+        Ok(())
+    }
+
+    /// Sets the index of all pages, rebuilt from their fingerprints.
+    pub fn restore_index(&mut self, index: Index) {
+        self.index = index;
+    }
+
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// Releases index and cash; no record may be applied afterwards.
+    pub fn rest(&mut self) -> Result<()> {
+        self.index = Index::new()?;
+        self.ledger.rest()
+    }
+
+    /// Returns the state without the arrays.
+    pub fn state(&self) -> EngineState {
+        EngineState {
+            totals: *self.ledger.totals(),
+            marks: self.marks.clone(),
+            marks_made: self.marks_made,
+            counters: self.counters.clone(),
+            time: self.time,
+            times: self.times.clone(),
+            window_start: self.window_start,
+        }
+    }
+
+    /// Returns the settings of the engine.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Returns the ledger of cash.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Returns the retained marks, oldest first.
+    pub fn marks(&self) -> &[CashMark] {
+        &self.marks
+    }
+
+    /// Returns counts of what was read so far.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Returns the size of the index with `pages` pages, in bytes; `pages` is at least the present number.
+    pub fn index_bytes_at(&self, pages: u64) -> u64 {
+        self.index.bytes_at(pages)
+    }
+
+    /// Sets the number of rows at which the log is cut into a run.
+    pub fn cut_log_at(&mut self, rows: usize) {
+        self.log.set_full(rows);
+    }
+
+    /// Returns the largest number of pages that fit in memory and in the storage.
+    pub fn page_limit(&self) -> u64 {
+        self.ledger.page_limit().min(self.storage.page_limit())
+    }
+
+    /// Marks all chunks of the ledger as unchanged, after they were written to disk.
+    pub fn clean(&mut self) {
+        self.ledger.clean();
+    }
+
+    pub fn storage_mut(&mut self) -> &mut S {
+        &mut self.storage
+    }
+
+    pub fn storage(&self) -> &S {
+        &self.storage
+    }
+
+    /// Returns the page of this fingerprint, if known.
+    pub fn page(&self, fingerprint: Fingerprint) -> Option<PageId> {
+        self.index.get(fingerprint)
+    }
+
+    /// Sets whether failures and changes observed in fetches are kept.
+    pub fn track_fetches(&mut self, track: bool) {
+        self.track_fetches = track;
+    }
+
+    pub fn set_shard(&mut self, shard: Option<Shard>) {
+        self.shard = shard;
+    }
+
+    /// Sets whether the following records were applied before, in an earlier pass, and so are not fetches.
+    pub fn set_replay(&mut self, is_replay: bool) {
+        self.is_replay = is_replay;
+    }
+
+    /// Counts an entry that does not concern a page.
+    pub fn count(&mut self, entry: &BatchEntry) {
+        debug_assert!(!entry.what.is_of_page());
+        self.counters.take(entry.what, &entry.counts);
+    }
+
+    /// Applies an entry whose pages were admitted. After an error the engine must not be used, as the record may have
+    /// been applied in part.
+    pub fn apply(&mut self, entry: &PageEntry<'_>) -> Result<()> {
+        self.note_time(entry.fetched_at);
+        self.note_time(entry.totals.and_then(|totals| totals.last_failed));
+        let (page, links) = (entry.page, entry.links);
+        let what = match entry.what {
+            What::Unchanged if !links.targets.is_empty() && !self.has_row(page) => What::Visit,
+            what => what,
+        };
+        self.counters.take(what, &entry.counts);
+        match what {
+            What::Visit => {
+                let again = self.has_row(page);
+                self.storage.row(page, false, links, again)?;
+                let digest = match entry.digest {
+                    Digest::NONE if self.tracks_fetches() => digest_of(links),
+                    digest => digest,
+                };
+                let seen = self.seen(digest, entry);
+                self.visit(page, links, age::NOW, seen);
+            }
+            What::Gone => {
+                let again = self.has_row(page);
+                self.storage.row(page, true, TargetLinks::NONE, again)?;
+                let seen = self.seen(Digest::GONE, entry);
+                self.visit(page, TargetLinks::NONE, age::GONE, seen);
+            }
+            What::Unchanged => {
+                let seen = self.seen(Digest::UNCHANGED, entry);
+                self.look(page, seen);
+            }
+            What::Failed if entry.totals.is_some() => {
+                let seen = self.seen(Digest::NONE, entry);
+                self.look(page, seen);
+            }
+            What::Failed if self.tracks_fetches() => {
+                self.log.failed(page, entry.fetched_at.or(self.time));
+            }
+            What::Failed | What::Skipped(_) | What::OutOfScope | What::OtherShard | What::Other => {
+            }
+        }
+        self.end_record()
+    }
+
+    /// Visits a page with the links of its last record, in a pass after the first. This is not a fetch and yields no
+    /// facts about the page; it counts as a record of those links.
+    pub fn replay_visit(&mut self, page: PageId, gone: bool, links: TargetLinks<'_>) -> Result<()> {
+        self.note_time(None);
+        self.counters.records += 1;
+        self.counters.gone += u64::from(gone);
+        self.counters.links += links.targets.len() as u64;
+        let age = if gone { age::GONE } else { age::NOW };
+        self.visit(page, links, age, Visit::default());
+        self.end_record()
+    }
+
+    /// Prefetches the memory that visits of pages and links to targets need.
+    pub fn prefetch(&self, visited: impl Iterator<Item = PageId>, targets: &[PageId]) {
+        for &page in targets {
+            self.ledger.prefetch_target(page);
+        }
+        for page in visited {
+            self.ledger.prefetch(page);
+        }
+    }
+
+    /// Advances the stream's clock, which never goes back, to the time of a record. Records before the first time count
+    /// as of that time.
+    fn note_time(&mut self, fetched_at: Option<Time>) {
+        self.time = self.time.max(fetched_at);
+        if let (Some(Span::Seconds(seconds)), Some(time)) = (self.config.span(), fetched_at) {
+            self.times.note(time, self.ledger.totals().clock, seconds);
+        }
+    }
+
+    /// Returns [`Error::Usage`] if the window is in fetch time and records were applied but none had a time.
+    pub fn check_times(&self) -> Result<()> {
+        let needs_times = matches!(self.config.span(), Some(Span::Seconds(_)));
+        let is_empty = self.ledger.totals().pages == 0;
+        if self.time.is_some() || !needs_times || is_empty {
+            return Ok(());
+        }
+        let option = match self.config.max_age {
+            Some(span) => format!("`max_age` {span}"),
+            None => format!("`window` {}", self.config.window),
+        };
+        Err(Error::Usage(format!(
+            "{option} is fetch time, and records have no times: give its length in turnovers"
+        )))
+    }
+
+    /// Returns true if an earlier visit left a row of the page; visits that complete a pass leave none.
+    fn has_row(&self, page: PageId) -> bool {
+        !matches!(self.ledger.age(page), age::NEVER | age::COMPLETED)
+    }
+
+    /// Returns true if failures and changes observed in this record are kept.
+    fn tracks_fetches(&self) -> bool {
+        self.track_fetches && !self.is_replay
+    }
+
+    /// Returns the visit that this record makes. The page was reached unless the record is replayed, at the record's
+    /// own time even if earlier records have later ones, or without a time at the latest time so far. Totals that a
+    /// record gives are taken as they are.
+    fn seen(&self, digest: Digest, entry: &PageEntry<'_>) -> Visit {
+        let totals = entry.totals.filter(|_| !self.is_replay);
+        let latest = self.time.filter(|_| totals.is_none());
+        Visit {
+            fetched: entry.fetched_at.or(latest).filter(|_| !self.is_replay),
+            reached: self.tracks_fetches(),
+            digest,
+            totals,
+        }
+    }
+
+    /// Logs an observation of a fetch that was not a visit.
+    fn look(&mut self, page: PageId, seen: Visit) {
+        let told = seen.totals.map_or(0, |totals| totals.visits.into());
+        self.ledger.count_visits(told);
+        self.log.seen(page, seen);
+    }
+
+    fn visit(&mut self, page: PageId, links: TargetLinks<'_>, age: u8, visit: Visit) {
+        let mut visit = visit;
+        if let Some(totals) = &mut visit.totals {
+            totals.visits = totals.visits.max(1);
+            self.ledger.count_visits(u64::from(totals.visits) - 1);
+        }
+        if self.ledger.age(page) == age::NEVER {
+            self.counters.visited += 1;
+        }
+        let paid = self.ledger.visit(page, links, age);
+        let moment = self.moment(paid.clock);
+        self.log.measure(page, paid.cash, Some(visit), moment);
+    }
+
+    fn end_record(&mut self) -> Result<()> {
+        if self.ledger.count_record() {
+            return self.end_round();
+        }
+        if self.log.is_full() {
+            self.flush_log()?;
+        }
+        Ok(())
+    }
+
+    /// Visits every page that is known as a link target only, in order of first appearance, as if the input ended with
+    /// a record of each.
+    pub fn complete_pass(&mut self) -> Result<()> {
+        let mut from = 0;
+        while let Some(next) = self.complete_next(from)? {
+            from = next;
+        }
+        Ok(())
+    }
+
+    /// Makes one visit of [`Engine::complete_pass`]: the first such page from page `from` on. Returns the page from
+    /// which to continue; `None` if there was no such page.
+    pub fn complete_next(&mut self, from: u64) -> Result<Option<u64>> {
+        let mut pages = (from..self.ledger.totals().pages).map(PageId);
+        let is_unread =
+            |page: &PageId| matches!(self.ledger.age(*page), age::NEVER | age::COMPLETED);
+        let Some(page) = pages.find(is_unread) else {
+            return Ok(None);
+        };
+        self.counters.records += 1;
+        self.visit(page, TargetLinks::NONE, age::COMPLETED, Visit::default());
+        self.end_record()?;
+        Ok(Some(page.0 + 1))
+    }
+
+    /// Begins another pass over the same records: ends the current round, unless it is empty.
+    pub fn begin_pass(&mut self) -> Result<()> {
+        match self.ledger.totals().round_records {
+            0 => Ok(()),
+            _ => self.end_round(),
+        }
+    }
+
+    fn end_round(&mut self) -> Result<()> {
+        let pages = self.ledger.totals().pages;
+        let (log, storage) = (&mut self.log, &mut self.storage);
+        let (window, times) = (&*self.window, &self.times);
+        let interval = self.marks_made;
+        self.ledger.end_round(|page, paid| {
+            let moment = moment(window, times, paid.clock, pages);
+            log.measure(page, paid.cash, None, moment);
+            // A round may recycle most of the pages.
+            if log.is_full() {
+                log.cut(|notes| storage.run(interval, notes))?;
+            }
+            Ok::<(), Error>(())
+        })?;
+        self.move_window();
+        self.make_mark()
+    }
+
+    /// Updates the start of the window, at the end of a round. It never moves back.
+    fn move_window(&mut self) {
+        let Totals { clock, pages, .. } = *self.ledger.totals();
+        let length = |span: Span| span.units(clock, pages, &self.times);
+        let start = self.window.start(clock, &length);
+        self.window_start = self.window_start.max(start);
+    }
+
+    /// Returns the time of a measure at G = `clock`.
+    fn moment(&self, clock: u128) -> MeasureTime {
+        let pages = self.ledger.totals().pages;
+        moment(&*self.window, &self.times, clock, pages)
+    }
+
+    /// Makes a mark, if marks are used.
+    fn make_mark(&mut self) -> Result<()> {
+        if !self.config.makes_marks() {
+            return Ok(());
+        }
+        self.flush_log()?;
+        self.marks_made += 1;
+        let mark = CashMark {
+            number: self.marks_made,
+            totals: *self.ledger.totals(),
+        };
+        self.storage.keep_mark(&mark, self.ledger.cells())?;
+        self.marks.push(mark);
+        let limit = usize::from(self.config.marks);
+        let superfluous = self
+            .window
+            .superfluous(&self.marks, limit, self.window_start);
+        if let Some(at) = superfluous {
+            let dropped = self.marks.remove(at);
+            self.storage.drop_mark(dropped.number)?;
+        }
+        Ok(())
+    }
+
+    /// Passes the log to the storage as a run.
+    pub fn flush_log(&mut self) -> Result<()> {
+        if self.log.is_empty() {
+            return Ok(());
+        }
+        let (storage, interval) = (&mut self.storage, self.marks_made);
+        self.log.cut(|notes| storage.run(interval, notes))
+    }
+}
+
+/// Returns the time of a measure at G = `clock`.
+fn moment(window: &dyn Shape, times: &TimeTable, clock: u128, pages: u64) -> MeasureTime {
+    let (known, span) = window.noted(pages, &|span| span.units(clock, pages, times));
+    MeasureTime {
+        clock,
+        pages: known,
+        span,
+    }
+}

@@ -1,0 +1,198 @@
+//! Resolves the names of batches to pages; the engine itself knows page numbers only.
+//!
+//! Names are admitted entry by entry, in the order of their first appearance, so page numbers do not depend on where
+//! batches end.
+
+use std::ops::Range;
+
+use super::{Admission, Engine, PageEntry, PageId, Storage, TargetLinks};
+use crate::model::{Batch, BatchEntry, Fingerprint, What};
+use crate::{Error, Result};
+
+/// Source of page numbers for names.
+pub trait Admit {
+    /// Admits the new names of a batch in the order of their first appearance, and passes the page of each name to
+    /// `put`.
+    fn admit(&mut self, batch: &Batch, names: Range<usize>, put: impl FnMut(PageId)) -> Result<()>;
+}
+
+/// Resolves the names of batches, one batch after the other.
+#[derive(Default)]
+pub struct Resolver {
+    /// Page of each name of the current batch, as far as they were admitted.
+    pages: Vec<PageId>,
+    targets: Vec<PageId>,
+    weights: Vec<u64>,
+}
+
+impl Resolver {
+    pub fn begin<'r>(&'r mut self, batch: &'r Batch) -> Resolving<'r> {
+        self.pages.clear();
+        Resolving { names: self, batch }
+    }
+
+    /// Admits all names of a batch.
+    pub fn admit(&mut self, pages: &mut impl Admit, batch: &Batch) -> Result<()> {
+        let end = batch.fingerprints.len() as u32;
+        self.begin(batch).admit(pages, end)
+    }
+
+    /// Returns the page of an admitted name of the current batch.
+    #[inline]
+    pub fn page(&self, name: u32) -> PageId {
+        self.pages[name as usize]
+    }
+
+    /// Returns the page of an admitted name as a node of a graph in memory.
+    pub fn node(&self, name: u32) -> u32 {
+        self.page(name).0 as u32
+    }
+
+    /// Returns the pages of the batch's names, as far as they were admitted.
+    pub fn pages(&self) -> &[PageId] {
+        &self.pages
+    }
+
+    /// Applies all entries of a batch.
+    pub fn apply<S: Storage>(&mut self, engine: &mut Engine<S>, batch: &Batch) -> Result<()> {
+        let mut resolving = self.begin(batch);
+        (0..batch.entries.len()).try_for_each(|at| resolving.apply(engine, at))
+    }
+}
+
+/// Batch whose names are resolved entry by entry.
+pub struct Resolving<'r> {
+    names: &'r mut Resolver,
+    batch: &'r Batch,
+}
+
+impl Resolving<'_> {
+    /// Checks that the number of pages stays within `limit` when the batch's names up to `names_end` are admitted;
+    /// returns [`Error::TooManyPages`] otherwise.
+    #[inline]
+    pub fn check_room<S: Storage>(
+        &self,
+        engine: &Engine<S>,
+        names_end: u32,
+        limit: u64,
+    ) -> Result<()> {
+        let new = self.unknown(names_end);
+        if new.is_empty() {
+            return Ok(());
+        }
+        let room = limit.saturating_sub(engine.ledger().totals().pages);
+        if new.len() as u64 <= room {
+            return Ok(());
+        }
+        let is_new = |&&name: &&Fingerprint| engine.page(name).is_none();
+        let new = self.batch.fingerprints[new].iter().filter(is_new).count();
+        if new as u64 <= room {
+            Ok(())
+        } else {
+            Err(Error::TooManyPages {
+                limit,
+                keeps_links: limit == engine.storage().page_limit(),
+            })
+        }
+    }
+
+    /// Applies the entry number `at`. Entries must come in order, without gaps.
+    ///
+    /// # Errors
+    /// On [`Error::TooManyPages`] nothing of the entry was applied.
+    pub fn apply<S: Storage>(&mut self, engine: &mut Engine<S>, at: usize) -> Result<()> {
+        let entry = &self.batch.entries[at];
+        if entry.what.is_of_page() {
+            self.check_room(engine, entry.names_end, engine.page_limit())?;
+        }
+        self.apply_in_room(engine, at)
+    }
+
+    /// Applies an entry like [`Resolving::apply`], after [`Resolving::check_room`] found room for this entry or a later
+    /// one.
+    pub fn apply_in_room<S: Storage>(&mut self, engine: &mut Engine<S>, at: usize) -> Result<()> {
+        let batch = self.batch;
+        let entry = &batch.entries[at];
+        if !entry.what.is_of_page() {
+            engine.count(entry);
+            return Ok(());
+        }
+        self.admit(engine, entry.names_end)?;
+        let page = self.names.page(entry.source);
+        let links = match entry.what {
+            What::Visit | What::Unchanged => self.links(entry),
+            _ => TargetLinks::NONE,
+        };
+        engine.apply(&PageEntry {
+            what: entry.what,
+            page,
+            links,
+            fetched_at: entry.fetched_at,
+            digest: entry.digest,
+            counts: entry.counts,
+            totals: batch.totals(at),
+        })
+    }
+
+    /// Returns the names up to `names_end` whose pages are not known yet.
+    fn unknown(&self, names_end: u32) -> Range<usize> {
+        let known = self.names.pages.len();
+        known..known.max(names_end as usize)
+    }
+
+    /// Admits the batch's names up to `names_end`, for which [`Resolving::check_room`] found room.
+    pub fn admit(&mut self, pages: &mut impl Admit, names_end: u32) -> Result<()> {
+        let new = self.unknown(names_end);
+        if new.is_empty() {
+            return Ok(());
+        }
+        let known = &mut self.names.pages;
+        pages.admit(self.batch, new, |page| known.push(page))
+    }
+
+    #[inline]
+    fn links(&mut self, entry: &BatchEntry) -> TargetLinks<'_> {
+        let Resolver {
+            pages,
+            targets,
+            weights,
+        } = &mut *self.names;
+        self.batch.weigh(entry, weights);
+        targets.clear();
+        let links = self.batch.targets(entry).iter();
+        targets.extend(links.map(|&name| pages[name as usize]));
+        TargetLinks { targets, weights }
+    }
+}
+
+impl<S: Storage> Admit for Engine<S> {
+    fn admit(
+        &mut self,
+        batch: &Batch,
+        names: Range<usize>,
+        mut put: impl FnMut(PageId),
+    ) -> Result<()> {
+        let before = *self.ledger.totals();
+        let (ledger, storage) = (&mut self.ledger, &mut self.storage);
+        let (shard, remote_pages) = (self.shard, &mut self.counters.shard.remote_pages);
+        self.index
+            .admit_all(&batch.fingerprints, names, |at, page, is_new| {
+                if is_new {
+                    let name = batch.name(at as u32);
+                    ledger.admit()?;
+                    storage.page(batch.fingerprints[at], name)?;
+                    *remote_pages += u64::from(shard.is_some_and(|shard| !shard.has(name)));
+                }
+                put(page);
+                Ok(())
+            })?;
+        if self.ledger.totals().pages > before.pages {
+            self.storage.admission(Admission {
+                first: before.pages,
+                paid: before.paid,
+                clock: if self.log.is_timed() { before.clock } else { 0 },
+            })?;
+        }
+        Ok(())
+    }
+}

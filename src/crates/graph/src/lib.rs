@@ -1,0 +1,36 @@
+//! Pages and their links: the ledger of cash (Adaptive OPIC), PageRank with certificates, other measures, and sites.
+//!
+//! ```
+//! use cashrank_graph::graph::GraphBuilder;
+//! use cashrank_graph::rank::pagerank::pagerank;
+//! use cashrank_graph::rank::power::PowerOptions;
+//! use cashrank_base::model::SelfLinks;
+//!
+//! let mut graph = GraphBuilder::new(SelfLinks::Drop);
+//! graph.grow(2);
+//! graph.row(0, [1]);
+//! graph.row(1, [0]);
+//! let ranking = pagerank(&graph.build(), PowerOptions::default())?;
+//! assert!((ranking.scores[0] - 0.5).abs() <= ranking.bound);
+//! # cashrank_base::Result::Ok(())
+//! ```
+//!
+//! | | |
+//! |---|---|
+//! | [`rows`], [`graph`] | links of pages, as they are kept and in memory |
+//! | [`engine`] | the ledger: visits distribute cash, and windows turn its history into importance |
+//! | [`rank`] | importance from links: settling, PageRank, other measures |
+//! | [`sites`] | hosts and domains, and the links between them |
+//! | [`metrics`] | distances between rankings |
+
+#[cfg(any(test, feature = "testing"))]
+use cashrank_base::fuzz;
+pub use cashrank_base::{Error, Limits, Result};
+use cashrank_base::{codec, disk, model, rules, threads, url};
+
+pub mod engine;
+pub mod graph;
+pub mod metrics;
+pub mod rank;
+pub mod rows;
+pub mod sites;

@@ -1,0 +1,272 @@
+//! Selection of pages for a visit: those with much to pass on for the number of their links.
+//!
+//! The level of a page is a logarithm in eighths of an octave, piecewise linear, in whole numbers: that of |K_i| less
+//! 0.8 times that of m_i + 1. It only determines which pages a sweep visits, and so the speed of convergence.
+
+use crate::engine::ratio_up;
+
+/// Cost of a page's links: [`NO_ROW`], [`NO_LINKS`], or more.
+pub type Cost = u8;
+/// Cost of a page that has no row.
+pub(super) const NO_ROW: Cost = 0;
+/// Cost of a page whose row is empty.
+pub(super) const NO_LINKS: Cost = 1;
+/// Smallest cost of a page with links.
+const LINKED: i32 = 2;
+/// Cost of a remote page, whose account waits for its owner; no number of links costs as much.
+pub(super) const REMOTE: Cost = Cost::MAX;
+
+/// Share of the norm that the pages visited in a sweep have at its beginning.
+const SHARE: f64 = 0.65;
+/// Number of steps per octave.
+const STEPS: u32 = 8;
+/// Number of levels: those of |K|, and costs below 0.
+const LEVELS: usize = (64 * STEPS + 256) as usize;
+
+/// Returns log2 in eighths, linear between powers of two; 0 for 0.
+fn logarithm(value: u64) -> i32 {
+    let value = value.max(1);
+    let octave = value.ilog2();
+    let eighths = match octave {
+        0..3 => value << (3 - octave),
+        _ => value >> (octave - 3),
+    };
+    (octave * STEPS) as i32 + (eighths & 7) as i32
+}
+
+/// Returns the cost of visiting a page with this many links.
+pub(super) fn cost(links: u64) -> Cost {
+    match links {
+        0 => NO_LINKS,
+        // 32 octaves of links at most: 2 + 0.8 x 256.
+        _ => {
+            (LINKED + logarithm(links.saturating_add(1)) * 4 / 5).min(i32::from(REMOTE) - 1) as Cost
+        }
+    }
+}
+
+/// Returns the level of a visit that passes on `units` at this cost.
+pub(super) fn level(units: u64, cost: Cost) -> i32 {
+    logarithm(units) + 256 - i32::from(cost)
+}
+
+/// Returns for each cost the least units that reach the level `from`; a value beyond any units for pages without links.
+pub(super) fn least(from: i32) -> [u64; 256] {
+    std::array::from_fn(|cost| match cost as Cost {
+        NO_ROW | NO_LINKS | REMOTE => u64::MAX,
+        cost => with_logarithm(from.saturating_sub(level(0, cost))),
+    })
+}
+
+/// Returns the least value whose logarithm is at least `least`.
+fn with_logarithm(least: i32) -> u64 {
+    let (octave, eighths) = match u32::try_from(least) {
+        Err(_) | Ok(0) => return 0,
+        Ok(least) => (least / STEPS, u64::from(STEPS + least % STEPS)),
+    };
+    match octave {
+        0..3 => eighths.div_ceil(1 << (3 - octave)),
+        3..64 => eighths << (octave - 3),
+        _ => u64::MAX,
+    }
+}
+
+/// Level from which pages are visited.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum VisitLevel {
+    /// Level of the first sweep: a page with less than three tenths of the initial value, given the mean number of
+    /// links of the rows with links so far, waits until it has received more. The first such row is always visited, as
+    /// it is the mean itself: a sweep without visits would leave X at 0.
+    Beginning,
+    /// Level found in a histogram.
+    From(i32),
+}
+
+impl VisitLevel {
+    /// Returns the level after `linked` rows with links and `links` links in total, in a sweep in which every page had
+    /// `each` at first.
+    pub fn of(self, linked: u64, links: u64, each: i64) -> i32 {
+        match self {
+            VisitLevel::From(level) => level,
+            VisitLevel::Beginning => {
+                level(each.unsigned_abs() / 10 * 3, cost(links / linked.max(1)))
+            }
+        }
+    }
+}
+
+/// ||K||_1, and its distribution over levels.
+pub(super) struct LevelHistogram {
+    /// Maximum loss by rounding T/n.
+    rest: u64,
+    dangling: u128,
+    levels: Vec<u128>,
+}
+
+/// Empty distribution.
+impl Default for LevelHistogram {
+    fn default() -> LevelHistogram {
+        LevelHistogram {
+            rest: 0,
+            dangling: 0,
+            levels: vec![0; LEVELS],
+        }
+    }
+}
+
+impl LevelHistogram {
+    /// Sets the virtual page's rest.
+    pub fn with_rest(self, rest: u64) -> LevelHistogram {
+        LevelHistogram { rest, ..self }
+    }
+
+    /// Adds a page with |K| of `units`.
+    pub fn add(&mut self, units: u64, cost: Cost) {
+        if cost <= NO_LINKS || cost == REMOTE {
+            self.dangling += u128::from(units);
+        } else if units > 0 {
+            self.levels[level(units, cost) as usize] += u128::from(units);
+        }
+    }
+
+    /// Returns the sums over pages without links and of each level, for an all-reduce.
+    pub fn units(&self) -> Vec<i128> {
+        let levels = self.levels.iter().copied();
+        std::iter::once(self.dangling)
+            .chain(levels)
+            .map(|units| units as i128)
+            .collect()
+    }
+
+    /// Restores a distribution from [`LevelHistogram::units`].
+    pub fn of(units: &[i128]) -> LevelHistogram {
+        let mut units = units.iter().map(|&units| units as u128);
+        LevelHistogram {
+            rest: 0,
+            dangling: units.next().unwrap_or_default(),
+            levels: units.collect(),
+        }
+    }
+
+    /// Adds another distribution.
+    pub fn and(mut self, other: LevelHistogram) -> LevelHistogram {
+        self.dangling += other.dangling;
+        for (sum, units) in self.levels.iter_mut().zip(&other.levels) {
+            *sum += units;
+        }
+        self
+    }
+
+    fn visitable(&self) -> u128 {
+        self.levels.iter().sum()
+    }
+
+    /// Returns ||K||_1, rounded up.
+    pub fn norm(&self) -> u128 {
+        self.visitable() + self.dangling + u128::from(self.rest)
+    }
+
+    /// Returns true if no page has anything to pass on.
+    pub fn is_none(&self) -> bool {
+        self.visitable() == 0
+    }
+
+    /// Returns the level from which pages hold the share of the norm that a sweep should visit, and that share. The
+    /// sweep should leave `enough` of the norm; `gain` is the reduction by the last sweep per unit visited.
+    pub fn level(&self, enough: f64, gain: Option<f64>) -> (VisitLevel, f64) {
+        let share = match gain {
+            // A little more than needed: a sweep that just fails is followed by another.
+            Some(gain) => ((1.0 - enough) / gain.clamp(0.02, 1.0) * 1.03).clamp(0.1, SHARE),
+            None => SHARE,
+        };
+        let all = self.visitable();
+        let wanted = (all as f64 * share) as u128;
+        let mut above = 0;
+        let mut from = 0;
+        for (level, units) in self.levels.iter().enumerate().rev() {
+            above += units;
+            if *units > 0 {
+                from = level as i32;
+            }
+            if above >= wanted.max(1) {
+                break;
+            }
+        }
+        (VisitLevel::From(from), ratio_up(above, self.norm()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_logarithm_grows_with_what_it_is_of() {
+        for octave in 0..64 {
+            assert_eq!(logarithm(1 << octave), 8 * octave);
+        }
+        let values: Vec<i32> = (1..1 << 12).map(logarithm).collect();
+        assert!(values.is_sorted());
+        assert_eq!(logarithm(u64::MAX), 64 * 8 - 1);
+        assert_eq!(logarithm(12), 8 * 3 + 4);
+        for least in -1..64 * 8 {
+            let value = with_logarithm(least);
+            assert!(logarithm(value) >= least);
+            assert!(
+                value == 0 || logarithm(value - 1) < least || value == 1,
+                "{least}"
+            );
+        }
+        assert_eq!(with_logarithm(64 * 8), u64::MAX);
+    }
+
+    #[test]
+    fn every_page_has_a_level() {
+        for units in [1, u64::MAX] {
+            for links in [1, 2, 1000, u64::from(u32::MAX), u64::MAX] {
+                assert!(cost(links) > NO_LINKS);
+                assert!((0..LEVELS as i32).contains(&level(units, cost(links))));
+            }
+        }
+    }
+
+    /// Comparing with the least units agrees with the level.
+    #[test]
+    fn the_least_units_are_those_of_the_level() {
+        for from in [i32::MIN, 0, 1, 100, 251, 300, 512, 700, i32::MAX] {
+            for (cost, &least) in (0..=Cost::MAX).zip(&least(from)) {
+                if [NO_ROW, NO_LINKS, REMOTE].contains(&cost) {
+                    assert_eq!(least, u64::MAX);
+                    continue;
+                }
+                let is_worth = |units: u64| level(units, cost) >= from;
+                // 0 counts as 1, and X and D leave room for no more than this.
+                assert!(least == u64::MAX || is_worth(least), "{from} {cost}");
+                assert!(
+                    least <= 1 || !is_worth((least - 1).min(1 << 63)),
+                    "{from} {cost}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn pages_above_the_level_hold_the_share() {
+        let mut worth = LevelHistogram::default();
+        for units in 1..=1000 {
+            worth.add(units, cost(3));
+        }
+        worth.add(100_000, NO_LINKS);
+        let (VisitLevel::From(from), _) = worth.level(0.0, None) else {
+            panic!("no level");
+        };
+        let above: u64 = (1..=1000u64)
+            .filter(|&units| level(units, cost(3)) >= from)
+            .sum();
+        let all = 500_500.0;
+        assert!(above as f64 >= SHARE * all);
+        // One level less holds at most an eighth of an octave less.
+        assert!((above as f64) < SHARE * all + 0.13 * all);
+        assert_eq!(worth.norm(), 600_500);
+    }
+}

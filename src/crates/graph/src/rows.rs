@@ -1,0 +1,310 @@
+//! Links of pages as page numbers, wherever they are kept: one trait for settling, crawl orders, local ranks and exact
+//! PageRank.
+//!
+//! A *row* holds the result of a page's latest visit: its distinct targets. A page that was visited and has no links
+//! has an empty row; a page that is only known as a target has none.
+
+use std::any::Any;
+use std::ops::Range;
+
+use crate::{Error, Result};
+
+/// Upper bound of page numbers in rows: they are kept in 32 bits.
+pub const PAGES_MAX: u64 = u32::MAX as u64;
+
+/// Row of one page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row<'a> {
+    /// Number of the page.
+    pub page: u32,
+    /// True if the page was found gone (404, 410): it has no links, and must not be crawled.
+    pub gone: bool,
+    /// Distinct targets, in no particular order.
+    pub targets: &'a [u32],
+    /// Weight of each target; empty if all links weigh the same. The sum is below 2^63. A target of weight 0 is a page,
+    /// but not linked.
+    pub weights: &'a [u64],
+}
+
+impl<'a> Row<'a> {
+    /// Returns the row of a page that exists, with links of equal weight.
+    pub fn new(page: u32, targets: &'a [u32]) -> Row<'a> {
+        Row {
+            page,
+            gone: false,
+            targets,
+            weights: &[],
+        }
+    }
+
+    /// Yields the targets that are links: those whose weight is not 0.
+    pub fn links(self) -> impl Iterator<Item = u32> + 'a {
+        let targets = self.targets.iter().enumerate();
+        targets
+            .filter(move |(at, _)| self.weights.get(*at) != Some(&0))
+            .map(|(_, &target)| target)
+    }
+
+    /// Returns the number of links: the page's out-degree.
+    pub fn degree(self) -> usize {
+        match self.weights {
+            [] => self.targets.len(),
+            weights => weights.iter().filter(|weight| **weight > 0).count(),
+        }
+    }
+
+    /// Yields the targets that are links, each with its part of what the page passes on.
+    pub fn parts(self) -> impl Iterator<Item = (u32, f64)> + 'a {
+        let all: u64 = self.weights.iter().sum();
+        let alike = 1.0 / self.targets.len() as f64;
+        let targets = self.targets.iter().enumerate();
+        targets.filter_map(move |(at, &target)| match self.weights.get(at) {
+            None => Some((target, alike)),
+            Some(0) => None,
+            Some(&weight) => Some((target, weight as f64 / all as f64)),
+        })
+    }
+}
+
+/// Reason why a sweep ends before its last row.
+#[derive(Debug)]
+pub enum Stop {
+    /// The reader has seen enough.
+    Enough,
+    /// Reading or visiting a row failed.
+    Failed(Error),
+}
+
+impl Stop {
+    /// Returns whether a sweep that ended like this reached the last row, or the error that ended it.
+    pub fn is_whole(ended: Result<(), Stop>) -> Result<bool> {
+        match ended {
+            Ok(()) => Ok(true),
+            Err(Stop::Enough) => Ok(false),
+            Err(Stop::Failed(error)) => Err(error),
+        }
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Stop {
+        Stop::Failed(error)
+    }
+}
+
+/// Callback for each row of a sweep. An error stops the sweep.
+pub type RowVisitor<'v> = dyn FnMut(Row<'_>) -> Result<(), Stop> + 'v;
+
+/// Callback for adjacent rows of a sweep. An error stops the sweep.
+pub type RowsVisitor<'v> = dyn FnMut(&[Row<'_>]) -> Result<(), Stop> + 'v;
+
+/// Rows that can be read repeatedly, from the first to the last.
+pub trait Rows: Sync {
+    /// Returns the number of known pages, which is an upper bound of all page numbers.
+    fn pages(&self) -> u64;
+
+    /// Returns the number of links in all rows that a sweep reads.
+    fn links(&self) -> u64;
+
+    /// Calls `visit` with the row of each page that has one, once per page, in storage order, which is the same in
+    /// every sweep. Implemented by stores of rows; readers call [`Rows::sweep`].
+    fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop>;
+
+    /// Calls `visit` with several adjacent rows at a time, in the order of [`Rows::walk`], so that the visitor can
+    /// prefetch its data for the later ones.
+    fn walk_many(&self, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
+        self.walk(&mut |row| visit(&[row]))
+    }
+
+    /// Calls `visit` with each row, like [`Rows::walk`]. Returns whether it reached the last row: `visit` may end it
+    /// with [`Stop::Enough`].
+    fn sweep(&self, visit: &mut RowVisitor<'_>) -> Result<bool> {
+        Stop::is_whole(self.walk(visit))
+    }
+
+    /// Calls `visit` with the rows of the marked pages, several at a time, in the order of a sweep. The default is a
+    /// full sweep.
+    fn walk_some(&self, marked: &Bits, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
+        self.walk(&mut |row| {
+            if marked.get(row.page.into()) {
+                visit(&[row])
+            } else {
+                Ok(())
+            }
+        })
+    }
+
+    /// Returns the rows as their own type, if that is a table in memory.
+    fn in_memory(&self) -> Option<&dyn Any> {
+        None
+    }
+
+    /// Calls `read` with the row of `page`. Returns whether it has one. The default is a sweep that ends at the row.
+    fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
+        let whole = self.sweep(&mut |row| {
+            if row.page != page {
+                return Ok(());
+            }
+            read(row);
+            Err(Stop::Enough)
+        })?;
+        Ok(!whole)
+    }
+}
+
+/// Rows with those of some pages left out, as if these were only linked to.
+pub struct Without<'r> {
+    rows: &'r dyn Rows,
+    left_out: &'r Bits,
+    links: u64,
+    /// Number of rows that are left out.
+    pub count: u64,
+}
+
+impl<'r> Without<'r> {
+    /// Reads the rows once to count those left out.
+    pub fn new(rows: &'r dyn Rows, left_out: &'r Bits) -> Result<Without<'r>> {
+        let (mut links, mut count) = (0, 0);
+        rows.sweep(&mut |row| {
+            if left_out.get(row.page.into()) {
+                count += 1;
+            } else {
+                links += row.targets.len() as u64;
+            }
+            Ok(())
+        })?;
+        Ok(Without {
+            rows,
+            left_out,
+            links,
+            count,
+        })
+    }
+}
+
+impl Rows for Without<'_> {
+    fn pages(&self) -> u64 {
+        self.rows.pages()
+    }
+
+    fn links(&self) -> u64 {
+        self.links
+    }
+
+    fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+        self.rows.walk(&mut |row| {
+            if self.left_out.get(row.page.into()) {
+                return Ok(());
+            }
+            visit(row)
+        })
+    }
+
+    fn walk_some(&self, marked: &Bits, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
+        self.rows.walk_some(&marked.without(self.left_out), visit)
+    }
+
+    fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
+        Ok(!self.left_out.get(page.into()) && self.rows.row(page, read)?)
+    }
+}
+
+/// Bitmap with a bit for each page.
+#[derive(Debug, Clone, Default)]
+pub struct Bits(Vec<u64>);
+
+impl Bits {
+    pub fn new(len: u64) -> Bits {
+        Bits(vec![0; len.div_ceil(64) as usize])
+    }
+
+    /// Returns the bits that are set here and not in `other`.
+    fn without(&self, other: &Bits) -> Bits {
+        let others = other.0.iter().copied().chain(std::iter::repeat(0));
+        Bits(
+            self.0
+                .iter()
+                .zip(others)
+                .map(|(one, other)| one & !other)
+                .collect(),
+        )
+    }
+
+    /// Builds a bitmap over `all`; its start must be a multiple of 64.
+    pub fn of(all: Range<u64>, is_set: impl Fn(u64) -> bool) -> Bits {
+        let word = |first: u64| {
+            let bits = first..all.end.min(first + 64);
+            bits.fold(0, |word, at| word | u64::from(is_set(at)) << (at % 64))
+        };
+        Bits(all.clone().step_by(64).map(word).collect())
+    }
+
+    /// Appends the bits of `other`; the own length must be a multiple of 64.
+    pub fn and(mut self, other: Bits) -> Bits {
+        self.0.extend(other.0);
+        self
+    }
+
+    /// Returns the number of set bits.
+    pub fn count(&self) -> u64 {
+        self.0.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    /// Grows to at least this many bits.
+    pub fn grow(&mut self, len: u64) {
+        let words = len.div_ceil(64) as usize;
+        if self.0.len() < words {
+            self.0.resize(words, 0);
+        }
+    }
+
+    /// Sets a bit, which must be within the length. Returns whether it was clear before.
+    pub fn set(&mut self, at: u64) -> bool {
+        let (word, bit) = (&mut self.0[at as usize / 64], 1 << (at % 64));
+        let new = *word & bit == 0;
+        *word |= bit;
+        new
+    }
+
+    /// Returns the first set bit from `from` on.
+    pub fn next(&self, from: u64) -> Option<u64> {
+        let first = from as usize / 64;
+        let rest = self.0.get(first)? & u64::MAX << (from % 64);
+        let later = self.0[first + 1..].iter().copied();
+        let (at, word) = std::iter::once(rest)
+            .chain(later)
+            .enumerate()
+            .find(|(_, word)| *word != 0)?;
+        Some((first + at) as u64 * 64 + u64::from(word.trailing_zeros()))
+    }
+
+    pub fn get(&self, at: u64) -> bool {
+        self.0
+            .get(at as usize / 64)
+            .is_some_and(|word| word >> (at % 64) & 1 == 1)
+    }
+
+    /// Yields all set bits.
+    pub fn all(&self) -> impl Iterator<Item = u64> + '_ {
+        let next = |at: &u64| self.next(at + 1);
+        std::iter::successors(self.next(0), next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn bits_that_are_set_are_found(set in proptest::collection::btree_set(0u64..1_000, 0..100)) {
+            let mut bits = Bits::default();
+            for &at in &set {
+                bits.grow(at + 1);
+                prop_assert!(bits.set(at));
+            }
+            prop_assert_eq!(bits.all().collect::<Vec<u64>>(), set.iter().copied().collect::<Vec<_>>());
+        }
+    }
+}

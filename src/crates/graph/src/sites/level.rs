@@ -1,0 +1,242 @@
+//! Levels at which pages are grouped into sites.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::url::{domain, host, path_and_query, without_www};
+use crate::{Error, Result};
+
+/// Unit of a ranking: pages, or sites of some kind.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(try_from = "String", into = "String")]
+pub enum Level {
+    /// Single pages, not grouped.
+    #[default]
+    Page,
+    /// Hosts, whatever the scheme and port.
+    Host,
+    /// Hosts without a leading `www.`, as in Common Crawl's graphs.
+    BareHost,
+    /// Registered domains, by the public suffix list; a host without one is a site of its own.
+    Domain,
+    /// Hosts with the first `n` folders of the path, 1 to 255, or as many as there are.
+    Prefix(u8),
+}
+
+impl Level {
+    /// Notations of levels, with their descriptions.
+    pub const FORMS: [(&'static str, &'static str); 5] = [
+        ("page", "pages"),
+        ("host", "hosts"),
+        (
+            "barehost",
+            "hosts without a leading www., as in Common Crawl's graphs",
+        ),
+        ("domain", "registered domains, by the public suffix list"),
+        ("prefix:N", "hosts with the first N folders of the path"),
+    ];
+
+    /// Returns the site of the page with this name, a canonical URL; `None` if the name has no host, or pages are not
+    /// grouped.
+    ///
+    /// ```
+    /// use cashrank_graph::sites::Level;
+    ///
+    /// let site = |level: Level| level.site(b"https://www.example.org:8080/a/b/c.html").unwrap().into_owned();
+    /// assert_eq!(site(Level::Host), b"www.example.org");
+    /// assert_eq!(site(Level::BareHost), b"example.org");
+    /// assert_eq!(site(Level::Domain), b"example.org");
+    /// assert_eq!(site(Level::Prefix(1)), b"www.example.org/a");
+    /// assert_eq!(site(Level::Prefix(9)), b"www.example.org/a/b");
+    /// ```
+    pub fn site(self, name: &[u8]) -> Option<Cow<'_, [u8]>> {
+        let host = Some(host(name)).filter(|host| !host.is_empty())?;
+        match self {
+            Level::Page => None,
+            Level::Host => Some(host.into()),
+            Level::BareHost => Some(without_www(host).into()),
+            Level::Domain => Some(domain(host).into()),
+            Level::Prefix(folders) => Some(
+                [host, folders_of(path_and_query(name), folders)]
+                    .concat()
+                    .into(),
+            ),
+        }
+    }
+
+    /// Returns the plural noun for units of this level.
+    pub fn plural(self) -> &'static str {
+        match self {
+            Level::Page => "pages",
+            Level::Host => "hosts",
+            Level::BareHost => "barehosts",
+            Level::Domain => "domains",
+            Level::Prefix(_) => "sites",
+        }
+    }
+
+    /// Returns the singular noun for a unit of this level.
+    pub fn singular(self) -> &'static str {
+        let plural = self.plural();
+        plural.strip_suffix('s').unwrap_or(plural)
+    }
+
+    /// Returns whether pages are ranked, not sites.
+    pub fn is_page(self) -> bool {
+        self == Level::Page
+    }
+}
+
+/// Returns the first folders of a path, which a query may follow, without the `/` after them. The part after the last
+/// `/` is not a folder.
+fn folders_of(path: &[u8], folders: u8) -> &[u8] {
+    let query = memchr::memchr2(b'?', b'#', path).unwrap_or(path.len());
+    let path = &path[..query];
+    let slashes = memchr::memchr_iter(b'/', path).skip(1);
+    let end = slashes.take(folders.into()).last();
+    &path[..end.unwrap_or(0)]
+}
+
+impl FromStr for Level {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Level> {
+        let folders = |folders: &str| folders.parse().ok().filter(|&folders| folders > 0);
+        match text.split_once(':') {
+            None if text == "page" => Ok(Level::Page),
+            None if text == "host" => Ok(Level::Host),
+            None if text == "barehost" => Ok(Level::BareHost),
+            None if text == "domain" => Ok(Level::Domain),
+            Some(("prefix", number)) if folders(number).is_some() => {
+                Ok(Level::Prefix(folders(number).unwrap_or(1)))
+            }
+            _ => Err(Error::Usage(format!(
+                "no level {text:?}; there are: page, host, barehost, domain, and prefix:N with N from 1 to 255"
+            ))),
+        }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Level::Page => f.write_str("page"),
+            Level::Host => f.write_str("host"),
+            Level::BareHost => f.write_str("barehost"),
+            Level::Domain => f.write_str("domain"),
+            Level::Prefix(folders) => write!(f, "prefix:{folders}"),
+        }
+    }
+}
+
+impl TryFrom<String> for Level {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Level> {
+        text.parse()
+    }
+}
+
+impl From<Level> for String {
+    fn from(level: Level) -> String {
+        level.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_belongs_to_one_site_of_each_level() {
+        for (url, host, domain, one, two) in [
+            (
+                "http://a.b.co.uk/",
+                "a.b.co.uk",
+                "b.co.uk",
+                "a.b.co.uk",
+                "a.b.co.uk",
+            ),
+            ("http://x.org/a", "x.org", "x.org", "x.org", "x.org"),
+            ("http://x.org/a/", "x.org", "x.org", "x.org/a", "x.org/a"),
+            (
+                "http://x.org/a/b/c?d/e",
+                "x.org",
+                "x.org",
+                "x.org/a",
+                "x.org/a/b",
+            ),
+            ("http://x.org/?a/b/", "x.org", "x.org", "x.org", "x.org"),
+            (
+                "https://me:p@x.org:81/a/b",
+                "x.org",
+                "x.org",
+                "x.org/a",
+                "x.org/a",
+            ),
+            (
+                "http://10.0.0.1/a/b/",
+                "10.0.0.1",
+                "10.0.0.1",
+                "10.0.0.1/a",
+                "10.0.0.1/a/b",
+            ),
+            ("http://[::1]:8/a/b", "[::1]", "[::1]", "[::1]/a", "[::1]/a"),
+            (
+                "http://localhost/a/",
+                "localhost",
+                "localhost",
+                "localhost/a",
+                "localhost/a",
+            ),
+            ("http://co.uk/a/", "co.uk", "co.uk", "co.uk/a", "co.uk/a"),
+        ] {
+            let levels = [
+                Level::Host,
+                Level::Domain,
+                Level::Prefix(1),
+                Level::Prefix(2),
+            ];
+            for (level, site) in levels.into_iter().zip([host, domain, one, two]) {
+                let found = level.site(url.as_bytes()).unwrap();
+                assert_eq!(String::from_utf8_lossy(&found), site, "{url} {level}");
+            }
+        }
+        for name in ["17", "opaque", "ftp://x.org/", ""] {
+            assert_eq!(Level::Host.site(name.as_bytes()), None);
+            assert_eq!(Level::Prefix(1).site(name.as_bytes()), None);
+        }
+        assert_eq!(Level::Page.site(b"http://x.org/"), None);
+    }
+
+    #[test]
+    fn levels_are_read_as_they_are_written() {
+        for level in [
+            Level::Page,
+            Level::Host,
+            Level::Domain,
+            Level::Prefix(1),
+            Level::Prefix(255),
+        ] {
+            assert_eq!(level.to_string().parse::<Level>().unwrap(), level);
+        }
+        for wrong in [
+            "",
+            "hosts",
+            "prefix",
+            "prefix:",
+            "prefix:0",
+            "prefix:256",
+            "prefix:-1",
+            "host:1",
+        ] {
+            let why = wrong.parse::<Level>().unwrap_err().to_string();
+            assert!(why.contains("prefix:N"), "{why}");
+        }
+    }
+}

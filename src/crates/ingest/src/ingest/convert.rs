@@ -1,0 +1,267 @@
+//! `convert`: writes inputs of any format to one file of crawl records.
+//!
+//! Inputs are read as by [`ingest`](super::ingest), and each record of a page is written as it was read: ingesting the
+//! file gives the same store as ingesting the inputs. Specified in `formats/convert.md`.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::input::{RecordAt, is_unsound, remark, report_format, report_unchecked, warn};
+use super::{IngestEvent, Observer, ProgressReport};
+use crate::batch::{HashKey, Rules};
+use crate::decode::Names;
+use crate::engine::{Counters, SelfLinks};
+use crate::formats::Format;
+use crate::model::InputPosition;
+use crate::model::Limits;
+use crate::pipeline::{InputReader, Piece, PipelineItem, ReadStart};
+use crate::records::{RecordFile, RecordFormat, TimeOrder};
+use crate::rules::InputRules;
+use crate::source::{InputName, SourceOptions};
+use crate::store::Unverified;
+use crate::{Error, Result};
+
+/// Inputs of a conversion, and how to read them.
+#[derive(Debug, Clone)]
+pub struct Conversion {
+    pub inputs: Vec<InputName>,
+    /// Format of the inputs; `None` to guess it for each.
+    pub format: Option<Format>,
+    /// Kind of file to write.
+    pub to: RecordFormat,
+    /// Sorts records by fetch time, if set.
+    pub sort: Option<TimeSort>,
+    /// True to stop at the first record that cannot be used.
+    pub strict: bool,
+    /// Number of threads that decode, at least 1.
+    pub threads: usize,
+    /// Limits on records and pages.
+    pub limits: Limits,
+    /// Rules for what is read from inputs.
+    pub input: InputRules,
+    /// Options for reading inputs.
+    pub source: SourceOptions,
+    /// Flag that stops the conversion when it is set from outside.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// Resources for sorting by fetch time.
+#[derive(Debug, Clone)]
+pub struct TimeSort {
+    /// Memory in bytes.
+    pub memory: u64,
+    /// Folder for the unnamed file of spilled records.
+    pub folder: PathBuf,
+}
+
+/// Result of a conversion.
+#[derive(Debug)]
+pub struct ConversionReport {
+    /// Number of records written. The file is complete, unless it was stopped or something is unverified.
+    pub written: u64,
+    /// Counts of what was read. Pages visited are not counted.
+    pub counters: Counters,
+    /// True if it was stopped from outside: the file lacks the rest.
+    pub stopped: bool,
+    /// Bad input that ended the reading; what came before it was written.
+    pub bad_end: Option<Error>,
+    /// First record that could not be verified, if any.
+    pub unverified: Option<Unverified>,
+}
+
+/// Writes the inputs' records to `out`; `path` is for messages.
+///
+/// # Errors
+/// [`Error::Unsupported`] if some inputs have URLs and others opaque names. Bad input is not an error here: see
+/// [`ConversionReport::bad_end`].
+pub fn convert(
+    job: &Conversion,
+    out: Box<dyn Write + Send + '_>,
+    path: &Path,
+    observer: &mut dyn Observer,
+) -> Result<ConversionReport> {
+    job.limits.check()?;
+    let rules = Rules {
+        limits: job.limits.clone(),
+        self_links: SelfLinks::Keep,
+        key: HashKey::random()?,
+        input: job.input.clone(),
+        follow: Default::default(),
+    };
+    let mut reader = InputReader::new(rules, &job.source, job.threads);
+    reader.keeps_lines = true;
+    let order = job.sort.as_ref();
+    let mut run = ConversionRun {
+        reader,
+        out: RecordOutput {
+            begun: None,
+            file: Some((out, path)),
+            to: job.to,
+            order: order.map(|sort| TimeOrder::new(sort.memory as usize, &sort.folder)),
+            written: 0,
+        },
+        job,
+        observer,
+        counters: Counters::default(),
+        unverified: None,
+    };
+    let mut bad_end = None;
+    for (at, input) in job.inputs.iter().enumerate() {
+        match run.input(at, input) {
+            Ok(()) if job.stop.load(Ordering::Relaxed) => break,
+            Ok(()) => {}
+            Err(error @ (Error::Corrupt { .. } | Error::BadRecord { .. })) => {
+                run.bad_end(&error);
+                bad_end = Some(error);
+                break;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let stopped = job.stop.load(Ordering::Relaxed);
+    let written = run.out.written;
+    if run.unverified.is_none() && !stopped {
+        run.out.finish()?;
+    }
+    Ok(ConversionReport {
+        written,
+        counters: run.counters,
+        stopped,
+        bad_end,
+        unverified: run.unverified,
+    })
+}
+
+/// Output file, which is begun once the kind of names is known.
+struct RecordOutput<'w> {
+    begun: Option<(Names, RecordFile<'w>)>,
+    file: Option<(Box<dyn Write + Send + 'w>, &'w Path)>,
+    to: RecordFormat,
+    order: Option<TimeOrder>,
+    written: u64,
+}
+
+impl RecordOutput<'_> {
+    /// Begins an input with names of this kind.
+    fn begin(&mut self, names: Names, input: &str) -> Result<()> {
+        if let Some((out, path)) = self.file.take() {
+            self.begun = Some((names, RecordFile::new(self.to, names, out, path)?));
+        }
+        match &self.begun {
+            Some((before, _)) if *before != names => Err(Error::Unsupported(format!(
+                "{input}: one file of records has either URLs or other names, and the inputs before it have the other kind: \
+                 convert it by itself"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn line(&mut self, time: Option<i64>, line: &[u8]) -> Result<()> {
+        self.written += 1;
+        match (&mut self.order, &mut self.begun) {
+            (Some(order), _) => order.push(time, line),
+            (None, Some((_, file))) => file.line(line),
+            (None, None) => Err(Error::internal("a record before its input")),
+        }
+    }
+
+    fn finish(mut self) -> Result<()> {
+        if self.begun.is_none() {
+            // All inputs are empty.
+            self.begin(Names::Url, "")?;
+        }
+        let Some((_, mut file)) = self.begun else {
+            return Ok(());
+        };
+        if let Some(order) = self.order {
+            order.each(|line| file.line(line))?;
+        }
+        file.finish()
+    }
+}
+
+struct ConversionRun<'a> {
+    job: &'a Conversion,
+    reader: InputReader,
+    observer: &'a mut dyn Observer,
+    out: RecordOutput<'a>,
+    counters: Counters,
+    unverified: Option<Unverified>,
+}
+
+impl ConversionRun<'_> {
+    fn input(&mut self, at: usize, input: &InputName) -> Result<()> {
+        let mut source = self.reader.open(input)?;
+        let Some(format) = report_format(&mut source, self.job.format, None, self.observer)? else {
+            self.observer.note(IngestEvent::Empty { input });
+            return Ok(());
+        };
+        warn(input, format, self.observer);
+        let names = format.decoder().names();
+        self.out.begin(names, &input.to_string())?;
+        let mut records = self.reader.read(source, format, ReadStart::default())?;
+        let mut place = InputPosition::start();
+        while !self.job.stop.load(Ordering::Relaxed) {
+            let next = records.next_piece()?;
+            remark(&mut records, self.observer);
+            match next {
+                PipelineItem::Idle => {}
+                PipelineItem::Piece(piece) => {
+                    self.piece(input, &mut place, &piece)?;
+                    self.observer.progress(&ProgressReport {
+                        input: Some(input),
+                        done: piece.chunk.compressed,
+                        length: records.compressed_len,
+                        input_index: at,
+                        inputs: self.job.inputs.len(),
+                        pass: 1,
+                        repeat: 1,
+                        counters: &self.counters,
+                        pages: 0,
+                    });
+                    records.recycle(piece);
+                }
+                PipelineItem::End(summary) => {
+                    report_unchecked(input, &summary, self.observer);
+                    self.unverified = None;
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn piece(&mut self, input: &InputName, place: &mut InputPosition, piece: &Piece) -> Result<()> {
+        let batch = &piece.batch;
+        let mut lines = batch.lines.split_inclusive(|&byte| byte == b'\n');
+        for (at, entry) in batch.entries.iter().enumerate() {
+            let record = RecordAt {
+                input,
+                place: *place,
+                batch,
+                at,
+            };
+            record.report(self.job.strict, true, self.observer)?;
+            record.note_use(piece.chunk.verified, &mut self.unverified);
+            if entry.what.is_of_page() {
+                let line = lines.next().unwrap_or_default();
+                self.out.line(entry.fetched_at, line)?;
+            }
+            self.counters.take(entry.what, &entry.counts);
+            place.records += 1;
+            place.offset = piece.chunk.offset + entry.end;
+        }
+        Ok(())
+    }
+
+    /// Accepts data that is unverified only because the input was cut short, as an ingest does.
+    fn bad_end(&mut self, error: &Error) {
+        if let Error::Corrupt { damage, .. } = error
+            && !is_unsound(damage, &self.job.source)
+        {
+            self.unverified = None;
+        }
+    }
+}

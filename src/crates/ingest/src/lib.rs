@@ -1,0 +1,35 @@
+//! Whole inputs: read into a store, converted, inspected, and loaded into memory.
+//!
+//! ```
+//! use cashrank_crawl::source::InputName;
+//! use cashrank_ingest::inspect::{Inspection, inspect};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let home = tempfile::tempdir()?;
+//! let path = home.path().join("crawl.jsonl");
+//! std::fs::write(&path, r#"{"url":"http://a.example/","links":["/about"]}"#)?;
+//! let report = inspect(&InputName::File(path), &Inspection::default())?;
+//! assert!(report.whole);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | | |
+//! |---|---|
+//! | [`ingest`] | a run: its plan, its loop over inputs, and conversion to crawl records |
+//! | [`inspect`] | what an input holds |
+//! | [`load`] | a graph or a crawl in memory |
+//! | [`records`] | crawl records as they are written |
+
+#[cfg(any(test, feature = "testing"))]
+use cashrank_base::fuzz;
+use cashrank_base::{Error, Result};
+use cashrank_base::{codec, disk, model, rules, threads, url};
+use cashrank_crawl::{batch, decode, formats, pipeline, source};
+use cashrank_graph::{engine, graph, rank, rows};
+use cashrank_store::{memory, session, snapshot, store};
+
+pub mod ingest;
+pub mod inspect;
+pub mod load;
+pub mod records;

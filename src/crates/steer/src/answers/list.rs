@@ -1,0 +1,407 @@
+//! Lists of URLs as people and crawlers keep them, a line each: seeds, pages in progress, pages of a domain.
+//!
+//! A line holds one `http` or `https` URL in any form. Blank lines and comments (`#`) are passed over; a tab ends the URL, as
+//! in the seed lists of Nutch's injector, which have metadata behind it; byte order marks, CR and spaces around it do not
+//! count. Any other line is a name only if the store has a page of that name (a graph of opaque names); else it is skipped,
+//! and counted by reason ([`SkippedLines`]).
+//!
+//! Lists are read in pieces of [`PIECE`] lines, so memory does not grow with their length.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::Rankings;
+use super::coverage::Seeds;
+use crate::model::{Page, PageId, check_room};
+use crate::snapshot::{ListLine, ListedPage, Snapshot, find_lines};
+use crate::url::Reject;
+use crate::{Error, Result};
+
+/// Lines of a list that are read together.
+const PIECE: usize = 1 << 16;
+/// Lines that are looked up together in a ranking, of which each time much is read.
+const LOOKED_UP: usize = 1 << 18;
+/// Bytes that such a line takes, about.
+const LOOKED_UP_BYTES: u64 = 1 << 10;
+/// Mean bytes of a line up to which this number of lines is read together; of longer lines fewer are.
+const LINE_BYTES: usize = 1 << 7;
+/// Bytes that a name takes that is kept as a hash, in a set that grows.
+const HASH_BYTES: u64 = 36;
+
+/// Lines of a list that name no page, by reason.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SkippedLines {
+    /// Comments.
+    pub comments: u64,
+    /// Without a scheme: bare hosts, paths, words.
+    pub no_scheme: u64,
+    /// Of another scheme: `ftp:`, `mailto:`.
+    pub other_scheme: u64,
+    /// No URL that any parser takes.
+    pub invalid: u64,
+    /// Pages of other shards.
+    pub other_shards: u64,
+}
+
+impl SkippedLines {
+    /// Returns whether none was.
+    pub fn is_none(&self) -> bool {
+        *self == SkippedLines::default()
+    }
+
+    /// Adds those of another list.
+    pub fn add(&mut self, other: SkippedLines) {
+        self.comments += other.comments;
+        self.no_scheme += other.no_scheme;
+        self.other_scheme += other.other_scheme;
+        self.invalid += other.invalid;
+        self.other_shards += other.other_shards;
+    }
+
+    /// Those that another store skips, too, for the same list: a line of another shard may be a page there.
+    pub fn shared_with(self, other: SkippedLines) -> SkippedLines {
+        SkippedLines {
+            comments: self.comments.min(other.comments),
+            no_scheme: self.no_scheme.min(other.no_scheme),
+            other_scheme: self.other_scheme.min(other.other_scheme),
+            invalid: self.invalid.min(other.invalid),
+            other_shards: 0,
+        }
+    }
+
+    fn count(&mut self, why: Reject) {
+        *match why {
+            Reject::Relative => &mut self.no_scheme,
+            Reject::Scheme => &mut self.other_scheme,
+            Reject::Empty | Reject::TooLong | Reject::Invalid => &mut self.invalid,
+        } += 1;
+    }
+}
+
+impl fmt::Display for SkippedLines {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all =
+            self.comments + self.no_scheme + self.other_scheme + self.invalid + self.other_shards;
+        let lines = if all == 1 { "line" } else { "lines" };
+        write!(f, "{all} {lines} skipped")?;
+        let reasons = [
+            (self.comments, "comments"),
+            (self.no_scheme, "no http:// or https://"),
+            (self.other_scheme, "another scheme"),
+            (self.invalid, "no URL"),
+            (self.other_shards, "of other shards"),
+        ];
+        let mut between = ": ";
+        for (count, reason) in reasons.into_iter().filter(|(count, _)| *count > 0) {
+            write!(f, "{between}{reason} ({count})")?;
+            between = ", ";
+        }
+        Ok(())
+    }
+}
+
+/// The text of a line that counts; `None`: it is blank.
+fn text(line: &[u8]) -> Option<&[u8]> {
+    let line = line
+        .strip_prefix(b"\xef\xbb\xbf")
+        .unwrap_or(line)
+        .trim_ascii();
+    let end = memchr::memchr(b'\t', line).unwrap_or(line.len());
+    let text = &line[..end];
+    // A URL holds no blank, an opaque name may.
+    let comment = memchr::memmem::find(text, b" #")
+        .filter(|&at| memchr::memmem::find(&text[..at], b"://").is_some());
+    Some(text[..comment.unwrap_or(end)].trim_ascii()).filter(|text| !text.is_empty())
+}
+
+/// Calls `each` with the pages that lines name, piece by piece, in their order. Returns the lines that were skipped.
+///
+/// # Errors
+/// Those of the lines, of `each`, and of reading the snapshot.
+pub fn each_listed(
+    lines: impl IntoIterator<Item = Result<Vec<u8>>>,
+    snapshot: Option<&Snapshot>,
+    mut each: impl FnMut(Vec<ListedPage>) -> Result<()>,
+) -> Result<SkippedLines> {
+    let find = |names: &[&[u8]]| match snapshot {
+        Some(snapshot) => snapshot.find(names),
+        None => Ok(vec![None; names.len()]),
+    };
+    let mut unread = SkippedLines::default();
+    let comments = each_line(lines, PIECE, find, |mut pages| {
+        pages.retain(|of| match of.why {
+            Some(why) if of.page.is_none() => {
+                unread.count(why);
+                false
+            }
+            _ => true,
+        });
+        each(pages)
+    })?;
+    Ok(SkippedLines { comments, ..unread })
+}
+
+/// Looks up the pages or sites that lines name, and calls `each` with a row for each line that names something, in their order:
+/// its name and what the ranking has of it. One that is not known has rank 0. Of shards a page's own answers. Lines are read
+/// in pieces that take about `memory` bytes at most; `None`: as many as make it quicker.
+///
+/// # Errors
+/// Those of the lines, of `each`, and of reading the rankings.
+pub fn look_up(
+    rankings: Rankings<'_>,
+    lines: impl IntoIterator<Item = Result<Vec<u8>>>,
+    memory: Option<u64>,
+    mut each: impl FnMut(&Page<'_>) -> Result<()>,
+) -> Result<LookedUp> {
+    let mut counts = LookedUp::default();
+    let most = memory.map_or(LOOKED_UP, |memory| (memory / LOOKED_UP_BYTES) as usize);
+    // The shard of each page that was found, and its number there.
+    let find = |names: &[&[u8]]| {
+        let mut found = vec![None; names.len()];
+        for (shard, ranking) in rankings.each().enumerate() {
+            let is_local = |name| !rankings.are_several() || ranking.snapshot().is_local(name);
+            let of_shard = ranking.find(names)?.into_iter().zip(names);
+            for (found, (number, name)) in found.iter_mut().zip(of_shard) {
+                *found = found.or(number.filter(|_| is_local(name)).map(|page| (shard, page)));
+            }
+        }
+        Ok(found)
+    };
+    counts.skipped.comments =
+        each_line(lines, most.clamp(PIECE / 64, LOOKED_UP), find, |listed| {
+            let mut rows = Vec::new();
+            for (shard, ranking) in rankings.each().enumerate() {
+                let of_shard = listed.iter().filter_map(|of| of.page);
+                let of_shard = of_shard.filter(|(of, _)| *of == shard);
+                let numbers: Vec<PageId> = of_shard.map(|(_, page)| page).collect();
+                rows.push(ranking.facts_of(&numbers)?.into_iter());
+            }
+            for of in listed {
+                let row = of.page.and_then(|(shard, _)| rows[shard].next());
+                counts.known += u64::from(row.is_some());
+                counts.unknown += u64::from(row.is_none());
+                each(&Page {
+                    url: String::from_utf8_lossy(&of.name),
+                    ..row.unwrap_or_default()
+                })?;
+            }
+            Ok(())
+        })?;
+    Ok(counts)
+}
+
+/// Counts of the lines of a list that was looked up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LookedUp {
+    /// Lines that name a page or site of the ranking.
+    pub known: u64,
+    /// Lines that name none.
+    pub unknown: u64,
+    /// Comments, which are skipped.
+    pub skipped: SkippedLines,
+}
+
+/// Calls `each` with what lines name, as `find` finds it, in pieces of at most `most` lines. Returns the number of comments.
+fn each_line<P: Copy>(
+    lines: impl IntoIterator<Item = Result<Vec<u8>>>,
+    most: usize,
+    mut find: impl FnMut(&[&[u8]]) -> Result<Vec<Option<P>>>,
+    mut each: impl FnMut(Vec<ListedPage<P>>) -> Result<()>,
+) -> Result<u64> {
+    let mut comments = 0;
+    let mut lines = (0..).zip(lines);
+    loop {
+        let (mut piece, mut bytes) = (Vec::new(), 0);
+        for (number, line) in lines.by_ref() {
+            let line = line?;
+            match text(&line) {
+                None => continue,
+                Some([b'#', ..]) => comments += 1,
+                Some(text) => {
+                    bytes += text.len();
+                    piece.push(ListLine::of(text, number));
+                }
+            }
+            if piece.len() >= most || bytes >= most * LINE_BYTES {
+                break;
+            }
+        }
+        if piece.is_empty() {
+            return Ok(comments);
+        }
+        each(find_lines(piece, &mut find)?)?;
+    }
+}
+
+/// Names that are told apart by 128 bits of their hashes.
+#[derive(Debug, Default)]
+pub struct NameSet {
+    hashes: HashSet<u128>,
+    /// Bytes that they may take.
+    memory: Option<u64>,
+}
+
+impl NameSet {
+    /// None yet, of a list that may take so many bytes; `None`: any.
+    pub fn new(memory: Option<u64>) -> NameSet {
+        NameSet {
+            hashes: HashSet::new(),
+            memory,
+        }
+    }
+
+    /// Adds a name. Returns whether it is new.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`]: there is no memory for it.
+    pub fn add(&mut self, name: &[u8]) -> Result<bool> {
+        let names = self.hashes.len() as u64 + 1;
+        check_room(
+            self.memory,
+            names * HASH_BYTES,
+            || format!("a list of {names} names or more"),
+            "use a shorter list",
+        )?;
+        Ok(self.hashes.insert(xxh3_128(name)))
+    }
+
+    /// Returns whether a name is among them.
+    pub fn has(&self, name: &[u8]) -> bool {
+        self.hashes.contains(&xxh3_128(name))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.hashes.len()
+    }
+
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.hashes.is_empty()
+    }
+}
+
+/// Reads the lines of a list as names, without a store: URLs in canonical form; what is no URL as it stands there. Returns
+/// the lines that were skipped, comments, and how many are no URLs.
+///
+/// # Errors
+/// Those of the lines; [`Error::TooLarge`].
+pub fn names_of(
+    lines: impl IntoIterator<Item = Result<Vec<u8>>>,
+    names: &mut NameSet,
+) -> Result<(SkippedLines, u64)> {
+    let (mut skipped, mut opaque) = (SkippedLines::default(), 0);
+    for line in lines {
+        let line = line?;
+        match text(&line) {
+            None => (),
+            Some([b'#', ..]) => skipped.comments += 1,
+            Some(text) => {
+                let line = ListLine::of(text, 0);
+                opaque += u64::from(line.why.is_some());
+                names.add(&line.name)?;
+                if let Some(typed) = line.typed {
+                    names.add(&typed)?;
+                }
+            }
+        }
+    }
+    Ok((skipped, opaque))
+}
+
+/// The pages at which readers start, by a list of URLs; [`Seeds::Found`] if there is no list.
+///
+/// # Errors
+/// Those of the lines and of reading the snapshot; [`Error::TooLarge`].
+pub fn seeds_of(
+    snapshot: &Snapshot,
+    lines: impl IntoIterator<Item = Result<Vec<u8>>>,
+    memory: Option<u64>,
+) -> Result<(Seeds, SkippedLines)> {
+    let (mut known, mut others) = (Vec::new(), NameSet::new(memory));
+    let mut other_shards = 0;
+    let mut skipped = each_listed(lines, Some(snapshot), |pages| {
+        for of in pages {
+            if !snapshot.is_local(&of.name) {
+                other_shards += 1;
+                continue;
+            }
+            match of.page {
+                Some(page) => known.push(page.0 as u32),
+                None => {
+                    others.add(&of.name)?;
+                }
+            }
+        }
+        known.sort_unstable();
+        known.dedup();
+        Ok(())
+    })?;
+    skipped.other_shards = other_shards;
+    let unknown = u32::try_from(others.len())
+        .map_err(|_| Error::Usage("a list of more than 2^32 seeds".into()))?;
+    Ok((Seeds::Given { known, unknown }, skipped))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(list: &str) -> (Vec<String>, SkippedLines) {
+        let mut names = Vec::new();
+        let lines = list.split('\n').map(|line| Ok(line.as_bytes().to_vec()));
+        let skipped = each_listed(lines, None, |pages| {
+            let all = pages
+                .into_iter()
+                .map(|of| String::from_utf8(of.name).unwrap());
+            names.extend(all);
+            Ok(())
+        });
+        (names, skipped.unwrap())
+    }
+
+    /// Lists as Nutch, browsers and crawlers write them: what is no URL is counted, and is no page.
+    #[test]
+    fn what_is_no_url_is_counted() {
+        let list = "\u{feff}http://A.example\r\n# seeds\n\n  https://b.example/x#top \nexample.net\n//c.example/\n\
+                    ftp://a.example/f\nmailto:me@a.example\nhttp://a.example/s1\tnutch.score=10\tk=v\n\thttp://d.example/\n\
+                    http://[\njavascript:void(0)\n\t#late\nhttp://e.example/c # a comment\n";
+        let (names, skipped) = read(list);
+        assert_eq!(
+            names,
+            [
+                "http://a.example/",
+                "https://b.example/x",
+                "http://a.example/s1",
+                "http://d.example/",
+                "http://e.example/c"
+            ]
+        );
+        assert_eq!(
+            skipped,
+            SkippedLines {
+                comments: 2,
+                no_scheme: 2,
+                other_scheme: 3,
+                invalid: 1,
+                other_shards: 0
+            }
+        );
+        assert_eq!(
+            skipped.to_string(),
+            "8 lines skipped: comments (2), no http:// or https:// (2), another scheme (3), no URL (1)"
+        );
+        assert!(read("\n \r\n").1.is_none());
+    }
+
+    #[test]
+    fn names_beyond_the_memory_are_refused() {
+        let mut names = NameSet::new(Some(2 * HASH_BYTES));
+        assert!(names.add(b"a").unwrap() && !names.add(b"a").unwrap());
+        assert!(names.add(b"b").unwrap());
+        assert!(matches!(names.add(b"c"), Err(Error::TooLarge { .. })));
+        assert!(names.has(b"b") && !names.has(b"c"));
+    }
+}

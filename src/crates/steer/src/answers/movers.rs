@@ -1,0 +1,160 @@
+//! What moved between two snapshots of a store.
+
+use serde::Serialize;
+
+use crate::Result;
+use crate::metrics::moved::{Move, MoveOptions, MoveSummary, margin};
+use crate::model::{PageId, PageState};
+use crate::snapshot::{Snapshot, moved};
+
+/// What moved between two snapshots.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct SnapshotMovers {
+    /// The older one; absent where there is one snapshot only.
+    pub from: Option<String>,
+    /// The newer one.
+    pub to: String,
+    /// Counts and sums over all pages; absent where there is one snapshot only.
+    #[serde(flatten)]
+    pub summary: Option<MoveSummary>,
+    /// Pages of both that moved most, up or down.
+    pub movers: Vec<Mover>,
+    /// The best new ones.
+    pub new: Vec<Mover>,
+}
+
+/// A page that moved, or is new.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Mover {
+    /// Its URL or name.
+    pub url: String,
+    /// What its fetches came to, until now; absent where the snapshot does not say which pages are gone.
+    pub state: Option<PageState>,
+    /// Rank before; absent for a page that was not known.
+    pub rank_before: Option<u64>,
+    /// Rank now.
+    pub rank: Option<u64>,
+    /// The least and the greatest rank that the bound on errors allowed before; absent without bounds, and for a new page.
+    pub ranks_before: Option<[u64; 2]>,
+    /// Values in the newer ranking.
+    pub ranks: Option<[u64; 2]>,
+    /// Importance before.
+    pub importance_before: Option<f64>,
+    /// Importance now.
+    pub importance: Option<f64>,
+    /// Whether PageRank itself changed in that direction: the importance changed by more than both bounds let it. Absent
+    /// without bounds, and for a new page.
+    pub certain: Option<bool>,
+    /// Whether its rank by PageRank changed in that direction: `ranks_before` and `ranks` do not overlap. Absent as these are.
+    pub rank_certain: Option<bool>,
+}
+
+/// The `n` pages of both snapshots whose importance changed most from `older` to `newer`, up or down, relative to what it was, of
+/// those that are among the first 1,000 of either; ties by the change of importance, then by rank. Both are of one store.
+///
+/// ```
+/// # mod cashrank { pub use cashrank_base::model::*; pub use cashrank_store::session::*; pub use cashrank_steer::{answers::*, schedule::*}; }
+/// # use cashrank::{Options, Record, Writer, movers};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let home = tempfile::tempdir()?;
+/// let mut writer = Writer::open(home.path().join("store"), &Options::default())?;
+/// writer.push(&Record::new("http://a.example/", ["/b", "/c"]))?;
+/// let older = writer.publish()?;
+/// writer.push(&Record::new("http://a.example/b", ["/c", "/d"]))?;
+/// let newer = writer.publish()?;
+/// let moved = movers(&older, &newer, 10)?;
+/// let fell = moved.iter().find(|page| page.rank > page.rank_before);
+/// assert_eq!(fell.map(|page| &*page.url), Some("http://a.example/b"));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// A snapshot, or names, are damaged or cannot be read.
+pub fn movers(older: &Snapshot, newer: &Snapshot, n: usize) -> Result<Vec<Mover>> {
+    let wanted = MoveOptions {
+        count: n,
+        ..MoveOptions::default()
+    };
+    Ok(SnapshotMovers::between(older, newer, wanted)?.movers)
+}
+
+impl SnapshotMovers {
+    /// What moved from `older` to `newer`, two snapshots of one store, in each list `wanted.count` pages. Of pages that moved,
+    /// the first are those that moved most, by what `wanted` says; ties by the change of importance, then by rank. The margin
+    /// is that of the two snapshots: `wanted` need not have it.
+    ///
+    /// # Errors
+    /// A snapshot, or names, are damaged or cannot be read.
+    pub fn between(
+        older: &Snapshot,
+        newer: &Snapshot,
+        wanted: MoveOptions,
+    ) -> Result<SnapshotMovers> {
+        let margin = margin(older.bound_l1(), newer.bound_l1());
+        let found = moved(older, newer, MoveOptions { margin, ..wanted })?;
+        let mut both: Vec<Move<PageId>> = found.rose.into_iter().chain(found.fell).collect();
+        let size = |page: &Move<PageId>| page.size(wanted.by);
+        both.sort_by(|a, b| {
+            size(b)
+                .total_cmp(&size(a))
+                .then(b.change().abs().total_cmp(&a.change().abs()))
+                .then(a.right.rank.cmp(&b.right.rank))
+                .then(a.page.cmp(&b.page))
+        });
+        both.truncate(wanted.count);
+        let numbers = both.iter().map(|page| page.page);
+        let numbers: Vec<PageId> = numbers.chain(found.new.iter().map(|new| new.0)).collect();
+        let names = newer.names_of(&numbers)?.into_iter();
+        let mut names = names.zip(newer.states_of(&numbers)?);
+        let mut movers = Vec::new();
+        for (page, (url, state)) in both.iter().zip(names.by_ref()) {
+            movers.push(Mover {
+                url,
+                state,
+                rank_before: Some(page.left.rank),
+                rank: Some(page.right.rank),
+                ranks_before: page.left.ranks,
+                ranks: page.right.ranks,
+                importance_before: Some(page.left.importance),
+                importance: Some(page.right.importance),
+                certain: page.is_certain(margin),
+                rank_certain: page.is_rank_certain(),
+            });
+        }
+        let new = found
+            .new
+            .iter()
+            .zip(names)
+            .map(|((_, now), (url, state))| Mover {
+                url,
+                state,
+                rank: Some(now.rank),
+                importance: Some(now.importance),
+                ..Mover::default()
+            });
+        let name = |snapshot: &Snapshot| {
+            let name = snapshot.path().file_name().unwrap_or_default();
+            name.to_string_lossy().into_owned()
+        };
+        Ok(SnapshotMovers {
+            from: Some(name(older)),
+            to: name(newer),
+            summary: Some(found.summary),
+            movers,
+            new: new.collect(),
+        })
+    }
+
+    /// The first `n` of each list.
+    pub fn first(&self, n: usize) -> SnapshotMovers {
+        let first = |list: &[Mover]| list.iter().take(n).cloned().collect();
+        SnapshotMovers {
+            from: self.from.clone(),
+            to: self.to.clone(),
+            summary: self.summary.clone(),
+            movers: first(&self.movers),
+            new: first(&self.new),
+        }
+    }
+}

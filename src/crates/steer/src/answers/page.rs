@@ -1,0 +1,126 @@
+//! Answers about pages, by URLs in any form.
+
+use serde::Serialize;
+
+use super::Rankings;
+use crate::Result;
+use crate::model::{Page, PageId};
+use crate::sites::{Level, RollUpBy};
+use crate::snapshot::{ComputedInfo, LevelRanking, Rank, Selection, page_ranks, pages_of};
+
+/// The most important pages or sites.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Top<R = Vec<Page<'static>>> {
+    /// Name of the snapshot; of several shards, the id of the ranking that theirs are parts of.
+    pub snapshot: String,
+    /// Records until then.
+    pub records: u64,
+    /// Pages known.
+    pub pages: u64,
+    /// Bound on the error.
+    pub bound_l1: Option<f64>,
+    /// How many of the first positions are certain; absent without a bound.
+    pub certain_top: Option<u64>,
+    /// What is ranked, unless it is the snapshot itself.
+    #[serde(flatten)]
+    pub of: Option<RankingOf>,
+    /// The pages or sites, best first.
+    pub top: R,
+}
+
+/// A ranking of sites, or by a measure.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct RankingOf {
+    /// What is ranked.
+    pub level: Level,
+    /// How many of them.
+    pub count: u64,
+    /// What sites are ranked by, where the importance of their pages is put together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub roll_up: Option<RollUpBy>,
+    /// What it says of itself, if it was computed.
+    pub computed: Option<ComputedInfo>,
+}
+
+impl<R> Top<R> {
+    /// These rows of a ranking, best first.
+    ///
+    /// # Errors
+    /// As of [`LevelRanking::certain_top`].
+    pub fn with<'r>(rankings: impl Into<Rankings<'r>>, top: R) -> Result<Top<R>> {
+        let rankings: Rankings<'_> = rankings.into();
+        let ranking = rankings.first();
+        Ok(Top {
+            snapshot: rankings.name(),
+            records: rankings.records(),
+            pages: rankings.pages(),
+            bound_l1: ranking.bound_l1(),
+            certain_top: rankings.certain_top()?,
+            of: (!ranking.is_of_pages()).then(|| RankingOf {
+                level: ranking.level(),
+                count: ranking.len(),
+                roll_up: ranking.roll_up(),
+                computed: ranking.computed().cloned(),
+            }),
+            top,
+        })
+    }
+}
+
+impl Top {
+    /// The `n` of best rank that are selected.
+    ///
+    /// # Errors
+    /// As of [`LevelRanking::top`].
+    pub fn of(ranking: &LevelRanking, n: usize, selection: &Selection) -> Result<Top> {
+        Top::with(ranking, ranking.top(n, selection)?)
+    }
+
+    /// Adds the `n` most important pages of each site, as [`LevelRanking::best_pages`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn add_pages(
+        &mut self,
+        ranking: &LevelRanking,
+        n: usize,
+        memory: Option<u64>,
+    ) -> Result<()> {
+        let sites: Vec<PageId> = self.top.iter().map(|row| row.page).collect();
+        let best = ranking.best_pages(&sites, n, memory)?;
+        for (row, best_pages) in self.top.iter_mut().zip(best) {
+            row.site.get_or_insert_default().best_pages = best_pages;
+        }
+        Ok(())
+    }
+
+    /// The first `n` of these.
+    pub fn first(&self, n: usize) -> Top {
+        Top {
+            top: self.top.iter().take(n).cloned().collect(),
+            snapshot: self.snapshot.clone(),
+            of: self.of.clone(),
+            ..*self
+        }
+    }
+}
+
+/// Rank of pages or sites, each with its number, by URLs in any form or by names.
+///
+/// # Errors
+/// The ranking is damaged or cannot be read.
+pub fn ranks_of(ranking: &LevelRanking, urls: &[String]) -> Result<Vec<(Option<PageId>, Rank)>> {
+    let found = pages_of(urls, |names| ranking.find(names))?;
+    let ranks = if ranking.is_of_pages() {
+        page_ranks(ranking.snapshot(), urls, &found)?
+    } else {
+        let numbers: Vec<PageId> = found.iter().flatten().copied().collect();
+        let mut rows = ranking.at(&numbers)?.into_iter();
+        let rows = found.iter().map(|number| number.and_then(|_| rows.next()));
+        let ranks = urls.iter().zip(rows);
+        ranks
+            .map(|(url, row)| Rank::of_row(url, row.as_ref(), ranking.len()))
+            .collect()
+    };
+    Ok(found.into_iter().zip(ranks).collect())
+}

@@ -1,0 +1,246 @@
+//! The stores of a crawl's shards, read as one.
+//!
+//! Shards that were ranked together have ranks and importance among the own pages of all. Each lists its own pages, and every
+//! page is some shard's own: so lists of all shards together are what one store of all pages would list.
+
+use std::path::Path;
+
+use super::{Rank, ranks_of};
+use crate::metrics::Positions;
+use crate::model::{Page, PageId};
+use crate::snapshot::{LISTED, LevelRanking, RankedList, Selection, Snapshot};
+use crate::{Error, Result};
+
+/// A ranking of a store, or those of all shards of a crawl that were ranked together, read as one.
+#[derive(Clone, Copy)]
+pub struct Rankings<'r>(&'r [LevelRanking]);
+
+impl<'r> From<&'r LevelRanking> for Rankings<'r> {
+    fn from(one: &'r LevelRanking) -> Rankings<'r> {
+        Rankings(std::slice::from_ref(one))
+    }
+}
+
+impl<'r> Rankings<'r> {
+    /// Of the snapshots of a store, or of all shards: one ranking of whatever, or several of pages.
+    ///
+    /// # Errors
+    /// [`Error::Internal`]: there is none, or they are others.
+    pub fn of(rankings: &'r [LevelRanking]) -> Result<Rankings<'r>> {
+        let is_sound = match rankings {
+            [] => false,
+            [_] => true,
+            all => all.iter().all(LevelRanking::is_of_pages),
+        };
+        if is_sound {
+            Ok(Rankings(rankings))
+        } else {
+            Err(Error::internal("rankings that cannot be read as one"))
+        }
+    }
+
+    /// The first of them. Rankings that were made together agree in bound, damping, and what is ranked.
+    pub fn first(self) -> &'r LevelRanking {
+        &self.0[0]
+    }
+
+    /// Each of them.
+    pub fn each(self) -> impl Iterator<Item = &'r LevelRanking> {
+        self.0.iter()
+    }
+
+    /// The snapshots that they are of.
+    pub fn snapshots(self) -> impl Iterator<Item = &'r Snapshot> {
+        self.each().map(LevelRanking::snapshot)
+    }
+
+    /// Whether they are of several stores.
+    pub fn are_several(self) -> bool {
+        self.0.len() > 1
+    }
+
+    /// How many are ranked.
+    pub fn len(self) -> u64 {
+        if self.are_several() {
+            self.first().ranked()
+        } else {
+            self.first().len()
+        }
+    }
+
+    /// Returns whether nothing is ranked.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// Pages of one store, or own pages of all shards.
+    pub fn pages(self) -> u64 {
+        if self.are_several() {
+            self.first().ranked()
+        } else {
+            self.first().snapshot().len()
+        }
+    }
+
+    /// Records that were read.
+    pub fn records(self) -> u64 {
+        self.snapshots().map(|of| of.info().counters.records).sum()
+    }
+
+    /// The name of the snapshot; of several, the id of the ranking that they are parts of.
+    pub fn name(self) -> String {
+        let snapshot = self.first().snapshot();
+        match snapshot.info().cluster {
+            Some(of) if self.are_several() => format!("{:016x}", of.id),
+            _ => {
+                let name = snapshot.path().file_name().unwrap_or_default();
+                name.to_string_lossy().into_owned()
+            }
+        }
+    }
+
+    /// Bytes of memory that they hold.
+    pub fn held_bytes(self) -> u64 {
+        self.each().map(LevelRanking::held_bytes).sum()
+    }
+
+    /// How many of the first positions are certain ([`Snapshot::certain_top`]).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn certain_top(self) -> Result<Option<u64>> {
+        if !self.are_several() {
+            return self.first().certain_top();
+        }
+        let Some(bound) = self.first().bound_l1() else {
+            return Ok(None);
+        };
+        let mut positions = Positions::new(bound);
+        for snapshot in self.snapshots() {
+            let listed = snapshot.within(&Selection::default())?;
+            snapshot.importances(&mut |page, importance| {
+                if listed.as_ref().is_none_or(|listed| listed.get(page.into())) {
+                    positions.add(importance);
+                }
+            })?;
+        }
+        Ok(Some(positions.certain()))
+    }
+
+    /// The `n` of best rank that are selected, as [`LevelRanking::listed`]; of the same rank by their numbers in their stores, then by URL.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn listed(
+        self,
+        n: usize,
+        selection: &Selection,
+        memory: u64,
+        folder: &Path,
+    ) -> Result<RankedList<'r>> {
+        let memory = memory / self.0.len() as u64;
+        let all = self
+            .each()
+            .map(|of| of.listed(n, selection, memory, folder));
+        let mut all = all.collect::<Result<Vec<_>>>()?;
+        if all.len() == 1 {
+            return Ok(all.remove(0));
+        }
+        let most = |of: fn(&RankedList<'_>) -> u64| all.iter().map(of).max().unwrap_or(0);
+        let last_rank = most(|listed| listed.last_rank);
+        let longest_name = most(|listed| listed.longest_name as u64) as usize;
+        let lists = all.into_iter().map(|listed| listed.rows).collect();
+        let rows = Merged::of(lists).take(n);
+        if n > LISTED {
+            return Ok(RankedList {
+                rows: Box::new(rows),
+                last_rank,
+                longest_name,
+            });
+        }
+        Ok(RankedList::of(rows.collect::<Result<_>>()?))
+    }
+
+    /// All that is listed, in number order, of one shard after the other.
+    pub fn rows(self) -> impl Iterator<Item = Result<Page<'static>>> + 'r {
+        self.each().flat_map(|ranking| {
+            let is_listed =
+                |row: &Result<Page<'_>>| row.as_ref().map_or(true, |row| ranking.lists(row));
+            ranking.rows().filter(is_listed)
+        })
+    }
+
+    /// Rank of pages or sites, each with its number, by URLs in any form or by names. Of shards a page's own answers.
+    ///
+    /// # Errors
+    /// The ranking is damaged or cannot be read.
+    pub fn ranks_of(self, urls: &[String]) -> Result<Vec<(Option<PageId>, Rank)>> {
+        let mut found = ranks_of(self.first(), urls)?;
+        if !self.are_several() {
+            return Ok(found);
+        }
+        for (at, ranking) in self.each().enumerate() {
+            let snapshot = ranking.snapshot();
+            let of_shard = if at == 0 {
+                found.clone()
+            } else {
+                ranks_of(ranking, urls)?
+            };
+            let numbers: Vec<_> = of_shard.iter().filter_map(|(number, _)| *number).collect();
+            let mut names = snapshot.names_of(&numbers)?.into_iter();
+            for (found, answer) in found.iter_mut().zip(of_shard) {
+                let name = answer.0.and_then(|_| names.next());
+                if name.is_some_and(|name| snapshot.is_local(name.as_bytes())) {
+                    *found = answer;
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Rows of several lists, each best first, merged.
+struct Merged<'r> {
+    lists: Vec<Box<dyn Iterator<Item = Result<Page<'static>>> + 'r>>,
+    /// The next of each list.
+    heads: Vec<Option<Page<'static>>>,
+    begun: bool,
+}
+
+impl<'r> Merged<'r> {
+    fn of(lists: Vec<Box<dyn Iterator<Item = Result<Page<'static>>> + 'r>>) -> Merged<'r> {
+        Merged {
+            heads: lists.iter().map(|_| None).collect(),
+            lists,
+            begun: false,
+        }
+    }
+}
+
+impl Iterator for Merged<'_> {
+    type Item = Result<Page<'static>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if !std::mem::replace(&mut self.begun, true) {
+            for (head, list) in self.heads.iter_mut().zip(&mut self.lists) {
+                match list.next().transpose() {
+                    Ok(first) => *head = first,
+                    Err(error) => return Some(Err(error)),
+                }
+            }
+        }
+        let key = |row: &Page<'_>| (row.rank, row.page);
+        let heads = self.heads.iter().enumerate();
+        let heads = heads.filter_map(|(at, head)| Some((at, head.as_ref()?)));
+        let best = heads.min_by(|(_, one), (_, other)| {
+            key(one)
+                .cmp(&key(other))
+                .then_with(|| one.url.cmp(&other.url))
+        });
+        let at = best?.0;
+        match self.lists[at].next().transpose() {
+            Ok(next) => std::mem::replace(&mut self.heads[at], next).map(Ok),
+            Err(error) => Some(Err(error)),
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! FindGlobalPR (Algorithm 2): chooses the pages to fetch, round by round.
+
+use super::{
+    LocalEstimate, LocalEstimator, LocalGraph, Matrix, Policy, PowerMethod, Select, estimate,
+    select,
+};
+use crate::engine::checked_damping;
+use crate::{Error, Result};
+
+/// Options of a search.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct LocalSearchOptions {
+    /// Policy that chooses pages.
+    pub policy: Policy,
+    /// Estimator of the domain's PageRank.
+    pub estimator: LocalEstimator,
+    /// Settings of the power method.
+    pub power: PowerMethod,
+    /// Seed of random draws.
+    pub seed: u64,
+}
+
+impl LocalSearchOptions {
+    /// Checks that all numbers are in range.
+    pub fn check(&self) -> Result<()> {
+        let PowerMethod { damping, threshold } = self.power;
+        checked_damping(damping)?;
+        if threshold > 0.0 && threshold < 2.0 {
+            Ok(())
+        } else {
+            Err(Error::Usage(format!(
+                "threshold {threshold}: above 0 and below 2"
+            )))
+        }
+    }
+}
+
+/// Page to fetch, with its score.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PageRequest {
+    /// Number of the page.
+    pub page: u32,
+    /// Score by the policy: higher is sooner.
+    pub score: f64,
+    /// PageRank that links from fetched pages pass to it, where the fetched pages' ranks sum to 1.
+    pub flow: f64,
+}
+
+/// Search for pages outside a domain that determine its global PageRank. It reads nothing itself: the caller fetches
+/// the requested pages and provides their links, from a graph, a crawler or a store.
+///
+/// ```
+/// use cashrank_steer::local::{LocalGraph, LocalSearch, LocalSearchOptions};
+///
+/// # fn main() -> cashrank::Result<()> {
+/// let web: [&[u32]; 4] = [&[1, 2], &[0], &[0, 3], &[1]];
+/// let mut known = LocalGraph::default();
+/// known.fetch(0, web[0].iter().copied())?;
+/// known.fetch(1, web[1].iter().copied())?;
+/// known.close_domain()?;
+/// let mut search = LocalSearch::new(known, LocalSearchOptions::default())?;
+/// while let [asked, ..] = search.next(1)[..] {
+///     search.fetched(asked.page, web[asked.page as usize].iter().copied())?;
+///     search.update();
+/// }
+/// assert_eq!(search.known().fetched(), 4);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct LocalSearch {
+    known: LocalGraph,
+    options: LocalSearchOptions,
+    select: Box<dyn Select>,
+    matrix: Matrix,
+    ranks: Vec<f64>,
+}
+
+impl LocalSearch {
+    /// Begins with a known graph, whose domain is closed. Fails with [`Error::Usage`] if an option is out of range or
+    /// the domain is empty.
+    pub fn new(known: LocalGraph, options: LocalSearchOptions) -> Result<LocalSearch> {
+        options.check()?;
+        if known.domain() == 0 {
+            return Err(Error::Usage(
+                "a search begins when the domain is known: close it first".into(),
+            ));
+        }
+        let matrix = known.matrix();
+        let select = options.policy.policy(options.seed);
+        let ranks = coarse(&options.power, &*select).rank(&matrix);
+        Ok(LocalSearch {
+            select,
+            known,
+            options,
+            matrix,
+            ranks,
+        })
+    }
+
+    /// Returns the `count` pages of the frontier to fetch next, best first; fewer if there are no more. Repeated calls
+    /// before an [`update`](LocalSearch::update) return the same pages, except with random policies.
+    pub fn next(&mut self, count: usize) -> Vec<PageRequest> {
+        self.next_by(count, |_| 0)
+    }
+
+    /// Returns the pages to fetch next like [`LocalSearch::next`]; among equal scores, those with the smallest `tie`
+    /// come first, then those known first.
+    pub fn next_by(&mut self, count: usize, tie: impl Fn(u32) -> u64) -> Vec<PageRequest> {
+        let damping = self.options.power.damping;
+        let scores = self.select.scores(&self.matrix, &self.ranks, damping);
+        let frontier = &self.matrix.frontier;
+        let places = select::best_by(&scores, count, |place| tie(frontier[place as usize]));
+        let asked = places.into_iter().map(|place| PageRequest {
+            page: self.matrix.frontier[place as usize],
+            score: scores[place as usize],
+            flow: self.flow(place as usize),
+        });
+        asked.collect()
+    }
+
+    fn flow(&self, place: usize) -> f64 {
+        let mut flow = 0.0;
+        self.matrix.sources.at(place).each(|k, weight| {
+            flow += self.ranks[k as usize] * weight / self.matrix.out(k as usize);
+        });
+        self.options.power.damping * flow
+    }
+
+    /// Adds a fetched page with its links. It counts from the next [`update`](LocalSearch::update) on.
+    pub fn fetched(&mut self, page: u32, targets: impl IntoIterator<Item = u32>) -> Result<()> {
+        self.known.fetch(page, targets)
+    }
+
+    /// Adds a fetched page with weighted links; see [`LocalGraph::fetch_weighted`].
+    pub fn fetched_weighted(
+        &mut self,
+        page: u32,
+        targets: impl IntoIterator<Item = (u32, u64)>,
+    ) -> Result<()> {
+        self.known.fetch_weighted(page, targets)
+    }
+
+    /// Marks a requested page as gone.
+    pub fn gone(&mut self, page: u32) -> Result<()> {
+        self.known.gone(page)
+    }
+
+    /// Marks a requested page as one that could not be fetched.
+    pub fn lost(&mut self, page: u32) -> Result<()> {
+        self.known.lost(page)
+    }
+
+    /// Recomputes the ranks of all fetched pages, as exactly as the policy needs them.
+    pub fn update(&mut self) {
+        self.matrix = self.known.matrix();
+        let power = coarse(&self.options.power, &*self.select);
+        self.ranks = power.rank_from(&self.matrix, &self.ranks);
+    }
+
+    /// Ends the search and returns the known graph.
+    pub fn into_known(self) -> LocalGraph {
+        self.known
+    }
+
+    /// Returns the known graph.
+    pub fn known(&self) -> &LocalGraph {
+        &self.known
+    }
+
+    /// Returns the links as of the last update.
+    pub fn matrix(&self) -> &Matrix {
+        &self.matrix
+    }
+
+    /// Returns the PageRank of F as of the last update, by member.
+    pub fn ranks(&self) -> &[f64] {
+        &self.ranks
+    }
+
+    /// Estimates the domain's global PageRank as of the last update.
+    pub fn estimate(&self) -> LocalEstimate {
+        self.estimate_by(self.options.estimator)
+    }
+
+    /// Estimates the domain's global PageRank by this estimator.
+    pub fn estimate_by(&self, estimator: LocalEstimator) -> LocalEstimate {
+        let power = &self.options.power;
+        let ranks = power.rank_from(&self.matrix, &self.ranks);
+        estimate::estimate(&self.known, &self.matrix, &ranks, power, estimator)
+    }
+}
+
+/// Returns the settings of the power method between rounds.
+fn coarse(power: &PowerMethod, select: &dyn Select) -> PowerMethod {
+    PowerMethod {
+        threshold: select.threshold(power.threshold),
+        ..*power
+    }
+}

@@ -1,0 +1,201 @@
+//! Crawl orders: what to crawl next. `next`, the live service and the simulator share one trait, so that what is
+//! simulated is what runs.
+//!
+//! A [`Strategy`] follows a crawl row by row ([`CrawlHistory`]) and lists the best pages among the known unread ones.
+//! Its answer depends on that history alone: the same rows in the same order give the same answer, whether they come
+//! from a simulated crawl or from a store's kept rows. Pages found gone are never listed again.
+//!
+//! Each strategy has its own file, and a line in [`STRATEGIES`].
+
+mod breadth_first;
+mod choice;
+mod circulating;
+mod cycle;
+mod distance;
+mod fica;
+mod focus;
+mod follower;
+mod forecast;
+mod greedy;
+mod history;
+mod hosts;
+mod measure;
+mod merged;
+mod names;
+mod near;
+mod next;
+mod pushes;
+mod queue;
+mod random;
+mod refresh;
+mod seeds;
+mod settled;
+mod surfer;
+mod takers;
+#[cfg(test)]
+mod tests;
+mod xyleme;
+
+pub use choice::{Choice, Learning, StrategyParameters};
+pub use focus::{Focus, FocusRule, Focused};
+pub use follower::RowPosition;
+pub use follower::{Follower, next};
+pub use history::{CrawlHistory, CrawlPageState, CrawlState, Given};
+pub use hosts::FetchedHosts;
+pub use measure::{Measure, PageDistances};
+pub use merged::next_of_shards;
+pub use names::{NameOrder, NameOrderBuilder};
+pub use next::{
+    Candidate, MAX_FAILURES, NextOptions, PageSelection, RETRY_AFTER, RetryPolicy, Seed,
+};
+pub use queue::best_of;
+pub use refresh::{Looks, change_rate, gain};
+pub use seeds::SeedChoice;
+
+pub use takers::Taker;
+
+use crate::Result;
+use crate::rows::{Row, Rows};
+
+/// Page and its score: higher is earlier.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ScoredPage {
+    /// Number of the page.
+    pub page: u32,
+    /// Score, in the strategy's own measure.
+    pub score: f64,
+}
+
+/// Query for a list of pages.
+pub struct Ask<'a> {
+    /// State of the crawl.
+    pub crawl: &'a CrawlState,
+    /// Rows of the crawl, for further sweeps.
+    pub rows: &'a dyn Rows,
+    /// Name order of the pages; `None` if unknown.
+    pub names: Option<&'a NameOrder>,
+    /// Ranking of these rows; `None` if there is none.
+    pub settled: Option<&'a dyn SettledRanking>,
+    /// Claim of each page in a store's ledger, for strategies that use it ([`StrategySpec::by_cash`]).
+    pub cash: Option<&'a [f64]>,
+    /// Number of pages wanted.
+    pub count: usize,
+}
+
+/// Earlier ranking: PageRank of the known graph, in which pages without a row have no links, within its bound.
+pub trait SettledRanking {
+    /// Returns the damping that the ranking was computed with.
+    fn damping(&self) -> f64;
+
+    /// Returns the bound on the L1 error; infinite if unknown, so that the ranking is only a starting point.
+    fn bound_l1(&self) -> f64;
+
+    /// Calls `visit` with each page and its importance, in the order of pages; the importances sum to 1.
+    fn each(&self, visit: &mut dyn FnMut(u32, f64)) -> Result<()>;
+}
+
+/// Crawl order. It is called for every page when it becomes known, and for every row when it is read.
+pub trait Strategy: Send {
+    /// Notes that `page` was found, once per page: `by` is the page with the first link to it, or `None` for a seed, a
+    /// page read before any link to it was seen. A target of weight 0 becomes known, but is not found by that.
+    fn found(&mut self, crawl: &CrawlState, page: u32, by: Option<u32>) {
+        let _ = (crawl, page, by);
+    }
+
+    /// Notes that a page was read; all its targets are known, and `crawl` counts it already.
+    fn read(&mut self, crawl: &CrawlState, row: Row<'_>) {
+        let _ = (crawl, row);
+    }
+
+    /// Brings the strategy up to date after a page was read, sweeping over the rows if due, which depends on the
+    /// history alone. Callers that add rows one by one and query repeatedly call it after each; those that add all rows
+    /// and query once need not.
+    fn keep_up(&mut self, crawl: &CrawlState, rows: &dyn Rows) -> Result<()> {
+        let _ = (crawl, rows);
+        Ok(())
+    }
+
+    /// Returns the best open pages ([`CrawlState::is_open`]), best first; ties in the order in which pages became
+    /// known.
+    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<ScoredPage>>;
+
+    /// Returns the number of links followed so far to pass something on.
+    fn links(&self) -> u64 {
+        0
+    }
+
+    /// Returns the strategy's own estimate of a page's importance, if its order does not express that.
+    fn importance(&self, page: u32) -> Option<f64> {
+        let _ = page;
+        None
+    }
+}
+
+/// Number of pages that one query should ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Batching {
+    /// One: the answer is up to date after every page, at a cost of a few links.
+    One,
+    /// The pages read divided by this: an answer sweeps over all pages or all rows.
+    Part(u32),
+}
+
+/// Specification of a named strategy.
+pub struct StrategySpec {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// Description of the order, in a line.
+    pub about: &'static str,
+    /// Names of its parameters.
+    pub parameters: &'static [&'static str],
+    /// Number of pages that one query should ask for.
+    pub batching: Batching,
+    /// True if it works for a store without rows.
+    pub without_rows: bool,
+    /// True if it orders pages by the ledger's cash, which pages that were read have, too.
+    pub by_cash: bool,
+    /// True if it uses the name order.
+    pub by_names: bool,
+    /// True if rows may be added between lists; lists then equal those from all rows at once, up to the certified
+    /// error.
+    pub incremental: bool,
+    /// Bytes of memory per page and per link.
+    pub bytes_per_page_and_link: (u64, u64),
+    make: fn(&StrategyParameters) -> Box<dyn Strategy>,
+}
+
+impl StrategySpec {
+    /// Returns a strategy without parameters that keeps its open pages in a [`queue::Queue`].
+    const fn queued(
+        name: &'static str,
+        about: &'static str,
+        make: fn(&StrategyParameters) -> Box<dyn Strategy>,
+    ) -> StrategySpec {
+        StrategySpec {
+            name,
+            about,
+            parameters: &[],
+            batching: Batching::One,
+            without_rows: false,
+            by_cash: false,
+            by_names: false,
+            incremental: true,
+            bytes_per_page_and_link: (40, 0),
+            make,
+        }
+    }
+}
+
+/// All strategies; the first is the default.
+pub static STRATEGIES: &[StrategySpec] = &[
+    forecast::SPEC,
+    circulating::SPEC,
+    greedy::SPEC,
+    xyleme::SPEC,
+    fica::SPEC,
+    distance::SPEC,
+    settled::SPEC,
+    breadth_first::SPEC,
+    cycle::SPEC,
+    random::SPEC,
+];

@@ -1,0 +1,331 @@
+//! Checks a store's whole directory: `cashrank verify`. Nothing is changed, whatever is found.
+//!
+//! One damaged file does not hide another: everything readable is read. [`crate::store::PARTS`] says what each file
+//! means and what to do.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use crate::memory::check_room;
+use crate::shards::verify_remote;
+use crate::snapshot::{
+    ComputedRanking, Info, Latest, PINNED, RANKING, Snapshot, SnapshotColumns, computed,
+};
+use crate::store::rows::{ROWS, number_of};
+use crate::store::warm::WARM_ASIDE;
+use crate::store::{
+    Disk, NEXT_IDENTITY, REPLAY, SNAPSHOTS, View, identity_of, open_view_to, verify_spool,
+};
+use crate::{Error, Result};
+
+pub use crate::store::{Depth, VerifyReport};
+
+#[derive(Debug, Default)]
+pub struct CheckReport {
+    /// True if another process writes the store, or did meanwhile: only snapshots were checked, with the names they
+    /// use.
+    pub busy: bool,
+    /// Last checkpoint, if all of it is sound.
+    pub checkpoint: Option<VerifyReport>,
+    /// Number of bytes of the spooled stream that were checked.
+    pub spool_bytes: u64,
+    /// Number of snapshots that were checked and are sound.
+    pub snapshots: u64,
+    /// Number of computed rankings that were checked and are sound.
+    pub rankings: u64,
+    /// Current snapshot, if one was published and is sound.
+    pub current: Option<PathBuf>,
+    /// Damage, each naming its file: [`Error::Damaged`]; or [`Error::Io`] if a file could not be read, which is not
+    /// damage.
+    pub damage: Vec<Error>,
+    /// Remarks about what is not damage.
+    pub notes: Vec<String>,
+    /// Entries of the directory that do not belong to the store; nothing reads them.
+    pub strangers: Vec<PathBuf>,
+}
+
+/// Checks the store in `dir`. [`Depth::Quick`]: what an ingest reads when it starts, the marks, and the current
+/// snapshot; [`Depth::Deep`]: everything. Refuses if there is no store, or one of another version; [`Error::TooLarge`]
+/// if the index of a deep check takes more than `memory` bytes.
+pub fn check(
+    disk: &dyn Disk,
+    dir: &Path,
+    depth: Depth,
+    memory: Option<u64>,
+) -> Result<CheckReport> {
+    let mut checked = CheckReport::default();
+    match identity_of(disk, dir) {
+        Err(refused) if refused.is_refusal() => return Err(refused),
+        Err(error) => checked.damage.push(error),
+        Ok(_) => {
+            let view = checked.check_checkpoint(disk, dir, depth, memory)?;
+            checked.check_current(disk, dir, view.as_ref());
+        }
+    }
+    checked.check_snapshots(disk, dir, depth);
+    checked.list(disk, dir);
+    Ok(checked)
+}
+
+impl CheckReport {
+    fn check_checkpoint(
+        &mut self,
+        disk: &dyn Disk,
+        dir: &Path,
+        depth: Depth,
+        memory: Option<u64>,
+    ) -> Result<Option<View>> {
+        match open_view_to(disk, dir, depth) {
+            Ok(view) => {
+                if depth == Depth::Deep {
+                    let pages = view.state().totals.pages;
+                    let need = view.deep_bytes();
+                    let work = || format!("a deep check of {pages} pages");
+                    check_room(memory, need, work, "leave `deep` out")?;
+                }
+                let mut damage = Vec::new();
+                let report = view.inspect(depth, &mut damage);
+                damage.extend(view.inspect_index(disk, depth).err());
+                damage.extend(verify_remote(disk, &view, depth).err());
+                match verify_spool(disk, dir, view.progress()) {
+                    Ok(bytes) => self.spool_bytes = bytes,
+                    Err(error) => damage.push(error),
+                }
+                if !damage.is_empty() && view.is_overtaken(disk) {
+                    self.busy = true;
+                    self.spool_bytes = 0;
+                    return Ok(None);
+                }
+                self.checkpoint = damage.is_empty().then_some(report);
+                self.damage.extend(damage);
+                Ok(Some(view))
+            }
+            Err(Error::Busy { .. }) => {
+                self.busy = true;
+                Ok(None)
+            }
+            Err(refused) if refused.is_refusal() => Err(refused),
+            Err(error) => {
+                self.damage.push(error);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Checks the current snapshot against the checkpoint, or, if that was not read, with its names.
+    fn check_current(&mut self, disk: &dyn Disk, dir: &Path, view: Option<&View>) {
+        let Ok(Some(latest)) = Latest::read(disk, dir) else {
+            return;
+        };
+        let path = dir.join(SNAPSHOTS).join(latest.snapshot);
+        let checked = match view {
+            Some(view) => SnapshotColumns::open(disk, &path).and_then(|columns| {
+                fits(columns.info(), view).map_err(|misfit| misfit.at(&path, dir))
+            }),
+            None => Snapshot::latest(disk, dir).and_then(|snapshot| snapshot.verify()),
+        };
+        match checked {
+            // A missing one is reported when the files are read.
+            Ok(()) | Err(Error::Io { .. }) => {}
+            Err(error) => self.add(error),
+        }
+    }
+
+    /// Checks all snapshots, or only the current one.
+    fn check_snapshots(&mut self, disk: &dyn Disk, dir: &Path, depth: Depth) {
+        let snapshots = dir.join(SNAPSHOTS);
+        let names = match disk.list(&snapshots) {
+            Ok(names) => names,
+            Err(error) => return self.add(Error::opening(snapshots)(error)),
+        };
+        let (mut files, others): (Vec<String>, Vec<String>) =
+            names.into_iter().partition(|name| is_snapshot(name));
+        files.sort_by_key(|name| (name.len(), name.clone()));
+        let pinned = others.iter().filter_map(|name| name.strip_suffix(PINNED));
+        for name in pinned.map(|number| format!("{number}.snapshot")) {
+            if depth == Depth::Deep && !self.busy && !files.contains(&name) {
+                let what = "it is missing, though it is pinned";
+                self.add(Error::damaged(snapshots.join(name), what));
+            }
+        }
+        let current = match Latest::read(disk, dir) {
+            Ok(Some(latest)) => {
+                self.check_latest(dir, Some(&latest.snapshot), &files);
+                if !files.contains(&latest.snapshot) {
+                    files.push(latest.snapshot.clone());
+                }
+                Some(latest.snapshot)
+            }
+            Ok(None) => {
+                self.check_latest(dir, None, &files);
+                None
+            }
+            Err(error) => {
+                self.add(error);
+                None
+            }
+        };
+        self.check_rankings(disk, dir, depth, current.as_deref());
+        for name in files {
+            let is_current = current.as_ref() == Some(&name);
+            if depth == Depth::Quick && !is_current {
+                continue;
+            }
+            let path = snapshots.join(&name);
+            match SnapshotColumns::open(disk, &path).and_then(|columns| columns.verify()) {
+                Ok(()) => {
+                    self.snapshots += 1;
+                    if is_current {
+                        self.current = Some(path);
+                    }
+                }
+                Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                    // An ingest may remove an old one meanwhile.
+                    if is_current && !self.busy {
+                        let what = "it is missing, though snapshots/latest.json names it";
+                        self.add(Error::damaged(path, what));
+                    }
+                }
+                Err(error) => self.add(error),
+            }
+        }
+    }
+
+    /// Checks the rankings that were computed from snapshots, or only from the current one.
+    fn check_rankings(&mut self, disk: &dyn Disk, dir: &Path, depth: Depth, current: Option<&str>) {
+        let found = match computed(disk, dir) {
+            Ok(found) => found,
+            Err(error) => return self.add(error),
+        };
+        let number = current.and_then(|name| name.strip_suffix(".snapshot")?.parse::<u64>().ok());
+        for (of, _, path) in found {
+            if depth == Depth::Quick && Some(of) != number {
+                continue;
+            }
+            match ComputedRanking::open(disk, &path).and_then(|ranking| ranking.verify()) {
+                Ok(()) => self.rankings += 1,
+                // An ingest may remove a ranking of an old snapshot meanwhile.
+                Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
+                Err(error) => self.add(error),
+            }
+        }
+    }
+
+    /// Finds a snapshot that was never made current: the last ingest was killed in between, or `latest.json` is an old
+    /// one. If there are several snapshots, one of them was current, so that `latest.json` is lost.
+    fn check_latest(&mut self, dir: &Path, current: Option<&str>, files: &[String]) {
+        let order = |name: &str| (name.len(), name.to_owned());
+        let Some(newest) = files.last().filter(|newest| {
+            !self.busy && current.is_none_or(|current| order(newest) > order(current))
+        }) else {
+            return;
+        };
+        let latest = dir.join(SNAPSHOTS).join("latest.json");
+        // The first snapshot may have been published in part; if there are others, they were current.
+        if current.is_none() && files.len() > 1 {
+            return self.add(Latest::lost(dir, files.len()));
+        }
+        let says = match current {
+            Some(current) => format!("it names {current}, but {newest} is newer"),
+            None => format!("it is missing, but {newest} exists"),
+        };
+        self.notes.push(format!(
+            "{}: {says}: an ingest was stopped while it published that snapshot, or the file is an old one; run the \
+             same ingest again to publish the current snapshot",
+            latest.display()
+        ));
+    }
+
+    /// Adds an error, once.
+    fn add(&mut self, error: Error) {
+        let text = error.to_string();
+        if self.damage.iter().all(|known| known.to_string() != text) {
+            self.damage.push(error);
+        }
+    }
+
+    /// Finds entries that do not belong to the store.
+    fn list(&mut self, disk: &dyn Disk, dir: &Path) {
+        let own = |name: &str| {
+            const OTHERS: [&str; 9] = [
+                // Settling state of earlier versions; the next ingest removes it.
+                "base",
+                "lock",
+                "marks",
+                NEXT_IDENTITY,
+                REPLAY,
+                ROWS,
+                SNAPSHOTS,
+                "spool",
+                WARM_ASIDE,
+            ];
+            let parts = &crate::store::PARTS;
+            OTHERS.contains(&name) || parts.iter().any(|part| part.name == name)
+        };
+        let number = |name: &str| name.parse::<u64>().is_ok();
+        let published = |name: &str| {
+            is_snapshot(name)
+                || name == "latest.json"
+                || name.ends_with(RANKING)
+                || name.ends_with(".tmp")
+                || name.ends_with(PINNED)
+        };
+        self.list_one(disk, dir, own);
+        self.list_one(disk, &dir.join("marks"), number);
+        // A store of version 1 has no such folder.
+        if disk.list(&dir.join(ROWS)).is_ok() {
+            let own = |name: &str| number_of(name).is_some() || name.ends_with(".tmp");
+            self.list_one(disk, &dir.join(ROWS), own);
+        }
+        self.list_one(disk, &dir.join(SNAPSHOTS), published);
+    }
+
+    fn list_one(&mut self, disk: &dyn Disk, dir: &Path, own: impl Fn(&str) -> bool) {
+        match disk.list(dir) {
+            Ok(names) => {
+                let strangers = names.into_iter().filter(|name| !own(name));
+                self.strangers.extend(strangers.map(|name| dir.join(name)));
+            }
+            Err(error) => self.add(Error::opening(dir)(error)),
+        }
+    }
+}
+
+fn is_snapshot(name: &str) -> bool {
+    let number = name.strip_suffix(".snapshot");
+    number.is_some_and(|number| number.bytes().all(|digit| digit.is_ascii_digit()))
+}
+
+/// How a current snapshot and a checkpoint disagree.
+enum Misfit {
+    /// The snapshot has read more than the checkpoint.
+    Older,
+    /// The snapshot belongs to another state.
+    Other(&'static str),
+}
+
+impl Misfit {
+    fn at(self, snapshot: &Path, dir: &Path) -> Error {
+        match self {
+            Misfit::Older => Error::damaged(
+                dir.join("store.redb"),
+                format!(
+                    "it is older than the current snapshot, {}",
+                    snapshot.display()
+                ),
+            ),
+            Misfit::Other(what) => Error::damaged(snapshot, what),
+        }
+    }
+}
+
+fn fits(info: &Info, view: &View) -> Result<(), Misfit> {
+    let counters = view.counters();
+    if info.counters.records > counters.records {
+        return Err(Misfit::Older);
+    }
+    if info.settings != *view.settings() {
+        return Err(Misfit::Other("it belongs to a store with other settings"));
+    }
+    Ok(())
+}

@@ -1,0 +1,250 @@
+//! Memory that an ingest needs, by part, and memory that is available; also the budget of commands that hold data of
+//! each page ([`check_room`]).
+//!
+//! [`Need`] is an upper bound for an ingest of a given number of pages, whatever the input and however many threads
+//! decode. Parts that grow with pages are exact to a few percent; for the others it is what their buffers may grow to.
+
+mod address_space;
+mod machine;
+
+use serde::Serialize;
+
+pub use address_space::{AddressSpace, check_address_space};
+pub use machine::available;
+
+pub use crate::model::{LOOK_EVERY, bytes, check_room, human};
+
+use crate::engine::{self, CHUNK_PAGES, Config, Engine, Index, Storage, log_bytes};
+use crate::{Error, Limits, Result};
+
+const MIB: u64 = 1 << 20;
+
+/// Size of redb's page cache in bytes. The history is written once and read in order, so a small one suffices.
+pub const DATABASE: u64 = 64 * MIB;
+/// Buffers of the pipeline in bytes: chunks and batches in transit, windows of decompressors, a checkpoint's.
+pub const BUFFERS: u64 = 256 * MIB;
+/// Maximum memory for making a snapshot, in bytes.
+const PUBLISHING: u64 = 600 * MIB;
+/// Memory for making a snapshot per page, up to [`PUBLISHING`], on top of [`PUBLISHING_LEAST`].
+const PUBLISHING_A_PAGE: u64 = 64;
+const PUBLISHING_LEAST: u64 = 24 * MIB;
+/// Buffers of kept rows in bytes: blocks being filled, packed and written, or read.
+const ROWS: u64 = 16 * MIB;
+/// Number of pages per byte of bitmaps for kept rows: which were seen, and of up to three rows each which is the last.
+const PAGES_A_BYTE_OF_ROWS: u64 = 2;
+/// Pages of blocks in memory at a time while a ranking is made or read, and bytes for each.
+const BLOCKS: u64 = 3 * CHUNK_PAGES;
+const MAKING_BLOCKS: u64 = 176;
+const READING_BLOCKS: u64 = 96;
+/// Memory for reading a page of a small store, in bytes: its columns, packed and unpacked, their result, and its name.
+const READING: u64 = 240;
+/// Memory per page for computing ranks, in bytes, up to [`RANKING_MOST`].
+const RANKING: u64 = 32;
+const RANKING_MOST: u64 = 512 * MIB;
+/// Memory per page for settling importance, in bytes.
+pub const SETTLING: u64 = crate::rank::settle::BYTES;
+/// Maximum additional memory for caching rows between sweeps, in bytes: 32 million links.
+pub const UNPACKED_ROWS: u64 = 128 * MIB;
+/// Maximum additional memory for caching facts about pages between snapshots, in bytes: about ten million pages.
+pub const KNOWN_PAGES: u64 = 128 * MIB;
+/// Size of the pages with which the kernel backs large arrays, in bytes.
+const HUGE_PAGE: u64 = 2 * MIB;
+/// Divisor for the part of a budget that the visit log may take; a smaller log is cut into runs more often.
+const LOG_SHARE: u64 = 8;
+
+/// Memory of an ingest in bytes, by part.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Need {
+    /// Cash and ages: 8.5 bytes per page.
+    pub cash: u64,
+    /// Index, with one segment growing.
+    pub index: u64,
+    /// Kept rows: appending them, and compaction.
+    pub rows: u64,
+    /// Visits that are not in the history yet, or are being packed for it.
+    pub log: u64,
+    /// Page cache of the database.
+    pub database: u64,
+    /// Input in transit, and checkpoints.
+    pub buffers: u64,
+    /// Memory for making a snapshot.
+    pub publishing: u64,
+    /// Settling importance: 18 bytes per page. Not part of [`Need::total`]: if it does not fit in addition, importance
+    /// comes from a window.
+    pub settling: u64,
+}
+
+impl Need {
+    /// Computes the need of `pages` pages, whose index takes `index` bytes.
+    fn new(config: &Config, pages: u64, index: u64, budget: Option<u64>) -> Need {
+        let array = |bytes: u64| bytes.next_multiple_of(HUGE_PAGE.min(bytes.max(1)));
+        Need {
+            cash: array(pages * 8) + array(pages.div_ceil(2)),
+            index,
+            rows: ROWS + pages / PAGES_A_BYTE_OF_ROWS,
+            log: log_rows(config, budget) as u64 * log_bytes(config.policy().is_timed()),
+            database: DATABASE,
+            buffers: BUFFERS,
+            publishing: PUBLISHING.min(PUBLISHING_LEAST + pages * PUBLISHING_A_PAGE),
+            settling: if config.is_settled() {
+                pages * SETTLING
+            } else {
+                0
+            },
+        }
+    }
+
+    /// Returns the part that is needed once no more records are applied.
+    pub fn at_rest(self) -> Need {
+        Need {
+            cash: 0,
+            index: 0,
+            log: 0,
+            ..self
+        }
+    }
+
+    /// Returns the need of an engine with `pages` pages, at least its present number; under a budget, for a log limited
+    /// to it ([`log_rows`]).
+    pub fn of<S: Storage>(engine: &Engine<S>, pages: u64, budget: Option<u64>) -> Need {
+        let index = engine.index_bytes_at(pages);
+        Need::new(engine.config(), pages, index, budget)
+    }
+
+    /// Returns the need of continuing with a store of `pages` pages.
+    pub fn to_resume(config: &Config, pages: u64, budget: Option<u64>) -> Need {
+        Need::new(config, pages, Index::bytes_with_room(pages), budget)
+    }
+
+    /// Returns an error if a store needs more than the budget.
+    pub fn check_resume(config: &Config, pages: u64, budget: Option<u64>) -> Result<()> {
+        check(pages, budget, |budget| {
+            Need::to_resume(config, pages, Some(budget)).total()
+        })
+    }
+
+    /// Returns the sum of all parts except for settling.
+    pub fn total(&self) -> u64 {
+        let pages = self.cash + self.index + self.rows;
+        pages + self.log + self.database + self.buffers + self.publishing
+    }
+}
+
+/// Returns the memory for making a ranking of `pages` pages, in bytes.
+pub fn ranking(pages: u64) -> u64 {
+    (pages * RANKING).min(RANKING_MOST) + pages.min(BLOCKS) * MAKING_BLOCKS
+}
+
+/// Returns the memory for reading a ranking of `pages` pages from start to end, in bytes.
+pub fn to_read(pages: u64) -> u64 {
+    (pages * READING).min(BLOCKS * READING_BLOCKS)
+}
+
+/// Memory overhead of a separately allocated name, in bytes: the allocator's, and spare capacity.
+pub const ALLOCATION: u64 = 24;
+
+/// Returns the number of pages to reserve address space for: the limit or, if that is refused, as many as fit the
+/// budget.
+pub fn pages_with_room(config: &Config, limits: &Limits) -> u64 {
+    let most = limits.pages;
+    match limits.memory {
+        Some(budget) if !engine::has_room(most) => largest(most, |pages| {
+            Need::to_resume(config, pages, Some(budget)).total() <= budget
+        }),
+        _ => most,
+    }
+}
+
+/// Returns the number of rows that the visit log may hold under a budget.
+pub fn log_rows(config: &Config, budget: Option<u64>) -> usize {
+    let bytes = budget.map_or(u64::MAX, |budget| budget / LOG_SHARE);
+    engine::log_rows(bytes, config.policy().is_timed())
+}
+
+/// Returns [`Error::OverBudget`], with the smallest sufficient budget, if `needed` exceeds the budget for `pages`
+/// pages.
+pub fn check(pages: u64, budget: Option<u64>, needed: impl Fn(u64) -> u64) -> Result<()> {
+    match budget {
+        Some(budget) if needed(budget) > budget => Err(Error::OverBudget {
+            pages,
+            need: enough(needed),
+            budget,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the smallest budget that covers what is `needed` of it; a larger budget gives the log more.
+pub fn enough(needed: impl Fn(u64) -> u64) -> u64 {
+    let more = |&budget: &u64| Some(needed(budget)).filter(|&need| need > budget);
+    std::iter::successors(Some(0), more).last().unwrap_or(0)
+}
+
+/// Returns the largest number up to `most` for which `fits` holds, which must hold up to some number and not beyond; 0
+/// if for none.
+pub fn largest(most: u64, fits: impl Fn(u64) -> bool) -> u64 {
+    let (mut low, mut high) = (0, most);
+    while low < high {
+        let mid = high - (high - low) / 2;
+        if fits(mid) {
+            low = mid;
+        } else {
+            high = mid - 1;
+        }
+    }
+    low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_that_fits_is_found() {
+        for most in [0, 1, 2, 99, 1 << 34] {
+            for bound in [0, 1, 50, 98, 99, 100, u64::MAX] {
+                assert_eq!(largest(most, |n| n <= bound), most.min(bound));
+            }
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_the_least_budget_that_is_enough() {
+        for pages in [0, 1_000, 10_000_000, 1_000_000_000] {
+            let config = Config::default();
+            let check = |budget| Need::check_resume(&config, pages, Some(budget));
+            let Err(Error::OverBudget { need, .. }) = check(MIB) else {
+                panic!("{pages} pages fit into a MiB");
+            };
+            assert!(check(need).is_ok(), "{pages}");
+            for less in [need - 1, need / 2] {
+                let refused = check(less);
+                assert!(
+                    matches!(refused, Err(Error::OverBudget { need: again, .. }) if again == need)
+                );
+            }
+        }
+    }
+
+    /// The arithmetic of a billion pages: cells 8, ages half a byte, slots of 10 bytes at a load of 0.8.
+    #[test]
+    fn a_billion_pages_need_22_bytes_each() {
+        let need = Need::to_resume(&Config::default(), 1_000_000_000, None);
+        assert!(need.cash - 8_500_000_000 < 2 * HUGE_PAGE);
+        assert!(need.index.abs_diff(12_500_000_000) < 1_000_000);
+        assert_eq!(need.publishing, PUBLISHING);
+        assert_eq!(need.rows - ROWS, 500_000_000);
+        assert!(need.total() < 22_900_000_000);
+        // At the end, without cash and index, there is room to settle.
+        assert_eq!(need.settling, 18_000_000_000);
+        assert!(need.at_rest().total() + need.settling < 20_000_000_000);
+    }
+
+    #[test]
+    fn a_small_budget_makes_the_log_small_and_a_large_one_does_not_grow_it() {
+        let of = |budget| Need::to_resume(&Config::default(), 0, budget).log;
+        assert!(of(Some(512 * MIB)) <= 64 * MIB);
+        assert_eq!(of(Some(64 << 30)), of(None));
+        assert!(of(Some(0)) > 0);
+    }
+}

@@ -1,0 +1,11 @@
+//! Records pushed one by one by a program: [`Writer`] into a store, [`Reader`] into an engine in memory.
+
+mod budget;
+mod open;
+mod reader;
+mod writer;
+
+pub use budget::Budget;
+pub use open::{Opened, Session};
+pub use reader::Reader;
+pub use writer::{Options, Writer};

@@ -1,0 +1,49 @@
+//! Records applied one at a time to an engine in memory.
+
+use crate::batch::{Builder, Rules};
+use crate::engine::{Engine, InMemory, Resolver};
+use crate::model::{Batch, HashKey, Limits, Names, Parsed, Record, What};
+use crate::{Error, Result};
+
+/// Applies records to an engine in memory, one at a time.
+pub struct Reader {
+    builder: Builder,
+    resolver: Resolver,
+}
+
+impl Reader {
+    /// Returns a reader of records; `names` tells whether their names are URLs or opaque.
+    pub fn new(engine: &Engine<InMemory>, names: Names) -> Result<Reader> {
+        let rules = Rules {
+            limits: Limits::default(),
+            self_links: engine.config().self_links,
+            key: HashKey::random()?,
+            input: Default::default(),
+            follow: engine.config().follow.clone(),
+        };
+        Ok(Reader {
+            builder: Builder::new(rules, names),
+            resolver: Resolver::default(),
+        })
+    }
+
+    /// Applies one record. An unusable record is counted by its reason.
+    pub fn apply(&mut self, engine: &mut Engine<InMemory>, record: &Record<'_>) -> Result<()> {
+        let batch: Batch = self.builder.single(Parsed::Record(record));
+        let mut resolving = self.resolver.begin(&batch);
+        for (at, entry) in batch.entries.iter().enumerate() {
+            resolving.apply(engine, at)?;
+            if let What::Skipped(reason) = entry.what {
+                let detail = batch.complaints.first().map_or("", |(_, text)| text);
+                return Err(Error::BadRecord {
+                    input: "record".into(),
+                    record: engine.counters().records + engine.counters().skipped_total(),
+                    offset: 0,
+                    reason: reason.name(),
+                    detail: detail.into(),
+                });
+            }
+        }
+        Ok(())
+    }
+}

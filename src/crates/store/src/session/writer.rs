@@ -1,0 +1,487 @@
+//! A store written record by record.
+//!
+//! A [`Writer`] gives the same results as an ingest of an input with the records in the same order: the same page
+//! numbers, counts and rankings, wherever checkpoints fall. A crash loses all that was pushed since the last
+//! checkpoint; [`Writer::pushed`] tells where to continue.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Opened, Session};
+use crate::batch::{Batch, Builder, Rules};
+use crate::disk::{Disk, RealDisk};
+use crate::engine::{Config, Counters, Resolver};
+use crate::model::{Limits, Names, PageId, Parsed, Record, What};
+use crate::rank::Goal;
+use crate::rules::InputRules;
+use crate::snapshot::{
+    self, KeepSnapshots, Latest, RANK_BYTES, Snapshot, SnapshotOptions, Watcher,
+};
+use crate::store::rows::{KeepRows, ROWS_BYTES, Retention};
+use crate::store::{InputProgress, Settings, View, settings_of};
+use crate::{Error, Result};
+
+/// Options of a [`Writer`]. The engine's settings, the rules and the limits on records must be the store's own: a store
+/// that was created with others is refused.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Settings of the engine.
+    pub config: Config,
+    /// Rules for what is read from records.
+    pub input: InputRules,
+    /// Limits on records, pages and memory.
+    pub limits: Limits,
+    /// Whether rows of links are kept.
+    pub keep_links: KeepRows,
+    /// Kind of page names: URLs or opaque.
+    pub names: Names,
+    /// Target bound on the L1 error for settling importance before a snapshot, if rows are kept and no window is
+    /// requested; `None` disables settling.
+    pub settle: Option<Goal>,
+    /// Rule for which snapshots stay, besides pinned ones.
+    pub keep_snapshots: KeepSnapshots,
+    /// Memory for the ranks of a snapshot in bytes; more pages take a temporary file.
+    pub rank_bytes: u64,
+}
+
+impl Default for Options {
+    /// Default settings, for URLs.
+    fn default() -> Options {
+        Options {
+            config: Config::default(),
+            input: InputRules::default(),
+            limits: Limits::default(),
+            keep_links: KeepRows::Usual(ROWS_BYTES),
+            names: Names::Url,
+            settle: Some(Goal::default()),
+            keep_snapshots: KeepSnapshots::ALL,
+            rank_bytes: RANK_BYTES,
+        }
+    }
+}
+
+impl Options {
+    /// Returns the settings of the store in `dir`, or the defaults if there is none. Links are kept as far as its disk
+    /// has room.
+    pub fn of(dir: impl AsRef<Path>) -> Result<Options> {
+        let dir = dir.as_ref();
+        let mut options = Options {
+            keep_links: KeepRows::usual(dir),
+            ..Options::default()
+        };
+        if let Some(settings) = settings_of(&RealDisk, dir)? {
+            options.limits = settings.limits();
+            options.config = settings.config;
+            options.input = settings.input;
+        }
+        Ok(options)
+    }
+
+    fn settings(&self) -> Settings {
+        let mut settings = Settings::new(self.config.clone(), &self.limits);
+        settings.input = self.input.clone();
+        settings
+    }
+}
+
+/// Number of records that are applied together, so that common names are looked up once.
+const TOGETHER: usize = 1 << 10;
+
+/// Writes records into a store, which has at most one writer at a time.
+///
+/// ```
+/// # mod cashrank { pub use cashrank_base::model::*; pub use cashrank_store::session::*; }
+/// use cashrank::{Options, Record, Writer};
+///
+/// # fn main() -> cashrank::Result<()> {
+/// # let home = std::env::temp_dir().join(format!("cashrank-writer-{}", std::process::id()));
+/// # std::fs::create_dir_all(&home).unwrap();
+/// # let dir = home.join("store");
+/// let crawl = [
+///     ("http://a.example/", "http://b.example/"),
+///     ("http://b.example/", "http://a.example/"),
+///     ("http://c.example/", "http://a.example/"),
+/// ];
+/// let mut writer = Writer::open(&dir, &Options::default())?;
+/// // After a crash: those before are in the store.
+/// for &(url, link) in crawl.iter().skip(writer.pushed() as usize) {
+///     writer.push(&Record::new(url, [link]))?;
+/// }
+/// writer.checkpoint()?;
+/// let ranking = writer.publish()?;
+/// assert_eq!(ranking.len(), 3);
+/// # std::fs::remove_dir_all(&home).unwrap();
+/// # Ok(())
+/// # }
+/// ```
+pub struct Writer {
+    session: Session,
+    options: Options,
+    builder: Builder,
+    /// Number of records in the builder that are not applied yet.
+    waiting: usize,
+    /// Progress of ingests of inputs into the store, which is preserved.
+    progress: InputProgress,
+    resolver: Resolver,
+    /// True if something was applied since the last checkpoint.
+    changed: bool,
+    /// Reason why no more records are accepted, if that is so.
+    ended: Option<EndReason>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum EndReason {
+    /// The next record does not fit; those before it are applied.
+    Full,
+    /// A record was applied in part, or a checkpoint failed.
+    Failed,
+}
+
+impl Writer {
+    /// Opens the store in `dir` at its last checkpoint, or creates it.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if the store has a writer; [`Error::Conflict`] if it was created with other settings, or an
+    /// ingest of its inputs has not ended.
+    pub fn open(dir: impl AsRef<Path>, options: &Options) -> Result<Writer> {
+        Writer::open_on(Arc::new(RealDisk), dir.as_ref(), options)
+    }
+
+    /// Opens a store like [`Writer::open`], on another disk than the system's.
+    #[doc(hidden)]
+    pub fn open_on(disk: Arc<dyn Disk>, dir: &Path, options: &Options) -> Result<Writer> {
+        options.limits.check()?;
+        let Opened {
+            mut session,
+            progress,
+            ..
+        } = Session::open(
+            disk,
+            dir,
+            &options.settings(),
+            &options.limits,
+            options.keep_links,
+            false,
+        )?;
+        progress.check_finished(dir)?;
+        snapshot::check_not_newer(&**session.disk(), dir, session.counters())?;
+        Ok(Writer {
+            builder: Builder::new(session.rules.clone(), options.names),
+            options: options.clone(),
+            waiting: 0,
+            // Rows that were given up during opening are still there.
+            changed: session.rows_given_up().is_some(),
+            ended: None,
+            session,
+            progress,
+            resolver: Resolver::default(),
+        })
+    }
+
+    /// Takes a record and returns what it means; an unusable record is counted and not an error. It is applied together
+    /// with later ones, at the latest by the next checkpoint.
+    ///
+    /// # Errors
+    /// [`Error::TooManyPages`] and [`Error::OverBudget`], of this record or an earlier one that was not applied yet:
+    /// the records before that one are applied and can be kept by a checkpoint, but no more are accepted. Other errors
+    /// are final.
+    pub fn push(&mut self, record: &Record<'_>) -> Result<What> {
+        if self.ended.is_some() {
+            return Err(self.no_more());
+        }
+        let what = self.builder.add(Parsed::Record(record));
+        self.waiting += 1;
+        if self.waiting == TOGETHER || self.builder.is_full() {
+            self.apply()?;
+        }
+        Ok(what)
+    }
+
+    /// Returns the rules for making batches for [`Writer::take`].
+    pub fn rules(&self) -> Rules {
+        self.session.rules.clone()
+    }
+
+    /// Returns the resolver with the pages of the last batch.
+    pub fn resolver(&self) -> &Resolver {
+        &self.resolver
+    }
+
+    /// Takes the records of a batch that was made by [`Writer::rules`].
+    pub fn take(&mut self, batch: &Batch) -> Result<()> {
+        if self.ended.is_some() {
+            return Err(self.no_more());
+        }
+        self.apply()?;
+        self.apply_batch(batch)
+    }
+
+    /// Returns the pages of a batch's names, in its order, and admits new names like link targets. The pages are
+    /// durable with the next checkpoint.
+    ///
+    /// # Errors
+    /// Those of [`Writer::push`]; no name is admitted unless all fit.
+    pub fn admit(&mut self, batch: &Batch) -> Result<&[PageId]> {
+        if self.ended.is_some() {
+            return Err(self.no_more());
+        }
+        self.apply()?;
+        let session = &mut self.session;
+        let known = session.pages();
+        let end = batch.fingerprints.len() as u32;
+        let mut names = self.resolver.begin(batch);
+        let room = session.check_room(&names, end);
+        room.inspect_err(|_| self.ended = Some(EndReason::Full))?;
+        let admitted = names.admit(&mut session.engine, end);
+        admitted.inspect_err(|_| self.ended = Some(EndReason::Failed))?;
+        self.changed |= session.pages() > known;
+        Ok(self.resolver.pages())
+    }
+
+    /// Returns the memory of its arrays, in bytes.
+    pub fn array_bytes(&self) -> u64 {
+        let session = &self.session;
+        let (need, _) = session.budget.now(&session.engine);
+        need.cash + need.index
+    }
+
+    /// Makes all that was pushed durable and ends. Returns the committed state, which holds the store's lock.
+    pub fn into_view(mut self) -> Result<View> {
+        self.checkpoint()?;
+        // The index only saves time.
+        let _ = self.session.keep_index();
+        let disk = self.session.disk().clone();
+        let view = self.session.view()?;
+        drop(self);
+        view.reopened(&*disk)
+    }
+
+    /// Returns true if the store's current snapshot covers all that was pushed before.
+    pub fn is_published(&self) -> Result<bool> {
+        let (disk, dir) = (&**self.session.disk(), self.session.dir());
+        if Latest::read(disk, dir)?.is_none() {
+            return Ok(false);
+        }
+        let latest = Snapshot::latest(disk, dir)?;
+        Ok(self.waiting == 0 && latest.info().counters == *self.counters())
+    }
+
+    /// Returns the number of records ever taken into the state of the store, including skipped ones, without those that
+    /// wait to be applied. After opening, this is the number of durable records.
+    pub fn pushed(&self) -> u64 {
+        let counters = self.counters();
+        counters.records
+            + counters.skipped_total()
+            + counters.out_of_scope
+            + counters.shard.other_records
+            + counters.other
+    }
+
+    /// Returns counts of what was read, without records that wait to be applied.
+    pub fn counters(&self) -> &Counters {
+        self.session.counters()
+    }
+
+    /// Makes all that was pushed durable. Returns the number of the commit.
+    ///
+    /// # Errors
+    /// Those of [`Writer::push`]. After [`Error::Io`] the writer accepts no more records, and the store is at its
+    /// previous checkpoint.
+    pub fn checkpoint(&mut self) -> Result<u64> {
+        let applied = self.apply();
+        if self.ended == Some(EndReason::Failed) {
+            return applied.and_then(|()| Err(self.no_more()));
+        }
+        if self.changed {
+            let made = self.session.checkpoint(&self.progress);
+            let given_up = made.inspect_err(|_| self.ended = Some(EndReason::Failed))?;
+            self.changed = false;
+            if given_up.is_some() {
+                self.session.release_rows()?;
+            }
+        }
+        applied.map(|()| self.session.generation())
+    }
+
+    /// Makes all that was pushed durable, ranks all pages, and publishes this as the store's current snapshot.
+    ///
+    /// # Errors
+    /// Those of [`Writer::checkpoint`]. Unverified records of an earlier ingest prevent publication.
+    pub fn publish(&mut self) -> Result<Snapshot> {
+        let published = self.publish_watched(self.options.settle, Watcher::default())?;
+        published.ok_or_else(|| Error::internal("settling was stopped"))
+    }
+
+    /// Publishes like [`Writer::publish`], settled to `settle` instead of [`Options::settle`]. Returns `None` if the
+    /// watcher stopped it; what was pushed is durable then.
+    #[doc(hidden)]
+    pub fn publish_watched(
+        &mut self,
+        settle: Option<Goal>,
+        watcher: Watcher,
+    ) -> Result<Option<Snapshot>> {
+        self.checkpoint()?;
+        self.progress.check_verified(self.session.dir())?;
+        let making = SnapshotOptions {
+            keep: self.options.keep_snapshots,
+            rank_bytes: self.options.rank_bytes,
+            settle: self.session.settling(settle, watcher),
+        };
+        // The index only saves time; if there is no room for both, the ranking takes precedence.
+        let _ = self.session.keep_index();
+        let view = self.session.view()?;
+        let publish = |disk: &dyn Disk| snapshot::publish(disk, &view, &making);
+        let published = match publish(&**self.session.disk()) {
+            Err(error) if self.session.makes_room(&error)? => publish(&**self.session.disk()),
+            published => published,
+        };
+        if published?.is_none() {
+            return Ok(None);
+        }
+        self.session.release_rows()?;
+        Snapshot::latest(&**self.session.disk(), self.session.dir()).map(Some)
+    }
+
+    /// Returns whether links of pages are kept. They are given up if they do not fit.
+    pub fn rows_retention(&self) -> &Retention {
+        self.session.engine.storage().rows_retention()
+    }
+
+    /// Applies the waiting records.
+    fn apply(&mut self) -> Result<()> {
+        if self.waiting == 0 {
+            return Ok(());
+        }
+        self.waiting = 0;
+        let batch = self.builder.take();
+        self.apply_batch(&batch)?;
+        self.builder.recycle(batch);
+        Ok(())
+    }
+
+    fn apply_batch(&mut self, batch: &Batch) -> Result<()> {
+        let mut names = self.resolver.begin(batch);
+        let session = &mut self.session;
+        session.find_fits();
+        for (at, entry) in batch.entries.iter().enumerate() {
+            let room = session.check_room(&names, entry.names_end);
+            room.inspect_err(|_| self.ended = Some(EndReason::Full))?;
+            let applied = session.apply(&mut names, at);
+            applied.inspect_err(|_| self.ended = Some(EndReason::Failed))?;
+            self.changed = true;
+        }
+        Ok(())
+    }
+
+    fn no_more(&self) -> Error {
+        Error::Conflict(format!(
+            "{}: this writer takes no more records, because an earlier record or checkpoint failed; open the store \
+            again",
+            self.session.dir().display()
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Error;
+
+    /// The limit of page numbers in rows ends an ingest before it is reached, with its links kept; without links it
+    /// continues.
+    #[test]
+    fn a_store_that_keeps_links_ends_at_their_page_numbers() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("store");
+        let record = |from: &str, to: &str| Record {
+            url: format!("http://{from}.example/").into_bytes().into(),
+            links: vec![crate::model::Link::to(
+                format!("http://{to}.example/").into_bytes(),
+            )],
+            ..Record::default()
+        };
+        let mut writer = Writer::open(&dir, &Options::default()).unwrap();
+        writer.session.engine.storage_mut().limit_row_pages(3);
+        writer.push(&record("a", "b")).unwrap();
+        assert_eq!(writer.session.nears_page_limit(), None);
+        writer.push(&record("b", "c")).unwrap();
+        writer.checkpoint().unwrap();
+        assert_eq!(writer.session.nears_page_limit(), Some(3));
+        assert_eq!(writer.session.nears_page_limit(), None);
+        let error = writer
+            .push(&record("c", "d"))
+            .and_then(|_| writer.checkpoint().map(drop))
+            .unwrap_err();
+        let Error::TooManyPages { limit, keeps_links } = error else {
+            panic!("{error}");
+        };
+        assert_eq!((limit, keeps_links), (3, true));
+        assert!(error.to_string().contains("32 bits"), "{error}");
+        drop(writer);
+        let without = Options {
+            keep_links: KeepRows::None,
+            ..Options::default()
+        };
+        let mut writer = Writer::open(&dir, &without).unwrap();
+        writer.push(&record("c", "d")).unwrap();
+        writer.checkpoint().unwrap();
+        assert_eq!(writer.session.nears_page_limit(), None);
+        assert_eq!(writer.session.pages(), 4);
+    }
+
+    /// Admitted names get the next numbers, or their own, and no row; if not all fit, none is admitted.
+    #[test]
+    fn names_are_admitted_all_or_none() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("store");
+        let mut writer = Writer::open(&dir, &Options::default()).unwrap();
+        writer
+            .push(&Record::new("http://a.example/", ["http://b.example/"]))
+            .unwrap();
+        let batch_of = |writer: &Writer, hosts: &[&str]| {
+            let fingerprints = writer.rules().key.fingerprints();
+            let mut batch = Batch::default();
+            for host in hosts {
+                let name = format!("http://{host}.example/").into_bytes();
+                batch.push_name(&name, fingerprints.of(&name));
+            }
+            batch
+        };
+        let batch = batch_of(&writer, &["c", "b", "d", "c"]);
+        let pages: Vec<u64> = writer
+            .admit(&batch)
+            .unwrap()
+            .iter()
+            .map(|page| page.0)
+            .collect();
+        assert_eq!(pages, [2, 1, 3, 2], "behind the records that waited");
+        let generation = writer.checkpoint().unwrap();
+        assert_eq!(writer.counters().records, 1);
+        // Known names change nothing.
+        let batch = batch_of(&writer, &["d", "a"]);
+        writer.admit(&batch).unwrap();
+        assert_eq!(writer.checkpoint().unwrap(), generation);
+
+        writer.session.engine.storage_mut().limit_row_pages(5);
+        let batch = batch_of(&writer, &["e", "a", "f"]);
+        let error = writer.admit(&batch).unwrap_err();
+        assert!(
+            matches!(error, Error::TooManyPages { limit: 5, .. }),
+            "{error}"
+        );
+        assert!(writer.admit(&batch).is_err(), "it takes no more");
+        assert_eq!(
+            (writer.checkpoint().unwrap(), writer.session.pages()),
+            (generation, 4)
+        );
+        drop(writer);
+        let writer = Writer::open(&dir, &Options::default()).unwrap();
+        let view = writer.into_view().unwrap();
+        assert!(view.is_writers() && view.verify().unwrap().pages == 4);
+        let error = Writer::open(&dir, &Options::default()).err().unwrap();
+        assert!(
+            matches!(error, Error::Busy { .. }),
+            "its lock goes on: {error}"
+        );
+    }
+}

@@ -1,0 +1,18 @@
+//! Joint ranking of the shards of one crawl: the work of each shard, and the messages between them ([`Peers`]).
+
+#[cfg(any(test, feature = "testing"))]
+pub mod fuzz;
+mod names;
+mod ranks;
+mod remote_log;
+mod settle;
+mod snapshots;
+mod together;
+
+pub use crate::rank::peers::{OneProcess, Peers, RemotePages};
+pub use names::{ExchangedNames, NamedShard, exchange_names};
+pub use ranks::{ShardRanking, ShardScores, rank_together};
+pub use remote_log::verify_remote;
+pub use settle::{RankedShard, SettleOptions, Together, settle};
+pub use snapshots::open_shards;
+pub use together::{LocalShard, ShardInfo, check_together, local_shards};

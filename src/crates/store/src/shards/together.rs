@@ -1,0 +1,294 @@
+//! The stores of one command, and the check that they are the shards of one crawl: each of them once, all with the same
+//! settings.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::Peers;
+use crate::disk::Disk;
+use crate::rules::{InputRules, Shard};
+use crate::session::Options;
+use crate::store::rows::KeepRows;
+use crate::store::{Settings, differences, identity_of};
+use crate::{Error, Result};
+
+/// Store of this process that is a shard.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LocalShard {
+    pub dir: PathBuf,
+    /// Number of the shard, and of shards.
+    pub shard: Shard,
+    /// Hash of the store's identity.
+    pub identity: u64,
+    /// Settings that all shards share.
+    settings: Settings,
+}
+
+impl LocalShard {
+    /// Returns the options for opening it for writing.
+    pub(super) fn options(&self) -> Options {
+        Options {
+            config: self.settings.config.clone(),
+            input: InputRules {
+                shard: Some(self.shard),
+                ..self.settings.input.clone()
+            },
+            limits: self.settings.limits(),
+            keep_links: KeepRows::usual(&self.dir),
+            ..Options::default()
+        }
+    }
+}
+
+/// Shard of any process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShardInfo {
+    /// Path of the store, as its process names it.
+    pub dir: String,
+    /// Number of its process.
+    pub process: usize,
+    /// Hash of the store's identity.
+    pub identity: u64,
+}
+
+/// Description of a store that a process sends.
+#[derive(Debug, Serialize, Deserialize)]
+struct Claim {
+    dir: String,
+    shard: Shard,
+    identity: u64,
+    settings: Settings,
+}
+
+/// Reads which shards the stores in `dirs` are. Returns them in the order of their numbers, as in [`Peers::local`].
+///
+/// # Errors
+/// [`Error::Missing`] if there is no store; [`Error::Usage`] if a store is not a shard.
+pub fn local_shards(disk: &dyn Disk, dirs: &[PathBuf]) -> Result<Vec<LocalShard>> {
+    let mut shards = Vec::with_capacity(dirs.len());
+    for dir in dirs {
+        let identity = identity_of(disk, dir)?;
+        let mut settings = identity.settings;
+        let Some(shard) = settings.input.shard.take() else {
+            return Err(Error::Usage(format!(
+                "{}: this store is of a whole crawl, and no shard of one (it was made without `shard`); leave it out",
+                dir.display()
+            )));
+        };
+        shards.push(LocalShard {
+            dir: dir.clone(),
+            shard,
+            identity: identity.hash,
+            settings,
+        });
+    }
+    shards.sort_by_key(|store| store.shard.number());
+    Ok(shards)
+}
+
+/// Checks that the stores of all processes are the shards of one crawl, and returns them by their numbers. All
+/// processes get the same result. Of `peers` only [`Peers::gather`] is used.
+///
+/// # Errors
+/// [`Error::Usage`] if a shard is missing; [`Error::Conflict`] if one is there twice, or two are of different numbers
+/// of shards or were created with different settings; [`Error::Io`] if a process is lost.
+pub fn check_together(local: &[LocalShard], peers: &mut dyn Peers) -> Result<Vec<ShardInfo>> {
+    let claim = |store: &LocalShard| Claim {
+        dir: store.dir.display().to_string(),
+        shard: store.shard,
+        identity: store.identity,
+        settings: store.settings.clone(),
+    };
+    let claims: Vec<Claim> = local.iter().map(claim).collect();
+    let bytes = serde_json::to_vec(&claims).map_err(|error| Error::internal(error.to_string()))?;
+    let mut all = Vec::new();
+    for (process, bytes) in peers.gather(bytes)?.into_iter().enumerate() {
+        let claims: Vec<Claim> = serde_json::from_slice(&bytes).map_err(|error| {
+            Error::internal(format!("process {process} names no stores: {error}"))
+        })?;
+        all.extend(claims.into_iter().map(|claim| (process, claim)));
+    }
+    let Some((_, first)) = all.first() else {
+        return Err(Error::Usage(
+            "no store is given; name the stores of all shards".into(),
+        ));
+    };
+    let count = first.shard.count();
+    for (_, claim) in &all {
+        check_pair(first, claim)?;
+    }
+    all.sort_by_key(|(_, claim)| claim.shard.number());
+    for pair in all.windows(2) {
+        let [(_, one), (_, other)] = pair else {
+            continue;
+        };
+        if one.shard == other.shard {
+            return Err(Error::Conflict(format!(
+                "{} and {}: both are shard {}; give each shard once",
+                one.dir, other.dir, one.shard
+            )));
+        }
+    }
+    if all.len() < count as usize {
+        let is_there = |number: &u32| {
+            let number_of = |(_, claim): &(usize, Claim)| claim.shard.number();
+            all.binary_search_by_key(number, number_of).is_ok()
+        };
+        let missing = (0..count).filter(|number| !is_there(number));
+        return Err(Error::Usage(absent(missing, count, all.len())));
+    }
+    let info = |(process, claim): (usize, Claim)| ShardInfo {
+        dir: claim.dir,
+        process,
+        identity: claim.identity,
+    };
+    Ok(all.into_iter().map(info).collect())
+}
+
+/// Checks that two stores are of one crawl.
+fn check_pair(one: &Claim, other: &Claim) -> Result<()> {
+    let both = format!("{} and {}", one.dir, other.dir);
+    if one.shard.count() != other.shard.count() {
+        return Err(Error::Conflict(format!(
+            "{both}: shards {} and {} are of crawls that were divided in different ways; give the shards of one crawl",
+            one.shard, other.shard
+        )));
+    }
+    if one.settings != other.settings {
+        return Err(Error::Conflict(format!(
+            "{both}: these shards were made with different settings, {}; shards of one crawl have the same",
+            differences(&one.settings, &other.settings)
+        )));
+    }
+    Ok(())
+}
+
+/// Maximum number of missing shards that are named.
+const NAMED: usize = 8;
+
+fn absent(mut missing: impl Iterator<Item = u32>, count: u32, found: usize) -> String {
+    let named: Vec<String> = missing
+        .by_ref()
+        .take(NAMED)
+        .map(|number| format!("{number}/{count}"))
+        .collect();
+    let more = match missing.count() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(
+        "only {found} of {count} shards are given: {}{more} missing; name the stores of all shards",
+        named.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::disk::RealDisk;
+    use crate::rank::peers::threads::{Thread, with_processes};
+    use crate::session::Writer;
+    use crate::shards::OneProcess;
+
+    fn made(home: &Path, name: &str, shard: Option<&str>, damping: f64) -> PathBuf {
+        let dir = home.join(name);
+        let mut options = Options {
+            input: InputRules {
+                shard: shard.map(|shard| shard.parse().unwrap()),
+                ..InputRules::default()
+            },
+            ..Options::default()
+        };
+        options.config.set_damping(damping).unwrap();
+        Writer::open(&dir, &options).unwrap();
+        dir
+    }
+
+    /// Returns the result of the check in the first of two processes with these stores.
+    fn check_two(stores: [Vec<LocalShard>; 2]) -> Result<Vec<ShardInfo>> {
+        let check = |peers: &mut Thread| check_together(&stores[peers.process], peers);
+        with_processes(0, 2, check).swap_remove(0)
+    }
+
+    #[test]
+    fn only_the_shards_of_one_crawl_are_taken() {
+        let home = tempfile::tempdir().unwrap();
+        let home = home.path();
+        let store = |name: &str, shard| made(home, name, Some(shard), 0.85);
+        let [a, b, c] = [("a", "0/3"), ("b", "1/3"), ("c", "2/3")].map(|(n, s)| store(n, s));
+        let twin = store("twin", "1/3");
+        let of_four = store("of-four", "1/4");
+        let damped = made(home, "damped", Some("1/3"), 0.9);
+        let whole = made(home, "whole", None, 0.85);
+        let local = |dirs: &[&PathBuf]| {
+            local_shards(
+                &RealDisk,
+                &dirs.iter().copied().cloned().collect::<Vec<_>>(),
+            )
+        };
+
+        let shards = local(&[&c, &a, &b]).unwrap();
+        let numbers: Vec<u32> = shards.iter().map(|store| store.shard.number()).collect();
+        assert_eq!(numbers, [0, 1, 2], "in the order of `Peers::local`");
+        let info = check_together(&shards, &mut OneProcess::new(3)).unwrap();
+        let found: Vec<(&str, usize)> = info
+            .iter()
+            .map(|shard| (&*shard.dir, shard.process))
+            .collect();
+        let dirs = [&a, &b, &c].map(|dir| dir.to_str().unwrap());
+        assert_eq!(found, dirs.map(|dir| (dir, 0)));
+        assert!(
+            info.iter()
+                .zip(&shards)
+                .all(|(info, store)| info.identity == store.identity)
+        );
+
+        // From two processes.
+        let info = check_two([&[&b][..], &[&a, &c]].map(|dirs| local(dirs).unwrap())).unwrap();
+        let processes: Vec<usize> = info.iter().map(|shard| shard.process).collect();
+        assert_eq!(processes, [1, 0, 1]);
+
+        let refused = |dirs: &[&PathBuf], others: &[&PathBuf]| {
+            check_two([dirs, others].map(|dirs| local(dirs).unwrap())).unwrap_err()
+        };
+        let text_of = |error: Error| match error {
+            Error::Usage(text) | Error::Conflict(text) => text,
+            other => panic!("{other:?}"),
+        };
+        for (dirs, others, words) in [
+            (
+                &[&a, &b][..],
+                &[&c, &twin][..],
+                &["/b and ", "/twin", "shard 1/3"][..],
+            ),
+            (&[&a, &a], &[&b, &c], &["/a and ", "shard 0/3"]),
+            (
+                &[&a, &of_four],
+                &[&c],
+                &["/a and ", "/of-four", "0/3", "1/4"],
+            ),
+            (
+                &[&a],
+                &[&damped, &c],
+                &["/a and ", "/damped", "`damping` 0.85, not 0.9"],
+            ),
+            (&[&b], &[], &["0/3, 2/3 missing", "1 of 3"]),
+            (&[], &[], &["no store"]),
+        ] {
+            let text = text_of(refused(dirs, others));
+            for word in words {
+                assert!(text.contains(word), "{word:?} is not in {text:?}");
+            }
+        }
+        let text = text_of(local(&[&a, &whole]).unwrap_err());
+        assert!(
+            text.contains("/whole") && text.contains("`shard`"),
+            "{text}"
+        );
+        let error = local(&[&a, &home.join("none")]).unwrap_err();
+        assert!(matches!(error, Error::Missing(_)), "{error}");
+    }
+}

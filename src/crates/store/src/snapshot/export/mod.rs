@@ -1,0 +1,374 @@
+//! Export of rankings for other programs: tables of columns, and scores for search engines.
+//!
+//! Tables (TSV, CSV, JSON lines, Parquet, Arrow, SQLite) all hold the same columns, in this order
+//! ([`OptionalColumns`]):
+//!
+//! | column | content |
+//! |---|---|
+//! | `url` | text: the page's canonical URL, or its opaque name; the name of a site |
+//! | `importance` | real: all pages sum to 1; the shortest digits that read back to the same `f64`. Of a measure the column has its name, with `_` for `-`, and counts (`in_degree`, `out_degree`) are integers |
+//! | `rank` | integer: 1 + pages of strictly greater importance |
+//! | `visits` | integer: visits so far; of a site those of its pages together |
+//! | `last_fetch` | time: in text RFC 3339 in UTC, `2014-03-25T12:12:25Z`. None if unknown |
+//! | `host` | text: the host of the URL or site; none of an opaque name, and of a domain |
+//! | `domain` | text: its registered domain |
+//! | `page` | integer: the number of the page or site, as in exports of links |
+//! | `state` | text, of pages: `crawled`, `not crawled`, `failed` or `gone`; none where an older snapshot does not say |
+//! | `cash`, `distributed` | real, where asked for: C and H of the OPIC paper, as shares of all |
+//! | others | where asked for: scores by further measures (named as above), `ratio` or `log` ([`Score`]), and `distance`, FICA's or the logarithmic one, none of a page that no row leads to |
+//! | `pages` | integer, of sites: how many pages they have |
+//! | `change` | text, since an older ranking: `new`, `changed`, `diluted` or `gone` |
+//!
+//! Text formats leave out what there is none of; JSON, Parquet, Arrow and SQLite have nulls. A table of pages that were looked
+//! up has the columns `url`, `rank`, `importance` and `state`, the last `unknown` of pages that are not known. The other
+//! formats hold a name and a [`Score`] for each page or site, and what their taker wants beside.
+//!
+//! The same rows give the same bytes. Rows are written as they come, in bounded memory.
+
+#[cfg(not(all(feature = "arrow", feature = "parquet", feature = "sqlite")))]
+mod absent;
+#[cfg(feature = "arrow")]
+mod arrow;
+mod columns;
+mod csv;
+mod host;
+mod jsonl;
+mod order;
+#[cfg(feature = "parquet")]
+pub mod parquet;
+#[cfg(feature = "parquet")]
+pub mod row_group;
+mod score;
+mod scores;
+mod search;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+mod tsv;
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::model::{Change, PageState, registry};
+use crate::{Error, Result};
+
+#[cfg(not(feature = "arrow"))]
+use absent::arrow;
+#[cfg(not(feature = "parquet"))]
+use absent::parquet;
+#[cfg(not(feature = "sqlite"))]
+use absent::sqlite;
+
+pub use self::columns::{NumberColumn, OptionalColumns, TableOf, ValueKind};
+pub(super) use self::host::reversed;
+pub use self::order::{LEAST_SORTING, MOST_SORTING, Order, ordered};
+pub use self::score::{Score, Scoring};
+pub use crate::engine::Page;
+
+registry! {
+    /// File format of an export.
+    Format of ExportFormatSpec, called "export format";
+    /// Tab-separated values with a header line.
+    Tsv is tsv::FORMAT;
+    /// Comma-separated values by RFC 4180.
+    Csv is csv::FORMAT;
+    /// JSON lines, one object per row.
+    Jsonl is jsonl::FORMAT;
+    /// Apache Parquet file with one table.
+    Parquet is parquet::FORMAT;
+    /// Apache Arrow file with one table.
+    Arrow is arrow::FORMAT;
+    /// SQLite database with a table and indexes.
+    Sqlite is sqlite::FORMAT;
+    /// Lines of a name and a score.
+    Scores is scores::SCORES;
+    /// Solr's external file field: lines of a name and a score.
+    Solr is scores::SOLR;
+    /// Updates of one field, for Elasticsearch and OpenSearch.
+    Elasticsearch is search::ELASTICSEARCH;
+    /// Whole documents, for Elasticsearch and OpenSearch.
+    ElasticsearchIndex is search::ELASTICSEARCH_INDEX;
+    /// Updates of one field, for Vespa.
+    Vespa is search::VESPA;
+}
+
+/// Maximum number of rows of a row group, and the memory of a row with its host and domain, in bytes.
+const GROUP_ROWS: u64 = 1 << 17;
+const GROUP_ROW_BYTES: u64 = 384;
+
+impl Format {
+    /// Returns true if the format is readable text.
+    pub fn is_text(self) -> bool {
+        self.spec().is_text
+    }
+
+    /// Returns the order that its consumer reads fastest, or that of the pages.
+    pub fn order(self) -> Order {
+        match self {
+            Format::Solr => Order::Url,
+            _ => Order::Id,
+        }
+    }
+
+    /// Returns the size in bytes of the rows that its writer buffers for a ranking of this many pages: a row group or a
+    /// batch, with names of typical length.
+    pub fn buffer_bytes(self, pages: u64) -> u64 {
+        match self {
+            Format::Parquet | Format::Arrow => pages.min(GROUP_ROWS) * GROUP_ROW_BYTES,
+            _ => 0,
+        }
+    }
+
+    /// Returns true if rows of gone pages are left out, because the format feeds a search engine, which has no
+    /// documents of them.
+    pub fn is_of_documents(self) -> bool {
+        self == Format::Solr || self.content() == Content::Field
+    }
+
+    /// Returns the content of a row.
+    pub fn content(self) -> Content {
+        self.spec().content
+    }
+}
+
+/// Content of a row, which determines the options that a format uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// Columns of a table: [`OptionalColumns`].
+    Table,
+    /// Name and score: uses [`Scoring::score`].
+    Score,
+    /// Field of a document: uses all of [`Scoring`].
+    Field,
+}
+
+/// Name, help and writer of a format.
+pub struct ExportFormatSpec {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub is_text: bool,
+    content: Content,
+    start: for<'w> fn(ExportOutput<'w>, &Setup) -> Result<Box<dyn Exporter + 'w>>,
+}
+
+/// Options of an export besides its format; [`Content`] tells which of them a format uses.
+#[derive(Debug, Clone, Default)]
+pub struct Setup {
+    /// Columns of a table.
+    pub columns: OptionalColumns,
+    /// Scores, and the field for them.
+    pub scoring: Scoring,
+    /// Leaves out pages that are gone, as formats for search engines always do ([`Format::is_of_documents`]).
+    pub without_gone: bool,
+    /// Number of pages in the whole ranking, for scores relative to their mean.
+    pub pages: u64,
+    /// Folder for the temporary files of formats that are not written sequentially; `None` for the system's.
+    pub folder: Option<PathBuf>,
+    /// Memory in bytes for a database's cache and sorting; `None` for the fastest.
+    pub memory: Option<u64>,
+    /// Snapshots, by number, whose ranks a database includes; other formats ignore them.
+    pub history: Vec<(u64, PathBuf)>,
+}
+
+/// Writer of rows to one file. After an error the file is incomplete.
+pub trait Exporter {
+    /// Writes one row.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for a row that the format cannot hold.
+    fn row(&mut self, page: &Page<'_>) -> Result<()>;
+
+    /// Writes the remaining data and flushes; without it the file is incomplete. Returns the number of rows left out
+    /// because the consumer rejects names like theirs.
+    fn finish(self: Box<Self>) -> Result<u64>;
+}
+
+/// Counts of an export.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ExportCounts {
+    /// Number of rows in the file.
+    pub pages: u64,
+    /// Number of rows left out because the consumer of the file would reject them.
+    pub left_out: u64,
+    /// Number of rows left out because their pages are gone.
+    pub gone: u64,
+}
+
+/// Starts a file. `path` names `out` in errors. Output is buffered here.
+///
+/// # Errors
+/// [`Error::Usage`] if a required option is missing.
+pub fn exporter<'w>(
+    format: Format,
+    setup: &Setup,
+    out: impl Write + Send + 'w,
+    path: &Path,
+) -> Result<Box<dyn Exporter + 'w>> {
+    let out = ExportOutput {
+        out: Box::new(out),
+        path: path.to_owned(),
+        failed: false,
+    };
+    (format.spec().start)(out, setup)
+}
+
+/// Writes a whole file.
+pub fn export<'a>(
+    format: Format,
+    setup: &Setup,
+    out: impl Write + Send,
+    path: &Path,
+    rows: impl IntoIterator<Item = Result<Page<'a>>>,
+) -> Result<ExportCounts> {
+    let mut exporter = exporter(format, setup, out, path)?;
+    let (mut count, mut gone) = (0, 0);
+    for row in rows {
+        let row = row?;
+        if leaves_out(format, setup, &row) {
+            gone += 1;
+            continue;
+        }
+        exporter.row(&row)?;
+        count += 1;
+    }
+    let left_out = exporter.finish()?;
+    Ok(ExportCounts {
+        pages: count - left_out,
+        left_out,
+        gone,
+    })
+}
+
+/// Returns true if a row is left out because its page is gone: a search engine has no document of it, or deletes it.
+fn leaves_out(format: Format, setup: &Setup, page: &Page<'_>) -> bool {
+    let is_gone = page.state == Some(PageState::Gone);
+    let deletes = format == Format::ElasticsearchIndex && page.change == Some(Change::Gone);
+    is_gone && !deletes && (setup.without_gone || format.is_of_documents())
+}
+
+/// Destination of a file. After a failed write it refuses all further ones, so that buffers that are dropped do not
+/// write after the failure.
+struct ExportOutput<'w> {
+    out: Box<dyn Write + Send + 'w>,
+    path: PathBuf,
+    failed: bool,
+}
+
+impl<'w> ExportOutput<'w> {
+    fn guarded<T>(
+        &mut self,
+        io: impl FnOnce(&mut (dyn Write + Send + 'w)) -> io::Result<T>,
+    ) -> io::Result<T> {
+        if self.failed {
+            return Err(io::Error::other("an earlier write failed"));
+        }
+        let result = io(&mut *self.out);
+        // The caller retries an interrupted call.
+        self.failed = matches!(&result, Err(e) if e.kind() != io::ErrorKind::Interrupted);
+        result
+    }
+}
+
+impl Write for ExportOutput<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.guarded(|out| out.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.guarded(|out| out.flush())
+    }
+}
+
+/// Size in bytes at which text formats write their buffer.
+const PIECE: usize = 1 << 16;
+
+/// Buffered lines of an [`ExportOutput`].
+struct LineWriter<'w> {
+    out: ExportOutput<'w>,
+    buffer: Vec<u8>,
+}
+
+impl<'w> LineWriter<'w> {
+    fn new(out: ExportOutput<'w>) -> LineWriter<'w> {
+        LineWriter {
+            out,
+            buffer: Vec::with_capacity(2 * PIECE),
+        }
+    }
+
+    /// Writes the buffer once it is full.
+    fn line_done(&mut self) -> Result<()> {
+        if self.buffer.len() >= PIECE {
+            self.write()?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self) -> Result<()> {
+        let written = self.out.write_all(&self.buffer);
+        self.buffer.clear();
+        written.map_err(|e| Error::io(&self.out.path, "write")(e))
+    }
+
+    fn finish(mut self) -> Result<()> {
+        self.write()?;
+        let flushed = self.out.flush();
+        flushed.map_err(Error::io(&self.out.path, "write"))
+    }
+}
+
+/// Appends an object as JSON.
+fn put_json(line: &mut Vec<u8>, path: &Path, value: &impl serde::Serialize) -> Result<()> {
+    serde_json::to_writer(line, value).map_err(|e| Error::io(path, "write")(io::Error::from(e)))
+}
+
+/// Refuses a name with one of these bytes, which `format` cannot hold.
+fn without(page: &Page<'_>, bytes: &[u8], format: &str) -> Result<()> {
+    let instead = "csv, jsonl or parquet";
+    name_without(&page.url, page.page.0, bytes, format, instead)
+}
+
+/// Refuses a name of this page with one of these bytes; `instead` names the formats to use.
+pub(super) fn name_without(
+    name: &str,
+    page: u64,
+    bytes: &[u8],
+    format: &str,
+    instead: &str,
+) -> Result<()> {
+    if name.bytes().any(|byte| bytes.contains(&byte)) {
+        return Err(Error::Unsupported(format!(
+            "page {page}: its name, {name:?}, holds a tab or a line end, which {format} cannot; export {instead}"
+        )));
+    }
+    Ok(())
+}
+
+/// Returns the importance; an error if it is not finite.
+fn importance(page: &Page<'_>) -> Result<f64> {
+    finite(page, "importance", page.importance)
+}
+
+/// Returns a number of a page; an error if it is not finite.
+fn finite(page: &Page<'_>, name: &str, number: f64) -> Result<f64> {
+    if number.is_finite() {
+        return Ok(number);
+    }
+    Err(Error::Unsupported(format!(
+        "page {}: its {name} is {number}, which cannot be exported",
+        page.page.0
+    )))
+}
+
+/// Converts a number for tables with signed integers.
+#[cfg(any(feature = "arrow", feature = "parquet", feature = "sqlite"))]
+fn signed(page: &Page<'_>, number: u64) -> Result<i64> {
+    i64::try_from(number).map_err(|_| {
+        Error::Unsupported(format!(
+            "page {}: {number} is above 2^63 - 1, the largest integer of this export",
+            page.page.0
+        ))
+    })
+}
+
+#[cfg(all(test, feature = "arrow", feature = "parquet", feature = "sqlite"))]
+mod tests;

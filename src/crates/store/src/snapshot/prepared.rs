@@ -1,0 +1,397 @@
+//! Publication in two phases: a snapshot is written to a temporary file and made durable, then renamed. Several stores
+//! are published together in this way: all are prepared before the first is renamed.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::kept::thin;
+use super::write::{SnapshotWriter, check_lock};
+use super::{
+    HeldKnown, Info, KeepSnapshots, Latest, Watcher, check_not_newer, computed, latest_info,
+};
+use crate::engine::{HistoryView, Scores, Window};
+use crate::store::{Disk, SNAPSHOTS, View};
+use crate::{Error, Result};
+
+/// Ranking over the shards of a crawl that a shard's snapshot is part of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterRanking {
+    /// Identifier, equal in the snapshots of all shards.
+    #[serde(with = "hex")]
+    pub id: u64,
+    pub shards: u32,
+    /// Number of own pages in all shards; ranks refer to them, and their importance sums to 1.
+    pub pages: u64,
+}
+
+/// Serde functions for 64-bit numbers as 16 hexadecimal digits.
+mod hex {
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(number: &u64, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&format!("{number:016x}"))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+        let text = String::deserialize(from)?;
+        let is_hex = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let number = u64::from_str_radix(&text, 16).ok().filter(|_| is_hex);
+        number.ok_or_else(|| D::Error::custom(format!("{text:?}: 16 hexadecimal digits")))
+    }
+}
+
+/// Ranking of a shard that was computed together with the other shards.
+pub struct SharedScores<'s> {
+    /// Scores of all pages that the shard knows.
+    pub scores: &'s dyn Scores,
+    /// Ranks of these pages.
+    pub ranks: &'s [u64],
+    /// Ranking that they are part of.
+    pub of: ClusterRanking,
+    /// Rule for which snapshots stay.
+    pub keep: KeepSnapshots,
+}
+
+/// Temporary file for a final path. Removed on drop unless it was renamed, as it may have filled the disk.
+pub(super) struct TempFile<'d> {
+    disk: &'d dyn Disk,
+    pub path: PathBuf,
+    /// Final path.
+    pub place: PathBuf,
+    is_in_place: bool,
+}
+
+impl<'d> TempFile<'d> {
+    /// Creates the temporary path for the file at `place`.
+    pub fn of(disk: &'d dyn Disk, place: PathBuf) -> TempFile<'d> {
+        TempFile {
+            disk,
+            path: place.with_extension("tmp"),
+            place,
+            is_in_place: false,
+        }
+    }
+
+    /// Renames a complete and durable file to its final path, which is returned.
+    pub fn put_in_place(mut self) -> Result<PathBuf> {
+        let folder = self.place.parent().unwrap_or(Path::new("."));
+        self.disk
+            .rename(&self.path, &self.place)
+            .and_then(|()| {
+                self.is_in_place = true;
+                self.disk.sync_dir(folder)
+            })
+            .map_err(Error::io(&self.place, "publish"))?;
+        Ok(std::mem::take(&mut self.place))
+    }
+}
+
+impl Drop for TempFile<'_> {
+    fn drop(&mut self) {
+        if !self.is_in_place {
+            let _ = self.disk.remove(&self.path);
+        }
+    }
+}
+
+/// Begins the file of a commit's snapshot; an error if a newer one was published.
+pub(super) fn begin<'d>(disk: &'d dyn Disk, view: &View) -> Result<TempFile<'d>> {
+    check_not_newer(disk, view.dir(), view.counters())?;
+    let name = format!("{:012}.snapshot", view.counters().records);
+    Ok(TempFile::of(disk, view.dir().join(SNAPSHOTS).join(name)))
+}
+
+/// Complete and durable snapshot that is not published yet. Removed on drop.
+pub struct Prepared<'v> {
+    pub(super) disk: &'v dyn Disk,
+    pub(super) view: &'v View,
+    pub(super) file: TempFile<'v>,
+    pub(super) info: Info,
+    pub(super) keep: KeepSnapshots,
+}
+
+impl Prepared<'_> {
+    /// Makes it the store's current snapshot, and removes older ones by the retention rule. `latest.json` is replaced
+    /// last, except if it already names a snapshot of the same records, which this one replaces: then it is replaced
+    /// first, so that the names of new pages are available before the snapshot.
+    ///
+    /// # Errors
+    /// After an error the current snapshot is intact.
+    pub fn publish(self) -> Result<(PathBuf, Info)> {
+        let Prepared {
+            disk,
+            view,
+            file,
+            info,
+            keep,
+        } = self;
+        let name = file.place.file_name().unwrap_or_default();
+        let latest = Latest {
+            snapshot: name.to_string_lossy().into_owned(),
+            names: view.name_lengths(),
+            rows: *view.rows_retention(),
+        };
+        let current = Latest::read(disk, view.dir()).ok().flatten();
+        let replaces = (current.as_ref()).is_some_and(|at| at.snapshot == latest.snapshot);
+        if replaces {
+            remove_computed(disk, view, &info)?;
+            latest.write(disk, view.dir())?;
+        } else if current.is_none() {
+            Latest::begin(disk, view.dir())?;
+        }
+        let path = file.put_in_place()?;
+        if !replaces {
+            latest.write(disk, view.dir())?;
+        }
+        thin(disk, view.dir(), keep)?;
+        Ok((path, info))
+    }
+}
+
+/// Removes rankings beside a replaced snapshot of the same records that had fewer pages.
+fn remove_computed(disk: &dyn Disk, view: &View, info: &Info) -> Result<()> {
+    if latest_info(disk, view.dir()).is_some_and(|before| before.pages == info.pages) {
+        return Ok(());
+    }
+    for (number, _, path) in computed(disk, view.dir())? {
+        if number == info.counters.records {
+            disk.remove(&path).map_err(Error::io(&path, "remove"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the snapshot of a commit with these scores and ranks, and makes it durable; [`Prepared::publish`] publishes
+/// it.
+///
+/// # Errors
+/// Fails without the store's lock, or if a newer snapshot was published.
+pub fn prepare<'v>(
+    disk: &'v dyn Disk,
+    view: &'v View,
+    ranking: &SharedScores<'_>,
+) -> Result<Prepared<'v>> {
+    view.check_in_place(disk)?;
+    check_lock(view)?;
+    write(disk, view, ranking).map_err(|error| view.check_in_place(disk).err().unwrap_or(error))
+}
+
+fn write<'v>(
+    disk: &'v dyn Disk,
+    view: &'v View,
+    ranking: &SharedScores<'_>,
+) -> Result<Prepared<'v>> {
+    if ranking.ranks.len() as u64 != view.totals().pages {
+        return Err(Error::internal("a ranking is not of the pages of a commit"));
+    }
+    let file = begin(disk, view)?;
+    let mut writer = SnapshotWriter::create(disk, &file.path, None)?;
+    let measures = writer.facts(view, &HeldKnown::default(), 0, &Watcher::default())?;
+    let measures = measures.ok_or_else(|| Error::internal("nobody stops it"))?;
+    let window = Window::settled(&view.settings().config, ranking.scores);
+    writer.ranked(ranking.scores, window.estimator, ranking.ranks)?;
+    let info = Info {
+        cluster: Some(ranking.of),
+        ..Info::new(
+            view.state(),
+            view.totals(),
+            measures,
+            &window,
+            None,
+            view.settings(),
+        )?
+    };
+    Ok(Prepared {
+        disk,
+        view,
+        file,
+        info: writer.finish(info)?,
+        keep: ranking.keep,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::{Link, Record};
+    use crate::disk::RealDisk;
+    use crate::engine::{Certificate, Effort};
+    use crate::session::{Options, Writer};
+    use crate::snapshot::Snapshot;
+    use crate::store::open_view_to_publish;
+
+    /// Scores of three pages; other shards have the rest.
+    struct Given;
+
+    impl Scores for Given {
+        fn certificate(&self) -> Option<Certificate> {
+            Some(Certificate {
+                residual_l1: 0.001,
+                rounding_l1: 0.0,
+                received_l1: Some(0.01),
+                distributed_l1: Some(0.02),
+            })
+        }
+
+        fn effort(&self) -> Effort {
+            Effort {
+                until: 0.02,
+                reached: true,
+                sweeps: 3,
+                links_touched: 4,
+                links: 5,
+                resumed: false,
+            }
+        }
+
+        fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>) -> Result<()> {
+            let all = [(0.125, 0.25), (0.375, 0.0), (0.0625, 0.5)];
+            out.clear();
+            out.extend_from_slice(&all[first as usize..first as usize + len]);
+            Ok(())
+        }
+    }
+
+    const OF: ClusterRanking = ClusterRanking {
+        id: 0xfe,
+        shards: 4,
+        pages: 900,
+    };
+
+    fn given(ranks: &[u64]) -> SharedScores<'_> {
+        SharedScores {
+            scores: &Given,
+            ranks,
+            of: OF,
+            keep: KeepSnapshots::newest(1),
+        }
+    }
+
+    /// Creates a store of three pages with a published ranking.
+    fn store(dir: &Path) {
+        let mut writer = Writer::open(dir, &Options::default()).unwrap();
+        let links = ["http://b/", "http://c/"].map(|link| Link::to(link.as_bytes()));
+        let record = Record {
+            url: b"http://a/".into(),
+            links: links.into(),
+            fetched_at: Some(86_400),
+            ..Record::default()
+        };
+        writer.push(&record).unwrap();
+        writer.publish().unwrap();
+        writer.push(&record).unwrap();
+        writer.checkpoint().unwrap();
+    }
+
+    fn names(dir: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(dir.join(SNAPSHOTS)).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.collect();
+        names.sort_unstable();
+        names
+    }
+
+    #[test]
+    fn a_ranking_is_published_in_two_phases() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("store");
+        store(&dir);
+        let before = ["000000000001.snapshot", "latest.json"];
+        assert_eq!(names(&dir), before);
+        let latest = std::fs::read(dir.join("snapshots/latest.json")).unwrap();
+        let view = open_view_to_publish(&RealDisk, &dir).unwrap();
+        let prepared = prepare(&RealDisk, &view, &given(&[17, 2, 900])).unwrap();
+        assert_eq!(
+            names(&dir),
+            [before[0], "000000000002.tmp", before[1]],
+            "nothing is published yet"
+        );
+        drop(prepared);
+        assert_eq!(names(&dir), before);
+        assert!(std::fs::read(dir.join("snapshots/latest.json")).unwrap() == latest);
+
+        let prepared = prepare(&RealDisk, &view, &given(&[17, 2, 900])).unwrap();
+        let (path, info) = prepared.publish().unwrap();
+        assert_eq!(
+            names(&dir),
+            ["000000000002.snapshot", "latest.json"],
+            "one is to stay"
+        );
+        let snapshot = Snapshot::latest(&RealDisk, &dir).unwrap();
+        assert_eq!((snapshot.path(), snapshot.info()), (&*path, &info));
+        assert_eq!(
+            (info.cluster, info.ranked_pages(), info.pages),
+            (Some(OF), 900, 3)
+        );
+        assert_eq!((info.time, info.visits), (Some(86_400), 2));
+        assert!(
+            info.bound_l1()
+                .is_some_and(|bound| (bound - 0.01).abs() < 1e-6)
+        );
+        let pages: Vec<_> = snapshot.pages().map(|page| page.unwrap()).collect();
+        let scores = pages
+            .iter()
+            .map(|page| (page.importance, page.distributed, page.rank));
+        let expected = [(0.125, 0.25, 17), (0.375, 0.0, 2), (0.0625, 0.5, 900)];
+        assert!(scores.eq(expected));
+        assert_eq!(pages[0].fetches.visits, 2);
+        // 1 - 16/900 of all pages do not rank higher.
+        let rank = &snapshot.ranks(&["http://a/".into()]).unwrap()[0];
+        assert!((rank.percentile.unwrap() - 100.0 * (1.0 - 16.0 / 900.0)).abs() < 1e-9);
+        // The sum is below 1: other shards have the rest.
+        snapshot.verify().unwrap();
+        let json = serde_json::to_value(&info).unwrap();
+        assert_eq!(
+            json["cluster"],
+            serde_json::json!({"id": "00000000000000fe", "shards": 4, "pages": 900})
+        );
+    }
+
+    #[test]
+    fn a_ranking_of_other_pages_is_refused() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("store");
+        store(&dir);
+        let view = open_view_to_publish(&RealDisk, &dir).unwrap();
+        assert!(prepare(&RealDisk, &view, &given(&[1, 2])).is_err());
+        assert_eq!(names(&dir).len(), 2);
+        drop(view);
+        // Nor without the lock.
+        let unlocked = crate::store::open_view(&RealDisk, &dir).unwrap();
+        assert!(prepare(&RealDisk, &unlocked, &given(&[1, 2, 3])).is_err());
+        assert_eq!(names(&dir).len(), 2);
+    }
+
+    /// The leftover of a killed process is removed when the store is opened for writing.
+    #[test]
+    fn a_file_that_was_left_is_removed() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("store");
+        store(&dir);
+        let view = open_view_to_publish(&RealDisk, &dir).unwrap();
+        let prepared = prepare(&RealDisk, &view, &given(&[1, 2, 3])).unwrap();
+        std::mem::forget(prepared);
+        drop(view);
+        assert_eq!(names(&dir).len(), 3);
+        drop(Writer::open(&dir, &Options::default()).unwrap());
+        assert_eq!(names(&dir).len(), 2);
+    }
+
+    #[test]
+    fn an_id_is_16_digits() {
+        for wrong in [
+            "fe",
+            "+0000000000000fe",
+            "00000000000000fg",
+            "00000000000000fe0",
+        ] {
+            let json = serde_json::json!({"id": wrong, "shards": 4, "pages": 900});
+            assert!(
+                serde_json::from_value::<ClusterRanking>(json).is_err(),
+                "{wrong}"
+            );
+        }
+    }
+}

@@ -1,0 +1,502 @@
+//! Reading of a snapshot, with the names of its pages.
+
+use std::borrow::Cow;
+use std::io::Write;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use super::export::{self, Format, Setup, export};
+use super::file::FailureColumns;
+use super::levels::best;
+use super::{Info, Latest, MAGIC, SNAPSHOTS, SnapshotColumn, SnapshotColumns};
+use crate::engine::{ENDOWMENT, Page, PageId};
+use crate::memory::Need;
+use crate::metrics::Positions;
+use crate::model::{Fetches, HashKey};
+use crate::rows::{Bits, Row};
+use crate::rules::Scope;
+use crate::store::rows::{KeptRows, Retention, RowsOf};
+use crate::store::{self, Disk, IndexFile, NameReader};
+use crate::{Error, Result};
+
+/// Published snapshot, with the names of its pages.
+pub struct Snapshot {
+    pub(super) columns: SnapshotColumns,
+    pub(super) names: NameReader,
+    /// Index on disk, if it can be used.
+    pub(super) index: Option<IndexFile>,
+    pub(super) store: PathBuf,
+    /// Key of the store, which is unique except for copies.
+    pub(super) key: HashKey,
+    /// Rows of links; `None` if it is not the current snapshot.
+    rows: Option<RowsOf>,
+}
+
+/// Selection of the listed pages of a ranking.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Scope of the listed pages.
+    pub scope: Scope,
+    /// Leaves out pages that are gone (404, 410).
+    pub without_gone: bool,
+}
+
+impl Selection {
+    /// Returns true if all pages are listed.
+    pub fn is_all(&self) -> bool {
+        self.scope.is_all() && !self.without_gone
+    }
+}
+
+impl From<Scope> for Selection {
+    fn from(scope: Scope) -> Selection {
+        Selection {
+            scope,
+            ..Selection::default()
+        }
+    }
+}
+
+/// Page of a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SnapshotPage {
+    /// Number of the page.
+    pub page: PageId,
+    /// Importance of the page; all pages sum to 1.
+    pub importance: f64,
+    /// Distributed estimate of the page.
+    pub distributed: f64,
+    /// Rank, 1 + the number of pages of strictly greater importance.
+    pub rank: u64,
+    /// Cash of the page, in units.
+    pub cash: u64,
+    /// Fetches of the page.
+    pub fetches: Fetches,
+}
+
+impl SnapshotPage {
+    /// Returns its cash plus what was recycled from it since its last visit, in endowments.
+    pub fn claim(&self) -> f64 {
+        let units = u128::from(self.cash) + u128::from(self.fetches.recycled);
+        units as f64 / ENDOWMENT as f64
+    }
+
+    /// Adds the name, for a snapshot of `of` pages.
+    pub fn named<'a>(&self, url: impl Into<Cow<'a, str>>, of: u64) -> Page<'a> {
+        Page {
+            page: self.page,
+            rank: self.rank,
+            importance: self.importance,
+            visits: self.fetches.visits,
+            last_fetch: self.fetches.last,
+            url: url.into(),
+            state: self.fetches.state(),
+            cash: Some(self.cash as f64 / (of as f64 * ENDOWMENT as f64)),
+            distributed: Some(self.distributed),
+            ..Page::default()
+        }
+    }
+}
+
+impl Snapshot {
+    /// Opens the current snapshot of a store. Works while a writer runs.
+    #[doc(hidden)]
+    pub fn latest(disk: &dyn Disk, store: &Path) -> Result<Snapshot> {
+        store::settings_of(disk, store)?.ok_or_else(|| {
+            Error::Missing(format!(
+                "{}: not a cashrank store; `cashrank ingest` creates one",
+                store.display()
+            ))
+        })?;
+        let mut latest = Latest::current(disk, store)?;
+        loop {
+            let path = store.join(SNAPSHOTS).join(&latest.snapshot);
+            let opened = Self::open_with(disk, &path, store, &latest);
+            // A writer with --keep-snapshots may have removed it since: then there is a newer one.
+            match (opened, Latest::current(disk, store)?) {
+                (Err(_), now) if now != latest => latest = now,
+                // Rows that a compaction has replaced are not kept either.
+                (Ok(opened), now) if now != latest && opened.rows_failed() => latest = now,
+                (Err(Error::Io { path, source, .. }), _)
+                    if source.kind() == std::io::ErrorKind::NotFound =>
+                {
+                    return Err(Latest::names_missing(path));
+                }
+                (opened, _) => return opened,
+            }
+        }
+    }
+
+    /// Opens a snapshot by its path, which must be inside its store, where the names are.
+    #[doc(hidden)]
+    pub fn open(disk: &dyn Disk, path: &Path) -> Result<Snapshot> {
+        let outside = || {
+            Error::Usage(format!(
+                "{}: a snapshot can only be read inside its store, which holds the names; export it to use it \
+                 elsewhere",
+                path.display()
+            ))
+        };
+        let store = path.parent().and_then(Path::parent).ok_or_else(outside)?;
+        let store = if store.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            store
+        };
+        let latest = Latest::published(disk, store)?.ok_or_else(outside)?;
+        Self::open_with(disk, path, store, &latest)
+    }
+
+    fn open_with(disk: &dyn Disk, path: &Path, store: &Path, latest: &Latest) -> Result<Snapshot> {
+        let columns = SnapshotColumns::open(disk, path)?;
+        let names = NameReader::open(disk, store, latest.names)?;
+        let identity = store::identity_of(disk, store)?;
+        names.check_end(&identity.key)?;
+        if columns.info.settings != identity.settings {
+            return Err(columns.damaged("it belongs to a store with other settings"));
+        }
+        let current = path
+            .file_name()
+            .is_some_and(|name| name == &*latest.snapshot);
+        let rows = current.then(|| RowsOf::new(disk, store, latest.rows, columns.info.pages));
+        // An unreadable index is not used.
+        let index = IndexFile::open(disk, store, identity.hash);
+        Ok(Snapshot {
+            index: index.ok().flatten(),
+            columns,
+            names,
+            rows,
+            store: store.into(),
+            key: identity.key,
+        })
+    }
+
+    /// Returns true if the file at `path` begins like a snapshot, of whatever version.
+    #[doc(hidden)]
+    pub fn is_snapshot(disk: &dyn Disk, path: &Path) -> bool {
+        let mut letters = [0; 6];
+        disk.read(path)
+            .and_then(|file| file.read_at(&mut letters, 0))
+            .is_ok_and(|()| letters == MAGIC[..6])
+    }
+
+    /// Returns counters, settings and accuracy of the run.
+    pub fn info(&self) -> &Info {
+        &self.columns.info
+    }
+
+    /// Returns the number of pages.
+    pub fn len(&self) -> u64 {
+        self.info().pages
+    }
+
+    /// Returns true if there are no pages.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns true if the page of this name is the store's own. All are, unless the store is a shard.
+    pub fn is_local(&self, name: &[u8]) -> bool {
+        let shard = self.info().settings.input.shard;
+        shard.is_none_or(|shard| shard.has(name))
+    }
+
+    /// Returns the certified bound on the L1 distance to PageRank ([`Info::bound_l1`]).
+    pub fn bound_l1(&self) -> Option<f64> {
+        self.info().bound_l1()
+    }
+
+    /// Returns the path of its file.
+    pub fn path(&self) -> &Path {
+        self.columns.path()
+    }
+
+    /// Returns the path of its store.
+    pub fn store(&self) -> &Path {
+        &self.store
+    }
+
+    fn rows_failed(&self) -> bool {
+        self.rows.as_ref().is_some_and(RowsOf::failed)
+    }
+
+    /// Returns the rows of links as of this snapshot, which must be the store's current one.
+    ///
+    /// # Errors
+    /// [`Error::Missing`], with the reason, if there are none.
+    pub fn rows(&self) -> Result<KeptRows> {
+        self.rows_of_store()?.rows()
+    }
+
+    /// Calls `read` with the row of one page, without a sweep. Returns whether it has one.
+    pub fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
+        self.rows_of_store()?.row(page, read)
+    }
+
+    fn rows_of_store(&self) -> Result<&RowsOf> {
+        self.rows.as_ref().ok_or_else(|| {
+            Error::Missing(format!(
+                "{}: only the current snapshot of a store has rows of links",
+                self.columns.path().display()
+            ))
+        })
+    }
+
+    /// Returns the memory that an ingest needs to continue with the store, if it has not grown since.
+    pub fn memory_to_resume(&self) -> Need {
+        let Info {
+            settings, pages, ..
+        } = self.info();
+        Need::to_resume(&settings.config, *pages, None)
+    }
+
+    /// Returns whether rows are kept; `None` if this is not the store's current snapshot.
+    pub fn rows_retention(&self) -> Option<&Retention> {
+        self.rows.as_ref().map(RowsOf::retention)
+    }
+
+    /// Iterates over all pages, in number order.
+    pub fn pages(&self) -> impl Iterator<Item = Result<SnapshotPage>> + '_ {
+        self.columns.pages()
+    }
+
+    /// Iterates over all pages with their names, in number order.
+    pub fn named(&self) -> impl Iterator<Item = Result<Page<'static>>> + '_ {
+        let all = self.pages().zip(self.names());
+        all.map(|(page, name)| Ok(page?.named(name?, self.len())))
+    }
+
+    /// Writes all pages with their names in number order; in a shard, its own. Returns the number of rows written.
+    /// [`Format::Vespa`] is refused, as it needs more than the pages.
+    ///
+    /// ```
+    /// # fn write(snapshot: &cashrank::Snapshot) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut out = Vec::new();
+    /// snapshot.export(cashrank::ExportFormat::Tsv, &mut out)?;
+    /// assert!(out.starts_with(b"url\timportance\trank\tvisits\tlast_fetch\t"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn export(&self, format: Format, out: impl Write + Send) -> Result<u64> {
+        let setup = Setup {
+            columns: export::OptionalColumns {
+                state: true,
+                ..export::OptionalColumns::default()
+            },
+            pages: self.info().ranked_pages(),
+            ..Setup::default()
+        };
+        let is_listed = |page: &Result<Page<'_>>| {
+            page.as_ref()
+                .map_or(true, |page| self.is_local(page.url.as_bytes()))
+        };
+        let pages = self.named().filter(is_listed);
+        let written = export(format, &setup, out, Path::new("export"), pages)?;
+        Ok(written.pages)
+    }
+
+    /// Iterates over all names, in number order.
+    pub fn names(&self) -> impl Iterator<Item = Result<String>> + '_ {
+        self.all_pages("names", self.names.names())
+    }
+
+    /// Returns the key of its store, which is unique except for copies.
+    pub fn key(&self) -> [u64; 2] {
+        self.key.0
+    }
+
+    /// Calls `visit` with the names of these pages, in number order; the snapshot must have them.
+    #[doc(hidden)]
+    pub fn each_name(&self, pages: Range<u64>, visit: &mut dyn FnMut(&[u8])) -> Result<()> {
+        let wanted = pages.end.saturating_sub(pages.start);
+        let found = self.names.each(pages, &mut |name| visit(name.as_bytes()))?;
+        if found == wanted {
+            Ok(())
+        } else {
+            Err(self.columns.damaged(format!(
+                "the store has {found} names for {wanted} of its pages"
+            )))
+        }
+    }
+
+    /// Calls `visit` with the last fetch and the failures of each page, in number order. Reads no other columns; other
+    /// facts about fetches are not set.
+    pub fn failures(&self, visit: &mut dyn FnMut(u32, &Fetches)) -> Result<()> {
+        let read = |block| self.columns.failures(block);
+        self.columns
+            .in_twos(read, |first, failures: FailureColumns| {
+                for at in 0..failures.len() {
+                    visit(first as u32 + at as u32, &failures.at(at));
+                }
+            })
+    }
+
+    /// Calls `visit` with the importance of each page, in number order. Reads no other columns.
+    pub fn importances(&self, visit: &mut dyn FnMut(u32, f64)) -> Result<()> {
+        let read = |block| self.columns.column(block, SnapshotColumn::Importance);
+        self.columns.in_twos(read, |first, pages: Vec<u64>| {
+            for (page, &bits) in (first as u32..).zip(&pages) {
+                visit(page, f64::from_bits(bits));
+            }
+        })
+    }
+
+    /// The pages that were visited at least so often. Reads nothing else.
+    ///
+    /// # Errors
+    /// The column is damaged or cannot be read.
+    pub fn visited(&self, times: u64) -> Result<Bits> {
+        let mut visited = Bits::new(self.len());
+        let read = |block| self.columns.column(block, SnapshotColumn::Visits);
+        self.columns.in_twos(read, |first, pages: Vec<u64>| {
+            for (page, &visits) in (first..).zip(&pages) {
+                if visits >= times {
+                    visited.set(page);
+                }
+            }
+        })?;
+        Ok(visited)
+    }
+
+    /// Returns the number of leading positions that are certain: the largest n such that the first n pages are the n of
+    /// greatest PageRank, in some order ([`Positions`]). `None` if there is no bound, or for a shard, which has only a
+    /// part of the ranking. Reads all importances.
+    pub fn certain_top(&self) -> Result<Option<u64>> {
+        let bound = self.info().bound_l1();
+        let Some(bound) = bound.filter(|_| self.info().cluster.is_none()) else {
+            return Ok(None);
+        };
+        let mut positions = Positions::new(bound);
+        self.importances(&mut |_, importance| positions.add(importance))?;
+        Ok(Some(positions.certain()))
+    }
+
+    /// Returns the first items of `from`, one per page; an error if there are fewer.
+    pub(super) fn all_pages<T>(
+        &self,
+        what: &'static str,
+        from: impl Iterator<Item = Result<T>>,
+    ) -> impl Iterator<Item = Result<T>> {
+        self.pages_from(0, what, from)
+    }
+
+    /// Returns the first items of `from`, one for each page from page `found` on; an error if there are fewer.
+    pub(super) fn pages_from<T>(
+        &self,
+        mut found: u64,
+        what: &'static str,
+        from: impl Iterator<Item = Result<T>>,
+    ) -> impl Iterator<Item = Result<T>> {
+        let pages = self.info().pages;
+        let mut from = from.take(pages.saturating_sub(found) as usize);
+        std::iter::from_fn(move || match from.next() {
+            Some(item) => {
+                found += 1;
+                Some(item)
+            }
+            None if found < pages => {
+                let error = self.columns.damaged(format!(
+                    "the store has {found} {what} for its {pages} pages"
+                ));
+                found = pages;
+                Some(Err(error))
+            }
+            None => None,
+        })
+    }
+
+    /// Returns the `n` pages of best rank with their names, best first; in a shard, its own pages.
+    pub fn top(&self, n: usize) -> Result<Vec<Page<'static>>> {
+        self.top_in(n, &Scope::default())
+    }
+
+    /// Returns the `n` pages of best rank in `scope`, best first. Reads the names of all pages, unless the scope is
+    /// everything.
+    ///
+    /// ```
+    /// # mod cashrank { pub use cashrank_base::model::*; pub use cashrank_store::session::*; }
+    /// # use cashrank::{Options, Record, Writer};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let home = tempfile::tempdir()?;
+    /// let mut writer = Writer::open(home.path().join("store"), &Options::default())?;
+    /// writer.push(&Record::new("http://a.example/", ["/b", "http://b.example/"]))?;
+    /// let ranking = writer.publish()?;
+    /// let best = ranking.top_in(10, &"host:b.example".parse()?)?;
+    /// assert_eq!((best.len(), &*best[0].url), (1, "http://b.example/"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn top_in(&self, n: usize, scope: &Scope) -> Result<Vec<Page<'static>>> {
+        let best = self.best_in(n, &scope.clone().into())?;
+        let numbers: Vec<PageId> = best.iter().map(|page| page.page).collect();
+        let named = best.iter().zip(self.names_of(&numbers)?);
+        Ok(named
+            .map(|(page, url)| page.named(url, self.len()))
+            .collect())
+    }
+
+    /// Returns the `n` pages of best rank; ties in order of first appearance.
+    #[doc(hidden)]
+    pub fn best(&self, n: usize) -> Result<Vec<SnapshotPage>> {
+        self.best_in(n, &Selection::default())
+    }
+
+    fn best_in(&self, n: usize, selection: &Selection) -> Result<Vec<SnapshotPage>> {
+        let within = self.within(selection)?;
+        let is_within = |page| within.as_ref().is_none_or(|within| within.get(page));
+        let blocks = 0..self.columns.blocks();
+        let ranks = blocks.map(|block| self.columns.column(block, SnapshotColumn::Rank));
+        let wanted = best(n, ranks, is_within)?;
+        self.pages_of(&wanted)
+    }
+
+    /// Returns a bitmap of the selected pages, in a shard its own; `None` for all.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if gone pages are to be left out and the snapshot does not tell which they are.
+    pub fn within(&self, selection: &Selection) -> Result<Option<Bits>> {
+        let Selection {
+            scope,
+            without_gone,
+        } = selection;
+        let gone = without_gone.then(|| self.gone()).transpose()?;
+        let needs_names = !scope.is_all() || self.info().settings.input.shard.is_some();
+        if !needs_names && gone.is_none() {
+            return Ok(None);
+        }
+        let is_there = |page| gone.as_ref().is_none_or(|gone| !gone.get(page));
+        let mut within = Bits::new(self.len());
+        if !needs_names {
+            for page in (0..self.len()).filter(|page| is_there(*page)) {
+                within.set(page);
+            }
+            return Ok(Some(within));
+        }
+        let mut page = 0;
+        self.each_name(0..self.len(), &mut |name| {
+            if scope.has(name) && self.is_local(name) && is_there(page) {
+                within.set(page);
+            }
+            page += 1;
+        })?;
+        Ok(Some(within))
+    }
+
+    /// Checks that its file is as it was written.
+    #[doc(hidden)]
+    pub fn check_sums(&self) -> Result<()> {
+        self.columns.check_sums()
+    }
+
+    /// Checks every column, that the importances sum to 1, and that every page has its name.
+    pub fn verify(&self) -> Result<()> {
+        self.columns.verify()?;
+        for name in self.names() {
+            name?;
+        }
+        for fingerprint in self.all_pages("fingerprints", self.names.fingerprints()) {
+            fingerprint?;
+        }
+        Ok(())
+    }
+}

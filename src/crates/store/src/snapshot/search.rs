@@ -1,0 +1,346 @@
+//! Search of pages by a part of their URL or by scope, and of pages that could not be fetched: sweeps in number order.
+//!
+//! A search reads the names of at most [`SearchOptions::within`] pages, and columns of the blocks (131,072 pages) in
+//! which it finds something.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use memchr::memmem::Finder;
+use serde::Serialize;
+
+use super::levels::{Best, is_better, keep};
+use super::{Snapshot, SnapshotColumn, SnapshotPage};
+use crate::engine::{CHUNK_PAGES, PageId};
+use crate::model::{PageState, Time, rfc_3339};
+use crate::rows::Bits;
+use crate::rules::{Scope, Shard};
+use crate::{Result, url};
+
+/// Default number of pages that a search reads.
+pub const WITHIN: u64 = 2_000_000;
+/// Number of hosts whose failures are counted individually; those of further hosts are counted together.
+const HOSTS: usize = 1_000_000;
+
+/// Options of a search.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SearchOptions {
+    /// Part of the URL or name, ignoring the case of ASCII letters; `None` for any.
+    pub text: Option<String>,
+    pub scope: Scope,
+    /// Maximum number of pages in each list.
+    pub count: usize,
+    /// Number of pages that are read, in order of first appearance.
+    pub within: u64,
+}
+
+impl Default for SearchOptions {
+    fn default() -> SearchOptions {
+        SearchOptions {
+            text: None,
+            scope: Scope::default(),
+            count: 20,
+            within: WITHIN,
+        }
+    }
+}
+
+/// Result of a search: counts of all pages found, and the best of them, best rank first.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct SearchResult {
+    /// Number of pages known.
+    pub pages: u64,
+    /// Number of pages that were read, from the first.
+    pub searched: u64,
+    /// Number of pages found.
+    pub found: u64,
+    /// Number of found pages that were visited.
+    pub visited: u64,
+    /// Number of found pages that were never visited.
+    pub frontier: u64,
+    /// Number of found pages whose last fetch failed, visited before or not.
+    pub failed: u64,
+    /// Number of found pages that are gone (404, 410); absent if a snapshot of an older version does not tell.
+    pub gone: Option<u64>,
+    /// Best of all pages found.
+    pub best: Vec<FoundPage>,
+    /// Best pages that were never visited.
+    pub best_frontier: Vec<FoundPage>,
+    /// Best pages whose last fetch failed.
+    pub best_failed: Vec<FoundPage>,
+    /// Best pages that are gone.
+    pub best_gone: Vec<FoundPage>,
+}
+
+/// Page that was found.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct FoundPage {
+    /// Rank, 1 + the number of pages of strictly greater importance.
+    pub rank: u64,
+    /// Importance of the page; all pages sum to 1.
+    pub importance: f64,
+    pub visits: u64,
+    /// Last fetch in seconds since 1970; as text by RFC 3339.
+    #[serde(serialize_with = "rfc_3339")]
+    pub last_fetch: Option<Time>,
+    /// Number of failed fetches since it was last reached.
+    pub failed: u64,
+    /// Result of its fetches; absent if an older snapshot does not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<PageState>,
+    /// URL in canonical form, or opaque name.
+    pub url: String,
+}
+
+/// Pages that could not be fetched, by host.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Failing {
+    /// Number of pages whose last fetch failed: any status except those of pages that are there or gone, or no answer.
+    pub failed: u64,
+    /// Number of pages that are gone (404, 410); absent if a snapshot of an older version does not tell.
+    pub gone: Option<u64>,
+    /// Hosts of such pages, in descending order of their number.
+    pub hosts: Vec<FailingHost>,
+    /// Number of such pages on hosts after the first million, and of nodes without a host.
+    pub elsewhere: u64,
+    /// Most important pages whose last fetch failed.
+    pub best_failed: Vec<FoundPage>,
+    /// Most important pages that are gone.
+    pub best_gone: Vec<FoundPage>,
+}
+
+impl Failing {
+    /// Returns the first `n` entries of each list.
+    pub fn first(&self, n: usize) -> Failing {
+        let first = |list: &[FoundPage]| list.iter().take(n).cloned().collect();
+        Failing {
+            hosts: self.hosts.iter().take(n).cloned().collect(),
+            best_failed: first(&self.best_failed),
+            best_gone: first(&self.best_gone),
+            ..*self
+        }
+    }
+}
+
+/// Host of pages that could not be fetched.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct FailingHost {
+    pub host: String,
+    /// Number of its pages whose last fetch failed.
+    pub failed: u64,
+    /// Number of its pages that are gone.
+    pub gone: u64,
+}
+
+/// Names that are searched for.
+struct NameFilter<'a> {
+    text: Option<Finder<'a>>,
+    scope: &'a Scope,
+    shard: Option<Shard>,
+    lower: Vec<u8>,
+}
+
+impl NameFilter<'_> {
+    fn has(&mut self, name: &[u8]) -> bool {
+        if let Some(text) = &self.text {
+            self.lower.clear();
+            self.lower.extend(name.iter().map(u8::to_ascii_lowercase));
+            if text.find(&self.lower).is_none() {
+                return false;
+            }
+        }
+        self.scope.has(name) && self.shard.is_none_or(|shard| shard.has(name))
+    }
+}
+
+/// Count of some pages, and the best of them.
+struct BestList {
+    most: usize,
+    count: u64,
+    best: Best,
+}
+
+impl BestList {
+    fn new(most: usize) -> BestList {
+        BestList {
+            most,
+            count: 0,
+            best: Best::new(),
+        }
+    }
+
+    fn add(&mut self, page: (u64, PageId)) {
+        self.count += 1;
+        if is_better(&self.best, self.most, page) {
+            keep(&mut self.best, self.most, page);
+        }
+    }
+
+    fn numbers(self) -> Vec<PageId> {
+        let best = self.best.into_sorted_vec();
+        best.into_iter().map(|(_, page)| page).collect()
+    }
+}
+
+impl Snapshot {
+    /// Finds the pages whose names contain a text, or that are in a scope.
+    ///
+    /// ```
+    /// # mod cashrank { pub use cashrank_base::model::*; pub use cashrank_store::session::*; }
+    /// # use cashrank::{Options, Record, Writer};
+    /// use cashrank_store::snapshot::SearchOptions;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let home = tempfile::tempdir()?;
+    /// let mut writer = Writer::open(home.path().join("store"), &Options::default())?;
+    /// writer.push(&Record::new("http://a.example/", ["/News", "/b"]))?;
+    /// let ranking = writer.publish()?;
+    /// let wanted = SearchOptions { text: Some("/news".into()), ..SearchOptions::default() };
+    /// let found = ranking.search(&wanted)?;
+    /// assert_eq!((found.searched, found.found, found.frontier), (3, 1, 1));
+    /// assert_eq!(found.best[0].url, "http://a.example/News");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[doc(hidden)]
+    pub fn search(&self, options: &SearchOptions) -> Result<SearchResult> {
+        let lower = options.text.as_ref().map(|text| text.to_ascii_lowercase());
+        let mut wanted = NameFilter {
+            text: lower.as_ref().map(Finder::new),
+            scope: &options.scope,
+            shard: self.info().settings.input.shard,
+            lower: Vec::new(),
+        };
+        let searched = self.len().min(options.within);
+        let [mut all, mut frontier, mut failed, mut gone] =
+            [(); 4].map(|()| BestList::new(options.count));
+        for block in 0..searched.div_ceil(CHUNK_PAGES) {
+            let first = block * CHUNK_PAGES;
+            let matching = self.matching(first..searched.min(first + CHUNK_PAGES), &mut wanted)?;
+            if matching.is_empty() {
+                continue;
+            }
+            let ranks = self.columns.column(block, SnapshotColumn::Rank)?;
+            let visits = self.columns.column(block, SnapshotColumn::Visits)?;
+            let failures = self.columns.failures(block)?;
+            let is_gone = self.columns.gone_if(block)?;
+            for page in matching {
+                let at = (page - first) as usize;
+                let ranked = (ranks[at], PageId(page));
+                all.add(ranked);
+                if visits[at] == 0 {
+                    frontier.add(ranked);
+                }
+                if is_gone.as_ref().is_some_and(|is_gone| is_gone[at] != 0) {
+                    gone.add(ranked);
+                }
+                if failures.at(at).failed > 0 {
+                    failed.add(ranked);
+                }
+            }
+        }
+        Ok(SearchResult {
+            pages: self.len(),
+            searched,
+            found: all.count,
+            visited: all.count - frontier.count,
+            frontier: frontier.count,
+            failed: failed.count,
+            gone: self.says_gone().then_some(gone.count),
+            best: self.found(&all.numbers())?,
+            best_frontier: self.found(&frontier.numbers())?,
+            best_failed: self.found(&failed.numbers())?,
+            best_gone: self.found(&gone.numbers())?,
+        })
+    }
+
+    /// Returns which of these pages are wanted. Reads no names if all are.
+    fn matching(&self, pages: Range<u64>, wanted: &mut NameFilter<'_>) -> Result<Vec<u64>> {
+        if wanted.text.is_none() && wanted.scope.is_all() && wanted.shard.is_none() {
+            return Ok(pages.collect());
+        }
+        let mut matching = Vec::new();
+        let mut page = pages.start;
+        self.each_name(pages, &mut |name| {
+            if wanted.has(name) {
+                matching.push(page);
+            }
+            page += 1;
+        })?;
+        Ok(matching)
+    }
+
+    /// Returns the facts about these pages.
+    fn found(&self, pages: &[PageId]) -> Result<Vec<FoundPage>> {
+        let known = self.pages_of(pages)?.into_iter();
+        let found = |(page, url): (SnapshotPage, String)| FoundPage {
+            rank: page.rank,
+            importance: page.importance,
+            visits: page.fetches.visits,
+            last_fetch: page.fetches.last,
+            failed: page.fetches.failed,
+            state: page.fetches.state(),
+            url,
+        };
+        Ok(known.zip(self.names_of(pages)?).map(found).collect())
+    }
+
+    /// Finds the pages whose last fetch failed, and those that are gone, by host, with at most `count` entries per
+    /// list. Memory: 2 bits per page, and about 100 bytes for each host with such pages.
+    #[doc(hidden)]
+    pub fn failing(&self, count: usize) -> Result<Failing> {
+        let [mut failed, mut gone] = [(); 2].map(|()| Bits::new(self.len()));
+        self.failures(&mut |page, fetches| {
+            if fetches.failed > 0 {
+                failed.set(page.into());
+            }
+        })?;
+        if self.says_gone() {
+            gone = self.gone()?;
+        }
+        let mut lists = [BestList::new(count), BestList::new(count)];
+        let mut by_host: HashMap<String, [u64; 2]> = HashMap::new();
+        let mut elsewhere = 0;
+        for block in 0..self.columns.blocks() {
+            let first = block * CHUNK_PAGES;
+            let end = self.len().min(first + CHUNK_PAGES);
+            let is_wanted = |page: &u64| failed.get(*page) || gone.get(*page);
+            let pages: Vec<PageId> = (first..end).filter(is_wanted).map(PageId).collect();
+            if pages.is_empty() {
+                continue;
+            }
+            let ranks = self.columns.column(block, SnapshotColumn::Rank)?;
+            for (page, name) in pages.iter().zip(self.names_of(&pages)?) {
+                let is = [failed.get(page.0), gone.get(page.0)];
+                for (list, _) in lists.iter_mut().zip(is).filter(|(_, is)| *is) {
+                    list.add((ranks[(page.0 - first) as usize], *page));
+                }
+                let host = String::from_utf8_lossy(url::host(name.as_bytes()));
+                let is_met = by_host.contains_key(&*host);
+                if host.is_empty() || !is_met && by_host.len() == HOSTS {
+                    elsewhere += 1;
+                    continue;
+                }
+                let counts = by_host.entry(host.into_owned()).or_default();
+                for (count, is) in counts.iter_mut().zip(is) {
+                    *count += u64::from(is);
+                }
+            }
+        }
+        let host = |(host, [failed, gone]): (String, [u64; 2])| FailingHost { host, failed, gone };
+        let mut hosts: Vec<FailingHost> = by_host.into_iter().map(host).collect();
+        hosts.sort_by(|a, b| {
+            let of = |host: &FailingHost| host.failed + host.gone;
+            of(b).cmp(&of(a)).then_with(|| a.host.cmp(&b.host))
+        });
+        hosts.truncate(count);
+        let [failed, gone] = lists;
+        Ok(Failing {
+            failed: failed.count,
+            gone: self.says_gone().then_some(gone.count),
+            hosts,
+            elsewhere,
+            best_failed: self.found(&failed.numbers())?,
+            best_gone: self.found(&gone.numbers())?,
+        })
+    }
+}

@@ -1,0 +1,366 @@
+//! Computation of the ranking of a snapshot: its options, its observer, and its limits of time and memory.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::KeepSnapshots;
+use super::expiry::{Expired, Expiry};
+use super::warm::{self, Handover, StartFrom, WarmWarning};
+use crate::Result;
+use crate::disk::Disk;
+use crate::engine::{Config, Estimation, HistoryView, Scores, Window};
+use crate::memory::{KNOWN_PAGES, SETTLING, UNPACKED_ROWS, ranking};
+use crate::model::Time;
+use crate::rank::settle::{SettlingProgress, SettlingResult, Watch};
+use crate::rank::{Goal, METHODS, RankMethod, RankOptions, Teleport};
+use crate::rows::{PAGES_MAX, Rows};
+use crate::store::View;
+
+/// Options of a snapshot.
+#[derive(Debug, Clone)]
+pub struct SnapshotOptions {
+    /// Rule for which snapshots stay.
+    pub keep: KeepSnapshots,
+    /// Memory for the ranks in bytes; pages that do not fit are ranked through temporary files.
+    pub rank_bytes: u64,
+    /// Settings for computing importance from links; `None` to use the store's window, as where no links are kept.
+    pub settle: Option<SettleSettings>,
+}
+
+/// Settings of a PageRank computation over the kept links.
+#[derive(Debug, Clone)]
+pub struct SettleSettings {
+    /// Method of computation; settling by default.
+    pub method: &'static RankMethod,
+    /// Teleport vector: pages that the virtual page pays.
+    pub teleport: Teleport,
+    /// Target bound on the L1 error.
+    pub goal: Goal,
+    /// Time limit; when it expires, the bound reached so far is published.
+    pub time: Option<Duration>,
+    /// Memory limit in bytes; `None` for no limit.
+    pub memory: Option<u64>,
+    /// Age in seconds, back from the latest record, beyond which the links of a page are left out; `None` for no
+    /// expiry.
+    pub expire: Option<Time>,
+    /// Publishes nothing unless the certified bound is below this value.
+    pub below: Option<f64>,
+    /// If the first sweep does not complete: publishes nothing (true), or falls back to the window's estimate (false).
+    pub or_nothing: bool,
+    pub start: StartFrom,
+    /// True if the result becomes the next warm start.
+    pub writes_warm: bool,
+    /// Memory left by the previous ranking, and for the next one.
+    pub handover: Handover,
+    /// Observer of the computation.
+    pub watcher: Arc<Watcher>,
+}
+
+impl SettleSettings {
+    /// Returns settings with this target bound, without an observer or limits.
+    pub fn until(goal: impl Into<Goal>) -> SettleSettings {
+        SettleSettings {
+            method: &METHODS[0],
+            teleport: Teleport::default(),
+            goal: goal.into(),
+            time: None,
+            memory: None,
+            expire: None,
+            below: None,
+            or_nothing: false,
+            start: StartFrom::default(),
+            writes_warm: false,
+            handover: Handover::default(),
+            watcher: Arc::default(),
+        }
+    }
+}
+
+/// Observer of a settling in another thread, which can stop it.
+#[derive(Debug, Default)]
+pub struct Watcher {
+    stop: Arc<AtomicBool>,
+    progress: Mutex<SettlingProgress>,
+    /// Memory in bytes that settling would have taken, if that was too much.
+    too_large: Mutex<Option<u64>>,
+}
+
+impl Watcher {
+    /// Creates an observer that stops the computation when `stop` is set: then there is no snapshot.
+    pub fn new(stop: Arc<AtomicBool>) -> Watcher {
+        Watcher {
+            stop,
+            ..Watcher::default()
+        }
+    }
+
+    /// Returns true if the computation has to stop, without a result.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Returns the progress so far.
+    pub fn progress(&self) -> SettlingProgress {
+        *self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the memory that settling would have taken in bytes, if it was left out because of that.
+    pub fn too_large(&self) -> Option<u64> {
+        *self
+            .too_large
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(super) enum SettlingOutcome {
+    /// Stopped from outside.
+    Stopped,
+    /// Importance is the window's: there are no rows, or memory or time did not suffice.
+    NotDone,
+    Done(ComputedScores),
+}
+
+/// Computed ranking.
+pub(super) struct ComputedScores {
+    scores: RankedScores,
+    pub expired: Option<Expired>,
+}
+
+enum RankedScores {
+    /// Result of settling over all rows, which may become the next warm start.
+    Settled(Box<SettlingResult>),
+    Other(Box<dyn Scores>),
+}
+
+impl ComputedScores {
+    pub fn scores(&self) -> &dyn Scores {
+        match &self.scores {
+            RankedScores::Settled(settled) => &**settled,
+            RankedScores::Other(scores) => &**scores,
+        }
+    }
+
+    /// Returns the settled state that may become the next warm start.
+    pub fn settled(&self) -> Option<&SettlingResult> {
+        match &self.scores {
+            RankedScores::Settled(settled) => Some(settled),
+            RankedScores::Other(_) => None,
+        }
+    }
+}
+
+impl SettleSettings {
+    /// Returns true if there are rows, and the memory to settle over them.
+    pub fn is_possible(&self, view: &View) -> bool {
+        let pages = HistoryView::totals(view).pages;
+        if view.rows_retention().kept().is_none() || pages > PAGES_MAX {
+            return false;
+        }
+        let bytes = self.bytes(view);
+        let fits = self.memory.is_none_or(|memory| bytes <= memory);
+        if !fits {
+            let too_large = self.watcher.too_large.lock();
+            *too_large.unwrap_or_else(PoisonError::into_inner) = Some(bytes);
+        }
+        fits
+    }
+
+    /// Ranks the rows of a commit, unless the concurrent work has `failed`.
+    pub(super) fn run(
+        &self,
+        disk: &dyn Disk,
+        view: &View,
+        failed: &AtomicBool,
+        warnings: &mut Vec<WarmWarning>,
+    ) -> Result<SettlingOutcome> {
+        let options = self.options_of(view)?;
+        let mut watching = Watching {
+            failed: Some(failed),
+            ..Watching::new(&self.watcher, self.time)
+        };
+        let held = self.handover.rows.as_ref();
+        let rows = view.rows()?;
+        held.inspect(|held| rows.take_held(held));
+        rows.stay_in(self.rows_beside(self.bytes(view)));
+        let mut expired = None;
+        let scores = if self.may_be_warm() {
+            let (settled, warning) =
+                warm::settle_latest(disk, view, &rows, self.start, &options, &mut watching)?;
+            warnings.extend(warning);
+            settled.map(|settled| RankedScores::Settled(Box::new(settled)))
+        } else {
+            let mut compute = |rows: &dyn Rows| {
+                (self.method).compute(rows, &options, &self.teleport, &mut watching)
+            };
+            let expiry = (self.expire).and_then(|after| Expiry::of(view, after).transpose());
+            let scores = match expiry.transpose()? {
+                None => compute(&rows)?,
+                Some(expiry) => {
+                    let rows = expiry.over(&rows)?;
+                    expired = Some(expiry.found(&rows));
+                    compute(&rows)?
+                }
+            };
+            scores.map(RankedScores::Other)
+        };
+        held.inspect(|held| rows.give_held(held));
+        Ok(match scores {
+            _ if self.watcher.is_stopped() => SettlingOutcome::Stopped,
+            None => SettlingOutcome::NotDone,
+            Some(scores) => SettlingOutcome::Done(ComputedScores { scores, expired }),
+        })
+    }
+
+    /// Returns the memory that it takes, in bytes.
+    pub fn bytes(&self, view: &View) -> u64 {
+        let kept = view.rows_retention().kept();
+        kept.map_or(0, |kept| {
+            (self.method.bytes)(view.totals().pages, kept.links)
+        })
+    }
+
+    /// Returns the memory for caching rows between sweeps in bytes, given that `taken` bytes are used.
+    fn rows_beside(&self, taken: u64) -> u64 {
+        let left = self.memory.map(|memory| memory.saturating_sub(taken));
+        left.map_or(UNPACKED_ROWS, |left| left.min(UNPACKED_ROWS))
+    }
+
+    /// Returns the memory for caching facts for the next snapshot in bytes, out of what rows leave.
+    pub(super) fn known_room(&self, view: &View) -> u64 {
+        if !self.handover.leaves_known || view.joined_runs().is_none() {
+            return 0;
+        }
+        let taken = self.bytes(view) + UNPACKED_ROWS;
+        let left = self.memory.map(|memory| memory.saturating_sub(taken));
+        left.map_or(KNOWN_PAGES, |left| left.min(KNOWN_PAGES))
+    }
+
+    /// True if the certified bound misses `below`: nothing is published.
+    pub(super) fn is_not_below(&self, config: &Config, window: &Window) -> bool {
+        let bound = window.bound_l1().unwrap_or(f64::INFINITY);
+        // The bound as in Info::bound_l1.
+        self.below
+            .is_some_and(|below| bound + config.damping_bound() >= below)
+    }
+
+    /// Returns the options for settling a commit: the requested bound or, if inputs were read in several passes, that
+    /// of the window if it is lower, so that the effort of the passes is not wasted.
+    pub(super) fn options_of(&self, view: &View) -> Result<RankOptions> {
+        let settings = view.settings();
+        let mut options = RankOptions {
+            spare: self.goal.spare,
+            ..RankOptions::until(settings.config.damping_units(), self.goal.until)
+        };
+        if view.progress().is_past_first() {
+            let estimation = Estimation::begin(view, &settings.config)?;
+            let window = estimation.window().bound_l1();
+            options.until = options.until.min(window.unwrap_or(options.until));
+        }
+        Ok(options)
+    }
+}
+
+/// Returns the memory for settling a state and ranking it, in bytes.
+pub fn settling_needs(view: &View) -> u64 {
+    let pages = view.totals().pages;
+    pages * SETTLING + ranking(pages)
+}
+
+/// Adapter of a [`Watcher`] with a time limit.
+pub struct Watching<'w> {
+    watcher: &'w Watcher,
+    end: Option<Instant>,
+    /// Set once the result is not needed.
+    failed: Option<&'w AtomicBool>,
+}
+
+impl<'w> Watching<'w> {
+    /// Creates an adapter that ends after `time` from now.
+    pub fn new(watcher: &'w Watcher, time: Option<Duration>) -> Watching<'w> {
+        Watching {
+            watcher,
+            // A time beyond the range of the clock is no limit.
+            end: time.and_then(|time| Instant::now().checked_add(time)),
+            failed: None,
+        }
+    }
+}
+
+impl Watch for Watching<'_> {
+    fn swept(&mut self, progress: &SettlingProgress) {
+        let known = self.watcher.progress.lock();
+        *known.unwrap_or_else(PoisonError::into_inner) = *progress;
+    }
+
+    fn is_over(&mut self) -> bool {
+        let late = self.end.is_some_and(|end| Instant::now() >= end);
+        let failed = self.failed.is_some_and(|it| it.load(Ordering::Relaxed));
+        late || failed || self.watcher.is_stopped()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::{Link, Record};
+    use crate::disk::RealDisk;
+    use crate::session::{Options, Writer};
+    use crate::snapshot::{RANK_BYTES, Snapshot, publish};
+    use crate::store::open_view_to_publish;
+
+    /// Two pages link to each other, and both to a third without links. In units of what all are given evenly, each of
+    /// the two has a = 1 + d a/2, the third 1 + d a.
+    #[test]
+    fn any_ranking_is_published() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("store");
+        let mut writer = Writer::open(&dir, &Options::default()).unwrap();
+        for (url, other) in [("http://a/", "http://b/"), ("http://b/", "http://a/")] {
+            let links = [other, "http://c/"].map(|link| Link::to(link.as_bytes()));
+            let record = Record {
+                url: url.as_bytes().into(),
+                links: links.into(),
+                ..Record::default()
+            };
+            writer.push(&record).unwrap();
+        }
+        writer.checkpoint().unwrap();
+        drop(writer);
+        let view = open_view_to_publish(&RealDisk, &dir).unwrap();
+        let d = view.settings().config.damping();
+        let a = 1.0 / (1.0 - d / 2.0);
+        let c = 1.0 + d * a;
+        // The damping used is 1.9e-9 from the requested one, so a goal of 1e-9 cannot be reached.
+        for (method, until) in METHODS
+            .iter()
+            .flat_map(|method| [(method, 1e-9), (method, 1e-8)])
+        {
+            let settle = SettleSettings {
+                method,
+                ..SettleSettings::until(until)
+            };
+            let making = SnapshotOptions {
+                keep: KeepSnapshots::ALL,
+                rank_bytes: RANK_BYTES,
+                settle: Some(settle),
+            };
+            let (_, info) = publish(&RealDisk, &view, &making).unwrap().unwrap();
+            let reached = info.window.settled.map(|effort| effort.reached);
+            let bound = info.bound_l1();
+            assert_eq!(bound.is_some(), method.name != "power");
+            let is_near = bound.is_none_or(|bound| bound <= until);
+            assert_eq!(
+                (reached, is_near),
+                (Some(is_near), bound.is_none() || until > 2e-9)
+            );
+            let snapshot = Snapshot::latest(&RealDisk, &dir).unwrap();
+            let pages = snapshot.pages().map(|page| page.unwrap().importance);
+            for (page, expected) in pages.zip([a, a, c]) {
+                let expected = expected / (2.0 * a + c);
+                assert!((page - expected).abs() < until, "{}: {page}", method.name);
+            }
+        }
+    }
+}

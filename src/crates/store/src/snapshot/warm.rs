@@ -1,0 +1,233 @@
+//! Settling from a store's warm start ([`crate::store::warm`]), and writing the next one.
+//!
+//! A ranking at a point that the stream of records determines writes the warm start: at the end of an ingest, at every
+//! N records, and by settling a store at rest. It starts from the previous one, or from nothing. A ranking by the clock
+//! starts from the warm start or from the last published ranking, and writes nothing: so what is published at a point
+//! determined by the stream does not depend on rankings by the clock.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::file::SnapshotColumns;
+use super::known::HeldKnown;
+use super::settling::{SettleSettings, Watching};
+use super::{Latest, SnapshotColumn};
+use crate::disk::Disk;
+use crate::engine::{Effort, SettledPagesMut, SettledTotals};
+use crate::rank::RankOptions;
+use crate::rank::settle::{self, Changed, Importances, SettlingResult, StartState, settle_near};
+use crate::rows::{RowVisitor, Stop};
+use crate::store::rows::{HeldRows, KeptRows, RowsDiff};
+use crate::store::warm::{self, RowPlace, WarmFile, WarmHead, WarmStart};
+use crate::store::{SNAPSHOTS, View};
+use crate::{Error, Result};
+
+/// Start of a settling.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum StartFrom {
+    /// The warm start if it fits, else nothing.
+    #[default]
+    Warm,
+    /// The warm start if it fits, else the last published ranking.
+    Published,
+    /// Nothing, ignoring earlier rankings.
+    Nothing,
+}
+
+/// Memory that the rankings of a run pass on to each other.
+#[derive(Debug, Clone, Default)]
+pub struct Handover {
+    /// Cached rows for the next ranking.
+    pub rows: Option<Arc<HeldRows>>,
+    /// Cached facts about pages, and whether another ranking follows for which to keep them.
+    pub known: Arc<HeldKnown>,
+    pub leaves_known: bool,
+}
+
+/// Problem with a warm start that does not affect the ranking.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum WarmWarning {
+    /// It could not be used: settling started from nothing.
+    Unusable(Error),
+    /// It could not be written: the next settling starts from an earlier one, or from nothing.
+    NotWritten(Error),
+}
+
+impl fmt::Display for WarmWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WarmWarning::Unusable(error) => {
+                let what = match error {
+                    Error::Damaged { path, what } => format!("{}: damaged: {what}", path.display()),
+                    other => other.to_string(),
+                };
+                write!(
+                    f,
+                    "{what}; importance was settled from the start instead, which takes longer"
+                )
+            }
+            WarmWarning::NotWritten(error) => {
+                write!(f, "{error}; the next ranking takes longer")
+            }
+        }
+    }
+}
+
+/// Warm start together with the latest rows.
+struct WarmStartState<'v> {
+    file: &'v WarmFile,
+    rows: &'v KeptRows,
+    since: RowsDiff,
+    records: u64,
+}
+
+impl<'v> WarmStartState<'v> {
+    fn new(warm: &'v WarmStart, rows: &'v KeptRows, records: u64) -> Result<WarmStartState<'v>> {
+        Ok(WarmStartState {
+            file: &warm.file,
+            since: warm.since(rows)?,
+            rows,
+            records,
+        })
+    }
+}
+
+impl StartState for WarmStartState<'_> {
+    fn totals(&self) -> &SettledTotals {
+        &self.file.head.totals
+    }
+
+    fn own_effort(&self) -> Option<Effort> {
+        let head = &self.file.head;
+        (head.records == self.records).then_some(head.totals.effort)
+    }
+
+    fn changed(&self) -> Changed {
+        Changed {
+            rows: self.since.rows,
+            links: self.since.links,
+        }
+    }
+
+    fn load(&self, pages: SettledPagesMut<'_>) -> Result<()> {
+        self.file.load(pages)
+    }
+
+    fn old_rows(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+        self.since.old_rows(visit)
+    }
+
+    fn new_rows(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+        self.rows.new_rows(&self.since, visit)
+    }
+}
+
+/// Importances of a published ranking.
+struct Published(SnapshotColumns);
+
+impl Importances for Published {
+    fn pages(&self) -> u64 {
+        self.0.info().pages
+    }
+
+    fn each(&self, visit: &mut dyn FnMut(f64)) -> Result<()> {
+        for block in 0..self.0.blocks() {
+            for bits in self.0.column(block, SnapshotColumn::Importance)? {
+                visit(f64::from_bits(bits));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Settles the rows of a commit. Returns also what was wrong with the warm start, if anything was.
+pub(super) fn settle_latest(
+    disk: &dyn Disk,
+    view: &View,
+    rows: &KeptRows,
+    start: StartFrom,
+    options: &RankOptions,
+    watch: &mut Watching<'_>,
+) -> Result<(Option<SettlingResult>, Option<WarmWarning>)> {
+    let mut wrong = None;
+    let warm = view.warm().filter(|_| start != StartFrom::Nothing);
+    match warm.map(|warm| from_warm(warm?, view, rows, options, watch)) {
+        Some(Ok(Some(settled))) => return Ok((Some(settled), None)),
+        Some(Err(error)) => wrong = Some(WarmWarning::Unusable(error)),
+        Some(Ok(None)) | None => {}
+    }
+    if start == StartFrom::Published
+        && let Some(published) = published(disk, view)
+        // An unreadable ranking is not used.
+        && let Ok(Some(settled)) = settle_near(rows, &published, options, watch)
+    {
+        return Ok((Some(settled), wrong));
+    }
+    Ok((settle::settle(rows, options, watch)?, wrong))
+}
+
+fn from_warm(
+    warm: &WarmStart,
+    view: &View,
+    rows: &KeptRows,
+    options: &RankOptions,
+    watch: &mut Watching<'_>,
+) -> Result<Option<SettlingResult>> {
+    let start = WarmStartState::new(warm, rows, view.counters().records)?;
+    let settled = settle::settle_from(rows, options, &start, watch);
+    settled.map_err(|error| match error {
+        Error::Internal { what } => warm.file.damaged(what),
+        other => other,
+    })
+}
+
+/// Opens the current snapshot of a store, if it can be read.
+fn published(disk: &dyn Disk, view: &View) -> Option<Published> {
+    let latest = Latest::read(disk, view.dir()).ok()??;
+    let path = view.dir().join(SNAPSHOTS).join(latest.snapshot);
+    SnapshotColumns::open(disk, &path).ok().map(Published)
+}
+
+/// Writes the warm start that results from settling a commit, if there is one. Returns whether it did, and the error if
+/// it could not be written.
+pub(super) fn write(
+    disk: &dyn Disk,
+    view: &View,
+    settled: &SettlingResult,
+) -> Result<(bool, Option<WarmWarning>)> {
+    let kept = view.rows_retention().kept();
+    let Some((rows, totals)) = kept.zip(settled.state_totals()) else {
+        return Ok((false, None));
+    };
+    let pages = settled.settled_pages();
+    let pages = pages.ok_or_else(|| Error::internal("pages are not paid alike"))?;
+    let written = view.last_block().and_then(|last_block| {
+        let head = WarmHead {
+            store: view.identity(),
+            records: view.counters().records,
+            rows: *rows,
+            last_block,
+            totals,
+            place: RowPlace {
+                number: rows.number,
+                rows: rows.rows,
+                last_block,
+            },
+        };
+        warm::write(disk, view.dir(), head, pages)
+    });
+    Ok(match written {
+        Ok(()) => (true, None),
+        Err(error) => (false, Some(WarmWarning::NotWritten(error))),
+    })
+}
+
+impl SettleSettings {
+    /// Returns true if the settled state can start from and become a warm start: it uses all links, and a uniform
+    /// teleport.
+    pub fn may_be_warm(&self) -> bool {
+        let is_settling = self.method.name == crate::rank::METHODS[0].name;
+        is_settling && self.teleport.is_uniform() && self.expire.is_none()
+    }
+}

@@ -1,0 +1,262 @@
+//! The store's directory: whether it holds a store, what else it may contain, and its lock.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::chunks::{CASH, ChunkFile, slots_sum};
+use super::identity::{Identity, Settings};
+use super::manifest::Manifest;
+use super::names::NameLogs;
+use super::tables::{Access, Tables};
+use super::{SNAPSHOTS, rows};
+use crate::batch::HashKey;
+use crate::disk::{Disk, DiskFile, read_whole};
+use crate::engine::EngineState;
+use crate::{Error, Result};
+
+pub(super) const LOCK: &str = "lock";
+/// Number of attempts of a writer to take the lock, and the pause between them.
+const LOCK_TRIES: u32 = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
+/// Folder in which a store that is created inside its directory is assembled.
+pub(super) const UNFINISHED: &str = "unfinished";
+/// File whose presence makes a directory a store.
+pub const IDENTITY: &str = "identity.json";
+/// Entries that the directory of a new store may contain; the first is in the root of many file systems.
+pub(super) const IGNORED: [&str; 3] = ["lost+found", LOCK, UNFINISHED];
+/// Folders of a new store.
+const FOLDERS: [&str; 3] = ["marks", rows::ROWS, SNAPSHOTS];
+/// Files of a new store; the second is the temporary name of the first.
+const FILES: [&str; 8] = [
+    IDENTITY,
+    "identity.tmp",
+    "urls",
+    "urls.index",
+    "fingerprints",
+    "fingerprints.index",
+    CASH,
+    "store.redb",
+];
+
+/// Returns true if a directory contains, except for the names `besides`, only what a killed creation left: no other
+/// name, and no page. User files, a store that has read something, and symbolic links never count as leftovers.
+pub(super) fn is_leftover(disk: &dyn Disk, dir: &Path, besides: &[&str]) -> io::Result<bool> {
+    if disk.target(dir)? != dir {
+        return Ok(false);
+    }
+    for name in disk.list(dir)? {
+        let path = dir.join(&name);
+        let is_left = if FOLDERS.contains(&&*name) {
+            disk.list(&path)?.is_empty()
+        } else if name == CASH {
+            disk.read(&path)?.size()? == 0
+        } else {
+            FILES.contains(&&*name) || besides.contains(&&*name)
+        };
+        if !is_left {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Returns true if a directory with these names may become a store.
+fn is_free(disk: &dyn Disk, dir: &Path, names: &[String]) -> bool {
+    let has_spare = || is_leftover(disk, &dir.join(UNFINISHED), &[]).unwrap_or(false);
+    let is_ignored =
+        |name: &String| IGNORED.contains(&&**name) && (name != UNFINISHED || has_spare());
+    names.iter().all(is_ignored) || is_begun(disk, dir)
+}
+
+/// Returns true if a store was begun inside and not finished.
+pub(super) fn is_begun(disk: &dyn Disk, dir: &Path) -> bool {
+    let aside = dir.join(UNFINISHED);
+    disk.read(&aside.join(IDENTITY)).is_ok()
+        && disk.read(&dir.join(IDENTITY)).is_err()
+        && is_leftover(disk, &aside, &[]).unwrap_or(false)
+        && is_leftover(disk, dir, &IGNORED).unwrap_or(false)
+}
+
+/// Returns whether `dir` holds a store; an error if it holds anything else.
+pub(super) fn is_store(disk: &dyn Disk, dir: &Path) -> Result<bool> {
+    match disk.list(dir) {
+        Ok(names) if names.iter().any(|name| name == "identity.json") => Ok(true),
+        Ok(names) if is_free(disk, dir, &names) => Ok(false),
+        Ok(names) if names.iter().any(|name| name == "store.redb") => {
+            Err(Error::damaged(dir.join("identity.json"), "it is missing"))
+        }
+        Ok(_) => Err(not_free(dir)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {
+            Err(Error::Usage(format!(
+                "{}: is a file, and a store is a directory; name another store",
+                dir.display()
+            )))
+        }
+        Err(error) => Err(Error::io(dir, "list")(error)),
+    }
+}
+
+/// Error for a directory that contains other files.
+pub(super) fn not_free(dir: &Path) -> Error {
+    Error::Usage(format!(
+        "{}: neither a store nor an empty directory; name another store",
+        dir.display()
+    ))
+}
+
+pub(super) fn make_dir(disk: &dyn Disk, path: &Path) -> Result<()> {
+    match disk.create_dir(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        made => made.map_err(Error::io(path, "create")),
+    }
+}
+
+/// Removes the files that a creation made in a directory. Its folders are empty and are reused.
+pub(super) fn clear(disk: &dyn Disk, dir: &Path) -> Result<()> {
+    for name in disk.list(dir).map_err(Error::io(dir, "list"))? {
+        if FILES.contains(&&*name) {
+            let path = dir.join(name);
+            disk.remove(&path).map_err(Error::io(&path, "remove"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes an unfinished store that is not needed; ignores errors.
+pub(super) fn remove_unfinished(disk: &dyn Disk, aside: &Path) {
+    if clear(disk, aside).is_ok() {
+        drop(disk.remove(&aside.join(LOCK)));
+        for dir in FOLDERS {
+            drop(disk.remove_dir(&aside.join(dir)));
+        }
+        drop(disk.remove_dir(aside));
+    }
+}
+
+/// Fills a directory with an empty store, except for its lock.
+pub(super) fn fill(disk: &dyn Disk, dir: &Path, settings: &Settings, key: HashKey) -> Result<()> {
+    for folder in FOLDERS {
+        make_dir(disk, &dir.join(folder))?;
+    }
+    let identity = Identity::create(disk, dir, settings.clone(), key)?;
+    NameLogs::create(disk, dir)?.sync()?;
+    ChunkFile::create(disk, dir)?.sync()?;
+    let tables = Tables::open(disk, dir, Access::Create)?;
+    tables.begin()?.commit(&Manifest {
+        identity: identity.hash,
+        slots: slots_sum(&[]),
+        engine: EngineState::start(),
+        ..Manifest::default()
+    })
+}
+
+/// Removes the file that version 0.1 wrote with `--correction`.
+pub(super) fn remove_corrected(disk: &dyn Disk, dir: &Path) -> Result<()> {
+    remove_old(disk, &dir.join("correction"))
+}
+
+/// Temporary file of version 0.1 for reading inputs a second time, which a killed process may have left.
+pub const REPLAY: &str = "replay";
+
+/// Removes [`REPLAY`], which only the process that wrote it could use.
+pub(super) fn remove_replay(disk: &dyn Disk, dir: &Path) -> Result<()> {
+    remove_old(disk, &dir.join(REPLAY))
+}
+
+fn remove_old(disk: &dyn Disk, path: &Path) -> Result<()> {
+    match disk.remove(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        removed => removed.map_err(Error::io(path, "remove")),
+    }
+}
+
+/// Removes unpublished snapshots that a killed writer left. The file that announces the first snapshot stays until one
+/// is published.
+pub(super) fn remove_unpublished(disk: &dyn Disk, dir: &Path) -> Result<()> {
+    let snapshots = dir.join(SNAPSHOTS);
+    let names = disk.list(&snapshots);
+    let names = names.map_err(Error::opening(&snapshots))?;
+    let is_begun = !names.iter().any(|name| name == "latest.json");
+    for name in names {
+        if name.ends_with(".tmp") && !(is_begun && name == "latest.tmp") {
+            let path = snapshots.join(name);
+            disk.remove(&path).map_err(Error::io(&path, "remove"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Directory from which a store was opened. It may be moved or removed while the store is open.
+pub struct Home {
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) dir: PathBuf,
+    /// Hash of the store's identity.
+    pub(super) identity: u64,
+}
+
+impl Home {
+    /// Replaces an error by one about the moved folder, if that is its cause.
+    pub fn blamed(&self, error: Error) -> Error {
+        let is_of_files = matches!(
+            error,
+            Error::Io { .. } | Error::Damaged { .. } | Error::Missing(_)
+        );
+        match check_in_place(&*self.disk, &self.dir, self.identity) {
+            Err(moved) if is_of_files => moved,
+            _ => error,
+        }
+    }
+}
+
+/// Returns an error unless the store of this identity is still in its directory.
+pub(super) fn check_in_place(disk: &dyn Disk, dir: &Path, identity: u64) -> Result<()> {
+    let is_gone = match read_whole(disk, &dir.join(IDENTITY)) {
+        Ok(text) => xxh3_64(&text) != identity,
+        Err(error) => {
+            [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind())
+        }
+    };
+    if !is_gone {
+        return Ok(());
+    }
+    let what = "the store that was here was moved away or removed meanwhile; put it back or give its new name, and the \
+        same command goes on from its last checkpoint";
+    let gone = io::Error::new(io::ErrorKind::NotFound, what);
+    Err(Error::io(dir, "go on")(gone))
+}
+
+pub(super) fn take_lock(disk: &dyn Disk, dir: &Path) -> Result<Box<dyn DiskFile>> {
+    let path = dir.join(LOCK);
+    let lock = disk.open(&path, true).map_err(Error::io(&path, "open"))?;
+    if lock_soon(&*lock).map_err(Error::io(&path, "lock"))? {
+        Ok(lock)
+    } else {
+        Err(Error::Busy { path: dir.into() })
+    }
+}
+
+/// Takes the lock of a file, with retries: a reader may hold it briefly to see whether there is a writer. Returns false
+/// if it stays locked.
+pub fn lock_soon(file: &dyn DiskFile) -> io::Result<bool> {
+    for _ in 0..LOCK_TRIES {
+        if file.try_lock()? {
+            return Ok(true);
+        }
+        std::thread::sleep(LOCK_PAUSE);
+    }
+    Ok(false)
+}
+
+/// Returns true if a writer has the store open. Takes the lock for an instant, for which writers wait; if the lock
+/// cannot be read, there is no writer to disturb.
+pub fn is_busy(disk: &dyn Disk, dir: &Path) -> bool {
+    let lock = disk.read(&dir.join(LOCK));
+    lock.and_then(|lock| lock.try_lock())
+        .is_ok_and(|free| !free)
+}

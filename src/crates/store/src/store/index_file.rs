@@ -1,0 +1,352 @@
+//! The index on disk, `index`: maps fingerprints to pages, so that opening a store or looking up a name does not scan
+//! all fingerprints.
+//!
+//! It is a cache of the fingerprints: if it is absent or damaged, they are read instead. A run writes it after its last
+//! commit. It covers the first pages; the fingerprints after them are read, and are few: once there are a 64th as many,
+//! the next run writes another. A new one replaces it by a rename. Fingerprints never change, so it stays valid for later
+//! commits.
+//!
+//! ```text
+//! version u64 | store u64 | pages u64 | sum u64 | slots u64 of each of 512 segments | XXH3-64 of these u64
+//! chunk*      of each segment after the other: up to 4096 slots, 10 bytes each (`engine::index`)
+//!             | XXH3-64 of them, of the chunk's offset u64 and of the XXH3-64 of the first four u64
+//! ```
+//! A lookup reads one or two chunks. The sum covers the checksums of all blocks of fingerprints up to the one that ends
+//! with the last page: it binds the index to its log, because a store and a copy of it may continue with different pages.
+//! Readers verify what they find against the fingerprints; if the index belongs to another log, they fall back to these.
+//! Its bytes depend on the pages alone, not on how the index in memory grew.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use super::StoreWriter;
+use super::names::NameReader;
+use super::reindex::{Indexed, indexed};
+use crate::codec::frame::{self, BlockHead, HeadReader};
+use crate::disk::{Disk, DiskFile, recreate};
+use crate::engine::{
+    Engine, Fingerprint, Index, IndexShare, LEAST_SLOTS, PageId, Probe, SEGMENTS, Slot,
+};
+use crate::{Error, Result};
+
+/// Name of the file in a store.
+pub const INDEX: &str = "index";
+/// Temporary name of the file.
+const ASIDE: &str = "index.tmp";
+const VERSION: u64 = 1;
+/// Length of the head before the first chunk, in bytes.
+const FIXED: usize = 8 * (4 + SEGMENTS + 1);
+/// Number of slots in a chunk.
+const CHUNK: usize = 4096;
+const SLOT: usize = size_of::<Slot>();
+/// Length of a full chunk with its checksum, in bytes.
+const CHUNK_BYTES: u64 = (CHUNK * SLOT + 8) as u64;
+/// Smallest number of pages for which an index is written; fewer fingerprints are read in a millisecond.
+const LEAST_PAGES: u64 = 1 << 14;
+/// Growth after which the index is rewritten: 1/64 of the indexed pages.
+const GROWN_BY: u64 = 64;
+
+/// Returns true if a store of `pages` pages needs a newer index than one of `indexed` pages.
+fn is_due(pages: u64, indexed: u64) -> bool {
+    pages >= LEAST_PAGES && pages.saturating_sub(indexed) > indexed / GROWN_BY
+}
+
+/// Returns the length of a segment with this many slots, in bytes.
+fn bytes_of(slots: u64) -> Option<u64> {
+    let sums = slots.div_ceil(CHUNK as u64).checked_mul(8)?;
+    slots.checked_mul(SLOT as u64)?.checked_add(sums)
+}
+
+/// Writes the index of a store with this identity. `sum` is that of the last block of its fingerprints. On an error the
+/// temporary file is removed.
+fn write(disk: &dyn Disk, dir: &Path, store: u64, index: &Index, sum: u64) -> Result<()> {
+    let aside = dir.join(ASIDE);
+    let written = write_file(disk, &aside, store, index, sum);
+    if written.is_err() {
+        // Leaves nothing behind on a full disk.
+        let _ = disk.remove(&aside);
+    }
+    written?;
+    let path = dir.join(INDEX);
+    disk.rename(&aside, &path)
+        .map_err(Error::io(&path, "rename"))?;
+    disk.sync_dir(dir).map_err(Error::io(dir, "sync"))
+}
+
+/// Returns the checksum of a chunk in an index whose head begins with `begins`.
+pub(super) fn sum_of(chunk: &[u8], offset: u64, begins: &[u64; 4]) -> u64 {
+    let begins = xxh3_64(bytemuck::cast_slice(&begins.map(u64::to_le)));
+    let mut hash = Xxh3::new();
+    hash.update(chunk);
+    hash.update(&offset.to_le_bytes());
+    hash.update(&begins.to_le_bytes());
+    hash.digest()
+}
+
+fn write_file(disk: &dyn Disk, path: &Path, store: u64, index: &Index, sum: u64) -> Result<()> {
+    let file = recreate(disk, path).map_err(Error::io(path, "create"))?;
+    let begins = [VERSION, store, index.pages(), sum];
+    let mut offset = FIXED as u64;
+    let mut slots = Vec::with_capacity(SEGMENTS);
+    let mut bytes = Vec::new();
+    index.each_segment(&mut |segment| {
+        slots.push(segment.len() as u64);
+        bytes.clear();
+        for chunk in segment.chunks(CHUNK) {
+            let at = offset + bytes.len() as u64;
+            let chunk = chunk.as_flattened();
+            bytes.extend_from_slice(chunk);
+            bytes.extend_from_slice(&sum_of(chunk, at, &begins).to_le_bytes());
+        }
+        let put = file.write_at(&bytes, offset);
+        offset += bytes.len() as u64;
+        put.map_err(Error::io(path, "write"))
+    })?;
+    let head = BlockHead::default().u64s(begins);
+    let put = file.write_at(&head.u64s(slots).sealed(), 0);
+    put.and_then(|()| file.sync())
+        .map_err(Error::io(path, "write"))
+}
+
+impl StoreWriter {
+    /// Opens and checks the index on disk; `None` if there is none.
+    pub(super) fn index_file(&self, pages: u64, names: &NameReader) -> Result<Option<IndexFile>> {
+        let file = IndexFile::open(&*self.disk, &self.dir, self.identity.hash)?;
+        let checked = file.map(|file| file.check(pages, names).map(|()| file));
+        checked.transpose()
+    }
+
+    /// Records the result of loading the index when the store was opened: the number of its pages, or why it was not
+    /// used.
+    pub(super) fn note_index(&mut self, found: Result<u64>) {
+        match found {
+            Ok(pages) => self.names.indexed = pages,
+            Err(damage) => self.names.unused_index = Some(damage),
+        }
+    }
+
+    /// Removes the index from disk. Returns whether there was one.
+    pub fn drop_index(&mut self) -> Result<bool> {
+        let path = self.dir.join(INDEX);
+        self.names.indexed = 0;
+        match self.disk.remove(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            removed => removed.map(|()| true).map_err(Error::io(&path, "remove")),
+        }
+    }
+
+    /// Returns why the index on disk was not used, once.
+    pub fn unused_index(&mut self) -> Option<Error> {
+        self.names.unused_index.take()
+    }
+}
+
+/// Writes the index of the last commit, unless the present one covers nearly as many pages or the index in memory is
+/// incomplete. On an error the store is unaffected.
+pub fn keep_index(engine: &mut Engine<StoreWriter>) -> Result<()> {
+    let store = engine.storage();
+    let pages = store.manifest.engine.totals.pages;
+    if engine.index().pages() != pages || !is_due(pages, store.names.indexed) {
+        return Ok(());
+    }
+    let Some(sum) = store.names.logs.sum_of_prints()? else {
+        return Ok(());
+    };
+    write(
+        &*store.disk,
+        &store.dir,
+        store.identity.hash,
+        engine.index(),
+        sum,
+    )?;
+    engine.storage_mut().names.indexed = pages;
+    Ok(())
+}
+
+/// Accepts the index on disk as the store's without checking it: a fault that the campaign must detect.
+pub fn trust_index(engine: &mut Engine<StoreWriter>) -> Result<()> {
+    let store = engine.storage();
+    let pages = store.manifest.engine.totals.pages;
+    let names = NameReader::open(&*store.disk, &store.dir, store.manifest.names)?;
+    let file = IndexFile::open(&*store.disk, &store.dir, store.identity.hash);
+    let Indexed {
+        index, from_file, ..
+    } = indexed(pages, &names, file)?;
+    engine.restore_index(index);
+    let store = engine.storage_mut();
+    store.names.unused_index = None;
+    store.note_index(from_file);
+    Ok(())
+}
+
+/// Removes the temporary file of a killed writer; ignores errors.
+pub(super) fn remove_unfinished(disk: &dyn Disk, dir: &Path) {
+    let _ = disk.remove(&dir.join(ASIDE));
+}
+
+/// Index on disk, open for reading; it stays readable when it is replaced.
+pub struct IndexFile {
+    path: PathBuf,
+    file: Box<dyn DiskFile>,
+    /// Number of pages that it covers, from the first.
+    pub pages: u64,
+    /// Fields at the beginning of its head.
+    begins: [u64; 4],
+    /// Number of slots of each segment, and offset of its first chunk.
+    slots: [u64; SEGMENTS],
+    offsets: [u64; SEGMENTS],
+    /// Result of comparing it with its store's fingerprints, done on first use.
+    checked: OnceLock<Result<()>>,
+}
+
+impl IndexFile {
+    /// Opens the index of the store with this identity; `None` if there is none. One of another store is
+    /// [`Error::Damaged`].
+    pub fn open(disk: &dyn Disk, dir: &Path, store: u64) -> Result<Option<IndexFile>> {
+        let path = dir.join(INDEX);
+        let file = match disk.read(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            file => file.map_err(Error::opening(&path))?,
+        };
+        let damaged = |what: &str| Error::damaged(&path, what);
+        let mut head = [0; FIXED];
+        file.read_at(&mut head, 0).map_err(Error::reading(&path))?;
+        if !frame::is_sealed(&head) {
+            return Err(damaged("the checksum of its head does not match"));
+        }
+        let mut fields = HeadReader(&head);
+        let begins = fields.u64s();
+        let [version, of, pages, _] = begins;
+        if version != VERSION {
+            return Err(damaged("it is of another version"));
+        }
+        if of != store {
+            return Err(damaged("it is of another store"));
+        }
+        let slots = fields.u64s::<SEGMENTS>();
+        let mut offsets = [0; SEGMENTS];
+        let mut end = Some(FIXED as u64);
+        for (offset, &slots) in offsets.iter_mut().zip(&slots) {
+            *offset = end.unwrap_or_default();
+            let bytes = bytes_of(slots).filter(|_| slots >= LEAST_SLOTS);
+            end = end
+                .zip(bytes)
+                .and_then(|(end, bytes)| end.checked_add(bytes));
+        }
+        let size = file.size().map_err(Error::reading(&path))?;
+        if end != Some(size) {
+            return Err(damaged("its length is wrong"));
+        }
+        Ok(Some(IndexFile {
+            file,
+            pages,
+            begins,
+            slots,
+            offsets,
+            checked: OnceLock::new(),
+            path,
+        }))
+    }
+
+    pub fn damaged(&self, what: impl Into<String>) -> Error {
+        Error::damaged(&self.path, what)
+    }
+
+    /// Checks that it belongs to its store's fingerprints, of which the first `committed` count.
+    pub fn check(&self, committed: u64, names: &NameReader) -> Result<()> {
+        let checked = self.checked.get_or_init(|| self.compare(committed, names));
+        checked.as_ref().copied().map_err(Error::again)
+    }
+
+    fn compare(&self, committed: u64, names: &NameReader) -> Result<()> {
+        let ([.., sum], pages) = (self.begins, self.pages);
+        if pages > committed {
+            return Err(self.damaged(format!("it has {pages} pages, and the store {committed}")));
+        }
+        let last = pages.checked_sub(1);
+        let found = last.map(|last| names.sum_of_prints(last)).transpose()?;
+        if found.flatten() == Some(sum) {
+            Ok(())
+        } else {
+            Err(self.damaged("it is of other fingerprints"))
+        }
+    }
+
+    /// Returns the page of this fingerprint among those it covers. The caller must verify it against the fingerprints,
+    /// unless [checked](IndexFile::check).
+    pub fn get(&self, fingerprint: Fingerprint) -> Result<Option<PageId>> {
+        let probe = Probe::of(fingerprint, &self.slots);
+        let mut slots = vec![[0; SLOT]; probe.slots.len()];
+        self.read(probe.segment, probe.slots.clone(), &mut slots)?;
+        let found = probe.find(&slots);
+        if found.is_some_and(|page| page.0 >= self.pages) {
+            return Err(self.damaged("it has a page that is not its"));
+        }
+        Ok(found)
+    }
+
+    /// Reads these slots of a segment, with their chunks.
+    fn read(&self, segment: usize, wanted: Range<usize>, slots: &mut [Slot]) -> Result<()> {
+        let all = self.slots[segment] as usize;
+        let mut bytes = Vec::new();
+        for at in wanted.start / CHUNK..wanted.end.div_ceil(CHUNK) {
+            let chunk = at * CHUNK..all.min((at + 1) * CHUNK);
+            let offset = self.offsets[segment] + at as u64 * CHUNK_BYTES;
+            bytes.resize(chunk.len() * SLOT + 8, 0);
+            let read = self.file.read_at(&mut bytes, offset);
+            read.map_err(Error::reading(&self.path))?;
+            let (found, sum) = bytes.split_at(chunk.len() * SLOT);
+            if sum != sum_of(found, offset, &self.begins).to_le_bytes() {
+                return Err(
+                    self.damaged(format!("the checksum of byte {offset} on does not match"))
+                );
+            }
+            let both = wanted.start.max(chunk.start)..wanted.end.min(chunk.end);
+            let found = &found.as_chunks::<SLOT>().0[both.start - chunk.start..][..both.len()];
+            slots[both.start - wanted.start..][..both.len()].copy_from_slice(found);
+        }
+        Ok(())
+    }
+
+    /// Creates an index of `pages` pages with room for its entries; [`IndexFile::load`] inserts them, one share at a
+    /// time.
+    pub fn to_load(&self, pages: u64) -> Result<Index> {
+        Index::to_load(pages, &self.slots)
+    }
+
+    /// Fills a share of an index. Returns the number of its pages.
+    pub fn load(&self, share: &mut IndexShare<'_>) -> Result<u64> {
+        let found = share.fill(self.pages, &mut |segment, slots| {
+            self.read(segment, 0..slots.len(), slots)
+        })?;
+        found.ok_or_else(|| self.damaged("it has a page that is not its"))
+    }
+
+    /// Checks that as many pages were loaded as it covers.
+    pub fn check_loaded(&self, found: u64) -> Result<()> {
+        if found == self.pages {
+            return Ok(());
+        }
+        let pages = self.pages;
+        Err(self.damaged(format!("{found} entries for {pages} pages")))
+    }
+
+    /// Compares all its entries with the fingerprints.
+    pub fn verify(&self, names: &NameReader) -> Result<()> {
+        let mut index = self.to_load(self.pages)?;
+        let loaded = index.shares(1).map(|mut share| self.load(&mut share));
+        self.check_loaded(loaded.sum::<Result<u64>>()?)?;
+        for (page, print) in (0..self.pages).zip(names.fingerprints()) {
+            if index.get(print?) != Some(PageId(page)) {
+                return Err(self.damaged(format!("it does not lead to page {page}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

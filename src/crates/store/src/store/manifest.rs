@@ -1,0 +1,165 @@
+//! The manifest that each commit writes, encoded by bincode. The only module that uses bincode.
+
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::identity::Identity;
+use super::names::NameLengths;
+use super::progress::InputProgress;
+use super::rows::RowsState;
+use crate::engine::{EngineState, ShardCounts};
+use crate::{Error, Result};
+
+/// Maximum length of a manifest in bytes: 64 MiB, some hundred thousand inputs.
+const BYTES_MAX: usize = 64 << 20;
+/// Encoding of values. bincode counts a value by its size in memory, at most 16 times its encoded size. Without a limit
+/// it would allocate for any length that the input claims.
+const CODING: bincode::config::Configuration<
+    bincode::config::LittleEndian,
+    bincode::config::Varint,
+    bincode::config::Limit<{ 16 * BYTES_MAX }>,
+> = bincode::config::standard().with_limit();
+
+/// State of a store except for arrays, logs and history.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Number of the commit.
+    pub generation: u64,
+    /// XXH3-64 of the identity file, so that parts of two stores cannot be mixed.
+    pub identity: u64,
+    /// Totals, marks and counters of the engine.
+    pub engine: EngineState,
+    /// Field of stores that version 0.1 created with `--correction`. Unused; the next commit drops it.
+    pub corrected: Option<CorrectionTotals>,
+    /// Committed lengths of the name logs.
+    pub names: NameLengths,
+    /// Runs of the history, oldest first.
+    pub runs: Vec<HistoryRun>,
+    pub next_run: u64,
+    pub admission_blocks: u64,
+    /// Hash of the cash chunks' current slots ([`super::chunks::slots_sum`]).
+    pub slots: u64,
+    /// Unused: hash of the slots of a file that version 0.1 had with `--correction`.
+    pub corrected_slots: u64,
+    pub progress: InputProgress,
+    /// State of kept rows. Encoded last, and only if it is not the default: stores of version 1 have none. The counts
+    /// of a shard follow, if there are any.
+    #[serde(skip)]
+    pub rows: RowsState,
+}
+
+/// Totals of version 0.1's ledger of corrections: a phase, and sums.
+pub type CorrectionTotals = (u32, u128, i128, i128, [u128; 3], u32, u64, u64, bool);
+
+/// Run of the history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HistoryRun {
+    /// First part of its blocks' keys.
+    pub number: u64,
+    /// Number of the mark after which its rows come.
+    pub interval: u64,
+    pub rows: u64,
+    pub blocks: u64,
+    /// Total length of its blocks in bytes.
+    pub bytes: u64,
+}
+
+impl Manifest {
+    /// Encodes the manifest, after 8 bytes reserved for the seal.
+    pub fn to_bytes(&self) -> std::result::Result<Vec<u8>, String> {
+        let mut bytes = vec![0; 8];
+        bincode::serde::encode_into_std_write(self, &mut bytes, CODING)
+            .map_err(|error| error.to_string())?;
+        let shard = &self.engine.counters.shard;
+        let has_shard = *shard != ShardCounts::default();
+        if has_shard || self.rows != RowsState::default() {
+            bincode::serde::encode_into_std_write(&self.rows, &mut bytes, CODING)
+                .map_err(|error| error.to_string())?;
+        }
+        if has_shard {
+            bincode::serde::encode_into_std_write(shard, &mut bytes, CODING)
+                .map_err(|error| error.to_string())?;
+        }
+        match bytes.len() {
+            0..=BYTES_MAX => Ok(bytes),
+            len => Err(format!(
+                "a manifest of {len} bytes, more than {BYTES_MAX}: too many inputs for one store"
+            )),
+        }
+    }
+
+    /// Checks that the identity file belongs to this store.
+    pub fn check_identity(&self, dir: &Path, identity: &Identity) -> Result<()> {
+        if self.identity == identity.hash {
+            return Ok(());
+        }
+        Err(Error::damaged(
+            dir.join("identity.json"),
+            "it and store.redb are of two stores",
+        ))
+    }
+
+    /// Decodes the manifest of an unsealed value.
+    pub fn from_bytes(content: &[u8]) -> std::result::Result<Manifest, String> {
+        let unreadable = |error| format!("the manifest cannot be read: {error}");
+        let (mut manifest, len): (Manifest, usize) =
+            bincode::serde::decode_from_slice(content, CODING).map_err(unreadable)?;
+        let rest = &content[len..];
+        if rest.is_empty() {
+            return Ok(manifest);
+        }
+        let (rows, len) = bincode::serde::decode_from_slice(rest, CODING).map_err(unreadable)?;
+        manifest.rows = rows;
+        if len < rest.len() {
+            manifest.engine.counters.shard =
+                from_bytes(&rest[len..]).map_err(|what| format!("the manifest's end {what}"))?;
+        }
+        Ok(manifest)
+    }
+}
+
+/// Encodes a value, after 8 bytes reserved for the seal.
+pub fn to_bytes(value: &impl Serialize) -> std::result::Result<Vec<u8>, String> {
+    let mut bytes = vec![0; 8];
+    bincode::serde::encode_into_std_write(value, &mut bytes, CODING)
+        .map_err(|error| error.to_string())?;
+    Ok(bytes)
+}
+
+/// Decodes an unsealed value.
+pub fn from_bytes<T: DeserializeOwned>(content: &[u8]) -> std::result::Result<T, String> {
+    let (value, len) = bincode::serde::decode_from_slice(content, CODING)
+        .map_err(|error| format!("cannot be read: {error}"))?;
+    if len != content.len() {
+        return Err("is longer than it should be".into());
+    }
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Input;
+
+    /// Regression: bincode allocated as many bytes as the input claimed before checking that they were there; a length
+    /// of 2^60 aborted the process, whatever the checksum.
+    #[test]
+    fn a_text_that_claims_too_much_is_an_error() {
+        let mut manifest = Manifest::default();
+        manifest.progress.inputs.push(Input {
+            name: "\u{1}".repeat(77),
+            format: String::new(),
+            end: None,
+            spooled: None,
+        });
+        let bytes = manifest.to_bytes().unwrap().split_off(8);
+        assert_eq!(Manifest::from_bytes(&bytes), Ok(manifest));
+        let at = bytes.windows(2).position(|pair| pair == [77, 1]).unwrap();
+        // 253: the next eight bytes are the length.
+        let length = [&[253][..], &(1u64 << 60).to_le_bytes()].concat();
+        let claims = [&bytes[..at], &length, &bytes[at + 1..]].concat();
+        assert!(Manifest::from_bytes(&claims).is_err());
+    }
+}

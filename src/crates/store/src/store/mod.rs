@@ -1,0 +1,360 @@
+//! The store: a directory that outlives the process. One writer, locked; any number of readers.
+//!
+//! | part | what | module |
+//! |---|---|---|
+//! | `identity.json` | version, settings, key | `identity` |
+//! | `lock` | locked by the writer | here |
+//! | `store.redb` | manifest, chunk slots, history: **the only commit point** | `tables`, `manifest`, `blocks` |
+//! | `cash` | cells and ages, two slots a chunk | `chunks` |
+//! | `urls`, `fingerprints` (and `.index`) | names in page order, append-only | `names`, `log` |
+//! | `index` | map from fingerprint to page, as of the end of a run | `index_file` |
+//! | `remote` | of a shard: numbers of its remote pages in their owners' stores | [`crate::shards`] |
+//! | `warm` | the warm start of the next settling; a cache that no commit names | `warm` |
+//! | `rows/` | rows of links that visits applied, append-only | `rows`, `log` |
+//! | `marks/` | retained copies of the cells | `marks` |
+//! | `snapshots/` | published rankings, immutable; `latest.json` | [`crate::snapshot`] |
+//! | `spool/` | bytes of standard input not yet covered by a checkpoint | `spool` |
+//!
+//! **A checkpoint**, at a record boundary: logs and rows appended and synced; new marks synced; changed chunks written
+//! to their other slots, synced; then one redb transaction with history and manifest. Only then are old slots and
+//! dropped marks freed.
+//!
+//! **Recovery** is opening: redb gives the last commit, logs are truncated to its lengths, chunks are loaded and
+//! checked, the law is checked, the index is read or rebuilt, and uncommitted marks and unpublished snapshots are
+//! removed. redb trusts its pages, so all its calls are fenced (`fence`).
+//!
+//! **Damage** is detected and never used. It is never repaired, except in caches: the row directory, the warm start,
+//! the index and the numbers of remote pages. [`PARTS`] says what damage to each file means; [`crate::check`] searches
+//! for it.
+//!
+//! Any failure of an operation is final for the process: a store that failed once refuses all further writes, because
+//! the disk's contents are unknown after a failed sync.
+
+mod blocks;
+mod checkpoint;
+mod chunks;
+mod create;
+mod folder;
+#[cfg(any(test, feature = "testing"))]
+pub mod fuzz;
+mod identity;
+mod index_file;
+mod inside;
+mod manifest;
+mod marks;
+mod names;
+mod packing;
+mod progress;
+mod readers;
+mod reindex;
+mod renew;
+mod row_file;
+pub mod rows;
+mod settings;
+mod spool;
+mod tables;
+mod verify;
+mod view;
+pub mod warm;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::batch::HashKey;
+use crate::engine::{Admission, CHUNK_PAGES, Engine};
+use crate::memory::{Need, pages_with_room};
+use crate::model::Limits;
+use crate::threads::join;
+use crate::{Error, Result};
+use blocks::Packer;
+use chunks::{CASH, ChunkFile, Chunks};
+use create::create;
+pub use folder::is_busy;
+pub use folder::{Home, IDENTITY, REPLAY, lock_soon};
+use folder::{is_store, remove_corrected, remove_replay, remove_unpublished, take_lock};
+use identity::Identity;
+pub use index_file::{IndexFile, keep_index, trust_index};
+use manifest::Manifest;
+use names::NameLogs;
+use packing::Packing;
+use tables::{Access, Tables, WriteTransaction};
+
+pub use crate::codec::sealed::{from_text, to_text};
+pub use crate::codec::varint::number;
+pub use crate::disk::{Disk, DiskFile, RealDisk, temporary, unfinished};
+pub use crate::disk::{read_whole, write_whole};
+pub use crate::model::{PARTS, StoreFile, part_of};
+pub use cashrank_fence::{PanicFate, fenced};
+pub use checkpoint::checkpoint;
+pub use identity::NEXT as NEXT_IDENTITY;
+pub use identity::{Settings, VERSION};
+pub use names::NameLengths;
+pub use names::{NameReader, kept};
+pub use progress::{Input, InputProgress, Spooled, Unverified};
+pub use readers::{identity_of, open_view_to};
+pub use readers::{open_view, open_view_to_publish, settings_of};
+use reindex::{Indexed, indexed};
+use rows::{GiveUpReason, KeepRows, RowWriter};
+use settings::check_settings;
+pub use settings::differences;
+pub use spool::{OnDurable, SpoolOptions, SpoolState, spool_state, verify_spool};
+pub use spool::{Spool, SpoolReader, remove_spool};
+pub use verify::{Depth, VerifyReport};
+pub use view::View;
+use warm::{WarmRows, WarmStart};
+
+/// Name of the folder of snapshots.
+pub const SNAPSHOTS: &str = "snapshots";
+
+/// Store open for writing: the storage of a durable [`Engine`].
+pub struct StoreWriter {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    identity: Identity,
+    db: OpenDatabase,
+    cash: Chunks,
+    names: OpenNames,
+    rows: OpenRows,
+    manifest: Manifest,
+    history: OpenHistory,
+    marks: OpenMarks,
+    failed: bool,
+    /// Lock, held as long as the store or a view of it is open. The last field, so that it is dropped last: redb still
+    /// writes when it is closed.
+    lock: Arc<dyn DiskFile>,
+}
+
+/// Database, and the transaction of the next commit once something is written to it.
+struct OpenDatabase {
+    tables: Arc<Tables>,
+    writing: Option<WriteTransaction>,
+}
+
+/// Names of pages, and the index on disk.
+struct OpenNames {
+    logs: NameLogs,
+    /// Number of pages covered by the index on disk.
+    indexed: u64,
+    /// Damage of the index on disk, if it was not used.
+    unused_index: Option<Error>,
+}
+
+/// State of kept rows.
+#[derive(Default)]
+struct OpenRows {
+    /// Writer of rows; `None` if none are kept.
+    writer: Option<RowWriter>,
+    /// Reason why rows were given up, until it is reported.
+    gave_up: Option<GiveUpReason>,
+    /// Damage of the row directory if it was rebuilt, until it is reported.
+    renewed_places: Option<Error>,
+    /// Number of a row file that the next commit no longer names.
+    doomed: Option<u64>,
+    /// Warm start if there is one that fits, or the error of opening it.
+    warm: Option<Result<WarmStart>>,
+    /// Rows of the commit that is being ranked and whose result will be the next warm start.
+    ranked: Option<WarmRows>,
+}
+
+/// Part of the history that is not written yet.
+struct OpenHistory {
+    /// Newest run, while it is packed.
+    packing: Option<Packing>,
+    admissions: Packer<Admission>,
+}
+
+/// Marks created or dropped since the last checkpoint.
+#[derive(Default)]
+struct OpenMarks {
+    /// New marks that are still kept, by number.
+    new: BTreeMap<u64, Box<dyn DiskFile>>,
+    /// Numbers of dropped marks, whose files are removed after the next commit.
+    dropped: Vec<u64>,
+}
+
+/// Result of opening a store for writing.
+pub struct OpenStore {
+    /// Engine at the last checkpoint, with the store as its storage.
+    pub engine: Engine<StoreWriter>,
+    pub progress: InputProgress,
+    /// True if the store was just created.
+    pub new: bool,
+}
+
+impl StoreWriter {
+    /// Opens the store in `dir` for writing; creates it if there is none. `settings` must agree with the store's, which
+    /// [`settings_of`] reads. A store without pages accepts any settings and starts over, unless it holds acknowledged
+    /// bytes of a stream that has not ended or that this run `resumes`.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        settings: &Settings,
+        limits: &Limits,
+        keep: KeepRows,
+        resumes: bool,
+    ) -> Result<OpenStore> {
+        let created = if is_store(&*disk, dir)? {
+            None
+        } else {
+            create(&*disk, dir, settings, HashKey::random()?)?
+        };
+        let new = created.is_some();
+        let lock = match created {
+            Some(lock) => lock,
+            None => take_lock(&*disk, dir)?,
+        };
+        // Refuses a store of another version before reading anything else.
+        Identity::read(&*disk, dir)?;
+        let tables = Tables::open(&*disk, dir, Access::Write)?;
+        let (identity, mut manifest) = renew::opened(&*disk, dir, &tables, settings, resumes)?;
+        let reading = tables.read()?;
+        let pages = manifest.engine.totals.pages;
+        let cash = Chunks {
+            slots: reading.slots(pages.div_ceil(CHUNK_PAGES), manifest.slots)?,
+            file: ChunkFile::open(&*disk, dir)?,
+        };
+        drop(reading);
+        marks::remove_others(&*disk, dir, &manifest.engine.marks)?;
+        remove_unpublished(&*disk, dir)?;
+        remove_replay(&*disk, dir)?;
+        rows::remove_others(&*disk, dir, &manifest.rows)?;
+        warm::remove_base(&*disk, dir)?;
+        warm::remove_unfinished(&*disk, dir)?;
+        index_file::remove_unfinished(&*disk, dir);
+        // The file belongs to the last commit until there is another.
+        if manifest.corrected.take().is_none() && !identity.has_rows() {
+            remove_corrected(&*disk, dir)?;
+        }
+        let mut store = StoreWriter {
+            cash,
+            names: OpenNames {
+                logs: NameLogs::open(&*disk, dir, manifest.names, pages)?,
+                indexed: 0,
+                unused_index: None,
+            },
+            rows: OpenRows {
+                warm: WarmStart::open(&*disk, dir, identity.hash, &manifest.rows.retention)
+                    .transpose(),
+                ..OpenRows::default()
+            },
+            db: OpenDatabase {
+                tables: Arc::new(tables),
+                writing: None,
+            },
+            history: OpenHistory {
+                packing: None,
+                admissions: Packer::new(),
+            },
+            marks: OpenMarks::default(),
+            failed: false,
+            lock: Arc::from(lock),
+            dir: dir.into(),
+            identity,
+            manifest,
+            disk,
+        };
+        store.begin_rows(keep)?;
+        let progress = store.manifest.progress.clone();
+        let engine = store.into_engine(limits)?;
+        Ok(OpenStore {
+            engine,
+            progress,
+            new,
+        })
+    }
+
+    /// Returns the name of the first page of the last commit.
+    pub fn first_name(&self) -> Result<Option<String>> {
+        let names = NameReader::open(&*self.disk, &self.dir, self.manifest.names)?;
+        names.names().next().transpose()
+    }
+
+    fn into_engine(self, limits: &Limits) -> Result<Engine<StoreWriter>> {
+        let limit = limits.pages;
+        let state = self.manifest.engine.clone();
+        let pages = state.totals.pages;
+        if pages > limit {
+            return Err(Error::Conflict(format!(
+                "{}: knows {pages} pages, more than `limit_pages` {limit}; raise it",
+                self.dir.display()
+            )));
+        }
+        let settings = &self.identity.settings;
+        Need::check_resume(&settings.config, pages, limits.memory)?;
+        let cash = Chunks {
+            file: ChunkFile::look(&*self.disk, &self.dir)?,
+            slots: self.cash.slots.clone(),
+        };
+        let names = NameReader::open(&*self.disk, &self.dir, self.manifest.names)?;
+        names.check_end(&self.key())?;
+        let config = self.identity.settings.config.clone();
+        let dir = self.dir.clone();
+        let room = pages_with_room(&config, limits);
+        let mut engine = Engine::with_storage(config, room, self)?;
+        let load = |cells: &mut [u64], ages: &mut [u8]| {
+            let arrays = vec![bytemuck::cast_slice_mut(cells), ages];
+            cash.file.load(&cash.slots, arrays)
+        };
+        // Loading the cash waits for the disk while building the index keeps the processors busy.
+        let file = engine.storage().index_file(pages, &names);
+        let index = || indexed(pages, &names, file);
+        let (found, restored) = join(true, index, || engine.restore(state, load));
+        restored?;
+        let law = engine.ledger().check_law();
+        law.map_err(|what| Error::damaged(dir.join(CASH), what))?;
+        let Indexed {
+            index,
+            known,
+            from_file,
+        } = found?;
+        verify::check_count(&dir.join("fingerprints"), known, pages)?;
+        engine.restore_index(index);
+        engine.storage_mut().note_index(from_file);
+        let track = engine.storage().keeps_fetches();
+        engine.track_fetches(track);
+        let shard = engine.storage().identity.settings.input.shard;
+        engine.set_shard(shard);
+        Ok(engine)
+    }
+
+    pub fn key(&self) -> HashKey {
+        self.identity.key
+    }
+
+    /// Returns true if failures and changes of pages are kept.
+    pub fn keeps_fetches(&self) -> bool {
+        self.identity.has_fetches()
+    }
+
+    /// Returns the directory from which it was opened.
+    pub fn home(&self) -> Home {
+        Home {
+            disk: self.disk.clone(),
+            dir: self.dir.clone(),
+            identity: self.identity.hash,
+        }
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
+    }
+
+    /// Returns the number of the last commit.
+    pub fn generation(&self) -> u64 {
+        self.manifest.generation
+    }
+
+    /// Returns the last committed state, for reading while this store continues.
+    pub fn view(&self) -> Result<View> {
+        let tables = self.db.tables.clone();
+        let mut view = View::new(&*self.disk, &self.dir, tables, &self.identity)?;
+        view.lock = Some(self.lock.clone());
+        view.warm = self.warm();
+        Ok(view)
+    }
+}

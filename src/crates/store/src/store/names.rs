@@ -1,0 +1,398 @@
+//! The two logs of names: URL text and fingerprints.
+//!
+//! A URL block is zstd over front-coded names: for each, the length of the prefix shared with the previous name, the
+//! length of the rest, and the rest. A fingerprint block has 10 bytes per page ([`kept`]).
+
+use std::ops::Range;
+use std::path::Path;
+
+use crate::batch::HashKey;
+use crate::codec::prefix;
+use crate::codec::varint;
+use crate::disk::Disk;
+use crate::disk::log::{BlockLog, Held, LogBlock, LogLengths};
+use crate::engine::Fingerprint;
+use crate::{Error, Result};
+
+/// Raw text in bytes after which a URL block is closed.
+const URL_BLOCK_BYTES: usize = 64 << 10;
+/// Maximum number of fingerprints in a block.
+const FINGERPRINT_BLOCK: usize = 4096;
+const ZSTD_LEVEL: i32 = 3;
+/// Number of stored bytes of a fingerprint.
+pub const PRINT: usize = 10;
+
+/// Returns the stored part of a fingerprint: its low 64 and its high 16 bits, which are all that the index uses; the
+/// other bits are 0.
+pub fn kept(fingerprint: Fingerprint) -> Fingerprint {
+    read_print(print_bytes(fingerprint))
+}
+
+/// Encodes the stored part of a fingerprint.
+pub fn print_bytes(fingerprint: Fingerprint) -> [u8; PRINT] {
+    let mut bytes = [0; PRINT];
+    bytes[..8].copy_from_slice(&(fingerprint as u64).to_le_bytes());
+    bytes[8..].copy_from_slice(&((fingerprint >> 112) as u16).to_le_bytes());
+    bytes
+}
+
+/// Decodes the stored part of a fingerprint.
+pub fn read_print(bytes: [u8; PRINT]) -> Fingerprint {
+    let [low @ .., a, b] = bytes;
+    let high = u16::from_le_bytes([a, b]);
+    Fingerprint::from(high) << 112 | Fingerprint::from(u64::from_le_bytes(low))
+}
+
+/// Appends names in page order.
+pub struct NameLogs {
+    pub urls: BlockLog,
+    pub fingerprints: BlockLog,
+    pages: u64,
+    coded: Vec<u8>,
+    coded_names: u32,
+    last: Vec<u8>,
+    prints: Vec<u8>,
+}
+
+/// Committed lengths of both logs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct NameLengths {
+    /// Length of the URL log.
+    pub urls: LogLengths,
+    /// Length of the fingerprint log.
+    pub fingerprints: LogLengths,
+}
+
+impl NameLogs {
+    /// Creates the logs of a new store.
+    pub fn create(disk: &dyn Disk, dir: &Path) -> Result<NameLogs> {
+        let urls = BlockLog::create(disk, &dir.join("urls"))?;
+        let fingerprints = BlockLog::create(disk, &dir.join("fingerprints"))?;
+        Ok(NameLogs::with(urls, fingerprints, 0))
+    }
+
+    /// Opens the logs for writing after `pages` pages.
+    pub fn open(disk: &dyn Disk, dir: &Path, lengths: NameLengths, pages: u64) -> Result<NameLogs> {
+        let urls = BlockLog::open(disk, &dir.join("urls"), lengths.urls)?;
+        let fingerprints = BlockLog::open(disk, &dir.join("fingerprints"), lengths.fingerprints)?;
+        Ok(NameLogs::with(urls, fingerprints, pages))
+    }
+
+    fn with(urls: BlockLog, fingerprints: BlockLog, pages: u64) -> NameLogs {
+        NameLogs {
+            urls,
+            fingerprints,
+            pages,
+            coded: Vec::new(),
+            coded_names: 0,
+            last: Vec::new(),
+            prints: Vec::new(),
+        }
+    }
+
+    /// Appends the name of the next page.
+    pub fn append(&mut self, fingerprint: Fingerprint, name: &[u8]) -> Result<()> {
+        let shared = prefix::shared(&self.last, name);
+        varint::put(&mut self.coded, shared as u128);
+        varint::put(&mut self.coded, (name.len() - shared) as u128);
+        self.coded.extend_from_slice(&name[shared..]);
+        self.last.truncate(shared);
+        self.last.extend_from_slice(&name[shared..]);
+        self.coded_names += 1;
+        self.prints.extend_from_slice(&print_bytes(fingerprint));
+        self.pages += 1;
+        if self.coded.len() >= URL_BLOCK_BYTES {
+            self.close_urls()?;
+        }
+        if self.prints.len() >= FINGERPRINT_BLOCK * PRINT {
+            self.close_prints();
+        }
+        if self.urls.waiting() + self.fingerprints.waiting() > 4 << 20 {
+            self.urls.flush()?;
+            self.fingerprints.flush()?;
+        }
+        Ok(())
+    }
+
+    fn close_urls(&mut self) -> Result<()> {
+        if self.coded_names == 0 {
+            return Ok(());
+        }
+        let packed =
+            zstd::bulk::compress(&self.coded, ZSTD_LEVEL).map_err(Error::io("urls", "compress"))?;
+        let first = self.pages - u64::from(self.coded_names);
+        self.urls.append(first, self.coded_names, &packed);
+        self.coded.clear();
+        self.coded_names = 0;
+        self.last.clear();
+        Ok(())
+    }
+
+    fn close_prints(&mut self) {
+        let count = self.prints.len() / PRINT;
+        if count > 0 {
+            let first = self.pages - count as u64;
+            self.fingerprints.append(first, count as u32, &self.prints);
+            self.prints.clear();
+        }
+    }
+
+    /// Returns a checksum that identifies all fingerprints so far; `None` if some are in no block yet.
+    pub fn sum_of_prints(&self) -> Result<Option<u64>> {
+        match self.pages.checked_sub(1) {
+            Some(last) => self.fingerprints.sum_until(last),
+            None => Ok(None),
+        }
+    }
+
+    /// Closes the open blocks and makes all durable. Returns the lengths to commit.
+    pub fn sync(&mut self) -> Result<NameLengths> {
+        self.close_urls()?;
+        self.close_prints();
+        Ok(NameLengths {
+            urls: self.urls.sync()?,
+            fingerprints: self.fingerprints.sync()?,
+        })
+    }
+}
+
+fn misfit(page: u64) -> String {
+    format!("it does not fit the name of page {page} in urls under the key in identity.json")
+}
+
+/// Fingerprints of consecutive pages from `first` on.
+pub struct Prints {
+    pub first: u64,
+    pub fingerprints: Vec<Fingerprint>,
+}
+
+impl Prints {
+    /// Iterates over the fingerprints, or yields the error.
+    fn each(read: Result<Prints>) -> impl Iterator<Item = Result<Fingerprint>> {
+        let (prints, error) = match read {
+            Ok(block) => (block.fingerprints, None),
+            Err(error) => (Vec::new(), Some(Err(error))),
+        };
+        prints.into_iter().map(Ok).chain(error)
+    }
+}
+
+/// Reader of names by page.
+pub struct NameReader {
+    path: std::path::PathBuf,
+    urls: BlockLog,
+    fingerprints: BlockLog,
+}
+
+impl NameReader {
+    /// Opens the logs for reading up to the committed `lengths`.
+    pub fn open(disk: &dyn Disk, dir: &Path, lengths: NameLengths) -> Result<NameReader> {
+        Ok(NameReader {
+            path: dir.join("urls"),
+            urls: BlockLog::read(disk, &dir.join("urls"), lengths.urls)?,
+            fingerprints: BlockLog::read(disk, &dir.join("fingerprints"), lengths.fingerprints)?,
+        })
+    }
+
+    /// Returns the name of a page. `held` caches the last block read.
+    pub fn name(&self, page: u64, held: &mut Held<String>) -> Result<String> {
+        let found = self.urls.value_of(page, held, |block| self.unpack(block))?;
+        found
+            .cloned()
+            .ok_or_else(|| Error::damaged(&self.path, format!("no name for page {page}")))
+    }
+
+    /// Iterates over all names in page order.
+    pub fn names(&self) -> impl Iterator<Item = Result<String>> + '_ {
+        self.urls.blocks().flat_map(|block| {
+            let names = block.and_then(|block| self.unpack(&block));
+            let (names, error) = match names {
+                Ok(names) => (names, None),
+                Err(error) => (Vec::new(), Some(Err(error))),
+            };
+            names.into_iter().map(Ok).chain(error)
+        })
+    }
+
+    /// Returns the fingerprint of a page; `held` is a cache as in [`NameReader::name`].
+    pub fn fingerprint(
+        &self,
+        page: u64,
+        held: &mut Held<Fingerprint>,
+    ) -> Result<Option<Fingerprint>> {
+        let read = |block: &LogBlock| Ok(self.prints(block)?.fingerprints);
+        Ok(self.fingerprints.value_of(page, held, read)?.copied())
+    }
+
+    /// Returns a checksum that identifies the fingerprints up to page `last`; `None` if no block ends with it.
+    pub fn sum_of_prints(&self, last: u64) -> Result<Option<u64>> {
+        self.fingerprints.sum_until(last)
+    }
+
+    /// Calls `visit` with the names of these pages, in order. Returns their number.
+    pub fn each(&self, pages: Range<u64>, visit: &mut dyn FnMut(&str)) -> Result<u64> {
+        let mut next = pages.start;
+        if pages.is_empty() {
+            return Ok(0);
+        }
+        for block in self.urls.blocks_from(pages.start)? {
+            let block = block?;
+            let mut page = block.first;
+            if page >= pages.end {
+                break;
+            }
+            self.unpack_each(&block, &mut |name| {
+                if page >= next && page < pages.end {
+                    visit(name);
+                    next = page + 1;
+                }
+                page += 1;
+            })?;
+        }
+        Ok(next - pages.start)
+    }
+
+    /// Iterates over all fingerprints in page order, reduced to their [`kept`] part.
+    pub fn fingerprints(&self) -> impl Iterator<Item = Result<Fingerprint>> + '_ {
+        self.fingerprint_blocks().flat_map(Prints::each)
+    }
+
+    /// Iterates over the fingerprints from page `from` on.
+    pub fn fingerprints_from(
+        &self,
+        from: u64,
+    ) -> Result<impl Iterator<Item = Result<Fingerprint>> + '_> {
+        Ok(self.fingerprint_blocks_from(from)?.flat_map(Prints::each))
+    }
+
+    /// Iterates over all fingerprints, block by block.
+    pub fn fingerprint_blocks(&self) -> impl Iterator<Item = Result<Prints>> + '_ {
+        let blocks = self.fingerprints.blocks();
+        blocks.map(|block| self.prints(&block?))
+    }
+
+    /// Iterates over the fingerprints from page `from` on, block by block; there may be none.
+    pub fn fingerprint_blocks_from(
+        &self,
+        from: u64,
+    ) -> Result<impl Iterator<Item = Result<Prints>> + '_> {
+        let blocks = self.fingerprints.blocks_from(from)?;
+        Ok(blocks.filter_map(move |block| {
+            let prints = block.and_then(|block| self.prints(&block));
+            match prints {
+                Ok(mut prints) => {
+                    let known = from.saturating_sub(prints.first);
+                    let known = prints.fingerprints.len().min(known as usize);
+                    prints.fingerprints.drain(..known);
+                    prints.first += known as u64;
+                    (!prints.fingerprints.is_empty()).then_some(Ok(prints))
+                }
+                failed => Some(failed),
+            }
+        }))
+    }
+
+    fn prints(&self, block: &LogBlock) -> Result<Prints> {
+        let (prints, _) = block.payload.as_chunks::<PRINT>();
+        if block.payload.len() != block.pages as usize * PRINT {
+            return Err(Error::damaged(
+                self.path.with_file_name("fingerprints"),
+                "a block of wrong length",
+            ));
+        }
+        Ok(Prints {
+            first: block.first,
+            fingerprints: prints.iter().map(|print| read_print(*print)).collect(),
+        })
+    }
+
+    /// Checks that the last block of names has the fingerprints expected under the store's key, and that both logs end
+    /// with the same page, so they belong to one store and commit. Takes a millisecond, and is done whenever a store is
+    /// opened.
+    pub fn check_end(&self, key: &HashKey) -> Result<()> {
+        let expected = key.fingerprints();
+        let ends = [self.urls.last()?, self.fingerprints.last()?];
+        let pages = |block: &Option<LogBlock>| block.as_ref().map_or(0, |block| block.pages().end);
+        let [urls, fingerprints] = ends.each_ref().map(pages);
+        let prints = self.path.with_file_name("fingerprints");
+        if urls != fingerprints {
+            let what = format!("it ends with page {fingerprints}, and urls with page {urls}");
+            return Err(Error::damaged(prints, what));
+        }
+        let [Some(block), Some(mut held)] = ends else {
+            return Ok(());
+        };
+        for (page, name) in block.pages().zip(self.unpack(&block)?) {
+            if !held.pages().contains(&page) {
+                held = self.fingerprints.find(page)?;
+            }
+            let at = (page - held.first) as usize;
+            let print = held.payload.as_chunks::<PRINT>().0.get(at).copied();
+            if print != Some(print_bytes(expected.of(name.as_bytes()))) {
+                let what = misfit(page);
+                return Err(Error::damaged(prints, what));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that every page has its name and, under `key`, its fingerprint, and calls `visit` with each name. Returns
+    /// the number of pages.
+    pub fn check_all(&self, key: &HashKey, visit: &mut dyn FnMut(&[u8])) -> Result<u64> {
+        let expected = key.fingerprints();
+        let mut prints = self.fingerprints();
+        let mut pages = 0;
+        for name in self.names() {
+            let name = name?;
+            let print = prints.next().transpose()?;
+            if print != Some(kept(expected.of(name.as_bytes()))) {
+                let what = misfit(pages);
+                let path = self.path.with_file_name("fingerprints");
+                return Err(Error::damaged(path, what));
+            }
+            visit(name.as_bytes());
+            pages += 1;
+        }
+        Ok(pages)
+    }
+
+    /// Checks the indexes of both logs.
+    pub fn verify_indexes(&self) -> Result<()> {
+        self.urls.verify_index()?;
+        self.fingerprints.verify_index()
+    }
+
+    fn unpack(&self, block: &LogBlock) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        self.unpack_each(block, &mut |name| names.push(name.to_owned()))?;
+        Ok(names)
+    }
+
+    fn unpack_each(&self, block: &LogBlock, visit: &mut dyn FnMut(&str)) -> Result<()> {
+        let damaged = |what: &str| {
+            Error::damaged(&self.path, format!("block of page {}: {what}", block.first))
+        };
+        // A block holds 64 KiB of front-coded text and at most one more name.
+        let raw = zstd::stream::decode_all(&block.payload[..])
+            .map_err(|error| damaged(&error.to_string()))?;
+        let mut rest = &raw[..];
+        let mut last: Vec<u8> = Vec::new();
+        for _ in 0..block.pages {
+            let shared = varint::take(&mut rest).ok_or_else(|| damaged("it ends early"))?;
+            let len = varint::take(&mut rest).ok_or_else(|| damaged("it ends early"))?;
+            if shared > last.len() as u128 || len > rest.len() as u128 {
+                return Err(damaged("a length is wrong"));
+            }
+            let (text, after) = rest.split_at(len as usize);
+            rest = after;
+            last.truncate(shared as usize);
+            last.extend_from_slice(text);
+            visit(std::str::from_utf8(&last).map_err(|_| damaged("no UTF-8"))?);
+        }
+        if rest.is_empty() {
+            Ok(())
+        } else {
+            Err(damaged("more text than names"))
+        }
+    }
+}

@@ -1,0 +1,616 @@
+//! Reading of kept rows: sweeps, and lookup of the last row of a page.
+
+use std::convert::Infallible;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crossbeam_channel::{Receiver, bounded};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::block::{BlockRows, FIXED, RowHead, heads_end, unpack, unpack_heads};
+use super::places::Places;
+use super::unpacked::{HeldRows, Unpacked};
+use super::{CommittedRows, Retention, none, path_of};
+use crate::disk::Disk;
+use crate::disk::log::{BlockLog, LogBlock};
+use crate::rows::{Bits, Row, RowVisitor, Rows, RowsVisitor, Stop};
+use crate::threads::spawn_in;
+use crate::{Error, Result};
+
+/// Number of blocks that are read ahead of the one being visited.
+const AHEAD: usize = 4;
+/// Ratio of wanted pages below which only the blocks with their rows are read, without read-ahead: 1/64.
+const FEW: u64 = 64;
+
+/// Committed state of the row file, open; the file stays readable after a compaction removes it.
+#[derive(Clone)]
+pub struct RowFile {
+    pub(super) path: PathBuf,
+    log: Arc<BlockLog>,
+    pub(super) kept: CommittedRows,
+    /// Row directory; `None` if absent. If it is damaged, lookups search the rows instead.
+    places: Arc<Result<Option<Places>>>,
+    /// Cache of unpacked blocks.
+    unpacked: Arc<Unpacked>,
+}
+
+impl RowFile {
+    /// Opens the committed state for reading.
+    pub fn open(disk: &dyn Disk, dir: &Path, kept: CommittedRows) -> Result<RowFile> {
+        let path = path_of(dir, kept.number);
+        let log = Arc::new(BlockLog::read(disk, &path, kept.lengths)?);
+        // A row takes at least two bytes, so the memory per row is bounded by the file.
+        if kept.rows > kept.lengths.data / 2 {
+            let what = format!("{} bytes for {} rows", kept.lengths.data, kept.rows);
+            return Err(Error::damaged(path, what));
+        }
+        Ok(RowFile {
+            places: Arc::new(Places::open(disk, &path, kept.number)),
+            unpacked: Arc::default(),
+            path,
+            log,
+            kept,
+        })
+    }
+
+    /// Returns the number of the file.
+    pub fn number(&self) -> u64 {
+        self.kept.number
+    }
+
+    /// Returns the number of rows, including superseded ones.
+    pub fn rows(&self) -> u64 {
+        self.kept.rows
+    }
+
+    pub(super) fn damaged(&self, what: impl Into<String>) -> Error {
+        Error::damaged(&self.path, what)
+    }
+
+    /// Sets the bit in `live` of the last row of each page. Returns the number of these rows and of their links. Goes
+    /// from the last row to the first, so that later rows are seen first; reads heads only.
+    fn mark_live(&self, pages: u64, live: &mut Bits) -> Result<(u64, u64)> {
+        self.mark_last(pages, |_| true, live)
+    }
+
+    /// Sets the bit in `live` of the last row of each `wanted` page, like [`RowFile::mark_live`].
+    pub(super) fn mark_last(
+        &self,
+        pages: u64,
+        wanted: impl Fn(u64) -> bool,
+        live: &mut Bits,
+    ) -> Result<(u64, u64)> {
+        let mut seen = Bits::new(pages);
+        let (mut rows, mut links) = (0, 0);
+        self.back_over(0..self.kept.rows, |row, head| {
+            if u64::from(head.page) >= pages {
+                let what = format!("row {row} is of page {}", head.page);
+                return Err(self.damaged(what).into());
+            }
+            if wanted(head.page.into()) && seen.set(head.page.into()) {
+                live.set(row);
+                rows += 1;
+                links += u64::from(head.links);
+            }
+            Ok(())
+        })?;
+        Ok((rows, links))
+    }
+
+    /// Calls `visit` with the head of each of these rows, from the last one backwards. Reads no links. Returns true if
+    /// it reached the first one.
+    pub(super) fn back_over(
+        &self,
+        rows: Range<u64>,
+        mut visit: impl FnMut(u64, &RowHead) -> Result<(), Stop>,
+    ) -> Result<bool> {
+        let mut end = self.kept.rows;
+        let mut heads = Vec::new();
+        for at in (0..self.log.entries()).rev() {
+            if end <= rows.start {
+                break;
+            }
+            let first = self.heads(at, end, &mut heads)?;
+            for (head, row) in heads.iter().rev().zip((first..end).rev()) {
+                if rows.contains(&row) && !Stop::is_whole(visit(row, head))? {
+                    return Ok(false);
+                }
+            }
+            end = first;
+        }
+        if end <= rows.start {
+            Ok(true)
+        } else {
+            Err(self.damaged(format!("its first row is {end}")))
+        }
+    }
+
+    /// Returns the directory if there is one and it is valid.
+    pub(super) fn places(&self) -> Result<Option<&Places>> {
+        let places = self.places.as_ref().as_ref().map_err(Error::again)?;
+        let places = places.as_ref();
+        let sum_before = |row| self.sum_before(row);
+        places
+            .map(|places| places.check(self.kept.rows, sum_before))
+            .transpose()
+    }
+
+    /// Returns the number of a page's last row, from the directory and the rows after it.
+    pub(super) fn last_row(&self, page: u32) -> Result<Option<u64>> {
+        let places = self.places().ok().flatten();
+        let (mut found, covered) = match places.map(|places| (places.get(page.into()), places)) {
+            Some((Ok(row), places)) if row.is_none_or(|row| row < self.kept.rows) => {
+                (row, places.rows)
+            }
+            // There is none, it is damaged, or it is newer than these rows, and so is the page's row.
+            _ => (None, 0),
+        };
+        self.back_over(covered..self.kept.rows, |row, head| {
+            if head.page != page {
+                return Ok(());
+            }
+            found = Some(row);
+            Err(Stop::Enough)
+        })?;
+        Ok(found)
+    }
+
+    /// Calls `read` with the last row of `page`. Returns whether it has one.
+    fn row(&self, page: u32, pages: u64, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
+        let Some(row) = self.last_row(page)? else {
+            return Ok(false);
+        };
+        let (first, rows) = self.block_of(row, pages)?;
+        let stopped = rows.each(|at, head, targets, weights| {
+            if first + at as u64 == row && head.page == page {
+                read(row_of(*head, targets, weights));
+                return Err(());
+            }
+            Ok(())
+        });
+        if stopped.is_err() {
+            return Ok(true);
+        }
+        let places = super::places::path_of(&self.path);
+        let what = format!("row {row} is not of page {page}, as it says");
+        Err(Error::damaged(places, what))
+    }
+
+    /// Returns the block that holds a row, and the number of its first row.
+    fn block_of(&self, row: u64, pages: u64) -> Result<(u64, BlockRows)> {
+        self.unpacked_block(&self.log.find(row)?, pages, BlockRows::default())
+    }
+
+    /// Returns a checksum that identifies the rows before `row`: that of the block that holds the last of them.
+    pub fn sum_before(&self, row: u64) -> Result<u64> {
+        match row.checked_sub(1) {
+            Some(last) => Ok(xxh3_64(&self.log.find(last)?.payload)),
+            None => Ok(0),
+        }
+    }
+
+    /// Sets the bits of the last rows of these pages, from the directory and the rows after it.
+    fn mark_of(&self, wanted: &Bits, pages: u64, marked: &mut Bits) -> Result<()> {
+        // A directory that is newer than these rows leads to newer ones.
+        let places = self.places().ok().flatten();
+        let Some(places) = places.filter(|places| places.rows <= self.kept.rows) else {
+            return self
+                .mark_last(pages, |page| wanted.get(page), marked)
+                .map(drop);
+        };
+        let mut seen = Bits::new(pages);
+        self.back_over(places.rows..self.kept.rows, |row, head| {
+            let page = u64::from(head.page);
+            if wanted.get(page) && seen.set(page) {
+                marked.set(row);
+            }
+            Ok(())
+        })?;
+        places.each_of(wanted, |page, row| {
+            if !seen.get(page) {
+                marked.set(row);
+            }
+        })
+    }
+
+    /// Calls `visit` with the marked rows, one block at a time. Blocks without a marked row are not read.
+    pub(super) fn each_marked(
+        &self,
+        marked: &Bits,
+        pages: u64,
+        visit: &mut RowsVisitor<'_>,
+    ) -> Result<(), Stop> {
+        let mut from = 0;
+        while let Some(row) = marked.next(from).filter(|&row| row < self.kept.rows) {
+            let (first, rows) = match self.unpacked.find(row) {
+                Some(found) => found,
+                None => {
+                    let (first, rows) = self.block_of(row, pages)?;
+                    (first, Arc::new(rows))
+                }
+            };
+            visit(&rows_of(&rows, |at, _| marked.get(first + at as u64)))?;
+            from = first + rows.heads.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn holds_nonsense(&self, first: u64) -> Error {
+        let what = format!("the block of row {first} holds invalid data");
+        self.damaged(what)
+    }
+
+    /// Reads the heads of the block whose last row is the one before `end`. Returns its first row.
+    fn heads(&self, at: u64, end: u64, heads: &mut Vec<RowHead>) -> Result<u64> {
+        let (front, first, rows) = self.log.front(at, FIXED, heads_end)?;
+        let what = || format!("block {at} has no rows up to row {end}");
+        let damaged = || self.log.damaged_at(at, what());
+        if first.checked_add(rows.into()) != Some(end) {
+            return Err(damaged());
+        }
+        unpack_heads(&front, rows as usize, heads).ok_or_else(damaged)?;
+        Ok(first)
+    }
+
+    /// Reads all blocks from the one with row `from` on, in order, until `give` returns false.
+    fn read(
+        &self,
+        from: u64,
+        pages: u64,
+        free: &Receiver<BlockRows>,
+        mut give: impl FnMut(Result<(u64, BlockRows)>) -> bool,
+    ) {
+        let blocks = match self.log.blocks_from(from) {
+            Ok(blocks) => blocks,
+            Err(error) => {
+                give(Err(error));
+                return;
+            }
+        };
+        for block in blocks {
+            let unpacked = block.and_then(|block| {
+                let rows = free.try_recv().unwrap_or_default();
+                self.unpacked_block(&block, pages, rows)
+            });
+            if !give(unpacked) {
+                return;
+            }
+        }
+    }
+
+    /// Unpacks a block of the log into `rows`. Returns its first row and the rows.
+    fn unpacked_block(
+        &self,
+        block: &LogBlock,
+        pages: u64,
+        mut rows: BlockRows,
+    ) -> Result<(u64, BlockRows)> {
+        match unpack(&block.payload, block.pages as usize, pages, &mut rows) {
+            Some(()) => Ok((block.first, rows)),
+            None => Err(self.holds_nonsense(block.first)),
+        }
+    }
+}
+
+/// Committed rows of a store if it keeps any, with their file open so that it cannot vanish. A damaged file is reported
+/// only when rows are requested.
+pub struct RowsOf {
+    dir: PathBuf,
+    retention: Retention,
+    file: Option<Result<RowFile>>,
+    pages: u64,
+}
+
+impl RowsOf {
+    /// Opens the rows of a commit with `pages` pages.
+    pub fn new(disk: &dyn Disk, dir: &Path, retention: Retention, pages: u64) -> RowsOf {
+        let open = |kept: &CommittedRows| RowFile::open(disk, dir, *kept);
+        RowsOf {
+            dir: dir.into(),
+            file: retention.kept().map(open),
+            retention,
+            pages,
+        }
+    }
+
+    pub fn retention(&self) -> &Retention {
+        &self.retention
+    }
+
+    /// Returns true if the file could not be opened.
+    pub fn failed(&self) -> bool {
+        self.file.as_ref().is_some_and(Result::is_err)
+    }
+
+    /// Returns the rows, or [`Error::Missing`] with the reason if there are none.
+    pub fn rows(&self) -> Result<KeptRows> {
+        KeptRows::of(self.file()?.clone(), self.pages)
+    }
+
+    fn file(&self) -> Result<&RowFile> {
+        match &self.file {
+            None => Err(none(&self.dir, &self.retention, self.pages)),
+            Some(file) => file.as_ref().map_err(Error::again),
+        }
+    }
+
+    /// Returns the checksum of the block that holds the last row.
+    pub fn last_block(&self) -> Result<u64> {
+        let file = self.file()?;
+        file.sum_before(file.kept.rows)
+    }
+
+    /// Calls `read` with the row of one page. Returns whether it has one.
+    pub fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
+        self.file()?.row(page, self.pages, read)
+    }
+}
+
+/// Rows of a store as of a commit, an implementation of [`Rows`]. A sweep reads the file from start to end, with a
+/// thread that reads, checks and unpacks ahead; it may run while a writer appends or compacts.
+pub struct KeptRows {
+    pub(super) file: RowFile,
+    pages: u64,
+    links: u64,
+    rows: u64,
+    /// Bitmap of the rows that are the last of their page; `None` if all are.
+    live: Option<Bits>,
+}
+
+impl KeptRows {
+    pub fn of(file: RowFile, pages: u64) -> Result<KeptRows> {
+        let kept = file.kept;
+        let mut found = (kept.rows, kept.links);
+        let mut live = None;
+        if kept.superseded > 0 {
+            let mut bits = Bits::new(kept.rows);
+            found = file.mark_live(pages, &mut bits)?;
+            live = Some(bits);
+        }
+        if found.0 + kept.superseded != kept.rows {
+            let what = format!(
+                "{} rows of {} pages, of which {} should be superseded",
+                kept.rows, found.0, kept.superseded
+            );
+            return Err(file.damaged(what));
+        }
+        Ok(KeptRows {
+            file,
+            pages,
+            rows: found.0,
+            links: found.1,
+            live,
+        })
+    }
+
+    /// Sets the size in bytes of the cache of unpacked blocks, which saves later sweeps from reading them again.
+    pub fn stay_in(&self, bytes: u64) {
+        self.file.unpacked.set_room(bytes);
+    }
+
+    /// Takes over the cached blocks of an earlier state of the file, within the limit of [`KeptRows::stay_in`].
+    pub fn take_held(&self, held: &HeldRows) {
+        let kept = &self.file.kept;
+        self.file.unpacked.take_held(held, kept.number, kept.rows);
+    }
+
+    /// Passes the cached blocks on to a later state of the file.
+    pub fn give_held(&self, held: &HeldRows) {
+        self.file.unpacked.give_held(held, self.file.kept.number);
+    }
+
+    /// Returns the number of rows that a sweep visits.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Returns true if some rows have weights. Reads heads only.
+    pub fn has_weights(&self) -> Result<bool> {
+        let all = 0..self.file.kept.rows;
+        let none = self.file.back_over(all, |row, head| {
+            if head.weighted && self.counts(row) {
+                return Err(Stop::Enough);
+            }
+            Ok(())
+        })?;
+        Ok(!none)
+    }
+
+    /// Returns the state of the whole file, including superseded rows.
+    pub fn kept(&self) -> &CommittedRows {
+        &self.file.kept
+    }
+
+    /// Reads everything and checks the counts.
+    pub fn verify(&self) -> Result<()> {
+        let mut found = (0, 0);
+        self.each_block::<Error>(0, &mut |_, rows| {
+            found.0 += rows.heads.len() as u64;
+            found.1 += rows.targets.len() as u64;
+            Ok(())
+        })?;
+        let kept = &self.file.kept;
+        if found != (kept.rows, kept.links) {
+            return Err(self.file.damaged(format!(
+                "{} rows with {} links, not {} with {}",
+                found.0, found.1, kept.rows, kept.links
+            )));
+        }
+        // If none were superseded, the rows were not counted yet.
+        let (rows, _) = self.file.mark_live(self.pages, &mut Bits::new(kept.rows))?;
+        if rows != self.rows {
+            let what = "a page has two rows, and none is superseded";
+            return Err(self.file.damaged(what));
+        }
+        self.file.log.verify_index()
+    }
+
+    /// Calls `visit` with each block from the one with row `from` on, and the number of its first row.
+    fn each_block<E: From<Error>>(
+        &self,
+        from: u64,
+        visit: &mut dyn FnMut(u64, &BlockRows) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut end = 0;
+        for (first, rows) in self.file.unpacked.blocks() {
+            end = first + rows.heads.len() as u64;
+            if end > from {
+                visit(first, &rows)?;
+            }
+        }
+        let from = from.max(end);
+        if from >= self.file.kept.rows {
+            return Ok(());
+        }
+        let (back, free) = bounded(AHEAD + 2);
+        let mut take = |block: Result<(u64, BlockRows)>| {
+            let (first, rows) = block?;
+            visit(first, &rows)?;
+            end = first + rows.heads.len() as u64;
+            if let Some(rows) = self.file.unpacked.keep(first, rows) {
+                let _ = back.try_send(rows);
+            }
+            Ok::<_, E>(())
+        };
+        std::thread::scope(|scope| {
+            let (full, blocks) = bounded(AHEAD);
+            spawn_in(scope, "rows", move || {
+                let give = |block| full.send(block).is_ok();
+                self.file.read(from, self.pages, &free, give);
+            })?;
+            blocks.into_iter().try_for_each(&mut take)
+        })?;
+        if end == self.file.kept.rows {
+            Ok(())
+        } else {
+            let what = format!("it ends after row {end} of {}", self.file.kept.rows);
+            Err(self.file.damaged(what).into())
+        }
+    }
+
+    /// Calls `visit` with the head, targets and weights of each live row from row `from` on.
+    pub(super) fn each_from<E: From<Error>>(
+        &self,
+        from: u64,
+        mut visit: impl FnMut(RowHead, &[u32], &[u64]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.each_block(from, &mut |first, rows| {
+            rows.each(|at, head, targets, weights| {
+                let row = first + at as u64;
+                if row >= from && self.counts(row) {
+                    visit(*head, targets, weights)
+                } else {
+                    Ok(())
+                }
+            })
+        })
+    }
+
+    /// Returns the number of live rows before row `end`.
+    pub(super) fn live_before(&self, end: u64) -> u64 {
+        match &self.live {
+            None => end,
+            Some(live) => (0..end).filter(|&row| live.get(row)).count() as u64,
+        }
+    }
+
+    /// Returns true if a row is the last of its page.
+    pub(super) fn counts(&self, row: u64) -> bool {
+        self.live.as_ref().is_none_or(|live| live.get(row))
+    }
+
+    /// Returns a checksum that identifies the rows before `row`: that of the block that holds the last of them.
+    pub fn sum_before(&self, row: u64) -> Result<u64> {
+        self.file.sum_before(row)
+    }
+
+    /// Calls `visit` with every row from number `from` on, in order, including superseded ones. Returns as
+    /// [`Rows::sweep`] does.
+    pub fn written_from(&self, from: u64, visit: &mut RowVisitor<'_>) -> Result<bool> {
+        Stop::is_whole(self.each_block(from, &mut |first, block| {
+            block.each(|at, head, targets, weights| {
+                if first + at as u64 >= from {
+                    visit(row_of(*head, targets, weights))
+                } else {
+                    Ok(())
+                }
+            })
+        }))
+    }
+
+    /// Calls `visit` with batches of live rows, from number `from` on. Returns as [`Rows::sweep`] does.
+    pub fn sweep_from(
+        &self,
+        from: u64,
+        visit: &mut dyn FnMut(&[Row<'_>]) -> Result<(), Stop>,
+    ) -> Result<bool> {
+        let mut passed = 0;
+        Stop::is_whole(self.walk_many(&mut |rows| {
+            let skipped = from.saturating_sub(passed).min(rows.len() as u64);
+            passed += rows.len() as u64;
+            visit(&rows[skipped as usize..])
+        }))
+    }
+}
+
+impl Rows for KeptRows {
+    fn walk_some(&self, wanted: &Bits, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
+        if wanted.count() > self.pages / FEW {
+            return self.each_block(0, &mut |first, block| {
+                visit(&rows_of(block, |at, head| {
+                    wanted.get(head.page.into()) && self.counts(first + at as u64)
+                }))
+            });
+        }
+        let mut marked = Bits::new(self.file.kept.rows);
+        self.file.mark_of(wanted, self.pages, &mut marked)?;
+        self.file.each_marked(&marked, self.pages, visit)
+    }
+
+    fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    fn links(&self) -> u64 {
+        self.links
+    }
+
+    fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+        self.each_from(0, |head, targets, weights| {
+            visit(row_of(head, targets, weights))
+        })
+    }
+
+    fn walk_many(&self, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
+        self.each_block(0, &mut |first, block| {
+            visit(&rows_of(block, |at, _| self.counts(first + at as u64)))
+        })
+    }
+
+    fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
+        self.file.row(page, self.pages, read)
+    }
+}
+
+/// Returns the wanted rows of a block; `wanted` gets their numbers in it and their heads.
+fn rows_of<'b>(block: &'b BlockRows, wanted: impl Fn(usize, &RowHead) -> bool) -> Vec<Row<'b>> {
+    let mut rows = Vec::with_capacity(block.heads.len());
+    let all = block.each(|at, head, targets, weights| {
+        if wanted(at, head) {
+            rows.push(row_of(*head, targets, weights));
+        }
+        Ok::<(), Infallible>(())
+    });
+    let Ok(()) = all;
+    rows
+}
+
+pub(super) fn row_of<'a>(head: RowHead, targets: &'a [u32], weights: &'a [u64]) -> Row<'a> {
+    Row {
+        page: head.page,
+        gone: head.gone,
+        targets,
+        weights,
+    }
+}

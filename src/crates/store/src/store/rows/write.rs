@@ -1,0 +1,257 @@
+//! Appending of rows to the log.
+
+use std::panic::resume_unwind;
+use std::path::Path;
+use std::thread::JoinHandle;
+
+use super::block::{BlockRows, RowHead, pack};
+use super::{CommittedRows, GiveUpReason, ROWS, path_of};
+use crate::disk::Disk;
+use crate::disk::log::{BlockLog, LogLengths};
+use crate::engine::{PageId, TargetLinks};
+use crate::rows::PAGES_MAX;
+use crate::threads::spawn;
+use crate::{Error, Result};
+
+/// Packed bytes that may wait to be written, plus one block.
+const WAITING: usize = 1 << 20;
+
+/// Reason why appending ended.
+pub enum AppendError {
+    /// Rows have to be given up; everything else continues.
+    GiveUp(GiveUpReason),
+    Full(Error),
+    /// Another error, which is fatal.
+    Failed(Error),
+}
+
+impl From<Error> for AppendError {
+    fn from(error: Error) -> AppendError {
+        if error.is_full() {
+            AppendError::Full(error)
+        } else {
+            AppendError::Failed(error)
+        }
+    }
+}
+
+type Packed = (BlockRows, Vec<u8>);
+
+/// Row file open for appending.
+pub struct RowWriter {
+    log: BlockLog,
+    kept: CommittedRows,
+    /// Number of rows in blocks that were written to the log.
+    closed: u64,
+    filling: BlockRows,
+    /// Previous block, while it is packed.
+    packing: Option<JoinHandle<Packed>>,
+    /// Block for reuse.
+    spare: BlockRows,
+    /// Maximum length of the file in bytes.
+    most: u64,
+    /// True until the directory entries of a new file are durable.
+    new: bool,
+    /// Bound on page numbers, exclusive.
+    pages: u64,
+}
+
+impl RowWriter {
+    /// Creates the files of a new log.
+    pub fn create(disk: &dyn Disk, dir: &Path, number: u64, most: u64) -> Result<RowWriter> {
+        let log = BlockLog::create(disk, &path_of(dir, number))?;
+        let kept = CommittedRows {
+            number,
+            ..CommittedRows::default()
+        };
+        Ok(RowWriter::with(log, kept, most, true))
+    }
+
+    /// Opens the log for writing, and truncates it to the committed lengths.
+    pub fn open(disk: &dyn Disk, dir: &Path, kept: CommittedRows, most: u64) -> Result<RowWriter> {
+        let path = path_of(dir, kept.number);
+        let log = BlockLog::open(disk, &path, kept.lengths)?;
+        let end = log.last()?.map_or(0, |block| block.pages().end);
+        if end != kept.rows {
+            let what = format!("it ends with row {end} of {}", kept.rows);
+            return Err(Error::damaged(path, what));
+        }
+        Ok(RowWriter::with(log, kept, most, false))
+    }
+
+    fn with(log: BlockLog, kept: CommittedRows, most: u64, new: bool) -> RowWriter {
+        RowWriter {
+            log,
+            kept,
+            closed: kept.rows,
+            filling: BlockRows::default(),
+            packing: None,
+            spare: BlockRows::default(),
+            most,
+            new,
+            pages: PAGES_MAX,
+        }
+    }
+
+    /// Appends a page's row. With `again` the page has one already, which is now superseded.
+    pub fn append(
+        &mut self,
+        page: PageId,
+        gone: bool,
+        links: TargetLinks<'_>,
+        again: bool,
+    ) -> Result<(), AppendError> {
+        let largest = links.targets.iter().fold(page.0, |max, to| max.max(to.0));
+        if largest >= self.pages {
+            return Err(AppendError::GiveUp(GiveUpReason::TooManyPages));
+        }
+        let targets = links.targets.iter().map(|target| target.0 as u32);
+        self.filling.targets.extend(targets);
+        self.filling.weights.extend_from_slice(links.weights);
+        self.add(RowHead {
+            page: page.0 as u32,
+            links: links.targets.len() as u32,
+            gone,
+            weighted: !links.weights.is_empty(),
+        })?;
+        self.kept.superseded += u64::from(again);
+        Ok(())
+    }
+
+    /// Appends a row of another log.
+    pub fn copy(
+        &mut self,
+        head: RowHead,
+        targets: &[u32],
+        weights: &[u64],
+    ) -> Result<(), AppendError> {
+        self.filling.targets.extend_from_slice(targets);
+        self.filling.weights.extend_from_slice(weights);
+        self.add(head)
+    }
+
+    /// Appends the head of a row whose links were added.
+    fn add(&mut self, head: RowHead) -> Result<(), AppendError> {
+        self.filling.heads.push(head);
+        self.kept.rows += 1;
+        self.kept.links += u64::from(head.links);
+        if self.filling.is_full() {
+            self.pack_beside()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Packs the block on another thread, as sorting links takes about as long as applying them.
+    fn pack_beside(&mut self) -> Result<(), AppendError> {
+        self.end_packing()?;
+        let spare = std::mem::take(&mut self.spare);
+        let mut rows = std::mem::replace(&mut self.filling, spare);
+        self.packing = Some(spawn("rows", move || {
+            let payload = pack(&mut rows);
+            (rows, payload)
+        })?);
+        Ok(())
+    }
+
+    fn end_packing(&mut self) -> Result<(), AppendError> {
+        let Some(packing) = self.packing.take() else {
+            return Ok(());
+        };
+        let (mut rows, payload) = packing.join().unwrap_or_else(|panic| resume_unwind(panic));
+        self.put(rows.heads.len(), &payload)?;
+        rows.clear();
+        self.spare = rows;
+        Ok(())
+    }
+
+    fn put(&mut self, rows: usize, payload: &[u8]) -> Result<(), AppendError> {
+        self.log.append(self.closed, rows as u32, payload);
+        self.closed += rows as u64;
+        if self.log.bytes() > self.most {
+            return Err(AppendError::GiveUp(GiveUpReason::TooLarge(self.most)));
+        }
+        if self.log.waiting() >= WAITING {
+            self.log.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Closes the open block and makes all durable. Returns the state to commit.
+    pub fn sync(&mut self, disk: &dyn Disk, dir: &Path) -> Result<CommittedRows, AppendError> {
+        self.end_packing()?;
+        if !self.filling.heads.is_empty() {
+            let payload = pack(&mut self.filling);
+            self.put(self.filling.heads.len(), &payload)?;
+            self.filling.clear();
+        }
+        self.kept.lengths = self.log.sync()?;
+        if self.kept.lengths.data > self.most {
+            return Err(AppendError::GiveUp(GiveUpReason::TooLarge(self.most)));
+        }
+        if std::mem::take(&mut self.new) {
+            let folder = dir.join(ROWS);
+            disk.sync_dir(&folder).map_err(Error::io(&folder, "sync"))?;
+        }
+        Ok(self.kept)
+    }
+
+    /// Returns the largest number of pages that fit.
+    pub fn page_limit(&self) -> u64 {
+        self.pages
+    }
+
+    #[cfg(test)]
+    pub fn limit_pages(&mut self, pages: u64) {
+        self.pages = pages;
+    }
+
+    /// Returns the state of the file, whether committed or not.
+    pub fn kept(&self) -> &CommittedRows {
+        &self.kept
+    }
+
+    /// Returns the maximum length of the file in bytes.
+    pub fn most(&self) -> u64 {
+        self.most
+    }
+
+    /// Sets the number of rows and links at which the next check for superseded rows is due.
+    pub fn look_at(&mut self, units: u64) {
+        self.kept.look_at = units;
+    }
+
+    /// Truncates the file to what is committed.
+    pub fn cut(self, committed: LogLengths) -> Result<()> {
+        self.log.give_back(committed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fuzz::memory::Memory;
+
+    /// The 32 bits of a page number limit rows, not stores.
+    #[test]
+    fn pages_beyond_32_bits_end_rows_and_nothing_else() {
+        let disk = Memory::default();
+        let dir = Path::new("store");
+        let mut rows = RowWriter::create(&disk, dir, 1, 1 << 20).unwrap_or_else(|e| panic!("{e}"));
+        let links = |targets: &[u64]| targets.iter().map(|&to| PageId(to)).collect::<Vec<_>>();
+        let last = PAGES_MAX - 1;
+        for (page, targets, fits) in [
+            (last, links(&[0, last]), true),
+            (0, links(&[PAGES_MAX]), false),
+            (PAGES_MAX, links(&[]), false),
+            (1 << 32, links(&[3]), false),
+        ] {
+            let appended = rows.append(PageId(page), false, TargetLinks::from(&targets[..]), false);
+            let many = matches!(
+                appended,
+                Err(AppendError::GiveUp(GiveUpReason::TooManyPages))
+            );
+            assert_eq!((appended.is_ok(), many), (fits, !fits), "page {page}");
+        }
+    }
+}

@@ -1,0 +1,507 @@
+//! The spool: bytes of standard input, stored until a checkpoint covers them.
+//!
+//! `spool/` holds segments of checksummed blocks (see `block`) and `acked`, a small sealed file:
+//!
+//! ```json
+//! { "input": 0, "acked": 1048576, "checksum": "..." }
+//! ```
+//! `input` is the stream's number among the store's inputs. **Acknowledged** is the number of bytes
+//! since the stream's start that are durable, so their sender may forget them.
+//!
+//! **Order.** [`Spool::sync`] makes blocks durable, then the directory entries of new segments, then rewrites `acked`,
+//! and only then reports the position. So everything that `acked` covers survives a crash, and missing or changed bytes
+//! below it are damage; what lies beyond is a torn tail, which opening truncates. A new stream first sets `acked` to 0,
+//! which invalidates the present segments, and then removes them.
+//!
+//! Any failure is final: the disk's contents are unknown after a failed sync, so nothing further is written,
+//! acknowledged or reported.
+
+mod block;
+mod read;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::progress::InputProgress;
+use crate::codec::sealed;
+use crate::disk::{Disk, DiskFile, read_whole, write_whole};
+use crate::{Error, Result};
+use block::{BLOCK_BYTES, HEADER, SpoolBlockHeader, segment_path};
+pub use read::SpoolReader;
+use read::{missing, walk};
+
+const SPOOL: &str = "spool";
+const ACKED: &str = "acked";
+
+/// Options of the spool.
+#[derive(Debug, Clone)]
+pub struct SpoolOptions {
+    /// Interval of syncs, also while the stream is silent; `None` for syncs only at checkpoints and by `sync_bytes`. 1
+    /// s by default.
+    pub sync_every: Option<Duration>,
+    /// Number of bytes after which the spool is synced. 16 MiB by default.
+    pub sync_bytes: u64,
+    /// Length in bytes at which a segment is closed. 64 MiB by default.
+    pub segment_bytes: u64,
+    /// Callback for each durable position.
+    pub on_durable: Option<OnDurable>,
+}
+
+impl Default for SpoolOptions {
+    fn default() -> Self {
+        SpoolOptions {
+            sync_every: Some(Duration::from_secs(1)),
+            sync_bytes: 16 << 20,
+            segment_bytes: 64 << 20,
+            on_durable: None,
+        }
+    }
+}
+
+/// Callback with the number of bytes of the stream, from its start, that are durable: called once when the stream is
+/// begun or resumed, and each time the number grows. Several threads call it, one at a time and in order. An error ends
+/// the run.
+#[derive(Clone)]
+pub struct OnDurable(Arc<dyn Fn(u64) -> Result<()> + Send + Sync>);
+
+impl OnDurable {
+    /// Wraps a function.
+    pub fn new(tell: impl Fn(u64) -> Result<()> + Send + Sync + 'static) -> OnDurable {
+        OnDurable(Arc::new(tell))
+    }
+}
+
+impl fmt::Debug for OnDurable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OnDurable")
+    }
+}
+
+/// Stream that a spool holds, and how much of it is durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpoolState {
+    /// Number of the stream among the store's inputs, from 0.
+    pub input: u64,
+    /// Number of bytes since its start that are durable.
+    pub acked: u64,
+}
+
+/// Returns the state of the spool of the store in `store`; `None` if there is none. May be called while the store is
+/// being written.
+pub fn spool_state(disk: &dyn Disk, store: &Path) -> Result<Option<SpoolState>> {
+    let path = store.join(SPOOL).join(ACKED);
+    let text = match read_whole(disk, &path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Error::reading(&path)(error)),
+    };
+    let state = sealed::from_text(&text).map_err(|what| Error::damaged(&path, what))?;
+    Ok(Some(state))
+}
+
+/// Checks all bytes that the spool must hold after the checkpoint with `progress`. Returns their number. Must not be
+/// called while the store is being written.
+pub fn verify_spool(disk: &dyn Disk, store: &Path, progress: &InputProgress) -> Result<u64> {
+    if progress.is_past_first() {
+        return Ok(0);
+    }
+    let Some(state) = spool_state(disk, store)? else {
+        return match progress.inputs.last().and_then(|input| input.spooled) {
+            Some(_) if !progress.finished => Err(Error::damaged(
+                store.join(SPOOL).join(ACKED),
+                "it is missing",
+            )),
+            _ => Ok(0),
+        };
+    };
+    let spooled = progress.inputs.get(state.input as usize);
+    let restart = spooled.and_then(|input| input.spooled);
+    let from = restart.map_or(0, |spooled| spooled.restart.raw);
+    let dir = store.join(SPOOL);
+    let held = held(&list(disk, &dir)?, from, state.acked).to_vec();
+    check_covered(&dir, from, state.acked)?;
+    let range = (from, state.acked);
+    walk(disk, &dir, state.input, &held, range, true)?;
+    Ok(state.acked - from)
+}
+
+/// Removes the spool of a store, if there is one, whatever it holds.
+pub fn remove_spool(disk: &dyn Disk, store: &Path) -> Result<()> {
+    let dir = store.join(SPOOL);
+    let names = match disk.list(&dir) {
+        Ok(names) => names,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Error::io(&dir, "list")(error)),
+    };
+    let sync = || disk.sync_dir(&dir).map_err(Error::io(&dir, "sync"));
+    if names.iter().any(|name| name == ACKED) {
+        remove(disk, &dir.join(ACKED))?;
+        sync()?;
+    }
+    for name in names.iter().filter(|name| *name != ACKED) {
+        remove(disk, &dir.join(name))?;
+    }
+    sync()
+}
+
+fn remove(disk: &dyn Disk, path: &Path) -> Result<()> {
+    disk.remove(path).map_err(Error::io(path, "remove"))
+}
+
+/// Returns the first bytes of the segments in a spool, ascending.
+fn list(disk: &dyn Disk, dir: &Path) -> Result<Vec<u64>> {
+    let names = disk.list(dir).map_err(Error::io(dir, "list"))?;
+    let first = |name: &String| {
+        let number = name.parse().ok()?;
+        (segment_path(dir, number) == dir.join(name)).then_some(number)
+    };
+    Ok(names.iter().filter_map(first).collect())
+}
+
+/// Returns the segments that hold bytes `from .. to`.
+fn held(segments: &[u64], from: u64, to: u64) -> &[u64] {
+    let end = segments.partition_point(|&first| first < to);
+    let start = segments[..end].partition_point(|&first| first <= from);
+    if from < to {
+        &segments[start.saturating_sub(1)..end]
+    } else {
+        &[]
+    }
+}
+
+fn check_covered(dir: &Path, from: u64, acked: u64) -> Result<()> {
+    if from <= acked {
+        return Ok(());
+    }
+    Err(Error::damaged(
+        dir.join(ACKED),
+        format!("{acked} bytes were acknowledged, and a checkpoint needs those from {from} on"),
+    ))
+}
+
+fn write_acked(disk: &dyn Disk, dir: &Path, state: SpoolState) -> Result<()> {
+    let text = sealed::to_text(&state).map_err(|error| Error::internal(error.to_string()))?;
+    let path = dir.join(ACKED);
+    write_whole(disk, &path, &text).map_err(Error::io(&path, "write"))
+}
+
+/// Spool open for appending. Shared by the thread that reads, the timer thread, and the one that makes checkpoints.
+pub struct Spool {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    input: u64,
+    options: SpoolOptions,
+    /// Locked while a sync runs; appending continues meanwhile.
+    turn: Mutex<()>,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    /// First bytes of the segments, ascending.
+    segments: Vec<u64>,
+    /// Last segment and its length; `None` if the next block opens one.
+    last: Option<(Arc<dyn DiskFile>, u64)>,
+    /// Room for a header, then bytes waiting to become a block.
+    tail: Vec<u8>,
+    /// Number of bytes of the stream up to the end of the tail.
+    end: u64,
+    acked: u64,
+    /// Files with blocks that are not durable yet.
+    unsynced: Vec<Arc<dyn DiskFile>>,
+    /// True if segments were created whose directory entries are not durable yet.
+    entries: bool,
+    /// First failure, after which all calls fail.
+    failed: Option<Error>,
+    /// True if nothing further is accepted.
+    closed: bool,
+}
+
+impl Spool {
+    /// Begins the spool of a new stream, replacing the previous one.
+    pub fn start(
+        disk: Arc<dyn Disk>,
+        store: &Path,
+        input: u64,
+        options: SpoolOptions,
+    ) -> Result<Spool> {
+        let dir = store.join(SPOOL);
+        match disk.list(&dir) {
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                disk.create_dir(&dir).map_err(Error::io(&dir, "create"))?;
+                disk.sync_dir(store).map_err(Error::io(store, "sync"))?;
+            }
+            Err(error) => return Err(Error::io(&dir, "list")(error)),
+        }
+        write_acked(&*disk, &dir, SpoolState { input, acked: 0 })?;
+        for first in list(&*disk, &dir)? {
+            remove(&*disk, &segment_path(&dir, first))?;
+        }
+        disk.sync_dir(&dir).map_err(Error::io(&dir, "sync"))?;
+        Ok(Spool::new(disk, dir, input, options, Vec::new(), None, 0))
+    }
+
+    /// Resumes the spool of a stream: it must hold all acknowledged bytes from byte `from` on. The rest is truncated.
+    pub fn resume(
+        disk: Arc<dyn Disk>,
+        store: &Path,
+        state: SpoolState,
+        from: u64,
+        options: SpoolOptions,
+    ) -> Result<Spool> {
+        let dir = store.join(SPOOL);
+        let SpoolState { input, acked } = state;
+        check_covered(&dir, from, acked)?;
+        let found = list(&*disk, &dir)?;
+        let held = held(&found, from, acked).to_vec();
+        let end = walk(&*disk, &dir, input, &held, (from, acked), false)?;
+        for first in found.iter().filter(|first| !held.contains(first)) {
+            remove(&*disk, &segment_path(&dir, *first))?;
+        }
+        let last = match held.last() {
+            None => None,
+            Some(&first) => {
+                let path = segment_path(&dir, first);
+                let file = disk.open(&path, false).map_err(Error::io(&path, "open"))?;
+                file.set_len(end).map_err(Error::io(&path, "cut"))?;
+                Some((Arc::from(file), end))
+            }
+        };
+        Ok(Spool::new(disk, dir, input, options, held, last, acked))
+    }
+
+    fn new(
+        disk: Arc<dyn Disk>,
+        dir: PathBuf,
+        input: u64,
+        options: SpoolOptions,
+        segments: Vec<u64>,
+        last: Option<(Arc<dyn DiskFile>, u64)>,
+        acked: u64,
+    ) -> Spool {
+        let inner = Inner {
+            segments,
+            last,
+            tail: vec![0; HEADER],
+            end: acked,
+            acked,
+            unsynced: Vec::new(),
+            entries: false,
+            failed: None,
+            closed: false,
+        };
+        Spool {
+            disk,
+            dir,
+            input,
+            options,
+            turn: Mutex::new(()),
+            inner: Mutex::new(inner),
+        }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn options(&self) -> &SpoolOptions {
+        &self.options
+    }
+
+    /// Returns the number of bytes since the stream's start that are durable.
+    pub fn acked(&self) -> u64 {
+        self.inner().acked
+    }
+
+    /// Returns the number of bytes since the stream's start that were appended.
+    pub fn end(&self) -> u64 {
+        self.inner().end
+    }
+
+    /// Returns the first error, if anything failed.
+    pub fn check(&self) -> Result<()> {
+        self.inner().check()
+    }
+
+    /// Reports the durable position to the callback.
+    pub fn notify(&self) -> Result<()> {
+        let acked = self.acked();
+        self.options
+            .on_durable
+            .as_ref()
+            .map_or(Ok(()), |t| (t.0)(acked))
+    }
+
+    /// Appends bytes of the stream. They are durable, and reported, after the next [`Spool::sync`]; after `sync_bytes`
+    /// that is at once.
+    pub fn append(&self, mut bytes: &[u8]) -> Result<()> {
+        let due = {
+            let mut inner = self.inner();
+            inner.check()?;
+            if inner.closed {
+                return Err(Error::internal("the spool is closed"));
+            }
+            while !bytes.is_empty() {
+                let room = HEADER + BLOCK_BYTES - inner.tail.len();
+                let (now, later) = bytes.split_at(room.min(bytes.len()));
+                inner.tail.extend_from_slice(now);
+                inner.end += now.len() as u64;
+                bytes = later;
+                if inner.tail.len() == HEADER + BLOCK_BYTES {
+                    let written = self.write_tail(&mut inner);
+                    inner.noting(written)?;
+                }
+            }
+            inner.end - inner.acked >= self.options.sync_bytes
+        };
+        if due { self.sync() } else { Ok(()) }
+    }
+
+    fn write_tail(&self, inner: &mut Inner) -> Result<()> {
+        let length = inner.tail.len() - HEADER;
+        if length == 0 {
+            return Ok(());
+        }
+        let head = SpoolBlockHeader {
+            offset: inner.end - length as u64,
+            input: self.input,
+            length: length as u32,
+            payload: xxh3_64(&inner.tail[HEADER..]),
+        };
+        inner.tail[..HEADER].copy_from_slice(&head.to_bytes());
+        let (file, at) = match inner.last.take() {
+            Some((file, at)) if at < self.options.segment_bytes => (file, at),
+            _ => (self.new_segment(inner, head.offset)?, 0),
+        };
+        let path = || segment_path(&self.dir, inner.segments.last().copied().unwrap_or(0));
+        file.write_at(&inner.tail, at)
+            .map_err(|error| Error::io(path(), "append")(error))?;
+        if !inner.unsynced.last().is_some_and(|f| Arc::ptr_eq(f, &file)) {
+            inner.unsynced.push(file.clone());
+        }
+        inner.last = Some((file, at + inner.tail.len() as u64));
+        inner.tail.truncate(HEADER);
+        Ok(())
+    }
+
+    fn new_segment(&self, inner: &mut Inner, first: u64) -> Result<Arc<dyn DiskFile>> {
+        let path = segment_path(&self.dir, first);
+        let file = self.disk.open(&path, true);
+        let file = file.map_err(Error::io(&path, "create"))?;
+        file.set_len(0).map_err(Error::io(&path, "cut"))?;
+        inner.segments.push(first);
+        inner.entries = true;
+        Ok(Arc::from(file))
+    }
+
+    /// Makes all appended bytes durable and reports the position. Does nothing if nothing was appended, or after
+    /// [`Spool::close`].
+    pub fn sync(&self) -> Result<()> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let (files, entries, end) = {
+            let mut inner = self.inner();
+            inner.check()?;
+            if inner.closed || inner.end == inner.acked {
+                return Ok(());
+            }
+            let written = self.write_tail(&mut inner);
+            inner.noting(written)?;
+            let files = std::mem::take(&mut inner.unsynced);
+            (files, std::mem::take(&mut inner.entries), inner.end)
+        };
+        let synced = self.make_durable(&files, entries, end);
+        self.inner().noting(synced)?;
+        self.inner().acked = end;
+        let notified = self.notify();
+        self.inner().noting(notified)
+    }
+
+    fn make_durable(&self, files: &[Arc<dyn DiskFile>], entries: bool, end: u64) -> Result<()> {
+        for file in files {
+            file.sync().map_err(Error::io(&self.dir, "sync"))?;
+        }
+        if entries {
+            let synced = self.disk.sync_dir(&self.dir);
+            synced.map_err(Error::io(&self.dir, "sync"))?;
+        }
+        let state = SpoolState {
+            input: self.input,
+            acked: end,
+        };
+        write_acked(&*self.disk, &self.dir, state)
+    }
+
+    /// Removes the segments that end before byte `from`, which must be durable. The last one stays.
+    pub fn release(&self, from: u64) -> Result<()> {
+        let mut inner = self.inner();
+        debug_assert!(from <= inner.acked);
+        while inner.segments.get(1).is_some_and(|&next| next <= from) {
+            let first = inner.segments.remove(0);
+            let removed = remove(&*self.disk, &segment_path(&self.dir, first));
+            inner.noting(removed)?;
+        }
+        Ok(())
+    }
+
+    /// Removes all segments: the stream is not needed again.
+    pub fn clear(&self) -> Result<()> {
+        let mut inner = self.inner();
+        inner.last = None;
+        for first in std::mem::take(&mut inner.segments) {
+            let removed = remove(&*self.disk, &segment_path(&self.dir, first));
+            inner.noting(removed)?;
+        }
+        Ok(())
+    }
+
+    /// Stops accepting bytes: a thread that still waits for the stream must not write into a store that may be
+    /// another's.
+    pub fn close(&self) {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.inner();
+        inner.closed = true;
+        inner.last = None;
+        inner.unsynced = Vec::new();
+    }
+
+    /// Returns a reader of the durable bytes, from byte `from` of the stream on.
+    pub fn reader(&self, from: u64) -> Result<SpoolReader> {
+        let inner = self.inner();
+        if from > inner.acked {
+            return Err(missing(&self.dir, from));
+        }
+        Ok(SpoolReader::new(
+            self.disk.clone(),
+            self.dir.clone(),
+            self.input,
+            &inner.segments,
+            from,
+            inner.acked,
+        ))
+    }
+}
+
+impl Inner {
+    fn check(&self) -> Result<()> {
+        match &self.failed {
+            None => Ok(()),
+            Some(error) => Err(error.again()),
+        }
+    }
+
+    /// Records a failure, after which nothing may be written.
+    fn noting<T>(&mut self, result: Result<T>) -> Result<T> {
+        if let (Err(error), None) = (&result, &self.failed) {
+            self.failed = Some(error.again());
+        }
+        result
+    }
+}

@@ -1,0 +1,372 @@
+//! `store.redb`: the manifest, the cash chunks' current slots, and the history. Its commit is the store's only commit
+//! point.
+//!
+//! | table | key | value |
+//! |---|---|---|
+//! | `manifest` | `"manifest"` | see `manifest.rs`, sealed |
+//! | `manifest` | `"stream"` | signature of the last stream, sealed; absent if none was read |
+//! | `chunks` | chunk u64 | slot u8, hash u64, sealed |
+//! | `history` | (run u64, block u64) | rows, sealed |
+//! | `admissions` | block u64 | admissions, sealed |
+//!
+//! redb does not check pages or values when it reads them. So every value is sealed under its table and key
+//! (`blocks.rs`), every key that must be there is looked up, and every call of redb goes through a [`Fence`]. The only
+//! module that uses redb.
+
+mod backend;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use cashrank_fence::{self as fence, Overlay};
+use redb::{Database, Key, ReadableDatabase, ReadableTable, TableDefinition};
+use serde::de::DeserializeOwned;
+
+use super::blocks::{Seal, seal, unseal};
+use super::chunks::{CASH, Slot, slots_sum};
+use super::manifest::{self, HistoryRun, Manifest};
+use crate::disk::Disk;
+use crate::engine::{Admissions, Blocks, Rows};
+use crate::memory::DATABASE;
+use crate::{Error, Result};
+use backend::{Backend, failed};
+use values::{MANIFEST_SEAL, STREAM_SEAL, admissions_seal, chunk_seal};
+pub(super) use values::{admissions_of, pack_run, rows_of};
+
+const MANIFEST: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("manifest");
+const CHUNKS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("chunks");
+const HISTORY: TableDefinition<'_, (u64, u64), &[u8]> = TableDefinition::new("history");
+const ADMISSIONS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("admissions");
+
+type Fence = fence::Fence<Error>;
+type Fenced<T> = fence::Fenced<T, Error>;
+
+/// Mode in which `store.redb` is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// For a new store.
+    Create,
+    /// For a writer of an existing store.
+    Write,
+    /// For checking: nothing that redb writes reaches the file.
+    Look,
+}
+
+/// The database `store.redb`.
+pub struct Tables {
+    fence: Arc<Fence>,
+    db: Fenced<Database>,
+    /// Flag to be set before it is closed ([`Overlay::over`]).
+    over: Option<Arc<AtomicBool>>,
+}
+
+impl Drop for Tables {
+    fn drop(&mut self) {
+        if let Some(over) = &self.over {
+            over.store(true, Ordering::Release);
+        }
+    }
+}
+
+impl Tables {
+    /// Opens `store.redb` in `dir`.
+    pub fn open(disk: &dyn Disk, dir: &Path, access: Access) -> Result<Tables> {
+        let path = dir.join("store.redb");
+        let file = match access {
+            Access::Look => disk.read(&path),
+            _ => disk.open(&path, access == Access::Create),
+        };
+        let file = file.map_err(Error::opening(&path))?;
+        let len = file.size().map_err(Error::io(&path, "measure"))?;
+        if access != Access::Create && len == 0 {
+            return Err(Error::damaged(&path, "it is empty"));
+        }
+        let file = Backend(file);
+        let fence = Fence::new(path);
+        let mut over = None;
+        let db = fence.hold(|| {
+            let path = fence.path();
+            let mut builder = Database::builder();
+            builder.set_cache_size(DATABASE as usize);
+            let db = if access == Access::Look {
+                let file = Overlay::new(file).map_err(Error::io(path, "measure"))?;
+                over = Some(file.over());
+                builder.create_with_backend(file)
+            } else {
+                builder.create_with_backend(file)
+            };
+            db.map_err(failed(path, "open"))
+        })?;
+        Ok(Tables { db, fence, over })
+    }
+
+    /// Begins the transaction of the next commit.
+    pub fn begin(&self) -> Result<WriteTransaction> {
+        let path = self.fence.path();
+        let txn = self.db.hold(|db| {
+            let mut txn = db.begin_write().map_err(failed(path, "begin"))?;
+            txn.set_durability(redb::Durability::Immediate)
+                .map_err(failed(path, "begin"))?;
+            txn.set_two_phase_commit(true);
+            Ok(txn)
+        })?;
+        Ok(WriteTransaction {
+            fence: self.fence.clone(),
+            txn,
+        })
+    }
+
+    /// Returns the last committed state, which later commits do not change.
+    pub fn read(&self) -> Result<ReadTransaction> {
+        let path = self.fence.path();
+        let txn = self
+            .db
+            .hold(|db| db.begin_read().map_err(failed(path, "read")))?;
+        Ok(ReadTransaction {
+            fence: self.fence.clone(),
+            txn,
+        })
+    }
+
+    /// Checks redb's own structure: every page against its checksum. Only possible while no [`ReadTransaction`] or
+    /// [`WriteTransaction`] lives.
+    pub fn check(&mut self) -> Result<()> {
+        let path = self.fence.path();
+        let sound = self
+            .db
+            .with_mut(|db| db.check_integrity().map_err(failed(path, "check")))?;
+        if sound {
+            Ok(())
+        } else {
+            Err(Error::damaged(path, "redb would have to repair it"))
+        }
+    }
+}
+
+type Table<'t, K> = Fenced<redb::Table<'t, K, &'static [u8]>>;
+
+/// Open write transaction.
+pub struct WriteTransaction {
+    fence: Arc<Fence>,
+    txn: Fenced<redb::WriteTransaction>,
+}
+
+impl WriteTransaction {
+    fn table<K: Key>(&self, which: TableDefinition<'_, K, &'static [u8]>) -> Result<Table<'_, K>> {
+        let path = self.fence.path();
+        self.txn
+            .hold(|txn| txn.open_table(which).map_err(failed(path, "open")))
+    }
+
+    pub fn put_run(&self, run: &HistoryRun, blocks: &[Vec<u8>]) -> Result<()> {
+        let mut table = self.table(HISTORY)?;
+        for (block, at) in blocks.iter().zip(0..) {
+            insert(&self.fence, &mut table, (run.number, at), block)?;
+        }
+        Ok(())
+    }
+
+    pub fn put_admissions(&self, block: u64, value: Vec<u8>) -> Result<()> {
+        let value = seal(admissions_seal(block), value);
+        insert(&self.fence, &mut self.table(ADMISSIONS)?, block, &value)
+    }
+
+    /// Writes which slots of chunks are current.
+    pub fn put_slots(&self, slots: &[(u64, Slot)]) -> Result<()> {
+        let mut table = self.table(CHUNKS)?;
+        for &(chunk, slot) in slots {
+            let mut value = vec![0; 8];
+            value.extend_from_slice(&slot.to_bytes());
+            let value = seal(chunk_seal(chunk), value);
+            insert(&self.fence, &mut table, chunk, &value)?;
+        }
+        Ok(())
+    }
+
+    /// Merges neighbouring runs, oldest first, into run `number`: `merge` makes one stream of their rows, given all
+    /// `admissions` blocks of admissions. Returns the new run.
+    pub fn merge_runs(
+        &self,
+        runs: &[HistoryRun],
+        number: u64,
+        admissions: u64,
+        merge: impl for<'a> FnOnce(Vec<Blocks<'a>>, Admissions<'a>) -> Rows<'a>,
+    ) -> Result<HistoryRun> {
+        let fence = &*self.fence;
+        let table = RefCell::new(self.table(HISTORY)?);
+        let admitted = self.table(ADMISSIONS)?;
+        let parts = runs
+            .iter()
+            .map(|run| {
+                rows_of(fence.path(), *run, |key| {
+                    table.borrow().with(|table| get(fence, table, key))
+                })
+            })
+            .collect();
+        let admitted = admissions_of(fence.path(), admissions, |block| {
+            admitted.with(|table| get(fence, table, block))
+        });
+        let interval = runs.first().map_or(0, |run| run.interval);
+        let merged = pack_run(number, interval, merge(parts, admitted), |key, value| {
+            insert(fence, &mut table.borrow_mut(), key, &value)
+        })?;
+        for run in runs {
+            for block in 0..run.blocks {
+                table.borrow_mut().with_mut(|table| {
+                    let removed = table.remove((run.number, block));
+                    removed.map(drop).map_err(failed(fence.path(), "write"))
+                })?;
+            }
+        }
+        Ok(merged)
+    }
+
+    pub fn commit(self, manifest: &Manifest) -> Result<()> {
+        let value = manifest.to_bytes().map_err(Error::internal)?;
+        let value = seal(MANIFEST_SEAL, value);
+        let mut table = self.table(MANIFEST)?;
+        insert(&self.fence, &mut table, "manifest", &value)?;
+        if let Some(stream) = &manifest.progress.stream {
+            let value = manifest::to_bytes(stream).map_err(Error::internal)?;
+            let value = seal(STREAM_SEAL, value);
+            insert(&self.fence, &mut table, STREAM_SEAL.0, &value)?;
+        }
+        // Settled states of earlier versions.
+        for name in ["base", "goal"] {
+            remove(&self.fence, &mut table, name)?;
+        }
+        drop(table);
+        let path = self.fence.path();
+        self.txn
+            .take(|txn| txn.commit().map_err(failed(path, "commit")))
+    }
+}
+
+/// Removes the value of this name, if there is one.
+fn remove(fence: &Fence, table: &mut Table<'_, &'static str>, name: &'static str) -> Result<()> {
+    table.with_mut(|table| {
+        let removed = table.remove(name);
+        removed.map(drop).map_err(failed(fence.path(), "write"))
+    })
+}
+
+fn insert<'k, K: Key + 'static>(
+    fence: &Fence,
+    table: &mut Table<'_, K>,
+    key: impl std::borrow::Borrow<K::SelfType<'k>>,
+    value: &[u8],
+) -> Result<()> {
+    table.with_mut(|table| {
+        let inserted = table.insert(key, value);
+        inserted.map(drop).map_err(failed(fence.path(), "write"))
+    })
+}
+
+/// Returns a value, not yet checked. To be called inside the fence.
+fn get<'k, K: Key + 'static>(
+    fence: &Fence,
+    table: &impl ReadableTable<K, &'static [u8]>,
+    key: impl std::borrow::Borrow<K::SelfType<'k>>,
+) -> Result<Option<Vec<u8>>> {
+    let value = table.get(key).map_err(failed(fence.path(), "read"))?;
+    Ok(value.map(|value| value.value().to_vec()))
+}
+
+/// Committed state of the database.
+pub struct ReadTransaction {
+    fence: Arc<Fence>,
+    txn: Fenced<redb::ReadTransaction>,
+}
+
+type ReadTable<K> = Fenced<redb::ReadOnlyTable<K, &'static [u8]>>;
+
+impl ReadTransaction {
+    fn damaged(&self, what: impl Into<String>) -> Error {
+        Error::damaged(self.fence.path(), what)
+    }
+
+    fn table<K: Key>(&self, which: TableDefinition<'_, K, &'static [u8]>) -> Result<ReadTable<K>> {
+        let path = self.fence.path();
+        self.txn
+            .hold(|txn| txn.open_table(which).map_err(failed(path, "open")))
+    }
+
+    pub fn manifest(&self) -> Result<Manifest> {
+        let table = self.table(MANIFEST)?;
+        let value = table.with(|table| get(&self.fence, table, "manifest"))?;
+        let value = value.ok_or_else(|| self.damaged("it has no manifest"))?;
+        let content = unseal(MANIFEST_SEAL, &value)
+            .ok_or_else(|| self.damaged("the manifest does not match its checksum"))?;
+        let mut manifest = Manifest::from_bytes(content).map_err(|what| self.damaged(what))?;
+        let stream = self.value_of(&table, STREAM_SEAL, "a stream's signature")?;
+        manifest.progress.stream = stream;
+        Ok(manifest)
+    }
+
+    /// Reads the value under the name it is sealed with, if there is one. `what` names it in errors.
+    fn value_of<T: DeserializeOwned>(
+        &self,
+        table: &ReadTable<&'static str>,
+        seal: Seal<0>,
+        what: &str,
+    ) -> Result<Option<T>> {
+        let value = table.with(|table| get(&self.fence, table, seal.0))?;
+        let Some(value) = value else {
+            return Ok(None);
+        };
+        let content = unseal(seal, &value)
+            .ok_or_else(|| self.damaged(format!("{what} does not match its checksum")))?;
+        let value = manifest::from_bytes(content);
+        value
+            .map(Some)
+            .map_err(|why| self.damaged(format!("{what} {why}")))
+    }
+
+    /// Reads the current slots of `count` chunks, which must hash to `sum`.
+    pub fn slots(&self, count: u64, sum: u64) -> Result<Vec<Slot>> {
+        let slots = match count {
+            0 => Vec::new(),
+            _ => {
+                let table = self.table(CHUNKS)?;
+                let slot = |chunk| {
+                    let value = table.with(|table| get(&self.fence, table, chunk))?;
+                    value
+                        .and_then(|value| Slot::from_bytes(unseal(chunk_seal(chunk), &value)?))
+                        .ok_or_else(|| {
+                            self.damaged(format!("no sound entry for {CASH} chunk {chunk}"))
+                        })
+                };
+                (0..count).map(slot).collect::<Result<Vec<Slot>>>()?
+            }
+        };
+        if slots_sum(&slots) == sum {
+            Ok(slots)
+        } else {
+            Err(self.damaged(format!(
+                "its entries for {CASH} are not those of its manifest"
+            )))
+        }
+    }
+
+    pub fn rows(&self, run: HistoryRun) -> Result<Blocks<'_>> {
+        let table = self.table(HISTORY)?;
+        Ok(rows_of(self.fence.path(), run, move |key| {
+            table.with(|table| get(&self.fence, table, key))
+        }))
+    }
+
+    pub fn admissions(&self, blocks: u64) -> Result<Admissions<'_>> {
+        if blocks == 0 {
+            return Ok(Box::new(std::iter::empty()));
+        }
+        let table = self.table(ADMISSIONS)?;
+        Ok(admissions_of(self.fence.path(), blocks, move |block| {
+            table.with(|table| get(&self.fence, table, block))
+        }))
+    }
+}

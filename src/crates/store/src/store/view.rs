@@ -1,0 +1,233 @@
+//! A committed state of a store for reading, from which snapshots are made.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::chunks::{ChunkFile, Chunks};
+use super::folder::check_in_place;
+use super::identity::{Identity, Settings};
+use super::manifest::{HistoryRun, Manifest};
+use super::marks::MarkFiles;
+use super::names::{NameLengths, NameReader};
+use super::progress::InputProgress;
+use super::rows::{KeptRows, Retention, RowsOf};
+use super::tables::{ReadTransaction, Tables};
+use super::warm::WarmStart;
+use crate::batch::HashKey;
+use crate::disk::{Disk, DiskFile};
+use crate::engine::{
+    Admissions, Blocks, CHUNK_PAGES, CashMark, Counters, EngineState, HistoryRow, HistoryView,
+    Policy, TimeTable, Totals, fold_pages,
+};
+use crate::{Error, Result};
+
+/// Last committed state of a store. It stays readable until two commits later; see `set_cash_aside` for longer.
+pub struct View {
+    pub(super) dir: PathBuf,
+    settings: Settings,
+    policy: Arc<dyn Policy>,
+    pub(super) key: HashKey,
+    pub(super) reading: ReadTransaction,
+    pub(super) manifest: Manifest,
+    pub(super) cash: Chunks,
+    pub(super) marks: MarkFiles,
+    pub(super) names: NameReader,
+    pub(super) rows: RowsOf,
+    /// Warm start if there is one that fits; only in a view for publishing.
+    pub(super) warm: Option<Result<WarmStart>>,
+    /// Keeps the database open.
+    pub(super) tables: Arc<Tables>,
+    /// Lock of the store, if this is a writer's view. The last field, so that it is dropped last.
+    pub(super) lock: Option<Arc<dyn DiskFile>>,
+}
+
+impl View {
+    pub(super) fn new(
+        disk: &dyn Disk,
+        dir: &Path,
+        tables: Arc<Tables>,
+        identity: &Identity,
+    ) -> Result<View> {
+        let reading = tables.read()?;
+        let manifest = reading.manifest()?;
+        manifest.check_identity(dir, identity)?;
+        let pages = manifest.engine.totals.pages;
+        let chunks = pages.div_ceil(CHUNK_PAGES);
+        let names = NameReader::open(disk, dir, manifest.names)?;
+        Ok(View {
+            cash: Chunks {
+                slots: reading.slots(chunks, manifest.slots)?,
+                file: ChunkFile::look(disk, dir)?,
+            },
+            marks: MarkFiles::open(disk, dir, identity.hash, &manifest.engine.marks)?,
+            names,
+            rows: RowsOf::new(disk, dir, manifest.rows.retention, pages),
+            warm: None,
+            key: identity.key,
+            policy: identity.settings.config.policy(),
+            settings: identity.settings.clone(),
+            dir: dir.into(),
+            reading,
+            manifest,
+            tables,
+            lock: None,
+        })
+    }
+
+    /// Copies the cash to `path` and reads it from there, so that this state stays readable through any number of
+    /// commits.
+    pub fn set_cash_aside(&mut self, disk: &dyn Disk, path: &Path) -> Result<()> {
+        let pages = self.manifest.engine.totals.pages;
+        self.cash = self.cash.copy(disk, path, pages)?;
+        Ok(())
+    }
+
+    /// Returns true if this view holds the store's lock, so that nobody else publishes meanwhile.
+    pub fn is_writers(&self) -> bool {
+        self.lock.is_some()
+    }
+
+    /// Returns an error if the store was moved away from its directory or removed.
+    pub fn check_in_place(&self, disk: &dyn Disk) -> Result<()> {
+        check_in_place(disk, &self.dir, self.manifest.identity)
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Returns the path of the store's directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Returns the engine's totals, marks and counters.
+    pub fn state(&self) -> &EngineState {
+        &self.manifest.engine
+    }
+
+    /// Returns counts of what was read.
+    pub fn counters(&self) -> &Counters {
+        &self.manifest.engine.counters
+    }
+
+    pub fn progress(&self) -> &InputProgress {
+        &self.manifest.progress
+    }
+
+    pub fn names(&self) -> &NameReader {
+        &self.names
+    }
+
+    /// Returns the committed lengths of the name logs.
+    pub fn name_lengths(&self) -> NameLengths {
+        self.manifest.names
+    }
+
+    /// Returns the kept rows of links, or [`Error::Missing`](crate::Error::Missing) with the reason if there are none.
+    pub fn rows(&self) -> Result<KeptRows> {
+        self.rows.rows()
+    }
+
+    /// Returns the warm start if there is one that fits, or why it cannot be used.
+    pub fn warm(&self) -> Option<Result<&WarmStart>> {
+        let warm = self.warm.as_ref()?;
+        Some(warm.as_ref().map_err(Error::again))
+    }
+
+    /// Returns the checksum of the block that holds the last row, which identifies these rows.
+    pub fn last_block(&self) -> Result<u64> {
+        self.rows.last_block()
+    }
+
+    /// Returns the hash of the store's identity.
+    pub fn identity(&self) -> u64 {
+        self.manifest.identity
+    }
+
+    /// Returns whether rows are kept, and if not, why.
+    pub fn rows_retention(&self) -> &Retention {
+        self.rows.retention()
+    }
+
+    pub fn generation(&self) -> u64 {
+        self.manifest.generation
+    }
+
+    /// Returns the numbers of the history's runs, oldest first, if the policy joins all rows of a page; otherwise
+    /// `None`.
+    pub fn joined_runs(&self) -> Option<Vec<u64>> {
+        (!self.policy.is_timed()).then(|| self.manifest.runs.iter().map(|run| run.number).collect())
+    }
+
+    /// Returns the rows after the first `runs` of these runs.
+    pub fn rows_behind(&self, runs: usize) -> Result<Blocks<'_>> {
+        match runs {
+            0 => HistoryView::rows(self, 0, 0),
+            _ => self.rows_of_runs(runs, 0, 0),
+        }
+    }
+
+    fn rows_of_runs(&self, skipped: usize, since: u64, start: u128) -> Result<Blocks<'_>> {
+        let runs = self.manifest.runs.iter().skip(skipped);
+        let run = |run: &HistoryRun| Ok(of_run(self.reading.rows(*run)?, run, since));
+        let runs = runs.map(run).collect::<Result<_>>()?;
+        let admissions = self.reading.admissions(self.manifest.admission_blocks)?;
+        Ok(fold_pages(&self.policy, runs, admissions, start))
+    }
+
+    /// Returns the number of rows of the history.
+    pub fn history_rows(&self) -> u64 {
+        self.manifest.runs.iter().map(|run| run.rows).sum()
+    }
+}
+
+/// Returns the rows of a run, with their cash only if the run is inside the window.
+fn of_run<'v>(mut blocks: Blocks<'v>, run: &HistoryRun, since: u64) -> Blocks<'v> {
+    let inside = run.interval >= since;
+    Box::new(move |rows: &mut Vec<HistoryRow>| {
+        blocks(rows)?;
+        if !inside {
+            rows.iter_mut().for_each(|row| row.cash = 0);
+        }
+        Ok(())
+    })
+}
+
+impl HistoryView for View {
+    fn totals(&self) -> &Totals {
+        &self.manifest.engine.totals
+    }
+
+    fn marks(&self) -> &[CashMark] {
+        &self.manifest.engine.marks
+    }
+
+    fn chunk(&self, first: u64, cells: &mut [u64], ages: &mut [u8]) -> Result<()> {
+        let arrays = &mut [bytemuck::cast_slice_mut(cells), ages];
+        self.cash.read(first, arrays)
+    }
+
+    fn mark_cells(&self, mark: u64, first: u64, out: &mut [u64]) -> Result<()> {
+        let marked = self.marks().iter().find(|kept| kept.number == mark);
+        let pages = marked.map_or(0, |mark| mark.totals.pages);
+        debug_assert!(first + out.len() as u64 <= pages);
+        self.marks.cells(mark, first, out)
+    }
+
+    fn admissions(&self) -> Result<Admissions<'_>> {
+        self.reading.admissions(self.manifest.admission_blocks)
+    }
+
+    fn rows(&self, since: u64, start: u128) -> Result<Blocks<'_>> {
+        self.rows_of_runs(0, since, start)
+    }
+
+    fn times(&self) -> &TimeTable {
+        &self.manifest.engine.times
+    }
+
+    fn window_start(&self) -> u128 {
+        self.manifest.engine.window_start
+    }
+}
