@@ -1,10 +1,9 @@
 //! Pages and their links: the ledger of cash (Adaptive OPIC), PageRank with certificates, other measures, and sites.
 //!
 //! ```
-//! use cashrank_graph::graph::GraphBuilder;
-//! use cashrank_graph::rank::pagerank::pagerank;
-//! use cashrank_graph::rank::power::PowerOptions;
 //! use cashrank_base::model::SelfLinks;
+//! use cashrank_graph::graph::GraphBuilder;
+//! use cashrank_graph::rank::pagerank::{PowerOptions, pagerank};
 //!
 //! let mut graph = GraphBuilder::new(SelfLinks::Drop);
 //! graph.grow(2);
@@ -12,7 +11,7 @@
 //! graph.row(1, [0]);
 //! let ranking = pagerank(&graph.build(), PowerOptions::default())?;
 //! assert!((ranking.scores[0] - 0.5).abs() <= ranking.bound);
-//! # cashrank_base::Result::Ok(())
+//! # Ok::<(), cashrank_base::Error>(())
 //! ```
 //!
 //! | | |

@@ -18,9 +18,9 @@ pub const WEIGHT_MAX: u32 = 1000;
 /// record whose links weigh 2^63 or more together is skipped.
 ///
 /// ```
-/// let follow: cashrank::Follow = "nofollow=0,external=2,url:*/tag/*=0".parse()?;
+/// let follow: cashrank_base::rules::Follow = "nofollow=0,external=2,url:*/tag/*=0".parse()?;
 /// assert_eq!(follow.external, 2);
-/// # Ok::<(), cashrank::Error>(())
+/// # Ok::<(), cashrank_base::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

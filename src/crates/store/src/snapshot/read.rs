@@ -270,9 +270,9 @@ impl Snapshot {
     /// [`Format::Vespa`] is refused, as it needs more than the pages.
     ///
     /// ```
-    /// # fn write(snapshot: &cashrank::Snapshot) -> Result<(), Box<dyn std::error::Error>> {
+    /// # fn write(snapshot: &cashrank_store::snapshot::Snapshot) -> Result<(), Box<dyn std::error::Error>> {
     /// let mut out = Vec::new();
-    /// snapshot.export(cashrank::ExportFormat::Tsv, &mut out)?;
+    /// snapshot.export(cashrank_store::snapshot::export::Format::Tsv, &mut out)?;
     /// assert!(out.starts_with(b"url\timportance\trank\tvisits\tlast_fetch\t"));
     /// # Ok(())
     /// # }
