@@ -1,4 +1,4 @@
-//! The service's answers, from a store's published snapshots and the counters of a running ingest.
+//! Answers of the service, from a store's published snapshots and the counters of a running ingest.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -31,15 +31,15 @@ use super::rankings::written;
 use crate::cli::common::{say, time};
 use crate::cli::stat::disk;
 
-/// Newest snapshots whose counts `/status` lists.
+/// Maximum number of snapshots whose counts `/status` lists.
 const HISTORY: usize = 200;
 
-/// A store, as the service sees it.
+/// Backend of the service: one store.
 pub struct StoreBackend {
     store: PathBuf,
     live: Option<Arc<LiveIngest>>,
     current: Arc<Current>,
-    /// Summaries of snapshots.
+    /// Summaries of snapshots, by file name.
     infos: Mutex<HashMap<String, SnapshotSummary>>,
     cache: AnswerCache,
 }
@@ -60,7 +60,7 @@ impl StoreBackend {
         self.current.get()
     }
 
-    /// The newest snapshots, oldest first.
+    /// Returns summaries of the newest snapshots, oldest first.
     fn history(&self) -> Result<Vec<SnapshotSummary>> {
         let names = snapshot::names(&RealDisk, &self.store).map_err(problem)?;
         let newest = &names[names.len().saturating_sub(HISTORY)..];
@@ -73,7 +73,7 @@ impl StoreBackend {
                 history.push(summary.clone());
                 continue;
             }
-            // One that went since it was listed is no longer of the history.
+            // Skip a snapshot that was removed since it was listed.
             let Ok(info) = snapshot::info_of(&RealDisk, &self.store, name) else {
                 continue;
             };
@@ -109,7 +109,7 @@ fn value(of: impl serde::Serialize) -> Result<Value> {
     serde_json::to_value(of).map_err(|error| Problem::Failed(error.to_string()))
 }
 
-/// An answer, and the name of the snapshot that it is of.
+/// Answer with the name of its snapshot.
 #[derive(serde::Serialize)]
 struct SnapshotAnswer<T> {
     snapshot: String,
@@ -134,7 +134,6 @@ struct RankAnswer {
     history: Option<Vec<Moment>>,
 }
 
-/// Answers.
 impl StoreBackend {
     fn top(&self, n: usize, of: (&RankingName, &Selection, Option<usize>)) -> Result<Top> {
         let (ranking, selection, _) = of;
@@ -145,7 +144,7 @@ impl StoreBackend {
         self.current()?.top(n, of)
     }
 
-    /// Adds the ranks in the newest snapshots.
+    /// Returns ranks, with their history over the newest `snapshots` if requested.
     fn rank(
         &self,
         urls: &[String],
@@ -179,7 +178,7 @@ impl StoreBackend {
         Ok(answers)
     }
 
-    /// Snapshots that cannot be read are left out, and reported.
+    /// Returns the history of pages. Snapshots that cannot be read are left out and reported.
     fn past(&self, urls: &[String], ranking: &RankingName, most: usize) -> Result<Vec<History>> {
         let options = HistoryOptions {
             ranking: ranking.clone(),
@@ -193,12 +192,13 @@ impl StoreBackend {
         answers::history(&RealDisk, &self.store, urls, &options, &mut failed).map_err(problem)
     }
 
-    /// The links of a page, or with `within` those to it among so many, best rank first.
+    /// Returns the links of a page, best rank first; with `within`, its incoming links, found by a sweep over at most
+    /// `within` links.
     fn links(&self, url: &str, n: usize, within: Option<u64>) -> Result<LinkList> {
         let places = self.cache.with(SnapshotPart::Places)?;
         let found = places.pages(&[url.to_owned()])?.pop().flatten();
         let page = found.ok_or_else(|| Problem::Unknown(format!("{url}: not known")))?;
-        // Only the current snapshot has rows; pages keep their numbers.
+        // Only the current snapshot has rows; page numbers are the same in all.
         let held = self.current()?;
         let (found, count, named) = held.links(page, n, within)?;
         let pages: Vec<PageId> = named.iter().map(|(end, _)| end.page).collect();
@@ -234,7 +234,7 @@ impl StoreBackend {
         Ok(SnapshotAnswer::new(&held, held.failing()?.first(n)))
     }
 
-    /// With the hosts where most was not read, and what earlier snapshots were asked of.
+    /// Returns the coverage with the hosts that have the most unread, and the coverage of earlier snapshots.
     fn coverage(&self, n: usize) -> Result<Value> {
         let held = self.cache.with(SnapshotPart::Coverage)?;
         let (covered, hosts) = held.coverage()?;
@@ -256,7 +256,7 @@ impl Backend for StoreBackend {
         let now = self.live.as_ref().and_then(|live| live.now());
         let held = match self.current() {
             Ok(held) => Some(held),
-            // An ingest that has published nothing yet is reported as well; so is a new store.
+            // An ingest that has not published anything yet is reported as well, as is a new store.
             Err(Problem::Later(_)) => None,
             Err(problem) => return Err(problem),
         };
@@ -290,7 +290,7 @@ impl Backend for StoreBackend {
             turnovers: info.map_or(0.0, |info| info.turnovers),
             last_fetch: info.and_then(|info| info.time).map(|at| time(Some(at))),
             last_fetch_seconds: info.and_then(|info| info.time),
-            // A number that cannot be read just now is left out.
+            // A size that cannot be read at the moment is left out.
             disk_bytes: disk(&self.store).map(|disk| disk.total).ok(),
             ingesting: is_busy(&RealDisk, &self.store),
             coverage: self

@@ -1,14 +1,15 @@
-//! Answers that take long to find, kept for whoever asks again: lists of what to crawl next, and parts of snapshots.
+//! Cache of answers that take long: lists of pages to crawl next, and parts of snapshots.
 //!
-//! A question is answered at once from what was made last, which tells of which snapshot it is. One thread makes lists that
-//! nobody has an answer to yet. Another refreshes what was asked for within the last minute ([`LIVELY`]), when there is
-//! a newer snapshot. Each makes one thing at a time, and rests after it, so that it takes a quarter of a processor at
-//! most however fast snapshots come. While this process is busy, refreshing takes a twentieth of its processor time, or
-//! a fiftieth of one processor if that is more, at a low priority: an ingest at full speed loses little by it, and one
-//! that waits for its crawler has the newest lists. A part that nobody asked for lately is read by whoever asks.
+//! A request is answered at once with the last result, which names its snapshot. One thread makes lists for requests
+//! that have no answer yet. Another refreshes the results that were requested within the last minute ([`LIVELY`]) when
+//! a newer snapshot appears. Each makes one result at a time and pauses after it, so that it uses at most a quarter of
+//! a processor however fast snapshots come. While this process is busy, refreshing uses a twentieth of its processor
+//! time, or a fiftieth of one processor if that is more, at a low priority: an ingest at full speed loses little, and
+//! one that waits for its crawler has the newest lists. A part that was not requested lately is read by the next
+//! request for it.
 //!
-//! Each list has a [`Follower`], which reads only what is new since the snapshot before. All together these take
-//! [`FOLLOWED`] at most: where one has no room, its list is made from nothing each time.
+//! Each list has a [`Follower`], which reads only what is new since the snapshot before. All followers together take at
+//! most [`FOLLOWED`] bytes: a list whose follower does not fit is made from nothing each time.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -22,23 +23,23 @@ use super::current::{Current, OpenSnapshot, SnapshotPart};
 use super::once::lock;
 use super::problem::problem;
 
-/// Lists that are kept; of more questions, those that nobody asked for longest are forgotten.
+/// Maximum number of cached lists; the least recently requested one is evicted.
 const LISTS: usize = 4;
-/// Bytes of memory that followers of lists take, all together.
+/// Maximum memory of all followers together, in bytes.
 const FOLLOWED: u64 = 1 << 30;
-/// How long a thing is refreshed after it was asked for last.
+/// Time for which a result is refreshed after its last request.
 const LIVELY: Duration = Duration::from_secs(60);
-/// How often a newer snapshot is looked for.
+/// Interval at which a newer snapshot is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Threads beside the one that makes a list.
+/// Number of threads in addition to the one that makes a list.
 const BESIDE: usize = 2;
 
-/// What a thread makes.
+/// Task of a worker thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WorkerKind {
-    /// Lists of which there is none yet.
+    /// Makes lists that do not exist yet.
     First,
-    /// Answers that are older than the current snapshot.
+    /// Refreshes answers that are older than the current snapshot.
     Refresh,
 }
 
@@ -53,18 +54,19 @@ impl WorkerKind {
     }
 }
 
-/// How long a thread rests after it made something, in times of what that took of a processor.
+/// Length of the pause after a task, as a multiple of the task's processor time.
 const REST: u32 = 3;
-/// The same while this process is busy and the thing was refreshed: in times of what that took, either what the process
-/// spends meanwhile, or the time that passes.
+/// Length of the pause after a refresh while this process is busy, as multiples of the task's processor time: it ends
+/// when the process has used the first multiple, or the second has elapsed.
 const BUSY_REST: (u32, u32) = (20, 50);
-/// Processors that a process wants which is called busy.
+/// Number of processors in demand from which a process counts as busy.
 const BUSY: f64 = 0.5;
-/// By how much a refresh yields then: beside a thread that does not, it gets about a tenth of a processor.
+/// Niceness of a refresh while this process is busy: competing with a normal thread, it gets about a tenth of a
+/// processor.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 10;
 
-/// A rest, and what this process had spent and wanted when it began.
+/// Pause of a worker, with the processor time that this process had used and demanded when it began.
 struct Pause {
     from: Instant,
     took: Duration,
@@ -82,7 +84,7 @@ impl Pause {
         }
     }
 
-    /// Returns whether the process was busy meanwhile, or may have been.
+    /// Returns whether the process was busy during the pause; true if that is unknown.
     fn is_busy(&self) -> bool {
         let wanted = self.wanted.zip(cpu_time::wanted_by_process());
         wanted.is_none_or(|(before, now)| {
@@ -104,7 +106,7 @@ impl Pause {
     }
 }
 
-/// Answers, and the threads that compute them. The threads end when this is dropped, after their current work.
+/// Cache of answers with the threads that compute them. On drop the threads end after their current task.
 pub struct AnswerCache {
     shared: Arc<CacheShared>,
 }
@@ -120,29 +122,29 @@ struct Kept {
     lists: Vec<CachedList>,
     parts: Vec<CachedPart>,
     stop: bool,
-    /// Threads that were started.
+    /// Number of threads started.
     started: usize,
 }
 
-/// A question, and the last answer.
+/// Request for a list, with its last result.
 struct CachedList {
     query: NextQuery,
     options: NextOptions,
-    /// The follower that made it last, unless it is in use, or there is no room for it.
+    /// Follower that made the last list; `None` while it is in use, or if there is no memory for it.
     follower: Option<Box<Follower>>,
     asked: Instant,
-    /// Of which snapshot, and the list, or why there is none.
+    /// Snapshot version, and the list made from it or the error.
     made: Option<(String, Result<Arc<NextList>>)>,
 }
 
-/// A part, and the snapshot that it was read of last.
+/// Part of a snapshot, and the snapshot that it was last read from.
 struct CachedPart {
     part: SnapshotPart,
     asked: Instant,
     held: Arc<OpenSnapshot>,
 }
 
-/// Work to do for a snapshot.
+/// Task for a snapshot.
 struct RefreshTask {
     held: Arc<OpenSnapshot>,
     work: Work,
@@ -153,7 +155,7 @@ enum Work {
     Part(SnapshotPart),
 }
 
-/// Makes this thread yield to others. Where that is not possible for one thread, or not allowed, nothing changes.
+/// Lowers the priority of this thread. Does nothing if the system cannot do so for one thread, or does not allow it.
 fn lower_priority() {
     #[cfg(target_os = "linux")]
     let _ = rustix::process::nice(NICE);
@@ -170,7 +172,8 @@ impl AnswerCache {
         }
     }
 
-    /// The newest snapshot of which a part was read, or is to be by whoever asks for it now.
+    /// Returns the newest snapshot whose `part` was read; if it was not requested lately, the current snapshot, and the
+    /// caller reads it.
     pub fn with(&self, part: SnapshotPart) -> Result<Arc<OpenSnapshot>> {
         let newest = self.shared.current.get()?;
         let mut kept = lock(&self.shared.kept);
@@ -193,12 +196,12 @@ impl AnswerCache {
                 newest.clone()
             }
         };
-        // Where nothing is refreshed, whoever asks reads the newest.
+        // If no thread refreshes parts, the caller reads the newest.
         Ok(self.shared.start(&mut kept).map_or(newest, |()| held))
     }
 
-    /// The newest list that there is, with more pages than were asked for if there is such a one; `None`: the first one is
-    /// being made.
+    /// Returns the newest list for a query; it may be longer than requested. `None` if the first one is still being
+    /// made.
     pub fn list(&self, query: &NextQuery) -> Result<Option<Arc<NextList>>> {
         let version = self.shared.current.get()?.version();
         let now = Instant::now();
@@ -208,11 +211,11 @@ impl AnswerCache {
             let answer = match &list.made {
                 None => Ok(None),
                 Some((_, Ok(made))) => Ok(Some(made.clone())),
-                // What cannot be made of one snapshot may be of the next.
+                // An error for one snapshot need not occur for the next.
                 Some((of, Err(problem))) if *of == version => Err(problem.clone()),
                 Some(_) => Ok(None),
             };
-            // There may be more threads now than when it was asked for first.
+            // A thread that could not be started at the first request may start now.
             self.shared.start(&mut kept)?;
             return answer;
         }
@@ -243,7 +246,7 @@ fn is_lively(asked: Instant) -> bool {
 }
 
 impl CachedList {
-    /// The making of it: by what made it last, if that is there.
+    /// Creates the task of making this list, with its last follower if that is available.
     fn work(&mut self, followed: u64, held: &OpenSnapshot) -> Work {
         let new = || {
             let needs = Follower::needs(&self.options, held.snapshot());
@@ -257,7 +260,7 @@ impl CachedList {
         Work::List(self.query.clone(), follower)
     }
 
-    /// Returns whether it has what is asked for: of pages not read yet, fewer are the first of more.
+    /// Returns whether this list answers a query. For unread pages, a shorter list is a prefix of a longer one.
     fn answers(&self, query: &NextQuery) -> bool {
         self.query.options == query.options
             && (self.query.n == query.n
@@ -266,14 +269,14 @@ impl CachedList {
 }
 
 impl Kept {
-    /// The longest list that has what is asked for, of those that are there.
+    /// Returns the longest list that answers a query, preferring lists that have a result.
     fn list_for(&mut self, query: &NextQuery) -> Option<&mut CachedList> {
         let lists = self.lists.iter_mut();
         let answering = lists.filter(|list| list.answers(query));
         answering.max_by_key(|list| (list.made.is_some(), list.query.n))
     }
 
-    /// Forgets the list that nobody asked for longest, if there are too many. One that is still to be made is kept.
+    /// Evicts the least recently requested list if there are too many. A list without a result stays.
     fn make_room(&mut self) -> Result<()> {
         if self.lists.len() < LISTS {
             return Ok(());
@@ -291,32 +294,32 @@ impl Kept {
         }
     }
 
-    /// Returns whether something was asked for lately.
+    /// Returns whether anything was requested lately.
     fn is_lively(&self) -> bool {
         let lists = self.lists.iter().map(|list| list.asked);
         let parts = self.parts.iter().map(|read| read.asked);
         lists.chain(parts).any(is_lively)
     }
 
-    /// Bytes of memory that followers take.
+    /// Returns the memory of all followers, in bytes.
     fn followed(&self) -> u64 {
         let followers = self.lists.iter().filter_map(|list| list.follower.as_ref());
         followers.map(|follower| follower.bytes()).sum()
     }
 
-    /// Returns whether there is a list that nobody has an answer to yet.
+    /// Returns whether a list has no result yet.
     fn has_new_list(&self) -> bool {
         self.lists.iter().any(|list| list.made.is_none())
     }
 
-    /// A list that nobody has an answer to yet.
+    /// Returns the task of making a list that has no result yet.
     fn new_list(&mut self, held: &OpenSnapshot) -> Option<Work> {
         let followed = self.followed();
         let new = self.lists.iter_mut().find(|list| list.made.is_none());
         new.map(|list| list.work(followed, held))
     }
 
-    /// Of what there is only an older one of, that which was made of the oldest snapshot.
+    /// Returns the task of refreshing the result that was made from the oldest snapshot.
     fn oldest(&mut self, held: &OpenSnapshot) -> Option<Work> {
         let (version, followed) = (held.version(), self.followed());
         let lists = self.lists.iter_mut().filter_map(|list| {
@@ -348,7 +351,7 @@ fn no_thread(error: &std::io::Error) -> Problem {
 }
 
 impl CacheShared {
-    /// Tells the threads that something was asked for; starts them, if this is the first time.
+    /// Wakes the threads after a request; starts those that are not running yet.
     fn start(self: &Arc<CacheShared>, kept: &mut Kept) -> Result<()> {
         for job in WorkerKind::ALL.into_iter().skip(kept.started) {
             let shared = self.clone();
@@ -372,8 +375,8 @@ impl CacheShared {
         }
     }
 
-    /// Makes a thing on a thread of its own, for a priority is only ever lowered; and what that took of a processor. Where none
-    /// can be started it is made on this one, which never yields.
+    /// Runs a task on a new thread, because a thread's priority can only be lowered. Returns the result and the
+    /// processor time used. If no thread can be started, the task runs on this thread, whose priority stays.
     fn make_apart(
         &self,
         task: &mut RefreshTask,
@@ -400,7 +403,7 @@ impl CacheShared {
         })
     }
 
-    /// Waits for something to do; `None`: it ends.
+    /// Waits for a task; `None` on shutdown.
     fn next_task(&self, job: WorkerKind, rest: &Pause) -> Option<RefreshTask> {
         let mut kept = lock(&self.kept);
         loop {
@@ -413,7 +416,7 @@ impl CacheShared {
             };
             if waits && rest.is_over(job) {
                 drop(kept);
-                // A store that cannot be read just now is looked at again.
+                // A store that is unreadable at the moment is tried again later.
                 let held = self.current.get().ok();
                 kept = lock(&self.kept);
                 if let Some(held) = held {
@@ -436,7 +439,7 @@ impl CacheShared {
         }
     }
 
-    /// A list; or a part is read, which is then kept with its snapshot.
+    /// Makes a list, or reads a part, which stays with its snapshot.
     fn make(task: &mut RefreshTask) -> Result<Option<Arc<NextList>>> {
         check_list(task.held.info().pages, BESIDE).map_err(problem)?;
         match &mut task.work {
@@ -453,11 +456,12 @@ impl CacheShared {
                 if let Some(list) = kept.lists.iter_mut().find(|list| list.query == query) {
                     let made = made.transpose();
                     list.made = made.map(|made| (task.held.version(), made));
-                    // One that is asked once keeps nothing, and is chosen again where there is room now.
+                    // A follower for a single use keeps nothing: it is chosen afresh next time, when there may be
+                    // memory.
                     list.follower = Some(follower).filter(|of| has_room && of.bytes() > 0);
                 }
             }
-            // Whoever asks next tries again to read what could not be read now, and gets the error.
+            // A part that could not be read is read by the next request, which gets the error.
             Work::Part(part) => {
                 if let Some(read) = kept.parts.iter_mut().find(|read| read.part == part) {
                     read.held = task.held;
@@ -467,7 +471,7 @@ impl CacheShared {
     }
 }
 
-/// The list as of a snapshot.
+/// Makes the list for a snapshot.
 fn list_of(follower: &mut Follower, held: &OpenSnapshot) -> Result<Arc<NextList>> {
     let pages = follower.next(held.snapshot()).map_err(problem)?;
     let page = |page: Candidate| NextPage {

@@ -1,9 +1,9 @@
-//! The current snapshot of a store, and what is read of it for answers.
+//! The current snapshot of a store, with the parts of it that answers need.
 //!
-//! Each [`SnapshotPart`] is read once, when it is first asked for, and kept with its snapshot: the best pages and
-//! hosts, what moved, and, of up to [`LOOKUP_PAGES`] pages, where each name is. Beyond that, a page is found by a
-//! sweep over the store's fingerprints. So are a few rankings of sites or by measures, and the best of them
-//! (`rankings.rs`).
+//! Each [`SnapshotPart`] is read once, when it is first requested, and kept with its snapshot: the best pages and
+//! hosts, the movers, and, for up to [`LOOKUP_PAGES`] pages, the position of each name. For more pages, names are found
+//! by a sweep over the store's fingerprints. A few rankings of sites or by other measures are kept as well, with the
+//! best of each (`rankings.rs`).
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -26,48 +26,49 @@ use super::rankings::{BEST, RankingCache, written};
 
 /// Maximum number of pages of a snapshot whose name positions are kept in memory, 12 bytes a page.
 const LOOKUP_PAGES: u64 = 8_000_000;
-/// Hosts of which is kept how much of them was read.
+/// Maximum number of hosts whose coverage is kept.
 const HOSTS: usize = 1_000;
-/// Snapshots of which is kept how much was covered, at most.
+/// Maximum number of snapshots whose coverage is kept.
 const HISTORY: usize = 400;
-/// Movers that are kept, and pages and hosts of failures.
+/// Maximum number of movers, and of failed pages and hosts, that are kept.
 const LISTED: usize = 1_000;
 
-/// The parts of a snapshot that are read once and kept.
+/// Part of a snapshot that is read once and kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SnapshotPart {
-    /// Its best pages.
+    /// Most important pages.
     Best,
-    /// Its best hosts.
+    /// Most important hosts.
     Hosts,
-    /// Moves since the previous snapshot, or those of them that are certain.
+    /// Moves since the previous snapshot; only the certain ones if `certain_only`.
     Movers { certain_only: bool },
-    /// What could not be fetched.
+    /// Pages and hosts whose fetches failed.
     Failing,
-    /// Where each name is.
+    /// Position of each name.
     Places,
-    /// How much of what readers see was read.
+    /// Share of what readers see that was read.
     Coverage,
 }
 
 /// Ends of links and their URLs.
 type NamedEnds = Vec<(RankedEnd, String)>;
 
-/// The current snapshot of a store: read again when there is a newer one.
+/// Current snapshot of a store, replaced when a newer one is published.
 pub struct Current {
     store: PathBuf,
     held: Mutex<Option<Arc<OpenSnapshot>>>,
     coverage: Arc<FollowedCoverage>,
 }
 
-/// How much was covered as snapshots came. The history is locked apart: it is read while the next one is computed.
+/// Coverage, updated from snapshot to snapshot. The history has a lock of its own, so that it can be read during an
+/// update.
 #[derive(Default)]
 struct FollowedCoverage {
     coverage: Mutex<SeedCoverage>,
     history: Mutex<Vec<Covered>>,
 }
 
-/// A snapshot, and what was read of it.
+/// Snapshot with the parts read so far.
 pub struct OpenSnapshot {
     name: String,
     written: Option<SystemTime>,
@@ -75,7 +76,7 @@ pub struct OpenSnapshot {
     best: Once<Top>,
     hosts: Once<Vec<Host>>,
     rankings: RankingCache,
-    /// All, and those that are certain.
+    /// All moves, and the certain ones.
     movers: [Once<SnapshotMovers>; 2],
     failing: Once<Failing>,
     lookup: Once<Lookup>,
@@ -92,7 +93,7 @@ impl Current {
         }
     }
 
-    /// The snapshot that is the newest now.
+    /// Returns the newest snapshot; opens it if it changed.
     pub fn get(&self) -> Result<Arc<OpenSnapshot>> {
         let name = snapshot::current_name(&RealDisk, &self.store).map_err(problem)?;
         let name = name.ok_or_else(|| {
@@ -131,7 +132,7 @@ impl Current {
         Ok(new)
     }
 
-    /// The coverage of the snapshots that were asked for it, oldest first.
+    /// Returns the coverage of the snapshots for which it was requested, oldest first.
     pub fn covered(&self) -> Vec<Covered> {
         lock(&self.coverage.history).clone()
     }
@@ -150,22 +151,22 @@ impl OpenSnapshot {
         self.written
     }
 
-    /// The snapshot itself.
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
 
-    /// Counters and settings of the run.
+    /// Returns the snapshot's counters and settings.
     pub fn info(&self) -> &Info {
         self.snapshot.info()
     }
 
-    /// A page, if it has it.
+    /// Returns a page by its number, if the snapshot has it.
     pub fn page(&self, page: PageId) -> Result<Option<SnapshotPage>> {
         self.snapshot.page(page).map_err(problem)
     }
 
-    /// Distinguishes it from every other snapshot, also from one of the same name of a store that was created again.
+    /// Returns a string that identifies this snapshot, even among those of the same name in a store that was created
+    /// anew.
     pub fn version(&self) -> String {
         let since = self
             .written
@@ -177,7 +178,7 @@ impl OpenSnapshot {
         )
     }
 
-    /// Names a list of things that have a page each.
+    /// Adds the name of the page that belongs to each of `things`.
     pub fn named<T>(
         &self,
         things: Vec<T>,
@@ -188,7 +189,7 @@ impl OpenSnapshot {
         Ok(things.into_iter().zip(names).collect())
     }
 
-    /// Reads a part, if that was not done yet.
+    /// Reads a part unless it has been read already.
     pub fn read(&self, part: SnapshotPart) -> Result<()> {
         match part {
             SnapshotPart::Best => self.best().map(drop),
@@ -201,14 +202,14 @@ impl OpenSnapshot {
         }
     }
 
-    /// The best pages, best first.
+    /// Returns the most important pages, best first.
     pub fn best(&self) -> Result<&Top> {
         let usual = RankingName::default();
         self.best
             .get(|| RankingCache::first(&self.snapshot, &usual, &Selection::default()))
     }
 
-    /// The hosts of most importance, best first, of all.
+    /// Returns the most important hosts, best first.
     pub fn hosts(&self) -> Result<&[Host]> {
         Ok(self.hosts.get(|| RankingCache::hosts(&self.snapshot))?)
     }
@@ -219,7 +220,7 @@ impl OpenSnapshot {
         self.rankings.top(&self.snapshot, n, of)
     }
 
-    /// Ranks in a ranking.
+    /// Returns the ranks of URLs in a ranking.
     pub fn ranks(&self, urls: &[String], ranking: &RankingName) -> Result<Vec<Rank>> {
         self.rankings.ranks(&self.snapshot, urls, ranking)
     }
@@ -233,7 +234,7 @@ impl OpenSnapshot {
             .get(|| Lookup::new(&self.snapshot).map_err(problem))
     }
 
-    /// The numbers of pages, in the order of the names given.
+    /// Looks up pages by name, in the order of `names`.
     fn find(&self, names: &[&[u8]]) -> Result<Vec<Option<PageId>>> {
         let found = if self.has_places() {
             self.places()?.find(&self.snapshot, names)
@@ -243,12 +244,13 @@ impl OpenSnapshot {
         found.map_err(problem)
     }
 
-    /// The pages of URLs in any form, or of opaque names.
+    /// Looks up pages by URLs in any form, or by opaque names.
     pub fn pages(&self, urls: &[String]) -> Result<Vec<Option<PageId>>> {
         pages_of(urls, |names| self.find(names))
     }
 
-    /// The links of a page, or with `within` those to it among so many: how many they are, and the best `n` by name.
+    /// Returns the links of a page, or with `within` its incoming links, found by a sweep over at most `within` links:
+    /// their ends, their number, and the best `n` with their names.
     pub fn links(
         &self,
         page: PageId,
@@ -274,13 +276,13 @@ impl OpenSnapshot {
         Ok((found, count, named))
     }
 
-    /// What could not be fetched.
+    /// Returns the pages and hosts whose fetches failed.
     pub fn failing(&self) -> Result<&Failing> {
         self.failing
             .get(|| self.snapshot.failing(LISTED).map_err(problem))
     }
 
-    /// How much of what readers see was read, and the hosts with most that was not.
+    /// Returns the share of what readers see that was read, and the hosts with the most unread.
     pub fn coverage(&self) -> Result<&(Covered, Vec<CoveredHost>)> {
         self.covered.get(|| {
             let mut coverage = lock(&self.coverage.coverage);
@@ -290,7 +292,7 @@ impl OpenSnapshot {
             let mut history = lock(&self.coverage.history);
             history.retain(|earlier| earlier.records < covered.records);
             if history.len() == HISTORY {
-                // Every second one tells how it went.
+                // Every second entry still shows the course over time.
                 let mut at = 0;
                 history.retain(|_| {
                     at += 1;
@@ -302,7 +304,7 @@ impl OpenSnapshot {
         })
     }
 
-    /// The largest moves since the previous snapshot, or those of them that are certain.
+    /// Returns the largest moves since the previous snapshot; only the certain ones if `certain_only`.
     pub fn movers(&self, certain_only: bool) -> Result<&SnapshotMovers> {
         self.movers[usize::from(certain_only)].get(|| {
             let names = snapshot::names(&RealDisk, self.snapshot.store()).map_err(problem)?;
@@ -311,7 +313,7 @@ impl OpenSnapshot {
                 let folder = self.snapshot.path().with_file_name(name);
                 Snapshot::open(&RealDisk, &folder)
             });
-            // One that went in the meantime is as if there were none.
+            // A snapshot that was removed in the meantime counts as absent.
             let Some(Ok(older)) = older else {
                 return Ok(SnapshotMovers {
                     to: self.name.clone(),

@@ -1,4 +1,4 @@
-//! The counters that a running ingest shares with the service, updated after every batch.
+//! Counters that a running ingest shares with the service, updated with every report of progress.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -11,17 +11,17 @@ use cashrank_serve::IngestStatus;
 use super::once::lock;
 use super::rates::Rates;
 
-/// The name of the input of a pass over kept links.
+/// Name shown as the input of a pass over kept links.
 const OVER_LINKS: &str = "kept links";
 
-/// The newest counters of an ingest.
+/// Latest counters of an ingest.
 #[derive(Default)]
 pub struct LiveIngest {
     now: Mutex<Option<IngestState>>,
     rates: Mutex<Rates>,
 }
 
-/// An ingest as it stood.
+/// State of an ingest at its last report.
 #[derive(Clone, Default)]
 pub struct IngestState {
     pub reading: IngestStatus,
@@ -30,7 +30,7 @@ pub struct IngestState {
 }
 
 impl LiveIngest {
-    /// As it stood last, with the rates until then; `None`: nothing was read yet.
+    /// Returns the latest state, with the rates so far; `None` before the first report.
     pub fn now(&self) -> Option<IngestState> {
         let mut now = lock(&self.now).clone()?;
         now.reading.rates = lock(&self.rates).rates();
@@ -38,7 +38,7 @@ impl LiveIngest {
     }
 }
 
-/// An observer that also puts down counters for the service.
+/// Observer that forwards all events, and records the counters for the service.
 pub struct WatchedObserver<'a, O> {
     observer: &'a mut O,
     live: Arc<LiveIngest>,

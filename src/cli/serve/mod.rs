@@ -1,4 +1,4 @@
-//! `cashrank serve`, and the service beside an ingest (`ingest --listen`).
+//! `cashrank serve`, and the service that runs during an ingest (`ingest --listen`).
 
 mod backend;
 mod cache;
@@ -32,13 +32,13 @@ use backend::StoreBackend;
 pub use live::{LiveIngest, WatchedObserver};
 use problem::as_parameters;
 
-/// Threads of a service, about: those that answer, and those that make lists.
+/// Approximate number of threads of a service: those that answer, and those that make lists.
 const THREADS: usize = 6;
 
-/// Bytes of a file with a token, at most.
+/// Maximum length of a token file, in bytes.
 const TOKEN_BYTES: u64 = 4096;
 
-/// How soon a signal is heeded.
+/// Interval at which a signal to stop is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 const EXAMPLES: &str = "\
@@ -90,7 +90,7 @@ pub struct ServiceArgs {
     frontier_urls: Option<u64>,
 }
 
-/// The frontier's file, for clap; refused by a build that lacks the frontier.
+/// Parses the frontier's file, for clap; refused by a build without the frontier.
 fn frontier_file() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| Feature::require("frontier").map(|()| path))
 }
@@ -125,7 +125,7 @@ impl ServiceArgs {
         Ok(Some(token))
     }
 
-    /// Returns whether anything is given.
+    /// Returns whether any of these options is given.
     pub fn is_given(&self) -> bool {
         self.token_file.is_some() || self.frontier.is_some()
     }
@@ -141,7 +141,7 @@ impl ServiceArgs {
         }))
     }
 
-    /// Its option is refused by a build that has none.
+    /// Returns `None`: this build has no frontier, and refuses its option.
     #[cfg(not(feature = "frontier"))]
     fn frontier(&self) -> Option<Box<dyn Calls>> {
         let _ = &self.frontier_urls;
@@ -159,7 +159,7 @@ impl ServeArgs {
             );
             return Err(Error::Usage(text).into());
         }
-        // What lists and answers hold of each page, while they are made.
+        // Lists and answers hold data of each page while they are made.
         let pages = Snapshot::latest(&RealDisk, &store).map_or(0, |snapshot| snapshot.info().pages);
         check_list(pages, THREADS)?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -173,7 +173,7 @@ impl ServeArgs {
     }
 }
 
-/// Starts the service of a store, and tells where it is.
+/// Starts the service of a store, and prints its address.
 pub fn start(
     store: &Path,
     listen: SocketAddr,

@@ -1,10 +1,10 @@
-//! Values that many requests share.
+//! A value that is computed once and shared by many requests.
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cashrank_serve::Result;
 
-/// A value that the first caller computes, while others wait for it.
+/// Value that the first caller computes while others wait for it.
 pub struct Once<T> {
     made: OnceLock<T>,
     making: Mutex<()>,
@@ -33,7 +33,7 @@ impl<T> Once<T> {
     }
 }
 
-/// Takes a lock, also one whose holder panicked: what these hold is whole at any time.
+/// Takes a lock even if its holder panicked: the data behind these locks is consistent at any time.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

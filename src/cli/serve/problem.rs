@@ -1,10 +1,10 @@
-//! Errors of the library as the service answers them.
+//! Conversion of the library's errors to answers of the service.
 
 use cashrank::Error;
 use cashrank_base::model::name_settings;
 use cashrank_serve::Problem;
 
-/// An error of the library, with settings named as parameters.
+/// Returns an error's message with settings named as parameters.
 pub fn as_parameters(error: &Error) -> String {
     name_settings(&error.to_string(), |name| name.replace('_', "-"))
 }

@@ -1,8 +1,9 @@
-//! Rankings of sites and by measures, of the snapshot that a service answers from.
+//! Rankings of sites and by other measures, for the snapshot that the service answers from.
 //!
-//! A ranking is opened when it is first asked for. Roll-ups hold 4 bytes for each page and about 100 for each site, so [`OPENED`]
-//! are kept, each of at most [`SITES_BYTES`]; of [`TOPS`] lists the best [`BEST`] are. Those that nobody asked for longest are
-//! forgotten, and all of them with the snapshot. A ranking that is computed again has a new file, and is opened again.
+//! A ranking is opened when it is first requested. Roll-ups take 4 bytes per page and about 100 per site, so at most
+//! [`OPENED`] rankings of at most [`SITES_BYTES`] are kept open. The best [`BEST`] rows are kept for [`TOPS`]
+//! selections. The least recently requested ones are evicted, and all of them go with the snapshot. A ranking that is
+//! computed again has a new file, and is opened again.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -18,28 +19,28 @@ use cashrank_store::store::RealDisk;
 use super::once::{Once, lock};
 use super::problem::{as_parameters, problem};
 
-/// The best of a ranking that are kept in memory: the most that is asked for.
+/// Number of rows kept in memory for each selection: the maximum that can be requested.
 pub const BEST: usize = 1_000;
-/// Rankings that are kept open.
+/// Maximum number of open rankings.
 const OPENED: usize = 2;
-/// Lists of the best that are kept.
+/// Maximum number of selections whose best rows are kept.
 const TOPS: usize = 16;
-/// Bytes of memory that the sites of a ranking may take.
+/// Maximum memory of a ranking's sites, in bytes.
 const SITES_BYTES: u64 = 1 << 30;
 
-/// A ranking, and when its file was written, if it has one of its own.
+/// Name of a ranking, and the time at which its file was written, if it has a file of its own.
 type Named = (RankingName, Option<SystemTime>);
 
-/// Rankings that were asked for.
+/// Rankings that were requested.
 #[derive(Default)]
 pub struct RankingCache {
     opened: Few<Named, LevelRanking, OPENED>,
-    /// With so many pages of each site.
+    /// Best rows of a selection, with a number of pages for each site.
     tops: Few<(Named, Selection, Option<usize>), Top, TOPS>,
 }
 
 impl RankingCache {
-    /// The best of a ranking that are in a scope, with `pages` of each site.
+    /// Returns the first `n` rows of a ranking in a scope, with `pages` pages of each site.
     pub fn top(
         &self,
         snapshot: &Snapshot,
@@ -62,7 +63,7 @@ impl RankingCache {
         Ok(top.first(n))
     }
 
-    /// Ranks of pages or sites.
+    /// Returns the ranks of pages or sites.
     pub fn ranks(
         &self,
         snapshot: &Snapshot,
@@ -79,12 +80,12 @@ impl RankingCache {
         self.opened.of(named(snapshot, name))
     }
 
-    /// The best of a ranking, which is not kept open.
+    /// Returns the best rows of a ranking without keeping it open.
     pub fn first(snapshot: &Snapshot, name: &RankingName, selection: &Selection) -> Result<Top> {
         Top::of(&open(snapshot, name)?, BEST, selection).map_err(problem)
     }
 
-    /// The hosts of most importance. Names of nodes have none.
+    /// Returns the most important hosts; empty if names are opaque.
     pub fn hosts(snapshot: &Snapshot) -> Result<Vec<Host>> {
         let name = RankingName {
             level: Level::Host,
@@ -126,7 +127,7 @@ fn opened(snapshot: &Snapshot, name: &RankingName) -> cashrank::Result<LevelRank
     LevelRanking::open(&RealDisk, snapshot, name, Some(SITES_BYTES))
 }
 
-/// A few values by name; of more, those that nobody asked for longest are forgotten.
+/// Map of at most `MOST` values; the least recently requested ones are evicted.
 struct Few<K, V, const MOST: usize>(Mutex<Vec<(K, Arc<Once<V>>)>>);
 
 impl<K, V, const MOST: usize> Default for Few<K, V, MOST> {
@@ -136,7 +137,7 @@ impl<K, V, const MOST: usize> Default for Few<K, V, MOST> {
 }
 
 impl<K: PartialEq, V, const MOST: usize> Few<K, V, MOST> {
-    /// The value of this name, which may still have to be made.
+    /// Returns the value for this key, which may still have to be computed.
     fn of(&self, name: K) -> Arc<Once<V>> {
         let mut kept = lock(&self.0);
         let known = kept.iter().position(|(known, _)| *known == name);
@@ -153,7 +154,7 @@ impl<K: PartialEq, V, const MOST: usize> Few<K, V, MOST> {
     }
 }
 
-/// When a file was written, if that is known.
+/// Returns when a file was last written, if known.
 pub fn written(path: &Path) -> Option<SystemTime> {
     std::fs::metadata(path).ok()?.modified().ok()
 }
@@ -172,7 +173,7 @@ mod tests {
         );
         let held: Vec<u8> = lock(&few.0).iter().map(|(name, _)| *name).collect();
         assert_eq!(held, [1, 3]);
-        // What could not be made is tried again.
+        // A computation that failed is tried again.
         let failing = few.of(1);
         assert_eq!(failing.get(|| Ok(7)), Ok(&1));
         let new = few.of(4);

@@ -1,15 +1,15 @@
-//! Records a second over the time of an ingest, kept so that whoever looks in later sees them all.
+//! Records per second over the time of an ingest, kept for whoever opens the status page later.
 //!
-//! At most [`MOST`] samples are kept. When there are so many, every second one goes, and from then on they are taken half
-//! as often.
+//! At most [`MOST`] samples are kept. When this number is reached, every second one is dropped and the interval
+//! doubles.
 
 use std::time::Duration;
 
 use cashrank_serve::Rate;
 
-/// Samples that are kept, at most.
+/// Maximum number of samples.
 const MOST: usize = 240;
-/// How often samples are taken at first.
+/// Initial interval between samples.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// Samples of a count over time.
@@ -28,7 +28,7 @@ impl Default for Rates {
 }
 
 impl Rates {
-    /// So many records were read at this time since the start.
+    /// Adds a sample: `records` were read by the time `at` since the start. Ignored if the last sample is too recent.
     pub fn add(&mut self, at: Duration, records: u64) {
         let is_due = |last: &(Duration, u64)| at >= last.0 + self.every;
         if !self.samples.last().is_some_and(is_due) {
@@ -45,7 +45,7 @@ impl Rates {
         self.samples.push((at, records));
     }
 
-    /// The mean rate from each sample to the next.
+    /// Returns the mean rate between each two adjacent samples.
     pub fn rates(&self) -> Vec<Rate> {
         let rate = |two: &[(Duration, u64)]| {
             let [(from, before), (to, records)] = [two[0], two[1]];
@@ -62,7 +62,7 @@ impl Rates {
 mod tests {
     use super::*;
 
-    /// At a steady rate every mean is that rate, however many samples were thinned out.
+    /// At a steady rate every mean is that rate, however often samples were thinned out.
     #[test]
     fn a_steady_rate_stays_so() {
         let mut rates = Rates::default();
